@@ -36,6 +36,8 @@ export interface DialogueOptions {
    * afterwards. The run host redacts all events besides.
    */
   redactText?: RedactText
+  /** Makes what takes secrets out of bytes that come in pieces: no piece shows that it holds half a secret. */
+  redactStream?: () => RedactStream
   /** The folder in which the run works. */
   cwd?: string
   /** As in the facts of the launch. */
@@ -43,6 +45,12 @@ export interface DialogueOptions {
   skills?: readonly GivenSkill[]
 }
 export type RedactText = (text: string) => string
+export interface RedactStream {
+  /** Returns what is safe by now; what may become a secret is held back. */
+  push(bytes: Uint8Array): Uint8Array
+  /** Returns what is held back, at the end. */
+  flush(): Uint8Array
+}
 
 export interface FirstStart {
   /** Started with these and with its input closed, the program sets itself up in `home` and exits with 0. */

@@ -108,6 +108,7 @@ export class LiveRun {
     this.#redact = wholeValues(allSecrets)
     this.#dialogue = plan.adapter.dialogue(spec, {
       redactText: this.#redact.text,
+      redactStream: () => streamRedactor(allSecrets),
       cwd: prepared.cwd,
       mcpServers: servers,
       skills: plan.facts.skills,

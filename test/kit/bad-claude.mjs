@@ -86,6 +86,11 @@ const ways = {
     await say({ type: 'control_response', response: { subtype: 'success', request_id: 'never-asked', response: {} } })
     await say({ ...text('Of another session.'), session_id: 'ses-other' })
     await say({ type: 'system', subtype: 'init', model: 'bad', session_id: 'ses-other' })
+    await say({ ...result, result: 'Done elsewhere.', session_id: 'ses-other' })
+    const foreign = { ...ask('two', 'echo allowed', 'call-3'), session_id: 'ses-other' }
+    await say(foreign)
+    const { response } = await next()
+    if (response.response.hookSpecificOutput.permissionDecision !== 'deny') process.exit(1)
   },
   async closesInput() {
     process.stdin.destroy()

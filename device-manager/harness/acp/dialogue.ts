@@ -1,23 +1,22 @@
-import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
-import { asItIs, cappedText, rawEvents, textPieces } from '../parts/event-pieces.ts'
+import { asItIs, cappedText, rawEvents, streamAsItIs } from '../parts/event-pieces.ts'
 import { isGated } from '../../../shared/runs/gated.ts'
 import { leftOutEvent } from '../parts/mcp-servers.ts'
 import { promptWithInstructions } from '../parts/instructions.ts'
+import { joined } from '../parts/json-lines.ts'
 import { lineFrame } from '../parts/line-frame.ts'
 import { Approvals, cancelled } from './approvals.ts'
 import { mustBeNamed, namedCall } from './calls.ts'
 import { acpOutcome, authRequired, classOf, factsBefore, textOf, type OutcomeFacts } from './outcome.ts'
+import { Speech } from './speech.ts'
 import { outputText, ToolCalls } from './tool-calls.ts'
 import { cancelLine, ids, initializeLine, promptLine, requestLine, unknownMethodLine } from './lines.ts'
 import { serverListOf } from './mcp-servers.ts'
 import { tooLate, unnamed } from './notes.ts'
 import { mostOf, noUsage } from './usage.ts'
 import * as wire from './wire.ts'
-
-const maxAnswerChars = 256 * 1024
 
 /** Texts of a person that wait for the end of the turn. */
 const maxTexts = 100
@@ -44,13 +43,16 @@ export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}, progra
   const redactText = options.redactText ?? asItIs
   const run = new AcpRun(spec, {
     redactText,
+    speech: new Speech(redactText, options.redactStream ?? streamAsItIs),
     cwd: options.cwd ?? spec.folder?.rootPath ?? '/',
     program,
     mcpServers: options.mcpServers ?? {},
   })
+  const frame = lineFrame(run, options)
   return {
     open: () => run.open(),
-    ...lineFrame(run, redactText),
+    ...frame,
+    end: () => joined([{ events: run.speech.flush() }, frame.end()]),
     answer: (askId, decision) => run.answer(askId, decision),
     input: (text) => run.input(text),
     interrupt: () => run.interrupt(),
@@ -60,6 +62,7 @@ export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}, progra
 
 class AcpRun {
   readonly facts: OutcomeFacts
+  readonly speech: Speech
   readonly #spec: RunSpec
   readonly #redactText: RedactText
   readonly #cwd: string
@@ -72,7 +75,6 @@ class AcpRun {
   #phase: 'opening' | 'working' | 'finished' = 'opening'
   /** The session that is gone on with, once it is asked for. */
   #resuming: string | null = null
-  #answerText = ''
   #prompts = 0
   #usage = noUsage
   #added: string[] = []
@@ -81,9 +83,10 @@ class AcpRun {
 
   constructor(
     spec: RunSpec,
-    parts: { redactText: RedactText; cwd: string; program: AcpProgram; mcpServers: McpServers },
+    parts: { redactText: RedactText; speech: Speech; cwd: string; program: AcpProgram; mcpServers: McpServers },
   ) {
-    const { redactText, cwd, program, mcpServers } = parts
+    const { redactText, speech, cwd, program, mcpServers } = parts
+    this.speech = speech
     this.#program = program
     this.#mcpServers = mcpServers
     this.#spec = spec
@@ -138,7 +141,7 @@ class AcpRun {
     // An answer to an earlier call of this id does not hold for this one. Only what the question shows is judged.
     const mcpName = this.#calls.mcpNameOf(toolCall)
     call.asked = { rawInput: toolCall.rawInput, mcpName, isAllowed: false }
-    const events = this.#calls.told(toolCall.toolCallId, call)
+    const events = [...this.speech.flush(), ...this.#calls.told(toolCall.toolCallId, call)]
     const kind = toolCall.kind ?? call.kind
     const name = namedCall(kind, toolCall.rawInput, mcpName)?.name
     if (name !== undefined && mustBeNamed(this.#spec, name)) {
@@ -250,28 +253,27 @@ class AcpRun {
     this.facts.didWork = true
     const { text } = parsed.data.content
     const kind = update.sessionUpdate === 'agent_message_chunk' ? 'text' : 'thinking'
-    const stop = this.#modelSpeaks()
-    if (kind === 'text') this.#answerText = (this.#answerText + text).slice(-maxAnswerChars)
-    return { events: textPieces(text, this.#redactText).map((piece) => ({ kind, data: { text: piece } })), ...stop }
+    return { events: this.speech.say(kind, text), ...this.#modelSpeaks() }
   }
 
   #tool(update: unknown): DialogueOutput | null {
     const parsed = wire.toolCall.safeParse(update)
     if (!parsed.success) return null
     this.facts.didWork = true
-    this.#answerText = ''
+    const said = this.speech.flush()
+    this.speech.answer = ''
     const { toolCallId, status } = parsed.data
     const stop = this.#calls.get(toolCallId) !== undefined ? {} : this.#modelSpeaks()
     const call = this.#calls.note(parsed.data)
-    if (call === null) return { events: [], ...this.#unasked('too many tools at once') }
+    if (call === null) return { events: said, ...this.#unasked('too many tools at once') }
     if (status === 'in_progress') call.hasBegun = true
     if (status !== 'completed' && status !== 'failed')
-      return { events: status === 'in_progress' ? this.#calls.told(toolCallId, call) : [], ...stop }
+      return { events: [...said, ...(status === 'in_progress' ? this.#calls.told(toolCallId, call) : [])], ...stop }
     this.#calls.delete(toolCallId)
     this.#isModelsTurn = false
     const { text: output, ...cut } = cappedText(outputText(parsed.data), this.#redactText)
     const data = { toolCallId, isError: status === 'failed', output, ...cut }
-    const events = [...this.#calls.told(toolCallId, call), { kind: 'tool_result', data } as const]
+    const events = [...said, ...this.#calls.told(toolCallId, call), { kind: 'tool_result', data } as const]
     const trouble = this.#calls.troubleWith(call, status)
     return { events, ...(trouble === null ? stop : this.#unasked(trouble)) }
   }
@@ -307,7 +309,7 @@ class AcpRun {
   #ended(result: unknown, error: wire.RpcError | undefined): DialogueOutput | null {
     const parsed = wire.promptResult.safeParse(result)
     if (error === undefined && !parsed.success) return null
-    const events: RunEventBody[] = []
+    const events = this.speech.flush()
     if (error !== undefined) {
       const message = cappedText(textOf(error), this.#redactText).text
       this.facts.failure = { ...error, message }
@@ -325,13 +327,13 @@ class AcpRun {
     const next = isError || this.facts.unasked !== null ? undefined : this.#added.shift()
     if (next !== undefined) return { events, write: this.#nextPrompt(next) }
     this.#phase = 'finished'
-    const { text, ...cut } = cappedText(this.facts.failure?.message ?? this.#answerText, this.#redactText)
+    const { text, ...cut } = cappedText(this.facts.failure?.message ?? this.speech.answer, this.#redactText)
     events.push({ kind: 'result', data: { text, isError, ...cut } })
     return { events, finished: true, closeInput: true }
   }
 
   #nextPrompt(text: string): string {
-    this.#answerText = ''
+    this.speech.answer = ''
     this.#isModelsTurn = false
     this.facts.stopReason = null
     return promptLine(this.facts.sessionId, ++this.#prompts, [text])

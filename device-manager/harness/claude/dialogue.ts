@@ -1,14 +1,23 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessDialogue, RedactText, DialogueOptions, DialogueOutput } from '../adapter.ts'
-import { asItIs, cappedText } from '../parts/event-pieces.ts'
+import { asItIs, cappedText, rawEvents } from '../parts/event-pieces.ts'
 import { lineFrame } from '../parts/line-frame.ts'
 import { callQuestions, initializeRequest, initializeRequestId, userMessage } from './call-questions.ts'
 import { assistantEvents, userEvents } from './messages.ts'
 import { claudeOutcome } from './outcome.ts'
 import type { OutcomeFacts } from './outcome.ts'
 import { usageMeter } from './usage.ts'
-import { assistantLine, controlResponse, initLine, rateLimitLine, resultLine, retryLine, userLine } from './wire.ts'
+import {
+  assistantLine,
+  controlResponse,
+  initLine,
+  rateLimitLine,
+  resultLine,
+  retryLine,
+  sessionsOf,
+  userLine,
+} from './wire.ts'
 
 /**
  * One run of claude. What it goes through:
@@ -18,13 +27,17 @@ import { assistantLine, controlResponse, initLine, rateLimitLine, resultLine, re
  *     finished   the result came and no turn waits: standard input is closed, by which claude exits
  *
  * A person's text in `opening` is sent after the prompt; in `finished` it is too late, and an event says so.
+ *
+ * Every line names its session; those of subagents name the run's. claude begins another session only with a turn, as by the
+ * text `/clear`, and says so first. What any other session says, such as that of a claude which a tool started and which writes to
+ * the same output, is kept raw, and its tool calls are denied.
  */
 export function claudeDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
   const redactText = options.redactText ?? asItIs
   const run = new ClaudeRun(spec, redactText)
   return {
     open: () => ({ events: [], write: initializeRequest }),
-    ...lineFrame(run, redactText),
+    ...lineFrame(run, options),
     answer(askId, decision) {
       const write = run.questions.answer(askId, decision)
       return write === null ? { events: [] } : { events: [], write }
@@ -41,6 +54,11 @@ class ClaudeRun {
   readonly #redactText: RedactText
   readonly #usage: ReturnType<typeof usageMeter>
   #phase: 'opening' | 'working' | 'finished' = 'opening'
+  /** From the `init` of a turn to its result. */
+  #isInTurn = false
+  /** Turns that began, and texts that were sent: one for each turn, or more where they came in its middle. */
+  #turns = 0
+  #texts = 0
   #early: string[] = []
   #model: string | null = null
   #version: string | null = null
@@ -62,7 +80,7 @@ class ClaudeRun {
   }
 
   input(text: string): DialogueOutput {
-    if (this.#phase === 'working') return { events: [], write: userMessage(text) }
+    if (this.#phase === 'working') return { events: [], write: this.#send([text]) }
     if (this.#phase === 'opening') {
       this.#early.push(text)
       return { events: [] }
@@ -71,8 +89,14 @@ class ClaudeRun {
     return { events: [{ kind: 'error', data: { class: 'input_too_late', message, willRetry: false } }] }
   }
 
+  #send(texts: readonly string[]): string {
+    this.#texts += texts.length
+    return texts.map(userMessage).join('')
+  }
+
   /** null: not a line that is understood. */
   line(value: Record<string, unknown>): DialogueOutput | null {
+    if (this.#isElsewhere(value)) return this.#elsewhere(value)
     switch (value['type']) {
       case 'system':
         return this.#system(value)
@@ -100,6 +124,20 @@ class ClaudeRun {
       default:
         return null
     }
+  }
+
+  /** Before the first `init` nobody can say which session is the run's. */
+  #isElsewhere(value: Record<string, unknown>): boolean {
+    const own = this.facts.sessionId
+    if (own === null || sessionsOf(value).every((sessionId) => sessionId === own)) return false
+    const isInit = value['type'] === 'system' && value['subtype'] === 'init'
+    return !isInit || this.#isInTurn || this.#turns >= this.#texts
+  }
+
+  #elsewhere(value: Record<string, unknown>): DialogueOutput | null {
+    const write = value['type'] === 'control_request' ? this.questions.refuse(value) : null
+    if (write === null) return null
+    return { events: rawEvents(Buffer.from(`${JSON.stringify(value)}\n`), 'stdout', this.#redactText), write }
   }
 
   /** Shown as it is: there is no event for it. */
@@ -141,6 +179,8 @@ class ClaudeRun {
     const { session_id: sessionId, model, claude_code_version: version } = init.data
     this.#version = version ?? this.#version
     this.#model = model ?? this.#model
+    this.#isInTurn = true
+    this.#turns++
     if (sessionId === this.facts.sessionId) return { events: [] }
     this.facts.sessionId = sessionId
     const { resumeSessionId } = this.facts
@@ -181,6 +221,7 @@ class ClaudeRun {
   #result(value: Record<string, unknown>): DialogueOutput | null {
     const line = resultLine.safeParse(value)
     if (!line.success) return null
+    this.#isInTurn = false
     // The outcome's message is cut from these.
     const result = {
       ...line.data,
@@ -206,7 +247,7 @@ class ClaudeRun {
     if (requestId !== initializeRequestId || this.#phase !== 'opening') return { events: [] }
     if (subtype === 'success' && response?.hooks_applied !== false) {
       this.#phase = 'working'
-      const write = [this.#prompt, ...this.#early].map(userMessage).join('')
+      const write = this.#send([this.#prompt, ...this.#early])
       this.#early = []
       return { events: [], write }
     }

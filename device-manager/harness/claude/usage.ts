@@ -1,4 +1,5 @@
 import type { RunUsage } from '../../../shared/runs/events.ts'
+import { addedTokens } from '../parts/tokens.ts'
 import { isAtLeast } from '../parts/version.ts'
 import type { MessageUsage, ModelUsage, ResultLine } from './wire.ts'
 
@@ -49,7 +50,7 @@ export function usageMeter(options: { resumed: boolean; model: () => string | nu
       if (id === undefined || usage === undefined || seen.has(id)) return null
       seen.add(id)
       const added = { ...tokensOf(usage), outputTokens: 0, costUsd: null }
-      const wentIn = added.inputTokens + added.cacheReadTokens + added.cacheWriteTokens
+      const wentIn = addedTokens(added.inputTokens, addedTokens(added.cacheReadTokens, added.cacheWriteTokens))
       if (wentIn === 0) return null
       if (!isSubagents) contextTokens = wentIn
       sinceResult = sum(sinceResult, added)
@@ -93,10 +94,10 @@ function ofModels(models: ModelUsage): Totals {
 
 function sum(a: Totals, b: Totals): Totals {
   return {
-    inputTokens: a.inputTokens + b.inputTokens,
-    outputTokens: a.outputTokens + b.outputTokens,
-    cacheReadTokens: a.cacheReadTokens + b.cacheReadTokens,
-    cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
+    inputTokens: addedTokens(a.inputTokens, b.inputTokens),
+    outputTokens: addedTokens(a.outputTokens, b.outputTokens),
+    cacheReadTokens: addedTokens(a.cacheReadTokens, b.cacheReadTokens),
+    cacheWriteTokens: addedTokens(a.cacheWriteTokens, b.cacheWriteTokens),
     costUsd: a.costUsd === null || b.costUsd === null ? null : a.costUsd + b.costUsd,
   }
 }

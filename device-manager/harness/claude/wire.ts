@@ -7,9 +7,20 @@ import { resetTime } from '../parts/reset-time.ts'
  */
 
 const id = z.string().min(1).max(500)
-const count = z.number().nonnegative().catch(0)
+const count = z.number().int().nonnegative().catch(0)
+/** No run costs more; what says so is wrong, and could not be written as a decimal. */
+const dollars = z.number().nonnegative().max(1e9).catch(0)
 const status = z.number().int().nullish().catch(null)
 const parent = z.string().max(500).nullish().catch(null)
+
+/** The sessions that a line names: its own, and the one in the question of a hook. */
+export function sessionsOf(line: Record<string, unknown>): unknown[] {
+  const question = line['type'] === 'control_request' ? hookSession.safeParse(line) : null
+  return [line['session_id'], question?.data?.request.input.session_id].filter((id) => id != null)
+}
+const hookSession = z.object({
+  request: z.object({ subtype: z.literal('hook_callback'), input: z.object({ session_id: z.unknown() }) }),
+})
 
 export const initLine = z.object({
   session_id: id,
@@ -77,7 +88,7 @@ const modelUsage = z.record(
     outputTokens: count,
     cacheReadInputTokens: count,
     cacheCreationInputTokens: count,
-    costUSD: count,
+    costUSD: dollars,
   }),
 )
 export type ModelUsage = z.infer<typeof modelUsage>
@@ -91,7 +102,7 @@ export const resultLine = z.object({
   terminal_reason: z.string().max(200).nullish().catch(null),
   api_error_status: status,
   usage: messageUsage.optional().catch(undefined),
-  total_cost_usd: count,
+  total_cost_usd: dollars,
   modelUsage: modelUsage.optional().catch(undefined),
   model_usage_since_last_result: modelUsage.optional().catch(undefined),
   /** Turns that wait because their message came too late for this one. */

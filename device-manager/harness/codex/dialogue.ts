@@ -6,6 +6,7 @@ import { isGated } from '../../../shared/runs/gated.ts'
 import { leftOutEvent } from '../parts/mcp-servers.ts'
 import { lineFrame } from '../parts/line-frame.ts'
 import type { GivenSkill } from '../parts/skills.ts'
+import { addedTokens } from '../parts/tokens.ts'
 import { Approvals } from './approvals.ts'
 import { callEvent, callOf, resultEvent, wordsOf } from './items.ts'
 import {
@@ -20,11 +21,13 @@ import {
 } from './lines.ts'
 import { threadConfig } from './mcp-servers.ts'
 import { noSkills, tooLate } from './notes.ts'
+import { threadOf, Threads } from './threads.ts'
 import { AskedCalls, readsResource, whatActed } from './unasked.ts'
 import { classOf, codexOutcome, factsBefore, httpStatusOf, type OutcomeFacts } from './outcome.ts'
 import {
   errorNote,
   fileItem,
+  forScreens,
   itemNote,
   rateLimits,
   reply,
@@ -55,7 +58,7 @@ export function codexDialogue(spec: RunSpec, options: DialogueOptions = {}): Har
   const run = new CodexRun(spec, { redactText, mcpServers, cwd, skills })
   return {
     open: () => run.open(),
-    ...lineFrame(run, redactText),
+    ...lineFrame(run, options),
     answer: (askId, decision) => run.answer(askId, decision),
     input: (text) => run.input(text),
     outcome: (exit) => codexOutcome(run.facts, exit),
@@ -80,6 +83,7 @@ class CodexRun {
   readonly #approvals = new Approvals()
   readonly #patches = new Map<string, readonly FileChange[]>()
   readonly #asked = new AskedCalls()
+  readonly #threads = new Threads()
   #phase: 'opening' | 'working' | 'finished' = 'opening'
   #early: string[] = []
   #turnId: string | null = null
@@ -159,11 +163,7 @@ class CodexRun {
         return this.#error(params)
       case 'turn/completed':
         return this.#turnCompleted(params)
-      case 'warning':
-      case 'configWarning':
-        return null
       default:
-        // Parts of what comes whole in a later line, and what is for a screen.
         return typeof method === 'string' && forScreens.test(method) ? { events: [] } : null
     }
   }
@@ -175,9 +175,14 @@ class CodexRun {
     if (id >= ids.firstInput) return { events: error === undefined ? [] : [tooLate] }
     if (id === ids.interrupt || (id === ids.initialize && error === undefined)) return { events: [] }
     if (id === ids.skills) return { events: error === undefined ? [] : [noSkills] }
-    if (error !== undefined) return this.#refused(error.message)
+    if (error !== undefined) return this.#isAwaited(id) ? this.#refused(error.message) : null
     if (id === ids.settings) return this.#settings(result)
     return id === ids.thread ? this.#thread(result) : id === ids.turn ? this.#turn(result) : null
+  }
+
+  #isAwaited(id: number): boolean {
+    if (this.#phase === 'working') return id === ids.turn && this.#turnId === null
+    return this.#phase === 'opening' && (id === ids.initialize || id === ids.settings || id === ids.thread)
   }
 
   #refused(message: string): DialogueOutput {
@@ -193,6 +198,7 @@ class CodexRun {
     const { id: sessionId, model } = parsed.data.thread
     this.#phase = 'working'
     this.facts.sessionId = sessionId
+    this.#threads.begin(sessionId)
     this.#model = model ?? this.#model
     const { resumeSessionId, prompt } = this.#spec
     const write = turnLine(this.#spec, sessionId, [prompt, ...this.#early])
@@ -220,6 +226,7 @@ class CodexRun {
     if (!parsed.success) return null
     const { threadId, item } = parsed.data
     const call = callOf(item)
+    this.#threads.note(threadId, { item, toolCallId: this.#callId(threadId, item.id) })
     if (call === null) return this.#words(when, { threadId, item })
     this.facts.didWork = true
     const toolCallId = this.#callId(threadId, item.id)
@@ -235,10 +242,11 @@ class CodexRun {
   }
 
   #words(when: 'started' | 'completed', { threadId, item }: { threadId: string; item: Item }): DialogueOutput | null {
+    if (!this.#threads.has(threadId)) return null
     if (item.type === 'userMessage') return { events: [] }
     const isModel = item.type === 'agentMessage' || item.type === 'reasoning'
     if (when === 'started') return isModel ? { events: [], ...this.#interruptWhenSpent(threadId) } : { events: [] }
-    const events = wordsOf(item, this.#redactText)
+    const events = wordsOf(item, { redactText: this.#redactText, parent: this.#threads.parentOf(threadId) })
     if (!isModel) return events.length > 0 ? { events } : null
     this.facts.didWork = true
     // A subagent's words are not the answer.
@@ -275,6 +283,7 @@ class CodexRun {
     const parsed = tokenUsage.safeParse(params)
     if (!parsed.success) return null
     const { threadId, turnId, tokenUsage: usage } = parsed.data
+    if (!this.#threads.has(threadId)) return null
     const isOurs = threadId === this.facts.sessionId
     // A session that is gone on with tells what its last turn took.
     if (isOurs && turnId !== this.#turnId) return { events: [] }
@@ -282,10 +291,11 @@ class CodexRun {
     const { last } = usage
     const sum = this.#usage
     // `inputTokens` counts what came from the cache as well.
-    sum.inputTokens += Math.max(0, last.inputTokens - last.cachedInputTokens)
-    sum.cacheReadTokens += last.cachedInputTokens
-    sum.cacheWriteTokens += last.cacheWriteInputTokens
-    sum.outputTokens += last.outputTokens
+    const uncached = Math.max(0, last.inputTokens - last.cachedInputTokens)
+    sum.inputTokens = addedTokens(sum.inputTokens, uncached)
+    sum.cacheReadTokens = addedTokens(sum.cacheReadTokens, last.cachedInputTokens)
+    sum.cacheWriteTokens = addedTokens(sum.cacheWriteTokens, last.cacheWriteInputTokens)
+    sum.outputTokens = addedTokens(sum.outputTokens, last.outputTokens)
     return { events: [{ kind: 'usage', data: { ...sum, ...(this.#model !== null && { model: this.#model }) } }] }
   }
 
@@ -300,10 +310,12 @@ class CodexRun {
   #error(params: unknown): DialogueOutput | null {
     const parsed = errorNote.safeParse(params)
     if (!parsed.success) return null
-    const { error, willRetry } = parsed.data
+    const { error, willRetry, threadId } = parsed.data
+    if (threadId != null && !this.#threads.has(threadId)) return null
     const httpStatus = httpStatusOf(error.codexErrorInfo)
     const { text: message } = cappedText(error.message, this.#redactText)
-    if (!willRetry) this.facts.lastError = { ...error, message }
+    if (!willRetry && (threadId ?? this.facts.sessionId) === this.facts.sessionId)
+      this.facts.lastError = { ...error, message }
     const data = {
       class: classOf(error.codexErrorInfo),
       message,
@@ -318,7 +330,8 @@ class CodexRun {
     if (!parsed.success) return null
     const { threadId, turn } = parsed.data
     // A subagent's.
-    if (threadId !== this.facts.sessionId) return { events: [] }
+    if (threadId !== this.facts.sessionId) return this.#threads.has(threadId) ? { events: [] } : null
+    if (this.#phase === 'finished' || turn.id !== (this.#turnId ?? turn.id)) return null
     if (turn.error) turn.error.message = cappedText(turn.error.message, this.#redactText).text
     this.facts.turn = turn
     this.#phase = 'finished'
@@ -332,12 +345,4 @@ class CodexRun {
   #callId(threadId: string, itemId: string): string {
     return threadId === this.facts.sessionId ? itemId : `${threadId}/${itemId}`
   }
-}
-
-const forScreens =
-  /^(thread\/(started|status\/changed|name\/updated|goal\/.*|closed)|turn\/(started|diff\/updated|plan\/updated)|item\/.*([dD]elta|[pP]art[aA]dded|progress|terminalInteraction)|account\/.*|skills\/changed|serverRequest\/resolved|remoteControl\/.*|mcpServer\/startupStatus\/updated|deprecationNotice|hook\/.*)$/
-
-function threadOf({ params }: { params?: unknown }): string {
-  const threadId = typeof params === 'object' && params !== null && 'threadId' in params ? params.threadId : null
-  return typeof threadId === 'string' ? threadId : ''
 }

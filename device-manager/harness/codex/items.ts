@@ -69,15 +69,18 @@ export function callEvent(toolCallId: string, { name, input }: NamedCall, redact
 }
 
 /** Returns what codex says and thinks, once a message is whole. */
-export function wordsOf(item: Item, redactText: RedactText): RunEventBody[] {
+export function wordsOf(
+  item: Item,
+  { redactText, parent }: { redactText: RedactText; parent: { parentToolCallId?: string } },
+): RunEventBody[] {
   const message = item.type === 'agentMessage' ? messageItem.safeParse(item) : null
   if (message?.success)
-    return textPieces(message.data.text, redactText).map((text) => ({ kind: 'text', data: { text } }))
+    return textPieces(message.data.text, redactText).map((text) => ({ kind: 'text', data: { text, ...parent } }))
   const reasoning = item.type === 'reasoning' ? reasoningItem.safeParse(item) : null
   if (!reasoning?.success) return []
   const { summary, content } = reasoning.data
   const said = [...(summary.length > 0 ? summary : content)].join('\n\n')
-  return textPieces(said, redactText).map((text) => ({ kind: 'thinking', data: { text } }))
+  return textPieces(said, redactText).map((text) => ({ kind: 'thinking', data: { text, ...parent } }))
 }
 
 /** Returns the event of how a tool call ended. */

@@ -18,7 +18,7 @@ export const turnResult = z.object({ turn: z.object({ id }) })
 
 export const turnError = z.object({ message: z.string(), codexErrorInfo: z.unknown().optional() })
 export type TurnError = z.infer<typeof turnError>
-export const errorNote = z.object({ error: turnError, willRetry: z.boolean() })
+export const errorNote = z.object({ error: turnError, willRetry: z.boolean(), threadId: id.nullish() })
 
 export const turnCompleted = z.object({
   threadId: id,
@@ -56,6 +56,12 @@ export type LimitWindow = z.infer<typeof limitWindow>
 export const itemNote = z.object({ threadId: id, item: z.looseObject({ id, type: z.string() }) })
 export type Item = z.infer<typeof itemNote>['item']
 
+/** The items that name threads of subagents. */
+export const agentItem = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('collabAgentToolCall'), receiverThreadIds: z.array(id) }),
+  z.object({ type: z.literal('subAgentActivity'), agentThreadId: id }),
+])
+
 export const messageItem = z.object({ text: z.string() })
 export const reasoningItem = z.object({ summary: z.array(z.string()), content: z.array(z.string()).catch([]) })
 export const commandItem = z.object({
@@ -79,6 +85,10 @@ export const mcpItem = z.object({
   result: z.object({ content: z.array(z.unknown()) }).nullish(),
   error: z.object({ message: z.string() }).nullish(),
 })
+
+/** Parts of what comes whole in a later line, and what is for a screen. */
+export const forScreens =
+  /^(thread\/(started|status\/changed|name\/updated|goal\/.*|closed)|turn\/(started|diff\/updated|plan\/updated)|item\/.*([dD]elta|[pP]art[aA]dded|progress|terminalInteraction)|account\/.*|skills\/changed|serverRequest\/resolved|remoteControl\/.*|mcpServer\/startupStatus\/updated|deprecationNotice|hook\/.*)$/
 
 /** A request of codex, which must be answered or the turn hangs. */
 export const request = z.object({

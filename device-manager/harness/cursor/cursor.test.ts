@@ -106,6 +106,26 @@ describe('print mode', () => {
     expect(run.outcome(left)).toMatchObject({ exitReason: 'error', message: expect.stringContaining('had not ended') })
   })
 
+  it('keeps raw what another session says: it is neither words, calls nor result of the run', () => {
+    const run = newRun()
+    const foreign = [
+      { type: 'system', subtype: 'init', session_id: 'b' },
+      { type: 'assistant', session_id: 'b', message: { content: [{ type: 'text', text: 'Of b.' }] } },
+      { type: 'tool_call', session_id: 'b', subtype: 'started', call_id: 'c', tool_call: { shellToolCall: {} } },
+      { type: 'result', session_id: 'b', subtype: 'success', is_error: false, result: 'Of b.' },
+    ]
+    const lines = recording('cursor', 'success')
+      .toString()
+      .split(/(?<=\n)/)
+      .map((each) => Buffer.from(each))
+    const { events } = merged([...lines.toSpliced(1, 0, ...foreign.map(line)).map((each) => run.push(each)), run.end()])
+    expect(events.flatMap(({ kind, data }) => (kind === 'raw' ? [data.text] : []))).toEqual(
+      foreign.map((each) => String(line(each))),
+    )
+    expect(events.filter(({ kind }) => kind !== 'raw')).toEqual(replay('success').events)
+    expect(run.outcome(left)).toEqual(replay('success').outcome)
+  })
+
   it('without its chat is a refused resume', () => {
     const run = newRun({ resumeSessionId: 'c1' })
     run.pushStderr(Buffer.from('Error: chat c1 not found\n'))

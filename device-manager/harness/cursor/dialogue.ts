@@ -20,7 +20,7 @@ export function cursorDialogue(spec: RunSpec, options: DialogueOptions = {}): Ha
   const run = new CursorRun(spec, redactText)
   return {
     open: () => ({ events: [], write: promptWithInstructions(spec).join('\n\n'), closeInput: true }),
-    ...lineFrame(run, redactText),
+    ...lineFrame(run, options),
     answer: () => ({ events: [] }),
     input: () => ({ events: [noInput] }),
     outcome: (exit) => cursorOutcome(run.facts, exit),
@@ -52,8 +52,8 @@ class CursorRun {
 
   /** null: not a line that is understood. */
   line(value: Record<string, unknown>): DialogueOutput | null {
-    // Lines after the result belong to nobody.
-    if (this.facts.result !== null) return null
+    // Lines after the result belong to nobody, and those of another session not to this run.
+    if (this.facts.result !== null || this.#isElsewhere(value)) return null
     switch (value['type']) {
       case 'system':
         return this.#init(value)
@@ -70,6 +70,10 @@ class CursorRun {
       default:
         return null
     }
+  }
+
+  #isElsewhere({ session_id: sessionId }: Record<string, unknown>): boolean {
+    return this.facts.sessionId !== null && sessionId != null && sessionId !== this.facts.sessionId
   }
 
   #init(value: unknown): DialogueOutput | null {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { merged, recording, specOf } from '../../../test/kit/harness-recordings.ts'
+import { merged, recording, recordingNames, specOf } from '../../../test/kit/harness-recordings.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { DialogueOutput, HarnessDialogue, ProcessExit } from '../adapter.ts'
 import { opencodeDialogue } from './dialogue.ts'
@@ -110,6 +110,45 @@ describe('a recorded run ends as what happened', () => {
     expect(asks.map(({ name }) => name).toSorted()).toEqual(['Bash', 'Task', 'mcp__my_srv__say'])
     const usage = events.filter(({ kind }) => kind === 'usage').at(-1)
     expect(usage?.data).toMatchObject({ inputTokens: 500 - 100 })
+  })
+})
+
+describe('a session that is not of this run', () => {
+  const other = { sessionID: 'ses_other' }
+  const step = { id: 's1', type: 'step-finish', messageID: 'm1', reason: 'stop', cost: 1, tokens: { input: 5 } }
+  const error = { name: 'ContextOverflowError', data: { message: 'Full.' } }
+  const words = { id: 'w1', type: 'text', messageID: 'm1', text: 'Mine.', time: { end: 1 } }
+  const message = (sessionID: string) =>
+    eventOf('message.updated', { info: { id: 'm1', sessionID, role: 'assistant', agent: 'build' } })
+
+  it('is kept raw, and is neither words, usage, error nor end of the run', () => {
+    const run = newRun()
+    const foreign = [
+      eventOf('message.part.updated', { part: { ...words, ...other } }),
+      eventOf('message.part.updated', { part: { ...step, ...other } }),
+      part('completed', other),
+      eventOf('session.status', { ...other, status: { type: 'retry', attempt: 1, message: 'Later.' } }),
+      ...Array.from({ length: 3 }, () => eventOf('session.error', { ...other, error })),
+    ]
+    const output = feed(run, ...working, message('ses_other'), ...foreign, eventOf('session.idle', other))
+    expect(output.events.map((event) => event.kind)).toEqual(['session', ...foreign.map(() => 'raw')])
+    expect(output.finished).toBe(false)
+    const own = [
+      { ...words, id: 'w2', sessionID: main },
+      { ...step, id: 's2', sessionID: main },
+    ]
+    const end = feed(run, ...own.map((each) => eventOf('message.part.updated', { part: each })), idle)
+    expect(end.events).toMatchObject([
+      { kind: 'text', data: { text: 'Mine.' } },
+      { kind: 'usage', data: { inputTokens: 5 } },
+      { kind: 'result', data: { text: 'Mine.', isError: false } },
+    ])
+    expect(run.outcome(left)).toMatchObject({ exitReason: 'completed', sessionId: main })
+  })
+
+  it.each(recordingNames('opencode'))('is not in what opencode itself wrote: "%s"', (name) => {
+    const raw = replay(name).events.flatMap((event) => (event.kind === 'raw' ? [event.data.text ?? ''] : []))
+    expect(raw.filter((text) => text.startsWith('{"event":'))).toEqual([])
   })
 })
 

@@ -46,7 +46,7 @@ export function opencodeDialogue(spec: RunSpec, options: DialogueOptions = {}): 
   const run = new OpencodeRun(spec, redactText)
   return {
     open: () => ({ events: [] }),
-    ...lineFrame(run, redactText, maxLineBytes),
+    ...lineFrame(run, options, maxLineBytes),
     answer: (askId, decision) => run.answer(askId, decision),
     input: (text) => run.input(text),
     outcome: (exit) => opencodeOutcome(run.facts, exit),

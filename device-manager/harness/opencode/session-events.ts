@@ -87,7 +87,7 @@ export class SessionEvents {
     const parsed = partUpdated.safeParse(properties)
     if (!parsed.success) return null
     const { part } = parsed.data
-    if (!this.#parts.sessions.has(part.sessionID)) return { events: [] }
+    if (!this.#parts.sessions.has(part.sessionID)) return null
     switch (part.type) {
       case 'text':
       case 'reasoning':
@@ -149,7 +149,8 @@ export class SessionEvents {
   #status(properties: unknown): SessionOutput | null {
     const parsed = sessionStatus.safeParse(properties)
     if (!parsed.success) return null
-    const { status } = parsed.data
+    const { sessionID, status } = parsed.data
+    if (!this.#parts.sessions.has(sessionID)) return null
     if (status.type !== 'retry') return { events: [] }
     const { text: message } = cappedText(status.message, this.#parts.redactText)
     return { events: [{ kind: 'error', data: { class: 'retry', message, willRetry: true } }] }
@@ -160,6 +161,7 @@ export class SessionEvents {
     if (!parsed.success) return null
     const { facts, sessions } = this.#parts
     const { sessionID, error } = parsed.data
+    if (sessionID != null && !sessions.has(sessionID)) return null
     error.data.message = cappedText(error.data.message, this.#parts.redactText).text
     // The session is not at fault when svc ended the work.
     if (error.name === 'MessageAbortedError' && facts.halt !== null) return { events: [] }

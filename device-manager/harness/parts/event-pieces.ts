@@ -1,11 +1,12 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
-import type { RedactText } from '../adapter.ts'
+import type { RedactStream, RedactText } from '../adapter.ts'
 import { cutBytes, cutText, outputOf } from './utf8.ts'
 
 /** One event holds at most this much output, so that rows and frames stay small whatever a harness writes at once. */
 export const maxPieceBytes = 64 * 1024
 
 export const asItIs: RedactText = (text) => text
+export const streamAsItIs = (): RedactStream => ({ push: (bytes) => bytes, flush: () => new Uint8Array() })
 
 /** Bytes that no parser understood, as `raw` events of bounded size. */
 export function rawEvents(

@@ -1,7 +1,7 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { lineReader, type Piece } from '../../../shared/lib/lines.ts'
-import type { DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
-import { maxPieceBytes, rawEvents } from './event-pieces.ts'
+import type { DialogueOptions, DialogueOutput, HarnessDialogue, RedactStream } from '../adapter.ts'
+import { asItIs, maxPieceBytes, rawEvents, streamAsItIs } from './event-pieces.ts'
 import { isBlank, joined, jsonObject } from './json-lines.ts'
 
 /** A line can hold the output of a tool; one longer than this is kept raw and the next one read again. */
@@ -22,30 +22,48 @@ export interface LineRun {
  */
 export function lineFrame(
   run: LineRun,
-  redactText: RedactText,
+  { redactText = asItIs, redactStream = streamAsItIs }: Pick<DialogueOptions, 'redactText' | 'redactStream'>,
   longest = maxLineBytes,
 ): Pick<HarnessDialogue, 'push' | 'pushStderr' | 'end'> {
   const stdout = lineReader(longest)
   const stderr = lineReader(maxPieceBytes)
+  const [outParts, errParts] = [redactStream(), redactStream()]
+  // What is cut into several events is looked at before: afterwards half a secret is not recognised, in bytes that are no text either.
+  const raw = (bytes: Uint8Array, of: 'stdout' | 'stderr'): RunEventBody[] => {
+    if (bytes.length <= maxPieceBytes) return rawEvents(bytes, of, redactText)
+    const whole = redactStream()
+    return rawEvents(Buffer.concat([whole.push(bytes), whole.flush()]), of, redactText)
+  }
   const readOut = (piece: Piece): DialogueOutput => {
     const value = piece.kind === 'line' ? jsonObject(piece.bytes) : null
     const output = value === null ? null : run.line(value)
-    return output ?? { events: isBlank(piece.bytes) ? [] : rawEvents(piece.bytes, 'stdout', redactText) }
+    const bytes = piece.kind === 'part' ? wholeSecrets(piece.bytes, outParts) : piece.bytes
+    return output ?? { events: isBlank(bytes) ? [] : raw(bytes, 'stdout') }
   }
   const readErr = (bytes: Uint8Array): RunEventBody[] => {
     const text = redactText(Buffer.from(bytes).toString('utf8'))
     run.facts.stderrTail = (run.facts.stderrTail + text).slice(-stderrTailChars)
-    return rawEvents(bytes, 'stderr', redactText)
+    return raw(bytes, 'stderr')
   }
   return {
     push: (chunk) => joined(stdout.push(chunk).map(readOut)),
-    pushStderr: (chunk) => ({ events: stderr.push(chunk).flatMap((piece) => readErr(piece.bytes)) }),
+    pushStderr: (chunk) => ({
+      events: stderr
+        .push(chunk)
+        .flatMap(({ kind, bytes }) => readErr(kind === 'part' ? wholeSecrets(bytes, errParts) : bytes)),
+    }),
     end() {
-      const out = stdout.end()
-      const err = stderr.end()
-      return {
-        events: [...(out === null ? [] : rawEvents(out, 'stdout', redactText)), ...(err === null ? [] : readErr(err))],
-      }
+      const out = Buffer.concat([outParts.push(stdout.end() ?? nothing), outParts.flush()])
+      const err = Buffer.concat([errParts.push(stderr.end() ?? nothing), errParts.flush()])
+      return { events: [...raw(out, 'stdout'), ...(err.length === 0 ? [] : readErr(err))] }
     },
   }
+}
+
+const nothing = new Uint8Array()
+
+/** A part of a line that is too long, as far as it is safe by itself; with its last part comes all that was held back. */
+function wholeSecrets(part: Uint8Array, stream: RedactStream): Uint8Array {
+  const safe = stream.push(part)
+  return part.at(-1) === 0x0a ? Buffer.concat([safe, stream.flush()]) : safe
 }

@@ -3,6 +3,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import { lineReader } from '../../../shared/lib/lines.ts'
 import type { HttpDoor } from '../../harness/adapter.ts'
 import { httpOrder, type HttpOrder } from '../../harness/parts/http-lines.ts'
+import { parseJson } from '../../harness/parts/json-lines.ts'
 import type { Child, ChildLaunch } from './child.ts'
 import { launchOnPipes } from './pipes.ts'
 
@@ -229,7 +230,7 @@ const isLoopback = ({ protocol, hostname, username }: URL): boolean =>
 
 function jsonOr(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseJson(text)
   } catch {
     return text
   }

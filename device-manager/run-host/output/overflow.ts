@@ -1,5 +1,7 @@
 import type { PendingEvent } from './event-lines.ts'
 
+const lastWordsBytes = 16 * 1024
+
 export type GapReason = 'spool_full' | 'unsent_limit'
 
 /**
@@ -40,12 +42,18 @@ export class Overflow {
     return events
   }
 
-  /** One gap for all of it: something that must be kept comes next. */
-  takeAsGap(at: number): PendingEvent[] {
-    const tailBytes = this.#kept().reduce((sum, event) => sum + event.outputBytes, 0)
-    const events = gapOf(at, this.#lost + tailBytes, this.reason)
+  /**
+   * The gap, and the last words before something that must be kept, which comes next: often they are the answer. There are few
+   * of them, so that what must be kept does not open the way for all the rest.
+   */
+  takeBefore(at: number): PendingEvent[] {
+    const tail = this.#kept()
+    let from = tail.length
+    let room = Math.min(lastWordsBytes, this.#ringBytes)
+    while (from > 0 && tail[from - 1]!.heldBytes <= room) room -= tail[--from]!.heldBytes
+    const lost = tail.slice(0, from).reduce((sum, event) => sum + event.outputBytes, this.#lost)
     this.#clear()
-    return events
+    return [...gapOf(at, lost, this.reason), ...tail.slice(from)]
   }
 
   #kept(): PendingEvent[] {

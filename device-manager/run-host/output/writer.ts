@@ -102,7 +102,7 @@ export class EventWriter {
       // Events that must be kept are small; a harness that floods with them is held to a bound, too.
       const isKept = isEssential(event) && this.#queueBytes < 2 * this.#options.limits.heldBytes
       if (!isKept) return this.#overflow.push(event)
-      for (const gap of this.#overflow.takeAsGap(event.at)) this.#enqueue(gap)
+      for (const kept of this.#overflow.takeBefore(event.at)) this.#enqueue(kept)
     }
     this.#enqueue(event)
     if (this.#unsentBytes + this.#queueBytes > this.#options.limits.unsentBytes) this.#startDropping('unsent_limit')

@@ -112,6 +112,14 @@ test('an event that was sent right before the end is not lost', async () => {
   expect(eventsOf(lines)).toEqual([{ n: 'last' }])
 })
 
+test('an event that is nested too deep to be written again comes as its text', async () => {
+  const { lines, until, order } = launch()
+  const deep = '['.repeat(100_000) + ']'.repeat(100_000)
+  order({ id: 1, method: 'POST', path: '/say', body: [`data: ${deep}\n\n`, 'data: {"n":1}\n\n'] })
+  await until(({ event }) => typeof event === 'object')
+  expect(eventsOf(lines)).toEqual([deep, { n: 1 }])
+})
+
 test('events that end are told as lost, once, and nothing comes after', async () => {
   const { lines, until, order } = launch()
   order({ id: 1, method: 'POST', path: '/cut' }, { id: 2, method: 'POST', path: '/never' })

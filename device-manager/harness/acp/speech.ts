@@ -1,0 +1,45 @@
+import { StringDecoder } from 'node:string_decoder'
+import type { RunEventBody } from '../../../shared/runs/events.ts'
+import type { RedactStream, RedactText } from '../adapter.ts'
+import { textPieces } from '../parts/event-pieces.ts'
+
+const maxAnswerChars = 256 * 1024
+
+type Kind = 'text' | 'thinking'
+
+/**
+ * What the agent says and thinks. A program tells it in pieces of a few letters, so what may be the beginning of a secret is held
+ * back until the next piece, or until something else comes.
+ */
+export class Speech {
+  readonly #redactText: RedactText
+  readonly #makeStream: () => RedactStream
+  #open: { kind: Kind; stream: RedactStream; decoder: StringDecoder } | null = null
+  /** The last of what it has said since its last call. */
+  answer = ''
+
+  constructor(redactText: RedactText, makeStream: () => RedactStream) {
+    this.#redactText = redactText
+    this.#makeStream = makeStream
+  }
+
+  say(kind: Kind, text: string): RunEventBody[] {
+    const before = this.#open?.kind === kind ? [] : this.flush()
+    if (kind === 'text') this.answer = (this.answer + text).slice(-maxAnswerChars)
+    this.#open ??= { kind, stream: this.#makeStream(), decoder: new StringDecoder('utf8') }
+    const { stream, decoder } = this.#open
+    return [...before, ...this.#events(kind, decoder.write(Buffer.from(stream.push(Buffer.from(text)))))]
+  }
+
+  /** Returns what is held back. */
+  flush(): RunEventBody[] {
+    if (this.#open === null) return []
+    const { kind, stream, decoder } = this.#open
+    this.#open = null
+    return this.#events(kind, decoder.end(Buffer.from(stream.flush())))
+  }
+
+  #events(kind: Kind, text: string): RunEventBody[] {
+    return textPieces(text, this.#redactText).map((piece) => ({ kind, data: { text: piece } }))
+  }
+}
