@@ -18,7 +18,7 @@ export function whenIdle(
   afterMs: { few: number; many: number },
   act: () => void,
   // In a container those that may be used are fewer than those that are looked at; what is idle says little there.
-  { count, look }: { count: number; look(): Times[] } = { count: availableParallelism(), look: cpus },
+  { count, look }: { count: number; look: () => Times[] } = { count: availableParallelism(), look: cpus },
 ): () => void {
   if (count > fewProcessors) return world.after(afterMs.many, act)
   const until = world.monotonic() + atLatestMs
