@@ -1,6 +1,7 @@
 import { nullableText, nullableTime, text, time } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
 import { expectOnlyWriter } from '../db/only-writer.ts'
+import { command } from '../db/statement.ts'
 import { table, type RowOf } from '../db/table.ts'
 
 /**
@@ -38,16 +39,12 @@ export async function ownBlob(db: Db, id: string, now: number): Promise<void> {
   )
 }
 
-/** A file may have more versions than a statement takes values. */
-const idsAtOnce = 5_000
+// A file may have more versions than a statement takes values, so they are one value.
+const release = command('update blobs set released_at = ? where id in ? and released_at is null')
 
 /** In the transaction that needs these blobs no more. */
 export async function releaseBlobs(db: Db, ids: readonly string[], now: number): Promise<void> {
-  for (let at = 0; at < ids.length; at += idsAtOnce)
-    await db('blobs')
-      .whereIn('id', ids.slice(at, at + idsAtOnce))
-      .whereNull('released_at')
-      .update({ released_at: now })
+  await release(db, [now, ids])
 }
 
 export async function releaseBlobsOfWorkspace(db: Db, workspaceId: string, now: number): Promise<void> {
@@ -74,14 +71,11 @@ export async function listReleased(db: Db, limit: number): Promise<BlobRow[]> {
   return blobs.list(blobs.from(db).whereNotNull('released_at').orderBy('released_at').orderBy('id').limit(limit))
 }
 
+const releasedOf = blobs.query('where id in ? and released_at is not null')
+
 /** Lists those of these blobs that are released. */
 export async function listReleasedOf(db: Db, ids: readonly string[]): Promise<BlobRow[]> {
-  const released: BlobRow[] = []
-  for (let at = 0; at < ids.length; at += idsAtOnce) {
-    const some = ids.slice(at, at + idsAtOnce)
-    released.push(...(await blobs.list(blobs.from(db).whereNotNull('released_at').whereIn('id', some))))
-  }
-  return released
+  return releasedOf.list(db, [ids])
 }
 
 /** Puts a blob whose bytes could not be removed behind the others. */

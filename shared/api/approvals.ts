@@ -26,7 +26,7 @@ export const askingParty = z.object({
 const platformChangeDetails = z.object({
   method: z.string(),
   path: z.string(),
-  body: z.unknown().describe('As it was sent, secrets masked.'),
+  body: z.unknown().describe('As it was sent, secrets masked. In lists null where it is longer than 20,000 bytes.'),
   source: z.string(),
   commands: z.array(z.string()).describe('The same as commands of `svc`.'),
   expiresAt: timestamp,

@@ -76,6 +76,8 @@ const options = z
 
 /** As long as `run create --wait` waits at most. */
 const maxWaitMs = 86_400_000
+/** Open questions of a run that goes on meanwhile. */
+export const maxWaitedFor = 20
 
 const createBody = z
   .object({
@@ -98,7 +100,7 @@ const createBody = z
       .max(maxWaitMs)
       .optional()
       .describe(
-        'The run does not stop, it reads the answer itself within this time; then the system closes the question. Not with `secret_input`.',
+        `The run does not stop, it reads the answer itself within this time; then the system closes the question. Not with \`secret_input\`. A run waits for ${maxWaitedFor} answers at most.`,
       ),
     taskId: taskRef.optional().describe("The task it is about; by default the run's."),
     conversationId: conversationId.optional().describe("Where it is asked; by default the run's conversation."),

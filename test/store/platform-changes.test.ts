@@ -41,10 +41,11 @@ onBoth('a stored write keeps what came of it, and is closed once', async ({ root
   const close = { id: change.id, status: 'approved', result: { status: 201, body: { id: 'agt_1' } } } as const
   expect(await closePlatformChange(root, close)).toBe(true)
   expect(await closePlatformChange(root, { ...close, status: 'rejected' })).toBe(false)
-  expect(await listPlatformChanges(root, [change.id, 'apr_x'])).toMatchObject([
+  expect(await listPlatformChanges(root, [change.id, 'apr_x'], { bodyBytes: 1_000 })).toMatchObject([
     { status: 'approved', result: close.result },
   ])
-  expect(await listPlatformChanges(root, [])).toEqual([])
+  expect(await listPlatformChanges(root, [change.id], { bodyBytes: 10 })).toMatchObject([{ id: change.id, body: null }])
+  expect(await listPlatformChanges(root, [], { bodyBytes: 1_000 })).toEqual([])
 })
 
 onBoth('writes that waited before there were approvals get theirs by the migration', async ({ root }) => {

@@ -57,6 +57,9 @@ onBoth(
       code: 'transient_conflict',
     })
     expect(await listPagesByIds(root, { workspaceId, ids: [] })).toEqual([])
+    // More than a statement takes values.
+    const many = Array.from({ length: 70_000 }, (_, n) => `wik_${n}`)
+    expect(idsOf(await listPagesByIds(root, { workspaceId, ids: [...many, page.id] }))).toEqual([page.id])
     expect(idsOf(await listPagesByIds(root, { workspaceId, ids: [page.id, 'wik_none'] }))).toEqual([page.id])
     expect(await listPagesByIds(root, { workspaceId: elsewhere, ids: [page.id] })).toEqual([])
     expect(await listPagesBySlugs(root, { workspaceId, slugs: [] })).toEqual([])

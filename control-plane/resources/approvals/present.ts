@@ -2,27 +2,28 @@ import type { Approval, ApprovalSummary, GatedThing } from '../../../shared/api/
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import type { Db } from '../../db/open.ts'
 import { shownChange } from '../platform-changes/present.ts'
-import { listPlatformChanges, type PlatformChangeRow } from '../platform-changes/store.ts'
+import { findPlatformChange, listPlatformChanges, type PlatformChangeRow } from '../platform-changes/store.ts'
 import { askerOf, platformChangeMs } from './rules.ts'
 import type { ApprovalRow } from './store.ts'
 
-/** Approvals as clients read them. The stored writes of a page are loaded at once. */
+/** Some hold a whole AGENT.md; with a hundred of those the server would mask a page for seconds. */
+const bodyBytesInLists = 20_000
+
+/** Approvals as lists show them. The stored writes of a page are loaded at once, without long bodies. */
 export async function presentApprovals(db: Db, approvals: readonly ApprovalRow[]): Promise<ApprovalSummary[]> {
-  const changes = await changesOf(db, approvals)
-  return approvals.map((approval) => summaryOf(approval, changes))
+  const ids = approvals.filter((approval) => approval.trigger === 'platform_change').map((approval) => approval.id)
+  const listed = await listPlatformChanges(db, ids, { bodyBytes: bodyBytesInLists })
+  const changes = new Map(listed.map((change) => [change.id, change]))
+  return approvals.map((approval) => summaryOf(approval, changes.get(approval.id) ?? null))
 }
 
 export async function presentApproval(db: Db, approval: ApprovalRow): Promise<Approval> {
-  const { workspaceId, sessionId } = approval
-  return { ...summaryOf(approval, await changesOf(db, [approval])), workspaceId, sessionId }
+  const { id, workspaceId, sessionId, trigger } = approval
+  const change = trigger === 'platform_change' ? await findPlatformChange(db, workspaceId, id) : null
+  return { ...summaryOf(approval, change), workspaceId, sessionId }
 }
 
-async function changesOf(db: Db, approvals: readonly ApprovalRow[]): Promise<Map<string, PlatformChangeRow>> {
-  const ids = approvals.filter((approval) => approval.trigger === 'platform_change').map((approval) => approval.id)
-  return new Map((await listPlatformChanges(db, ids)).map((change) => [change.id, change]))
-}
-
-function summaryOf(approval: ApprovalRow, changes: ReadonlyMap<string, PlatformChangeRow>): ApprovalSummary {
+function summaryOf(approval: ApprovalRow, change: PlatformChangeRow | null): ApprovalSummary {
   const asker = askerOf(approval)
   return {
     object: 'approval',
@@ -32,7 +33,7 @@ function summaryOf(approval: ApprovalRow, changes: ReadonlyMap<string, PlatformC
     trigger: approval.trigger,
     status: approval.status,
     prompt: approval.prompt,
-    gatedThing: thingOf(approval, changes.get(approval.id) ?? null),
+    gatedThing: thingOf(approval, change),
     requestedBy: { type: asker === null ? 'system' : 'agent', id: asker },
     assignedTo: approval.assignedType && { type: approval.assignedType, id: approval.assignedId },
     result: approval.outcome && { outcome: approval.outcome, reason: approval.reason },

@@ -35,9 +35,18 @@ export async function findPlatformChange(db: Db, workspaceId: string, id: string
   return changes.find(db, { workspaceId, id })
 }
 
-export async function listPlatformChanges(db: Db, ids: readonly string[]): Promise<PlatformChangeRow[]> {
+/** `bodyBytes`: a longer body (JSON) is not read, and null. */
+export async function listPlatformChanges(
+  db: Db,
+  ids: readonly string[],
+  { bodyBytes }: { bodyBytes: number },
+): Promise<PlatformChangeRow[]> {
   if (ids.length === 0) return []
-  return changes.list(changes.from(db).whereIn('id', [...ids]))
+  const body = db.raw("case when octet_length(body) <= ? then body else 'null' end", [bodyBytes])
+  const rows = db('platform_changes')
+    .select({ ...changes.fields(), body })
+    .whereIn('id', [...ids])
+  return changes.list(rows)
 }
 
 /** Closes a waiting change. Returns false when it is closed already. */

@@ -44,18 +44,15 @@ export async function findPageBySlug(db: Db, workspaceId: string, slug: string):
   return pages.find(db, { workspaceId, slug })
 }
 
+// A complete ingest may archive more pages than a statement takes values, so they are one value.
+const byIds = pages.query('where workspace_id = ? and id in ?')
+
 /** In no order. */
 export async function listPagesByIds(
   db: Db,
   { workspaceId, ids }: { workspaceId: string; ids: readonly string[] },
 ): Promise<WikiPageRow[]> {
-  if (ids.length === 0) return []
-  return pages.list(
-    pages
-      .from(db)
-      .where({ workspace_id: workspaceId })
-      .whereIn('id', [...ids]),
-  )
+  return byIds.list(db, [workspaceId, ids])
 }
 
 /** In no order. */

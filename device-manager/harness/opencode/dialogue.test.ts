@@ -105,6 +105,19 @@ describe('a recorded run ends as what happened', () => {
     expect(write).toContain('/abort')
   })
 
+  it('asks about the calls of a subagent of an earlier run that a call goes on with', () => {
+    const run = newRun()
+    feed(run, ...working)
+    const old = 'ses_earlier'
+    const theirs = [call({ id: '2', sessionID: old }), part('running', { id: 'p2', sessionID: old })]
+    expect(feed(run, ...theirs).asks).toEqual([])
+    const state = { status: 'running', input: {}, metadata: { sessionId: old } }
+    feed(run, call({ tool: 'task', args: {} }), part('running', { tool: 'task', state }))
+    const { asks, events } = feed(run, part('running', { id: 'p2', sessionID: old }))
+    expect(asks).toMatchObject([{ name: 'Bash', toolCallId: `${old}/c1` }])
+    expect(events).toMatchObject([{ kind: 'tool_call', data: { parentToolCallId: 'c1' } }])
+  })
+
   it('counts a subagent, and names an MCP tool by its server', () => {
     const { events, asks } = replay('tools')
     expect(asks.map(({ name }) => name).toSorted()).toEqual(['Bash', 'Task', 'mcp__my_srv__say'])

@@ -125,7 +125,8 @@ export class SessionEvents {
     const { callID, state } = part
     const of = { toolCallId: this.#callId(sessionID, callID), ...sessions.parentOf(sessionID) }
     const started = state.metadata?.sessionId
-    if (started != null && sessions.has(started)) sessions.startedBy(started, of.toolCallId)
+    // It may go on with a subagent of an earlier run, which is not created anew.
+    if (started != null && (sessions.has(started) || part.tool === 'task')) sessions.startedBy(started, of.toolCallId)
     // Its input is not whole yet.
     if (state.status === 'pending') return { events: [] }
     const call = { sessionID, callID }

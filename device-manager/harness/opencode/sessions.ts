@@ -50,8 +50,11 @@ export class Sessions {
     return this.#isAgents.get(messageId) === true
   }
 
+  /** A call of this run has the session work. */
   startedBy(sessionId: string, toolCallId: string): void {
-    if (this.#startedBy.size < maxSessions) this.#startedBy.set(sessionId, toolCallId)
+    if (sessionId === this.#main || this.#startedBy.size >= maxSessions) return
+    this.#known.add(sessionId)
+    this.#startedBy.set(sessionId, toolCallId)
   }
 
   parentOf(sessionId: string): { parentToolCallId?: string } {

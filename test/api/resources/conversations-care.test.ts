@@ -160,14 +160,17 @@ test('the transcript of a conversation is that of its runs, one after the other'
     runs.map((runId) => [runId, 'succeeded']),
   )
   const seen: unknown[] = []
-  for (let after = ''; ;) {
+  let after = ''
+  for (;;) {
     const next = await page(`?limit=2${after}`)
     seen.push(...next.data)
     if (!next.hasMore) break
     after = `&after=${next.nextCursor}`
   }
   expect(seen).toEqual(all.data)
-  expect(outcomeOf(await server.call(`/conversations/${id}/events?after=x`))).toBe('400 invalid_cursor')
+  const { id: other } = await makeDm(server, (await server.createAgent()).id)
+  for (const strange of [`${id}/events?after=x`, `${other}/events?limit=2${after}`])
+    expect(outcomeOf(await server.call(`/conversations/${strange}`))).toBe('400 invalid_cursor')
   expect(outcomeOf(await server.call('/conversations/cnv_0000000000000000/events'))).toBe('404 conversation_not_found')
 })
 interface Event {

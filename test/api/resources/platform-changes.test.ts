@@ -53,6 +53,19 @@ describe('a change that an agent asks for', () => {
     expect(listed.data[0].gatedThing.platformChange).toEqual(approval.gatedThing.platformChange)
   })
 
+  test('shows a long AGENT.md where it is read alone, and not in a list', async () => {
+    const { token } = await agentCaller()
+    const identityMd = 'Paint. '.repeat(3_000)
+    const id = await wanted(token, '/agents', {
+      body: { name: 'Painter', harness: 'command', command: 'true', identityMd },
+    })
+    const listed = await server.ok('/approvals?trigger=platform_change')
+    expect(listed.data[0]).toMatchObject({ id, gatedThing: { platformChange: { method: 'POST', body: null } } })
+    expect(await server.ok(`/approvals/${id}`)).toMatchObject({
+      gatedThing: { platformChange: { body: { identityMd } } },
+    })
+  })
+
   test('is done when a person approves: with their rights, in the name of the agent', async () => {
     const { agent, token } = await agentCaller()
     const target = await server.createAgent({}, member.token)

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startWithPeople } from '../../kit/people.ts'
-import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
+import { outcomeOf, type Person, type Reply, type TestServer } from '../../kit/server.ts'
 import { questionCalls, secretRequest, secretsKey } from './questions-kit.ts'
 
 /** Questions whose runs do not stop: they wait for the answer, as long as they said. */
@@ -72,6 +72,18 @@ test('one whose run has stopped to ask something else wakes the agent with the a
   expect(await server.ok(`/runs/${work.runId}`)).toMatchObject({ exitReason: 'question_asked' })
   expect(outcomeOf(await answer(question.id, { text: 'The red one' }, person.token))).toBe('200')
   expect(await server.ok(`/runs/${await wokenRun(agent.id)}`)).toMatchObject({ parentRunId: work.runId })
+  await device.disconnect()
+})
+
+test('a run waits for twenty answers, and for another one when it has one of them', async () => {
+  const { work, device, person } = await working()
+  const asked: Reply[] = []
+  for (let count = 0; count < 20; count++) asked.push(await ask(work.token, { waitMs: 60_000 }))
+  expect(asked.map(outcomeOf)).toEqual(asked.map(() => '201'))
+  expect(outcomeOf(await ask(work.token, { waitMs: 60_000 }))).toBe('400 validation_error')
+  await answer(asked[7]!.body.question.id, { text: 'The red one' }, person.token)
+  expect(outcomeOf(await ask(work.token, { waitMs: 60_000 }))).toBe('201')
+  await work.end('completed')
   await device.disconnect()
 })
 

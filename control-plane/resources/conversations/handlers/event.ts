@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { conversationRoutes } from '../../../../shared/api/conversations.ts'
+import { fail } from '../../../../shared/api/errors.ts'
 import { runId } from '../../../../shared/api/ids.ts'
 import { cursorOf } from '../../../../shared/api/paging.ts'
 import type { RunEvent } from '../../../../shared/api/run-events.ts'
@@ -48,7 +49,8 @@ async function readPage(
   const page: EventPage = { events: [], runs: [], nextCursor: null }
   const [beganIn, beganAfter] = of.cursor ?? [null, 0]
   const begun = beganIn === null ? null : await findRun(db, beganIn)
-  let batch = begun?.conversationId === of.conversationId ? [begun] : []
+  if (beganIn !== null && begun?.conversationId !== of.conversationId) fail('invalid_cursor', { param: 'after' })
+  let batch = begun === null ? [] : [begun]
   for (;;) {
     for (const run of await onlyVisible(db, of.caller, batch)) {
       const afterSeq: number = run.id === beganIn ? beganAfter : 0

@@ -1,4 +1,4 @@
-import type { questionRoutes } from '../../../../shared/api/questions.ts'
+import { maxWaitedFor, type questionRoutes } from '../../../../shared/api/questions.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { redirectsTraffic } from '../../../../shared/lib/env-names.ts'
 import { maskSecrets } from '../../../../shared/lib/secret-patterns.ts'
@@ -18,7 +18,14 @@ import { findTaskById, type TaskRow } from '../../tasks/store.ts'
 import { recordGate } from '../../tasks/gate-activity.ts'
 import { closeBySystem } from '../steps/answer.ts'
 import { askRefusalOf } from '../rules.ts'
-import { findQuestion, insertQuestion, setQuestionMessage, type NewQuestion, type QuestionRow } from '../store.ts'
+import {
+  findQuestion,
+  insertQuestion,
+  listOpenQuestions,
+  setQuestionMessage,
+  type NewQuestion,
+  type QuestionRow,
+} from '../store.ts'
 
 type Ask = Pick<HandlerInput<typeof questionRoutes.create>, 'caller' | 'body' | 'world'>
 type Body = Ask['body']
@@ -36,6 +43,7 @@ export async function ask(
   const run = (await askingRun(tx, caller, body.runId)) ?? fail('question_run_required', { param: 'runId' })
   checkAuthor(caller, body)
   checkWait(body)
+  if (body.waitMs !== undefined) await checkRoom(tx, run)
   await checkSecret(tx, caller, { body, providers: deps.secretProviders })
   const task = await taskOf(tx, caller, { run, reference: body.taskId })
   const conversation = await conversationOf(tx, caller, { run, task, id: body.conversationId })
@@ -89,6 +97,13 @@ function checkWait({ answerMode, waitMs }: Body): void {
 }
 
 const canWait = (run: RunRow): boolean => run.endedAt === null && run.cancelRequestedAt === null
+
+/** A task shows what its runs ask, and every wake for it looks there. */
+async function checkRoom(tx: Db, { id }: RunRow): Promise<void> {
+  if ((await listOpenQuestions(tx, 'run_id', [id])).length < maxWaitedFor) return
+  const message = `This run waits for ${maxWaitedFor} answers already.`
+  fail('validation_error', { param: 'waitMs', message })
+}
 
 async function checkSecret(
   tx: Db,
