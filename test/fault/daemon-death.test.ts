@@ -30,10 +30,11 @@ test('row 1: a run of whose start no host had heard is started by the next daemo
     scenario(system, { steps: stepsWhileAlone }),
     scenario(system, { steps: ['touch=GATES/up', 'await=GATES/go', 'lines=300', 'write=made.txt:x'] }),
   ])
-  // The host stands by; it is given the run when the person's shell has told its environment.
-  await waitFor(() => device.hosts().length > 0, 'a run host stands by')
+  // At once: it is asked for a host, which is given the run when the person's shell has told its environment, and the
+  // daemon waits for the shell no longer than five seconds.
   const runId = await run.start()
   await waitFor(async () => (await device.status()).runs.some(({ state }) => state === 'starting'), 'the start came')
+  await waitFor(() => device.hosts().length > 0, 'a run host is there')
   await device.kill9()
   await waitFor(() => device.hosts().length === 0, 'its host left')
   writeFileSync(gate, '')
