@@ -60,7 +60,7 @@ describe('work that is put off', () => {
 
   it.each<[string, number, number[], number[]]>([
     ['is done at the first look where a processor is idle', 2, [1, 0], [2_500]],
-    ['comes after 15 s where a harness takes one and a half', 2, [1, 0.5], [15_500]],
+    ['comes after 12 s where a harness takes one and a half', 2, [1, 0.5], [12_500]],
     ['needs half of the only processor', 1, [0.5], [2_500]],
     ['waits for none of many', 8, Array.from({ length: 8 }, () => 1), [50]],
   ])('%s', (_, processors, busy, acted) => {

@@ -5,12 +5,12 @@ import type { World } from '../../shared/lib/world.ts'
 const fewProcessors = 4
 
 const lookMs = 1_000
-const atLatestMs = 15_000
+const atLatestMs = 12_000
 
 /**
  * For work beside what a person waits for: some harnesses take all of one processor and half of the next for seconds
  * until they begin. Where there are few processors, `act` is called once one of them (half of one, if there is no other)
- * was idle from one look to the next, the first of which comes after `afterMs.few`; after 15 s it is called in any case.
+ * was idle from one look to the next, the first of which comes after `afterMs.few`; after 12 s it is called in any case.
  * Where there are many it is called after `afterMs.many`. Returns how to cancel it.
  */
 export function whenIdle(
