@@ -48,6 +48,8 @@ export type RedactText = (text: string) => string
 export interface RedactStream {
   /** Returns what is safe by now; what may become a secret is held back. */
   push(bytes: Uint8Array): Uint8Array
+  /** Returns what is held back and can be shown when nothing more came for a while. */
+  release(): Uint8Array
   /** Returns what is held back, at the end. */
   flush(): Uint8Array
 }
@@ -158,6 +160,8 @@ export interface HarnessDialogue {
   answer(askId: string, decision: CallDecision): DialogueOutput
   /** A person's text, when `can.input`. */
   input(text: string): DialogueOutput
+  /** No bytes came for a second: returns what was held back for more of them. */
+  silent?(): DialogueOutput
   /** The run is to end: what the harness is told beside the interrupt that it gets, where it knows something better. */
   interrupt?(): DialogueOutput
   /** Standard output ended; what is still buffered comes out. `exit`, where it is known by then, goes into a result. */

@@ -52,6 +52,7 @@ export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}, progra
   return {
     open: () => run.open(),
     ...frame,
+    silent: () => ({ events: run.speech.release() }),
     end: () => joined([{ events: run.speech.flush() }, frame.end()]),
     answer: (askId, decision) => run.answer(askId, decision),
     input: (text) => run.input(text),

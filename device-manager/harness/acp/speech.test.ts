@@ -13,7 +13,7 @@ describe('a secret that comes in pieces', () => {
       method: 'session/update',
       params: { sessionId: 's1', update: { sessionUpdate, content: { type: 'text', text } } },
     })
-  function told(...lines: Uint8Array[]) {
+  function begun() {
     const redactStream = () => streamRedactor(secrets)
     const dialogue = acpDialogue(specOf({ harness: 'command', protocol: 'acp' }), {
       cwd: '/work',
@@ -23,6 +23,10 @@ describe('a secret that comes in pieces', () => {
     dialogue.open()
     dialogue.push(line({ id: 1, result: { protocolVersion: 1, agentCapabilities: {} } }))
     dialogue.push(line({ id: 2, result: { sessionId: 's1' } }))
+    return dialogue
+  }
+  function told(...lines: Uint8Array[]) {
+    const dialogue = begun()
     const { events } = merged([...lines.map((each) => dialogue.push(each)), dialogue.end()])
     return events.map(({ kind, data }) => [kind, 'text' in data ? data.text : null])
   }
@@ -33,6 +37,16 @@ describe('a secret that comes in pieces', () => {
       const said = told(...pieces).map(([, text]) => text)
       expect(said.join('')).toBe('It is [redacted:VAULT] — yes')
     }
+  })
+
+  it('shows the end of a word after a silence, and no part that tells of a secret', () => {
+    const dialogue = begun()
+    const said = (text: string) =>
+      merged([dialogue.push(chunk('agent_message_chunk', text)), dialogue.silent!()]).events
+    const texts = (text: string) => said(text).map(({ data }) => ('text' in data ? data.text : null))
+    expect(texts('Ask the doc')).toEqual(['Ask the do', 'c'])
+    expect(texts('tor. It is corr')).toEqual(['tor. It is '])
+    expect(texts('ect-horse-battery-staple.')).toEqual(['[redacted:VAULT].'])
   })
 
   it('holds back nothing for longer than until something else comes', () => {

@@ -9,7 +9,7 @@ type Kind = 'text' | 'thinking'
 
 /**
  * What the agent says and thinks. A program tells it in pieces of a few letters, so what may be the beginning of a secret is held
- * back until the next piece, or until something else comes.
+ * back until the next piece, until something else comes, or for a second.
  */
 export class Speech {
   readonly #redactText: RedactText
@@ -29,6 +29,13 @@ export class Speech {
     this.#open ??= { kind, stream: this.#makeStream(), decoder: new StringDecoder('utf8') }
     const { stream, decoder } = this.#open
     return [...before, ...this.#events(kind, decoder.write(Buffer.from(stream.push(Buffer.from(text)))))]
+  }
+
+  /** Nothing more came for a while: returns what of it is hardly a secret. */
+  release(): RunEventBody[] {
+    if (this.#open === null) return []
+    const { kind, stream, decoder } = this.#open
+    return this.#events(kind, decoder.write(Buffer.from(stream.release())))
   }
 
   /** Returns what is held back. */

@@ -6,7 +6,12 @@ import { cutBytes, cutText, outputOf } from './utf8.ts'
 export const maxPieceBytes = 64 * 1024
 
 export const asItIs: RedactText = (text) => text
-export const streamAsItIs = (): RedactStream => ({ push: (bytes) => bytes, flush: () => new Uint8Array() })
+const nothing = new Uint8Array()
+export const streamAsItIs = (): RedactStream => ({
+  push: (bytes) => bytes,
+  release: () => nothing,
+  flush: () => nothing,
+})
 
 /** Bytes that no parser understood, as `raw` events of bounded size. */
 export function rawEvents(

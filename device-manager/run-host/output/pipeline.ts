@@ -51,11 +51,19 @@ export class Pipeline {
   }
 
   output(chunk: Uint8Array): void {
-    if (!this.#options.isTranscript) return this.#apply(this.#options.dialogue.push(chunk))
+    if (!this.#options.isTranscript) return this.#pushLines(chunk)
     this.#chunks.push(chunk)
     this.#held += chunk.length
     if (this.#held >= pieceBytes) return this.#pushHeld()
     if (!this.#isScheduled) this.#pushSoon()
+  }
+
+  #pushLines(chunk: Uint8Array): void {
+    const { dialogue, world } = this.#options
+    this.#apply(dialogue.push(chunk))
+    if (dialogue.silent === undefined) return
+    this.#cancelRelease?.()
+    this.#cancelRelease = world.after(silenceMs, () => this.#apply(dialogue.silent!()))
   }
 
   /** Runs as soon as a turn brought nothing more: a terminal hands over 4 KiB at a time, however much it has. */
