@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { hasOnlyHeldTasks } from '../../control-plane/resources/approvals/held-tasks-store.ts'
 import { openGatesOfRuns, openGatesOfTasks } from '../../control-plane/resources/approvals/open-gates.ts'
@@ -150,11 +151,11 @@ onBoth('what a private agent asks is listed for its owner, itself, and whom it i
     (await listApprovals(root, { workspaceId, limit: 5, visibleTo })).length,
     (await listQuestions(root, { workspaceId, limit: 5, visibleTo })).length,
   ]
-  expect(await counted({ userId: owner, agentId: null })).toEqual([1, 1])
-  expect(await counted({ userId: null, agentId: agent.id })).toEqual([1, 1])
-  expect(await counted({ userId: other, agentId: null, userPublicId: assignedId })).toEqual([1, 0])
-  expect(await counted({ userId: other, agentId: null, userPublicId: 'usr_x' })).toEqual([0, 0])
-  expect(await counted({ userId: null, agentId: id('agt_') })).toEqual([0, 0])
+  expect(await counted({ userId: owner, userPublicId: 'usr_owner' })).toEqual([1, 1])
+  expect(await counted({ agentId: agent.id, agentUuid: agent.uuid })).toEqual([1, 1])
+  expect(await counted({ userId: other, userPublicId: assignedId })).toEqual([1, 0])
+  expect(await counted({ userId: other, userPublicId: 'usr_x' })).toEqual([0, 0])
+  expect(await counted({ agentId: id('agt_'), agentUuid: randomUUID() })).toEqual([0, 0])
 })
 
 onBoth('what is due is found: by age, and by how long its run is over', async ({ root }) => {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
 import type { Db } from '../../control-plane/db/open.ts'
@@ -29,6 +30,7 @@ import {
 } from '../../control-plane/resources/automations/store.ts'
 import { endRun } from '../../control-plane/resources/runs/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
+import type { WorkViewer } from '../../control-plane/resources/projects/work-visibility.ts'
 import { onBoth } from '../kit/database.ts'
 import { automationRow } from './automations-rows.ts'
 import { at, seedAgent, seedPerson, seedRun, seedWorkspace, wroteSecond } from './seed.ts'
@@ -176,15 +178,16 @@ onBoth('automations and runs of a private agent are listed for whom it is', asyn
   const automation = automationRow(agent)
   await insertAutomation(root, automation)
   await insertFire(root, fireRow(automation, { runId: (await seedRun(root, agent)).id }))
-  const sees = async (viewer: Partial<typeof everyone> | { userId: string } | { agentId: string }) => {
-    const whose = { viewer: { ...everyone, seesAll: false, ...viewer }, workspaceId, limit: 5 }
-    return [(await listAutomations(root, whose)).length, (await listFiredRuns(root, whose)).length]
+  const sees = async (visibleTo: WorkViewer) => {
+    const viewer = { ...everyone, seesAll: false, ...visibleTo }
+    const page = { workspaceId, limit: 5 }
+    const fired = await listFiredRuns(root, { ...page, visibleTo })
+    return [(await listAutomations(root, { ...page, viewer })).length, fired.length]
   }
-  expect(await sees({ seesAll: true })).toEqual([1, 1])
-  expect(await sees({ userId: owner })).toEqual([1, 1])
-  expect(await sees({ agentId: agent.id })).toEqual([1, 1])
-  expect(await sees({ userId: stranger })).toEqual([0, 0])
-  expect(await sees({ agentId: 'agt_other' })).toEqual([0, 0])
+  expect(await sees({ userId: owner, userPublicId: 'usr_1' })).toEqual([1, 1])
+  expect(await sees({ agentId: agent.id, agentUuid: agent.uuid })).toEqual([1, 1])
+  expect(await sees({ userId: stranger, userPublicId: 'usr_2' })).toEqual([0, 0])
+  expect(await sees({ agentId: 'agt_other', agentUuid: randomUUID() })).toEqual([0, 0])
 })
 
 onBoth('an occasion fires an automation once; others it fires too', async ({ root }) => {
@@ -228,14 +231,12 @@ onBoth('runs and skips of an automation page newest first; old skips are forgott
   }
   await endRun(root, { runId: runs[0]!, fence: null, exitReason: 'error', errorCode: null, errorMessage: null, at })
   const fired = async (filter: Partial<Parameters<typeof listFiredRuns>[1]>) =>
-    (await listFiredRuns(root, { workspaceId, viewer: everyone, limit: 25, ...filter })).map(({ runId }) =>
-      runs.indexOf(runId),
-    )
+    (await listFiredRuns(root, { workspaceId, limit: 25, ...filter })).map(({ runId }) => runs.indexOf(runId))
   expect(await fired({})).toEqual([2, 1, 0])
   expect(await fired({ limit: 1 })).toEqual([2, 1])
   expect(await fired({ automationId: automation.id })).toEqual([2, 0])
   expect(await fired({ statuses: ['failed'] })).toEqual([0])
-  const [newest] = await listFiredRuns(root, { workspaceId, viewer: everyone, limit: 1 })
+  const [newest] = await listFiredRuns(root, { workspaceId, limit: 1 })
   expect(await fired({ before: { createdAt: newest!.createdAt, id: newest!.id } })).toEqual([1, 0])
   const skips = [1, 2, 3].map((i) => fireRow(automation, { kind: 'skipped', reason: 'paused', createdAt: at + i }))
   for (const skip of skips) await insertFire(root, skip)

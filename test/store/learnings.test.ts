@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { insertApproval } from '../../control-plane/resources/approvals/store.ts'
 import {
@@ -98,12 +99,12 @@ onBoth('learnings are listed newest first to whoever sees them', async ({ root }
   }
   const all = [accepted.id, ofHidden.id, open.id]
   expect(await seenBy(undefined)).toEqual(all)
-  const person = (userId: string, userPublicId = 'usr_1') => ({ userId, userPublicId, agentId: null })
+  const person = (userId: string, userPublicId = 'usr_1') => ({ userId, userPublicId })
   expect(await seenBy(person(ownerUserId))).toEqual(all)
   expect(await seenBy(person('other'))).toEqual([accepted.id, open.id])
   expect(await seenBy(person('other', 'usr_reviewer'))).toEqual(all)
-  expect(await seenBy({ userId: null, agentId: hidden.id })).toEqual(all)
-  expect(await seenBy({ userId: null, agentId: 'agt_other' })).toEqual([accepted.id, open.id])
+  expect(await seenBy({ agentId: hidden.id, agentUuid: hidden.uuid })).toEqual(all)
+  expect(await seenBy({ agentId: 'agt_other', agentUuid: randomUUID() })).toEqual([accepted.id, open.id])
   expect(await seenBy(undefined, { status: 'proposed' })).toEqual([ofHidden.id, open.id])
   expect(await seenBy(undefined, { conversationId: 'cnv_1' })).toEqual([open.id])
   expect(await seenBy(undefined, { approvalId: accepted.approvalId })).toEqual([accepted.id])

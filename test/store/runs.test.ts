@@ -17,8 +17,12 @@ import {
   setSuccessor,
   setUngatedSince,
 } from '../../control-plane/resources/runs/store.ts'
+import { insertParticipants } from '../../control-plane/resources/conversations/participant-store.ts'
+import { insertConversation } from '../../control-plane/resources/conversations/store.ts'
+import { insertProject } from '../../control-plane/resources/projects/store.ts'
+import type { WorkViewer } from '../../control-plane/resources/projects/work-visibility.ts'
 import { onBoth } from '../kit/database.ts'
-import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
+import { at, projectRow, seedAgent, seedPerson, seedRun, seedTask, seedWorkspace } from './seed.ts'
 
 const device = 'dvc_a'
 const offer = async (db: Db, runId: string) =>
@@ -146,18 +150,68 @@ describe('lists', () => {
     const ids = async (filter: Partial<RunFilter>) =>
       (await listRuns(root, { workspaceId, limit: 50, ...filter })).map((run) => run.id)
     expect(await ids({})).toEqual([orphan.id, c.id, b.id, a.id])
-    expect(await ids({ visibleTo: { userId: me, agentId: null } })).toEqual([orphan.id, b.id, a.id])
-    expect(await ids({ visibleTo: { userId: null, agentId: secret.id } })).toEqual([orphan.id, c.id, a.id])
+    expect(await ids({ visibleTo: { userId: me, userPublicId: 'usr_me' } })).toEqual([orphan.id, b.id, a.id])
+    expect(await ids({ visibleTo: { agentId: secret.id, agentUuid: secret.uuid } })).toEqual([orphan.id, c.id, a.id])
     expect(await ids({ agentId: open.id })).toEqual([a.id])
     expect(await ids({ task: 'ABC-1' })).toEqual([a.id])
     expect(await ids({ task: 'tsk_1' })).toEqual([a.id])
     expect(await ids({ statuses: ['succeeded', 'failed'] })).toEqual([b.id])
     expect(await ids({ triggerSources: ['cron', 'webhook'] })).toEqual([b.id])
     expect(await ids({ since: at + 2, until: at + 4 })).toEqual([c.id, b.id])
-    const named = await listRunsByIds(root, workspaceId, [a.id, c.id, 'x'], { userId: me, agentId: null })
+    const named = await listRunsByIds(root, workspaceId, [a.id, c.id, 'x'], { userId: me, userPublicId: 'usr_me' })
     expect(named.map((run) => run.id)).toEqual([a.id])
     expect(await listRunsByIds(root, workspaceId, [a.id, c.id])).toHaveLength(2)
     expect(await listRunsByIds(root, workspaceId, [])).toEqual([])
+  })
+
+  onBoth('hide runs on tasks of private projects, and in dms, from who sees neither', async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const [leader, keeper, other] = [
+      await seedPerson(root, workspaceId),
+      await seedPerson(root, workspaceId),
+      await seedPerson(root, workspaceId),
+    ]
+    const agent = await seedAgent(root, workspaceId, { ownerUserId: keeper })
+    const lead = await seedAgent(root, workspaceId)
+    const [assigned, stray] = [await seedAgent(root, workspaceId), await seedAgent(root, workspaceId)]
+    const project = projectRow(workspaceId, {
+      visibility: 'private',
+      ownerUserId: leader,
+      leadAgentId: lead.uuid,
+    })
+    const ownerless = projectRow(workspaceId, { visibility: 'private' })
+    for (const row of [project, ownerless]) await insertProject(root, row)
+    const hidden = await seedTask(root, workspaceId, { projectId: project.id, assigneeAgentId: assigned.id })
+    const forgotten = await seedTask(root, workspaceId, { projectId: ownerless.id })
+    const dm = { id: 'cnv_dm', workspaceId, kind: 'dm' as const, title: null, taskId: null, dmUser: 'usr_leader' }
+    const made = { dmAgent: agent.id, createdByType: 'user' as const, createdById: 'usr_leader', createdAt: at }
+    await insertConversation(root, { ...dm, ...made })
+    await insertParticipants(root, dm.id, { participants: [{ type: 'user', id: 'usr_leader' }], at })
+    const runs = {
+      open: await seedRun(root, agent, { createdAt: at + 1 }),
+      task: await seedRun(root, agent, { createdAt: at + 2, taskId: hidden.id }),
+      ownerless: await seedRun(root, agent, { createdAt: at + 3, taskId: forgotten.id }),
+      dm: await seedRun(root, agent, { createdAt: at + 4, conversationId: dm.id }),
+    }
+    const seenBy = async (visibleTo: WorkViewer) => {
+      const ids = (await listRuns(root, { workspaceId, limit: 50, visibleTo })).map(({ id }) => id)
+      const named = await listRunsByIds(
+        root,
+        workspaceId,
+        Object.values(runs).map(({ id }) => id),
+        visibleTo,
+      )
+      expect(named.map(({ id }) => id).toSorted()).toEqual(ids.toSorted())
+      return Object.entries(runs).flatMap(([name, { id }]) => (ids.includes(id) ? [name] : []))
+    }
+    const asAgent = ({ id: agentId, uuid: agentUuid }: { id: string; uuid: string }) => seenBy({ agentId, agentUuid })
+    expect(await seenBy({ userId: leader, userPublicId: 'usr_leader' })).toEqual(['open', 'task', 'dm'])
+    expect(await seenBy({ userId: keeper, userPublicId: 'usr_keeper' })).toEqual(Object.keys(runs))
+    expect(await seenBy({ userId: other, userPublicId: 'usr_other' })).toEqual(['open'])
+    expect(await asAgent(agent)).toEqual(Object.keys(runs))
+    expect(await asAgent(lead)).toEqual(['open', 'task'])
+    expect(await asAgent(assigned)).toEqual(['open', 'task'])
+    expect(await asAgent(stray)).toEqual(['open'])
   })
 
   onBoth('page through runs of one moment without gaps or repeats', async ({ root }) => {

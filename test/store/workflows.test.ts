@@ -21,6 +21,7 @@ import {
   listUnreplayed,
   listWorkflowRuns,
   listWorkflowRunsByIds,
+  seesWorkflowRun,
   listUnchanged,
   lockWorkflowRun,
   replaceWorkflowRun,
@@ -51,7 +52,9 @@ import { dialectOfDb } from '../../control-plane/db/dialect.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { approvalRow, questionRow } from './gate-rows.ts'
-import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
+import { insertGrant, insertProject } from '../../control-plane/resources/projects/store.ts'
+import type { WorkViewer } from '../../control-plane/resources/projects/work-visibility.ts'
+import { at, projectRow, seedAgent, seedPerson, seedRun, seedTask, seedWorkspace } from './seed.ts'
 import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
 
 onBoth('a workflow is found by its name, changed by one at a time, and listed by name', async ({ root }) => {
@@ -90,6 +93,31 @@ onBoth('the order of names is that of their characters, whatever language the da
   for (const name of ['', ...names]) read.push((await page(name))[0]?.name)
   await tx.rollback()
   expect(read).toEqual([...names, undefined])
+})
+
+onBoth('a run of a workflow on a hidden task is seen by who started it, and by who sees the task', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const userId = await seedPerson(root, workspaceId)
+  const agent = await seedAgent(root, workspaceId)
+  const project = projectRow(workspaceId, { visibility: 'private', ownerUserId: userId })
+  await insertProject(root, project)
+  const { id: taskId } = await seedTask(root, workspaceId, { projectId: project.id })
+  const open = await seedFlow(root, workspaceId, { createdAt: at })
+  const hidden = await seedFlow(root, workspaceId, { taskId, startedBy: 'usr_starter', createdAt: at + 1 })
+  const seenBy = async (visibleTo: WorkViewer) => {
+    const rows = await listWorkflowRuns(root, { workspaceId, visibleTo, limit: 10 })
+    const listed = rows.map(({ id }) => id)
+    for (const { id } of [open, hidden])
+      expect([id, await seesWorkflowRun(root, visibleTo, id)]).toEqual([id, listed.includes(id)])
+    return listed
+  }
+  const self = { agentId: agent.id, agentUuid: agent.uuid }
+  expect(await seenBy({ userId, userPublicId: 'usr_owner' })).toEqual([hidden.id, open.id])
+  expect(await seenBy({ userId: 'other', userPublicId: 'usr_starter' })).toEqual([hidden.id, open.id])
+  expect(await seenBy({ userId: 'other', userPublicId: 'usr_other' })).toEqual([open.id])
+  expect(await seenBy(self)).toEqual([open.id])
+  await insertGrant(root, { projectId: project.id, agentId: agent.id, createdAt: at })
+  expect(await seenBy(self)).toEqual([hidden.id, open.id])
 })
 
 onBoth('runs of workflows are listed newest first and counted; of two writers one wins', async ({ root }) => {

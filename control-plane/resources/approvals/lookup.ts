@@ -6,31 +6,24 @@ import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import { isVisible, viewerOf } from '../agents/rules.ts'
 import { findAgent } from '../agents/store.ts'
-import type { GateViewer } from '../agents/visibility.ts'
 import { findApproval, type ApprovalRow } from './store.ts'
+import { seesWork } from '../projects/work-visibility.ts'
 
-/** The viewer for whom a list is made; undefined: they see everything. */
-export function gateViewerOf(caller: Caller): GateViewer | undefined {
-  const { seesAll, userId, agentId } = viewerOf(caller)
-  if (seesAll) return undefined
-  return { userId, agentId, userPublicId: caller.kind === 'person' ? caller.userPublicId : null }
-}
-
-/** Whether the caller sees what this agent asks, which follows from seeing the agent. */
+/** Whether the caller sees an agent; one that is gone is seen by all. */
 export async function seesAgent(db: Db, caller: Caller, agentId: string | null): Promise<boolean> {
   const agent = agentId === null ? null : await findAgent(db, agentId)
   return agent === null || isVisible(agent, viewerOf(caller))
 }
 
 /**
- * An approval is visible to those who see its agent, and to the person it is assigned to. Fails with
+ * An approval is visible to those who see the work that it is about, and to the person it is assigned to. Fails with
  * `approval_not_found`.
  */
 export async function visibleApproval(db: Db, caller: Caller, id: string): Promise<ApprovalRow> {
   const approval = await findApproval(db, caller.workspaceId, id)
   if (approval === null) return unknownApproval()
   const isTheirs = caller.kind === 'person' && approval.assignedId === caller.userPublicId
-  return isTheirs || (await seesAgent(db, caller, approval.agentId)) ? approval : unknownApproval()
+  return isTheirs || (await seesWork(db, caller, { table: 'approvals', id })) ? approval : unknownApproval()
 }
 
 export function unknownApproval(): never {

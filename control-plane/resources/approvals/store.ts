@@ -13,7 +13,7 @@ import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { expectOnlyWriter } from '../../db/only-writer.ts'
 import { table, type RowOf } from '../../db/table.ts'
-import { hiddenAgents, type GateViewer } from '../agents/visibility.ts'
+import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 import { given } from '../../../shared/lib/given.ts'
 
 const approvals = table('approvals', {
@@ -144,8 +144,8 @@ export interface ApprovalFilter extends IdPage {
   /** The conversation of the approval, its run or its task. */
   conversation?: { id: string; taskId: string | null }
   assignedId?: string
-  /** When set, approvals of private agents are listed only for those who may see them. */
-  visibleTo?: GateViewer
+  /** When set, only approvals that this viewer sees are listed. */
+  visibleTo?: WorkViewer
 }
 
 /** Lists approvals newest first (upwards from a cursor that pages back); returns one row more than `limit`. */
@@ -167,10 +167,10 @@ export async function listApprovals(db: Db, filter: ApprovalFilter): Promise<App
   return approvals.list(pageById(query, filter))
 }
 
-function onlyVisible(query: Knex.QueryBuilder, viewer: GateViewer): void {
+function onlyVisible(query: Knex.QueryBuilder, viewer: WorkViewer): void {
   void query.where((any) => {
-    void any.whereNotExists((hidden) => hiddenAgents(hidden, { viewer, table: 'approvals' }))
-    if (viewer.userPublicId != null) void any.orWhere({ assigned_id: viewer.userPublicId })
+    void any.where((seen) => onlyVisibleWork(seen, { viewer, table: 'approvals' }))
+    if ('userId' in viewer) void any.orWhere({ assigned_id: viewer.userPublicId })
   })
 }
 

@@ -1,12 +1,11 @@
 import { cellOf } from '../../db/reads.ts'
-import { onlyVisibleAgents } from '../agents/visibility.ts'
+import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 import { z } from 'zod'
 import { skipReasons } from '../../../shared/api/automation-fields.ts'
 import { nullableText, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
-import type { Viewer } from '../agents/rules.ts'
 
 /** The result of each fire: a run (`triggered`), or none with the reason (`skipped`). */
 
@@ -101,7 +100,8 @@ export interface FiredRunFilter extends FirePage {
   /** Left out: all automations. */
   automationId?: string
   statuses?: readonly string[]
-  viewer: Viewer
+  /** When set, only runs that this viewer sees are listed. */
+  visibleTo?: WorkViewer
 }
 
 /**
@@ -117,9 +117,7 @@ export async function listFiredRuns(
     .where({ 'f.workspace_id': filter.workspaceId, 'f.kind': 'triggered' })
   if (filter.automationId !== undefined) void query.where('f.automation_id', filter.automationId)
   if (filter.statuses) void query.whereIn('r.status', [...filter.statuses])
-  const { viewer } = filter
-  if (!viewer.seesAll)
-    void query.whereIn('r.agent_id', (agents) => onlyVisibleAgents(agents.from('agents').select('id'), viewer))
+  if (filter.visibleTo) onlyVisibleWork(query, { viewer: filter.visibleTo, table: 'r' })
   if (filter.before) void query.whereRaw('(f.created_at, f.id) < (?, ?)', [filter.before.createdAt, filter.before.id])
   const rows: { run_id: string; id: string; created_at: number | string }[] = await query
     .orderBy([

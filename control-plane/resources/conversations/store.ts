@@ -9,6 +9,7 @@ import { pageById, type IdPage } from '../../db/id-page.ts'
 import { onlyContaining } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
+import { hiddenTask } from '../projects/work-visibility.ts'
 
 const conversations = table('conversations', {
   id: text,
@@ -136,20 +137,11 @@ function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ConversationV
       })
     })
     void any.orWhere((ofTask) => {
-      void ofTask.whereNotNull('task_id').whereNotExists((hidden) => hiddenTask(hidden, viewer.userId))
+      void ofTask
+        .whereNotNull('task_id')
+        .whereNotExists((hidden) => hiddenTask(hidden, { viewer, table: 'conversations' }))
     })
   })
-}
-
-/** Selects the conversation's task if it belongs to a private project of somebody else. */
-function hiddenTask(query: Knex.QueryBuilder, userId: string): void {
-  void query
-    .from('tasks')
-    .join('projects', 'projects.id', 'tasks.project_id')
-    .select('tasks.id')
-    .whereRaw('tasks.id = conversations.task_id')
-    .where({ 'projects.visibility': 'private' })
-    .whereRaw("coalesce(projects.owner_user_id, '') <> ?", [userId])
 }
 
 function participation(query: Knex.QueryBuilder, subjectId: string): void {

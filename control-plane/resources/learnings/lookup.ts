@@ -1,8 +1,8 @@
 import { fail } from '../../../shared/api/errors.ts'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
-import { seesAgent } from '../approvals/lookup.ts'
 import { findApproval } from '../approvals/store.ts'
+import { seesWork } from '../projects/work-visibility.ts'
 import { mayRead } from './rules.ts'
 import { findLearning, type LearningRow } from './store.ts'
 
@@ -14,8 +14,8 @@ export async function readableLearning(db: Db, caller: Caller, id: string): Prom
     if (caller.kind !== 'person') return false
     return (await findApproval(db, caller.workspaceId, learning.approvalId))?.assignedId === caller.userPublicId
   }
-  const isSeen = await seesAgent(db, caller, learning.agentId)
-  return mayRead(learning, { seesAgent: isSeen, isReviewer: !isSeen && (await isReviewer()) })
+  const isSeen = await seesWork(db, caller, { table: 'learnings', id })
+  return mayRead(learning, { seesWork: isSeen, isReviewer: !isSeen && (await isReviewer()) })
     ? learning
     : unknownLearning()
 }

@@ -8,10 +8,10 @@ const content = (text: string, sources: string[], bullets = 1) => ({
 })
 
 test('a proposal is read by who sees its agent and by its reviewer, what is accepted by all', () => {
-  const nobody = { seesAgent: false, isReviewer: false }
+  const nobody = { seesWork: false, isReviewer: false }
   expect(mayRead({ status: 'proposed' }, nobody) || mayRead({ status: 'rejected' }, nobody)).toBe(false)
   expect(mayRead({ status: 'accepted' }, nobody)).toBe(true)
-  expect(mayRead({ status: 'proposed' }, { ...nobody, seesAgent: true })).toBe(true)
+  expect(mayRead({ status: 'proposed' }, { ...nobody, seesWork: true })).toBe(true)
   expect(mayRead({ status: 'rejected' }, { ...nobody, isReviewer: true })).toBe(true)
   expect((['proposed', 'accepted', 'rejected'] as const).map((status) => isProposed({ status }))).toEqual([
     true,

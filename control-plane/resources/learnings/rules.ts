@@ -17,9 +17,9 @@ export const isProposed = ({ status }: Pick<LearningRow, 'status'>): boolean => 
  */
 export function mayRead(
   { status }: Pick<LearningRow, 'status'>,
-  caller: { seesAgent: boolean; isReviewer: boolean },
+  caller: { seesWork: boolean; isReviewer: boolean },
 ): boolean {
-  return status === 'accepted' || caller.seesAgent || caller.isReviewer
+  return status === 'accepted' || caller.seesWork || caller.isReviewer
 }
 
 /** Sources are sent as texts or as objects. */

@@ -6,7 +6,7 @@ import { int, json, nullableText, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
-import { hiddenAgents, type GateViewer } from '../agents/visibility.ts'
+import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 
 const learnings = table('learnings', {
   id: text,
@@ -76,7 +76,7 @@ export async function listEntities(db: Db, learningIds: readonly string[]): Prom
 export interface LearningFilter {
   workspaceId: string
   /** When set, learnings of private agents are left out unless this viewer sees those, or is the reviewer. */
-  visibleTo?: GateViewer
+  visibleTo?: WorkViewer
   status?: LearningRow['status']
   entityType?: string
   entityName?: string
@@ -112,11 +112,11 @@ export async function countLearnings(
 }
 
 /** As `mayRead` decides it for one row. */
-function onlyVisible(query: Knex.QueryBuilder, viewer: GateViewer): void {
+function onlyVisible(query: Knex.QueryBuilder, viewer: WorkViewer): void {
   void query.where((any) => {
     void any.where({ status: 'accepted' })
-    void any.orWhereNotExists((hidden) => hiddenAgents(hidden, { viewer, table: 'learnings' }))
-    if (viewer.userPublicId == null) return
+    void any.orWhere((seen) => onlyVisibleWork(seen, { viewer, table: 'learnings' }))
+    if (!('userId' in viewer)) return
     const theirs = { assigned_type: 'user', assigned_id: viewer.userPublicId }
     void any.orWhereIn('approval_id', (reviewed) => void reviewed.from('approvals').select('id').where(theirs))
   })

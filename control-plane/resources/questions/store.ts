@@ -12,7 +12,7 @@ import { int, nullableInt, nullableJson, nullableText, nullableTime, text, time 
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
-import { hiddenAgents, type GateViewer } from '../agents/visibility.ts'
+import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 
 const questions = table('questions', {
   id: text,
@@ -108,8 +108,8 @@ export async function resolveQuestion(
 type SearchedFields = 'status' | 'taskId' | 'runId' | 'sessionId' | 'conversationId' | 'agentId'
 export interface QuestionFilter extends IdPage, Partial<Pick<QuestionRow, SearchedFields>> {
   workspaceId: string
-  /** When set, questions of private agents are listed only for those who may see them. */
-  visibleTo?: GateViewer
+  /** When set, only questions that this viewer sees are listed. */
+  visibleTo?: WorkViewer
 }
 
 /** Lists questions newest first (upwards from a cursor that pages back); returns one row more than `limit`. */
@@ -117,7 +117,7 @@ export async function listQuestions(db: Db, filter: QuestionFilter): Promise<Que
   const { workspaceId, status, taskId, runId, sessionId, conversationId, agentId, visibleTo } = filter
   const equal = given({ workspaceId, status, taskId, runId, sessionId, conversationId, agentId })
   const query = questions.from(db).where(questions.toColumns(equal))
-  if (visibleTo) void query.whereNotExists((hidden) => hiddenAgents(hidden, { viewer: visibleTo, table: 'questions' }))
+  if (visibleTo) onlyVisibleWork(query, { viewer: visibleTo, table: 'questions' })
   return questions.list(pageById(query, filter))
 }
 

@@ -1,6 +1,6 @@
-import { hiddenAgents } from '../agents/visibility.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
+import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 import { runs, type RunRow } from './store.ts'
 
 /** Runs as people and agents list them, with those left out that they may not see. */
@@ -9,22 +9,22 @@ export async function listRunsByIds(
   db: Db,
   workspaceId: string,
   ids: readonly string[],
-  visibleTo?: RunFilter['visibleTo'],
+  visibleTo?: WorkViewer,
 ): Promise<RunRow[]> {
   if (ids.length === 0) return []
   const query = runs
     .from(db)
     .where({ workspace_id: workspaceId })
     .whereIn('id', [...ids])
-  if (visibleTo) void query.whereNotExists((hidden) => hiddenAgents(hidden, { viewer: visibleTo, table: 'runs' }))
+  if (visibleTo) onlyVisibleWork(query, { viewer: visibleTo, table: 'runs' })
   return runs.list(query)
 }
 
 export interface RunFilter {
   workspaceId: string
   agentId?: string
-  /** When set, runs of private agents are listed only if this person owns the agent or it is this agent. */
-  visibleTo?: { userId: string | null; agentId: string | null }
+  /** When set, only runs that this viewer sees are listed. */
+  visibleTo?: WorkViewer
   task?: string
   statuses?: readonly string[]
   triggerSources?: readonly string[]
@@ -39,8 +39,7 @@ export interface RunFilter {
 export async function listRuns(db: Db, filter: RunFilter): Promise<RunRow[]> {
   const query = runs.from(db).where({ workspace_id: filter.workspaceId })
   if (filter.agentId !== undefined) void query.where({ agent_id: filter.agentId })
-  if (filter.visibleTo)
-    void query.whereNotExists((hidden) => hiddenAgents(hidden, { viewer: filter.visibleTo!, table: 'runs' }))
+  if (filter.visibleTo) onlyVisibleWork(query, { viewer: filter.visibleTo, table: 'runs' })
   if (filter.task !== undefined) {
     const task = filter.task
     void query.where((either) => void either.where({ task_key: task }).orWhere({ task_id: task }))

@@ -3,6 +3,7 @@ import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import { isVisible, viewerOf } from '../agents/rules.ts'
 import { findAgentIdentity, type AgentIdentity } from '../agents/identity-store.ts'
+import { seesWork } from '../projects/work-visibility.ts'
 import { findRunInWorkspace, type RunRow } from './store.ts'
 
 /** The run a reference names in the caller's workspace, seen or not, with its agent. */
@@ -15,10 +16,21 @@ export async function lookUpRun(
   const run = id === null ? null : await findRunInWorkspace(db, caller.workspaceId, id)
   if (run === null) return null
   const agent = await findAgentIdentity(db, run.agentId)
-  return { run, agent, isVisible: agent === null || isVisible(agent, viewerOf(caller)) }
+  return { run, agent, isVisible: await isRunVisible(db, caller, { run, agent }) }
 }
 
-/** A run is seen by who sees its agent; one whose agent is gone by everybody. */
+async function isRunVisible(
+  db: Db,
+  caller: Caller,
+  { run, agent }: { run: RunRow; agent: AgentIdentity | null },
+): Promise<boolean> {
+  if (caller.kind === 'agent' && caller.agentId === run.agentId) return true
+  // What is about nothing but its agent needs no look at other tables.
+  if (run.taskId === null && run.conversationId === null) return agent === null || isVisible(agent, viewerOf(caller))
+  return seesWork(db, caller, { table: 'runs', id: run.id })
+}
+
+/** A run is seen by who sees its agent, and the task or dm that it works on. */
 export async function readableRun(db: Db, caller: Caller, reference: string): Promise<RunRow> {
   return (await readableRunAndAgent(db, caller, reference)).run
 }

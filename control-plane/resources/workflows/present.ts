@@ -13,6 +13,8 @@ import { listAgentIdentities } from '../agents/identity-store.ts'
 import { isVisible, viewerOf } from '../agents/rules.ts'
 import { listHoldingApprovals, type ApprovalRow } from '../approvals/store.ts'
 import { listOpenQuestions, type QuestionRow } from '../questions/store.ts'
+import { workViewerOf } from '../projects/work-visibility.ts'
+import { listRunsByIds } from '../runs/list-store.ts'
 import type { RunRow } from '../runs/store.ts'
 import { visibleTasks } from '../tasks/lookup.ts'
 import { listTasksByIds } from '../tasks/store.ts'
@@ -133,6 +135,7 @@ export async function presentWorkflowRuns(
   const ids = rows.map(({ id }) => id)
   const calls = await listCallsOf(db, ids)
   const runs = await listRunsOfSteps(db, ids)
+  const hidden = await hiddenRuns(db, caller, runs)
   const runIds = runs.map(({ id }) => id)
   const approvals = await listHoldingApprovals(db, 'run_id', { ids: runIds, triggers: ['tool_permission'] })
   const questions = await listOpenQuestions(db, 'workflow_run_id', ids)
@@ -158,20 +161,40 @@ export async function presentWorkflowRuns(
       task: row.taskId === null || title === undefined ? null : { id: row.taskId, title },
       steps: (callsOf.get(row.id) ?? [])
         .filter(({ stepOrdinal }) => stepOrdinal !== null)
-        .map((call) => toStep(call, { runs: runsOf.get(stepKey(row.id, call.seq)) ?? [], agents, approvals })),
+        .map((call) => toStep(call, { runs: runsOf.get(stepKey(row.id, call.seq)) ?? [], hidden, agents, approvals })),
     }
   })
+}
+
+/** Ids of those of these runs, of one workspace, that the caller does not see. */
+async function hiddenRuns(db: Db, caller: Caller, all: readonly RunRow[]): Promise<ReadonlySet<string>> {
+  const visibleTo = workViewerOf(caller)
+  const ids = all.map(({ id }) => id)
+  if (visibleTo === undefined) return new Set()
+  const seen = new Set((await listRunsByIds(db, caller.workspaceId, ids, visibleTo)).map(({ id }) => id))
+  return new Set(ids.filter((id) => !seen.has(id)))
 }
 
 const stepKey = (workflowRunId: string | null, call: number | null) => `${workflowRunId} ${call}`
 
 function toStep(
   call: CallRow,
-  { runs, agents, approvals }: { runs: readonly RunRow[]; agents: Agents; approvals: readonly ApprovalRow[] },
+  {
+    runs,
+    hidden,
+    agents,
+    approvals,
+  }: {
+    runs: readonly RunRow[]
+    hidden: ReadonlySet<string>
+    agents: Agents
+    approvals: readonly ApprovalRow[]
+  },
 ): WorkflowStep {
   const agent = agents.get(call.agentId ?? '') ?? null
-  // People who do not see the agent see none of its runs, nor what they ask.
-  const run = agent === null ? undefined : runs.at(-1)
+  // Whoever does not see the agent or its task sees none of these runs, nor what they ask and did.
+  const isSeen = agent !== null && !runs.some(({ id }) => hidden.has(id))
+  const run = isSeen ? runs.at(-1) : undefined
   const pending = approvals.find(({ runId }) => run !== undefined && runId === run.id)
   const { label, phase } = shownArgs(call.args)
   return {
@@ -183,7 +206,7 @@ function toStep(
     agent,
     resumeAttempts: call.resumeAttempts,
     pendingApproval: pending === undefined ? null : { id: pending.id, prompt: pending.prompt },
-    gate: call.kind === 'gate' ? toGate(call, agent !== null) : null,
+    gate: call.kind === 'gate' ? toGate(call, isSeen) : null,
     dispatchedAt: toTimestamp(call.dispatchedAt),
     advancedAt: toTimestamp(call.advancedAt),
   }

@@ -6,6 +6,7 @@ import { newestFirst } from '../../db/id-page.ts'
 import type { Db, Tx } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
+import { hiddenTask, type WorkViewer } from '../projects/work-visibility.ts'
 
 /** Runs of workflows, and the programs they were started with. */
 
@@ -107,11 +108,29 @@ export async function listWorkflowRunsByIds(db: Db, ids: readonly string[]): Pro
   return runs.list(runs.from(db).whereIn('id', [...ids]))
 }
 
+/** Whether the viewer sees this run. */
+export async function seesWorkflowRun(db: Db, viewer: WorkViewer, id: string): Promise<boolean> {
+  const query = db('workflow_runs').where({ id })
+  onlyVisible(query, viewer)
+  return (await query.first('id')) !== undefined
+}
+
+/** Keeps the runs on tasks that the viewer sees, and those that they started or do steps of. */
+function onlyVisible(query: Knex.QueryBuilder, viewer: WorkViewer): void {
+  void query.where((any) => {
+    void any.whereNotExists((hidden) => hiddenTask(hidden, { viewer, table: 'workflow_runs' }))
+    if ('userId' in viewer) void any.orWhere({ started_by: viewer.userPublicId })
+    else void any.orWhere({ started_by: viewer.agentId }).orWhere({ agent_id: viewer.agentId })
+  })
+}
+
 /** Newest first; one row more than `limit`. */
 export async function listWorkflowRuns(
   db: Db,
   filter: {
     workspaceId: string
+    /** When set, only runs that this viewer sees are listed. */
+    visibleTo?: WorkViewer
     status?: string
     workflow?: string
     before?: { createdAt: number; id: string }
@@ -121,6 +140,7 @@ export async function listWorkflowRuns(
   const query = runs.from(db).where({ workspace_id: filter.workspaceId })
   if (filter.status !== undefined) void query.where({ status: filter.status })
   if (filter.workflow !== undefined) void query.where({ workflow: filter.workflow })
+  if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
   return runs.list(newestFirst(query, filter))
 }
 

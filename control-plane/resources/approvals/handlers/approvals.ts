@@ -14,13 +14,14 @@ import { endRejectedGate } from '../../workflows/steps/gate-rejected.ts'
 import { recordResolved, wakeAsker } from '../steps/close.ts'
 import { approvalEffects } from './on-resolve.ts'
 import { includedIn } from '../steps/include.ts'
-import { gateViewerOf, pageFrom, unknownApproval, visibleApproval } from '../lookup.ts'
+import { pageFrom, unknownApproval, visibleApproval } from '../lookup.ts'
 import { presentApproval, presentApprovals } from '../present.ts'
 import { requested } from './request.ts'
 import { assignRefusalOf, refusalOf } from '../rules.ts'
 import { sentinelOf } from '../../../lifecycle/stop-to-ask.ts'
 import { findApproval, listApprovals, replaceAssignee, resolveApproval, type ApprovalFilter } from '../store.ts'
 import { given } from '../../../../shared/lib/given.ts'
+import { workViewerOf } from '../../projects/work-visibility.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'leaseMs' | 'catalog'>
 
@@ -72,7 +73,7 @@ export function approvalHandlers(deps: Dependencies, routes: () => readonly Impl
 }
 
 async function list({ db, caller, query }: HandlerInput<typeof approvalRoutes.list>): Promise<Page<ApprovalSummary>> {
-  const visibleTo = gateViewerOf(caller)
+  const visibleTo = workViewerOf(caller)
   const { cursor, page } = await pageFrom(query, (id) => findApproval(db, caller.workspaceId, id))
   const filter = await filterOf({ db, caller, query })
   const rows = filter === null ? [] : await listApprovals(db, { ...filter, ...page, ...given({ visibleTo }) })

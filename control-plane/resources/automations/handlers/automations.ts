@@ -23,6 +23,7 @@ import { reachable, statusAfter, type MoveName } from '../rules.ts'
 import { insertAutomation, listAutomations, replaceAutomation, type AutomationRow } from '../store.ts'
 import { changedAutomation, newAutomation, newToken, withStatus, type Written } from './body.ts'
 import { given } from '../../../../shared/lib/given.ts'
+import { workViewerOf } from '../../projects/work-visibility.ts'
 
 type Dependencies = Pick<
   ResourceDependencies,
@@ -184,8 +185,7 @@ async function firedRuns(
 ) {
   const rows = await listFiredRuns(db, {
     workspaceId: caller.workspaceId,
-    viewer: viewerOf(caller),
-    ...given({ automationId, statuses: query.status }),
+    ...given({ automationId, statuses: query.status, visibleTo: workViewerOf(caller) }),
     ...beforeOf(query, firedCursor),
     limit: query.limit,
   })

@@ -7,7 +7,7 @@ import { given } from '../../../../shared/lib/given.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
-import { gateViewerOf } from '../../approvals/lookup.ts'
+import { workViewerOf } from '../../projects/work-visibility.ts'
 import { digestOf, raiseApproval } from '../../approvals/steps/raise.ts'
 import { isConversationVisible } from '../../conversations/lookup.ts'
 import { findConversation } from '../../conversations/store.ts'
@@ -54,7 +54,7 @@ async function list({ db, caller, query }: HandlerInput<Routes['list']>) {
   const before = beforeOf(query, listCursor)
   // A conversation that the caller does not see has no learnings, also when they see the learnings themselves.
   const isHidden = conversationId !== undefined && !(await seesConversation(db, caller, conversationId))
-  const filter = given({ visibleTo: gateViewerOf(caller), status, entityType, entityName, conversationId, approvalId })
+  const filter = given({ visibleTo: workViewerOf(caller), status, entityType, entityName, conversationId, approvalId })
   const rows = isHidden ? [] : await listLearnings(db, { workspaceId: caller.workspaceId, ...filter, ...before, limit })
   const byId = new Map((await presentLearnings(db, caller, rows.slice(0, limit))).map((one) => [one.id, one]))
   return pageByTime(rows, limit, ({ id }) => byId.get(id)!)

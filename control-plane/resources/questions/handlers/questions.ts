@@ -10,7 +10,7 @@ import { answer as answerWith, implement, type HandlerInput, type ImplementedRou
 import { lookUpAgent } from '../../agents/lookup.ts'
 import { findAgent } from '../../agents/store.ts'
 import { includedIn } from '../../approvals/steps/include.ts'
-import { gateViewerOf, pageFrom, seesAgent } from '../../approvals/lookup.ts'
+import { pageFrom } from '../../approvals/lookup.ts'
 import { sentinelOf, stopFailed } from '../../../lifecycle/stop-to-ask.ts'
 import { isConversationVisible } from '../../conversations/lookup.ts'
 import { findConversation } from '../../conversations/store.ts'
@@ -25,6 +25,7 @@ import { judgeAnswer } from '../rules.ts'
 import { findQuestion, listQuestions, type QuestionFilter, type QuestionRow } from '../store.ts'
 import { inTransaction } from '../../../db/transaction.ts'
 import { given } from '../../../../shared/lib/given.ts'
+import { seesWork, workViewerOf } from '../../projects/work-visibility.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'leaseMs' | 'secretProviders' | 'vault'>
 
@@ -75,7 +76,7 @@ export function questionHandlers(deps: Dependencies): ImplementedRoute[] {
 
 async function list({ db, caller, query }: HandlerInput<typeof questionRoutes.list>): Promise<Page<Question>> {
   const { cursor, page } = await pageFrom(query, (id) => findQuestion(db, caller.workspaceId, id))
-  const visibleTo = gateViewerOf(caller)
+  const visibleTo = workViewerOf(caller)
   const filter = await filterOf({ db, caller, query })
   const rows = filter === null ? [] : await listQuestions(db, { ...filter, ...page, ...given({ visibleTo }) })
   return idPageOf({ rows, limit: query.limit, cursor, present: presentQuestion })
@@ -108,10 +109,10 @@ async function filterOf({
   }
 }
 
-/** People who see the asking agent may see and answer a question. Fails with `question_not_found`. */
+/** Who sees the work that a question is about may see and answer it. Fails with `question_not_found`. */
 async function visibleQuestion(db: Db, caller: Caller, id: string): Promise<QuestionRow> {
   const question = await findQuestion(db, caller.workspaceId, id)
-  const isSeen = question !== null && (await seesAgent(db, caller, question.agentId))
+  const isSeen = question !== null && (await seesWork(db, caller, { table: 'questions', id }))
   return isSeen ? question : fail('question_not_found', { param: 'id' })
 }
 

@@ -9,7 +9,6 @@ import { startRun } from '../../../wakes/start-run.ts'
 import { publicIdOf, type Caller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
-import { viewerOf } from '../../agents/rules.ts'
 import { findAgent, listManagers } from '../../agents/store.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { findTaskById } from '../../tasks/store.ts'
@@ -20,6 +19,7 @@ import { presentRunDetail, presentRuns } from '../steps/present.ts'
 import { isRetriable, mayCancel, retryPrompt } from '../rules.ts'
 import { listRuns, listRunsByIds, type RunFilter } from '../list-store.ts'
 import { findRun, type RunRow } from '../store.ts'
+import { workViewerOf } from '../../projects/work-visibility.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'leaseMs' | 'wakeContext'>
 
@@ -51,7 +51,7 @@ const cursorKey = timeAndId(runId)
 
 async function list({ db, caller, query, world }: HandlerInput<typeof runRoutes.list>, deps: Dependencies) {
   const moment = { now: world.now(), leaseMs: deps.leaseMs }
-  const visibleTo = visibility(caller)
+  const visibleTo = workViewerOf(caller)
   if (query.ids !== undefined) {
     const own = caller.kind === 'agent' ? caller.runId : ''
     const ids = query.ids.map((id) => (id === 'current' ? own : id))
@@ -84,11 +84,6 @@ async function list({ db, caller, query, world }: HandlerInput<typeof runRoutes.
     keyOf: (run) => [run.createdAt, run.id],
     present: (run) => byId.get(run.id)!,
   })
-}
-
-function visibility(caller: Caller) {
-  const viewer = viewerOf(caller)
-  return viewer.seesAll ? undefined : viewer
 }
 
 /** The task of the calling run; null when it has none, or a person calls. */

@@ -1,7 +1,6 @@
 import type { TaskInclude } from '../../../../shared/api/tasks.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
-import { viewerOf } from '../../agents/rules.ts'
 import { isConversationVisible } from '../../conversations/lookup.ts'
 import { presentConversation } from '../../conversations/present.ts'
 import { findConversationOfTask } from '../../conversations/store.ts'
@@ -15,6 +14,8 @@ import { isTaskVisible, visibleTasks } from '../lookup.ts'
 import { presentDependencies, presentSummary, presentWatcher } from '../present.ts'
 import { findTaskById, listSubtasks, type TaskRow } from '../store.ts'
 import { listWatchers } from '../watcher-store.ts'
+import { given } from '../../../../shared/lib/given.ts'
+import { workViewerOf } from '../../projects/work-visibility.ts'
 
 /** Related records that GET /tasks/{id} puts into its answer when asked to. */
 
@@ -89,8 +90,7 @@ export async function runsOf(
   task: TaskRow,
   { caller, limit }: { caller: Caller; limit: number },
 ): Promise<RunRow[]> {
-  const { seesAll, userId, agentId } = viewerOf(caller)
-  const visibleTo = seesAll ? {} : { visibleTo: { userId, agentId } }
-  const rows = await listRuns(db, { workspaceId: task.workspaceId, task: task.id, ...visibleTo, limit })
+  const { workspaceId, id } = task
+  const rows = await listRuns(db, { workspaceId, task: id, limit, ...given({ visibleTo: workViewerOf(caller) }) })
   return rows.slice(0, limit)
 }

@@ -14,9 +14,16 @@ import type { BuiltIn } from '../../../workflows/catalog/catalog.ts'
 import type { ProgramMeta } from '../../../workflows/program/meta.ts'
 import { seesAgent } from '../../approvals/lookup.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
+import { workViewerOf } from '../../projects/work-visibility.ts'
 import { presentWorkflow, presentWorkflowRuns, presentWorkflows, runActivity } from '../present.ts'
 import { fittingRuns, mayCancel, mayChangeWorkflow } from '../rules.ts'
-import { findWorkflowRunInWorkspace, listWorkflowRuns, lockWorkflowRun, type WorkflowRunRow } from '../run-store.ts'
+import {
+  findWorkflowRunInWorkspace,
+  listWorkflowRuns,
+  lockWorkflowRun,
+  seesWorkflowRun,
+  type WorkflowRunRow,
+} from '../run-store.ts'
 import {
   findWorkflow,
   insertWorkflow,
@@ -41,8 +48,7 @@ export function workflowHandlers(deps: Dependencies): ImplementedRoute[] {
     runs,
 
     async run({ db, caller, params }) {
-      const run = await findWorkflowRunInWorkspace(db, caller.workspaceId, params.workflowRunId)
-      return shown({ db, caller }, run ?? unknownRun())
+      return shown({ db, caller }, await visibleRun(db, caller, params.workflowRunId))
     },
 
     cancel: (input) => cancel(input, deps),
@@ -102,6 +108,14 @@ const unknownWorkflow = () =>
   fail('resource_not_found', { param: 'name', message: 'There is no workflow with this name in this workspace.' })
 const unknownRun = () =>
   fail('resource_not_found', { param: 'workflowRunId', message: 'There is no such run of a workflow.' })
+
+/** A run on a task is seen by who sees the task, by who started it and by the agent that does its steps. */
+async function visibleRun(db: Db, caller: Caller, id: string): Promise<WorkflowRunRow> {
+  const run = await findWorkflowRunInWorkspace(db, caller.workspaceId, id)
+  const viewer = workViewerOf(caller)
+  const isSeen = run !== null && (viewer === undefined || (await seesWorkflowRun(db, viewer, id)))
+  return isSeen ? run : unknownRun()
+}
 
 function changeable(row: WorkflowRow | null, caller: Caller): WorkflowRow {
   if (row === null) return unknownWorkflow()
@@ -206,7 +220,8 @@ async function runs({ db, caller, query }: HandlerInput<Routes['runs']>) {
   const { limit, status, workflow } = query
   const place = beforeOf(query, runCursor)
   const { workspaceId } = caller
-  const rows = await listWorkflowRuns(db, { workspaceId, ...given({ status, workflow }), ...place, limit })
+  const visibleTo = workViewerOf(caller)
+  const rows = await listWorkflowRuns(db, { workspaceId, ...given({ status, workflow, visibleTo }), ...place, limit })
   const count = fittingRuns(rows.slice(0, limit))
   const presented = await presentWorkflowRuns(db, caller, rows.slice(0, count))
   const byId = new Map(presented.map((run) => [run.id, run]))
@@ -214,7 +229,7 @@ async function runs({ db, caller, query }: HandlerInput<Routes['runs']>) {
 }
 
 async function cancel({ db, caller, params, world }: HandlerInput<Routes['cancel']>, { leaseMs }: Dependencies) {
-  const { id } = (await findWorkflowRunInWorkspace(db, caller.workspaceId, params.workflowRunId)) ?? unknownRun()
+  const { id } = await visibleRun(db, caller, params.workflowRunId)
   const run = (await lockWorkflowRun(db, id)) ?? unknownRun()
   if (!mayCancel(run, caller))
     fail('not_permitted', { message: 'Whoever started the workflow and workspace admins cancel it.' })

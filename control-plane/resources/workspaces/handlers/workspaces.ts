@@ -9,7 +9,7 @@ import { viewerOf } from '../../agents/rules.ts'
 import { countAgents } from '../../agents/store.ts'
 import { reviewWorkspaceBudget } from '../../approvals/steps/budget-gate.ts'
 import { fileViewerOf } from '../../files/rules.ts'
-import { gateViewerOf } from '../../approvals/lookup.ts'
+import { workViewerOf } from '../../projects/work-visibility.ts'
 import { countFiles } from '../../files/store.ts'
 import { countPages } from '../../wiki/store.ts'
 import { countLearnings } from '../../learnings/store.ts'
@@ -50,7 +50,7 @@ export function workspaceHandlers(): ImplementedRoute[] {
       const workflows = await countWorkflows(db, workspaceId)
       const { count: files, bytes: fileBytes } = await countFiles(db, { workspaceId, visibleTo: fileViewerOf(caller) })
       const wikiPages = await countPages(db, { workspaceId })
-      const learnings = await countLearnings(db, { workspaceId, ...given({ visibleTo: gateViewerOf(caller) }) })
+      const learnings = await countLearnings(db, { workspaceId, ...given({ visibleTo: workViewerOf(caller) }) })
       return { agents, tasks, projects, workflows, files, fileBytes, wikiPages, learnings }
     },
 
