@@ -4,6 +4,7 @@ import { workspaceSlug } from '../../shared/api/workspaces.ts'
 import type { Db } from '../db/open.ts'
 import { hashToken } from '../http/token-hash.ts'
 import { issueToken, type NewToken } from '../sign-in/issue-token.ts'
+import { listSolelyOwned } from './access-store.ts'
 import {
   findRole,
   findUserByEmail,
@@ -57,9 +58,17 @@ export async function addUser(db: Db, world: World, input: NewUser): Promise<New
   const user = (await findUserByEmail(db, email)) ?? (await makeUser(db, world, { name, email }))
   // A person who is named again, for a new token, keeps their rights; and a new workspace needs an owner.
   const role = input.role ?? (await findRole(db, workspace.id, user.id)) ?? (known === null ? 'owner' : 'member')
+  if (role !== 'owner') await refuseForOnlyOwner(db, user, workspace)
   await replaceMember(db, { workspaceId: workspace.id, userId: user.id, role, at: world.now() })
   const token = await issueToken(db, world, { user, workspaceId: workspace.id, name: 'user add' })
   return { ...token, workspace: workspace.slug }
+}
+
+/** What only owners may do, nobody could do any more. */
+async function refuseForOnlyOwner(db: Db, user: UserRow, workspace: { id: string; slug: string }): Promise<void> {
+  const owned = await listSolelyOwned(db, user.id)
+  if (owned.some(({ id }) => id === workspace.id))
+    throw new OperatorError(`${user.email} is the only owner of ${workspace.slug}. Make somebody else its owner first.`)
 }
 
 /** Makes a new login token for a member; older ones stay valid. It ends after `lifeMs`, or when it is revoked. */

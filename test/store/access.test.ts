@@ -140,3 +140,14 @@ onBoth('a token ends by itself when it was made so', async ({ root }) => {
   for (const wrong of ['', '0d', '12', 'd', '1y', '12h ']) expect(() => durationMs(wrong)).toThrow(/no duration/)
   expect([durationMs('30d'), durationMs('2w')]).toEqual([30 * 86_400_000, 14 * 86_400_000])
 })
+
+onBoth('the only owner of a workspace stays its owner', async ({ root }) => {
+  const add = (email: string, role: 'owner' | 'member') =>
+    addUser(root, world, { name: 'Ada', email, role, workspace: 'alone' })
+  const { workspaceId } = await add('ada@example.com', 'owner')
+  await expect(add('ada@example.com', 'member')).rejects.toThrow('ada@example.com is the only owner of alone')
+  await add('bob@example.com', 'owner')
+  await add('ada@example.com', 'member')
+  const roleOf = async (email: string) => findRole(root, workspaceId, (await findUserByEmail(root, email))!.id)
+  expect([await roleOf('ada@example.com'), await roleOf('bob@example.com')]).toEqual(['member', 'owner'])
+})

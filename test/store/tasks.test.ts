@@ -207,7 +207,7 @@ onBoth('tasks are read by ids, references, parent and assignee', async ({ root }
     branchName: 'b',
     createdAt: at + 2,
   })
-  const ids = (rows: readonly TaskRow[]) => rows.map((row) => row.id)
+  const ids = (rows: readonly { id: string }[]) => rows.map((row) => row.id)
   const elsewhere = await seedWorkspace(root)
   expect(ids(await listTasksByIds(root, workspaceId, [child.id, child.id]))).toEqual([child.id])
   expect(await listTasksByIds(root, elsewhere, [child.id])).toEqual([])
@@ -215,7 +215,10 @@ onBoth('tasks are read by ids, references, parent and assignee', async ({ root }
     [parent.id, done.id].toSorted(),
   )
   expect(await listTasksByReferences(root, workspaceId, [])).toEqual([])
-  expect(ids(await listSubtasks(root, parent.id))).toEqual([child.id, done.id])
+  const subtasks = await listSubtasks(root, parent.id)
+  expect(ids(subtasks)).toEqual([child.id, done.id])
+  // The descriptions of thousands would not fit into memory.
+  expect(subtasks[0]).not.toHaveProperty('description')
   expect(ids(await listOpenOfAssignee(root, workspaceId, 'agt_1'))).toEqual([child.id])
   expect(await hasOpenSubtask(root, parent.id)).toBe(true)
   await replaceTask(root, child, { ...child, archivedAt: at })

@@ -26,6 +26,16 @@ export function ownsOrAdministers(project: Pick<ProjectRow, 'ownerUserId'>, call
   return caller.kind === 'person' && (hasRole(caller, 'admin') || project.ownerUserId === caller.userId)
 }
 
+/**
+ * Whether a change decides who sees a private project that has an owner, which is for the owner and workspace admins. One without
+ * an owner was made by an agent.
+ */
+export function decidesWhoSees(before: ProjectRow, changes: Partial<ProjectRow>): boolean {
+  if (before.visibility !== 'private' || before.ownerUserId === null) return false
+  const after = { ...before, ...changes }
+  return after.visibility !== before.visibility || after.leadAgentId !== before.leadAgentId
+}
+
 const previewLength = 220
 
 /** The first 220 whole characters; null when there is no description. */

@@ -1,7 +1,6 @@
 import { ApiError, fail } from '../../../shared/api/errors.ts'
 import type { BatchDefaults, BatchItem } from '../../../shared/api/task-shapes.ts'
 import { createTask, linkBlockers, type Creating } from './create.ts'
-import { isWaitingFor } from './dependency-store.ts'
 import {
   assigneeOf,
   assigneeReference,
@@ -37,8 +36,9 @@ export async function createBatch(
       }),
     )
   }
+  const waits: Waits = new Map()
   for (const [index, item] of items.entries())
-    await asItem(index, () => linkItem(creating, { item, task: made[index]!, made, names }))
+    await asItem(index, () => linkItem(creating, { item, index, made, names, waits }))
   return made
 }
 
@@ -109,19 +109,31 @@ async function parentOfItem(
   return { parent: made[at]!, isOfBatch: true }
 }
 
+/** The tasks of the batch that each of them waits for, by their places. */
+type Waits = Map<number, readonly number[]>
+
 async function linkItem(
   { db, caller }: Creating,
-  { item, task, made, names }: InBatch & { task: TaskRow },
+  { item, index, made, names, waits }: InBatch & { index: number; waits: Waits },
 ): Promise<void> {
   const blockers: TaskRow[] = []
+  const places: number[] = []
   for (const reference of item.dependsOn ?? []) {
     const at = indexIn(reference, names)
     if (at !== null && at >= made.length) invalid('There is no such task in the batch.', { dependsOn: reference })
     blockers.push(at === null ? await blockerOf(db, caller, String(reference), 'dependsOn') : made[at]!)
+    if (at !== null) places.push(at)
   }
-  for (const blocker of blockers)
-    if (await isWaitingFor(db, blocker.id, task.id)) fail('dependency_cycle', { param: 'dependsOn' })
-  await linkBlockers(db, task, blockers)
+  waits.set(index, places)
+  if (isWaitingForItself(waits, index)) fail('dependency_cycle', { param: 'dependsOn' })
+  await linkBlockers(db, made[index]!, blockers)
+}
+
+/** Nobody sees the tasks of the batch yet, so a task outside of it waits for none of them. */
+function isWaitingForItself(waits: Waits, index: number): boolean {
+  const reached = new Set(waits.get(index))
+  for (const at of reached) for (const next of waits.get(at) ?? []) reached.add(next)
+  return reached.has(index)
 }
 
 /** The place in the batch that a number or a `ref` means; null: it is no name of the batch. */

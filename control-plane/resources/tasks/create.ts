@@ -9,7 +9,7 @@ import { findRun } from '../runs/store.ts'
 import { recordActivity, watchTask } from './record.ts'
 import { insertChecklistItem } from './checklist-store.ts'
 import { replaceDependency } from './dependency-store.ts'
-import { isSameWork, mayBeSame, titleWords } from './duplicates.ts'
+import { comparedWith, mayBeSame, titleWords } from './duplicates.ts'
 import { listAncestors, listDuplicateCandidates } from './list-store.ts'
 import { assigneeOf, assigneeReference, checkRepo, checkRunSettings, projectOf } from './body-lookup.ts'
 import { parentRefusal, wakeAtOf, type Actor } from './rules.ts'
@@ -140,7 +140,7 @@ async function checkDuplicate(db: Db, task: TaskRow): Promise<void> {
     task.workspaceId,
     alike.slice(0, 100).map((other) => other.id),
   )
-  const match = read.toSorted((a, b) => a.createdAt - b.createdAt).find((other) => isSameWork(task, other))
+  const match = read.toSorted((a, b) => a.createdAt - b.createdAt).find(comparedWith(task))
   if (match === undefined) return
   const { id, key, title, status } = match
   fail('task_duplicate', {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
-import { tasks, type TaskRow } from './store.ts'
+import { briefTasks, type BriefTask } from './store.ts'
 
 /** Dependencies between tasks: `taskId` depends on `dependsOnTaskId`. Only `blocks` holds work up. */
 export const dependencyTypes = ['blocks', 'related'] as const
@@ -38,7 +38,7 @@ export async function removeDependency(
 }
 
 export interface LinkedTask {
-  task: TaskRow
+  task: BriefTask
   type: DependencyRow['type']
   createdAt: number
 }
@@ -54,10 +54,14 @@ export async function listDependencies(
     .join('tasks', 'tasks.id', `task_dependencies.${other}`)
     .where({ [`task_dependencies.${own}`]: taskId })
     .orderBy([{ column: 'task_dependencies.created_at' }, { column: 'tasks.id' }])
-    .select(tasks.fields('tasks'), 'task_dependencies.type as link_type', 'task_dependencies.created_at as linked_at')
+    .select(
+      briefTasks.fields('tasks'),
+      'task_dependencies.type as link_type',
+      'task_dependencies.created_at as linked_at',
+    )
   return rows.map((value) => {
     const link = z.object({ link_type: z.enum(dependencyTypes), linked_at: time }).parse(value)
-    return { task: tasks.part(value), type: link.link_type, createdAt: link.linked_at }
+    return { task: briefTasks.part(value), type: link.link_type, createdAt: link.linked_at }
   })
 }
 

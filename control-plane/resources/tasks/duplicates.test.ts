@@ -55,3 +55,13 @@ test('descriptions decide where titles do not', () => {
   expect(same('Clean up the build', 'Build clean up', [crash, other])).toBe(false)
   expect(same('Step 1 of crash', 'Step 2 of crash', [crash, crash])).toBe(false)
 })
+
+test('the longest titles are compared with thousands of others in a moment', () => {
+  // One character of these becomes several words.
+  const long = titleWords('\uFDFA'.repeat(500))
+  const other = titleWords('\uFDFB'.repeat(500))
+  const startedAt = performance.now()
+  for (let count = 0; count < 2_000; count++) mayBeSame(long, other)
+  // It took 25 seconds when every word was compared with every other.
+  expect(performance.now() - startedAt).toBeLessThan(5_000)
+})

@@ -15,11 +15,16 @@ const small = new Set(
   ),
 )
 
+/** Characters of a text that are compared, counted once its letters are taken apart: one character may become eighteen. */
+const mostRead = 5_000
+
 /** Lower-case words without accents and punctuation. What is written without spaces between words stays one word. */
 function wordsOf(text: string): string[] {
   return (
     text
+      .slice(0, mostRead)
       .normalize('NFKD')
+      .slice(0, mostRead)
       .replaceAll(/\p{M}/gu, '')
       .toLowerCase()
       .replaceAll(/['’`]/g, '')
@@ -49,22 +54,36 @@ export function titleWords(title: string): string {
 /** The title as it is read: words in their order. Titles without words (`!!!`) are compared as they are. */
 const plainTitle = (title: string) => wordsOf(title).join(' ') || title.trim()
 
+/** Words of a title that are compared, and those of them that may be slips: each is compared with every open task. */
+const mostWords = 100
+const mostSlips = 12
+
 /** Alike enough to be worth reading the description, judged by the stored words; cheap, for every open task. */
 export function mayBeSame(words: string, otherWords: string): boolean {
   if (words === otherWords) return true
-  return overlapOf(words.split(' '), otherWords.split(' ')) >= 0.5
+  return overlapOf(words.split(' ', mostWords), otherWords.split(' ', mostWords)) >= 0.5
 }
 
-export function isSameWork(one: Described, other: Described): boolean {
-  if (plainTitle(one.title) === plainTitle(other.title)) return true
-  const [words, otherWords] = [titleWords(one.title).split(' '), titleWords(other.title).split(' ')]
-  if (!haveSameNumbers(words, otherWords)) return false
-  const overlap = overlapOf(words, otherWords)
-  const described = likenessOf(one.description, other.description)
-  // The same words in another order or form: the same work, unless the descriptions speak of different things.
-  if (overlap === 1 && words.length >= 2) return described === null || described >= 0.4
-  // Titles that say it differently, with nearly the same long description.
-  return overlap >= 0.5 && described !== null && described >= 0.8
+export const isSameWork = (one: Described, other: Described): boolean => comparedWith(one)(other)
+
+/** Returns whether another task looks like the same work as this one, whose words are read once. */
+export function comparedWith(one: Described): (other: Described) => boolean {
+  const title = plainTitle(one.title)
+  const words = titleWords(one.title).split(' ')
+  let pairs: ReadonlySet<string> | null | undefined
+  return (other) => {
+    if (title === plainTitle(other.title)) return true
+    const otherWords = titleWords(other.title).split(' ')
+    if (!haveSameNumbers(words, otherWords)) return false
+    const overlap = overlapOf(words.slice(0, mostWords), otherWords.slice(0, mostWords))
+    if (overlap < 0.5) return false
+    pairs = pairs === undefined ? pairsOf(one.description) : pairs
+    const described = likenessOf(pairs, pairsOf(other.description))
+    // The same words in another order or form: the same work, unless the descriptions speak of different things.
+    if (overlap === 1 && words.length >= 2) return described === null || described >= 0.4
+    // Titles that say it differently, with nearly the same long description.
+    return described !== null && described >= 0.8
+  }
 }
 
 /** Words with digits must all be there on both sides. */
@@ -75,21 +94,37 @@ function haveSameNumbers(words: readonly string[], others: readonly string[]): b
 
 /** Share of the words that both have, of all that either has; words that differ by a slip of the pen count as one. */
 function overlapOf(words: readonly string[], others: readonly string[]): number {
-  const left = [...others]
-  let shared = 0
+  const left = new Map<string, number>()
+  for (const other of others) left.set(other, (left.get(other) ?? 0) + 1)
+  const unmatched: string[] = []
   for (const word of words) {
-    const at = left.findIndex((other) => word === other || isSlip(word, other))
+    const count = left.get(word) ?? 0
+    if (count > 0) left.set(word, count - 1)
+    else unmatched.push(word)
+  }
+  const unmatchedOthers = [...left.keys()].filter((other) => left.get(other)! > 0)
+  const shared = words.length - unmatched.length + countSlips(unmatched, unmatchedOthers)
+  return shared / (words.length + others.length - shared)
+}
+
+function countSlips(words: readonly string[], others: readonly string[]): number {
+  const left = others.filter(mayBeSlip).slice(0, mostSlips)
+  let count = 0
+  for (const word of words.filter(mayBeSlip).slice(0, mostSlips)) {
+    const at = left.findIndex((other) => isSlip(word, other))
     if (at < 0) continue
     left.splice(at, 1)
-    shared++
+    count++
   }
-  return shared / (words.length + left.length)
+  return count
 }
+
+const mayBeSlip = (word: string): boolean => word.length >= 7
 
 /** Long words with one letter added, left out, or two exchanged; never the first, which often changes the meaning. */
 function isSlip(word: string, other: string): boolean {
   const [long, short] = word.length >= other.length ? [word, other] : [other, word]
-  if (short.length < 7 || long.length - short.length > 1 || long[0] !== short[0]) return false
+  if (!mayBeSlip(short) || long.length - short.length > 1 || long[0] !== short[0]) return false
   if (/\d/.test(long + short)) return false
   let at = 0
   while (at < short.length && long[at] === short[at]) at++
@@ -101,12 +136,15 @@ function isSlip(word: string, other: string): boolean {
 const fewWords = 6
 
 /** The likeness of two descriptions by their pairs of words, from 0 to 1; null when one is too short to tell. */
-function likenessOf(one: string | null, other: string | null): number | null {
-  const [words, others] = [wordsOf((one ?? '').slice(0, 5_000)), wordsOf((other ?? '').slice(0, 5_000))]
-  if (words.length < fewWords || others.length < fewWords) return null
-  const [pairs, otherPairs] = [pairsOf(words), pairsOf(others)]
-  const shared = [...pairs].filter((pair) => otherPairs.has(pair)).length
+function likenessOf(pairs: ReadonlySet<string> | null, otherPairs: ReadonlySet<string> | null): number | null {
+  if (pairs === null || otherPairs === null) return null
+  let shared = 0
+  for (const pair of pairs) if (otherPairs.has(pair)) shared++
   return shared / (pairs.size + otherPairs.size - shared)
 }
 
-const pairsOf = (words: readonly string[]) => new Set(words.slice(1).map((word, at) => `${words[at]} ${word}`))
+/** The words of a description, each with the one that follows; null when there are too few. */
+function pairsOf(description: string | null): ReadonlySet<string> | null {
+  const words = wordsOf(description ?? '')
+  return words.length < fewWords ? null : new Set(words.slice(1).map((word, at) => `${words[at]} ${word}`))
+}

@@ -17,15 +17,30 @@ export async function withoutHiddenAgents<Entry extends Telling>(
   caller: Caller,
   entries: readonly Entry[],
 ): Promise<Entry[]> {
-  const named = new Set(entries.flatMap(({ actor, data }) => [actor.id, ...Object.values(data)].filter(isAgentId)))
+  const named = new Set(entries.flatMap(({ actor, data }) => [actor.id, ...valuesIn(data)].filter(isAgentId)))
   const viewer = viewerOf(caller)
   const known = await listAgentIdentities(db, [...named])
   const hidden = new Set(known.filter((agent) => !isVisible(agent, viewer)).map(({ id }) => id))
   if (hidden.size === 0) return [...entries]
-  const shown = <Value>(value: Value): Value | null => (isAgentId(value) && hidden.has(value) ? null : value)
+  const shown = (id: unknown) => (isAgentId(id) && hidden.has(id) ? null : id)
   return entries.map((entry) => ({
     ...entry,
     actor: { ...entry.actor, id: shown(entry.actor.id) },
-    data: Object.fromEntries(Object.entries(entry.data).map(([name, value]) => [name, shown(value)])),
+    data: replaced(entry.data, shown),
   }))
 }
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The values of an object and of those within it, as of the watcher that was added. */
+const valuesIn = (data: Readonly<Record<string, unknown>>): unknown[] =>
+  Object.values(data).flatMap((value) => (isObject(value) ? valuesIn(value) : [value]))
+
+const replaced = (
+  data: Readonly<Record<string, unknown>>,
+  shown: (value: unknown) => unknown,
+): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(data).map(([name, value]) => [name, isObject(value) ? replaced(value, shown) : shown(value)]),
+  )

@@ -21,12 +21,10 @@ async function named(db: Db, caller: Caller, reference: string): Promise<TaskRow
   return run?.taskId == null ? null : findTaskById(db, run.taskId)
 }
 
+type Seen = Pick<TaskRow, 'projectId' | 'assigneeAgentId' | 'workspaceId'>
+
 /** A task is seen by who sees its project; one without a project by all; and by the agent it is assigned to. */
-export async function isTaskVisible(
-  db: Db,
-  caller: Caller,
-  task: Pick<TaskRow, 'projectId' | 'assigneeAgentId' | 'workspaceId'>,
-): Promise<boolean> {
+export async function isTaskVisible(db: Db, caller: Caller, task: Seen): Promise<boolean> {
   if (caller.kind === 'agent' && task.assigneeAgentId === caller.agentId) return true
   if (task.projectId === null) return true
   const project = await findProject(db, task.workspaceId, task.projectId)
@@ -37,9 +35,9 @@ export async function isTaskVisible(
 }
 
 /** Returns the tasks that the caller may see, in their order. A project is looked up once for all of its tasks. */
-export async function visibleTasks(db: Db, caller: Caller, tasks: readonly TaskRow[]): Promise<TaskRow[]> {
+export async function visibleTasks<Task extends Seen>(db: Db, caller: Caller, tasks: readonly Task[]): Promise<Task[]> {
   const ofProjects = new Map<string | null, boolean>()
-  const isOwn = (task: TaskRow) => caller.kind === 'agent' && task.assigneeAgentId === caller.agentId
+  const isOwn = (task: Seen) => caller.kind === 'agent' && task.assigneeAgentId === caller.agentId
   for (const task of tasks)
     if (!isOwn(task) && !ofProjects.has(task.projectId))
       ofProjects.set(task.projectId, await isTaskVisible(db, caller, task))

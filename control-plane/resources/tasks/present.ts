@@ -14,7 +14,7 @@ import { listLiveOfTasks } from '../runs/live-store.ts'
 import { listChecklists, type ChecklistRow } from './checklist-store.ts'
 import type { DependencyRow, LinkedTask } from './dependency-store.ts'
 import { conditionsOf, type Condition } from './rules.ts'
-import { listBlockedTasks, type TaskRow } from './store.ts'
+import { listBlockedTasks, type BriefTask, type TaskRow } from './store.ts'
 import type { WatcherRow } from './watcher-store.ts'
 
 /** Shows tasks to clients. Everything a page of tasks needs beside its rows is loaded once for all of them. */
@@ -107,7 +107,7 @@ const timesOf = (task: TaskRow) => ({
   updatedAt: toTimestamp(task.updatedAt),
 })
 
-const assigneeOf = ({ assigneeAgentId: id }: TaskRow) => (id === null ? null : { type: 'agent' as const, id })
+const assigneeOf = ({ assigneeAgentId: id }: BriefTask) => (id === null ? null : { type: 'agent' as const, id })
 
 const presentCondition = (condition: Condition) =>
   condition.type === 'scheduled' ? { ...condition, startAt: toTimestamp(condition.startAt) } : condition
@@ -123,7 +123,7 @@ export function presentItem(item: ChecklistRow): ChecklistItem {
   }
 }
 
-export const presentSummary = (task: TaskRow): TaskSummary => ({
+export const presentSummary = (task: BriefTask): TaskSummary => ({
   id: task.id,
   key: task.key,
   title: task.title,

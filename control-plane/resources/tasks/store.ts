@@ -51,6 +51,14 @@ export const tasks = table('tasks', {
 })
 export type TaskRow = RowOf<typeof tasks>
 
+const { id, workspaceId, projectId, key, title, status, assigneeAgentId, priority } = tasks.columns
+/**
+ * The fields of tasks that are listed beside another one. There may be thousands of them, whose descriptions together would
+ * not fit into memory.
+ */
+export const briefTasks = table('tasks', { id, workspaceId, projectId, key, title, status, assigneeAgentId, priority })
+export type BriefTask = RowOf<typeof briefTasks>
+
 const finished = ['done', 'cancelled']
 
 /**
@@ -120,9 +128,9 @@ export async function listTasksByReferences(
 }
 
 /** Direct subtasks, oldest first; archived ones too. */
-export async function listSubtasks(db: Db, parentTaskId: string): Promise<TaskRow[]> {
-  return tasks.list(
-    tasks
+export async function listSubtasks(db: Db, parentTaskId: string): Promise<BriefTask[]> {
+  return briefTasks.list(
+    briefTasks
       .from(db)
       .where({ parent_task_id: parentTaskId })
       .orderBy([{ column: 'created_at' }, { column: 'id' }]),

@@ -84,6 +84,7 @@ test('the history of a task names a private agent to nobody who does not see it'
   const token = await server.runToken(run.id)
   const headers = { 'Idempotency-Key': crypto.randomUUID() }
   await server.ok(`/tasks/${worked.id}/comments`, { body: { body: 'On it.' }, token, headers })
+  await server.ok(`/tasks/${worked.id}/watchers`, { body: { type: 'agent', id: hidden.id } })
   for (const path of [`/tasks/${worked.id}/history`, `/tasks/${worked.id}/activity`]) {
     const own = JSON.stringify(await server.ok(path))
     expect([path, own.includes(hidden.id)]).toEqual([path, true])

@@ -48,3 +48,21 @@ test('of a project that all see, only its owner and admins say so; a hidden agen
   const seen = async (by: Person) => (await send('GET', `${project.id}/grants`, { token: by.token })).body.data.length
   expect([await seen(member), await seen(other)]).toEqual([1, 0])
 })
+
+test('an agent that was let into a private project opens it to nobody else', async () => {
+  const project = await make({ visibility: 'private' })
+  const { agent, token } = await server.agentCaller({}, { token: other.token })
+  const second = await server.createAgent({}, other.token)
+  await send('POST', `${project.id}/grants`, { body: { agentId: agent.id } })
+  const outcome = async (path: string, body: unknown, by: string = token) =>
+    outcomeOf(await send('PATCH', `${project.id}${path}`, { body, token: by }))
+  expect(await outcome('', { visibility: 'company' })).toBe('403 http_exception')
+  expect(await outcome('/config', { leadAgentId: second.id })).toBe('403 http_exception')
+  expect(await outcome('', { visibility: 'private', description: 'Told by the agent.' })).toBe('200')
+  expect(await outcome('/config', { status: 'completed', leadAgentId: null })).toBe('200')
+  expect(await outcome('/config', { leadAgentId: second.id }, member.token)).toBe('200')
+  expect(await outcome('/config', { leadAgentId: null })).toBe('403 http_exception')
+  expect(await outcome('', { visibility: 'company' }, admin.token)).toBe('200')
+  const own = await server.ok('/projects', { body: { name: 'Of the agent', visibility: 'private' }, token })
+  expect(outcomeOf(await send('PATCH', own.id, { body: { visibility: 'company' }, token }))).toBe('200')
+})

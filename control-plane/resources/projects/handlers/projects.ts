@@ -13,7 +13,7 @@ import { findMemberByReference } from '../../members/store.ts'
 import { ownWorkspace } from '../../workspaces/lookup.ts'
 import { liveProject, unknownProject, visibleProject } from '../lookup.ts'
 import { presentConfig, presentProject, presentSummary } from '../present.ts'
-import { ownsOrAdministers, projectViewerOf } from '../rules.ts'
+import { decidesWhoSees, ownsOrAdministers, projectViewerOf } from '../rules.ts'
 import {
   insertGrant,
   insertProject,
@@ -36,11 +36,12 @@ export function projectHandlers(): ImplementedRoute[] {
       return isShown ? presentProject(project) : unknownProject()
     },
 
-    async update({ db, caller, params, body, world }) {
+    async update(input) {
+      const { db, caller, params, body } = input
       const before = await liveProject(db, caller, params.projectId)
       const { name, description, visibility } = body
       const changes = given({ name, description: description === null ? '' : description, visibility })
-      return presentProject(await store(db, world, { before, changes }))
+      return presentProject(await change(input, { before, changes }))
     },
 
     async delete({ db, caller, params, world }) {
@@ -59,14 +60,15 @@ export function projectHandlers(): ImplementedRoute[] {
       return presentConfig(await liveProject(db, caller, params.projectId))
     },
 
-    async updateConfig({ db, caller, params, body, world }) {
+    async updateConfig(input) {
+      const { db, caller, params, body } = input
       const before = await liveProject(db, caller, params.projectId)
       const { status, leadAgentId, repoUrl } = body
       const changes = {
         ...given({ status, repoUrl }),
         ...(leadAgentId === undefined ? {} : { leadAgentId: await leadOf(db, caller, leadAgentId) }),
       }
-      return presentConfig(await store(db, world, { before, changes }))
+      return presentConfig(await change(input, { before, changes }))
     },
 
     transferOwner,
@@ -167,6 +169,16 @@ function newProject(
     createdAt: now,
     updatedAt: now,
   }
+}
+
+/** Writes what the caller changes. Agents that were let into a private project neither open it nor let others in. */
+async function change(
+  { db, caller, world }: { db: Db; caller: Caller; world: World },
+  write: { before: ProjectRow; changes: Partial<ProjectRow> },
+): Promise<ProjectRow> {
+  if (decidesWhoSees(write.before, write.changes) && !ownsOrAdministers(write.before, caller))
+    fail('http_exception', { message: "Only the project's owner and workspace admins decide who sees it." })
+  return store(db, world, write)
 }
 
 /** Writes the changed project. Fails with `transient_conflict` when somebody else wrote in between. */

@@ -12,7 +12,7 @@ import type { RunRow } from '../../runs/store.ts'
 import { listDependencies, type LinkedTask } from '../dependency-store.ts'
 import { isTaskVisible, visibleTasks } from '../lookup.ts'
 import { presentDependencies, presentSummary, presentWatcher } from '../present.ts'
-import { findTaskById, listSubtasks, type TaskRow } from '../store.ts'
+import { findTaskById, listSubtasks, type BriefTask, type TaskRow } from '../store.ts'
 import { listWatchers } from '../watcher-store.ts'
 import { given } from '../../../../shared/lib/given.ts'
 import { workViewerOf } from '../../projects/work-visibility.ts'
@@ -73,7 +73,7 @@ export async function dependenciesOf(db: Db, caller: Caller, task: TaskRow) {
 async function onlyVisible<T>(
   db: Db,
   caller: Caller,
-  { items, taskOf }: { items: readonly T[]; taskOf: (item: T) => TaskRow },
+  { items, taskOf }: { items: readonly T[]; taskOf: (item: T) => BriefTask },
 ): Promise<T[]> {
   const visible = new Set(await visibleTasks(db, caller, items.map(taskOf)))
   return items.filter((item) => visible.has(taskOf(item)))

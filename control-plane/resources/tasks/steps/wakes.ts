@@ -9,7 +9,7 @@ import { listDependencies } from '../dependency-store.ts'
 import { taskPrompt } from '../prompt.ts'
 import { seesProject } from '../body-lookup.ts'
 import { isFinished, type Actor } from '../rules.ts'
-import { findTaskById, hasOpenBlocker, hasOpenSubtask, type TaskRow } from '../store.ts'
+import { findTaskById, hasOpenBlocker, hasOpenSubtask, type BriefTask, type TaskRow } from '../store.ts'
 import { listWatchers } from '../watcher-store.ts'
 
 /** Decides whom a change of a task wakes. The wakes are written in the transaction of the change. */
@@ -97,10 +97,13 @@ export async function wakeForResolvedDependency(
 /** Wakes the assignee of a task whose blocker went, when that was the last one. */
 export async function wakeUnblocked(
   tx: Db,
-  unblocked: { task: TaskRow; blocker: TaskRow; actor: Actor; world: World; key?: string },
+  unblocked: { task: BriefTask; blocker: TaskRow; actor: Actor; world: World; key?: string },
 ): Promise<void> {
-  const { task, blocker } = unblocked
-  if (isFinished(task) || (await hasOpenBlocker(tx, task.id))) return
+  const { blocker } = unblocked
+  if (isFinished(unblocked.task) || unblocked.task.assigneeAgentId === null) return
+  if (await hasOpenBlocker(tx, unblocked.task.id)) return
+  const task = await findTaskById(tx, unblocked.task.id)
+  if (task === null) return
   const name = await nameFor(tx, task, blocker)
   await wakeAssignee(tx, {
     task,
