@@ -167,6 +167,15 @@ describe('paths and addresses', () => {
     expect(denies('Read(**/.env)', { name: 'Read', input: { file_path: '/srv/app/sub/.env' } })).toBe(true)
     expect(denies('Read(.env)', { name: 'Read', input: { file_path: './sub/../.env' } })).toBe(true)
   })
+  test.for([
+    ['Read(secrets/**)', 'SECRETS/key'],
+    ['Read(secrets/**)', '\u{17f}ecrets/key'],
+    ['Read(secrets/**)', 's\u{200c}ecrets/key'],
+    ['Read(stra\u{df}e/**)', 'STRASSE/key'],
+    ['Read(caf\u{e9}/**)', 'CAFE\u{301}/key'],
+  ] as const)('%s denies %s, which may be the same file', ([rule, file_path]) => {
+    expect(denies(rule, { name: 'Read', input: { file_path } })).toBe(true)
+  })
   test('a domain holds its subdomains and nothing that only looks alike', () => {
     const fetch = (url: string) => ({ name: 'WebFetch', input: { url } })
     expect(allows('WebFetch(domain:example.com)', fetch('https://docs.example.com/x'))).toBe(true)
