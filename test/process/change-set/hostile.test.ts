@@ -1,4 +1,14 @@
-import { chmodSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { checkFolder, lookAtFolder } from '../../../device-manager/folders/check.ts'
@@ -239,6 +249,25 @@ test('a working tree that the config moves elsewhere is refused', async () => {
   const repo = tempRepo()
   repo.git('config', 'core.worktree', '/etc')
   await expect(baseOf(repo.dir)).rejects.toThrow(/repo_unavailable|source_unknown/)
+})
+
+test.for([
+  ['another index', true],
+  ['a file that is not there', false],
+] as const)('an index that is a link to %s writes nothing there', async ([, exists]) => {
+  const repo = tempRepo()
+  const index = join(repo.dir, '.git', 'index')
+  const target = join(tempDir(), 'index')
+  if (exists) copyFileSync(index, target)
+  rmSync(index)
+  symlinkSync(target, index)
+  repo.write('readme.md', 'dirty before the run\n')
+  repo.write('new.md', 'new before the run\n')
+  const before = exists ? readFileSync(target) : null
+  const base = await baseOf(repo.dir)
+  expect(existsSync(target) ? readFileSync(target) : null).toEqual(before)
+  repo.write('new.md', 'changed by the run\n')
+  expect(summary((await changesOf(base)).files)).toEqual(['modified new.md'])
 })
 
 test('GIT_* of the daemon’s environment do not reach git', async () => {
