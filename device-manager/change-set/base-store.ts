@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import {
   link,
   copyFile,
@@ -134,13 +134,16 @@ export async function linkIndex(gitDir: string, storeDir: string, name: string):
 async function linkFile(from: string, to: string): Promise<boolean> {
   try {
     await link(from, to)
-    return true
+    if (lstatSync(to).isFile()) return true
+    // A second name of a link: git would write to wherever it leads.
+    await unlink(to)
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code
     if (code === 'ENOENT') return false
     if (code === 'EEXIST') return true
   }
-  const found = await stat(from)
+  const found = await stat(from).catch(() => null)
+  if (found === null) return false
   // Something else in its place could hold a copy up for ever.
   if (!found.isFile()) throw new ChangeSetFailure('repo_unavailable', 'The index of the repository is no file.')
   await copyFile(from, to)

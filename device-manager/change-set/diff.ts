@@ -51,8 +51,9 @@ export async function computeChangeSet(options: ChangeSetOptions): Promise<Chang
       try {
         return { ok: true, changeSet: await capture({ base, record, limits, world }) }
       } catch (error) {
-        const isFinal = attempt >= attempts || !(error instanceof ChangeSetFailure) || error.code !== 'diff_unavailable'
-        if (isFinal) throw error
+        // What git waited for in vain it would wait for again.
+        const mayPass = error instanceof ChangeSetFailure && error.code === 'diff_unavailable' && !error.isPassing
+        if (attempt >= attempts || !mayPass) throw error
       }
     }
   } catch (error) {

@@ -24,7 +24,7 @@ export interface ForwarderLink {
 }
 
 export interface ForwarderOptions {
-  spool: Pick<DaemonSpool, 'read' | 'ack' | 'settle' | 'stats' | 'ending'>
+  spool: Pick<DaemonSpool, 'read' | 'ack' | 'setBack' | 'settle' | 'stats' | 'ending'>
   link: ForwarderLink
   log: Log
 }
@@ -110,11 +110,21 @@ export class Forwarder {
       this.delete(cursor, cursor.ackedSeq)
       cursor.undeleted = 0
     }
-    if (isIdle && ack.seq < cursor.sentSeq) {
-      cursor.sentSeq = ack.seq
-      cursor.endedSent = false
-    }
+    if (isIdle && ack.seq < cursor.sentSeq) this.goBack(cursor, ack.seq)
     this.pump(ack.runId)
+  }
+
+  /** Where that is before what was acknowledged and deleted, the rows between are lost: asked for them, nobody could ever send them. */
+  private goBack(cursor: Cursor, seq: number): void {
+    try {
+      this.options.spool.setBack(cursor, seq)
+    } catch (error) {
+      // Sent again, it is answered in the same way.
+      this.options.log.warn({ err: error, runId: cursor.runId }, 'that events are lost could not be noted yet')
+    }
+    cursor.sentSeq = seq
+    cursor.ackedSeq = Math.min(cursor.ackedSeq, seq)
+    cursor.endedSent = false
   }
 
   /** The control plane keeps the frame as evidence but will not count it: it is done with. */

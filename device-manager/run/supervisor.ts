@@ -1,3 +1,4 @@
+import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { DeviceMessage, ServerMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log/log.ts'
@@ -173,10 +174,19 @@ export class Supervisor {
   changeSet(message: ServerMessage & { type: 'change_set.get' }): void {
     const { runId, fence, requestId } = message
     const run = { runId, fence, requestId }
-    const ending = this.options.spool.ending(run)
-    if (ending?.changeSet) return this.options.sendChangeSet(run, ending.changeSet)
+    const spooled = this.spooledChangeSet(run)
+    if (spooled) return this.options.sendChangeSet(run, spooled)
     if (!this.hosts.send(runId, { type: 'change_set.get', requestId }))
       this.options.sendChangeSet(run, { ok: false, code: 'repo_unavailable', message: 'The run is not live here.' })
+  }
+
+  private spooledChangeSet(run: { runId: string; fence: number }): ChangeSetResult | null {
+    try {
+      return this.options.spool.ending(run)?.changeSet ?? null
+    } catch (error) {
+      this.options.log.warn({ err: error, runId: run.runId }, 'the spool could not be asked for a change-set')
+      return null
+    }
   }
 
   private perform(runId: string, state: RunState | null, effect: RunEffect): void {

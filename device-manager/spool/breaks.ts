@@ -27,6 +27,7 @@ const rowsAfter = 'where id > (? << 32 | ?) and id <= (? << 32 | ?)'
 export class Breaks {
   readonly #find: Statement<[number], BreakRow>
   readonly #insert: Statement<[number, number, number, number]>
+  readonly #replace: Statement<[number, number, number, number]>
   readonly #remove: Statement<[number]>
   readonly #settle: Statement<[number]>
   readonly #read: Statement<[number, number, number, number], { seq: number; line: Buffer }>
@@ -39,6 +40,9 @@ export class Breaks {
     this.#find = db.prepare('select * from breaks where run_no = ?')
     this.#insert = db.prepare(
       'insert or ignore into breaks (run_no, kept_seq, known_seq, lost_bytes) values (?, ?, ?, ?)',
+    )
+    this.#replace = db.prepare(
+      'insert or replace into breaks (run_no, kept_seq, known_seq, lost_bytes) values (?, ?, ?, ?)',
     )
     this.#remove = db.prepare('delete from breaks where run_no = ?')
     this.#settle = db.prepare('update breaks set is_settled = 1 where run_no = ?')
@@ -81,30 +85,43 @@ export class Breaks {
     this.#settle.run(runNo)
   }
 
+  /**
+   * The control plane has no more than `seq`, and rows after that were deleted when it said that it had them: they are lost. Those
+   * that follow get new numbers as after any loss.
+   */
+  setBack({ run_no: runNo, acked_seq: acked }: RunRow, seq: number): void {
+    const old = this.#find.get(runNo)
+    const before = old && old.is_settled === 0 ? old : null
+    const lostBefore = before ? before.known_seq - before.kept_seq : 0
+    this.#replace.run(runNo, seq, acked + lostBefore, before?.lost_bytes ?? 0)
+  }
+
   remove(runNo: number): void {
     this.#remove.run(runNo)
   }
 
   /** Null when there is nothing to settle, or no ending yet that comes after what is lost. Within a transaction of the caller, who keeps the answer with the run. */
-  settle(run: RunRow, ackSeq: number): Moved | null {
+  settle(run: RunRow, ackSeq: number, now: number): Moved | null {
     const found = this.#find.get(run.run_no)
     const ending = this.#ending.get(run.run_no)
     if (!found || !ending || found.is_settled !== 0) return null
     const { kept_seq: kept, known_seq: known, lost_bytes: lostBytes } = found
     const after = Math.max(kept, ackSeq)
-    const lostRows = Math.max(0, known - after)
-    const gapBytes = lostRows === 0 ? 0 : Math.max(1, Math.round((lostBytes * lostRows) / (known - kept)))
+    const report = JSON.parse(ending.report) as EndReport
     const fresh = this.#read.all(run.run_no, kept, run.run_no, maxSeq).map(({ line }) => eventOf(line))
-    const at = fresh[0]?.at ?? 0
+    // It was acknowledged and is gone on both ends, so it is told anew.
+    const isEndLost = fresh.at(-1)?.kind !== 'ended'
+    const lostRows = Math.max(0, known - after - (isEndLost ? 1 : 0))
+    const gapBytes = lostRows === 0 ? 0 : Math.max(1, Math.round((lostBytes * lostRows) / (known - kept)))
+    const at = fresh[0]?.at ?? now
     const gap = { seq: 0, at, kind: 'gap', data: { bytes: gapBytes, reason: 'spool_damaged', events: lostRows } }
-    const events = gapBytes === 0 ? fresh : [gap, ...fresh]
+    const events = [...(gapBytes === 0 ? [] : [gap]), ...fresh, ...(isEndLost ? [endedEvent(report, now)] : [])]
     this.#delete.run(run.run_no, kept, run.run_no, maxSeq)
     let lastSeq = after
     for (const event of events) {
       const line = Buffer.from(`${JSON.stringify({ ...event, seq: ++lastSeq })}\n`)
       this.#put.run(run.run_no, lastSeq, rowCrc(lastSeq, line), line)
     }
-    const report = JSON.parse(ending.report) as EndReport
     const amended = { ...report, eventCount: lastSeq, logHash: '', gapBytes: report.gapBytes + gapBytes }
     this.#report.run(JSON.stringify(amended), run.run_no)
     this.#settle.run(run.run_no)
@@ -114,6 +131,12 @@ export class Breaks {
   }
 }
 
-function eventOf(line: Buffer): { at: number } {
-  return JSON.parse(line.toString('utf8')) as { at: number }
+function eventOf(line: Buffer): { at: number; kind: string } {
+  return JSON.parse(line.toString('utf8')) as { at: number; kind: string }
+}
+
+/** The last event of a run whose own was lost. */
+export function endedEvent({ exitReason, exitCode, signal, message }: EndReport, at: number) {
+  const data = { exitReason, exitCode, signal, ...(message !== null && { message }) }
+  return { seq: 0, at, kind: 'ended', data }
 }

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { endReport } from '../../shared/device/protocol.ts'
-import { Breaks, type BreakRow } from './breaks.ts'
+import { Breaks, endedEvent, type BreakRow } from './breaks.ts'
 import { openConnection, pageBytes, type Connection, type ConnectionOptions } from './connection.ts'
 import { maxSeq, rowCrc, type Salvage, type SalvagedRun } from './rows.ts'
 
@@ -186,9 +186,7 @@ function copyEnding(
     const amended = isWhole ? report : { ...report, eventCount: seq, logHash: '' }
     put.run(run.run_no, JSON.stringify(amended), ending.change_set)
     if (isWhole) return true
-    const { exitReason, exitCode, signal, message } = report
-    const data = { exitReason, exitCode, signal, ...(message !== null && { message }) }
-    const line = Buffer.from(`${JSON.stringify({ seq, at: now, kind: 'ended', data })}\n`)
+    const line = Buffer.from(`${JSON.stringify({ ...endedEvent(report, now), seq })}\n`)
     fresh
       .prepare('insert into events (id, crc, line) values (? << 32 | ?, ?, ?)')
       .run(run.run_no, seq, rowCrc(seq, line), line)

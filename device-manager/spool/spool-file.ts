@@ -3,6 +3,7 @@ import { changeSetResult, type ChangeSetResult } from '../../shared/device/chang
 import { endReport, type EndReport } from '../../shared/device/protocol.ts'
 import { askedCall } from '../../shared/runs/asked-call.ts'
 import { usageData } from '../../shared/runs/events.ts'
+import type { World } from '../../shared/lib/world.ts'
 import { pageBytes, type Connection } from './connection.ts'
 import { FileIdentity } from './file-identity.ts'
 import {
@@ -52,6 +53,7 @@ export interface SpoolParts {
   maxPageCount: number
   reservedPages: number
   reserveBytes: number
+  world: Pick<World, 'now'>
 }
 
 /**
@@ -69,6 +71,7 @@ export class Spool {
   readonly #reserve: Reserve
   readonly #limit: { pages: number; pagesOfEndings: number }
   readonly #files: FileIdentity
+  readonly #world: Pick<World, 'now'>
 
   constructor(parts: SpoolParts) {
     this.path = parts.path
@@ -79,6 +82,7 @@ export class Spool {
     this.#reserve = makeReserve(`${parts.path}.reserve`, parts.reserveBytes)
     this.#limit = { pages: parts.maxPageCount, pagesOfEndings: parts.maxPageCount + parts.reservedPages }
     this.#files = new FileIdentity(parts.path)
+    this.#world = parts.world
     this.#reserve.ensure()
   }
 
@@ -147,12 +151,24 @@ export class Spool {
     })
   }
 
+  /** The control plane has no more than `seq`, whatever it acknowledged before: it was set up anew from a backup. */
+  setBack(key: RunKey, seq: number): void {
+    this.#guard(() =>
+      this.#withReserve(() => {
+        const run = this.#sql.findRun.get(key.runId, key.fence)
+        if (!run || seq >= run.acked_seq) return
+        this.#breaks.setBack(run, seq)
+        this.#sql.setAcked.run(seq, run.pending_bytes, run.run_no)
+      }),
+    )
+  }
+
   /** The control plane has the rows up to `ackSeq` and no more: what was written after rows were lost gets its numbers. */
   settle(key: RunKey, ackSeq: number): void {
     this.#guard(() =>
       this.#withReserve(() => {
         const run = this.#sql.findRun.get(key.runId, key.fence)
-        const moved = run && this.#breaks.settle(run, ackSeq)
+        const moved = run && this.#breaks.settle(run, ackSeq, this.#world.now())
         if (moved) this.#sql.setMoved.run(moved.lastSeq, moved.pendingBytes, moved.gapBytes, run.run_no)
       }),
     )

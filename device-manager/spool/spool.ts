@@ -46,7 +46,7 @@ const defaults = {
   repair: true,
 }
 export function openSpool(path: string, options: SpoolOptions = {}): Spool {
-  const whole = { ...defaults, ...options }
+  const whole = { ...defaults, world: realWorld, ...options }
   const settings = { ...whole, mustExist: !whole.repair }
   let salvaged: Salvage | null = null
   let db: Connection
@@ -56,9 +56,8 @@ export function openSpool(path: string, options: SpoolOptions = {}): Spool {
   } catch (error) {
     const spoolError = toSpoolError(error)
     if (!(spoolError instanceof SpoolDamagedError) || !settings.repair) throw spoolError
-    const now = (options.world ?? realWorld).now()
     try {
-      salvaged = salvage(path, settings, { now, reason: spoolError.message })
+      salvaged = salvage(path, settings, { now: settings.world.now(), reason: spoolError.message })
       db = openConnection(path, settings)
     } catch (again) {
       throw toSpoolError(again)

@@ -14,7 +14,7 @@ import {
 /** The daemon's part of the spool; appending to it is the run hosts' work. */
 export interface DaemonSpool extends Pick<
   Spool,
-  'read' | 'ack' | 'settle' | 'end' | 'stats' | 'ending' | 'runs' | 'remove' | 'freeBytes'
+  'read' | 'ack' | 'setBack' | 'settle' | 'end' | 'stats' | 'ending' | 'runs' | 'remove' | 'freeBytes'
 > {
   /** Nothing that was in it was lost since this daemon started: an ending that is not there was not written. */
   readonly isWhole: boolean
@@ -68,6 +68,9 @@ export class StandingSpool implements DaemonSpool {
   }
   ack(...args: Parameters<Spool['ack']>): void {
     this.#on((spool) => spool.ack(...args))
+  }
+  setBack(...args: Parameters<Spool['setBack']>): void {
+    this.#on((spool) => spool.setBack(...args))
   }
   settle(...args: Parameters<Spool['settle']>): void {
     this.#on((spool) => spool.settle(...args))

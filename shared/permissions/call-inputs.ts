@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { mainFields } from '../runs/call-fields.ts'
+import { isSystemShell } from './shell/system-shell.ts'
 
 /**
  * The commands, paths, addresses and texts in the input of a tool call: all that it reaches for. Every known field counts, also
@@ -156,7 +157,7 @@ function pathOfAddress(text: string): string {
 function commandOf(words: readonly unknown[]): string {
   const argv = words.map((word) => (typeof word === 'string' ? word : (JSON.stringify(word) ?? '')))
   const [shell, flag, script] = argv
-  if (argv.length === 3 && /(^|\/)(ba|z|da|k)?sh$/.test(shell ?? '') && /^-l?c$/.test(flag ?? '')) return script ?? ''
+  if (argv.length === 3 && isSystemShell(shell ?? '') && /^-l?c$/.test(flag ?? '')) return script ?? ''
   return argv.join(' ')
 }
 

@@ -113,6 +113,13 @@ describe('rules that allow a shell command', () => {
     ['Bash(git *)', 'git diff <(rm x)'],
     ['Bash(git *)', `git log 'open`],
     ['Bash(git *)', 'PAGER=x git log'],
+    ['Bash(git *)', 'git log >\u{a0}/dev/null'],
+    ['Bash(git *)', 'git log 2>&1\u{a0}x'],
+    ['Bash(./build)', './build\u{a0}'],
+    ['Bash(./build)', '\u{2003}./build'],
+    ['Bash(./build)', './build\r'],
+    ['Bash(./build)', './build\f'],
+    ['Bash(git *)', "git log \\\0'\nrm x\n'"],
     ['Bash(git *)', ''],
     ['Bash(git *)', ';'],
     ['Edit', 'git'],
@@ -133,6 +140,11 @@ describe('rules that allow a shell command', () => {
       false,
     )
     expect(allows('shell(git *)', { name: 'shell', input: { command: ['git', 'status'] } })).toBe(true)
+    expect(allows('shell(git *)', { name: 'shell', input: { command: ['/usr/bin/zsh', '-c', 'git status'] } })).toBe(
+      true,
+    )
+    for (const shell of ['./sh', 'tools/bash', '/srv/app/bin/sh', '/bin/../srv/app/sh'])
+      expect(allows('shell(git *)', { name: 'shell', input: { command: [shell, '-c', 'git status'] } })).toBe(false)
   })
 })
 
@@ -166,6 +178,15 @@ describe('paths and addresses', () => {
     expect(allows('Read(~/notes/*)', { name: 'Read', input: { file_path: '/home/ada/notes/x' } })).toBe(true)
     expect(denies('Read(**/.env)', { name: 'Read', input: { file_path: '/srv/app/sub/.env' } })).toBe(true)
     expect(denies('Read(.env)', { name: 'Read', input: { file_path: './sub/../.env' } })).toBe(true)
+  })
+  test.for([
+    ['Read(secrets/**)', 'SECRETS/key'],
+    ['Read(secrets/**)', '\u{17f}ecrets/key'],
+    ['Read(secrets/**)', 's\u{200c}ecrets/key'],
+    ['Read(stra\u{df}e/**)', 'STRASSE/key'],
+    ['Read(caf\u{e9}/**)', 'CAFE\u{301}/key'],
+  ] as const)('%s denies %s, which may be the same file', ([rule, file_path]) => {
+    expect(denies(rule, { name: 'Read', input: { file_path } })).toBe(true)
   })
   test('a domain holds its subdomains and nothing that only looks alike', () => {
     const fetch = (url: string) => ({ name: 'WebFetch', input: { url } })

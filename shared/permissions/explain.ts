@@ -70,10 +70,10 @@ function whyNotAllowed({ permissions, place, call }: Judged): string | null {
   if (command === undefined || call.inputs.commands.length > 1) return null
   const at = unclearAt(command)
   if (at !== null) {
-    const word = /^\S*/.exec(command.slice(at))![0]
-    return word === ''
-      ? 'A quote in the line is not closed, so no allow rule with a pattern holds for it.'
-      : `What the shell makes of ${quoted(word)} cannot be said for certain, so no allow rule with a pattern holds for the line.`
+    if (at === command.length) return 'A quote in the line is not closed, so no allow rule with a pattern holds for it.'
+    const word = /^[^\s\0]+/.exec(command.slice(at))?.[0]
+    const what = word === undefined ? `the character ${codeOf(command.charAt(at))}` : quoted(word)
+    return `What the shell makes of ${what} cannot be said for certain, so no allow rule with a pattern holds for the line.`
   }
   const allowList: ToolPermissions = { ...permissions, ask: [], deny: [], defaultMode: 'strict' }
   const isUnnamed = (part: string) =>
@@ -84,3 +84,4 @@ function whyNotAllowed({ permissions, place, call }: Judged): string | null {
 }
 
 const quoted = (text: string): string => `\`${text.length > 100 ? `${text.slice(0, 100)}...` : text}\``
+const codeOf = (char: string): string => `U+${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`

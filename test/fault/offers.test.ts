@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { realWorld } from '../../shared/lib/world.ts'
@@ -145,6 +145,20 @@ test('row 41: more offers than it can take are declined, not accepted and droppe
   expect(runs.map((run) => run.starts().length)).toEqual(
     runs.map((run) => (run === next || accepted.includes(run) ? 1 : 0)),
   )
+})
+
+test('a question for a change-set is answered by a daemon that cannot read its spool', async () => {
+  const spool = join(device.stateDir, 'spool.db')
+  renameSync(spool, `${spool}.away`)
+  mkdirSync(spool)
+  try {
+    server.send({ type: 'change_set.get', ...makeRun().lease(), requestId: 'asked' })
+    const isAnswer = (body: Buffer) => body.toString().includes('The run is not live here.')
+    await waitFor(() => server.bodies.some(isAnswer), 'the answer')
+  } finally {
+    rmSync(spool, { recursive: true })
+    renameSync(`${spool}.away`, spool)
+  }
 })
 
 function answersTo(lease: Lease): number {

@@ -231,6 +231,7 @@ describe('the script of a shell command', () => {
   it.each([
     'ls -l',
     "/bin/bash -c 'a' b",
+    "/srv/app/sh -c 'a'",
     "/bin/bash -c 'a'; rm -rf /",
     '/bin/bash -c "$(rm -rf /)"',
     "python -c 'import os'",

@@ -1,3 +1,5 @@
+import { isSystemShell } from '../../../shared/permissions/shell/system-shell.ts'
+
 /**
  * The script of `/bin/bash -c 'script'`, as codex writes the command of its shell tool; any other command as it is.
  * A command that is not for certain one shell, one flag and one script stays whole, so that nothing is judged as less
@@ -7,7 +9,7 @@ export function scriptOf(command: string): string {
   const words = wordsOf(command)
   if (words?.length !== 3) return command
   const [shell, flag, script] = words as [string, string, string]
-  return /^(\/[\w./-]*\/)?(ba|z|da)?sh$/.test(shell) && /^-l?c$/.test(flag) ? script : command
+  return isSystemShell(shell) && /^-l?c$/.test(flag) ? script : command
 }
 
 /** The words of a quoted line; null where the line holds more than words and quotes. */

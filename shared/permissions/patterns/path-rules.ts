@@ -1,4 +1,5 @@
 import { posix } from 'node:path'
+import { folded } from './folded.ts'
 import { glob, globReaches } from './glob.ts'
 
 /** The folders by which paths and patterns are judged, as they are before the harness starts. */
@@ -89,9 +90,4 @@ export function ownFolderOf(
 
 export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`)
-}
-
-/** Ignores case in rules that forbid, as some file systems do in names; on others they forbid a little more. */
-function folded(path: string): string {
-  return path.normalize('NFC').toLowerCase()
 }

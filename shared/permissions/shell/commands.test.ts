@@ -34,6 +34,7 @@ describe('Bash(rm:*) denies', () => {
     'r\\\nm x',
     'rm\tx',
     'RM x',
+    '\u{17f}udo rm x',
     'timeout 5 rm x',
     'timeout -k 1 --signal=KILL 5s rm x',
     'nice -n 19 rm x',

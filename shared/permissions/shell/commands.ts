@@ -1,4 +1,5 @@
 import { unknown, type ShellWord } from './command-builder.ts'
+import { folded } from '../patterns/folded.ts'
 import { glob } from '../patterns/glob.ts'
 import { expandBraces } from './braces.ts'
 import { lex } from './lexer.ts'
@@ -132,7 +133,7 @@ class Search {
       if (meaning.test(text)) this.#later({ ...inner, text: text.replace(assignment, '') })
     }
     if (first === words.length) return 'nothing'
-    const name = plainName(words[first]!.text).toLowerCase()
+    const name = small(plainName(words[first]!.text))
     const isWrapper = wrappers.has(name) || loader.test(name)
     const last = isWrapper ? Math.min(words.length, first + 1 + limits.wrapped) : first + 1
     if (isWrapper && last < words.length) this.found.isDoubtful = true
@@ -173,7 +174,7 @@ class Search {
 
 /** `find .` is a folder. */
 const isShell = (word: string, isProgram: boolean): boolean =>
-  shells.has(plainName(word).toLowerCase()) && (word !== '.' || isProgram)
+  shells.has(small(plainName(word))) && (word !== '.' || isProgram)
 /** The word that `case` looks at is no program. */
 const isBefore = (words: readonly ShellWord[], at: number): boolean => {
   const { text } = words[at]!
@@ -181,6 +182,8 @@ const isBefore = (words: readonly ShellWord[], at: number): boolean => {
 }
 /** In zsh `=rm` is where `rm` lies. */
 const plainName = (text: string): string => text.slice(text.lastIndexOf('/') + 1).replace(/^=(?=.)/, '')
+/** Programs are looked up by names in which some file systems ignore case. */
+const small = (text: string): string => folded(text).toLowerCase()
 /** Something unknown before the first slash may hold a blank and so end the program's name. */
 const plainShape = (shape: string): string => {
   const name = plainName(shape)
@@ -191,11 +194,11 @@ const plainShape = (shape: string): string => {
 /** Says whether a pattern for commands (`git push:*`) may match the command, whatever its unknown parts are. */
 export function mayMatch(pattern: string, command: ShellCommand, matchesText: (text: string) => boolean): boolean {
   const { program, rest } = command
-  if (matchesText(`${program.text}${rest}`) || matchesText(`${program.text.toLowerCase()}${rest}`)) return true
+  if (matchesText(`${program.text}${rest}`) || matchesText(`${small(program.text)}${rest}`)) return true
   if (!program.shape.includes(unknown)) return false
   const wanted = /^[^\s*:]*/.exec(pattern)![0]
   const isOpen = pattern.slice(wanted.length).startsWith('*')
-  const canBe = canBeSpelt(program.shape, wanted) || canBeSpelt(program.shape.toLowerCase(), wanted)
+  const canBe = canBeSpelt(program.shape, wanted) || canBeSpelt(small(program.shape), wanted)
   // A substitution in the place of a whole program may bring its arguments along.
   return isOpen || (canBe && (program.text === '' || matchesText(`${wanted}${rest}`)))
 }

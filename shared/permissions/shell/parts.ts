@@ -1,9 +1,11 @@
 /** Redirections that read and write nothing of the person's. */
-const harmlessRedirection = /^(?:[12&]?>>?\s*\/dev\/null|2>&1|<\s*\/dev\/null)(?=$|[\s;|&])/
+const harmlessRedirection = /^(?:[12&]?>>?[ \t]*\/dev\/null|2>&1|<[ \t]*\/dev\/null)(?=$|[ \t\n;|&])/
+/** Blanks for us and letters for a shell, or for some of them: they belong to the name of a program or of a file. */
+const oddBlank = /[^\S \t\n]/
 
 /**
  * The simple commands of a shell command line, for a list that allows; null when it cannot be said for certain what the
- * shell would run: substitution, redirection, subshells, here-documents, an open quote.
+ * shell would run: substitution, redirection, subshells, here-documents, an open quote, odd blanks.
  */
 export function shellParts(command: string): string[] | null {
   const read = partsOf(command)
@@ -17,6 +19,9 @@ export function unclearAt(command: string): number | null {
 }
 
 function partsOf(command: string): string[] | { unclearAt: number } {
+  // Some shells leave it out, and then a backslash before it is one before what follows.
+  const zero = command.indexOf('\0')
+  if (zero >= 0) return { unclearAt: zero }
   const parts: string[] = []
   let part = ''
   let quote: '"' | "'" | null = null
@@ -33,6 +38,7 @@ function partsOf(command: string): string[] | { unclearAt: number } {
       continue
     }
     if (char === '`' || char === '$') return { unclearAt: at }
+    if (quote === null && oddBlank.test(char)) return { unclearAt: at }
     if (quote === '"') {
       if (char === '"') quote = null
       part += char
@@ -52,7 +58,7 @@ function partsOf(command: string): string[] | { unclearAt: number } {
       continue
     }
     if (/[<>(){}]/.test(char)) return { unclearAt: at }
-    if (/[;|&\n\r]/.test(char)) {
+    if (/[;|&\n]/.test(char)) {
       parts.push(part)
       part = ''
       continue

@@ -1,10 +1,22 @@
-import { chmodSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { checkFolder, lookAtFolder } from '../../../device-manager/folders/check.ts'
 import { releaseBase } from '../../../device-manager/change-set/diff.ts'
+import { defaultLimits } from '../../../device-manager/change-set/limits.ts'
 import type { BaseSnapshot } from '../../../device-manager/change-set/snapshot.ts'
-import { baseOf, changesOf, gitIn, repoAt, summary, tempDir, tempRepo, type Repo } from './repo.ts'
+import { baseOf, changesOf, gitIn, repoAt, resultOf, summary, tempDir, tempRepo, type Repo } from './repo.ts'
 
 const home = process.env['HOME']
 afterEach(() => {
@@ -239,6 +251,37 @@ test('a working tree that the config moves elsewhere is refused', async () => {
   const repo = tempRepo()
   repo.git('config', 'core.worktree', '/etc')
   await expect(baseOf(repo.dir)).rejects.toThrow(/repo_unavailable|source_unknown/)
+})
+
+test.for([
+  ['another index', true],
+  ['a file that is not there', false],
+] as const)('an index that is a link to %s writes nothing there', async ([, exists]) => {
+  const repo = tempRepo()
+  const index = join(repo.dir, '.git', 'index')
+  const target = join(tempDir(), 'index')
+  if (exists) copyFileSync(index, target)
+  rmSync(index)
+  symlinkSync(target, index)
+  repo.write('readme.md', 'dirty before the run\n')
+  repo.write('new.md', 'new before the run\n')
+  const before = exists ? readFileSync(target) : null
+  const base = await baseOf(repo.dir)
+  expect(existsSync(target) ? readFileSync(target) : null).toEqual(before)
+  repo.write('new.md', 'changed by the run\n')
+  expect(summary((await changesOf(base)).files)).toEqual(['modified new.md'])
+})
+
+test('a pipe that nobody writes to in the place of an ignore file is waited for once', async () => {
+  const repo = tempRepo()
+  const base = await baseOf(repo.dir)
+  repo.remove('.gitignore')
+  execFileSync('mkfifo', [join(repo.dir, '.gitignore')])
+  const before = performance.now()
+  const result = await resultOf(base, { ...defaultLimits, gitMs: 1_500 })
+  expect(result).toMatchObject({ ok: false, code: 'diff_unavailable' })
+  // Five tries would take at least 7.5 s.
+  expect(performance.now() - before).toBeLessThan(6_000)
 })
 
 test('GIT_* of the daemon’s environment do not reach git', async () => {
