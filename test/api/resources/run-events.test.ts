@@ -159,6 +159,23 @@ describe('follow', () => {
     expect(await status).toEqual(['ended', 'succeeded'])
   })
 
+  test('an ending in the middle of the log is sent once the run has ended, and is not read again and again until then', async () => {
+    const run = await begin()
+    const ended = { kind: 'ended' as const, data: { exitReason: 'completed', exitCode: 0, signal: null } }
+    await run.events(text('1'), ended, ...texts(3, 600))
+    const stream = await openStream(server, `/runs/${run.runId}/events`)
+    expect((await stream.take(1))[0]).toMatchObject({ event: 'text', data: { seq: 1 } })
+    let reads = 0
+    const root = server.database.root
+    const count = ({ sql }: { sql: string }) => void (sql.includes('run_frames') && reads++)
+    root.on('query', count)
+    root.client.on('query-response', (_: unknown, query: { sql: string }) => count(query))
+    for (let call = 0; call < 20; call++) await server.ok(`/runs/${run.runId}`)
+    expect(reads).toBeLessThan(20)
+    await run.end()
+    expect((await stream.rest()).slice(0, -1).map((message) => message.data.seq)).toEqual(range(2, 601))
+  })
+
   test('goes on after Last-Event-ID, or after a cursor', async () => {
     const run = await begin()
     await run.events(...texts(1, 4))
