@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { encodeFrame } from '../../../shared/device/frame.ts'
+import { endReport } from '../../kit/end-report.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
 
@@ -58,6 +59,15 @@ test('an offer is answered by the device that it was made to', async () => {
   device.send({ type: 'run.started', runId, fence, harnessStartedAt: 5 })
   await heard(device)
   expect(await started()).toMatchObject({ harness_started_at: 5 })
+})
+
+test('a run that a device was offered and has not taken is not ended by it, and nobody else waits for that', async () => {
+  const { fence } = await device.next('run.offer')
+  device.send({ type: 'run.ended', runId, fence, report: endReport({ exitReason: 'completed', eventCount: 0 }) })
+  await device.next('run.closed')
+  expect(await server.ok(`/runs/${runId}`)).toMatchObject({ status: 'queued', exitReason: null })
+  device.send({ type: 'run.accepted', runId, fence })
+  await device.next('run.start')
 })
 
 test('of another workspace a device leaves nothing, and of its own only so much', async () => {
