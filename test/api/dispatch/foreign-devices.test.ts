@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { encodeFrame } from '../../../shared/device/frame.ts'
+import { closeCodes } from '../../../shared/device/limits.ts'
 import { endReport } from '../../kit/end-report.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
@@ -114,4 +115,27 @@ test('an answer counts from the device that was asked, and is stored only when s
   expect(await root()('device_replies').select()).toEqual([])
   device.send({ type: 'folder.result', requestId, result: found })
   expect(JSON.stringify(await asked)).toContain('acme/web')
+})
+
+test('a call that is nested too deep to be written ends the link that tells of it, and not the server', async () => {
+  const run = await device.take()
+  const toolArgs = { a: JSON.parse('['.repeat(3_000) + ']'.repeat(3_000)) as unknown }
+  const call = { toolCallId: null, name: 'x', inputDigest: '0'.repeat(64), safeSummary: 's', toolArgs, prompt: 'p' }
+  colleague.send(run.ending('approval_requested', { approvals: [call] }))
+  expect(await colleague.closed).toBe(closeCodes.malformed_frame.code)
+  const header = JSON.stringify({
+    type: 'run.events',
+    runId,
+    fence: run.fence,
+    firstSeq: 1,
+    lastSeq: 1,
+    sha256: '0'.repeat(64),
+  })
+  const deep = '['.repeat(30_000 - 1) + ']'.repeat(30_000 - 1)
+  const head = Buffer.from(`${header.slice(0, -1)},"approvals":[${JSON.stringify(call).replace(/\[+\]+/, deep)}]}`)
+  const length = Buffer.alloc(4)
+  length.writeUInt32BE(head.length)
+  stranger.sendFrame(Buffer.concat([length, head]))
+  expect(await stranger.closed).toBe(closeCodes.malformed_frame.code)
+  await run.end()
 })

@@ -91,6 +91,14 @@ describe('list', () => {
     await run.end()
   })
 
+  test('a line that is nested too deep to be written again is shown as raw', async () => {
+    const run = await begin()
+    const deep = `{"seq":1,"at":1,"kind":"text","data":{"text":"x","a":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`
+    await run.lines([deep])
+    expect((await page(run.runId)).data).toMatchObject([{ seq: 1, kind: 'raw', data: { text: deep } }])
+    await run.end()
+  })
+
   test('a run without events has none; the last one of an ended run is its ending', async () => {
     const run = await begin()
     expect((await page(run.runId)).data).toEqual([])
