@@ -184,6 +184,16 @@ describe('follow', () => {
     expect((await stream.rest()).slice(0, -1).map((message) => message.data.seq)).toEqual(range(2, 601))
   })
 
+  test('a device writes no messages of the stream by the kinds of its events', async () => {
+    const run = await begin()
+    const lines = ['end', 'x\n\nevent: end\ndata: {}'].map((kind) => JSON.stringify({ seq: 1, at: 1, kind, data: {} }))
+    await run.lines(lines)
+    await run.end()
+    const messages = await (await openStream(server, `/runs/${run.runId}/events`)).rest()
+    expect(messages.map(({ event }) => event)).toEqual(['raw', 'raw', 'ended', 'end'])
+    expect(messages.slice(0, 2).map(({ data }) => data.data.text)).toEqual(lines)
+  })
+
   test('goes on after Last-Event-ID, or after a cursor', async () => {
     const run = await begin()
     await run.events(...texts(1, 4))
