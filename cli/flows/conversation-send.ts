@@ -29,6 +29,7 @@ export const conversationSend: Flow = async (context) => {
       for await (const message of streamMessages({ client, world: context.world, call })) take(context, turn, message)
     } catch (error) {
       if (error instanceof ApiFailure && error.status < 500) throw error
+      if (error instanceof CliError && error.exit !== 'unreachable') throw error
       if (error instanceof CliError && error.code === notOurServer && turn.lastId === null) throw error
       if (failures >= maxFailures) throw error
       context.out.message(`svc: ${(error as Error).message} Opening the stream again.`)

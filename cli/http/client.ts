@@ -44,7 +44,7 @@ export interface Client {
 }
 
 /** After this long without a byte the connection counts as dead. */
-const idleMs = 120_000
+export const idleMs = 120_000
 const replyBytes = 256 * 1024 * 1024
 const attempts = 4
 /** Within a run the server may be restarting, so refused connections are retried for this long. */

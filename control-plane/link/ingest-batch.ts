@@ -203,8 +203,10 @@ export class IngestBatch {
     await this.writeFrames(runId)
     const run = await this.runOf(item)
     const closed = () => item.send({ type: 'run.closed', runId, fence })
-    if (!run || run.endedAt !== null || run.fence !== fence || run.device !== item.device) {
-      // The run has ended already (perhaps by this very report, whose answer was lost), or belongs to a later lease.
+    const isHeld = run?.fence === fence && run.device === item.device && run.leaseState === 'claimed'
+    if (!run || run.endedAt !== null || !isHeld) {
+      // The run has ended already (perhaps by this very report, whose answer was lost), belongs to a later lease, or was
+      // offered to the device, which has not taken it.
       if (run && (run.fence !== fence || !isSameEnding(run, report))) {
         const body = Buffer.from(JSON.stringify(report))
         const header = { fence, firstSeq: null, lastSeq: null }

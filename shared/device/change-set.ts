@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { deviceTime } from './bounds.ts'
 
 /** One changed path of a change-set. Line counts are null for binary files and submodules. */
 export const changedFile = z.object({
@@ -31,7 +32,7 @@ export const changeSet = z.object({
   deletions: z.number().int(),
   /** Unified diff with a/ and b/ prefixes, as `git apply` reads it. */
   diff: z.string(),
-  capturedAt: z.number().int(),
+  capturedAt: deviceTime,
 })
 export type ChangeSet = z.infer<typeof changeSet>
 export type ChangedFile = z.infer<typeof changedFile>

@@ -3,6 +3,7 @@ import { exitReasonNames } from '../runs/exit-reasons.ts'
 import { askedCall, askedCallLimits } from '../runs/asked-call.ts'
 import { usageData } from '../runs/events.ts'
 import { runSpec } from '../runs/spec.ts'
+import { cutText, deviceTime } from './bounds.ts'
 import { folderCheck, folderFacts, servedFolder, watchedFolders } from './folder-check.ts'
 import { isolationLevels } from './isolation.ts'
 
@@ -26,23 +27,28 @@ const ofRun = { runId, fence }
  */
 const unread = <Field extends z.ZodType>(field: Field) => field.optional()
 
+const isName = ([name]: [string, unknown]) => name.length <= 64
+
 /** Installed and signed-in harnesses, for display and for choosing a device. */
 export const providerReadiness = z.object({
-  harnesses: z.record(
-    z.string(),
-    z.object({
-      installed: z.boolean(),
-      version: z.string().nullable(),
-      /** null: cannot be known without using credentials. */
-      signedIn: z.boolean().nullable(),
-      message: z.string().nullable(),
-      /** A digest of the account it is signed in with; left out where the harness does not say. */
-      account: z
-        .string()
-        .regex(/^[0-9a-f]{32}$/)
-        .optional(),
-    }),
-  ),
+  harnesses: z
+    .record(
+      z.string(),
+      z.object({
+        installed: z.boolean(),
+        version: cutText(200).nullable(),
+        /** null: cannot be known without using credentials. */
+        signedIn: z.boolean().nullable(),
+        message: cutText(2_000).nullable(),
+        /** A digest of the account it is signed in with; left out where the harness does not say. */
+        account: z
+          .string()
+          .regex(/^[0-9a-f]{32}$/)
+          .optional(),
+      }),
+    )
+    // No device has as many: each look for a place for a run reads what is stored of them.
+    .overwrite((harnesses) => Object.fromEntries(Object.entries(harnesses).filter(isName).slice(0, 64))),
   /** Says how well svc's folders and processes are hidden from runs; left out by devices that do not report it. */
   isolation: z.enum(isolationLevels).optional(),
   /** Its folders by their short ids, as it found them last; absent: the device does not say. */
@@ -57,7 +63,7 @@ export type ProviderReadiness = z.infer<typeof providerReadiness>
 export const claimState = z.object({
   accepting: z.boolean(),
   reason: z.enum(['draining', 'disk_full', 'spool_unavailable', 'capacity', 'paused']).nullable(),
-  message: z.string().nullable(),
+  message: cutText(1_000).nullable(),
   activeRuns: z.number().int().nonnegative(),
 })
 export type ClaimState = z.infer<typeof claimState>
@@ -123,7 +129,7 @@ export const deviceMessage = z.discriminatedUnion('type', [
     claimState,
   }),
   z.object({ type: z.literal('heartbeat'), claimState }),
-  z.object({ type: z.literal('readiness'), providerReadiness, capturedAt: z.number().int() }),
+  z.object({ type: z.literal('readiness'), providerReadiness, capturedAt: deviceTime }),
   z.object({ type: z.literal('run.accepted'), ...ofRun }),
   z.object({
     type: z.literal('run.declined'),
@@ -131,7 +137,7 @@ export const deviceMessage = z.discriminatedUnion('type', [
     reason: z.enum(declineReasons),
     message: z.string().max(1000).nullable(),
   }),
-  z.object({ type: z.literal('run.started'), ...ofRun, harnessStartedAt: z.number().int() }),
+  z.object({ type: z.literal('run.started'), ...ofRun, harnessStartedAt: deviceTime }),
   z.object({ type: z.literal('run.ended'), ...ofRun, report: endReport }),
   z.object({
     type: z.literal('folder.result'),

@@ -128,11 +128,20 @@ export type RunEventBody = {
   [K in RunEventKind]: { kind: K; data: z.infer<(typeof runEventSchemas)[K]> }
 }[RunEventKind]
 
-/** A line of a frame as a reader parses it. An unknown kind from a newer device is passed on as it is. */
+/**
+ * A kind is the name of a message of a stream, which a line end would cut in two, and whose last message is called `end`. An
+ * unknown one from a newer device is passed on as it is.
+ */
+const eventKind = z
+  .string()
+  .regex(/^[a-z][a-z0-9_]{0,63}$/)
+  .refine((kind) => kind !== 'end')
+
+/** A line of a frame as a reader parses it. */
 export const storedEvent = z.object({
   seq: z.number().int().positive(),
   at: z.number().int(),
-  kind: z.string().max(64),
+  kind: eventKind,
   data: z.record(z.string(), z.unknown()),
 })
 export type StoredEvent = z.infer<typeof storedEvent>

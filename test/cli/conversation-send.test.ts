@@ -78,3 +78,10 @@ test('what the server refuses is not tried again', async () => {
   expect(end.stderr).toContain('rate_limited')
   expect(home.api.received).toHaveLength(1)
 })
+
+test('what cannot be sent at all is not tried again', async () => {
+  const env = await asked(() => refusal(404, 'resource_not_found'))
+  const end = await home.svc(['conversation', 'send', '', 'Hello'], { env })
+  expect(end).toMatchObject({ status: 2, stderr: expect.stringContaining('A reference is empty') })
+  expect(home.api.received).toEqual([])
+})

@@ -1,6 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { openBytes } from '../../cli/http/open-bytes.ts'
 import { makeTask } from '../api/facts/kit/tasks.ts'
 import { useRealServer, type RealServer } from './real-server.ts'
 
@@ -76,4 +79,17 @@ test('what cannot be sent is told', async () => {
   expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining('larger than the 52428800 bytes')])
   const partly = await call(['file', 'bulk-delete', 'file_0000000000000000'])
   expect([partly.status, JSON.parse(partly.stdout).results[0].code]).toEqual([1, 'file_not_found'])
+})
+
+test('bytes that stay away end the wait for them, before the answer and within it', async () => {
+  const server = createServer((request, response) => {
+    if (request.url === '/within') response.writeHead(200, { 'content-length': 10 }).write('abc')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  await expect(openBytes(`${url}/never`, 100)).rejects.toMatchObject({ exit: 'unreachable' })
+  const answer = await openBytes(`${url}/within`, 100)
+  await expect(answer.toArray()).rejects.toThrow('nothing came')
+  server.close()
+  server.closeAllConnections()
 })

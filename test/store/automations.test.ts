@@ -15,6 +15,7 @@ import {
 import {
   claimDue,
   findAutomation,
+  findWorkspaceOfToken,
   insertAutomation,
   listAutomations,
   listDue,
@@ -116,6 +117,8 @@ onBoth('a secret is one automation’s; fires and calls are noted beside what pe
   await root.transaction(async (tx) => {
     expect(await lockAutomationByToken(tx, tokenHash)).toEqual(automation)
     expect(await lockAutomationByToken(tx, 'unknown')).toBeNull()
+    expect(await findWorkspaceOfToken(tx, tokenHash)).toBe(automation.workspaceId)
+    expect(await findWorkspaceOfToken(tx, 'unknown')).toBeNull()
     await recordCall(tx, automation.id, { since: at + 1, calls: 7 })
     await recordRun(tx, automation.id, { id: 'run_1', at: at + 2 })
     const noted = { callsSince: at + 1, calls: 7, lastRunId: 'run_1', lastFiredAt: at + 2 }

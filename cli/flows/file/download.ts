@@ -5,8 +5,9 @@ import { Transform, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { localText } from '../../arguments/values.ts'
 import type { CommandContext, Flow } from '../../context.ts'
-import { ApiFailure, CliError } from '../../errors/cli-error.ts'
-import { readReply, type Client } from '../../http/client.ts'
+import { CliError } from '../../errors/cli-error.ts'
+import type { Client } from '../../http/client.ts'
+import { openBytes } from '../../http/open-bytes.ts'
 import { callOf } from '../../http/route-call.ts'
 import { pathSegment } from '../../http/path-segment.ts'
 import { writeWhole } from '../../machine/byte-source.ts'
@@ -23,7 +24,7 @@ export const fileDownload: Flow = async (context) => {
   const { body } = await client.call({ ...call, path })
   const wanted = localText(values, 'output')
   const target = wanted ?? (await nameOf(client, call.path.replace(/\/download$/, '')))
-  const answer = await get(textAt(body, 'url') ?? '')
+  const answer = await openBytes(textAt(body, 'url') ?? '')
   const bytes = checked(answer)
   if (target === '-') {
     await pipeline(bytes, process.stdout, { end: false })
@@ -56,23 +57,6 @@ async function nameOf(client: Client, path: string): Promise<string> {
   const { body } = await client.call({ method: 'GET', path })
   const name = basename((textAt(body, 'name') ?? '').replaceAll('\\', '/'))
   return name === '' || name === '.' || name === '..' ? 'file' : name
-}
-
-/** The URL says who may have the bytes: no token goes with it. */
-async function get(url: string): Promise<IncomingMessage> {
-  const http = process.getBuiltinModule(url.startsWith('https:') ? 'node:https' : 'node:http')
-  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    http.get(url, { agent: false, timeout: 120_000 }, resolve).on('error', reject)
-  }).catch((error: unknown) => {
-    throw new CliError('server_unreachable', `The file cannot be reached: ${(error as Error).message}.`, {
-      exit: 'unreachable',
-      remediation: 'Check that this machine reaches the address that the server has for itself (SVC_PUBLIC_URL).',
-      cause: error,
-    })
-  })
-  if (answer.statusCode === 200) return answer
-  const reply = await readReply(answer)
-  throw new ApiFailure(reply.status, reply.body ?? reply.text)
 }
 
 /** Fails when the bytes are not those that the server named. */

@@ -12,6 +12,7 @@ import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts
 import { lockRows } from '../../db/dialect.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import { onlyContaining } from '../../db/list-filters.ts'
+import { cellOf } from '../../db/reads.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import type { Viewer } from '../agents/rules.ts'
@@ -77,6 +78,11 @@ export async function findAutomation(db: Db, workspaceId: string, id: string): P
 /** Locks it until the transaction ends, so that its fires follow one another. */
 export async function lockAutomation(db: Db, id: string): Promise<AutomationRow | null> {
   return automations.first(lockRows(automations.from(db).where({ id })))
+}
+
+/** The workspace of the automation with this secret in its URL. */
+export async function findWorkspaceOfToken(db: Db, tokenHash: string): Promise<string | null> {
+  return cellOf(db('automations').where({ token_hash: tokenHash }), 'workspace_id', text)
 }
 
 /** Locks the automation with this secret in its URL. */

@@ -1,5 +1,7 @@
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import { runEventId, type RunEvent } from '../../../shared/api/run-events.ts'
+import { parseNested } from '../../../shared/lib/nested-json.ts'
+import { maxNested } from '../../../shared/lib/storable.ts'
 import { gateResult, storedEvent, type GateResult } from '../../../shared/runs/events.ts'
 import type { Db } from '../../db/open.ts'
 import { linesOf } from './log-lines.ts'
@@ -42,9 +44,10 @@ function toEvent(frame: Frame, seq: number, line: Uint8Array): RunEvent {
   }
 }
 
+/** null, too, for what could not be written again. */
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseNested(text, maxNested)
   } catch {
     return null
   }

@@ -35,13 +35,16 @@ export async function* followRun(options: FollowOptions): AsyncGenerator<StreamM
       const run = await findRun(db, runId)
       const { events, hasMore } = await listEvents(db, { runId, afterSeq: seq, limit: eventsAtOnce })
       const isOver = run === null || run.endedAt !== null
+      let isHeld = false
       for (const event of events) {
         // A reader of the last event may look at the run next and must find it ended; its ending is stored a moment later.
-        if (event.kind === 'ended' && !isOver) break
+        isHeld = event.kind === 'ended' && !isOver
+        if (isHeld) break
         seq = event.seq
         yield { id: encodeCursor([seq]), event: event.kind, data: event }
       }
-      if (hasMore) continue
+      // A device may claim an ending in the middle of its log: what is held is not asked for again at once.
+      if (hasMore && !isHeld) continue
       if (isOver) {
         const data = { runId, status: run?.status ?? null, exitReason: run?.exitReason ?? null, lastSeq: seq }
         yield { id: encodeCursor([seq]), event: 'end', data }

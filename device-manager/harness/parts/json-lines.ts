@@ -1,3 +1,4 @@
+import { parseNested } from '../../../shared/lib/nested-json.ts'
 import type { DialogueOutput, ToolAsk } from '../adapter.ts'
 
 /** The parts that dialogues in lines of JSON share. */
@@ -5,29 +6,8 @@ import type { DialogueOutput, ToolAsk } from '../adapter.ts'
 /** No harness nests what it says like this. */
 const maxDepth = 1_000
 
-/**
- * Returns the value of a JSON text. Throws where there is none, and where it is nested so deep that it could be read and not be
- * written again: `JSON.stringify` and others would overflow the stack.
- */
-export function parseJson(text: string): unknown {
-  const value: unknown = JSON.parse(text)
-  if (text.length > 2 * maxDepth && isNestedTooDeep(value)) throw new RangeError('The JSON is nested too deep.')
-  return value
-}
-
-function isNestedTooDeep(value: unknown): boolean {
-  let level = [value].filter(isContainer)
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth >= maxDepth) return true
-    const next: object[] = []
-    for (const each of level)
-      for (const inner of Array.isArray(each) ? each : Object.values(each)) if (isContainer(inner)) next.push(inner)
-    level = next
-  }
-  return false
-}
-
-const isContainer = (value: unknown): value is object => typeof value === 'object' && value !== null
+/** Returns the value of a JSON text. Throws where there is none, and where it is nested too deep to be written again. */
+export const parseJson = (text: string): unknown => parseNested(text, maxDepth)
 
 /** The object on a line; null when the line is anything else. */
 export function jsonObject(bytes: Uint8Array): Record<string, unknown> | null {

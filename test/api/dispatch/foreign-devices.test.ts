@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { encodeFrame } from '../../../shared/device/frame.ts'
+import { closeCodes } from '../../../shared/device/limits.ts'
+import { endReport } from '../../kit/end-report.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
 
@@ -60,6 +62,15 @@ test('an offer is answered by the device that it was made to', async () => {
   expect(await started()).toMatchObject({ harness_started_at: 5 })
 })
 
+test('a run that a device was offered and has not taken is not ended by it, and nobody else waits for that', async () => {
+  const { fence } = await device.next('run.offer')
+  device.send({ type: 'run.ended', runId, fence, report: endReport({ exitReason: 'completed', eventCount: 0 }) })
+  await device.next('run.closed')
+  expect(await server.ok(`/runs/${runId}`)).toMatchObject({ status: 'queued', exitReason: null })
+  device.send({ type: 'run.accepted', runId, fence })
+  await device.next('run.start')
+})
+
 test('of another workspace a device leaves nothing, and of its own only so much', async () => {
   const run = await device.take()
   const evidence = (): Promise<{ device: string }[]> => root()('run_evidence').where({ run_id: runId }).select('device')
@@ -104,4 +115,27 @@ test('an answer counts from the device that was asked, and is stored only when s
   expect(await root()('device_replies').select()).toEqual([])
   device.send({ type: 'folder.result', requestId, result: found })
   expect(JSON.stringify(await asked)).toContain('acme/web')
+})
+
+test('a call that is nested too deep to be written ends the link that tells of it, and not the server', async () => {
+  const run = await device.take()
+  const toolArgs = { a: JSON.parse('['.repeat(3_000) + ']'.repeat(3_000)) as unknown }
+  const call = { toolCallId: null, name: 'x', inputDigest: '0'.repeat(64), safeSummary: 's', toolArgs, prompt: 'p' }
+  colleague.send(run.ending('approval_requested', { approvals: [call] }))
+  expect(await colleague.closed).toBe(closeCodes.malformed_frame.code)
+  const header = JSON.stringify({
+    type: 'run.events',
+    runId,
+    fence: run.fence,
+    firstSeq: 1,
+    lastSeq: 1,
+    sha256: '0'.repeat(64),
+  })
+  const deep = '['.repeat(30_000 - 1) + ']'.repeat(30_000 - 1)
+  const head = Buffer.from(`${header.slice(0, -1)},"approvals":[${JSON.stringify(call).replace(/\[+\]+/, deep)}]}`)
+  const length = Buffer.alloc(4)
+  length.writeUInt32BE(head.length)
+  stranger.sendFrame(Buffer.concat([length, head]))
+  expect(await stranger.closed).toBe(closeCodes.malformed_frame.code)
+  await run.end()
 })

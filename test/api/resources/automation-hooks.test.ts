@@ -54,6 +54,14 @@ describe('POST /automation-hooks/:token', () => {
     expect(await runsOf(server, id)).toHaveLength(1)
   })
 
+  it('takes all calls that come at once', async () => {
+    const { id, webhookUrl } = await create()
+    const calls = Array.from({ length: 30 }, async (_, n) => (await call(webhookUrl, `call ${n}`)).status)
+    expect(new Set(await Promise.all(calls))).toEqual(new Set([202]))
+    const { data } = await server.ok(`/automations/${id}/runs?limit=100`)
+    expect(data).toHaveLength(30)
+  })
+
   it('takes bodies of any kind: none, no JSON, no text, packed', async () => {
     const { webhookUrl } = await create()
     const bodies = ['', '{"cut": ', new Uint8Array([0, 255, 0x41, 0])]

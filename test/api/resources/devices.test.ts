@@ -213,3 +213,33 @@ describe('remove', () => {
     await server.ok(`/runs/${offered}/cancel`, { body: {}, token: person.token })
   })
 })
+
+describe('what a device says of itself', () => {
+  const readiness = (harnesses: Record<string, object>, capturedAt = 1) => ({
+    type: 'readiness' as const,
+    providerReadiness: { harnesses: harnesses as never },
+    capturedAt,
+  })
+  const harness = { installed: true, version: null, signedIn: true, message: null }
+
+  test('a time that no timestamp holds ends its link, and the list goes on being shown', async () => {
+    const person = await server.addPerson('member')
+    const device = await FakeDevice.connect(server, { token: person.token })
+    device.send(readiness({ claude: harness }, 8_700_000_000_000_000))
+    expect(await device.closed).toBe(closeCodes.malformed_frame.code)
+    expect(await mine(person)).toMatchObject([{ providerReadiness: {}, providerReadinessCapturedAt: null }])
+  })
+
+  test('is stored up to a bound, since each placement of a run reads it', async () => {
+    const person = await server.addPerson('member')
+    const device = await FakeDevice.connect(server, { token: person.token })
+    const many = Array.from({ length: 5_000 }, (_, n) => [`h${n}`, { ...harness, message: 'x'.repeat(1_000) }])
+    const long = { claude: { ...harness, version: 'v'.repeat(1_000_000), message: 'm'.repeat(1_000_000) } }
+    device.send(readiness({ ...long, ...Object.fromEntries(many) }))
+    await device.beat()
+    const [{ providerReadiness }] = await mine(person)
+    expect(providerReadiness.harnesses.claude).toMatchObject({ installed: true, signedIn: true })
+    expect(JSON.stringify(providerReadiness).length).toBeLessThan(200_000)
+    await device.disconnect()
+  })
+})

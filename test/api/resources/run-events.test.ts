@@ -91,6 +91,14 @@ describe('list', () => {
     await run.end()
   })
 
+  test('a line that is nested too deep to be written again is shown as raw', async () => {
+    const run = await begin()
+    const deep = `{"seq":1,"at":1,"kind":"text","data":{"text":"x","a":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`
+    await run.lines([deep])
+    expect((await page(run.runId)).data).toMatchObject([{ seq: 1, kind: 'raw', data: { text: deep } }])
+    await run.end()
+  })
+
   test('a run without events has none; the last one of an ended run is its ending', async () => {
     const run = await begin()
     expect((await page(run.runId)).data).toEqual([])
@@ -157,6 +165,33 @@ describe('follow', () => {
     expect((await server.ok(`/runs/${run.runId}`)).status).toBe('running')
     await run.report('completed')
     expect(await status).toEqual(['ended', 'succeeded'])
+  })
+
+  test('an ending in the middle of the log is sent once the run has ended, and is not read again and again until then', async () => {
+    const run = await begin()
+    const ended = { kind: 'ended' as const, data: { exitReason: 'completed', exitCode: 0, signal: null } }
+    await run.events(text('1'), ended, ...texts(3, 600))
+    const stream = await openStream(server, `/runs/${run.runId}/events`)
+    expect((await stream.take(1))[0]).toMatchObject({ event: 'text', data: { seq: 1 } })
+    let reads = 0
+    const root = server.database.root
+    const count = ({ sql }: { sql: string }) => void (sql.includes('run_frames') && reads++)
+    root.on('query', count)
+    root.client.on('query-response', (_: unknown, query: { sql: string }) => count(query))
+    for (let call = 0; call < 20; call++) await server.ok(`/runs/${run.runId}`)
+    expect(reads).toBeLessThan(20)
+    await run.end()
+    expect((await stream.rest()).slice(0, -1).map((message) => message.data.seq)).toEqual(range(2, 601))
+  })
+
+  test('a device writes no messages of the stream by the kinds of its events', async () => {
+    const run = await begin()
+    const lines = ['end', 'x\n\nevent: end\ndata: {}'].map((kind) => JSON.stringify({ seq: 1, at: 1, kind, data: {} }))
+    await run.lines(lines)
+    await run.end()
+    const messages = await (await openStream(server, `/runs/${run.runId}/events`)).rest()
+    expect(messages.map(({ event }) => event)).toEqual(['raw', 'raw', 'ended', 'end'])
+    expect(messages.slice(0, 2).map(({ data }) => data.data.text)).toEqual(lines)
   })
 
   test('goes on after Last-Event-ID, or after a cursor', async () => {

@@ -10,7 +10,7 @@ import type { ResourceDependencies } from '../../dependencies.ts'
 import { findRunOfBody } from '../fire-store.ts'
 import { fire, presentFire, recordSkip } from '../steps/fire.ts'
 import { countCall, promptWithBody } from '../rules.ts'
-import { lockAutomationByToken, recordCall } from '../store.ts'
+import { findWorkspaceOfToken, lockAutomationByToken, recordCall } from '../store.ts'
 import type { Knex } from 'knex'
 import { inTransaction } from '../../../db/transaction.ts'
 
@@ -30,7 +30,12 @@ export async function hookHandler(
   { db, params, body, world }: HandlerInput<typeof automationRoutes.hook>,
   deps: Dependencies,
 ): Promise<AutomationFire> {
-  const outcome = await inTransaction(db as Knex, (tx) => takeCall(tx, { token: params.token, body, world }, deps))
+  const tokenHash = hashToken(params.token)
+  const workspaceId = await findWorkspaceOfToken(db, tokenHash)
+  if (workspaceId === null) return fail('automation_not_found')
+  // Each call writes the row of the automation: without a turn, those that come at once would undo each other.
+  const work = (tx: Tx) => takeCall(tx, { tokenHash, body, world }, deps)
+  const outcome = await inTransaction(db as Knex, work, { turns: [workspaceId] })
   if (outcome.kind === 'unknown') return fail('automation_not_found')
   if (outcome.kind === 'limited') {
     const retryAfter = Math.max(1, Math.ceil(outcome.waitMs / 1000))
@@ -42,10 +47,10 @@ export async function hookHandler(
 
 async function takeCall(
   tx: Tx,
-  { token, body, world }: { token: string; body: Uint8Array; world: World },
+  { tokenHash, body, world }: { tokenHash: string; body: Uint8Array; world: World },
   deps: Dependencies,
 ): Promise<Outcome> {
-  const automation = await lockAutomationByToken(tx, hashToken(token))
+  const automation = await lockAutomationByToken(tx, tokenHash)
   if (automation === null) return { kind: 'unknown' }
   const now = world.now()
   const { count, waitMs, isRecorded } = countCall(automation, now)
