@@ -245,6 +245,18 @@ describe('paths and addresses', () => {
     expect(allows('WebFetch(https://good.com/a/*)', fetch('https://good.com/a/b'))).toBe(true)
     expect(allows('WebFetch(https://good.com)', fetch('https://good.com'))).toBe(true)
     expect(allows('WebFetch(https://good.com/a/*)', fetch('https://good.com/a/../b'))).toBe(false)
+    const below = 'WebFetch(https://*.good.com/*)'
+    for (const url of ['https://docs.good.com/a', 'https://a.b.good.com/?q=1'])
+      expect(allows(below, fetch(url))).toBe(true)
+    for (const host of [
+      'evil.com/x.good.com/',
+      'evil.com?.good.com/',
+      'evil.com#.good.com/',
+      String.raw`evil.com\.good.com/`,
+    ])
+      expect([host, allows(below, fetch(`https://${host}`))]).toEqual([host, false])
+    for (const rule of ['https://*', '*', '*good*', 'https://good.com*', '*://good.com/*', '*good.com/a*'])
+      expect([rule, allows(`WebFetch(${rule})`, fetch('https://good.com/a'))]).toEqual([rule, true])
     expect(allows('WebFetch(domain:good.com)', fetch(String.raw`https://good.com\@evil.com/`))).toBe(false)
   })
   test('an address is one whatever its field is called, and each of several is judged', () => {

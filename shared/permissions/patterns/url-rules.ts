@@ -16,8 +16,18 @@ export function allowsUrl(pattern: string, url: string): boolean {
   const domain = domainOf(pattern)
   if (domain !== null) return parsed !== null && hostsOf(parsed, url).every((host) => isWithin(host, domain))
   const read = parsed === null ? [url] : [parsed.href, parsed.href.replace(/\/$/, '')]
-  return glob(pattern, url) && read.some((text) => glob(withPlainHost(pattern), text))
+  const plain = withPlainHost(pattern)
+  return matches(pattern, url) && read.some((text) => matches(plain, text))
 }
+
+/** A star in the place of a host stands for nothing that follows the host: `https://*.good.com/*` is no page of another host. */
+function matches(pattern: string, url: string): boolean {
+  const origin = originOf(pattern)
+  return glob(pattern, url) && (origin === null || glob(origin, originOf(url) ?? url))
+}
+
+/** The scheme and the host, with what stands before the path; null where the text names no host. */
+const originOf = (text: string): string | null => /^[^/?#\\]*:\/\/[^/?#\\]*/.exec(text)?.[0] ?? null
 
 const domainOf = (pattern: string): string | null =>
   pattern.startsWith('domain:') ? plainHost(pattern.slice('domain:'.length)) : null
