@@ -51,6 +51,8 @@ export interface OutputOptions {
 
 export function createOutput(options: OutputOptions): Output {
   const { stdout } = options
+  // A terminal that nobody gave a size has 0 columns: its width is not known.
+  const columns = stdout.columns || null
   let stderr: NodeJS.WriteStream | null = null
   const complain = (text: string) => void (stderr ??= options.stderr()).write(terminalText(text))
   const isTerminal = stdout.isTTY && !options.isInRun
@@ -66,8 +68,8 @@ export function createOutput(options: OutputOptions): Output {
   return {
     format,
     isJsonWanted: options.wanted === 'json',
-    width: Math.min(100, stdout.columns ?? 100),
-    async result(value, columns, nextFlag) {
+    width: Math.min(100, columns ?? 100),
+    async result(value, shown, nextFlag) {
       if (value === undefined) return
       if (format === 'json') {
         writeJson(value)
@@ -75,8 +77,8 @@ export function createOutput(options: OutputOptions): Output {
       }
       const { renderTable } = await import('./table.ts')
       const table = renderTable(value, {
-        columns: columns ?? null,
-        width: stdout.columns ?? null,
+        columns: shown ?? null,
+        width: columns,
         nextFlag: nextFlag ?? null,
       })
       print(table ?? `${jsonText(value, 2)}\n`)
