@@ -238,8 +238,8 @@ describe('on a task', () => {
 })
 
 describe('reading', () => {
-  test('names a dm only to who sees it, though others may answer what its agent asks there', async () => {
-    const agent = await server.createAgent({}, member.token)
+  test('names a dm only to who sees it, though the owner of its agent may answer what it asks there', async () => {
+    const agent = await server.createAgent({}, other.token)
     const { id } = await makeDm(server, agent.id, member.token)
     await server.ok(`/conversations/${id}`, { body: { title: 'My notice' }, token: member.token })
     await say(server, id, 'Begin', member.token)
@@ -249,6 +249,8 @@ describe('reading', () => {
     const read = (token: string) => server.ok(`/questions/${question.id}?include[]=conversation`, { token })
     expect((await read(member.token)).conversation).toMatchObject({ id, title: 'My notice', kind: 'dm' })
     expect(await read(other.token)).toMatchObject({ id: question.id, conversation: null })
+    const { token } = await server.addPerson('member')
+    expect(outcomeOf(await server.call(`/questions/${question.id}`, { token }))).toBe('404 question_not_found')
   })
 
   test('a list is newest first, takes filters, and pages in both directions', async () => {
