@@ -128,3 +128,23 @@ test('a workflow run on a hidden task is shown to who sees the task, and to who 
     expect(await listed(token)).toBe(false)
   }
 })
+
+test('the history of a task names no task of a private project to who does not see that', async () => {
+  const open = await task(server, {}, leader.token)
+  const hidden = await task(server, { projectId }, leader.token)
+  await call(server, `/tasks/${open.id}/dependencies`, { dependsOnTaskId: hidden.id }, leader.token)
+  await call(server, `/tasks/${open.id}/move`, { parentTaskId: hidden.id }, leader.token)
+  await call(server, `/tasks/${open.id}/dependencies/${hidden.id}/remove`, {}, leader.token)
+  for (const path of ['history', 'activity']) {
+    const read = async (token: string) => JSON.stringify(await server.ok(`/tasks/${open.id}/${path}`, { token }))
+    const [seen, unseen] = [await read(leader.token), await read(stranger.token)]
+    for (const kind of ['dependency.added', 'dependency.removed', 'task.moved']) {
+      expect(seen).toContain(kind)
+      expect(unseen).toContain(kind)
+    }
+    for (const name of [hidden.id, hidden.key]) {
+      expect(seen).toContain(`"${name}"`)
+      expect(unseen).not.toContain(`"${name}"`)
+    }
+  }
+})
