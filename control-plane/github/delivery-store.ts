@@ -42,8 +42,9 @@ export async function claimDelivery(db: Db, delivery: DeliveryRow, until: number
   return changed === 1
 }
 
-export async function finishDelivery(db: Db, id: string): Promise<void> {
-  await db('github_deliveries').where({ id }).update({ state: 'done', trouble: null })
+/** Returns false when it was finished before. */
+export async function finishDelivery(db: Db, id: string): Promise<boolean> {
+  return (await db('github_deliveries').where({ id, state: 'waiting' }).update({ state: 'done', trouble: null })) === 1
 }
 
 /** Makes the delivery due again at `dueAt`; null gives it up. */

@@ -56,7 +56,7 @@ export class DeliveryWorker {
     const { root, world, log } = this.options
     const { id, happening, attempts } = delivery
     try {
-      await follow(happening, this.options)
+      await follow(delivery, this.options)
       await finishDelivery(root, id)
       log.info({ delivery: id, kind: happening.kind, repo: happening.repo }, 'delivery of GitHub done')
     } catch (error) {

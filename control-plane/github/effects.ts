@@ -16,15 +16,16 @@ import { isFinished, systemActor } from '../resources/tasks/rules.ts'
 import { findTaskById, replacePullRequest } from '../resources/tasks/store.ts'
 import type { GithubClient } from './client.ts'
 import { judgedAs } from './checks.ts'
-import { keysIn, type Green, type Happening, type Merged, type Moved } from './events.ts'
+import { finishDelivery, type DeliveryRow } from './delivery-store.ts'
+import { keysIn, type Green, type Merged, type Moved } from './events.ts'
 import { listPullsOfCommit, readChecks, readPull, type Pull } from './reads.ts'
 import { lookAtChecksOf } from './workflow-checks.ts'
 import { listTasksOfPull } from './task-store.ts'
 import { inTransaction } from '../db/transaction.ts'
 
 /**
- * The effects of events at GitHub. Every step may be repeated: finished tasks stay finished, and an automation fires
- * once for a merge and once for a head.
+ * The effects of events at GitHub. Every step may be repeated: finished tasks stay finished, an automation fires
+ * once for a merge and once for a head, and what is only told is told in the transaction that finishes its delivery.
  */
 export interface EffectOptions {
   root: Knex
@@ -37,9 +38,11 @@ export interface EffectOptions {
   wakeContext: WakeContext
 }
 
-export async function follow(happening: Happening, options: EffectOptions): Promise<void> {
+type Delivery = Pick<DeliveryRow, 'id' | 'happening'>
+
+export async function follow({ id, happening }: Delivery, options: EffectOptions): Promise<void> {
   if (happening.kind === 'merged') await followMerge(happening, options)
-  else if (happening.kind === 'moved') await followMove(happening, options)
+  else if (happening.kind === 'moved') await followMove(id, happening, options)
   else await followGreen(happening, options)
 }
 
@@ -81,9 +84,11 @@ async function closeTask(tx: Tx, id: string, { merged, world }: { merged: Merged
   await recordActivity(tx, { taskId: id, kind: 'git.pull_request_merged', actor: systemActor, data, world })
 }
 
-async function followMove(moved: Moved, { root, world, host }: EffectOptions): Promise<void> {
+async function followMove(delivery: string, moved: Moved, { root, world, host }: EffectOptions): Promise<void> {
   const { number, url, title, to } = moved
   await inTransaction(root, async (tx) => {
+    // A process that died after the commit, or another replica, has told of it.
+    if (!(await finishDelivery(tx, delivery))) return
     for (const { id } of await listTasksOfPull(tx, factsOf(moved, host))) {
       const task = await findTaskById(tx, id, true)
       if (task === null) continue

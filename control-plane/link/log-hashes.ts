@@ -2,22 +2,39 @@ import { createHash, type Hash } from 'node:crypto'
 import type { Db } from '../db/open.ts'
 import { listFrames, type Frame } from '../resources/runs/log-store.ts'
 
+/** Logs whose hashes are kept. */
+const mostLogs = 10_000
+
 /**
  * The running hash of each live log, kept while every frame of it passes through this process. Other logs are hashed
- * again from the stored frames.
+ * again from the stored frames. Nobody says here that a run was ended by another replica or a sweep, so the logs that grew
+ * longest ago are dropped when there are too many.
  */
 export class LogHashes {
   private readonly states = new Map<string, { fence: number; seq: number; hash: Hash }>()
+  private readonly most: number
+
+  constructor(most = mostLogs) {
+    this.most = most
+  }
+
+  get count(): number {
+    return this.states.size
+  }
 
   add(frame: Frame): void {
     const state = this.states.get(frame.runId)
-    if (frame.firstSeq === 1) {
-      const hash = createHash('sha256').update(frame.body)
-      this.states.set(frame.runId, { fence: frame.fence, seq: frame.lastSeq, hash })
-    } else if (state && state.fence === frame.fence && state.seq === frame.firstSeq - 1) {
-      state.hash.update(frame.body)
-      state.seq = frame.lastSeq
-    } else this.states.delete(frame.runId)
+    // Set anew, it is the last one in their order.
+    this.states.delete(frame.runId)
+    if (frame.firstSeq === 1) this.keep(frame, createHash('sha256'))
+    else if (state && state.fence === frame.fence && state.seq === frame.firstSeq - 1) this.keep(frame, state.hash)
+  }
+
+  private keep({ runId, fence, lastSeq, body }: Frame, hash: Hash): void {
+    this.states.set(runId, { fence, seq: lastSeq, hash: hash.update(body) })
+    if (this.states.size <= this.most) return
+    const [oldest] = this.states.keys()
+    if (oldest !== undefined) this.states.delete(oldest)
   }
 
   forget(runId: string): void {

@@ -114,7 +114,6 @@ const waiting = (where: string) =>
 const byId = waiting('runs.id = ?')
 const byIds = waiting('runs.id in ?')
 const ofWorkspace = waiting(`runs.workspace_id = ? and (${inLine}, runs.id) > (?, ?)`)
-const anywhere = waiting(`(${inLine}, runs.id) > (?, ?)`)
 
 /** Whether a new run of the task would be held: each live run of the task was made before it. */
 export async function isTaskHeld(db: Db, taskId: string): Promise<boolean> {
@@ -128,9 +127,17 @@ export async function findWaiting(db: Db, runIds: readonly string[]): Promise<Wa
   return byIds.list(db, [runIds, runIds.length])
 }
 
+const workspacesOf = query(
+  `select distinct workspace_id from runs where ended_at is null and status = 'queued' and lease_state = 'none'`,
+  z.object({ workspace_id: text }),
+)
+
+/** The workspaces in which runs wait. */
+export const listWaitingWorkspaces = async (db: Db): Promise<string[]> =>
+  (await workspacesOf.list(db, [])).map((row) => row.workspace_id)
+
 export interface WaitingPage {
-  /** Without it those of all workspaces. */
-  workspaceId?: string
+  workspaceId: string
   /** The last one of the page before. */
   after: WaitingRun | null
   limit: number
@@ -138,8 +145,5 @@ export interface WaitingPage {
 
 /** Oldest first. */
 export async function listWaiting(db: Db, { workspaceId, after, limit }: WaitingPage): Promise<WaitingRun[]> {
-  const from = [after?.inLineSince ?? -1, after?.id ?? '']
-  return workspaceId === undefined
-    ? anywhere.list(db, [...from, limit])
-    : ofWorkspace.list(db, [workspaceId, ...from, limit])
+  return ofWorkspace.list(db, [workspaceId, after?.inLineSince ?? -1, after?.id ?? '', limit])
 }

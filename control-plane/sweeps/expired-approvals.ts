@@ -7,52 +7,59 @@ import type { Sweep, SweepContext } from './sweeper.ts'
 import { inTransaction } from '../db/transaction.ts'
 
 const hour = 3_600_000
-/** The number of approvals of each kind that one round handles, oldest first. */
-const perRound = 5_000
+/** Approvals that are read at once. */
+const pageSize = 500
 
 /**
  * Closes approvals whose time is over: a `tool_permission` a day after its run ended, a `platform_change` a week after
  * it was raised. A budget that a new month has refilled closes its approval. Several replicas may work at once: each
- * closing is a compare-and-set.
+ * closing is a compare-and-set. Each round reads to the end: what stays open would hide what stands behind it.
  */
 export const expiredApprovalsSweep: Sweep = {
   name: 'expired_approvals',
   everyMs: hour,
   async run(context) {
     const { root, now } = context
-    await expire(context, 'the run has been over for 24 hours', () =>
-      listApprovalsOfEndedRuns(root, {
-        trigger: 'tool_permission',
-        endedBefore: now - toolPermissionMs,
-        limit: perRound,
-      }),
+    await eachOf(
+      (page) =>
+        listApprovalsOfEndedRuns(root, { trigger: 'tool_permission', endedBefore: now - toolPermissionMs, ...page }),
+      (approval) => expire(context, approval, 'the run has been over for 24 hours'),
     )
-    await expire(context, 'nobody resolved it within 7 days', () =>
-      listOpenApprovals(root, { trigger: 'platform_change', raisedBefore: now - platformChangeMs, limit: perRound }),
+    await eachOf(
+      (page) => listOpenApprovals(root, { trigger: 'platform_change', raisedBefore: now - platformChangeMs, ...page }),
+      (approval) => expire(context, approval, 'nobody resolved it within 7 days'),
     )
-    await reviewOpenBudgets(context)
+    await eachOf(
+      (page) => listOpenApprovals(root, { trigger: 'budget_breach', raisedBefore: now, ...page }),
+      (approval) => reviewBudget(context, approval),
+    )
   },
 }
 
-async function expire(context: SweepContext, reason: string, list: () => Promise<ApprovalRow[]>): Promise<void> {
-  const { root, world, log, lines } = context
-  for (const approval of await list()) {
-    const { id, workspaceId, trigger } = approval
-    const close = (tx: Tx) => closeByPlatform(tx, approval, { outcome: 'expired', reason, world })
-    const closeAndTell = async () => {
-      const closed = await inTransaction(root, close, { turns: [workspaceId] })
-      if (closed) log.info({ approvalId: id, trigger }, 'approval expired')
-    }
-    lines.add(workspaceId, closeAndTell, id)
-  }
+async function eachOf(
+  list: (page: { after?: ApprovalRow; limit: number }) => Promise<ApprovalRow[]>,
+  handle: (approval: ApprovalRow) => void,
+): Promise<void> {
+  let page: ApprovalRow[] = []
+  do {
+    const after = page.at(-1)
+    page = await list({ limit: pageSize, ...(after && { after }) })
+    for (const approval of page) handle(approval)
+  } while (page.length === pageSize)
 }
 
-async function reviewOpenBudgets(context: SweepContext): Promise<void> {
-  const { root, now, world, lines } = context
-  const open = await listOpenApprovals(root, { trigger: 'budget_breach', raisedBefore: now, limit: perRound })
-  for (const approval of open) {
-    const { id, workspaceId } = approval
-    const review = (tx: Tx) => reviewBudgets(tx, { workspaceId, agentId: agentOfBudget(approval) }, world)
-    lines.add(workspaceId, () => inTransaction(root, review, { turns: [workspaceId] }), id)
+function expire({ root, world, log, lines }: SweepContext, approval: ApprovalRow, reason: string): void {
+  const { id, workspaceId, trigger } = approval
+  const close = (tx: Tx) => closeByPlatform(tx, approval, { outcome: 'expired', reason, world })
+  const closeAndTell = async () => {
+    const closed = await inTransaction(root, close, { turns: [workspaceId] })
+    if (closed) log.info({ approvalId: id, trigger }, 'approval expired')
   }
+  lines.add(workspaceId, closeAndTell, id)
+}
+
+function reviewBudget({ root, world, lines }: SweepContext, approval: ApprovalRow): void {
+  const { id, workspaceId } = approval
+  const review = (tx: Tx) => reviewBudgets(tx, { workspaceId, agentId: agentOfBudget(approval) }, world)
+  lines.add(workspaceId, () => inTransaction(root, review, { turns: [workspaceId] }), id)
 }

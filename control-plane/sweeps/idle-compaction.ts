@@ -23,6 +23,7 @@ const latestMs = cacheMs - 30_000
 const longestRunMs = 25 * 60 * 60_000
 /** One that found no place so soon would come too late. */
 const waitMs = 30_000
+const pageSize = 200
 
 const compacting = harnessNames.filter((name) => harnesses[name].compactCommand !== null)
 
@@ -43,9 +44,15 @@ export function idleCompactionSweep(options: { everyMs: number; context: WakeCon
         if (isHalted(workspace)) continue
         const to = now - idleCompaction.afterMinutes * 60_000
         const window = { from: now - latestMs, to, createdSince: now - longestRunMs }
-        for (const run of await listIdle(root, { workspaceId, ...window, harnesses: compacting }))
-          if ((run.usage?.contextTokens ?? 0) >= idleCompaction.minTokens)
-            lines.add(workspaceId, () => compact(run, context, options.context), run.id)
+        // Each page is judged, since any number of small sessions may stand before a large one.
+        let page: RunRow[] = []
+        do {
+          const after = page.at(-1) ?? null
+          page = await listIdle(root, { workspaceId, ...window, harnesses: compacting, after, limit: pageSize })
+          for (const run of page)
+            if ((run.usage?.contextTokens ?? 0) >= idleCompaction.minTokens)
+              lines.add(workspaceId, () => compact(run, context, options.context), run.id)
+        } while (page.length === pageSize)
       }
     },
   }

@@ -2,7 +2,7 @@ import type { Tx } from '../db/open.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { loadPlacementFacts } from '../placement/facts.ts'
 import { placeAll, placeRun } from '../placement/placement.ts'
-import { listWaiting, type WaitingRun } from '../placement/waiting-store.ts'
+import { listWaiting, listWaitingWorkspaces, type WaitingRun } from '../placement/waiting-store.ts'
 import { listExpiredOffers, withdrawOffer } from '../resources/runs/lease-store.ts'
 import { lockRun, setUngatedSince } from '../resources/runs/store.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
@@ -19,8 +19,10 @@ export interface QueuedRunsOptions {
   dispatchRun(runId: string): void
 }
 
-/** The number of runs that one round handles, oldest first. */
-const runsPerRound = 5_000
+/** The number of expired offers that one round handles. */
+const offersPerRound = 5_000
+/** Waiting runs of a workspace that are read at once. */
+const pageSize = 500
 /** A gate whose end is known is waited for however long that takes, and this much longer. */
 const pastOpeningMs = 3_600_000
 /** An offer this long past its time was made by a replica that is gone: a living one withdraws its own. */
@@ -30,6 +32,7 @@ const offerGraceMs = 5_000
  * Catches runs that an event missed: offers whose time limit died with their replica, runs that nobody dispatched, and
  * runs that waited too long (`dispatch_timeout`: nothing gates the run and no device took it; `gate_timeout`: a gate
  * held it).
+ * Each workspace is swept in its own line and to its end, since any number of its runs may wait for a day.
  */
 export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
   return {
@@ -37,49 +40,74 @@ export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
     everyMs: options.everyMs,
     async run(context) {
       const { root, now, lines } = context
-      for (const { runId, fence } of await listExpiredOffers(root, now - offerGraceMs, runsPerRound))
+      for (const { runId, fence } of await listExpiredOffers(root, now - offerGraceMs, offersPerRound))
         lines.add(runId, async () => {
           if (await withdrawOffer(root, runId, fence)) options.dispatchRun(runId)
         })
-      const waiting = await listWaiting(root, { after: null, limit: runsPerRound })
-      for (const [workspaceId, runs] of Map.groupBy(waiting, (run) => run.workspaceId)) {
-        const facts = await loadPlacementFacts(root, workspaceId, { now, leaseMs: options.leaseMs })
-        const { placed } = placeAll(runs, facts)
-        const ungated = new Set(placed.map(({ run }) => run))
-        const opensAt = (run: WaitingRun) => {
-          const placement = placeRun(run.facts, facts)
-          return placement.kind === 'gate' ? (placement.opensAt ?? null) : null
-        }
-        for (const run of runs) {
-          const gate = ungated.has(run) ? null : { opensAt: opensAt(run) }
-          lines.add(workspaceId, () => sweepOne(context, run, { gate, options }), run.id)
-        }
-        // Added behind them, as some may have waited for too long.
-        if (ungated.size > 0) lines.add(workspaceId, async () => options.dispatch(workspaceId), 'dispatch')
-      }
+      for (const workspaceId of await listWaitingWorkspaces(root))
+        lines.add(workspaceId, () => sweepWorkspace(context, workspaceId, options), 'waiting')
     },
   }
 }
 
-async function sweepOne(
-  context: SweepContext,
-  run: WaitingRun,
-  { gate, options }: { gate: { opensAt: number | null } | null; options: QueuedRunsOptions },
-): Promise<void> {
-  const { root, now } = context
-  if (gate !== null) {
-    if (run.ungatedSince !== null) await setUngatedSince(root, run.id, null)
-    if (now > Math.max(run.createdAt + options.gateMs, (gate.opensAt ?? 0) + pastOpeningMs))
-      await expire(context, run, { reason: 'gate_timeout', message: 'The run waited too long to start.' })
-  } else if (run.ungatedSince === null) await setUngatedSince(root, run.id, now)
-  else if (now - run.ungatedSince > options.dispatchMs)
-    await expire(context, run, { reason: 'dispatch_timeout', message: 'No device picked the run up.' })
+async function sweepWorkspace(context: SweepContext, workspaceId: string, options: QueuedRunsOptions): Promise<void> {
+  const { root, world, lines } = context
+  const now = world.now()
+  const facts = await loadPlacementFacts(root, workspaceId, { now, leaseMs: options.leaseMs })
+  const opensAt = (run: WaitingRun) => {
+    const placement = placeRun(run.facts, facts)
+    return placement.kind === 'gate' ? (placement.opensAt ?? null) : null
+  }
+  // What the runs of one page would take is taken for those of the next.
+  let room = facts
+  let isAnyUngated = false
+  let page: WaitingRun[] = []
+  do {
+    page = await listWaiting(root, { workspaceId, after: page.at(-1) ?? null, limit: pageSize })
+    const { placed, left } = placeAll(page, room)
+    room = left
+    const ungated = new Set(placed.map(({ run }) => run))
+    isAnyUngated ||= ungated.size > 0
+    for (const run of page) {
+      const due = dueOf(run, { gate: ungated.has(run) ? null : { opensAt: opensAt(run) }, now, options })
+      if (due !== null) lines.add(workspaceId, () => act(context, run, { due, now }), run.id)
+    }
+  } while (page.length === pageSize)
+  // Added behind them, as some may have waited for too long.
+  if (isAnyUngated) lines.add(workspaceId, async () => options.dispatch(workspaceId), 'dispatch')
 }
+
+type Due = 'gated' | 'ungated' | 'gate_timeout' | 'dispatch_timeout'
+
+/** null: the run goes on waiting as it does. */
+function dueOf(
+  run: WaitingRun,
+  { gate, now, options }: { gate: { opensAt: number | null } | null; now: number; options: QueuedRunsOptions },
+): Due | null {
+  if (gate !== null) {
+    if (run.ungatedSince !== null) return 'gated'
+    const until = Math.max(run.createdAt + options.gateMs, (gate.opensAt ?? 0) + pastOpeningMs)
+    return now > until ? 'gate_timeout' : null
+  }
+  if (run.ungatedSince === null) return 'ungated'
+  return now - run.ungatedSince > options.dispatchMs ? 'dispatch_timeout' : null
+}
+
+async function act(context: SweepContext, run: WaitingRun, { due, now }: { due: Due; now: number }): Promise<void> {
+  if (due === 'gated') await setUngatedSince(context.root, run.id, null)
+  else if (due === 'ungated') await setUngatedSince(context.root, run.id, now)
+  else await expire(context, run, due)
+}
+
+const messages = {
+  gate_timeout: 'The run waited too long to start.',
+  dispatch_timeout: 'No device picked the run up.',
+} as const
 
 async function expire(
   { root, world }: SweepContext,
   waiting: WaitingRun,
-  { reason, message }: { reason: 'gate_timeout' | 'dispatch_timeout'; message: string },
+  reason: keyof typeof messages,
 ): Promise<void> {
   const end = async (tx: Tx) => {
     const run = await lockRun(tx, waiting.id)
@@ -88,7 +116,7 @@ async function expire(
       fence: null,
       exitReason: reason,
       errorCode: reason,
-      errorMessage: message,
+      errorMessage: messages[reason],
       at: world.now(),
       world,
     })

@@ -17,6 +17,7 @@ export interface RunningRunsOptions {
 
 /** The time a device has to stop its run before the control plane ends the run itself. */
 const stopMs = 5 * 60_000
+const pageSize = 500
 
 /**
  * Ends runs whose device was away for too long (`runner_lost`), or that exceeded their time although the device should
@@ -28,11 +29,20 @@ export function runningRunsSweep(options: RunningRunsOptions): Sweep {
     everyMs: options.everyMs,
     async run(context) {
       if (context.now - context.awakeSince() < options.graceMs) return
-      for (const run of await listRunning(context.root, 5_000))
-        if (await judge(context.root, run, { now: context.now, awakeSince: context.awakeSince(), options }))
-          context.lines.add(run.workspaceId, () => end(context, run, options), run.id)
+      let page: RunRow[] = []
+      do {
+        page = await listRunning(context.root, { after: page.at(-1) ?? null, limit: pageSize })
+        for (const run of page) context.lines.add(run.workspaceId, () => look(context, run, options), run.id)
+      } while (page.length === pageSize)
     },
   }
+}
+
+/** Without a transaction at first, since nearly all runs go on. */
+async function look(context: SweepContext, run: RunRow, options: RunningRunsOptions): Promise<void> {
+  const now = context.world.now()
+  if (await judge(context.root, run, { now, awakeSince: context.awakeSince(), options }))
+    await end(context, run, options)
 }
 
 interface EndedByTime {

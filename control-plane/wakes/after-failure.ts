@@ -68,6 +68,15 @@ What you were asked:
 
 const keyOf = (runId: string) => `after_failure:${runId}`
 
+/** Whether a wake is that of a run which follows one whose provider failed. */
+export const isAfterFailure = ({
+  key,
+  continuesRunId,
+}: {
+  key: string | null
+  continuesRunId: string | null
+}): boolean => continuesRunId !== null && key === keyOf(continuesRunId)
+
 /** The run before it ended by a failure of its provider, too. */
 const followsFailure = async (db: Db, { parentRunId }: RunRow): Promise<boolean> =>
   parentRunId !== null && (await findRun(db, parentRunId))?.providerFailed === true

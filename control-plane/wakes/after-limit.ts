@@ -69,6 +69,10 @@ What you were asked:
 
 const keyOf = (runId: string) => `after_limit:${runId}`
 
+/** Whether a wake is that of a run which follows one that reached a limit. */
+export const isAfterLimit = ({ key, continuesRunId }: { key: string | null; continuesRunId: string | null }): boolean =>
+  continuesRunId !== null && key === keyOf(continuesRunId)
+
 /**
  * A run that follows one which reached a limit works as that one did, and has its place in the line. Where that one was on
  * the agent's fallback, the agent's own harness is as good again.

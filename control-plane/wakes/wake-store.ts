@@ -37,13 +37,18 @@ export type WakeRow = RowOf<typeof wakes>
 export type NewWake = Omit<WakeRow, 'seq' | 'state' | 'answer' | 'takenAt'>
 
 /** False when a wake with this key is there already. */
-export async function insertWake(db: Db, wake: NewWake): Promise<boolean> {
+export const insertWake = async (db: Db, wake: NewWake): Promise<boolean> =>
+  (await insertWakes(db, [wake])).has(wake.id)
+
+/** A few hundred at most. Returns the ids of those whose key no other wake has. */
+export async function insertWakes(db: Db, rows: readonly NewWake[]): Promise<Set<string>> {
+  if (rows.length === 0) return new Set()
   const inserted: unknown[] = await db('wakes')
-    .insert(wakes.toColumns({ ...wake, state: 'waiting' }))
+    .insert(rows.map((wake) => wakes.toColumns({ ...wake, state: 'waiting' })))
     .onConflict(['workspace_id', 'wake_key'])
     .ignore()
     .returning('id')
-  return inserted.length === 1
+  return new Set(inserted.map((row) => z.object({ id: text }).parse(row).id))
 }
 
 export async function findWake(db: Db, id: string): Promise<WakeRow | null> {

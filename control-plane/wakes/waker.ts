@@ -12,8 +12,8 @@ import { findDetails } from '../resources/runs/details-store.ts'
 import { findRun, lockRun, type RunRow, type RunStep } from '../resources/runs/store.ts'
 import { findTaskById } from '../resources/tasks/store.ts'
 import { Lines } from '../process/lines.ts'
-import { afterFailure } from './after-failure.ts'
-import { afterLimit } from './after-limit.ts'
+import { afterFailure, isAfterFailure } from './after-failure.ts'
+import { afterLimit, isAfterLimit } from './after-limit.ts'
 import type { Gate } from './build-spec.ts'
 import { startRun } from './start-run.ts'
 import type { WakeAnswer, WakeContext } from './wake.ts'
@@ -137,6 +137,9 @@ export class Waker {
     const agent = await findAgent(tx, first.agentId)
     const wakes = await this.together(tx, first)
     if (wakes === null) return null
+    const leading = leadingOf(wakes, first)
+    const session = leading.id === first.id ? parent : await parentOf(tx, leading)
+    if (session !== parent && session !== null && (await isAtWork(tx, session))) return null
     const answer: WakeAnswer =
       agent === null
         ? { kind: 'not_dispatched', reason: 'agent_tombstoned', message: 'The agent is gone.' }
@@ -148,15 +151,15 @@ export class Waker {
               requestedBy: first.requestedBy,
               causedBy: causeOfAll(wakes),
               prompt: wakes.map((wake) => wake.prompt).join(separator),
-              parent,
+              parent: session,
               task: first.taskId === null ? null : await findTaskById(tx, first.taskId),
               conversationId,
               ...runtimeOf(talk),
-              step: parent === null ? null : stepOf(parent),
-              gate: parent === null ? null : await gateOf(tx, parent),
+              step: session === null ? null : stepOf(session),
+              gate: session === null ? null : await gateOf(tx, session),
               allowCalls: wakes.flatMap((wake) => wake.allowCalls),
-              ...afterLimit(first.key, { parent, agent }),
-              ...(await afterFailure(tx, first.key, parent)),
+              ...afterLimit(leading.key, { parent: session, agent }),
+              ...(await afterFailure(tx, leading.key, session)),
             },
             this.options.context,
           )
@@ -176,6 +179,19 @@ export class Waker {
     return fitting(waiting)
   }
 }
+
+/**
+ * The wake whose session, choices and place in the line they all get, in whatever order they came: what follows a limit or
+ * a failure goes on as that run did, and what goes on with a run goes on with its session.
+ */
+function leadingOf(wakes: readonly WakeRow[], first: WakeRow): WakeRow {
+  const follows = (wake: WakeRow) => isAfterLimit(wake) || isAfterFailure(wake)
+  if (follows(first)) return first
+  return wakes.find(follows) ?? [first, ...wakes].find(({ continuesRunId }) => continuesRunId !== null) ?? first
+}
+
+const parentOf = async (tx: Tx, { continuesRunId }: WakeRow): Promise<RunRow | null> =>
+  continuesRunId === null ? null : findRun(tx, continuesRunId)
 
 /** A run that goes on with a step of a workflow does that step. */
 const stepOf = ({ workflowRunId, workflowCall: call }: RunRow): RunStep | null =>

@@ -4,7 +4,7 @@ import type { AllowedCall } from '../../shared/runs/spec.ts'
 import type { Db } from '../db/open.ts'
 import { publish } from '../db/transaction.ts'
 import { causeOf } from './cause.ts'
-import { insertWake } from './wake-store.ts'
+import { insertWakes, type NewWake } from './wake-store.ts'
 
 export interface WakeRequest {
   workspaceId: string
@@ -31,24 +31,35 @@ export interface WakeRequest {
  * Asks for a run, in the transaction of what is the reason for it. The waker makes the run after the commit, exactly
  * once. A wake that admission refuses is dropped: what lets it through later sends a wake of its own.
  */
-export async function requestWake(db: Db, request: WakeRequest, world: World): Promise<void> {
-  const id = world.id('wak_')
+export const requestWake = (db: Db, request: WakeRequest, world: World): Promise<void> =>
+  requestWakes(db, [request], world)
+
+/** The same for many, written together. */
+export async function requestWakes(db: Db, requests: readonly WakeRequest[], world: World): Promise<void> {
   const at = world.now()
-  const isNew = await insertWake(db, {
-    id,
-    workspaceId: request.workspaceId,
-    agentId: request.agentId,
-    triggerSource: request.triggerSource,
-    requestedBy: request.requestedBy,
+  const causes = new Map<string | null, string | null>()
+  const rows: NewWake[] = []
+  for (const request of requests) {
+    const { requestedBy } = request
     // Now, since the run of an agent that asks lives now.
-    causedByUserId: request.causedBy === undefined ? await causeOf(db, request.requestedBy) : request.causedBy,
-    prompt: request.prompt,
-    taskId: request.taskId ?? null,
-    conversationId: request.conversationId ?? null,
-    continuesRunId: request.continues ?? null,
-    allowCalls: [...(request.allowCalls ?? [])],
-    key: request.key ?? null,
-    createdAt: at,
-  })
-  if (isNew) await publish(db, { topic: 'wake.requested', key: id, at })
+    if (request.causedBy === undefined && !causes.has(requestedBy))
+      causes.set(requestedBy, await causeOf(db, requestedBy))
+    rows.push({
+      id: world.id('wak_'),
+      workspaceId: request.workspaceId,
+      agentId: request.agentId,
+      triggerSource: request.triggerSource,
+      requestedBy,
+      causedByUserId: request.causedBy === undefined ? (causes.get(requestedBy) ?? null) : request.causedBy,
+      prompt: request.prompt,
+      taskId: request.taskId ?? null,
+      conversationId: request.conversationId ?? null,
+      continuesRunId: request.continues ?? null,
+      allowCalls: [...(request.allowCalls ?? [])],
+      key: request.key ?? null,
+      createdAt: at,
+    })
+  }
+  const added = await insertWakes(db, rows)
+  for (const { id } of rows) if (added.has(id)) await publish(db, { topic: 'wake.requested', key: id, at })
 }

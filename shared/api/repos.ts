@@ -19,6 +19,9 @@ export const repo = z
   .meta({ id: 'Repo' })
 export type Repo = z.infer<typeof repo>
 
+/** The most repos that are listed. */
+export const mostRepos = 5_000
+
 const params = z.object({ repoId: uuid.describe('UUID of the repo.') })
 
 export const repoRoutes = {
@@ -26,6 +29,7 @@ export const repoRoutes = {
     id: 'repos.list',
     endpoint: 'GET /repos',
     summary: 'List the repos of the workspace by name',
+    description: `Returns the first ${mostRepos}; \`hasMore\` says that others were left out.`,
     reply: listOf(repo),
     cli: { command: 'repo list', example: 'svc repo list' },
   }),

@@ -36,6 +36,8 @@ onBoth(
         from: at,
         to: at + 100,
         harnesses: ['claude'],
+        after: null,
+        limit: 10,
         ...of,
       })
       return found.map(({ id }) => id)
@@ -63,6 +65,22 @@ onBoth(
     expect(await idle()).toEqual([next])
   },
 )
+
+onBoth('idle sessions are read page by page', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const agent = await seedAgent(root, workspaceId)
+  const task = async () => ({ taskId: (await seedTask(root, workspaceId)).id })
+  const made = [
+    await ended(root, agent, { ...(await task()), createdAt: at + 1 }),
+    await ended(root, agent, { ...(await task()), createdAt: at + 1 }),
+    await ended(root, agent, { ...(await task()), createdAt: at + 2 }),
+  ]
+  const of = { workspaceId, createdSince: at, from: at, to: at + 100, harnesses: ['claude'], limit: 2 }
+  const first = await listIdle(root, { ...of, after: null })
+  const second = await listIdle(root, { ...of, after: first.at(-1)! })
+  expect([first.length, second.length]).toEqual([2, 1])
+  expect(new Set([...first, ...second].map(({ id }) => id))).toEqual(new Set(made))
+})
 
 onBoth('workspaces have sessions made smaller where they say so', async ({ root }) => {
   const ids = [await seedWorkspace(root), await seedWorkspace(root)]

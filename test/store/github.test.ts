@@ -48,7 +48,7 @@ onBoth('a delivery is stored once, claimed once, and done or tried again', async
   await failDelivery(root, 'd1', { trouble: 'away', dueAt: at + 50 })
   expect(await listDueDeliveries(root, at + 50, 10)).toMatchObject([{ id: 'd2' }, { id: 'd1', dueAt: at + 50 }])
   await failDelivery(root, 'd1', { trouble: 'away', dueAt: null })
-  await finishDelivery(root, second!.id)
+  expect([await finishDelivery(root, second!.id), await finishDelivery(root, second!.id)]).toEqual([true, false])
   expect(await listDueDeliveries(root, at + 1_000, 10)).toEqual([])
   expect(await root('github_deliveries').orderBy('id').select('state', 'trouble')).toEqual([
     { state: 'failed', trouble: 'away' },

@@ -122,7 +122,7 @@ describe('lists', () => {
     expect(ids(await listQueued(root, { workspaceId, limit: 10 }))).toEqual([queued.id, offered.id])
     expect(ids(await listQueued(root, { workspaceId, limit: 1 }))).toEqual([queued.id])
     expect(await listQueued(root, { workspaceId: await seedWorkspace(root), limit: 10 })).toEqual([])
-    expect(ids(await listRunning(root, 10))).toEqual([running.id])
+    expect(ids(await listRunning(root, { after: null, limit: 10 }))).toEqual([running.id])
     expect(ids(await listLiveOfAgent(root, agent.id))).toEqual([queued.id, offered.id, running.id])
     expect(new Set(ids(await listLiveOfDevice(root, device)))).toEqual(new Set([offered.id, running.id]))
     const of = { workspaceId: agent.workspaceId, pausedSince: at, resetSince: at, triedSince: at }

@@ -6,6 +6,7 @@ import {
   claimWakesOfRun,
   findWake,
   insertWake,
+  insertWakes,
   listWaitingWakes,
   removeOldWakes,
   type NewWake,
@@ -69,6 +70,9 @@ onBoth('a second wake with the same key in the workspace is the same wake', asyn
   expect(await insertWake(root, wakeOf(other, { key: 'k' }))).toBe(true)
   expect(await insertWake(root, wakeOf(one))).toBe(true)
   expect(await insertWake(root, wakeOf(one))).toBe(true)
+  const many = [wakeOf(one, { key: 'k' }), wakeOf(one, { key: 'l' }), wakeOf(one, { key: 'l' }), wakeOf(one)]
+  expect(await insertWakes(root, many)).toEqual(new Set([many[1]!.id, many[3]!.id]))
+  expect(await insertWakes(root, [])).toEqual(new Set())
 })
 
 onBoth('what waits for an agent in a conversation is taken together, oldest first', async ({ root }) => {

@@ -191,34 +191,34 @@ export async function listHoldingApprovals(
   )
 }
 
-export async function listOpenApprovals(
-  db: Db,
-  filter: { trigger: ApprovalTrigger; raisedBefore: number; limit: number },
-): Promise<ApprovalRow[]> {
-  return approvals.list(
-    approvals
-      .from(db)
-      .where({ status: 'open', trigger: filter.trigger })
-      .where('created_at', '<=', filter.raisedBefore)
-      .orderBy([{ column: 'created_at' }, { column: 'id' }])
-      .limit(filter.limit),
-  )
+/** Oldest first. */
+interface SweptPage {
+  trigger: ApprovalTrigger
+  /** The last one of the page before. */
+  after?: ApprovalRow
+  limit: number
+}
+
+/** A page of open approvals, of all workspaces. */
+const openPage = (db: Db, { trigger, after, limit }: SweptPage): Knex.QueryBuilder =>
+  db('approvals')
+    .where({ 'approvals.status': 'open', 'approvals.trigger': trigger })
+    .whereRaw('(approvals.created_at, approvals.id) > (?, ?)', [after?.createdAt ?? -1, after?.id ?? ''])
+    .orderBy([{ column: 'approvals.created_at' }, { column: 'approvals.id' }])
+    .limit(limit)
+    .select(approvals.fields('approvals'))
+
+export async function listOpenApprovals(db: Db, page: SweptPage & { raisedBefore: number }): Promise<ApprovalRow[]> {
+  return approvals.list(openPage(db, page).where('approvals.created_at', '<=', page.raisedBefore))
 }
 
 /** Lists open approvals of runs that ended at this time or before. */
 export async function listApprovalsOfEndedRuns(
   db: Db,
-  filter: { trigger: ApprovalTrigger; endedBefore: number; limit: number },
+  page: SweptPage & { endedBefore: number },
 ): Promise<ApprovalRow[]> {
-  return approvals.list(
-    db('approvals')
-      .join('runs', 'runs.id', 'approvals.run_id')
-      .where({ 'approvals.status': 'open', 'approvals.trigger': filter.trigger })
-      .where('runs.ended_at', '<=', filter.endedBefore)
-      .orderBy('approvals.created_at')
-      .limit(filter.limit)
-      .select(approvals.fields('approvals')),
-  )
+  const ofRuns = openPage(db, page).join('runs', 'runs.id', 'approvals.run_id')
+  return approvals.list(ofRuns.where('runs.ended_at', '<=', page.endedBefore))
 }
 
 /** The open approval with this key; null when there is none. */

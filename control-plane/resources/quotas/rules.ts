@@ -25,10 +25,11 @@ export interface AccountHolder {
 /**
  * A name for the account that a harness uses on a device. An account that is not known is the device's own. A known one is
  * the same on all devices of one person, and of that person only: what somebody else's device reports holds up nobody.
- * `keyId`: the agent brings a key of its own, which is one wherever it is used.
+ * `keyId`: the agent brings a key of its own, which is one on all devices of one person: other people's agents may have the
+ * same, and a device that lies about its limit must stop none of them.
  */
 export function accountOf(device: AccountHolder, harness: string, keyId: string | null = null): string {
-  if (keyId !== null) return `${harness}/${keyId}`
+  if (keyId !== null) return `${harness}/${device.userId}/${keyId}`
   const digest = device.accounts[harness]
   return digest === undefined ? `${harness}/${device.publicId}` : `${harness}/${device.userId}/${digest}`
 }

@@ -18,18 +18,32 @@ const idle = runs.query(
          and (later.task_id = runs.task_id or later.conversation_id = runs.conversation_id))
      and not exists (select 1 from runs done where done.agent_id = runs.agent_id and done.compacts = 1
        and done.parent_run_id = runs.id)
-   order by ended_at limit 200`,
+     and (ended_at, id) > (?, ?)
+   order by ended_at, id limit ?`,
 )
 
 /**
  * The last runs of their tasks and conversations that ended between the two times, were created after `createdSince`, and
- * left a session that will be gone on with and was not made smaller since. A run that asked a person is not among them: what
- * the person allows is what it asked, to the letter.
+ * left a session that will be gone on with and was not made smaller since, those that ended first first. A run that asked a
+ * person is not among them: what the person allows is what it asked, to the letter.
  */
 export const listIdle = (
   db: Db,
-  of: { workspaceId: string; createdSince: number; from: number; to: number; harnesses: readonly string[] },
-): Promise<RunRow[]> => idle.list(db, [of.workspaceId, of.createdSince, of.from, of.to, of.harnesses])
+  of: {
+    workspaceId: string
+    createdSince: number
+    from: number
+    to: number
+    harnesses: readonly string[]
+    /** The last one of the page before. */
+    after: RunRow | null
+    limit: number
+  },
+): Promise<RunRow[]> => {
+  const { after } = of
+  const place = [after?.endedAt ?? -1, after?.id ?? '', of.limit]
+  return idle.list(db, [of.workspaceId, of.createdSince, of.from, of.to, of.harnesses, ...place])
+}
 
 const ofAgent = runs.query('where agent_id = ? and compacts = 1 and ended_at is null')
 
@@ -44,6 +58,9 @@ const late = runs.query(
 export const listLateCompactions = (db: Db, of: { workspaceId: string; createdBefore: number }): Promise<RunRow[]> =>
   late.list(db, [of.workspaceId, of.createdBefore])
 
+/** The most runs that are taken to have ended in one millisecond. */
+const mostAtOnce = 1_000
+
 /** Whether the run's session is still as the run left it, as `listIdle` says; the row is locked until the transaction ends. */
 export async function isStillIdle(db: Db, run: RunRow): Promise<boolean> {
   if ((await runs.first(lockRows(runs.from(db).where({ id: run.id })))) === null) return false
@@ -53,6 +70,8 @@ export async function isStillIdle(db: Db, run: RunRow): Promise<boolean> {
     from: run.endedAt ?? 0,
     to: run.endedAt ?? 0,
     harnesses: [run.harness],
+    after: null,
+    limit: mostAtOnce,
   })
   return found.some(({ id }) => id === run.id)
 }

@@ -65,10 +65,13 @@ export async function loadOccupancy(
   }
 }
 
-/** Of all workspaces, oldest first. */
-export async function listRunning(db: Db, limit: number): Promise<RunRow[]> {
-  return runs.list(runs.from(db).whereNull('ended_at').where({ status: 'running' }).orderBy('created_at').limit(limit))
-}
+const running = runs.query(
+  `where ended_at is null and status = 'running' and (created_at, id) > (?, ?) order by created_at, id limit ?`,
+)
+
+/** Of all workspaces, oldest first. `after`: the last one of the page before. */
+export const listRunning = (db: Db, page: { after: RunRow | null; limit: number }): Promise<RunRow[]> =>
+  running.list(db, [page.after?.createdAt ?? -1, page.after?.id ?? '', page.limit])
 
 export async function listLiveOfWorkspace(db: Db, workspaceId: string): Promise<RunRow[]> {
   return runs.list(runs.from(db).whereNull('ended_at').where({ workspace_id: workspaceId }).orderBy('created_at'))

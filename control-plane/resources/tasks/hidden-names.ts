@@ -2,6 +2,8 @@ import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import { listAgentIdentities } from '../agents/identity-store.ts'
 import { isVisible, viewerOf } from '../agents/rules.ts'
+import { visibleTasks } from './lookup.ts'
+import { listTasksByIds } from './store.ts'
 
 /** The parts of a task's history that name somebody. */
 interface Telling {
@@ -9,25 +11,41 @@ interface Telling {
   data: Readonly<Record<string, unknown>>
 }
 
-const isAgentId = (value: unknown): value is string => typeof value === 'string' && value.startsWith('agt_')
-
-/** The same entries without the ids of private agents that the caller does not see: what they did stays, who they are does not. */
-export async function withoutHiddenAgents<Entry extends Telling>(
+/**
+ * The same entries without the ids of private agents, and the ids and keys of tasks in private projects, that the caller does
+ * not see: what was done stays, who they are does not.
+ */
+export async function withoutHiddenNames<Entry extends Telling>(
   db: Db,
   caller: Caller,
   entries: readonly Entry[],
 ): Promise<Entry[]> {
-  const named = new Set(entries.flatMap(({ actor, data }) => [actor.id, ...valuesIn(data)].filter(isAgentId)))
-  const viewer = viewerOf(caller)
-  const known = await listAgentIdentities(db, [...named])
-  const hidden = new Set(known.filter((agent) => !isVisible(agent, viewer)).map(({ id }) => id))
+  const named = entries.flatMap(({ actor, data }) => [actor.id, ...valuesIn(data)])
+  const hidden = new Set([...(await hiddenAgents(db, caller, named)), ...(await hiddenTasks(db, caller, named))])
   if (hidden.size === 0) return [...entries]
-  const shown = (id: unknown) => (isAgentId(id) && hidden.has(id) ? null : id)
+  const shown = (id: unknown) => (typeof id === 'string' && hidden.has(id) ? null : id)
   return entries.map((entry) => ({
     ...entry,
     actor: { ...entry.actor, id: shown(entry.actor.id) },
     data: replaced(entry.data, shown),
   }))
+}
+
+const idsIn = (values: readonly unknown[], prefix: string): string[] => [
+  ...new Set(values.filter((value) => typeof value === 'string').filter((value) => value.startsWith(prefix))),
+]
+
+async function hiddenAgents(db: Db, caller: Caller, named: readonly unknown[]): Promise<string[]> {
+  const known = await listAgentIdentities(db, idsIn(named, 'agt_'))
+  const viewer = viewerOf(caller)
+  return known.filter((agent) => !isVisible(agent, viewer)).map(({ id }) => id)
+}
+
+async function hiddenTasks(db: Db, caller: Caller, named: readonly unknown[]): Promise<string[]> {
+  const ids = idsIn(named, 'tsk_')
+  const known = ids.length === 0 ? [] : await listTasksByIds(db, caller.workspaceId, ids)
+  const seen = new Set(await visibleTasks(db, caller, known))
+  return known.filter((task) => !seen.has(task)).map(({ id }) => id)
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -37,10 +55,16 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const valuesIn = (data: Readonly<Record<string, unknown>>): unknown[] =>
   Object.values(data).flatMap((value) => (isObject(value) ? valuesIn(value) : [value]))
 
-const replaced = (
+/** The `key` beside the id of a hidden task is that task's. */
+function replaced(
   data: Readonly<Record<string, unknown>>,
   shown: (value: unknown) => unknown,
-): Record<string, unknown> =>
-  Object.fromEntries(
-    Object.entries(data).map(([name, value]) => [name, isObject(value) ? replaced(value, shown) : shown(value)]),
+): Record<string, unknown> {
+  const isHidden = idsIn(Object.values(data), 'tsk_').some((id) => shown(id) === null)
+  return Object.fromEntries(
+    Object.entries(data).map(([name, value]) => {
+      if (isObject(value)) return [name, replaced(value, shown)]
+      return [name, isHidden && name === 'key' ? null : shown(value)]
+    }),
   )
+}

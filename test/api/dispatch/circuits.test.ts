@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { enrol, FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
+import { makeDm, say } from '../../kit/talk.ts'
 
 /** Runs whose provider fails: the breaker of the device, and what goes on elsewhere. */
 
@@ -138,4 +139,38 @@ test('the breaker is that of one device, and what a device says of another perso
   const run = await second.take()
   expect(run.spec.harness).toBe('claude')
   await run.end()
+})
+
+test('in a conversation, too, it is followed so where something was said meanwhile', async () => {
+  const agent = await agentWith({ harness: 'codex', model: 'gpt-5.1-codex', backupModel: 'gpt-5.1-codex-mini' })
+  const { id } = await makeDm(server, agent.id)
+  await say(server, id, 'Paint the boat.')
+  const failed = await device.take()
+  await say(server, id, 'Make it red.')
+  await fail(failed)
+  const again = await device.take()
+  expect(again.spec).toMatchObject({
+    model: 'gpt-5.1-codex-mini',
+    resumeSessionId: 'ses-1',
+    prompt: expect.stringMatching(/Make it red\..*Go on where you stopped/s),
+  })
+  const place = async (runId: string) => server.database.root('runs').where({ id: runId }).first()
+  const [before, after] = [await place(failed.runId), await place(again.runId)]
+  expect(after.in_line_since).toBe(before.created_at)
+  expect(after.parent_run_id).toBe(failed.runId)
+  await again.end()
+})
+
+test('what was said while a run reached a limit waits in its place, and on its harness', async () => {
+  const agent = await claudeAgent()
+  const { id } = await makeDm(server, agent.id)
+  await say(server, id, 'Paint the boat.')
+  const limited = await device.take()
+  await say(server, id, 'Make it red.')
+  const limitResetsAt = server.world.now() + 3_600_000
+  await limited.end('rate_limited', { sessionId: 'ses-1', limitResetsAt })
+  const successor = await successorOf(limited.runId)
+  const { root } = server.database
+  const [before, after] = [limited.runId, successor].map((runId) => root('runs').where({ id: runId }).first())
+  expect((await after).in_line_since).toBe((await before).created_at)
 })

@@ -97,6 +97,22 @@ test('nothing is made smaller that is small, off, too old, of another harness or
   expect(await isQuiet()).toBe(true)
 })
 
+test('a large session is found behind hundreds of small ones', async () => {
+  const small = await task({ contextTokens: 10 })
+  const { root } = server.database
+  const row: Record<string, unknown> = await root('runs').where({ id: small.run.runId }).first()
+  const of = await root('tasks').where({ key: small.key }).first()
+  for (let n = 0; n < 200; n++) {
+    const id = `${of.id}${n}`
+    await root('tasks').insert({ ...of, key: `CPY-${n}`, id })
+    await root('runs').insert({ ...row, id: `${String(row['id'])}${n}`, task_id: id })
+  }
+  await pass(1)
+  const large = await task({ session: 'ses-2' })
+  await pass(55)
+  expect(await runOf((await device.take()).runId)).toMatchObject({ parentRunId: large.run.runId })
+})
+
 test('nobody waits for it: a wake for the session ends it, and goes on with that session', async () => {
   const { key } = await task()
   await pass(56)

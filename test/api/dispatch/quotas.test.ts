@@ -215,6 +215,21 @@ test('a key that an agent brings has a limit of its own', async () => {
   expect(await runOf(successor)).toMatchObject({ gateReason: 'rate_limit' })
 })
 
+test('a device that says its limit is reached stops nobody else’s agents that have the same key', async () => {
+  const device = await FakeDevice.connect(server)
+  const mine = await claudeAgent()
+  const body = { name: 'Key', value: 'sk-ant-1', envVarName: 'ANTHROPIC_API_KEY', agentId: mine.id }
+  const secret = await server.ok('/secrets', { body })
+  const other = await server.addPerson('member')
+  const theirs = await server.createAgent({ harness: 'claude', command: null }, other.token)
+  await server.ok(`/secrets/${secret.id}/grants`, { body: { agentId: theirs.id } })
+  const lying = await FakeDevice.connect(server, { identity: await enrol(server, { token: other.token }) })
+  await server.startRun(theirs.id, {}, other.token)
+  await (await lying.take()).end('rate_limited', { limitResetsAt: later(8 * 24 * hour) })
+  const runId = await server.startRun(mine.id)
+  expect((await device.take()).runId).toBe(runId)
+})
+
 const fallbackAgent = () =>
   server.createAgent({
     harness: 'claude',

@@ -219,6 +219,34 @@ describe('a merge', () => {
     expect(JSON.stringify(data)).toContain('git.pull_request_closed')
   })
 
+  it('is told once where the process dies before the delivery is known to be done', async () => {
+    const task = await createTask(server)
+    const repo = newRepo()
+    const pull = pullOf(repo, { title: task.key, state: 'closed' })
+    const payload = { action: 'closed', repository: repositoryOf(repo), pull_request: pull }
+    const id = crypto.randomUUID()
+    const told = async () => {
+      const { data } = await server.ok(`/tasks/${task.key}/activity`)
+      return data.filter(({ kind }: { kind: string }) => kind === 'git.pull_request_closed').length
+    }
+    const { root } = server.database
+    const delivered = async () =>
+      (await root('github_deliveries').where({ id }).first()) as { attempts: number; state: string }
+    // Nothing can be said to be done now, as by a process that dies at that moment.
+    const renamed = (from: string, to: string) =>
+      root.schema.alterTable('github_deliveries', (t) => t.renameColumn(from, to))
+    await renamed('trouble', 'away')
+    await send('pull_request', payload, id)
+    await waitFor(async () => (await delivered()).attempts === 1, 'the delivery is taken')
+    await server.plane.sweeper.runAll()
+    await renamed('away', 'trouble')
+    expect((await delivered()).state).toBe('waiting')
+    server.world.advance(11 * 60_000)
+    await server.plane.sweeper.runAll()
+    await workedOff(server, id)
+    expect(await told()).toBe(1)
+  })
+
   it('does not read words as keys', async () => {
     const task = await createTask(server)
     const [prefix, number] = task.key.split('-')

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { makeDm, say } from '../../kit/talk.ts'
 import { call, made, task, wakesAreAnswered } from './tasks-kit.ts'
-import { makeWorkflow, readFlow, settled, startFlow } from './workflows-kit.ts'
+import { makeWorkflow, settled, startFlow } from './workflows-kit.ts'
 
 /** Tests who sees what an agent of the whole company does in private: on tasks of private projects, and in a dm. */
 
@@ -126,5 +126,25 @@ test('a workflow run on a hidden task is shown to who sees the task, and to who 
   for (const token of [(await server.addPerson('member')).token, await otherAgent()]) {
     expect(outcomeOf(await server.call(`/workflows/runs/${id}`, { token }))).toBe('404 resource_not_found')
     expect(await listed(token)).toBe(false)
+  }
+})
+
+test('the history of a task names no task of a private project to who does not see that', async () => {
+  const open = await task(server, {}, leader.token)
+  const hidden = await task(server, { projectId }, leader.token)
+  await call(server, `/tasks/${open.id}/dependencies`, { dependsOnTaskId: hidden.id }, leader.token)
+  await call(server, `/tasks/${open.id}/move`, { parentTaskId: hidden.id }, leader.token)
+  await call(server, `/tasks/${open.id}/dependencies/${hidden.id}/remove`, {}, leader.token)
+  for (const path of ['history', 'activity']) {
+    const read = async (token: string) => JSON.stringify(await server.ok(`/tasks/${open.id}/${path}`, { token }))
+    const [seen, unseen] = [await read(leader.token), await read(stranger.token)]
+    for (const kind of ['dependency.added', 'dependency.removed', 'task.moved']) {
+      expect(seen).toContain(kind)
+      expect(unseen).toContain(kind)
+    }
+    for (const name of [hidden.id, hidden.key]) {
+      expect(seen).toContain(`"${name}"`)
+      expect(unseen).not.toContain(`"${name}"`)
+    }
   }
 })

@@ -71,3 +71,16 @@ test('a folder tells the repo that its remote names', async () => {
   expect(await told()).toMatchObject({ url, repoId: null })
   await device.disconnect()
 })
+
+test('a list that leaves repos out says so', async () => {
+  const { root } = server.database
+  await add('https://github.com/acme/copied')
+  const columns = ['workspace_id', 'default_branch', 'provider', 'host', 'created_at'].join(', ')
+  const fill = `with recursive counted(n) as (select 1 union all select n + 1 from counted where n < 5000)
+    insert into repos (id, name, git_remote, ${columns})
+    select substr(id, 1, 24) || (100000000000 + n), name || n, git_remote || n, ${columns} from repos, counted where name = 'acme/copied'`
+  expect((await server.ok('/repos')).hasMore).toBe(false)
+  await root.raw(fill)
+  const list = await server.ok('/repos')
+  expect([list.data.length, list.hasMore]).toEqual([5_000, true])
+})

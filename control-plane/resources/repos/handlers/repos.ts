@@ -1,19 +1,18 @@
 import { fail } from '../../../../shared/api/errors.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
-import { repoRoutes, type Repo } from '../../../../shared/api/repos.ts'
+import { mostRepos, repoRoutes, type Repo } from '../../../../shared/api/repos.ts'
 import { troubleOf } from '../../../db/dialect.ts'
 import { answer, implement, type ImplementedRoute } from '../../../http/implement.ts'
 import { wholeList } from '../../../http/whole-list.ts'
 import { readRemote } from '../rules.ts'
 import { insertRepo, listRepos, removeRepo, type RepoRow } from '../store.ts'
 
-/** Limit of repos in a list; a workspace has at most this many. */
-const mostRepos = 5_000
-
 export function repoHandlers(): ImplementedRoute[] {
   return implement(repoRoutes, {
     async list({ db, caller }) {
-      return wholeList((await listRepos(db, caller.workspaceId, mostRepos)).map(presentRepo))
+      const repos = await listRepos(db, caller.workspaceId, mostRepos + 1)
+      const list = wholeList(repos.slice(0, mostRepos).map(presentRepo))
+      return { ...list, hasMore: repos.length > mostRepos }
     },
 
     async add({ db, caller, body, world }) {

@@ -8,7 +8,7 @@ import { findConversationOfTask } from '../../conversations/store.ts'
 import { listMessages } from '../../conversations/message-store.ts'
 import type { RunRow } from '../../runs/store.ts'
 import { listActivity, type ActivityRow } from '../activity-store.ts'
-import { withoutHiddenAgents } from '../hidden-names.ts'
+import { withoutHiddenNames } from '../hidden-names.ts'
 import { runsOf } from './included.ts'
 import { readableTask } from '../lookup.ts'
 import type { TaskRow } from '../store.ts'
@@ -26,7 +26,7 @@ export function taskHistoryHandlers(): ImplementedRoute[] {
       const filter = { taskId: task.id, limit, ...(after === null ? {} : { beforeSeq: after[0] }) }
       const rows = await listActivity(db, filter)
       const page = pageOf({ rows, limit, keyOf: (entry) => [entry.seq], present: presentActivity })
-      return { ...page, data: await withoutHiddenAgents(db, caller, page.data) }
+      return { ...page, data: await withoutHiddenNames(db, caller, page.data) }
     },
   })
 }
@@ -56,7 +56,7 @@ async function history({ db, caller, params, query }: HandlerInput<typeof taskHi
     )
     .map(({ entry }) => entry)
   const hasMore = [activity, git, runs, comments].some((rows) => rows.length > limit)
-  return { object: 'list' as const, data: await withoutHiddenAgents(db, caller, data), hasMore }
+  return { object: 'list' as const, data: await withoutHiddenNames(db, caller, data), hasMore }
 }
 
 const presentActivity = (entry: ActivityRow) => ({

@@ -75,7 +75,7 @@ async function unlink(input: HandlerInput<Routes['removeDependency']>) {
   await recordActivity(db, { taskId: task.id, kind: 'dependency.removed', actor, data, world })
   if (before.type === 'blocks' && isOpen(blocker)) {
     await lockClosing(db, caller.workspaceId)
-    await wakeUnblocked(db, { task, blocker, actor, world })
+    await wakeUnblocked(db, { tasks: [task], blocker, actor, world })
   }
   return presentDependency(before)
 }

@@ -1,7 +1,7 @@
 import type { TriggerSource } from '../../../../shared/api/runs.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
-import { requestWake } from '../../../wakes/wakes.ts'
+import { requestWake, requestWakes, type WakeRequest } from '../../../wakes/wakes.ts'
 import { findAgent } from '../../agents/store.ts'
 import { ensureTaskConversation } from '../../conversations/task-conversation.ts'
 import { listLiveOfAgent } from '../../runs/live-store.ts'
@@ -9,7 +9,14 @@ import { listDependencies } from '../dependency-store.ts'
 import { taskPrompt } from '../prompt.ts'
 import { seesProject } from '../body-lookup.ts'
 import { isFinished, type Actor } from '../rules.ts'
-import { findTaskById, hasOpenBlocker, hasOpenSubtask, type BriefTask, type TaskRow } from '../store.ts'
+import {
+  findTaskById,
+  hasOpenSubtask,
+  listBlockedTasks,
+  listTasksByIds,
+  type BriefTask,
+  type TaskRow,
+} from '../store.ts'
 import { listWatchers } from '../watcher-store.ts'
 
 /** Decides whom a change of a task wakes. The wakes are written in the transaction of the change. */
@@ -28,22 +35,18 @@ export interface TaskWake {
 
 /** Wakes the agent that the task is assigned to; nobody when it is finished, archived, or set to start later. */
 export async function wakeAssignee(tx: Db, wake: TaskWake): Promise<void> {
-  const { task, world } = wake
-  if (task.assigneeAgentId === null || isFinished(task) || task.archivedAt !== null) return
-  if (task.startAt !== null && task.startAt > world.now()) return
-  await requestWake(
-    tx,
-    {
-      workspaceId: task.workspaceId,
-      agentId: task.assigneeAgentId,
-      triggerSource: wake.triggerSource,
-      requestedBy: wake.actor.id,
-      prompt: taskPrompt(task, { reason: wake.reason, extra: wake.extra ?? null }),
-      taskId: task.id,
-      ...(wake.key === undefined ? {} : { key: wake.key }),
-    },
-    world,
-  )
+  await requestWakes(tx, assigneeWakes(wake), wake.world)
+}
+
+/** One, or none. */
+function assigneeWakes({ task, world, ...wake }: TaskWake): WakeRequest[] {
+  if (task.assigneeAgentId === null || isFinished(task) || task.archivedAt !== null) return []
+  if (task.startAt !== null && task.startAt > world.now()) return []
+  const { workspaceId, id: taskId, assigneeAgentId: agentId } = task
+  const prompt = taskPrompt(task, { reason: wake.reason, extra: wake.extra ?? null })
+  const { triggerSource, key } = wake
+  const requestedBy = wake.actor.id
+  return [{ workspaceId, agentId, triggerSource, requestedBy, prompt, taskId, ...(key === undefined ? {} : { key }) }]
 }
 
 /** An assignment wakes the agent, if it is set to be woken so and did not give itself the task it works on. */
@@ -82,37 +85,53 @@ export async function wakeForFanIn(tx: Db, closing: { task: TaskRow; actor: Acto
   })
 }
 
-/** The task no longer blocks others: the assignees of those that nothing else blocks are woken. */
+/** Tasks that are read, and woken for, at once. */
+const wokenAtOnce = 200
+
+/**
+ * The task no longer blocks others: the assignees of those that nothing else blocks are woken. There may be thousands, in the
+ * one transaction of the change, so what they need is read and written for many at once.
+ */
 export async function wakeForResolvedDependency(
   tx: Db,
   closing: { task: TaskRow; actor: Actor; world: World },
 ): Promise<void> {
   const { task: blocker } = closing
-  for (const { task, type } of await listDependencies(tx, blocker.id, 'blocking')) {
-    const key = `dependency_resolved:${task.id}:${blocker.id}:${blocker.version}`
-    if (type === 'blocks') await wakeUnblocked(tx, { ...closing, blocker, task, key })
-  }
+  const ofBlocker = await listDependencies(tx, blocker.id, 'blocking')
+  const linked = ofBlocker.filter(({ type }) => type === 'blocks').map(({ task }) => task)
+  const keyOf = (task: { id: string }) => `dependency_resolved:${task.id}:${blocker.id}:${blocker.version}`
+  await wakeUnblocked(tx, { ...closing, blocker, tasks: linked, keyOf })
 }
 
-/** Wakes the assignee of a task whose blocker went, when that was the last one. */
+/** Wakes the assignees of tasks whose blocker went, where that was the last one. */
 export async function wakeUnblocked(
   tx: Db,
-  unblocked: { task: BriefTask; blocker: TaskRow; actor: Actor; world: World; key?: string },
+  unblocked: {
+    tasks: readonly BriefTask[]
+    blocker: TaskRow
+    actor: Actor
+    world: World
+    keyOf?: (task: BriefTask) => string
+  },
 ): Promise<void> {
-  const { blocker } = unblocked
-  if (isFinished(unblocked.task) || unblocked.task.assigneeAgentId === null) return
-  if (await hasOpenBlocker(tx, unblocked.task.id)) return
-  const task = await findTaskById(tx, unblocked.task.id)
-  if (task === null) return
-  const name = await nameFor(tx, task, blocker)
-  await wakeAssignee(tx, {
-    task,
-    actor: unblocked.actor,
-    world: unblocked.world,
-    triggerSource: 'dependency_resolved',
-    reason: `Nothing blocks this task any more; the last to do so was ${name}`,
-    ...(unblocked.key === undefined ? {} : { key: unblocked.key }),
-  })
+  const { blocker, actor, world, keyOf } = unblocked
+  const names = new Map<string | null, string>()
+  const open = unblocked.tasks.filter((task) => !isFinished(task) && task.assigneeAgentId !== null)
+  for (let at = 0; at < open.length; at += wokenAtOnce) {
+    const ids = open.slice(at, at + wokenAtOnce).map(({ id }) => id)
+    const blocked = await listBlockedTasks(tx, ids)
+    const free = ids.filter((id) => !blocked.has(id))
+    const read = new Map((await listTasksByIds(tx, blocker.workspaceId, free)).map((task) => [task.id, task]))
+    const wakes: WakeRequest[] = []
+    for (const task of free.map((id) => read.get(id)).filter((found) => found !== undefined)) {
+      const name = names.get(task.assigneeAgentId) ?? (await nameFor(tx, task, blocker))
+      names.set(task.assigneeAgentId, name)
+      const triggerSource = 'dependency_resolved'
+      const reason = `Nothing blocks this task any more; the last to do so was ${name}`
+      wakes.push(...assigneeWakes({ task, actor, world, triggerSource, reason, ...(keyOf && { key: keyOf(task) }) }))
+    }
+    await requestWakes(tx, wakes, world)
+  }
 }
 
 /** The name of a task as the assignee of another one is told it. A task in a project that is closed to them is not named. */
