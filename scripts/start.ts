@@ -36,6 +36,10 @@ function readFlags() {
   }
 }
 
+const release = await currentRelease().catch((error: unknown) => {
+  say(`start: ${error instanceof Error ? error.message : String(error)}`)
+  process.exit(1)
+})
 const scratch = flags.once ? mkdtempSync(join(tmpdir(), 'svc-start-')) : null
 const env: Record<string, string | undefined> = { ...process.env }
 if (scratch) {
@@ -43,7 +47,6 @@ if (scratch) {
   env.SVC_STATE_DIR ??= join(scratch, 'state')
   env.SVC_CONFIG_DIR ??= join(scratch, 'config')
 }
-const release = await currentRelease()
 const node = (program: Program, args: readonly string[]) => [
   '--disable-warning=ExperimentalWarning',
   join(release, program, 'main.js'),
