@@ -34,10 +34,18 @@ export async function runCommand(argv: readonly string[]): Promise<void> {
 
 /** A sentence for the usual reasons why a server cannot start, or null for an unexpected error. */
 function startTrouble(error: unknown): string | null {
-  const { code, port, message, syscall, path } = error as NodeJS.ErrnoException & { port?: number }
+  const { code, port, message, syscall, path, hostname, address } = error as NodeJS.ErrnoException & {
+    port?: number
+    hostname?: string
+    address?: string
+  }
   if (code === 'EADDRINUSE') return `Port ${port} is taken. Choose another with --port (0: any free one) or SVC_PORT.`
   if (code === 'EACCES' && port !== undefined)
     return `Port ${port} may not be used by this user. Choose one with --port.`
+  if (code === 'EADDRNOTAVAIL' && syscall === 'listen')
+    return `${address} is no address of this machine. Choose another with --host or SVC_HOST.`
+  if (syscall === 'getaddrinfo')
+    return `The host ${hostname} cannot be found (${code}). It is that of --host (SVC_HOST) or of --database-url (SVC_DATABASE_URL).`
   if (syscall === 'mkdir') return `The folder ${path} cannot be made: ${message}. Choose another with --data-dir.`
   if (error instanceof VaultError) return `The server does not start: ${error.message}.`
   if (troubleOf(error) === 'database_unavailable') return `The database cannot be used: ${message}`
@@ -47,11 +55,13 @@ function startTrouble(error: unknown): string | null {
   return null
 }
 
+/** Of a flag that is given twice the last one holds, as with svc. */
 function parser(argv: readonly string[]): Argv {
   return yargs([...argv])
     .scriptName('svc-server')
     .version(version)
     .strict()
+    .parserConfiguration({ 'duplicate-arguments-array': false })
     .demandCommand(0)
     .option('data-dir', { type: 'string', describe: 'Folder of the database, keys and files (SVC_DATA_DIR)' })
     .option('database-url', { type: 'string', describe: 'postgres://... instead of SQLite (SVC_DATABASE_URL)' })
@@ -59,9 +69,11 @@ function parser(argv: readonly string[]): Argv {
       ['start', '$0'],
       'Run the control plane',
       (y) =>
-        y
-          .option('host', { type: 'string', describe: 'Address to listen on (default 127.0.0.1)' })
-          .option('port', { type: 'number', describe: 'Port to listen on (default 4400; 0: any free one)' }),
+        y.option('host', { type: 'string', describe: 'Address to listen on (default 127.0.0.1)' }).option('port', {
+          type: 'number',
+          requiresArg: true,
+          describe: 'Port to listen on (default 4400; 0: any free one)',
+        }),
       async (args) => serve(configOf(args)),
     )
     .command('user', 'People', (y) =>
@@ -147,8 +159,9 @@ function parser(argv: readonly string[]): Argv {
         ),
     )
     .fail((message, error) => {
-      if (error) throw error
-      throw new OperatorError(`${message}\nType: svc-server --help`)
+      // When a flag lacks its value, yargs says so by an error of its own.
+      if (error && error.name !== 'YError') throw error
+      throw new OperatorError(`${message ?? error?.message}\nType: svc-server --help`)
     })
 }
 

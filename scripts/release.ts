@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import {
+  accessSync,
   closeSync,
   constants,
   cpSync,
@@ -42,7 +43,7 @@ const maxAttempts = 3
 
 /** Returns the folder of the release of the current sources, and makes it if needed. */
 export async function currentRelease(): Promise<string> {
-  mkdirSync(releases, { recursive: true })
+  demandWritable()
   const making = join(releases, `making-${randomUUID()}`)
   try {
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
@@ -69,6 +70,18 @@ export async function currentRelease(): Promise<string> {
     throw new Error(`The sources in ${root} change all the time. Start again when they do not.`)
   } finally {
     for (const path of [making, `${making}.${checkedName}`]) rmSync(path, { recursive: true, force: true })
+  }
+}
+
+function demandWritable(): void {
+  try {
+    mkdirSync(releases, { recursive: true })
+    accessSync(releases, constants.W_OK)
+  } catch (error) {
+    const why = (error as Error).message
+    throw new Error(`${releases} cannot be written to: ${why}. Clone the checkout into a folder of your own.`, {
+      cause: error,
+    })
   }
 }
 
@@ -210,4 +223,11 @@ function commandLines(): string | null {
   }
 }
 
-if (process.argv[1] === import.meta.filename) process.stdout.write(`${await currentRelease()}\n`)
+if (process.argv[1] === import.meta.filename) {
+  try {
+    process.stdout.write(`${await currentRelease()}\n`)
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
+    process.exitCode = 1
+  }
+}

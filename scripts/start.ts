@@ -18,15 +18,28 @@ import { DemoApi, runDemo } from './start-demo.ts'
  * SVC_CONFIG_DIR name other folders); the last line is JSON.
  */
 const root = join(import.meta.dirname, '..')
-const { values: flags } = parseArgs({
-  options: { once: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } },
-})
+const say = (text: string) => process.stderr.write(`${text}\n`)
+const usage = 'usage: scripts/start [--once]'
+const flags = readFlags()
 if (flags.help) {
-  process.stdout.write('usage: scripts/start [--once]\n')
+  process.stdout.write(`${usage}\n`)
   process.exit(0)
 }
 
-const say = (text: string) => process.stderr.write(`${text}\n`)
+function readFlags() {
+  try {
+    const options = { once: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } } as const
+    return parseArgs({ options }).values
+  } catch (error) {
+    say(`start: ${(error as Error).message}\n${usage}`)
+    process.exit(2)
+  }
+}
+
+const release = await currentRelease().catch((error: unknown) => {
+  say(`start: ${error instanceof Error ? error.message : String(error)}`)
+  process.exit(1)
+})
 const scratch = flags.once ? mkdtempSync(join(tmpdir(), 'svc-start-')) : null
 const env: Record<string, string | undefined> = { ...process.env }
 if (scratch) {
@@ -34,7 +47,6 @@ if (scratch) {
   env.SVC_STATE_DIR ??= join(scratch, 'state')
   env.SVC_CONFIG_DIR ??= join(scratch, 'config')
 }
-const release = await currentRelease()
 const node = (program: Program, args: readonly string[]) => [
   '--disable-warning=ExperimentalWarning',
   join(release, program, 'main.js'),

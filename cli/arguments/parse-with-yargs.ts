@@ -10,6 +10,7 @@ import { usageError } from '../errors/cli-error.ts'
  */
 export function parseWithYargs(command: Command, rest: readonly string[]): ParsedArguments {
   refuseValues(command, rest)
+  refuseNegations(command, rest)
   let fault: string | null = null
   const parser = build(command)
     .strictOptions()
@@ -47,6 +48,17 @@ function refuseValues(command: Command, rest: readonly string[]): void {
     const name = word.slice(0, at)
     throw usageError(`${name} takes no value, or true or false, not \`${word.slice(at + 1)}\`.`, hint(command))
   }
+}
+
+/** yargs takes `--no-` before any flag; of one that takes a value nothing would be left. */
+function refuseNegations(command: Command, rest: readonly string[]): void {
+  const flags = flagsFor(command)
+  const withValue = flags.filter(({ kind }) => kind !== 'boolean').flatMap(spellingsOf)
+  const negated = new Set(withValue.map((spelling) => spelling.replace(/^-+/, '--no-')))
+  const end = rest.indexOf('--')
+  const word = (end === -1 ? rest : rest.slice(0, end)).find((each) => negated.has(each))
+  if (word !== undefined && !flags.some(({ name }) => `--${name}` === word))
+    throw usageError(`There is no flag ${word}.`, hint(command))
 }
 
 function build(command: Command): Argv {

@@ -142,6 +142,9 @@ describe('a command line', () => {
     ['run list', ['--limit', 'many'], 'takes a number'],
     ['run list', ['--status', 'lost'], 'cannot be `lost`'],
     ['run create', ['--agent', '--prompt', 'x'], '--agent needs a value'],
+    ['run create', ['--agent', '@a', '--no-prompt'], 'There is no flag --no-prompt.'],
+    ['run create', ['--agent', '@a', '--no-wait'], 'There is no flag --no-wait.'],
+    ['run list', ['--no-status'], 'There is no flag --no-status.'],
     ['run output', ['--data', '{'], 'is not JSON'],
   ])('%s %j is refused: %s', async (name, line, message) => {
     await expect(values(name, line)).rejects.toThrow(message)

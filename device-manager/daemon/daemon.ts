@@ -108,6 +108,7 @@ export class Daemon {
     this.isolation = new Isolation({
       ...options,
       hidden: config.otherDirs,
+      doors: config.doors,
       changed: () => void this.readiness.report(harnessesMs),
     })
     this.surroundings = new Surroundings({

@@ -16,6 +16,8 @@ export interface IsolationOptions {
   places: Places
   /** Folders of svc besides the state folder: the login's, and that of a server on this machine. */
   hidden: readonly string[]
+  /** Folders of terminal multiplexers in unusual places. */
+  doors: readonly string[]
   world: World
   log: Log
   /** The level changed. */
@@ -107,7 +109,7 @@ export class Isolation {
   }
 
   private async tryNow(): Promise<Trial> {
-    const { places, hidden, world, log } = this.options
+    const { places, hidden, doors, world, log } = this.options
     const look = async () => {
       const { stateDir } = places
       const moved = movedFolder({ stateDir, hidden: [...hidden], marks: this.marks })
@@ -117,7 +119,7 @@ export class Isolation {
       for (const folder of [...all, places.hosts, places.bin, places.compileCache]) makeFolder(folder)
       // The folder of the sockets lies where the system removes what is old; nobody but root renames what is above it.
       const marks = { ...marksOf([stateDir, ...hidden]), ...this.marks }
-      return tryWall({ stateDir, hidden: all, marks }, world)
+      return tryWall({ stateDir, hidden: all, marks, doors: [...doors] }, world)
     }
     const trial = await look().catch((error: unknown): Trial => {
       return { level: 'off', spec: null, message: error instanceof Error ? error.message : String(error) }

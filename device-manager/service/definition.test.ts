@@ -35,6 +35,20 @@ describe('defineService', () => {
     })
   })
 
+  it('takes over what says where the folders lie that the daemon hides from runs', () => {
+    const env = {
+      XDG_CONFIG_HOME: '/own/config',
+      XDG_DATA_HOME: '/own/data',
+      TMUX_TMPDIR: '/own/tmux',
+      SCREENDIR: '/s',
+    }
+    expect(defineService(source({ env: { ...env, XDG_SESSION_ID: '1' } })).env).toEqual({
+      ...env,
+      PATH: expect.any(String),
+      SVC_STATE_DIR: '/state',
+    })
+  })
+
   it('keeps absolute folders of the PATH once each, without that of the runs', () => {
     expect(servicePath('/opt/tools:relative::.:/usr/bin:/opt/tools:/state/bin', '/state/bin')).toEqual([
       '/opt/tools',

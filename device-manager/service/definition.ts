@@ -24,9 +24,12 @@ export const stopSeconds = 60
 export const restartSeconds = { systemd: 5, launchd: 10 } as const
 export const nodeFlags = ['--disable-warning=ExperimentalWarning'] as const
 
-/** Settings of the daemon (setup/config.ts) and certificates, taken over from the shell that installs. */
+/**
+ * Settings of the daemon and what says where the folders lie that it hides from runs (setup/config.ts), and certificates:
+ * taken over from the shell that installs.
+ */
 const carried =
-  /^(SVC_(CONFIG_DIR|DATA_DIR|LOG_LEVEL|SPOOL_PAGES|SPOOL_UNSENT_BYTES|RECONNECT_MIN_MS|RECONNECT_MAX_MS|PING_MS|DEAD_MS))$/
+  /^(SVC_(CONFIG_DIR|DATA_DIR|LOG_LEVEL|SPOOL_PAGES|SPOOL_UNSENT_BYTES|RECONNECT_MIN_MS|RECONNECT_MAX_MS|PING_MS|DEAD_MS)|XDG_(CONFIG|DATA)_HOME|TMUX_TMPDIR|SCREENDIR|ZELLIJ_SOCKET_DIR)$/
 const carriedCertificates = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR']
 
 export interface DefinitionSource {

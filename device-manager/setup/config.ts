@@ -1,3 +1,4 @@
+import { isAbsolute, join } from 'node:path'
 import envPaths from 'env-paths'
 import { z } from 'zod'
 import { appNames } from '../../shared/lib/places.ts'
@@ -13,6 +14,9 @@ const environment = z.object({
   SVC_LOG_LEVEL: z.enum(Object.keys(logLevels) as [LogLevel]).default('info'),
   SHELL: z.string().optional(),
   HOME: z.string().optional(),
+  TMUX_TMPDIR: z.string().optional(),
+  SCREENDIR: z.string().optional(),
+  ZELLIJ_SOCKET_DIR: z.string().optional(),
   SVC_SPOOL_PAGES: count(65_536),
   SVC_SPOOL_UNSENT_BYTES: count(64 * 1024 * 1024),
   SVC_RECONNECT_MIN_MS: count(1_000),
@@ -25,6 +29,8 @@ export interface DaemonConfig {
   stateDir: string
   /** Folders of svc that are not the daemon's: the login, and a server on this machine. Hidden from runs. */
   otherDirs: readonly string[]
+  /** Folders in which this user's terminal multiplexers keep their sockets. Hidden from runs. */
+  doors: readonly string[]
   logLevel: LogLevel
   shell: string
   homeDir: string
@@ -52,6 +58,7 @@ export function readConfig(
   return {
     stateDir: value.SVC_STATE_DIR ?? envPaths(appNames.device, { suffix: '' }).data,
     otherDirs: [value.SVC_CONFIG_DIR ?? usual.config, value.SVC_DATA_DIR ?? usual.data],
+    doors: doorsOf(value),
     logLevel: value.SVC_LOG_LEVEL,
     shell: value.SHELL ?? system.shell ?? '/bin/sh',
     homeDir: value.HOME ?? system.homeDir,
@@ -62,4 +69,12 @@ export function readConfig(
     pingMs: value.SVC_PING_MS,
     deadMs: value.SVC_DEAD_MS,
   }
+}
+
+/** tmux makes a folder of its own in the one that its variable names. */
+function doorsOf({ TMUX_TMPDIR, SCREENDIR, ZELLIJ_SOCKET_DIR }: z.infer<typeof environment>): string[] {
+  const ofTmux = TMUX_TMPDIR === undefined ? undefined : join(TMUX_TMPDIR, `tmux-${process.getuid?.() ?? 0}`)
+  return [ofTmux, SCREENDIR, ZELLIJ_SOCKET_DIR].filter(
+    (folder) => folder !== undefined && isAbsolute(folder),
+  ) as string[]
 }

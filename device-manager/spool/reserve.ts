@@ -1,4 +1,15 @@
-import { closeSync, existsSync, fsyncSync, openSync, rmSync, statfsSync, unlinkSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
 import { randomFillSync } from 'node:crypto'
 import { dirname } from 'node:path'
 
@@ -16,7 +27,7 @@ export interface Reserve {
 
 export function makeReserve(path: string, sizeBytes: number): Reserve {
   return {
-    ensure: () => existsSync(path) || create(path, sizeBytes),
+    ensure: () => sizeOf(path) >= sizeBytes || fill(path, sizeBytes),
     release: () => {
       try {
         unlinkSync(path)
@@ -38,21 +49,32 @@ export function freeDiskBytes(path: string): number | null {
   }
 }
 
-function create(path: string, sizeBytes: number): boolean {
+function sizeOf(path: string): number {
+  try {
+    return statSync(path).size
+  } catch {
+    return 0
+  }
+}
+
+/**
+ * Goes on from the end of a file that is too short, which a process left that was killed while it wrote. Two processes that
+ * fill it at once write to the same places, so it is whole when either is done.
+ */
+function fill(path: string, sizeBytes: number): boolean {
   const free = freeDiskBytes(path)
   // With less than this left the disk counts as full: the reserve must not be what fills it.
-  if (free !== null && free < sizeBytes * 2) return false
+  if (free !== null && free + sizeOf(path) < sizeBytes * 2) return false
   const chunk = randomFillSync(Buffer.alloc(Math.min(sizeBytes, 1024 * 1024)))
   let fd: number | null = null
   try {
-    fd = openSync(path, 'wx', 0o600)
-    for (let left = sizeBytes; left > 0; left -= chunk.length) writeSync(fd, chunk, 0, Math.min(left, chunk.length))
+    fd = openSync(path, constants.O_WRONLY | constants.O_CREAT, 0o600)
+    for (let at = fstatSync(fd).size; at < sizeBytes;)
+      at += writeSync(fd, chunk, 0, Math.min(sizeBytes - at, chunk.length), at)
     fsyncSync(fd)
     return true
-  } catch (error) {
-    // Another process made it in this moment: it is there.
-    if (fd === null) return (error as NodeJS.ErrnoException).code === 'EEXIST'
-    rmSync(path, { force: true })
+  } catch {
+    if (fd !== null) rmSync(path, { force: true })
     return false
   } finally {
     if (fd !== null) closeSync(fd)

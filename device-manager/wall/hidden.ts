@@ -1,4 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { homedir } from 'node:os'
 import path from 'node:path'
 import { behind, type HolderPlan } from './namespaces.ts'
 import { aliasesOf, cgroupMounts, isWithin, mountShownAt, parseMounts, type Mount } from './mounts.ts'
@@ -28,7 +29,8 @@ export function holderPlan(spec: WallSpec): HolderPlan {
   const aliases = ofSvc.flatMap((folder) => aliasesOf(folder, mounts)).filter(isSame)
   const folders = [...new Set([...others, ...aliases.map((alias) => alias.path)])]
   const isRoot = process.getuid?.() === 0
-  makeDoors()
+  const usual = multiplexers()
+  makeDoors([...usual.made, ...spec.doors])
   const cgroups = [
     ...new Set(
       cgroupMounts(mounts)
@@ -36,7 +38,11 @@ export function holderPlan(spec: WallSpec): HolderPlan {
         .map(({ mountPoint }) => mountPoint),
     ),
   ]
-  const doors = doorsOf(isRoot).flatMap((door) => realPath(door) ?? [])
+  const found = new Set([...doorsOf(isRoot), ...usual.made, ...usual.found].flatMap((door) => realPath(door) ?? []))
+  const told = spec.doors.flatMap((door) => realFolder(door) ?? []).filter((door) => mayHide(door, ofSvc))
+  const all = [...new Set([...found, ...told])]
+  // One within another is gone with it.
+  const doors = all.filter((door) => ![...all, ...ofSvc].some((outer) => outer !== door && isWithin(door, outer)))
   return {
     stateDir,
     shown: shownToAll.filter((name) => existsSync(path.join(stateDir, name))),
@@ -92,25 +98,38 @@ export function hiddenFolderAround(spec: WallSpec, cwd: string): string | null {
   return [spec.stateDir, ...spec.hidden].find((folder) => isWithin(real, realFolder(folder) ?? folder)) ?? null
 }
 
-/**
- * Sockets by which any program of this user has another one started outside of the wall: the session bus and systemd's own
- * socket, and the servers of terminal multiplexers.
- */
+/** Sockets by which any program of this user has another one started outside of the wall: the session bus, systemd's own. */
 function doorsOf(isRoot: boolean): string[] {
-  const uid = process.getuid?.() ?? 0
-  const runtime = `/run/user/${uid}`
-  const ofUser = ['bus', 'systemd', 'zellij'].map((name) => path.join(runtime, name))
+  const runtime = runtimeFolder()
   const ofSystem = isRoot ? ['/run/systemd/private', '/run/dbus/system_bus_socket'] : []
-  return [...ofUser, ...ofSystem, `/tmp/tmux-${uid}`]
+  return [`${runtime}/bus`, `${runtime}/systemd`, ...ofSystem]
 }
+
+/**
+ * Folders with the sockets of terminal multiplexers, in the usual places. `made`: those that this user's programs make by
+ * themselves. `found`: those that the system, or a person, makes.
+ */
+function multiplexers(): { made: string[]; found: string[] } {
+  const uid = process.getuid?.() ?? 0
+  const runtime = runtimeFolder()
+  return {
+    made: [`/tmp/tmux-${uid}`, `${runtime}/tmux-${uid}`, `${runtime}/zellij`, `${runtime}/systemd`],
+    found: ['/run/screen', '/tmp/screens', '/tmp/uscreens', path.join(homedir(), '.screen'), `/tmp/zellij-${uid}`],
+  }
+}
+
+const runtimeFolder = () => `/run/user/${process.getuid?.() ?? 0}`
+
+/** A folder that a variable names may be any: without the home folder, or one above svc's own, no run could start. */
+const mayHide = (door: string, ofSvc: readonly string[]) =>
+  ![homedir(), ...ofSvc].some((folder) => isWithin(realFolder(folder) ?? folder, door))
 
 /**
  * A door that is opened while a run lives would be open to it. So folders in which programs make theirs are there before,
  * as these programs make them, where the system has the folder above.
  */
-function makeDoors(): void {
-  const uid = process.getuid?.() ?? 0
-  for (const folder of [`/tmp/tmux-${uid}`, ...['systemd', 'zellij'].map((name) => `/run/user/${uid}/${name}`)]) {
+function makeDoors(folders: readonly string[]): void {
+  for (const folder of folders) {
     try {
       mkdirSync(folder, { mode: 0o700 })
     } catch {

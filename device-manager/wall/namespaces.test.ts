@@ -24,7 +24,14 @@ const plan: HolderPlan = {
 const programs = Object.fromEntries(
   ['bwrap', 'unshare', 'setpriv', 'nsenter', 'mount', 'sandbox-exec'].map((name) => [name, `/usr/bin/${name}`]),
 )
-const spec = (tool: WallSpec['tool']): WallSpec => ({ tool, programs, stateDir: plan.stateDir, hidden: [], marks: {} })
+const spec = (tool: WallSpec['tool']): WallSpec => ({
+  tool,
+  programs,
+  stateDir: plan.stateDir,
+  hidden: [],
+  marks: {},
+  doors: [],
+})
 const entering = {
   file: '/usr/bin/tool',
   args: ['--flag', 'a b'],

@@ -17,6 +17,8 @@ export const wallSpec = z.object({
   hidden: z.array(z.string()),
   /** Marks of the folders above as they were when they were first hidden, by path (marks.ts). */
   marks: z.record(z.string(), z.string()).default({}),
+  /** Folders of this user's terminal multiplexers where they are not in their usual places; they need not exist. */
+  doors: z.array(z.string()).default([]),
 })
 export type WallSpec = z.infer<typeof wallSpec>
 

@@ -9,10 +9,12 @@ export function wallSpecOf(
   stateDir: string,
   tool: WallTool = bestTool(),
   hidden: readonly string[] = [],
+  doors: readonly string[] = [],
 ): WallSpec | null {
   const programs = findPrograms(tool === 'bwrap' ? [...enteringPrograms, 'bwrap'] : enteringPrograms)
   if (process.platform !== 'linux' || 'missing' in programs) return null
-  return { tool, programs: programs.found, stateDir, hidden: [...hidden], marks: marksOf([stateDir, ...hidden]) }
+  const marks = marksOf([stateDir, ...hidden])
+  return { tool, programs: programs.found, stateDir, hidden: [...hidden], marks, doors: [...doors] }
 }
 
 export const hasBubblewrap = existsSync('/usr/bin/bwrap')

@@ -70,3 +70,27 @@ test('in a folder that others may read, the files of a server are its own, also 
     await program.end()
   }
 })
+
+test.each([
+  [['start', '--host', '999.1.1.1', '--port', '0'], 'The host 999.1.1.1 cannot be found'],
+  [['start', '--host', '192.0.2.1', '--port', '0'], '192.0.2.1 is no address of this machine'],
+  [['start', '--database-url', 'postgres://svc@nowhere.invalid/svc'], 'The host nowhere.invalid cannot be found'],
+  [['start', '--port'], 'Not enough arguments following: port'],
+  [
+    ['token', 'create', '--email', 'first@x.example', '--email', 'last@x.example'],
+    'Nobody has the address last@x.example.',
+  ],
+])('svc-server %j says what is wrong, and no more', async (args, said) => {
+  const name = `odd-${args.join('').replaceAll(/[^a-z]/g, '')}`
+  const program = new Program({
+    name,
+    cwd: folder,
+    logPath: join(folder, `${name}.log`),
+    args: [programFile('control-plane'), ...args],
+    env: { PATH: process.env['PATH'] ?? '', HOME: folder, SVC_DATA_DIR: join(folder, 'odd'), ...compileCache },
+  })
+  expect((await program.exited).code).toBe(1)
+  const log = program.log.split('\n').filter((line) => !line.startsWith('{'))
+  expect(log.join('\n')).toContain(said)
+  expect(log.join('\n')).not.toMatch(/^\s+at /m)
+})

@@ -1,5 +1,14 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, unlinkSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import Database from 'better-sqlite3'
@@ -214,6 +223,16 @@ describe('reserved room', () => {
     roomy.append({ runId: 'run_b', fence: 1 }, rows(1, 1))
     expect(existsSync(`${path}.reserve`)).toBe(true)
     roomy.close()
+  })
+
+  test('a reserve that a killed process left half written is filled', () => {
+    writeFileSync(`${path}.reserve`, Buffer.alloc(1000))
+    const spool = open()
+    expect(statSync(`${path}.reserve`).size).toBe(64 * 1024)
+    truncateSync(`${path}.reserve`, 1)
+    spool.append(key, rows(1, 1))
+    expect(statSync(`${path}.reserve`).size).toBe(64 * 1024)
+    spool.close()
   })
 })
 

@@ -19,14 +19,18 @@ describe.each(linuxTools)('behind the wall of %s', (tool) => {
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const stateDir = join(folder, 'state')
     mkdirSync(join(stateDir, 'hosts'), { recursive: true })
+    // The last two name what no run can do without.
+    const told = ['/tmp/sockets', '/run/screen/S-me', folder, '/']
     const script = `
       import { execFileSync } from 'node:child_process'
       import { mkdirSync, statSync, writeFileSync } from 'node:fs'
       import { makeWall } from '${moduleAt('device-manager/wall/wall.ts')}'
       import { realWorld } from '${moduleAt('shared/lib/world.ts')}'
       const uid = process.getuid()
-      const wall = await makeWall(${JSON.stringify(wallSpecOf(stateDir, tool))}, [], realWorld)
-      const doors = ['/tmp/tmux-' + uid, '/run/user/' + uid + '/zellij', '/run/user/' + uid + '/systemd']
+      const wall = await makeWall(${JSON.stringify(wallSpecOf(stateDir, tool, [], told))}, [], realWorld)
+      const runtime = '/run/user/' + uid
+      const made = ['/tmp/tmux-' + uid, ...['tmux-' + uid, 'zellij', 'systemd'].map((name) => runtime + '/' + name)]
+      const doors = [...made, '/run/screen', ...${JSON.stringify(told)}.slice(0, 2)]
       const modes = doors.map((door) => {
         mkdirSync(door, { recursive: true })
         writeFileSync(door + '/default', 'open')
@@ -40,9 +44,10 @@ describe.each(linuxTools)('behind the wall of %s', (tool) => {
       process.stdout.write(JSON.stringify({ seen, modes }))
       process.exit(0)`
     const node = [process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=module-typescript', '-e']
-    const setUp = 'mount -t tmpfs own /tmp && mount -t tmpfs own /run && mkdir -p "/run/user/$(id -u)" && exec "$@"'
+    const setUp =
+      'mount -t tmpfs own /tmp && mount -t tmpfs own /run && mkdir -p "/run/user/$(id -u)" && mkdir -m 700 /run/screen && exec "$@"'
     const inside = ['--user', '--map-root-user', '--mount', '/bin/sh', '-c', setUp, 'sh', ...node, script]
     const { stdout } = await promisify(execFile)('unshare', inside)
-    expect(JSON.parse(stdout)).toEqual({ seen: 'looked\n', modes: [0o700, 0o700, 0o700] })
+    expect(JSON.parse(stdout)).toEqual({ seen: 'looked\n', modes: Array(7).fill(0o700) })
   })
 })

@@ -111,7 +111,7 @@ test('a folder that is gone is not made again, and starts no run until the owner
   const none = () => undefined
   const log = { debug: none, info: none, warn: none, error: none, close: none }
   const device = () =>
-    new Isolation({ places: placesIn(stateDir), hidden: [login], world: realWorld, log, changed: none })
+    new Isolation({ places: placesIn(stateDir), hidden: [login], doors: [], world: realWorld, log, changed: none })
   const first = device()
   expect(await first.forRun()).toMatchObject({ stateDir, marks: { [login]: expect.any(String) } })
   renameSync(login, `${login}-away`)
