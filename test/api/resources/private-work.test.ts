@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { makeDm, say } from '../../kit/talk.ts'
 import { call, made, task, wakesAreAnswered } from './tasks-kit.ts'
-import { makeWorkflow, readFlow, settled, startFlow } from './workflows-kit.ts'
+import { makeWorkflow, settled, startFlow } from './workflows-kit.ts'
 
 /** Tests who sees what an agent of the whole company does in private: on tasks of private projects, and in a dm. */
 

@@ -5,11 +5,11 @@ import { requestWake } from '../../../wakes/wakes.ts'
 import { findAgent } from '../../agents/store.ts'
 import { ensureTaskConversation } from '../../conversations/task-conversation.ts'
 import { listLiveOfAgent } from '../../runs/live-store.ts'
-import { listDependencies } from '../dependency-store.ts'
+import { listUnblocked } from '../dependency-store.ts'
 import { taskPrompt } from '../prompt.ts'
 import { seesProject } from '../body-lookup.ts'
 import { isFinished, type Actor } from '../rules.ts'
-import { findTaskById, hasOpenBlocker, hasOpenSubtask, type BriefTask, type TaskRow } from '../store.ts'
+import { findTaskById, hasOpenBlocker, hasOpenSubtask, type TaskRow } from '../store.ts'
 import { listWatchers } from '../watcher-store.ts'
 
 /** Decides whom a change of a task wakes. The wakes are written in the transaction of the change. */
@@ -88,30 +88,34 @@ export async function wakeForResolvedDependency(
   closing: { task: TaskRow; actor: Actor; world: World },
 ): Promise<void> {
   const { task: blocker } = closing
-  for (const { task, type } of await listDependencies(tx, blocker.id, 'blocking')) {
-    const key = `dependency_resolved:${task.id}:${blocker.id}:${blocker.version}`
-    if (type === 'blocks') await wakeUnblocked(tx, { ...closing, blocker, task, key })
+  for (const id of await listUnblocked(tx, blocker.id)) {
+    const task = await findTaskById(tx, id)
+    const key = `dependency_resolved:${id}:${blocker.id}:${blocker.version}`
+    if (task !== null) await wakeUnblocked(tx, { ...closing, blocker, task, key })
   }
 }
 
-/** Wakes the assignee of a task whose blocker went, when that was the last one. */
-export async function wakeUnblocked(
-  tx: Db,
-  unblocked: { task: BriefTask; blocker: TaskRow; actor: Actor; world: World; key?: string },
-): Promise<void> {
-  const { blocker } = unblocked
-  if (isFinished(unblocked.task) || unblocked.task.assigneeAgentId === null) return
-  if (await hasOpenBlocker(tx, unblocked.task.id)) return
-  const task = await findTaskById(tx, unblocked.task.id)
-  if (task === null) return
-  const name = await nameFor(tx, task, blocker)
+/** Wakes the assignee of a task from which a blocker was taken, when that was the last one. */
+export async function wakeUnlinked(tx: Db, unlinked: Omit<Unblocked, 'key'>): Promise<void> {
+  const { task } = unlinked
+  if (isFinished(task) || task.assigneeAgentId === null || (await hasOpenBlocker(tx, task.id))) return
+  await wakeUnblocked(tx, unlinked)
+}
+
+interface Unblocked {
+  task: TaskRow
+  blocker: TaskRow
+  actor: Actor
+  world: World
+  key?: string
+}
+
+async function wakeUnblocked(tx: Db, { blocker, ...unblocked }: Unblocked): Promise<void> {
+  const name = await nameFor(tx, unblocked.task, blocker)
   await wakeAssignee(tx, {
-    task,
-    actor: unblocked.actor,
-    world: unblocked.world,
+    ...unblocked,
     triggerSource: 'dependency_resolved',
     reason: `Nothing blocks this task any more; the last to do so was ${name}`,
-    ...(unblocked.key === undefined ? {} : { key: unblocked.key }),
   })
 }
 
