@@ -2,7 +2,12 @@ import type { Tx } from '../db/open.ts'
 import { agentOfBudget, reviewBudgets } from '../resources/approvals/steps/budget-gate.ts'
 import { closeByPlatform } from '../resources/approvals/steps/close.ts'
 import { platformChangeMs, toolPermissionMs } from '../resources/approvals/rules.ts'
-import { listApprovalsOfEndedRuns, listOpenApprovals, type ApprovalRow } from '../resources/approvals/store.ts'
+import {
+  findApproval,
+  listApprovalsOfEndedRuns,
+  listOpenApprovals,
+  type DueApproval,
+} from '../resources/approvals/store.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
 import { inTransaction } from '../db/transaction.ts'
 
@@ -34,11 +39,13 @@ export const expiredApprovalsSweep: Sweep = {
   },
 }
 
-async function expire(context: SweepContext, reason: string, list: () => Promise<ApprovalRow[]>): Promise<void> {
+async function expire(context: SweepContext, reason: string, list: () => Promise<DueApproval[]>): Promise<void> {
   const { root, world, log, lines } = context
-  for (const approval of await list()) {
-    const { id, workspaceId, trigger } = approval
-    const close = (tx: Tx) => closeByPlatform(tx, approval, { outcome: 'expired', reason, world })
+  for (const { id, workspaceId, trigger } of await list()) {
+    const close = async (tx: Tx) => {
+      const approval = await findApproval(tx, workspaceId, id)
+      return approval !== null && closeByPlatform(tx, approval, { outcome: 'expired', reason, world })
+    }
     const closeAndTell = async () => {
       const closed = await inTransaction(root, close, { turns: [workspaceId] })
       if (closed) log.info({ approvalId: id, trigger }, 'approval expired')

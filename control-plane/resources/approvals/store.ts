@@ -50,6 +50,11 @@ const approvals = table('approvals', {
 })
 export type ApprovalRow = RowOf<typeof approvals>
 
+const { id, workspaceId, trigger, raiseKey, createdAt } = approvals.columns
+const dueApprovals = table('approvals', { id, workspaceId, trigger, raiseKey, createdAt })
+/** As sweeps list them: what thousands of agents have asked would not fit into memory. */
+export type DueApproval = RowOf<typeof dueApprovals>
+
 export type NewApproval = Pick<
   ApprovalRow,
   | 'id'
@@ -194,9 +199,9 @@ export async function listHoldingApprovals(
 export async function listOpenApprovals(
   db: Db,
   filter: { trigger: ApprovalTrigger; raisedBefore: number; limit: number },
-): Promise<ApprovalRow[]> {
-  return approvals.list(
-    approvals
+): Promise<DueApproval[]> {
+  return dueApprovals.list(
+    dueApprovals
       .from(db)
       .where({ status: 'open', trigger: filter.trigger })
       .where('created_at', '<=', filter.raisedBefore)
@@ -209,15 +214,15 @@ export async function listOpenApprovals(
 export async function listApprovalsOfEndedRuns(
   db: Db,
   filter: { trigger: ApprovalTrigger; endedBefore: number; limit: number },
-): Promise<ApprovalRow[]> {
-  return approvals.list(
+): Promise<DueApproval[]> {
+  return dueApprovals.list(
     db('approvals')
       .join('runs', 'runs.id', 'approvals.run_id')
       .where({ 'approvals.status': 'open', 'approvals.trigger': filter.trigger })
       .where('runs.ended_at', '<=', filter.endedBefore)
       .orderBy('approvals.created_at')
       .limit(filter.limit)
-      .select(approvals.fields('approvals')),
+      .select(dueApprovals.fields('approvals')),
   )
 }
 
