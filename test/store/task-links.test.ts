@@ -29,7 +29,14 @@ import {
   replaceReadMark,
   replaceWatcher,
 } from '../../control-plane/resources/tasks/watcher-store.ts'
-import { findRepo, insertRepo, listRepos, removeRepo, repoOfRemote } from '../../control-plane/resources/repos/store.ts'
+import {
+  countRepos,
+  findRepo,
+  insertRepo,
+  listRepos,
+  removeRepo,
+  repoOfRemote,
+} from '../../control-plane/resources/repos/store.ts'
 import { readRemote } from '../../control-plane/resources/repos/rules.ts'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
 import { realWorld } from '../../shared/lib/world.ts'
@@ -201,6 +208,7 @@ onBoth('a repo is known by its remote in any form, once in each workspace', asyn
   expect(await findRepo(root, workspaceId, web.id.toUpperCase())).toEqual(web)
   expect(await findRepo(root, other, web.id)).toBeNull()
   expect(await listRepos(root, workspaceId, 10)).toEqual([app, web])
+  expect(await countRepos(root, workspaceId)).toBe(2)
   for (const form of ['ssh://git@github.com/acme/web.git', 'GitHub.com:acme/web'])
     expect(await repoOfRemote(root, workspaceId, form)).toEqual(web)
   expect(await repoOfRemote(root, workspaceId, 'https://github.com/acme/other')).toBeNull()

@@ -71,3 +71,17 @@ test('a folder tells the repo that its remote names', async () => {
   expect(await told()).toMatchObject({ url, repoId: null })
   await device.disconnect()
 })
+
+test('a workspace has five thousand repos at most, all of which are listed', async () => {
+  const full = await server.addPerson('owner', 'full-of-repos')
+  const first = (await add('https://github.com/acme/0', {}, full.token)).body
+  const row = await server.database.root('repos').where({ id: first.id }).first()
+  for (let at = 1; at < 5_000; at += 500) {
+    const ids = Array.from({ length: Math.min(500, 5_000 - at) }, (_, n) => `github.com/acme/${at + n}`)
+    await server.database
+      .root('repos')
+      .insert(ids.map((git_remote) => ({ ...row, id: crypto.randomUUID(), git_remote })))
+  }
+  expect(outcomeOf(await add('https://github.com/acme/more', {}, full.token))).toBe('400 validation_error')
+  expect((await server.ok('/repos', { token: full.token })).data).toHaveLength(5_000)
+})

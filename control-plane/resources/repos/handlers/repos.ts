@@ -5,9 +5,9 @@ import { troubleOf } from '../../../db/dialect.ts'
 import { answer, implement, type ImplementedRoute } from '../../../http/implement.ts'
 import { wholeList } from '../../../http/whole-list.ts'
 import { readRemote } from '../rules.ts'
-import { insertRepo, listRepos, removeRepo, type RepoRow } from '../store.ts'
+import { countRepos, insertRepo, listRepos, removeRepo, type RepoRow } from '../store.ts'
 
-/** Limit of repos in a list; a workspace has at most this many. */
+/** A workspace has at most this many, which its list shows all at once. */
 const mostRepos = 5_000
 
 export function repoHandlers(): ImplementedRoute[] {
@@ -18,11 +18,8 @@ export function repoHandlers(): ImplementedRoute[] {
 
     async add({ db, caller, body, world }) {
       const remote = readRemote(body.gitRemote)
-      if (remote === null) {
-        const message = 'This is no address of a repository on a git host.'
-        const fields = [{ path: 'gitRemote', message }]
-        return fail('validation_error', { message, param: 'gitRemote', details: { fields } })
-      }
+      if (remote === null) return refuse('This is no address of a repository on a git host.')
+      if ((await countRepos(db, caller.workspaceId)) >= mostRepos) refuse(`A workspace has at most ${mostRepos} repos.`)
       const repo: RepoRow = {
         ...remote,
         id: world.uuid(),
@@ -48,6 +45,11 @@ export function repoHandlers(): ImplementedRoute[] {
       if (!(await removeRepo(db, caller.workspaceId, params.repoId))) fail('resource_not_found', { param: 'repoId' })
     },
   })
+}
+
+function refuse(message: string): never {
+  const fields = [{ path: 'gitRemote', message }]
+  return fail('validation_error', { message, param: 'gitRemote', details: { fields } })
 }
 
 function presentRepo(repo: RepoRow): Repo {
