@@ -2,7 +2,12 @@ import type { Tx } from '../db/open.ts'
 import { agentOfBudget, reviewBudgets } from '../resources/approvals/steps/budget-gate.ts'
 import { closeByPlatform } from '../resources/approvals/steps/close.ts'
 import { platformChangeMs, toolPermissionMs } from '../resources/approvals/rules.ts'
-import { listApprovalsOfEndedRuns, listOpenApprovals, type ApprovalRow } from '../resources/approvals/store.ts'
+import {
+  findApproval,
+  listApprovalsOfEndedRuns,
+  listOpenApprovals,
+  type DueApproval,
+} from '../resources/approvals/store.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
 import { inTransaction } from '../db/transaction.ts'
 
@@ -37,10 +42,10 @@ export const expiredApprovalsSweep: Sweep = {
 }
 
 async function eachOf(
-  list: (page: { after?: ApprovalRow; limit: number }) => Promise<ApprovalRow[]>,
-  handle: (approval: ApprovalRow) => void,
+  list: (page: { after?: DueApproval; limit: number }) => Promise<DueApproval[]>,
+  handle: (approval: DueApproval) => void,
 ): Promise<void> {
-  let page: ApprovalRow[] = []
+  let page: DueApproval[] = []
   do {
     const after = page.at(-1)
     page = await list({ limit: pageSize, ...(after && { after }) })
@@ -48,9 +53,12 @@ async function eachOf(
   } while (page.length === pageSize)
 }
 
-function expire({ root, world, log, lines }: SweepContext, approval: ApprovalRow, reason: string): void {
-  const { id, workspaceId, trigger } = approval
-  const close = (tx: Tx) => closeByPlatform(tx, approval, { outcome: 'expired', reason, world })
+function expire({ root, world, log, lines }: SweepContext, due: DueApproval, reason: string): void {
+  const { id, workspaceId, trigger } = due
+  const close = async (tx: Tx) => {
+    const approval = await findApproval(tx, workspaceId, id)
+    return approval !== null && closeByPlatform(tx, approval, { outcome: 'expired', reason, world })
+  }
   const closeAndTell = async () => {
     const closed = await inTransaction(root, close, { turns: [workspaceId] })
     if (closed) log.info({ approvalId: id, trigger }, 'approval expired')
@@ -58,7 +66,7 @@ function expire({ root, world, log, lines }: SweepContext, approval: ApprovalRow
   lines.add(workspaceId, closeAndTell, id)
 }
 
-function reviewBudget({ root, world, lines }: SweepContext, approval: ApprovalRow): void {
+function reviewBudget({ root, world, lines }: SweepContext, approval: DueApproval): void {
   const { id, workspaceId } = approval
   const review = (tx: Tx) => reviewBudgets(tx, { workspaceId, agentId: agentOfBudget(approval) }, world)
   lines.add(workspaceId, () => inTransaction(root, review, { turns: [workspaceId] }), id)

@@ -1,6 +1,6 @@
 import type { Tx } from '../db/open.ts'
 import { systemActor } from '../resources/tasks/rules.ts'
-import { claimDueStart, findTaskById, listDueStarts, type TaskRow } from '../resources/tasks/store.ts'
+import { claimDueStart, findTaskById, listDueStarts, type DueStart } from '../resources/tasks/store.ts'
 import { wakeForAssignment } from '../resources/tasks/steps/wakes.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -17,7 +17,7 @@ export function scheduledTasksSweep(options: { everyMs: number }): Sweep {
     everyMs: options.everyMs,
     async run(context) {
       const { root, now, lines } = context
-      let page: TaskRow[] = []
+      let page: DueStart[] = []
       do {
         const after = page.at(-1)
         page = await listDueStarts(root, { now, limit: pageSize, ...(after && { after }) })
@@ -27,7 +27,7 @@ export function scheduledTasksSweep(options: { everyMs: number }): Sweep {
   }
 }
 
-async function startOne({ root, world }: SweepContext, task: TaskRow): Promise<void> {
+async function startOne({ root, world }: SweepContext, task: DueStart): Promise<void> {
   const start = async (tx: Tx) => {
     if (!(await claimDueStart(tx, task))) return
     const current = await findTaskById(tx, task.id)

@@ -63,16 +63,17 @@ export async function claimWake(db: Db, id: string): Promise<WakeRow | null> {
   return wakes.first(lockRows(wakes.from(db).where({ id }).whereRaw(waiting), true))
 }
 
-/** All that waits for one agent in one conversation, oldest first, locked until the transaction ends. */
+/** What waits for one agent in one conversation, oldest first, `limit` at most, locked until the transaction ends. */
 export async function claimConversationWakes(
   db: Db,
-  of: { agentId: string; conversationId: string; taskId: string | null },
+  of: { agentId: string; conversationId: string; taskId: string | null; limit: number },
 ): Promise<WakeRow[]> {
   const rowsOf = wakes
     .from(db)
     .where({ agent_id: of.agentId, conversation_id: of.conversationId, task_id: of.taskId })
     .whereRaw(waiting)
     .orderBy([{ column: 'created_at' }, { column: 'seq' }])
+    .limit(of.limit)
   return wakes.list(lockRows(rowsOf))
 }
 
@@ -90,8 +91,13 @@ export async function claimWakesOfRun(
   return wakes.list(lockRows(rowsOf))
 }
 
+const { seq, id, workspaceId, createdAt } = wakes.columns
+/** To find them: their prompts together would not fit into memory. */
+const listed = table('wakes', { seq, id, workspaceId, createdAt })
+export type ListedWake = RowOf<typeof listed>
+
 const waitingAfter = (and: string) =>
-  wakes.query(`where ${waiting} and (created_at, seq) > (?, ?) ${and} order by created_at, seq limit ?`)
+  listed.query(`where ${waiting} and (created_at, seq) > (?, ?) ${and} order by created_at, seq limit ?`)
 const allWaiting = waitingAfter('')
 // The run may have gone on with a session that a wake is for, too.
 const waitingFor = waitingAfter(
@@ -111,7 +117,7 @@ export async function listWaitingWakes(
     after?: Pick<WakeRow, 'createdAt' | 'seq'>
     ended?: { runId: string; conversationId: string | null }
   },
-): Promise<WakeRow[]> {
+): Promise<ListedWake[]> {
   const { limit, after, ended } = filter
   const from = [after?.createdAt ?? -1, after?.seq ?? -1]
   if (ended === undefined) return allWaiting.list(db, [...from, limit])

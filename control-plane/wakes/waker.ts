@@ -24,6 +24,7 @@ import {
   claimWakesOfRun,
   findWake,
   listWaitingWakes,
+  type ListedWake,
   type WakeRow,
 } from './wake-store.ts'
 
@@ -42,6 +43,8 @@ const looks = 'looks'
 /** Prompts that become one run are together at most this long, as the prompt of a run; what is beyond waits for the next. */
 const maxPromptChars = 1_000_000
 const separator = '\n\n'
+/** Prompts that are read for one run. */
+const mostTogether = 50
 
 /**
  * Makes runs of the wakes that were asked for within other changes (wakes.ts). Each replica hears of each wake; the one
@@ -106,7 +109,7 @@ export class Waker {
   /** All that wait are looked at: those that wait on, and those that fail, hold up none of the others. */
   private async takeWaiting(filter: Pick<Parameters<typeof listWaitingWakes>[1], 'ended'>): Promise<void> {
     const { root } = this.options
-    let page: WakeRow[] = []
+    let page: ListedWake[] = []
     do {
       const last = page.at(-1)
       page = await listWaitingWakes(root, { ...filter, ...(last && { after: last }), limit: batch })
@@ -173,10 +176,12 @@ export class Waker {
     const { agentId, conversationId, taskId, continuesRunId } = wake
     if (conversationId === null)
       return continuesRunId === null ? [wake] : claimWakesOfRun(tx, { agentId, taskId, continuesRunId })
-    const waiting = await claimConversationWakes(tx, { agentId, conversationId, taskId })
+    const isAtWork = async () => (await listLiveOfConversation(tx, { agentId, conversationId })).length > 0
+    // While it works, each new one would read all that wait.
+    if (await isAtWork()) return null
+    const waiting = await claimConversationWakes(tx, { agentId, conversationId, taskId, limit: mostTogether })
     // Looked at after the wakes are locked, or two replicas could each start one.
-    if ((await listLiveOfConversation(tx, { agentId, conversationId })).length > 0) return null
-    return fitting(waiting)
+    return (await isAtWork()) ? null : fitting(waiting)
   }
 }
 

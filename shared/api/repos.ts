@@ -19,7 +19,7 @@ export const repo = z
   .meta({ id: 'Repo' })
 export type Repo = z.infer<typeof repo>
 
-/** The most repos that are listed. */
+/** The most repos of a workspace, all of which are listed; an older workspace may have more. */
 export const mostRepos = 5_000
 
 const params = z.object({ repoId: uuid.describe('UUID of the repo.') })

@@ -45,7 +45,11 @@ export const task = z
     workflowRef: z.string().nullable(),
     title: z.string(),
     description: z.string().nullable().optional().describe('Left out of lists unless `include=description`.'),
-    checklist: z.array(checklistItem).describe('The first 200 items that are not archived, in their order.'),
+    checklist: z
+      .array(checklistItem)
+      .describe(
+        'The first 200 items that are not archived, in their order; on a page of tasks, 2,000 of all together.',
+      ),
     status: z.enum(taskStatuses),
     conditions: z.array(taskCondition).describe('Derived: what holds the task up or works on it.'),
     assignee: assignee.nullable(),

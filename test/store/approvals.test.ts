@@ -175,7 +175,8 @@ onBoth('what is due is found: by age, and by how long its run is over', async ({
   ])
   expect(await listApprovalsOfEndedRuns(root, { trigger, endedBefore: at + 9, limit: 5 })).toEqual([])
   const change = { trigger: 'platform_change', limit: 5 } as const
-  expect(await listOpenApprovals(root, { ...change, raisedBefore: at })).toMatchObject([{ id: old.id }])
+  const listed = { id: old.id, workspaceId, trigger: change.trigger, raiseKey: null, createdAt: at }
+  expect(await listOpenApprovals(root, { ...change, raisedBefore: at })).toEqual([listed])
   expect(await listOpenApprovals(root, { ...change, raisedBefore: at - 1 })).toEqual([])
 })
 

@@ -24,6 +24,7 @@ import {
   findFolder,
   findFolderByRepo,
   insertFolder,
+  countFoldersOfDevice,
   listFoldersOfDevice,
   listFoldersOfUser,
   removeFolder,
@@ -195,6 +196,7 @@ onBoth('folders: found until removed; one of a device holds a repo', async ({ ro
   expect(await listFoldersOfUser(root, workspaceId, await seedPerson(root, workspaceId))).toEqual([])
   const onDevice = async (of = workspaceId) =>
     (await listFoldersOfDevice(root, of, publicId)).map((each) => each.shortId)
+  expect(await countFoldersOfDevice(root, publicId)).toBe(2)
   expect(await onDevice()).toEqual(['fs_a', 'fs_b'])
   expect(await onDevice('elsewhere')).toEqual([])
   expect(await replaceRepo(root, 'fs_a', 'repo')).toBe(true)

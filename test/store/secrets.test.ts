@@ -1,6 +1,7 @@
 import { expect } from 'vitest'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
 import {
+  countOtherSecrets,
   findSecret,
   insertSecret,
   insertSecretGrant,
@@ -69,6 +70,8 @@ onBoth(
       [first.id, [agent.id]],
       [second.id, []],
     ])
+    expect(await countOtherSecrets(root, { agentId: agent.id, secretId: second.id })).toBe(1)
+    expect(await countOtherSecrets(root, { agentId: agent.id, secretId: first.id })).toBe(0)
     expect(await removeSecretGrant(root, first.id, agent.id)).toBe(true)
     expect(await removeSecretGrant(root, first.id, agent.id)).toBe(false)
     await insertSecretGrant(root, grant)

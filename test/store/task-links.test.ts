@@ -2,14 +2,17 @@ import { expect } from 'vitest'
 import {
   countChecklistItems,
   findChecklistItem,
-  insertChecklistItem,
+  insertChecklistItems,
   listChecklists,
   replaceChecklistItem,
-  replacePositions,
+  shiftPositions,
   type ChecklistRow,
 } from '../../control-plane/resources/tasks/checklist-store.ts'
 import {
   findDependency,
+  countBlockedBy,
+  countBlocking,
+  insertDependencies,
   isWaitingFor,
   listDependencies,
   removeDependency,
@@ -17,6 +20,7 @@ import {
 } from '../../control-plane/resources/tasks/dependency-store.ts'
 import { hasOpenBlocker, listBlockedTasks, replaceTask } from '../../control-plane/resources/tasks/store.ts'
 import {
+  countWatchers,
   findWatcher,
   insertWatcher,
   listWatchers,
@@ -24,7 +28,14 @@ import {
   replaceReadMark,
   replaceWatcher,
 } from '../../control-plane/resources/tasks/watcher-store.ts'
-import { findRepo, insertRepo, listRepos, removeRepo, repoOfRemote } from '../../control-plane/resources/repos/store.ts'
+import {
+  countRepos,
+  findRepo,
+  insertRepo,
+  listRepos,
+  removeRepo,
+  repoOfRemote,
+} from '../../control-plane/resources/repos/store.ts'
 import { readRemote } from '../../control-plane/resources/repos/rules.ts'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
 import { realWorld } from '../../shared/lib/world.ts'
@@ -50,15 +61,18 @@ onBoth('checklist items keep their order and are counted without the archived on
   const workspaceId = await seedWorkspace(root)
   const [task, other] = [await seedTask(root, workspaceId), await seedTask(root, workspaceId)]
   const items = [0, 1, 2].map((position) => item(task.id, { position, text: `"${position}"` }))
-  for (const each of items) await insertChecklistItem(root, each)
-  await insertChecklistItem(root, item(task.id, { archivedAt: at }))
-  await insertChecklistItem(root, item(other.id))
+  await insertChecklistItems(root, items)
+  await insertChecklistItems(root, [item(task.id, { archivedAt: at }), item(other.id)])
+  await insertChecklistItems(root, [])
   expect(await countChecklistItems(root, task.id)).toBe(3)
-  const lists = await listChecklists(root, [task.id, other.id])
+  const all = { ofEach: 9, inAll: 9 }
+  const lists = await listChecklists(root, [task.id, other.id], all)
   expect(lists.get(task.id)).toEqual(items)
   expect(lists.get(other.id)).toHaveLength(1)
-  expect((await listChecklists(root, [task.id], 2)).get(task.id)).toEqual(items.slice(0, 2))
-  expect((await listChecklists(root, [])).size).toBe(0)
+  expect((await listChecklists(root, [task.id], { ...all, ofEach: 2 })).get(task.id)).toEqual(items.slice(0, 2))
+  const cut = await listChecklists(root, [task.id, other.id], { ...all, inAll: 3 })
+  expect([cut.get(task.id), cut.get(other.id)?.length]).toEqual([items.slice(0, 2), 1])
+  expect((await listChecklists(root, [], all)).size).toBe(0)
   const done: ChecklistRow = {
     ...items[1]!,
     done: true,
@@ -70,13 +84,16 @@ onBoth('checklist items keep their order and are counted without the archived on
   await replaceChecklistItem(root, done)
   expect(await findChecklistItem(root, task.id, done.id)).toEqual(done)
   expect(await findChecklistItem(root, other.id, done.id)).toBeNull()
-  await replacePositions(root, [
-    { id: items[0]!.id, position: 2 },
-    { id: items[2]!.id, position: 0 },
-  ])
-  expect((await listChecklists(root, [task.id])).get(task.id)?.map(({ id }) => id)).toEqual(
-    items.toReversed().map(({ id }) => id),
-  )
+  const places = async () => {
+    const shown = (await listChecklists(root, [task.id], all)).get(task.id) ?? []
+    return items.map(({ id }) => shown.find((each) => each.id === id)?.position)
+  }
+  await shiftPositions(root, { taskId: task.id, from: 2, to: 0 })
+  expect(await places()).toEqual([1, 2, 2])
+  await shiftPositions(root, { taskId: task.id, from: 0, to: 1 })
+  expect(await places()).toEqual([0, 2, 2])
+  await shiftPositions(root, { taskId: task.id, from: 1, to: 1 })
+  expect(await places()).toEqual([0, 2, 2])
 })
 
 onBoth('dependencies block while their task is open, and are followed through others', async ({ root }) => {
@@ -94,7 +111,8 @@ onBoth('dependencies block while their task is open, and are followed through ot
     createdAt,
   })
   await replaceDependency(root, link(a, b))
-  await replaceDependency(root, link(b, c))
+  await insertDependencies(root, [link(b, c)])
+  await insertDependencies(root, [])
   await replaceDependency(root, link(a, d, 'related', at + 1))
   expect(await findDependency(root, { taskId: a.id, dependsOnTaskId: d.id })).toEqual(link(a, d, 'related', at + 1))
   expect(await findDependency(root, { taskId: d.id, dependsOnTaskId: a.id })).toBeNull()
@@ -108,6 +126,14 @@ onBoth('dependencies block while their task is open, and are followed through ot
     [d.id, 'related'],
   ])
   expect(await ids(c.id, 'blocking')).toEqual([[b.id, 'blocks']])
+  expect(await countBlockedBy(root, a.id)).toBe(2)
+  expect(await countBlocking(root, [a.id, c.id, d.id])).toEqual(
+    new Map([
+      [c.id, 1],
+      [d.id, 1],
+    ]),
+  )
+  expect(await countBlocking(root, [])).toEqual(new Map())
   expect(await listBlockedTasks(root, [a.id, b.id, c.id, d.id])).toEqual(new Set([a.id, b.id]))
   expect(await listBlockedTasks(root, [])).toEqual(new Set())
   expect(await hasOpenBlocker(root, b.id)).toBe(true)
@@ -141,6 +167,7 @@ onBoth('watchers are kept once each, and read marks move', async ({ root }) => {
   expect(await findWatcher(root, watcher)).toEqual(watcher)
   expect(await findWatcher(root, { ...watcher, subjectId: 'agt_2' })).toBeNull()
   await replaceWatcher(root, { ...watcher, addedBy: 'manual', origin: 'cnv_1' })
+  expect(await countWatchers(root, task.id)).toBe((await listWatchers(root, task.id)).length)
   expect((await listWatchers(root, task.id)).map(({ subjectId, origin }) => [subjectId, origin])).toEqual([
     ['agt_1', 'cnv_1'],
     ['usr_1', null],
@@ -172,6 +199,7 @@ onBoth('a repo is known by its remote in any form, once in each workspace', asyn
   expect(await findRepo(root, workspaceId, web.id.toUpperCase())).toEqual(web)
   expect(await findRepo(root, other, web.id)).toBeNull()
   expect(await listRepos(root, workspaceId, 10)).toEqual([app, web])
+  expect(await countRepos(root, workspaceId)).toBe(2)
   for (const form of ['ssh://git@github.com/acme/web.git', 'GitHub.com:acme/web'])
     expect(await repoOfRemote(root, workspaceId, form)).toEqual(web)
   expect(await repoOfRemote(root, workspaceId, 'https://github.com/acme/other')).toBeNull()

@@ -17,7 +17,8 @@ import {
   hasOpenSubtask,
   insertTask,
   listDueStarts,
-  listOpenOfAssignee,
+  countSubtasks,
+  removeAssignee,
   listSubtasks,
   listTasksByIds,
   listTasksByReferences,
@@ -219,9 +220,15 @@ onBoth('tasks are read by ids, references, parent and assignee', async ({ root }
   expect(ids(subtasks)).toEqual([child.id, done.id])
   // The descriptions of thousands would not fit into memory.
   expect(subtasks[0]).not.toHaveProperty('description')
-  expect(ids(await listOpenOfAssignee(root, workspaceId, 'agt_1'))).toEqual([child.id])
+  expect(await countSubtasks(root, parent.id)).toBe(2)
+  const { id, key, title } = child
+  const off = { workspaceId, agentId: 'agt_1', at: at + 3 }
+  expect(await removeAssignee(root, off)).toEqual([{ id, key, title }])
+  expect(await removeAssignee(root, off)).toEqual([])
+  const free = { ...child, assigneeAgentId: null, version: child.version + 1, updatedAt: at + 3 }
+  expect(await findTaskById(root, child.id)).toEqual(free)
   expect(await hasOpenSubtask(root, parent.id)).toBe(true)
-  await replaceTask(root, child, { ...child, archivedAt: at })
+  await replaceTask(root, free, { ...free, archivedAt: at })
   expect(await hasOpenSubtask(root, parent.id)).toBe(false)
 })
 

@@ -2,11 +2,12 @@ import { fail } from '../../../shared/api/errors.ts'
 import type { Caller } from '../../http/callers.ts'
 import type { Db } from '../../db/open.ts'
 import { isVisible, viewerOf } from './rules.ts'
-import { listAgentsByReferences, matchReference, type AgentRow } from './store.ts'
+import { findAgent, listAgentsByReferences, matchReference, type AgentRow, type ListedAgent } from './store.ts'
 
 /** The agent that a reference names for this caller, deleted or not; null when there is nothing the caller may see. */
 export async function lookUpAgent(db: Db, caller: Caller, reference: string): Promise<AgentRow | null> {
-  return (await lookUpAgents(db, caller, [reference]))[0] ?? null
+  const [found] = await lookUpAgents(db, caller, [reference])
+  return found ? findAgent(db, found.id) : null
 }
 
 /** One slot for each reference, in their order. */
@@ -14,7 +15,7 @@ export async function lookUpAgents(
   db: Db,
   caller: Caller,
   references: readonly string[],
-): Promise<(AgentRow | null)[]> {
+): Promise<(ListedAgent | null)[]> {
   const own = caller.kind === 'agent' ? caller.agentId : null
   const asked = references.map((reference) => (reference === 'me' ? own : reference))
   const known = await listAgentsByReferences(

@@ -9,7 +9,7 @@ import { configOf } from './rules.ts'
 import type { HistoryRow } from './history-store.ts'
 import { isRevertible } from './revision-rules.ts'
 import type { RevisionRow } from './revision-store.ts'
-import type { AgentRow } from './store.ts'
+import type { AgentRow, ListedAgent } from './store.ts'
 
 /** Returns `@handle`, or the `agt_` id when the name has no handle. */
 export function handleText(agent: Pick<AgentRow, 'id' | 'handle'>): string {
@@ -23,7 +23,7 @@ export interface AgentView {
   now: number
 }
 
-export function presentAgent(agent: AgentRow, view: AgentView): Agent {
+export function presentAgent(agent: ListedAgent, view: AgentView): Agent {
   const spent = spentNow({ month: agent.spentMonth, nanoUsd: agent.spentNanoUsd }, view.now)
   return {
     object: 'agent',

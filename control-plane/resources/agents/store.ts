@@ -78,6 +78,12 @@ export const agents = table('agents', {
   updatedAt: time,
 })
 export type AgentRow = RowOf<typeof agents>
+
+const { agentMd: _, ...listedColumns } = agents.columns
+const listedAgents = table('agents', listedColumns)
+/** As agents are listed: a hundred AGENT.md would take a hundred megabytes. */
+export type ListedAgent = RowOf<typeof listedAgents>
+
 /** Throws the database's unique violation when the handle is taken. */
 export async function insertAgent(db: Db, agent: AgentRow): Promise<void> {
   await agents.insert(db, { ...agent, version: 1 })
@@ -93,17 +99,17 @@ export async function replaceAgent(db: Db, before: AgentRow, after: AgentRow): P
 }
 
 const byId = agents.query('where id = ?')
-const byIds = agents.query('where id in ?')
+const byIds = listedAgents.query('where id in ?')
 
 export async function findAgent(db: Db, id: string): Promise<AgentRow | null> {
   return byId.first(db, [id])
 }
 
-export async function listAgentsByIds(db: Db, ids: readonly string[]): Promise<AgentRow[]> {
+export async function listAgentsByIds(db: Db, ids: readonly string[]): Promise<ListedAgent[]> {
   return ids.length === 0 ? [] : byIds.list(db, [ids])
 }
 
-const byReferences = agents.query(
+const byReferences = listedAgents.query(
   'where workspace_id = ? and (id in ? or uuid in ? or handle in ? or name in ?) order by created_at, id',
 )
 
@@ -118,7 +124,7 @@ export async function listAgentsByReferences(db: Db, workspaceId: string, refere
 /**
  * The one of `agents` (oldest first) that a reference names: by id or UUID, else a live one by handle, then by name.
  */
-export function matchReference(agents: readonly AgentRow[], reference: string): AgentRow | null {
+export function matchReference(agents: readonly ListedAgent[], reference: string): ListedAgent | null {
   const uuid = reference.toLowerCase()
   const exact = agents.find((agent) => agent.id === reference || agent.uuid === uuid)
   if (exact) return exact
@@ -126,13 +132,14 @@ export function matchReference(agents: readonly AgentRow[], reference: string): 
   const named = agents.filter(
     (agent) => agent.handle === handle || (agent.name === reference && !reference.startsWith('@')),
   )
-  const rank = (agent: AgentRow) => (agent.deletedAt === null ? 0 : 2) + (agent.handle === handle ? 0 : 1)
+  const rank = (agent: ListedAgent) => (agent.deletedAt === null ? 0 : 2) + (agent.handle === handle ? 0 : 1)
   return named.toSorted((a, b) => rank(a) - rank(b))[0] ?? null
 }
 
 /** Finds an agent by id, UUID, `@handle`, handle or name within a workspace; live ones win over deleted ones. */
 export async function findAgentByReference(db: Db, workspaceId: string, reference: string): Promise<AgentRow | null> {
-  return matchReference(await listAgentsByReferences(db, workspaceId, [reference]), reference)
+  const found = matchReference(await listAgentsByReferences(db, workspaceId, [reference]), reference)
+  return found === null ? null : findAgent(db, found.id)
 }
 
 export interface AgentFilter {
@@ -151,13 +158,13 @@ export interface AgentFilter {
 }
 
 /** Lists agents newest first; returns one row more than `limit`. */
-export async function listAgents(db: Db, filter: AgentFilter): Promise<AgentRow[]> {
-  const query = agents.from(db).where({ workspace_id: filter.workspaceId })
+export async function listAgents(db: Db, filter: AgentFilter): Promise<ListedAgent[]> {
+  const query = listedAgents.from(db).where({ workspace_id: filter.workspaceId })
   onlyLive(query, filter)
   if (filter.role !== undefined) void query.where({ role: filter.role })
   onlyContaining(query, ['name', 'handle', 'description'], filter.q)
   if (filter.visibleTo !== undefined) void query.where((any) => onlyVisibleAgents(any, filter.visibleTo!))
-  return agents.list(newestFirst(query, filter))
+  return listedAgents.list(newestFirst(query, filter))
 }
 
 /** Counts the live agents that this viewer sees. */
@@ -181,11 +188,11 @@ export async function listHandlesLike(db: Db, workspaceId: string, handle: strin
 }
 
 /** The chain of managers from an agent upwards, nearest first; stops at a loop. */
-export async function listManagers(db: Db, workspaceId: string, reportingTo: string | null): Promise<AgentRow[]> {
-  const chain: AgentRow[] = []
+export async function listManagers(db: Db, workspaceId: string, reportingTo: string | null): Promise<ListedAgent[]> {
+  const chain: ListedAgent[] = []
   let next = reportingTo
   while (next !== null && chain.length < 100 && !chain.some((agent) => agent.uuid === next)) {
-    const found = await agents.first(agents.from(db).where({ workspace_id: workspaceId, uuid: next }))
+    const found = await listedAgents.find(db, { workspaceId, uuid: next })
     if (found === null) break
     chain.push(found)
     next = found.reportingTo

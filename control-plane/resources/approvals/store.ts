@@ -50,6 +50,11 @@ const approvals = table('approvals', {
 })
 export type ApprovalRow = RowOf<typeof approvals>
 
+const { id, workspaceId, trigger, raiseKey, createdAt } = approvals.columns
+const dueApprovals = table('approvals', { id, workspaceId, trigger, raiseKey, createdAt })
+/** As sweeps list them: what thousands of agents have asked would not fit into memory. */
+export type DueApproval = RowOf<typeof dueApprovals>
+
 export type NewApproval = Pick<
   ApprovalRow,
   | 'id'
@@ -195,7 +200,7 @@ export async function listHoldingApprovals(
 interface SweptPage {
   trigger: ApprovalTrigger
   /** The last one of the page before. */
-  after?: ApprovalRow
+  after?: DueApproval
   limit: number
 }
 
@@ -206,19 +211,19 @@ const openPage = (db: Db, { trigger, after, limit }: SweptPage): Knex.QueryBuild
     .whereRaw('(approvals.created_at, approvals.id) > (?, ?)', [after?.createdAt ?? -1, after?.id ?? ''])
     .orderBy([{ column: 'approvals.created_at' }, { column: 'approvals.id' }])
     .limit(limit)
-    .select(approvals.fields('approvals'))
+    .select(dueApprovals.fields('approvals'))
 
-export async function listOpenApprovals(db: Db, page: SweptPage & { raisedBefore: number }): Promise<ApprovalRow[]> {
-  return approvals.list(openPage(db, page).where('approvals.created_at', '<=', page.raisedBefore))
+export async function listOpenApprovals(db: Db, page: SweptPage & { raisedBefore: number }): Promise<DueApproval[]> {
+  return dueApprovals.list(openPage(db, page).where('approvals.created_at', '<=', page.raisedBefore))
 }
 
 /** Lists open approvals of runs that ended at this time or before. */
 export async function listApprovalsOfEndedRuns(
   db: Db,
   page: SweptPage & { endedBefore: number },
-): Promise<ApprovalRow[]> {
+): Promise<DueApproval[]> {
   const ofRuns = openPage(db, page).join('runs', 'runs.id', 'approvals.run_id')
-  return approvals.list(ofRuns.where('runs.ended_at', '<=', page.endedBefore))
+  return dueApprovals.list(ofRuns.where('runs.ended_at', '<=', page.endedBefore))
 }
 
 /** The open approval with this key; null when there is none. */

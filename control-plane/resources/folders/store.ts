@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 const folders = table('folders', {
@@ -54,6 +55,10 @@ export async function listFoldersOfDevice(db: Db, workspaceId: string, device: s
       .whereNull('removed_at')
       .orderBy(['created_at', 'short_id']),
   )
+}
+
+export async function countFoldersOfDevice(db: Db, device: string): Promise<number> {
+  return countOf(db('folders').where({ device }).whereNull('removed_at'))
 }
 
 /** Throws the database's unique violation when another live folder of the device holds the repo. */

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { nullableText, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { readRemote } from './rules.ts'
 
@@ -40,6 +41,10 @@ export async function listRepos(db: Db, workspaceId: string, limit: number): Pro
       .orderBy([{ column: 'name' }, { column: 'id' }])
       .limit(limit),
   )
+}
+
+export async function countRepos(db: Db, workspaceId: string): Promise<number> {
+  return countOf(db('repos').where({ workspace_id: workspaceId }))
 }
 
 /** Removes a repo. Folders keep its id, but tasks cannot be given it any more. */

@@ -4,7 +4,15 @@ import { findServerKey, serverKey } from '../../db/server-keys.ts'
 import { troubleOf } from '../../db/dialect.ts'
 import type { Db, Tx } from '../../db/open.ts'
 import type { PersonCaller } from '../../http/callers.ts'
-import { findSecret, insertSecret, insertSecretGrant, isSecretNameTaken, type SecretRow } from './store.ts'
+import {
+  countOtherSecrets,
+  findSecret,
+  insertSecret,
+  insertSecretGrant,
+  isSecretNameTaken,
+  type SecretGrantRow,
+  type SecretRow,
+} from './store.ts'
 import { VaultError, type Vault } from '../../vault/vault.ts'
 import { inSavepoint } from '../../db/transaction.ts'
 
@@ -39,9 +47,20 @@ export async function addSecret(
     if (troubleOf(error) === 'duplicate') fail('secret.duplicate_name', { param, cause: error })
     throw error
   }
-  if (agentId !== null)
-    await insertSecretGrant(db, { secretId: id, agentId, workspaceId, grantedBy: by, createdAt: at })
+  if (agentId !== null) await grantSecret(db, { secretId: id, agentId, workspaceId, grantedBy: by, createdAt: at })
   return (await findSecret(db, workspaceId, id)) ?? fail('secret_not_found')
+}
+
+/** All of an agent are opened for each of its runs, and looked for in all that it writes. */
+const mostOfAgent = 200
+
+/** Fails with `validation_error` when the agent has too many others. */
+export async function grantSecret(db: Db, grant: SecretGrantRow): Promise<void> {
+  if ((await countOtherSecrets(db, grant)) >= mostOfAgent) {
+    const message = `An agent has at most ${mostOfAgent} secrets.`
+    fail('validation_error', { message, param: 'agentId', details: { fields: [{ path: 'agentId', message }] } })
+  }
+  await insertSecretGrant(db, grant)
 }
 
 const keyName = 'secrets_key'

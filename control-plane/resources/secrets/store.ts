@@ -3,6 +3,7 @@ import { steersPrograms } from '../../../shared/lib/env-names.ts'
 import { nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
+import { countOf } from '../../db/reads.ts'
 import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import type { RunRow } from '../runs/store.ts'
@@ -69,6 +70,8 @@ const grants = table('secret_grants', {
   createdAt: time,
 })
 
+export type SecretGrantRow = RowOf<typeof grants>
+
 /** Grants a secret; an existing grant stays. */
 export async function insertSecretGrant(db: Db, grant: RowOf<typeof grants>): Promise<void> {
   await db('secret_grants').insert(grants.toColumns(grant)).onConflict(['secret_id', 'agent_id']).ignore()
@@ -91,6 +94,11 @@ export async function listGranteesOf(db: Db, secretIds: readonly string[]): Prom
   )
   for (const { secretId, agentId } of rows) grantees.get(secretId)?.push(agentId)
   return grantees
+}
+
+/** The secrets of an agent beside this one. */
+export async function countOtherSecrets(db: Db, of: { agentId: string; secretId: string }): Promise<number> {
+  return countOf(db('secret_grants').where({ agent_id: of.agentId }).whereNot({ secret_id: of.secretId }))
 }
 
 /** Lists the secrets of an agent, oldest first. */

@@ -20,8 +20,12 @@ const activity = table('task_activity', {
 })
 export type ActivityRow = RowOf<typeof activity>
 
-export async function insertActivity(db: Db, entry: Omit<ActivityRow, 'seq'>): Promise<void> {
-  await activity.insert(db, entry)
+type Entry = Omit<ActivityRow, 'seq'>
+
+/** Several of them are written in pieces, since a statement takes only so many values. */
+export async function insertActivity(db: Db, entry: Entry | readonly Entry[]): Promise<void> {
+  const all = Array.isArray(entry) ? (entry as readonly Entry[]) : [entry as Entry]
+  for (let at = 0; at < all.length; at += 500) await activity.insert(db, all.slice(at, at + 500))
 }
 
 /** Newest first; one row more than `limit`. */

@@ -90,3 +90,10 @@ export function checkRunSettings(
   if (harness !== null && harness !== model.harness && harnesses[harness].models === 'own')
     fail('harness_model_unsupported', { param: 'harness', allowedValues: [model.harness] })
 }
+
+/** Fails with `validation_error` when the task would have more than `most`. `of`: what they are. */
+export function refuseBeyond(most: number, { count, param, of }: { count: number; param: string; of: string }): void {
+  if (count <= most) return
+  const message = `A task has at most ${most} ${of}.`
+  fail('validation_error', { param, message, details: { fields: [{ path: param, message }] } })
+}

@@ -20,8 +20,8 @@ const items = table('task_checklist_items', {
 })
 export type ChecklistRow = RowOf<typeof items>
 
-export async function insertChecklistItem(db: Db, item: ChecklistRow): Promise<void> {
-  await items.insert(db, item)
+export async function insertChecklistItems(db: Db, added: readonly ChecklistRow[]): Promise<void> {
+  await items.insert(db, added)
 }
 
 export async function replaceChecklistItem(db: Db, item: ChecklistRow): Promise<void> {
@@ -34,11 +34,14 @@ export async function findChecklistItem(db: Db, taskId: string, id: string): Pro
   return items.find(db, { taskId, id })
 }
 
-/** The items of the tasks that are not archived, in their order; at most `limit` of each task when it is given. */
+/**
+ * The items of the tasks that are not archived, in their order: the first `ofEach` of a task. Of more than `inAll` of them
+ * the last ones of the longest lists are left out.
+ */
 export async function listChecklists(
   db: Db,
   taskIds: readonly string[],
-  limit?: number,
+  { ofEach, inAll }: { ofEach: number; inAll: number },
 ): Promise<Map<string, ChecklistRow[]>> {
   const lists = new Map<string, ChecklistRow[]>()
   if (taskIds.length === 0) return lists
@@ -46,9 +49,11 @@ export async function listChecklists(
     .from(db)
     .whereIn('task_id', [...taskIds])
     .whereNull('archived_at')
-  // Positions have no gaps, so they cut each list off.
-  if (limit !== undefined) void query.where('position', '<', limit)
-  for (const item of await items.list(query.orderBy([{ column: 'position' }, { column: 'id' }]))) {
+    // Positions have no gaps, so they cut each list off.
+    .where('position', '<', ofEach)
+    .orderBy([{ column: 'position' }, { column: 'id' }])
+    .limit(inAll)
+  for (const item of await items.list(query)) {
     const list = lists.get(item.taskId)
     if (list) list.push(item)
     else lists.set(item.taskId, [item])
@@ -56,9 +61,15 @@ export async function listChecklists(
   return lists
 }
 
-/** Writes the positions of items that have others now. */
-export async function replacePositions(db: Db, moved: readonly { id: string; position: number }[]): Promise<void> {
-  for (const { id, position } of moved) await db('task_checklist_items').where({ id }).update({ position })
+/** Lets the items between two places make room for one that goes from the one to the other, and close the gap behind it. */
+export async function shiftPositions(
+  db: Db,
+  { taskId, from, to }: { taskId: string; from: number; to: number },
+): Promise<void> {
+  if (from === to) return
+  const others = db('task_checklist_items').where({ task_id: taskId }).whereNull('archived_at')
+  if (to < from) await others.whereBetween('position', [to, from - 1]).increment('position', 1)
+  else await others.whereBetween('position', [from + 1, to]).decrement('position', 1)
 }
 
 /** Items that are not archived. */

@@ -3,18 +3,19 @@ import { fail } from '../../../shared/api/errors.ts'
 import type { taskLinkRoutes } from '../../../shared/api/task-links.ts'
 import { answer, type HandlerInput } from '../../http/implement.ts'
 import { recordActivity } from './record.ts'
+import type { Db } from '../../db/open.ts'
+import { refuseBeyond } from './body-lookup.ts'
 import {
   countChecklistItems,
   findChecklistItem,
-  insertChecklistItem,
-  listChecklists,
+  insertChecklistItems,
   replaceChecklistItem,
-  replacePositions,
+  shiftPositions,
   type ChecklistRow,
 } from './checklist-store.ts'
 import { changeableTask } from './lookup.ts'
 import { presentItem } from './present.ts'
-import { movedPositions, type Actor } from './rules.ts'
+import { mostChecklistItems, type Actor } from './rules.ts'
 
 /** The task is locked while its checklist changes, so that positions stay without gaps. */
 
@@ -23,12 +24,15 @@ type Routes = typeof taskLinkRoutes
 export async function addItem({ db, caller, params, body, world }: HandlerInput<Routes['addItem']>) {
   const task = await changeableTask(db, caller, params.id)
   const now = world.now()
+  const position = await countChecklistItems(db, task.id)
+  const text = textOf(body.text)
+  refuseMore(position)
   const item: ChecklistRow = {
     id: world.id('chk_'),
     taskId: task.id,
-    text: textOf(body.text),
+    text,
     done: false,
-    position: await countChecklistItems(db, task.id),
+    position,
     completedAt: null,
     completedByType: null,
     completedById: null,
@@ -36,7 +40,7 @@ export async function addItem({ db, caller, params, body, world }: HandlerInput<
     createdAt: now,
     updatedAt: now,
   }
-  await insertChecklistItem(db, item)
+  await insertChecklistItems(db, [item])
   const data = { itemId: item.id, text: item.text }
   await recordActivity(db, { taskId: task.id, kind: 'checklist.item_added', actor: actorOf(caller), data, world })
   return answer(201, presentItem(item))
@@ -49,18 +53,33 @@ export async function updateItem({ db, caller, params, body, world }: HandlerInp
   const actor = actorOf(caller)
   const now = world.now()
   const changed = withChanges(before, { ...body, actor, now })
-  const count = await countChecklistItems(db, task.id)
-  // One that comes back stands at the end.
-  const returned = before.archivedAt !== null && changed.archivedAt === null ? { ...changed, position: count } : changed
-  await replaceChecklistItem(db, returned)
-  const items = (await listChecklists(db, [task.id])).get(task.id) ?? []
-  const place = { id: before.id, position: body.position ?? returned.position }
-  const moved = returned.archivedAt === null ? movedPositions(items, place) : closedUp(items)
-  await replacePositions(db, moved)
-  const data = { itemId: before.id, text: returned.text, fields: Object.keys(body) }
+  const position = await placeOf(db, { before, isShown: changed.archivedAt === null, wanted: body.position })
+  await replaceChecklistItem(db, { ...changed, position })
+  const data = { itemId: before.id, text: changed.text, fields: Object.keys(body) }
   await recordActivity(db, { taskId: task.id, kind: 'checklist.item_updated', actor, data, world })
-  return presentItem(returned)
+  return presentItem(changed)
 }
+
+/** The place of the item after the change, for which the others have made room. An archived one keeps the place it had. */
+async function placeOf(
+  db: Db,
+  { before, isShown, wanted }: { before: ChecklistRow; isShown: boolean; wanted: number | undefined },
+): Promise<number> {
+  const { taskId } = before
+  const count = await countChecklistItems(db, taskId)
+  const wasShown = before.archivedAt === null
+  if (!wasShown && !isShown) return before.position
+  if (!wasShown) refuseMore(count)
+  // One that comes back stands at the end, and one that is archived leaves from there.
+  const from = wasShown ? before.position : count
+  const last = wasShown ? count - 1 : count
+  const to = isShown ? Math.min(wanted ?? from, last) : last
+  await shiftPositions(db, { taskId, from, to })
+  return isShown ? to : before.position
+}
+
+const refuseMore = (count: number) =>
+  refuseBeyond(mostChecklistItems, { count: count + 1, param: 'text', of: 'items in its checklist' })
 
 /** Blank and missing text alike is no item. */
 function textOf(text: string | null | undefined): string {
@@ -91,8 +110,3 @@ function withChanges(
     updatedAt: now,
   }
 }
-
-const closedUp = (items: readonly ChecklistRow[]) =>
-  items
-    .map(({ id, position }, at) => ({ id, position: at, before: position }))
-    .filter(({ position, before }) => position !== before)

@@ -7,13 +7,13 @@ import type { Db } from '../../db/open.ts'
 import { actorOf, type Caller } from '../../http/callers.ts'
 import { findRun } from '../runs/store.ts'
 import { recordActivity, watchTask } from './record.ts'
-import { insertChecklistItem } from './checklist-store.ts'
-import { replaceDependency } from './dependency-store.ts'
+import { insertChecklistItems, type ChecklistRow } from './checklist-store.ts'
+import { countBlocking, insertDependencies } from './dependency-store.ts'
 import { comparedWith, mayBeSame, titleWords } from './duplicates.ts'
 import { listAncestors, listDuplicateCandidates } from './list-store.ts'
-import { assigneeOf, assigneeReference, checkRepo, checkRunSettings, projectOf } from './body-lookup.ts'
-import { parentRefusal, wakeAtOf, type Actor } from './rules.ts'
-import { claimTaskKey, insertTask, listTasksByIds, lockTaskGraph, type TaskRow } from './store.ts'
+import { assigneeOf, assigneeReference, checkRepo, checkRunSettings, projectOf, refuseBeyond } from './body-lookup.ts'
+import { mostDependencies, mostSubtasks, parentRefusal, wakeAtOf, type Actor } from './rules.ts'
+import { claimTaskKey, countSubtasks, insertTask, listTasksByIds, lockTaskGraph, type TaskRow } from './store.ts'
 
 export interface Creating {
   db: Db
@@ -53,14 +53,21 @@ export async function createTask(
   return task
 }
 
-/** Lets a new task wait for others. Fails with `dependency_cycle` when it is one of them. */
+/** Lets a new task wait for others. Fails with `dependency_cycle` when it is one of them, and where too many wait for one. */
 export async function linkBlockers(db: Db, task: TaskRow, blockers: readonly TaskRow[]): Promise<void> {
-  for (const blocker of blockers) {
-    if (blocker.id === task.id) fail('dependency_cycle', { param: 'dependsOn' })
-    const link = { taskId: task.id, dependsOnTaskId: blocker.id, type: 'blocks', createdAt: task.createdAt } as const
-    await replaceDependency(db, link)
-  }
+  const ids = [...new Set(blockers.map(({ id }) => id))]
+  if (ids.includes(task.id)) fail('dependency_cycle', { param: 'dependsOn' })
+  for (const waiting of (await countBlocking(db, ids)).values()) refuseMoreWaiting(waiting, 'dependsOn')
+  const { id: taskId, createdAt } = task
+  await insertDependencies(
+    db,
+    ids.map((dependsOnTaskId) => ({ taskId, dependsOnTaskId, type: 'blocks', createdAt })),
+  )
 }
+
+/** `waiting`: the tasks that depend on the blocker already. */
+export const refuseMoreWaiting = (waiting: number, param: string): void =>
+  refuseBeyond(mostDependencies, { count: waiting + 1, param, of: 'tasks that depend on it' })
 
 /** `wf_` and the end of the id of the workflow run in whose step the task is made. */
 async function workflowOf(db: Db, caller: Caller): Promise<string | null> {
@@ -122,13 +129,15 @@ async function newRow(
   return { ...task, wakeAt: wakeAtOf(task, now) }
 }
 
-/** Fails with `parent_task_cycle` or `parent_task_depth_exceeded`. */
+/** Fails with `parent_task_cycle` or `parent_task_depth_exceeded`, and when the parent has too many subtasks. */
 export async function checkParent(
   db: Db,
   move: { taskId: string | null; levels: number; parentId: string },
 ): Promise<void> {
   const refusal = parentRefusal({ ...move, ancestors: await listAncestors(db, move.parentId) })
   if (refusal !== null) fail(refusal, { param: 'parentTaskId' })
+  const count = (await countSubtasks(db, move.parentId)) + 1
+  refuseBeyond(mostSubtasks, { count, param: 'parentTaskId', of: 'subtasks' })
 }
 
 /** Fails with `task_duplicate` when an open task of the same project and parent looks like the same work. */
@@ -154,8 +163,9 @@ async function insertChecklist(
   task: TaskRow,
   items: readonly (string | { text: string })[],
 ): Promise<void> {
-  for (const [position, item] of items.entries())
-    await insertChecklistItem(db, {
+  await insertChecklistItems(
+    db,
+    items.map((item, position): ChecklistRow => ({
       id: world.id('chk_'),
       taskId: task.id,
       text: typeof item === 'string' ? item : item.text,
@@ -167,7 +177,8 @@ async function insertChecklist(
       archivedAt: null,
       createdAt: task.createdAt,
       updatedAt: task.createdAt,
-    })
+    })),
+  )
 }
 
 /**

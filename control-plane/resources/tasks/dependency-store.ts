@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { text, time } from '../../db/columns.ts'
+import { int, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { briefTasks, type BriefTask } from './store.ts'
 
@@ -22,6 +23,28 @@ export async function replaceDependency(db: Db, dependency: DependencyRow): Prom
     .onConflict(['task_id', 'depends_on_task_id'])
     .merge(['type'])
 }
+
+/** Of a new task, which has none yet. */
+export async function insertDependencies(db: Db, added: readonly DependencyRow[]): Promise<void> {
+  await dependencies.insert(db, added)
+}
+
+/** What a task depends on, of either type. */
+export async function countBlockedBy(db: Db, taskId: string): Promise<number> {
+  return countOf(db('task_dependencies').where({ task_id: taskId }))
+}
+
+/** How many tasks depend on each of these, of either type; those on which none does are left out. */
+export async function countBlocking(db: Db, taskIds: readonly string[]): Promise<Map<string, number>> {
+  if (taskIds.length === 0) return new Map()
+  const rows: unknown[] = await db('task_dependencies')
+    .whereIn('depends_on_task_id', [...taskIds])
+    .groupBy('depends_on_task_id')
+    .select('depends_on_task_id as id')
+    .count({ n: '*' })
+  return new Map(rows.map((row) => countedRow.parse(row)).map(({ id, n }) => [id, n]))
+}
+const countedRow = z.object({ id: text, n: int })
 
 export async function findDependency(
   db: Db,
@@ -65,25 +88,27 @@ export async function listDependencies(
   })
 }
 
-/** True when `from` waits for `to`, directly or through others. */
+/** Tasks whose links are read at once. */
+const readTogether = 50
+
+/**
+ * True when `from` waits for `to`, directly or through others. The links are read in pieces, since all of a workspace at
+ * once would hold up everybody else.
+ */
 export async function isWaitingFor(db: Db, from: string, to: string): Promise<boolean> {
-  const found: unknown[] = await db
-    .withRecursive('waits_for', (chain) => {
-      void chain
-        .select('depends_on_task_id')
-        .from('task_dependencies')
-        .where({ task_id: from, type: 'blocks' })
-        .union((more) => {
-          void more
-            .select('task_dependencies.depends_on_task_id')
-            .from('task_dependencies')
-            .join('waits_for', 'waits_for.depends_on_task_id', 'task_dependencies.task_id')
-            .where('task_dependencies.type', 'blocks')
-        })
-    })
-    .from('waits_for')
-    .where({ depends_on_task_id: to })
-    .select('depends_on_task_id')
-    .limit(1)
-  return found.length > 0
+  const reached = new Set([from])
+  const ahead = [from]
+  while (ahead.length > 0) {
+    const rows: { depends_on_task_id: string }[] = await db('task_dependencies')
+      .whereIn('task_id', ahead.splice(0, readTogether))
+      .where({ type: 'blocks' })
+      .distinct('depends_on_task_id')
+    for (const { depends_on_task_id: id } of rows) {
+      if (id === to) return true
+      if (reached.has(id)) continue
+      reached.add(id)
+      ahead.push(id)
+    }
+  }
+  return false
 }

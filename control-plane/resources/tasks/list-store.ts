@@ -6,6 +6,7 @@ import { pageById, type IdPage } from '../../db/id-page.ts'
 import { holdsPattern, likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
 import { onlyVisibleProjects, type ProjectViewer } from '../projects/visibility.ts'
+import { mostLevels } from './rules.ts'
 import { tasks, type TaskRow } from './store.ts'
 
 export interface TaskFilter extends IdPage {
@@ -103,13 +104,17 @@ export async function listAncestors(db: Db, taskId: string): Promise<string[]> {
   return chain
 }
 
-/** The number of levels that a task and its subtasks take: 1 without subtasks. */
+/** The number of levels that a task and its subtasks take: 1 without subtasks. Those beyond the deepest that may be are not counted. */
 export async function countLevels(db: Db, taskId: string): Promise<number> {
-  let [levels, ids] = [0, [taskId]]
-  while (ids.length > 0 && levels < 16) {
-    levels++
-    const rows: { id: string }[] = await db('tasks').whereIn('parent_task_id', ids).select('id')
-    ids = rows.map((each) => each.id)
-  }
+  let levels = 1
+  while (levels <= mostLevels && (await hasLevelBelow(db, taskId, levels))) levels++
   return levels
+}
+
+/** `depth`: 1 looks for subtasks, 2 for theirs. It ends at the first one that it finds. */
+async function hasLevelBelow(db: Db, taskId: string, depth: number): Promise<boolean> {
+  const query = db('tasks as level1').where('level1.parent_task_id', taskId)
+  for (let at = 2; at <= depth; at++)
+    void query.join(`tasks as level${at}`, `level${at}.parent_task_id`, `level${at - 1}.id`)
+  return (await query.first(`level${depth}.id`)) !== undefined
 }

@@ -19,8 +19,8 @@ import type { WatcherRow } from './watcher-store.ts'
 
 /** Shows tasks to clients. Everything a page of tasks needs beside its rows is loaded once for all of them. */
 
-/** The most items of a checklist in a response. */
-const mostItems = 200
+/** The most items of a checklist in a response, and of all checklists of a page. */
+const mostItems = { ofEach: 200, inAll: 2_000 }
 
 interface Surroundings {
   checklists: ReadonlyMap<string, ChecklistRow[]>

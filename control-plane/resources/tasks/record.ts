@@ -29,18 +29,25 @@ export interface Activity {
   world: World
 }
 
-export async function recordActivity(tx: Db, { taskId, kind, actor, data, world }: Activity): Promise<void> {
-  await insertActivity(tx, {
-    id: world.id('act_'),
-    taskId,
-    source: kind.startsWith('git.') ? 'git' : 'activity',
-    kind,
-    actorType: actor.type,
-    actorId: actor.id,
-    data,
-    createdAt: world.now(),
-  })
+export async function recordActivity(tx: Db, activity: Activity): Promise<void> {
+  await insertActivity(tx, entryOf(activity))
 }
+
+/** The same of many tasks. */
+export async function recordOfAll(tx: Db, activities: readonly Activity[]): Promise<void> {
+  await insertActivity(tx, activities.map(entryOf))
+}
+
+const entryOf = ({ taskId, kind, actor, data, world }: Activity) => ({
+  id: world.id('act_'),
+  taskId,
+  source: kind.startsWith('git.') ? ('git' as const) : ('activity' as const),
+  kind,
+  actorType: actor.type,
+  actorId: actor.id,
+  data,
+  createdAt: world.now(),
+})
 
 /** Makes somebody a watcher; whoever watches already stays as they are. */
 export async function watchTask(

@@ -1,15 +1,7 @@
 import { expect, test } from 'vitest'
 import { taskStatuses } from '../../../shared/api/task-fields.ts'
 import { taskRow } from '../../../test/store/seed.ts'
-import {
-  conditionsOf,
-  movedPositions,
-  nextStatuses,
-  parentRefusal,
-  transitionRefusal,
-  wakeAtOf,
-  withStatus,
-} from './rules.ts'
+import { conditionsOf, nextStatuses, parentRefusal, transitionRefusal, wakeAtOf, withStatus } from './rules.ts'
 
 const now = 1_000
 const task = taskRow('w')
@@ -68,15 +60,4 @@ test('conditions are named once each', () => {
   ])
   expect(conditionsOf({ ...scheduled, status: 'done' }, facts)).toEqual([])
   expect(conditionsOf({ ...scheduled, assigneeAgentId: null }, facts)).toEqual([])
-})
-
-test('an item is moved to its place, beyond the end to the end', () => {
-  const items = ['a', 'b', 'c'].map((id, position) => ({ id, position }))
-  expect(movedPositions(items, { id: 'c', position: 0 })).toEqual([
-    { id: 'c', position: 0 },
-    { id: 'a', position: 1 },
-    { id: 'b', position: 2 },
-  ])
-  expect(movedPositions(items, { id: 'a', position: 99 }).map(({ id }) => id)).toEqual(['b', 'c', 'a'])
-  expect(movedPositions(items, { id: 'b', position: 1 })).toEqual([])
 })

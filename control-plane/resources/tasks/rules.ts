@@ -60,6 +60,14 @@ export const systemActor: Actor = { type: 'system', id: null }
 /** Root tasks are level 1. */
 export const mostLevels = 4
 
+/** What stands beside a task is shown with it, or woken at its closing, all at once; so a task has at most this many. */
+export const mostChecklistItems = 1_000
+export const mostSubtasks = 5_000
+/** Tasks that one waits for, and tasks that wait for it. */
+export const mostDependencies = 500
+/** Beyond these, nobody is added by hand. */
+export const mostWatchers = 500
+
 /** The reason why a task with `levels` levels may not go below a parent that has these tasks above it; null when it may. */
 export function parentRefusal(move: {
   taskId: string | null
@@ -108,18 +116,4 @@ export function conditionsOf(
   if (task.assigneeAgentId !== null && !isFinished(task) && startAt !== null && startAt > facts.now)
     conditions.push({ type: 'scheduled', startAt })
   return conditions
-}
-
-/**
- * The items with one of them at another place, as positions from 0; places beyond the end mean the end. Returns those whose
- * position changes.
- */
-export function movedPositions(
-  items: readonly { id: string; position: number }[],
-  move: { id: string; position: number },
-): { id: string; position: number }[] {
-  const ids = items.filter(({ id }) => id !== move.id).map(({ id }) => id)
-  ids.splice(Math.min(move.position, ids.length), 0, move.id)
-  const before = new Map(items.map(({ id, position }) => [id, position]))
-  return ids.map((id, position) => ({ id, position })).filter(({ id, position }) => before.get(id) !== position)
 }

@@ -5,6 +5,7 @@ import { reasoningEfforts } from '../../../shared/runs/spec.ts'
 import { int, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { lockName, lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
+import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { titleWords } from './duplicates.ts'
 
@@ -137,6 +138,11 @@ export async function listSubtasks(db: Db, parentTaskId: string): Promise<BriefT
   )
 }
 
+/** Direct subtasks; finished and archived ones too. */
+export async function countSubtasks(db: Db, parentTaskId: string): Promise<number> {
+  return countOf(db('tasks').where({ parent_task_id: parentTaskId }))
+}
+
 /** True when the parent has a subtask that is neither finished nor archived. */
 export async function hasOpenSubtask(db: Db, parentTaskId: string): Promise<boolean> {
   const found: unknown = await db('tasks')
@@ -147,15 +153,22 @@ export async function hasOpenSubtask(db: Db, parentTaskId: string): Promise<bool
   return found !== undefined
 }
 
-/** Tasks of an agent that are not finished, oldest first. */
-export async function listOpenOfAssignee(db: Db, workspaceId: string, agentId: string): Promise<TaskRow[]> {
-  return tasks.list(
-    tasks
-      .from(db)
-      .where({ workspace_id: workspaceId, assignee_agent_id: agentId })
-      .whereNotIn('status', finished)
-      .orderBy([{ column: 'created_at' }, { column: 'id' }]),
-  )
+/** Takes an agent off its tasks that are not finished, and lists them, oldest first. */
+export async function removeAssignee(
+  db: Db,
+  of: { workspaceId: string; agentId: string; at: number },
+): Promise<{ id: string; key: string; title: string }[]> {
+  const rows: unknown[] = await db('tasks')
+    .where({ workspace_id: of.workspaceId, assignee_agent_id: of.agentId })
+    .whereNotIn('status', finished)
+    .increment('version', 1)
+    .update({ assignee_agent_id: null, wake_at: null, updated_at: of.at })
+    .returning(['id', 'key', 'title', 'created_at'])
+  const removed = z.object({ id: text, key: text, title: text, created_at: time })
+  return rows
+    .map((row) => removed.parse(row))
+    .toSorted((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1))
+    .map((row) => ({ id: row.id, key: row.key, title: row.title }))
 }
 
 /** Stores what a git host last said of the task's pull request. */
@@ -173,12 +186,16 @@ export async function replacePullRequest(
 /** Tasks whose scheduled start has come, earliest first. */
 export async function listDueStarts(
   db: Db,
-  filter: { now: number; after?: Pick<TaskRow, 'id' | 'wakeAt'>; limit: number },
-): Promise<TaskRow[]> {
-  const query = tasks.from(db).where('wake_at', '<=', filter.now)
+  filter: { now: number; after?: Pick<DueStart, 'id' | 'wakeAt'>; limit: number },
+): Promise<DueStart[]> {
+  const query = dueStarts.from(db).where('wake_at', '<=', filter.now)
   if (filter.after) void query.whereRaw('(wake_at, id) > (?, ?)', [filter.after.wakeAt, filter.after.id])
-  return tasks.list(query.orderBy([{ column: 'wake_at' }, { column: 'id' }]).limit(filter.limit))
+  return dueStarts.list(query.orderBy([{ column: 'wake_at' }, { column: 'id' }]).limit(filter.limit))
 }
+
+const dueStarts = table('tasks', { id, workspaceId, wakeAt: tasks.columns.wakeAt })
+/** Without what the task says: thousands may begin at one moment. */
+export type DueStart = RowOf<typeof dueStarts>
 
 /** Takes the scheduled start of a task, so that it is woken once. False when another replica was first. */
 export async function claimDueStart(db: Db, task: Pick<TaskRow, 'id' | 'wakeAt'>): Promise<boolean> {

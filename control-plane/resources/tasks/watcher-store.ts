@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { nullableText, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /** Watchers of tasks, and up to when each reader has read them. */
@@ -51,6 +52,10 @@ export async function listWatchers(db: Db, taskId: string): Promise<WatcherRow[]
       .where({ task_id: taskId })
       .orderBy([{ column: 'created_at' }, { column: 'subject_id' }]),
   )
+}
+
+export async function countWatchers(db: Db, taskId: string): Promise<number> {
+  return countOf(db('task_watchers').where({ task_id: taskId }))
 }
 
 export interface Reader {

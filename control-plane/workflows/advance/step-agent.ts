@@ -25,5 +25,6 @@ export async function agentFor(
       agent.id === starter ||
       isVisible(agent, { seesAll: false, userId: run.causedByUserId, agentId: null }),
   )
-  return matchReference(known, named)
+  const found = matchReference(known, named)
+  return found === null ? null : findAgent(tx, found.id)
 }

@@ -124,6 +124,18 @@ test('a device is told of its folders, and what it finds there is shown while it
   server.world.advance(-91_000)
 })
 
+test('a device has a thousand folders at most', async () => {
+  const person = await server.addPerson('member')
+  const { publicId: deviceId } = await enrol(server, { token: person.token })
+  const first = (await add({ deviceId }, person.token)).body.shortId as string
+  const row = await server.database.root('folders').where({ short_id: first }).first()
+  const more = Array.from({ length: 999 }, (_, n) => ({ ...row, short_id: `fs_full${n}` }))
+  for (let at = 0; at < more.length; at += 333) await server.database.root('folders').insert(more.slice(at, at + 333))
+  expect(outcomeOf(await add({ deviceId }, person.token))).toBe('400 validation_error')
+  await server.ok(`/folders/${first}`, { method: 'DELETE', token: person.token })
+  expect((await add({ deviceId }, person.token)).status).toBeLessThan(300)
+})
+
 test('of more folders than a device watches it is told the first', async () => {
   const person = await server.addPerson('member')
   const identity = await enrol(server, { token: person.token })

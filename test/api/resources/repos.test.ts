@@ -72,15 +72,22 @@ test('a folder tells the repo that its remote names', async () => {
   await device.disconnect()
 })
 
-test('a list that leaves repos out says so', async () => {
-  const { root } = server.database
-  await add('https://github.com/acme/copied')
-  const columns = ['workspace_id', 'default_branch', 'provider', 'host', 'created_at'].join(', ')
-  const fill = `with recursive counted(n) as (select 1 union all select n + 1 from counted where n < 5000)
-    insert into repos (id, name, git_remote, ${columns})
-    select substr(id, 1, 24) || (100000000000 + n), name || n, git_remote || n, ${columns} from repos, counted where name = 'acme/copied'`
-  expect((await server.ok('/repos')).hasMore).toBe(false)
-  await root.raw(fill)
-  const list = await server.ok('/repos')
-  expect([list.data.length, list.hasMore]).toEqual([5_000, true])
+test('a workspace has five thousand repos at most, all of which are listed; a list of an older one says what it leaves out', async () => {
+  const full = await server.addPerson('owner', 'full-of-repos')
+  const first = (await add('https://github.com/acme/0', {}, full.token)).body
+  const row = await server.database.root('repos').where({ id: first.id }).first()
+  for (let at = 1; at < 5_000; at += 500) {
+    const ids = Array.from({ length: Math.min(500, 5_000 - at) }, (_, n) => `github.com/acme/${at + n}`)
+    await server.database
+      .root('repos')
+      .insert(ids.map((git_remote) => ({ ...row, id: crypto.randomUUID(), git_remote })))
+  }
+  expect(outcomeOf(await add('https://github.com/acme/more', {}, full.token))).toBe('400 validation_error')
+  const list = async () => {
+    const { data, hasMore } = await server.ok('/repos', { token: full.token })
+    return [data.length, hasMore]
+  }
+  expect(await list()).toEqual([5_000, false])
+  await server.database.root('repos').insert({ ...row, id: crypto.randomUUID(), git_remote: 'github.com/acme/older' })
+  expect(await list()).toEqual([5_000, true])
 })

@@ -131,6 +131,31 @@ describe('revealing', () => {
 })
 
 describe('granting', () => {
+  test('an agent has two hundred secrets at most', async () => {
+    const agent = await server.createAgent({}, member.token)
+    const { id } = (await create({ agentId: agent.id })).body
+    const { root } = server.database
+    const [secret, grant] = [
+      await root('secrets').where({ id }).first(),
+      await root('secret_grants').where({ secret_id: id }).first(),
+    ]
+    const more = Array.from({ length: 199 }, (_, n) => `sec_full${n}`)
+    await root('secrets').insert(more.map((each) => ({ ...secret, id: each, name: each })))
+    await root('secret_grants').insert(more.map((each) => ({ ...grant, secret_id: each })))
+    expect(outcomeOf(await create({ agentId: agent.id }))).toBe('400 validation_error')
+    const body = { agentId: agent.id }
+    const other = (await create()).body.id
+    expect(outcomeOf(await server.call(`/secrets/${other}/grants`, { body, token: member.token }))).toBe(
+      '400 validation_error',
+    )
+    // What it has already stays.
+    expect((await server.call(`/secrets/${id}/grants`, { body, token: member.token })).status).toBe(200)
+    await server.ok(`/secrets/${id}/grants/${agent.id}`, { method: 'DELETE', token: member.token })
+    expect((await server.call(`/secrets/${other}/grants`, { body, token: member.token })).status).toBe(200)
+    await root('secret_grants').whereIn('secret_id', more).delete()
+    await root('secrets').whereIn('id', more).delete()
+  })
+
   test('passes it to the next runs of the agent, until it is taken away', async () => {
     const person = await server.addPerson('member')
     const device = await FakeDevice.connect(server, { token: person.token })

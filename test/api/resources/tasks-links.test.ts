@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type TestServer, type Person } from '../../kit/server.ts'
-import { call, made, outcome, task } from './tasks-kit.ts'
+import { call, made, move, outcome, task } from './tasks-kit.ts'
 
 let server: TestServer, member: Person
 beforeAll(async () => {
@@ -62,6 +62,39 @@ describe('checklists', () => {
     expect((await server.ok(`/tasks/${one.id}`)).checklist[0].text).toBe('One more')
   })
 
+  test('have a thousand items at most, of which a page of tasks shows the first of each', async () => {
+    const full = await task(server, { checklist: ['first'] })
+    const row = await server.database.root('task_checklist_items').where({ task_id: full.id }).first()
+    const rows = Array.from({ length: 999 }, (_, n) => ({ ...row, id: `chk_full${n}`, position: n + 1, text: `${n}` }))
+    for (let at = 0; at < rows.length; at += 333)
+      await server.database.root('task_checklist_items').insert(rows.slice(at, at + 333))
+    expect(await outcome(call(server, `/tasks/${full.id}/checklist`, { text: 'x' }))).toBe('400 validation_error')
+    const writes: string[] = []
+    const listen = ({ sql }: { sql: string }) => void (/^update .?task_checklist_items/.test(sql) && writes.push(sql))
+    for (const root of server.roots) root.on('query', listen)
+    const change = (id: string, body: unknown) => made(server, `/tasks/${full.id}/checklist/${id}`, body)
+    await change('chk_full998', { position: 0 })
+    for (const root of server.roots) root.off('query', listen)
+    // To write the place of each of 10,000 items held up the server for two seconds.
+    expect(writes).toHaveLength(2)
+    const { checklist } = await server.ok(`/tasks/${full.id}`)
+    expect(checklist.map((item: { text: string }) => item.text).slice(0, 3)).toEqual(['998', 'first', '0'])
+    await change('chk_full998', { archived: true })
+    await made(server, `/tasks/${full.id}/checklist`, { text: 'in its place' })
+    expect(await outcome(call(server, `/tasks/${full.id}/checklist/chk_full998`, { archived: false }))).toBe(
+      '400 validation_error',
+    )
+    const long = Array.from({ length: 12 }, (_, n) => ({
+      title: `Long list ${n}`,
+      force: true,
+      checklist: Array.from({ length: 200 }, (_, item) => `${item}`),
+    }))
+    const { data: many } = await made(server, '/tasks/batch', { tasks: long })
+    const shown = many.map((one: { checklist: unknown[] }) => one.checklist.length)
+    expect(shown.reduce((sum: number, one: number) => sum + one, 0)).toBe(2_000)
+    expect(Math.min(...shown)).toBe(166)
+  })
+
   test('many added at once keep places of their own', async () => {
     const one = await task(server)
     await Promise.all(Array.from({ length: 8 }, (_, n) => made(server, `/tasks/${one.id}/checklist`, { text: `${n}` })))
@@ -115,6 +148,39 @@ describe('dependencies', () => {
     expect(outcomeOf(await depend(c.id, a.id))).toBe('400 dependency_cycle')
     expect((await depend(c.id, a.id, 'related')).status).toBe(201)
     expect(outcomeOf(await depend(c.id, a.id, 'blocks'))).toBe('400 dependency_cycle')
+  })
+
+  test('there are five hundred of a task at most, in either direction', async () => {
+    const [blocker, waiting] = [await task(server), await task(server)]
+    const others: { id: string }[] = []
+    for (let batch = 0; batch < 5; batch++) {
+      const tasks = Array.from({ length: 100 }, (_, n) => ({
+        title: `Waits ${batch} ${n}`,
+        force: true,
+        dependsOn: [blocker.id],
+      }))
+      others.push(...(await made(server, '/tasks/batch', { tasks })).data)
+    }
+    const add = (from: { id: string }, to: { id: string }) =>
+      outcome(call(server, `/tasks/${from.id}/dependencies`, { dependsOnTaskId: to.id }))
+    expect(await add(waiting, blocker)).toBe('400 validation_error')
+    expect(await outcome(call(server, '/tasks', { title: 'One more', dependsOn: [blocker.id] }))).toBe(
+      '400 validation_error',
+    )
+    // What is there already stays.
+    expect(await add(others[0]!, blocker)).toBe('200')
+    const link = { task_id: waiting.id, type: 'related', created_at: 1 }
+    await server.database
+      .root('task_dependencies')
+      .insert(others.map(({ id }) => ({ ...link, depends_on_task_id: id })))
+    expect(await add(waiting, await task(server))).toBe('400 validation_error')
+    const asked: string[] = []
+    const listen = ({ sql }: { sql: string }) => void asked.push(sql)
+    for (const root of server.roots) root.on('query', listen)
+    expect((await move(server, blocker.id, 'done')).status).toBe(200)
+    for (const root of server.roots) root.off('query', listen)
+    // Each of 5,000 tasks by itself held up who else wrote for a minute and more.
+    expect(asked.length).toBeLessThan(200)
   })
 
   test('two that would close a loop together are not both made', async () => {

@@ -16,7 +16,7 @@ import { auditAgent } from '../steps/doctor-facts.ts'
 import { changeableAgent, lookUpAgents, readableAgent } from '../lookup.ts'
 import { presentAgent } from '../present.ts'
 import { isHandleOf, mayMove, nextStatuses, slugOf, viewerOf, newAgentState } from '../rules.ts'
-import { insertAgent, listAgents, type AgentRow } from '../store.ts'
+import { insertAgent, listAgents, type AgentRow, type ListedAgent } from '../store.ts'
 import {
   checkFolder,
   checkManager,
@@ -48,10 +48,10 @@ export function agentHandlers(deps: Dependencies): ImplementedRoute[] {
 async function list({ db, caller, query, world }: HandlerInput<typeof agentRoutes.list>, deps: Dependencies) {
   const workspace = await workspaceOf(db, caller)
   const view = { workspace, catalog: deps.catalog, now: world.now() }
-  const present = (agent: AgentRow) => presentAgent(agent, view)
+  const present = (agent: ListedAgent) => presentAgent(agent, view)
   if (query.ids !== undefined) {
     const found = await lookUpAgents(db, caller, query.ids)
-    const isShown = (agent: AgentRow) => agent.deletedAt === null || caller.kind === 'person'
+    const isShown = (agent: ListedAgent) => agent.deletedAt === null || caller.kind === 'person'
     const bySlot = found.map((agent) => (agent !== null && isShown(agent) ? present(agent) : null))
     return { object: 'list' as const, data: bySlot }
   }

@@ -12,6 +12,7 @@ import { repoOfRemote } from '../../repos/store.ts'
 import { isLinked, livenessOf } from '../../devices/rules.ts'
 import { findDevice, findDeviceByPublicId, listDevicesByPublicId, type DeviceRow } from '../../devices/store.ts'
 import {
+  countFoldersOfDevice,
   findFolder,
   findFolderByRepo,
   insertFolder,
@@ -25,6 +26,8 @@ type Dependencies = Pick<ResourceDependencies, 'leaseMs' | 'requests'>
 
 /** A device that does not answer about a folder within this time counts as away. */
 const checkMs = 10_000
+/** With each new folder all of its device are read again, to tell it. */
+const mostFolders = 1_000
 
 export function folderHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(folderRoutes, {
@@ -64,6 +67,10 @@ async function create(input: HandlerInput<typeof folderRoutes.create>, deps: Dep
     : await findDevice(db, body.deviceId)
   if (device === null || device.workspaceId !== caller.workspaceId) return failPlain('plain.device_not_found')
   if (device.userId !== caller.userId) return failPlain('plain.device_not_owned')
+  if ((await countFoldersOfDevice(db, device.publicId)) >= mostFolders) {
+    const message = `A device has at most ${mostFolders} folders.`
+    fail('validation_error', { message, param: 'deviceId', details: { fields: [{ path: 'deviceId', message }] } })
+  }
   const now = world.now()
   const folder = {
     shortId: world.id('fs_'),

@@ -5,7 +5,7 @@ import { troubleOf } from '../../../db/dialect.ts'
 import { answer, implement, type ImplementedRoute } from '../../../http/implement.ts'
 import { wholeList } from '../../../http/whole-list.ts'
 import { readRemote } from '../rules.ts'
-import { insertRepo, listRepos, removeRepo, type RepoRow } from '../store.ts'
+import { countRepos, insertRepo, listRepos, removeRepo, type RepoRow } from '../store.ts'
 
 export function repoHandlers(): ImplementedRoute[] {
   return implement(repoRoutes, {
@@ -17,11 +17,8 @@ export function repoHandlers(): ImplementedRoute[] {
 
     async add({ db, caller, body, world }) {
       const remote = readRemote(body.gitRemote)
-      if (remote === null) {
-        const message = 'This is no address of a repository on a git host.'
-        const fields = [{ path: 'gitRemote', message }]
-        return fail('validation_error', { message, param: 'gitRemote', details: { fields } })
-      }
+      if (remote === null) return refuse('This is no address of a repository on a git host.')
+      if ((await countRepos(db, caller.workspaceId)) >= mostRepos) refuse(`A workspace has at most ${mostRepos} repos.`)
       const repo: RepoRow = {
         ...remote,
         id: world.uuid(),
@@ -47,6 +44,11 @@ export function repoHandlers(): ImplementedRoute[] {
       if (!(await removeRepo(db, caller.workspaceId, params.repoId))) fail('resource_not_found', { param: 'repoId' })
     },
   })
+}
+
+function refuse(message: string): never {
+  const fields = [{ path: 'gitRemote', message }]
+  return fail('validation_error', { message, param: 'gitRemote', details: { fields } })
 }
 
 function presentRepo(repo: RepoRow): Repo {

@@ -10,11 +10,10 @@ import { lookUpAgent } from '../../agents/lookup.ts'
 import type { AgentRow } from '../../agents/store.ts'
 import { mayDecideWhatRuns } from '../../agents/trust-rules.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
-import { addSecret } from '../add.ts'
+import { addSecret, grantSecret } from '../add.ts'
 import { envVarNameFor } from '../rules.ts'
 import {
   findSecret,
-  insertSecretGrant,
   listGranteesOf,
   listSecrets,
   recordReveal,
@@ -55,7 +54,7 @@ export function secretHandlers(deps: Dependencies): ImplementedRoute[] {
       const secret = await ownSecret(db, caller, params.secretId)
       const agent = await grantee(db, caller, body.agentId)
       const { workspaceId, userPublicId: by } = caller
-      await insertSecretGrant(db, {
+      await grantSecret(db, {
         secretId: secret.id,
         agentId: agent.id,
         workspaceId,

@@ -8,15 +8,31 @@ import { findMemberByReference } from '../../members/store.ts'
 import { findRun } from '../../runs/store.ts'
 import { wholeList } from '../../../http/whole-list.ts'
 import { recordActivity } from '../record.ts'
-import { findDependency, isWaitingFor, removeDependency, replaceDependency } from '../dependency-store.ts'
+import { refuseMoreWaiting } from '../create.ts'
+import {
+  countBlockedBy,
+  countBlocking,
+  findDependency,
+  isWaitingFor,
+  removeDependency,
+  replaceDependency,
+} from '../dependency-store.ts'
+import { mostDependencies, mostWatchers } from '../rules.ts'
 import { dependenciesOf } from './included.ts'
 import { changeableTask, lookUpTask, readableTask } from '../lookup.ts'
 import { presentDependency, presentWatcher } from '../present.ts'
-import { blockerOf } from '../body-lookup.ts'
+import { blockerOf, refuseBeyond } from '../body-lookup.ts'
 import { lockClosing, lockTaskGraph, type TaskRow } from '../store.ts'
 import { addItem, updateItem } from '../checklist.ts'
 import { wakeUnblocked } from '../steps/wakes.ts'
-import { findWatcher, insertWatcher, listWatchers, removeWatcher, replaceWatcher } from '../watcher-store.ts'
+import {
+  countWatchers,
+  findWatcher,
+  insertWatcher,
+  listWatchers,
+  removeWatcher,
+  replaceWatcher,
+} from '../watcher-store.ts'
 
 type Routes = typeof taskLinkRoutes
 
@@ -53,6 +69,11 @@ async function addDependency({ db, caller, params, body, world }: HandlerInput<R
   const link = { taskId: task.id, dependsOnTaskId: blocker.id }
   const before = await findDependency(db, link)
   if (before?.type === type) return answer(200, presentDependency(before))
+  if (before === null) {
+    const count = (await countBlockedBy(db, task.id)) + 1
+    refuseBeyond(mostDependencies, { count, param, of: 'tasks that it depends on' })
+    refuseMoreWaiting((await countBlocking(db, [blocker.id])).get(blocker.id) ?? 0, param)
+  }
   if (type === 'blocks' && (await isWaitingFor(db, blocker.id, task.id))) fail('dependency_cycle', { param })
   const dependency = { ...link, type, createdAt: before?.createdAt ?? world.now() }
   await replaceDependency(db, dependency)
@@ -92,6 +113,8 @@ async function addWatcher({ db, caller, params, body, world }: HandlerInput<Rout
   const key = { taskId: task.id, subjectType: subject.type, subjectId: subject.id }
   const before = await findWatcher(db, key)
   if (before?.addedBy === 'manual') return answer(200, presentWatcher(before))
+  if (before === null)
+    refuseBeyond(mostWatchers, { count: (await countWatchers(db, task.id)) + 1, param: 'id', of: 'watchers' })
   const origin = subject.type === 'agent' ? await originOf(db, caller, { agentId: subject.id, task }) : null
   const watcher = { ...key, addedBy: 'manual' as const, origin, createdAt: before?.createdAt ?? world.now() }
   if (before === null) await insertWatcher(db, watcher)

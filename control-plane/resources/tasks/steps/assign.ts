@@ -4,9 +4,9 @@ import type { Db } from '../../../db/open.ts'
 import type { AgentRow } from '../../agents/store.ts'
 import { listLiveOfTask } from '../../runs/live-store.ts'
 import { cancelWaitingRuns } from './transition.ts'
-import { recordActivity } from '../record.ts'
+import { recordActivity, recordOfAll } from '../record.ts'
 import { systemActor, wakeAtOf, type Actor } from '../rules.ts'
-import { replaceTask, findTaskById, listOpenOfAssignee, type TaskRow } from '../store.ts'
+import { replaceTask, findTaskById, removeAssignee, type TaskRow } from '../store.ts'
 import { wakeForAssignment } from './wakes.ts'
 
 export interface Assignment {
@@ -52,10 +52,14 @@ export async function unassignTasks(
   tx: Db,
   { agent, world }: { agent: AgentRow; world: World },
 ): Promise<{ id: string; key: string; title: string }[]> {
-  const tasks = await listOpenOfAssignee(tx, agent.workspaceId, agent.id)
-  for (const task of tasks) {
-    const before = await findTaskById(tx, task.id, true)
-    if (before?.assigneeAgentId === agent.id) await giveTo(tx, { task: before, agent: null, actor: systemActor, world })
-  }
-  return tasks.map(({ id, key, title }) => ({ id, key, title }))
+  const { id: agentId, workspaceId } = agent
+  // There may be thousands: each by itself would hold up who else writes for half a minute.
+  const tasks = await removeAssignee(tx, { workspaceId, agentId, at: world.now() })
+  const data = { from: agentId, to: null }
+  const off = { kind: 'task.unassigned', actor: systemActor, data, world } as const
+  await recordOfAll(
+    tx,
+    tasks.map(({ id: taskId }) => ({ ...off, taskId })),
+  )
+  return tasks
 }

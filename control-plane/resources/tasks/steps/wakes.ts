@@ -89,7 +89,7 @@ export async function wakeForFanIn(tx: Db, closing: { task: TaskRow; actor: Acto
 const wokenAtOnce = 200
 
 /**
- * The task no longer blocks others: the assignees of those that nothing else blocks are woken. There may be thousands, in the
+ * The task no longer blocks others: the assignees of those that nothing else blocks are woken. There may be hundreds, in the
  * one transaction of the change, so what they need is read and written for many at once.
  */
 export async function wakeForResolvedDependency(

@@ -1,6 +1,7 @@
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import type { Db } from '../../../db/open.ts'
-import { listAgents } from '../../agents/store.ts'
+import { hashAgentMd } from '../../agents/agent-md.ts'
+import { findAgent, listAgents, type ListedAgent } from '../../agents/store.ts'
 import { listFiles } from '../../files/store.ts'
 import { listLearnings } from '../../learnings/store.ts'
 import { listProjects } from '../../projects/store.ts'
@@ -8,7 +9,7 @@ import { listTasks } from '../../tasks/list-store.ts'
 import { findRevisionBody } from '../../wiki/revision-store.ts'
 import { listPages, type WikiPageRow } from '../../wiki/store.ts'
 import { listWorkflows, type WorkflowRow } from '../../workflows/store.ts'
-import { manifestOf, type ExportedPage } from './manifest.ts'
+import { longestInstructions, manifestOf, type ExportedAgent, type ExportedPage } from './manifest.ts'
 import type { WorkspaceRow } from '../store.ts'
 
 const pageSize = 200
@@ -16,7 +17,7 @@ const pageSize = 200
 /** Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, its workflows by name, what its files are, its wiki and its learnings. */
 export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: number): Promise<string> {
   const filter = { workspaceId: workspace.id, limit: pageSize }
-  const agents = await readAll((before) => listAgents(db, { ...filter, ...before }))
+  const agents = await withInstructions(db, await readAll((before) => listAgents(db, { ...filter, ...before })))
   const projects = await readAll((before) => listProjects(db, { ...filter, ...before }))
   const tasks = await readAll(({ before }) =>
     listTasks(db, { ...filter, ...(before && { from: { ...before, direction: 'after' } }) }),
@@ -30,6 +31,18 @@ export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: numb
   const learnings = await readAll((before) => listLearnings(db, { ...filter, ...before }))
   const all = { agents, projects, tasks, workflows, files, pages, learnings }
   return manifestOf({ workspace, exportedAt: toTimestamp(now), ...all })
+}
+
+async function withInstructions(db: Db, agents: readonly ListedAgent[]): Promise<ExportedAgent[]> {
+  const all: ExportedAgent[] = []
+  let left = longestInstructions
+  for (const agent of agents) {
+    const isEmpty = agent.agentMdHash === hashAgentMd('')
+    const agentMd = isEmpty ? '' : left < 0 ? null : ((await findAgent(db, agent.id))?.agentMd ?? '')
+    left -= agentMd?.length ?? 0
+    all.push({ ...agent, agentMd })
+  }
+  return all
 }
 
 /** Beyond this many tokens in total, texts of pages are left out. */

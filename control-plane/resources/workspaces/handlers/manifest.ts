@@ -1,4 +1,4 @@
-import type { AgentRow } from '../../agents/store.ts'
+import type { ListedAgent } from '../../agents/store.ts'
 import { handleText } from '../../agents/present.ts'
 import type { FileRow } from '../../files/store.ts'
 import type { LearningRow } from '../../learnings/store.ts'
@@ -13,7 +13,7 @@ import type { WorkspaceRow } from '../store.ts'
  */
 
 /** Beyond this many characters in total, instructions of agents are replaced by their hash. */
-const longestInstructions = 16_000_000
+export const longestInstructions = 16_000_000
 /** Beyond this many characters in total, programs of workflows are left out. */
 const longestPrograms = 16_000_000
 /** Beyond this many characters in total, bullets of learnings are left out. */
@@ -21,11 +21,14 @@ const longestLearnings = 16_000_000
 /** Beyond this many characters in total, descriptions of tasks are left out. */
 const longestDescriptions = 16_000_000
 
+/** `agentMd` null: it is left out. */
+export type ExportedAgent = ListedAgent & { agentMd: string | null }
+
 export interface ManifestFacts {
   workspace: WorkspaceRow
   /** ISO 8601. */
   exportedAt: string
-  agents: readonly AgentRow[]
+  agents: readonly ExportedAgent[]
   projects: readonly ProjectRow[]
   tasks: readonly TaskRow[]
   workflows: readonly WorkflowRow[]
@@ -51,7 +54,7 @@ export function manifestOf({
   const byUuid = new Map(agents.map((agent) => [agent.uuid, agent]))
   let left = longestInstructions
   const agentSections = agents.flatMap((agent) => {
-    left -= agent.agentMd.length
+    left -= agent.agentMd?.length ?? 0
     return agentSection(agent, byUuid, left >= 0)
   })
   return [
@@ -92,12 +95,13 @@ export function manifestOf({
   ].join('\n')
 }
 
-type Agents = ReadonlyMap<string, AgentRow>
+type Agents = ReadonlyMap<string, ListedAgent>
 
-function agentSection(agent: AgentRow, agents: Agents, isWhole: boolean): string[] {
-  const instructions = isWhole
-    ? ['', 'AGENT.md:', '', ...fence(agent.agentMd)]
-    : ['', `AGENT.md is left out for its length; its hash is \`${agent.agentMdHash}\`.`]
+function agentSection(agent: ExportedAgent, agents: Agents, isWhole: boolean): string[] {
+  const instructions =
+    isWhole && agent.agentMd !== null
+      ? ['', 'AGENT.md:', '', ...fence(agent.agentMd)]
+      : ['', `AGENT.md is left out for its length; its hash is \`${agent.agentMdHash}\`.`]
   return [
     '',
     `### ${span(agent.name)}`,
@@ -215,7 +219,7 @@ function projectSection(project: ProjectRow, agents: Agents): string[] {
 
 function taskSections(
   tasks: readonly TaskRow[],
-  named: { agents: readonly AgentRow[]; projects: readonly ProjectRow[] },
+  named: { agents: readonly ListedAgent[]; projects: readonly ProjectRow[] },
 ): string[] {
   const handles = new Map(named.agents.map((agent) => [agent.id, handleText(agent)]))
   const projects = new Map(named.projects.map((project) => [project.id, project.name]))
