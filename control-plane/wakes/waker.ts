@@ -134,14 +134,16 @@ export class Waker {
     const continues = asked?.continuesRunId ?? null
     // Elsewhere the run that they go on with is locked. Not in a conversation: an ending locks its run before it.
     const parent = continues === null ? null : await (talk === null ? lockRun(tx, continues) : findRun(tx, continues))
-    const first = await claimWake(tx, id)
-    if (first === null) return null
+    const claimed = await claimWake(tx, id)
+    if (claimed === null) return null
     if (parent !== null && (await isAtWork(tx, parent))) return null
-    const agent = await findAgent(tx, first.agentId)
-    const wakes = await this.together(tx, first)
+    const agent = await findAgent(tx, claimed.agentId)
+    const wakes = await this.together(tx, claimed)
     if (wakes === null) return null
+    // Where many wait, it is not among those whose turn it is.
+    const first = wakes.find((wake) => wake.id === id) ?? wakes[0] ?? claimed
     const leading = leadingOf(wakes, first)
-    const session = leading.id === first.id ? parent : await parentOf(tx, leading)
+    const session = leading.id === id ? parent : await parentOf(tx, leading)
     if (session !== parent && session !== null && (await isAtWork(tx, session))) return null
     const answer: WakeAnswer =
       agent === null

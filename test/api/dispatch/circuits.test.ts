@@ -161,6 +161,24 @@ test('in a conversation, too, it is followed so where something was said meanwhi
   await again.end()
 })
 
+test('behind more messages than one run reads it is followed once, and after them', async () => {
+  const agent = await agentWith({ harness: 'codex', model: 'gpt-5.1-codex', backupModel: 'gpt-5.1-codex-mini' })
+  const { id } = await makeDm(server, agent.id)
+  await say(server, id, 'Paint the boat.')
+  const failed = await device.take()
+  for (let n = 1; n <= 51; n++) await say(server, id, `Message ${n}.`)
+  await fail(failed)
+  const many = await device.take()
+  expect(many.spec).toMatchObject({ model: 'gpt-5.1-codex', prompt: expect.stringContaining('Message 50.') })
+  expect(many.spec.prompt).not.toMatch(/Message 51\.|Go on where you stopped/)
+  await many.end()
+  const last = await device.take()
+  expect(last.spec).toMatchObject({ model: 'gpt-5.1-codex-mini', prompt: expect.stringContaining('Message 51.') })
+  await last.end()
+  await server.plane.waker.idle()
+  expect((await server.ok(`/runs?agent=${agent.id}`)).data).toHaveLength(3)
+})
+
 test('what was said while a run reached a limit waits in its place, and on its harness', async () => {
   const agent = await claudeAgent()
   const { id } = await makeDm(server, agent.id)
