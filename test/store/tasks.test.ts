@@ -21,6 +21,7 @@ import {
   removeAssignee,
   listSubtasks,
   listTasksByIds,
+  listBriefByReferences,
   listTasksByReferences,
   lockClosing,
   lockTaskGraph,
@@ -216,6 +217,12 @@ onBoth('tasks are read by ids, references, parent and assignee', async ({ root }
     [parent.id, done.id].toSorted(),
   )
   expect(await listTasksByReferences(root, workspaceId, [])).toEqual([])
+  const brief = await listBriefByReferences(root, workspaceId, ['abc-1', done.id, 'x'])
+  expect(ids(brief).toSorted()).toEqual(
+    ids(await listTasksByReferences(root, workspaceId, ['abc-1', done.id])).toSorted(),
+  )
+  expect(brief[0]).not.toHaveProperty('description')
+  expect(await listBriefByReferences(root, workspaceId, [])).toEqual([])
   const subtasks = await listSubtasks(root, parent.id)
   expect(ids(subtasks)).toEqual([child.id, done.id])
   // The descriptions of thousands would not fit into memory.

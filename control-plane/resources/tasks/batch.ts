@@ -4,7 +4,7 @@ import { createTask, linkBlockers, type Creating } from './create.ts'
 import {
   assigneeOf,
   assigneeReference,
-  blockerOf,
+  blockersOf,
   checkRepo,
   checkRunSettings,
   parentOf,
@@ -116,17 +116,18 @@ async function linkItem(
   { db, caller }: Creating,
   { item, index, made, names, waits }: InBatch & { index: number; waits: Waits },
 ): Promise<void> {
-  const blockers: TaskRow[] = []
   const places: number[] = []
+  const outside: string[] = []
   for (const reference of item.dependsOn ?? []) {
     const at = indexIn(reference, names)
     if (at !== null && at >= made.length) invalid('There is no such task in the batch.', { dependsOn: reference })
-    blockers.push(at === null ? await blockerOf(db, caller, String(reference), 'dependsOn') : made[at]!)
-    if (at !== null) places.push(at)
+    if (at === null) outside.push(String(reference))
+    else places.push(at)
   }
+  const blockers = await blockersOf(db, caller, outside, 'dependsOn')
   waits.set(index, places)
   if (isWaitingForItself(waits, index)) fail('dependency_cycle', { param: 'dependsOn' })
-  await linkBlockers(db, made[index]!, blockers)
+  await linkBlockers(db, made[index]!, [...places.map((at) => made[at]!), ...blockers])
 }
 
 /** Nobody sees the tasks of the batch yet, so a task outside of it waits for none of them. */

@@ -11,8 +11,8 @@ import { liveProject, unknownProject } from '../projects/lookup.ts'
 import { isVisible } from '../projects/rules.ts'
 import { findProject, hasGrant, type ProjectRow } from '../projects/store.ts'
 import { findRepo } from '../repos/store.ts'
-import { lookUpTask } from './lookup.ts'
-import { findTaskById, type TaskRow } from './store.ts'
+import { lookUpTask, visibleTasks } from './lookup.ts'
+import { findTaskById, listBriefByReferences, type TaskRow } from './store.ts'
 
 /** Resolves the references in a request and checks that they may be used together. Each failure has its documented code. */
 
@@ -65,6 +65,23 @@ export async function blockerOf(db: Db, caller: Caller, reference: string, param
   const elsewhere = reference.startsWith('tsk_') ? await findTaskById(db, reference) : null
   if (elsewhere !== null && elsewhere.workspaceId !== caller.workspaceId) fail('cross_company_dependency', { param })
   return fail('dependency_task_not_found', { param, details: { task: reference } })
+}
+
+/** The same for several, in their order, which are read at once. */
+export async function blockersOf(
+  db: Db,
+  caller: Caller,
+  references: readonly string[],
+  param: string,
+): Promise<Pick<TaskRow, 'id'>[]> {
+  const seen = await visibleTasks(db, caller, await listBriefByReferences(db, caller.workspaceId, references))
+  const known = new Map(seen.flatMap((task) => [[task.id, task] as const, [task.key, task] as const]))
+  const found: Pick<TaskRow, 'id'>[] = []
+  for (const reference of references)
+    found.push(
+      known.get(reference) ?? known.get(reference.toUpperCase()) ?? (await blockerOf(db, caller, reference, param)),
+    )
+  return found
 }
 
 export async function checkRepo(db: Db, task: Pick<TaskRow, 'repoId' | 'baseBranch' | 'workspaceId'>): Promise<void> {

@@ -54,7 +54,7 @@ export async function createTask(
 }
 
 /** Lets a new task wait for others. Fails with `dependency_cycle` when it is one of them, and where too many wait for one. */
-export async function linkBlockers(db: Db, task: TaskRow, blockers: readonly TaskRow[]): Promise<void> {
+export async function linkBlockers(db: Db, task: TaskRow, blockers: readonly Pick<TaskRow, 'id'>[]): Promise<void> {
   const ids = [...new Set(blockers.map(({ id }) => id))]
   if (ids.includes(task.id)) fail('dependency_cycle', { param: 'dependsOn' })
   for (const waiting of (await countBlocking(db, ids)).values()) refuseMoreWaiting(waiting, 'dependsOn')

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex'
 import { z } from 'zod'
 import { taskPriorities, taskStatuses } from '../../../shared/api/task-fields.ts'
 import { harnessNames } from '../../../shared/runs/harnesses.ts'
@@ -118,14 +119,23 @@ export async function listTasksByReferences(
   workspaceId: string,
   references: readonly string[],
 ): Promise<TaskRow[]> {
-  if (references.length === 0) return []
+  return references.length === 0 ? [] : tasks.list(named(tasks.from(db), workspaceId, references))
+}
+
+/** The same without what the tasks say. */
+export async function listBriefByReferences(
+  db: Db,
+  workspaceId: string,
+  references: readonly string[],
+): Promise<BriefTask[]> {
+  return references.length === 0 ? [] : briefTasks.list(named(briefTasks.from(db), workspaceId, references))
+}
+
+function named(query: Knex.QueryBuilder, workspaceId: string, references: readonly string[]): Knex.QueryBuilder {
   const keys = references.map((reference) => reference.toUpperCase())
-  return tasks.list(
-    tasks
-      .from(db)
-      .where({ workspace_id: workspaceId })
-      .where((any) => void any.whereIn('id', [...references]).orWhereIn('key', keys)),
-  )
+  return query
+    .where({ workspace_id: workspaceId })
+    .where((any) => void any.whereIn('id', [...references]).orWhereIn('key', keys))
 }
 
 /** Direct subtasks, oldest first; archived ones too. */

@@ -23,7 +23,7 @@ import { includedOf } from './included.ts'
 import { countLevels, listTasks, type TaskFilter } from '../list-store.ts'
 import { changeableTask, isTaskVisible, lookUpTask, readableTask, visibleTasks } from '../lookup.ts'
 import { presentTask, presentTasks } from '../present.ts'
-import { assigneeOf, assigneeReference, blockerOf, parentOf } from '../body-lookup.ts'
+import { assigneeOf, assigneeReference, blockersOf, parentOf } from '../body-lookup.ts'
 import { isFinished } from '../rules.ts'
 import { replaceTask, findTask, findTaskById, listTasksByReferences, lockTaskGraph, type TaskRow } from '../store.ts'
 import { updateTask } from '../steps/update.ts'
@@ -150,8 +150,7 @@ async function filterOf(
 async function create(input: HandlerInput<Routes['create']>, deps: Dependencies) {
   const { db, caller, body, world } = input
   const parent = body.parentTaskId == null ? null : await parentOf(db, caller, body.parentTaskId)
-  const blockers: TaskRow[] = []
-  for (const reference of body.dependsOn ?? []) blockers.push(await blockerOf(db, caller, reference, 'dependsOn'))
+  const blockers = await blockersOf(db, caller, body.dependsOn ?? [], 'dependsOn')
   const task = await createTask({ db, caller, world, catalog: deps.catalog }, { body, parent })
   await linkBlockers(db, task, blockers)
   await wakeForAssignment(db, { task, actor: actorOf(caller), world })
