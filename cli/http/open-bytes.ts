@@ -9,8 +9,11 @@ import { idleMs, readReply } from './client.ts'
 export async function openBytes(url: string, silentMs = idleMs): Promise<IncomingMessage> {
   const http = process.getBuiltinModule(url.startsWith('https:') ? 'node:https' : 'node:http')
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    const request = http.get(url, { agent: false, timeout: silentMs }, resolve).on('error', reject)
-    request.on('timeout', () => request.destroy(new Error(`nothing came for ${silentMs / 1000} seconds`)))
+    const request = http.get(url, { agent: false, timeout: silentMs }).on('error', reject)
+    let begun: IncomingMessage | null = null
+    request.on('response', (response) => resolve((begun = response)))
+    // Whoever reads the answer is told by the answer.
+    request.on('timeout', () => (begun ?? request).destroy(new Error(`nothing came for ${silentMs / 1000} seconds`)))
   }).catch((error: unknown) => {
     throw new CliError('server_unreachable', `The file cannot be reached: ${(error as Error).message}.`, {
       exit: 'unreachable',
