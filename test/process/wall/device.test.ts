@@ -110,7 +110,7 @@ describe('a machine that lets no namespaces be made', () => {
     import { realWorld as world } from '${join(import.meta.dirname, '../../../shared/lib/world.ts')}'
     const none = () => undefined
     const log = { debug: none, info: none, warn: none, error: none, close: none }
-    const isolation = new Isolation({ places: placesIn('${stateDir}'), hidden: [], world, log, changed: none })
+    const isolation = new Isolation({ places: placesIn('${stateDir}'), hidden: [], doors: [], world, log, changed: none })
     let wall
     try { wall = await isolation.forRun() } catch (error) { wall = error.message }
     let set
