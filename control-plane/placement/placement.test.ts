@@ -234,10 +234,11 @@ describe('an account that opens again', () => {
     const others = [device('a', { userId: 'you', accounts })]
     expect(placeRun(run({ folderDevice: 'a' }), { ...facts, devices: others })).toEqual(on('a'))
     // Nor does an agent wait that brings its own key, but for that.
-    const keys = new Map([...facts.quotas, ['claude/sec_2', { room: 0, opensAt: 9 }] as const])
+    const keys = new Map([...facts.quotas, ['claude/me/sec_2', { room: 0, opensAt: 9 }] as const])
     const closed = { ...facts, quotas: new Map([...keys, ['claude/me/d', { room: 0, opensAt: 9 }] as const]) }
     expect(placeRun(run({ keyId: 'sec_1' }), closed)).toEqual(on('a'))
     expect(placeRun(run({ keyId: 'sec_2' }), closed)).toEqual({ ...gate('rate_limit'), opensAt: 9 })
+    expect(placeRun(run({ keyId: 'sec_2', folderDevice: 'a' }), { ...closed, devices: others })).toEqual(on('a'))
   })
 })
 

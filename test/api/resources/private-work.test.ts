@@ -99,9 +99,9 @@ test('what such a run asks and notes is hidden with it, but from the person who 
 test('a run that answers in a dm is read by who writes there, and by the agent and its owner', async () => {
   const { id } = await makeDm(server, worker.id, leader.token)
   await say(server, id, 'Between us.', leader.token)
-  await server.plane.waker.idle()
-  const { runs } = await server.ok(`/conversations/${id}/events`, { token: leader.token })
-  const runId = runs[0].id
+  const runs = async () => (await server.ok(`/conversations/${id}/events`, { token: leader.token })).runs
+  await expect.poll(async () => (await runs()).length, { timeout: 5_000 }).toBe(1)
+  const runId = (await runs())[0].id
   for (const token of [leader.token, keeper.token, server.owner.token, await server.runToken(runId)])
     expect(await ways(runId, token)).toEqual(all)
   for (const token of [stranger.token, await otherAgent()]) expect(await ways(runId, token)).toEqual(none)
