@@ -211,6 +211,8 @@ onBoth('open gates of runs and tasks are those that hold them, oldest first', as
   expect([...(await openGatesOfTasks(root, []))]).toEqual([])
   const triggers = ['budget_breach'] as const
   expect(await listHoldingApprovals(root, 'run_id', { ids: ['run_1'], triggers })).toHaveLength(1)
+  const many = Array.from({ length: 40_000 }, (_, n) => `run_x${n}`)
+  expect(await listHoldingApprovals(root, 'run_id', { ids: [...many, 'run_1'], triggers })).toHaveLength(1)
 })
 
 onBoth(

@@ -229,6 +229,8 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
   })
   expect([await isGoneOnWith(root, run.id), await left()]).toEqual([true, []])
   expect((await listRunsOfSteps(root, [flow.id])).map(({ id }) => id)).toEqual([run.id])
+  const self = { agentId: agent.id, agentUuid: agent.uuid }
+  expect((await listRunsOfSteps(root, [flow.id], self)).map(({ id }) => id)).toEqual([run.id])
   const open = async () => (await listOpenRunsOfSteps(root, flow.id)).map(({ id }) => id)
   expect(await open()).toEqual([])
   await insertApproval(root, approvalRow(workspaceId, { runId: run.id }))

@@ -6,8 +6,8 @@ import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import { isVisible, viewerOf } from '../agents/rules.ts'
 import { findAgent } from '../agents/store.ts'
-import { findApproval, type ApprovalRow } from './store.ts'
 import { seesWork } from '../projects/work-visibility.ts'
+import { findApproval, type ApprovalRow } from './store.ts'
 
 /** Whether the caller sees an agent; one that is gone is seen by all. */
 export async function seesAgent(db: Db, caller: Caller, agentId: string | null): Promise<boolean> {

@@ -185,16 +185,20 @@ export async function listHoldingApprovals(
   column: 'run_id' | 'task_id',
   { ids, triggers }: { ids: readonly string[]; triggers: readonly ApprovalTrigger[] },
 ): Promise<ApprovalRow[]> {
-  if (ids.length === 0) return []
-  return approvals.list(
-    approvals
+  const found: ApprovalRow[] = []
+  for (let at = 0; at < ids.length; at += idsAtOnce) {
+    const query = approvals
       .from(db)
       .where({ status: 'open' })
-      .whereIn(column, [...ids])
+      .whereIn(column, ids.slice(at, at + idsAtOnce))
       .whereIn('trigger', [...triggers])
-      .orderBy([{ column: 'created_at' }, { column: 'id' }]),
-  )
+    found.push(...(await approvals.list(query)))
+  }
+  return found.toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
 }
+
+/** A statement takes only so many values: a page of workflow runs may have more steps. */
+const idsAtOnce = 10_000
 
 /** Oldest first. */
 interface SweptPage {

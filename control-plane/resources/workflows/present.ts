@@ -14,7 +14,6 @@ import { isVisible, viewerOf } from '../agents/rules.ts'
 import { listHoldingApprovals, type ApprovalRow } from '../approvals/store.ts'
 import { listOpenQuestions, type QuestionRow } from '../questions/store.ts'
 import { workViewerOf } from '../projects/work-visibility.ts'
-import { listRunsByIds } from '../runs/list-store.ts'
 import type { RunRow } from '../runs/store.ts'
 import { visibleTasks } from '../tasks/lookup.ts'
 import { listTasksByIds } from '../tasks/store.ts'
@@ -135,7 +134,9 @@ export async function presentWorkflowRuns(
   const ids = rows.map(({ id }) => id)
   const calls = await listCallsOf(db, ids)
   const runs = await listRunsOfSteps(db, ids)
-  const hidden = await hiddenRuns(db, caller, runs)
+  const visibleTo = workViewerOf(caller)
+  const visible = visibleTo === undefined ? runs : await listRunsOfSteps(db, ids, visibleTo)
+  const seen = new Set(visible.map(({ id }) => id))
   const runIds = runs.map(({ id }) => id)
   const approvals = await listHoldingApprovals(db, 'run_id', { ids: runIds, triggers: ['tool_permission'] })
   const questions = await listOpenQuestions(db, 'workflow_run_id', ids)
@@ -161,18 +162,9 @@ export async function presentWorkflowRuns(
       task: row.taskId === null || title === undefined ? null : { id: row.taskId, title },
       steps: (callsOf.get(row.id) ?? [])
         .filter(({ stepOrdinal }) => stepOrdinal !== null)
-        .map((call) => toStep(call, { runs: runsOf.get(stepKey(row.id, call.seq)) ?? [], hidden, agents, approvals })),
+        .map((call) => toStep(call, { runs: runsOf.get(stepKey(row.id, call.seq)) ?? [], seen, agents, approvals })),
     }
   })
-}
-
-/** Ids of those of these runs, of one workspace, that the caller does not see. */
-async function hiddenRuns(db: Db, caller: Caller, all: readonly RunRow[]): Promise<ReadonlySet<string>> {
-  const visibleTo = workViewerOf(caller)
-  const ids = all.map(({ id }) => id)
-  if (visibleTo === undefined) return new Set()
-  const seen = new Set((await listRunsByIds(db, caller.workspaceId, ids, visibleTo)).map(({ id }) => id))
-  return new Set(ids.filter((id) => !seen.has(id)))
 }
 
 const stepKey = (workflowRunId: string | null, call: number | null) => `${workflowRunId} ${call}`
@@ -181,19 +173,20 @@ function toStep(
   call: CallRow,
   {
     runs,
-    hidden,
+    seen,
     agents,
     approvals,
   }: {
     runs: readonly RunRow[]
-    hidden: ReadonlySet<string>
+    /** Ids of the runs that the caller sees. */
+    seen: ReadonlySet<string>
     agents: Agents
     approvals: readonly ApprovalRow[]
   },
 ): WorkflowStep {
   const agent = agents.get(call.agentId ?? '') ?? null
   // Whoever does not see the agent or its task sees none of these runs, nor what they ask and did.
-  const isSeen = agent !== null && !runs.some(({ id }) => hidden.has(id))
+  const isSeen = agent !== null && runs.every(({ id }) => seen.has(id))
   const run = isSeen ? runs.at(-1) : undefined
   const pending = approvals.find(({ runId }) => run !== undefined && runId === run.id)
   const { label, phase } = shownArgs(call.args)

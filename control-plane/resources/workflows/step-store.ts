@@ -2,18 +2,20 @@ import { z } from 'zod'
 import { int, text } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
+import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 import { runs, type RunRow } from '../runs/store.ts'
 
 /** The runs that do the steps of workflows. A step whose run stops to ask is gone on with by the run that is woken then. */
 
-/** The runs of these workflow runs' steps, oldest first. */
-export async function listRunsOfSteps(db: Db, workflowRunIds: readonly string[]): Promise<RunRow[]> {
-  return runs.list(
-    runs
-      .from(db)
-      .whereIn('workflow_run_id', [...workflowRunIds])
-      .orderBy([{ column: 'created_at' }, { column: 'id' }]),
-  )
+/** The runs of these workflow runs' steps, oldest first. `visibleTo`: only those that this viewer sees. */
+export async function listRunsOfSteps(
+  db: Db,
+  workflowRunIds: readonly string[],
+  visibleTo?: WorkViewer,
+): Promise<RunRow[]> {
+  const query = runs.from(db).whereIn('workflow_run_id', [...workflowRunIds])
+  if (visibleTo) onlyVisibleWork(query, { viewer: visibleTo, table: 'runs' })
+  return runs.list(query.orderBy([{ column: 'created_at' }, { column: 'id' }]))
 }
 
 const last = runs.query('where workflow_run_id = ? order by created_at desc, id desc limit ?')
