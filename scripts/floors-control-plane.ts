@@ -36,7 +36,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/workspaces': 'workspaces, companies, slugs',
       'resources/devices': 'devices, their claim, liveness and who may cause runs on them',
       'resources/folders': 'folders of devices',
-      'resources/projects': 'projects and who sees them',
+      'resources/projects': 'projects, who sees them, and who sees the work of agents on what is hidden',
       'resources/secrets': 'sealed secrets, their grants, and what is taken out of texts',
       'resources/questions': 'questions of agents',
       'resources/platform-changes': 'writes of agents that wait for approval',

@@ -137,6 +137,11 @@ export function fail(code: ErrorCode, options?: FailOptions): never {
   throw new ApiError(code, options)
 }
 
+/** Ends the request with a `validation_error` about one field. */
+export function failField(param: string, message: string): never {
+  return fail('validation_error', { param, message, details: { fields: [{ path: param, message }] } })
+}
+
 export function failPlain(id: PlainErrorId, message?: string): never {
   throw new PlainApiError(id, message)
 }

@@ -1,13 +1,24 @@
 import { fail } from '../../../shared/api/errors.ts'
 import type { Caller } from '../../http/callers.ts'
 import type { Db } from '../../db/open.ts'
+import { findAgentIdentity } from './identity-store.ts'
 import { isVisible, viewerOf } from './rules.ts'
 import { findAgent, listAgentsByReferences, matchReference, type AgentRow, type ListedAgent } from './store.ts'
 
 /** The agent that a reference names for this caller, deleted or not; null when there is nothing the caller may see. */
 export async function lookUpAgent(db: Db, caller: Caller, reference: string): Promise<AgentRow | null> {
+  // Of one that is named by its id, nothing else needs to be read.
+  const id = reference === 'me' && caller.kind === 'agent' ? caller.agentId : reference
+  const named = id.startsWith('agt_') ? await findAgent(db, id) : null
+  if (named?.workspaceId === caller.workspaceId) return isVisible(named, viewerOf(caller)) ? named : null
   const [found] = await lookUpAgents(db, caller, [reference])
   return found ? findAgent(db, found.id) : null
+}
+
+/** Whether the caller sees an agent; one that is gone is seen by all. */
+export async function seesAgent(db: Db, caller: Caller, agentId: string | null): Promise<boolean> {
+  const agent = agentId === null ? null : await findAgentIdentity(db, agentId)
+  return agent === null || isVisible(agent, viewerOf(caller))
 }
 
 /** One slot for each reference, in their order. */

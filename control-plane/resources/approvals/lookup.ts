@@ -4,16 +4,8 @@ import { idCursorOf, type IdCursor } from '../../../shared/api/id-paging.ts'
 import type { IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
-import { isVisible, viewerOf } from '../agents/rules.ts'
-import { findAgent } from '../agents/store.ts'
 import { seesWork } from '../projects/work-visibility.ts'
 import { findApproval, type ApprovalRow } from './store.ts'
-
-/** Whether the caller sees an agent; one that is gone is seen by all. */
-export async function seesAgent(db: Db, caller: Caller, agentId: string | null): Promise<boolean> {
-  const agent = agentId === null ? null : await findAgent(db, agentId)
-  return agent === null || isVisible(agent, viewerOf(caller))
-}
 
 /**
  * An approval is visible to those who see the work that it is about, and to the person it is assigned to. Fails with

@@ -1,4 +1,4 @@
-import { fail } from '../../../shared/api/errors.ts'
+import { fail, failField } from '../../../shared/api/errors.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import { findServerKey, serverKey } from '../../db/server-keys.ts'
 import { troubleOf } from '../../db/dialect.ts'
@@ -56,10 +56,8 @@ const mostOfAgent = 200
 
 /** Fails with `validation_error` when the agent has too many others. */
 export async function grantSecret(db: Db, grant: SecretGrantRow): Promise<void> {
-  if ((await countOtherSecrets(db, grant)) >= mostOfAgent) {
-    const message = `An agent has at most ${mostOfAgent} secrets.`
-    fail('validation_error', { message, param: 'agentId', details: { fields: [{ path: 'agentId', message }] } })
-  }
+  if ((await countOtherSecrets(db, grant)) >= mostOfAgent)
+    failField('agentId', `An agent has at most ${mostOfAgent} secrets.`)
   await insertSecretGrant(db, grant)
 }
 

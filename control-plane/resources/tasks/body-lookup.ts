@@ -1,4 +1,4 @@
-import { fail } from '../../../shared/api/errors.ts'
+import { fail, failField } from '../../../shared/api/errors.ts'
 import type { TaskCreate } from '../../../shared/api/task-shapes.ts'
 import { projectUuidOf } from '../../../shared/lib/project-ref.ts'
 import { harnesses } from '../../../shared/runs/harnesses.ts'
@@ -110,7 +110,5 @@ export function checkRunSettings(
 
 /** Fails with `validation_error` when the task would have more than `most`. `of`: what they are. */
 export function refuseBeyond(most: number, { count, param, of }: { count: number; param: string; of: string }): void {
-  if (count <= most) return
-  const message = `A task has at most ${most} ${of}.`
-  fail('validation_error', { param, message, details: { fields: [{ path: param, message }] } })
+  if (count > most) failField(param, `A task has at most ${most} ${of}.`)
 }

@@ -141,11 +141,16 @@ test('the breaker is that of one device, and what a device says of another perso
   await run.end()
 })
 
-test('in a conversation, too, it is followed so where something was said meanwhile', async () => {
+/** An agent with a backup model that paints a boat in a dm. */
+async function painting() {
   const agent = await agentWith({ harness: 'codex', model: 'gpt-5.1-codex', backupModel: 'gpt-5.1-codex-mini' })
   const { id } = await makeDm(server, agent.id)
   await say(server, id, 'Paint the boat.')
-  const failed = await device.take()
+  return { agent, id, failed: await device.take() }
+}
+
+test('in a conversation, too, it is followed so where something was said meanwhile', async () => {
+  const { id, failed } = await painting()
   await say(server, id, 'Make it red.')
   await fail(failed)
   const again = await device.take()
@@ -162,10 +167,7 @@ test('in a conversation, too, it is followed so where something was said meanwhi
 })
 
 test('behind more messages than one run reads it is followed once, and after them', async () => {
-  const agent = await agentWith({ harness: 'codex', model: 'gpt-5.1-codex', backupModel: 'gpt-5.1-codex-mini' })
-  const { id } = await makeDm(server, agent.id)
-  await say(server, id, 'Paint the boat.')
-  const failed = await device.take()
+  const { agent, id, failed } = await painting()
   for (let n = 1; n <= 51; n++) await say(server, id, `Message ${n}.`)
   await fail(failed)
   const many = await device.take()

@@ -1,4 +1,4 @@
-import { fail, failPlain } from '../../../../shared/api/errors.ts'
+import { fail, failField, failPlain } from '../../../../shared/api/errors.ts'
 import { folderRoutes, type Folder } from '../../../../shared/api/folders.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import type { FolderCheck, FolderFacts } from '../../../../shared/device/folder-check.ts'
@@ -67,10 +67,8 @@ async function create(input: HandlerInput<typeof folderRoutes.create>, deps: Dep
     : await findDevice(db, body.deviceId)
   if (device === null || device.workspaceId !== caller.workspaceId) return failPlain('plain.device_not_found')
   if (device.userId !== caller.userId) return failPlain('plain.device_not_owned')
-  if ((await countFoldersOfDevice(db, device.publicId)) >= mostFolders) {
-    const message = `A device has at most ${mostFolders} folders.`
-    fail('validation_error', { message, param: 'deviceId', details: { fields: [{ path: 'deviceId', message }] } })
-  }
+  if ((await countFoldersOfDevice(db, device.publicId)) >= mostFolders)
+    failField('deviceId', `A device has at most ${mostFolders} folders.`)
   const now = world.now()
   const folder = {
     shortId: world.id('fs_'),

@@ -1,4 +1,4 @@
-import { fail } from '../../../../shared/api/errors.ts'
+import { fail, failField } from '../../../../shared/api/errors.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import { mostRepos, repoRoutes, type Repo } from '../../../../shared/api/repos.ts'
 import { troubleOf } from '../../../db/dialect.ts'
@@ -46,10 +46,7 @@ export function repoHandlers(): ImplementedRoute[] {
   })
 }
 
-function refuse(message: string): never {
-  const fields = [{ path: 'gitRemote', message }]
-  return fail('validation_error', { message, param: 'gitRemote', details: { fields } })
-}
+const refuse = (message: string): never => failField('gitRemote', message)
 
 function presentRepo(repo: RepoRow): Repo {
   const { id, name, gitRemote, defaultBranch, provider, host, createdAt } = repo
