@@ -58,6 +58,8 @@ const baseRecord = z.object({
   /** Identity of the repository's index when the base was taken; null without one. */
   indexMark: z.string().nullable(),
   watched: z.array(watchedFile),
+  /** svc's own folders on the device: they are no part of any run. */
+  ownFolders: z.array(z.string()).default([]),
 })
 export type BaseRecord = z.infer<typeof baseRecord>
 

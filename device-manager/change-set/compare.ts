@@ -6,7 +6,7 @@ import { ChangeSetFailure, failureOf } from './failure.ts'
 import { runGit, type GitCall } from './git.ts'
 import { renderIndex, type IndexEntry } from './index-file.ts'
 import type { ChangeSetLimits } from './limits.ts'
-import { callIn, lookAtAll, within, type View } from './listing.ts'
+import { callIn, isOwn, lookAtAll, within, type View } from './listing.ts'
 import { PatchReader, type PatchedFile } from './patch.ts'
 
 const flags = (
@@ -60,8 +60,8 @@ export async function compareTracked(view: View): Promise<PatchedFile[] | null> 
   const call = callIn(view, ['diff-files', ...flags, ...within(view)])
   const timeoutMs = Math.min(quickMs, view.limits.gitMs)
   const outcome = await runGit({ ...call, timeoutMs, onChunk: (chunk) => reader.push(chunk) })
-  const files = outcome.ok ? reader.end() : null
-  if (files === null) return null
+  const files = (outcome.ok ? reader.end() : null)?.filter(({ path }) => !isOwn(view, path))
+  if (files === undefined) return null
   const paths = files.filter((file) => file.letter !== 'D').map((file) => file.path)
   for (const found of (await lookAtAll(view.topLevel, paths)).values()) {
     if (found.kind === 'special' || !found.isReadable || found.size > view.limits.fileBytes) return null

@@ -1,6 +1,6 @@
 import { realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { ChangedFile, ChangeSetResult } from '../../shared/device/change-set.ts'
+import type { ChangedFile, ChangeSet, ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { World } from '../../shared/lib/world.ts'
 import {
   demandObjects,
@@ -9,16 +9,18 @@ import {
   olderStore,
   readRecord,
   refNameOf,
+  stateDirOf,
   writeConfig,
   type BaseRecord,
 } from './base-store.ts'
 import { binaryPatches } from './binary-patches.ts'
 import { chooseCandidates, type Listed, type UnreadChange } from './candidates.ts'
 import { comparePaths, compareTracked } from './compare.ts'
+import { exchangedSince, hasLink, momentBefore, untilLater } from './exchanged.ts'
 import { asRefusal, ChangeSetFailure } from './failure.ts'
 import type { IndexEntry } from './index-file.ts'
 import { defaultLimits, type ChangeSetLimits } from './limits.ts'
-import { listDirty, listStaged, listUntracked, type DirtyEntry, type View } from './listing.ts'
+import { listDirty, listStaged, listUntracked, ownFoldersIn, type DirtyEntry, type View } from './listing.ts'
 import { describeNewFiles } from './new-files.ts'
 import type { PatchedFile } from './patch.ts'
 import { pathText } from './path-text.ts'
@@ -36,6 +38,8 @@ export interface ChangeSetOptions {
 
 /** A working tree that changes under the eyes of git makes it fail or contradict itself; then it is read again. */
 const attempts = 5
+/** So often are files read again whose folders changed meanwhile. */
+const patience = 2
 
 /**
  * Computes what changed in the run's folder since its base was taken. Never throws, and changes nothing in the repository; it may
@@ -47,17 +51,27 @@ export async function computeChangeSet(options: ChangeSetOptions): Promise<Chang
     await demandSameSource(options)
     const record = await readRecord(base.storeDir)
     await Promise.all([writeConfig(base.storeDir, record, limits.fileBytes), demandObjects(base.storeDir, record)])
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return { ok: true, changeSet: await capture({ base, record, limits, world }) }
-      } catch (error) {
-        // What git waited for in vain it would wait for again.
-        const mayPass = error instanceof ChangeSetFailure && error.code === 'diff_unavailable' && !error.isPassing
-        if (attempt >= attempts || !mayPass) throw error
-      }
-    }
+    return { ok: true, changeSet: await captureCalmly({ base, record, limits, world }) }
   } catch (error) {
     return asRefusal(error)
+  }
+}
+
+/** Reads again what changed meanwhile; what does not come to rest is told without the content that may be that of other files. */
+async function captureCalmly(from: Capture): Promise<ChangeSet> {
+  let best: ChangeSet | null = null
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const { changeSet, exchangedSince: since } = await capture(from)
+      if (since === null || attempt > patience) return changeSet
+      best = changeSet
+      await untilLater(since, from.world)
+    } catch (error) {
+      if (best !== null) return best
+      // What git waited for in vain it would wait for again.
+      const mayPass = error instanceof ChangeSetFailure && error.code === 'diff_unavailable' && !error.isPassing
+      if (attempt >= attempts || !mayPass) throw error
+    }
   }
 }
 
@@ -68,7 +82,8 @@ async function demandSameSource({ base, folder, runId }: ChangeSetOptions): Prom
     throw new ChangeSetFailure('diff_unavailable', 'The base was taken by an earlier version of svc.')
   const expected = base.prefix === '' ? base.topLevel : join(base.topLevel, base.prefix)
   const [now, then] = await Promise.all([realpath(folder), realpath(expected)])
-  if (now !== then)
+  // Both would follow a link that stands for the folder by now.
+  if (now !== then || hasLink(expected))
     throw new ChangeSetFailure('repo_unavailable', 'The folder is another one than when the base was taken.')
 }
 
@@ -79,15 +94,18 @@ interface Capture {
   world: World
 }
 
-async function capture({
-  base,
-  record,
-  limits,
-  world,
-}: Capture): Promise<Extract<ChangeSetResult, { ok: true }>['changeSet']> {
+interface Captured {
+  changeSet: ChangeSet
+  /** Since when folders were changed, so that the content of files was left out; null: none was. */
+  exchangedSince: bigint | null
+}
+
+async function capture({ base, record, limits, world }: Capture): Promise<Captured> {
   const capturedAt = world.now()
   const { storeDir, topLevel, prefix } = base
-  const view: View = { storeDir, topLevel, prefix, indexFile: join(storeDir, 'index'), limits }
+  const own = ownFoldersIn(topLevel, [stateDirOf(storeDir), ...record.ownFolders])
+  const view: View = { storeDir, topLevel, prefix, indexFile: join(storeDir, 'index'), limits, own }
+  const since = momentBefore(record, storeDir)
   const [tracked, untracked, newlyTracked, head] = await Promise.all([
     record.settings.filters.length === 0 ? compareTracked(view) : null,
     listUntracked(view),
@@ -95,12 +113,15 @@ async function capture({
     readHead(record.gitDir, record.commonDir, limits.gitMs),
   ])
   const compared = await compareRest({ view, record, tracked, untracked, newlyTracked })
-  const { files, patches } = await assemble(view, record, compared)
+  const literals = await binaryPatches({ view, record, entries: compared.entries, files: compared.patched })
+  const read = compared.patched.filter(({ letter }) => letter !== 'D').map(({ path }) => path)
+  const exchanged = await exchangedSince(topLevel, read, since)
+  const { files, patches } = assemble(compared, { literals, exchanged })
   const diff = Buffer.concat(patches)
   if (files.length > limits.files) throw new ChangeSetFailure('too_large', `More than ${limits.files} files changed.`)
   if (diff.length > limits.diffBytes)
     throw new ChangeSetFailure('too_large', `The diff is over ${limits.diffBytes} bytes.`)
-  return {
+  const changeSet = {
     base: { commit: base.commit, branch: base.branch },
     head,
     files,
@@ -109,6 +130,7 @@ async function capture({
     diff: diff.toString('utf8'),
     capturedAt,
   }
+  return { changeSet, exchangedSince: exchanged.size > 0 ? since : null }
 }
 
 interface Compared {
@@ -163,16 +185,24 @@ async function listNewlyTracked(view: View, record: BaseRecord, tree: string): P
   }
 }
 
-async function assemble(
-  view: View,
-  record: BaseRecord,
-  { entries, unread, patched }: Compared,
-): Promise<{ files: ChangedFile[]; patches: Buffer[] }> {
-  const sorted = patched.toSorted((a, b) => (a.path < b.path ? -1 : 1))
-  const literals = await binaryPatches({ view, record, entries, files: sorted })
+interface Content {
+  /** Patches of binary files. */
+  literals: ReadonlyMap<string, Buffer>
+  /** Files whose content may not be theirs. */
+  exchanged: ReadonlySet<string>
+}
+
+function assemble(
+  { unread, patched }: Compared,
+  { literals, exchanged }: Content,
+): { files: ChangedFile[]; patches: Buffer[] } {
   const patches: Buffer[] = []
   const listed: { key: string; file: ChangedFile }[] = []
-  for (const file of sorted) {
+  for (const file of patched.toSorted((a, b) => (a.path < b.path ? -1 : 1))) {
+    if (exchanged.has(file.path)) {
+      listed.push({ key: file.path, file: { ...describe(file, true), ...unreadContent } })
+      continue
+    }
     const patch = literals.get(file.path) ?? (file.binary ? null : file.patch)
     if (patch !== null) patches.push(patch)
     listed.push({ key: file.path, file: describe(file, patch === null) })
@@ -203,11 +233,12 @@ function describe(file: PatchedFile, patchOmitted: boolean): ChangedFile {
   }
 }
 
+const unreadContent = { binary: true, additions: null, deletions: null, patchOmitted: true } as const
+
 function describeUnread(change: UnreadChange): ChangedFile {
   const { path, status, oldMode, newMode } = change
   const kind = kindOf(newMode ?? oldMode)
-  const unread = { binary: true, additions: null, deletions: null, patchOmitted: true }
-  return { path: pathText(path), oldPath: null, status, oldMode, newMode, kind, ...unread }
+  return { path: pathText(path), oldPath: null, status, oldMode, newMode, kind, ...unreadContent }
 }
 
 function kindOf(mode: string | null): ChangedFile['kind'] {

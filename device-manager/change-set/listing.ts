@@ -1,7 +1,7 @@
 import { accessSync, constants, lstatSync, realpathSync } from 'node:fs'
 import { relative } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
-import { stateDirOf, type WatchedFile } from './base-store.ts'
+import type { WatchedFile } from './base-store.ts'
 import { failureOf } from './failure.ts'
 import { runGit, type GitCall } from './git.ts'
 import type { ChangeSetLimits } from './limits.ts'
@@ -13,6 +13,8 @@ export interface View {
   prefix: string
   indexFile: string
   limits: ChangeSetLimits
+  /** svc's own folders below the top level, with a slash at their ends. */
+  own: readonly string[]
 }
 
 /** A tracked path whose working file is not known to be what the index holds. Paths are latin1 text of their bytes. */
@@ -54,27 +56,36 @@ export async function listDirty(view: View): Promise<DirtyEntry[]> {
   ]
   const outcome = await runGit(callIn(view, args))
   if (!outcome.ok) throw failureOf(outcome, 'listing the changed files')
-  return parseRaw(outcome.stdout)
+  return parseRaw(outcome.stdout).filter(({ path }) => !isOwn(view, path))
 }
 
-/**
- * Files that are neither tracked nor ignored. A nested repository is listed with a slash at its end. Where a person's home is
- * a repository, svc's own state folder lies in it: that is no part of any run.
- */
+/** Files that are neither tracked nor ignored. A nested repository is listed with a slash at its end. */
 export async function listUntracked(view: View): Promise<string[]> {
   const outcome = await runGit(callIn(view, ['ls-files', '-o', '-z', '--exclude-standard', ...within(view)]))
   if (!outcome.ok) throw failureOf(outcome, 'listing the new files')
-  const own = ownFolderIn(view)
-  const paths = fields(outcome.stdout)
-  return own === null ? paths : paths.filter((path) => !path.startsWith(own))
+  return fields(outcome.stdout).filter((path) => !isOwn(view, path))
 }
 
-/** The state folder relative to the top level, with a slash at its end; null when it lies elsewhere. */
-function ownFolderIn({ storeDir, topLevel }: View): string | null {
-  const below = relative(topLevel, realpathSync.native(stateDirOf(storeDir)))
-  if (below === '' || below.startsWith('..')) return null
-  return `${Buffer.from(below).toString('latin1')}/`
+/**
+ * Where a person's home is a repository, svc's own folders lie in it, with logins and keys. Returns them relative to the top
+ * level, with a slash at their ends.
+ */
+export function ownFoldersIn(topLevel: string, folders: readonly string[]): string[] {
+  const below = folders.map((folder) => relative(topLevel, realOr(folder)))
+  const inside = below.filter((path) => path !== '' && path !== '..' && !path.startsWith('../'))
+  return [...new Set(inside)].map((path) => `${Buffer.from(path).toString('latin1')}/`)
 }
+
+/** One that is not there yet may be made later. */
+function realOr(folder: string): string {
+  try {
+    return realpathSync.native(folder)
+  } catch {
+    return folder
+  }
+}
+
+export const isOwn = ({ own }: View, path: string): boolean => own.some((folder) => path.startsWith(folder))
 
 /**
  * Lists what the index holds that the tree does not: paths that are new to it and, unless only those are asked for, other
@@ -95,8 +106,7 @@ export async function listStaged(view: View, tree: string, only: 'new' | 'all'):
   ]
   const outcome = await runGit(callIn(view, [...args, ...within(view)]))
   if (!outcome.ok) throw failureOf(outcome, 'listing the staged files')
-  const own = ownFolderIn(view)
-  return parseRaw(outcome.stdout).filter(({ path }) => own === null || !path.startsWith(own))
+  return parseRaw(outcome.stdout).filter(({ path }) => !isOwn(view, path))
 }
 
 function fields(bytes: Buffer): string[] {

@@ -5,11 +5,13 @@ import {
   ownObjects,
   refNameOf,
   removeStore,
+  stateDirOf,
   writeRecord,
   type BaseRecord,
   type WatchedFile,
 } from './base-store.ts'
 import { readSettings } from './carried-settings.ts'
+import { exchangedSince, momentBefore, untilLater } from './exchanged.ts'
 import { asRefusal, ChangeSetFailure, failureOf, type ChangeSetErrorCode } from './failure.ts'
 import { runGit } from './git.ts'
 import { markOf, momentIn } from './moment.ts'
@@ -20,6 +22,7 @@ import {
   listStaged,
   listUntracked,
   lookAtAll,
+  ownFoldersIn,
   watch,
   type DirtyEntry,
   type View,
@@ -57,6 +60,8 @@ export interface TakeBaseOptions {
   runId: string
   /** The private git folder, which is made here: `<state>/runs/<runId>/change-set`. */
   storeDir: string
+  /** Other folders of svc on this machine than the state folder: where one lies in the repository, it is no part of the run. */
+  ownFolders?: readonly string[]
   world: World
   limits?: ChangeSetLimits
 }
@@ -66,7 +71,7 @@ export interface TakeBaseOptions {
  * broken is `repo_unavailable`. Calling it again for the same run replaces the base.
  */
 export async function takeBase(options: TakeBaseOptions): Promise<BaseResult> {
-  const { folder, runId, storeDir, world, limits = defaultLimits } = options
+  const { folder, runId, storeDir, ownFolders = [], world, limits = defaultLimits } = options
   let hasStore = false
   try {
     const refName = refNameOf(runId)
@@ -81,11 +86,13 @@ export async function takeBase(options: TakeBaseOptions): Promise<BaseResult> {
       settings,
       indexMark: await indexMarkOf(gitDir),
       watched: [],
+      ownFolders: [...ownFolders],
     }
     hasStore = true
     await createStore(storeDir, record, limits.fileBytes)
     const { topLevel, prefix, commit, branch } = repository
-    const view: View = { storeDir, topLevel, prefix, indexFile: `${storeDir}/index`, limits }
+    const own = ownFoldersIn(topLevel, [stateDirOf(storeDir), ...ownFolders])
+    const view: View = { storeDir, topLevel, prefix, indexFile: `${storeDir}/index`, limits, own }
     const [dirty, untracked, staged] = await Promise.all([
       listDirty(view),
       listUntracked(view),
@@ -98,7 +105,7 @@ export async function takeBase(options: TakeBaseOptions): Promise<BaseResult> {
     if (!isClean) {
       await ownObjects(storeDir)
       if (typeof staged !== 'string') await keepStaged(view, staged)
-      record.watched = await recordWorkingTree(view, record, { dirty, untracked })
+      record.watched = await recordWorkingTree(view, record, { dirty, untracked, world })
       ;[tree] = await Promise.all([writeTree(view), writeRecord(storeDir, record)])
     }
     const takenAt = world.now()
@@ -175,7 +182,7 @@ async function listAllStaged(view: View): Promise<string[]> {
 async function recordWorkingTree(
   view: View,
   record: BaseRecord,
-  listed: { dirty: DirtyEntry[]; untracked: string[] },
+  listed: { dirty: DirtyEntry[]; untracked: string[]; world: World },
 ): Promise<WatchedFile[]> {
   const nested = await resolveNested(view, listed.untracked)
   const changed = listed.dirty.filter((entry) => entry.letter !== 'D').map((entry) => entry.path)
@@ -183,7 +190,7 @@ async function recordWorkingTree(
   const looked = await lookAtAll(view.topLevel, [...changed, ...plain])
   const filtered = await pathsUnderFilters(view, record.settings.filters, [...looked.keys()])
   const removed = new Set(listed.dirty.filter((entry) => entry.letter === 'D').map((entry) => entry.path))
-  const hashed: string[] = [...nested]
+  const hashed: string[] = []
   const watched: WatchedFile[] = []
   let bytes = 0
   for (const [path, found] of looked) {
@@ -199,8 +206,32 @@ async function recordWorkingTree(
     }
   }
   await updateIndex(view, ['--force-remove'], [...removed])
-  await updateIndex(view, ['--add', '--remove', '--replace'], hashed)
+  await updateIndex(view, addFlags, nested)
+  const exchanged = await hashAll(view, { paths: hashed, record, world: listed.world })
+  for (const [path, found] of await lookAtAll(view.topLevel, exchanged)) {
+    if (found.kind !== 'missing') watched.push(watch(path, found))
+  }
   return watched
+}
+
+const addFlags = ['--add', '--remove', '--replace']
+const hashAttempts = 3
+
+/** Returns the paths whose folders go on changing: they are not in the index, for their content may be that of other files. */
+async function hashAll(
+  view: View,
+  { paths, record, world }: { paths: readonly string[]; record: BaseRecord; world: World },
+): Promise<string[]> {
+  let left = [...paths]
+  for (let attempt = 1; attempt <= hashAttempts && left.length > 0; attempt++) {
+    const since = momentBefore(record, view.storeDir)
+    await updateIndex(view, addFlags, left)
+    left = [...(await exchangedSince(view.topLevel, left, since))]
+    // As it was, git would take it to be known already.
+    await updateIndex(view, ['--force-remove'], left)
+    if (left.length > 0 && attempt < hashAttempts) await untilLater(since, world)
+  }
+  return left
 }
 
 async function updateIndex(view: View, flags: string[], paths: readonly string[]): Promise<void> {

@@ -73,7 +73,7 @@ export async function prepare(
   if (existsSync(paths.root))
     for (const old of [paths.harness, paths.base, paths.store]) rmSync(old, { recursive: true, force: true })
   const cwd = spec.folder?.rootPath ?? assigned.homeDir
-  const taking = baseOf(assigned, { storeDir: paths.store, world })
+  const taking = baseOf(assigned, { stateDir, storeDir: paths.store, world })
   const walling = wallOf(assigned, { paths, cwd, wall })
   // While git is at work.
   const skills = takesSkills(spec) ? await skillsOf(assigned, { stateDir, cwd, world }) : null
@@ -97,9 +97,13 @@ function skillsOf(
   { spec, homeDir, wall }: Assignment,
   { stateDir, cwd, world }: { stateDir: string; cwd: string; world: World },
 ): Promise<SkillsRead> {
-  const own = [...ownFolders(stateDir, process.env), ...(wall?.hidden ?? [])]
-  return readSkills(spec.skillFolders ?? [], { cwd, homeDir, ownFolders: own }, world)
+  return readSkills(spec.skillFolders ?? [], { cwd, homeDir, ownFolders: allOwnFolders(stateDir, wall) }, world)
 }
+
+const allOwnFolders = (stateDir: string, wall: Assignment['wall']): string[] => [
+  ...ownFolders(stateDir, process.env),
+  ...(wall?.hidden ?? []),
+]
 
 /** A session that was begun with other skills than these is not gone on with. */
 function withTheseSkills(spec: RunSpec, digest: string): RunSpec {
@@ -204,14 +208,15 @@ function lookUpProgram(
 }
 
 async function baseOf(
-  { spec }: Assignment,
-  { storeDir, world }: { storeDir: string; world: World },
+  { spec, wall }: Assignment,
+  { stateDir, storeDir, world }: { stateDir: string; storeDir: string; world: World },
 ): Promise<BaseResult> {
   if (!spec.folder) {
     return { ok: false, code: 'source_unknown', message: 'The run has no folder, so there is no change-set.' }
   }
   try {
-    return await takeBase({ folder: spec.folder.rootPath, runId: spec.runId, storeDir, world })
+    const own = allOwnFolders(stateDir, wall)
+    return await takeBase({ folder: spec.folder.rootPath, runId: spec.runId, storeDir, ownFolders: own, world })
   } catch (error) {
     return { ok: false, code: 'repo_unavailable', message: messageOf(error).slice(0, 1000) }
   }

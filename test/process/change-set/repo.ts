@@ -115,11 +115,17 @@ export function storeOf(folder: string, runId = 'run_test'): string {
   return join(root, 'state', 'runs', runId, 'change-set')
 }
 
-export async function baseOf(folder: string, runId = 'run_test', limits?: ChangeSetLimits): Promise<BaseSnapshot> {
+export async function baseOf(
+  folder: string,
+  runId = 'run_test',
+  limits?: ChangeSetLimits,
+  ownFolders: readonly string[] = [],
+): Promise<BaseSnapshot> {
   const result = await takeBase({
     folder,
     runId,
     storeDir: storeOf(folder, runId),
+    ownFolders,
     world,
     ...(limits === undefined ? {} : { limits }),
   })

@@ -191,7 +191,7 @@ test('the patches of new files are byte by byte those of git', async () => {
   const base = await baseOf(repo.dir)
   const record = await readRecord(base.storeDir)
   const limits = { ...defaultLimits, filePatchBytes: 240 }
-  const view = { ...base, indexFile: join(base.storeDir, 'index'), limits }
+  const view = { ...base, indexFile: join(base.storeDir, 'index'), limits, own: [] }
   let described = 0
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(content, fc.boolean()), { minLength: 1, maxLength: 20 }), async (files) => {
