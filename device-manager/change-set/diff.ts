@@ -18,13 +18,13 @@ import { chooseCandidates, type Listed, type UnreadChange } from './candidates.t
 import { comparePaths, compareTracked } from './compare.ts'
 import { exchangedSince, hasLink, momentBefore, untilLater } from './exchanged.ts'
 import { asRefusal, ChangeSetFailure } from './failure.ts'
+import { readHead } from './head.ts'
 import type { IndexEntry } from './index-file.ts'
 import { defaultLimits, type ChangeSetLimits } from './limits.ts'
 import { listDirty, listStaged, listUntracked, ownFoldersIn, type DirtyEntry, type View } from './listing.ts'
 import { describeNewFiles } from './new-files.ts'
 import type { PatchedFile } from './patch.ts'
 import { pathText } from './path-text.ts'
-import { readHead } from './repository.ts'
 import type { BaseSnapshot } from './snapshot.ts'
 
 export interface ChangeSetOptions {
@@ -67,10 +67,10 @@ async function captureCalmly(from: Capture): Promise<ChangeSet> {
       best = changeSet
       await untilLater(since, from.world)
     } catch (error) {
+      if (!(error instanceof ChangeSetFailure) || error.code !== 'diff_unavailable') throw error
       if (best !== null) return best
       // What git waited for in vain it would wait for again.
-      const mayPass = error instanceof ChangeSetFailure && error.code === 'diff_unavailable' && !error.isPassing
-      if (attempt >= attempts || !mayPass) throw error
+      if (attempt >= attempts || error.isPassing) throw error
     }
   }
 }
@@ -110,7 +110,7 @@ async function capture({ base, record, limits, world }: Capture): Promise<Captur
     record.settings.filters.length === 0 ? compareTracked(view) : null,
     listUntracked(view),
     listNewlyTracked(view, record, base.tree),
-    readHead(record.gitDir, record.commonDir, limits.gitMs),
+    readHead(record, limits.gitMs),
   ])
   const compared = await compareRest({ view, record, tracked, untracked, newlyTracked })
   const literals = await binaryPatches({ view, record, entries: compared.entries, files: compared.patched })

@@ -15,15 +15,34 @@ export class ChangeSetFailure extends Error {
   }
 }
 
-const repositoryFaults =
-  /dubious ownership|not a git repository|index file|bad signature|bad index|bad config|unknown repository extension|expected git repo version|[Pp]ermission denied|cannot (mkdir|open|lock)|unable to (create|open|write)|Read-only file system/
+/** git's words for what is wrong with a repository, and ours. The first that fits is told. */
+const repositoryFaults: readonly (readonly [RegExp, string])[] = [
+  [/dubious ownership/, 'of its ownership: it belongs to another user.'],
+  [/not a git repository/, 'there is no repository.'],
+  [/index file|bad signature|bad index/, 'its index is corrupt.'],
+  [/bad config|bad \w+ config value/, 'its config is bad.'],
+  [/unknown repository extension|expected git repo version/, 'this git is too old for it.'],
+  [/[Pp]ermission denied/, 'permission is denied.'],
+  [/Read-only file system/, 'the file system is read-only.'],
+  [/cannot (mkdir|open|lock)|unable to (create|open|write)/, 'a file of it cannot be opened or written.'],
+]
+const otherFaults: readonly (readonly [RegExp, string])[] = [
+  [/No space left/, 'the disk is full.'],
+  [/[Oo]ut of memory|cannot allocate/, 'there is no memory left.'],
+  [/bad object|unable to read|missing|corrupt|invalid object|not a valid object/, 'objects are missing or corrupt.'],
+  [/packed-refs/, 'its packed refs cannot be read.'],
+]
 
-/** Returns what a failed git process means for the change-set. The message keeps git's own first lines. */
+/**
+ * Returns what a failed git process means for the change-set. In our own words: git quotes lines of the files that it reads, and a
+ * link in a git folder makes it read any file of the device.
+ */
 export function failureOf(failure: GitFailure, doing: string): ChangeSetFailure {
-  const said = failure.stderr.trim().split('\n').slice(0, 3).join(' ').slice(0, 500)
   if (failure.reason === 'failed') {
-    const code = repositoryFaults.test(failure.stderr) ? 'repo_unavailable' : 'diff_unavailable'
-    return new ChangeSetFailure(code, `git failed ${doing}: ${said || `status ${failure.exitCode}`}`)
+    const fits = ([pattern]: readonly [RegExp, string]) => pattern.test(failure.stderr)
+    const fault = repositoryFaults.find(fits)
+    const why = (fault ?? otherFaults.find(fits))?.[1] ?? `it ended with status ${failure.exitCode}.`
+    return new ChangeSetFailure(fault ? 'repo_unavailable' : 'diff_unavailable', `git failed ${doing}: ${why}`)
   }
   const { code, message } = meanings[failure.reason]
   const isPassing = failure.reason === 'no_git' || failure.reason === 'timeout'

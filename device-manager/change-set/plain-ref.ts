@@ -115,7 +115,7 @@ export function withoutRef(packed: Buffer | null, refName: string): Buffer | nul
 
 /** A link below `refs` would lead this program, which is behind no wall, to write elsewhere. */
 function demandNoLink(commonDir: string, refName: string): void {
-  for (let name = dirname(refName); name !== 'refs'; name = dirname(name)) {
+  for (let name = dirname(refName); name !== '.'; name = dirname(name)) {
     const path = join(commonDir, name)
     if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true) throw new Error(`${path} is a link`)
   }

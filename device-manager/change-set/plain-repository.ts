@@ -1,9 +1,10 @@
 import { accessSync, constants, lstatSync, realpathSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { settingsFrom, type CarriedSettings } from './carried-settings.ts'
+import { readHeadFiles } from './head.ts'
 import { readPlainConfig, type Setting } from './plain-config.ts'
 import { readRegularFile } from './regular-file.ts'
-import { readHeadFiles, type Repository } from './repository.ts'
+import type { Repository } from './repository.ts'
 
 /** A larger config is read by git. */
 const maxConfigBytes = 1024 * 1024
@@ -21,7 +22,7 @@ export function locatePlain(folder: string): { repository: Repository; settings:
     const gitDir = join(topLevel, '.git')
     if (!isGitFolder(gitDir)) return null
     const configs = configPaths(gitDir).map(readConfigFile)
-    const head = readHeadFiles(gitDir, gitDir)
+    const head = readHeadFiles({ gitDir, commonDir: gitDir, objectFormat: 'sha1' })
     if (head?.commit == null || configs.at(-1)?.length === 0) return null
     const entries: Setting[] = []
     for (const config of configs) {

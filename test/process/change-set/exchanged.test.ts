@@ -10,7 +10,7 @@ import { baseOf, changesOf, resultOf, summary, tempDir, tempRepo, type Repo } fr
 function pausing(folder: string): { next(step?: () => void): Promise<void>; stop(): Promise<void> } {
   const pipe = join(folder, '.gitattributes')
   execFileSync('mkfifo', [pipe])
-  let isOver = false
+  const over = new AbortController()
   let serving: Promise<void> = Promise.resolve()
   const next = async (step: () => void = () => {}) => {
     for (;;) {
@@ -20,7 +20,7 @@ function pausing(folder: string): { next(step?: () => void): Promise<void>; stop
         closeSync(file)
         return
       }
-      if (isOver) return
+      if (over.signal.aborted) return
       await sleep(2)
     }
   }
@@ -28,11 +28,11 @@ function pausing(folder: string): { next(step?: () => void): Promise<void>; stop
     async next(step) {
       await next(step)
       serving = (async () => {
-        while (!isOver) await next()
+        while (!over.signal.aborted) await next()
       })()
     },
     async stop() {
-      isOver = true
+      over.abort()
       await serving
     },
   }
@@ -115,9 +115,9 @@ test('a linked worktree in whose place a link stands is not looked at', async ()
 
 /** While the work goes on, files come and go in the folder. */
 async function changingMeanwhile<Result>(repo: Repo, work: () => Promise<Result>): Promise<Result> {
-  let isOver = false
+  const over = new AbortController()
   const changing = (async () => {
-    while (!isOver) {
+    while (!over.signal.aborted) {
       repo.write('folder/new.log', '')
       repo.remove('folder/new.log')
       await sleep(1)
@@ -126,7 +126,7 @@ async function changingMeanwhile<Result>(repo: Repo, work: () => Promise<Result>
   try {
     return await work()
   } finally {
-    isOver = true
+    over.abort()
     await changing
   }
 }
