@@ -62,7 +62,7 @@ describe('output to a terminal', () => {
         expect(terminalText(shown)).toBe(shown)
       }),
     )
-    for (const text of ['\u001b]', '\u001b[', '\u001b[31', '\u001b\u001b', '\r']) {
+    for (const text of ['\u001b]', '\u001b[', '\u001b[31', '\u001b\u001b', '\r', '\u0090', '\u009d0;a']) {
       const before = process.cpuUsage()
       terminalText(text.repeat(500_000))
       expect(process.cpuUsage(before).user / 1_000).toBeLessThan(3_000)

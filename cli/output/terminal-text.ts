@@ -7,8 +7,9 @@ const sequences = new RegExp(
   [
     // Control sequences: those that end with `m` set colours.
     String.raw`(?:\u001b\[|\u009b)[\u0030-\u003f]*[\u0020-\u002f]*[\u0040-\u007e]`,
-    // Strings for the terminal (titles, clipboard, device control) up to their end; without one only their beginning.
-    String.raw`(?:\u001b[\]PX^_]|[\u0090\u0098\u009d-\u009f])(?:[^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c))?`,
+    // Strings for the terminal (titles, clipboard, device control) up to their end; without one only their beginning. Another
+    // beginning ends the search, or a text of beginnings alone would be read to its end for each of them.
+    String.raw`(?:\u001b[\]PX^_]|[\u0090\u0098\u009d-\u009f])(?:[^\u0007\u001b\u0090\u0098\u009c-\u009f]*(?:\u0007|\u001b\\|\u009c))?`,
     String.raw`\u001b[\u0020-\u002f]*[\u0030-\u007e]?`,
     String.raw`\r\n?`,
     String.raw`[\u0000-\u0008\u000b-\u001f\u007f-\u009f]`,

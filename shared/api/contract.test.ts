@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { z } from 'zod'
 import { errorCodes } from './error-codes.ts'
 import { ApiError, errorTypeOf } from './errors.ts'
 import { flagsOf } from './flags.ts'
@@ -82,4 +83,33 @@ test("an event's id tells fence and seq, within its own run only", () => {
   }
   expect(seen.size).toBe(16)
   expect(parseRunEventId(run, '00000000-0000-4000-8000-000000000000')).toBeNull()
+})
+
+/** All schemas of texts within a schema; each is checked on its whole text, also when the text is too long. */
+function textsOf(schema: unknown, seen = new Set<unknown>()): z.ZodType[] {
+  if (typeof schema !== 'object' || schema === null || seen.has(schema)) return []
+  seen.add(schema)
+  const { def } = schema as { def?: Record<string, unknown> }
+  if (def === undefined) return Object.values(schema).flatMap((each) => textsOf(each, seen))
+  const inner = ['innerType', 'element', 'keyType', 'valueType', 'in', 'out', 'left', 'right', 'options', 'shape']
+  const found = inner.flatMap((key) => textsOf(def[key], seen))
+  return def['type'] === 'string' ? [schema as z.ZodType, ...found] : found
+}
+
+test('no text of a body takes long to check, whatever it is made of', () => {
+  const long = (piece: string, begin = '') => begin + piece.repeat(Math.ceil(50_000 / piece.length))
+  const pieces = ['\u0315\u0300', ' a', ' ', '-', '/a', 'a.', '\\', '漢', '1.', 'a']
+  const texts = pieces
+    .map((piece) => long(piece, 'a'))
+    .concat(long(':', 'a://'), long('a:@', 'https://'), long('; a="a"', 'a/a'), long('0', '2026-01-01T00:00:00.'))
+  const slow = contract.flatMap((route) =>
+    textsOf(route.body).flatMap((schema) =>
+      texts.flatMap((text) => {
+        const before = process.threadCpuUsage()
+        schema.safeParse(text)
+        return process.threadCpuUsage(before).user > 250_000 ? [`${route.id}: ${text.slice(0, 30)}`] : []
+      }),
+    ),
+  )
+  expect(slow).toEqual([])
 })

@@ -59,7 +59,7 @@ const repoUrl = z
   .min(1)
   .max(2000)
   .regex(/^[^\s\p{Cc}]+$/u, 'no spaces')
-  .refine((text) => !/^[a-z][a-z0-9+.-]*:\/\/[^/@]*:[^/@]*@/i.test(text), 'has a password in it')
+  .refine((text) => !/^[a-z][a-z0-9+.-]*:\/\/[^/@:]*:[^/@]*@/i.test(text), 'has a password in it')
   .describe('Address of its repository.')
 const leadAgentId = agentRef.nullable().describe('The agent that leads it.')
 

@@ -33,3 +33,10 @@ it('takes a slug in any case and Unicode form, and nothing that is none', () => 
   for (const text of ['', 'two words', 'a/b', 'a.md', '#top', 'x'.repeat(201), 'wik_0123456789abcdef'])
     expect(asPageSlug(text)).toBeNull()
 })
+
+it('refuses a long text of marks at once, and takes every character that is taken apart', () => {
+  const before = process.threadCpuUsage()
+  expect(asPageSlug('a' + '\u0315\u0300'.repeat(500_000))).toBeNull()
+  expect(process.threadCpuUsage(before).user / 1_000).toBeLessThan(100)
+  expect(asPageSlug('\u1f82'.repeat(maxSlugLength).normalize('NFD'))).toBe('\u1f82'.repeat(maxSlugLength))
+})

@@ -21,6 +21,8 @@ export function pageSlugOf(title: string): string {
 
 /** The text as a slug, when it is one but for its case and its Unicode form; null otherwise. */
 export function asPageSlug(text: string): string | null {
+  // A character takes four units at most while it is taken apart. A long row of marks takes minutes to put in order.
+  if (text.length > 4 * maxSlugLength) return null
   const slug = lower(text)
   const isSlug = slug !== '' && slug.length <= maxSlugLength && slug.search(notOfSlug) === -1
   return isSlug && !idForm.test(slug) ? slug : null

@@ -8,6 +8,13 @@ interface Shape {
   pattern: RegExp
 }
 
+/**
+ * A JSON Web Token, with what is written before it without a blank. Each run of such characters is looked at once: a try at each
+ * `eyJ` within a long run would read it to its end each time.
+ */
+export const signedToken =
+  /(?<![\w-])(?=[\w-]{13,}\.eyJ[\w-]{10,}\.[\w-]{10})[\w-]*?\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}/g
+
 const shapes: readonly Shape[] = [
   { name: 'private key', pattern: /-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----/g },
   { name: 'age key', pattern: /\bAGE-SECRET-KEY-1[0-9A-Z]{40,}/g },
@@ -44,7 +51,7 @@ const shapes: readonly Shape[] = [
   { name: 'Vault token', pattern: /\bhv[bs]\.[A-Za-z0-9_-]{24,}/g },
   { name: 'Databricks token', pattern: /\bdapi[a-f0-9]{32}\b/g },
   { name: 'Linear key', pattern: /\blin_(?:api|oauth)_[A-Za-z0-9]{32,}/g },
-  { name: 'signed token', pattern: /\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}/g },
+  { name: 'signed token', pattern: signedToken },
 ]
 
 /** The kind of secret that the text seems to hold, in words; null when none. The secret itself is not returned. */
@@ -79,4 +86,4 @@ function withoutKey(key: string, mask: string): string {
 }
 
 /** A placeholder as manuals write it, such as `ghp_xxxxxxxxxxxx`. */
-const isPlaceholder = (found: string): boolean => /[xX*]{12,}$/.test(found)
+const isPlaceholder = (found: string): boolean => /[xX*]{12}$/.test(found)

@@ -284,3 +284,13 @@ test('the refusal says what to do', () => {
   expect(refusal({ decision: 'deny', rule: null }, bash('git push'))).toMatch(/Bash\(git push\).*no rule allows it/)
   expect(refusal({ decision: 'deny', rule: 'Bash(git push:*)' }, bash('git push'))).toContain('Bash(git push:*)')
 })
+
+test('a line is taken apart once for all rules that allow, and not at all when it is too long to be started', () => {
+  const rules = Array.from({ length: 200 }, (_, at) => `Bash(r${at}:*)`)
+  for (const command of ['1'.repeat(100_000), 'a;'.repeat(50_000), 'a'.repeat(1_000_000)]) {
+    const before = process.threadCpuUsage()
+    expect(decided({ allow: rules }, bash(command)).decision).toBe('ask')
+    expect(process.threadCpuUsage(before).user / 1_000).toBeLessThan(1_500)
+  }
+  expect(decided({ allow: rules }, bash('r0 a; r199 b; r0 c')).decision).toBe('allow')
+})

@@ -34,7 +34,11 @@ export interface Decision {
  */
 export function decide(permissions: ToolPermissions, place: JudgedPlace, judged: JudgedCall): Decision {
   let lines: ShellLine[] | undefined
-  const call: TakenApart = { ...judged, lines: () => (lines ??= linesOf(judged.inputs)) }
+  const call: TakenApart = {
+    ...judged,
+    lines: () => (lines ??= linesOf(judged.inputs)),
+    parts: remembered(allowedParts),
+  }
   const refused = needsPaths(permissions, call) ? unjudged(call) : null
   if (refused !== null) return { decision: 'deny', rule: null, reason: refused }
   const isSvc = callsOwnSvc(place, call)
@@ -59,6 +63,8 @@ export function decide(permissions: ToolPermissions, place: JudgedPlace, judged:
 
 interface TakenApart extends JudgedCall {
   lines(): readonly ShellLine[]
+  /** The simple commands of a line, for a list that allows. */
+  parts(command: string): readonly string[] | null
 }
 
 /** Says whether anything depends on what the call's paths are: not in mode `full` without a rule about inputs of this tool. */
@@ -150,10 +156,23 @@ function matches(rule: ParsedRule, place: JudgedPlace, call: TakenApart, mode: '
   // A pattern says nothing about an input that it cannot be held against.
   if (reaching === 0) return texts.length > 0 && texts.every((text) => matchesText(pattern, text))
   return (
-    commands.every((command) => shellParts(command)?.every((part) => matchesText(pattern, part)) ?? false) &&
+    commands.every((command) => call.parts(command)?.every((part) => matchesText(pattern, part)) ?? false) &&
     call.paths.every((path) => matchesPath(pattern, path, place, mode)) &&
     urls.every((url) => allowsUrl(pattern, url))
   )
+}
+
+const allowedParts = (command: string): readonly string[] | null =>
+  command.length > maxCommandChars ? null : shellParts(command)
+
+/** Asked again for the same text, it gives the same answer: each rule asks. */
+function remembered<Value>(find: (text: string) => Value): (text: string) => Value {
+  const known = new Map<string, Value>()
+  return (text) => {
+    const value = known.has(text) ? known.get(text)! : find(text)
+    known.set(text, value)
+    return value
+  }
 }
 
 /** Takes command lines apart, once for all rules. A line too long to be started is not taken apart. */
@@ -177,10 +196,10 @@ function allowedTogether(rules: readonly ToolRule[], place: JudgedPlace, call: T
   const { commands, urls } = call.inputs
   const [command] = commands
   if (command === undefined || commands.length > 1 || urls.length + call.paths.length > 0) return null
-  const parts = shellParts(command)
+  const parts = call.parts(command)
   if (!parts || parts.length < 2) return null
   const used = new Set<string>()
-  for (const part of parts) {
+  for (const part of new Set(parts)) {
     const one = { ...call, inputs: { ...call.inputs, commands: [part] } }
     const rule = rules.find((candidate) => matches(parseRule(candidate), place, one, 'allow'))
     if (!rule) return null

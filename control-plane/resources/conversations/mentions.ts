@@ -1,8 +1,8 @@
 import type { Db } from '../../db/open.ts'
 import { isVisible, type Viewer } from '../agents/rules.ts'
 import { listAgentsByReferences, matchReference } from '../agents/store.ts'
-import { listMembers } from '../members/store.ts'
-import { matchPerson, mentionedNames } from './message-rules.ts'
+import { listMembers, type MemberRow } from '../members/store.ts'
+import { mentionedNames, personMatcher } from './message-rules.ts'
 import type { Mention } from './message-store.ts'
 
 /**
@@ -22,15 +22,15 @@ export async function findMentions(
     (agent) => agent.deletedAt === null && (viewer === null || isVisible(agent, viewer)),
   )
   const found = new Map<string, Mention>()
-  let people: Awaited<ReturnType<typeof listMembers>> | null = null
+  let matchPerson: ((name: string) => MemberRow | null) | null = null
   for (const [at, name] of names.entries()) {
     const agent = matchReference(agents, references[at]!)
     if (agent) {
       found.set(agent.id, { type: 'agent', id: agent.id })
       continue
     }
-    people ??= await listMembers(db, workspaceId)
-    const person = matchPerson(people, name)
+    matchPerson ??= personMatcher(await listMembers(db, workspaceId))
+    const person = matchPerson(name)
     if (person) found.set(person.publicId, { type: 'user', id: person.publicId })
   }
   return [...found.values()]

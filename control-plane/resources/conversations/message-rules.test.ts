@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isBursting, matchPerson, mentionedNames, personHandle, previewOf } from './message-rules.ts'
+import { isBursting, mentionedNames, personHandle, personMatcher, previewOf } from './message-rules.ts'
 
 test('twenty agent messages within a minute pause wakes until the window has less, or a person posts', () => {
   const agents = (count: number) => Array.from({ length: count }, (_, n) => ({ type: 'agent' as const, at: 1_000 - n }))
@@ -59,11 +59,23 @@ test('people are referred to by id, address, or a form of their name', () => {
     { publicId: 'usr_2', name: 'Bob', email: 'bob@example.com' },
     { publicId: 'usr_3', name: 'bob', email: 'bob2@example.com' },
   ]
-  const people = [ada, ...twins]
-  for (const name of ['usr_1', 'ADA@example.com', 'ada-lovelace', 'Ada-Lovelace'])
-    expect(matchPerson(people, name)).toBe(ada)
-  expect(matchPerson(people, 'bob')).toBeNull()
-  expect(matchPerson(people, 'bob2@example.com')).toBe(twins[1])
-  expect(matchPerson(people, 'nobody')).toBeNull()
+  const matchPerson = personMatcher([ada, ...twins])
+  for (const name of ['usr_1', 'ADA@example.com', 'ada-lovelace', 'Ada-Lovelace']) expect(matchPerson(name)).toBe(ada)
+  expect(matchPerson('bob')).toBeNull()
+  expect(matchPerson('bob2@example.com')).toBe(twins[1])
+  expect(matchPerson('nobody')).toBeNull()
   expect(personHandle({ name: '测试', email: 'Li.Na@example.com' })).toBe('li-na')
+})
+
+test('fifty names are found among twenty thousand people in a moment', () => {
+  const people = Array.from({ length: 20_000 }, (_, at) => ({
+    publicId: `usr_${at}`,
+    name: `Person Number ${at}`,
+    email: `p${at}@example.com`,
+  }))
+  const before = process.threadCpuUsage()
+  const matchPerson = personMatcher(people)
+  for (let at = 0; at < 50; at++) expect(matchPerson(`nobody-${at}`)).toBeNull()
+  expect(matchPerson('person-number-19999')).toBe(people.at(-1))
+  expect(process.threadCpuUsage(before).user / 1_000).toBeLessThan(250)
 })

@@ -89,11 +89,20 @@ interface Person {
   email: string
 }
 
-/** The only person that a mentioned name fits, by `usr_` id, address or handle; null for nobody, or for several. */
-export function matchPerson<T extends Person>(people: readonly T[], name: string): T | null {
-  const lower = name.toLowerCase()
-  const exact = people.find((person) => person.publicId === name || person.email.toLowerCase() === lower)
-  if (exact) return exact
-  const named = people.filter((person) => personHandle(person) === lower)
-  return named.length === 1 ? named[0]! : null
+/**
+ * Finds the only person that a mentioned name fits, by `usr_` id, address or handle; null for nobody, or for several. Handles are
+ * made once: a message may mention fifty names in a workspace of thousands.
+ */
+export function personMatcher<T extends Person>(people: readonly T[]): (name: string) => T | null {
+  const exact = new Map<string, T>()
+  const byHandle = new Map<string, T | null>()
+  for (const person of people) {
+    for (const key of [person.publicId, person.email.toLowerCase()]) if (!exact.has(key)) exact.set(key, person)
+    const handle = personHandle(person)
+    byHandle.set(handle, byHandle.has(handle) ? null : person)
+  }
+  return (name) => {
+    const lower = name.toLowerCase()
+    return exact.get(name) ?? exact.get(lower) ?? byHandle.get(lower) ?? null
+  }
 }

@@ -41,3 +41,9 @@ test('what is live and not listed is gone', () => {
   ]
   expect(gone(known, [{ path: 'a.md', sha256: 'x' }]).map(({ path }) => path)).toEqual(['b.md'])
 })
+
+test('reads a heading that is the whole text in a moment', () => {
+  const before = process.threadCpuUsage()
+  expect(titleOfFile({ path: 'a.md', body: `# ${' #'.repeat(500_000)}` })).toHaveLength(299)
+  expect(process.threadCpuUsage(before).user / 1_000).toBeLessThan(100)
+})

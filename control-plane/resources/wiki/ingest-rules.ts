@@ -25,12 +25,17 @@ export function gone<Row extends Known & { path: string }>(known: readonly Row[]
 }
 
 const maxTitle = 300
+/** A heading is cut before it is read: its line may be the whole text. */
+const maxHeading = 10 * maxTitle
 
 /** The first heading of a text, else the name of its file. */
 export function titleOfFile({ path, body }: { path: string; body: string }): string {
   const heading = sourceKind(path) === 'markdown' ? /^ {0,3}#[ \t]+([^\n]+)/m.exec(body)?.[1] : undefined
   const name = sourceStem(path).split('/').at(-1)!
-  return [heading?.replace(/[ \t]#+\s*$/, ''), name].map(asTitle).find((title) => title !== '') ?? 'Page'
+  return (
+    [heading?.slice(0, maxHeading).replace(/[ \t]#+\s*$/, ''), name].map(asTitle).find((title) => title !== '') ??
+    'Page'
+  )
 }
 
 const asTitle = (text = ''): string =>

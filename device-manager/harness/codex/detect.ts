@@ -37,7 +37,7 @@ export const codexSignInFiles = (machine: Pick<HarnessProbe, 'env' | 'homeDir'>)
 
 /** Another provider than OpenAI has a key of its own, of which `login status` says nothing. */
 function hasOwnProvider(settings: string | null): boolean {
-  const [, provider = 'openai'] = /^\s*model_provider\s*=\s*["']([^"'\n]*)["']/m.exec(settings ?? '') ?? []
+  const [, provider = 'openai'] = /^[ \t]*model_provider[ \t]*=[ \t]*["']([^"'\n]*)["']/m.exec(settings ?? '') ?? []
   return provider !== 'openai'
 }
 

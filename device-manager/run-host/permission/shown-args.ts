@@ -1,3 +1,4 @@
+import { signedToken } from '../../../shared/lib/secret-shapes.ts'
 import { askedCallLimits } from '../../../shared/runs/asked-call.ts'
 
 /**
@@ -101,10 +102,10 @@ const plain = String.raw`[\w.~+/=-]`
 const looksSecret: readonly [RegExp, string][] = [
   [/\b(?:gh[pousr]_|github_pat_|glpat-|sk-|xox[abprs]-|svc_(?:pat|dev|dsh)_)[\w-]{16,}/g, '[masked]'],
   [/\bAKIA[0-9A-Z]{16}\b/g, '[masked]'],
-  [/\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}/g, '[masked]'],
+  [signedToken, '[masked]'],
   [new RegExp(String.raw`\b(bearer|basic)(\s+)(?!\[)${plain}{8,}`, 'gi'), '$1$2[masked]'],
   [
-    new RegExp(String.raw`\b(\w*(?:password|passwd|secret|token|api_?key)\w*["']?\s?[=:]\s?["']?)${plain}{6,}`, 'gi'),
+    new RegExp(String.raw`((?:password|passwd|secret|token|api_?key)\w{0,100}["']?\s?[=:]\s?["']?)${plain}{6,}`, 'gi'),
     '$1[masked]',
   ],
   [/(:\/\/[\w.~%+-]+:)[\w.~%+-]+@/g, '$1[masked]@'],

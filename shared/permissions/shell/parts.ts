@@ -24,35 +24,41 @@ function partsOf(command: string): string[] | { unclearAt: number } {
   if (zero >= 0) return { unclearAt: zero }
   const parts: string[] = []
   let part = ''
+  /** The last character of the part. To look at the part itself would put it together anew each time. */
+  let last = ''
+  const add = (text: string) => {
+    part += text
+    last = text.at(-1) ?? last
+  }
   let quote: '"' | "'" | null = null
   for (let at = 0; at < command.length; at++) {
     const char = command[at]!
     if (quote === "'") {
       if (char === "'") quote = null
-      part += char
+      add(char)
       continue
     }
     if (char === '\\') {
       // A backslash before a line end joins lines; elsewhere the next character is itself.
-      part += char + (command[++at] ?? '')
+      add(char + (command[++at] ?? ''))
       continue
     }
     if (char === '`' || char === '$') return { unclearAt: at }
     if (quote === null && oddBlank.test(char)) return { unclearAt: at }
     if (quote === '"') {
       if (char === '"') quote = null
-      part += char
+      add(char)
       continue
     }
     if (char === "'" || char === '"') {
       quote = char
-      part += char
+      add(char)
       continue
     }
     // A comment: a quote in it opens nothing for the shell, and would hide what follows the line from here.
-    if (char === '#' && /(^|\s)$/.test(part)) return { unclearAt: at }
-    const redirection =
-      /[12&<>]/.test(char) && /(^|\s)$/.test(part) ? harmlessRedirection.exec(command.slice(at)) : null
+    const isFirst = last === '' || /\s/.test(last)
+    if (char === '#' && isFirst) return { unclearAt: at }
+    const redirection = isFirst && /[12&<>]/.test(char) ? harmlessRedirection.exec(command.slice(at)) : null
     if (redirection) {
       at += redirection[0].length - 1
       continue
@@ -61,9 +67,10 @@ function partsOf(command: string): string[] | { unclearAt: number } {
     if (/[;|&\n]/.test(char)) {
       parts.push(part)
       part = ''
+      last = ''
       continue
     }
-    part += char
+    add(char)
   }
   if (quote !== null) return { unclearAt: command.length }
   return [...parts, part].map((text) => text.trim()).filter((text) => text !== '')
