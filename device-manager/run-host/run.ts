@@ -118,7 +118,8 @@ export class LiveRun {
       spec,
       place: prepared.place,
       redactText: this.#redact.text,
-      mayAsk: () => spec.gate?.needsRule !== true && (this.#stop === null || this.#cancelAskGrace !== null),
+      mayAct: () => this.#stop === null || this.#cancelAskGrace !== null,
+      mayAsk: () => spec.gate?.needsRule !== true,
       onAsked: ({ safeSummary }) => this.#stopToAsk(safeSummary),
     })
     this.#pipeline = this.#makePipeline(streamRedactor(allSecrets))

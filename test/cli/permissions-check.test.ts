@@ -131,6 +131,7 @@ describe('the check and the gate of a run agree', () => {
       spec: { agent: { id: 'agt_1', handle: '@builder', name: 'Builder' }, permissions, allowCalls: [] },
       place: await lookup.placeOf({ ...facts, permissions }),
       redactText: (text) => text,
+      mayAct: () => true,
       mayAsk: () => true,
       onAsked: () => {},
     })

@@ -330,6 +330,28 @@ it('counts the turns, and cancels past the last', () => {
   expect(dialogue.outcome(left)).toMatchObject({ exitReason: 'budget_exceeded' })
 })
 
+it('is sent no further prompt past its limit of turns, however it says that it ended', () => {
+  const { dialogue, tool } = working({ permissions: full, maxTurns: 1 })
+  dialogue.input('And then the shoes.')
+  tool('completed')
+  tool('pending', { toolCallId: 't2' })
+  const end = dialogue.push(line({ id: 3, result: { stopReason: 'end_turn' } }))
+  expect(end).toMatchObject({ finished: true, closeInput: true })
+  expect(end.write).toBeUndefined()
+})
+
+it.each(['cancelled', 'refusal'])(
+  'tells which texts of a person it did not take, when it ended with %s',
+  (stopReason) => {
+    const { dialogue } = working()
+    for (const text of ['And then the shoes.', 'And the hat.']) dialogue.input(text)
+    dialogue.push(line({ id: 3, result: { stopReason } }))
+    const tooLate = { kind: 'error', data: { class: 'input_too_late' } }
+    expect(dialogue.end().events).toMatchObject([tooLate, tooLate])
+    expect(dialogue.end().events).toEqual([])
+  },
+)
+
 it('that leaves in the middle of its turn is no success', () => {
   expect(working().dialogue.outcome(left)).toMatchObject({ exitReason: 'error' })
 })

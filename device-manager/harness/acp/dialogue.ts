@@ -1,3 +1,4 @@
+import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
@@ -53,7 +54,7 @@ export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}, progra
     open: () => run.open(),
     ...frame,
     silent: () => ({ events: run.speech.release() }),
-    end: () => joined([{ events: run.speech.flush() }, frame.end()]),
+    end: () => joined([{ events: run.speech.flush() }, frame.end(), { events: run.undelivered() }]),
     answer: (askId, decision) => run.answer(askId, decision),
     input: (text) => run.input(text),
     interrupt: () => run.interrupt(),
@@ -118,6 +119,11 @@ class AcpRun {
     if (this.#phase === 'finished' || this.#added.length >= maxTexts) return { events: [tooLate] }
     this.#added.push(text)
     return { events: [] }
+  }
+
+  /** Tells of each text that no prompt took. */
+  undelivered(): RunEventBody[] {
+    return this.#added.splice(0).map(() => tooLate)
   }
 
   /** null: not a line that is understood. */
@@ -325,7 +331,8 @@ class AcpRun {
       }
     }
     const isError = this.facts.stopReason !== 'end_turn' || error !== undefined
-    const next = isError || this.facts.unasked !== null ? undefined : this.#added.shift()
+    const isOver = isError || this.facts.unasked !== null || this.facts.maxTurnsReached !== null
+    const next = isOver ? undefined : this.#added.shift()
     if (next !== undefined) return { events, write: this.#nextPrompt(next) }
     this.#phase = 'finished'
     const { text, ...cut } = cappedText(this.facts.failure?.message ?? this.speech.answer, this.#redactText)

@@ -39,6 +39,10 @@ export const initializeRequest = line({
   },
 })
 
+/** A request that changes nothing, and that claude answers also while it works. */
+export const stateRequest = (requestId: string): string =>
+  line({ type: 'control_request', request_id: requestId, request: { subtype: 'mcp_status' } })
+
 /**
  * Answers claude's questions about tool calls. In doubt the answer is "deny", and always a well-formed one: an error
  * answer to a hook lets the tool run where permissions are bypassed.

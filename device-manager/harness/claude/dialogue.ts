@@ -7,6 +7,7 @@ import { callQuestions, initializeRequest, initializeRequestId, userMessage } fr
 import { assistantEvents, userEvents } from './messages.ts'
 import { claudeOutcome } from './outcome.ts'
 import type { OutcomeFacts } from './outcome.ts'
+import { Rest } from './rest.ts'
 import { usageMeter } from './usage.ts'
 import {
   assistantLine,
@@ -27,6 +28,10 @@ import {
  *     finished   the result came and no turn waits: standard input is closed, by which claude exits
  *
  * A person's text in `opening` is sent after the prompt; in `finished` it is too late, and an event says so.
+ *
+ * A text that begins with `/` always waits for a turn of its own, and a result counts no such turns; any text may arrive just after
+ * the result was written. So where texts were sent that began no turn, and claude tells its state, the run is finished when claude
+ * is idle and has read all that was sent to it, as the answer to a request that follows the last text shows (`Rest`).
  *
  * Every line names its session; those of subagents name the run's. claude begins another session only with a turn, as by the
  * text `/clear`, and says so first. What any other session says, such as that of a claude which a tool started and which writes to
@@ -59,6 +64,8 @@ class ClaudeRun {
   /** Turns that began, and texts that were sent: one for each turn, or more where they came in its middle. */
   #turns = 0
   #texts = 0
+  readonly #rest = new Rest()
+  #lastResult: string | null = null
   #early: string[] = []
   #model: string | null = null
   #version: string | null = null
@@ -91,7 +98,7 @@ class ClaudeRun {
 
   #send(texts: readonly string[]): string {
     this.#texts += texts.length
-    return texts.map(userMessage).join('')
+    return texts.map(userMessage).join('') + this.#rest.sent()
   }
 
   /** null: not a line that is understood. */
@@ -162,6 +169,10 @@ class ClaudeRun {
         const data = { class: retry.data.error, message, ...(httpStatus && { httpStatus }), willRetry: true }
         return { events: [{ kind: 'error', data }] }
       }
+      case 'session_state_changed': {
+        const write = this.#rest.state(value['state'])
+        return { events: [], ...(write !== '' && { write }) }
+      }
       // These are for a screen only.
       case 'thinking_tokens':
       case 'status':
@@ -221,6 +232,10 @@ class ClaudeRun {
   #result(value: Record<string, unknown>): DialogueOutput | null {
     const line = resultLine.safeParse(value)
     if (!line.success) return null
+    const { uuid } = line.data
+    // One that comes twice would be counted twice.
+    if (uuid != null && uuid === this.#lastResult) return null
+    this.#lastResult = uuid ?? null
     this.#isInTurn = false
     // The outcome's message is cut from these.
     const result = {
@@ -236,6 +251,14 @@ class ClaudeRun {
     ]
     // A message that came too late for this turn starts another, which has its own result.
     if (result.queued_turn_count > 0) return { events }
+    if (this.#texts > this.#turns && this.#rest.isTold) {
+      const write = this.#rest.await()
+      return { events, ...(write !== '' && { write }) }
+    }
+    return this.#finish(events)
+  }
+
+  #finish(events: readonly RunEventBody[] = []): DialogueOutput {
     this.#phase = 'finished'
     return { events, finished: true, closeInput: true }
   }
@@ -244,6 +267,7 @@ class ClaudeRun {
     const line = controlResponse.safeParse(value)
     if (!line.success) return null
     const { subtype, request_id: requestId, error, response } = line.data.response
+    if (this.#phase === 'working' && this.#rest.isBy(requestId)) return this.#finish()
     if (requestId !== initializeRequestId || this.#phase !== 'opening') return { events: [] }
     if (subtype === 'success' && response?.hooks_applied !== false) {
       this.#phase = 'working'
@@ -251,10 +275,9 @@ class ClaudeRun {
       this.#early = []
       return { events: [], write }
     }
-    this.#phase = 'finished'
     const message = `claude did not take the permission gate (${cappedText(error ?? subtype, this.#redactText).text}); update claude.`
     this.facts.hookRefusal = message
     const refused: RunEventBody = { kind: 'error', data: { class: 'gate_refused', message, willRetry: false } }
-    return { events: [refused], finished: true, closeInput: true }
+    return this.#finish([refused])
   }
 }

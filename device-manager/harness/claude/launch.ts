@@ -89,6 +89,8 @@ const launchEnv: Readonly<Record<string, string>> = {
   CLAUDE_CODE_MAX_RETRIES: '3',
   // The result ends the run, so a task in the background could only be killed half done.
   CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
+  // By this it says when no turn waits any more (rest.ts).
+  CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: '1',
 }
 
 /** claude refuses to start when both models are the same. */

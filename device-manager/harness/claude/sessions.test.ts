@@ -183,3 +183,66 @@ describe('the session of the run', () => {
     },
   )
 })
+
+describe('texts that wait for a turn of their own', () => {
+  const state = (now: string) => ({ type: 'system', subtype: 'session_state_changed', state: now, session_id: 'a' })
+  const call = {
+    type: 'control_request',
+    request_id: 'r',
+    request: {
+      subtype: 'hook_callback',
+      callback_id: 'gate',
+      input: { tool_name: 'Bash', tool_input: {}, tool_use_id: 't' },
+    },
+  }
+  const turn = [init('a'), says('Of a.', 'a'), result('Done.', 'a')]
+  const push = (dialogue: ReturnType<typeof claudeDialogue>, ...lines: object[]) =>
+    merged(lines.map((line) => dialogue.push(Buffer.from(lineOf(line)))))
+  const requestIn = (write: string | undefined): unknown =>
+    (JSON.parse(write?.trim().split('\n').at(-1) ?? '') as { request_id: unknown }).request_id
+  const answerTo = (requestId: unknown) => ({
+    type: 'control_response',
+    response: { subtype: 'success', request_id: requestId },
+  })
+
+  it('keep the input open, so that their calls are asked', () => {
+    const { dialogue, output } = play([state('running'), ...turn], { texts: ['/review'] })
+    expect(output).toMatchObject({ finished: false, closeInput: false })
+    const second = push(dialogue, init('a'), call)
+    expect(second.asks).toHaveLength(1)
+    expect(push(dialogue, result('Reviewed.', 'a'), state('idle'))).toMatchObject({ finished: true, closeInput: true })
+  })
+
+  it('may be fewer than there seem to be: a text was taken in the middle of a turn', () => {
+    const { dialogue, output } = play([state('running'), ...turn], { texts: ['And this.'] })
+    expect(output.finished).toBe(false)
+    const idle = push(dialogue, state('idle'))
+    expect(idle.finished).toBe(false)
+    expect(push(dialogue, answerTo(requestIn(idle.write)))).toMatchObject({ finished: true, closeInput: true })
+  })
+
+  it('may come when claude has just begun to rest: the run ends after them', () => {
+    const { dialogue } = play([state('running'), ...turn], { texts: ['And this.'] })
+    const first = requestIn(push(dialogue, state('idle')).write)
+    const late = dialogue.input('Late.').write
+    expect(late).toContain('Late.')
+    expect(push(dialogue, answerTo(first)).finished).toBe(false)
+    expect(requestIn(late)).not.toBe(first)
+    expect(push(dialogue, state('running'), answerTo(requestIn(late))).finished).toBe(false)
+    const again = push(dialogue, init('a'), call, result('Done as well.', 'a'), state('idle'))
+    expect(again.asks).toHaveLength(1)
+    expect(push(dialogue, answerTo(requestIn(again.write))).finished).toBe(true)
+  })
+
+  it('are not waited for where claude does not tell its state', () => {
+    expect(play(turn, { texts: ['And this.'] }).output.finished).toBe(true)
+  })
+})
+
+it('counts a result that comes twice once', () => {
+  const twice = result('Done.', 'a', { uuid: 'u', queued_turn_count: 1 })
+  const { told, raw } = play([init('a'), twice, twice, init('a'), result('Done as well.', 'a', { uuid: 'v' })])
+  expect(raw).toEqual([twice])
+  expect(told('result')).toHaveLength(2)
+  expect(told('usage').at(-1)).toMatchObject({ inputTokens: 20, outputTokens: 10 })
+})

@@ -94,6 +94,7 @@ const modelUsage = z.record(
 export type ModelUsage = z.infer<typeof modelUsage>
 
 export const resultLine = z.object({
+  uuid: id.nullish().catch(null),
   subtype: z.string().max(200),
   is_error: z.boolean().catch(false),
   result: z.string().optional().catch(undefined),

@@ -284,12 +284,13 @@ class CodexRun {
     if (!parsed.success) return null
     const { threadId, turnId, tokenUsage: usage } = parsed.data
     if (!this.#threads.has(threadId)) return null
+    const usedMore = this.#threads.usedMore(threadId, usage.total)
     const isOurs = threadId === this.facts.sessionId
     // A session that is gone on with tells what its last turn took.
     if (isOurs && turnId !== this.#turnId) return { events: [] }
     if (isOurs) this.#modelCalls++
-    const { last } = usage
-    const sum = this.#usage
+    if (!usedMore) return { events: [] }
+    const [{ last }, sum] = [usage, this.#usage]
     // `inputTokens` counts what came from the cache as well.
     const uncached = Math.max(0, last.inputTokens - last.cachedInputTokens)
     sum.inputTokens = addedTokens(sum.inputTokens, uncached)

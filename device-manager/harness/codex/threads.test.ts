@@ -94,6 +94,23 @@ describe('a subagent', () => {
   })
 })
 
+describe("usage that is told again, as with news of the account's limits", () => {
+  const total = (inputTokens: number, turnId = 'turn') => {
+    const { method, params } = used('main', turnId)
+    return { method, params: { ...params, tokenUsage: { last, total: { inputTokens } } } }
+  }
+
+  it('counts once', () => {
+    const { told } = play([total(10), total(10), total(20)])
+    expect(told('usage')).toMatchObject([{ inputTokens: 10 }, { inputTokens: 20, outputTokens: 10 }])
+  })
+
+  it('is not of this run where the session had it before', () => {
+    const { told } = play([total(500, 'earlier'), total(500), total(510)])
+    expect(told('usage')).toMatchObject([{ inputTokens: 10, outputTokens: 5 }])
+  })
+})
+
 describe('the end of a turn', () => {
   it('that is not the turn of the prompt ends nothing', () => {
     const stale = ends({ id: 'earlier' })

@@ -11,6 +11,8 @@ export class Threads {
   /** Thread -> the call that named it; null: the run's own, or none did. */
   readonly #calls = new Map<string, string | null>()
 
+  readonly #totals = new Map<string, string>()
+
   begin(threadId: string): void {
     this.#calls.set(threadId, null)
   }
@@ -27,6 +29,17 @@ export class Threads {
     const [threads, call] =
       named.type === 'collabAgentToolCall' ? [named.receiverThreadIds, toolCallId] : [[named.agentThreadId], null]
     for (const each of threads) if (!this.has(each) && this.#calls.size < maxThreads) this.#calls.set(each, call)
+  }
+
+  /**
+   * Whether a thread that is known used more than when it was asked last. codex tells the last usage again with news of the account's
+   * limits, as when a limit is reached.
+   */
+  usedMore(threadId: string, total: unknown): boolean {
+    if (total === undefined) return true
+    const [before, now] = [this.#totals.get(threadId), JSON.stringify(total)]
+    this.#totals.set(threadId, now)
+    return before !== now
   }
 
   parentOf(threadId: string): { parentToolCallId?: string } {

@@ -35,6 +35,8 @@ export const tokenUsage = z.object({
   threadId: id,
   turnId: id,
   tokenUsage: z.object({
+    /** Of the thread so far; only compared. */
+    total: z.unknown().optional(),
     last: z.object({
       inputTokens: tokens,
       cachedInputTokens: tokens,

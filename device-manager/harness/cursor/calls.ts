@@ -16,7 +16,8 @@ export function toolNameOf(key: string, args: unknown): string {
     >
     return `mcp__${textOr(providerIdentifier, 'unknown')}__${textOr(toolName, 'unknown')}`
   }
-  return known[name] ?? (name === '' ? 'Unknown' : name[0]!.toUpperCase() + name.slice(1))
+  if (Object.hasOwn(known, name)) return known[name]!
+  return name === '' ? 'Unknown' : name[0]!.toUpperCase() + name.slice(1)
 }
 
 const textOr = (value: unknown, otherwise: string): string =>

@@ -179,3 +179,8 @@ it.each([
 ])('the tool %s of %o is %s', (key, args, name) => {
   expect(toolNameOf(key, args)).toBe(name)
 })
+
+it('names a tool whose name every object has', () => {
+  expect(toolNameOf('constructorToolCall', {})).toBe('Constructor')
+  expect(toolNameOf('__proto__ToolCall', {})).toBe('__proto__')
+})

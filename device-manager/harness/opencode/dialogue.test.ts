@@ -235,6 +235,15 @@ describe('a call', () => {
   })
 })
 
+it('takes ids that are no whole text', () => {
+  const half = 'ses_\ud800'
+  const run = newRun()
+  const opened = line({ answer: { id: 1, status: 200, body: { id: half, directory: '/w' } } })
+  expect(feed(run, working[0]!, opened).write).toContain('/session/ses_%EF%BF%BD/prompt_async')
+  const asked = eventOf('permission.asked', { id: half, sessionID: half })
+  expect(feed(run, asked).write).toContain('/permission/ses_%EF%BF%BD/reply')
+})
+
 describe("opencode's own question", () => {
   const asked = eventOf('permission.asked', { id: 'per_1', sessionID: main, tool: { callID: 'c1' } })
 

@@ -10,8 +10,9 @@ const order = (order: HttpOrder): string => jsonLine(order)
 /** A line for svc's plugin. */
 export const stdinLine = (line: object): string => jsonLine({ stdin: jsonLine(line) })
 
-/** Sessions have ids of opencode's, which no other text may take the place of in a path. */
-const pathOf = (sessionId: string): string => `/session/${encodeURIComponent(sessionId)}`
+/** An id of opencode's, which no other text may take the place of in a path. Half of a pair of surrogates could not be written. */
+const inPath = (id: string): string => encodeURIComponent(id.toWellFormed())
+const pathOf = (sessionId: string): string => `/session/${inPath(sessionId)}`
 
 /** A second fence behind the plugin: whatever it did not see is asked by opencode, and refused. */
 const everythingAsked = [
@@ -62,7 +63,7 @@ export function replyPermission(permissionId: string, isAllowed: boolean): strin
   return order({
     id: ids.permission,
     method: 'POST',
-    path: `/permission/${encodeURIComponent(permissionId)}/reply`,
+    path: `/permission/${inPath(permissionId)}/reply`,
     body,
   })
 }

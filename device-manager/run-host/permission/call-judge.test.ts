@@ -19,7 +19,7 @@ const approvalOf = (ask: ToolAsk, approvalId: string) => ({ name: ask.name, inpu
 
 function judgeWith(
   change: Partial<RunSpec['permissions']> & { allowCalls?: RunSpec['allowCalls'] } = {},
-  options: { secrets?: { name: string; value: string }[]; mayAsk?: () => boolean } = {},
+  options: { secrets?: { name: string; value: string }[]; mayAct?: () => boolean } = {},
 ) {
   const { allowCalls = [], ...permissions } = change
   const redactor = new Redactor(options.secrets ?? [])
@@ -33,7 +33,8 @@ function judgeWith(
     },
     place,
     redactText: (text) => redactor.redactText(text),
-    mayAsk: options.mayAsk ?? (() => true),
+    mayAct: options.mayAct ?? (() => true),
+    mayAsk: () => true,
     onAsked: (call) => asked.push(call),
   })
   return { judge: { answer: (ask: ToolAsk) => judge.answer(ask, plainReach(ask, place)) }, asked, real: judge }
@@ -79,11 +80,21 @@ describe('a call that must be asked', () => {
     const { judge, asked } = judgeWith()
     for (let at = 0; at < askedCallLimits.calls + 5; at++) judge.answer(bash(`number ${at}`))
     expect(asked).toHaveLength(askedCallLimits.calls)
-    const late = judgeWith({}, { mayAsk: () => false })
+    const late = judgeWith({}, { mayAct: () => false })
     const { event, decision } = late.judge.answer(bash('ls'))
     expect(event.data).toEqual({ toolCallId: 'toolu_1', name: 'Bash', decision: 'ask' })
     expect(decision).toMatchObject({ behavior: 'deny', stop: true })
     expect(late.asked).toEqual([])
+  })
+
+  it('is not made once the run ends for another reason, also where a rule or an approval allows it', () => {
+    const call = bash('git push')
+    const { judge } = judgeWith({ allow: ['Read'], allowCalls: [approvalOf(call, 'apr_1')] }, { mayAct: () => false })
+    const read = { ...bash(''), name: 'Read', input: { file_path: '/srv/a' } }
+    for (const { event, decision } of [judge.answer(read), judge.answer(call)]) {
+      expect(event.data).toMatchObject({ decision: 'deny' })
+      expect(decision).toMatchObject({ behavior: 'deny', stop: true, message: expect.stringContaining('ends now') })
+    }
   })
 
   it('is refused like any other when nobody could be shown its name', () => {

@@ -14,7 +14,9 @@ export interface CallJudgeOptions {
   spec: Pick<RunSpec, 'agent' | 'permissions' | 'allowCalls'>
   place: JudgedPlace
   redactText(text: string): string
-  /** False once the run ends for another reason: then nobody is asked any more. */
+  /** False once the run ends for another reason than that a person is asked: then no call may be made any more. */
+  mayAct(): boolean
+  /** False where nobody is to be asked, whatever the lists say. */
   mayAsk(): boolean
   /** A person is asked: the run is to end. Called before the harness has its answer. */
   onAsked(call: AskedCall): void
@@ -85,8 +87,9 @@ export class CallJudge {
     const { decision } = of
     if (decision.decision === 'ask') return this.#ask(ask, of)
     if (decision.decision === 'deny') return refused(ask, decision, { message: refusal(decision, ask) })
-    if (this.#asked.size > 0)
-      return refused(ask, { decision: 'deny', rule: null }, { message: endingMessage, stop: true })
+    // What a harness does between the end that it was told and its exit, nobody wants any more.
+    const ending = this.#asked.size > 0 ? endingMessage : this.#options.mayAct() ? null : overMessage
+    if (ending !== null) return refused(ask, { decision: 'deny', rule: null }, { message: ending, stop: true })
     return { event: permissionEvent(ask, decision), decision: { behavior: 'allow', rule: decision.rule } }
   }
 
@@ -107,7 +110,7 @@ export class CallJudge {
     if (ask.name.length > askedCallLimits.nameChars) return refused(ask, decision, { message: refusal(decision, ask) })
     const known = this.#asked.get(inputDigest)
     const isFull = this.#asked.size >= askedCallLimits.calls
-    if (!this.#options.mayAsk() || (isFull && !known))
+    if (!this.#options.mayAct() || !this.#options.mayAsk() || (isFull && !known))
       return refused(ask, decision, { message: unaskedMessage, stop: true })
     const call = known ?? askedCallOf(ask, { ...of, ...this.#options })
     this.#asked.set(inputDigest, call)
@@ -123,6 +126,7 @@ const namedRules = 3
 
 const endingMessage =
   'This run ends now, since a person is asked about another call. Make no further calls; this one can be made again when the work goes on.'
+const overMessage = 'This run ends now. Make no further calls.'
 const unaskedMessage = "This call needs a person's approval, and the run ends now. Make no further calls."
 const askedMessage = ({ name }: AskedCall) =>
   `This call of ${name} needs a person's approval, who is asked now. This run ends here: make no further calls. When the person has answered, the work goes on in this session, and you are told what was decided.`

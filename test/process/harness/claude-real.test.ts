@@ -222,6 +222,23 @@ if (isLong) {
       const requests = await stub.requests()
       expect(JSON.stringify(requests.at(-1)?.body['messages'])).toContain('Also mind the gap.')
     })
+
+    it('asks about the calls of a slash command that waited for the end of the turn', async () => {
+      const waitForGo = 'while [ ! -e begin ]; do sleep 0.05; done'
+      await script(
+        { tool: { kind: 'shell', command: waitForGo } },
+        { text: 'Waited.' },
+        { tool: { kind: 'write', path: 'after.txt', content: 'by a command\n' } },
+        { text: 'Written.' },
+      )
+      const run = drive()
+      await run.event(({ kind }) => kind === 'tool_call')
+      run.input('/etc/hosts is to be left alone.')
+      writeFileSync(join(machine.cwd, 'begin'), 'now')
+      expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
+      expect(run.asks).toHaveLength(2)
+      expect(readFileSync(join(machine.cwd, 'after.txt'), 'utf8')).toBe('by a command\n')
+    })
   })
 }
 

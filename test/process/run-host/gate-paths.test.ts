@@ -67,6 +67,7 @@ async function gateOf(
     spec: { agent: { id: 'agt_1', handle: '@ada', name: 'Ada' }, permissions, allowCalls: [] },
     place,
     redactText: (text) => text,
+    mayAct: () => true,
     mayAsk: () => true,
     onAsked: () => {},
   })
@@ -233,6 +234,7 @@ describe("svc's own files", () => {
       },
       place,
       redactText: (text) => text,
+      mayAct: () => true,
       mayAsk: () => true,
       onAsked: () => {},
     })
