@@ -49,6 +49,8 @@ function startTrouble(error: unknown): string | null {
   if (syscall === 'mkdir') return `The folder ${path} cannot be made: ${message}. Choose another with --data-dir.`
   if (error instanceof VaultError) return `The server does not start: ${error.message}.`
   if (troubleOf(error) === 'database_unavailable') return `The database cannot be used: ${message}`
+  if (troubleOf(error) === 'transient_conflict')
+    return `Somebody else uses what is to be changed in the database, such as a dump or an open transaction: ${message}. Try again.`
   // Class 28 and 3D of PostgreSQL: a wrong password, a database that does not exist.
   if (code !== undefined && /^(?:28|3D)[0-9A-Z]{3}$/.test(code))
     return `The database refuses the connection: ${message}`
@@ -179,7 +181,7 @@ function configOf(args: { [K in keyof ServerFlags]?: ServerFlags[K] }): ServerCo
 async function onDatabase(args: ServerFlags, work: (tx: Tx, config: ServerConfig) => Promise<object>): Promise<void> {
   const config = configOf(args)
   keepPrivate(config)
-  const database = openDatabase({ url: config.databaseUrl })
+  const database = openDatabase({ url: config.databaseUrl, readMs: config.readMs, writeMs: config.writeMs })
   try {
     await migrate(database.root, realWorld.now())
     const result = await inTransaction(database.root, (tx) => work(tx, config))

@@ -1,3 +1,4 @@
+import { isIPv4 } from 'node:net'
 import { join, resolve } from 'node:path'
 import envPaths from 'env-paths'
 import { z } from 'zod'
@@ -29,7 +30,10 @@ const flag = z
 
 const environment = z.object({
   SVC_HOST: z.string().min(1).default('127.0.0.1'),
-  SVC_PORT: z.coerce.number().int().min(0).max(65_535).default(4400),
+  SVC_PORT: z
+    .union([z.number(), z.string().regex(/^\d+$/, 'must be a number')], 'must be a number')
+    .pipe(z.coerce.number<string | number>().int().min(0).max(65_535))
+    .default(4400),
   SVC_DATA_DIR: z.string().min(1).optional(),
   SVC_DATABASE_URL: z
     .string()
@@ -218,6 +222,6 @@ function githubOf(value: z.infer<typeof environment>): GithubSettings {
 
 function isInTheClear(url: string): boolean {
   const { protocol, hostname } = new URL(url)
-  const isHere = hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.')
+  const isHere = hostname === 'localhost' || hostname === '[::1]' || (isIPv4(hostname) && hostname.startsWith('127.'))
   return protocol === 'http:' && !isHere
 }

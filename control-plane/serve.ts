@@ -37,12 +37,15 @@ export async function serve(config: ServerConfig): Promise<void> {
   })
   const applied = await migrate(database.root, world.now())
   if (applied > 0) log.info({ applied }, 'database migrated')
-  const first = await inTransaction(database.root, (tx) => firstStart(tx, world))
   const tokenFile = join(config.dataDir, dataFiles.loginToken)
-  if (first) {
-    writeFileSync(tokenFile, `${first.token}\n`, { mode: 0o600 })
-    log.info({ tokenFile }, 'first start: a person, a company and a workspace were made')
-  } else if (!existsSync(tokenFile)) log.debug({}, 'no login token beside this data folder')
+  const first = await inTransaction(database.root, async (tx) => {
+    const made = await firstStart(tx, world)
+    // Before the commit: nobody could sign in where the people are stored and their first token is lost.
+    if (made !== null) writeFileSync(tokenFile, `${made.token}\n`, { mode: 0o600, flush: true })
+    return made
+  })
+  if (first) log.info({ tokenFile }, 'first start: a person, a company and a workspace were made')
+  else if (!existsSync(tokenFile)) log.debug({}, 'no login token beside this data folder')
   const plane = await ControlPlane.create({ config, database, world, log, ownsProcess: true })
   await plane.start()
   keepRelease(world, (file, at) => utimesSync(file, at, at))

@@ -66,13 +66,7 @@ export async function compressQuickly(db: Db, table: string, column: string): Pr
 export type DatabaseTrouble = 'transient_conflict' | 'database_unavailable' | 'query_timeout' | 'duplicate' | null
 
 const byCode: Record<string, DatabaseTrouble> = {
-  SQLITE_BUSY: 'transient_conflict',
-  SQLITE_BUSY_SNAPSHOT: 'transient_conflict',
-  SQLITE_LOCKED: 'transient_conflict',
   SQLITE_FULL: 'database_unavailable',
-  SQLITE_IOERR: 'database_unavailable',
-  SQLITE_CANTOPEN: 'database_unavailable',
-  SQLITE_READONLY: 'database_unavailable',
   SQLITE_CONSTRAINT_UNIQUE: 'duplicate',
   SQLITE_CONSTRAINT_PRIMARYKEY: 'duplicate',
   '40001': 'transient_conflict',
@@ -80,17 +74,26 @@ const byCode: Record<string, DatabaseTrouble> = {
   '55P03': 'transient_conflict',
   '23505': 'duplicate',
   '57014': 'query_timeout',
-  '53300': 'database_unavailable',
-  '53400': 'database_unavailable',
-  '57P01': 'database_unavailable',
-  '57P02': 'database_unavailable',
-  '57P03': 'database_unavailable',
+  // A standby, which takes no writes: another one is promoted at this moment.
+  '25006': 'database_unavailable',
   '25P03': 'database_unavailable',
   ECONNREFUSED: 'database_unavailable',
   ECONNRESET: 'database_unavailable',
+  EHOSTUNREACH: 'database_unavailable',
+  ENETUNREACH: 'database_unavailable',
+  ETIMEDOUT: 'database_unavailable',
+  ENOTFOUND: 'database_unavailable',
+  EAI_AGAIN: 'database_unavailable',
   ENOENT: 'database_unavailable',
   EPIPE: 'database_unavailable',
 }
+
+/** Codes of SQLite say more after these words. PostgreSQL's classes: its connections, its resources, its ends, its system. */
+const byBeginning: readonly [RegExp, DatabaseTrouble][] = [
+  [/^SQLITE_(BUSY|LOCKED)/, 'transient_conflict'],
+  [/^SQLITE_(IOERR|CANTOPEN|READONLY|CORRUPT|NOTADB)/, 'database_unavailable'],
+  [/^(08|53|57P|58)[0-9A-Z]+$/, 'database_unavailable'],
+]
 
 export type Undone = 'conflict' | 'deadlock' | 'duplicate'
 
@@ -135,10 +138,14 @@ export function troubleOf(error: unknown): DatabaseTrouble {
   if (!(error instanceof Error)) return null
   if (error.name === 'KnexTimeoutError') return /pool/i.test(error.message) ? 'database_unavailable' : 'query_timeout'
   const code = (error as { code?: unknown }).code
-  if (typeof code === 'string' && code in byCode) return byCode[code] ?? null
-  if (typeof code === 'string' && /^SQLITE_(IOERR|CORRUPT|NOTADB)/.test(code)) return 'database_unavailable'
-  if (typeof code === 'string' && code.startsWith('08')) return 'database_unavailable'
+  const known = typeof code === 'string' ? troubleByCode(code) : null
+  if (known !== null) return known
   if (/Connection terminated|connection is closed|Unable to acquire a connection/i.test(error.message))
     return 'database_unavailable'
   return null
+}
+
+function troubleByCode(code: string): DatabaseTrouble {
+  if (Object.hasOwn(byCode, code)) return byCode[code] ?? null
+  return byBeginning.find(([beginning]) => beginning.test(code))?.[1] ?? null
 }

@@ -1,18 +1,31 @@
 import type { Knex } from 'knex'
 import { dialectOfDb } from './dialect.ts'
 import { migrations } from './migrations/index.ts'
+import type { Migration } from './migrations/migration.ts'
 
-const lockKey = 7_331_001
+/** Exported for its test. */
+export const migrationLock = 7_331_001
+
+/**
+ * A migration waits no longer for a table that somebody else uses (a dump, an open transaction): all who come after it would
+ * wait behind it, on the replicas of the earlier release that still run.
+ */
+const defaultLockMs = 10_000
 
 /**
  * Brings the schema up to this release: numbered, forward only, each in its own transaction. Several replicas may start
- * at once; on PostgreSQL an advisory lock lets one of them work while the others wait.
+ * at once; on PostgreSQL an advisory lock lets one of them work while the others wait, for as long as it takes.
  */
-export async function migrate(root: Knex, now: number): Promise<number> {
+export async function migrate(
+  root: Knex,
+  now: number,
+  steps: readonly Migration[] = migrations,
+  { lockMs = defaultLockMs }: { lockMs?: number } = {},
+): Promise<number> {
   let applied = 0
-  for (const migration of migrations) {
+  for (const migration of steps) {
     await root.transaction(async (tx) => {
-      if (dialectOfDb(tx) === 'postgres') await tx.raw('select pg_advisory_xact_lock(?)', [lockKey])
+      if (dialectOfDb(tx) === 'postgres') await takeTurn(tx, lockMs)
       await ensureTable(tx)
       const done = await tx('schema_migrations').where({ version: migration.version }).first()
       if (done) return
@@ -22,6 +35,13 @@ export async function migrate(root: Knex, now: number): Promise<number> {
     })
   }
   return applied
+}
+
+/** The limit of reads, which each connection has, would undo a migration of many rows at every start. */
+async function takeTurn(tx: Knex.Transaction, lockMs: number): Promise<void> {
+  await tx.raw('set local statement_timeout = 0')
+  await tx.raw('select pg_advisory_xact_lock(?)', [migrationLock])
+  await tx.raw(`set local lock_timeout = ${lockMs}`)
 }
 
 async function ensureTable(tx: Knex.Transaction): Promise<void> {

@@ -8,18 +8,25 @@ import { roles } from '../resources/members/store.ts'
 export interface AccessFilter {
   userId?: string
   id?: string
+  /** Only what was used, or made, after this. */
+  usedSince?: number
 }
 
 const sessionRow = z.object({ id: text, email: text, createdAt: time, lastUsedAt: nullableTime, expiresAt: time })
 export type OpenSessionRow = z.infer<typeof sessionRow>
 
 /** Sessions that are neither revoked nor over, newest first. */
-export async function listOpenSessions(db: Db, { userId, id }: AccessFilter, now: number): Promise<OpenSessionRow[]> {
+export async function listOpenSessions(
+  db: Db,
+  { userId, id, usedSince = 0 }: AccessFilter,
+  now: number,
+): Promise<OpenSessionRow[]> {
   const rows: unknown[] = await db('dashboard_sessions as s')
     .join('users as u', 'u.id', 's.user_id')
     .where({ ...(userId !== undefined && { 's.user_id': userId }), ...(id !== undefined && { 's.id': id }) })
     .whereNull('s.revoked_at')
     .where('s.expires_at', '>', now)
+    .whereRaw('coalesce(s.last_used_at, s.created_at) > ?', [usedSince])
     .orderBy('s.created_at', 'desc')
     .select('s.id', 'u.email', {
       createdAt: 's.created_at',
@@ -42,12 +49,17 @@ const tokenRow = sessionRow.extend({ name: text, workspaceId: text, expiresAt: n
 export type ValidTokenRow = z.infer<typeof tokenRow>
 
 /** Login tokens that still work, newest first. */
-export async function listValidTokens(db: Db, { userId }: AccessFilter, now: number): Promise<ValidTokenRow[]> {
+export async function listValidTokens(
+  db: Db,
+  { userId, usedSince = 0 }: AccessFilter,
+  now: number,
+): Promise<ValidTokenRow[]> {
   const rows: unknown[] = await db('login_tokens as t')
     .join('users as u', 'u.id', 't.user_id')
     .where({ ...(userId !== undefined && { 't.user_id': userId }) })
     .whereNull('t.revoked_at')
     .where((open) => void open.whereNull('t.expires_at').orWhere('t.expires_at', '>', now))
+    .whereRaw('coalesce(t.last_used_at, t.created_at) > ?', [usedSince])
     .orderBy('t.created_at', 'desc')
     .select('t.id', 'u.email', 't.name', {
       workspaceId: 't.workspace_id',
@@ -60,7 +72,11 @@ export async function listValidTokens(db: Db, { userId }: AccessFilter, now: num
 
 /** Returns the number of tokens that still worked. */
 export async function revokeTokensOf(db: Db, userId: string, now: number): Promise<number> {
-  return db('login_tokens').where({ user_id: userId }).whereNull('revoked_at').update({ revoked_at: now })
+  return db('login_tokens')
+    .where({ user_id: userId })
+    .whereNull('revoked_at')
+    .where((open) => void open.whereNull('expires_at').orWhere('expires_at', '>', now))
+    .update({ revoked_at: now })
 }
 
 /** Removes one-time links and codes of svc that the person could still sign in with. */

@@ -84,8 +84,15 @@ const withTimestamps = ({ createdAt, lastUsedAt, expiresAt, ...row }: OpenSessio
   expiresAt: toTimestamp(expiresAt),
 })
 
-export async function listSessions(db: Db, world: World, email: string | null) {
-  const sessions = await listOpenSessions(db, await filterBy(db, email), world.now())
+export interface Listed {
+  /** null: of everybody. */
+  email: string | null
+  /** What was not used for so long does not work any more; null or left out: it does. */
+  idleMs?: number | null
+}
+
+export async function listSessions(db: Db, world: World, listed: Listed) {
+  const sessions = await listOpenSessions(db, await usedBy(db, world, listed), world.now())
   return { sessions: sessions.map(withTimestamps) }
 }
 
@@ -99,8 +106,8 @@ export async function endSessions(db: Db, world: World, by: { id: string | null;
   return { ended }
 }
 
-export async function listTokens(db: Db, world: World, email: string | null) {
-  const tokens = await listValidTokens(db, await filterBy(db, email), world.now())
+export async function listTokens(db: Db, world: World, listed: Listed) {
+  const tokens = await listValidTokens(db, await usedBy(db, world, listed), world.now())
   return { tokens: tokens.map(withTimestamps) }
 }
 
@@ -128,3 +135,8 @@ async function known(db: Db, email: string): Promise<UserRow> {
 }
 
 const filterBy = async (db: Db, email: string | null) => (email === null ? {} : { userId: (await known(db, email)).id })
+
+const usedBy = async (db: Db, world: World, { email, idleMs }: Listed) => ({
+  ...(await filterBy(db, email)),
+  ...(idleMs != null && { usedSince: world.now() - idleMs }),
+})

@@ -1,13 +1,13 @@
 import type { Argv } from 'yargs'
 import { realWorld as world } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
-import type { ServerFlags } from '../config.ts'
+import type { ServerConfig, ServerFlags } from '../config.ts'
 import { endSessions, listDevices, listSessions, listTokens, removeUser, revokeDevice, unlinkUser } from './access.ts'
 
 /** The operator's commands about who has access. Each works on the database and prints one line of JSON. */
 /** The command line with the options of all commands. */
 export type OperatorArgv = Argv<{ 'data-dir': string | undefined } & { 'database-url': string | undefined }>
-export type OnDatabase = (args: ServerFlags, work: (tx: Tx) => Promise<object>) => Promise<void>
+export type OnDatabase = (args: ServerFlags, work: (tx: Tx, config: ServerConfig) => Promise<object>) => Promise<void>
 
 const emailOption = { type: 'string', describe: 'Only those of this person' } as const
 
@@ -40,7 +40,10 @@ export function tokenCommands(y: OperatorArgv, onDatabase: OnDatabase): Operator
     'list',
     'List the login tokens that work',
     (list) => list.option('email', emailOption),
-    async (args) => onDatabase(args, (tx) => listTokens(tx, world, args.email ?? null)),
+    async (args) =>
+      onDatabase(args, (tx, { tokenIdleMs }) =>
+        listTokens(tx, world, { email: args.email ?? null, idleMs: tokenIdleMs }),
+      ),
   )
 }
 
@@ -51,7 +54,10 @@ export function sessionCommands(y: OperatorArgv, onDatabase: OnDatabase): Operat
       'list',
       'List the browsers that are signed in',
       (list) => list.option('email', emailOption),
-      async (args) => onDatabase(args, (tx) => listSessions(tx, world, args.email ?? null)),
+      async (args) =>
+        onDatabase(args, (tx, { sessions: { idleMs } }) =>
+          listSessions(tx, world, { email: args.email ?? null, idleMs }),
+        ),
     )
     .command(
       'end [id]',

@@ -22,9 +22,13 @@ export type ControlHandlers = {
   [O in ControlOp]: (request: Extract<ControlRequest, { op: O }>) => Promise<ControlValue<O>>
 }
 
+/** What is under way when the daemon ends may still be answered within this time. */
+const lastAnswersMs = 1_000
+
 /** The daemon's control socket: one request and one reply per connection, for `svc device ...` on this machine. */
 export class ControlSocket {
   private readonly server: Server
+  private readonly open = new Set<Socket>()
   private readonly options: { path: string; handlers: ControlHandlers; log: Log; afterReply(op: ControlOp): void }
 
   constructor(options: { path: string; handlers: ControlHandlers; log: Log; afterReply(op: ControlOp): void }) {
@@ -46,12 +50,19 @@ export class ControlSocket {
     }
   }
 
+  /** Waits for nobody for long: looking at all harnesses takes a minute, and one that never asks could hold up the end. */
   async close(): Promise<void> {
+    const cut = setTimeout(() => {
+      for (const socket of this.open) socket.destroy()
+    }, lastAnswersMs)
     await new Promise<void>((resolve) => this.server.close(() => resolve()))
+    clearTimeout(cut)
     rmSync(this.options.path, { force: true })
   }
 
   private serve(socket: Socket): void {
+    this.open.add(socket)
+    socket.on('close', () => this.open.delete(socket))
     const read = jsonLineReader(controlLimits.requestBytes)
     socket.setTimeout(controlLimits.replyMs, () => socket.destroy())
     socket.on('error', () => socket.destroy())

@@ -1,7 +1,11 @@
 import { programUrl } from './program-file.ts'
 import type { World } from './world.ts'
 
-const everyMs = 3_600_000
+/**
+ * The background service runs by the link to the newest release, so `ps` does not tell which one. A machine that slept for days
+ * must have its mark before somebody updates the checkout there.
+ */
+const everyMs = 60_000
 
 /**
  * Marks this release of a checkout as used, for the removal of old ones (scripts/release.ts). `touch` sets the times of

@@ -22,6 +22,9 @@ export interface World {
   after(ms: number, fn: () => void): () => void
 }
 
+/** A timer of Node that is given more ends at once. Nobody waits so long in one piece. */
+const longestMs = 2 ** 31 - 1
+
 export const realWorld: World = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -32,10 +35,13 @@ export const realWorld: World = {
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason as Error)
-      const timer = setTimeout(() => {
-        signal?.removeEventListener('abort', onAbort)
-        resolve()
-      }, ms)
+      const timer = setTimeout(
+        () => {
+          signal?.removeEventListener('abort', onAbort)
+          resolve()
+        },
+        Math.min(ms, longestMs),
+      )
       const onAbort = () => {
         clearTimeout(timer)
         reject(signal?.reason as Error)
@@ -43,7 +49,7 @@ export const realWorld: World = {
       signal?.addEventListener('abort', onAbort, { once: true })
     }),
   after: (ms, fn) => {
-    const timer = setTimeout(fn, ms)
+    const timer = setTimeout(fn, Math.min(ms, longestMs))
     timer.unref()
     return () => clearTimeout(timer)
   },

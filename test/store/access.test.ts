@@ -20,7 +20,7 @@ import {
   revokeTokensOf,
 } from '../../control-plane/operator/access-store.ts'
 import { durationMs } from '../../control-plane/operator/duration.ts'
-import { addUser, createToken, OperatorError } from '../../control-plane/operator/people.ts'
+import { addUser, createToken, OperatorError, revokeToken } from '../../control-plane/operator/people.ts'
 import { findLogin, markSessionUsed } from '../../control-plane/http/caller-store.ts'
 import { insertDevice } from '../../control-plane/resources/devices/store.ts'
 import { findRole, findUserByEmail } from '../../control-plane/resources/members/store.ts'
@@ -65,8 +65,8 @@ onBoth('a person who is removed has nothing left, and may come again', async ({ 
   expect(await findRole(root, ada.workspaceId, ada.userId)).toBeNull()
   expect((await findLogin(root, hashToken(ada.token)))?.revoked_at).not.toBeNull()
   expect([
-    await listTokens(root, world, 'ada@example.com'),
-    await listSessions(root, world, 'ada@example.com'),
+    await listTokens(root, world, { email: 'ada@example.com' }),
+    await listSessions(root, world, { email: 'ada@example.com' }),
   ]).toEqual([{ tokens: [] }, { sessions: [] }])
   expect(await listDevices(root, 'ada@example.com')).toEqual({ devices: [] })
   expect(await root('sign_in_links').where({ user_id: ada.userId })).toEqual([])
@@ -74,10 +74,30 @@ onBoth('a person who is removed has nothing left, and may come again', async ({ 
   expect((await listDevices(root, null)).devices).toMatchObject([
     { publicId: bob.device.publicId, email: 'bob@example.com' },
   ])
-  expect((await listTokens(root, world, null)).tokens).toMatchObject([{ email: 'bob@example.com' }])
+  expect((await listTokens(root, world, { email: null })).tokens).toMatchObject([{ email: 'bob@example.com' }])
   expect(await bob.sessionOf()).toMatchObject({ email: 'bob@example.com' })
   const again = await addUser(root, world, { name: 'Ada', email: 'ada@example.com', role: null, workspace: 'main' })
   expect([await findRole(root, again.workspaceId, ada.userId), again.token === ada.token]).toEqual(['member', false])
+})
+
+onBoth('who is removed loses the tokens that still worked, and no others are counted', async ({ root }) => {
+  const { userId } = await personWithAll(root, 'ada@example.com')
+  const past = { ...world, now: () => world.now() - 7_200_000 }
+  const grant = { email: 'ada@example.com', workspace: null, name: null, lifeMs: 3_600_000 }
+  const over = await createToken(root, past, grant)
+  expect((await listTokens(root, world, { email: null })).tokens).toHaveLength(1)
+  expect(await revokeTokensOf(root, userId, world.now())).toBe(1)
+  await expect(revokeToken(root, world, over.token)).rejects.toThrow(/No valid login token/)
+})
+
+onBoth('sessions and tokens that were unused for too long are not listed', async ({ root }) => {
+  await personWithAll(root, 'ada@example.com')
+  const later = { ...world, now: () => world.now() + 30_000 }
+  const idleMs = 20_000
+  expect((await listSessions(root, later, { email: null })).sessions).toHaveLength(1)
+  expect((await listSessions(root, later, { email: null, idleMs })).sessions).toEqual([])
+  expect((await listTokens(root, later, { email: null })).tokens).toHaveLength(1)
+  expect((await listTokens(root, later, { email: null, idleMs })).tokens).toEqual([])
 })
 
 onBoth('the last owner of a workspace is removed only with another one named', async ({ root }) => {
@@ -100,7 +120,9 @@ onBoth('sessions, devices and identities are ended one by one', async ({ root })
   const ada = await personWithAll(root, 'ada@example.com')
   const { id } = (await ada.sessionOf())!
   await markSessionUsed(root, id, world.now())
-  expect((await listSessions(root, world, null)).sessions).toMatchObject([{ id, lastUsedAt: expect.any(String) }])
+  expect((await listSessions(root, world, { email: null })).sessions).toMatchObject([
+    { id, lastUsedAt: expect.any(String) },
+  ])
   await expect(endSessions(root, world, { id: null, email: null })).rejects.toThrow(/Name a session/)
   await expect(endSessions(root, world, { id: 'ses_no', email: null })).rejects.toThrow(/No open session/)
   expect(await endSessions(root, world, { id, email: null })).toEqual({ ended: 1 })

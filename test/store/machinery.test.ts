@@ -3,7 +3,8 @@ import { ApiError } from '../../shared/api/errors.ts'
 import { afterCommit, inSavepoint, inTransaction, publish, writeStateOf } from '../../control-plane/db/transaction.ts'
 import { expect, test, vi } from 'vitest'
 import { findReply, insertReply, pruneReplies } from '../../control-plane/db/device-replies.ts'
-import { isMigrated, migrate } from '../../control-plane/db/migrate.ts'
+import { isMigrated, migrate, migrationLock } from '../../control-plane/db/migrate.ts'
+import type { Migration } from '../../control-plane/db/migrations/migration.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { listOutbox, outboxEnd, pruneOutbox, type OutboxCursor } from '../../control-plane/db/outbox.ts'
 import { serverKey } from '../../control-plane/db/server-keys.ts'
@@ -22,6 +23,41 @@ import { at } from './seed.ts'
 onBoth('migrating again changes nothing', async ({ root }) => {
   expect(await isMigrated(root)).toBe(true)
   expect(await migrate(root, at)).toBe(0)
+})
+
+test.skipIf(!hasPostgres())('a replica waits for the one that migrates for longer than a read may take', async () => {
+  const database = await openPostgres({ readMs: 200 })
+  const { root } = database
+  const open = await root.transaction()
+  await open.raw('select pg_advisory_xact_lock(?)', [migrationLock])
+  const migrated = migrate(root, at)
+  // Longer than what the limit of a read would have let it wait.
+  const [slept] = await Promise.allSettled([open.raw('set local statement_timeout = 0; select pg_sleep(0.6)')])
+  await open.commit()
+  expect([slept.status, await migrated]).toEqual(['fulfilled', 0])
+  await database.close()
+})
+
+test.skipIf(!hasPostgres())('a migration may take longer than a read, but waits for no table for long', async () => {
+  const database = await openPostgres({ readMs: 200 })
+  const { root } = database
+  const slow: Migration = {
+    version: 9_001,
+    name: 'slow',
+    up: async (tx) => void (await tx.raw('select pg_sleep(0.6)')),
+  }
+  expect(await migrate(root, at, [slow])).toBe(1)
+  const reader = await root.transaction()
+  await reader('users').first()
+  const altering: Migration = {
+    version: 9_002,
+    name: 'altering',
+    up: async (tx) => void (await tx.raw('alter table users add column extra text')),
+  }
+  await expect(migrate(root, at, [altering], { lockMs: 100 })).rejects.toMatchObject({ code: '55P03' })
+  await reader.rollback()
+  expect(await root('schema_migrations').where('version', '>', 9_000).pluck('version')).toEqual([9_001])
+  await database.close()
 })
 
 async function readOutbox(root: Db, from: OutboxCursor, { limit, count }: { limit: number; count: number }) {

@@ -102,7 +102,11 @@ export async function revokeLoginToken(
   at: number,
 ): Promise<string | null> {
   const where = 'id' in token ? { id: token.id } : { token_hash: token.tokenHash }
-  const found: unknown = await db('login_tokens').where(where).whereNull('revoked_at').first('id')
+  const found: unknown = await db('login_tokens')
+    .where(where)
+    .whereNull('revoked_at')
+    .where((open) => void open.whereNull('expires_at').orWhere('expires_at', '>', at))
+    .first('id')
   if (found === undefined) return null
   const { id } = z.object({ id: text }).parse(found)
   return (await db('login_tokens').where({ id }).whereNull('revoked_at').update({ revoked_at: at })) === 1 ? id : null

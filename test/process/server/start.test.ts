@@ -71,6 +71,21 @@ test('in a folder that others may read, the files of a server are its own, also 
   }
 })
 
+test('a first start that cannot keep its login token is the first start still', async () => {
+  const token = join(folder, 'tokenless', 'login-token')
+  mkdirSync(token, { recursive: true })
+  const failed = start('tokenless-1', 'tokenless')
+  expect((await failed.exited).code).not.toBe(0)
+  rmSync(token, { recursive: true })
+  const program = start('tokenless-2', 'tokenless')
+  try {
+    await waitFor(() => existsSync(join(folder, 'tokenless', 'server.json')), 'it serves', { about: () => program.log })
+    expect(readFileSync(token, 'utf8')).toMatch(/^svc_pat_\S+\n$/)
+  } finally {
+    await program.end()
+  }
+})
+
 test.each([
   [['start', '--host', '999.1.1.1', '--port', '0'], 'The host 999.1.1.1 cannot be found'],
   [['start', '--host', '192.0.2.1', '--port', '0'], '192.0.2.1 is no address of this machine'],

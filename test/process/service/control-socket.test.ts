@@ -1,0 +1,44 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createConnection, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { ControlSocket, type ControlHandlers } from '../../../device-manager/daemon/control-socket.ts'
+
+const quietLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-control-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+async function connected(path: string): Promise<Socket> {
+  const socket = createConnection(path)
+  socket.on('error', () => undefined)
+  await once(socket, 'connect')
+  return socket
+}
+
+test('the end of a daemon waits for nobody who asks nothing, or whose answer takes long', async () => {
+  const path = join(folder, 'daemon.sock')
+  let asked = () => {}
+  const isAsked = new Promise<void>((resolve) => (asked = resolve))
+  const handlers = {
+    refresh: () => {
+      asked()
+      return new Promise(() => undefined)
+    },
+  } as unknown as ControlHandlers
+  const control = new ControlSocket({ path, handlers, log: quietLog, afterReply: () => undefined })
+  await control.listen()
+  const [silent, waiting] = [await connected(path), await connected(path)]
+  const cut = Promise.all([once(silent, 'close'), once(waiting, 'close')])
+  waiting.write('{"op":"refresh"}\n')
+  await isAsked
+  const began = performance.now()
+  await control.close()
+  await cut
+  expect(performance.now() - began).toBeLessThan(3_000)
+})
