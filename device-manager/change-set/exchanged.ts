@@ -1,11 +1,10 @@
 import { lstatSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
+import { dirname } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { World } from '../../shared/lib/world.ts'
 import { movableAbove } from '../wall/marks.ts'
 import type { BaseRecord } from './base-store.ts'
 import { ChangeSetFailure } from './failure.ts'
-import { look, type Found } from './listing.ts'
 import { momentIn } from './moment.ts'
 
 /**
@@ -33,11 +32,13 @@ const together = 128
 export async function exchangedSince(topLevel: string, paths: readonly string[], since: bigint): Promise<Set<string>> {
   const exchanged = new Set<string>()
   if (paths.length === 0) return exchanged
-  const settled = new Map([['', [...renamableAbove(topLevel), topLevel].every((folder) => isTopStill(folder, since))]])
+  const isFirm = [...renamableAbove(topLevel), topLevel].every((folder) => isStill(folder, since))
+  const top = Buffer.from(topLevel).toString('latin1')
+  const settled = new Map([['', isFirm]])
   const isSettled = (folder: string): boolean => {
     const known = settled.get(folder)
     if (known !== undefined) return known
-    const isStillSo = isSettled(parentOf(folder)) && isStill(look(topLevel, folder), since)
+    const isStillSo = isSettled(parentOf(folder)) && isStill(Buffer.from(`${top}/${folder}`, 'latin1'), since)
     settled.set(folder, isStillSo)
     return isStillSo
   }
@@ -55,10 +56,14 @@ export async function exchangedSince(topLevel: string, paths: readonly string[],
 
 const parentOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf('/')))
 
-const isStill = ({ kind, ctimeNs }: Found, since: bigint): boolean => kind === 'folder' && ctimeNs < since
-
-const isTopStill = (folder: string, since: bigint): boolean =>
-  isStill(look(dirname(folder), Buffer.from(basename(folder)).toString('latin1')), since)
+function isStill(folder: string | Buffer, since: bigint): boolean {
+  try {
+    const found = lstatSync(folder, { bigint: true })
+    return found.isDirectory() && found.ctimeNs < since
+  } catch {
+    return false
+  }
+}
 
 /** Folders like /tmp are changed by everybody all the time, and only root renames them, from whom nothing is safe. */
 const renamableAbove = (topLevel: string): string[] =>

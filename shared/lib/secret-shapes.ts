@@ -12,7 +12,7 @@ interface Shape {
  * A JSON Web Token, with what is written before it without a blank. Each run of such characters is looked at once: a try at each
  * `eyJ` within a long run would read it to its end each time.
  */
-export const signedToken =
+const signedToken =
   /(?<![\w-])(?=[\w-]{13,}\.eyJ[\w-]{10,}\.[\w-]{10})[\w-]*?\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}/g
 
 const shapes: readonly Shape[] = [

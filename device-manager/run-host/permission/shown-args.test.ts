@@ -114,5 +114,7 @@ describe('masking', () => {
       expect(process.threadCpuUsage(before).user / 1_000).toBeLessThan(150)
     }
     expect(maskText('MY_PASSWORD_OLD=hunter22')).toBe('MY_PASSWORD_OLD=[masked]')
+    // The second part of an encrypted token is no JSON.
+    expect(maskText('see eyJhbGciOiJkaXIifQ.c2VjcmV0a2V5.aXZpdml2aXY now')).toBe('see [masked] now')
   })
 })

@@ -1,4 +1,3 @@
-import { signedToken } from '../../../shared/lib/secret-shapes.ts'
 import { askedCallLimits } from '../../../shared/runs/asked-call.ts'
 
 /**
@@ -102,7 +101,8 @@ const plain = String.raw`[\w.~+/=-]`
 const looksSecret: readonly [RegExp, string][] = [
   [/\b(?:gh[pousr]_|github_pat_|glpat-|sk-|xox[abprs]-|svc_(?:pat|dev|dsh)_)[\w-]{16,}/g, '[masked]'],
   [/\bAKIA[0-9A-Z]{16}\b/g, '[masked]'],
-  [signedToken, '[masked]'],
+  // A run of such characters is looked at once, for a try at each `eyJ` in it would read it to its end.
+  [/(?<![\w-])(?=[\w-]{11,}\.[\w-]{8,}\.[\w-]{8})[\w-]*?\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}/g, '[masked]'],
   [new RegExp(String.raw`\b(bearer|basic)(\s+)(?!\[)${plain}{8,}`, 'gi'), '$1$2[masked]'],
   [
     new RegExp(String.raw`((?:password|passwd|secret|token|api_?key)\w{0,100}["']?\s?[=:]\s?["']?)${plain}{6,}`, 'gi'),
