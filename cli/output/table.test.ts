@@ -28,3 +28,11 @@ test('text from a server or an agent cannot control the terminal', () => {
   expect(text).toContain('x   a b')
   expect(renderTable({ note: '\u009b2J' }, { columns: null, width: null, nextFlag: null })).toBe('note:\n')
 })
+
+test('a value of several lines cannot pass for further fields', () => {
+  const task = { id: 'tsk_1', description: 'first\nstatus: done', status: 'open' }
+  expect(renderTable(task, { columns: null, width: null, nextFlag: null })).toBe(
+    ['id:           tsk_1', 'description:  first', '              status: done', 'status:       open', ''].join('\n'),
+  )
+  expect(renderTable({}, { columns: null, width: null, nextFlag: null })).toBe(null)
+})

@@ -28,9 +28,10 @@ const tellingKeys = [
 ]
 const maxCell = 60
 
-/** Null when the value is neither a list nor an object. */
+/** Null when the value is neither a list nor an object with fields. */
 export function renderTable(value: unknown, options: TableOptions): string | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
+  if (Object.keys(value).length === 0) return null
   const listKey = listKeys.find((key) => Array.isArray((value as Record<string, unknown>)[key]))
   if (listKey === undefined) return renderObject(value as Record<string, unknown>)
   const rows = listAt(value, listKey).filter((row) => row !== null)
@@ -48,8 +49,13 @@ export function renderTable(value: unknown, options: TableOptions): string | nul
 }
 
 function renderObject(value: Record<string, unknown>): string {
-  const rows = Object.entries(value).map(([key, field]) => [`${plainText(key)}:`, longCellOf(field)])
-  return layOut(rows, null)
+  const fields = Object.entries(value).map(([key, field]) => [`${plainText(key)}:`, longCellOf(field)] as const)
+  // Further lines of a value stand below its first one, so that none can be taken for a field of its own.
+  const indent = ' '.repeat(Math.max(...fields.map(([key]) => key.length)) + 2)
+  return layOut(
+    fields.map(([key, text]) => [key, text.replaceAll('\n', `\n${indent}`)]),
+    null,
+  )
 }
 
 function columnsFor(rows: readonly unknown[]): string[] {
