@@ -7,7 +7,7 @@ import { createIdempotency } from './http/idempotency.ts'
 import type { Kernel } from './http/kernel.ts'
 import { createLimiter, defaultRateRules } from './http/limits.ts'
 import type { Log } from './process/log.ts'
-import { redactorFor } from './resources/secrets/redact.ts'
+import { withoutSecrets } from './resources/secrets/redact.ts'
 import type { Vault } from './vault/vault.ts'
 
 /** The HTTP kernel of one replica, by its configuration and its kind of database. */
@@ -49,7 +49,7 @@ export async function createKernel(
     rooms: createBodyRooms(world),
     blobs,
     streamCheckMs: config.streamCheckMs,
-    censor: async ({ agentId }, body) => (await redactorFor(root, { agentId }, vault)).redactJson(body),
+    censor: ({ agentId }, body) => withoutSecrets(root, { run: { agentId }, body, vault }),
     isChecking: config.checkReplies,
     isHttps: config.publicUrl?.startsWith('https:') ?? false,
     trustedProxies: config.trustedProxies,

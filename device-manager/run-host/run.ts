@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
+import { Redactor } from '../../shared/lib/redact.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import { makeRunCgroup } from '../process/cgroup.ts'
@@ -104,11 +105,11 @@ export class LiveRun {
     this.holder = wall?.holder ?? null
     this.#tree = { runId: spec.runId, child: this.#child, leader: this.harness, cgroup, wall, world, log: parts.log }
     const secrets = Object.entries(start.secrets).map(([name, value]) => ({ name, value }))
-    const allSecrets = [{ name: 'SVC_TOKEN', value: start.token }, ...secrets]
-    this.#redact = wholeValues(allSecrets)
+    const redactor = new Redactor([{ name: 'SVC_TOKEN', value: start.token }, ...secrets])
+    this.#redact = wholeValues(redactor)
     this.#dialogue = plan.adapter.dialogue(spec, {
       redactText: this.#redact.text,
-      redactStream: () => streamRedactor(allSecrets),
+      redactStream: () => streamRedactor(redactor),
       cwd: prepared.cwd,
       mcpServers: servers,
       skills: plan.facts.skills,
@@ -122,7 +123,7 @@ export class LiveRun {
       mayAsk: () => spec.gate?.needsRule !== true,
       onAsked: ({ safeSummary }) => this.#stopToAsk(safeSummary),
     })
-    this.#pipeline = this.#makePipeline(streamRedactor(allSecrets))
+    this.#pipeline = this.#makePipeline(streamRedactor(redactor))
     this.#watchdog.start()
   }
 

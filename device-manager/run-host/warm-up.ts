@@ -2,6 +2,7 @@ import { plainHarness } from '../../shared/runs/harnesses.ts'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { World } from '../../shared/lib/world.ts'
+import { Redactor } from '../../shared/lib/redact.ts'
 import { commandDialogue } from '../harness/command/dialogue.ts'
 import { inputsOf } from '../../shared/permissions/call-inputs.ts'
 import { nothingWritten, pendingEvent, toRows } from './output/event-lines.ts'
@@ -107,12 +108,12 @@ function assignmentOf(runId: string, homeDir: string): Assignment {
 }
 
 function makePipeline(world: World): Pipeline {
-  const secrets = [{ name: 'NONE', value: world.id('warm_') }]
+  const redactor = new Redactor([{ name: 'NONE', value: world.id('warm_') }])
   return new Pipeline({
     world,
     dialogue: commandDialogue(),
-    redactor: streamRedactor(secrets),
-    redact: wholeValues(secrets),
+    redactor: streamRedactor(redactor),
+    redact: wholeValues(redactor),
     isTranscript: true,
     lookUp: async () => ({ inputs: inputsOf({ name: '', input: null }), paths: [] }),
     decide: ({ name }) => ({

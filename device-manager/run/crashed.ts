@@ -82,9 +82,13 @@ async function withoutSecrets(
   }
   const result = await changeSet()
   // Loaded when it is needed, as in leftovers.ts.
-  const { redactWhole, wholeValues } = await import('../run-host/output/redaction.ts')
+  const [{ redactWhole, wholeValues }, { Redactor }] = await Promise.all([
+    import('../run-host/output/redaction.ts'),
+    import('../../shared/lib/redact.ts'),
+  ])
   const known: Record<string, string> = start ? { SVC_TOKEN: start.token, ...start.secrets } : {}
-  return redactWhole(result, wholeValues(Object.entries(known).map(([name, value]) => ({ name, value }))))
+  const redactor = new Redactor(Object.entries(known).map(([name, value]) => ({ name, value })))
+  return redactWhole(result, wholeValues(redactor))
 }
 
 async function changeSetOf(

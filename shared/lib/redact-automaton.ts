@@ -1,22 +1,40 @@
 /**
- * An Aho-Corasick automaton with a full table: one look-up per byte, whatever the number of patterns. After a mismatch
- * it goes on with the longest partial match that is left, so that no self-overlapping pattern slips through.
+ * An Aho-Corasick automaton. After a mismatch it goes on with the longest partial match that is left, so that no
+ * self-overlapping pattern slips through.
  *
- * A table entry >= 0 is the next state (already multiplied by the row length). A negative entry is an event that the
- * scanner handles: `skipByte`, `escapeByte`, or a state that ends a pattern (`decodeState`).
+ * Only the states in which patterns part, and the one without a match, have a row of the table, with the next state for
+ * each byte. The others are most of all states where values are long: each knows the one byte that goes on, and falls
+ * back from any other. So a key of three thousand characters, which shows up in a dozen forms, takes a megabyte and not ten.
+ *
+ * `nextEntry` gives the next state, or below 0 an event that the scanner handles: `skipByte`, `escapeByte`, or a state that
+ * ends a pattern (`decodeState`).
  */
 export interface Automaton {
-  table: Int32Array
   /** Column of each byte. */
   columnOf: Uint8Array
   /** Row length of the table. */
   columns: number
-  /** Bytes of the longest partial match in a state, without skipped bytes; indexed by state / columns. */
+  /** Entries by row and column. */
+  rows: Int32Array
+  /** Where the row of a state begins in `rows`; -1: it has none. */
+  rowOf: Int32Array
+  /** The only entry by which one without a row goes on, and its column; `noColumn`: there is none. */
+  onlyEntry: Int32Array
+  onlyColumn: Uint8Array
+  /** Column by which a state was entered. */
+  via: Uint8Array
+  /** The state of the longest partial match that is left after a mismatch. */
+  failure: Int32Array
+  /** Bytes of the longest partial match in a state, without skipped bytes. */
   depth: Int32Array
   /** The longest pattern that ends in a state: its length and its index in `labels`; length 0: none. */
   outLength: Int32Array
   outLabel: Int32Array
   labels: readonly string[]
+  /** Column of all white space, where a run of it counts as one; -1: it does not. */
+  spaceColumn: number
+  /** What a byte of the column is within a partial match: `skipByte`, `escapeByte` or 0. */
+  within: Int8Array
 }
 
 export interface Pattern {
@@ -41,30 +59,108 @@ const escape = 0x1b
 const lineEnds = [0x0a, 0x0d]
 const whiteSpace = [0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x20]
 
+/** More than there are: patterns are UTF-8, in which 13 values of a byte never occur. */
+const noColumn = 255
+
+/** Returns the entry after `byte`. In state 0 nothing is held, so there is nothing to skip in it. */
+export function nextEntry(automaton: Automaton, from: number, byte: number): number {
+  const column = automaton.columnOf[byte]!
+  const { rows, rowOf, onlyColumn, onlyEntry, failure } = automaton
+  for (let state = from; ; state = failure[state]!) {
+    const row = rowOf[state]!
+    if (row >= 0) return rows[row + column]!
+    if (onlyColumn[state] === column) return onlyEntry[state]!
+    // The states that it falls back to were entered by the same byte, so the same is skipped in them.
+    const event = state === from ? eventOf(automaton, state, column) : 0
+    if (event !== 0) return event
+  }
+}
+
+function eventOf(
+  { within, spaceColumn, via }: Pick<Automaton, 'within' | 'spaceColumn' | 'via'>,
+  state: number,
+  column: number,
+): number {
+  return column === spaceColumn && via[state] === column ? skipByte : within[column]!
+}
+
+interface Links {
+  /** As in an automaton, but with states alone. */
+  rows: Int32Array
+  rowOf: Int32Array
+  child: Int32Array
+  via: Uint8Array
+  failure: Int32Array
+}
+
+function follow({ rows, rowOf, child, via, failure }: Links, from: number, column: number): number {
+  for (let state = from; ; state = failure[state]!) {
+    const row = rowOf[state]!
+    if (row >= 0) return rows[row + column]!
+    const next = child[state]!
+    if (next !== 0 && via[next] === column) return next
+  }
+}
+
 interface Trie {
-  next: Int32Array
-  /** Column by which a node was entered. */
+  child: Int32Array
   via: Uint8Array
   depth: Int32Array
   outLength: Int32Array
   outLabel: Int32Array
+  /** Children by column, of the nodes that have more than one, and of the root. */
+  branches: Map<number, Map<number, number>>
   size: number
 }
 
 export function buildAutomaton(patterns: readonly Pattern[], passOver: PassOver): Automaton {
   const { columnOf, columns, spaceColumn } = columnsOf(patterns, passOver)
   const symbolsOf = (bytes: Uint8Array) => {
-    const symbols = Array.from(bytes, (byte) => columnOf[byte]!)
-    return symbols.filter((symbol, i) => symbol !== spaceColumn || symbols[i - 1] !== spaceColumn)
+    const symbols = new Uint8Array(bytes.length)
+    let count = 0
+    for (const byte of bytes) {
+      const symbol = columnOf[byte]!
+      if (symbol !== spaceColumn || count === 0 || symbols[count - 1] !== spaceColumn) symbols[count++] = symbol
+    }
+    return symbols.subarray(0, count)
   }
   const labels = [...new Set(patterns.map((pattern) => pattern.label))]
   const words = patterns.map((pattern) => ({ symbols: symbolsOf(pattern.bytes), label: labels.indexOf(pattern.label) }))
-  const trie = buildTrie(words, columns)
-  linkFailures(trie, columns)
+  const trie = buildTrie(words)
+  const links = linkFailures(trie, columns)
   const hasEscape = patterns.some((pattern) => pattern.bytes.includes(escape))
-  const table = tableOf(trie, columns, { columnOf, spaceColumn, passOver, hasEscape })
-  const { depth, outLength, outLabel } = trie
-  return { table, columnOf, columns, depth, outLength, outLabel, labels }
+  const within = new Int8Array(columns)
+  if (!hasEscape) within[columnOf[escape]!] = escapeByte
+  if (passOver === 'line_ends') for (const byte of lineEnds) within[columnOf[byte]!] = skipByte
+  const { via, depth, outLength, outLabel } = trie
+  const { rowOf, failure } = links
+  const entries = entriesOf(trie, links, { columns, within, spaceColumn })
+  return { ...entries, rowOf, via, failure, columnOf, columns, depth, outLength, outLabel, labels, spaceColumn, within }
+}
+
+/** Marks the states that end a pattern, and adds the events to the rows. */
+function entriesOf(
+  { child, via, outLength, size }: Trie,
+  { rows, rowOf }: Links,
+  { columns, ...events }: { columns: number; within: Int8Array; spaceColumn: number },
+): Pick<Automaton, 'rows' | 'onlyEntry' | 'onlyColumn'> {
+  const entry = (state: number) => (outLength[state] === 0 ? state : encodeState(state))
+  const onlyColumn = new Uint8Array(size).fill(noColumn)
+  for (let state = 0; state < size; state++) {
+    const row = rowOf[state]!
+    if (row < 0) {
+      const only = child[state]!
+      if (only === 0) continue
+      onlyColumn[state] = via[only]!
+      child[state] = entry(only)
+      continue
+    }
+    for (let column = 0; column < columns; column++) {
+      const event = state === 0 ? 0 : eventOf({ ...events, via }, state, column)
+      rows[row + column] = event === 0 ? entry(rows[row + column]!) : event
+    }
+  }
+  return { rows, onlyEntry: child, onlyColumn }
 }
 
 /**
@@ -86,28 +182,20 @@ function columnsOf(patterns: readonly Pattern[], passOver: PassOver) {
   return { columnOf, columns, spaceColumn }
 }
 
-function buildTrie(words: readonly { symbols: number[]; label: number }[], columns: number): Trie {
+function buildTrie(words: readonly { symbols: Uint8Array; label: number }[]): Trie {
   const room = words.reduce((sum, word) => sum + word.symbols.length, 1)
   const trie: Trie = {
-    next: new Int32Array(room * columns),
+    child: new Int32Array(room),
     via: new Uint8Array(room),
     depth: new Int32Array(room),
     outLength: new Int32Array(room),
     outLabel: new Int32Array(room),
+    branches: new Map([[0, new Map()]]),
     size: 1,
   }
   for (const { symbols, label } of words) {
     let node = 0
-    for (const symbol of symbols) {
-      const at = node * columns + symbol
-      if (trie.next[at] === 0) {
-        const child = trie.size++
-        trie.next[at] = child
-        trie.via[child] = symbol
-        trie.depth[child] = trie.depth[node]! + 1
-      }
-      node = trie.next[at]!
-    }
+    for (const symbol of symbols) node = childOf(trie, node, symbol) || addChild(trie, node, symbol)
     // Of two secrets with the same value the name of the first one stays.
     if (node === 0 || trie.outLength[node] !== 0) continue
     trie.outLength[node] = symbols.length
@@ -116,53 +204,60 @@ function buildTrie(words: readonly { symbols: number[]; label: number }[], colum
   return trie
 }
 
-/** Fills in, breadth first, the next state on symbols without a child, and the patterns that end inside others. */
-function linkFailures(trie: Trie, columns: number): void {
-  const { next, outLength, outLabel } = trie
-  const failure = new Int32Array(trie.size)
-  const queue = new Int32Array(trie.size)
-  let end = 0
-  for (let symbol = 0; symbol < columns; symbol++) if (next[symbol] !== 0) queue[end++] = next[symbol]!
-  for (let head = 0; head < end; head++) {
-    const node = queue[head]!
-    const fallback = failure[node]!
+function childOf({ branches, child, via }: Trie, node: number, symbol: number): number {
+  const only = child[node]!
+  if (only !== 0) return via[only] === symbol ? only : 0
+  return branches.get(node)?.get(symbol) ?? 0
+}
+
+function addChild(trie: Trie, node: number, symbol: number): number {
+  const { branches, child, via, depth } = trie
+  const added = trie.size++
+  via[added] = symbol
+  depth[added] = depth[node]! + 1
+  const branch = branches.get(node)
+  const only = child[node]!
+  if (branch !== undefined) branch.set(symbol, added)
+  else if (only === 0) child[node] = added
+  else {
+    branches.set(node, new Map([[via[only]!, only], [symbol, added]])) // prettier-ignore
+    child[node] = 0
+  }
+  return added
+}
+
+/** Finds, breadth first, where each node falls back to, the rows, and the patterns that end inside others. */
+function linkFailures(trie: Trie, columns: number): Links {
+  const { branches, child, via, outLength, outLabel, size } = trie
+  const rows = new Int32Array(branches.size * columns)
+  const rowOf = new Int32Array(size).fill(-1)
+  const failure = new Int32Array(size)
+  const links: Links = { rows, rowOf, child, via, failure }
+  const queue = new Int32Array(size)
+  let [head, end, row] = [0, 1, 0]
+  const enter = (node: number, from: number) => {
+    const fallback = from === 0 ? 0 : follow(links, failure[from]!, via[node]!)
+    failure[node] = fallback
     if (outLength[node] === 0) {
       outLength[node] = outLength[fallback]!
       outLabel[node] = outLabel[fallback]!
     }
-    for (let symbol = 0; symbol < columns; symbol++) {
-      const at = node * columns + symbol
-      const onFailure = next[fallback * columns + symbol]!
-      const child = next[at]!
-      if (child === 0) {
-        next[at] = onFailure
-      } else {
-        failure[child] = onFailure
-        queue[end++] = child
-      }
-    }
+    queue[end++] = node
   }
-}
-
-/** Turns node numbers into row offsets and adds the events. State 0 has no events, since nothing is held there. */
-function tableOf(
-  trie: Trie,
-  columns: number,
-  how: { columnOf: Uint8Array; spaceColumn: number; passOver: PassOver; hasEscape: boolean },
-): Int32Array {
-  const table = trie.next.subarray(0, trie.size * columns)
-  for (let node = 0; node < trie.size; node++) {
-    for (let symbol = 0; symbol < columns; symbol++) {
-      const target = table[node * columns + symbol]!
-      table[node * columns + symbol] = trie.outLength[target] === 0 ? target * columns : encodeState(target * columns)
+  for (; head < end; head++) {
+    const node = queue[head]!
+    const branch = branches.get(node)
+    if (branch === undefined) {
+      if (child[node] !== 0) enter(child[node]!, node)
+      continue
     }
-    if (node === 0) continue
-    if (!how.hasEscape) table[node * columns + how.columnOf[escape]!] = escapeByte
-    if (how.passOver === 'line_ends') {
-      for (const byte of lineEnds) table[node * columns + how.columnOf[byte]!] = skipByte
-    } else if (trie.via[node] === how.spaceColumn) {
-      table[node * columns + how.spaceColumn] = skipByte
-    }
+    for (const each of branch.values()) enter(each, node)
+    const at = row
+    row += columns
+    if (node !== 0)
+      for (let column = 0; column < columns; column++) rows[at + column] = follow(links, failure[node]!, column)
+    for (const [column, each] of branch) rows[at + column] = each
+    rowOf[node] = at
   }
-  return table
+  return links
 }

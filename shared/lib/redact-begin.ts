@@ -1,4 +1,4 @@
-import type { Automaton } from './redact-automaton.ts'
+import { nextEntry, type Automaton } from './redact-automaton.ts'
 
 /** Indexed by two bytes in a row, as one number: 1 where the second byte continues what the first began. */
 export type BeginTable = Uint8Array
@@ -10,14 +10,14 @@ export type BeginTable = Uint8Array
  */
 export function beginsOf(automata: readonly Automaton[]): BeginTable {
   const begins = new Uint8Array(65_536)
-  for (const { table, columnOf } of automata) {
+  for (const automaton of automata) {
     for (let first = 0; first < 256; first++) {
-      const state = table[columnOf[first]!]!
+      const state = nextEntry(automaton, 0, first)
       // The automaton rests after this byte, too, whatever comes next.
       if (state === 0) continue
       for (let second = 0; second < 256; second++) {
-        const fresh = table[columnOf[second]!]!
-        const isSame = state > 0 && fresh >= 0 && table[state + columnOf[second]!] === fresh
+        const fresh = nextEntry(automaton, 0, second)
+        const isSame = state > 0 && fresh >= 0 && nextEntry(automaton, state, second) === fresh
         if (!isSame) begins[(first << 8) | second] = 1
       }
     }

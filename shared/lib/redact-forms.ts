@@ -28,6 +28,25 @@ export function formsOf(value: string): SecretForms {
   }
 }
 
+const shortBytes = 64
+const pieceUnits = 32
+
+/**
+ * A part of the value of which each form is a part of the value's own form. Where it is not, the value is not either; and its
+ * tables take little time, however long the value is. From the middle: keys begin and end alike.
+ */
+export function pieceOf(value: string): string {
+  const trimmed = value.toWellFormed().trim()
+  if (trimmed.length <= shortBytes) return trimmed
+  const from = Math.floor((trimmed.length - pieceUnits) / 2)
+  const isLow = (at: number) => (trimmed.charCodeAt(at) & 0xfc00) === 0xdc00
+  const piece = trimmed
+    .slice(isLow(from) ? from + 1 : from, from + pieceUnits - (isLow(from + pieceUnits) ? 1 : 0))
+    .trim()
+  // All but white space is too little to go by.
+  return piece.length < pieceUnits / 2 ? trimmed : piece
+}
+
 /** The content of a JSON string: plain, as a string inside a string, and as encoders write it that escape more. */
 function jsonForms(value: string): string[] {
   const plain = inJson(value)

@@ -1,4 +1,4 @@
-import { type Automaton, decodeState, escapeByte, skipByte } from './redact-automaton.ts'
+import { type Automaton, decodeState, escapeByte, nextEntry, skipByte } from './redact-automaton.ts'
 
 export interface Match {
   start: number
@@ -48,7 +48,8 @@ export class Scan {
 
   /** Reads `buffer` from `from` to `end` and adds the longest pattern that ends at each place. Ends never go back. */
   feed(buffer: Uint8Array, { from, end }: { from: number; end: number }, matches: Match[]): void {
-    const { table, columnOf } = this.automaton
+    const { automaton } = this
+    const { rows, rowOf, columnOf } = automaton
     let i = from
     while (i < end) {
       if (this.escape !== 'none' || this.branch !== null) {
@@ -59,7 +60,9 @@ export class Scan {
       let state = this.state
       let entry = 0
       for (; i < end; i++) {
-        entry = table[state + columnOf[buffer[i]!]!]!
+        const byte = buffer[i]!
+        const row = rowOf[state]!
+        entry = row < 0 ? nextEntry(automaton, state, byte) : rows[row + columnOf[byte]!]!
         if (entry < 0) break
         state = entry
       }
@@ -70,13 +73,13 @@ export class Scan {
 
   /** The number of bytes of a pattern that the longest open partial match has. */
   get openLength(): number {
-    const own = this.automaton.depth[this.state / this.automaton.columns]!
+    const own = this.automaton.depth[this.state]!
     return this.branch === null ? own : Math.max(own, this.branch.openLength)
   }
 
   /** Offset of the first byte of a partial match that is open at `end`; `end` when there is none. */
   heldFrom(end: number): number {
-    const own = this.state === 0 ? end : this.startOf(this.automaton.depth[this.state / this.automaton.columns]!, end)
+    const own = this.state === 0 ? end : this.startOf(this.automaton.depth[this.state]!, end)
     return this.branch === null ? own : Math.min(own, this.branch.heldFrom(end))
   }
 
@@ -102,7 +105,7 @@ export class Scan {
   }
 
   private stepOwn(byte: number, at: number, matches: Match[]): void {
-    const entry = this.automaton.table[this.state + this.automaton.columnOf[byte]!]!
+    const entry = nextEntry(this.automaton, this.state, byte)
     if (entry >= 0) this.state = entry
     else this.event(entry, at, matches)
   }
@@ -117,9 +120,9 @@ export class Scan {
       return this.skip(at)
     }
     this.state = decodeState(entry)
-    const { columns, outLength, outLabel, labels } = this.automaton
-    const node = this.state / columns
-    matches.push({ start: this.startOf(outLength[node]!, at + 1), end: at + 1, label: labels[outLabel[node]!]! })
+    const { outLength, outLabel, labels } = this.automaton
+    const label = labels[outLabel[this.state]!]!
+    matches.push({ start: this.startOf(outLength[this.state]!, at + 1), end: at + 1, label })
   }
 
   private stepEscape(byte: number, at: number): void {
@@ -135,7 +138,7 @@ export class Scan {
     if (last !== undefined && last.at + last.length === at) last.length++
     else this.gaps.push({ at, length: 1 })
     if (++this.skippedBytes <= maxSkippedBytes) return
-    this.forgetGapsBefore(this.startOf(this.automaton.depth[this.state / this.automaton.columns]!, at + 1))
+    this.forgetGapsBefore(this.startOf(this.automaton.depth[this.state]!, at + 1))
     if (this.skippedBytes > maxSkippedBytes) this.giveUp()
   }
 

@@ -9,6 +9,7 @@ export interface Secret {
 }
 
 const nothing = new Uint8Array(0)
+const encoder = new TextEncoder()
 
 /** The beginning of a secret that may be seen. Values of less than twice as many bytes are no secrets. */
 const mostReleased = 3
@@ -24,7 +25,7 @@ const mostReleased = 3
  * replaced together, by the name of the longest.
  */
 export class Redactor {
-  private readonly secrets: Secret[] = []
+  private secrets: readonly Secret[] = []
   private automata: readonly Automaton[] = []
   private begins: BeginTable = beginsOf([])
   private scans: readonly Scan[] = []
@@ -38,15 +39,28 @@ export class Redactor {
     this.add(...secrets)
   }
 
+  /** For another stream, with the same secrets: making the tables anew would take as long as the first time. */
+  another(): Redactor {
+    const other = new Redactor([])
+    other.use(this.secrets, this.automata, this.begins)
+    return other
+  }
+
   /** Applies to bytes that come later and to those still held back. */
   add(...secrets: readonly Secret[]): void {
     if (secrets.length === 0) return
-    this.secrets.push(...secrets)
-    this.automata = automataOf(this.secrets)
-    this.begins = beginsOf(this.automata)
-    this.scans = this.automata.map((automaton) => new Scan(automaton))
+    const all = [...this.secrets, ...secrets]
+    const automata = automataOf(all)
+    this.use(all, automata, beginsOf(automata))
     const held = this.pending
     this.found = scanAll(this.scans, { buffer: held, from: 0, begins: this.begins }, [])
+  }
+
+  private use(secrets: readonly Secret[], automata: readonly Automaton[], begins: BeginTable): void {
+    this.secrets = secrets
+    this.automata = automata
+    this.begins = begins
+    this.scans = automata.map((automaton) => new Scan(automaton))
   }
 
   /** Returns the bytes that are safe now, possibly `chunk` itself. `chunk` is not kept. */
@@ -99,10 +113,19 @@ export class Redactor {
   /** Redacts a whole text by itself; the stream is not touched. */
   redactText(text: string): string {
     if (this.automata.length === 0 || text.length === 0) return text
-    const buffer = new TextEncoder().encode(text)
-    const scans = this.automata.map((automaton) => new Scan(automaton))
-    const found = scanAll(scans, { buffer, from: 0, begins: this.begins }, [])
+    const buffer = encoder.encode(text)
+    const found = this.regionsOf(buffer)
     return found.length === 0 ? text : new TextDecoder('utf-8', { ignoreBOM: true }).decode(replaced(buffer, found))
+  }
+
+  /** Adds the labels that would stand in a JSON value; of secrets that overlap, one. */
+  findLabels(value: unknown, labels: Set<string>): void {
+    if (typeof value === 'string') for (const { label } of this.regionsOf(encoder.encode(value))) labels.add(label)
+    if (typeof value !== 'object' || value === null) return
+    for (const [name, item] of Object.entries(value)) {
+      if (!Array.isArray(value)) this.findLabels(name, labels)
+      this.findLabels(item, labels)
+    }
   }
 
   /** Redacts all strings in a JSON value, names of fields included. */
@@ -113,6 +136,12 @@ export class Redactor {
     return Object.fromEntries(
       Object.entries(value).map(([name, item]) => [this.redactText(name), this.redactJson(item)]),
     )
+  }
+
+  private regionsOf(buffer: Uint8Array): Match[] {
+    if (this.automata.length === 0 || buffer.length === 0) return []
+    const scans = this.automata.map((automaton) => new Scan(automaton))
+    return scanAll(scans, { buffer, from: 0, begins: this.begins }, [])
   }
 
   /**
@@ -135,7 +164,7 @@ function automataOf(secrets: readonly Secret[]): Automaton[] {
 }
 
 /** A label that is safe inside JSON and URLs, so that a redacted line of JSON is still one. */
-function labelOf(name: string): string {
+export function labelOf(name: string): string {
   return `[redacted:${name.replace(/[^A-Za-z0-9_.-]/g, '_').slice(0, 100)}]`
 }
 
@@ -186,7 +215,6 @@ function merged(matches: (Match & { longest?: number })[]): Region[] {
 /** The bytes behind the first `shown` ones, with labels for the regions. */
 function replaced(bytes: Uint8Array, regions: readonly Match[], shown = 0): Uint8Array {
   if (regions.length === 0) return bytes.subarray(shown)
-  const encoder = new TextEncoder()
   const pieces: Uint8Array[] = []
   let from = shown
   for (const region of regions) {

@@ -9,6 +9,7 @@ import { endedEvent } from '../../device-manager/run-host/end-report.ts'
 import { EventWriter } from '../../device-manager/run-host/output/writer.ts'
 import { writerLimits } from '../../device-manager/run-host/output/writer-options.ts'
 import { openSpool } from '../../device-manager/spool/spool.ts'
+import { Redactor } from '../../shared/lib/redact.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import type { Bench, Context } from './context.ts'
 import { atLeast, compare } from './measure.ts'
@@ -75,11 +76,12 @@ async function capture(flood: string, path: string): Promise<number> {
     onGone: () => undefined,
     limits: writerLimits,
   })
+  const redactor = new Redactor(secrets)
   const pipeline = new Pipeline({
     world,
     dialogue: commandDialogue(),
-    redactor: streamRedactor(secrets),
-    redact: wholeValues(secrets),
+    redactor: streamRedactor(redactor),
+    redact: wholeValues(redactor),
     isTranscript: true,
     lookUp: () => Promise.reject(new Error('a command asks nothing')),
     decide: () => {

@@ -1,11 +1,54 @@
-import { Redactor } from '../../../shared/lib/redact.ts'
+import { fail } from '../../../shared/api/errors.ts'
+import { pieceOf } from '../../../shared/lib/redact-forms.ts'
+import { labelOf, Redactor, type Secret } from '../../../shared/lib/redact.ts'
 import type { Db } from '../../db/open.ts'
 import type { RunRow } from '../runs/store.ts'
 import { secretsForRun } from './store.ts'
 import type { Vault } from '../../vault/vault.ts'
 
-/** A redactor for the values of the secrets of the run's agent. */
-export async function redactorFor(db: Db, run: Pick<RunRow, 'agentId'>, vault: Pick<Vault, 'open'>): Promise<Redactor> {
+/** Of all long values that are in one body: to make tables for more takes longer than a server may stand still. */
+const maxFoundChars = 32 * 1024
+/** Values that overlap are found one after the other. */
+const maxLooks = 8
+
+/** Takes the values of the secrets of the run's agent out of all texts of a body. */
+export async function withoutSecrets(
+  db: Db,
+  { run, body, vault }: { run: Pick<RunRow, 'agentId'>; body: unknown; vault: Pick<Vault, 'open'> },
+): Promise<unknown> {
   const values = await secretsForRun(db, run, vault)
-  return new Redactor(Object.entries(values).map(([name, value]) => ({ name, value })))
+  return censored(
+    body,
+    Object.entries(values).map(([name, value]) => ({ name, value })),
+  )
+}
+
+/**
+ * Looks for pieces of the values first: nearly every body holds none, and tables of long values take long to make. Pure. Fails with
+ * `validation_error` when the body holds more of them than can be taken out in time.
+ */
+export function censored(body: unknown, secrets: readonly Secret[]): unknown {
+  const pieces = secrets.map(({ value }) => pieceOf(value))
+  const isShort = secrets.map(({ value }, at) => value.trim().length === pieces[at]!.length)
+  const found = new Set<number>()
+  let result = body
+  for (let look = 1; look <= maxLooks; look++) {
+    const added = indexesIn(result, pieces, found)
+    if (added.length === 0) return result
+    for (const at of added) found.add(at)
+    if (look === 1) for (const at of secrets.keys()) if (isShort[at]!) found.add(at)
+    const long = [...found].filter((at) => !isShort[at]!)
+    if (long.length > 1 && long.reduce((sum, at) => sum + secrets[at]!.value.length, 0) > maxFoundChars) break
+    result = new Redactor(secrets.filter((_, at) => found.has(at))).redactJson(body)
+  }
+  fail('validation_error', { message: 'The body holds the values of many secrets. Leave them out.' })
+}
+
+/** Which of the pieces, but for those that are known, the body holds; of such as overlap, one at least. */
+function indexesIn(body: unknown, pieces: readonly string[], known: ReadonlySet<number>): number[] {
+  const wanted = [...pieces.keys()].filter((at) => !known.has(at))
+  const labels = new Set<string>()
+  new Redactor(wanted.map((at) => ({ name: String(at), value: pieces[at]! }))).findLabels(body, labels)
+  const same = new Set(wanted.filter((at) => labels.has(labelOf(String(at)))).map((at) => pieces[at]))
+  return wanted.filter((at) => same.has(pieces[at]))
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { merged, specOf } from '../../../test/kit/harness-recordings.ts'
 import { streamRedactor, wholeValues } from '../../run-host/output/redaction.ts'
+import { Redactor } from '../../../shared/lib/redact.ts'
 import { acpDialogue } from './dialogue.ts'
 
 const line = (value: object) => Buffer.from(`${JSON.stringify({ jsonrpc: '2.0', ...value })}\n`)
@@ -14,10 +15,10 @@ describe('a secret that comes in pieces', () => {
       params: { sessionId: 's1', update: { sessionUpdate, content: { type: 'text', text } } },
     })
   function begun() {
-    const redactStream = () => streamRedactor(secrets)
+    const redactStream = () => streamRedactor(new Redactor(secrets))
     const dialogue = acpDialogue(specOf({ harness: 'command', protocol: 'acp' }), {
       cwd: '/work',
-      redactText: wholeValues(secrets).text,
+      redactText: wholeValues(new Redactor(secrets)).text,
       redactStream,
     })
     dialogue.open()

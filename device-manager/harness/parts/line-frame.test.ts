@@ -1,13 +1,17 @@
 import { expect, it } from 'vitest'
 import { outputBytes } from '../../../test/kit/harness-recordings.ts'
 import { redactBody, streamRedactor, wholeValues } from '../../run-host/output/redaction.ts'
+import { Redactor } from '../../../shared/lib/redact.ts'
 import { lineFrame } from './line-frame.ts'
 
 const secret = 'correct-horse-battery-staple'
 const secrets = [{ name: 'VAULT', value: secret }]
 const frame = () => {
   const facts = { stderrTail: '' }
-  const options = { redactText: wholeValues(secrets).text, redactStream: () => streamRedactor(secrets) }
+  const options = {
+    redactText: wholeValues(new Redactor(secrets)).text,
+    redactStream: () => streamRedactor(new Redactor(secrets)),
+  }
   return { facts, ...lineFrame({ facts, line: () => ({ events: [] }) }, options, 100_000) }
 }
 const pieces = (text: string, size: number) =>
@@ -43,7 +47,7 @@ it('a secret is taken out of a long line that is no text, wherever it is cut int
   const { push } = frame()
   const line = Buffer.concat([Buffer.from([0xff]), Buffer.from(`${`${secret} `.repeat(3_000)}\n`)])
   // As the run host does with each event.
-  const events = push(line).events.map((event) => redactBody(event, wholeValues(secrets)))
+  const events = push(line).events.map((event) => redactBody(event, wholeValues(new Redactor(secrets))))
   const kept = Buffer.concat(events.map((event) => outputBytes(event)!)).toString('latin1')
   expect(kept).toBe(line.toString('latin1').replaceAll(secret, '[redacted:VAULT]'))
 })

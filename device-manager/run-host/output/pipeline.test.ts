@@ -3,6 +3,7 @@ import type { HarnessDialogue } from '../../harness/adapter.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { Pipeline } from './pipeline.ts'
 import { streamRedactor, wholeValues } from './redaction.ts'
+import { Redactor } from '../../../shared/lib/redact.ts'
 
 const text = (said: string): { events: RunEventBody[] } => ({ events: [{ kind: 'text', data: { text: said } }] })
 
@@ -21,8 +22,8 @@ function pipelineOf(dialogue: Partial<HarnessDialogue>) {
   const pipeline = new Pipeline({
     world,
     dialogue: { push: () => text('said'), end: () => text('end'), ...dialogue } as HarnessDialogue,
-    redactor: streamRedactor([]),
-    redact: wholeValues([]),
+    redactor: streamRedactor(new Redactor([])),
+    redact: wholeValues(new Redactor([])),
     isTranscript: false,
     lookUp: () => Promise.reject(new Error('nothing is asked')),
     decide: () => {

@@ -1,5 +1,5 @@
 import { maskOwnTokens } from '../../../shared/lib/own-tokens.ts'
-import { Redactor } from '../../../shared/lib/redact.ts'
+import type { Redactor } from '../../../shared/lib/redact.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { OwnTokenMask } from './token-mask.ts'
 
@@ -30,12 +30,11 @@ export interface Redact {
 }
 
 /** Redaction of whole values, beside the stream. */
-export function wholeValues(secrets: readonly { name: string; value: string }[]): Redact {
-  const redactor = new Redactor(secrets)
+export function wholeValues(redactor: Redactor): Redact {
   return {
     text: (text) => maskOwnTokens(redactor.redactText(text)),
     bytes(bytes) {
-      const stream = streamRedactor(secrets)
+      const stream = streamRedactor(redactor)
       return Buffer.concat([stream.push(bytes), stream.flush()])
     },
   }
@@ -50,8 +49,9 @@ export interface StreamRedactor {
   /** Returns what is still held back, at the end. */
   flush(): Uint8Array
 }
-export function streamRedactor(secrets: readonly { name: string; value: string }[]): StreamRedactor {
-  const redactor = new Redactor(secrets)
+/** `of`: its secrets, not its stream. */
+export function streamRedactor(of: Redactor): StreamRedactor {
+  const redactor = of.another()
   const tokens = new OwnTokenMask()
   return {
     push: (chunk) => tokens.push(redactor.push(chunk)),
