@@ -10,7 +10,7 @@ import { loadCatalog, type ModelCatalog } from './catalog/catalog.ts'
 import type { ServerConfig } from './config.ts'
 import { CostlyPool } from './costly/pool.ts'
 import type { PoolLimits } from './process/worker-pool.ts'
-import type { Database } from './db/open.ts'
+import { silentMsOf, type Database } from './db/open.ts'
 import { serverKey } from './db/server-keys.ts'
 import { writeStateOf, type WriteObserver } from './db/transaction.ts'
 import { Dispatcher } from './lifecycle/dispatcher.ts'
@@ -142,7 +142,14 @@ export class ControlPlane {
     this.metrics = createMetrics({ defaults: options.ownsProcess })
     writeStateOf(root).observers.add(this.observeWrites)
     writeStateOf(root).onStepFailed.add(this.stepFailed)
-    this.bus = createBus({ root, dialect, databaseUrl: config.databaseUrl, world, log })
+    this.bus = createBus({
+      root,
+      dialect,
+      databaseUrl: config.databaseUrl,
+      silentMs: silentMsOf(config),
+      world,
+      log,
+    })
     const common = { root, world, log, bus: this.bus, links: this.links, replicaId }
     this.dispatcher = new Dispatcher({ ...common, leaseMs: config.leaseMs, offerMs: config.offerMs })
     this.wakeContext = {

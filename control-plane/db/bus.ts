@@ -5,6 +5,7 @@ import { channel, type Topic } from './outbox-entries.ts'
 import type { PostgresClient } from './postgres-client.ts'
 import { listOutbox, outboxEnd, type OutboxCursor, type OutboxRow } from './outbox.ts'
 import type { Dialect } from './dialect.ts'
+import { endWhenSilent, keepAlive, usualSilentMs } from './silence.ts'
 import { writeStateOf } from './transaction.ts'
 import type { World } from '../../shared/lib/world.ts'
 
@@ -32,6 +33,8 @@ export interface BusOptions {
   world: World
   log: { warn(fields: object, message: string): void }
   tickMs?: number
+  /** As for the pool; see `DatabaseOptions`. */
+  silentMs?: number
 }
 
 const signalChannel = 'svc_signal'
@@ -156,7 +159,9 @@ class OutboxBus implements Bus {
 
   private async listen(): Promise<void> {
     this.isConnecting = true
-    const client = new pg.Client({ connectionString: this.options.databaseUrl, application_name: 'svc-server-bus' })
+    const { databaseUrl: connectionString, silentMs = usualSilentMs } = this.options
+    const name = { application_name: 'svc-server-bus' }
+    const client = new pg.Client({ connectionString, connectionTimeoutMillis: silentMs, ...name, ...keepAlive })
     // Notifications that were sent while not connected are lost: after each (re)connect the outbox is read and followers look again.
     client.on('error', (error) => {
       this.options.log.warn({ err: error }, 'the notification connection was lost')
@@ -170,6 +175,7 @@ class OutboxBus implements Bus {
     })
     try {
       await client.connect()
+      endWhenSilent(client, silentMs)
       await client.query(`listen ${channel}`)
       await client.query(`listen ${signalChannel}`)
       // Stopped meanwhile: nobody else would end it.

@@ -140,7 +140,7 @@ export function troubleOf(error: unknown): DatabaseTrouble {
   const code = (error as { code?: unknown }).code
   const known = typeof code === 'string' ? troubleByCode(code) : null
   if (known !== null) return known
-  if (/Connection terminated|connection is closed|Unable to acquire a connection/i.test(error.message))
+  if (/Connection terminated|connection is closed|timeout expired|Unable to acquire a connection/i.test(error.message))
     return 'database_unavailable'
   return null
 }

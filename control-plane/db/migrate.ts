@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import { dialectOfDb } from './dialect.ts'
 import { migrations } from './migrations/index.ts'
+import type { PostgresClient } from './postgres-client.ts'
 import type { Migration } from './migrations/migration.ts'
 
 /** Exported for its test. */
@@ -23,18 +24,27 @@ export async function migrate(
   { lockMs = defaultLockMs }: { lockMs?: number } = {},
 ): Promise<number> {
   let applied = 0
-  for (const migration of steps) {
-    await root.transaction(async (tx) => {
-      if (dialectOfDb(tx) === 'postgres') await takeTurn(tx, lockMs)
-      await ensureTable(tx)
-      const done = await tx('schema_migrations').where({ version: migration.version }).first()
-      if (done) return
-      await migration.up(tx)
-      await tx('schema_migrations').insert({ version: migration.version, name: migration.name, applied_at: now })
-      applied++
-    })
+  const all = async () => {
+    for (const migration of steps) if (await apply(root, { migration, now, lockMs })) applied++
   }
+  await (dialectOfDb(root) === 'postgres' ? (root.client as PostgresClient).patiently(all) : all())
   return applied
+}
+
+/** False: it was applied before. */
+function apply(
+  root: Knex,
+  { migration, now, lockMs }: { migration: Migration; now: number; lockMs: number },
+): Promise<boolean> {
+  return root.transaction(async (tx) => {
+    if (dialectOfDb(tx) === 'postgres') await takeTurn(tx, lockMs)
+    await ensureTable(tx)
+    const done = await tx('schema_migrations').where({ version: migration.version }).first()
+    if (done) return false
+    await migration.up(tx)
+    await tx('schema_migrations').insert({ version: migration.version, name: migration.name, applied_at: now })
+    return true
+  })
 }
 
 /** The limit of reads, which each connection has, would undo a migration of many rows at every start. */

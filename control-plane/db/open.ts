@@ -5,6 +5,7 @@ import type BetterSqlite3 from 'better-sqlite3'
 import { realWorld } from '../../shared/lib/world.ts'
 import { dialectOf, type Dialect } from './dialect.ts'
 import { PostgresClient } from './postgres-client.ts'
+import { keepAlive } from './silence.ts'
 import { SqliteClient } from './sqlite-client.ts'
 import { cacheStatements } from './statement-cache.ts'
 import type { WriteState } from './transaction.ts'
@@ -28,6 +29,8 @@ export interface DatabaseOptions {
   readMs?: number
   /** The same for a write, with what it waits for others. */
   writeMs?: number
+  /** A PostgreSQL that says nothing for so long while a statement is under way counts as gone. Default: 10 s above the limits. */
+  silentMs?: number
   /** Whoever waits longer for a connection fails; a request is then answered 503 `database_unavailable`. */
   acquireMs?: number
   /** Bytes of a serialized database to open instead of a file (tests). */
@@ -49,7 +52,7 @@ const nothing = () => undefined
 const quiet = { warn: nothing, error: nothing, deprecate: nothing, debug: nothing }
 
 /** knex keeps the whole of its configuration with its client, where `inTransaction` finds what is ours. */
-type Config = Knex.Config & { writes: WriteState }
+type Config = Knex.Config & { writes: WriteState; silentMs?: number }
 
 const writesOf = ({ writeMs = defaultWriteMs }: DatabaseOptions): WriteState => ({
   world: realWorld,
@@ -96,9 +99,19 @@ function openSqlite(options: DatabaseOptions): Knex {
   return knex(config)
 }
 
+/** PostgreSQL has that much more time to say that it has ended a statement. */
+const silentGraceMs = 10_000
+
+export const silentMsOf = ({
+  readMs = defaultReadMs,
+  writeMs = defaultWriteMs,
+  silentMs,
+}: Omit<DatabaseOptions, 'url'>): number => silentMs ?? Math.max(readMs, writeMs) + silentGraceMs
+
 function openPostgres(options: DatabaseOptions): Knex {
   const config: Config = {
     writes: writesOf(options),
+    silentMs: silentMsOf(options),
     client: PostgresClient,
     compileSqlOnError: false,
     log: quiet,
@@ -109,6 +122,8 @@ function openPostgres(options: DatabaseOptions): Knex {
       types: { getTypeParser: bigintAsNumber },
       statement_timeout: options.readMs ?? defaultReadMs,
       idle_in_transaction_session_timeout: 60_000,
+      connectionTimeoutMillis: options.acquireMs ?? defaultAcquireMs,
+      ...keepAlive,
     },
     pool: { min: 0, max: options.poolSize ?? 8, acquireTimeoutMillis: options.acquireMs ?? defaultAcquireMs },
   }

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import Client from 'knex/lib/dialects/postgres/index.js'
 import Transaction from 'knex/lib/dialects/postgres/execution/pg-transaction.js'
+import { endWhenSilent } from './silence.ts'
 import { endTurns } from './turns.ts'
 import { copyRows, type CopiedInto, type CopiedRow } from './copy.ts'
 import type { StatementClient, StatementText, Value } from './statement.ts'
@@ -11,13 +12,27 @@ type Connection = Awaited<ReturnType<Client['acquireConnection']>>
 export class PostgresClient extends Client implements StatementClient {
   /** The processes of the database that serve this one's connections. */
   readonly backends = new Set<number>()
+  /** Statements without a limit are under way. */
+  private patient = 0
 
   override async acquireRawConnection() {
     const connection = await super.acquireRawConnection()
     const { processID } = connection
+    const { silentMs } = this.config as unknown as { silentMs: number }
+    endWhenSilent(connection, silentMs, () => this.patient > 0)
     this.backends.add(processID)
     connection.once('end', () => this.backends.delete(processID))
     return connection
+  }
+
+  /** Statements of the work may take as long as they take; for the time before a server serves. */
+  async patiently<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.patient++
+    try {
+      return await work()
+    } finally {
+      this.patient--
+    }
   }
 
   override transaction(container: unknown, config?: BeginConfig, outer?: unknown): Knex.Transaction {

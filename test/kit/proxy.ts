@@ -28,10 +28,11 @@ export interface TestProxy {
   close(): Promise<void>
 }
 
+export type Target = { host: string; port: number } | { path: string }
 export type Verdict = 'pass' | 'cut' | 'drop'
 type Mode = 'pass' | 'cut' | 'stall' | 'black_hole'
 
-export async function startProxy(target: () => { host: string; port: number }): Promise<TestProxy> {
+export async function startProxy(target: () => Target): Promise<TestProxy> {
   const proxy = new Proxy(target)
   await proxy.listen()
   return proxy
@@ -44,7 +45,7 @@ interface Pair {
 }
 
 class Proxy implements TestProxy {
-  readonly #target: () => { host: string; port: number }
+  readonly #target: () => Target
   readonly #server: Server
   readonly #pairs = new Set<Pair>()
   #mode: Mode = 'pass'
@@ -53,7 +54,7 @@ class Proxy implements TestProxy {
   #look: ((chunk: string) => Verdict) | null = null
   #accepted = 0
 
-  constructor(target: () => { host: string; port: number }) {
+  constructor(target: () => Target) {
     this.#target = target
     this.#server = createServer((client) => this.#accept(client))
   }
