@@ -10,7 +10,8 @@ export const usualSilentMs = 30_000
 /** What pg keeps to itself, or has no types for. */
 interface Insides {
   connection: { stream: Socket }
-  _getActiveQuery(): unknown
+  /** Whether no statement is under way. */
+  readyForQuery: boolean
 }
 
 /**
@@ -22,7 +23,7 @@ export function endWhenSilent(client: Client, silentMs: number, isPatient: () =>
   const insides = client as unknown as Insides
   const { stream } = insides.connection
   stream.setTimeout(silentMs, () => {
-    if (insides._getActiveQuery() === null || isPatient()) return
+    if (insides.readyForQuery || isPatient()) return
     const message = `The database did not answer within ${Math.round(silentMs / 1_000)} s.`
     stream.destroy(Object.assign(new Error(message), { code: 'ETIMEDOUT' }))
   })

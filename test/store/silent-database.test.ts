@@ -47,7 +47,7 @@ test.skipIf(!hasPostgres())('statements and connections are given up, and the ne
 test.skipIf(!hasPostgres())('a connection that rests, and a migration that takes long, are left alone', () =>
   withProxy(async ({ database: { root } }) => {
     const backend = async () =>
-      ((await root.raw('select pg_backend_pid() as pid')) as { rows: { pid: number }[] }).rows[0]!.pid
+      (await root.raw<{ rows: { pid: number }[] }>('select pg_backend_pid() as pid')).rows[0]!.pid
     const before = await backend()
     await realWorld.sleep(3 * silentMs)
     expect(await backend()).toBe(before)
