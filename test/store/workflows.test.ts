@@ -307,11 +307,12 @@ onBoth('waits for checks are found by their repository and their deadline, until
   const call = { workflowRunId: flow.id, seq: 0, stepOrdinal: null, kind: 'checks', args: '{}', digest: 'd' } as const
   const repo = `acme/${flow.id.toLowerCase()}`
   await insertCall(root, { ...call, agentId: null, dispatchedAt: at, repo, branch: 'topic', deadlineAt: at + 60 })
-  const open = (filter: { repo?: string; dueBefore?: number } = {}) =>
+  const open = (filter: Partial<Parameters<typeof listOpenChecks>[1]> = {}) =>
     listOpenChecks(root, { repo, limit: 10, ...filter })
   const wait = { workflowRunId: flow.id, seq: 0, workspaceId, repo, branch: 'topic', deadlineAt: at + 60 }
   expect([await open(), await open({ repo: 'acme/other' })]).toEqual([[wait], []])
   expect([await open({ dueBefore: at + 59 }), await open({ dueBefore: at + 60 })]).toEqual([[], [wait]])
+  expect([await open({ after: wait }), await open({ after: { ...wait, deadlineAt: at + 59 } })]).toEqual([[], [wait]])
   const checks = [{ name: 'build', status: 'pending' as const, url: null }]
   await recordChecks(root, wait, checks)
   expect(await listCalls(root, flow.id)).toMatchObject([{ checks }])
