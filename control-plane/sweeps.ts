@@ -76,6 +76,7 @@ export function createSweeper(options: {
       workflowsSweep({
         everyMs,
         leaseMs: config.leaseMs,
+        runsPrograms: config.runsWorkflows,
         advanceSoon: (run) => advancer.advanceSoon(run),
         idle: () => advancer.idle(),
       }),

@@ -26,11 +26,14 @@ const idleMs = 10 * 60_000
 export function workflowsSweep({
   everyMs,
   leaseMs,
+  runsPrograms,
   advanceSoon,
   idle,
 }: {
   everyMs: number
   leaseMs: number
+  /** Without an engine, runs that were never begun fail, too. */
+  runsPrograms: boolean
   advanceSoon: (run: { id: string; workspaceId: string }) => void
   idle: () => Promise<void>
 }): Sweep {
@@ -45,6 +48,8 @@ export function workflowsSweep({
       }
       for (const { id, workspaceId, version } of await listUnchanged(root, {
         changedBefore: now - idleMs,
+        // One that has yet to begin is begun below, however long that was not possible.
+        onlyReplayed: runsPrograms,
         limit: perRound,
       })) {
         const fail = (tx: Tx) => failIdle(tx, { id, version }, { world, leaseMs })

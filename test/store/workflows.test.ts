@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import {
+  countCalls,
   endCall,
   insertCall,
   listCalls,
@@ -35,6 +36,7 @@ import {
   findLastRunOfSteps,
   listOpenRunsOfSteps,
   listRunsOfSteps,
+  listWakesOfSteps,
 } from '../../control-plane/resources/workflows/step-store.ts'
 import {
   countWorkflows,
@@ -44,6 +46,7 @@ import {
   lockWorkflow,
   replaceWorkflow,
 } from '../../control-plane/resources/workflows/store.ts'
+import { findWorkspace, replaceWorkspace } from '../../control-plane/resources/workspaces/store.ts'
 import { endRun } from '../../control-plane/resources/runs/store.ts'
 import { insertApproval } from '../../control-plane/resources/approvals/store.ts'
 import { insertQuestion, listOpenQuestions } from '../../control-plane/resources/questions/store.ts'
@@ -190,6 +193,7 @@ onBoth('a call ends once, is handed over in an order, and waits in between', asy
     { seq: 1, endedAt: at + 10, isValue: null, result: null, resumeAttempts: 2, resumedAt: at + 30, advancedAt: null },
   ])
   expect(await listCallsOf(root, [flow.id])).toEqual(calls)
+  expect(await countCalls(root, [flow.id, 'flr_none'])).toEqual(new Map([[flow.id, 2]]))
   expect(await listCalls(root, flow.id, { handedBefore: 1 })).toEqual(calls.slice(1))
   await resetAttempts(root, flow.id)
   expect(await listCalls(root, flow.id)).toMatchObject([
@@ -212,8 +216,9 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
     false,
     [{ workflowRunId: flow.id, seq: 0, workspaceId }],
   ])
+  const wake = realWorld.id('wak_')
   await insertWake(root, {
-    id: realWorld.id('wak_'),
+    id: wake,
     workspaceId,
     agentId: agent.id,
     triggerSource: 'approval_resolved',
@@ -228,6 +233,7 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
     createdAt: at,
   })
   expect([await isGoneOnWith(root, run.id), await left()]).toEqual([true, []])
+  expect([await listWakesOfSteps(root, flow.id), await listWakesOfSteps(root, 'flr_none')]).toEqual([[wake], []])
   expect((await listRunsOfSteps(root, [flow.id])).map(({ id }) => id)).toEqual([run.id])
   const self = { agentId: agent.id, agentUuid: agent.uuid }
   expect((await listRunsOfSteps(root, [flow.id], self)).map(({ id }) => id)).toEqual([run.id])
@@ -240,6 +246,8 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
   expect(await findLastRunOfSteps(root, 'flr_none')).toBeNull()
   await endRun(root, { ...ended, runId: later.id, at: at + 60 })
   expect(await open()).toEqual([run.id])
+  await endCall(root, { workflowRunId: flow.id, seq: 0 }, { at: at + 70 })
+  expect(await listWakesOfSteps(root, flow.id)).toEqual([])
   const ofCalls = async (seqs: number[]) =>
     (await listRunsOfCalls(root, { workflowRunId: flow.id, seqs })).map(({ id }) => id)
   expect([await ofCalls([0, 1]), await ofCalls([1]), await ofCalls([])]).toEqual([[run.id], [], []])
@@ -249,11 +257,31 @@ onBoth('a run that waits for nothing is told from one that does', async ({ root 
   const workspaceId = await seedWorkspace(root)
   const [idle, busy] = [await seedFlow(root, workspaceId), await seedFlow(root, workspaceId)]
   await seedCall(root, busy.id, 0)
-  const unchanged = async (changedBefore: number) =>
-    (await listUnchanged(root, { changedBefore, limit: 100 }))
+  const unchanged = async (changedBefore: number, onlyReplayed = false) =>
+    (await listUnchanged(root, { changedBefore, onlyReplayed, limit: 100 }))
       .map(({ id }) => id)
       .filter((id) => id === idle.id || id === busy.id)
   expect([await unchanged(at), await unchanged(at + 1)]).toEqual([[], [idle.id]])
+  expect(await unchanged(at + 1, true)).toEqual([])
+  await replaceWorkflowRun(root, idle, { replayedAt: at })
+  expect(await unchanged(at + 1, true)).toEqual([idle.id])
+})
+
+onBoth('those of workspaces that let no agent work take no place in a list', async ({ root }) => {
+  const ids: string[] = []
+  for (const changes of [{ agentsPaused: true }, { status: 'archived' as const }, {}]) {
+    const workspaceId = await seedWorkspace(root)
+    const workspace = (await findWorkspace(root, workspaceId))!
+    await replaceWorkspace(root, workspace, { ...workspace, ...changes })
+    const [fresh, waiting] = [await seedFlow(root, workspaceId), await seedFlow(root, workspaceId)]
+    await seedCall(root, waiting.id, 0)
+    await endCall(root, { workflowRunId: waiting.id, seq: 0 }, { at })
+    ids.push(fresh.id, waiting.id)
+  }
+  const ours = (rows: readonly { id: string }[]) => rows.map(({ id }) => ids.indexOf(id)).filter((at) => at >= 0)
+  expect(ours(await listUnreplayed(root, 100))).toEqual([4, 5])
+  expect(ours(await listWaitingRuns(root, { endedBefore: at, limit: 100 }))).toEqual([5])
+  expect(ours(await listUnchanged(root, { changedBefore: at + 1, onlyReplayed: false, limit: 100 }))).toEqual([4])
 })
 
 onBoth('a stalled run that is to be cancelled is found, and so are the questions of a run', async ({ root }) => {
@@ -279,11 +307,12 @@ onBoth('waits for checks are found by their repository and their deadline, until
   const call = { workflowRunId: flow.id, seq: 0, stepOrdinal: null, kind: 'checks', args: '{}', digest: 'd' } as const
   const repo = `acme/${flow.id.toLowerCase()}`
   await insertCall(root, { ...call, agentId: null, dispatchedAt: at, repo, branch: 'topic', deadlineAt: at + 60 })
-  const open = (filter: { repo?: string; dueBefore?: number } = {}) =>
+  const open = (filter: Partial<Parameters<typeof listOpenChecks>[1]> = {}) =>
     listOpenChecks(root, { repo, limit: 10, ...filter })
   const wait = { workflowRunId: flow.id, seq: 0, workspaceId, repo, branch: 'topic', deadlineAt: at + 60 }
   expect([await open(), await open({ repo: 'acme/other' })]).toEqual([[wait], []])
   expect([await open({ dueBefore: at + 59 }), await open({ dueBefore: at + 60 })]).toEqual([[], [wait]])
+  expect([await open({ after: wait }), await open({ after: { ...wait, deadlineAt: at + 59 } })]).toEqual([[], [wait]])
   const checks = [{ name: 'build', status: 'pending' as const, url: null }]
   await recordChecks(root, wait, checks)
   expect(await listCalls(root, flow.id)).toMatchObject([{ checks }])

@@ -11,6 +11,7 @@ import {
 } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
+import { onlyAwake } from './run-store.ts'
 
 /**
  * The journal of a workflow run: the calls that its program made, and what they came to. A call is
@@ -94,6 +95,18 @@ export async function listCallsOf(db: Db, workflowRunIds: readonly string[]): Pr
   )
 }
 
+const counted = z.object({ workflow_run_id: text, count: int })
+
+/** The number of calls of each of these runs that has any. */
+export async function countCalls(db: Db, workflowRunIds: readonly string[]): Promise<Map<string, number>> {
+  const rows: unknown[] = await db('workflow_calls')
+    .whereIn('workflow_run_id', [...workflowRunIds])
+    .groupBy('workflow_run_id')
+    .select('workflow_run_id')
+    .count({ count: '*' })
+  return new Map(rows.map((row) => counted.parse(row)).map((row) => [row.workflow_run_id, row.count]))
+}
+
 /** Notes that the call has come to its end, once. Without a result, that is read from its run. */
 export async function endCall(
   db: Db,
@@ -132,16 +145,18 @@ export async function resetAttempts(db: Db, workflowRunId: string): Promise<void
 
 const waiting = z.object({ id: text, workspace_id: text, ended_at: int })
 
-/** Running workflow runs with results that wait to be handed over since `endedBefore`. */
+/** Running workflow runs with results that wait to be handed over since `endedBefore`, and can be. */
 export async function listWaitingRuns(
   db: Db,
   filter: { endedBefore: number; limit: number },
 ): Promise<{ id: string; workspaceId: string; endedAt: number }[]> {
-  const rows: unknown[] = await db('workflow_calls')
+  const query = db('workflow_calls')
     .join('workflow_runs', 'workflow_runs.id', 'workflow_calls.workflow_run_id')
     .where('workflow_runs.status', 'running')
     .whereNull('workflow_calls.advanced_at')
     .where('workflow_calls.ended_at', '<=', filter.endedBefore)
+  onlyAwake(query)
+  const rows: unknown[] = await query
     .groupBy('workflow_runs.id', 'workflow_runs.workspace_id')
     .orderBy([{ column: 'ended_at' }, { column: 'workflow_runs.id' }])
     .limit(filter.limit)

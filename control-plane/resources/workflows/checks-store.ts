@@ -25,10 +25,13 @@ const row = z
     deadlineAt: r.deadline_at,
   }))
 
-/** Of running workflow runs, those with the nearest deadline first; of one repository, or whose deadline has come. */
+/**
+ * Of running workflow runs, those with the nearest deadline first; of one repository, or whose deadline has come. `after`: those
+ * that follow this one.
+ */
 export async function listOpenChecks(
   db: Db,
-  filter: { repo?: string; dueBefore?: number; limit: number },
+  filter: { repo?: string; dueBefore?: number; after?: OpenChecks; limit: number },
 ): Promise<OpenChecks[]> {
   const query = db('workflow_calls as c')
     .join('workflow_runs as f', 'f.id', 'c.workflow_run_id')
@@ -37,6 +40,10 @@ export async function listOpenChecks(
     .whereNull('c.ended_at')
   if (filter.repo !== undefined) void query.where('c.repo', filter.repo)
   if (filter.dueBefore !== undefined) void query.where('c.deadline_at', '<=', filter.dueBefore)
+  if (filter.after !== undefined) {
+    const { deadlineAt, workflowRunId, seq } = filter.after
+    void query.whereRaw('(c.deadline_at, c.workflow_run_id, c.seq) > (?, ?, ?)', [deadlineAt, workflowRunId, seq])
+  }
   const rows: unknown[] = await query
     .orderBy([{ column: 'c.deadline_at' }, { column: 'c.workflow_run_id' }, { column: 'c.seq' }])
     .limit(filter.limit)

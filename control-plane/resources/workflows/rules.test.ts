@@ -3,6 +3,7 @@ import type { Caller } from '../../http/callers.ts'
 import {
   causeOfRun,
   checksStateOf,
+  fittingRuns,
   mayCancel,
   mayChangeWorkflow,
   nextForUnmoved,
@@ -13,6 +14,19 @@ import {
 
 const person = (role: 'member' | 'admin') => ({ kind: 'person', userPublicId: 'usr_1', role }) as unknown as Caller
 const agent = { kind: 'agent', agentId: 'agt_1' } as unknown as Caller
+
+it('a page shows as many runs as it is cheap to read: few of large journals or of many calls, and always one', () => {
+  const fits = (runs: readonly { chars: number; calls: number }[]) => {
+    const rows = runs.map(({ chars }, at) => ({ id: `flr_${at}`, journalBytes: chars }))
+    return fittingRuns(rows, new Map(runs.map(({ calls }, at) => [`flr_${at}`, calls])))
+  }
+  const megabyte = 1024 * 1024
+  const alike = (run: { chars: number; calls: number }) => Array.from({ length: 100 }, () => run)
+  expect(fits(alike({ chars: 2_000, calls: 3 }))).toBe(100)
+  expect(fits(alike({ chars: 3 * megabyte, calls: 1 }))).toBe(2)
+  expect(fits(alike({ chars: 50_000, calls: 1_000 }))).toBe(3)
+  expect(fits(alike({ chars: 16 * megabyte, calls: 1_000 }))).toBe(1)
+})
 
 it('an agent changes what it wrote, a person all', () => {
   const may = (authorAgentId: string | null) =>

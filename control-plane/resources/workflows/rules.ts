@@ -26,11 +26,20 @@ export function mayCancel(run: Pick<WorkflowRunRow, 'startedBy'>, caller: Caller
 
 /** Journals of one page of runs together. */
 const pageChars = 8 * 1024 * 1024
+/** About what reading a call with its run costs beside its text. */
+const charsPerCall = 2 * 1024
 
-/** How many of these runs one page shows: journals are large, and their steps are read from them. One always is. */
-export function fittingRuns(runs: readonly Pick<WorkflowRunRow, 'journalBytes'>[]): number {
+/**
+ * How many of these runs one page shows: journals are large, and their steps are read from them with a run for each. One always
+ * is. `callsOf`: the number of calls of each run.
+ */
+export function fittingRuns(
+  runs: readonly Pick<WorkflowRunRow, 'id' | 'journalBytes'>[],
+  callsOf: ReadonlyMap<string, number>,
+): number {
   let chars = 0
-  const over = runs.findIndex(({ journalBytes }, at) => (chars += journalBytes) > pageChars && at > 0)
+  const costOf = ({ id, journalBytes }: (typeof runs)[number]) => journalBytes + (callsOf.get(id) ?? 0) * charsPerCall
+  const over = runs.findIndex((run, at) => (chars += costOf(run)) > pageChars && at > 0)
   return over === -1 ? runs.length : over
 }
 

@@ -183,26 +183,42 @@ export async function listLastRuns(
   return new Map(found.map((run) => [run.workflow, run]))
 }
 
-/** Runs in progress that wait for nothing and have not changed since `changedBefore`, those longest silent first. */
+/**
+ * Keeps the runs of workspaces that let their agents work. The others wait for as long as that takes: in a list with a limit they
+ * would stand before those of all other workspaces.
+ */
+export function onlyAwake(query: Knex.QueryBuilder): void {
+  void query.whereExists((awake) => {
+    void awake
+      .from('workspaces')
+      .select('workspaces.id')
+      .whereRaw('workspaces.id = workflow_runs.workspace_id')
+      .where({ 'workspaces.status': 'active', 'workspaces.agents_paused': 0 })
+  })
+}
+
+/**
+ * Runs in progress that wait for nothing and have not changed since `changedBefore`, those longest silent first.
+ * `onlyReplayed`: without those whose program has yet to run for the first time.
+ */
 export async function listUnchanged(
   db: Db,
-  filter: { changedBefore: number; limit: number },
+  filter: { changedBefore: number; onlyReplayed: boolean; limit: number },
 ): Promise<WorkflowRunRow[]> {
-  return runs.list(
-    runs
-      .from(db)
-      .where({ status: 'running' })
-      .where('changed_at', '<', filter.changedBefore)
-      .whereNotExists((open) => {
-        void open
-          .from('workflow_calls')
-          .select(db.raw('1'))
-          .whereRaw('workflow_calls.workflow_run_id = workflow_runs.id')
-          .whereNull('workflow_calls.advanced_at')
-      })
-      .orderBy([{ column: 'changed_at' }, { column: 'id' }])
-      .limit(filter.limit),
-  )
+  const query = runs
+    .from(db)
+    .where({ status: 'running' })
+    .where('changed_at', '<', filter.changedBefore)
+    .whereNotExists((open) => {
+      void open
+        .from('workflow_calls')
+        .select(db.raw('1'))
+        .whereRaw('workflow_calls.workflow_run_id = workflow_runs.id')
+        .whereNull('workflow_calls.advanced_at')
+    })
+  if (filter.onlyReplayed) void query.whereNotNull('replayed_at')
+  onlyAwake(query)
+  return runs.list(query.orderBy([{ column: 'changed_at' }, { column: 'id' }]).limit(filter.limit))
 }
 
 /** Stores the program unless the workspace has it already. */
@@ -244,9 +260,11 @@ export async function findRunToAdvance(
   return toAdvance.first(db, [id])
 }
 
-/** Runs in progress whose program has not run yet, oldest first. */
+/** Runs in progress whose program has not run yet and may run now, oldest first. */
 export async function listUnreplayed(db: Db, limit: number): Promise<{ id: string; workspaceId: string }[]> {
-  return idsOf(db('workflow_runs').where({ status: 'running' }).whereNull('replayed_at'), limit)
+  const query = db('workflow_runs').where({ status: 'running' }).whereNull('replayed_at')
+  onlyAwake(query)
+  return idsOf(query, limit)
 }
 
 /** Ids of the workspace's runs in progress, oldest first. */

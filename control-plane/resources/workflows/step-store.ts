@@ -61,6 +61,19 @@ export async function isGoneOnWith(db: Db, runId: string): Promise<boolean> {
   return (await onward.first(db, [runId, runId, runId]))?.onward === 1
 }
 
+const waitingOf = query(
+  `select wakes.id from wakes
+   join runs on runs.id = wakes.continues_run_id
+   join workflow_calls calls on calls.workflow_run_id = runs.workflow_run_id and calls.seq = runs.workflow_call
+   where runs.workflow_run_id = ? and wakes.state = 'waiting' and calls.ended_at is null`,
+  z.object({ id: text }),
+)
+
+/** Ids of the wakes that wait to go on with steps of this workflow run. */
+export async function listWakesOfSteps(db: Db, workflowRunId: string): Promise<string[]> {
+  return (await waitingOf.list(db, [workflowRunId])).map(({ id }) => id)
+}
+
 const left = z.object({ workflow_run_id: text, seq: int, workspace_id: text })
 
 /** Steps that nothing goes on with any more, though nobody noted their end: what they waited for was closed. */

@@ -15,6 +15,7 @@ import {
 } from '../../resources/workflows/run-store.ts'
 import { listRunsOfCalls } from '../../resources/workflows/step-store.ts'
 import { isHalted } from '../../resources/workspaces/rules.ts'
+import { findWorkspace } from '../../resources/workspaces/store.ts'
 import type { WakeContext } from '../../wakes/wake.ts'
 import { callArgs } from '../engine/args.ts'
 import type { EnginePool } from '../engine/pool.ts'
@@ -280,6 +281,9 @@ async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, d
   const { root, context, readsChecks } = deps
   const all: Pick<CallRow, 'seq' | 'kind' | 'args'>[] = [...calls, ...made]
   const move = async (tx: Tx): Promise<Advanced> => {
+    // They were paused while the program ran: its steps would be refused, and it would find them failed.
+    const workspace = await findWorkspace(tx, run.workspaceId)
+    if (workspace === null || isHalted(workspace)) return 'nothing to do'
     const now = context.world.now()
     const changes = {
       log: [...log],

@@ -6,7 +6,9 @@ import { listHoldingApprovals } from '../../resources/approvals/store.ts'
 import { closeBySystem } from '../../resources/questions/steps/answer.ts'
 import { listOpenQuestions } from '../../resources/questions/store.ts'
 import { replaceWorkflowRun, type WorkflowRunRow } from '../../resources/workflows/run-store.ts'
-import { listOpenRunsOfSteps } from '../../resources/workflows/step-store.ts'
+import { listOpenRunsOfSteps, listWakesOfSteps } from '../../resources/workflows/step-store.ts'
+import { answerWakes } from '../../wakes/wake-store.ts'
+import type { WakeAnswer } from '../../wakes/wake.ts'
 
 export interface Finish {
   status: 'completed' | 'failed'
@@ -15,7 +17,13 @@ export interface Finish {
   log?: WorkflowRunRow['log']
 }
 
-/** Ends a workflow run, and cancels what is open of it: its runs, and what they asked people. */
+const stepGone = {
+  kind: 'not_dispatched',
+  reason: 'dispatch_build_failed',
+  message: 'The workflow of this step has ended.',
+} as const satisfies WakeAnswer
+
+/** Ends a workflow run, and cancels what is open of it: its runs, what they asked people, and the wakes that go on with them. */
 export async function finishWorkflowRun(
   tx: Tx,
   run: WorkflowRunRow,
@@ -34,6 +42,8 @@ export async function finishWorkflowRun(
     ...(await listOpenQuestions(tx, 'workflow_run_id', [run.id])),
   ]
   for (const question of asked) await closeBySystem(tx, question, { reason: 'workflow_ended', world })
+  const wakes = await listWakesOfSteps(tx, run.id)
+  if (wakes.length > 0) await answerWakes(tx, { ids: wakes, answer: stepGone, at: now })
   const reason = `The workflow ${run.workflow} ended.`
   for (const step of runs)
     if (step.endedAt === null) await cancelRun(tx, step, { exitReason: 'interrupted', reason, world, leaseMs })

@@ -81,10 +81,24 @@ describe('a program', () => {
     ['try { fail("once") } catch {}\nreturn 1', 'once', 2, 7],
     ['await parallel([() => fail("in a branch")])\nreturn 1', 'in a branch', 2, 23],
     ['Promise.reject(new Error("nobody"))\nawait agent("x")', 'nobody', 2, 20],
+    ['Promise.reject(new Error("nobody"))\nreturn 1', 'nobody', 2, 20],
+    [
+      'agent("")\nawait null\nreturn 1',
+      'TypeError: agent: prompt: Too small: expected string to have >=1 characters.',
+      2,
+      1,
+    ],
     ['return 1n', 'TypeError: BigInt are forbidden in JSON.stringify', null, null],
   ])('fails with its message and the place: %s', async (body, message, line, column) => {
     expect(await play(body)).toMatchObject({ end: { kind: 'failed', message, line } })
     if (column !== null) expect(await play(body)).toMatchObject({ end: { column } })
+  })
+
+  it.each([
+    ['const lost = Promise.reject(new Error("x"))\nPromise.resolve().then(() => lost.catch(() => null))\nreturn 1'],
+    ['const later = async () => { for (let at = 0; at < 9; at++) await null; await agent("x") }\nlater()\nreturn 1'],
+  ])('a rejection that is handled in the end, or that its return cuts off, fails nothing: %s', async (body) => {
+    expect(await play(body)).toMatchObject({ end: { kind: 'returned', summary: '1' } })
   })
 
   it('gets a StepError where a step failed, and may go on', async () => {

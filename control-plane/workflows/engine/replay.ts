@@ -35,6 +35,9 @@ class Replay {
   private end: ProgramEnd | null = null
   private halt: () => void = () => undefined
   private isOutOfMemory = false
+  private unhandled: Instance['unhandled'] = new Map()
+  /** Rejections that nobody had handled when the program returned. */
+  private lost: readonly number[] = []
   private differs: { seq: number; made: ProgramCall | null } | null = null
 
   constructor(input: ReplayInput) {
@@ -47,6 +50,7 @@ class Replay {
     instance.begin(startedAt, replayMs)
     const { vm } = instance
     this.halt = () => instance.halt()
+    this.unhandled = instance.unhandled
     try {
       const parts = this.prepare(vm)
       const describe = parts.getProp('describe')
@@ -93,8 +97,12 @@ class Replay {
   /** Does all that can be done now. */
   private drain({ vm, unhandled }: Instance, describe: JSValueHandle): void {
     vm.executePendingJobs()
-    const [rejection] = unhandled.values()
-    if (rejection === undefined || this.end !== null) return
+    const hasReturned = this.end?.kind === 'returned'
+    // What is rejected after the return is cut off by it, and none of the program's failures.
+    const id = hasReturned ? this.lost.find((each) => unhandled.has(each)) : [...unhandled.keys()][0]
+    const rejection = id === undefined ? undefined : unhandled.get(id)
+    if (rejection === undefined || this.end?.kind === 'failed') return
+    this.end = null
     this.takeEnd('failed', vm.callFunction(describe, vm.undefined, rejection.reason).toString())
   }
 
@@ -144,6 +152,7 @@ class Replay {
   private takeEnd(kind: string, text: string): number {
     if (this.end !== null || this.differs !== null) return 0
     if (kind === 'returned') {
+      this.lost = [...this.unhandled.keys()]
       const summary = JSON.parse(text) as string | null
       this.end = { kind, summary: summary === null ? null : asStorable(summary.slice(0, engineLimits.summaryChars)) }
       return 0

@@ -290,6 +290,43 @@ for (const database of ['sqlite', 'postgres'] as const)
       await device.beat()
     })
 
+    it('begins when the agents are resumed after a long pause, and starts no step of a program that ran as they were paused', async () => {
+      const owner = await server.addPerson('owner', database === 'sqlite' ? 'halting' : 'halting-too')
+      const { workspaceId, token } = owner
+      const worker = await server.createAgent({ name: 'Halter', harness: 'claude' }, token)
+      const act = (action: string) => server.ok(`/workspaces/${workspaceId}/${action}`, { method: 'POST', token })
+      const flow = async (id: string) => {
+        await settled(server)
+        return server.ok(`/workflows/runs/${id}`, { token })
+      }
+      const begin = async (body: string) => startFlow(server, await makeWorkflow(server, body, { token }), {}, token)
+      const { advancer, sweeper } = server.plane
+      await act('pause-agents')
+      const late = await begin('return 1')
+      await settled(server)
+      server.world.advance(11 * 60_000)
+      // The message of the resuming is lost.
+      await advancer.stop()
+      await act('resume-agents')
+      await sweeper.runAll()
+      advancer.start()
+      expect(await flow(late)).toMatchObject({ status: 'completed', summary: '1' })
+      const { engine } = server.plane as unknown as { engine: { run: (...args: unknown[]) => Promise<unknown> } }
+      const { run } = engine
+      engine.run = async (...args) => {
+        const replayed = await run.apply(engine, args)
+        if (args[0] === 'replay') await act('pause-agents')
+        return replayed
+      }
+      const id = await begin(`return await agent('x', { agent: '${worker.id}' })`)
+      const paused = await flow(id)
+      engine.run = run
+      expect(paused).toMatchObject({ status: 'running', steps: [] })
+      await act('resume-agents')
+      expect(await flow(id)).toMatchObject({ status: 'running', steps: [{ state: 'dispatched' }] })
+      await device.beat()
+    })
+
     it('keeps the program it began with, and ends though its workflow is retired', async () => {
       const name = await makeWorkflow(server, `await agent('x', ${on()}); return 'old'`)
       const id = await startFlow(server, name)

@@ -217,4 +217,25 @@ for (const database of ['sqlite', 'postgres'] as const)
       await sweep()
       expect(await readFlow(server, id)).toMatchObject({ status: 'failed', summary: 'The run was cancelled.' })
     })
+
+    it('nothing goes on with a step once its workflow is cancelled, though a person answered its agent before', async () => {
+      const id = await startFlow(server, await makeWorkflow(server, `return await agent('Ask me', ${on()})`))
+      const run = await device.take()
+      await run.events({ kind: 'session', data: { sessionId: 'ses-late' } })
+      const { question } = await server.ok('/questions', {
+        token: run.token,
+        body: { runId: run.runId, prompt: 'Which way?', answerMode: 'free_text' },
+        headers: key(),
+      })
+      await device.next('run.cancel')
+      await run.end('question_asked', { sessionId: 'ses-late' })
+      await settled(server)
+      await server.plane.waker.stop()
+      await answer(question.id, { text: 'Left' })
+      await server.ok(`/workflows/runs/${id}/cancel`, { method: 'POST' })
+      server.plane.waker.start()
+      await server.plane.waker.sweep()
+      expect(await readFlow(server, id)).toMatchObject({ status: 'failed', steps: [{ run: { id: run.runId } }] })
+      expect((await server.ok('/runs?status=queued')).data).toEqual([])
+    })
   })

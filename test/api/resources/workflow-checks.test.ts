@@ -79,6 +79,43 @@ describe('a wait for checks', () => {
     expect(await resultOf(id)).toMatchObject({ state: 'passed' })
   })
 
+  it('reads a branch once for all who wait on it, and few branches for one message of GitHub', async () => {
+    const repo = newRepo()
+    setChecks(repo, [run('build', 'success')])
+    const name = await makeWorkflow(
+      server,
+      `const branches = [...Array(30).fill('topic'), ...Array.from({ length: 40 }, (_, at) => 'other-' + at)]
+       const all = await parallel(branches.map((branch) => () => checks({ branch, repo: '${repo}' })))
+       return all.filter((one) => one.state === 'passed').length`,
+    )
+    const id = await startFlow(server, name)
+    await settled(server)
+    const asked = () => github.asked.filter((path) => path.startsWith(`/repos/${repo}/pulls?`)).length
+    const at = { head_sha: sha('a'), conclusion: 'success', pull_requests: [{ number: 1 }] }
+    const delivery = crypto.randomUUID()
+    const payload = { action: 'completed', repository: repositoryOf(repo), check_suite: at }
+    await deliver(server.url, { event: 'check_suite', payload, id: delivery })
+    await workedOff(server, delivery)
+    expect(asked()).toBe(20)
+    await look()
+    expect(await readFlow(server, id)).toMatchObject({ status: 'completed', summary: '70' })
+  })
+
+  it('is read though a thousand others with nearer deadlines wait', async () => {
+    const [repo, others] = [newRepo(), newRepo()]
+    setChecks(repo, [run('build', 'success')])
+    github.answers.set(`/${others}/pulls`, [])
+    const holder = await wait(others)
+    const { root } = server.database
+    const call = await root('workflow_calls').where({ workflow_run_id: holder }).first()
+    const more = Array.from({ length: 1_000 }, (_, at) => ({ ...call, seq: at + 1 }))
+    await root.batchInsert('workflow_calls', more, 20)
+    const id = await wait(repo, ', deadlineMinutes: 600')
+    await look()
+    expect(await readFlow(server, id)).toMatchObject({ status: 'completed' })
+    await server.ok(`/workflows/runs/${holder}/cancel`, { method: 'POST' })
+  })
+
   it('ends at its deadline, whether there is a pull request or not, and whatever GitHub answers', async () => {
     const repo = newRepo()
     github.answers.set(`/${repo}/pulls`, [])

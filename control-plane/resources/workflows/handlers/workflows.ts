@@ -17,6 +17,7 @@ import type { ResourceDependencies } from '../../dependencies.ts'
 import { workViewerOf } from '../../projects/work-visibility.ts'
 import { presentWorkflow, presentWorkflowRuns, presentWorkflows, runActivity } from '../present.ts'
 import { fittingRuns, mayCancel, mayChangeWorkflow } from '../rules.ts'
+import { countCalls } from '../call-store.ts'
 import {
   findWorkflowRunInWorkspace,
   listWorkflowRuns,
@@ -222,7 +223,12 @@ async function runs({ db, caller, query }: HandlerInput<Routes['runs']>) {
   const { workspaceId } = caller
   const visibleTo = workViewerOf(caller)
   const rows = await listWorkflowRuns(db, { workspaceId, ...given({ status, workflow, visibleTo }), ...place, limit })
-  const count = fittingRuns(rows.slice(0, limit))
+  const shownAtMost = rows.slice(0, limit)
+  const callsOf = await countCalls(
+    db,
+    shownAtMost.map(({ id }) => id),
+  )
+  const count = fittingRuns(shownAtMost, callsOf)
   const presented = await presentWorkflowRuns(db, caller, rows.slice(0, count))
   const byId = new Map(presented.map((run) => [run.id, run]))
   return pageByTime(rows.slice(0, count + 1), count, ({ id }) => byId.get(id)!)
