@@ -28,7 +28,7 @@ export interface Order {
 /** null: the workspace is gone. */
 export async function readOrder(tx: Tx, wake: Wake, at: number): Promise<Order | null> {
   const { agent, task = null } = wake
-  const workspace = await findWorkspace(tx, agent.workspaceId)
+  const workspace = wake.workspace ?? (await findWorkspace(tx, agent.workspaceId))
   if (workspace === null) return null
   const overrides = { ...overridesOf(task), ...given(wake.overrides ?? {}) }
   const folder = wake.compacts ? await folderOfSession(tx, wake) : await folderOf(tx, { agent, workspace, task })

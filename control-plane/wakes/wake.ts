@@ -6,6 +6,7 @@ import type { GateReason } from '../placement/placement.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import type { RunRow, RunStep } from '../resources/runs/store.ts'
 import type { TaskRow } from '../resources/tasks/store.ts'
+import type { WorkspaceRow } from '../resources/workspaces/store.ts'
 import type { BuiltIn } from '../workflows/catalog/catalog.ts'
 import type { Refusal } from './admission.ts'
 import type { Gate, RunOverrides } from './build-spec.ts'
@@ -29,6 +30,8 @@ export type WakeTask = Pick<
 
 export interface Wake {
   agent: AgentRow
+  /** The agent's, where the transaction has read it. */
+  workspace?: WorkspaceRow
   /** One of `triggerSources` in shared/api/runs.ts. */
   triggerSource: string
   /** Public id of the person (`usr_`) or agent (`agt_`) behind the wake. */

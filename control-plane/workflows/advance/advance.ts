@@ -294,7 +294,8 @@ async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, d
     }
     if (!(await takeWorkflowRun(tx, run, changes))) return 'somebody else was first'
     await handOver(tx, run, { calls, results, at: now })
-    for (const call of made) await dispatchCall(tx, call, { run, calls: all, context, readsChecks: readsChecks() })
+    for (const call of made)
+      await dispatchCall(tx, call, { run, workspace, calls: all, context, readsChecks: readsChecks() })
     return 'moved'
   }
   return inTransaction(root, move, { turns: [run.workspaceId] })

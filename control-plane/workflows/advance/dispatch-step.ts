@@ -15,7 +15,7 @@ export async function dispatchCall(tx: Tx, call: NewCall, surroundings: Surround
   return call.kind === 'checks' ? dispatchChecks(tx, call, surroundings) : dispatchStep(tx, call, surroundings)
 }
 
-async function dispatchStep(tx: Tx, call: NewCall, { run, calls, context }: Surroundings): Promise<void> {
+async function dispatchStep(tx: Tx, call: NewCall, { run, workspace, calls, context }: Surroundings): Promise<void> {
   const now = context.world.now()
   const { seq, kind } = call
   const given = JSON.parse(call.args) as unknown
@@ -25,7 +25,7 @@ async function dispatchStep(tx: Tx, call: NewCall, { run, calls, context }: Surr
   await insertCall(tx, rowOf(call, run, { agentId: agent?.id ?? null, at: now }))
   const start = async (): Promise<StepOutcome | null> => {
     if (agent === null) return failed(noAgent(named))
-    const step: StartedStep = { seq, task, agent, run, calls, context }
+    const step: StartedStep = { seq, task, agent, run, workspace, calls, context }
     return kind === 'gate'
       ? startGate(tx, callArgs.gate.parse(given), step)
       : startAgentStep(tx, callArgs.agent.parse(given), step)

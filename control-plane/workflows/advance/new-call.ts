@@ -4,6 +4,7 @@ import type { TaskRow } from '../../resources/tasks/store.ts'
 import { endCall, type CallRow } from '../../resources/workflows/call-store.ts'
 import { publishChange } from '../../resources/workflows/notify.ts'
 import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
+import type { WorkspaceRow } from '../../resources/workspaces/store.ts'
 import type { WakeContext } from '../../wakes/wake.ts'
 import type { ProgramCall } from '../engine/words.ts'
 import type { StepOutcome } from './outcome.ts'
@@ -19,6 +20,7 @@ export interface NewCall extends ProgramCall {
 
 export interface Surroundings {
   run: WorkflowRunRow
+  workspace: WorkspaceRow
   /** The calls before it. */
   calls: readonly Pick<CallRow, 'seq' | 'kind' | 'args'>[]
   context: WakeContext

@@ -12,7 +12,7 @@ import { failed, outputName, refusalOf, type StepOutcome } from './outcome.ts'
 
 /** Starts the run of an agent step; returns why it cannot be started. */
 export async function startAgentStep(tx: Tx, args: AgentArgs, step: StartedStep): Promise<StepOutcome | null> {
-  const { agent, task, run, seq, context } = step
+  const { agent, workspace, task, run, seq, context } = step
   const continued = args.continues == null ? null : await continuedBy(tx, args.continues, step)
   if (continued === 'unknown') {
     const message = `No earlier step is labelled "${args.continues}".`
@@ -24,6 +24,7 @@ export async function startAgentStep(tx: Tx, args: AgentArgs, step: StartedStep)
   }
   const wake: Wake = {
     agent,
+    workspace,
     triggerSource: 'workflow_step',
     requestedBy: run.startedBy,
     causedBy: run.causedByUserId,

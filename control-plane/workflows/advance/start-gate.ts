@@ -15,7 +15,7 @@ import { failed, refusalOf, type StepOutcome } from './outcome.ts'
  * so without the right of both to do that, only a rule of the agent lets the command start.
  */
 export async function startGate(tx: Tx, args: GateArgs, step: StartedStep): Promise<StepOutcome | null> {
-  const { agent, task, run, seq, context } = step
+  const { agent, workspace, task, run, seq, context } = step
   const speakers = await speakersOf(tx, run)
   const needsRule = !speakers.every((speaker) => mayDecideProgram(speaker, agent))
   if (needsRule && hasNoRules(agent)) return failed({ code: 'gate_denied', message: notTheirs(agent.handle) })
@@ -24,6 +24,7 @@ export async function startGate(tx: Tx, args: GateArgs, step: StartedStep): Prom
     tx,
     {
       agent,
+      workspace,
       triggerSource: 'workflow_step',
       requestedBy: run.startedBy,
       causedBy: run.causedByUserId,
