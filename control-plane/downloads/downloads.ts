@@ -47,7 +47,8 @@ async function send(ctx: Koa.Context, file: Sent, deps: DownloadDependencies): P
   ctx.set(headersOf(file, tag))
   if (isTagged(headerOf(ctx, 'if-none-match'), tag)) return void (ctx.status = 304)
   const ifRange = headerOf(ctx, 'if-range')
-  const range = ifRange === undefined || ifRange === tag ? rangeOf(headerOf(ctx, 'range'), sizeBytes) : null
+  const mayBePart = ctx.method === 'GET' && (ifRange === undefined || ifRange === tag)
+  const range = mayBePart ? rangeOf(headerOf(ctx, 'range'), sizeBytes) : null
   if (range === 'unsatisfiable') {
     ctx.set('Content-Range', `bytes */${sizeBytes}`)
     ctx.remove('Content-Disposition')

@@ -41,6 +41,6 @@ test('a body that is there at once is read in many turns of the event loop', asy
     discard: () => Promise.resolve(),
   })
   isRead = true
-  expect([stored?.sizeBytes, rest.toString()]).toEqual([3 * mebibyte, '{"name":"a","content":0}'])
+  expect([stored?.sizeBytes, rest.toString()]).toEqual([3 * mebibyte, '{"name":"a","content":0 }'])
   expect(turns).toBeGreaterThanOrEqual(pieces.length - 1)
 })

@@ -98,6 +98,12 @@ test.each([
 test('content that does not end, that comes twice, and a rest that is too large are told', () => {
   expect(flawOf('{"contentBase64":"YWJj')).toBe('base64')
   expect(flawOf('{"contentBase64":"YWJj","contentBase64":"YWJj"}')).toBe('twice')
+  expect(flawOf('{"contentBase64":"YWJj","contentBase64":7}')).toBe('twice')
+  expect(flawOf('{"contentBase64":null,"contentBase64":"YWJj"}')).toBe('twice')
   expect(flawOf(`{"contentBase64":"YWJj","a":"${'x'.repeat(100)}"}`, 100)).toBe('rest')
   expect(flawOf(`{"contentBase64":"${'YWJj'.repeat(1_000)}"}`, 100)).toBe('none')
+})
+
+test.each(['.5', 'e5', '5', '"YWJj"'])('content before %s is no JSON', (more) => {
+  expect(() => splitOf([Buffer.from(`{"contentBase64":"YWJj"${more}}`)])).toThrow(SyntaxError)
 })

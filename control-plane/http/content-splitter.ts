@@ -29,7 +29,6 @@ export class ContentSplitter {
   private readonly rest: Buffer[] = []
   private restLength = 0
   private reader: Base64Reader | null = null
-  private hasContent = false
   private depth = 0
   private isText = false
   private isEscaped = false
@@ -40,6 +39,7 @@ export class ContentSplitter {
   /** After the key in question: its value begins. */
   private expectsContent = false
   private lastKeyMatches = false
+  private hasKey = false
 
   constructor(key: string, restLimit: number) {
     this.key = key
@@ -53,8 +53,6 @@ export class ContentSplitter {
         const begin = this.findContent(chunk, at)
         this.keep(chunk.subarray(at, begin ?? chunk.length))
         if (begin === null) return
-        if (this.hasContent) throw new SplitError('twice')
-        this.hasContent = true
         this.keep(placeholder)
         this.reader = new Base64Reader()
         yield { kind: 'begin' }
@@ -115,6 +113,9 @@ export class ContentSplitter {
     if (byte === space || byte === tab || byte === lineFeed || byte === carriageReturn) return
     this.expectsContent = byte === colon && this.depth === 1 && this.lastKeyMatches
     this.lastKeyMatches = false
+    // Whatever its values are: a reader of the whole would take the last one.
+    if (this.expectsContent && this.hasKey) throw new SplitError('twice')
+    this.hasKey ||= this.expectsContent
     const wasKey = this.expectsKey
     this.expectsKey = false
     if (byte === quote) {
@@ -131,7 +132,8 @@ export class ContentSplitter {
 const [quote, backslash, colon, comma] = [0x22, 0x5c, 0x3a, 0x2c]
 const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d]
 const [space, tab, lineFeed, carriageReturn] = [0x20, 0x09, 0x0a, 0x0d]
-const placeholder = Buffer.from('0')
+/** With a blank, so that what follows the text is no part of the number. */
+const placeholder = Buffer.from('0 ')
 
 /** The text of a key, with its escapes read; null when it is none. */
 function textOf(bytes: readonly number[]): string | null {

@@ -17,8 +17,9 @@ export interface FakeEmbeddings {
   meanings: Map<string, string>
   /** The texts of each request. */
   asked: string[][]
-  /** Texts that have this are refused with 400. */
+  /** Texts that have this are answered with `refusal`. */
   refused: string | null
+  refusal: number
   /** Answers every request with this instead; `hang` answers none. */
   trouble: { status: number; text: string } | 'hang' | null
   stop(): Promise<void>
@@ -46,6 +47,7 @@ export async function startFakeEmbeddings(): Promise<FakeEmbeddings> {
     meanings: new Map(),
     asked: [],
     refused: null,
+    refusal: 400,
     trouble: null,
     stop: () =>
       new Promise((resolve) => {
@@ -69,7 +71,7 @@ async function answer(
   if (fake.trouble === 'hang') return later(60_000, undefined, { signal, ref: false })
   if (fake.trouble !== null) return void send(fake.trouble.status, fake.trouble.text)
   const { refused } = fake
-  if (refused !== null && input.some((text) => text.includes(refused))) return void send(400, '{}')
+  if (refused !== null && input.some((text) => text.includes(refused))) return void send(fake.refusal, '{}')
   const data = input.map((text, index) => ({ object: 'embedding', index, embedding: meant(fake, text) }))
   // In no order, as the interface allows.
   send(200, JSON.stringify({ object: 'list', data: data.toReversed(), usage: {} }))

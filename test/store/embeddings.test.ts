@@ -247,6 +247,38 @@ onBoth('a text that is refused does not hold up others, and is asked for again a
   }),
 )
 
+onBoth('a text at which the model fails does not hold up others, and neither do several', (database) =>
+  withModel(database, async ({ fake, filler, workspaceId, advance }) => {
+    const { root } = database
+    const embedded = async () => (await countEmbedded(root, { workspaceId, model })).embeddedChunks
+    const fill = async () => {
+      filler.begin()
+      await filler.idle()
+      advance(15 * 60_000)
+    }
+    const [refusing, failing] = ['A poisoned text', 'Another poisoned text']
+    for (let i = 0; i < 40; i++)
+      await put(root, workspaceId, `page-${i}`, i === 7 ? refusing : i === 9 ? failing : `Text ${i}.`)
+    fake.refused = 'poisoned'
+    fake.refusal = 500
+    await fill()
+    expect(await embedded()).toBe(38)
+    const asked = fake.asked.length
+    await fill()
+    expect(fake.asked.length).toBe(asked)
+    // As many as a request takes: nothing says that the endpoint is there.
+    for (let i = 0; i < 32; i++) await put(root, workspaceId, `poisoned-${i}`, `The poisoned text ${i}.`)
+    for (let i = 40; i < 50; i++) await put(root, workspaceId, `page-${i}`, `Text ${i}.`)
+    await fill()
+    await fill()
+    expect(await embedded()).toBe(48)
+    fake.refused = null
+    advance(24 * 3_600_000)
+    await fill()
+    expect(await embedded()).toBe(82)
+  }),
+)
+
 onBoth('two at once ask for each text once', (database) =>
   withModel(database, async ({ fake, filler, workspaceId }) => {
     const { root } = database

@@ -1,11 +1,9 @@
 import { toTimestamp } from '../../../shared/api/ids.ts'
-import type { WikiPage, WikiPageSummary, WikiRevision, WikiSource } from '../../../shared/api/wiki-fields.ts'
+import type { WikiPage, WikiPageSummary, WikiSource } from '../../../shared/api/wiki-fields.ts'
 import type { Db } from '../../db/open.ts'
-import { loadNames } from '../conversations/names.ts'
 import type { WikiLinkRow } from './link-store.ts'
 import { listRelatedPages } from './relation-store.ts'
-import { findRevisionBody, type WikiRevisionRow } from './revision-store.ts'
-import { tokenCountOf } from './rules.ts'
+import { findRevisionBody } from './revision-store.ts'
 import { listPagesByIds, listPagesBySlugs, type WikiPageRow } from './store.ts'
 
 export function presentPageSummary(page: WikiPageRow): WikiPageSummary {
@@ -33,34 +31,6 @@ export async function presentPage(db: Db, page: WikiPageRow): Promise<WikiPage> 
     supersedes: await listRelatedPages(db, id, 'supersedes'),
     supersededBy: await listRelatedPages(db, id, 'supersededBy'),
   }
-}
-
-export async function presentRevisions(
-  db: Db,
-  workspaceId: string,
-  revisions: readonly WikiRevisionRow[],
-): Promise<WikiRevision[]> {
-  const authorOf = ({ authorType, authorId }: WikiRevisionRow) => ({ type: authorType, id: authorId })
-  const nameOf = await loadNames(db, workspaceId, revisions.map(authorOf))
-  return revisions.map((revision) => {
-    const { id, pageId, title, baseRevisionId, sourceRef, taskId, runId, sizeBytes, failedChecks } = revision
-    const author = authorOf(revision)
-    return {
-      object: 'wiki_revision',
-      id,
-      pageId,
-      title,
-      baseRevisionId,
-      sourceRef,
-      author: { ...author, name: nameOf(author).name },
-      taskId,
-      runId,
-      tokenCount: tokenCountOf(sizeBytes),
-      isPublished: failedChecks.length === 0,
-      failedChecks,
-      createdAt: toTimestamp(revision.createdAt),
-    }
-  })
 }
 
 /** Links with the pages to which they lead now. Where no page has a slug any more, that is the page which had it when the link was published. */

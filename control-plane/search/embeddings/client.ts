@@ -12,12 +12,15 @@ export interface EmbeddingClient {
 
 export class EmbeddingTrouble extends Error {
   override name = 'EmbeddingTrouble'
-  /** The endpoint refuses these texts, and will again; it is not out of reach. */
-  readonly isRefusal: boolean
+  /**
+   * `refused`: the endpoint does not take these texts, and never will. `failed`: it is there, and its answer is none; it may fail at
+   * one of these texts or at all. `away`: it cannot be used at present.
+   */
+  readonly kind: 'refused' | 'failed' | 'away'
 
-  constructor(message: string, options: ErrorOptions & { isRefusal?: boolean } = {}) {
+  constructor(message: string, options: ErrorOptions & { kind?: EmbeddingTrouble['kind'] } = {}) {
     super(message, options)
-    this.isRefusal = options.isRefusal ?? false
+    this.kind = options.kind ?? 'away'
   }
 }
 
@@ -58,10 +61,15 @@ async function send({ url, key, model }: EmbeddingSettings, input: readonly stri
   })
   if (!response.ok) {
     await response.body?.cancel()
-    const isRefusal = [400, 413, 422].includes(response.status)
-    throw new EmbeddingTrouble(`the endpoint answered ${response.status}`, { isRefusal })
+    throw new EmbeddingTrouble(`the endpoint answered ${response.status}`, { kind: kindOf(response.status) })
   }
   return readText(response)
+}
+
+/** Some servers answer 500 to a text that is too long for their model, or of which it makes no numbers. */
+function kindOf(status: number): EmbeddingTrouble['kind'] {
+  if ([400, 413, 422].includes(status)) return 'refused'
+  return status === 500 ? 'failed' : 'away'
 }
 
 async function readText(response: Response): Promise<string> {
@@ -80,22 +88,23 @@ const reply = z.object({
 })
 
 function read(text: string, texts: readonly string[]): Float32Array[] {
+  const kind = 'failed'
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch (error) {
-    throw new EmbeddingTrouble('the answer is no JSON', { cause: error })
+    throw new EmbeddingTrouble('the answer is no JSON', { kind, cause: error })
   }
   const parsed = reply.safeParse(value)
-  if (!parsed.success) throw new EmbeddingTrouble('the answer does not fit', { cause: parsed.error })
+  if (!parsed.success) throw new EmbeddingTrouble('the answer does not fit', { kind, cause: parsed.error })
   const vectors = new Map(parsed.data.data.map(({ index, embedding }) => [index, normalized(embedding)]))
   const inOrder = texts.map((_, index) => vectors.get(index))
   const [first] = inOrder
   return inOrder.map((vector) => {
     if (vector === undefined || parsed.data.data.length !== texts.length)
-      throw new EmbeddingTrouble('the answer has not one vector for each text')
-    if (vector.length !== first?.length) throw new EmbeddingTrouble('the vectors are of different lengths')
-    if (!vector.every(Number.isFinite)) throw new EmbeddingTrouble('a vector has numbers out of range')
+      throw new EmbeddingTrouble('the answer has not one vector for each text', { kind })
+    if (vector.length !== first?.length) throw new EmbeddingTrouble('the vectors are of different lengths', { kind })
+    if (!vector.every(Number.isFinite)) throw new EmbeddingTrouble('a vector has numbers out of range', { kind })
     return vector
   })
 }

@@ -10,7 +10,7 @@ import { claimToEmbed, findDimensions, forgetOtherModels, postponeEmbedding, put
  * one until there is none.
  *
  * Replicas take different chunks. When the endpoint is away, all wait, twice as long after each time. A text that it refuses is
- * put off by a day, and does not hold up others.
+ * put off by a day, and does not hold up others; so is one at which it fails while it answers to others.
  */
 const batchMs = 30_000
 /** Longer than a batch takes: chunks of a replica that died are taken by others after this. */
@@ -65,16 +65,8 @@ export class EmbeddingFiller {
       const now = world.now()
       const batch = await claimToEmbed(root, { now, until: now + claimMs })
       if (batch.length === 0) return
-      try {
-        await this.embed(batch)
-      } catch (error) {
-        await postponeEmbedding(
-          root,
-          batch.map(({ id }) => id),
-          0,
-        )
-        throw error
-      }
+      await this.embed(batch)
+      this.failures = 0
     }
   }
 
@@ -82,21 +74,50 @@ export class EmbeddingFiller {
     try {
       await this.store(batch, await this.ask(batch))
     } catch (error) {
-      if (!(error instanceof EmbeddingTrouble && error.isRefusal)) throw error
+      const isOfTexts = error instanceof EmbeddingTrouble && error.kind !== 'away'
       // One of them, as a rule: each is asked alone.
-      for (const chunk of batch) await this.embedAlone(chunk)
+      if (isOfTexts && (batch.length > 1 || error.kind === 'refused')) await this.embedEach(batch)
+      else await this.giveBack(batch, error)
     }
   }
 
-  private async embedAlone(chunk: ToEmbed): Promise<void> {
-    const { root, world, log } = this.options
-    try {
-      await this.store([chunk], await this.ask([chunk]))
-    } catch (error) {
-      if (!(error instanceof EmbeddingTrouble && error.isRefusal)) throw error
-      log.warn({ err: error, chunk: chunk.id }, 'a text is refused by the model for embeddings')
-      await postponeEmbedding(root, [chunk.id], world.now() + refusedMs)
+  private async embedEach(batch: readonly ToEmbed[]): Promise<void> {
+    const failed: { chunk: ToEmbed; error: EmbeddingTrouble }[] = []
+    let isThere = false
+    for (const [at, chunk] of batch.entries()) {
+      try {
+        await this.store([chunk], await this.ask([chunk]))
+        isThere = true
+      } catch (error) {
+        const isOfText = error instanceof EmbeddingTrouble && error.kind !== 'away'
+        if (!isOfText) return this.giveBack([...failed.map((one) => one.chunk), ...batch.slice(at)], error)
+        if (error.kind === 'failed') failed.push({ chunk, error })
+        else await this.putOff(chunk, error)
+      }
     }
+    if (isThere) for (const { chunk, error } of failed) await this.putOff(chunk, error)
+    else if (failed.length > 0)
+      await this.giveBack(
+        failed.map(({ chunk }) => chunk),
+        failed[0]!.error,
+      )
+  }
+
+  private async putOff(chunk: ToEmbed, error: EmbeddingTrouble): Promise<void> {
+    const { root, world, log } = this.options
+    log.warn({ err: error, chunk: chunk.id }, 'a text is refused by the model for embeddings')
+    await postponeEmbedding(root, [chunk.id], world.now() + refusedMs)
+  }
+
+  /** Behind all others, since it may be one of these texts at which the endpoint fails. Always fails, with the error. */
+  private async giveBack(batch: readonly ToEmbed[], error: unknown): Promise<never> {
+    const { root, world } = this.options
+    await postponeEmbedding(
+      root,
+      batch.map(({ id }) => id),
+      world.now(),
+    )
+    throw error
   }
 
   private ask(batch: readonly ToEmbed[]): Promise<Float32Array[]> {

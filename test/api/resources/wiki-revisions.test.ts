@@ -150,6 +150,27 @@ describe('who writes', () => {
     })
   })
 
+  test('is told without a task and a run to whoever does not see them', async () => {
+    const { runId, token } = await server.agentCaller({ visibility: 'private' })
+    const project = await server.ok('/projects', { body: { name: server.world.uuid(), visibility: 'private' } })
+    const task = await makeTask({ server }, { projectId: project.id })
+    await server.database.root('runs').where({ id: runId }).update({ task_id: task.id })
+    const { id, currentRevisionId } = await page({}, token)
+    const told = async (by: string) => {
+      const [listed] = (await server.ok(`/wiki/pages/${id}/revisions`, { token: by })).data
+      const read = await server.ok(`/wiki/pages/${id}/revisions/${currentRevisionId}`, { token: by })
+      expect([read.taskId, read.runId]).toEqual([listed.taskId, listed.runId])
+      return [listed.taskId, listed.runId]
+    }
+    expect(await told(server.owner.token)).toEqual([task.id, runId])
+    expect(await told(member.token)).toEqual([null, null])
+    const restored = await server.ok(`/wiki/pages/${id}/revisions/${currentRevisionId}/restore`, {
+      body: {},
+      token: member.token,
+    })
+    expect([restored.taskId, restored.runId]).toEqual([null, null])
+  })
+
   test('within a run leaves out the secrets of its agent', async () => {
     const { agent, token } = await server.agentCaller()
     const value = `t0p-${server.world.uuid()}`

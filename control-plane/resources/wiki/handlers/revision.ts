@@ -3,16 +3,18 @@ import { byteLength } from '../../../../shared/lib/byte-length.ts'
 import type { wikiRoutes } from '../../../../shared/api/wiki.ts'
 import { z } from 'zod'
 import type { Db } from '../../../db/open.ts'
+import type { Caller } from '../../../http/callers.ts'
 import { answer, type HandlerInput } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { namedPage, namedRevision } from '../lookup.ts'
-import { presentPageSummary, presentRevisions } from '../present.ts'
+import { presentPageSummary } from '../present.ts'
 import type { PageReading } from '../read-page.ts'
 import { findPageRevision, findRevisionBody, listPageRevisions, type WikiRevisionRow } from '../revision-store.ts'
 import { publishFlaws, restoreFlaws } from '../rules.ts'
 import { addRevision } from '../steps/publish.ts'
 import type { WikiPageRow } from '../store.ts'
 import { authorOf } from './author.ts'
+import { presentRevisions } from './present-revisions.ts'
 import { readingOf, refuseIfAny } from './reading.ts'
 
 /** Revisions of pages. None is ever changed: what is restored is published once more. */
@@ -25,14 +27,14 @@ export async function revisions({ db, caller, params, query }: HandlerInput<Rout
   const { limit } = query
   const below = cursorOf(query, cursor)?.[0] ?? null
   const rows = await listPageRevisions(db, { pageId: page.id, below, limit })
-  const shown = await presentRevisions(db, page.workspaceId, rows.slice(0, limit))
+  const shown = await presentRevisions(db, caller, rows.slice(0, limit))
   const byId = new Map(shown.map((revision) => [revision.id, revision]))
   return pageOf({ rows, limit, keyOf: ({ number }) => [number], present: ({ id }) => byId.get(id)! })
 }
 
 export async function revision({ db, caller, params }: HandlerInput<Routes['revision']>) {
   const page = await namedPage(db, caller.workspaceId, params.id)
-  return presented(db, page, await namedRevision(db, page, { id: params.revisionId, param: 'revisionId' }))
+  return presented(db, caller, await namedRevision(db, page, { id: params.revisionId, param: 'revisionId' }))
 }
 
 export async function publish(
@@ -54,7 +56,7 @@ export async function publish(
     }),
   )
   const draft = { title, body: body.body, reading, ...(await authorOf(db, caller)) }
-  return answer(201, await published(db, await addRevision(db, page, draft, world), draft.body))
+  return answer(201, await published({ db, caller }, await addRevision(db, page, draft, world), draft.body))
 }
 
 /** A revision is read before the transaction: it never changes. */
@@ -82,15 +84,19 @@ export async function restore(
   const facts = { sizeBytes: byteLength(body), current: null, baseRevisionId: null, allowShrink: true }
   refuseIfAny(restoreFlaws(publishFlaws({ ...facts, bodyFlaws: reading.flaws, isArchived: page.archivedAt !== null })))
   const draft = { title, body, reading, sourceRef, ...(await authorOf(db, caller)) }
-  return published(db, await addRevision(db, page, draft, world), body)
+  return published({ db, caller }, await addRevision(db, page, draft, world), body)
 }
 
-async function published(db: Db, { page, revision }: { page: WikiPageRow; revision: WikiRevisionRow }, body: string) {
-  const [shown] = await presentRevisions(db, page.workspaceId, [revision])
+async function published(
+  { db, caller }: { db: Db; caller: Caller },
+  { page, revision }: { page: WikiPageRow; revision: WikiRevisionRow },
+  body: string,
+) {
+  const [shown] = await presentRevisions(db, caller, [revision])
   return { ...shown!, body, page: presentPageSummary(page) }
 }
 
-async function presented(db: Db, page: WikiPageRow, row: WikiRevisionRow) {
-  const [shown] = await presentRevisions(db, page.workspaceId, [row])
+async function presented(db: Db, caller: Caller, row: WikiRevisionRow) {
+  const [shown] = await presentRevisions(db, caller, [row])
   return { ...shown!, body: await findRevisionBody(db, row.id) }
 }
