@@ -1,4 +1,4 @@
-import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { BaseRecord } from './base-store.ts'
 import { renderConfig } from './carried-settings.ts'
@@ -8,6 +8,7 @@ import { renderIndex, type IndexEntry } from './index-file.ts'
 import type { ChangeSetLimits } from './limits.ts'
 import { callIn, isOwn, lookAtAll, within, type View } from './listing.ts'
 import { PatchReader, type PatchedFile } from './patch.ts'
+import { readRegularFile } from './regular-file.ts'
 
 const flags = (
   '--raw -p -z -M -l1000 -U3 --inter-hunk-context=0 --full-index --no-abbrev --no-color --no-relative --no-ext-diff ' +
@@ -88,7 +89,7 @@ async function binaryPlace(
 ): Promise<Pick<GitCall, 'gitDir' | 'objectDir'>> {
   await mkdir(join(gitDir, 'info'), { recursive: true })
   await mkdir(join(gitDir, 'refs'))
-  const own = await readAttributes(join(view.storeDir, 'info', 'attributes'))
+  const own = readAttributes(join(view.storeDir, 'info', 'attributes'))
   await Promise.all([
     writeFile(join(gitDir, 'HEAD'), 'ref: refs/heads/none\n'),
     writeFile(join(gitDir, 'config'), renderConfig(record.settings.values, record.objectFormat, view.limits.fileBytes)),
@@ -97,8 +98,10 @@ async function binaryPlace(
   return { gitDir, objectDir: join(view.storeDir, 'objects') }
 }
 
-async function readAttributes(path: string): Promise<string> {
-  const found = await stat(path).catch(() => null)
-  if (found === null || !found.isFile() || found.size > 1024 * 1024) return ''
-  return readFile(path, 'latin1')
+function readAttributes(path: string): string {
+  try {
+    return readRegularFile(path, { maxBytes: 1024 * 1024, followLinks: true })?.toString('latin1') ?? ''
+  } catch {
+    return ''
+  }
 }

@@ -23,6 +23,7 @@ import type { IndexEntry } from './index-file.ts'
 import { defaultLimits, type ChangeSetLimits } from './limits.ts'
 import { listDirty, listStaged, listUntracked, ownFoldersIn, type DirtyEntry, type View } from './listing.ts'
 import { describeNewFiles } from './new-files.ts'
+import { withForeignHeads } from './nested.ts'
 import type { PatchedFile } from './patch.ts'
 import { pathText } from './path-text.ts'
 import type { BaseSnapshot } from './snapshot.ts'
@@ -116,7 +117,8 @@ async function capture({ base, record, limits, world }: Capture): Promise<Captur
   const literals = await binaryPatches({ view, record, entries: compared.entries, files: compared.patched })
   const read = compared.patched.filter(({ letter }) => letter !== 'D').map(({ path }) => path)
   const exchanged = await exchangedSince(topLevel, read, since)
-  const { files, patches } = assemble(compared, { literals, exchanged })
+  const foreign = await withForeignHeads(view, record.objectFormat, toldHeads(compared.patched))
+  const { files, patches } = assemble(compared, { literals, exchanged: new Set([...exchanged, ...foreign]) })
   const diff = Buffer.concat(patches)
   if (files.length > limits.files) throw new ChangeSetFailure('too_large', `More than ${limits.files} files changed.`)
   if (diff.length > limits.diffBytes)
@@ -210,6 +212,15 @@ function assemble(
   for (const change of unread) listed.push({ key: change.path, file: describeUnread(change) })
   listed.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0))
   return { files: listed.map((one) => one.file), patches }
+}
+
+/** Commits of repositories within, as git told them. */
+function toldHeads(patched: readonly PatchedFile[]): (readonly [path: string, commit: string])[] {
+  return patched.flatMap(({ path, newMode, patch }) => {
+    if (newMode !== '160000' || patch === null) return []
+    const [, commit] = /^\+Subproject commit (\S+)$/m.exec(patch.toString('latin1')) ?? []
+    return commit === undefined ? [] : [[path, commit] as const]
+  })
 }
 
 const statuses: Record<string, ChangedFile['status']> = { A: 'added', D: 'deleted', R: 'renamed', T: 'type_changed' }

@@ -28,7 +28,7 @@ interface AnyCall {
  * A question to a repository, under its own config and the person's. Only commands that read, start nothing on any version
  * of git, and change no ref and no index, for which hooks can be configured that no setting switches off (git 2.54):
  *
- *     rev-parse     paths of the repository, and the ids of names; it reads refs, no object and no index
+ *     rev-parse     paths of the repository, and the ids of names; it reads refs, no index, and an object only where refs are in a table
  *     symbolic-ref  of one name: the branch that HEAD names
  *     config        listing; the pager is only for terminals
  */

@@ -28,11 +28,22 @@ const objectIds = { sha1: /^[0-9a-f]{40}$/, sha256: /^[0-9a-f]{64}$/ } as const
 
 /** Commit and branch as they are now, by the git folder alone; nulls when they cannot be told. */
 export async function readHead(refs: Refs, timeoutMs: number): Promise<Head> {
-  const read = readHeadFiles(refs)
-  if (read !== null || !hasReftable(refs.commonDir)) return read ?? { commit: null, branch: null }
-  const { gitDir } = refs
-  const args = ['rev-parse', 'HEAD', '--symbolic-full-name', 'HEAD'] as const
-  const outcome = await runGit({ args, cwd: gitDir, gitDir, timeoutMs })
+  return readHeadFiles(refs) ?? (await readHeadOfTable(refs, timeoutMs)) ?? { commit: null, branch: null }
+}
+
+/**
+ * Head of a repository whose refs are in a table, as git tells it; null: they are not. A table can be put beside refs that are files,
+ * and can name files itself, so the commit counts only as an object that is there: nobody makes one for a text that he does not
+ * know.
+ */
+async function readHeadOfTable({ gitDir, commonDir }: Refs, timeoutMs: number): Promise<Head | null> {
+  if (!hasReftable(commonDir)) return null
+  const call = { cwd: gitDir, gitDir, timeoutMs }
+  const format = await runGit({ ...call, args: ['rev-parse', '--show-ref-format'] })
+  // An older git repeats the question. One that knows tables also obeys GIT_NO_LAZY_FETCH, and fetches no object.
+  if (!format.ok || format.stdout.toString('latin1').trim() !== 'reftable') return null
+  const args = ['rev-parse', 'HEAD^{commit}', '--symbolic-full-name', 'HEAD'] as const
+  const outcome = await runGit({ ...call, args })
   if (!outcome.ok) return { commit: null, branch: await unbornBranch(gitDir, timeoutMs) }
   const [commit, fullName] = outcome.stdout.toString('utf8').split('\n')
   return { commit: commit ?? null, branch: branchOf(fullName) }

@@ -2,6 +2,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { inflate } from 'node:zlib'
+import { readRegularFile } from './regular-file.ts'
 
 /** A larger index is left to git: this one is read whole. */
 const maxIndexBytes = 64 * 1024 * 1024
@@ -63,7 +64,10 @@ export async function readNotedTree(indexFile: string): Promise<string | null> {
 export async function treeOfLooseCommit(commonDir: string, commit: string): Promise<string | null> {
   const path = join(commonDir, 'objects', commit.slice(0, 2), commit.slice(2))
   try {
-    const text = (await inflateWithin(await readFile(path), { maxOutputLength: maxCommitBytes })).toString('latin1')
+    // What is no file would hold up whoever reads it.
+    const bytes = readRegularFile(path, { maxBytes: maxCommitBytes, followLinks: true })
+    if (bytes === null) return null
+    const text = (await inflateWithin(bytes, { maxOutputLength: maxCommitBytes })).toString('latin1')
     return /^commit \d+\0tree ([0-9a-f]{40})\n/.exec(text)?.[1] ?? null
   } catch {
     return null

@@ -77,7 +77,7 @@ export function ownFoldersIn(topLevel: string, folders: readonly string[]): stri
 }
 
 /** One that is not there yet may be made later. */
-function realOr(folder: string): string {
+export function realOr(folder: string): string {
   try {
     return realpathSync.native(folder)
   } catch {

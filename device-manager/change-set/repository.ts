@@ -1,8 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import { ChangeSetFailure, failureOf } from './failure.ts'
 import { runGit } from './git.ts'
-import { branchOf, readHeadFiles, unbornBranch, type Head } from './head.ts'
-import { hasReftable } from './reftable.ts'
+import { readHead, unbornBranch, type Head } from './head.ts'
 
 /** The repository that holds a folder, and its head. All paths are absolute. */
 export interface Repository extends Head {
@@ -48,7 +47,7 @@ export async function locateRepository(folder: string, timeoutMs: number): Promi
     }
     throw failureOf(outcome, 'looking for the repository')
   }
-  const [, , objectFormat, gitDir, commonDir, topLevel, prefix, commit, fullName] = lines
+  const [, , objectFormat, gitDir, commonDir, topLevel, prefix] = lines
   if (
     gitDir === undefined ||
     commonDir === undefined ||
@@ -68,14 +67,9 @@ export async function locateRepository(folder: string, timeoutMs: number): Promi
     isPlain: false,
   } as const
   if (isUnborn) return { ...repository, commit: null, branch: await unbornBranch(folder, timeoutMs) }
-  return { ...repository, ...headOf(repository, { commit: commit ?? null, branch: branchOf(fullName) }) }
-}
-
-/** git follows links to files that are none of the repository. */
-function headOf(repository: Omit<Repository, keyof Head>, told: Head): Head {
-  if (hasReftable(repository.commonDir)) return told
-  const read = readHeadFiles(repository)
-  if (read !== null && read.commit !== null) return read
+  // git follows links to files that are none of the repository, so what it told of the head does not count.
+  const head = await readHead(repository, timeoutMs)
+  if (head.commit !== null) return { ...repository, ...head }
   throw new ChangeSetFailure('repo_unavailable', 'The head of the repository is no plain ref of its own.')
 }
 

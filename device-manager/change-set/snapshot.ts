@@ -11,6 +11,7 @@ import {
   type WatchedFile,
 } from './base-store.ts'
 import { readSettings } from './carried-settings.ts'
+import { isWithin } from '../wall/mounts.ts'
 import { exchangedSince, momentBefore, untilLater } from './exchanged.ts'
 import { asRefusal, ChangeSetFailure, failureOf, type ChangeSetErrorCode } from './failure.ts'
 import { runGit } from './git.ts'
@@ -23,11 +24,12 @@ import {
   listUntracked,
   lookAtAll,
   ownFoldersIn,
+  realOr,
   watch,
   type DirtyEntry,
   type View,
 } from './listing.ts'
-import { resolveNested } from './nested.ts'
+import { resolveNested, withForeignHeads } from './nested.ts'
 import { pathsUnderFilters } from './filtered.ts'
 import { readNotedTree, treeOfLooseCommit } from './index-tree.ts'
 import { locatePlain } from './plain-repository.ts'
@@ -77,6 +79,7 @@ export async function takeBase(options: TakeBaseOptions): Promise<BaseResult> {
     const refName = refNameOf(runId)
     const { repository, settings } = await locate(folder, limits)
     const { gitDir, commonDir } = repository
+    demandForeign([gitDir, commonDir], [stateDirOf(storeDir), ...ownFolders])
     const record: BaseRecord = {
       gitDir,
       commonDir,
@@ -114,6 +117,12 @@ export async function takeBase(options: TakeBaseOptions): Promise<BaseResult> {
     if (hasStore) await removeStore(storeDir).catch(() => undefined)
     return asRefusal(error)
   }
+}
+
+/** A `.git` file, and what it leads to, may name a git folder of svc's, which holds the base of another run. */
+function demandForeign(gitFolders: readonly string[], own: readonly string[]): void {
+  const isOwn = gitFolders.some((folder) => own.some((each) => isWithin(realOr(folder), realOr(each))))
+  if (isOwn) throw new ChangeSetFailure('repo_unavailable', 'The git folder of the repository lies in a folder of svc.')
 }
 
 /** Without a repository both questions fail; the one about the repository has the better answer. */
@@ -172,10 +181,15 @@ async function treeOfCommit(view: View, commit: string): Promise<string | null> 
 }
 
 async function listAllStaged(view: View): Promise<string[]> {
+  const entries = await listIndex(view)
+  return entries.filter((entry) => !entry.startsWith('160000')).map((entry) => entry.split(' ')[1]!)
+}
+
+/** `<mode> <id> <stage>` TAB path. */
+async function listIndex(view: View): Promise<string[]> {
   const outcome = await runGit(callIn(view, ['ls-files', '-s', '-z']))
   if (!outcome.ok) throw failureOf(outcome, 'listing the staged files')
-  const entries = outcome.stdout.toString('latin1').split('\0')
-  return entries.filter((entry) => entry !== '' && !entry.startsWith('160000')).map((entry) => entry.split(' ')[1]!)
+  return outcome.stdout.toString('latin1').split('\0').filter(Boolean)
 }
 
 /** Brings the private index up to the working tree, hashing only what is dirty or untracked. Answers what was too much to hash. */
@@ -207,11 +221,24 @@ async function recordWorkingTree(
   }
   await updateIndex(view, ['--force-remove'], [...removed])
   await updateIndex(view, addFlags, nested)
+  const folders = [...nested, ...hashed.filter((path) => looked.get(path)!.kind === 'folder')]
   const exchanged = await hashAll(view, { paths: hashed, record, world: listed.world })
   for (const [path, found] of await lookAtAll(view.topLevel, exchanged)) {
     if (found.kind !== 'missing') watched.push(watch(path, found))
   }
+  await dropForeignHeads(view, record, new Set(folders))
   return watched
+}
+
+/** The commit of a repository within is told when the base is compared. */
+async function dropForeignHeads(view: View, record: BaseRecord, folders: ReadonlySet<string>): Promise<void> {
+  if (folders.size === 0) return
+  const entries = await listIndex(view)
+  const told = entries
+    .filter((entry) => entry.startsWith('160000'))
+    .map((entry) => [entry.slice(entry.indexOf('\t') + 1), entry.split(' ')[1]!] as const)
+    .filter(([path]) => folders.has(path))
+  await updateIndex(view, ['--force-remove'], [...(await withForeignHeads(view, record.objectFormat, told))])
 }
 
 const addFlags = ['--add', '--remove', '--replace']

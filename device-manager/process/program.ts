@@ -93,7 +93,8 @@ function checkProgram(candidate: string, file: string): SpawnError | null {
 /** Null for a file that may be executed but not read: it says nothing, and the launch itself will tell. */
 function firstBytes(candidate: string): Buffer | null {
   try {
-    const fd = openSync(candidate, 'r')
+    // Not held up by a pipe that takes its place at this moment.
+    const fd = openSync(candidate, constants.O_RDONLY | constants.O_NONBLOCK)
     try {
       const buffer = Buffer.alloc(256)
       return buffer.subarray(0, readSync(fd, buffer, 0, buffer.length, 0))

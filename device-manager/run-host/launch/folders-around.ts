@@ -1,5 +1,6 @@
-import { readFileSync, realpathSync, statSync } from 'node:fs'
+import { realpathSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { readRegularFile } from '../../change-set/regular-file.ts'
 
 /** A `.git` file names one folder. */
 const maxGitFileBytes = 8_192
@@ -24,10 +25,9 @@ function addWithParents(found: Set<string>, folder: string): void {
 
 function mainCheckoutOf(folder: string): string | null {
   try {
-    const file = resolve(folder, '.git')
-    const { size } = statSync(file, { throwIfNoEntry: false }) ?? { size: Infinity }
-    if (size > maxGitFileBytes || !statSync(file).isFile()) return null
-    const [, gitDir] = /^gitdir: *(.+?) *$/m.exec(readFileSync(file, 'utf8')) ?? []
+    // Another run may exchange it for a pipe at this moment.
+    const bytes = readRegularFile(resolve(folder, '.git'), { maxBytes: maxGitFileBytes, followLinks: true })
+    const [, gitDir] = /^gitdir: *(.+?) *$/m.exec(bytes?.toString('utf8') ?? '') ?? []
     const [, main] =
       /^(.+)\/\.git\/worktrees\/[^/]+\/?$/.exec(gitDir === undefined ? '' : resolve(folder, gitDir)) ?? []
     return main === undefined ? null : realOr(main)
