@@ -28,18 +28,18 @@ export async function withoutSecrets(
  * `validation_error` when the body holds more of them than can be taken out in time.
  */
 export function censored(body: unknown, secrets: readonly Secret[]): unknown {
+  if (secrets.length === 0) return body
   const pieces = secrets.map(({ value }) => pieceOf(value))
   const isShort = secrets.map(({ value }, at) => value.trim().length === pieces[at]!.length)
   const found = new Set<number>()
-  let result = body
   for (let look = 1; look <= maxLooks; look++) {
-    const added = indexesIn(result, pieces, found)
-    if (added.length === 0) return result
+    const added = indexesIn(body, pieces, found)
+    if (added.length === 0 && look === 1) return body
+    if (added.length === 0) return new Redactor(secrets.filter((_, at) => found.has(at))).redactJson(body)
     for (const at of added) found.add(at)
     if (look === 1) for (const at of secrets.keys()) if (isShort[at]!) found.add(at)
     const long = [...found].filter((at) => !isShort[at]!)
     if (long.length > 1 && long.reduce((sum, at) => sum + secrets[at]!.value.length, 0) > maxFoundChars) break
-    result = new Redactor(secrets.filter((_, at) => found.has(at))).redactJson(body)
   }
   fail('validation_error', { message: 'The body holds the values of many secrets. Leave them out.' })
 }
