@@ -22,8 +22,19 @@ export interface World {
   after(ms: number, fn: () => void): () => void
 }
 
-/** A timer of Node that is given more ends at once. Nobody waits so long in one piece. */
+/** A timer of Node that is given more ends at once. */
 const longestMs = 2 ** 31 - 1
+
+/** Calls `fn` once after `ms`, however long that is. Returns a function that cancels it. */
+function startTimer(ms: number, fn: () => void, { keepsAlive }: { keepsAlive: boolean }): () => void {
+  let timer: NodeJS.Timeout
+  const wait = (left: number) => {
+    timer = left > longestMs ? setTimeout(() => wait(left - longestMs), longestMs) : setTimeout(fn, left)
+    if (!keepsAlive) timer.unref()
+  }
+  wait(ms)
+  return () => clearTimeout(timer)
+}
 
 export const realWorld: World = {
   now: () => Date.now(),
@@ -35,22 +46,16 @@ export const realWorld: World = {
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason as Error)
-      const timer = setTimeout(
-        () => {
-          signal?.removeEventListener('abort', onAbort)
-          resolve()
-        },
-        Math.min(ms, longestMs),
-      )
+      const ended = () => {
+        signal?.removeEventListener('abort', onAbort)
+        resolve()
+      }
+      const cancel = startTimer(ms, ended, { keepsAlive: true })
       const onAbort = () => {
-        clearTimeout(timer)
+        cancel()
         reject(signal?.reason as Error)
       }
       signal?.addEventListener('abort', onAbort, { once: true })
     }),
-  after: (ms, fn) => {
-    const timer = setTimeout(fn, Math.min(ms, longestMs))
-    timer.unref()
-    return () => clearTimeout(timer)
-  },
+  after: (ms, fn) => startTimer(ms, fn, { keepsAlive: false }),
 }
