@@ -52,14 +52,14 @@ export async function computeChangeSet(options: ChangeSetOptions): Promise<Chang
     await demandSameSource(options)
     const record = await readRecord(base.storeDir)
     await Promise.all([writeConfig(base.storeDir, record, limits.fileBytes), demandObjects(base.storeDir, record)])
-    return { ok: true, changeSet: await captureCalmly({ base, record, limits, world }) }
+    return { ok: true, changeSet: await captureAtRest({ base, record, limits, world }) }
   } catch (error) {
     return asRefusal(error)
   }
 }
 
 /** Reads again what changed meanwhile; what does not come to rest is told without the content that may be that of other files. */
-async function captureCalmly(from: Capture): Promise<ChangeSet> {
+async function captureAtRest(from: Capture): Promise<ChangeSet> {
   let best: ChangeSet | null = null
   for (let attempt = 1; ; attempt++) {
     try {
@@ -106,7 +106,7 @@ async function capture({ base, record, limits, world }: Capture): Promise<Captur
   const { storeDir, topLevel, prefix } = base
   const own = ownFoldersIn(topLevel, [stateDirOf(storeDir), ...record.ownFolders])
   const view: View = { storeDir, topLevel, prefix, indexFile: join(storeDir, 'index'), limits, own }
-  const since = momentBefore(record, storeDir)
+  const since = momentBefore(record, view)
   const [tracked, untracked, newlyTracked, head] = await Promise.all([
     record.settings.filters.length === 0 ? compareTracked(view) : null,
     listUntracked(view),

@@ -5,6 +5,7 @@ import type { World } from '../../shared/lib/world.ts'
 import { movableAbove } from '../wall/marks.ts'
 import type { BaseRecord } from './base-store.ts'
 import { ChangeSetFailure } from './failure.ts'
+import type { View } from './listing.ts'
 import { momentIn } from './moment.ts'
 
 /**
@@ -15,10 +16,22 @@ import { momentIn } from './moment.ts'
  * on the way to it has changed since before the reading began.
  */
 
-/** By the clock of the repository's file system, in nanoseconds. */
-export function momentBefore({ commonDir }: Pick<BaseRecord, 'commonDir'>, storeDir: string): bigint {
-  const moment = momentIn(commonDir) ?? momentIn(storeDir)
-  if (moment !== null) return BigInt(moment)
+/**
+ * The time now in nanoseconds by the clock of the working tree's file system, which is mostly the repository's, too. Where that cannot
+ * be told, the earliest of those that can: the git folder is where a run says, and a clock there may be ahead.
+ */
+export function momentBefore(
+  { commonDir }: Pick<BaseRecord, 'commonDir'>,
+  { topLevel, storeDir }: Pick<View, 'topLevel' | 'storeDir'>,
+): bigint {
+  const { dev } = lstatSync(topLevel, { bigint: true })
+  const told: bigint[] = []
+  for (const folder of [commonDir, storeDir]) {
+    const moment = momentIn(folder)
+    if (moment?.dev === dev) return moment.ns
+    if (moment !== null) told.push(moment.ns)
+  }
+  if (told.length > 0) return told.reduce((first, ns) => (ns < first ? ns : first))
   throw new ChangeSetFailure('diff_unavailable', 'No file can be made that tells the time of the file system.', true)
 }
 
@@ -32,9 +45,9 @@ const together = 128
 export async function exchangedSince(topLevel: string, paths: readonly string[], since: bigint): Promise<Set<string>> {
   const exchanged = new Set<string>()
   if (paths.length === 0) return exchanged
-  const isFirm = [...renamableAbove(topLevel), topLevel].every((folder) => isStill(folder, since))
+  const isTopStill = [...renamableAbove(topLevel), topLevel].every((folder) => isStill(folder, since))
   const top = Buffer.from(topLevel).toString('latin1')
-  const settled = new Map([['', isFirm]])
+  const settled = new Map([['', isTopStill]])
   const isSettled = (folder: string): boolean => {
     const known = settled.get(folder)
     if (known !== undefined) return known

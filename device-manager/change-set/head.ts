@@ -86,7 +86,7 @@ function linkedName(gitDir: string): string | null {
 
 /** No part of it leads up or out. */
 const isRefName = (name: string): boolean =>
-  // eslint-disable-next-line no-control-regex
+  // oxlint-disable-next-line no-control-regex
   !/[\0-\x20\x7f~^:?*[\\]|\.\.|\/\/|\/\.|\.lock(?:\/|$)|[/.]$/.test(name)
 
 /** The text of a small file that lies in the folder by its real path; null: there is none, or it lies elsewhere. */

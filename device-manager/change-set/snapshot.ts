@@ -84,7 +84,7 @@ export async function takeBase(options: TakeBaseOptions): Promise<BaseResult> {
       gitDir,
       commonDir,
       repositoryMark: markOf(commonDir),
-      moment: momentIn(commonDir),
+      moment: momentIn(commonDir)?.ns.toString() ?? null,
       objectFormat: repository.objectFormat,
       settings,
       indexMark: await indexMarkOf(gitDir),
@@ -251,7 +251,7 @@ async function hashAll(
 ): Promise<string[]> {
   let left = [...paths]
   for (let attempt = 1; attempt <= hashAttempts && left.length > 0; attempt++) {
-    const since = momentBefore(record, view.storeDir)
+    const since = momentBefore(record, view)
     await updateIndex(view, addFlags, left)
     left = [...(await exchangedSince(view.topLevel, left, since))]
     // As it was, git would take it to be known already.
