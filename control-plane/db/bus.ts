@@ -5,7 +5,7 @@ import { channel, type Topic } from './outbox-entries.ts'
 import type { PostgresClient } from './postgres-client.ts'
 import { listOutbox, outboxEnd, type OutboxCursor, type OutboxRow } from './outbox.ts'
 import type { Dialect } from './dialect.ts'
-import { endWhenSilent, keepAlive, usualSilentMs } from './silence.ts'
+import { endWhenSilent, keepAlive } from './silence.ts'
 import { writeStateOf } from './transaction.ts'
 import type { World } from '../../shared/lib/world.ts'
 
@@ -34,7 +34,7 @@ export interface BusOptions {
   log: { warn(fields: object, message: string): void }
   tickMs?: number
   /** As for the pool; see `DatabaseOptions`. */
-  silentMs?: number
+  silentMs: number
 }
 
 const signalChannel = 'svc_signal'
@@ -159,7 +159,7 @@ class OutboxBus implements Bus {
 
   private async listen(): Promise<void> {
     this.isConnecting = true
-    const { databaseUrl: connectionString, silentMs = usualSilentMs } = this.options
+    const { databaseUrl: connectionString, silentMs } = this.options
     const name = { application_name: 'svc-server-bus' }
     const client = new pg.Client({ connectionString, connectionTimeoutMillis: silentMs, ...name, ...keepAlive })
     // Notifications that were sent while not connected are lost: after each (re)connect the outbox is read and followers look again.

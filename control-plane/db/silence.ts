@@ -4,9 +4,6 @@ import type { Client } from 'pg'
 /** Probes of the system for a connection on which nothing is under way; ten more, a second apart, and it counts as dead. */
 export const keepAlive = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 } as const
 
-/** With the usual limits of statements. */
-export const usualSilentMs = 30_000
-
 /** What pg keeps to itself, or has no types for. */
 interface Insides {
   connection: { stream: Socket }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { createBus, type Bus } from '../../control-plane/db/bus.ts'
+import { silentMsOf } from '../../control-plane/db/open.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { hasPostgres, openPostgres } from '../kit/database.ts'
 
@@ -15,6 +16,7 @@ test.skipIf(!hasPostgres())('signals of one replica reach the other one, by one 
       root: database.root,
       dialect: 'postgres',
       databaseUrl: database.url,
+      silentMs: silentMsOf({}),
       world: realWorld,
       log: { warn: (fields, message) => void warnings.push(message) },
     })
@@ -45,7 +47,14 @@ test.skipIf(!hasPostgres())('a bus that is stopped while it connects leaves no c
   const log = { warn: () => undefined }
   try {
     const { root, url } = database
-    const bus = createBus({ root, dialect: 'postgres', databaseUrl: url, world: realWorld, log })
+    const bus = createBus({
+      root,
+      dialect: 'postgres',
+      databaseUrl: url,
+      silentMs: silentMsOf({}),
+      world: realWorld,
+      log,
+    })
     const starting = bus.start()
     await bus.stop()
     await starting
