@@ -10,6 +10,7 @@ export interface Secret {
 
 const nothing = new Uint8Array(0)
 const encoder = new TextEncoder()
+const noBegins = beginsOf([])
 
 /** The beginning of a secret that may be seen. Values of less than twice as many bytes are no secrets. */
 const mostReleased = 3
@@ -27,7 +28,7 @@ const mostReleased = 3
 export class Redactor {
   private secrets: readonly Secret[] = []
   private automata: readonly Automaton[] = []
-  private begins: BeginTable = beginsOf([])
+  private begins: BeginTable = noBegins
   private scans: readonly Scan[] = []
   private pending: Uint8Array = nothing
   /** So many bytes of `pending` were released. */

@@ -274,8 +274,8 @@ interface Step extends Handed {
 }
 
 /**
- * Stores what the program did, when it has not ended. The write of the run comes first: it takes the run by its version, and
- * holds it until the transaction ends.
+ * Stores what the program did, when it has not ended and its workspace lets its agents work. The first write is that of the run: it
+ * takes the run by its version, and holds it until the transaction ends.
  */
 async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, deps }: Step): Promise<Advanced> {
   const { root, context, readsChecks } = deps

@@ -141,19 +141,25 @@ for (const database of ['sqlite', 'postgres'] as const)
       expect(await readFlow(server, id)).toMatchObject({ status: 'completed', parkedQuestion: null })
     })
 
-    it('a step whose agent asks stays open, and the run that the answer wakes is the step', async () => {
-      const name = await makeWorkflow(server, `return await agent('Ask me', ${on()})`)
-      const id = await startFlow(server, name)
+    /** The agent of a step asks a person, and its run ends for that. */
+    async function takeAndAsk(sessionId: string) {
       const run = await device.take()
-      await run.events({ kind: 'session', data: { sessionId: 'ses-ask' } })
+      await run.events({ kind: 'session', data: { sessionId } })
       const asked = await server.ok('/questions', {
         token: run.token,
         body: { runId: run.runId, prompt: 'Which way?', answerMode: 'free_text' },
         headers: key(),
       })
       await device.next('run.cancel')
-      await run.end('question_asked', { sessionId: 'ses-ask' })
+      await run.end('question_asked', { sessionId })
       await settled(server)
+      return { run, asked }
+    }
+
+    it('a step whose agent asks stays open, and the run that the answer wakes is the step', async () => {
+      const name = await makeWorkflow(server, `return await agent('Ask me', ${on()})`)
+      const id = await startFlow(server, name)
+      const { run, asked } = await takeAndAsk('ses-ask')
       expect((await readFlow(server, id)).steps[0]).toMatchObject({ state: 'dispatched', run: { id: run.runId } })
       await server.plane.sweeper.runAll()
       expect((await readFlow(server, id)).steps[0].state).toBe('dispatched')
@@ -220,18 +226,9 @@ for (const database of ['sqlite', 'postgres'] as const)
 
     it('nothing goes on with a step once its workflow is cancelled, though a person answered its agent before', async () => {
       const id = await startFlow(server, await makeWorkflow(server, `return await agent('Ask me', ${on()})`))
-      const run = await device.take()
-      await run.events({ kind: 'session', data: { sessionId: 'ses-late' } })
-      const { question } = await server.ok('/questions', {
-        token: run.token,
-        body: { runId: run.runId, prompt: 'Which way?', answerMode: 'free_text' },
-        headers: key(),
-      })
-      await device.next('run.cancel')
-      await run.end('question_asked', { sessionId: 'ses-late' })
-      await settled(server)
+      const { run, asked } = await takeAndAsk('ses-late')
       await server.plane.waker.stop()
-      await answer(question.id, { text: 'Left' })
+      await answer(asked.question.id, { text: 'Left' })
       await server.ok(`/workflows/runs/${id}/cancel`, { method: 'POST' })
       server.plane.waker.start()
       await server.plane.waker.sweep()
