@@ -19,7 +19,9 @@ interface Insides {
 export function endWhenSilent(client: Client, silentMs: number, isPatient: () => boolean = () => false): void {
   const insides = client as unknown as Insides
   const { stream } = insides.connection
-  stream.setTimeout(silentMs, () => {
+  stream.setTimeout(silentMs)
+  // Each time: a function that is given to `setTimeout` is called once, and the connection may only have rested then.
+  stream.on('timeout', () => {
     if (insides.readyForQuery || isPatient()) return
     const message = `The database did not answer within ${Math.round(silentMs / 1_000)} s.`
     stream.destroy(Object.assign(new Error(message), { code: 'ETIMEDOUT' }))

@@ -37,6 +37,8 @@ const troubleIn = (work: Promise<unknown>) =>
 test.skipIf(!hasPostgres())('statements and connections are given up, and the next ones go to who is there then', () =>
   withProxy(async ({ database: { root }, proxy }) => {
     await root.raw('select 1')
+    // A rest that is longer than the limit switches nothing off.
+    await realWorld.sleep(2 * silentMs)
     proxy.halfOpen()
     const lost = [root.raw('select 1'), inTransaction(root, (tx) => tx.raw('select 2'), { turns: ['wks_1'] })]
     expect(await Promise.all(lost.map(troubleIn))).toEqual(['database_unavailable', 'none'])
