@@ -61,7 +61,10 @@ async function run({ command, rest, out, env }: Invocation): Promise<number> {
   const sources = { cwd: process.cwd(), readInput }
   const values = await valuesOf(command, parsed, sources)
   if (values.dropped.length > 0) {
-    out.message(`svc: ${values.dropped.map((name) => `--${name}`).join(', ')} is accepted, but changes nothing.`)
+    const flags = values.dropped.map((name) => `--${name}`).join(', ')
+    out.message(
+      `svc: ${flags} ${values.dropped.length === 1 ? 'is accepted, but changes' : 'are accepted, but change'} nothing.`,
+    )
   }
   const workspaceId = values.local['workspace']
   const context: CommandContext = {

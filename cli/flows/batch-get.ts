@@ -1,4 +1,6 @@
-import type { Flow } from '../context.ts'
+import type { CommandContext, Flow } from '../context.ts'
+import { ApiFailure } from '../errors/cli-error.ts'
+import type { Client } from '../http/client.ts'
 import { listAt } from '../replies/fields.ts'
 import { callOf, printReply, withRun } from '../http/route-call.ts'
 
@@ -13,11 +15,34 @@ export const batchGet: Flow = async (context) => {
     return 0
   }
   const name = positional.target!.split('.')[1]!
-  const ids = given.map((id) => withRun(context, { [name]: id })[name]!)
-  const { body } = await client.call({ method: 'GET', path: command.batchPath, query: { ...values.query, ids } })
+  const params = given.map((id) => withRun(context, { [name]: id }))
+  const ids = params.map((each) => each[name]!)
+  // What is asked for beside the rows, as by `--expand`, lists do not give.
+  const isMoreAsked = Object.keys(values.query).length > 0
+  const body = isMoreAsked
+    ? { object: 'list', data: await oneByOne(context, client, params) }
+    : (await client.call({ method: 'GET', path: command.batchPath, query: { ids } })).body
   await printReply(context, body)
   const slots = listAt(body, 'data')
   const missing = ids.filter((_, at) => slots[at] == null)
   if (missing.length > 0) out.message(`svc: not found: ${missing.join(', ')}`)
   return missing.length > 0 ? 1 : 0
+}
+
+async function oneByOne(
+  context: CommandContext,
+  client: Client,
+  params: readonly Record<string, string>[],
+): Promise<unknown[]> {
+  const slots: unknown[] = []
+  for (const each of params) {
+    try {
+      slots.push((await client.call(callOf(context, { params: each }))).body)
+    } catch (error) {
+      const isUnknown = error instanceof ApiFailure && (error.status === 404 || error.code === 'invalid_id_format')
+      if (!isUnknown) throw error
+      slots.push(null)
+    }
+  }
+  return slots
 }

@@ -75,6 +75,8 @@ function finish({ out }: CommandContext, last: SseMessage, hasText: boolean): nu
     return exitStatus('ok')
   }
   const status = fieldAt(data, 'status')
-  out.message(`svc: the run ${String(status)}: ${textAt(data, 'error', 'message') ?? exitReason ?? 'not said why'}`)
+  out.message(
+    `svc: the run ${status === 'cancelled' ? 'was cancelled' : String(status)}: ${textAt(data, 'error', 'message') ?? exitReason ?? 'not said why'}`,
+  )
   return exitStatus(status === 'cancelled' ? 'run_cancelled' : 'run_failed')
 }

@@ -9,7 +9,7 @@ export function aboutEnding(run: unknown): string | null {
   const waitsFor = textAt(run, 'waitingOn', 'label')
   if (waitsFor !== null) return `the run ended to wait for a person: ${waitsFor}`
   if (status === 'failed' || status === 'cancelled')
-    return `the run ${status}: ${textAt(run, 'errorMessage') ?? textAt(run, 'exitReason') ?? 'not said why'}`
+    return `the run ${status === 'failed' ? 'failed' : 'was cancelled'}: ${textAt(run, 'errorMessage') ?? textAt(run, 'exitReason') ?? 'not said why'}`
   if (status === 'queued' || status === 'running') {
     const gate = textAt(run, 'gateDescription')
     return `the run is ${status}${gate === null ? '' : `: ${gate}`}`

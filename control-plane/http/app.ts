@@ -8,6 +8,7 @@ import type { ImplementedRoute } from './implement.ts'
 import type { Kernel, RequestState } from './kernel.ts'
 import { declaredRefusal, sendRefusal, setHeaders } from './reply.ts'
 import { createRouteTable, type RouteTable } from './router.ts'
+import { refuseUnserved } from './unreadable.ts'
 
 /**
  * The HTTP application: every request gets an id, safe headers, an answer whatever is thrown, and one line in the log.
@@ -44,6 +45,7 @@ export function createApp(
     const startedAt = kernel.world.monotonic()
     const found = table.find(ctx.req.method ?? '', ctx.path)
     try {
+      refuseUnserved(ctx.req)
       if (found === null) await answerOther(ctx, next)
       else {
         state.headers.push(...notStored)

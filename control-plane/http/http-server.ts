@@ -20,7 +20,14 @@ export function createHttpServer({
   /** Aborted when the server begins to stop, before it is closed. */
   stopping: AbortSignal
 }): Server {
-  const server = createServer({ shouldUpgradeCallback: takesUpgrade, keepAliveTimeout: keepAliveMs })
+  const server = createServer({
+    shouldUpgradeCallback: takesUpgrade,
+    keepAliveTimeout: keepAliveMs,
+    // Node would answer without an envelope and a Request-Id; `refuseUnserved` refuses it instead.
+    requireHostHeader: false,
+  })
+  // So would it here.
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   answerUnreadable(server, world)
   endWhenAnswered(server, stopping)
   return server

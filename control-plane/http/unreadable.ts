@@ -1,4 +1,4 @@
-import { STATUS_CODES, type Server, type ServerResponse } from 'node:http'
+import { STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
@@ -11,6 +11,14 @@ const lastAnswer = Symbol('the last answer of a connection')
 type Answering = Duplex & { [lastAnswer]?: ServerResponse }
 
 const notHttp = { status: 400, message: 'This is not a request that can be read.' }
+
+/** Refuses a request that HTTP/1.1 does not allow, or one that expects what this server does not do. */
+export function refuseUnserved({ httpVersion, headers: { host, expect } }: IncomingMessage): void {
+  if (httpVersion === '1.1' && host === undefined)
+    throw new ApiError('http_exception', { status: 400, message: 'A request of HTTP/1.1 needs a Host header.' })
+  if (expect !== undefined && !/^100-continue$/i.test(expect))
+    throw new ApiError('http_exception', { status: 417, message: 'Of expectations only 100-continue is met.' })
+}
 
 /** Answers bytes that are no request, and so reach no route, with the same envelope as all errors. */
 export function answerUnreadable(server: Server, world: World): void {

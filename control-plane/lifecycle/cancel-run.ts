@@ -32,7 +32,6 @@ export async function cancelRun(tx: Tx, run: RunRow, cancel: Cancel): Promise<bo
   const ended = await finishRun(tx, run, {
     fence: null,
     exitReason: cancel.exitReason,
-    errorCode: null,
     errorMessage: cancel.reason,
     at: now,
     world,

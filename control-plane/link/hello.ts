@@ -139,7 +139,6 @@ async function settle(
     await finishRun(tx, run, {
       fence: run.fence,
       exitReason: 'runner_lost',
-      errorCode: 'runner_lost',
       errorMessage: 'The device came back without this run.',
       at: now,
       world,

@@ -4,7 +4,6 @@ import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport, EventsHeader, ServerMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { AskedCall } from '../../shared/runs/asked-call.ts'
-import { statusOfExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
 import { withCost } from '../catalog/price.ts'
 import type { Tx } from '../db/open.ts'
@@ -224,7 +223,6 @@ export class IngestBatch {
     const finished = await finishRun(this.tx, run, {
       fence,
       exitReason,
-      errorCode: statusOfExitReason(exitReason) === 'failed' ? exitReason : null,
       errorMessage: message,
       at,
       usage: report.usage ? withCost(report.usage, run.modelId, this.options.catalog) : run.usage,

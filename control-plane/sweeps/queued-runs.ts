@@ -115,7 +115,6 @@ async function expire(
     await finishRun(tx, run, {
       fence: null,
       exitReason: reason,
-      errorCode: reason,
       errorMessage: messages[reason],
       at: world.now(),
       world,

@@ -61,7 +61,6 @@ async function end(context: SweepContext, listed: RunRow, options: RunningRunsOp
     const ended = await finishRun(tx, run, {
       fence: null,
       exitReason: ending.reason,
-      errorCode: ending.reason,
       errorMessage: ending.message,
       at: now,
       world,

@@ -118,7 +118,6 @@ async function decline(
     await finishRun(tx, run, {
       fence: null,
       exitReason,
-      errorCode: exitReason,
       errorMessage: message,
       at: world.now(),
       world,

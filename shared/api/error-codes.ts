@@ -24,7 +24,7 @@ export const sharedErrors = {
   auth_revoked: entry(401, 'The run that holds this token has ended or was given up.', 'stop'),
   'auth.agent_jwt_revoked': entry(401, "The agent's tokens were reset.", 'stop'),
   not_permitted: entry(403, 'You are not a member of the named workspace.', 'switch_workspace'),
-  http_exception: entry([403, 400, 404, 405, 408, 409, 410, 422, 431, 501], 'This call is refused.'),
+  http_exception: entry([403, 400, 404, 405, 408, 409, 410, 417, 422, 431, 501], 'This call is refused.'),
   resource_not_found: entry(404, 'There is nothing with this id.', 'check_id'),
   not_found_or_denied: entry(404, 'There is nothing with this id, or you may not see it.', 'check_id'),
   route_not_found: entry(404, 'No route has this method and path.', 'check_path'),

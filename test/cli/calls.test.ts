@@ -21,6 +21,23 @@ test('a call carries the token, prints the reply as one line of JSON, and nothin
   expect(call!.headers).toMatchObject({ authorization: 'Bearer the.run.token', 'svc-workspace-id': 'w-1' })
 })
 
+test('several runs with what only one run gives are read one by one, with null for those that are unknown', async () => {
+  const other = 'run_0000000000000000'
+  const env = await home.inRun(({ path }) =>
+    path.endsWith(runId) ? { body: { id: runId } } : refusal(404, 'resource_not_found'),
+  )
+  const end = await home.svc(['run', 'get', 'current', other, '--expand', 'latestEvents'], { env })
+  expect(end).toEqual({
+    status: 1,
+    stdout: `{"object":"list","data":[{"id":"${runId}"},null]}\n`,
+    stderr: `svc: not found: ${other}\n`,
+  })
+  const asked = home.api.received.map(({ path, query }) => [path, query.getAll('expand')])
+  expect(asked).toEqual([runId, other].map((id) => [`/api/v1/runs/${id}`, ['latestEvents']]))
+  await home.svc(['run', 'get', 'current', other], { env })
+  expect(home.api.received.at(-1)).toMatchObject({ path: '/api/v1/runs' })
+})
+
 test("a refusal is the server's envelope on standard error, and status 1; on a table it is a sentence", async () => {
   const env = await home.inRun(() => refusal(409, 'run.not_cancellable', { remediation: 'fix_it' }))
   const end = await home.svc(['run', 'retry', 'current'], { env })

@@ -134,7 +134,7 @@ test('run read prints the answer alone; --full all that happened, over all pages
 
 test.each([
   ['failed', { errorMessage: 'The machine went down.' }, 'the run failed: The machine went down.'],
-  ['cancelled', { exitReason: 'interrupted' }, 'the run cancelled: interrupted'],
+  ['cancelled', { exitReason: 'interrupted' }, 'the run was cancelled: interrupted'],
   ['running', {}, 'the run is running'],
   ['queued', { gateDescription: 'Its device is away.' }, 'the run is queued: Its device is away.'],
   ['succeeded', { waitingOn: { label: 'Which one?' } }, 'the run ended to wait for a person: Which one?'],

@@ -162,7 +162,7 @@ onBoth('what is due is found: by age, and by how long its run is over', async ({
   const workspaceId = await seedWorkspace(root)
   const agent = await seedAgent(root, workspaceId)
   const [ended, live] = [await seedRun(root, agent), await seedRun(root, agent)]
-  const ending = { fence: null, exitReason: 'approval_requested', errorCode: null, errorMessage: null } as const
+  const ending = { fence: null, exitReason: 'approval_requested', errorMessage: null } as const
   await endRun(root, { ...ending, runId: ended.id, at: at + 10 })
   const due = approvalRow(workspaceId, { runId: ended.id })
   await insertApproval(root, due)

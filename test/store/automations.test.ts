@@ -218,7 +218,7 @@ onBoth('the run of a body is found while it is remembered; a live run is seen un
   expect(await findRunOfBody(root, { ...call, bodyHash: 'other' })).toBeNull()
   expect(await findRunOfBody(root, { ...call, since: at })).toBeNull()
   expect(await hasLiveRun(root, automation)).toBe(true)
-  await endRun(root, { runId, fence: null, exitReason: 'completed', errorCode: null, errorMessage: null, at })
+  await endRun(root, { runId, fence: null, exitReason: 'completed', errorMessage: null, at })
   expect(await hasLiveRun(root, automation)).toBe(false)
 })
 
@@ -232,7 +232,7 @@ onBoth('runs and skips of an automation page newest first; old skips are forgott
     runs.push(runId)
     await insertFire(root, fireRow(of, { runId, createdAt: at + i }))
   }
-  await endRun(root, { runId: runs[0]!, fence: null, exitReason: 'error', errorCode: null, errorMessage: null, at })
+  await endRun(root, { runId: runs[0]!, fence: null, exitReason: 'error', errorMessage: null, at })
   const fired = async (filter: Partial<Parameters<typeof listFiredRuns>[1]>) =>
     (await listFiredRuns(root, { workspaceId, limit: 25, ...filter })).map(({ runId }) => runs.indexOf(runId))
   expect(await fired({})).toEqual([2, 1, 0])

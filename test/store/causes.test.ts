@@ -24,7 +24,7 @@ onBoth('what goes on in the name of a person is found, in one workspace or in al
   const away = await seedRun(root, elsewhere, { causedByUserId: ada })
   await seedRun(root, agent, { causedByUserId: bob })
   const over = await seedRun(root, agent, { causedByUserId: ada })
-  await endRun(root, { runId: over.id, fence: null, exitReason: 'completed', errorCode: null, errorMessage: null, at })
+  await endRun(root, { runId: over.id, fence: null, exitReason: 'completed', errorMessage: null, at })
   const idsOf = async (of: { userId: string; workspaceId?: string }) =>
     (await listLiveCausedBy(root, of)).map(({ id }) => id).toSorted()
   expect(await idsOf({ userId: ada })).toEqual([mine.id, away.id].toSorted())

@@ -45,7 +45,7 @@ onBoth('runs that ended tell whether their provider failed', async ({ root }) =>
     await seedRun(root, agent, { createdAt: at + 1 }),
     await seedRun(root, agent, { createdAt: at + 2 }),
   ]
-  const ending = { fence: null, exitReason: 'error', errorCode: 'error', errorMessage: null, at: at + 9 } as const
+  const ending = { fence: null, exitReason: 'error', errorMessage: null, at: at + 9 } as const
   for (const { id: runId } of [old, failed])
     await endRun(root, { ...ending, runId, providerFailed: runId === failed.id })
   const ended = await listEnded(root, { workspaceId: agent.workspaceId, since: at - 1 })

@@ -16,7 +16,7 @@ import type { AgentRow } from '../../control-plane/resources/agents/store.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedTask, seedWorkspace } from './seed.ts'
 
-const ending = { fence: null, exitReason: 'completed', errorCode: null, errorMessage: null, sessionId: 'ses' } as const
+const ending = { fence: null, exitReason: 'completed', errorMessage: null, sessionId: 'ses' } as const
 async function ended(db: Db, agent: AgentRow, changes: Partial<NewRun>): Promise<string> {
   const { id, createdAt } = await seedRun(db, agent, changes)
   await endRun(db, { ...ending, runId: id, at: createdAt + 5 })

@@ -117,7 +117,7 @@ test.skipIf(!hasPostgres())('events of a run that ends while they are stored are
     const waits = async () => (await root.raw('select 1 from pg_locks where not granted')).rows.length
     // The end is written and not yet committed when the events arrive: they read a live run, and wait to store what they have.
     const stored = await root.transaction(async (tx) => {
-      await endRun(tx, { runId, fence: 1, exitReason: 'runner_lost', errorCode: null, errorMessage: null, at })
+      await endRun(tx, { runId, fence: 1, exitReason: 'runner_lost', errorMessage: null, at })
       const pushed = ingestOf(database).push({ ...events, send: (message) => void sent.push(message) })
       await expect.poll(waits, { timeout: 10_000, interval: 5 }).toBe(1)
       return { pushed }

@@ -95,7 +95,7 @@ onBoth('many runs are offered at once, without those that somebody else was firs
   const agent = await seedAgent(root, await seedWorkspace(root))
   const runs = [await seedRun(root, agent), await seedRun(root, agent), await seedRun(root, agent)]
   const [first, ended, last] = idsOf(runs) as [string, string, string]
-  const ending = { exitReason: 'interrupted', errorCode: null, errorMessage: null, at } as const
+  const ending = { exitReason: 'interrupted', errorMessage: null, at } as const
   await endRun(root, { runId: ended, fence: null, ...ending })
   const offered = await offer(root, first, ended, last)
   expect(new Set(offered)).toEqual(new Set([first, last].map((runId) => ({ runId, fence: 1 }))))
@@ -125,7 +125,7 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
   const parent = await seedRun(root, agent, { createdAt: at })
   await offer(root, parent.id)
   await claim(root, parent.id)
-  const ending = { exitReason: 'completed', errorCode: null, errorMessage: null, at, sessionId: 'ses' } as const
+  const ending = { exitReason: 'completed', errorMessage: null, at, sessionId: 'ses' } as const
   await endRun(root, { runId: parent.id, fence: 1, ...ending })
 
   const caused = { causedByUserId: owner }
@@ -195,7 +195,7 @@ onBoth('a run waits for the others of its task that were first or are at work', 
   expect(await locked()).toEqual([second.id, third.id])
   await offer(root, first.id)
   expect(await locked()).toEqual([second.id, third.id])
-  const ending = { exitReason: 'completed', errorCode: null, errorMessage: null, at } as const
+  const ending = { exitReason: 'completed', errorMessage: null, at } as const
   await endRun(root, { runId: first.id, fence: null, ...ending })
   expect(await locked()).toEqual([third.id])
   await offer(root, third.id)

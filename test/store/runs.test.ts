@@ -29,7 +29,7 @@ const offer = async (db: Db, runId: string) =>
   (await offerRuns(db, { runIds: [runId], device, expiresAt: at + 10 })).length === 1
 const claim = (db: Db, runId: string, fence = 1) =>
   claimRun(db, { runId, fence, device, at: at + 5 }).then((run) => run !== null)
-const completed = { exitReason: 'completed', errorCode: null, errorMessage: null, at: at + 9 } as const
+const completed = { exitReason: 'completed', errorMessage: null, at: at + 9 } as const
 
 async function seedAgentIn(db: Db) {
   return seedAgent(db, await seedWorkspace(db))
@@ -78,7 +78,7 @@ describe('one run', () => {
     })
     expect(await offer(root, id)).toBe(false)
     const waiting = await seedRun(root, agent)
-    const ending = { exitReason: 'gate_timeout', errorCode: 'gate_timeout', errorMessage: 'late', at } as const
+    const ending = { exitReason: 'gate_timeout', errorMessage: 'late', at } as const
     expect(await endRun(root, { runId: waiting.id, fence: null, ...ending, logVerified: null })).toBe(true)
     expect(await findRun(root, waiting.id)).toMatchObject({ status: 'failed', errorCode: 'gate_timeout', usage: null })
   })

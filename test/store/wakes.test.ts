@@ -112,7 +112,6 @@ onBoth('live runs of tasks and conversations, and the last session to go on with
       runId,
       fence: null,
       exitReason: 'completed',
-      errorCode: null,
       errorMessage: null,
       at: at + 9,
       sessionId,
@@ -146,7 +145,7 @@ onBoth('live runs of tasks and conversations, and the last session to go on with
 onBoth('who was limited by a provider a moment ago', async ({ root }) => {
   const agent = await seedAgent(root, await seedWorkspace(root))
   const run = await seedRun(root, agent, { harness: 'claude' })
-  const none = { fence: null, errorCode: null, errorMessage: null }
+  const none = { fence: null, errorMessage: null }
   await endRun(root, { runId: run.id, exitReason: 'rate_limited', at: at + 5, ...none })
   const other = await seedRun(root, agent)
   await endRun(root, { runId: other.id, exitReason: 'completed', at: at + 5, ...none })

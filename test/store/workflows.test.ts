@@ -210,7 +210,7 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
   const left = async () => (await listLeftSteps(root, 100)).filter((step) => step.workflowRunId === flow.id)
   const run = await seedRun(root, agent, { step: { workflowRunId: flow.id, call: 0 } })
   expect(await left()).toEqual([])
-  const ended = { fence: null, exitReason: 'approval_requested', errorCode: null, errorMessage: null } as const
+  const ended = { fence: null, exitReason: 'approval_requested', errorMessage: null } as const
   await endRun(root, { ...ended, runId: run.id, at: at + 5 })
   expect([await isGoneOnWith(root, run.id), await left()]).toEqual([
     false,

@@ -133,7 +133,7 @@ onBoth('live agents and runs of a workspace are counted and listed', async ({ ro
   expect(await count({ agentId: agent.id })).toBe(2)
   expect(await count({ userId: 'somebody' })).toBe(1)
   const [live, ended] = [await seedRun(root, agent), await seedRun(root, agent)]
-  const ending = { fence: null, exitReason: 'completed', errorCode: null, errorMessage: null, at } as const
+  const ending = { fence: null, exitReason: 'completed', errorMessage: null, at } as const
   await endRun(root, { runId: ended.id, ...ending })
   await seedRun(root, await seedAgent(root, await seedWorkspace(root)))
   expect((await listLiveOfWorkspace(root, workspaceId)).map((run) => run.id)).toEqual([live.id])

@@ -222,7 +222,6 @@ export interface Ending {
   /** Only the lease with this fence may end the run; null: the control plane ends it whoever holds it. */
   fence: number | null
   exitReason: ExitReason
-  errorCode: string | null
   errorMessage: string | null
   at: number
   usage?: RunUsage | null
@@ -236,15 +235,16 @@ export interface Ending {
 
 /** Ends a live run: the one place a run gets its ending. False when it had ended, or the fence is not the run's. */
 export async function endRun(db: Db, ending: Ending): Promise<boolean> {
-  const { fence, exitReason, errorCode, errorMessage, usage, toolCallCount, sessionId, gapBytes, logVerified } = ending
+  const { fence, exitReason, errorMessage, usage, toolCallCount, sessionId, gapBytes, logVerified } = ending
   const { limitResetsAt, providerFailed } = ending
+  const status = statusOfExitReason(exitReason)
   const changed = await runs.update(
     db,
     { id: ending.runId, endedAt: null, ...(fence !== null && { fence, leaseState: 'claimed' }) },
     {
-      status: statusOfExitReason(exitReason),
+      status,
       exitReason,
-      errorCode,
+      errorCode: status === 'failed' ? exitReason : null,
       errorMessage,
       endedAt: ending.at,
       leaseState: 'none',

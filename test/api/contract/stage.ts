@@ -71,7 +71,7 @@ export class Stage {
 
   /** Ends a run from outside, between two steps of a request by it. */
   async endRun(runId: string): Promise<void> {
-    const ending = { fence: null, exitReason: 'interrupted', errorCode: null, errorMessage: null } as const
+    const ending = { fence: null, exitReason: 'interrupted', errorMessage: null } as const
     await endRun(this.server.database.root, { runId, ...ending, at: this.server.world.now() })
   }
 

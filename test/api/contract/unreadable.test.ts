@@ -28,6 +28,8 @@ test.each([
   [400, 'hello\r\n\r\n'],
   [400, 'GET /api/v1/agents HTTP/1.1\r\nHost: x\r\nBad Header: y\r\n\r\n'],
   [431, `GET /api/v1/agents?q=${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`],
+  [400, 'GET /api/v1/agents HTTP/1.1\r\nConnection: close\r\n\r\n'],
+  [417, 'GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: more\r\nConnection: close\r\n\r\n'],
   [400, 'POST /api/v1/agents HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n'],
 ])('%i', async (status, bytes) => {
   const answer = await answerTo(bytes)

@@ -170,6 +170,7 @@ async function onStage<T>(use: (stage: Stage) => Promise<T>): Promise<T> {
 const ending = (exitReason: ExitReason) => ({
   status: exitReasons[exitReason],
   exitReason,
+  errorCode: exitReasons[exitReason] === 'failed' ? exitReason : null,
   completedAt: expect.any(String),
   terminalAt: expect.any(String),
 })

@@ -167,7 +167,7 @@ describe('an agent', () => {
   test('whose run has just ended asks for nothing', async () => {
     const { token, runId } = await server.agentCaller()
     const between = async () => {
-      const ending = { exitReason: 'interrupted', errorCode: null, errorMessage: null } as const
+      const ending = { exitReason: 'interrupted', errorMessage: null } as const
       await endRun(server.database.root, { runId, fence: null, ...ending, at: server.world.now() })
     }
     const body = { config: { runtime: { environment: 'cloud' } } }

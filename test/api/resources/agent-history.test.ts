@@ -129,7 +129,7 @@ describe('revisions', () => {
       params: { agentId: agent.id, revisionId: first.id },
     })
     const between = async () => {
-      const ending = { fence: null, exitReason: 'interrupted', errorCode: null, errorMessage: null } as const
+      const ending = { fence: null, exitReason: 'interrupted', errorMessage: null } as const
       await endRun(server.database.root, { runId, ...ending, at: server.world.now() })
     }
     const path = `/agents/me/revisions/${first.id}/rollback`

@@ -180,7 +180,7 @@ describe('clone', () => {
 test('a change asked for by a run that has just ended is refused', async () => {
   const { agent, runId, token } = await server.agentCaller()
   const target = await server.createAgent()
-  const ending = { fence: null, exitReason: 'interrupted', errorCode: null, errorMessage: null } as const
+  const ending = { fence: null, exitReason: 'interrupted', errorMessage: null } as const
   const between = async () => {
     await endRun(server.database.root, { runId, ...ending, at: server.world.now() })
   }

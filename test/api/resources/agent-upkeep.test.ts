@@ -153,7 +153,7 @@ describe('resetting the sessions', () => {
     const stored = await findPlatformChange(server.database.root, server.owner.workspaceId, reply.body.approvalId)
     expect(stored).toMatchObject({ routeId: 'agents.sessions.reset', params: { agentId: agent.id } })
     const between = async () => {
-      const ending = { fence: null, exitReason: 'interrupted', errorCode: null, errorMessage: null } as const
+      const ending = { fence: null, exitReason: 'interrupted', errorMessage: null } as const
       await endRun(server.database.root, { runId, ...ending, at: server.world.now() })
     }
     const late = await halfRequest(server, '/agents/me/sessions/reset', { token, body: {}, between })

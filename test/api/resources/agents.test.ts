@@ -115,7 +115,6 @@ const endRunBehind = (runId: string) => async () => {
     runId,
     fence: null,
     exitReason: 'interrupted',
-    errorCode: null,
     errorMessage: null,
     at: server.world.now(),
   })

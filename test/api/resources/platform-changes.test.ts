@@ -124,6 +124,29 @@ describe('a change that an agent asks for', () => {
     expect((await server.ok(`/approvals/${id}`)).gatedThing.platformChange.result).toEqual(resultOf(reply))
   })
 
+  test('names as manager the agent that the reference named when it was asked for', async () => {
+    const { agent, token } = await agentCaller()
+    const target = await server.createAgent({}, member.token)
+    const boss = await server.createAgent({ name: 'Boss' }, member.token)
+    const uuidOf = async (manager: string) =>
+      (await server.ok(`/agents/${target.id}`, { method: 'PATCH', body: { reportingTo: manager } }))
+        .reportingTo as string
+    const [own, ofBoss] = [await uuidOf(agent.id), await uuidOf(boss.id)]
+    const created = await wanted(token, '/agents', { body: { name: 'Helper of mine', reportingTo: 'me' } })
+    const moved = await wanted(token, `/agents/${target.id}`, { method: 'PATCH', body: { reportingTo: 'me' } })
+    const named = await wanted(token, '/agents/me', { method: 'PATCH', body: { reportingTo: boss.handle } })
+    await server.ok(`/agents/${boss.id}`, { method: 'PATCH', body: { name: 'Worker' } })
+    await server.createAgent({ name: 'Boss' }, other.token)
+    for (const [id, status, manager] of [
+      [created, 201, own],
+      [moved, 200, own],
+      [named, 200, ofBoss],
+    ] as const)
+      expect(resultOf(await resolve(id, 'approve'))).toMatchObject({ status, body: { reportingTo: manager } })
+    const unknown = { method: 'PATCH', token, body: { reportingTo: '@nobody' } }
+    expect(outcomeOf(await server.call('/agents/me', unknown))).toBe('404 resource_not_found')
+  })
+
   test('ends what it must when it is approved: deleting an agent cancels its runs', async () => {
     const { token } = await agentCaller()
     const victim = await agentCaller({}, { owner: other })

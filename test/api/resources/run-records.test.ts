@@ -206,7 +206,6 @@ describe('change-set', () => {
       runId: run.runId,
       fence: null,
       exitReason: 'runner_lost',
-      errorCode: 'runner_lost',
       errorMessage: null,
       at: server.world.now(),
     })

@@ -25,6 +25,7 @@ import {
   refusingTakenHandle,
   shownAgent,
   storeAgent,
+  withManagerById,
   workspaceOf,
 } from '../steps/store-agent.ts'
 import { given } from '../../../../shared/lib/given.ts'
@@ -72,7 +73,10 @@ async function list({ db, caller, query, world }: HandlerInput<typeof agentRoute
 
 async function create(input: HandlerInput<typeof agentRoutes.create>, deps: Dependencies) {
   const { db, caller, world, body } = input
-  if (caller.kind === 'agent') return raisePlatformChange(input, { caller, routeId: agentRoutes.create.id, params: {} })
+  if (caller.kind === 'agent') {
+    const asked = { ...input, body: await withManagerById(db, caller, body) }
+    return raisePlatformChange(asked, { caller, routeId: agentRoutes.create.id, params: {} })
+  }
   const workspace = await workspaceOf(db, caller)
   const agent = newAgent(body, caller, world)
   agent.handle = await chooseHandle(db, agent)
@@ -134,7 +138,8 @@ async function update(input: Update, deps: Dependencies) {
   const before = await changeableAgent(db, caller, params.agentId)
   if (caller.kind === 'agent') {
     if (body.identityMd !== undefined) fail('identity_write_forbidden', { param: 'identityMd' })
-    return raisePlatformChange(input, { caller, routeId: agentRoutes.update.id, params: { agentId: before.id } })
+    const asked = { ...input, body: await withManagerById(db, caller, body) }
+    return raisePlatformChange(asked, { caller, routeId: agentRoutes.update.id, params: { agentId: before.id } })
   }
   const workspace = await workspaceOf(db, caller)
   if (body.status !== undefined) checkStatus(before.status, body.status)

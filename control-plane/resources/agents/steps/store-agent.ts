@@ -56,12 +56,28 @@ export async function checkManager(
   change: { agentUuid: string; reference: string | null },
 ): Promise<string | null> {
   if (change.reference === null) return null
-  const param = 'reportingTo'
-  const manager = await lookUpAgent(db, caller, change.reference)
-  if (manager === null || manager.deletedAt !== null) return fail('resource_not_found', { param })
+  const manager = await managerOf(db, caller, change.reference)
   const above = await listManagers(db, caller.workspaceId, manager.uuid)
-  if (isReportingCycle(change.agentUuid, above)) fail('reporting_cycle', { param })
+  if (isReportingCycle(change.agentUuid, above)) fail('reporting_cycle', { param: 'reportingTo' })
   return manager.uuid
+}
+
+async function managerOf(db: Db, caller: Caller, reference: string): Promise<AgentRow> {
+  const manager = await lookUpAgent(db, caller, reference)
+  return manager === null || manager.deletedAt !== null ? fail('resource_not_found', { param: 'reportingTo' }) : manager
+}
+
+/**
+ * The body of a write that waits for approval, with the manager by its id: `me`, a handle and a name could mean another agent, or
+ * none, to the person who approves it later.
+ */
+export async function withManagerById<T extends { reportingTo?: string | null | undefined }>(
+  db: Db,
+  caller: Caller,
+  body: T,
+): Promise<T> {
+  if (body.reportingTo == null) return body
+  return { ...body, reportingTo: (await managerOf(db, caller, body.reportingTo)).id }
 }
 
 /** Fails when the folder does not exist, is not the caller's to give, or the agent runs in the cloud. */

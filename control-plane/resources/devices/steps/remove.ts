@@ -25,7 +25,6 @@ export async function removeDevice(db: Db, device: DeviceRow, world: World): Pro
     await finishRun(db, run, {
       fence: null,
       exitReason: 'runner_lost',
-      errorCode: 'runner_lost',
       errorMessage: 'The device of this run was removed.',
       at,
       world,

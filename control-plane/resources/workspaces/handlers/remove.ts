@@ -27,7 +27,6 @@ export async function removeWorkspace(
     await finishRun(db, run, {
       fence: null,
       exitReason: 'agent_deleted',
-      errorCode: 'agent_deleted',
       errorMessage: 'The workspace of this run was deleted.',
       at,
       world,
