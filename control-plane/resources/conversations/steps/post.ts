@@ -21,6 +21,8 @@ export interface Post {
   /** `usr_` or `agt_` id; null for the system. */
   author: { type: 'user' | 'agent' | 'system'; id: string | null }
   body: string
+  /** What the request calls the text; default `body`. */
+  textParam?: string
   parentMessageId?: string | null
   source?: MessageSource
   externalRef?: string | null
@@ -46,7 +48,7 @@ export interface Post {
  */
 export async function postMessage(tx: Db, post: Post): Promise<MessageRow> {
   const { conversation, author, world } = post
-  checkText(post.body)
+  checkText(post.body, post.textParam)
   const attachmentIds = await checkedAttachments(tx, post)
   await checkParent(tx, post)
   const now = world.now()
@@ -97,13 +99,13 @@ async function answersQuestion(tx: Db, message: MessageRow, { conversation, worl
   return answerFromReply(tx, { threadStart, body, person: answerer, world })
 }
 
-/** Fails with `empty_message` or `secret_in_message`. */
-export function checkText(body: string): void {
-  if (body.trim() === '') fail('empty_message', { param: 'body' })
+/** Fails with `empty_message` or `secret_in_message`. `param`: what the request calls the text. */
+export function checkText(body: string, param = 'body'): void {
+  if (body.trim() === '') fail('empty_message', { param })
   const secret = secretIn(body)
   if (secret !== null)
     fail('secret_in_message', {
-      param: 'body',
+      param,
       message: `The text looks like it holds a secret (${secret}). Nothing was stored.`,
       details: { kind: secret },
     })
