@@ -1,6 +1,7 @@
 import type { Db } from '../db/open.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { openGatesOfTasks } from '../resources/approvals/open-gates.ts'
+import { startsLater } from '../resources/tasks/rules.ts'
 import { hasOpenBlocker } from '../resources/tasks/store.ts'
 import type { TaskFacts } from './admission.ts'
 import type { WakeTask } from './wake.ts'
@@ -17,7 +18,7 @@ export async function loadTaskFacts(
   return {
     key: task.key,
     isFinished: task.status === 'done' || task.status === 'cancelled' || task.archivedAt !== null,
-    startsLater: task.startAt !== null && task.startAt > wake.now,
+    startsLater: startsLater(task, wake.now),
     hasOpenBlocker: await hasOpenBlocker(db, task.id),
     openGate: gate === undefined ? null : { kind: gate.kind, id: gate.id },
     isOthers: wake.triggerSource === 'assignment' && task.assigneeAgentId !== wake.agent.id,

@@ -69,6 +69,10 @@ export function sentText(sent: {
   return sent.body ?? sent.content ?? sent.text
 }
 
+/** The name under which that text was sent. */
+export const sentTextKey = (sent: { body?: unknown; content?: unknown }): 'body' | 'content' | 'text' =>
+  sent.body !== undefined ? 'body' : sent.content !== undefined ? 'content' : 'text'
+
 export const attachmentIds = z
   .array(z.string().min(1).max(100))
   .max(maxAttachments)

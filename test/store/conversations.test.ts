@@ -30,6 +30,7 @@ import {
   findMessage,
   findReplyOfRun,
   findSentMessage,
+  findThreadStart,
   insertMessage,
   listEdits,
   listLastAuthors,
@@ -95,6 +96,15 @@ async function post(db: Db, conversationId: string, changes: Partial<MessageRow>
   await insertMessage(db, message)
   return message
 }
+
+onBoth('the start of a thread is found from any message of it', async ({ root }) => {
+  const id = await seedConversation(root, await seedWorkspace(root))
+  const start = await post(root, id)
+  const reply = await post(root, id, { parentMessageId: start.id })
+  const last = await post(root, id, { parentMessageId: reply.id })
+  for (const message of [start, reply, last]) expect(await findThreadStart(root, message.id)).toBe(start.id)
+  expect(await findThreadStart(root, 'msg_0')).toBeNull()
+})
 
 onBoth('a conversation comes back as it was stored, and is replaced only as it was read', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)

@@ -91,7 +91,7 @@ onBoth(
     const run = await seedRun(root, agent)
     const person = { userPublicId: 'usr_1', name: 'Ada' }
     const say = (messageId: string) =>
-      answerFromReply(root, { parentMessageId: messageId, body: 'b', person, world: realWorld })
+      answerFromReply(root, { threadStart: messageId, body: 'b', person, world: realWorld })
     const ofRun = { agentId: agent.id, runId: run.id }
     const text = questionRow(workspaceId, {
       ...ofRun,

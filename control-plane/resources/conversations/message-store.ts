@@ -1,4 +1,4 @@
-import { countOf } from '../../db/reads.ts'
+import { cellOf, countOf } from '../../db/reads.ts'
 import { z } from 'zod'
 import { authorTypes, messageSources } from '../../../shared/api/conversation-fields.ts'
 import { int, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
@@ -43,6 +43,24 @@ export async function insertMessage(db: Db, message: MessageRow): Promise<void> 
 
 export async function findMessage(db: Db, id: string): Promise<MessageRow | null> {
   return messages.find(db, { id })
+}
+
+/**
+ * The first message of the thread that this message belongs to: itself, unless it replies to another one. A reply may name any
+ * message of its thread as its parent.
+ */
+export async function findThreadStart(db: Db, messageId: string): Promise<string | null> {
+  const columns = ['messages.id', 'messages.parent_message_id']
+  const thread = db.withRecursive('thread', (first) => {
+    void first
+      .select(columns)
+      .from('messages')
+      .where({ id: messageId })
+      .unionAll((next) => {
+        void next.select(columns).from('messages').join('thread', 'thread.parent_message_id', 'messages.id')
+      })
+  })
+  return cellOf(thread.from('thread').whereNull('parent_message_id'), 'id', text)
 }
 
 /** The message with a run's final text. */

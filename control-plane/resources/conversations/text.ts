@@ -1,8 +1,8 @@
 import { fail } from '../../../shared/api/errors.ts'
 
-/** The text of a body that must have one. */
-export function requiredText(text: string | undefined): string {
+/** The text of a body that must have one. `param`: its first name. */
+export function requiredText(text: string | undefined, param = 'body'): string {
   if (text !== undefined) return text
-  const fields = [{ path: 'body', message: 'required' }]
-  return fail('validation_error', { param: 'body', message: 'Send the text as `body`.', details: { fields } })
+  const fields = [{ path: param, message: 'required' }]
+  return fail('validation_error', { param, message: `Send the text as \`${param}\`.`, details: { fields } })
 }

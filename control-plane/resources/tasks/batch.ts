@@ -30,8 +30,10 @@ export async function createBatch(
         try {
           return await createTask(creating, { body: withDefaults(item, defaults), parent })
         } catch (error) {
-          const isTooDeep = error instanceof ApiError && error.code === 'parent_task_depth_exceeded'
-          return isTooDeep && isOfBatch ? invalid('The batch nests tasks too deep.', { index }) : rethrow(error)
+          if (!(error instanceof ApiError)) throw error
+          if (error.code === 'parent_task_depth_exceeded' && isOfBatch)
+            invalid('The batch nests tasks too deep.', { index })
+          throw error.code === 'task_duplicate' ? duplicateWithin(error, made) : error
         }
       }),
     )
@@ -42,8 +44,21 @@ export async function createBatch(
   return made
 }
 
-const rethrow = (error: unknown): never => {
-  throw error
+/**
+ * A task of the batch that looks like an earlier one of it is told by the place of that one: its key and id are undone with the
+ * batch, and the next task gets that key.
+ */
+function duplicateWithin(error: ApiError, made: readonly TaskRow[]): ApiError {
+  const id = (error.options.details?.match as { id?: unknown } | undefined)?.id
+  const index = made.findIndex((task) => task.id === id)
+  const match = made[index]
+  if (match === undefined) return error
+  const { title, status } = match
+  return new ApiError('task_duplicate', {
+    ...error.options,
+    message: `Task ${index} of the batch looks like the same work: ${title}. Send \`force\` to create it all the same.`,
+    details: { match: { index, title, status } },
+  })
 }
 
 function invalid(message: string, details: Record<string, unknown>): never {

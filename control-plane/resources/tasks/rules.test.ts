@@ -60,4 +60,5 @@ test('conditions are named once each', () => {
   ])
   expect(conditionsOf({ ...scheduled, status: 'done' }, facts)).toEqual([])
   expect(conditionsOf({ ...scheduled, assigneeAgentId: null }, facts)).toEqual([])
+  expect(conditionsOf({ ...scheduled, archivedAt: 1 }, facts)).toEqual([])
 })

@@ -81,13 +81,17 @@ export function parentRefusal(move: {
   return ancestors.length + 1 + move.levels > mostLevels ? 'parent_task_depth_exceeded' : null
 }
 
-/** The time at which the sweep wakes the assignee: a start that lies ahead, as long as the work has not begun. */
+/** True while the work is to begin at a time that lies ahead. Work that has begun already waits for no start. */
+export const startsLater = (task: Pick<TaskRow, 'startAt' | 'status'>, now: number): boolean =>
+  task.status === 'open' && task.startAt !== null && task.startAt > now
+
+/** The time at which the sweep wakes the assignee: a start that lies ahead. */
 export function wakeAtOf(
   task: Pick<TaskRow, 'assigneeAgentId' | 'startAt' | 'status' | 'archivedAt'>,
   now: number,
 ): number | null {
-  const isWaiting = task.assigneeAgentId !== null && task.status === 'open' && task.archivedAt === null
-  return isWaiting && task.startAt !== null && task.startAt > now ? task.startAt : null
+  const isWaiting = task.assigneeAgentId !== null && task.archivedAt === null && startsLater(task, now)
+  return isWaiting ? task.startAt : null
 }
 
 export type Condition =
@@ -104,7 +108,7 @@ export interface ConditionFacts {
 
 /** Derived whenever a task is read; never stored. */
 export function conditionsOf(
-  task: Pick<TaskRow, 'assigneeAgentId' | 'startAt' | 'status'>,
+  task: Pick<TaskRow, 'assigneeAgentId' | 'startAt' | 'status' | 'archivedAt'>,
   facts: ConditionFacts,
 ): Condition[] {
   const conditions: Condition[] = []
@@ -112,8 +116,7 @@ export function conditionsOf(
   for (const kind of ['approval', 'question'] as const)
     if (facts.openGates.some((gate) => gate.kind === kind)) conditions.push({ type: 'blocked', reason: kind })
   if (facts.isRunning) conditions.push({ type: 'active_run' })
-  const { startAt } = task
-  if (task.assigneeAgentId !== null && !isFinished(task) && startAt !== null && startAt > facts.now)
-    conditions.push({ type: 'scheduled', startAt })
+  const startAt = wakeAtOf(task, facts.now)
+  if (startAt !== null) conditions.push({ type: 'scheduled', startAt })
   return conditions
 }

@@ -57,6 +57,29 @@ describe('post', () => {
     expect((await say(server, id, `@${hidden.id} @hidden-one`, member.token)).mentions).toEqual([])
   })
 
+  test('what is wrong with a text is said by the name under which it was sent', async () => {
+    const { id } = await makeConversation(server)
+    const { id: said } = await say(server, id, 'First')
+    const { key } = await server.ok('/tasks', { body: { title: 'Named' }, headers: keyed() })
+    const sent: [path: string, name: string, more?: object][] = [
+      [`/conversations/${id}/messages`, 'content'],
+      [`/conversations/${id}/messages`, 'body'],
+      [`/conversations/${id}/send`, 'text'],
+      [`/messages/${said}`, 'text'],
+      ['/conversations', 'firstMessage'],
+      [`/tasks/${key}/comments`, 'content'],
+      [`/tasks/${key}/comments`, 'body'],
+      [`/tasks/${key}/transition`, 'comment', { status: 'done' }],
+    ]
+    for (const [path, name, more] of sent)
+      for (const text of [' ', `Use ${secret}`]) {
+        const reply = await server.call(path, { body: { ...more, [name]: text }, headers: keyed() })
+        expect([reply.status, path, reply.body.error.param]).toEqual([400, path, name])
+      }
+    const without = await server.call(`/tasks/${key}/comments`, { body: {}, headers: keyed() })
+    expect(without.body.error).toMatchObject({ code: 'validation_error', param: 'content' })
+  })
+
   test('the same key is the same message', async () => {
     const { id } = await makeConversation(server)
     const headers = keyed()

@@ -195,6 +195,21 @@ describe('on a task', () => {
     expect((await server.ok(`/questions?taskId=${task.key}`)).data).toMatchObject([{ id: question.id }])
   })
 
+  test('a reply to another reply in its thread answers, too', async () => {
+    const { task, question } = await askedOnTask()
+    const [shown] = await comments(task.id)
+    const colleague = await agentCaller()
+    const reply = (content: string, parentMessageId: string, token: string) =>
+      made(server, `/tasks/${task.id}/comments`, { content, parentMessageId }, token)
+    const hint = await reply('Both would do.', shown.id, colleague.token)
+    expect((await server.ok(`/questions/${question.id}`)).status).toBe('open')
+    expect(await reply('Then the first', hint.id, other.token)).toMatchObject({ parentMessageId: hint.id })
+    expect(await server.ok(`/questions/${question.id}`)).toMatchObject({
+      status: 'resolved',
+      answer: { text: 'Then the first', selected: null },
+    })
+  })
+
   test('a comment elsewhere answers nothing, nor a reply to a question for a secret', async () => {
     const { task, question } = await askedOnTask({ answerMode: 'secret_input', secretRequest: secretRequest() })
     const [shown] = await comments(task.id)

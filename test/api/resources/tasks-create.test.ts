@@ -149,6 +149,17 @@ describe('batches', () => {
     expect(await counter()).toBe(before)
   })
 
+  test('that hold the same work twice say so by its place, as its key is that of no task', async () => {
+    const reply = await batch([{ title: 'Lay the table' }, { title: 'Boil the eggs' }, { title: 'lay the table!' }])
+    expect(outcomeOf(reply)).toBe('409 task_duplicate')
+    const { message, details } = reply.body.error
+    expect(details).toEqual({ match: { index: 0, title: 'Lay the table', status: 'open' }, index: 2 })
+    expect(message).toMatch(/^Task 0 of the batch looks like the same work: Lay the table\./)
+    const first = await task(server, { title: 'Lay the table' })
+    const { error } = (await batch([{ title: 'Lay the table' }])).body
+    expect(error.details.match).toMatchObject({ id: first.id, key: first.key })
+  })
+
   test('refuse what each task may be refused for', async () => {
     const elsewhere = await server.addPerson('owner', 'elsewhere')
     const foreign = await task(server, {}, elsewhere.token)

@@ -212,6 +212,17 @@ describe('scheduled starts', () => {
     await expectWakes(server, one.id, ['assignment'])
   })
 
+  test('hold up no work that has begun already, by hand or before the time was set', async () => {
+    const agent = await server.createAgent()
+    const one = await task(server, { assignee: agent.id, startAt: inAnHour() })
+    expect((await move(server, one.id, 'in_progress')).body.conditions).toEqual([])
+    const later = new Date(server.world.now() + 2 * hour).toISOString()
+    const update = { method: 'POST', body: { startAt: later } }
+    expect((await server.ok(`/tasks/${one.id}`, update)).conditions).toEqual([])
+    await made(server, `/tasks/${one.id}/comments`, { content: 'Go on, please' })
+    await expectWakes(server, one.id, ['channel_message'])
+  })
+
   test('follow the task: moved, taken back, given to nobody, finished', async () => {
     const agent = await server.createAgent()
     const [now, nobody, done, moved] = await Promise.all(

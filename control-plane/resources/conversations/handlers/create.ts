@@ -25,7 +25,7 @@ type Create = HandlerInput<typeof conversationRoutes.create>
 export async function createConversation(input: Create) {
   const { db, caller, body, world } = input
   const first = firstText(body.firstMessage)
-  if (first !== undefined) checkText(first)
+  if (first !== undefined) checkText(first, 'firstMessage')
   const task = body.taskId == null ? null : await knownTask(db, caller, body.taskId)
   const participants = await everybody(db, caller, { asked: body.participants, task })
   // That of a task wakes its assignee, whatever kind is asked for. It is exempt from the rules of a dm.

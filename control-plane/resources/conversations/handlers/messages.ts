@@ -1,7 +1,7 @@
 import { fail } from '../../../../shared/api/errors.ts'
 import { idCursorOf, idPageOf } from '../../../../shared/api/id-paging.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
-import { messageRoutes, type Message, sentText } from '../../../../shared/api/messages.ts'
+import { messageRoutes, type Message, sentText, sentTextKey } from '../../../../shared/api/messages.ts'
 import type { Db } from '../../../db/open.ts'
 import { actorOf, type Caller, hasRole } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
@@ -35,6 +35,7 @@ export function messageHandlers(): ImplementedRoute[] {
         conversation,
         author: actorOf(caller),
         body: requiredText(sentText(body)),
+        textParam: sentTextKey(body),
         source,
         caller,
         world,
@@ -150,7 +151,7 @@ async function edit({ db, caller, params, body, world }: HandlerInput<typeof mes
     fail('not_authorized', { message: 'Only who wrote it changes a message.' })
   if (message.deletedAt !== null) fail('message_deleted')
   const text = requiredText(sentText(body))
-  checkText(text)
+  checkText(text, sentTextKey(body))
   if (text === message.body) return presentOne({ db, caller }, { message, conversation })
   const mentions = await findMentions(db, conversation.workspaceId, { body: text, viewer: viewerOf(caller) })
   const at = world.now()

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { conversationRoutes } from '../../../../shared/api/conversations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { messageId } from '../../../../shared/api/ids.ts'
-import { sentText } from '../../../../shared/api/messages.ts'
+import { sentText, sentTextKey } from '../../../../shared/api/messages.ts'
 import { decodeCursor } from '../../../../shared/lib/cursor.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { inTransaction } from '../../../db/transaction.ts'
@@ -84,7 +84,7 @@ async function begin(input: Send, deps: Dependencies): Promise<Turn> {
   const work = async (tx: Tx) => {
     const conversation = await conversationOf(input, tx)
     const body = requiredText(sentText(input.body))
-    checkText(body)
+    checkText(body, sentTextKey(input.body))
     const target = await targetOf(tx, input, conversation)
     return beginIn(tx, { input, conversation, target, body, deps })
   }

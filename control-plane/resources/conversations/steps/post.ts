@@ -9,7 +9,7 @@ import { checkAttachments } from '../attachments.ts'
 import { fileViewerOf } from '../../files/rules.ts'
 import { findMentions } from '../mentions.ts'
 import { previewOf } from '../message-rules.ts'
-import { findMessage, insertMessage, type MessageRow } from '../message-store.ts'
+import { findMessage, findThreadStart, insertMessage, type MessageRow } from '../message-store.ts'
 import { findMemberByReference } from '../../members/store.ts'
 import { answerFromReply } from '../../questions/steps/answer.ts'
 import { insertParticipants } from '../participant-store.ts'
@@ -21,6 +21,8 @@ export interface Post {
   /** `usr_` or `agt_` id; null for the system. */
   author: { type: 'user' | 'agent' | 'system'; id: string | null }
   body: string
+  /** What the request calls the text; default `body`. */
+  textParam?: string
   parentMessageId?: string | null
   source?: MessageSource
   externalRef?: string | null
@@ -46,7 +48,7 @@ export interface Post {
  */
 export async function postMessage(tx: Db, post: Post): Promise<MessageRow> {
   const { conversation, author, world } = post
-  checkText(post.body)
+  checkText(post.body, post.textParam)
   const attachmentIds = await checkedAttachments(tx, post)
   await checkParent(tx, post)
   const now = world.now()
@@ -86,23 +88,24 @@ export async function postMessage(tx: Db, post: Post): Promise<MessageRow> {
   return message
 }
 
-/** A person's reply in the thread of an open question's message answers it. */
+/** A person's reply in the thread of an open question's message answers it, whichever message of the thread it replies to. */
 async function answersQuestion(tx: Db, message: MessageRow, { conversation, world }: Post): Promise<boolean> {
   const { parentMessageId, authorType, authorId, body } = message
   if (parentMessageId === null || authorType !== 'user' || authorId === null) return false
   const person = await findMemberByReference(tx, conversation.workspaceId, authorId)
-  if (person === null) return false
+  const threadStart = await findThreadStart(tx, parentMessageId)
+  if (person === null || threadStart === null) return false
   const answerer = { userPublicId: person.publicId, name: person.name }
-  return answerFromReply(tx, { parentMessageId, body, person: answerer, world })
+  return answerFromReply(tx, { threadStart, body, person: answerer, world })
 }
 
-/** Fails with `empty_message` or `secret_in_message`. */
-export function checkText(body: string): void {
-  if (body.trim() === '') fail('empty_message', { param: 'body' })
+/** Fails with `empty_message` or `secret_in_message`. `param`: what the request calls the text. */
+export function checkText(body: string, param = 'body'): void {
+  if (body.trim() === '') fail('empty_message', { param })
   const secret = secretIn(body)
   if (secret !== null)
     fail('secret_in_message', {
-      param: 'body',
+      param,
       message: `The text looks like it holds a secret (${secret}). Nothing was stored.`,
       details: { kind: secret },
     })

@@ -16,14 +16,14 @@ export interface Answerer {
 }
 
 /**
- * A reply in the thread of an open question's message answers it with its text, whatever the mode, except a
+ * A reply in the thread that an open question's message starts answers it with its text, whatever the mode, except a
  * `secret_input`, whose value must not be in a message. Returns true when it did, and wakes the asking agent.
  */
 export async function answerFromReply(
   tx: Db,
-  reply: { parentMessageId: string; body: string; person: Answerer; world: World },
+  reply: { threadStart: string; body: string; person: Answerer; world: World },
 ): Promise<boolean> {
-  const question = await findQuestionByMessage(tx, reply.parentMessageId)
+  const question = await findQuestionByMessage(tx, reply.threadStart)
   if (question === null || question.answerMode === 'secret_input') return false
   return closeAnswered(tx, question, {
     answer: { text: reply.body, selected: null },

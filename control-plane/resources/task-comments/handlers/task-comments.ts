@@ -1,5 +1,5 @@
 import { fail, failPlain } from '../../../../shared/api/errors.ts'
-import { sentText } from '../../../../shared/api/messages.ts'
+import { sentText, sentTextKey } from '../../../../shared/api/messages.ts'
 import { taskCommentRoutes } from '../../../../shared/api/task-comments.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { cancelRun } from '../../../lifecycle/cancel-run.ts'
@@ -52,9 +52,9 @@ async function create(
 ) {
   const { db, caller, params, body, world } = input
   const found = await commentedTask(db, caller, params.taskId)
-  const text = requiredText(sentText(body))
-  if (text.trim() === '') fail('empty_comment', { param: 'content' })
-  checkText(text)
+  const text = requiredText(sentText(body), 'content')
+  if (text.trim() === '') fail('empty_comment', { param: sentTextKey(body) })
+  checkText(text, sentTextKey(body))
   const actor = actorOf(caller)
   if (body.reopen && !isFinished(found))
     fail('invalid_task_transition', {

@@ -175,7 +175,7 @@ async function transition(input: HandlerInput<Routes['transition']>) {
   const moved = await transitionTask(db, { task, to, reason: body.reason ?? null, actor, world })
   if (comment !== undefined) {
     const conversation = await ensureTaskConversation(db, { task: moved, world })
-    await postMessage(db, { conversation, author: actor, body: comment, caller, world })
+    await postMessage(db, { conversation, author: actor, body: comment, textParam: 'comment', caller, world })
   } else if (isFinished(task))
     // A comment wakes the assignee by itself.
     await wakeForAssignment(db, { task: moved, actor, world, reason: `This task was reopened: ${body.reason ?? ''}` })
