@@ -1,11 +1,16 @@
+import { existsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
+import { isLong } from './test/kit/forms.ts'
 import { LongestFirst } from './test/kit/longest-first.ts'
+import { onReplicas } from './test/kit/on-replicas.ts'
 
 /**
  * `process` starts programs, opens sockets and files, in processes of its own; its tests leave the environment as they found
  * it. `fast` needs none of that and shares one module graph per thread, so its tests keep no module state. `replicas` runs
- * the tests of the API once more, on two replicas of the control plane with PostgreSQL between them, asked in turn. The limits
+ * tests of the API once more, on two replicas of the control plane with PostgreSQL between them, asked in turn: some of them,
+ * and all in the long form. The limits
  * of time end what hangs; a machine that is busy with all of it at once takes several times as long as a quiet one.
  */
 const shared = {
@@ -17,6 +22,9 @@ const shared = {
   maxWorkers: Math.min(availableParallelism() + 1, 8),
   globalSetup: ['test/kit/global-setup.ts'],
 }
+
+for (const file of onReplicas)
+  if (!existsSync(join(import.meta.dirname, file))) throw new Error(`test/kit/on-replicas.ts names ${file}, which is not there.`)
 
 export default defineConfig({
   test: {
@@ -37,7 +45,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'replicas',
-          include: ['test/api/resources/**/*.test.ts'],
+          include: isLong ? ['test/api/resources/**/*.test.ts'] : [...onReplicas],
           pool: 'threads',
           testTimeout: 60_000,
           hookTimeout: 60_000,
