@@ -50,12 +50,23 @@ export async function visibleEntity(db: Db, caller: Caller, named: Named, param 
   )
 }
 
-/** Of these, those that the caller sees; each thing is looked up once. */
-export async function onlyVisibleEntities<T extends Entity>(db: Db, caller: Caller, all: readonly T[]): Promise<T[]> {
+/** Tells whether the caller sees a thing; each is looked up once. */
+export function sightOf(db: Db, caller: Caller): (entity: Entity) => Promise<boolean> {
   const seen = new Map<string, boolean>()
-  const keyOf = ({ entityType, entityId }: Entity) => `${entityType} ${entityId}`
-  for (const one of all) if (!seen.has(keyOf(one))) seen.set(keyOf(one), (await lookUpEntity(db, caller, one)) !== null)
-  return all.filter((one) => seen.get(keyOf(one)) === true)
+  return async ({ entityType, entityId }) => {
+    const key = `${entityType} ${entityId}`
+    const isSeen = seen.get(key) ?? (await lookUpEntity(db, caller, { entityType, entityId })) !== null
+    seen.set(key, isSeen)
+    return isSeen
+  }
+}
+
+/** Of these, those that the caller sees. */
+export async function onlyVisibleEntities<T extends Entity>(db: Db, caller: Caller, all: readonly T[]): Promise<T[]> {
+  const isSeen = sightOf(db, caller)
+  const visible: T[] = []
+  for (const one of all) if (await isSeen(one)) visible.push(one)
+  return visible
 }
 
 async function lookUpProject(db: Db, caller: Caller, reference: string): Promise<string | null> {
