@@ -3,9 +3,8 @@ import type { EntityType, RelationInput } from '../../../../shared/api/file-fiel
 import { projectUuidOf } from '../../../../shared/lib/project-ref.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
-import { isConversationVisible } from '../../conversations/lookup.ts'
+import { lookUpConversation } from '../../conversations/lookup.ts'
 import { findMessage } from '../../conversations/message-store.ts'
-import { findConversation } from '../../conversations/store.ts'
 import { isVisible, projectViewerOf } from '../../projects/rules.ts'
 import { findProject, hasGrant } from '../../projects/store.ts'
 import { lookUpRun } from '../../runs/lookup.ts'
@@ -33,7 +32,7 @@ const lookUps: Record<EntityType, LookUp> = {
     if (message === null || message.deletedAt !== null) return null
     return (await lookUpConversation(db, caller, message.conversationId)) === null ? null : message.id
   },
-  conversation: lookUpConversation,
+  conversation: async (db, caller, reference) => (await lookUpConversation(db, caller, reference))?.id ?? null,
 }
 
 /** The thing, if the caller sees it; null otherwise. */
@@ -75,9 +74,4 @@ async function lookUpProject(db: Db, caller: Caller, reference: string): Promise
   if (project === null || project.deletedAt !== null) return null
   const isGranted = caller.kind === 'agent' && (await hasGrant(db, project.id, caller.agentId))
   return isVisible(project, projectViewerOf(caller), isGranted) ? project.id : null
-}
-
-async function lookUpConversation(db: Db, caller: Caller, id: string): Promise<string | null> {
-  const conversation = await findConversation(db, id)
-  return conversation !== null && (await isConversationVisible(db, caller, conversation)) ? conversation.id : null
 }
