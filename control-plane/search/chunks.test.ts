@@ -18,6 +18,8 @@ test('code has no headings', () => {
     '```sh\n# not one\n```\n~~~~\n# nor this\n~~~\n# nor that\n~~~~\n# One\n- item\n---\n',
   )
   expect(headings).toEqual(['One'])
+  // Code within a line opens no fence.
+  expect(chunksOf('markdown', '```npm ci``` installs.\n\n# Two\n').headings).toEqual(['Two'])
 })
 
 test('short sections share a chunk, under the first heading of them', () => {

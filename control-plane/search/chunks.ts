@@ -77,7 +77,7 @@ interface Heading {
   end: number
 }
 
-const fence = /^ {0,3}(`{3,}|~{3,})/
+const fence = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/
 const sharp = /^ {0,3}(#{1,6})(?:[ \t]|$)/
 const underline = /^ {0,3}(?:(=+)|-+)[ \t]*$/
 

@@ -89,7 +89,7 @@ export const fileRoutes = {
           kind: 'string',
           description: 'The task it is attached to; default the one of this run. `none`: no task.',
         },
-        role: { target: null, kind: 'string', default: 'attachment', description: 'What it is to the task.' },
+        role: { target: null, kind: 'string', description: 'What it is to the task; default `attachment`.' },
       },
       flow: true,
       example: 'svc file upload report.pdf --task WEB-12 --description "The report of May"',

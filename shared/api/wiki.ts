@@ -181,6 +181,7 @@ export const wikiRoutes = {
         body: pageKeys.body,
         title: pageKeys.title.optional().describe('Its new title; its slug stays.'),
         baseRevisionId: wikiRevisionId
+          .nullable()
           .optional()
           .describe('The revision that was changed: refused when another one is current by now.'),
         allowShrink: z.boolean().default(false).describe('Takes a text that is much shorter than the current one.'),

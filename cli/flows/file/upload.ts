@@ -15,8 +15,11 @@ export const fileUpload: Flow = async (context) => {
   const client = await context.connect()
   const task = await taskOf(context, client)
   const role = localText(context.values, 'role')
+  if (role !== null && task === null)
+    throw usageError('--role says what the file is to a task, and there is none.', 'Name one with --task.')
   const named = (context.values.body?.['relations'] ?? []) as readonly unknown[]
-  const relations = task === null ? named : [...named, { entityType: 'task', entityId: task, role }]
+  const relations =
+    task === null ? named : [...named, { entityType: 'task', entityId: task, role: role ?? 'attachment' }]
   return sendContent(context, client, { source, body: { ...context.values.body, name, relations } })
 }
 

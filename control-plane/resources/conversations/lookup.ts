@@ -29,11 +29,15 @@ export function viewerOf(caller: Caller): ConversationViewer {
   return hasRole(caller, 'admin') ? null : { type: 'user', id: caller.userPublicId, userId: caller.userId }
 }
 
-/** Fails with `conversation_not_found`. */
-export async function readableConversation(db: Db, caller: Caller, id: string): Promise<ConversationRow> {
+/** The conversation, if the caller sees it; null otherwise. */
+export async function lookUpConversation(db: Db, caller: Caller, id: string): Promise<ConversationRow | null> {
   const conversation = await findConversation(db, id)
-  if (conversation !== null && (await isConversationVisible(db, caller, conversation))) return conversation
-  return fail('conversation_not_found', { param: 'id' })
+  return conversation !== null && (await isConversationVisible(db, caller, conversation)) ? conversation : null
+}
+
+/** The conversation that a path names. Fails with `conversation_not_found`. */
+export async function readableConversation(db: Db, caller: Caller, id: string): Promise<ConversationRow> {
+  return (await lookUpConversation(db, caller, id)) ?? fail('conversation_not_found', { param: 'id' })
 }
 
 /**

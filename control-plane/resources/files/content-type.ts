@@ -1,7 +1,7 @@
 import { fileTypeFromBuffer } from 'file-type'
 import { lookup } from 'mime-types'
 
-/** What bytes are: found out by what they begin with, then by the name of the file. */
+/** What bytes are: the type that their file's name says; where it says none, found out by what they begin with. */
 export interface Nature {
   contentType: string
   /** The beginning of a text; null when it is none. */
@@ -9,25 +9,20 @@ export interface Nature {
 }
 
 const previewLength = 500
-/** What bytes of many kinds begin with: a name that says more is believed. */
-const containers = new Set(['application/zip', 'application/x-cfb', 'application/xml', 'application/gzip'])
+/** Endings that are registered for another type than that of the texts which people name so: TypeScript, public keys, ... */
+const alsoOfTexts = /\.(?:[mc]?ts|rs|key|pub|org|pot|dot|vhd|bat|sub)$/i
 
 export async function natureOf(
   head: Uint8Array,
   { name, sizeBytes, sent }: { name: string; sizeBytes: number; sent?: string | null | undefined },
 ): Promise<Nature> {
   const byBytes = (await fileTypeFromBuffer(head).catch(() => undefined))?.mime
-  const byName = lookup(name) || null
   const isSeenAsText = byBytes === undefined || isTextType(byBytes)
   const text = isSeenAsText ? textOf(head, head.length < sizeBytes) : null
   const textPreview = text === null ? null : beginningOf(text)
-  if (sent != null) return { contentType: sent, textPreview }
-  if (text !== null) {
-    const type = [byName, byBytes].find((candidate) => candidate != null && isTextType(candidate))
-    return { contentType: type ?? 'text/plain', textPreview }
-  }
-  const isBetter = byName !== null && !isTextType(byName) && (byBytes === undefined || containers.has(byBytes))
-  return { contentType: (isBetter ? byName : byBytes) ?? 'application/octet-stream', textPreview }
+  const byName = text !== null && alsoOfTexts.test(name) ? null : lookup(name) || null
+  const found = byBytes ?? (text === null ? 'application/octet-stream' : 'text/plain')
+  return { contentType: sent ?? byName ?? found, textPreview }
 }
 
 /** Whole characters only, so that no pair of surrogates is cut. */

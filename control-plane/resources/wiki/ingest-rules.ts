@@ -1,4 +1,4 @@
-import { sourceKind, sourceStem } from '../../../shared/lib/source-path.ts'
+import { sourceStem } from '../../../shared/lib/source-path.ts'
 import { asPageSlug, maxSlugLength, pageSlugOf } from '../../../shared/lib/page-slug.ts'
 
 /** Decisions about pages that come from files. */
@@ -25,17 +25,13 @@ export function gone<Row extends Known & { path: string }>(known: readonly Row[]
 }
 
 const maxTitle = 300
-/** A heading is cut before it is read: its line may be the whole text. */
+/** A heading is cut before it is read: it may be the whole text. */
 const maxHeading = 10 * maxTitle
 
-/** The first heading of a text, else the name of its file. */
-export function titleOfFile({ path, body }: { path: string; body: string }): string {
-  const heading = sourceKind(path) === 'markdown' ? /^ {0,3}#[ \t]+([^\n]+)/m.exec(body)?.[1] : undefined
+/** The heading that names a text, else the name of its file. */
+export function titleOfFile({ path, heading }: { path: string; heading: string | null }): string {
   const name = sourceStem(path).split('/').at(-1)!
-  return (
-    [heading?.slice(0, maxHeading).replace(/[ \t]#+\s*$/, ''), name].map(asTitle).find((title) => title !== '') ??
-    'Page'
-  )
+  return [heading?.slice(0, maxHeading), name].map(asTitle).find((title) => title !== '') ?? 'Page'
 }
 
 const asTitle = (text = ''): string =>

@@ -26,6 +26,8 @@ export interface PageReading {
   /** In the order of the body; each URL once. */
   links: PageLink[]
   flaws: BodyFlaw[]
+  /** The first heading of the first level, which names the text; null when there is none. */
+  heading: string | null
   /** By what it is found. */
   searchable: Searchable
 }
@@ -44,9 +46,9 @@ function check({ kind, body }: { kind: PageKind; body: string }): Omit<PageReadi
     const flaw = findCsvFlaw(body)
     if (flaw !== null)
       flaws.push({ check: 'wiki_publish_failed', message: `The body is no CSV: line ${flaw.line}: ${flaw.message}.` })
-    return { links: [], flaws }
+    return { links: [], flaws, heading: null }
   }
-  const { links, citation, section } = readMarkdown(body)
+  const { links, citation, section, heading } = readMarkdown(body)
   const found = [
     ...(citation === null ? [] : [`the numbered citation ${citation}`]),
     ...(section === null ? [] : [`the section "${section}"`]),
@@ -56,7 +58,7 @@ function check({ kind, body }: { kind: PageKind; body: string }): Omit<PageReadi
       check: 'wiki_citation_style',
       message: `The body has ${found.join(' and ')}. Cite with a link where the citation belongs: [what it says](https://...).`,
     })
-  return { links, flaws }
+  return { links, flaws, heading }
 }
 
 /** `[1]`, `[2, 3]`, `[4-6]`, `[^7]`, defined or not; `[1](url)` is a link like any other. */
@@ -100,15 +102,20 @@ interface Found {
   links: PageLink[]
   citation: string | null
   section: string | null
+  heading: string | null
 }
 
 function readMarkdown(body: string): Found {
-  const found: Found = { links: [], citation: null, section: null }
+  const found: Found = { links: [], citation: null, section: null, heading: null }
   const links = new Map<string, PageLink>()
   let before: Token | null = null
   for (const token of markdown.parse(body, {})) {
     if (token.type === 'inline') {
-      if (before?.type === 'heading_open') found.section ??= sourcesHeading(token.content)
+      if (before?.type === 'heading_open') {
+        found.section ??= sourcesHeading(token.content)
+        // One within a quotation or a list names no text.
+        if (before.tag === 'h1' && before.level === 0 && token.content !== '') found.heading ??= token.content
+      }
       readInline(token.children ?? [], found, (url, text) => addLink(links, url, text))
     }
     before = token

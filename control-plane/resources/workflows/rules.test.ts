@@ -119,16 +119,19 @@ it('inputs are read as they are declared', () => {
   expect([
     read('text', null, true),
     read('number', 'x'),
+    read('number', ' '),
     read('number', Number.POSITIVE_INFINITY),
     read('boolean', 1),
     read('task', 7),
   ]).toEqual(
-    ['is required', 'must be a number', 'must be a number', 'must be true or false', 'must name a task'].map(
-      (message) => ({
-        key: 'k',
-        message,
-      }),
-    ),
+    [
+      'is required',
+      'must be a number',
+      'must be a number',
+      'must be a number',
+      'must be true or false',
+      'must name a task',
+    ].map((message) => ({ key: 'k', message })),
   )
 })
 

@@ -122,7 +122,8 @@ export function readInput(input: WorkflowInput, given: unknown): { value: unknow
       if (typeof given !== 'string') return { key, message: 'must be a text' }
       return given.length > maxTextChars ? { key, message: 'is too long' } : { value: given }
     case 'number': {
-      const value = typeof given === 'string' ? Number(given.trim()) : given
+      // Blanks alone would be a zero.
+      const value = typeof given === 'string' ? (given.trim() === '' ? NaN : Number(given)) : given
       if (typeof value !== 'number' || !Number.isFinite(value)) return { key, message: 'must be a number' }
       return { value }
     }

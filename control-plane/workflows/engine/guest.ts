@@ -97,7 +97,7 @@ export const guest = String.raw`(function (host, names, inputText, seed) {
       host.log(line)
     },
     fail: (message) => {
-      const error = new ErrorOf(TextOf(message))
+      const error = new ErrorOf(message === undefined ? 'The program failed and did not say why.' : TextOf(message))
       host.end('failed', describe(error))
       throw error
     },

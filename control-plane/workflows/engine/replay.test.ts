@@ -78,6 +78,7 @@ describe('a program', () => {
     ['throw "text"', 'text', null, null],
     ['null.x', "TypeError: cannot read property 'x' of null", 2, 1],
     ['fail("no " + 1)', 'no 1', 2, 14],
+    ['fail()', 'The program failed and did not say why.', 2, 1],
     ['try { fail("once") } catch {}\nreturn 1', 'once', 2, 7],
     ['await parallel([() => fail("in a branch")])\nreturn 1', 'in a branch', 2, 23],
     ['Promise.reject(new Error("nobody"))\nawait agent("x")', 'nobody', 2, 20],

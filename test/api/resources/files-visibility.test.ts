@@ -180,6 +180,45 @@ test('a thing that somebody does not see does not tell them that files belong to
   expect(outcomeOf(await server.call(`/files/${id}/relations`, { body, ...other }))).toBe('404 resource_not_found')
 })
 
+test('a page of relations is full of those that its reader sees', async () => {
+  const { id: projectId } = await server.ok('/projects', { body: { name: 'Hidden', visibility: 'private' } })
+  const [hidden, open] = [await makeTask({ server }, { projectId }), await makeTask({ server })]
+  const { id } = await upload(server, {})
+  const relate = (task: { id: string }, role: string) =>
+    server.ok(`/files/${id}/relations`, { body: { entityType: 'task', entityId: task.id, role } })
+  for (const each of [1, 2, 3]) {
+    await relate(open, `open ${each}`)
+    await relate(hidden, `hidden ${each}`)
+  }
+  // The newest ones, and more than are read at once.
+  const many = Array.from({ length: 150 }, (_, each) => ({
+    id: crypto.randomUUID(),
+    file_id: id,
+    entity_type: 'task',
+    entity_id: hidden.id,
+    role: `${each}`,
+    created_at: server.world.now() + 60_000,
+  }))
+  await server.database.root('file_relations').insert(many)
+  const other = as(people['member']!)
+  const page = async (query: string) => {
+    const { data, hasMore, nextCursor } = await server.ok(`/files/${id}/relations?${query}`, other)
+    return { roles: data.map(({ role }: { role: string }) => role), hasMore, nextCursor }
+  }
+  const first = await page('limit=2')
+  expect(first).toMatchObject({ roles: ['open 3', 'open 2'], hasMore: true })
+  // The cursor names what was shown, and none of what is hidden.
+  const shown = (await server.ok(`/files/${id}/relations`, other)).data
+  expect(Buffer.from(first.nextCursor, 'base64url').toString()).toContain(shown[1].id)
+  expect(await page(`limit=2&after=${first.nextCursor}`)).toEqual({
+    roles: ['open 1'],
+    hasMore: false,
+    nextCursor: null,
+  })
+  expect((await server.ok(`/files/${id}?expand[]=relations`, other)).relations).toEqual(shown)
+  expect(await page('limit=3')).toMatchObject({ roles: ['open 3', 'open 2', 'open 1'], hasMore: false })
+})
+
 test('a run names its own task and itself as current', async () => {
   const task = await makeTask({ server })
   await server.database.root('runs').where({ id: uploader.runId }).update({ task_id: task.id })

@@ -57,13 +57,18 @@ const png = Buffer.from(
 )
 
 test.each([
-  ['photo.txt', png, 'image/png', false],
+  ['photo', png, 'image/png', false],
+  ['photo.png', 'no picture', 'image/png', true],
+  ['photo.txt', png, 'text/plain', false],
+  ['report.PDF', 'no PDF', 'application/pdf', true],
+  ['clip.ts', Uint8Array.of(0x47, 0, 1, 2), 'video/mp2t', false],
   ['main.ts', 'export const a = 1\n', 'text/plain', true],
   ['page.html', '<!doctype html><p>Hi</p>', 'text/html', true],
   ['picture.svg', '<svg xmlns="http://www.w3.org/2000/svg"/>', 'image/svg+xml', true],
   ['a.json', '{"a":1}', 'application/json', true],
   ['README', 'Read me.', 'text/plain', true],
-  ['data.bin', Uint8Array.of(0, 1, 2, 3), 'application/octet-stream', false],
+  ['data.bin', Uint8Array.of(0, 1, 0, 0), 'application/octet-stream', false],
+  ['data', Uint8Array.of(0, 1, 2, 3), 'application/octet-stream', false],
   [
     'sheet.xlsx',
     Uint8Array.of(0x50, 0x4b, 3, 4, 0, 0),
@@ -71,7 +76,7 @@ test.each([
     false,
   ],
   ['empty.txt', '', 'text/plain', true],
-])('%s is found out to be what it is', async (name, content, contentType, isText) => {
+])('%s has the type of its name, else of its bytes', async (name, content, contentType, isText) => {
   const file = await upload(server, { name, content })
   expect([file.contentType, file.textPreview !== null]).toEqual([contentType, isText])
   const sent = await upload(server, { name, content, contentType: 'text/x-other' })

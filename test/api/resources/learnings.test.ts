@@ -100,7 +100,8 @@ describe('filing', () => {
     })
     const conversationId = conversation.id
     expect((await file({ conversationId }, token)).body).toMatchObject({ conversationId })
-    expect(outcomeOf(await file({ conversationId }, stranger.token))).toBe('404 conversation_not_found')
+    const unseen = await file({ conversationId }, stranger.token)
+    expect([outcomeOf(unseen), unseen.body.error.param]).toEqual(['404 conversation_not_found', 'conversationId'])
     const found = async (by: string) =>
       (await server.ok(`/learnings?conversationId=${conversationId}`, { token: by })).data.length
     expect([await found(member.token), await found(token), await found(stranger.token)]).toEqual([1, 1, 0])

@@ -54,9 +54,11 @@ describe('publishing', () => {
     const stale = await publish(id, { body: 'Some stale words.', baseRevisionId: first })
     expect(outcomeOf(stale)).toBe('409 wiki_stale_base_revision')
     const { currentRevisionId: elsewhere } = await page()
+    // As a page that was never published shows it.
+    expect(outcomeOf(await publish(id, { body: 'Some other words.', baseRevisionId: null }))).toBe('201')
     for (const baseRevisionId of [elsewhere, 'wrev_0000000000000000'])
       expect(outcomeOf(await publish(id, { body: 'Words.', baseRevisionId }))).toBe('404 wiki_revision_not_found')
-    expect(await history(id)).toHaveLength(2)
+    expect(await history(id)).toHaveLength(3)
   })
 
   test('names all checks that fail, and answers with the first', async () => {

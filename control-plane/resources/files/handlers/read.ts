@@ -6,10 +6,9 @@ import type { HandlerInput } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { textOf } from '../content-type.ts'
 import { unknownFile, visibleFile } from '../lookup.ts'
-import { listFileRelations } from '../relation-store.ts'
 import { inlineLimitOf } from '../rules.ts'
-import { onlyVisibleEntities } from '../steps/entities.ts'
 import { presentFile, presentRelation } from '../steps/present.ts'
+import { listVisibleRelations } from '../steps/visible-relations.ts'
 import type { FileRow } from '../store.ts'
 
 const shownRelations = 100
@@ -25,7 +24,7 @@ export async function read(
   const expand = new Set(query.expand)
   const content = expand.has('content') ? await contentOf(file, inlineLimitOf(caller), blobs) : null
   const relations = expand.has('relations')
-    ? await onlyVisibleEntities(db, caller, await listFileRelations(db, { fileId: file.id, limit: shownRelations }))
+    ? await listVisibleRelations(db, caller, { fileId: file.id, limit: shownRelations })
     : null
   return {
     ...(await presentFile(db, file)),

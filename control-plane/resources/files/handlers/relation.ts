@@ -2,18 +2,13 @@ import { fail } from '../../../../shared/api/errors.ts'
 import { fileRelationRoutes } from '../../../../shared/api/file-relations.ts'
 import type { BulkRow } from '../../../../shared/api/file-fields.ts'
 import { uuid } from '../../../../shared/api/ids.ts'
-import { beforeOf, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
+import { beforeOf, pageByTime, timeAndId } from '../../../../shared/api/paging.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { liveFile, lookUpFile } from '../lookup.ts'
-import {
-  findFileRelation,
-  insertFileRelation,
-  listFileRelations,
-  removeFileRelation,
-  type FileRelationRow,
-} from '../relation-store.ts'
+import { findFileRelation, insertFileRelation, removeFileRelation, type FileRelationRow } from '../relation-store.ts'
 import { onlyVisibleEntities, visibleEntity } from '../steps/entities.ts'
 import { presentRelation } from '../steps/present.ts'
+import { listVisibleRelations } from '../steps/visible-relations.ts'
 
 /** What files belong to. Whoever does not see a thing does not see that a file belongs to it. */
 export function fileRelationHandlers(): ImplementedRoute[] {
@@ -46,10 +41,8 @@ const cursor = timeAndId(uuid)
 async function list({ db, caller, params, query }: HandlerInput<typeof fileRelationRoutes.list>) {
   const file = await liveFile(db, caller, params.id)
   const { limit } = query
-  const rows = await listFileRelations(db, { fileId: file.id, ...beforeOf(query, cursor), limit })
-  const seen = new Set(await onlyVisibleEntities(db, caller, rows))
-  const page = pageOf({ rows, limit, keyOf: ({ createdAt, id }) => [createdAt, id], present: (row) => row })
-  return { ...page, data: page.data.filter((row) => seen.has(row)).map(presentRelation) }
+  const rows = await listVisibleRelations(db, caller, { fileId: file.id, ...beforeOf(query, cursor), limit })
+  return pageByTime(rows, limit, presentRelation)
 }
 
 async function visibleRelation({

@@ -3,9 +3,8 @@ import type { EntityType, RelationInput } from '../../../../shared/api/file-fiel
 import { projectUuidOf } from '../../../../shared/lib/project-ref.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
-import { isConversationVisible } from '../../conversations/lookup.ts'
+import { lookUpConversation } from '../../conversations/lookup.ts'
 import { findMessage } from '../../conversations/message-store.ts'
-import { findConversation } from '../../conversations/store.ts'
 import { isVisible, projectViewerOf } from '../../projects/rules.ts'
 import { findProject, hasGrant } from '../../projects/store.ts'
 import { lookUpRun } from '../../runs/lookup.ts'
@@ -33,7 +32,7 @@ const lookUps: Record<EntityType, LookUp> = {
     if (message === null || message.deletedAt !== null) return null
     return (await lookUpConversation(db, caller, message.conversationId)) === null ? null : message.id
   },
-  conversation: lookUpConversation,
+  conversation: async (db, caller, reference) => (await lookUpConversation(db, caller, reference))?.id ?? null,
 }
 
 /** The thing, if the caller sees it; null otherwise. */
@@ -50,12 +49,23 @@ export async function visibleEntity(db: Db, caller: Caller, named: Named, param 
   )
 }
 
-/** Of these, those that the caller sees; each thing is looked up once. */
-export async function onlyVisibleEntities<T extends Entity>(db: Db, caller: Caller, all: readonly T[]): Promise<T[]> {
+/** Tells whether the caller sees a thing; each is looked up once. */
+export function sightOf(db: Db, caller: Caller): (entity: Entity) => Promise<boolean> {
   const seen = new Map<string, boolean>()
-  const keyOf = ({ entityType, entityId }: Entity) => `${entityType} ${entityId}`
-  for (const one of all) if (!seen.has(keyOf(one))) seen.set(keyOf(one), (await lookUpEntity(db, caller, one)) !== null)
-  return all.filter((one) => seen.get(keyOf(one)) === true)
+  return async ({ entityType, entityId }) => {
+    const key = `${entityType} ${entityId}`
+    const isSeen = seen.get(key) ?? (await lookUpEntity(db, caller, { entityType, entityId })) !== null
+    seen.set(key, isSeen)
+    return isSeen
+  }
+}
+
+/** Of these, those that the caller sees. */
+export async function onlyVisibleEntities<T extends Entity>(db: Db, caller: Caller, all: readonly T[]): Promise<T[]> {
+  const isSeen = sightOf(db, caller)
+  const visible: T[] = []
+  for (const one of all) if (await isSeen(one)) visible.push(one)
+  return visible
 }
 
 async function lookUpProject(db: Db, caller: Caller, reference: string): Promise<string | null> {
@@ -64,9 +74,4 @@ async function lookUpProject(db: Db, caller: Caller, reference: string): Promise
   if (project === null || project.deletedAt !== null) return null
   const isGranted = caller.kind === 'agent' && (await hasGrant(db, project.id, caller.agentId))
   return isVisible(project, projectViewerOf(caller), isGranted) ? project.id : null
-}
-
-async function lookUpConversation(db: Db, caller: Caller, id: string): Promise<string | null> {
-  const conversation = await findConversation(db, id)
-  return conversation !== null && (await isConversationVisible(db, caller, conversation)) ? conversation.id : null
 }

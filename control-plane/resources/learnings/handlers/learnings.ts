@@ -9,8 +9,7 @@ import type { Caller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { workViewerOf } from '../../projects/work-visibility.ts'
 import { digestOf, raiseApproval } from '../../approvals/steps/raise.ts'
-import { isConversationVisible } from '../../conversations/lookup.ts'
-import { findConversation } from '../../conversations/store.ts'
+import { lookUpConversation } from '../../conversations/lookup.ts'
 import { readableLearning, unknownLearning } from '../lookup.ts'
 import { bulletsOf, entitiesOf, isProposed, reviewPrompt } from '../rules.ts'
 import { presentLearnings } from '../steps/present.ts'
@@ -53,16 +52,11 @@ async function list({ db, caller, query }: HandlerInput<Routes['list']>) {
   const { limit, status, entityType, entityName, conversationId, approvalId } = query
   const before = beforeOf(query, listCursor)
   // A conversation that the caller does not see has no learnings, also when they see the learnings themselves.
-  const isHidden = conversationId !== undefined && !(await seesConversation(db, caller, conversationId))
+  const isHidden = conversationId !== undefined && (await lookUpConversation(db, caller, conversationId)) === null
   const filter = given({ visibleTo: workViewerOf(caller), status, entityType, entityName, conversationId, approvalId })
   const rows = isHidden ? [] : await listLearnings(db, { workspaceId: caller.workspaceId, ...filter, ...before, limit })
   const byId = new Map((await presentLearnings(db, caller, rows.slice(0, limit))).map((one) => [one.id, one]))
   return pageByTime(rows, limit, ({ id }) => byId.get(id)!)
-}
-
-async function seesConversation(db: Db, caller: Caller, id: string): Promise<boolean> {
-  const conversation = await findConversation(db, id)
-  return conversation !== null && (await isConversationVisible(db, caller, conversation))
 }
 
 /** The approval belongs to no run, so that it outlives the one that files. */

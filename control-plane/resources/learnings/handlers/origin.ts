@@ -3,7 +3,7 @@ import type { learningRoutes } from '../../../../shared/api/learnings.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import type { HandlerInput } from '../../../http/implement.ts'
-import { readableConversation } from '../../conversations/lookup.ts'
+import { lookUpConversation } from '../../conversations/lookup.ts'
 import { lookUpRun } from '../../runs/lookup.ts'
 import { findRun, type RunRow } from '../../runs/store.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
@@ -24,7 +24,10 @@ export async function originOf(
   const own = caller.kind === 'agent' ? run : null
   const task =
     taskId === undefined ? null : ((await lookUpTask(db, caller, taskId)) ?? unknown('task_not_found', 'taskId'))
-  const conversation = conversationId === undefined ? null : await readableConversation(db, caller, conversationId)
+  const conversation =
+    conversationId === undefined
+      ? null
+      : ((await lookUpConversation(db, caller, conversationId)) ?? unknown('conversation_not_found', 'conversationId'))
   return {
     runId: run?.id ?? null,
     taskId: task?.id ?? own?.taskId ?? null,
@@ -42,4 +45,5 @@ async function runOf(db: Db, caller: Caller, reference: string | undefined): Pro
   return found?.isVisible === true ? found.run : unknown('run_not_found', 'runId')
 }
 
-const unknown = (code: 'run_not_found' | 'task_not_found', param: string): never => fail(code, { param })
+const unknown = (code: 'run_not_found' | 'task_not_found' | 'conversation_not_found', param: keyof Named): never =>
+  fail(code, { param })

@@ -105,7 +105,8 @@ async function readFile(
   } catch (error) {
     if (!(error instanceof ApiError && error.code === 'wiki_publish_failed')) throw error
     const searchable = readForSearch({ kind, body: '' })
-    return { links: [], flaws: [{ check: 'wiki_publish_failed', message: error.message }], searchable }
+    const flaws = [{ check: 'wiki_publish_failed' as const, message: error.message }]
+    return { links: [], flaws, heading: null, searchable }
   }
 }
 

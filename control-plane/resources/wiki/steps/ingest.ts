@@ -39,7 +39,7 @@ export async function ingestFile(
 ): Promise<PublishCheck[]> {
   const { path, sha256, body } = file
   const sourceRef = `${root}/${path}`
-  const title = file.title ?? titleOfFile(file)
+  const title = file.title ?? titleOfFile({ path, heading: reading.heading })
   const page =
     known === undefined
       ? await newPage(db, { workspaceId, path, title, sourceRef }, world)
