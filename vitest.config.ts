@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { isLong } from './test/kit/forms.ts'
 import { LongestFirst } from './test/kit/longest-first.ts'
-import { onReplicas } from './test/kit/on-replicas.ts'
+import { longOnly, onReplicas } from './test/kit/short-form.ts'
 
 /**
  * `process` starts programs, opens sockets and files, in processes of its own; its tests leave the environment as they found
@@ -14,7 +14,7 @@ import { onReplicas } from './test/kit/on-replicas.ts'
  * of time end what hangs; a machine that is busy with all of it at once takes several times as long as a quiet one.
  */
 const shared = {
-  exclude: ['**/node_modules/**'],
+  exclude: ['**/node_modules/**', ...(isLong ? [] : Object.keys(longOnly))],
   // Files that run one after another in the same worker need not load what they share again.
   isolate: false,
   // One more than there are processors: tests also wait for programs and databases. Five workers on two processors get no
@@ -23,8 +23,9 @@ const shared = {
   globalSetup: ['test/kit/global-setup.ts'],
 }
 
-for (const file of onReplicas)
-  if (!existsSync(join(import.meta.dirname, file))) throw new Error(`test/kit/on-replicas.ts names ${file}, which is not there.`)
+for (const file of [...onReplicas, ...Object.keys(longOnly)])
+  if (!existsSync(join(import.meta.dirname, file)))
+    throw new Error(`test/kit/short-form.ts names ${file}, which is not there.`)
 
 export default defineConfig({
   test: {

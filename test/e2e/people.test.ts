@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Run } from '../../shared/api/runs.ts'
 import { hasPostgres, openPostgres, type PostgresDatabase } from '../kit/database.ts'
-import { isLong, repeats } from '../kit/forms.ts'
+import { repeats } from '../kit/forms.ts'
 import { delay, seededRandom, waitFor } from '../kit/programs.ts'
 import { signInClaude } from '../kit/real-claude.ts'
 import { fetchHarness } from '../kit/real-harness.ts'
@@ -205,46 +205,45 @@ describe('people and agents', () => {
 
   // What a kill of the daemon or of a server does to a run, the tests of faults show one by one.
   const underFaults = 'the same with two replicas, while the daemon and a replica are killed again and again'
-  if (isLong)
-    test.skipIf(!hasPostgres())(underFaults, { timeout: 300_000 }, async () => {
-      const random = seededRandom('people')
-      const database: PostgresDatabase = await openPostgres()
-      try {
-        const options = { ...shortDurations(10), replicas: 2, databaseUrl: database.url, withProxy: true }
-        const { system, ...scene } = await begin(options)
-        const over = new AbortController()
-        // Each program that was killed costs a start.
-        const pauseMs = repeats('PEOPLE_PAUSE_MS', { short: 2_500, long: 2_500 })
-        const faults = async () => {
-          const [first, second] = system.servers
-          while (!over.signal.aborted) {
-            await delay(500 + random() * pauseMs)
-            if (random() < 0.5) {
-              await system.device.kill9()
-              await delay(random() * 500)
-              system.device.launch()
-            } else {
-              // The one that the device is linked to; the people's stays.
-              system.routeTo(second!)
-              await first!.kill9()
-              await delay(random() * 500)
-              await first!.start()
-              system.routeTo(first!)
-            }
+  test.skipIf(!hasPostgres())(underFaults, { timeout: 300_000 }, async () => {
+    const random = seededRandom('people')
+    const database: PostgresDatabase = await openPostgres()
+    try {
+      const options = { ...shortDurations(10), replicas: 2, databaseUrl: database.url, withProxy: true }
+      const { system, ...scene } = await begin(options)
+      const over = new AbortController()
+      // Each program that was killed costs a start.
+      const pauseMs = repeats('PEOPLE_PAUSE_MS', { short: 2_500, long: 2_500 })
+      const faults = async () => {
+        const [first, second] = system.servers
+        while (!over.signal.aborted) {
+          await delay(500 + random() * pauseMs)
+          if (random() < 0.5) {
+            await system.device.kill9()
+            await delay(random() * 500)
+            system.device.launch()
+          } else {
+            // The one that the device is linked to; the people's stays.
+            system.routeTo(second!)
+            await first!.kill9()
+            await delay(random() * 500)
+            await first!.start()
+            system.routeTo(first!)
           }
         }
-        const trouble = faults()
-        // Heard of where it is awaited.
-        trouble.catch(() => undefined)
-        try {
-          await story(system.servers[1]!.api, scene)
-        } finally {
-          over.abort()
-          await trouble
-          await system.stop()
-        }
-      } finally {
-        await database.close()
       }
-    })
+      const trouble = faults()
+      // Heard of where it is awaited.
+      trouble.catch(() => undefined)
+      try {
+        await story(system.servers[1]!.api, scene)
+      } finally {
+        over.abort()
+        await trouble
+        await system.stop()
+      }
+    } finally {
+      await database.close()
+    }
+  })
 })

@@ -7,7 +7,7 @@ import { insertAutomation } from '../../control-plane/resources/automations/stor
 import { dueAutomationsSweep } from '../../control-plane/sweeps/due-automations.ts'
 import { Sweeper } from '../../control-plane/sweeps/sweeper.ts'
 import { hasPostgres, openPostgres } from '../kit/database.ts'
-import { repeats } from '../kit/forms.ts'
+import { isLong, repeats } from '../kit/forms.ts'
 import { movableWorld, type MovableWorld } from '../kit/server.ts'
 import { automationRow } from '../store/automations-rows.ts'
 import { seedAgent, seedWorkspace } from '../store/seed.ts'
@@ -17,8 +17,8 @@ import { seedAgent, seedWorkspace } from '../store/seed.ts'
  * the clocks are set back that day), and two replicas that look for what is due at the same moments. Connections are cut in the middle of
  * the work, one replica is replaced by a new one, and for 40 minutes there is none.
  */
-const workspaces = 40
-const total = Math.ceil(repeats('FAULT_AUTOMATIONS', { short: 400, long: 2_000 }) / workspaces) * workspaces
+const workspaces = isLong ? 40 : 8
+const total = Math.ceil(repeats('FAULT_AUTOMATIONS', { short: 80, long: 2_000 }) / workspaces) * workspaces
 const zones = ['UTC', 'Asia/Kolkata', 'America/New_York', 'Europe/Berlin', 'Australia/Lord_Howe', 'America/Sao_Paulo']
 const minute = 60_000
 const begin = Date.parse('2026-10-31T12:55:00Z')

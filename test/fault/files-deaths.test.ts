@@ -204,7 +204,7 @@ describe('in a bucket', () => {
 
   test('a server that dies at any request leaves all bytes that are owned, and no others', { timeout }, async () => {
     expect(
-      await dieOften(stage, { deaths: [atRequest], names: ofStorage(['replace', 'delete', 'purge']) }),
-    ).toBeGreaterThan(isLong ? 12 : 1)
+      await dieOften(stage, { deaths: [atRequest], names: ofStorage(['replace', 'purge']) }),
+    ).toBeGreaterThan(isLong ? 12 : 0)
   })
 })

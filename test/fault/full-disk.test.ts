@@ -14,7 +14,7 @@ import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts
  * disk is filled to its last byte at random points; `FAULT_DISKS` sets how often.
  */
 
-const rounds = repeats('FAULT_DISKS', { short: 3, long: 3 })
+const rounds = repeats('FAULT_DISKS', { short: 1, long: 3 })
 /** A run that the full disk met before its harness was launched says so; it is not lost. */
 const launchFailures = ['dispatch_error', 'harness_start_failed']
 

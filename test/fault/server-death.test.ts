@@ -10,7 +10,7 @@ import { printedLines, scenario, stepsWhileAlone } from '../kit/system-scenario.
  * connects again. `FAULT_KILLS` sets how often row 5 kills at random points.
  */
 
-const kills = repeats('FAULT_KILLS', { short: 2, long: 6 })
+const kills = repeats('FAULT_KILLS', { short: 1, long: 6 })
 
 let system: TestSystem
 beforeAll(async () => {

@@ -1,19 +1,19 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseRunEventId } from '../../shared/api/run-events.ts'
 import { openPostgres, type PostgresDatabase } from '../kit/database.ts'
-import { isLong, repeats } from '../kit/forms.ts'
+import { repeats } from '../kit/forms.ts'
 import { checkInvariants } from '../kit/invariants.ts'
 import { delay, seededRandom, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
 
 /**
- * Fault matrix, "Soak": many short runs, three at a time (two in the short form), and a random fault every second.
+ * Fault matrix, "Soak": many short runs, three at a time, and a random fault every second.
  * `FAULT_SOAK_S` sets how long, `FAULT_SOAK_REPLICAS` how many replicas there are, on PostgreSQL; without it there is one, on
  * SQLite.
  */
 
-const seconds = repeats('FAULT_SOAK_S', { short: 1, long: 10 })
+const seconds = repeats('FAULT_SOAK_S', { short: 10, long: 10 })
 const replicas = Number(process.env['FAULT_SOAK_REPLICAS'] ?? 0)
 
 let system: TestSystem
@@ -38,7 +38,7 @@ test(
   async () => {
     const random = seededRandom('soak')
     const agents = await Promise.all(
-      Array.from({ length: isLong ? 3 : 2 }, () =>
+      Array.from({ length: 3 }, () =>
         scenario(system, { steps: ['rate=150', 'lines=100', 'touch=GATES/up', 'lines=50'] }),
       ),
     )

@@ -13,7 +13,7 @@ import { repeats } from '../kit/forms.ts'
  * this machine is in reach even where the wall is broken. `UNKILLABLE=1000` draws more, and others each time; `FAULT_SEED` draws
  * the same ones again.
  */
-const count = repeats('UNKILLABLE', { short: 8, long: 16 })
+const count = repeats('UNKILLABLE', { short: 4, long: 16 })
 const seed = process.env['UNKILLABLE'] === undefined ? { FAULT_SEED: '1' } : {}
 const stage = join(import.meta.dirname, 'unkillable-stage.ts')
 

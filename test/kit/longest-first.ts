@@ -8,7 +8,6 @@ const projects = ['process', 'replicas', 'fast']
  */
 const longest = [
   'test/skew/skew.test.ts',
-  'test/fault/half-open.test.ts',
   'test/fault/sleep.test.ts',
   'test/e2e/harness-opencode.test.ts',
   'test/e2e/sign-in.test.ts',
@@ -19,7 +18,6 @@ const longest = [
   'test/process/checkout/update.test.ts',
   'test/fault/automations-day.test.ts',
   'test/process/checkout/start.test.ts',
-  'test/e2e/people.test.ts',
   'test/process/run-host/ending.test.ts',
   'test/fault/workflows.test.ts',
   'test/e2e/story.test.ts',

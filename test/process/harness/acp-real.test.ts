@@ -1,4 +1,3 @@
-import { isLong } from '../../kit/forms.ts'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -46,56 +45,53 @@ afterAll(async () => {
   await stub?.stop()
 })
 
-// Qwen Code starts slowly. A usual run has the recordings, and the tests of `test/e2e`.
-if (isLong) {
-  it('says its words, has its calls judged, goes on with its session and new MCP servers, and takes what a person adds', async () => {
-    const refused = { tool: qwenShell('touch refused.txt') }
-    await script({ text: 'I write it.', ...shell('echo made > made.txt') }, refused, { text: 'The file is there.' })
-    const run = drive({
-      spec: { agentMd: 'You are Ada of the harbour.', prompt: 'Make the file.' },
-      decide: ({ input }) => (JSON.stringify(input).includes('refused') ? no : { behavior: 'allow', rule: null }),
-    })
-    const { outcome } = await run.done
-    expect(outcome).toMatchObject({ exitReason: 'completed', message: null, resumeRefused: false })
-    expect(readFileSync(join(machine.cwd, 'made.txt'), 'utf8')).toBe('made\n')
-    expect(existsSync(join(machine.cwd, 'refused.txt'))).toBe(false)
-    expect(dataOf(run.events, 'session')).toEqual([{ sessionId: outcome.sessionId }])
-    expect(run.asks.map(({ name, input }) => [name, (input as { command: string }).command])).toEqual([
-      ['Bash', 'echo made > made.txt'],
-      ['Bash', 'touch refused.txt'],
-    ])
-    expect(dataOf(run.events, 'tool_call').map(({ toolCallId }) => toolCallId)).toEqual(
-      run.asks.map(({ toolCallId }) => toolCallId),
-    )
-    expect(dataOf(run.events, 'tool_result').map(({ isError }) => isError)).toEqual([false, true])
-    const told = JSON.stringify((await stub.requests())[0]?.body)
-    expect(told).toContain('You are Ada of the harbour.')
-
-    const says = { tool: { name: 'mcp__files__say', input: { text: 'yes' } } }
-    // Qwen Code connects to servers while its turn goes on.
-    const notYet = { when: 'not found in registry', ...says }
-    await stub.script({ run: { rules: [notYet], steps: [says, { text: 'I remember.' }, { text: 'I was told.' }] } })
-    const mcpServers = servedBy('HOME')
-    const next = drive({ spec: { resumeSessionId: outcome.sessionId, prompt: 'Do you remember?', mcpServers } })
-    next.input('Also mind the gap.')
-    expect((await next.done).outcome).toMatchObject({ exitReason: 'completed', sessionId: outcome.sessionId })
-    expect(dataOf(next.events, 'session')).toEqual([{ sessionId: outcome.sessionId, resumed: true }])
-    expect(next.asks).toMatchObject([{ name: 'mcp__files__say', input: { text: 'yes' } }])
-    expect(dataOf(next.events, 'tool_result').filter(({ isError }) => isError === false)).toMatchObject([
-      { output: `said yes with ${machine.home} else` },
-    ])
-    const bodies = (await stub.requests()).map(({ body }) => JSON.stringify(body))
-    expect(bodies.some((body) => body.includes('Make the file.') && body.includes('Do you remember?'))).toBe(true)
-    expect(bodies.some((body) => body.includes('Also mind the gap.'))).toBe(true)
+it('says its words, has its calls judged, goes on with its session and new MCP servers, and takes what a person adds', async () => {
+  const refused = { tool: qwenShell('touch refused.txt') }
+  await script({ text: 'I write it.', ...shell('echo made > made.txt') }, refused, { text: 'The file is there.' })
+  const run = drive({
+    spec: { agentMd: 'You are Ada of the harbour.', prompt: 'Make the file.' },
+    decide: ({ input }) => (JSON.stringify(input).includes('refused') ? no : { behavior: 'allow', rule: null }),
   })
+  const { outcome } = await run.done
+  expect(outcome).toMatchObject({ exitReason: 'completed', message: null, resumeRefused: false })
+  expect(readFileSync(join(machine.cwd, 'made.txt'), 'utf8')).toBe('made\n')
+  expect(existsSync(join(machine.cwd, 'refused.txt'))).toBe(false)
+  expect(dataOf(run.events, 'session')).toEqual([{ sessionId: outcome.sessionId }])
+  expect(run.asks.map(({ name, input }) => [name, (input as { command: string }).command])).toEqual([
+    ['Bash', 'echo made > made.txt'],
+    ['Bash', 'touch refused.txt'],
+  ])
+  expect(dataOf(run.events, 'tool_call').map(({ toolCallId }) => toolCallId)).toEqual(
+    run.asks.map(({ toolCallId }) => toolCallId),
+  )
+  expect(dataOf(run.events, 'tool_result').map(({ isError }) => isError)).toEqual([false, true])
+  const told = JSON.stringify((await stub.requests())[0]?.body)
+  expect(told).toContain('You are Ada of the harbour.')
 
-  it('says so when its session is not there', async () => {
-    await script({ text: 'Not reached.' })
-    const resumeSessionId = '7da7ae45-0000-4000-8000-000000000000'
-    const { outcome } = await drive({ spec: { resumeSessionId } }).done
-    expect(outcome).toMatchObject({ exitReason: 'harness_start_failed', resumeRefused: true, sessionId: null })
-  })
-}
+  const says = { tool: { name: 'mcp__files__say', input: { text: 'yes' } } }
+  // Qwen Code connects to servers while its turn goes on.
+  const notYet = { when: 'not found in registry', ...says }
+  await stub.script({ run: { rules: [notYet], steps: [says, { text: 'I remember.' }, { text: 'I was told.' }] } })
+  const mcpServers = servedBy('HOME')
+  const next = drive({ spec: { resumeSessionId: outcome.sessionId, prompt: 'Do you remember?', mcpServers } })
+  next.input('Also mind the gap.')
+  expect((await next.done).outcome).toMatchObject({ exitReason: 'completed', sessionId: outcome.sessionId })
+  expect(dataOf(next.events, 'session')).toEqual([{ sessionId: outcome.sessionId, resumed: true }])
+  expect(next.asks).toMatchObject([{ name: 'mcp__files__say', input: { text: 'yes' } }])
+  expect(dataOf(next.events, 'tool_result').filter(({ isError }) => isError === false)).toMatchObject([
+    { output: `said yes with ${machine.home} else` },
+  ])
+  const bodies = (await stub.requests()).map(({ body }) => JSON.stringify(body))
+  expect(bodies.some((body) => body.includes('Make the file.') && body.includes('Do you remember?'))).toBe(true)
+  expect(bodies.some((body) => body.includes('Also mind the gap.'))).toBe(true)
+})
+
+it('says so when its session is not there', async () => {
+  await script({ text: 'Not reached.' })
+  const resumeSessionId = '7da7ae45-0000-4000-8000-000000000000'
+  const { outcome } = await drive({ spec: { resumeSessionId } }).done
+  expect(outcome).toMatchObject({ exitReason: 'harness_start_failed', resumeRefused: true, sessionId: null })
+})
 
 it('a call that waits when the process that decides is killed is never made, and the program ends', async () => {
   await script(shell('touch unanswered.txt'), { text: 'Then not.' })
@@ -104,21 +100,19 @@ it('a call that waits when the process that decides is killed is never made, and
   expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
 })
 
-if (isLong) {
-  describe('is no success', () => {
-    it('with an error of the model', async () => {
-      await stub.script({ run: { loop: true, steps: [{ error: { status: 401, message: 'no such key' } }] } })
-      const { outcome } = await drive().done
-      expect(outcome.exitReason).toBe('error')
-      expect(outcome.message).toMatch(/401|no such key/)
-    })
-
-    it('when it is killed in a tool call', async () => {
-      await script(shell('touch begun; tail -f /dev/null'), { text: 'Not reached.' })
-      const run = drive()
-      await fileOf(run, join(machine.cwd, 'begun'))
-      run.signal('SIGKILL')
-      expect((await run.done).outcome).toMatchObject({ exitReason: 'error' })
-    })
+describe('is no success', () => {
+  it('with an error of the model', async () => {
+    await stub.script({ run: { loop: true, steps: [{ error: { status: 401, message: 'no such key' } }] } })
+    const { outcome } = await drive().done
+    expect(outcome.exitReason).toBe('error')
+    expect(outcome.message).toMatch(/401|no such key/)
   })
-}
+
+  it('when it is killed in a tool call', async () => {
+    await script(shell('touch begun; tail -f /dev/null'), { text: 'Not reached.' })
+    const run = drive()
+    await fileOf(run, join(machine.cwd, 'begun'))
+    run.signal('SIGKILL')
+    expect((await run.done).outcome).toMatchObject({ exitReason: 'error' })
+  })
+})

@@ -9,7 +9,7 @@ import { decide } from '../../../shared/permissions/decide.ts'
 import { judgedPlace, plainReach } from '../../kit/judged-place.ts'
 
 /** More lines than in the whole suite: `SVC_GATE_LINES=50000 SVC_GATE_SEED=7`. */
-const lineCount = Number(process.env['SVC_GATE_LINES'] ?? 300)
+const lineCount = Number(process.env['SVC_GATE_LINES'] ?? 150)
 const seed = Number(process.env['SVC_GATE_SEED'] ?? 1)
 
 const place = judgedPlace()

@@ -108,7 +108,7 @@ describe('output of a command', () => {
 describe('the end of the output', () => {
   test('of programs that print 20 KiB and exit no byte is lost', async () => {
     const text = Buffer.alloc(20 * 1024, 'abcdefghij')
-    for (let round = 0; round < repeats('OUTPUT_PROGRAMS', { short: 25, long: 200 }); round++) {
+    for (let round = 0; round < repeats('OUTPUT_PROGRAMS', { short: 10, long: 200 }); round++) {
       const chunks: Uint8Array[] = []
       const child = launchInPty({
         file: '/bin/echo',

@@ -1,0 +1,37 @@
+/** Which files run in the short form of the tests (`forms.ts`), where that is not decided within a file. Read by `vitest.config.ts`. */
+
+/** Files that run in the long form alone, and what shows the same in the short one. */
+export const longOnly: Readonly<Record<string, string>> = {
+  'test/e2e/gate-paths.test.ts':
+    'process/run-host/gate-paths judges real links, and e2e/ask has calls judged by a real run',
+  'test/e2e/people.test.ts': 'e2e/story, e2e/conversation and e2e/ask show its parts, one by one',
+  'test/fault/half-open.test.ts': 'fault/cuts has the same with durations that are divided',
+  'test/fault/output.test.ts': 'process/run-host/output has the same without a control plane',
+  'test/fault/soak.test.ts': 'each of its faults has a file of its own',
+  'test/process/harness/acp-real.test.ts':
+    'recordings, e2e/harness-acp, and process/harness/cursor-stand-in for who decides and dies',
+}
+
+/**
+ * Files of `test/api/resources` that run on two replicas in the short form as well: what one replica does and another must hear
+ * of, calls that meet at one moment, and what PostgreSQL decides in another way than SQLite. The project `fast` runs all of them on
+ * one server with SQLite, and the tests of `test/store` and `test/api/databases` run on both databases.
+ */
+export const onReplicas: readonly string[] = [
+  'approvals-resolve',
+  'automation-hooks',
+  'conversations-send',
+  'device-internal',
+  'files',
+  'late-callers',
+  'questions-wait',
+  'run-events',
+  'secrets',
+  'streams-end',
+  'tasks-wakes',
+  'wiki-ingest',
+  'wiki-search',
+  'workflow-checks',
+  'workflows',
+  'writes-at-once',
+].map((name) => `test/api/resources/${name}.test.ts`)
