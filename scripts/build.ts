@@ -2,7 +2,7 @@ import { copyFileSync, globSync, mkdirSync, rmSync, statSync, writeFileSync } fr
 import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { rolldown, type RolldownLog } from 'rolldown'
+import { rolldown, type RolldownLog, type RolldownOutput } from 'rolldown'
 import { assets, type Program } from '../shared/lib/program-file.ts'
 
 /**
@@ -50,7 +50,7 @@ export async function build(folder: string): Promise<void> {
       if (!isHarmless(log)) write(level === 'warn' ? 'error' : level, log)
     },
   })
-  await bundle.write({
+  const { output } = await bundle.write({
     dir: folder,
     format: 'cjs',
     entryFileNames: '[name].js',
@@ -58,8 +58,12 @@ export async function build(folder: string): Promise<void> {
     codeSplitting: {
       groups: [
         { name: 'program-file', test: /\/shared\/lib\/program-file\.ts$/, priority: 2 },
-        // Without this they would be part of the svc group, which the daemon would load, too.
-        { name: 'everywhere', test: /\/shared\/lib\/(base62|world|backoff|places|lines)\.ts$/, priority: 2 },
+        // Without this they would be part of the svc group, which the others would load, too (checkLoaded).
+        {
+          name: 'everywhere',
+          test: /\/shared\/lib\/(base62|world|backoff|places|lines|optimize-nothing)\.ts$/,
+          priority: 2,
+        },
         { name: 'svc', test: svcStart, priority: 1 },
       ],
     },
@@ -68,6 +72,7 @@ export async function build(folder: string): Promise<void> {
   writeFileSync(join(folder, 'package.json'), '{ "type": "commonjs" }\n')
   mkdirSync(join(folder, 'assets'))
   for (const [asset, file] of Object.entries(assets)) copyFileSync(join(root, file), join(folder, 'assets', asset))
+  checkLoaded(output)
   checkPrograms(folder)
 }
 
@@ -77,6 +82,23 @@ function isHarmless({ code, id = '' }: RolldownLog): boolean {
   if (code === 'EMPTY_IMPORT_META') return id.includes('/node_modules/yargs/')
   // svc loads its HTTP client dynamically, and the bundle puts it into the file that is loaded anyway.
   return code === 'INEFFECTIVE_DYNAMIC_IMPORT'
+}
+
+/** Checks that no other program loads the file with the start of svc: it would read a quarter of a megabyte for one function. */
+function checkLoaded(output: RolldownOutput['output']): void {
+  const chunks = new Map(output.flatMap((file) => (file.type === 'chunk' ? [[file.fileName, file] as const] : [])))
+  const loads = (fileName: string, seen: Set<string>): Set<string> => {
+    const chunk = chunks.get(fileName)
+    if (chunk === undefined || seen.has(fileName)) return seen
+    seen.add(fileName)
+    for (const other of [...chunk.imports, ...chunk.dynamicImports]) loads(other, seen)
+    return seen
+  }
+  const svc = [...chunks.values()].find((chunk) => chunk.name === 'svc')
+  if (svc === undefined) throw new Error('svc has no chunk of its own')
+  for (const program of programs)
+    if (program !== 'cli' && loads(`${program}/main.js`, new Set()).has(svc.fileName))
+      throw new Error(`${program} loads ${svc.fileName}: what both use belongs to the chunk \`everywhere\``)
 }
 
 /** Checks that each program and asset is where the others will look for it. */

@@ -16,6 +16,7 @@ import { valuesOf } from '../../cli/arguments/values.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { isLong } from '../kit/forms.ts'
 import type { Answer } from './api-server.ts'
+import { exampleWords } from './example-words.ts'
 import { makeServedHome, runId, type ServedHome } from './served-home.ts'
 
 /** What a network puts in the server's place says 200, too. None of it passes for the server's answer. */
@@ -41,16 +42,9 @@ beforeAll(async () => {
 })
 afterAll(() => home.close())
 
-/** The words of an example of help, as a shell reads them. */
-function wordsOf(example: string): string[] {
-  const words = [...example.matchAll(/(?:[^\s"']|"[^"]*"|'[^']*')+/g)].map(([word]) => word.replaceAll(/["']/g, ''))
-  const end = words.findIndex((word) => word === '|' || word === '<' || word === '>')
-  return words.slice(1, end === -1 ? undefined : end)
-}
-
 /** The command's work in this process: one for each of all commands would take minutes. */
 async function outcomeOf({ name, example }: Command): Promise<string> {
-  const { command, rest } = matchCommand(contractCommands, wordsOf(example))!
+  const { command, rest } = matchCommand(contractCommands, exampleWords(example))!
   const bound = bindValues(command, rest)
   const parsed = parseQuickly(command, bound) ?? parseWithYargs(command, bound)
   const sources = { cwd: home.dir, readInput: async () => Buffer.from('{"a":1}') }

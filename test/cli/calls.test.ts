@@ -98,7 +98,7 @@ test('a token that no header can hold is said, and is no defect of svc', async (
 test('a result larger than what a pipe takes at once is printed whole', async () => {
   const prompt = 'x'.repeat(4 * 1024 * 1024)
   const env = await home.inRun(() => ({ body: { prompt } }))
-  const end = await home.svc(['run', 'context', 'current'], { env })
+  const end = await home.svc(['run', 'context', 'current'], { env, isOwnProcess: true })
   expect([end.status, end.stdout.length, end.stderr]).toEqual([0, `{"prompt":"${prompt}"}\n`.length, ''])
 })
 

@@ -4,8 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { compileCache } from '../kit/compile-cache.ts'
 import { programFile } from '../kit/program-file.ts'
+import { callKept } from './kept-svc.ts'
 
-/** Runs the real program in a process of its own, with folders of its own. */
+/**
+ * Runs the real program with folders of its own. `svc` runs most calls in a process that is kept (kept-svc.ts). In a process of
+ * their own run: calls of `start`, which signals and pipes are about; those that say so; those that come while another is at work;
+ * those with settings that Node reads at its start; and other programs than this checkout's.
+ */
 export const svcProgram = programFile('cli')
 
 export interface Finished {
@@ -26,6 +31,8 @@ export interface SvcOptions {
   input?: string
   cwd?: string
   nodeFlags?: readonly string[]
+  /** The test is about what only a process of its own shows. */
+  isOwnProcess?: boolean
   /** Says where standard output goes instead. */
   stdout?: number
 }
@@ -50,14 +57,25 @@ export function makeHome(programs?: string): Home {
   }
   const start = (line: readonly string[], options: SvcOptions = {}) =>
     startSvc([programFile('cli', programs), ...line], { ...options, env: { ...env, ...options.env } })
+  const callInKept = (line: readonly string[], options: SvcOptions) => {
+    if (programs !== undefined || needsOwnProcess(options)) return null
+    const { input = '', cwd = process.cwd() } = options
+    return callKept({ line, env: { ...env, ...options.env }, input, cwd })
+  }
   return {
     dir,
     env,
     start,
-    svc: (line, options) => start(line, options).finished,
+    svc: (line, options = {}) => callInKept(line, options) ?? start(line, options).finished,
     remove: () => rmSync(dir, { recursive: true, force: true }),
   }
 }
+
+const needsOwnProcess = ({ isOwnProcess, nodeFlags, stdout, env = {} }: SvcOptions) =>
+  isOwnProcess === true ||
+  nodeFlags !== undefined ||
+  stdout !== undefined ||
+  Object.keys(env).some((name) => name.startsWith('NODE_'))
 
 function startSvc(line: readonly string[], { env, input, cwd, nodeFlags, stdout }: SvcOptions): Running {
   const flags = ['--disable-warning=ExperimentalWarning', ...(nodeFlags ?? [])]

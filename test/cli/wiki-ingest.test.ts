@@ -56,9 +56,8 @@ async function startBetween(target: string) {
   }
 }
 
-const start = (...line: string[]) =>
-  home.start(line, { env: { SVC_TOKEN: server.owner.token, SVC_API_URL: between.url }, cwd: home.dir })
-const svc = (...line: string[]) => start(...line).finished
+const options = () => ({ env: { SVC_TOKEN: server.owner.token, SVC_API_URL: between.url }, cwd: home.dir })
+const svc = (...line: string[]) => home.svc(line, options())
 async function ingest(...line: string[]) {
   const end = await svc('wiki', 'ingest', ...line)
   expect([end.status, end.stderr]).toEqual([0, ''])
@@ -95,7 +94,7 @@ test('500 files come, change, go, and come again, with a client that dies in bet
   for (let n = 490; n < 500; n++) rmSync(join(dir, nameOf(n)))
   // Killed once the first of two requests is through: nothing is archived.
   between.state.cutAt = between.state.ingests + 2
-  const running = start('wiki', 'ingest', 'handbook')
+  const running = home.start(['wiki', 'ingest', 'handbook'], options())
   between.state.onCut = () => running.child.kill('SIGKILL')
   expect((await running.finished).status).toBeNull()
   expect(await livePages()).toBe(500)
