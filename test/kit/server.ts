@@ -13,6 +13,7 @@ import { ControlPlane } from '../../control-plane/server.ts'
 import type { Role } from '../../shared/api/route.ts'
 import { realWorld, type World } from '../../shared/lib/world.ts'
 import { hasPostgres, openPostgres, openSqlite } from './database.ts'
+import { Connections, type Announced, type Exchange, type Sent } from './exchange.ts'
 
 /**
  * The assembled control plane on a loopback port, in this process, asked by real HTTP requests. In the project `replicas`
@@ -101,6 +102,7 @@ export class TestServer {
   readonly owner: Person
   private readonly ownsDatabase: boolean
   private readonly twin: TestServer | null
+  private readonly connections = new Connections()
   private turns = 0
   private answeredAt = 0
 
@@ -164,9 +166,19 @@ export class TestServer {
 
   async stop(): Promise<void> {
     await this.plane.stop()
+    this.connections.close()
     if (this.ownsDatabase) await this.database.close()
     // Last, as it is the one that removes the database.
     await this.twin?.stop()
+  }
+
+  /** A request as it is given; no redirect is followed. */
+  ask(path: string, sent: Sent): Promise<Exchange> {
+    return this.connections.ask(this.nextUrl() + path, sent)
+  }
+
+  announce(path: string, sent: Announced): Promise<Exchange> {
+    return this.connections.announce(this.nextUrl() + path, sent)
   }
 
   /** A request as the owner, unless another token is given. */
@@ -175,9 +187,8 @@ export class TestServer {
     if (this.world.now() <= this.answeredAt) this.world.advance(1)
     const token = options.token === undefined ? this.owner.token : options.token
     const body = options.body === undefined ? undefined : JSON.stringify(options.body)
-    const response = await fetch(`${this.nextUrl()}${options.base ?? '/api/v1'}${path}`, {
+    const { status, headers, text } = await this.ask(`${options.base ?? '/api/v1'}${path}`, {
       method: options.method ?? (body === undefined ? 'GET' : 'POST'),
-      redirect: 'manual',
       headers: {
         ...(token === null ? {} : { authorization: `Bearer ${token}` }),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
@@ -185,9 +196,8 @@ export class TestServer {
       },
       ...(body === undefined ? {} : { body }),
     })
-    const text = await response.text()
     this.answeredAt = this.world.now()
-    return { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) }
+    return { status, headers, body: text === '' ? null : JSON.parse(text) }
   }
 
   /** The same, for calls that must succeed: fails with the answer when they do not. */

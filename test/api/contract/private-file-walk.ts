@@ -1,5 +1,6 @@
 import { given } from '../../../shared/lib/given.ts'
 import type { AnyRoute } from '../../../shared/api/route.ts'
+import { isLong } from '../../kit/forms.ts'
 import type { CallOptions, Reply } from '../../kit/server.ts'
 import type { GoodRequest, Ids, Recipe } from '../facts/kit/resource-facts.ts'
 import { places, placesWithin } from './collected.ts'
@@ -19,6 +20,8 @@ import {
 import type { Stage } from './stage.ts'
 
 /** Asks routes about a private file as everybody, and notes what is seen of it. */
+
+const readersFirst = [...readers, ...callers.filter((caller) => !readers.includes(caller))]
 
 export type Ask = (path: string, options: CallOptions) => Promise<Reply>
 
@@ -82,8 +85,17 @@ export class PrivateFileWalk {
   }
 
   private async read(route: AnyRoute, good: GoodRequest): Promise<void> {
-    for (const request of readsOf(route, this.scene.views, { things: this.things, good }))
-      for (const caller of callers) await this.send(route, request, { caller, headers: good.headers })
+    const plain = asked(fill(route.path, { ...this.things, ...good.params }), good.query)
+    for (const request of readsOf(route, this.scene.views, { things: this.things, good })) {
+      const { path } = request
+      // Whoever may read the file sees all that others would of it: what shows them nothing of it need not be asked by all.
+      let isSeen = isLong || path === plain || !path.includes('?')
+      for (const caller of readersFirst) {
+        if (!isSeen && !readers.includes(caller)) break
+        const { seen } = await this.send(route, request, { caller, headers: good.headers })
+        isSeen ||= seen.length > 0
+      }
+    }
   }
 
   private async write(route: AnyRoute, make: () => Promise<GoodRequest>): Promise<void> {
@@ -124,13 +136,13 @@ export class PrivateFileWalk {
   ): Promise<void> {
     let request = await make()
     for (const caller of callers) {
-      if (!(await this.send(route, request, { caller, headers }))) continue
+      if (!(await this.send(route, request, { caller, headers })).isGood) continue
       await renew()
       request = await make()
     }
   }
 
-  /** Answers whether the request succeeded. */
+  /** Answers whether the request succeeded, and what was seen of the file. */
   private async send(
     route: AnyRoute,
     { path, body }: Asked,
@@ -140,7 +152,7 @@ export class PrivateFileWalk {
       headers,
       token,
     }: { caller: CallerName | null; headers: GoodRequest['headers'] | undefined; token?: string },
-  ): Promise<boolean> {
+  ): Promise<{ isGood: boolean; seen: readonly Mark[] }> {
     const options = (): CallOptions => ({
       method: route.method,
       base: route.base,
@@ -166,7 +178,7 @@ export class PrivateFileWalk {
     }
     if (reply.status >= 500 && !isUnavailable(route)) throw new Error(`${route.id} ${path}: ${answer}`)
     if (reply.status < 400) this.good.add(route.id)
-    return reply.status < 400
+    return { isGood: reply.status < 400, seen: seen.map(([mark]) => mark) }
   }
 
   private noteShown(id: string, caller: CallerName, mark: Mark): void {
