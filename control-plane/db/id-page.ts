@@ -7,18 +7,23 @@ export interface IdPage {
 }
 
 /** Orders newest first (from the cursor upwards when it pages back), one row more than `limit`. */
-export function pageById(query: Knex.QueryBuilder, { limit, from }: IdPage, table = ''): Knex.QueryBuilder {
-  const [time, id] = [`${table}created_at`, `${table}id`]
+export function pageById(query: Knex.QueryBuilder, { limit, from }: IdPage): Knex.QueryBuilder {
+  return pageByTime(query, 'created_at', { limit, ...(from && { from: { ...from, at: from.createdAt } }) })
+}
+
+/** A place in a list by time and id; its row may have moved on since. */
+export interface TimePage {
+  limit: number
+  from?: { at: number; id: string; direction: 'after' | 'before' }
+}
+
+/** Like `pageById`, for a list whose order is that of another time: a column, or an expression that is indexed as it stands. */
+export function pageByTime(query: Knex.QueryBuilder, time: string, { limit, from }: TimePage): Knex.QueryBuilder {
   const isBackward = from?.direction === 'before'
   // A row comparison, so that both databases walk the index instead of filtering.
-  if (from) void query.whereRaw(`(${time}, ${id}) ${isBackward ? '>' : '<'} (?, ?)`, [from.createdAt, from.id])
+  if (from) void query.whereRaw(`(${time}, id) ${isBackward ? '>' : '<'} (?, ?)`, [from.at, from.id])
   const order = isBackward ? 'asc' : 'desc'
-  return query
-    .orderBy([
-      { column: time, order },
-      { column: id, order },
-    ])
-    .limit(limit + 1)
+  return query.orderByRaw(`${time} ${order}, id ${order}`).limit(limit + 1)
 }
 
 /** Newest first from a cursor on, one row more than `limit`, so that the caller knows whether there is a next page. */

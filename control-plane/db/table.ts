@@ -53,8 +53,8 @@ export interface Table<Shape extends Columns> {
     names: readonly Name[],
   ): (db: Db, row: Pick<Row<Shape>, Name>) => Promise<number>
   /**
-   * Writes what is new of these fields and raises the version. Fails with `transient_conflict` when somebody else wrote the
-   * row since it was read.
+   * Writes what is new of these fields and raises the version; writes nothing when given the row itself. Fails with
+   * `transient_conflict` when somebody else wrote the row since it was read.
    */
   replace(db: Db, ...replacement: Replacement<Shape>): Promise<void>
   /** The same, which returns whether the row is as it was read; without that nothing is written. */
@@ -182,6 +182,8 @@ export function table<Shape extends Columns>(
         )
     },
     async replace(db, ...replacement) {
+      const [before, changes] = replacement
+      if (changes === before) return
       expectOnlyWriter(Number(await replaceIfSame(db, ...replacement)))
     },
     replaceIfSame,

@@ -86,7 +86,7 @@ export const conversationRoutes = {
   list: defineRoute({
     id: 'conversations.list',
     endpoint: 'GET /conversations',
-    summary: 'List the conversations you can see, newest first, or read several by `ids`',
+    summary: 'List the conversations you can see, those with the latest activity first, or read several by `ids`',
     query: z.object({
       ids: idsParam,
       taskId: taskRef.optional().describe('Only that of this task; `none`: only those of no task.'),
@@ -94,6 +94,12 @@ export const conversationRoutes = {
       archived: z.boolean().optional().describe('Archived ones too.'),
       q: z.string().max(200).optional().describe('Text in the title.'),
       ...idPageParams,
+      startingAfter: idPageParams.startingAfter.describe(
+        '`nextCursor` of the page before; returns the rows after it. An id of a conversation is read as its place now.',
+      ),
+      endingBefore: idPageParams.endingBefore.describe(
+        '`nextCursor` of the page before, or the id of its first row; returns the rows before it.',
+      ),
     }),
     reply: listOrBatchOf(conversation),
     cli: {

@@ -41,18 +41,21 @@ export function idCursorOf(query: IdPageQuery): IdCursor | null {
 
 /**
  * Makes a page of `limit + 1` rows, read in the direction of travel (with `endingBefore` from that row upwards) and shown
- * in the order of the list. `nextCursor` is the id with which to travel on.
+ * in the order of the list. `nextCursor` is the id, or the place, with which to travel on.
  */
 export function idPageOf<Row extends { id: string }, T>(options: {
   rows: readonly Row[]
   limit: number
   cursor: Pick<IdCursor, 'direction'> | null
+  /** For a list in which rows move: the place of a row as of now, instead of its id. */
+  placeOf?: (row: Row) => string
   present: (row: Row) => T
 }): Page<T> {
   const isBackward = options.cursor?.direction === 'before'
   const read = options.rows.slice(0, options.limit)
   const hasMore = options.rows.length > options.limit
-  const nextCursor = hasMore ? (read.at(-1)?.id ?? null) : null
+  const last = read.at(-1)
+  const nextCursor = !hasMore || last === undefined ? null : (options.placeOf?.(last) ?? last.id)
   const shown = isBackward ? read.toReversed() : read
   return { object: 'list', data: shown.map(options.present), hasMore, nextCursor, cursor: nextCursor }
 }

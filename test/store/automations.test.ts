@@ -93,7 +93,7 @@ onBoth(
     }
     await replaceAutomation(root, automation, changed)
     expect(await findAutomation(root, workspaceId, automation.id)).toEqual({ ...changed, version: 2 })
-    await expect(replaceAutomation(root, automation, automation)).rejects.toMatchObject(wroteSecond)
+    await expect(replaceAutomation(root, automation, { ...automation })).rejects.toMatchObject(wroteSecond)
     expect(await listListening(root, { repo: 'acme/web', event: 'pull_request.merged' })).toMatchObject([
       { id: automation.id },
     ])

@@ -1,5 +1,6 @@
+import type { Knex } from 'knex'
 import { expect } from 'vitest'
-import { troubleOf } from '../../control-plane/db/dialect.ts'
+import { dialectOfDb, troubleOf } from '../../control-plane/db/dialect.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import {
   countUnread,
@@ -35,6 +36,7 @@ import {
   listEdits,
   listLastAuthors,
   listMessages,
+  maxThreadSteps,
   removeMessage,
   replaceBody,
   replaceTurnRun,
@@ -104,6 +106,19 @@ onBoth('the start of a thread is found from any message of it', async ({ root })
   const last = await post(root, id, { parentMessageId: reply.id })
   for (const message of [start, reply, last]) expect(await findThreadStart(root, message.id)).toBe(start.id)
   expect(await findThreadStart(root, 'msg_0')).toBeNull()
+})
+
+onBoth('the walk to the start of a thread ends after a bounded number of replies', async ({ root }) => {
+  const id = await seedConversation(root, await seedWorkspace(root))
+  const start = await post(root, id)
+  const replies: MessageRow[] = []
+  for (let seq = 2; seq <= maxThreadSteps + 2; seq++) {
+    const reply = { ...start, id: realWorld.id('msg_'), seq, parentMessageId: (replies.at(-1) ?? start).id }
+    await insertMessage(root, reply)
+    replies.push(reply)
+  }
+  expect(await findThreadStart(root, replies.at(-2)!.id)).toBe(start.id)
+  expect(await findThreadStart(root, replies.at(-1)!.id)).toBeNull()
 })
 
 onBoth('a conversation comes back as it was stored, and is replaced only as it was read', async ({ root }) => {
@@ -195,8 +210,8 @@ onBoth('lists page both ways, and filter by task, participant, title, archive an
     )
   expect(await listed({})).toEqual([3, 2, 1, 0])
   expect(await listed({ limit: 1 })).toEqual([3, 2])
-  expect(await listed({ from: { direction: 'after', createdAt: at + 3, id: ids[2]! } })).toEqual([1, 0])
-  expect(await listed({ from: { direction: 'before', createdAt: at + 2, id: ids[1]! } })).toEqual([2, 3])
+  expect(await listed({ from: { direction: 'after', at: at + 3, id: ids[2]! } })).toEqual([1, 0])
+  expect(await listed({ from: { direction: 'before', at: at + 2, id: ids[1]! } })).toEqual([2, 3])
   expect(await listed({ withArchived: false })).toEqual([2, 1, 0])
   expect(await listed({ task: 'none' })).toEqual([3, 2, 0])
   expect(await listed({ task: { id: 'tsk_1' } })).toEqual([1])
@@ -207,6 +222,47 @@ onBoth('lists page both ways, and filter by task, participant, title, archive an
   expect(await listed({ visibleTo: { type: 'user', id: ben, userId: 'b' } })).toEqual([3, 2, 1, 0])
   expect(await listed({ visibleTo: { type: 'agent', id: bot } })).toEqual([0])
 })
+
+onBoth('conversations are listed by their last activity, along an index', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const ids: string[] = []
+  for (let each = 0; each < 4; each++) ids.push(await seedConversation(root, workspaceId, { createdAt: at + each }))
+  await post(root, ids[1]!, { createdAt: at + 9 })
+  await post(root, ids[0]!, { createdAt: at + 2 })
+  const list = async (db: Db, from?: { at: number; id: string; direction: 'after' | 'before' }) =>
+    (
+      await listConversations(db, {
+        workspaceId,
+        limit: 25,
+        visibleTo: null,
+        withArchived: false,
+        ...(from && { from }),
+      })
+    ).map((row) => ids.indexOf(row.id))
+  const [higher, lower] = ids[0]! > ids[2]! ? [0, 2] : [2, 0]
+  expect(await list(root)).toEqual([1, 3, higher, lower])
+  const from = { at: at + 2, id: ids[higher]! }
+  for (const direction of ['after', 'before'] as const) {
+    expect(await list(root, { ...from, direction })).toEqual(direction === 'after' ? [lower] : [3, 1])
+    const plan = await planOf(root, (db) => list(db, { ...from, direction }))
+    expect(plan).toContain('conversations_by_activity')
+    expect(plan).not.toMatch(/sort|temp b-tree/i)
+  }
+})
+
+/** How the database walks to the rows of a read. Few rows are always sorted: PostgreSQL is told that sorting is dear. */
+async function planOf(root: Db, read: (db: Db) => Promise<unknown>): Promise<string> {
+  return root.transaction(async (tx) => {
+    const asked: { sql: string; bindings: readonly Knex.RawBinding[] }[] = []
+    tx.on('query', ({ sql, bindings }) => asked.push({ sql, bindings }))
+    await read(tx)
+    const isPostgres = dialectOfDb(tx) === 'postgres'
+    if (isPostgres) for (const way of ['sort', 'seqscan', 'bitmapscan']) await tx.raw(`set local enable_${way} = off`)
+    const { sql, bindings } = asked[0]!
+    const plan = await tx.raw(`explain ${isPostgres ? '' : 'query plan '}${sql.replaceAll(/\$\d+/g, '?')}`, bindings)
+    return JSON.stringify(isPostgres ? plan.rows : plan)
+  })
+}
 
 onBoth('posts number messages and keep the count and the last one', async ({ root }) => {
   const id = await seedConversation(root, await seedWorkspace(root))

@@ -87,7 +87,8 @@ onBoth('workspaces with their defaults, memberships and default device', async (
   expect(await listMemberships(root, user)).toMatchObject([
     { workspace: { id: 'w' }, companyName: 'Company', role: 'owner' },
   ])
-  await replaceDefaultDevice(root, 'w', 'dvc_a', at + 1)
+  expect(await replaceDefaultDevice(root, 'w', 'dvc_a', at + 1)).toBe(true)
+  expect(await replaceDefaultDevice(root, 'w', 'dvc_a', at + 2)).toBe(false)
   expect((await findWorkspace(root, 'w'))?.defaultDevice).toBe('dvc_a')
   await clearDefaultDevice(root, 'w', 'dvc_b')
   expect((await findWorkspace(root, 'w'))?.defaultDevice).toBe('dvc_a')

@@ -43,7 +43,7 @@ onBoth(
     }
     await replaceProject(root, project, changed)
     expect(await findProject(root, workspaceId, project.id)).toEqual({ ...changed, version: 2 })
-    await expect(replaceProject(root, project, project)).rejects.toMatchObject(wroteSecond)
+    await expect(replaceProject(root, project, { ...project })).rejects.toMatchObject(wroteSecond)
   },
 )
 

@@ -77,7 +77,7 @@ onBoth('a task comes back as it was stored, and is replaced only from the versio
   expect(await findTaskById(root, 'tsk_0000000000000000')).toBeNull()
   const changed: TaskRow = { ...task, title: 'Other', status: 'done', assigneeAgentId: null, updatedAt: at + 9 }
   await replaceTask(root, task, changed)
-  await expect(replaceTask(root, task, task)).rejects.toMatchObject(wroteSecond)
+  await expect(replaceTask(root, task, { ...task })).rejects.toMatchObject(wroteSecond)
   await root.transaction(async (tx) => {
     expect(await findTaskById(tx, task.id, true)).toEqual({ ...changed, version: 2 })
   })

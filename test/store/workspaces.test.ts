@@ -56,7 +56,7 @@ onBoth('the settings of a workspace are replaced only from the version that was 
   }
   await replaceWorkspace(root, before, after)
   expect(await findWorkspace(root, before.id)).toEqual({ ...after, version: before.version + 1 })
-  await expect(replaceWorkspace(root, before, before)).rejects.toMatchObject(wroteSecond)
+  await expect(replaceWorkspace(root, before, after)).rejects.toMatchObject(wroteSecond)
   await root.transaction(async (tx) => expect((await findWorkspace(tx, before.id, true))?.name).toBe('Renamed'))
 })
 

@@ -26,6 +26,7 @@ import { learnings } from './024-learnings.ts'
 import { questionWaits } from './025-question-waits.ts'
 import { wikiSources } from './026-wiki-sources.ts'
 import { skillFolders } from './027-skill-folders.ts'
+import { conversationActivity } from './028-conversation-activity.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -56,4 +57,5 @@ export const migrations: readonly Migration[] = [
   questionWaits,
   wikiSources,
   skillFolders,
+  conversationActivity,
 ]

@@ -94,6 +94,7 @@ export async function insertAgent(db: Db, agent: AgentRow): Promise<void> {
  * somebody else changed it since it was read.
  */
 export async function replaceAgent(db: Db, before: AgentRow, after: AgentRow): Promise<void> {
+  if (after === before) return
   const { spentMonth: _month, spentNanoUsd: _spent, lastRunAt: _ran, ...changes } = after
   await agents.replace(db, before, changes)
 }

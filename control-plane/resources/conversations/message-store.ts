@@ -45,19 +45,26 @@ export async function findMessage(db: Db, id: string): Promise<MessageRow | null
   return messages.find(db, { id })
 }
 
+/** A thread in which each message replies to the one before may be as long as its conversation: each post would walk all of it. */
+export const maxThreadSteps = 200
+
 /**
  * The first message of the thread that this message belongs to: itself, unless it replies to another one. A reply may name any
- * message of its thread as its parent.
+ * message of its thread as its parent. Returns null when the start is more than `maxThreadSteps` replies away.
  */
 export async function findThreadStart(db: Db, messageId: string): Promise<string | null> {
   const columns = ['messages.id', 'messages.parent_message_id']
   const thread = db.withRecursive('thread', (first) => {
     void first
-      .select(columns)
+      .select([...columns, db.raw('0 as steps')])
       .from('messages')
       .where({ id: messageId })
       .unionAll((next) => {
-        void next.select(columns).from('messages').join('thread', 'thread.parent_message_id', 'messages.id')
+        void next
+          .select([...columns, db.raw('thread.steps + 1')])
+          .from('messages')
+          .join('thread', 'thread.parent_message_id', 'messages.id')
+          .where('thread.steps', '<', maxThreadSteps)
       })
   })
   return cellOf(thread.from('thread').whereNull('parent_message_id'), 'id', text)

@@ -41,3 +41,7 @@ export function dmOf(
   if (agentId === undefined || otherAgents.length > 0) return 'dm_requires_one_agent'
   return userId === undefined || otherUsers.length > 0 ? 'dm_requires_one_user' : { userId, agentId }
 }
+
+/** When somebody last posted, or the start of a conversation in which nobody did: lists are in this order. */
+export const activityOf = (row: Pick<ConversationRow, 'lastActivityAt' | 'createdAt'>): number =>
+  row.lastActivityAt ?? row.createdAt

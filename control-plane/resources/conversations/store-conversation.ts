@@ -1,3 +1,4 @@
+import { changedRow } from '../../db/changed-row.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Db } from '../../db/open.ts'
 import { replaceConversation, type ConversationRow } from './store.ts'
@@ -8,7 +9,7 @@ export async function storeConversation(
   world: World,
   { before, changes }: { before: ConversationRow; changes: Partial<ConversationRow> },
 ): Promise<ConversationRow> {
-  const after = { ...before, ...changes, updatedAt: world.now() }
+  const after = changedRow(before, changes, world.now())
   await replaceConversation(db, before, after)
-  return { ...after, version: before.version + 1 }
+  return after === before ? before : { ...after, version: before.version + 1 }
 }

@@ -5,7 +5,7 @@ import { harnessNames } from '../../../shared/runs/harnesses.ts'
 import { reasoningEfforts, speeds } from '../../../shared/runs/spec.ts'
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
-import { pageById, type IdPage } from '../../db/id-page.ts'
+import { pageByTime, type TimePage } from '../../db/id-page.ts'
 import { onlyContaining } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -104,7 +104,7 @@ export async function listConversationsByIds(
  */
 export type ConversationViewer = { type: 'user'; id: string; userId: string } | { type: 'agent'; id: string } | null
 
-export interface ConversationFilter extends IdPage {
+export interface ConversationFilter extends TimePage {
   workspaceId: string
   visibleTo: ConversationViewer
   /** `none`: those without a task. */
@@ -116,7 +116,13 @@ export interface ConversationFilter extends IdPage {
   q?: string
 }
 
-/** Lists conversations newest first (upwards from a cursor that pages back); returns one row more than `limit`. */
+/** `activityOf` a row, as `conversations_by_activity` indexes it. */
+const activity = 'coalesce(last_activity_at, created_at)'
+
+/**
+ * Lists conversations, those with the latest activity first (upwards from a cursor that pages back); returns one row more than
+ * `limit`.
+ */
 export async function listConversations(db: Db, filter: ConversationFilter): Promise<ConversationRow[]> {
   const query = conversations.from(db).where({ workspace_id: filter.workspaceId })
   if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
@@ -125,7 +131,7 @@ export async function listConversations(db: Db, filter: ConversationFilter): Pro
   if (filter.participantId !== undefined) void query.whereExists((own) => participation(own, filter.participantId!))
   if (!filter.withArchived) void query.whereNull('archived_at')
   onlyContaining(query, ['title'], filter.q)
-  return conversations.list(pageById(query, filter))
+  return conversations.list(pageByTime(query, activity, filter))
 }
 
 function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ConversationViewer>): void {

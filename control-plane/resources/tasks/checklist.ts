@@ -1,3 +1,4 @@
+import { changedRow } from '../../db/changed-row.ts'
 import { actorOf } from '../../http/callers.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { taskLinkRoutes } from '../../../shared/api/task-links.ts'
@@ -54,10 +55,12 @@ export async function updateItem({ db, caller, params, body, world }: HandlerInp
   const now = world.now()
   const changed = withChanges(before, { ...body, actor, now })
   const position = await placeOf(db, { before, isShown: changed.archivedAt === null, wanted: body.position })
-  await replaceChecklistItem(db, { ...changed, position })
-  const data = { itemId: before.id, text: changed.text, fields: Object.keys(body) }
+  if (changed === before && position === before.position) return presentItem(before)
+  const item = { ...changed, position, updatedAt: now }
+  await replaceChecklistItem(db, item)
+  const data = { itemId: before.id, text: item.text, fields: Object.keys(body) }
   await recordActivity(db, { taskId: task.id, kind: 'checklist.item_updated', actor, data, world })
-  return presentItem(changed)
+  return presentItem(item)
 }
 
 /** The place of the item after the change, for which the others have made room. An archived one keeps the place it had. */
@@ -102,11 +105,10 @@ function withChanges(
           completedByType: isDone && actor.type !== 'system' ? actor.type : null,
           completedById: isDone ? actor.id : null,
         }
-  return {
-    ...before,
+  const changes = {
     ...completion,
     ...(text === undefined ? {} : { text: textOf(text) }),
     ...(archived === undefined ? {} : { archivedAt: archived ? (before.archivedAt ?? now) : null }),
-    updatedAt: now,
   }
+  return changedRow(before, changes, now)
 }

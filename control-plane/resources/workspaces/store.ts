@@ -96,9 +96,13 @@ export async function listAllWorkspaces(db: Db, limit: number): Promise<Workspac
   )
 }
 
-/** Sets the workspace's only default device. */
-export async function replaceDefaultDevice(db: Db, workspaceId: string, device: string | null, at: number) {
-  await db('workspaces').where({ id: workspaceId }).update({ default_device: device, updated_at: at })
+/** Sets the workspace's only default device. Returns false when it is that already. */
+export async function replaceDefaultDevice(db: Db, workspaceId: string, device: string, at: number): Promise<boolean> {
+  const changed = await db('workspaces')
+    .where({ id: workspaceId })
+    .where((other) => void other.whereNull('default_device').orWhereNot({ default_device: device }))
+    .update({ default_device: device, updated_at: at })
+  return changed === 1
 }
 
 export async function clearDefaultDevice(db: Db, workspaceId: string, device: string): Promise<void> {

@@ -226,7 +226,8 @@ describe('list', () => {
     const ids = (list: { data: { id: string }[] }) => list.data.map((each) => each.id)
     const first = await page('limit=2')
     expect(ids(first)).toEqual(made.slice(0, 2))
-    expect(first).toMatchObject({ object: 'list', hasMore: true, nextCursor: made[1] })
+    expect(first).toMatchObject({ object: 'list', hasMore: true })
+    expect(ids(await page(`limit=2&startingAfter=${made[1]}`))).toEqual(made.slice(2))
     const second = await page(`limit=2&startingAfter=${first.nextCursor}`)
     expect(ids(second)).toEqual(made.slice(2))
     expect(second).toMatchObject({ hasMore: false, nextCursor: null })
@@ -242,6 +243,36 @@ describe('list', () => {
     expect((await act(server, made[0]!, 'archive')).body.archivedAt).not.toBeNull()
     expect(ids(await page(''))).toEqual(made.slice(1))
     expect(ids(await page('archived=true'))).toEqual(made)
+  })
+
+  test('has the latest activity first, and a page goes on from where the one before ended', async () => {
+    const agent = await server.createAgent()
+    const made: string[] = []
+    for (const title of ['One', 'Two', 'Three', 'Four', 'Five', 'Six']) {
+      server.world.advance(10)
+      made.push((await makeConversation(server, { participants: [agent.id], title })).id)
+    }
+    const [one, two, three, four, five, six] = made
+    const say = async (id: string) => {
+      server.world.advance(10)
+      await server.ok(`/conversations/${id}/messages`, { body: { body: 'Here.' }, headers: keyed() })
+    }
+    await say(two!)
+    const read = async (query: string) => {
+      const { data, nextCursor } = await server.ok(`/conversations?participantId=${agent.id}&limit=2&${query}`)
+      return { ids: data.map((each: { id: string }) => each.id), next: nextCursor }
+    }
+    const first = await read('')
+    expect(first.ids).toEqual([two, six])
+    // The row at which the next page starts, and one of a later page, move to the top.
+    await say(six!)
+    await say(three!)
+    const second = await read(`startingAfter=${first.next}`)
+    expect(second.ids).toEqual([five, four])
+    const third = await read(`startingAfter=${second.next}`)
+    expect(third).toEqual({ ids: [one], next: null })
+    expect((await read(`endingBefore=${second.next}`)).ids).toEqual([two, five])
+    expect((await read(`startingAfter=${six}`)).ids).toEqual([two, five])
   })
 
   test('refuses what does not fit', async () => {

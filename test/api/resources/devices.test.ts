@@ -118,6 +118,16 @@ describe('change', () => {
     await remove(b.deviceId)
   })
 
+  test('a phone takes no runs, and does not become the default of the workspace', async () => {
+    const [host, phone] = [await enrol(server), await enrol(server, { body: { platform: 'iOS' } })]
+    await patch(host.deviceId, { isWorkspaceDefault: true })
+    const refused = await patch(phone.deviceId, { isWorkspaceDefault: true, displayName: 'Mine' })
+    expect([outcomeOf(refused), refused.body.error.param]).toEqual(['400 validation_error', 'isWorkspaceDefault'])
+    expect((await patch(phone.deviceId, { isWorkspaceDefault: false, displayName: 'Phone' })).status).toBe(200)
+    expect((await patch(host.deviceId, {})).body.isWorkspaceDefault).toBe(true)
+    await remove(host.deviceId)
+  })
+
   test('the default device takes runs of everybody; a device under revoked control takes none', async () => {
     const host = await server.addPerson('member', 'shared')
     const device = await FakeDevice.connect(server, { token: host.token })

@@ -4,6 +4,7 @@ import { agentId } from '../../../../shared/api/ids.ts'
 import { timeAndId, beforeOf, pageByTime } from '../../../../shared/api/paging.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
 import type { World } from '../../../../shared/lib/world.ts'
+import { changedRow } from '../../../db/changed-row.ts'
 import type { Tx } from '../../../db/open.ts'
 import { cancelRun } from '../../../lifecycle/cancel-run.ts'
 import type { Caller, PersonCaller } from '../../../http/callers.ts'
@@ -13,7 +14,7 @@ import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { listLiveOfAgent } from '../../runs/live-store.ts'
 import { hashAgentMd } from '../agent-md.ts'
 import { auditAgent } from '../steps/doctor-facts.ts'
-import { changeableAgent, lookUpAgents, readableAgent } from '../lookup.ts'
+import { changeableAgent, lookUpAgent, lookUpAgents, readableAgent } from '../lookup.ts'
 import { presentAgent } from '../present.ts'
 import { isHandleOf, mayMove, nextStatuses, slugOf, viewerOf, newAgentState } from '../rules.ts'
 import { insertAgent, listAgents, type AgentRow, type ListedAgent } from '../store.ts'
@@ -139,6 +140,7 @@ async function update(input: Update, deps: Dependencies) {
   if (caller.kind === 'agent') {
     if (body.identityMd !== undefined) fail('identity_write_forbidden', { param: 'identityMd' })
     const asked = { ...input, body: await withManagerById(db, caller, body) }
+    if (await changesNothing(asked, before)) return withAudit(input, before, deps)
     return raisePlatformChange(asked, { caller, routeId: agentRoutes.update.id, params: { agentId: before.id } })
   }
   const workspace = await workspaceOf(db, caller)
@@ -149,8 +151,21 @@ async function update(input: Update, deps: Dependencies) {
   const after = { ...before, ...(await changesOf(input, { before, caller })) }
   const { agent } = await storeAgent(db, { before, after, caller, world })
   if (before.status === 'active' && agent.status !== 'active') await pauseRuns(input, agent, deps)
+  return withAudit(input, agent, deps)
+}
+
+async function withAudit({ db, caller, world }: Update, agent: AgentRow, deps: Dependencies) {
+  const workspace = await workspaceOf(db, caller)
   const audit = await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() })
   return { ...presentAgent(agent, { workspace, catalog: deps.catalog, now: world.now() }), audit }
+}
+
+/** Nobody is asked to approve what is so already. */
+async function changesNothing({ db, caller, body }: Pick<Update, 'db' | 'caller' | 'body'>, before: AgentRow) {
+  const { reportingTo, identityMd: _, ...plain } = given(body)
+  const manager = reportingTo == null ? null : await lookUpAgent(db, caller, reportingTo)
+  const changes = { ...plain, ...(reportingTo !== undefined && { reportingTo: manager?.uuid ?? null }) }
+  return changedRow(before, changes, before.updatedAt) === before
 }
 
 /** Cancels waiting runs of an agent that takes no wakes any more; running ones go on. */

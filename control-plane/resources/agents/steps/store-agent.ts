@@ -1,3 +1,4 @@
+import { changedRow } from '../../../db/changed-row.ts'
 import type { Agent } from '../../../../shared/api/agents.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { ModelCatalog } from '../../../catalog/catalog.ts'
@@ -145,12 +146,12 @@ export async function storeAgent(
   // Giving the agent on is no agreement to own it.
   const isAccepted = isWordOfOwner(before, caller) && write.after.ownerUserId === before.ownerUserId
   const keys = changedKeys(before, write.after)
-  const after = {
+  const changes = {
     ...write.after,
-    updatedAt: now,
     ...(isAccepted && { transferredAt: null }),
     ...(endsSessions(write.after, keys) && { sessionsResetAt: now }),
   }
+  const after = changedRow(before, changes, now)
   if (keys.length > 0) checkSettings(write, keys)
   await refusingTakenHandle(() => replaceAgent(db, before, after))
   if (isAccepted) {

@@ -1,3 +1,4 @@
+import { changedRow } from '../../../db/changed-row.ts'
 import { automationRoutes, type TriggerBody } from '../../../../shared/api/automations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { automationId, firedId } from '../../../../shared/api/ids.ts'
@@ -56,8 +57,10 @@ export function automationHandlers(deps: Dependencies): ImplementedRoute[] {
       const causedBy = await causeOfCaller(db, caller)
       const written = changedAutomation(before, body, { caller, world, agentId, isGithubInstalled, causedBy })
       const row = await takenOver(db, caller, { before, after: written.row })
-      await store(db, before, row)
-      return presentWritten(db, { ...written, row }, deps)
+      const { updatedAt, ...changes } = row
+      const after = changedRow(before, changes, updatedAt)
+      await store(db, before, after)
+      return presentWritten(db, { ...written, row: after }, deps)
     },
 
     pause: (input) => move(input, 'pause'),

@@ -2,8 +2,9 @@ import { actorOf } from '../../../http/callers.ts'
 import { conversationRoutes } from '../../../../shared/api/conversations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { idCursorOf, idPageOf, type IdCursor } from '../../../../shared/api/id-paging.ts'
-import { toTimestamp } from '../../../../shared/api/ids.ts'
-import { batchOf } from '../../../../shared/api/paging.ts'
+import { conversationId, toTimestamp } from '../../../../shared/api/ids.ts'
+import { batchOf, timeAndId } from '../../../../shared/api/paging.ts'
+import { decodeCursor, encodeCursor } from '../../../../shared/lib/cursor.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
@@ -26,7 +27,7 @@ import {
 import { isParticipant, listReads } from '../participant-store.ts'
 import { markRead } from '../steps/read.ts'
 import { presentConversation, presentConversations, presentDetail } from '../present.ts'
-import { capabilitiesOf } from '../rules.ts'
+import { activityOf, capabilitiesOf } from '../rules.ts'
 import { storeConversation } from '../store-conversation.ts'
 import { updateRuntime } from './runtime.ts'
 import { sendMessage } from './send.ts'
@@ -90,15 +91,15 @@ async function list({ db, caller, query }: List) {
   const cursor = idCursorOf(query)
   const filter = await filterOf({ db, caller, query })
   const from = cursor === null ? null : await placeOf({ db, caller }, cursor)
-  const rows =
-    filter === null
-      ? []
-      : await listConversations(db, {
-          ...filter,
-          ...(from === null || cursor === null ? {} : { from: { ...from, direction: cursor.direction } }),
-        })
+  const rows = filter === null ? [] : await listConversations(db, from === null ? filter : { ...filter, from })
   const shown = new Map((await presentConversations(db, caller, rows)).map((each) => [each.id, each]))
-  return idPageOf({ rows, limit: query.limit, cursor, present: (row) => shown.get(row.id)! })
+  return idPageOf({
+    rows,
+    limit: query.limit,
+    cursor,
+    placeOf: (row) => encodeCursor([activityOf(row), row.id]),
+    present: (row) => shown.get(row.id)!,
+  })
 }
 
 /** Returns null when a filter names nothing that the caller can see, so that nothing matches. */
@@ -124,12 +125,20 @@ async function filterOf({ db, caller, query }: Pick<List, 'db' | 'caller' | 'que
   return filter
 }
 
+const place = timeAndId(conversationId)
+
+/**
+ * Where a page starts. A `nextCursor` holds the place itself: its row may have moved to the top since, from where the next page would
+ * repeat what was read. The id of a conversation stands for its place as of now.
+ */
 async function placeOf(
   { db, caller }: Pick<List, 'db' | 'caller'>,
-  cursor: IdCursor,
-): Promise<{ createdAt: number; id: string }> {
-  const [row] = await listConversationsByIds(db, caller.workspaceId, [cursor.id])
+  { id: sent, direction, param }: IdCursor,
+): Promise<NonNullable<ConversationFilter['from']>> {
+  const held = decodeCursor(sent, place)
+  if (held !== null) return { at: held[0], id: held[1], direction }
+  const [row] = await listConversationsByIds(db, caller.workspaceId, [sent])
   return row !== undefined && (await isConversationVisible(db, caller, row))
-    ? row
-    : fail('invalid_cursor', { param: cursor.param })
+    ? { at: activityOf(row), id: row.id, direction }
+    : fail('invalid_cursor', { param })
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { actorOf } from '../../../http/callers.ts'
 import type { conversationRoutes } from '../../../../shared/api/conversations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
@@ -33,7 +34,8 @@ export async function updateRuntime(
   const { modelId, harness, reasoningEffort, speed } = before
   const runtime: Runtime = { modelId, harness, reasoningEffort, speed, ...given(body) }
   checkRuntime(runtime, await agentModels(db, before), deps.catalog)
-  const changes = { ...runtime, runtimeChangedAt: world.now() }
+  const isSame = isDeepStrictEqual(runtime, { modelId, harness, reasoningEffort, speed })
+  const changes = isSame ? {} : { ...runtime, runtimeChangedAt: world.now() }
   const conversation = await storeConversation(db, world, { before, changes })
   return presentDetail(db, caller, { conversation, include: ['runtime'] })
 }

@@ -1,3 +1,4 @@
+import { changedRow } from '../../../db/changed-row.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { fileRoutes } from '../../../../shared/api/files.ts'
 import { fileId } from '../../../../shared/api/ids.ts'
@@ -145,7 +146,7 @@ async function changed(
   before: FileRow,
   changes: Partial<FileRow>,
 ) {
-  const after = { ...before, ...changes, updatedAt: world.now() }
+  const after = changedRow(before, changes, world.now())
   await replaceFile(db, before, after)
   return presentFile(db, after)
 }

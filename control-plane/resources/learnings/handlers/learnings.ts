@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util'
+import { changedRow } from '../../../db/changed-row.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { learningId } from '../../../../shared/api/ids.ts'
 import type { Learning } from '../../../../shared/api/learning-fields.ts'
@@ -16,6 +18,7 @@ import { presentLearnings } from '../steps/present.ts'
 import {
   findLearning,
   insertLearning,
+  listEntities,
   listLearnings,
   replaceEntities,
   replaceLearning,
@@ -39,8 +42,12 @@ export function learningHandlers(): ImplementedRoute[] {
       if (!isProposed(before)) fail('learning_not_editable')
       const { topic, bullets, entities } = body
       const changes = given({ topic, bullets: bullets && bulletsOf(bullets) })
-      await replaceLearning(db, before, { ...before, ...changes, updatedAt: world.now() })
-      if (entities !== undefined) await replaceEntities(db, before, entitiesOf(entities))
+      const wanted = entities && entitiesOf(entities)
+      const has = (await listEntities(db, [before.id])).get(before.id) ?? []
+      const isAboutOther = wanted !== undefined && !isDeepStrictEqual(wanted, has)
+      const after = changedRow(before, changes, world.now())
+      await replaceLearning(db, before, isAboutOther ? { ...after, updatedAt: world.now() } : after)
+      if (isAboutOther) await replaceEntities(db, before, wanted)
       return shown(db, caller, (await findLearning(db, before.workspaceId, before.id)) ?? unknownLearning())
     },
   })

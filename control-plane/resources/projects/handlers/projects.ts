@@ -1,3 +1,4 @@
+import { changedRow } from '../../../db/changed-row.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { uuid } from '../../../../shared/api/ids.ts'
 import { timeAndId, beforeOf, pageByTime } from '../../../../shared/api/paging.ts'
@@ -187,7 +188,7 @@ async function store(
   world: World,
   { before, changes }: { before: ProjectRow; changes: Partial<ProjectRow> },
 ): Promise<ProjectRow> {
-  const after = { ...before, ...changes, updatedAt: world.now() }
+  const after = changedRow(before, changes, world.now())
   await replaceProject(db, before, after)
   return after
 }

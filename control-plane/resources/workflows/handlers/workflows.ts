@@ -1,3 +1,4 @@
+import { changedRow } from '../../../db/changed-row.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { toTimestamp, workflowRunId } from '../../../../shared/api/ids.ts'
 import { beforeOf, cursorOf, pageByTime, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
@@ -174,15 +175,15 @@ async function update({ db, caller, params, body, world }: HandlerInput<Routes['
     const message = `The program names itself ${meta.name}; the name of a workflow stays ${before.name}.`
     fail('workflow_name_mismatch', { param: 'source', message })
   }
-  const after = {
-    ...before,
-    ...meta,
+  const { title, description, inputs, toolPermissionMode } = meta
+  const written = {
     source: body.source,
-    version: before.version + 1,
     writtenBy: publicIdOf(caller),
     causedByUserId: await causeOfCaller(db, caller),
-    updatedAt: world.now(),
   }
+  const changed = changedRow(before, { title, description, inputs, toolPermissionMode, ...written }, world.now())
+  if (changed === before) return presentWorkflow(db, caller, before)
+  const after = { ...changed, version: before.version + 1 }
   await replaceWorkflow(db, before, after)
   return presentWorkflow(db, caller, after)
 }

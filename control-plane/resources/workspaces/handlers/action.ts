@@ -1,3 +1,4 @@
+import { changedRow } from '../../../db/changed-row.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { workspaceActionRoutes } from '../../../../shared/api/workspace-actions.ts'
 import type { Tx } from '../../../db/open.ts'
@@ -48,11 +49,8 @@ export function workspaceActionHandlers(deps: Dependencies): ImplementedRoute[] 
 
     async updateCompanyConfig({ db, caller, params, body, world }) {
       const before = await namedWorkspace(db, caller, params.workspaceId)
-      const after = {
-        ...before,
-        ...given({ toolPermissionDefault: body.toolPermissionDefault, defaultMaxTurns: body.maxTurns }),
-        updatedAt: world.now(),
-      }
+      const changes = given({ toolPermissionDefault: body.toolPermissionDefault, defaultMaxTurns: body.maxTurns })
+      const after = changedRow(before, changes, world.now())
       await replaceWorkspace(db, before, after)
       return presentConfig(after)
     },
@@ -82,7 +80,7 @@ async function change(
 async function renameCompany({ db, caller, params, body, world }: HandlerInput<Routes['updateCompany']>) {
   const workspace = await namedWorkspace(db, caller, params.workspaceId)
   const company = (await findCompany(db, workspace.companyId)) ?? fail('resource_not_found')
-  await replaceCompany(db, company, { name: body.name, at: world.now() })
+  if (company.name !== body.name) await replaceCompany(db, company, { name: body.name, at: world.now() })
   return { id: company.id, name: body.name }
 }
 

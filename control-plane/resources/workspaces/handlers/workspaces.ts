@@ -1,3 +1,4 @@
+import { changedRow } from '../../../db/changed-row.ts'
 import { fail, failPlain } from '../../../../shared/api/errors.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
 import { workspaceRoutes } from '../../../../shared/api/workspaces.ts'
@@ -114,7 +115,7 @@ async function update({ db, caller, world, params, body }: HandlerInput<typeof w
     const isFree = await claimSlug(db, { slug: body.slug, workspaceId: before.id, at })
     if (!isFree) fail('slug_taken', { param: 'slug' })
   }
-  const after = { ...before, ...changesOf(before, body), updatedAt: at }
+  const after = changedRow(before, changesOf(before, body), at)
   await replaceWorkspace(db, before, after)
   if (after.monthlyBudgetCents !== before.monthlyBudgetCents) await reviewWorkspaceBudget(db, after, world)
   return presentWorkspace(after)
