@@ -203,8 +203,8 @@ describe('in a bucket', () => {
   })
 
   test('a server that dies at any request leaves all bytes that are owned, and no others', { timeout }, async () => {
-    expect(
-      await dieOften(stage, { deaths: [atRequest], names: ofStorage(['replace', 'purge']) }),
-    ).toBeGreaterThan(isLong ? 12 : 0)
+    expect(await dieOften(stage, { deaths: [atRequest], names: ofStorage(['replace', 'purge']) })).toBeGreaterThan(
+      isLong ? 12 : 0,
+    )
   })
 })
