@@ -2,6 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { assetUrl } from '../../../shared/lib/program-file.ts'
+import { repeats } from '../../../test/kit/forms.ts'
 import { createInstance } from './instance.ts'
 import { replay } from './replay.ts'
 import type { HandedResult, ReplayInput } from './words.ts'
@@ -9,7 +10,7 @@ import type { HandedResult, ReplayInput } from './words.ts'
 /** A run that goes on from its journal is where it was, whatever the order in which its results came. */
 
 const wasm = new WebAssembly.Module(readFileSync(assetUrl('quickjs.wasm')))
-const orders = Number(process.env['WORKFLOW_ORDERS'] ?? 60)
+const orders = repeats('WORKFLOW_ORDERS', { short: 20, long: 60 })
 
 const source = `export const meta = { name: 'x', title: 'X' }
 const seen = []

@@ -16,11 +16,14 @@ export function makeJudge(document: OpenApiDocument) {
   ajv.addFormat('uri', (text: string) => URL.canParse(text))
   ajv.addSchema(document, 'openapi')
   const compiled = new Map<object, ValidateFunction>()
+  const byText = new Map<string, ValidateFunction>()
   return (schema: object, value: unknown): string | null => {
     let validate = compiled.get(schema)
     if (validate === undefined) {
       const text = JSON.stringify(schema).replaceAll('"#/components', '"openapi#/components')
-      validate = ajv.compile(JSON.parse(text) as object)
+      // The envelope of errors stands with each route.
+      validate = byText.get(text) ?? ajv.compile(JSON.parse(text) as object)
+      byText.set(text, validate)
       compiled.set(schema, validate)
     }
     return validate(value) ? null : ajv.errorsText(validate.errors)

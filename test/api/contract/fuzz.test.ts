@@ -147,16 +147,17 @@ it(`answers anything as the OpenAPI document says (seed ${seed})`, async () => {
   const targets = targetsOf(fuzz.document)
   const judge = makeJudge(fuzz.document)
   const good = new Set<string>()
-  await walk(fuzz, { seed, requests: repeats('FUZZ_REQUESTS', { short: 2_000, long: 5_000 }) }, (target, _, answer) => {
+  await walk(fuzz, { seed, requests: repeats('FUZZ_REQUESTS', { short: 1_200, long: 5_000 }) }, (target, _, answer) => {
     if (answer.status < 300) good.add(target.operation.operationId)
     const trouble = answer.status === 500 ? 'a failure of the server' : troubleWith(target, answer, judge)
     expect([trouble, fuzz.failures]).toEqual([null, []])
   })
-  // Else the requests would say little: most routes of things that are there did what they are for.
+  // Else the requests would say little: most routes of things that are there did what they are for, as far as there are
+  // enough requests for each.
   const names = (path: string) => [...path.matchAll(/\{(\w+)\}/g)].map((match) => poolNameOf(path, match[1]!))
   const unnamed = targets.flatMap(({ path }) => names(path)).filter((name) => !isInPool(name))
   expect(unnamed).toEqual([])
-  expect(good.size).toBeGreaterThan((targets.length * 2) / 3)
+  expect(good.size).toBeGreaterThan(targets.length * (isLong ? 2 / 3 : 1 / 2))
 }, 300_000)
 
 // Whoever draws a failure again by its seed relies on this; the short form draws no failure again.

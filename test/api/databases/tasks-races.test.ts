@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { hasPostgres } from '../../kit/database.ts'
+import { repeats } from '../../kit/forms.ts'
 import { TestServer, type Reply } from '../../kit/server.ts'
 import { keyed, makeConversation, say, tryPost } from '../../kit/talk.ts'
 import { call, made, move, task } from '../resources/tasks-kit.ts'
@@ -14,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(async () => server?.stop())
 
-const rounds = 10
+const rounds = repeats('RACE_ROUNDS', { short: 3, long: 10 })
 const wakesFor = async (taskId: string, source: string): Promise<number> =>
   (await server.database.root('wakes').where({ task_id: taskId, trigger_source: source })).length
 const troubles = (replies: readonly Reply[]) =>
