@@ -54,7 +54,7 @@ const read = ({ api }: Stage, id: string) => api.call<WorkflowRun>('GET', `/work
 const until = (stage: Stage, id: string, is: (run: WorkflowRun) => boolean, what: string) => {
   let last: WorkflowRun | null = null
   const look = async () => (is((last = await read(stage, id))) ? last : null)
-  return waitFor(look, what, { ms: 90_000, about: () => JSON.stringify(last, null, 1) })
+  return waitFor(look, what, { ms: 90_000, atMostMs: 250, about: () => JSON.stringify(last, null, 1) })
 }
 
 test('a step with a schema, a question in the thread of the task, steps and gates that may not, and ones that a person approves', async () => {

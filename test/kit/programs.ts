@@ -86,8 +86,10 @@ export class Hopeless extends Error {}
 
 export interface WaitOptions {
   ms?: number
-  /** The time between two questions; by itself a tenth of what was waited, between 20 and 100 ms. */
+  /** The time between two questions; by itself a tenth of what was waited, between 20 ms and `atMostMs`. */
   everyMs?: number
+  /** By itself 100: longer where each question costs a server much, and nobody measures how long it takes. */
+  atMostMs?: number
   /** More for the message of a failure. */
   about?: () => string
 }
@@ -96,7 +98,7 @@ export interface WaitOptions {
 export async function waitFor<Value>(
   ask: () => Value | Promise<Value>,
   what: string,
-  { ms = 30_000, everyMs, about }: WaitOptions = {},
+  { ms = 30_000, everyMs, atMostMs = 100, about }: WaitOptions = {},
 ): Promise<NonNullable<Exclude<Value, false>>> {
   const begun = performance.now()
   const deadline = begun + ms
@@ -119,7 +121,7 @@ export async function waitFor<Value>(
       throw new Error(`not within ${ms} ms: ${what}${more ? `\n${more}` : ''}`)
     }
     // Each question to a server costs both of them milliseconds, which programs that start beside it need.
-    await delay(everyMs ?? Math.min(100, Math.max(20, (now - begun) / 10)))
+    await delay(everyMs ?? Math.min(atMostMs, Math.max(20, (now - begun) / 10)))
   }
 }
 

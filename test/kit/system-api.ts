@@ -96,7 +96,7 @@ export class TestApi {
         return last.status === status || hasEnded ? last : null
       },
       `${runId} is ${status}`,
-      { ms, about },
+      { ms, atMostMs: 250, about },
     )
     if (found.status !== status) throw new Error(`${runId} is ${found.status}, not ${status}: ${about()}`)
     return found
