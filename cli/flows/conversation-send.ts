@@ -1,3 +1,4 @@
+import { howItEnded } from '../output/run-ending.ts'
 import { backoffMs } from '../../shared/lib/backoff.ts'
 import type { CommandContext, Flow } from '../context.ts'
 import { ApiFailure, CliError } from '../errors/cli-error.ts'
@@ -75,8 +76,6 @@ function finish({ out }: CommandContext, last: SseMessage, hasText: boolean): nu
     return exitStatus('ok')
   }
   const status = fieldAt(data, 'status')
-  out.message(
-    `svc: the run ${status === 'cancelled' ? 'was cancelled' : String(status)}: ${textAt(data, 'error', 'message') ?? exitReason ?? 'not said why'}`,
-  )
+  out.message(`svc: ${howItEnded(String(status))}: ${textAt(data, 'error', 'message') ?? exitReason ?? 'not said why'}`)
   return exitStatus(status === 'cancelled' ? 'run_cancelled' : 'run_failed')
 }

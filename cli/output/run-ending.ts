@@ -9,7 +9,7 @@ export function aboutEnding(run: unknown): string | null {
   const waitsFor = textAt(run, 'waitingOn', 'label')
   if (waitsFor !== null) return `the run ended to wait for a person: ${waitsFor}`
   if (status === 'failed' || status === 'cancelled')
-    return `the run ${status === 'failed' ? 'failed' : 'was cancelled'}: ${textAt(run, 'errorMessage') ?? textAt(run, 'exitReason') ?? 'not said why'}`
+    return `${howItEnded(status)}: ${textAt(run, 'errorMessage') ?? textAt(run, 'exitReason') ?? 'not said why'}`
   if (status === 'queued' || status === 'running') {
     const gate = textAt(run, 'gateDescription')
     return `the run is ${status}${gate === null ? '' : `: ${gate}`}`
@@ -17,3 +17,7 @@ export function aboutEnding(run: unknown): string | null {
   if (fieldAt(run, 'transcriptRead', 'isError') === true) return 'the agent called this an error.'
   return textAt(run, 'errorMessage')
 }
+
+/** How a run with this status ended, as words of a sentence. */
+export const howItEnded = (status: string): string =>
+  status === 'cancelled' ? 'the run was cancelled' : `the run ${status}`
