@@ -245,7 +245,8 @@ onBoth('conversations are listed by their last activity, along an index', async 
   for (const direction of ['after', 'before'] as const) {
     expect(await list(root, { ...from, direction })).toEqual(direction === 'after' ? [lower] : [3, 1])
     const plan = await planOf(root, (db) => list(db, { ...from, direction }))
-    expect(plan).toContain('conversations_by_activity')
+    // The place itself is sought, on SQLite and on PostgreSQL: a late page costs no more than an early one.
+    expect(plan).toMatch(/conversations_by_activity.*(<expr>[<>]|Index Cond.*ROW)/)
     expect(plan).not.toMatch(/sort|temp b-tree/i)
   }
 })

@@ -131,6 +131,9 @@ export async function listConversations(db: Db, filter: ConversationFilter): Pro
   if (filter.participantId !== undefined) void query.whereExists((own) => participation(own, filter.participantId!))
   if (!filter.withArchived) void query.whereNull('archived_at')
   onlyContaining(query, ['title'], filter.q)
+  const { from } = filter
+  // SQLite seeks an expression of an index by a comparison of that alone; it would walk from the top to each place.
+  if (from) void query.whereRaw(`${activity} ${from.direction === 'before' ? '>=' : '<='} ?`, [from.at])
   return conversations.list(pageByTime(query, activity, filter))
 }
 
