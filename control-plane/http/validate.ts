@@ -1,10 +1,12 @@
 import type { z } from 'zod'
+import type { ErrorCode } from '../../shared/api/error-codes.ts'
 import { fail, type FieldError } from '../../shared/api/errors.ts'
 import { maxIds } from '../../shared/api/paging.ts'
 import type { AnyRoute } from '../../shared/api/route.ts'
 import { shapeOf, type ValueShape } from '../../shared/api/schema-shape.ts'
 import { nearest } from '../../shared/lib/nearest.ts'
 import { isStorable } from '../../shared/lib/storable.ts'
+import { inWords } from './misfit.ts'
 
 /** Turns the texts of a request into what the schemas of its route say. Made once per route. */
 export interface Validator {
@@ -39,7 +41,7 @@ function readBody(route: AnyRoute, value: unknown): unknown {
   }
   if (route.streamed !== null && isWithout(value, route.streamed.key))
     fail('content_required', { param: route.streamed.key })
-  const parsed = route.body.safeParse(value)
+  const parsed = route.body.safeParse(value, inWords)
   return parsed.success ? parsed.data : failFields(parsed.error, 'body')
 }
 
@@ -86,9 +88,9 @@ function createQueryReader(route: AnyRoute): (search: string) => object {
   if (none.success) Object.freeze(none.data)
   return (search) => {
     if (search === '' && none.success) return none.data
-    const raw = search === '' ? {} : collect(search, { shapes, refuse, isStrict })
+    const raw = search === '' ? {} : collect(search, { shapes, refuse, invalid, isStrict })
     if (raw['ids'] !== undefined) checkIds(raw)
-    const parsed = route.query.safeParse(raw)
+    const parsed = route.query.safeParse(raw, inWords)
     if (parsed.success) return parsed.data
     const key = String(parsed.error.issues[0]?.path[0])
     const code = invalid[key]
@@ -102,10 +104,11 @@ function createQueryReader(route: AnyRoute): (search: string) => object {
 interface QueryShape {
   shapes: ReadonlyMap<string, ValueShape>
   refuse: AnyRoute['queryCodes']['refuse']
+  invalid: AnyRoute['queryCodes']['invalid']
   isStrict: boolean
 }
 
-function collect(search: string, { shapes, refuse, isStrict }: QueryShape): Record<string, unknown> {
+function collect(search: string, { shapes, refuse, invalid, isStrict }: QueryShape): Record<string, unknown> {
   const values = new Map<string, string[]>()
   for (const [name, value] of new URLSearchParams(search)) {
     const key = name.endsWith('[]') ? name.slice(0, -2) : name
@@ -115,14 +118,23 @@ function collect(search: string, { shapes, refuse, isStrict }: QueryShape): Reco
       continue
     }
     if (!isStorable(value))
-      fail('validation_error', { param: key, details: { fields: [{ path: key, message: 'NUL' }] } })
+      fail('validation_error', { param: key, details: { fields: [{ path: key, message: 'has a NUL' }] } })
     const list = values.get(key)
     if (list === undefined) values.set(key, [value])
     else list.push(value)
   }
   const raw: Record<string, unknown> = {}
-  for (const [key, texts] of values) raw[key] = fromTexts(texts, shapes.get(key)!)
+  for (const [key, texts] of values) {
+    if (isStrict && texts.every((text) => /^[\s,]*$/.test(text))) failEmpty(key, invalid[key])
+    raw[key] = fromTexts(texts, shapes.get(key)!)
+  }
   return raw
+}
+
+/** A filter without a value, as of a variable that is unset, would give nothing or the whole list, whichever its kind. */
+function failEmpty(param: string, code: ErrorCode = 'validation_error'): never {
+  const message = `The query parameter \`${param}\` is empty: leave it out, or give it a value.`
+  return fail(code, { message, param, details: { fields: [{ path: param, message: 'must not be empty' }] } })
 }
 
 /** A filter that is misspelt and ignored would give the whole list, or another page than the one that was meant. */

@@ -134,6 +134,26 @@ test('list parameters come repeated or separated by commas, with or without brac
   expect(await refusal(server, '/things?status=%00')).toEqual([400, 'validation_error'])
 })
 
+test('a query parameter without a value is refused, whichever its kind', async () => {
+  for (const query of [
+    'status=',
+    'status[]=',
+    'status=,',
+    'status=&status=',
+    'archived=',
+    'limit=',
+    'after=',
+    'ids=',
+  ]) {
+    const { status, body } = await call(server, `/things?${query}`)
+    const param = query.slice(0, query.search(/[[=]/))
+    expect([query, status, body.error.param]).toEqual([query, 400, param])
+    expect(body.error.code).toBe('validation_error')
+    expect(body.error.message).toBe(`The query parameter \`${param}\` is empty: leave it out, or give it a value.`)
+  }
+  expect((await call(server, '/things?limit=1&status=&status=open')).body.data[0].query.status).toEqual(['open'])
+})
+
 test('a query parameter that a route does not have is refused, with the one that was meant', async () => {
   const { status, body } = await call(server, '/things?stauts=open')
   expect(status).toBe(400)
