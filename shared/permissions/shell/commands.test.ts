@@ -362,13 +362,21 @@ test.for([
     return (user + system) / 1_000
   }
   const costs = (lines: readonly string[]) => lines.reduce((sum, line) => sum + cost(line), 0)
-  const least = (lines: readonly string[]) => Math.min(costs(lines), costs(lines), costs(lines))
+  /** The least of three at most: one that is below this is not measured again. */
+  const least = (lines: readonly string[], enough: number) => {
+    let found = costs(lines)
+    for (let again = 0; again < 2 && found >= enough; again++) found = Math.min(found, costs(lines))
+    return found
+  }
   // One line costs about what sixteen of a sixteenth do; it would be sixteen times as much if each part were looked at with
   // all others. On a busy machine what comes after the other may take thrice as long.
-  const parts = least(Array<string>(16).fill(filled(maxCommandChars / 16)))
+  const few = Array<string>(16).fill(filled(maxCommandChars / 16))
+  // The first time takes longer, as nothing is compiled yet.
+  const parts = Math.min(costs(few), costs(few))
   // The clock of a thread may count in steps of 4 ms.
-  expect(least([filled(maxCommandChars)])).toBeLessThan(5 * parts + 50)
+  const most = 5 * parts + 50
+  expect(least([filled(maxCommandChars)], most)).toBeLessThan(most)
   const long = filled(1024 * 1024)
-  expect(Math.min(cost(long), cost(long))).toBeLessThan(50)
+  expect(least([long], 50)).toBeLessThan(50)
   expect(denies('Bash(rm:*)', long)).toBe(true)
 })

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { hasPostgres } from '../../kit/database.ts'
+import { isLong } from '../../kit/forms.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { answerNext, makeWorkflow, readFlow, settled, startFlow } from '../resources/workflows-kit.ts'
 
@@ -232,14 +233,16 @@ for (const database of ['sqlite', 'postgres'] as const)
       expect(outcomeOf(await cancel())).toBe('422 invalid_status_transition')
     })
 
-    it('is refused at its start when its first run goes beyond the limits of the engine', async () => {
-      const id = await startFlow(server, await makeWorkflow(server, 'for (;;) {}'))
-      await settled(server)
-      expect(await readFlow(server, id)).toMatchObject({
-        status: 'failed',
-        summary: 'The program took more than 2 s of processor time.',
+    // The engine decides it and not the database.
+    if (isLong || database === 'sqlite')
+      it('is refused at its start when its first run goes beyond the limits of the engine', async () => {
+        const id = await startFlow(server, await makeWorkflow(server, 'for (;;) {}'))
+        await settled(server)
+        expect(await readFlow(server, id)).toMatchObject({
+          status: 'failed',
+          summary: 'The program took more than 2 s of processor time.',
+        })
       })
-    })
 
     it('ends with a sentence when a result takes more than 64 KiB', async () => {
       const id = await startFlow(
