@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { Knex } from 'knex'
 import pg from 'pg'
-import { channel, type Topic } from './outbox-entries.ts'
+import { channel, type Topic, type WrittenEntry } from './outbox-entries.ts'
 import type { PostgresClient } from './postgres-client.ts'
 import { listOutbox, outboxEnd, type OutboxCursor, type OutboxRow } from './outbox.ts'
 import type { Dialect } from './dialect.ts'
@@ -11,7 +11,8 @@ import type { World } from '../../shared/lib/world.ts'
 
 /**
  * Carries happenings from where they were committed to whoever acts on them: the outbox table is the truth, a wake-up
- * (in-process, or LISTEN/NOTIFY between replicas) only makes it quick, and a slow tick reads what a lost wake-up missed.
+ * (in-process, or LISTEN/NOTIFY between replicas) only makes it quick, and a slow tick reads what a lost wake-up missed. On
+ * PostgreSQL a process gives out at once what it committed itself, and leaves that out when it reads it.
  *
  * Signals are wake-ups without a row, for followers that read the truth elsewhere (the frames of a run).
  */
@@ -57,7 +58,10 @@ class OutboxBus implements Bus {
   private isConnecting = false
   private pendingSignals = new Set<string>()
   private isSending = false
-  private readonly published = () => this.poke()
+  /** The numbers of entries that were given out as they were committed, and that were not read from the outbox yet. */
+  private readonly givenOut = new Set<number>()
+  private readonly published = (written: readonly WrittenEntry[]) =>
+    written.length === 0 ? this.poke() : this.giveOut(written)
 
   constructor(options: BusOptions) {
     this.options = options
@@ -69,6 +73,7 @@ class OutboxBus implements Bus {
     if (!this.stopped) return
     this.stopped = false
     writeStateOf(this.options.root).onPublished.add(this.published)
+    this.givenOut.clear()
     this.cursor = await outboxEnd(this.options.root)
     if (this.options.dialect === 'postgres') await this.listen()
     this.tick()
@@ -134,12 +139,27 @@ class OutboxBus implements Bus {
     this.isSending = false
   }
 
+  /** What this process published itself, which saves a query on the way to whoever acts on it. */
+  private giveOut(written: readonly WrittenEntry[]): void {
+    const { from, given } = this.cursor
+    for (const { seq, xid, topic, key, payload = {} } of written) {
+      // A query that ended meanwhile may have read it.
+      if (this.stopped || xid < from || given.has(seq)) continue
+      this.givenOut.add(seq)
+      try {
+        this.topics.emit(topic, { seq, topic, key, payload } satisfies OutboxRow)
+      } catch (error) {
+        this.options.log.warn({ err: error }, 'an entry of the outbox was not acted on')
+      }
+    }
+  }
+
   private async read(): Promise<void> {
     try {
       for (;;) {
         const page = await listOutbox(this.options.root, this.cursor, 500)
         this.cursor = page.next
-        for (const row of page.rows) this.topics.emit(row.topic, row)
+        for (const row of page.rows) if (!this.givenOut.delete(row.seq)) this.topics.emit(row.topic, row)
         if (this.stopped) return
         if (!page.hasMore) return
       }

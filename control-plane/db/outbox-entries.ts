@@ -1,6 +1,7 @@
+import { z } from 'zod'
 import { dialectOfDb } from './dialect.ts'
 import type { Db } from './handle.ts'
-import { command } from './statement.ts'
+import { command, returning } from './statement.ts'
 
 /**
  * Happenings that other parts, on this replica or another, must act on. Written in the transaction of the change; the bus
@@ -26,24 +27,33 @@ export interface OutboxEntry {
   at: number
 }
 
+/** One as it stands in the outbox of PostgreSQL. */
+export interface WrittenEntry extends OutboxEntry {
+  seq: number
+  /** The transaction that wrote it. */
+  xid: number
+}
+
 const into = 'insert into outbox (topic, key, payload, created_at)'
 const insertOne = command(`${into} values (?, ?, ?, ?)`)
-// Every process that listens is woken when the transaction commits.
-const insertAll = command(
+// Every process that listens is woken when the transaction commits; the same notification again is sent once.
+const insertAll = returning(
   `with published as (
      ${into} select topic, key, payload, at
      from unnest(?::text[], ?::text[], ?::text[], ?::bigint[]) with ordinality as entry (topic, key, payload, at, place)
-     order by place returning seq
-   ) select pg_notify('${channel}', '') from published limit 1`,
+     order by place returning seq, xid
+   ) select seq, xid, pg_notify('${channel}', '') from published order by seq`,
+  z.object({ seq: z.coerce.number(), xid: z.coerce.number() }),
 )
 
-/** In this order. */
-export async function writeEntries(db: Db, entries: readonly OutboxEntry[]): Promise<void> {
+/** In this order. Returns them as they were written, on PostgreSQL; there a reader finds out by them what it was given. */
+export async function writeEntries(db: Db, entries: readonly OutboxEntry[]): Promise<WrittenEntry[]> {
   const payloads = entries.map(({ payload = {} }) => JSON.stringify(payload))
   if (dialectOfDb(db) === 'sqlite') {
     for (const [place, { topic, key, at }] of entries.entries()) await insertOne(db, [topic, key, payloads[place]!, at])
-    return
+    return []
   }
   const [topics, keys] = [entries.map(({ topic }) => topic), entries.map(({ key }) => key)]
-  await insertAll(db, [topics, keys, payloads, entries.map(({ at }) => at)])
+  const written = await insertAll(db, [topics, keys, payloads, entries.map(({ at }) => at)])
+  return written.map((place, at) => ({ ...entries[at]!, ...place }))
 }

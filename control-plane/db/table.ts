@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { encoderOf } from './columns.ts'
+import { dialectOfDb } from './dialect.ts'
 import type { Db } from './handle.ts'
 import { expectOnlyWriter } from './only-writer.ts'
 import { rowReader } from './row-reader.ts'
@@ -49,9 +50,7 @@ export interface Table<Shape extends Columns> {
   /** Fields that are left out get the default of the schema. */
   insert(db: Db, rows: Fields<Shape> | readonly Fields<Shape>[]): Promise<void>
   /** A prepared insert of these fields, for a row that is written often. */
-  inserter<Name extends keyof Shape & string>(
-    names: readonly Name[],
-  ): (db: Db, row: Pick<Row<Shape>, Name>) => Promise<number>
+  inserter<Name extends keyof Shape & string>(names: readonly Name[]): Insert<Pick<Row<Shape>, Name>>
   /**
    * Writes what is new of these fields and raises the version; writes nothing when given the row itself. Fails with
    * `transient_conflict` when somebody else wrote the row since it was read.
@@ -73,6 +72,12 @@ type Replacement<Shape extends Columns> = readonly [
 ]
 /** A field that is undefined is left out. */
 type Changes<Shape extends Columns> = { [Field in keyof Row<Shape>]?: Row<Shape>[Field] | undefined }
+
+export interface Insert<Row> {
+  (db: Db, row: Row): Promise<number>
+  readonly sql: string
+  valuesOf(row: Row): Value[]
+}
 
 export type RowOf<T> = T extends Table<infer Shape> ? Row<Shape> : never
 
@@ -173,13 +178,12 @@ export function table<Shape extends Columns>(
       if (all.length > 1) await db(name).insert(all)
       else await texts.change(db, insertOf(Object.keys(only)), valuesOf(only))
     },
-    inserter(written) {
-      const insert = command(insertOf(written.map((field) => columnOf.get(field)!)))
-      return (db, row) =>
-        insert(
-          db,
-          written.map((field) => encoders.get(field)!(row[field]) as Value),
-        )
+    inserter<Name extends keyof Shape & string>(written: readonly Name[]) {
+      const sql = insertOf(written.map((field) => columnOf.get(field)!))
+      const valuesOf = (row: Pick<Row<Shape>, Name>) =>
+        written.map((field) => encoders.get(field)!(row[field]) as Value)
+      const insert = command(sql)
+      return Object.assign((db: Db, row: Pick<Row<Shape>, Name>) => insert(db, valuesOf(row)), { sql, valuesOf })
     },
     async replace(db, ...replacement) {
       const [before, changes] = replacement
@@ -189,6 +193,21 @@ export function table<Shape extends Columns>(
     replaceIfSame,
   }
 }
+
+/** Inserts a row into each of two tables, on PostgreSQL in one round trip. */
+export function insertBoth<First, Second>(
+  first: Insert<First>,
+  second: Insert<Second>,
+): (db: Db, one: First, other: Second) => Promise<void> {
+  const both = command(`with also as (${second.sql}) ${first.sql}`)
+  return async (db, one, other) => {
+    if (dialectOfDb(db) === 'postgres')
+      return void (await both(db, [...second.valuesOf(other), ...first.valuesOf(one)]))
+    await first(db, one)
+    await second(db, other)
+  }
+}
+
 const valuesOf = (columns: Record<string, Knex.Value>) => Object.values(columns) as Value[]
 
 function whereOf(columns: Record<string, Knex.Value>): { sql: string; values: Value[] } {

@@ -3,7 +3,7 @@ import { ApiError } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { dialectOfDb, NotBegunError, undoneFor, type Undone } from './dialect.ts'
 import type { Db, Tx } from './handle.ts'
-import { writeEntries, type OutboxEntry } from './outbox-entries.ts'
+import { writeEntries, type OutboxEntry, type WrittenEntry } from './outbox-entries.ts'
 import type { PostgresClient } from './postgres-client.ts'
 import { lockTurns, type Turns } from './turns.ts'
 
@@ -35,8 +35,8 @@ export interface WriteState {
   writeMs: number
   /** Told of each transaction that is done again or given up. */
   readonly observers: Set<WriteObserver>
-  /** Called after each commit that published to the outbox. */
-  readonly onPublished: Set<() => void>
+  /** Called after each commit that published to the outbox, on PostgreSQL with what it published. */
+  readonly onPublished: Set<(written: readonly WrittenEntry[]) => void>
   /** Told of each `afterCommit` step that threw. The change is committed all the same. */
   readonly onStepFailed: Set<(error: unknown) => void>
 }
@@ -59,12 +59,12 @@ export function afterCommit(tx: Tx, step: Step): void {
 export async function publish(db: Db, entry: OutboxEntry): Promise<void> {
   const before = entries.get(db)
   if (before !== undefined) return void before.push(entry)
-  await writeEntries(db, [entry])
-  if (db.isTransaction !== true) tellPublished(writeStateOf(db))
+  const written = await writeEntries(db, [entry])
+  if (db.isTransaction !== true) tellPublished(writeStateOf(db), written)
 }
 
-function tellPublished({ onPublished }: WriteState): void {
-  for (const tell of onPublished) tell()
+function tellPublished({ onPublished }: WriteState, written: readonly WrittenEntry[]): void {
+  for (const tell of onPublished) tell(written)
 }
 
 function runSteps({ onStepFailed }: WriteState, ofTransaction: readonly Step[]): void {
@@ -97,22 +97,21 @@ export async function inTransaction<Result>(
   options: TransactionOptions = {},
 ): Promise<Result> {
   let isBegun = false
-  let published = false
+  let written: readonly WrittenEntry[] | null = null
   let toDo: readonly Step[] = []
   const begun = async (tx: Tx) => {
     isBegun = true
     const toPublish: OutboxEntry[] = []
     entries.set(tx, toPublish)
     const result = await work(tx)
-    published = toPublish.length > 0
-    if (published) await writeEntries(tx, toPublish)
+    written = toPublish.length > 0 ? await writeEntries(tx, toPublish) : null
     toDo = steps.get(tx) ?? []
     return result
   }
   try {
     const result = await inOrder(root, begun, options)
     runSteps(writeStateOf(root), toDo)
-    if (published) tellPublished(writeStateOf(root))
+    if (written !== null) tellPublished(writeStateOf(root), written)
     return result
   } catch (error) {
     throw isBegun ? error : new NotBegunError(error)

@@ -4,8 +4,7 @@ import type { Tx } from '../db/open.ts'
 import { afterCommit, publish } from '../db/transaction.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { placeNew, specFor } from '../lifecycle/offer.ts'
-import { insertDetails } from '../resources/runs/details-store.ts'
-import { findRun, insertRun, setSuccessor } from '../resources/runs/store.ts'
+import { findRun, insertRun, setSuccessor, type NewRun } from '../resources/runs/store.ts'
 import type { Admission } from './admission.ts'
 import { draftRun, type Draft, type Way } from './draft.ts'
 import { manifestOf } from './manifest.ts'
@@ -75,7 +74,7 @@ async function store(
 ): Promise<void> {
   const { agent, compacts = null } = wake
   const { spec } = way
-  await insertRun(tx, {
+  const run: NewRun = {
     id: runId,
     workspaceId: agent.workspaceId,
     agentId: agent.id,
@@ -102,10 +101,10 @@ async function store(
     step: wake.step ?? null,
     createdAt: at,
     offer,
-  })
+  }
   const mcpLeftOut = mcpServersFor(workspace.mcpServers, spec).leftOut
   const manifest = manifestOf(spec, { instructions, secretKeys: [...secretKeys.keys()], mcpLeftOut })
-  await insertDetails(tx, { runId, prompt: spec.prompt, spec, fallbackSpec: other?.spec ?? null, manifest })
+  await insertRun(tx, run, { prompt: spec.prompt, spec, fallbackSpec: other?.spec ?? null, manifest })
 }
 
 async function decline(

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { createBus, type Bus } from '../../control-plane/db/bus.ts'
-import { silentMsOf } from '../../control-plane/db/open.ts'
+import { openDatabase, silentMsOf } from '../../control-plane/db/open.ts'
+import type { WrittenEntry } from '../../control-plane/db/outbox-entries.ts'
+import { inTransaction, publish, writeStateOf } from '../../control-plane/db/transaction.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { hasPostgres, openPostgres } from '../kit/database.ts'
 
@@ -67,6 +69,96 @@ test.skipIf(!hasPostgres())('a bus that is stopped while it connects leaves no c
     await expect.poll(connections, { timeout: 5_000 }).toBe(0)
     await bus.stop()
   } finally {
+    await database.close()
+  }
+})
+
+test.skipIf(!hasPostgres())(
+  'what a process published is given out there once it is committed, elsewhere soon, and everywhere once',
+  async () => {
+    const database = await openPostgres()
+    const other = openDatabase({ url: database.url, poolSize: 2 })
+    const warnings: string[] = []
+    const make = ({ root }: Pick<typeof database, 'root'>) => {
+      const bus = createBus({
+        root,
+        dialect: 'postgres',
+        databaseUrl: database.url,
+        silentMs: silentMsOf({}),
+        world: realWorld,
+        log: { warn: (fields, message) => void warnings.push(message) },
+      })
+      const heard: string[] = []
+      bus.on('run.queued', ({ key, payload }) => heard.push(`${key} ${JSON.stringify(payload)}`))
+      return { root, bus, heard }
+    }
+    const [here, there] = [make(database), make(other)]
+    const told: (readonly WrittenEntry[])[] = []
+    writeStateOf(database.root).onPublished.add((written) => void told.push(written))
+    const row = (key: string) => ({ topic: 'run.queued', key, payload: { n: key.length }, at: 1 }) as const
+    try {
+      await here.bus.start()
+      await there.bus.start()
+      const all: string[] = []
+      for (let at = 0; at < 20; at++) {
+        const { root, heard } = at % 2 === 0 ? here : there
+        const keys = [`a${at}`, `bb${at}`]
+        await inTransaction(root, async (tx) => {
+          for (const key of keys) await publish(tx, row(key))
+          expect(heard).not.toContain(`a${at} {"n":${keys[0]!.length}}`)
+        })
+        const said = keys.map((key) => `${key} {"n":${key.length}}`)
+        expect(heard.slice(-2)).toEqual(said)
+        all.push(...said)
+      }
+      await expect
+        .poll(() => [here, there].map(({ heard }) => heard.toSorted()), { timeout: 5_000 })
+        .toEqual([all.toSorted(), all.toSorted()])
+      // Whoever reads the outbox again, or is told late of what was read meanwhile, hears nothing twice.
+      await publish(there.root, row('last'))
+      await expect.poll(() => here.heard.at(-1), { timeout: 5_000 }).toBe('last {"n":4}')
+      for (const written of told.slice()) for (const tell of writeStateOf(database.root).onPublished) tell(written)
+      await publish(there.root, row('end'))
+      await expect.poll(() => here.heard.at(-1), { timeout: 5_000 }).toBe('end {"n":3}')
+      for (const { heard } of [here, there])
+        expect(heard.toSorted()).toEqual([...all, 'last {"n":4}', 'end {"n":3}'].toSorted())
+      expect(warnings).toEqual([])
+    } finally {
+      await here.bus.stop()
+      await there.bus.stop()
+      await other.root.destroy()
+      await database.close()
+    }
+  },
+)
+
+test.skipIf(!hasPostgres())('who fails at an entry keeps nobody else from the next, and not its commit', async () => {
+  const database = await openPostgres()
+  const warnings: string[] = []
+  const { root, url } = database
+  const log = { warn: (fields: object, message: string) => void warnings.push(message) }
+  const bus = createBus({
+    root,
+    dialect: 'postgres',
+    databaseUrl: url,
+    silentMs: silentMsOf({}),
+    world: realWorld,
+    log,
+  })
+  const heard: string[] = []
+  bus.on('run.queued', ({ key }) => {
+    if (key === 'bad') throw new Error('cannot')
+    heard.push(key)
+  })
+  try {
+    await bus.start()
+    await inTransaction(root, async (tx) => {
+      for (const key of ['bad', 'good']) await publish(tx, { topic: 'run.queued', key, at: 1 })
+    })
+    expect(heard).toEqual(['good'])
+    expect(warnings).toEqual(['an entry of the outbox was not acted on'])
+  } finally {
+    await bus.stop()
     await database.close()
   }
 })

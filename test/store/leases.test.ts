@@ -7,7 +7,7 @@ import {
   listWaitingWorkspaces,
 } from '../../control-plane/placement/waiting-store.ts'
 import { insertFolder } from '../../control-plane/resources/folders/store.ts'
-import { insertDetails, listSpecs } from '../../control-plane/resources/runs/details-store.ts'
+import { listSpecs } from '../../control-plane/resources/runs/details-store.ts'
 import { takeFallback } from '../../control-plane/resources/runs/fallback-store.ts'
 import {
   claimLoneRun,
@@ -206,10 +206,10 @@ onBoth('a run waits for the others of its task that were first or are at work', 
 onBoth('a run goes on its fallback harness once, with what it was given for that', async ({ root }) => {
   const agent = await seedAgent(root, await seedWorkspace(root))
   const fallback = { fallbackHarness: 'codex', fallbackKeyId: 'sec_a', fallbackModel: 'gpt-5' } as const
-  const run = await seedRun(root, agent, { ...fallback, modelId: 'claude-opus-4-5' })
-  const spec = runSpecFixture(run.id)
+  const id = 'run_fallback'
+  const spec = runSpecFixture(id)
   const fallbackSpec = { ...spec, harness: 'codex' as const, model: 'gpt-5', reasoningEffort: 'low' as const }
-  await insertDetails(root, { runId: run.id, prompt: null, spec, fallbackSpec, manifest: null })
+  const run = await seedRun(root, agent, { id, ...fallback, modelId: 'claude-opus-4-5' }, { spec, fallbackSpec })
   expect((await findWaiting(root, [run.id]))[0]!.facts.fallback).toEqual({
     harness: 'codex',
     keyId: 'sec_a',
@@ -230,8 +230,6 @@ onBoth('a run goes on its fallback harness once, with what it was given for that
 onBoth('what runs are started with is read together', async ({ root }) => {
   const agent = await seedAgent(root, await seedWorkspace(root))
   const runs = [await seedRun(root, agent), await seedRun(root, agent)]
-  for (const { id: runId } of runs)
-    await insertDetails(root, { runId, prompt: null, spec: runSpecFixture(runId), fallbackSpec: null, manifest: null })
   const specs = await listSpecs(root, [...idsOf(runs), 'run_0000000000000000'])
   expect(specs).toEqual(new Map(idsOf(runs).map((runId) => [runId, runSpecFixture(runId)])))
 })

@@ -1,9 +1,9 @@
 import { expect } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
 import { findPlatformChange, insertPlatformChange } from '../../control-plane/resources/platform-changes/store.ts'
+import type { NewDetails } from '../../control-plane/resources/runs/details-table.ts'
 import {
   findDetails,
-  insertDetails,
   replaceOutput,
   replaceOutputSchemas,
   replaceSpec,
@@ -27,8 +27,8 @@ import { claimRun, offerRuns } from '../../control-plane/resources/runs/lease-st
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
 
-async function seedRunning(db: Db): Promise<string> {
-  const { id } = await seedRun(db, await seedAgent(db, await seedWorkspace(db)))
+async function seedRunning(db: Db, details: Partial<NewDetails> = {}): Promise<string> {
+  const { id } = await seedRun(db, await seedAgent(db, await seedWorkspace(db)), {}, details)
   await offerRuns(db, { runIds: [id], device: 'dvc_a', expiresAt: at })
   await claimRun(db, { runId: id, fence: 1, device: 'dvc_a', at })
   return id
@@ -115,15 +115,14 @@ const spec = {
 } as const
 
 onBoth('details hold the prompt, the spec, and the last output, whatever JSON it is', async ({ root }) => {
-  const runId = await seedRunning(root)
-  expect(await findDetails(root, runId)).toBeNull()
+  expect(await findDetails(root, 'run_0000000000000000')).toBeNull()
   const stored = {
     ...spec,
     allowCalls: [],
     mcpServers: {},
     permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' as const },
   }
-  await insertDetails(root, { runId, prompt: 'Größe 🙂', spec: stored, fallbackSpec: null, manifest: null })
+  const runId = await seedRunning(root, { prompt: 'Größe 🙂', spec: stored })
   expect(await findDetails(root, runId)).toMatchObject({ prompt: 'Größe 🙂', spec, manifest: null, output: null })
   await replaceSpec(root, runId, { ...stored, resumeSessionId: 'other' })
   expect((await findDetails(root, runId))?.spec).toEqual({ ...stored, resumeSessionId: 'other' })

@@ -3,7 +3,9 @@ import { insertAgent, type AgentRow } from '../../control-plane/resources/agents
 import { insertDevice, type NewDevice } from '../../control-plane/resources/devices/store.ts'
 import { insertUser, replaceMember, type Role } from '../../control-plane/resources/members/store.ts'
 import type { ProjectRow } from '../../control-plane/resources/projects/store.ts'
+import type { NewDetails } from '../../control-plane/resources/runs/details-table.ts'
 import { insertRun, type NewRun } from '../../control-plane/resources/runs/store.ts'
+import { runSpecFixture } from '../kit/run-spec.ts'
 import { insertTask, type TaskRow } from '../../control-plane/resources/tasks/store.ts'
 import { insertCompany, insertWorkspace } from '../../control-plane/resources/workspaces/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
@@ -109,7 +111,12 @@ export async function seedDevice(
   return device
 }
 
-export async function seedRun(db: Db, agent: AgentRow, changes: Partial<NewRun> = {}): Promise<NewRun> {
+export async function seedRun(
+  db: Db,
+  agent: AgentRow,
+  changes: Partial<NewRun> = {},
+  details: Partial<NewDetails> = {},
+): Promise<NewRun> {
   const run: NewRun = {
     id: id('run_'),
     workspaceId: agent.workspaceId,
@@ -137,7 +144,13 @@ export async function seedRun(db: Db, agent: AgentRow, changes: Partial<NewRun> 
     createdAt: at,
     ...changes,
   }
-  await insertRun(db, run)
+  await insertRun(db, run, {
+    prompt: null,
+    spec: runSpecFixture(run.id),
+    fallbackSpec: null,
+    manifest: null,
+    ...details,
+  })
   return run
 }
 

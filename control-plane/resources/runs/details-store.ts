@@ -1,33 +1,10 @@
 import { z } from 'zod'
 import type { JsonSchemas } from '../../../shared/api/agent-runs.ts'
 import { runSpec, type RunSpec } from '../../../shared/runs/spec.ts'
-import { json, nullableJson, nullableText, nullableTime, text } from '../../db/columns.ts'
+import { json, text } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
-import { table, type RowOf } from '../../db/table.ts'
 import { query } from '../../db/statement.ts'
-
-/** The instructions of a run, kept apart from its row because they are large and seldom read. */
-const details = table('run_details', {
-  runId: text,
-  prompt: nullableText,
-  spec: json(runSpec),
-  fallbackSpec: nullableJson(runSpec),
-  manifest: nullableJson(z.record(z.string(), z.unknown())),
-  output: nullableJson(z.unknown()),
-  outputSchema: nullableText,
-  outputAt: nullableTime,
-  outputSchemas: nullableJson(z.record(z.string(), z.record(z.string(), z.unknown()))),
-})
-export type RunDetails = RowOf<typeof details>
-
-const insert = details.inserter(['runId', 'prompt', 'spec', 'fallbackSpec', 'manifest'])
-
-export async function insertDetails(
-  db: Db,
-  row: Pick<RunDetails, 'runId' | 'prompt' | 'spec' | 'fallbackSpec' | 'manifest'>,
-): Promise<void> {
-  await insert(db, row)
-}
+import { details, type RunDetails } from './details-table.ts'
 
 const byRun = details.query('where run_id = ?')
 

@@ -14,7 +14,8 @@ import {
   time,
 } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
-import { table, type RowOf } from '../../db/table.ts'
+import { detailsInsert, type NewDetails } from './details-table.ts'
+import { insertBoth, table, type RowOf } from '../../db/table.ts'
 import { command } from '../../db/statement.ts'
 
 /** A row of `runs`. `leaseState`: none, offered (to `device` until `offerExpiresAt`), claimed (by `device`). */
@@ -124,10 +125,17 @@ export interface RunStep {
   call: number
 }
 
-const insert = runs.inserter([...given, 'status', 'fence', 'leaseState', 'device', 'offerExpiresAt'])
+const insert = insertBoth(
+  runs.inserter([...given, 'status', 'fence', 'leaseState', 'device', 'offerExpiresAt']),
+  detailsInsert,
+)
 
-export async function insertRun(db: Db, { offer = null, step = null, ...run }: NewRun): Promise<void> {
-  await insert(db, {
+export async function insertRun(
+  db: Db,
+  { offer = null, step = null, ...run }: NewRun,
+  details: NewDetails,
+): Promise<void> {
+  const row = {
     ...run,
     workflowRunId: step?.workflowRunId ?? null,
     workflowCall: step?.call ?? null,
@@ -136,7 +144,8 @@ export async function insertRun(db: Db, { offer = null, step = null, ...run }: N
     leaseState: offer === null ? 'none' : 'offered',
     device: offer?.device ?? null,
     offerExpiresAt: offer?.expiresAt ?? null,
-  })
+  } as const
+  await insert(db, row, { ...details, runId: run.id })
 }
 
 const byId = runs.query('where id = ?')

@@ -17,14 +17,19 @@ export async function agentFor(
 ): Promise<AgentRow | null> {
   const own = run.agentId ?? task?.assigneeAgentId ?? null
   if (named === null || named === 'me') return own === null ? null : findAgent(tx, own)
-  // Private agents are those of the person behind it, the one that started it, and its own.
-  const starter = run.startedBy?.startsWith('agt_') === true ? run.startedBy : null
-  const known = (await listAgentsByReferences(tx, run.workspaceId, [named])).filter(
-    (agent) =>
-      agent.id === run.agentId ||
-      agent.id === starter ||
-      isVisible(agent, { seesAll: false, userId: run.causedByUserId, agentId: null }),
-  )
+  // Of one that is named by its id, nothing else needs to be read.
+  const exact = named.startsWith('agt_') ? await findAgent(tx, named) : null
+  if (exact?.workspaceId === run.workspaceId) return sees(run, exact) ? exact : null
+  const known = (await listAgentsByReferences(tx, run.workspaceId, [named])).filter((agent) => sees(run, agent))
   const found = matchReference(known, named)
   return found === null ? null : findAgent(tx, found.id)
+}
+
+/** Private agents are those of the person behind it, the one that started it, and its own. */
+function sees(
+  { agentId, startedBy, causedByUserId: userId }: WorkflowRunRow,
+  agent: Pick<AgentRow, 'id' | 'visibility' | 'ownerUserId'>,
+): boolean {
+  const starter = startedBy?.startsWith('agt_') === true ? startedBy : null
+  return agent.id === agentId || agent.id === starter || isVisible(agent, { seesAll: false, userId, agentId: null })
 }

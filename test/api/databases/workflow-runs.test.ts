@@ -127,6 +127,29 @@ for (const database of ['sqlite', 'postgres'] as const)
       })
     })
 
+    it('a private agent does steps for its owner alone, by whichever name it is called', async () => {
+      const made = await server.createAgent({ name: 'Hidden', harness: 'claude', visibility: 'private' })
+      const names = [made.id, made.handle, made.name]
+      const name = await makeWorkflow(
+        server,
+        `const codes = []
+         for (const called of ${JSON.stringify(names)})
+           await agent('x', { agent: called }).then(() => codes.push('done'), (error) => codes.push(error.code))
+         return codes.join()`,
+      )
+      const { token } = await server.addPerson('member')
+      const refused = await startFlow(server, name, {}, token)
+      await settled(server)
+      expect((await readFlow(server, refused)).summary).toBe(names.map(() => 'agent_not_found').join())
+      const own = await startFlow(server, name)
+      for (const _ of names) {
+        await settled(server)
+        await answerNext(device, 'x')
+      }
+      await settled(server)
+      expect((await readFlow(server, own)).summary).toBe('done,done,done')
+    })
+
     it('a step with a schema returns the output that its run recorded, one without it fails', async () => {
       const schema = "schema: { type: 'object', required: ['n'], properties: { n: { type: 'number' } } }"
       const name = await makeWorkflow(
