@@ -62,5 +62,5 @@ it.each([
 ])('a text with separators of lines is one line to %s', async (_, written) => {
   const lines = await Array.fromAsync(createInterface({ input: Readable.from([Buffer.from(written)]) }))
   expect(lines).toHaveLength(1)
-  expect(JSON.stringify(JSON.parse(lines[0]!))).toContain(separators)
+  expect(JSON.stringify(JSON.parse(lines[0] ?? ''))).toContain(separators)
 })
