@@ -60,7 +60,8 @@ it.each([
   ['claude', userMessage(separators)],
   ["svc's plugin in opencode", stdinOf(stdinLine({ id: '1', allow: false, message: separators }))],
 ])('a text with separators of lines is one line to %s', async (_, written) => {
-  const lines = await Array.fromAsync(createInterface({ input: Readable.from([Buffer.from(written)]) }))
+  const lines: string[] = []
+  for await (const each of createInterface({ input: Readable.from([Buffer.from(written)]) })) lines.push(each)
   expect(lines).toHaveLength(1)
   expect(JSON.stringify(JSON.parse(lines[0] ?? ''))).toContain(separators)
 })
