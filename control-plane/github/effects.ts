@@ -8,7 +8,7 @@ import type { Log } from '../process/log.ts'
 import { hasFired } from '../resources/automations/fire-store.ts'
 import { fire, recordSkip, type FireOutcome } from '../resources/automations/steps/fire.ts'
 import { fenced } from '../resources/automations/rules.ts'
-import { listListening, lockAutomation, type AutomationRow } from '../resources/automations/store.ts'
+import { listListening, lockAutomation, type AutomationRow, type Listening } from '../resources/automations/store.ts'
 import { listBoundWorkspaces } from '../resources/repos/binding-store.ts'
 import { recordActivity } from '../resources/tasks/record.ts'
 import { transitionTask } from '../resources/tasks/steps/transition.ts'
@@ -120,17 +120,18 @@ async function followGreen(green: Green, options: EffectOptions): Promise<void> 
   }
 }
 
+/** Automations of one workspace that hear of one event. */
+const mostListening = 1_000
+
 /** Leaves out automations of workspaces to which the repository is not bound. */
-async function listBoundListening(db: Knex, on: { repo: string; event: GithubEvent }): Promise<AutomationRow[]> {
-  const listening = await listListening(db, on)
-  if (listening.length === 0) return []
-  const bound = new Set(await listBoundWorkspaces(db, on.repo))
-  return listening.filter(({ workspaceId }) => bound.has(workspaceId))
+async function listBoundListening(db: Knex, on: { repo: string; event: GithubEvent }): Promise<Listening[]> {
+  const workspaceIds = await listBoundWorkspaces(db, on.repo)
+  return workspaceIds.length === 0 ? [] : listListening(db, { ...on, workspaceIds, perWorkspace: mostListening })
 }
 
 const greenOccasion = (number: number, sha: string) => `green #${number} ${sha}`
 
-async function haveFired(db: Knex, automations: readonly AutomationRow[], occasion: string): Promise<boolean> {
+async function haveFired(db: Knex, automations: readonly Listening[], occasion: string): Promise<boolean> {
   for (const { id } of automations) if (!(await hasFired(db, id, occasion))) return false
   return true
 }
@@ -144,7 +145,7 @@ async function tasksOf(pull: Pull, repo: string, { root, host }: EffectOptions):
 
 async function judge(
   client: GithubClient,
-  { green, pull, concerned }: { green: Green; pull: Pull; concerned: readonly AutomationRow[] },
+  { green, pull, concerned }: { green: Green; pull: Pull; concerned: readonly Listening[] },
   options: EffectOptions,
 ): Promise<void> {
   const { repo, sha } = green
@@ -185,7 +186,7 @@ async function skipOne(
 }
 
 interface GithubFire {
-  automation: AutomationRow
+  automation: Listening
   event: GithubEvent
   occasion: string
   pull: Pick<Pull, 'number' | 'url' | 'title' | 'branch' | 'base' | 'headSha'> & {

@@ -15,15 +15,26 @@ export interface PullFacts {
   keys: readonly string[]
 }
 
+/** More tasks of one workspace than a pull request can name, and some by its branch. */
+const mostOfWorkspace = 200
+
 /**
  * Lists tasks that the pull request names by key, that have its branch, or that it already belongs to. Only workspaces
- * that know the repository count: keys are unique within a workspace only, and a repository must not reach into others.
+ * that know the repository count: keys are unique within a workspace only, and a repository must not reach into others. Of
+ * a workspace with too many the named ones come first, and no other workspace has fewer for it.
  */
-export async function listTasksOfPull(db: Db, pull: PullFacts): Promise<{ id: string; workspaceId: string }[]> {
+export async function listTasksOfPull(
+  db: Db,
+  pull: PullFacts,
+  most = mostOfWorkspace,
+): Promise<{ id: string; workspaceId: string }[]> {
   const workspaces = await listWorkspacesOfRepo(db, pull)
   if (workspaces.length === 0) return []
   const like = likeContaining(JSON.stringify(pull.url))
-  const rows: { id: string; workspace_id: string }[] = await db('tasks as t')
+  const namedFirst =
+    pull.keys.length === 0 ? '' : `case when t.key in (${pull.keys.map(() => '?').join(', ')}) then 0 else 1 end, `
+  const place = `row_number() over (partition by t.workspace_id order by ${namedFirst}t.id) as place`
+  const meant = db('tasks as t')
     .leftJoin('repos as r', 'r.id', 't.repo_id')
     .whereIn('t.workspace_id', workspaces)
     .where((named) => {
@@ -32,9 +43,12 @@ export async function listTasksOfPull(db: Db, pull: PullFacts): Promise<{ id: st
     })
     // Tasks of other repositories are not meant.
     .where((own) => void own.whereNull('t.repo_id').orWhere('r.git_remote', pull.remote))
-    .orderBy('t.id')
-    .limit(200)
-    .select('t.id', 't.workspace_id')
+    .select('t.id', 't.workspace_id', db.raw(place, [...pull.keys]))
+  const rows: { id: string; workspace_id: string }[] = await db
+    .from(meant.as('meant'))
+    .where('place', '<=', most)
+    .orderBy('id')
+    .select('id', 'workspace_id')
   return rows.map((task) => ({ id: task.id, workspaceId: task.workspace_id }))
 }
 

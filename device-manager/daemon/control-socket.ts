@@ -45,6 +45,8 @@ export class ControlSocket {
         this.server.once('error', reject)
         this.server.listen(this.options.path, resolve)
       })
+      // No connection can be taken at this moment, such as when no file is left; unheard it would end the daemon.
+      this.server.on('error', (error) => this.options.log.warn({ err: error }, 'the control socket failed'))
     } finally {
       process.umask(mask)
     }
@@ -95,7 +97,7 @@ export class ControlSocket {
     if (!parsed.success) {
       const op = (value as { op?: unknown } | null)?.op
       const known = controlRequest.options.some((option) => option.shape.op.value === op)
-      if (!known) return refuse('unknown_op', `There is no operation ${String(op)}.`)
+      if (!known) return refuse('unknown_op', `There is no operation ${typeof op === 'string' ? op : 'of that kind'}.`)
       return refuse('bad_request', parsed.error.issues[0]?.message ?? 'The request does not fit.')
     }
     try {

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeFrame, encodeFrame } from './frame.ts'
+import { linkLimits } from './limits.ts'
 import type { EventsHeader } from './protocol.ts'
 
 const header: EventsHeader = {
@@ -33,6 +34,21 @@ describe('binary frames', () => {
     )
     const whole = encodeFrame(header, new Uint8Array(0))
     for (let cut = 0; cut < whole.length; cut++) expect(decodeFrame(whole.subarray(0, cut)).ok).toBe(false)
+  })
+
+  it('refuse more events than a device puts into one, and numbers that run backwards', () => {
+    const read = (firstSeq: number, lastSeq: number) =>
+      decodeFrame(encodeFrame({ ...header, firstSeq, lastSeq }, new Uint8Array(0))).ok
+    expect([read(7, 7), read(1, linkLimits.frameEvents), read(5, linkLimits.frameEvents + 4)]).toEqual([
+      true,
+      true,
+      true,
+    ])
+    expect([read(8, 7), read(1, linkLimits.frameEvents + 1), read(1, Number.MAX_SAFE_INTEGER)]).toEqual([
+      false,
+      false,
+      false,
+    ])
   })
 
   it('refuse a header that says it is longer than a header may be', () => {

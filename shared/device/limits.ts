@@ -24,6 +24,8 @@ export const linkLimits = {
   windowBytes: 4 * 1024 * 1024,
   /** The size that a frame's body aims at. */
   frameTargetBytes: 256 * 1024,
+  /** Far more events than such a body has room for: the server reads a frame as a whole. */
+  frameEvents: 16 * 1024,
 } as const
 
 /**

@@ -6,6 +6,7 @@ import { runSpec } from '../runs/spec.ts'
 import { cutText, deviceTime } from './bounds.ts'
 import { folderCheck, folderFacts, servedFolder, watchedFolders } from './folder-check.ts'
 import { isolationLevels } from './isolation.ts'
+import { linkLimits } from './limits.ts'
 
 /**
  * The messages of a link, one union per direction. Messages are added, never changed: recorded frames of each version
@@ -221,21 +222,25 @@ export const serverMessage = z.discriminatedUnion('type', [
 export type ServerMessage = z.infer<typeof serverMessage>
 
 /** Header of a binary frame with events; the body is their lines. */
-export const eventsHeader = z.object({
-  type: z.literal('run.events'),
-  ...ofRun,
-  firstSeq: z.number().int().positive(),
-  lastSeq: z.number().int().positive(),
-  /** The number of events of each kind in the body. */
-  kinds: unread(z.record(z.string(), z.number().int().positive())),
-  /** The run's totals so far, when the body holds a `usage` event. */
-  usage: usageData.optional(),
-  sessionId: z.string().max(200).optional(),
-  /** The calls asked about by `permission` events in the body. */
-  approvals,
-  /** SHA-256 (hex) of the body. */
-  sha256: z.string().length(64),
-})
+export const eventsHeader = z
+  .object({
+    type: z.literal('run.events'),
+    ...ofRun,
+    firstSeq: z.number().int().positive(),
+    lastSeq: z.number().int().positive(),
+    /** The number of events of each kind in the body. */
+    kinds: unread(z.record(z.string(), z.number().int().positive())),
+    /** The run's totals so far, when the body holds a `usage` event. */
+    usage: usageData.optional(),
+    sessionId: z.string().max(200).optional(),
+    /** The calls asked about by `permission` events in the body. */
+    approvals,
+    /** SHA-256 (hex) of the body. */
+    sha256: z.string().length(64),
+  })
+  .refine(({ firstSeq, lastSeq }) => lastSeq >= firstSeq && lastSeq - firstSeq < linkLimits.frameEvents, {
+    message: 'numbers of events that no frame holds',
+  })
 export type EventsHeader = z.infer<typeof eventsHeader>
 
 /**

@@ -60,6 +60,21 @@ const fireRow = (automation: AutomationRow, changes: Partial<FireRow> = {}): Fir
   ...changes,
 })
 
+onBoth('automations of one workspace never keep those of another from an event', async ({ root }) => {
+  const listening = { triggerType: 'github', repo: 'acme/web', event: 'pull_request.merged' } as const
+  const first = await seedAutomation(root, { ...listening, id: 'aut_2' })
+  for (const [id, createdAt] of [
+    ['aut_3', at - 1],
+    ['aut_1', at + 1],
+  ] as const)
+    await insertAutomation(root, automationRow(first.agent, { ...listening, id, createdAt }))
+  const other = await seedAutomation(root, { ...listening, id: 'aut_9' })
+  const workspaceIds = [first.workspaceId, other.workspaceId]
+  const found = await listListening(root, { ...listening, workspaceIds, perWorkspace: 2 })
+  // Of one with more, the oldest hear of it.
+  expect(found.map(({ id }) => id)).toEqual(['aut_2', 'aut_3', 'aut_9'])
+})
+
 onBoth(
   'an automation comes back as it was stored, and is replaced only from the version that was read',
   async ({ root }) => {
@@ -94,11 +109,11 @@ onBoth(
     await replaceAutomation(root, automation, changed)
     expect(await findAutomation(root, workspaceId, automation.id)).toEqual({ ...changed, version: 2 })
     await expect(replaceAutomation(root, automation, { ...automation })).rejects.toMatchObject(wroteSecond)
-    expect(await listListening(root, { repo: 'acme/web', event: 'pull_request.merged' })).toMatchObject([
-      { id: automation.id },
-    ])
-    expect(await listListening(root, { repo: 'acme/web', event: 'pull_request.checks_passed' })).toEqual([])
-    expect(await listListening(root, { repo: 'acme/api', event: 'pull_request.merged' })).toEqual([])
+    const merged = { repo: 'acme/web', event: 'pull_request.merged', workspaceIds: [workspaceId], perWorkspace: 9 }
+    expect(await listListening(root, merged)).toEqual([{ id: automation.id, workspaceId }])
+    expect(await listListening(root, { ...merged, event: 'pull_request.checks_passed' })).toEqual([])
+    expect(await listListening(root, { ...merged, repo: 'acme/api' })).toEqual([])
+    expect(await listListening(root, { ...merged, workspaceIds: [await seedWorkspace(root)] })).toEqual([])
     expect(agent.id).toBe(changed.agentId)
     await recordWorkflowRun(root, automation.id, { id: 'flr_1', at: at + 7 })
     expect(await findAutomation(root, workspaceId, automation.id)).toMatchObject({

@@ -167,6 +167,21 @@ onBoth('a page is found by what it is about, and by its words while the model is
   }),
 )
 
+onBoth('a text that the model refuses, or fails at, takes the model from nobody else', (database) =>
+  withModel(database, async ({ fake, filler, workspaceId, find }) => {
+    fake.meanings.set('automobile', 'car')
+    await put(database.root, workspaceId, 'page', 'A car.')
+    filler.begin()
+    await filler.idle()
+    fake.refused = 'zzz'
+    for (const refusal of [400, 413, 500]) {
+      fake.refusal = refusal
+      expect(await find(`zzz ${refusal}`)).toEqual([])
+      expect(await find(`automobile ${'!'.repeat(refusal % 10)}`)).toEqual(['page'])
+    }
+  }),
+)
+
 onBoth('a search waits a second for the model, and no longer', (database) =>
   withModel(database, async ({ fake, workspaceId, find }) => {
     await put(database.root, workspaceId, 'page', 'Some words.')

@@ -61,8 +61,8 @@ onBoth('a delivery is stored once, claimed once, and done or tried again', async
   expect(await insertDelivery(root, { id: 'd1', happening, at })).toBe(true)
 })
 
-async function seedTask(db: Db, workspaceId: string, changes: Record<string, unknown> = {}) {
-  const id = `tsk_${crypto.randomUUID()}`
+async function seedTask(db: Db, workspaceId: string, changes: Record<string, string> = {}) {
+  const id = changes['id'] ?? `tsk_${crypto.randomUUID()}`
   await db('tasks').insert({
     id,
     workspace_id: workspaceId,
@@ -108,6 +108,25 @@ onBoth('a pull request is about tasks by key, branch or address, but not of anot
   expect(found.toSorted((a, b) => (a.id < b.id ? -1 : 1))).toEqual(meant.toSorted((a, b) => (a.id < b.id ? -1 : 1)))
   expect(await listTasksOfPull(root, { ...pull, remote: 'github.com/x/y', repo: 'x/y' })).toEqual([])
 })
+
+onBoth(
+  'no workspace keeps a pull request from the tasks of another one, nor a branch from the task it names',
+  async ({ root }) => {
+    const [theirs, workspaceId] = [await seedWorkspace(root), await seedWorkspace(root)]
+    for (const bound of [theirs, workspaceId]) {
+      await bind(root, bound)
+      await seedRepo(root, bound)
+      for (let count = 0; count < 3; count++)
+        await seedTask(root, bound, { id: `tsk_0${bound}${count}`, branch_name: 'work' })
+    }
+    const named = await seedTask(root, workspaceId, { id: 'tsk_z', key: 'ABC-1' })
+    const found = await listTasksOfPull(root, pull, 2)
+    expect(found).toContainEqual(named)
+    expect(found.map((task) => task.workspaceId).toSorted()).toEqual(
+      [theirs, theirs, workspaceId, workspaceId].toSorted(),
+    )
+  },
+)
 
 onBoth('a workspace knows a repository by its repos, projects or automations', async ({ root }) => {
   const alone = await seedWorkspace(root)

@@ -21,6 +21,7 @@ import {
   replaceChangeSet,
   type Frame,
 } from '../../control-plane/resources/runs/log-store.ts'
+import { findEvent, listEvents, listEventsBackward } from '../../control-plane/resources/runs/event-log.ts'
 import { findRun } from '../../control-plane/resources/runs/store.ts'
 import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../../control-plane/wakes/key-store.ts'
 import { claimRun, offerRuns } from '../../control-plane/resources/runs/lease-store.ts'
@@ -61,6 +62,23 @@ onBoth('frames keep their bytes and are read forwards, backwards and by event', 
   expect(await findFrame(root, runId, 3)).toEqual(a)
   expect(await findFrame(root, runId, 10)).toBeNull()
   expect(await findFrame(root, runId, 0)).toBeNull()
+})
+
+onBoth('a frame holds as many events as its numbers say, whatever lies in its body', async ({ root }) => {
+  const runId = await seedRunning(root)
+  const lines = { ...frame(runId, 1, 2), body: Buffer.alloc(200_000, '\n') }
+  await insertFrames(root, [lines, { ...frame(runId, 3, 3), body: Buffer.from('last\n') }])
+  const page = { runId, limit: 500 }
+  const forward = await listEvents(root, { ...page, afterSeq: 0 })
+  expect(forward.events.map(({ seq, data }) => [seq, data['text']])).toEqual([
+    [1, ''],
+    [2, ''],
+    [3, 'last'],
+  ])
+  expect((await listEvents(root, { ...page, afterSeq: 2 })).events).toEqual(forward.events.slice(2))
+  const backward = await listEventsBackward(root, { ...page, beforeSeq: 9 })
+  expect(backward.events).toEqual(forward.events.toReversed())
+  expect(await findEvent(root, { runId, fence: 1, seq: 4 })).toBeNull()
 })
 
 onBoth('the log moves forward from where it is, for the lease that holds the run', async ({ root }) => {

@@ -151,11 +151,31 @@ export async function recordCall(db: Db, id: string, count: { since: number; cal
   await db('automations').where({ id }).update({ calls_since: count.since, calls: count.calls })
 }
 
-/** Lists automations of any workspace and status that wait for this event of this repository. */
-export async function listListening(db: Db, on: { repo: string; event: string }): Promise<AutomationRow[]> {
-  return automations.list(
-    automations.from(db).where({ trigger_type: 'github', repo: on.repo, event: on.event }).orderBy('id').limit(1_000),
-  )
+export type Listening = Pick<AutomationRow, 'id' | 'workspaceId'>
+
+/**
+ * Lists automations of these workspaces, of any status, that wait for this event of this repository: of each workspace the
+ * oldest `perWorkspace`, so that those of one never keep another's from an event.
+ */
+export async function listListening(
+  db: Db,
+  on: { repo: string; event: string; workspaceIds: readonly string[]; perWorkspace: number },
+): Promise<Listening[]> {
+  const { repo, event } = on
+  const listening = db('automations')
+    .where({ trigger_type: 'github', repo, event })
+    .whereIn('workspace_id', [...on.workspaceIds])
+    .select(
+      'id',
+      'workspace_id',
+      db.raw('row_number() over (partition by workspace_id order by created_at, id) as place'),
+    )
+  const rows: { id: string; workspace_id: string }[] = await db
+    .from(listening.as('listening'))
+    .where('place', '<=', on.perWorkspace)
+    .orderBy('id')
+    .select('id', 'workspace_id')
+  return rows.map((row) => ({ id: row.id, workspaceId: row.workspace_id }))
 }
 
 export interface AutomationFilter {

@@ -21,11 +21,27 @@ interface Line {
   bytes: number
 }
 
-/** Events of a frame, in order. Their numbers follow from their places: what a line says of itself is not relied on. */
-function* eventsOf(frame: Frame): Generator<Line> {
-  let seq = frame.firstSeq
-  for (const line of linesOf(frame.body)) yield { event: toEvent(frame, seq++, line), bytes: line.length }
+interface Numbered {
+  seq: number
+  text: Uint8Array
 }
+
+/**
+ * Lines of a frame, in order, not parsed yet. Their numbers follow from their places: what a line says of itself is not
+ * relied on. Lines beyond the last number do not count: a device may send millions of empty ones.
+ */
+function* numbered(frame: Frame): Generator<Numbered> {
+  let seq = frame.firstSeq
+  for (const text of linesOf(frame.body)) {
+    if (seq > frame.lastSeq) return
+    yield { seq: seq++, text }
+  }
+}
+
+const lineOf = (frame: Frame, { seq, text }: Numbered): Line => ({
+  event: toEvent(frame, seq, text),
+  bytes: text.length,
+})
 
 function toEvent(frame: Frame, seq: number, line: Uint8Array): RunEvent {
   const text = Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString('utf8')
@@ -68,7 +84,8 @@ export async function listEvents(
   for (;;) {
     const frames = await listFrames(db, { runId: range.runId, afterSeq: after, limit: framesAtOnce })
     for (const frame of frames)
-      for (const line of eventsOf(frame)) if (line.event.seq > range.afterSeq && !page.take(line)) return page.full()
+      for (const line of numbered(frame))
+        if (line.seq > range.afterSeq && !page.take(lineOf(frame, line))) return page.full()
     after = frames.at(-1)?.lastSeq ?? after
     if (frames.length < framesAtOnce) return page.done()
   }
@@ -82,9 +99,9 @@ export async function listOpeningEvents(db: Db, runId: string): Promise<RunEvent
   const frames = await listFrames(db, { runId, afterSeq: 0, limit: 2 })
   const events: RunEvent[] = []
   for (const frame of frames)
-    for (const { event } of eventsOf(frame)) {
+    for (const line of numbered(frame)) {
       if (events.length >= openingEvents) return events
-      events.push(event)
+      events.push(lineOf(frame, line).event)
     }
   return events
 }
@@ -99,8 +116,8 @@ export async function listEventsBackward(
   for (;;) {
     const frames = await listFramesBackward(db, { runId: range.runId, beforeSeq: before, limit: framesAtOnce })
     for (const frame of frames)
-      for (const line of [...eventsOf(frame)].reverse())
-        if (line.event.seq < range.beforeSeq && !page.take(line)) return page.full()
+      for (const line of [...numbered(frame)].reverse())
+        if (line.seq < range.beforeSeq && !page.take(lineOf(frame, line))) return page.full()
     before = frames.at(-1)?.firstSeq ?? before
     if (frames.length < framesAtOnce) return page.done()
   }
@@ -132,7 +149,7 @@ class Page {
 export async function findEvent(db: Db, key: { runId: string; fence: number; seq: number }): Promise<RunEvent | null> {
   const frame = await findFrame(db, key.runId, key.seq)
   if (frame === null || frame.fence !== key.fence) return null
-  for (const { event } of eventsOf(frame)) if (event.seq === key.seq) return event
+  for (const line of numbered(frame)) if (line.seq === key.seq) return lineOf(frame, line).event
   return null
 }
 

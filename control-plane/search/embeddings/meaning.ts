@@ -1,7 +1,7 @@
 import type { World } from '../../../shared/lib/world.ts'
 import type { Db } from '../../db/open.ts'
 import type { Log } from '../../process/log.ts'
-import type { EmbeddingClient } from './client.ts'
+import { EmbeddingTrouble, type EmbeddingClient } from './client.ts'
 import { SignCodes } from './codes.ts'
 import { listPlaces, listVectors } from './store.ts'
 import { codeOf, similarity, vectorOfBytes } from './vectors.ts'
@@ -75,8 +75,10 @@ export class Meaning {
       this.remembered.set(text, vector!)
       return vector!
     } catch (error) {
-      this.pausedUntil = this.world.monotonic() + pauseMs
-      this.log.warn({ err: error }, 'the model for embeddings is away: words alone are searched')
+      // An endpoint that answers does not like this text: whoever sends it must not take the model from all others.
+      const isOfText = error instanceof EmbeddingTrouble && error.kind !== 'away'
+      if (!isOfText) this.pausedUntil = this.world.monotonic() + pauseMs
+      this.log.warn({ err: error }, 'the model for embeddings gave no answer: words alone are searched')
       return null
     }
   }

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { CallDecision, ToolAsk } from '../adapter.ts'
+import { jsonLine } from '../parts/json-lines.ts'
 import { canUseTool, controlCancel, controlRequest, hookCallback } from './wire.ts'
 
 /** A control line leads to one of these: a question for the run host, or an answer written at once. */
@@ -30,7 +31,7 @@ export const initializeRequestId = 'initialize'
  * Registers the hook that makes claude ask before every tool call, in every mode and in subagents. A hook that is not
  * answered in time fails closed; the time is long because the run host may have to ask elsewhere.
  */
-export const initializeRequest = line({
+export const initializeRequest = jsonLine({
   type: 'control_request',
   request_id: initializeRequestId,
   request: {
@@ -41,7 +42,7 @@ export const initializeRequest = line({
 
 /** A request that changes nothing, and that claude answers also while it works. */
 export const stateRequest = (requestId: string): string =>
-  line({ type: 'control_request', request_id: requestId, request: { subtype: 'mcp_status' } })
+  jsonLine({ type: 'control_request', request_id: requestId, request: { subtype: 'mcp_status' } })
 
 /**
  * Answers claude's questions about tool calls. In doubt the answer is "deny", and always a well-formed one: an error
@@ -166,17 +167,13 @@ function permissionAnswer(requestId: string, decision: CallDecision, input: unkn
 }
 
 function success(requestId: string, response: unknown): string {
-  return line({ type: 'control_response', response: { subtype: 'success', request_id: requestId, response } })
+  return jsonLine({ type: 'control_response', response: { subtype: 'success', request_id: requestId, response } })
 }
 
 function controlError(requestId: string, error: string): string {
-  return line({ type: 'control_response', response: { subtype: 'error', request_id: requestId, error } })
+  return jsonLine({ type: 'control_response', response: { subtype: 'error', request_id: requestId, error } })
 }
 
 export function userMessage(text: string): string {
-  return line({ type: 'user', message: { role: 'user', content: [{ type: 'text', text }] } })
-}
-
-function line(value: unknown): string {
-  return `${JSON.stringify(value)}\n`
+  return jsonLine({ type: 'user', message: { role: 'user', content: [{ type: 'text', text }] } })
 }

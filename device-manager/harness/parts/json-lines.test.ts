@@ -1,3 +1,5 @@
+import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
 import { expect, it } from 'vitest'
 import { specOf } from '../../../test/kit/harness-recordings.ts'
 import { acpDialogue } from '../acp/dialogue.ts'
@@ -5,7 +7,10 @@ import { claudeDialogue } from '../claude/dialogue.ts'
 import { codexDialogue } from '../codex/dialogue.ts'
 import { cursorDialogue } from '../cursor/dialogue.ts'
 import { opencodeDialogue } from '../opencode/dialogue.ts'
-import { jsonObject, parseJson } from './json-lines.ts'
+import { userMessage } from '../claude/call-questions.ts'
+import { stdinLine } from '../opencode/orders.ts'
+import { httpOrder } from './http-lines.ts'
+import { jsonLine, jsonObject, parseJson } from './json-lines.ts'
 
 const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
 const line = (text: string) => Buffer.from(`${text}\n`)
@@ -42,4 +47,21 @@ it.each([
   const kept = events.map(({ kind, data }) => (kind === 'raw' ? data.text : kind)).join('')
   expect(kept).toBe(`${text}\n`)
   expect(asks ?? []).toEqual([])
+})
+
+/** Characters at which Node's and Bun's `readline` end a line, as svc's plugin in opencode and many programs read. */
+const separators = 'rm a\u2028b\u2029c'
+const stdinOf = (text: string) => {
+  const order = httpOrder.parse(JSON.parse(text))
+  return 'stdin' in order ? order.stdin : ''
+}
+it.each([
+  ['any harness', jsonLine({ text: separators })],
+  ['claude', userMessage(separators)],
+  ["svc's plugin in opencode", stdinOf(stdinLine({ id: '1', allow: false, message: separators }))],
+])('a text with separators of lines is one line to %s', async (_, written) => {
+  const lines: string[] = []
+  for await (const each of createInterface({ input: Readable.from([Buffer.from(written)]) })) lines.push(each)
+  expect(lines).toHaveLength(1)
+  expect(JSON.stringify(JSON.parse(lines[0] ?? ''))).toContain(separators)
 })

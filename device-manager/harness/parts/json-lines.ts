@@ -25,7 +25,12 @@ export function isBlank(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte === 0x0a || byte === 0x0d || byte === 0x20)
 }
 
-export const jsonLine = (value: unknown): string => `${JSON.stringify(value)}\n`
+/**
+ * A JSON value as one line for whoever reads it: the `readline` of Node and Bun also ends a line at U+2028 and U+2029, which
+ * `JSON.stringify` leaves as they are.
+ */
+export const jsonLine = (value: unknown): string =>
+  `${JSON.stringify(value).replaceAll(/[\u2028\u2029]/g, (char) => (char === '\u2028' ? '\\u2028' : '\\u2029'))}\n`
 
 /** Joins what several lines led to, in their order. */
 export function joined(outputs: readonly DialogueOutput[]): DialogueOutput {

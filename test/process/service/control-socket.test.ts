@@ -42,3 +42,20 @@ test('the end of a daemon waits for nobody who asks nothing, or whose answer tak
   await cut
   expect(performance.now() - began).toBeLessThan(3_000)
 })
+
+test('a request whose operation is no text is refused, and the daemon goes on', async () => {
+  const path = join(folder, 'daemon.sock')
+  const control = new ControlSocket({
+    path,
+    handlers: {} as unknown as ControlHandlers,
+    log: quietLog,
+    afterReply: () => undefined,
+  })
+  await control.listen()
+  const socket = await connected(path)
+  // It has no text of its own: to make one of it throws.
+  socket.write('{"op":{"toString":1,"valueOf":1}}\n')
+  const [reply] = (await once(socket, 'data')) as [Buffer]
+  expect(JSON.parse(reply.toString())).toMatchObject({ ok: false, error: { code: 'unknown_op' } })
+  await control.close()
+})
