@@ -110,7 +110,8 @@ test('a daemon that is stopped while its run host starts leaves none behind', as
   await device.enrol(system.api)
   for (let round = 0; round < (isLong ? 3 : 1); round++) {
     const program = device.launch()
-    await waitFor(() => processesNaming(device.stateDir).some(isRunHost), 'a run host starts', { everyMs: 1 })
+    // It starts for some hundred milliseconds; each look at all processes takes several.
+    await waitFor(() => processesNaming(device.stateDir).some(isRunHost), 'a run host starts', { everyMs: 20 })
     program.signal('SIGTERM')
     expect(await program.exit(10_000)).toEqual({ code: 0, signal: null })
     expect(processesNaming(device.stateDir).filter(isRunHost)).toEqual([])

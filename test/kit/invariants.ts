@@ -1,11 +1,11 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { RunEvent } from '../../shared/api/run-events.ts'
 import type { RunDetail } from '../../shared/api/runs.ts'
 import { statusOfExitReason } from '../../shared/runs/exit-reasons.ts'
 import { nothingNames, waitFor } from './programs.ts'
-import { git, gitWith, treeOf, type Scenario } from './system-scenario.ts'
+import { shellIn, type Scenario } from './system-scenario.ts'
 import type { TestSystem } from './system.ts'
 
 /** The invariants of the fault matrix, I1 to I9, of one run that has ended. Called after every fault. */
@@ -110,28 +110,35 @@ function deliveredOutput(events: readonly RunEvent[], expected: Expected & { out
   if (!expected.isCutOff) expect(at, 'I5: bytes delivered and declared lost').toBe(printed.length)
 }
 
+/**
+ * Prints the tree that the diff (on standard input) makes of the base, the tree of the folder's files as they are, and the names that
+ * differ between that one and the base. In an index of its own, and in one shell, since a process as large as a test's takes long to
+ * start another one.
+ */
+const applied = `export GIT_INDEX_FILE="$PWD/.git/index-of-test"; rm -f "$GIT_INDEX_FILE"
+  git read-tree "$1"
+  if [ -n "$2" ]; then git apply --cached --binary --whitespace=nowarn; fi
+  git write-tree
+  rm "$GIT_INDEX_FILE"; git read-tree HEAD; git add -A; now=$(git write-tree); echo "$now"
+  git diff --name-only --no-renames "$1" "$now"
+  rm "$GIT_INDEX_FILE"`
+
 /** I7: the reported diff makes of the base what the folder holds, and names each file that differs. */
 export function changeSetIsRight(
   folder: string,
   changeSet: { base: { commit: string | null }; diff: string; files: readonly { path: string }[] },
 ): void {
   const base = changeSet.base.commit ?? ''
-  const scratch = mkdtempSync(`${folder}-check-`)
-  try {
-    git(folder, 'worktree', 'add', '-q', '--detach', join(scratch, 'tree'), base)
-    if (changeSet.diff !== '')
-      gitWith(join(scratch, 'tree'), ['apply', '--binary', '--whitespace=nowarn'], { input: changeSet.diff })
-    const index = join(scratch, 'index')
-    gitWith(join(scratch, 'tree'), ['read-tree', 'HEAD'], { index })
-    gitWith(join(scratch, 'tree'), ['add', '-A'], { index })
-    const now = treeOf(folder)
-    expect(gitWith(join(scratch, 'tree'), ['write-tree'], { index }), 'I7: the diff applied to its base').toBe(now)
-    const differing = git(folder, 'diff', '--name-only', '--no-renames', base, now).split('\n').filter(Boolean)
-    expect(changeSet.files.map(({ path }) => path).sort(), 'I7: the files named').toEqual(differing.sort())
-  } finally {
-    git(folder, 'worktree', 'remove', '--force', join(scratch, 'tree'))
-    rmSync(scratch, { recursive: true, force: true })
-  }
+  const [made, now, ...differing] = shellIn(
+    folder,
+    applied,
+    [base, changeSet.diff === '' ? '' : 'apply'],
+    changeSet.diff,
+  )
+    .split('\n')
+    .filter(Boolean)
+  expect(made, 'I7: the diff applied to its base').toBe(now)
+  expect(changeSet.files.map(({ path }) => path).sort(), 'I7: the files named').toEqual(differing.sort())
 }
 
 /**

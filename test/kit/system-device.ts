@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { hostRecord, type HostRecord } from '../../device-manager/run-host/wire/protocol.ts'
 import { shortFolder } from '../../device-manager/run-host/wire/record.ts'
 import type { ControlStatus, EnrolReply, SpooledRun } from '../../shared/device/control.ts'
-import { compileCache } from './compile-cache.ts'
+import { compileCache, keepCompiled, lendCompiled } from './compile-cache.ts'
 import { programFile } from './program-file.ts'
 import { Hopeless, Program, waitFor, type ProgramExit } from './programs.ts'
 import { smallDisk, type SmallDisk } from './small-disk.ts'
@@ -48,6 +48,7 @@ export class TestDevice {
     this.logPath = join(options.root, `${options.name}.log`)
     mkdirSync(this.stateDir, { mode: 0o700 })
     mkdirSync(this.homeDir)
+    if (options.diskMegabytes === undefined) lendCompiled(this.stateDir)
   }
 
   /** Mounts the disk of its own, if it is to have one. */
@@ -66,6 +67,7 @@ export class TestDevice {
   async cleanUp(): Promise<void> {
     await this.#disk?.close()
     this.stateDir = this.#ownStateDir
+    keepCompiled(this.stateDir)
     rmSync(shortFolder(this.#ownStateDir), { recursive: true, force: true })
   }
 

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { realWorld } from '../../shared/lib/world.ts'
 import { waitFor } from './programs.ts'
@@ -90,26 +90,23 @@ export function makeRepo(folder: string): string {
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'README.md'), '# Test\n\nA repository.\n')
   writeFileSync(join(folder, '.gitignore'), 'ignored/\n')
-  return within(folder, ['sh', '-ec', beginRepo]).trim()
+  return shellIn(folder, beginRepo).trim()
 }
 
 // One shell instead of four programs: a process as large as a test's needs some ten milliseconds to start one.
 const beginRepo = `git init -q -b main; git add -A
   git -c user.name=Test -c user.email=test@example.com commit -q -m Begin; git rev-parse HEAD`
 
+/** Runs a script of the shell, which ends at the first command that fails. */
+export function shellIn(folder: string, script: string, args: readonly string[] = [], input?: string): string {
+  return within(folder, ['sh', '-ec', script, 'sh', ...args], input)
+}
+
 export function git(folder: string, ...args: readonly string[]): string {
-  return gitWith(folder, args, {})
+  return within(folder, ['git', ...args]).trim()
 }
 
-export function gitWith(folder: string, args: readonly string[], options: { input?: string; index?: string }): string {
-  return within(folder, ['git', ...args], options).trim()
-}
-
-function within(
-  folder: string,
-  [program, ...args]: readonly [string, ...string[]],
-  { input, index }: { input?: string; index?: string } = {},
-): string {
+function within(folder: string, [program, ...args]: readonly [string, ...string[]], input?: string): string {
   return execFileSync(program, args, {
     cwd: folder,
     encoding: 'utf8',
@@ -119,20 +116,8 @@ function within(
       PATH: process.env['PATH'] ?? '',
       GIT_CONFIG_GLOBAL: '/dev/null',
       GIT_CONFIG_NOSYSTEM: '1',
-      ...(index === undefined ? {} : { GIT_INDEX_FILE: index }),
     },
   })
-}
-
-/** The tree of the folder's files as they are now, by git itself and with an index of its own. */
-export function treeOf(folder: string): string {
-  const index = join(folder, '.git', 'index-of-test')
-  rmSync(index, { force: true })
-  gitWith(folder, ['read-tree', 'HEAD'], { index })
-  gitWith(folder, ['add', '-A'], { index })
-  const tree = gitWith(folder, ['write-tree'], { index })
-  rmSync(index, { force: true })
-  return tree
 }
 
 /** Returns what `lines=count` prints from line `from` on, as a terminal shows it. Computed here, not taken from the harness. */

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import {
   appendFileSync,
   chmodSync,
+  constants,
   cpSync,
   existsSync,
   mkdirSync,
@@ -13,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, join, resolve } from 'node:path'
+import { basename, delimiter, dirname, join, resolve } from 'node:path'
 import { processesNaming, waitFor } from '../../kit/programs.ts'
 
 const original = resolve(import.meta.dirname, '../../..')
@@ -68,6 +69,14 @@ export class Checkout {
       SVC_PORT: '0',
       SVC_TEST_NPM: folder,
     }
+  }
+
+  /** Has the programs that this project made of the same sources: the next command finds that they are what it would make. */
+  takeRelease(release: string): void {
+    cpSync(release, join(this.code, '.cache/releases', basename(release)), {
+      recursive: true,
+      mode: constants.COPYFILE_FICLONE,
+    })
   }
 
   get code(): string {

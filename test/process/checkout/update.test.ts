@@ -10,20 +10,21 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { basename, join } from 'node:path'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { isLong } from '../../kit/forms.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { TestApi } from '../../kit/system-api.ts'
 import { makeRepo } from '../../kit/system-scenario.ts'
 import { Checkout, devices as allDevices } from './checkout.ts'
 
-/** A checkout goes on under the programs that were started from it. One for all tests, since its programs take a while to make. */
+/** A checkout goes on under the programs that were started from it. One for all tests. */
 
 let checkout: Checkout
 beforeAll(async () => {
   checkout = new Checkout()
-  // Makes the release, which takes its time on a busy machine.
+  // start.test.ts makes one.
+  checkout.takeRelease(inject('programs'))
   await checkout.svc(['version'])
 })
 afterAll(() => checkout.remove())
@@ -35,6 +36,8 @@ const devices = areAll || isLong ? allDevices : allDevices.slice(0, 1)
 
 test('what is not changed is not made again, and sources that cannot be made into programs say so', async () => {
   const release = releaseOf(checkout)
+  // Of the same sources in another checkout.
+  expect(release).toBe(basename(inject('programs')))
   const madeAt = () => statSync(join(checkout.code, '.cache/releases', release, 'checked')).mtimeMs
   const first = madeAt()
   await checkout.svc(['version'])

@@ -18,7 +18,7 @@ import { runServiceCommand } from '../../../device-manager/service/command.ts'
 import type { ServiceAction, ServiceValue } from '../../../shared/device/service.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { nothingNames, processesNaming } from '../../kit/programs.ts'
-import { compileCache } from '../../kit/compile-cache.ts'
+import { compileCache, keepCompiled, lendCompiled } from '../../kit/compile-cache.ts'
 import { programFile } from '../../kit/program-file.ts'
 
 /** By the link to the newest release, as the service is told it. */
@@ -59,6 +59,7 @@ export class TestMachine {
     for (const each of [this.home, this.stateDir, join(this.stubDir, 'fail'), this.binDir])
       mkdirSync(each, { recursive: true })
     chmodSync(this.stateDir, 0o700)
+    lendCompiled(this.stateDir)
     const stubs = { systemctl: 'systemctl', loginctl: 'systemctl', launchctl: 'launchctl' }
     for (const [name, stub] of Object.entries(stubs))
       symlinkSync(join(import.meta.dirname, `stub-${stub}.sh`), join(this.binDir, name))
@@ -75,6 +76,8 @@ export class TestMachine {
       SVC_CONFIG_DIR: join(this.root, 'config'),
       SVC_RECONNECT_MAX_MS: '200',
       STUB_DIR: this.stubDir,
+      // What the service manager starts has compiled code too, which spares its tests a quarter of a second each time.
+      STUB_COMPILED: compileCache.NODE_COMPILE_CACHE,
     }
   }
 
@@ -184,6 +187,7 @@ export class TestMachine {
   async close(): Promise<void> {
     for (const { pid } of processesNaming(this.root)) end(pid, 'SIGTERM')
     await nothingNames(this.root).finally(() => {
+      keepCompiled(this.stateDir)
       for (const { pid } of processesNaming(this.root)) end(pid, 'SIGKILL')
       rmSync(this.root, { recursive: true, force: true, maxRetries: 5 })
     })

@@ -46,7 +46,7 @@ start() {
     # Its status outlives it, as in the service manager.
     echo "wait \$!; echo \$? >'$STUB_DIR/exit'"
   } >"$STUB_DIR/script"
-  setsid env -i "HOME=$HOME" SHELL=/bin/sh /bin/sh "$STUB_DIR/script" >>"$STUB_DIR/journal" 2>&1 &
+  setsid env -i "HOME=$HOME" SHELL=/bin/sh "NODE_COMPILE_CACHE=$STUB_COMPILED" /bin/sh "$STUB_DIR/script" >>"$STUB_DIR/journal" 2>&1 &
   until [ -f "$STUB_DIR/pid" ]; do sleep 0.01; done
 }
 
