@@ -27,10 +27,11 @@ interface Answer {
 
 /** Bytes that come piece by piece, each a whole number of groups of base64. */
 function* piecesOf(seed: number, length: number): Generator<Buffer> {
-  const piece = Buffer.alloc(192 * 1024)
+  const numbers = new Uint32Array(48 * 1024)
+  const piece = Buffer.from(numbers.buffer)
   for (let at = 0; at < length; at += piece.length) {
-    for (let index = 0; index < piece.length; index += 4)
-      piece.writeUInt32LE(Math.imul(at + index + seed, 2_654_435_761) >>> 0, index)
+    for (let index = 0; index < numbers.length; index++)
+      numbers[index] = Math.imul(at + index * 4 + seed, 2_654_435_761)
     yield piece.subarray(0, length - at)
   }
 }
@@ -87,7 +88,9 @@ class Client {
   }
 }
 
-const [first, second, other] = [1, 2, 3].map((seed) => ({ seed, length: seed === 1 ? maxFileBytes : 12_000_001 }))
+// A bucket takes what is so long in parts; a disk takes all alike.
+const lesser = isLong ? 12_000_001 : 600_001
+const [first, second, other] = [1, 2, 3].map((seed) => ({ seed, length: seed === 1 ? maxFileBytes : lesser }))
 
 async function story(stage: FilesStage): Promise<void> {
   const { servers, root } = stage
@@ -99,9 +102,15 @@ async function story(stage: FilesStage): Promise<void> {
   const path = `/files/${(made.body as File).id}`
   for (const server of servers) expect(await server.end()).toEqual({ code: 0, signal: null })
   for (const server of servers) await server.start()
-  expect(await client.downloaded(path)).toBe(firstHash)
 
   const replaced = await client.ask('POST', `${path}/replace`, uploadOf(second!.seed, second!.length, null))
+  const another = await client.ask('POST', '/files', uploadOf(other!.seed, other!.length, 'other.bin'))
+  const fileIds = [(another.body as File).id]
+  const bulkDelete = async () => {
+    const { body } = await client.ask('POST', '/files/bulk-delete', [JSON.stringify({ fileIds })])
+    expect(body.results).toEqual([{ fileId: fileIds[0], ok: true }])
+  }
+  await bulkDelete()
   for (const server of servers) await server.kill9()
   for (const server of servers) await server.start()
   expect([replaced.status, replaced.body.sha256]).toEqual([200, secondHash])
@@ -118,15 +127,6 @@ async function story(stage: FilesStage): Promise<void> {
   expect([refused.status, refused.body.error.code]).toEqual([422, 'restore_r2_gone'])
   expect((await client.ask('GET', path)).status).toBe(404)
 
-  const another = await client.ask('POST', '/files', uploadOf(other!.seed, other!.length, 'other.bin'))
-  const fileIds = [(another.body as File).id]
-  const bulkDelete = async () => {
-    const { body } = await client.ask('POST', '/files/bulk-delete', [JSON.stringify({ fileIds })])
-    expect(body.results).toEqual([{ fileId: fileIds[0], ok: true }])
-  }
-  await bulkDelete()
-  for (const server of servers) await server.kill9()
-  for (const server of servers) await server.start()
   const restored = await client.ask('POST', `/files/${fileIds[0]}/restore`)
   expect([restored.status, restored.body.sha256]).toEqual([200, otherHash])
   expect(await client.downloaded(`/files/${fileIds[0]}`)).toBe(otherHash)

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { contract } from '../../../shared/api/index.ts'
 import type { AnyRoute } from '../../../shared/api/route.ts'
 import { hasPostgres } from '../../kit/database.ts'
+import { isLong } from '../../kit/forms.ts'
 import { outcomeOf, type Reply } from '../../kit/server.ts'
 import { on } from '../facts/kit/recipe.ts'
 import type { CodeRecipe } from '../facts/kit/resource-facts.ts'
@@ -107,6 +108,10 @@ const recipes: readonly CodeRecipe[] = [
   ...contract.flatMap(commonRecipes),
 ]
 
+/** What costs 70 MB, and is answered by the same lines as on another route: that one stands for it in the short form. */
+const asOnAnother = (recipe: CodeRecipe) =>
+  recipe.route === 'files.replace' && recipe.outcome === '413 validation_error'
+
 const postgresRecipes = [...postgresKernelRecipes, ...postgresCodeRecipes]
 
 function check(reply: Reply, outcome: string): void {
@@ -124,7 +129,10 @@ describe('codes', () => {
     stage = await Stage.start()
   })
   afterAll(() => stage.stop())
-  it.each(recipes)('$outcome of $route', async ({ outcome, provoke }) => check(await provoke(stage), outcome))
+  it.each(recipes.filter((recipe) => isLong || !asOnAnother(recipe)))(
+    '$outcome of $route',
+    async ({ outcome, provoke }) => check(await provoke(stage), outcome),
+  )
 })
 
 describe.skipIf(!hasPostgres())('codes that need two transactions at once', () => {

@@ -79,10 +79,10 @@ function operationOf(fact: Shown, path = fact.path): Operation {
 }
 
 /**
- * `files.replace` takes bodies as `files.create` does, and documents-errors.test.ts sends it one of 70 MB; the second route of
+ * `files.replace` takes bodies as `files.create` does, which documents-errors.test.ts sends one of 70 MB; the second route of
  * the ingest has the limit of the first in one constant.
  */
-const sameLimit = ['files.replace', 'wiki.ingest.run']
+const sameLimit = ['files.create', 'files.replace', 'wiki.ingest.run']
 const isRead = ({ method }: Shown) => method === 'GET'
 const onlyFor = (fact: Shown, ...callers: string[]) =>
   fact.callers !== null && fact.callers.every((caller) => callers.includes(caller))
@@ -196,7 +196,7 @@ describe.each(shown)('$method $path', (fact) => {
       }
       const over = await stage.server.announce(path, { method: fact.method, headers, length: limit + 1 })
       expect([over.status, over.text]).toEqual([413, expect.stringContaining('"payload_too_large"')])
-      // Routes that have a limit in common: one of them takes so much.
+      // Another test sends so much, or a route that has the limit in common.
       if (!isLong && sameLimit.includes(fact.id)) return
       const body = JSON.stringify({ padding: 'x'.repeat(limit - 14) })
       expect((await stage.server.ask(path, { method: fact.method, headers, body })).status).not.toBe(413)

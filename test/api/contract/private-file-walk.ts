@@ -21,7 +21,9 @@ import type { Stage } from './stage.ts'
 
 /** Asks routes about a private file as everybody, and notes what is seen of it. */
 
-const readersFirst = [...readers, ...callers.filter((caller) => !readers.includes(caller))]
+/** Those who may read the file and are no agent: between them they see all that is to be seen of it. */
+const people: readonly CallerName[] = ['owner', 'admin']
+const readersFirst = [...people, ...callers.filter((caller) => !people.includes(caller))]
 
 export type Ask = (path: string, options: CallOptions) => Promise<Reply>
 
@@ -88,12 +90,15 @@ export class PrivateFileWalk {
     const plain = asked(fill(route.path, { ...this.things, ...good.params }), good.query)
     for (const request of readsOf(route, this.scene.views, { things: this.things, good })) {
       const { path } = request
-      // Whoever may read the file sees all that others would of it: what shows them nothing of it need not be asked by all.
-      let isSeen = isLong || path === plain || !path.includes('?')
+      // Whoever may read the file sees all that others would of it: what shows them nothing of it need not be asked by all. An
+      // admin is in none of its owner's conversations, and the owner sees what the uploader does.
+      const mayStop = !isLong && (path === plain || path.includes('?'))
+      let [isAnswered, isSeen] = [path !== plain, false]
       for (const caller of readersFirst) {
-        if (!isSeen && !readers.includes(caller)) break
-        const { seen } = await this.send(route, request, { caller, headers: good.headers })
+        if (mayStop && isAnswered && !isSeen && !people.includes(caller)) break
+        const { isGood, seen } = await this.send(route, request, { caller, headers: good.headers })
         isSeen ||= seen.length > 0
+        isAnswered ||= isGood
       }
     }
   }
@@ -102,7 +107,8 @@ export class PrivateFileWalk {
     let good = await make()
     const plain = async (): Promise<void> => void (good = await make())
     const pathOf = () => asked(fill(route.path, { ...this.things, ...good.params }), good.query)
-    await this.all(route, async () => ({ path: pathOf(), body: good.body }), { headers: good.headers, renew: plain })
+    const request = async () => ({ path: pathOf(), body: good.body })
+    await this.all(route, request, { headers: good.headers, renew: plain, mayStop: !isLong })
     // Whom the good request is made for is asked last, as it may be gone then.
     await this.send(
       route,
@@ -128,15 +134,27 @@ export class PrivateFileWalk {
     }
   }
 
-  /** As everybody, and anew after each success. */
+  /**
+   * As everybody, and anew after each success. `mayStop`: a request that names nothing of the file is asked by all only where an
+   * answer to its owner or to the admin shows some of it, or neither has a good one.
+   */
   private async all(
     route: AnyRoute,
     make: () => Promise<Asked>,
-    { headers, renew }: { headers: GoodRequest['headers'] | undefined; renew: () => Promise<void> },
+    {
+      headers,
+      renew,
+      mayStop = false,
+    }: { headers: GoodRequest['headers'] | undefined; renew: () => Promise<void>; mayStop?: boolean },
   ): Promise<void> {
     let request = await make()
-    for (const caller of callers) {
-      if (!(await this.send(route, request, { caller, headers })).isGood) continue
+    let [isAnswered, isSeen] = [false, false]
+    for (const caller of mayStop ? readersFirst : callers) {
+      if (mayStop && isAnswered && !isSeen && !people.includes(caller)) break
+      const { isGood, seen } = await this.send(route, request, { caller, headers })
+      isSeen ||= seen.length > 0
+      isAnswered ||= isGood
+      if (!isGood) continue
       await renew()
       request = await make()
     }

@@ -5,6 +5,7 @@ import { readingOf } from '../../../control-plane/resources/wiki/handlers/readin
 import { readPage } from '../../../control-plane/resources/wiki/read-page.ts'
 import { maxPageBytes } from '../../../shared/lib/wiki-limits.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
+import { isLong } from '../../kit/forms.ts'
 import { hostilePages } from '../../kit/hostile-pages.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 
@@ -23,17 +24,31 @@ async function cpuMsOf(work: () => unknown): Promise<number> {
   return (user + system) / 1_000
 }
 
+/** What takes a worker half a second or more: one of them, which is published below, shows in the short form what they all do. */
+const dear = [
+  'brackets',
+  'images in images',
+  'beginnings of links',
+  'beginnings of page links',
+  'beginnings of citations',
+  'rows of tables',
+]
+const published = Object.entries(hostilePages).filter(([name]) => isLong || !dear.includes(name))
+const isPublishedOrRefused = /^(201|409 wiki_publish_failed)$/
+
 const create = async (body: string, kind = 'markdown') =>
   outcomeOf(await server.call('/wiki/pages', { body: { title: server.world.uuid(), kind, body } }))
 
-test.each(Object.entries(hostilePages))('%s are published or refused', async (_, body) =>
-  expect(await create(body)).toMatch(/^(201|409 wiki_publish_failed)$/),
+test.each(published)('%s are published or refused', async (_, body) =>
+  expect(await create(body)).toMatch(isPublishedOrRefused),
 )
 
 test('the thread that serves others does little of the work', async () => {
-  const body = hostilePages['images in images']!
+  const body = hostilePages['beginnings of page links']!
   const reading = await cpuMsOf(() => readPage({ kind: 'markdown', body }))
-  const serving = await cpuMsOf(() => create(body))
+  let outcome = ''
+  const serving = await cpuMsOf(async () => void (outcome = await create(body)))
+  expect(outcome).toMatch(isPublishedOrRefused)
   // The test itself makes, sends and reads the requests on the same thread.
   expect(serving).toBeLessThan(reading / 2)
 })

@@ -3,6 +3,7 @@ import { contract } from '../../../shared/api/index.ts'
 import { outcomeOf, type AgentCaller, type CallOptions, type Person, type TestServer } from '../../kit/server.ts'
 import { makeTask } from '../facts/kit/tasks.ts'
 import { as, base64, startFilesServer, upload } from './files-kit.ts'
+import { isLong } from '../../kit/forms.ts'
 import { isTriedHere } from '../../kit/replicas.ts'
 
 /** One private file, and everybody who asks for it by every route. */
@@ -111,14 +112,17 @@ const seers: readonly [file: string, who: readonly string[]][] = [
   ["a person's", ['owner', 'admin']],
   ["an agent's", ['uploader', 'admin']],
 ]
+const some = ['files.list', 'files.get', 'files.bulkDelete']
 // One of them on replicas: what a query of files finds is the same for the other.
 test.each(isTriedHere ? seers : seers.slice(0, 1))(
   '%s private file is there for %j and nobody else',
   async (kind, who) => {
     const made = () => (kind === "a person's" ? privateFile(owner.token, true) : privateFile(uploader.token, false))
     const others = Object.keys(people).filter((name) => !who.includes(name))
+    // All routes ask one query for the file, so some of them show in the short form whom it knows of the other kind.
+    const isAsked = (route: string) => isLong || kind === seers[0]![0] || some.includes(route)
     for (const [route, ask] of Object.entries(asks)) {
-      if (route === 'files.create') continue
+      if (route === 'files.create' || !isAsked(route)) continue
       // Whoever does not see it changes nothing, so they may all have the same.
       const hidden = await made()
       for (const name of others)
