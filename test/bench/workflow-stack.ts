@@ -52,11 +52,15 @@ export interface WorkflowStack extends Side {
 export async function startWorkflowStack(context: Context, on: On): Promise<WorkflowStack> {
   const side = await startSide(context, { on, name: 'workflows' })
   const device = await connectDevice(side.server, 'taker')
+  // On a slow machine the rounds take longer than its lease.
+  const claimState = { accepting: true, reason: null, message: null, activeRuns: 0 }
+  const beating = setInterval(() => device.send({ type: 'heartbeat', claimState }), 30_000)
   return {
     ...side,
     device,
     agentId: await makeAgent(side.server),
     async end() {
+      clearInterval(beating)
       await device.close()
       await side.end()
     },
