@@ -5,6 +5,7 @@ import { createCallerLookup } from './http/auth.ts'
 import { createBodyRooms } from './http/body-room.ts'
 import { createIdempotency } from './http/idempotency.ts'
 import type { Kernel } from './http/kernel.ts'
+import { OpenStreams } from './http/open-streams.ts'
 import { createLimiter, defaultRateRules } from './http/limits.ts'
 import type { Log } from './process/log.ts'
 import { withoutSecrets } from './resources/secrets/redact.ts'
@@ -39,6 +40,7 @@ export async function createKernel(
       world,
       shared: dialect === 'postgres' ? root : null,
     }),
+    streams: new OpenStreams(),
     idempotency: createIdempotency({
       db: root,
       world,

@@ -149,7 +149,11 @@ async function open(
     const http = process.getBuiltinModule(url.protocol === 'https:' ? 'node:https' : 'node:http')
     const request = begin(() => http.request(url, options, resolve))
     request.on('timeout', () => request.destroy(new Error(`nothing came for ${idleMs / 1000} seconds`)))
-    request.on('error', (error) => reject(signal?.aborted === true ? error : connectionError(caller, error)))
+    request.on('error', (error) => {
+      // What is to be sent cannot be read.
+      const isOwn = error instanceof CliError || signal?.aborted === true
+      reject(isOwn ? error : connectionError(caller, error))
+    })
     if (send !== null && streamed !== undefined) send(request, streamed)
     else request.end(bytes ?? undefined)
   })

@@ -1,8 +1,8 @@
-import { createReadStream, createWriteStream, renameSync, rmSync, statSync } from 'node:fs'
+import { createReadStream, createWriteStream, lstatSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { usageError } from '../errors/cli-error.ts'
+import { CliError, usageError } from '../errors/cli-error.ts'
 
 /** Bytes of a file or of standard input, read piece by piece. */
 export interface ByteSource {
@@ -22,17 +22,28 @@ export function byteSource(path: string, cwd: string): ByteSource {
   return {
     name: basename(whole),
     sizeBytes: size,
-    // What is appended meanwhile is not sent.
-    read: () =>
-      size === 0
-        ? none()
-        : (createReadStream(whole, { end: size - 1, highWaterMark: pieceBytes }) as AsyncIterable<Uint8Array>),
+    read: () => readAll(whole, size),
   }
 }
 
-async function* none(): AsyncGenerator<Uint8Array> {
-  // A file without bytes.
+/** What is appended meanwhile is not sent. A file that became shorter fails: the server would wait for the rest. */
+async function* readAll(path: string, size: number): AsyncGenerator<Uint8Array> {
+  if (size === 0) return
+  let left = size
+  try {
+    const pieces = createReadStream(path, { end: size - 1, highWaterMark: pieceBytes }) as AsyncIterable<Uint8Array>
+    for await (const piece of pieces) {
+      left -= piece.length
+      yield piece
+    }
+  } catch (error) {
+    throw fileFailure('file_unreadable', `The file ${path} cannot be read: ${(error as Error).message}.`, error)
+  }
+  if (left > 0) throw fileFailure('file_changed', `The file ${path} became shorter while it was read.`)
 }
+
+const fileFailure = (code: string, message: string, cause?: unknown) =>
+  new CliError(code, message, { exit: 'refused', cause })
 
 function sizeOf(path: string, given: string): number {
   try {
@@ -58,18 +69,30 @@ export async function* inBase64(source: AsyncIterable<Uint8Array>): AsyncGenerat
 
 export const base64Length = (sizeBytes: number): number => Math.ceil(sizeBytes / 3) * 4
 
-/** Writes a file completely or not at all. An existing one is replaced only when it `mayReplace`. */
+/**
+ * Writes a file completely or not at all. An existing one is replaced only when it `mayReplace`; what is no file, such as a pipe
+ * or /dev/null, gets the bytes as they come.
+ */
 export async function writeWhole(path: string, bytes: Readable, mayReplace: boolean): Promise<void> {
-  const draft = join(dirname(path), `.${basename(path)}.${process.pid}.part`)
-  if (!mayReplace && statSync(path, { throwIfNoEntry: false }) !== undefined) {
+  const before = (mayReplace ? statSync : lstatSync)(path, { throwIfNoEntry: false })
+  if (before !== undefined && (!mayReplace || before.isDirectory())) {
     bytes.destroy()
-    throw usageError(`${path} is there already.`, 'Name another place with --output.')
+    throw usageError(
+      `${path} is ${mayReplace ? 'a directory' : 'there already'}.`,
+      `Name ${mayReplace ? 'a file in it' : 'another place'} with --output.`,
+    )
   }
+  const isOther = before !== undefined && !before.isFile()
+  const draft = isOther ? path : join(dirname(path), `.svc-${process.pid}.part`)
+  const file = createWriteStream(draft, { flags: isOther ? 'w' : 'wx' })
+  let failure: Error | null = null
+  file.once('error', (error) => (failure = error))
   try {
-    await pipeline(bytes, createWriteStream(draft, { flags: 'wx' }))
-    renameSync(draft, path)
+    await pipeline(bytes, file)
+    if (!isOther) renameSync(draft, path)
   } catch (error) {
-    rmSync(draft, { force: true })
-    throw error
+    if (!isOther) rmSync(draft, { force: true })
+    if (error !== failure && !(error as NodeJS.ErrnoException).syscall?.startsWith('rename')) throw error
+    throw fileFailure('file_unwritable', `${path} cannot be written: ${(error as Error).message}.`, error)
   }
 }

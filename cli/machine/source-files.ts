@@ -4,6 +4,7 @@ import { open } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { isSourcePath, sourceKind } from '../../shared/lib/source-path.ts'
 import { maxPageBytes } from '../../shared/lib/wiki-limits.ts'
+import { CliError } from '../errors/cli-error.ts'
 
 /** The files of a directory that become pages of the wiki. */
 
@@ -23,26 +24,49 @@ export const tooLarge = `has more than ${maxPageBytes.toLocaleString('en')} byte
 
 /**
  * Lists the .md, .markdown and .csv files of a directory and hashes them, ordered by their paths. A symbolic link is followed to a
- * file within the directory alone. Files whose paths cannot be names of pages are told as skipped.
+ * file within the directory alone. Files whose paths cannot be names of pages are told as skipped. Fails when one cannot be read:
+ * a list without it would archive its page.
  */
 export function listSourceFiles(dir: string): { files: SourceFile[]; skipped: Skipped[] } {
   const root = realpathSync(dir)
   const paths: string[] = []
   const skipped: Skipped[] = []
-  for (const path of walk(root, '')) {
+  for (const path of walk(root, { folder: '', skipped })) {
     if (isSourcePath(path)) paths.push(path)
     else skipped.push({ path, reason: 'has a name that is no path everywhere' })
   }
   paths.sort()
   const buffer = Buffer.allocUnsafe(maxPageBytes + 1)
-  return { files: paths.map((path) => ({ path, sha256: hashOf(join(root, path), buffer) })), skipped }
+  const files: SourceFile[] = []
+  for (const path of paths) {
+    const sha256 = readThere({ path, skipped }, () => hashOf(join(root, path), buffer))
+    if (sha256 !== null) files.push({ path, sha256 })
+  }
+  return { files, skipped }
 }
 
-function* walk(root: string, folder: string): Generator<string> {
-  for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
+/** What `read` returns; null when there is no such file or directory. */
+function readThere<T>({ path, skipped }: { path: string; skipped: Skipped[] }, read: () => T): T | null {
+  try {
+    return read()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+      throw new CliError('source_unreadable', `${path} cannot be read: ${(error as Error).message}.`, {
+        exit: 'refused',
+        cause: error,
+      })
+    // It went away meanwhile, unless this is not its name: bytes that are no UTF-8 are read as this character.
+    if (path.includes('\ufffd')) skipped.push({ path, reason: 'has a name that is no UTF-8 text' })
+    return null
+  }
+}
+
+function* walk(root: string, { folder, skipped }: { folder: string; skipped: Skipped[] }): Generator<string> {
+  const read = () => readdirSync(join(root, folder), { withFileTypes: true })
+  for (const entry of readThere({ path: folder, skipped }, read) ?? []) {
     const path = folder === '' ? entry.name : `${folder}/${entry.name}`
     if (entry.isDirectory()) {
-      if (entry.name !== '.git') yield* walk(root, path)
+      if (entry.name !== '.git') yield* walk(root, { folder: path, skipped })
     } else if (sourceKind(path) !== null) {
       const isLink = entry.isSymbolicLink()
       if (entry.isFile() || (isLink && leadsToFileWithin(root, join(root, path)))) yield path
@@ -78,10 +102,10 @@ function hashOf(file: string, buffer: Buffer): string {
 
 /** Reads the text of a file as it was hashed, or says why it cannot be a page. */
 export async function readSource(dir: string, { path, sha256 }: SourceFile): Promise<{ body: string } | Skipped> {
-  const bytes = await readBounded(join(realpathSync(dir), path))
+  const changed = { path, reason: 'was changed while the directory was read' }
+  const bytes = await readBounded(join(realpathSync(dir), path)).catch(() => changed)
   if (bytes === null) return { path, reason: tooLarge }
-  if (createHash('sha256').update(bytes).digest('hex') !== sha256)
-    return { path, reason: 'was changed while the directory was read' }
+  if ('reason' in bytes || createHash('sha256').update(bytes).digest('hex') !== sha256) return changed
   try {
     // The mark at the beginning of some texts belongs to what was hashed.
     const body = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)

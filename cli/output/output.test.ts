@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
+import { ApiFailure } from '../errors/cli-error.ts'
 import { createOutput } from './output.ts'
 
 const terminal = (columns: number | undefined) => {
@@ -17,4 +18,23 @@ test.each([
   const { out, printed } = terminal(columns)
   await out.result({ data: [{ id: 'run_123456789' }] }, ['id'])
   expect([printed(), out.width]).toEqual([expected, width])
+})
+
+test.each<[string, unknown, string]>([
+  ['a gateway', { message: 'Forbidden' }, 'svc: The server answered with status 403.\n'],
+  ['nothing', { error: null }, 'svc: The server answered with status 403.\n'],
+  [
+    'objects that are no text',
+    { error: { message: { toString: 1 }, allowedValues: [{ toString: 1 }, 'a'] } },
+    '{"toString":1}, a',
+  ],
+  [
+    'fields that are none',
+    { error: { message: 'No.', details: { fields: [null, { path: 'a', message: 'is b' }] } } },
+    '  a: is b',
+  ],
+])('the failure that %s answers is told in a sentence', (_, body, expected) => {
+  const { out, printed } = terminal(80)
+  expect(out.failure(new ApiFailure(403, body))).toBe(1)
+  expect(printed()).toContain(expected)
 })

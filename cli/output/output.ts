@@ -1,5 +1,6 @@
 import { exitStatus } from '../errors/exit-codes.ts'
 import { ApiFailure, CliError } from '../errors/cli-error.ts'
+import { fieldAt, textAt } from '../replies/fields.ts'
 import { cutSequence, jsonText, terminalText } from './terminal-text.ts'
 
 /**
@@ -157,20 +158,29 @@ function envelopeOf(error: unknown): unknown {
 }
 
 function sentenceOf(error: unknown, isInRun: boolean): string {
-  const { error: envelope } = envelopeOf(error) as { error: string | Record<string, unknown> }
+  const envelope = fieldAt(envelopeOf(error), 'error')
   if (typeof envelope === 'string') return `svc: ${envelope}\n`
-  const lines = [`svc: ${String(envelope['message'])}`]
-  const { code, param, remediation, requestId, allowedValues } = envelope
-  const fields = (envelope['details'] as { fields?: { path: string; message: string }[] } | undefined)?.fields
-  for (const field of Array.isArray(fields) ? fields : []) lines.push(`  ${field.path}: ${field.message}`)
-  if (typeof param === 'string' && !Array.isArray(fields)) lines.push(`  at: ${param}`)
-  if (Array.isArray(allowedValues)) lines.push(`  allowed: ${allowedValues.map(String).join(', ')}`)
+  const message = textAt(envelope, 'message') ?? (error instanceof Error ? error.message : 'The call failed.')
+  const lines = [`svc: ${message}`]
+  const found = fieldAt(envelope, 'details', 'fields')
+  const fields = Array.isArray(found) ? (found as unknown[]) : null
+  for (const field of fields ?? [])
+    lines.push(`  ${wordOf(fieldAt(field, 'path'))}: ${wordOf(fieldAt(field, 'message'))}`)
+  const param = textAt(envelope, 'param')
+  if (param !== null && fields === null) lines.push(`  at: ${param}`)
+  const allowed = fieldAt(envelope, 'allowedValues')
+  if (Array.isArray(allowed)) lines.push(`  allowed: ${allowed.map(wordOf).join(', ')}`)
+  const remediation = textAt(envelope, 'remediation')
   if (remediation === 'sign_in' && !isInRun) lines.push('Type `svc login` to sign in again.')
-  else if (typeof remediation === 'string')
-    lines.push(error instanceof CliError ? remediation : `  fix: ${remediation}`)
-  const facts = [code, requestId].filter((fact) => typeof fact === 'string' && fact !== 'cli.usage')
+  else if (remediation !== null) lines.push(error instanceof CliError ? remediation : `  fix: ${remediation}`)
+  const facts = [textAt(envelope, 'code'), textAt(envelope, 'requestId')].filter(
+    (fact) => fact !== null && fact !== 'cli.usage',
+  )
   if (facts.length > 0) lines.push(`  (${facts.join(', ')})`)
   return `${lines.join('\n')}\n`
 }
+
+/** What answers need not be the server: anything may stand where a word is expected. */
+const wordOf = (value: unknown): string => (typeof value === 'string' ? value : jsonText(value))
 
 const traceOf = (error: unknown) => (error instanceof Error ? (error.stack ?? error.message) : String(error))

@@ -53,7 +53,7 @@ function lineOf(event: unknown): string | null {
     case 'raw':
       return outputOf(event)
     case 'gap':
-      return `[${String(fieldAt(event, 'data', 'bytes'))} bytes were not kept: ${data('reason') ?? ''}]`
+      return `[${JSON.stringify(fieldAt(event, 'data', 'bytes'))} bytes were not kept: ${data('reason') ?? ''}]`
     case 'ended':
       return `[ended] ${[data('exitReason'), data('message')].filter((part) => part !== null).join(': ')}`
     default:

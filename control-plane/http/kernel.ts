@@ -7,6 +7,7 @@ import type { BodyRooms } from './body-room.ts'
 import type { AgentCaller, Caller } from './callers.ts'
 import type { Idempotency } from './idempotency.ts'
 import type { Limiter } from './limits.ts'
+import type { OpenStreams } from './open-streams.ts'
 
 /** The parts that the HTTP kernel is built from; `server.ts` makes it once. */
 export interface Kernel {
@@ -16,6 +17,7 @@ export interface Kernel {
   log: Log
   callers: CallerLookup
   limiter: Limiter
+  streams: OpenStreams
   idempotency: Idempotency
   rooms: BodyRooms
   /** Where the content of bodies is stored that is not kept in memory. */

@@ -137,12 +137,22 @@ function endOf(ctx: Koa.Context, kernel: Kernel): AbortSignal {
   return controller.signal
 }
 
+type Reading = Input & { releaseBody?: Release }
+
 /** Answers a read, or a write that streams and sees to its own transaction. */
-async function answerRead(
-  { route, handler, kernel }: Mounted,
-  ctx: Koa.Context,
-  input: Input & { releaseBody?: Release },
-): Promise<void> {
+async function answerRead(mounted: Mounted, ctx: Koa.Context, input: Reading): Promise<void> {
+  const { caller, stream } = input as { caller: Caller | null; stream: unknown }
+  if (stream === null || caller === null) return readAndSend(mounted, ctx, input)
+  // Before the handler, which may do something.
+  const leave = mounted.kernel.streams.take(caller)
+  try {
+    await readAndSend(mounted, ctx, input)
+  } finally {
+    leave()
+  }
+}
+
+async function readAndSend({ route, handler, kernel }: Mounted, ctx: Koa.Context, input: Reading): Promise<void> {
   const result = await handler(input)
   // A stream may last for hours.
   input.releaseBody?.()

@@ -63,7 +63,33 @@ export interface WakeFacts {
 }
 
 export function admit(facts: WakeFacts): Admission {
-  const { agent, workspace } = facts
+  const { agent } = facts
+  const refused = refusalOf(facts)
+  if (refused) return refused
+  const held = facts.task && taskRefusal(facts.task)
+  if (held) return held
+  if (facts.isTimerInVain)
+    return refuse('timer_all_tasks_hitl_paused', `All open tasks of ${agent.name} wait for a person.`)
+  if (facts.environment === 'cloud' && !facts.cloudEnabled)
+    return { kind: 'declined', exitReason: 'cloud_disabled', message: 'Cloud runs are off on this server.' }
+  const spent = budgetRefusal(facts)
+  if (spent) return spent
+  if (facts.folder === 'missing')
+    return refuse('folder_bind_failed', `The default folder of ${agent.name} was removed; give it another one.`)
+  if (facts.sameQueuedRunId !== null) return { kind: 'coalesced', intoRunId: facts.sameQueuedRunId }
+  return { kind: 'admit' }
+}
+
+/** Decides whether a workflow may be started in the name of an agent, as far as the agent and its workspace allow wakes. */
+export const admitWorkflow = (
+  facts: Pick<WakeFacts, 'agent' | 'workspace' | 'isUnwantedHook' | 'spentBudget'>,
+): Refusal | null => refusalOf(facts) ?? budgetRefusal(facts)
+
+function refusalOf({
+  agent,
+  workspace,
+  isUnwantedHook,
+}: Pick<WakeFacts, 'agent' | 'workspace' | 'isUnwantedHook'>): Refusal | null {
   if (agent.deletedAt !== null) return refuse('agent_tombstoned', `${agent.name} is deleted; restore it to run it.`)
   if (agent.status !== 'active')
     return refuse('agent_inactive', `${agent.name} is ${agent.status}; only an active agent takes wakes.`)
@@ -71,29 +97,18 @@ export function admit(facts: WakeFacts): Admission {
   if (workspace.status === 'archived')
     return refuse('workspace_agents_paused', 'This workspace is archived, so its agents take no wakes.')
   if (workspace.agentsPaused) return refuse('workspace_agents_paused', 'The agents of this workspace are paused.')
-  if (facts.isUnwantedHook) return unwantedHookOf(agent)
-  const held = facts.task && taskRefusal(facts.task)
-  if (held) return held
-  if (facts.isTimerInVain)
-    return refuse('timer_all_tasks_hitl_paused', `All open tasks of ${agent.name} wait for a person.`)
-  if (facts.environment === 'cloud' && !facts.cloudEnabled)
-    return { kind: 'declined', exitReason: 'cloud_disabled', message: 'Cloud runs are off on this server.' }
-  if (facts.spentBudget !== null) {
-    const whose =
-      facts.spentBudget === 'agent' ? `The monthly budget of ${agent.name}` : "The workspace's monthly budget"
-    return refuse('budget_blocked', `${whose} is spent; raise it, or wait for the next month.`)
-  }
-  if (facts.folder === 'missing')
-    return refuse('folder_bind_failed', `The default folder of ${agent.name} was removed; give it another one.`)
-  if (facts.sameQueuedRunId !== null) return { kind: 'coalesced', intoRunId: facts.sameQueuedRunId }
-  return { kind: 'admit' }
+  // The agent's `wakeOnHook` is off.
+  if (isUnwantedHook) return refuse('route_gate_declined', `${agent.name} is set not to be woken by webhooks.`)
+  return null
+}
+
+function budgetRefusal({ agent, spentBudget }: Pick<WakeFacts, 'agent' | 'spentBudget'>): Refusal | null {
+  if (spentBudget === null) return null
+  const whose = spentBudget === 'agent' ? `The monthly budget of ${agent.name}` : "The workspace's monthly budget"
+  return refuse('budget_blocked', `${whose} is spent; raise it, or wait for the next month.`)
 }
 
 const refuse = (reason: NotDispatchedReason, message: string): Refusal => ({ kind: 'not_dispatched', reason, message })
-
-/** The agent's `wakeOnHook` is off. */
-export const unwantedHookOf = ({ name }: Pick<AgentRow, 'name'>): Refusal =>
-  refuse('route_gate_declined', `${name} is set not to be woken by webhooks.`)
 
 function taskRefusal(task: TaskFacts): Refusal | null {
   const { key } = task

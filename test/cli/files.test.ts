@@ -1,12 +1,18 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { execFile as execute, execFileSync } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
+import { byteSource, writeWhole } from '../../cli/machine/byte-source.ts'
 import { openBytes } from '../../cli/http/open-bytes.ts'
 import { makeTask } from '../api/facts/kit/tasks.ts'
 import { isLong } from '../kit/forms.ts'
 import { useRealServer, type RealServer } from './real-server.ts'
+
+const execFile = async (program: string, line: string[]) => (await promisify(execute)(program, line)).stdout
 
 /** The commands of files, by the real `svc` against a real server. */
 
@@ -85,6 +91,32 @@ test('what cannot be sent is told', async () => {
   }
   const partly = await call(['file', 'bulk-delete', 'file_0000000000000000'])
   expect([partly.status, JSON.parse(partly.stdout).results[0].code]).toEqual([1, 'file_not_found'])
+})
+
+test('a download is written where it can be, leaves what is no file as it is, and says what stands in its way', async () => {
+  const folder = join(real.folder, 'targets')
+  mkdirSync(folder)
+  const at = (name: string) => join(folder, name)
+  const write = (name: string, mayReplace = true) =>
+    writeWhole(at(name), Readable.from([Buffer.from('bytes')]), mayReplace)
+  await expect(write('.')).rejects.toMatchObject({ exit: 'usage', message: expect.stringContaining('is a directory') })
+  await expect(write('nowhere/x')).rejects.toMatchObject({ code: 'cli.file_unwritable' })
+  symlinkSync('nowhere', at('dangling'))
+  await expect(write('dangling', false)).rejects.toMatchObject({ exit: 'usage' })
+  execFileSync('mkfifo', [at('pipe')])
+  const reader = execFile('cat', [at('pipe')])
+  await write('pipe')
+  expect([await reader, statSync(at('pipe')).isFIFO()]).toEqual(['bytes', true])
+  await write('n'.repeat(255), false)
+  expect(readdirSync(folder).toSorted()).toEqual(['dangling', 'n'.repeat(255), 'pipe'])
+})
+
+test('a file that becomes shorter while it is sent ends the upload', async () => {
+  const path = join(real.folder, 'shrinking')
+  writeFileSync(path, 'some bytes')
+  const source = byteSource(path, '/')
+  truncateSync(path, 3)
+  await expect(Readable.from(source.read()).toArray()).rejects.toMatchObject({ code: 'cli.file_changed' })
 })
 
 test('bytes that stay away end the wait for them, before the answer and within it', async () => {

@@ -3,6 +3,7 @@ import { createServer, request, type IncomingMessage, type ServerResponse } from
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { listSourceFiles, readSource } from '../../cli/machine/source-files.ts'
 import { TestServer } from '../kit/server.ts'
 import { makeHome, type Home } from './run-svc.ts'
 
@@ -156,4 +157,21 @@ test('what cannot be ingested is refused with a sentence', async () => {
   mkdirSync(join(home.dir, 'empty'))
   expect((await svc('wiki', 'ingest', 'empty', '--root', '../up')).stderr).toContain('wiki_ingest_invalid_root')
   expect(await ingest('empty')).toMatchObject({ created: 0, unchanged: 0 })
+})
+
+test('names that are no text are told, and a file that went away meanwhile is', async () => {
+  const dir = join(home.dir, 'odd')
+  mkdirSync(dir)
+  writeFileSync(join(dir, 'a.md'), '# A')
+  writeFileSync(Buffer.concat([Buffer.from(`${dir}/b`), Buffer.from([0xff]), Buffer.from('.md')]), '# B')
+  mkdirSync(Buffer.concat([Buffer.from(`${dir}/c`), Buffer.from([0xff])]))
+  const { files, skipped } = listSourceFiles(dir)
+  expect(files.map(({ path }) => path)).toEqual(['a.md'])
+  const reason = 'has a name that is no UTF-8 text'
+  expect(skipped.toSorted((one, other) => (one.path < other.path ? -1 : 1))).toEqual([
+    { path: 'b\ufffd.md', reason },
+    { path: 'c\ufffd', reason },
+  ])
+  rmSync(join(dir, 'a.md'))
+  expect(await readSource(dir, files[0]!)).toMatchObject({ reason: expect.stringContaining('was changed') })
 })

@@ -10,7 +10,8 @@ import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from 'jose'
 export interface IssuerPerson {
   sub: string
   email?: string
-  email_verified?: boolean
+  /** Some issuers send a text. */
+  email_verified?: boolean | string
 }
 
 export interface Issuer {
@@ -25,6 +26,8 @@ export interface Issuer {
   flaw: Flaw | null
   /** The address is told by userinfo only. */
   isTerse: boolean
+  /** Adds so much to each answer of this path. */
+  padding: { path: string; bytes: number } | null
   /** Answers 503 to everything. */
   isAway: boolean
   stop(): Promise<void>
@@ -63,6 +66,7 @@ export async function startIssuer(
     refused: [],
     flaw: null,
     isTerse: false,
+    padding: null,
     isAway: false,
     stop: () =>
       new Promise((resolve) => {
@@ -83,6 +87,9 @@ export async function startIssuer(
 async function answer(state: State, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const url = new URL(request.url ?? '/', state.issuer.url)
   if (state.issuer.isAway) return void response.writeHead(503).end()
+  const { padding } = state.issuer
+  if (padding?.path === url.pathname)
+    response.writeHead(200, { 'content-type': 'application/json' }).write(' '.repeat(padding.bytes))
   switch (url.pathname) {
     case '/.well-known/openid-configuration':
       return send(response, 200, metadata(state))
@@ -187,7 +194,8 @@ async function idToken({ issuer, key }: State, { nonce, person }: Granted): Prom
 }
 
 function send(response: ServerResponse, status: number, body: object): void {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+  if (!response.headersSent) response.writeHead(status, { 'content-type': 'application/json' })
+  response.end(JSON.stringify(body))
 }
 
 async function textOf(request: IncomingMessage): Promise<string> {

@@ -52,10 +52,11 @@ export const fileRead: Flow = async (context: CommandContext) => {
   return 0
 }
 
-/** Without folders, whatever the server says. */
+/** Without folders and characters that steer a terminal, whatever the server says. */
 async function nameOf(client: Client, path: string): Promise<string> {
   const { body } = await client.call({ method: 'GET', path })
-  const name = basename((textAt(body, 'name') ?? '').replaceAll('\\', '/'))
+  const said = (textAt(body, 'name') ?? '').replaceAll('\\', '/').replaceAll(/[\p{Cc}\p{Bidi_C}]/gu, '_')
+  const name = basename(said)
   return name === '' || name === '.' || name === '..' ? 'file' : name
 }
 

@@ -26,4 +26,6 @@ export const runEvents: Flow = async (context) => {
 }
 
 const shortLine = (event: unknown) =>
-  [fieldAt(event, 'seq'), fieldAt(event, 'kind'), JSON.stringify(fieldAt(event, 'data'))].map(String).join('  ')
+  [fieldAt(event, 'seq'), fieldAt(event, 'kind'), JSON.stringify(fieldAt(event, 'data'))]
+    .map((part) => (typeof part === 'string' ? part : JSON.stringify(part)))
+    .join('  ')

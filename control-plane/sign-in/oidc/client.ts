@@ -1,5 +1,6 @@
 import type { ClientAuth, Configuration } from 'openid-client'
 import { z } from 'zod'
+import { boundedFetch } from './bounded-fetch.ts'
 
 /**
  * The issuer where people sign in (OpenID Connect, code flow with PKCE). The library is loaded, and the issuer asked
@@ -47,7 +48,8 @@ const scope = 'openid email'
 const claimsSchema = z.object({
   sub: z.string().min(1).max(255),
   email: z.string().max(320).optional(),
-  email_verified: z.boolean().optional(),
+  // OpenID Connect Core, section 5.1, wants a boolean; some issuers send it as a text.
+  email_verified: z.union([z.boolean(), z.enum(['true', 'false']).transform((text) => text === 'true')]).optional(),
 })
 
 export function createOidcClient(settings: OidcSettings): OidcClient {
@@ -85,7 +87,11 @@ async function discover({ issuer, clientId, clientSecret }: OidcSettings): Promi
     const isBasic = server.token_endpoint_auth_methods_supported?.includes('client_secret_basic') ?? true
     return isBasic ? basic(server, ...rest) : post(server, ...rest)
   }
-  return library.discovery(url, clientId, undefined, authenticate, { execute, timeout: timeoutS })
+  return library.discovery(url, clientId, undefined, authenticate, {
+    execute,
+    timeout: timeoutS,
+    [library.customFetch]: (at, options) => boundedFetch(at, options as RequestInit),
+  })
 }
 
 async function begin(config: Configuration, redirectUri: string) {

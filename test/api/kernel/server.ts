@@ -1,3 +1,4 @@
+import { OpenStreams } from '../../../control-plane/http/open-streams.ts'
 import { createServer, type Server } from 'node:http'
 import { join } from 'node:path'
 import type { AddressInfo } from 'node:net'
@@ -79,6 +80,7 @@ export async function startServer(options: ServerOptions): Promise<TestServer> {
     log: recordingLog(logged),
     callers: createCallerLookup({ db: database.root, runTokenKey, world }),
     limiter: options.limiter ?? (await createLimiter({ rules: { ...noRules, ...options.rules }, world, shared: null })),
+    streams: new OpenStreams(),
     idempotency: createIdempotency({
       db: database.root,
       world,

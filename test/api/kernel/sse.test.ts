@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { defineRoute } from '../../../shared/api/route.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { implement } from '../../../control-plane/http/implement.ts'
+import { streamsPerCaller } from '../../../control-plane/http/open-streams.ts'
 import { EventStream, formatMessage, sendStream, type StreamMessage } from '../../../control-plane/http/sse.ts'
 import { call, startServer, type TestServer } from './server.ts'
 
@@ -65,6 +66,26 @@ function follow(server: TestServer, path: string, headers: Record<string, string
       .end()
   })
 }
+
+test('a caller holds no more than a number of streams open at once, which takes none from others', async () => {
+  const watched = watch()
+  const server = await startServer({ routes: handlers(watched) })
+  try {
+    const open = await Promise.all(Array.from({ length: streamsPerCaller }, () => follow(server, '/events')))
+    expect(open.every(({ statusCode }) => statusCode === 200)).toBe(true)
+    const more = await follow(server, '/events')
+    more.resume()
+    expect([more.statusCode, more.headers['retry-after']]).toEqual([429, '10'])
+    expect((await call(server, '/events')).status).toBe(200)
+    const other = await follow(server, '/events', { authorization: `Bearer ${server.seed.memberToken}` })
+    expect(other.statusCode).toBe(200)
+    open[0]!.destroy()
+    await watched.ended
+    expect((await follow(server, '/events')).statusCode).toBe(200)
+  } finally {
+    await server.close()
+  }
+})
 
 test('events come as messages with their ids, from where the reader left off', async () => {
   const watched = watch()

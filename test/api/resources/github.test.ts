@@ -312,6 +312,32 @@ describe('a merge', () => {
     expect((await server.ok(`/workflows/runs?workflow=${name}`)).data).toEqual([])
   })
 
+  it('starts no workflow in the name of an agent that takes no wakes', async () => {
+    const repo = newRepo()
+    const agent = await server.createAgent()
+    const name = await makeWorkflow(server, 'return 1')
+    const trigger = { event: 'pull_request.merged', repo }
+    const { id } = await createAutomation(server, agent.id, { trigger, workflow: name })
+    let number = 20
+    const merge = () => sent('pull_request', mergedPayload(repo, { number: ++number }))
+    const switchAll = (action: string) =>
+      server.ok(`/workspaces/${server.owner.workspaceId}/${action}`, { method: 'POST' })
+    await switchAll('pause-agents')
+    await merge()
+    await switchAll('resume-agents')
+    await server.ok(`/agents/${agent.id}`, { method: 'PATCH', body: { status: 'terminated' } })
+    await merge()
+    await server.ok(`/agents/${agent.id}`, { method: 'DELETE' })
+    await merge()
+    const { data } = await server.ok(`/automations/${id}/skips`)
+    expect(data).toMatchObject([
+      { reason: 'not_admitted', message: expect.stringContaining('deleted') },
+      { reason: 'not_admitted', message: expect.stringContaining('is terminated') },
+      { reason: 'not_admitted', message: 'The agents of this workspace are paused.' },
+    ])
+    expect((await server.ok(`/workflows/runs?workflow=${name}`)).data).toEqual([])
+  })
+
   it('tells the workflow the task that it is about, and starts none that needs what it does not tell', async () => {
     const repo = newRepo()
     const inputs = [{ key: 'taskRef', kind: 'task' }]

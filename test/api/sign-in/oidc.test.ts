@@ -59,6 +59,27 @@ test('an issuer that wants the secret in the body, and tells the address by user
   expect((await signIn()).status).toBe(303)
 })
 
+test('an issuer that says in a text whether it verified the address', async () => {
+  issuer.person = { sub: 'p1', email: person.email, email_verified: 'false' }
+  expect((await signIn()).status).toBe(403)
+  issuer.person = { sub: 'p1', email: person.email, email_verified: 'true' }
+  expect((await signIn()).status).toBe(303)
+})
+
+test.each(['/.well-known/openid-configuration', '/token', '/jwks', '/userinfo'])(
+  'an answer without end of %s is not read to its end',
+  async (path) => {
+    issuer.isTerse = true
+    issuer.padding = { path, bytes: 2 * 1024 * 1024 }
+    const browser = new Browser(server)
+    const page =
+      path === '/.well-known/openid-configuration' ? await browser.visit('/sign-in/oidc') : await signIn(browser)
+    expect(page.status).toBe(502)
+    issuer.padding = null
+    expect((await signIn()).status).toBe(303)
+  },
+)
+
 test('the identity counts from the first sign-in on, not the address', async () => {
   const other = await server.addPerson('member')
   expect((await signIn()).status).toBe(303)

@@ -9,30 +9,47 @@ import { ControlSocket, type ControlHandlers } from '../../../device-manager/dae
 const quietLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
 let folder: string
+/** Ends what a test opened, also where the test failed. */
+let open: { end(): unknown }[] = []
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'svc-control-'))
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+afterEach(async () => {
+  await Promise.all(open.map((one) => one.end()))
+  open = []
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function listening(handlers: Partial<ControlHandlers>): Promise<{ control: ControlSocket; path: string }> {
+  const path = join(folder, 'daemon.sock')
+  const control = new ControlSocket({
+    path,
+    handlers: handlers as ControlHandlers,
+    log: quietLog,
+    afterReply: () => {},
+  })
+  await control.listen()
+  open.push({ end: () => control.close() })
+  return { control, path }
+}
 
 async function connected(path: string): Promise<Socket> {
   const socket = createConnection(path)
   socket.on('error', () => undefined)
+  open.push({ end: () => socket.destroy() })
   await once(socket, 'connect')
   return socket
 }
 
 test('the end of a daemon waits for nobody who asks nothing, or whose answer takes long', async () => {
-  const path = join(folder, 'daemon.sock')
   let asked = () => {}
   const isAsked = new Promise<void>((resolve) => (asked = resolve))
-  const handlers = {
+  const { control, path } = await listening({
     refresh: () => {
       asked()
       return new Promise(() => undefined)
     },
-  } as unknown as ControlHandlers
-  const control = new ControlSocket({ path, handlers, log: quietLog, afterReply: () => undefined })
-  await control.listen()
+  })
   const [silent, waiting] = [await connected(path), await connected(path)]
   const cut = Promise.all([once(silent, 'close'), once(waiting, 'close')])
   waiting.write('{"op":"refresh"}\n')
@@ -44,18 +61,10 @@ test('the end of a daemon waits for nobody who asks nothing, or whose answer tak
 })
 
 test('a request whose operation is no text is refused, and the daemon goes on', async () => {
-  const path = join(folder, 'daemon.sock')
-  const control = new ControlSocket({
-    path,
-    handlers: {} as unknown as ControlHandlers,
-    log: quietLog,
-    afterReply: () => undefined,
-  })
-  await control.listen()
+  const { path } = await listening({})
   const socket = await connected(path)
   // It has no text of its own: to make one of it throws.
   socket.write('{"op":{"toString":1,"valueOf":1}}\n')
   const [reply] = (await once(socket, 'data')) as [Buffer]
   expect(JSON.parse(reply.toString())).toMatchObject({ ok: false, error: { code: 'unknown_op' } })
-  await control.close()
 })

@@ -1,10 +1,12 @@
 import type { AutomationFire, SkipReason } from '../../../../shared/api/automation-fields.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Tx } from '../../../db/open.ts'
-import { unwantedHookOf } from '../../../wakes/admission.ts'
+import { admitWorkflow } from '../../../wakes/admission.ts'
 import { startRun } from '../../../wakes/start-run.ts'
 import type { WakeAnswer, WakeContext } from '../../../wakes/wake.ts'
+import { spentBudgetOf } from '../../agents/budget.ts'
 import { findAgent } from '../../agents/store.ts'
+import { findWorkspace } from '../../workspaces/store.ts'
 import { hasFired, hasLiveRun, insertFire, type FireRow } from '../fire-store.ts'
 import { recordRun, recordWorkflowRun, type AutomationRow } from '../store.ts'
 import { fireWorkflow, type EventInputs } from './fire-workflow.ts'
@@ -46,10 +48,10 @@ export async function fire(
   if (automation.concurrencyPolicy === 'skip_if_running' && (await hasLiveRun(tx, automation)))
     return skip('concurrency', 'An earlier run was queued or running.')
   if (automation.workflow !== null) {
-    const unwanted = await unwantedHook(tx, automation, cause)
-    if (unwanted !== null) {
-      await skip('not_admitted', unwanted.message)
-      return { kind: 'triggered', runId: null, answer: unwanted }
+    const refusal = await workflowRefusal(tx, automation, { cause, now: world.now() })
+    if (refusal !== null) {
+      await skip('not_admitted', refusal.message)
+      return { kind: 'triggered', runId: null, answer: refusal }
     }
     const started = await fireWorkflow(
       tx,
@@ -73,15 +75,25 @@ export async function fire(
   return { kind: 'triggered', runId: answer.runId, answer }
 }
 
-/** A workflow is started in the name of the agent, which may be set not to be woken by webhooks. */
-async function unwantedHook(
+/** A workflow is started in the name of the agent, so whatever keeps the agent from being woken keeps it, too. */
+async function workflowRefusal(
   tx: Tx,
   { agentId }: AutomationRow,
-  { triggerSource }: Cause,
+  { cause, now }: { cause: Cause; now: number },
 ): Promise<(WakeAnswer & { kind: 'not_dispatched' }) | null> {
-  const agent = triggerSource === 'webhook' ? await findAgent(tx, agentId) : null
-  return agent === null || agent.wakeOnHook ? null : unwantedHookOf(agent)
+  const agent = await findAgent(tx, agentId)
+  const workspace = agent && (await findWorkspace(tx, agent.workspaceId))
+  if (agent === null || workspace === null) return agentGone
+  const isUnwantedHook = cause.triggerSource === 'webhook' && !agent.wakeOnHook
+  return admitWorkflow({
+    agent,
+    workspace,
+    isUnwantedHook,
+    spentBudget: await spentBudgetOf(tx, { agent, workspace, now }),
+  })
 }
+
+const agentGone = { kind: 'not_dispatched', reason: 'agent_tombstoned', message: 'The agent is gone.' } as const
 
 async function wake(
   tx: Tx,
@@ -89,7 +101,7 @@ async function wake(
   context: WakeContext,
 ): Promise<WakeAnswer> {
   const agent = await findAgent(tx, automation.agentId)
-  if (agent === null) return { kind: 'not_dispatched', reason: 'agent_tombstoned', message: 'The agent is gone.' }
+  if (agent === null) return agentGone
   const { triggerSource, requestedBy, prompt } = cause
   const overrides = { model: automation.modelId, environment: automation.environment }
   // When it fires by itself nobody asks, so whoever set what it starts is responsible.

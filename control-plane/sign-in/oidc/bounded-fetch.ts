@@ -1,0 +1,18 @@
+/** Answers of an issuer take some kilobytes. */
+const answerBytes = 1024 * 1024
+/** Statuses whose answers have no body. */
+const bodyless = [204, 205, 304]
+
+/** Fetches a whole answer, and fails once it is larger than an issuer's can be. */
+export async function boundedFetch(url: string, options: RequestInit): Promise<Response> {
+  const answer = await fetch(url, options)
+  const { status, statusText, headers } = answer
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of answer.body ?? []) {
+    size += chunk.length
+    if (size > answerBytes) throw new Error(`the answer of ${new URL(url).host} is too large`)
+    chunks.push(chunk)
+  }
+  return new Response(bodyless.includes(status) ? null : Buffer.concat(chunks), { status, statusText, headers })
+}
