@@ -9,7 +9,10 @@ import { git, printedLines, scenario } from '../kit/system-scenario.ts'
 let system: TestSystem
 beforeAll(async () => {
   // So that a device soon notices that its server is back.
-  system = await TestSystem.start({ deviceEnv: { SVC_RECONNECT_MIN_MS: '100', SVC_RECONNECT_MAX_MS: '500' } })
+  system = await TestSystem.start({
+    device: { isWalled: true },
+    deviceEnv: { SVC_RECONNECT_MIN_MS: '100', SVC_RECONNECT_MAX_MS: '500' },
+  })
 })
 afterAll(() => system?.stop())
 

@@ -14,7 +14,7 @@ const rounds = repeats('FAULT_CANCELS', { short: 1, long: 12 })
 
 let system: TestSystem
 beforeAll(async () => {
-  system = await TestSystem.start({ withProxy: true, devices: 0 })
+  system = await TestSystem.start({ withProxy: true, devices: 0, device: { isWalled: true } })
   await system.makeDevice().enrol(system.api, system.proxy.url)
 })
 afterAll(() => system?.stop())

@@ -16,7 +16,7 @@ let system: TestSystem
 /** The shell of the device's person, whose environment runs are given, answers once this file is there. */
 let gate: string
 beforeAll(async () => {
-  system = await TestSystem.start({ devices: 0 })
+  system = await TestSystem.start({ devices: 0, device: { isWalled: true } })
   gate = join(system.root, 'shell-may-answer')
   const shell = join(system.root, 'slow-shell')
   writeFileSync(shell, `#!/bin/sh\nwhile [ ! -e '${gate}' ]; do sleep 0.02; done\nexec /bin/sh "$@"\n`, { mode: 0o755 })

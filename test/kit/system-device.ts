@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { writeSettings } from '../../device-manager/isolation/setting.ts'
 import { hostRecord, type HostRecord } from '../../device-manager/run-host/wire/protocol.ts'
 import { shortFolder } from '../../device-manager/run-host/wire/record.ts'
 import type { ControlStatus, EnrolReply, SpooledRun } from '../../shared/device/control.ts'
@@ -16,6 +17,8 @@ export interface DeviceOptions {
   env: Readonly<Record<string, string>>
   /** The size of a disk of its own for its state folder; else it lies on the machine's. */
   diskMegabytes?: number
+  /** Its runs get the wall, as on a device of which nobody has said anything; else its owner has turned that off. */
+  isWalled?: boolean | undefined
   /** Put before the daemon's command: `prlimit ... --`. */
   via?: readonly string[]
   /** The folder of the programs; default this checkout's. */
@@ -48,7 +51,16 @@ export class TestDevice {
     this.logPath = join(options.root, `${options.name}.log`)
     mkdirSync(this.stateDir, { mode: 0o700 })
     mkdirSync(this.homeDir)
-    if (options.diskMegabytes === undefined) lendCompiled(this.stateDir)
+    if (options.diskMegabytes === undefined) {
+      lendCompiled(this.stateDir)
+      this.#settle()
+    }
+  }
+
+  /** As `svc device set --isolation off` does: no daemon tries the wall, and no run is given one. */
+  #settle(): void {
+    if (this.#options.isWalled) return
+    writeSettings(join(this.stateDir, 'settings.json'), { isolation: 'off', folders: {} })
   }
 
   /** Mounts the disk of its own, if it is to have one. */
@@ -57,6 +69,7 @@ export class TestDevice {
     if (diskMegabytes === undefined) return
     this.#disk = await smallDisk(this.#ownStateDir, diskMegabytes)
     this.stateDir = this.#disk.seenAt
+    this.#settle()
   }
 
   get disk(): SmallDisk {
