@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { writeSettings } from '../../device-manager/isolation/setting.ts'
 import { hostRecord, type HostRecord } from '../../device-manager/run-host/wire/protocol.ts'
 import { shortFolder } from '../../device-manager/run-host/wire/record.ts'
 import type { ControlStatus, EnrolReply, SpooledRun } from '../../shared/device/control.ts'
@@ -10,6 +9,7 @@ import { programFile } from './program-file.ts'
 import { Hopeless, Program, waitFor, type ProgramExit } from './programs.ts'
 import { smallDisk, type SmallDisk } from './small-disk.ts'
 import type { TestApi } from './system-api.ts'
+import { turnIsolationOff } from './wall.ts'
 
 export interface DeviceOptions {
   name: string
@@ -53,14 +53,8 @@ export class TestDevice {
     mkdirSync(this.homeDir)
     if (options.diskMegabytes === undefined) {
       lendCompiled(this.stateDir)
-      this.#settle()
+      if (!options.isWalled) turnIsolationOff(this.stateDir)
     }
-  }
-
-  /** As `svc device set --isolation off` does: no daemon tries the wall, and no run is given one. */
-  #settle(): void {
-    if (this.#options.isWalled) return
-    writeSettings(join(this.stateDir, 'settings.json'), { isolation: 'off', folders: {} })
   }
 
   /** Mounts the disk of its own, if it is to have one. */
@@ -69,7 +63,7 @@ export class TestDevice {
     if (diskMegabytes === undefined) return
     this.#disk = await smallDisk(this.#ownStateDir, diskMegabytes)
     this.stateDir = this.#disk.seenAt
-    this.#settle()
+    if (!this.#options.isWalled) turnIsolationOff(this.stateDir)
   }
 
   get disk(): SmallDisk {
