@@ -66,11 +66,11 @@ test('row 1: a run of whose start no host had heard is started by the next daemo
   await checkInvariants(system, ending, endingId, { exitReason: 'completed', output: printedLines(300) })
 })
 
-describe('kill -9 of the daemon', () => {
-  beforeAll(() => writeFileSync(gate, ''))
+// In the short form row 1 kills it where a run starts and where one is at work, and `workflows.test.ts` at random points.
+if (isDrawn('FAULT_KILLS'))
+  describe('kill -9 of the daemon', () => {
+    beforeAll(() => writeFileSync(gate, ''))
 
-  // In the short form row 1 kills it where a run starts and where one is at work, and `workflows.test.ts` at random points.
-  if (isDrawn('FAULT_KILLS'))
     test(
       `row 2: ${kills} times at random points of the lives of two runs`,
       { timeout: 60_000 + kills * 3_000 },
@@ -98,7 +98,7 @@ describe('kill -9 of the daemon', () => {
         await checkInvariants(system, short, shortId, { exitReason: 'completed', output: printedLines(200) })
       },
     )
-})
+  })
 
 function bytesOf(events: readonly { kind: string; data: Record<string, unknown> }[]): number {
   return events.reduce(
