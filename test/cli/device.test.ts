@@ -7,6 +7,7 @@ import { readEnvironment } from '../../cli/machine/environment.ts'
 import { devicePlaces } from '../../cli/machine/paths.ts'
 import { controlValues, type ControlRequest } from '../../shared/device/control.ts'
 import { programFile } from '../kit/program-file.ts'
+import { turnIsolationOff } from '../kit/wall.ts'
 import { makeHome, type Finished, type Home } from './run-svc.ts'
 
 /** The commands about this machine's device, against a real control plane and a real daemon; one story in order. */
@@ -19,6 +20,8 @@ let isSignedIn = false
 beforeAll(async () => {
   home = makeHome()
   mkdirSync(join(home.dir, 'work'))
+  mkdirSync(statePath(''), { mode: 0o700 })
+  turnIsolationOff(statePath(''))
   const flags = ['--disable-warning=ExperimentalWarning', programFile('control-plane'), 'start', '--port', '0']
   server = spawn(process.execPath, flags, {
     env: { ...home.env, SVC_LOG_LEVEL: 'error' },

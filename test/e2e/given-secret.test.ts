@@ -12,7 +12,7 @@ import { scenario } from '../kit/system-scenario.ts'
 
 let system: TestSystem
 beforeAll(async () => {
-  system = await TestSystem.start()
+  system = await TestSystem.start({ device: { isWalled: true } })
 })
 afterAll(() => system?.stop())
 

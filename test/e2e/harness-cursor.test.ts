@@ -12,7 +12,7 @@ import { makeRepo } from '../kit/system-scenario.ts'
 let system: TestSystem
 
 beforeAll(async () => {
-  system = await TestSystem.start({ devices: 0 })
+  system = await TestSystem.start({ devices: 0, device: { isWalled: true } })
   const device = system.makeDevice()
   const bin = join(device.homeDir, 'bin')
   mkdirSync(bin)

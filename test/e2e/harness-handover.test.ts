@@ -22,7 +22,7 @@ async function placeFor(drivers: readonly HarnessDriver[], skip: (note: string) 
   })
   const stub = await startStubLlm()
   onTestFinished(() => stub.stop())
-  const system = await TestSystem.start({ devices: 0 })
+  const system = await TestSystem.start({ devices: 0, device: { isWalled: true } })
   onTestFinished(() => system.stop())
   const { api } = system
   const device = system.makeDevice()

@@ -10,7 +10,7 @@ import { scenario, type Scenario } from '../kit/system-scenario.ts'
 
 let system: TestSystem
 beforeAll(async () => {
-  system = await TestSystem.start()
+  system = await TestSystem.start({ device: { isWalled: true } })
 })
 afterAll(() => system?.stop())
 

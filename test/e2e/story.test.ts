@@ -9,15 +9,18 @@ import { git, printedLines, scenario } from '../kit/system-scenario.ts'
 let system: TestSystem
 beforeAll(async () => {
   // So that a device soon notices that its server is back.
-  system = await TestSystem.start({ deviceEnv: { SVC_RECONNECT_MIN_MS: '100', SVC_RECONNECT_MAX_MS: '500' } })
+  system = await TestSystem.start({
+    device: { isWalled: true },
+    deviceEnv: { SVC_RECONNECT_MIN_MS: '100', SVC_RECONNECT_MAX_MS: '500' },
+  })
 })
 afterAll(() => system?.stop())
 
 describe('a run', () => {
-  test('from the wake to its change-set, followed while it works', async () => {
-    const run = await scenario(system, {
-      steps: ['prompt', 'cwd', 'write=src/made.txt:hello', 'append=README.md:more', 'remove=.gitignore', 'lines=200'],
-    })
+  test('from the wake to its change-set, followed while it works, with a svc of its own, which acts as its agent', async () => {
+    const changes = ['write=src/made.txt:hello', 'append=README.md:more', 'remove=.gitignore']
+    const asks = ['run=svc run get current', 'run=svc agent get me']
+    const run = await scenario(system, { steps: ['prompt', 'cwd', ...changes, 'lines=200', ...asks] })
     const runId = await run.start('Make it so.')
     const { events: followed } = await run.api.follow(runId)
     const { run: ended, events, output } = await checkInvariants(system, run, runId, { exitReason: 'completed' })
@@ -25,6 +28,9 @@ describe('a run', () => {
     expect(output.toString()).toContain('prompt: Make it so.\r\n')
     expect(output.toString()).toContain(`cwd: ${run.folder}\r\n`)
     expect(output.toString()).toContain(printedLines(200))
+    expect(output.toString()).toContain(runId)
+    expect(output.toString()).toContain(run.agentId)
+    expect(output.toString().match(/run exited 0/g)).toHaveLength(2)
     expect(ended).toMatchObject({ status: 'succeeded', exitReason: 'completed', triggerSource: 'manual' })
     expect(ended.environment).toMatchObject({ type: 'device', deviceLiveness: 'connected', cwd: 'repo-root' })
 
@@ -41,35 +47,36 @@ describe('a run', () => {
     expect(git(run.folder, 'status', '--porcelain').split('\n').length, 'the index is untouched').toBe(3)
   })
 
-  test('shows what it changed while it works, and is told apart from what was there before', async () => {
+  test('is followed across a broken stream, each event once, and shows what it changed while it works, told apart from what was there before', async () => {
     const run = await scenario(system, {
-      steps: ['write=one.txt:1', 'touch=GATES/one', 'await=GATES/go', 'write=two.txt:2'],
+      steps: [
+        'write=one.txt:1',
+        'rate=300',
+        'lines=300',
+        'touch=GATES/one',
+        'await=GATES/end',
+        'write=two.txt:2',
+        'lines=10',
+      ],
     })
     git(run.folder, 'config', 'user.name', 'Somebody')
-    const runId = await run.start()
-    await run.reached('one')
-    const live = await run.api.changeSet(runId)
-    expect(live).toMatchObject({ live: true, files: [{ path: 'one.txt', status: 'added', additions: 1 }] })
-    changeSetIsRight(run.folder, live)
-    run.open('go')
-    await checkInvariants(system, run, runId, { exitReason: 'completed' })
-    expect((await run.api.changeSet(runId)).files.map(({ path }) => path)).toEqual(['one.txt', 'two.txt'])
-  })
-
-  test('is followed across a broken stream, each event once', async () => {
-    const run = await scenario(system, { steps: ['rate=300', 'lines=300', 'await=GATES/end', 'lines=10'] })
     const runId = await run.start()
     const leave = new AbortController()
     const first = await run.api.follow(runId, {
       signal: leave.signal,
       onEvent: ({ seq }) => void (seq >= 4 && leave.abort()),
     })
+    await run.reached('one')
+    const live = await run.api.changeSet(runId)
+    expect(live).toMatchObject({ live: true, files: [{ path: 'one.txt', status: 'added', additions: 1 }] })
+    changeSetIsRight(run.folder, live)
     run.open('end')
     const rest = await run.api.follow(runId, { lastEventId: first.lastEventId ?? '' })
     const all = [...first.events, ...rest.events]
     // On several pages.
     expect(all).toEqual(await run.api.events(runId, Math.ceil(all.length / 5)))
     await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(310) })
+    expect((await run.api.changeSet(runId)).files.map(({ path }) => path)).toEqual(['one.txt', 'two.txt'])
   })
 
   test('that fails is retried: a new run that names the old one', async () => {
@@ -81,15 +88,6 @@ describe('a run', () => {
     await checkInvariants(system, run, retryId, { exitReason: 'error', output: printedLines(5) })
     expect(await run.api.run(retryId)).toMatchObject({ parentRunId: runId })
     expect(await run.api.run(runId)).toMatchObject({ successorRunId: retryId })
-  })
-
-  test('has a svc of its own, which acts as its agent', async () => {
-    const run = await scenario(system, { steps: ['run=svc run get current', 'run=svc agent get me'] })
-    const runId = await run.start()
-    const { output } = await checkInvariants(system, run, runId, { exitReason: 'completed' })
-    expect(output.toString()).toContain(runId)
-    expect(output.toString()).toContain(run.agentId)
-    expect(output.toString().match(/run exited 0/g)).toHaveLength(2)
   })
 
   test('whose program is missing ends as harness_start_failed with a sentence that helps', async () => {

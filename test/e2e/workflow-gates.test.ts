@@ -54,7 +54,7 @@ async function play(body: string, { mode = 'full', tools = {} }: { mode?: string
 test('a command runs in its folder without a terminal and without input, and its status is a result', async () => {
   const { ended, until } = await play(`
     const sh = (script, more) => gate(['sh', '-c', script, 'sh', "it's", '$HOME'], { ...on, ...more })
-    const one = await sh('pwd; cat; echo "$1 $2" >&2; test -t 1; exit 3', { cwd: 'in', label: 'one' })
+    const one = await sh('pwd; cat; echo "$1 $2" >&2; test -t 1; exit 3', { cwd: '${folder}/in/../sub dir', label: 'one' })
     const long = await sh('yes x | head -c 200000; echo end; kill -9 $$')
     const slow = await sh('echo begun; sleep 60', { timeoutSeconds: 1 })
     const unknown = await gate(['no-such-program'], on)
@@ -78,29 +78,26 @@ test('a command runs in its folder without a terminal and without input, and its
 
 test('no command leaves the folder of its agent, whatever its path says', async () => {
   // Each is a run of its own.
-  const outside = ['out', 'in/../../..', ...(isLong ? ['..', '/', 'sub dir/../..', system.root] : [])]
+  const outside = ['in/../../..', ...(isLong ? ['out', '..', '/', 'sub dir/../..', system.root] : [])]
   const missing = ['none', ...(isLong ? ['file', '-'] : [])]
   writeFileSync(join(folder, 'file'), '')
   const { ended } = await play(`
     const codes = []
     for (const cwd of ${JSON.stringify([...outside, ...missing])})
       await gate(['touch', '${join(system.root, 'escaped')}'], { ...on, cwd }).catch((error) => codes.push(error.code))
-    const fine = await gate(['pwd'], { ...on, cwd: '${folder}/in/../sub dir' })
-    return [codes, fine.output]`)
-  expect(await ended()).toEqual([
-    [...outside.map(() => 'gate_cwd_outside'), ...missing.map(() => 'gate_cwd_missing')],
-    `${join(folder, 'sub dir')}\n`,
-  ])
+    return codes`)
+  expect(await ended()).toEqual([...outside.map(() => 'gate_cwd_outside'), ...missing.map(() => 'gate_cwd_missing')])
   expect(existsSync(join(system.root, 'escaped'))).toBe(false)
 })
 
 test('the lists and the mode of the agent decide before anything starts, and a person once', async () => {
   const tools = { allow: ['Bash(echo *)'], ask: ['Bash(touch *)'], deny: ['Bash(rm *)'] }
+  // The engine of the rules has tests of how it reads a shell's words.
   const { ended, until } = await play(
     `
     const said = await gate(['echo', 'x; $HOME'], on)
     const denied = await gate(['rm', '-r', '.'], on).catch((error) => [error.name, error.code, error.message])
-    const hidden = await gate(['sh', '-c', 'r""m -r .'], on).catch((error) => error.code)
+    const hidden = ${isLong} && (await gate(['sh', '-c', 'r""m -r .'], on).catch((error) => error.code))
     const touched = await gate(['touch', 'made'], { ...on, label: 'touch' })
     const rejected = await gate(['touch', 'other'], on).catch((error) => [error.code, error.message])
     return [said.output, denied, hidden, touched.exitCode, rejected]`,
@@ -110,18 +107,19 @@ test('the lists and the mode of the agent decide before anything starts, and a p
     const run = await until(({ steps }) => steps[step]?.pendingApproval != null, `step ${step} is asked`)
     return run.steps[step]!.pendingApproval!.id
   }
-  const first = await pendingAt(3)
+  const asked = isLong ? 3 : 2
+  const first = await pendingAt(asked)
   expect(existsSync(join(folder, 'made'))).toBe(false)
   expect(await system.api.call('GET', `/approvals/${first}`)).toMatchObject({
     trigger: 'tool_permission',
     gatedThing: { name: 'Bash', toolArgs: { command: 'touch made' } },
   })
   await system.api.insist(`/approvals/${first}/approve`)
-  await system.api.insist(`/approvals/${await pendingAt(4)}/reject`, { reason: 'No.' })
+  await system.api.insist(`/approvals/${await pendingAt(asked + 1)}/reject`, { reason: 'No.' })
   expect(await ended()).toEqual([
     'x; $HOME\n',
     ['StepError', 'gate_denied', expect.stringContaining('Bash(rm *)')],
-    'gate_denied',
+    isLong && 'gate_denied',
     0,
     ['gate_rejected', 'A person rejected the command. They said: No.'],
   ])

@@ -28,7 +28,7 @@ let server: ScriptedServer
 let device: TestDevice
 let system: ScriptedSystem
 beforeAll(async () => {
-  system = await startScripted('ask-fault', (made) => {
+  const prepare = (made: Pick<ScriptedSystem, 'root' | 'device'>) => {
     const bin = join(made.root, 'bin')
     mkdirSync(bin)
     // After its question it says nothing any more and does not leave: the host has to end it.
@@ -36,7 +36,8 @@ beforeAll(async () => {
     writeFileSync(join(bin, 'claude'), `#!/bin/sh\n${env} exec '${process.execPath}' '${player}' "$@"\n`)
     chmodSync(join(bin, 'claude'), 0o755)
     writeFileSync(join(made.device.homeDir, '.profile'), `export PATH='${bin}':"$PATH"\n`)
-  })
+  }
+  system = await startScripted('ask-fault', { prepare, isWalled: true })
   ;({ root, server, device } = system)
 })
 afterEach(() => {

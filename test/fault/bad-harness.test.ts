@@ -29,7 +29,11 @@ const install = (text: string) => {
 }
 
 beforeAll(async () => {
-  system = await TestSystem.start({ devices: 0, serverEnv: { SVC_FIRST_EVENT_MS: '10000' } })
+  system = await TestSystem.start({
+    devices: 0,
+    device: { isWalled: true },
+    serverEnv: { SVC_FIRST_EVENT_MS: '10000' },
+  })
   const device = system.makeDevice()
   const bin = join(device.homeDir, 'bin')
   mkdirSync(bin)

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseRunEventId } from '../../shared/api/run-events.ts'
-import { isLong, repeats } from '../kit/forms.ts'
+import { isDrawn, isLong, repeats } from '../kit/forms.ts'
 import { checkInvariants } from '../kit/invariants.ts'
 import { delay, processesNaming, seededRandom, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
@@ -16,7 +16,7 @@ let system: TestSystem
 /** The shell of the device's person, whose environment runs are given, answers once this file is there. */
 let gate: string
 beforeAll(async () => {
-  system = await TestSystem.start({ devices: 0 })
+  system = await TestSystem.start({ devices: 0, device: { isWalled: true } })
   gate = join(system.root, 'shell-may-answer')
   const shell = join(system.root, 'slow-shell')
   writeFileSync(shell, `#!/bin/sh\nwhile [ ! -e '${gate}' ]; do sleep 0.02; done\nexec /bin/sh "$@"\n`, { mode: 0o755 })
@@ -66,37 +66,39 @@ test('row 1: a run of whose start no host had heard is started by the next daemo
   await checkInvariants(system, ending, endingId, { exitReason: 'completed', output: printedLines(300) })
 })
 
-describe('kill -9 of the daemon', () => {
-  beforeAll(() => writeFileSync(gate, ''))
+// In the short form row 1 kills it where a run starts and where one is at work, and `workflows.test.ts` at random points.
+if (isDrawn('FAULT_KILLS'))
+  describe('kill -9 of the daemon', () => {
+    beforeAll(() => writeFileSync(gate, ''))
 
-  test(
-    `row 2: ${kills} times at random points of the lives of two runs`,
-    { timeout: 60_000 + kills * 3_000 },
-    async () => {
-      const random = seededRandom('row 2')
-      const lines = 60 * kills
-      const [long, short] = await Promise.all([
-        scenario(system, { steps: ['rate=100', `lines=${lines}`, 'write=made.txt:x'] }),
-        scenario(system, { steps: ['lines=100', 'touch=GATES/on', 'lines=100'] }),
-      ])
-      const [longId, shortId] = await Promise.all([long.start(), short.start()])
-      for (let killed = 0; killed < kills; killed++) {
-        // From the moment of the wake, through a daemon's start (some hundred milliseconds), to a while after it.
-        await delay(random() * (killed % 2 === 0 ? 400 : 1_200))
-        await system.device.kill9()
-        system.device.launch()
-      }
-      // Once more, when it has just begun.
-      if (isLong) {
-        await system.device.kill9()
-        system.device.launch()
-      }
-      await waitFor(() => system.device.isConnected(), 'the device is connected', { about: () => system.device.log })
-      await checkInvariants(system, long, longId, { exitReason: 'completed', output: printedLines(lines) })
-      await checkInvariants(system, short, shortId, { exitReason: 'completed', output: printedLines(200) })
-    },
-  )
-})
+    test(
+      `row 2: ${kills} times at random points of the lives of two runs`,
+      { timeout: 60_000 + kills * 3_000 },
+      async () => {
+        const random = seededRandom('row 2')
+        const lines = 60 * kills
+        const [long, short] = await Promise.all([
+          scenario(system, { steps: ['rate=100', `lines=${lines}`, 'write=made.txt:x'] }),
+          scenario(system, { steps: ['lines=100', 'touch=GATES/on', 'lines=100'] }),
+        ])
+        const [longId, shortId] = await Promise.all([long.start(), short.start()])
+        for (let killed = 0; killed < kills; killed++) {
+          // From the moment of the wake, through a daemon's start (some hundred milliseconds), to a while after it.
+          await delay(random() * (killed % 2 === 0 ? 400 : 1_200))
+          await system.device.kill9()
+          system.device.launch()
+        }
+        // Once more, when it has just begun.
+        if (isLong) {
+          await system.device.kill9()
+          system.device.launch()
+        }
+        await waitFor(() => system.device.isConnected(), 'the device is connected', { about: () => system.device.log })
+        await checkInvariants(system, long, longId, { exitReason: 'completed', output: printedLines(lines) })
+        await checkInvariants(system, short, shortId, { exitReason: 'completed', output: printedLines(200) })
+      },
+    )
+  })
 
 function bytesOf(events: readonly { kind: string; data: Record<string, unknown> }[]): number {
   return events.reduce(

@@ -26,7 +26,7 @@ let server: ScriptedServer
 let device: TestDevice
 let system: ScriptedSystem
 beforeAll(async () => {
-  system = await startScripted('given')
+  system = await startScripted('given', { isWalled: true })
   ;({ root, server, device } = system)
 })
 afterAll(() => system?.stop())

@@ -13,7 +13,7 @@ import { printedLines, scenario } from '../kit/system-scenario.ts'
 
 let system: TestSystem
 beforeAll(async () => {
-  system = await TestSystem.start()
+  system = await TestSystem.start({ device: { isWalled: true } })
 })
 afterAll(() => system?.stop())
 

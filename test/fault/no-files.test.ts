@@ -19,7 +19,7 @@ if (why !== null) process.stderr.write(`NOT RUN: ${why}, so no program was ever 
 describe.skipIf(why !== null)('without a file left', () => {
   let system: TestSystem
   beforeAll(async () => {
-    system = await TestSystem.start()
+    system = await TestSystem.start({ device: { isWalled: true } })
   })
   afterAll(() => system?.stop())
 

@@ -20,7 +20,7 @@ const random = seededRandom('unkillable')
 const problems: string[] = []
 const check = (isSo: boolean, what: string) => void (isSo || problems.push(what))
 
-const system = await TestSystem.start({ deviceEnv: { SVC_LOG_LEVEL: 'warn' } })
+const system = await TestSystem.start({ deviceEnv: { SVC_LOG_LEVEL: 'warn' }, device: { isWalled: true } })
 const { api, device, server } = system
 const daemon = device.program.pid
 const targets = { root: system.root, stateDir: device.stateDir, dataDir: server.dataDir }

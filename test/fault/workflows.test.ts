@@ -16,8 +16,8 @@ import { shortDurations, TestSystem, type SystemOptions } from '../kit/system.ts
  */
 const count = repeats('FAULT_WORKFLOWS', { short: 1, long: 4 })
 
-/** Steps at once at its end; less in the short form, which has few processors beside it. */
-const fan = count > 2 ? 20 : 2
+/** Steps at once at its end; none in the short form, where the two of `both` and the race are those at once. */
+const fan = count > 2 ? 20 : 0
 const repo = 'acme/six'
 /** A busy machine takes a second for each step; four are at work at once. */
 const allMs = 60_000 + count * (6 + fan) * 1_000

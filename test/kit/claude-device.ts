@@ -43,7 +43,7 @@ export class ClaudeDevice {
     mkdirSync(folder)
     const stub = await startStubLlm()
     const server = await ScriptedServer.start()
-    const device = new TestDevice({ name: 'device', root, env: {} })
+    const device = new TestDevice({ name: 'device', root, env: {}, isWalled: true })
     signInClaude(device.homeDir, { binDir: found.binDir, modelUrl: `${stub.url}/s/run` })
     device.identify({ publicId: 'dvc_1', deviceId: 'd', token: 'svc_dev_x', displayName: 'device', server: server.url })
     await device.start()

@@ -14,15 +14,20 @@ export interface ScriptedSystem {
   stop(): Promise<void>
 }
 
-/** `prepare` lays down what the daemon is to find when it starts. */
+interface ScriptedOptions {
+  /** Lays down what the daemon is to find when it starts. */
+  prepare?: (made: Pick<ScriptedSystem, 'root' | 'device'>) => void
+  isWalled?: boolean
+}
+
 export async function startScripted(
   name: string,
-  prepare: (made: Pick<ScriptedSystem, 'root' | 'device'>) => void = () => undefined,
+  { prepare = () => undefined, isWalled = false }: ScriptedOptions = {},
 ): Promise<ScriptedSystem> {
   const root = realpathSync(mkdtempSync(join(tmpdir(), `svc-${name}-`)))
   const server = await ScriptedServer.start()
   const env = { SVC_RECONNECT_MIN_MS: '100', SVC_RECONNECT_MAX_MS: '500' }
-  const device = new TestDevice({ name: 'device', root, env })
+  const device = new TestDevice({ name: 'device', root, env, isWalled })
   prepare({ root, device })
   device.identify({ publicId: 'dvc_1', deviceId: 'd', token: 'svc_dev_x', displayName: 'device', server: server.url })
   await device.start()

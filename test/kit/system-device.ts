@@ -9,6 +9,7 @@ import { programFile } from './program-file.ts'
 import { Hopeless, Program, waitFor, type ProgramExit } from './programs.ts'
 import { smallDisk, type SmallDisk } from './small-disk.ts'
 import type { TestApi } from './system-api.ts'
+import { turnIsolationOff } from './wall.ts'
 
 export interface DeviceOptions {
   name: string
@@ -16,6 +17,8 @@ export interface DeviceOptions {
   env: Readonly<Record<string, string>>
   /** The size of a disk of its own for its state folder; else it lies on the machine's. */
   diskMegabytes?: number
+  /** Its runs get the wall, as on a device of which nobody has said anything; else its owner has turned that off. */
+  isWalled?: boolean | undefined
   /** Put before the daemon's command: `prlimit ... --`. */
   via?: readonly string[]
   /** The folder of the programs; default this checkout's. */
@@ -48,7 +51,10 @@ export class TestDevice {
     this.logPath = join(options.root, `${options.name}.log`)
     mkdirSync(this.stateDir, { mode: 0o700 })
     mkdirSync(this.homeDir)
-    if (options.diskMegabytes === undefined) lendCompiled(this.stateDir)
+    if (options.diskMegabytes === undefined) {
+      lendCompiled(this.stateDir)
+      if (!options.isWalled) turnIsolationOff(this.stateDir)
+    }
   }
 
   /** Mounts the disk of its own, if it is to have one. */
@@ -57,6 +63,7 @@ export class TestDevice {
     if (diskMegabytes === undefined) return
     this.#disk = await smallDisk(this.#ownStateDir, diskMegabytes)
     this.stateDir = this.#disk.seenAt
+    if (!this.#options.isWalled) turnIsolationOff(this.stateDir)
   }
 
   get disk(): SmallDisk {

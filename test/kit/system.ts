@@ -24,7 +24,7 @@ export interface SystemOptions {
   /** Runs each device takes at once (default 10). */
   capacity?: number
   /** Says what its devices are to be like. */
-  device?: Pick<DeviceOptions, 'diskMegabytes' | 'via'>
+  device?: Pick<DeviceOptions, 'diskMegabytes' | 'isWalled' | 'via'>
   /** The folders of other programs than this checkout's. */
   programs?: { server?: string; device?: string }
 }

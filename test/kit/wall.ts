@@ -1,4 +1,6 @@
 import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { writeSettings } from '../../device-manager/isolation/setting.ts'
 import type { WallSpec, WallTool } from '../../device-manager/wall/spec.ts'
 import { marksOf } from '../../device-manager/wall/marks.ts'
 import { enteringPrograms } from '../../device-manager/wall/namespaces.ts'
@@ -15,6 +17,11 @@ export function wallSpecOf(
   if (process.platform !== 'linux' || 'missing' in programs) return null
   const marks = marksOf([stateDir, ...hidden])
   return { tool, programs: programs.found, stateDir, hidden: [...hidden], marks, doors: [...doors] }
+}
+
+/** As `svc device set --isolation off` does: no daemon of this state folder tries the wall, and no run is given one. */
+export function turnIsolationOff(stateDir: string): void {
+  writeSettings(join(stateDir, 'settings.json'), { isolation: 'off', folders: {} })
 }
 
 export const hasBubblewrap = existsSync('/usr/bin/bwrap')

@@ -42,7 +42,7 @@ export function stageFor(driver: HarnessDriver): () => Stage {
     const stub = await startStubLlm()
     // So that a device soon notices that its server is back.
     const deviceEnv = { SVC_RECONNECT_MIN_MS: '100', SVC_RECONNECT_MAX_MS: '500' }
-    const system = await TestSystem.start({ devices: 0, deviceEnv })
+    const system = await TestSystem.start({ devices: 0, device: { isWalled: true }, deviceEnv })
     const device = system.makeDevice()
     const { binDir } = found
     const modelUrl = `${stub.url}/s/run`

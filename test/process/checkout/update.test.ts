@@ -16,6 +16,7 @@ import { isLong } from '../../kit/forms.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { TestApi } from '../../kit/system-api.ts'
 import { makeRepo } from '../../kit/system-scenario.ts'
+import { turnIsolationOff } from '../../kit/wall.ts'
 import { Checkout, devices as allDevices } from './checkout.ts'
 
 /** A checkout goes on under the programs that were started from it. One for all tests. */
@@ -98,6 +99,8 @@ test('a pull with other packages under live runs takes nothing away from them, n
   const repo = join(folder, 'repo')
   makeRepo(repo)
   for (const device of devices) {
+    mkdirSync(join(folder, device), { mode: 0o700 })
+    turnIsolationOff(join(folder, device))
     await checkout.svc(['device', 'connect'], { device })
     await checkout.svc(['device', 'set', '--max-concurrent', '10'], { device })
     await checkout.svc(['folder', 'add', device, repo], { device })

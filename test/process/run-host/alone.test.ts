@@ -6,7 +6,7 @@ import { specOf, spooled, testDevice, type TestDevice } from './host-client.ts'
 
 let device: TestDevice
 beforeAll(() => {
-  device = testDevice()
+  device = testDevice({ isWalled: true })
 })
 afterAll(() => device.remove())
 

@@ -10,7 +10,7 @@ import { accountOf, outputOf, specOf, spooled, testDevice, until, type TestDevic
 
 let device: TestDevice
 beforeAll(() => {
-  device = testDevice()
+  device = testDevice({ isWalled: true })
 })
 afterAll(() => device.remove())
 
@@ -142,7 +142,7 @@ describe('host and daemon', () => {
   })
 
   test('a spool that cannot be opened shows before a harness is started', async () => {
-    const broken = testDevice()
+    const broken = testDevice({ isWalled: true })
     try {
       rmSync(broken.spoolPath)
       mkdirSync(broken.spoolPath)

@@ -8,7 +8,7 @@ import { outputOf, specOf, spooled, testDevice, until, type TestDevice, type Tes
 
 let device: TestDevice
 beforeAll(() => {
-  device = testDevice()
+  device = testDevice({ isWalled: true })
 })
 afterAll(() => device.remove())
 

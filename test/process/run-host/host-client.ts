@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { hostNodeFlags } from '../../../device-manager/run-host/wire/node-flags.ts'
 import { hostReply, type HostReply, type HostRequest } from '../../../device-manager/run-host/wire/protocol.ts'
 import { openSpool, type RunKey } from '../../../device-manager/spool/spool.ts'
+import type { WallSpec } from '../../../device-manager/wall/spec.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { storedEvent, type StoredEvent } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
@@ -16,8 +17,11 @@ const deadlineMs = 60_000
 
 type Reply<Type extends HostReply['type']> = Extract<HostReply, { type: Type }>
 
-/** Plays the daemon towards real run hosts, over their real sockets and a real spool. */
-export function testDevice() {
+/**
+ * Plays the daemon towards real run hosts, over their real sockets and a real spool. `isWalled`: it orders the wall for each run, as
+ * a daemon does of which nobody has said anything.
+ */
+export function testDevice({ isWalled = false } = {}) {
   const root = mkdtempSync(join(tmpdir(), 'svc-host-'))
   const stateDir = join(root, 'state')
   const workDir = join(root, 'work')
@@ -54,7 +58,7 @@ export function testDevice() {
       )
       closeSync(log)
       children.push(child)
-      return new TestHost({ stateDir, hostId, child })
+      return new TestHost({ stateDir, hostId, child, wall: isWalled ? wallSpecOf(stateDir) : null })
     },
     /** Stops what is left and removes all files. */
     remove(): void {
@@ -91,13 +95,15 @@ export class TestHost {
   readonly hostId: string
   readonly child: ChildProcess
   readonly #stateDir: string
+  readonly #wall: WallSpec | null
   #socket: Socket | null = null
   #replies: HostReply[] = []
   #waiting: (() => void)[] = []
   readonly exited: Promise<number | null>
 
-  constructor(parts: { stateDir: string; hostId: string; child: ChildProcess }) {
+  constructor(parts: { stateDir: string; hostId: string; child: ChildProcess; wall: WallSpec | null }) {
     this.#stateDir = parts.stateDir
+    this.#wall = parts.wall
     this.hostId = parts.hostId
     this.child = parts.child
     this.exited = new Promise((resolve) => parts.child.once('exit', (code) => resolve(code)))
@@ -165,7 +171,6 @@ export class TestHost {
     }
   }
 
-  /** With the wall, as a daemon orders it by default. */
   assign(spec: RunSpec, change: Partial<Extract<HostRequest, { type: 'assign' }>> = {}): void {
     this.send({
       type: 'assign',
@@ -176,7 +181,7 @@ export class TestHost {
       loginShell: '/bin/sh',
       svcBinDir: null,
       harnessVersion: null,
-      wall: wallSpecOf(this.#stateDir),
+      wall: this.#wall,
       ...change,
     })
   }

@@ -9,7 +9,7 @@ import { outputOf, specOf, spooled, testDevice, type TestDevice } from './host-c
 
 let device: TestDevice
 beforeAll(() => {
-  device = testDevice()
+  device = testDevice({ isWalled: true })
 })
 afterAll(() => device.remove())
 

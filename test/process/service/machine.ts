@@ -20,6 +20,7 @@ import { realWorld } from '../../../shared/lib/world.ts'
 import { nothingNames, processesNaming } from '../../kit/programs.ts'
 import { compileCache, keepCompiled, lendCompiled } from '../../kit/compile-cache.ts'
 import { programFile } from '../../kit/program-file.ts'
+import { turnIsolationOff } from '../../kit/wall.ts'
 
 /** By the link to the newest release, as the service is told it. */
 export const deviceMain = stableMain(programFile('device-manager'))
@@ -60,6 +61,7 @@ export class TestMachine {
       mkdirSync(each, { recursive: true })
     chmodSync(this.stateDir, 0o700)
     lendCompiled(this.stateDir)
+    turnIsolationOff(this.stateDir)
     const stubs = { systemctl: 'systemctl', loginctl: 'systemctl', launchctl: 'launchctl' }
     for (const [name, stub] of Object.entries(stubs))
       symlinkSync(join(import.meta.dirname, `stub-${stub}.sh`), join(this.binDir, name))

@@ -90,7 +90,7 @@ describe.each(linuxTools)('with the wall of %s', (tool) => {
   })
 
   test('a run host that stands by takes it for its run, and with it when it is killed', async () => {
-    const device = testDevice()
+    const device = testDevice({ isWalled: true })
     onTestFinished(() => device.remove())
     const wall = wallSpecOf(device.stateDir, tool)!
     const host = await device.host()

@@ -24,7 +24,7 @@ describe('a device', () => {
   let system: TestSystem
   let folder: string
   beforeAll(async () => {
-    system = await TestSystem.start()
+    system = await TestSystem.start({ device: { isWalled: true } })
     folder = join(system.root, 'repo')
     makeRepo(folder)
   })

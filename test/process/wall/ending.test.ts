@@ -11,7 +11,7 @@ import { specOf, testDevice, until, type TestDevice } from '../run-host/host-cli
 
 let device: TestDevice
 beforeEach(() => {
-  device = testDevice()
+  device = testDevice({ isWalled: true })
 })
 afterEach(() => device.remove())
 

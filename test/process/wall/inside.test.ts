@@ -12,7 +12,7 @@ import { outputOf, specOf, spooled, testDevice, until, type TestDevice } from '.
 let device: TestDevice
 let login: string
 beforeEach(() => {
-  device = testDevice()
+  device = testDevice({ isWalled: true })
   login = join(device.stateDir, '..', 'login')
   mkdirSync(login)
   writeFileSync(join(login, 'login.json'), 'the login of the person')
