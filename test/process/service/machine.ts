@@ -18,7 +18,8 @@ import { runServiceCommand } from '../../../device-manager/service/command.ts'
 import type { ServiceAction, ServiceValue } from '../../../shared/device/service.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { nothingNames, processesNaming } from '../../kit/programs.ts'
-import { compileCache, keepCompiled, lendCompiled } from '../../kit/compile-cache.ts'
+import { compileCache } from '../../kit/compile-cache.ts'
+import { keepCompiled, lendCompiled } from '../../kit/lent-compiled.ts'
 import { programFile } from '../../kit/program-file.ts'
 
 /** By the link to the newest release, as the service is told it. */
