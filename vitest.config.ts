@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
+import { compileCache } from './test/kit/compile-cache.ts'
 import { isLong } from './test/kit/forms.ts'
 import { LongestFirst } from './test/kit/longest-first.ts'
 import { longOnly, onReplicas } from './test/kit/short-form.ts'
@@ -17,6 +18,7 @@ const shared = {
   exclude: ['**/node_modules/**', ...(isLong ? [] : Object.keys(longOnly))],
   // Files that run one after another in the same worker need not load what they share again.
   isolate: false,
+  env: compileCache,
   // One more than there are processors: tests also wait for programs and databases. Five workers on two processors get no
   // more done than three, and their tests run into limits of time.
   maxWorkers: Math.min(availableParallelism() + 1, 8),
@@ -39,7 +41,6 @@ export default defineConfig({
           pool: 'forks',
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          setupFiles: ['test/kit/process-setup.ts'],
         },
       },
       {

@@ -219,8 +219,7 @@ export class WorkerPool<All extends Jobs> {
     const { limits, log } = this.options
     const worker = new Worker(programUrl(this.options.program), {
       resourceLimits: { maxOldGenerationSizeMb: limits.heapMb, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
-      // The worker gets neither the server's environment, which holds its secrets, nor its flags.
-      env: {},
+      env: workerEnvironment(),
       execArgv: ['--disable-warning=ExperimentalWarning'],
     })
     worker.unref()
@@ -270,6 +269,15 @@ export class WorkerPool<All extends Jobs> {
     hand.isLeaving = true
     void hand.worker.terminate()
   }
+}
+
+/**
+ * The worker gets neither the server's environment, which holds its secrets, nor its flags; it is told alone where Node keeps
+ * what it compiled, which halves a start from the sources.
+ */
+function workerEnvironment(): Record<string, string> {
+  const { NODE_COMPILE_CACHE } = process.env
+  return NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }
 }
 
 const refusal = () =>

@@ -81,6 +81,8 @@ export interface ServerOptions {
   /** Environment variables of the server. */
   settings?: Record<string, string>
   log?: Log
+  /** Processor time of one check in a worker; default as in `costly/pool.ts`. */
+  costlyMs?: number
   /** Default: the real one, whose clock moves. */
   world?: MovableWorld
 }
@@ -134,7 +136,8 @@ export class TestServer {
     const owner = beside?.owner ?? (await makeOwner(database, world))
     const log = options.log ?? silentLog
     // A machine that is busy with all tests at once refuses none of their schemas for want of a processor.
-    const costly = { ...poolLimits, waitMs: 60_000, longestMs: 60_000 }
+    const jobMs = options.costlyMs ?? poolLimits.jobMs
+    const costly = { ...poolLimits, jobMs, waitMs: 60_000, longestMs: 60_000 }
     const plane = await ControlPlane.create({ config, database, world, log, ownsProcess: false, costly })
     await plane.start()
     return new TestServer({ plane, database, world, owner, ownsDatabase: database !== beside?.database, twin })

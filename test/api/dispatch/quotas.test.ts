@@ -19,7 +19,11 @@ const runOf = (runId: string) => server.ok(`/runs/${runId}`)
 const later = (ms: number) => server.world.now() + ms
 const iso = (at: number) => new Date(at).toISOString()
 
-const pass = (ms: number) => server.world.advance(ms)
+/** Lets time pass, and what happens by time happen. */
+async function pass(ms: number): Promise<void> {
+  server.world.advance(ms)
+  await server.plane.sweeper.runAll()
+}
 async function beat(device: FakeDevice): Promise<void> {
   const claimState = { accepting: true, reason: null, message: null, activeRuns: 0 }
   device.send({ type: 'heartbeat', claimState })
@@ -66,9 +70,9 @@ test('a run that reached the limit is followed by one that waits for the account
   expect(free.spec.harness).toBe('command')
   await free.end()
 
-  pass(5 * hour - 1_000)
+  await pass(5 * hour - 1_000)
   expect(device.pending).not.toContain('run.offer')
-  pass(1_000)
+  await pass(1_000)
   const first = await device.take()
   expect(first.runId).toBe(successor)
   expect(first.spec).toMatchObject({
@@ -92,16 +96,16 @@ test('the account opens over a minute, oldest first', async () => {
     server.world.advance(1)
     waiting.push(await server.startRun((await claudeAgent()).id))
   }
-  pass(hour)
+  await pass(hour)
   const started = [await device.take()]
   await server.plane.sweeper.runAll()
   expect(device.pending).not.toContain('run.offer')
   for (let i = 0; i < 2; i++) {
-    pass(20_000)
+    await pass(20_000)
     started.push(await device.take())
     expect(device.pending).not.toContain('run.offer')
   }
-  pass(20_000)
+  await pass(20_000)
   expect(started.map((run) => run.runId)).toEqual(waiting.slice(0, 3))
   expect((await runOf(waiting[3]!)).gateReason).toBe('capacity')
 })
@@ -115,7 +119,7 @@ test('a limit is waited for once, and three in a row at most', async () => {
   }
   const again = async (runId: string, resetsAt: number) => {
     const successor = await successorOf(runId)
-    pass(resetsAt - server.world.now())
+    await pass(resetsAt - server.world.now())
     const run = await device.take()
     expect(run.runId).toBe(successor)
     return run
@@ -128,7 +132,7 @@ test('a limit is waited for once, and three in a row at most', async () => {
   }
   expect(await isLast(await limit(run, later(hour)))).toBe(true)
 
-  pass(hour)
+  await pass(hour)
   await server.startRun(id)
   const fresh = await device.take()
   resetsAt = later(hour)
@@ -158,11 +162,11 @@ test('a run that waits for a limit outlasts the time that other gates have, and 
   // Longer than any window is: nobody is believed to be limited for a year.
   await limited.end('rate_limited', { limitResetsAt: later(365 * 24 * hour) })
   const successor = await successorOf(limited.runId)
-  pass(6 * 24 * hour)
-  await server.plane.sweeper.runAll()
+  await pass(6 * 24 * hour)
   expect(await runOf(successor)).toMatchObject({ status: 'queued', gateReason: 'rate_limit' })
-  pass(2 * 24 * hour)
+  server.world.advance(2 * 24 * hour)
   await beat(device)
+  await server.plane.sweeper.runAll()
   expect((await device.take()).runId).toBe(successor)
 })
 
@@ -210,7 +214,7 @@ test('a key that an agent brings has a limit of its own', async () => {
   expect((await runOf(run.runId)).effectiveSettings).toMatchObject(access)
   await run.end('rate_limited', { limitResetsAt: later(2 * hour) })
   const successor = await successorOf(run.runId)
-  pass(hour)
+  await pass(hour)
   expect((await device.take()).runId).toBe(await successorOf(limited.runId))
   expect(await runOf(successor)).toMatchObject({ gateReason: 'rate_limit' })
 })
@@ -266,7 +270,7 @@ test('with a fallback harness a limited run goes on there at once, as do those t
   const third = await device.take()
   expect(third.spec.harness).toBe('codex')
   await third.end()
-  pass(hour)
+  await pass(hour)
   await server.startRun(agent.id)
   expect((await device.take()).spec).toMatchObject({ harness: 'claude', model: 'claude-opus-4-5' })
 })
@@ -286,7 +290,7 @@ test('a run that reaches the limit of the fallback, too, waits for its own harne
     gateReason: 'rate_limit',
     gateDescription: expect.stringContaining(iso(resetsAt)),
   })
-  pass(hour)
+  await pass(hour)
   expect(await device.take()).toMatchObject({ runId: successor, spec: { harness: 'claude', model: 'claude-opus-4-5' } })
 })
 
@@ -377,7 +381,7 @@ test('of 50 pieces of work and two limited accounts, no time is lost in which an
       time.usable += next - now
       if (accounts.some(({ atWork }) => atWork.length > 0)) time.used += next - now
     }
-    pass(next - now)
+    await pass(next - now)
     for (const account of accounts) await endDue(account)
   }
   expect([...done.values()]).toEqual(pieces.map(() => 1))

@@ -24,7 +24,7 @@ const misfit = { kind: 'done', value: { path: 'data', message: 'must be string' 
 const refusalOf = (work: Promise<unknown>) => work.then(String, (error: { code: string }) => error.code)
 
 test('work that does not end is ended, and what waits behind it is done', async () => {
-  const { run } = bound(start({ jobMs: 1_500 }))
+  const { run } = bound(start({ jobMs: 500 }))
   const [first, second, third] = await Promise.all([
     run('schemas.misfit', endless, owner('a')),
     run('schemas.misfit', quick, owner('b')),
@@ -58,7 +58,7 @@ test('work that takes more memory than it may ends its worker, not the server', 
 })
 
 test('a workspace that asks for much waits for itself: others come in between', async () => {
-  const { run } = bound(start({ jobMs: 1_000 }))
+  const { run } = bound(start({ jobMs: 400 }))
   const order: string[] = []
   const note = (name: string, text: string, workspace: string) =>
     run('schemas.misfit', text, owner(workspace)).then(() => order.push(name))

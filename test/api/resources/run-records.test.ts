@@ -11,7 +11,7 @@ let server: TestServer
 let device: FakeDevice
 let agentId: string
 beforeAll(async () => {
-  server = await TestServer.start()
+  server = await TestServer.start({ costlyMs: 500 })
   device = await FakeDevice.connect(server)
   agentId = (await server.createAgent({ name: 'Recorder', identityMd: 'Secret plans', maxTurns: 9 })).id
 })
