@@ -43,36 +43,37 @@ if (whyNotFull !== null && isLong)
   process.stderr.write(`NOT RUN: ${whyNotFull}, so no storage of files was really full\n`)
 
 // In the short form a disk that fails stands for one that is full, as the storage asks for no reason; `blobs.test.ts` fills one.
-describe.skipIf(whyNotFull !== null || !isLong)('a full disk', () => {
-  let folder: string
-  let disk: SmallDisk
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'svc-full-'))
-    disk = await smallDisk(join(folder, 'disk'), 8)
-    const place = { served: join(folder, 'disk', 'files'), seen: join(disk.seenAt, 'files') }
-    stage = await startFilesStage({ storage: 'disk', folder: place, via: disk.via })
-  })
-  afterAll(async () => {
-    await stage?.close()
-    await disk?.close()
-    rmSync(folder, { recursive: true, force: true })
-  })
+if (isLong)
+  describe.skipIf(whyNotFull !== null)('a full disk', () => {
+    let folder: string
+    let disk: SmallDisk
+    beforeAll(async () => {
+      folder = mkdtempSync(join(tmpdir(), 'svc-full-'))
+      disk = await smallDisk(join(folder, 'disk'), 8)
+      const place = { served: join(folder, 'disk', 'files'), seen: join(disk.seenAt, 'files') }
+      stage = await startFilesStage({ storage: 'disk', folder: place, via: disk.via })
+    })
+    afterAll(async () => {
+      await stage?.close()
+      await disk?.close()
+      rmSync(folder, { recursive: true, force: true })
+    })
 
-  test('refuses bytes, keeps those that it has, and takes more when there is room again', async () => {
-    const [kept, other] = [await stage.upload(mebibyte), await stage.upload(10)]
-    expect(await tryUpload(9 * mebibyte)).toBe(unavailable)
-    await stage.checkAll('a file too large for the disk')
-    disk.fill()
-    expect(await tryUpload(10)).toBe(unavailable)
-    expect(await tryReplace(kept.id, 10)).toBe(unavailable)
-    await isKept(kept)
-    expect(outcomeOf(await stage.ask('DELETE', `/files/${other.id}`))).toBe('204')
-    disk.free()
-    await stage.checkAll('a disk that was full')
-    expect(await tryUpload(mebibyte)).toBe('201')
-    await isKept(kept)
+    test('refuses bytes, keeps those that it has, and takes more when there is room again', async () => {
+      const [kept, other] = [await stage.upload(mebibyte), await stage.upload(10)]
+      expect(await tryUpload(9 * mebibyte)).toBe(unavailable)
+      await stage.checkAll('a file too large for the disk')
+      disk.fill()
+      expect(await tryUpload(10)).toBe(unavailable)
+      expect(await tryReplace(kept.id, 10)).toBe(unavailable)
+      await isKept(kept)
+      expect(outcomeOf(await stage.ask('DELETE', `/files/${other.id}`))).toBe('204')
+      disk.free()
+      await stage.checkAll('a disk that was full')
+      expect(await tryUpload(mebibyte)).toBe('201')
+      await isKept(kept)
+    })
   })
-})
 
 const whyNotFailing = whyNoFailingDisk()
 if (whyNotFailing !== null) process.stderr.write(`NOT RUN: ${whyNotFailing}, so no storage of files ever failed\n`)
@@ -171,28 +172,29 @@ describe.skipIf(whyNotFailing !== null)('a disk that fails', () => {
 })
 
 // A storage that is away is told in one way, be it a disk or a bucket; `blobs.test.ts` has the bucket that is busy or away.
-describe.skipIf(!isLong)('a bucket', () => {
-  beforeAll(async () => {
-    stage = await startFilesStage({ storage: 's3' })
-  })
-  afterAll(() => stage?.close())
+if (isLong)
+  describe('a bucket', () => {
+    beforeAll(async () => {
+      stage = await startFilesStage({ storage: 's3' })
+    })
+    afterAll(() => stage?.close())
 
-  test.each([
-    ['answers 503', 503],
-    ['cuts parts off', 'cut'],
-  ] as const)('that %s for a moment is asked again, and for long is unavailable', async (_, fault) => {
-    const kept = await stage.upload(6 * mebibyte)
-    let asked = 0
-    stage.bucket!.fault(({ method }) => (method === 'PUT' && ++asked === 2 ? fault : null))
-    expect(await tryUpload(6 * mebibyte)).toBe('201')
-    stage.bucket!.fault(({ method }) => (method === 'PUT' ? fault : null))
-    expect(await tryUpload(6 * mebibyte)).toBe(unavailable)
-    expect(await tryReplace(kept.id, 100)).toBe(unavailable)
-    stage.bucket!.fault(() => fault)
-    expect(outcomeOf(await stage.ask('GET', `/files/${kept.id}/download`))).toBe(unavailable)
-    expect(outcomeOf(await stage.ask('GET', `/files/${kept.id}`))).toBe('200')
-    stage.bucket!.fault(null)
-    await isKept(kept)
-    await stage.checkAll(`a bucket with ${fault}`)
+    test.each([
+      ['answers 503', 503],
+      ['cuts parts off', 'cut'],
+    ] as const)('that %s for a moment is asked again, and for long is unavailable', async (_, fault) => {
+      const kept = await stage.upload(6 * mebibyte)
+      let asked = 0
+      stage.bucket!.fault(({ method }) => (method === 'PUT' && ++asked === 2 ? fault : null))
+      expect(await tryUpload(6 * mebibyte)).toBe('201')
+      stage.bucket!.fault(({ method }) => (method === 'PUT' ? fault : null))
+      expect(await tryUpload(6 * mebibyte)).toBe(unavailable)
+      expect(await tryReplace(kept.id, 100)).toBe(unavailable)
+      stage.bucket!.fault(() => fault)
+      expect(outcomeOf(await stage.ask('GET', `/files/${kept.id}/download`))).toBe(unavailable)
+      expect(outcomeOf(await stage.ask('GET', `/files/${kept.id}`))).toBe('200')
+      stage.bucket!.fault(null)
+      await isKept(kept)
+      await stage.checkAll(`a bucket with ${fault}`)
+    })
   })
-})
