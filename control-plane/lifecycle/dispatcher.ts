@@ -71,7 +71,7 @@ export class Dispatcher implements Offering {
   private readonly queued = new Set<string>()
   /** The ones of them that wait to be offered, by workspace. */
   private readonly found = new Map<string, Set<string>>()
-  /** Runs that this replica ended, until the outbox says so. */
+  /** Runs of whose end one of the two was told that tell of it here: who ended it, and the outbox. */
   private readonly ended = new Set<string>()
   private readonly unsubscribe: (() => void)[] = []
   private readonly work: Lines
@@ -91,9 +91,7 @@ export class Dispatcher implements Offering {
     this.unsubscribe.push(
       bus.on('run.queued', (row) => this.runQueued(row.key)),
       bus.on('run.ended', (row) => {
-        // This replica looked when it ended the run.
-        if (this.ended.delete(row.key)) return
-        if (typeof row.payload.workspaceId === 'string') this.capacityChanged(row.payload.workspaceId)
+        if (typeof row.payload.workspaceId === 'string') this.lookOnce(row.key, row.payload.workspaceId)
       }),
       bus.on('device.changed', (row) => {
         if (typeof row.payload.workspaceId === 'string') this.capacityChanged(row.payload.workspaceId)
@@ -115,12 +113,17 @@ export class Dispatcher implements Offering {
     this.work.add('queued', () => this.findQueued(), 'queued')
   }
 
-  /** This replica ended the run: its device has room, before the outbox says so. */
+  /** This replica ended the run, whose device has room. The outbox says so, too, before or after. */
   runEnded({ id, workspaceId }: { id: string; workspaceId: string }): void {
-    if (this.work.isStopped) return
-    // The outbox may have said so already: forgetting one costs another look.
+    if (!this.work.isStopped) this.lookOnce(id, workspaceId)
+  }
+
+  /** Looks when it hears of the run's end for the first time. */
+  private lookOnce(runId: string, workspaceId: string): void {
+    if (this.ended.delete(runId)) return
+    // Of most others only the outbox tells. Forgetting one costs another look.
     if (this.ended.size >= mostEnded) this.ended.clear()
-    this.ended.add(id)
+    this.ended.add(runId)
     this.capacityChanged(workspaceId)
   }
 

@@ -30,7 +30,7 @@ import {
 } from '../../control-plane/resources/workflows/run-store.ts'
 import { listOpenChecks } from '../../control-plane/resources/workflows/checks-store.ts'
 import {
-  isGoneOnWith,
+  endStepOfRun,
   listLeftSteps,
   listRunsOfCalls,
   findLastRunOfSteps,
@@ -212,10 +212,7 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
   expect(await left()).toEqual([])
   const ended = { fence: null, exitReason: 'approval_requested', errorMessage: null } as const
   await endRun(root, { ...ended, runId: run.id, at: at + 5 })
-  expect([await isGoneOnWith(root, run.id), await left()]).toEqual([
-    false,
-    [{ workflowRunId: flow.id, seq: 0, workspaceId }],
-  ])
+  expect(await left()).toEqual([{ workflowRunId: flow.id, seq: 0, workspaceId }])
   const wake = realWorld.id('wak_')
   await insertWake(root, {
     id: wake,
@@ -232,7 +229,8 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
     key: null,
     createdAt: at,
   })
-  expect([await isGoneOnWith(root, run.id), await left()]).toEqual([true, []])
+  const step = { id: run.id, workflowRunId: flow.id, workflowCall: 0 }
+  expect([await endStepOfRun(root, step, at + 6), await left()]).toEqual([false, []])
   expect([await listWakesOfSteps(root, flow.id), await listWakesOfSteps(root, 'flr_none')]).toEqual([[wake], []])
   expect((await listRunsOfSteps(root, [flow.id])).map(({ id }) => id)).toEqual([run.id])
   const self = { agentId: agent.id, agentUuid: agent.uuid }
@@ -246,7 +244,12 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
   expect(await findLastRunOfSteps(root, 'flr_none')).toBeNull()
   await endRun(root, { ...ended, runId: later.id, at: at + 60 })
   expect(await open()).toEqual([run.id])
-  await endCall(root, { workflowRunId: flow.id, seq: 0 }, { at: at + 70 })
+  await root('wakes').where({ id: wake }).delete()
+  expect(await endStepOfRun(root, step, at + 70)).toBe(false)
+  await root('approvals').where({ run_id: run.id }).update({ status: 'approved' })
+  expect(await endStepOfRun(root, { ...step, workflowCall: 9 }, at + 70)).toBe(false)
+  expect([await endStepOfRun(root, step, at + 70), await endStepOfRun(root, step, at + 71)]).toEqual([true, false])
+  expect((await listCalls(root, flow.id))[0]?.endedAt).toBe(at + 70)
   expect(await listWakesOfSteps(root, flow.id)).toEqual([])
   const ofCalls = async (seqs: number[]) =>
     (await listRunsOfCalls(root, { workflowRunId: flow.id, seqs })).map(({ id }) => id)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { int, text } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
-import { query } from '../../db/statement.ts'
+import { command, query } from '../../db/statement.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 import { runs, type RunRow } from '../runs/store.ts'
 
@@ -54,11 +54,18 @@ const goesOn = (runId: string) => `(
   or exists (select 1 from questions where run_id = ${runId} and status = 'open' and workflow_run_id is null)
   or exists (select 1 from wakes where continues_run_id = ${runId} and state = 'waiting'))`
 
-const onward = query(`select case when ${goesOn('?')} then 1 else 0 end as onward`, z.object({ onward: int }))
+const end = command(
+  `update workflow_calls set ended_at = ?
+   where workflow_run_id = ? and seq = ? and ended_at is null and not ${goesOn('?')}`,
+)
 
-/** Whether the step of this run, which has ended, goes on. */
-export async function isGoneOnWith(db: Db, runId: string): Promise<boolean> {
-  return (await onward.first(db, [runId, runId, runId]))?.onward === 1
+/** Notes that the step of this run, which has ended, came to its end; false where something goes on with the run. */
+export async function endStepOfRun(
+  db: Db,
+  { id, workflowRunId, workflowCall }: { id: string; workflowRunId: string; workflowCall: number },
+  at: number,
+): Promise<boolean> {
+  return (await end(db, [at, workflowRunId, workflowCall, id, id, id])) === 1
 }
 
 const waitingOf = query(

@@ -2,16 +2,17 @@ import type { Db } from '../../../db/open.ts'
 import type { RunEffect } from '../../../lifecycle/run-effects.ts'
 import { endCall } from '../call-store.ts'
 import { publishChange } from '../notify.ts'
-import { isGoneOnWith } from '../step-store.ts'
+import { endStepOfRun } from '../step-store.ts'
 
 /**
  * An effect of a run's end: the step of a workflow that it did has ended, unless a person's answer or a wake that waits
  * goes on with it. Comes after the effects that ask for such wakes.
  */
 export const endStep: RunEffect = async (db, run, { at }) => {
-  const { workflowRunId, workflowCall, workspaceId } = run
-  if (workflowRunId === null || workflowCall === null || (await isGoneOnWith(db, run.id))) return
-  await endStepAt(db, { workflowRunId, seq: workflowCall, workspaceId }, at)
+  const { id, workflowRunId, workflowCall, workspaceId } = run
+  if (workflowRunId === null || workflowCall === null) return
+  if (await endStepOfRun(db, { id, workflowRunId, workflowCall }, at))
+    await publishChange(db, { id: workflowRunId, workspaceId }, at)
 }
 
 /** Notes that the step has ended, and has its workflow run go on. */
