@@ -7,7 +7,11 @@ export interface Setting {
 const blank = /^[ \t\r]*(?:[#;].*)?$/
 const section = /^[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"([^"\\]*)")?\][ \t\r]*(?:[#;].*)?$/
 const plainEntry = /^[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*([^"\\#;\t\r]*))?\r?$/
-const anyEntry = /^[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*=(.*)$/
+/** Any value on one line that git can read: with quotes that are closed, and the escapes that it knows. */
+const anyEntry = /^[ \t]*[A-Za-z][A-Za-z0-9-]*[ \t]*=(?:[^"\\#;]|\\["\\ntb]|"(?:[^"\\]|\\["\\ntb])*")*(?:[#;].*)?$/
+const maxEntryChars = 10_000
+// A backslash at the end goes on in the next line.
+const isEntry = (line: string) => line.length <= maxEntryChars && anyEntry.test(line) && !/\\\r?$/.test(line)
 /** In these a value counts for us. Anywhere else one that is quoted or escaped is ignored. */
 const counted = new Set(['core', 'filter', 'include', 'includeif', 'extensions'])
 
@@ -34,9 +38,7 @@ export function readPlainConfig(text: string): Setting[] | null {
       settings.push({ key: `${inSection.prefix}.${entry[1]!.toLowerCase()}`, value })
       continue
     }
-    const other = anyEntry.exec(line)
-    // A backslash at the end goes on in the next line.
-    if (other === null || counted.has(inSection.name) || /\\\r?$/.test(line)) return null
+    if (counted.has(inSection.name) || !isEntry(line)) return null
   }
   return settings
 }

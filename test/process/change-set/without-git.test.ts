@@ -12,6 +12,7 @@ import { describeNewFiles } from '../../../device-manager/change-set/new-files.t
 import { readPlainConfig } from '../../../device-manager/change-set/plain-config.ts'
 import { locatePlain } from '../../../device-manager/change-set/plain-repository.ts'
 import { locateRepository } from '../../../device-manager/change-set/repository.ts'
+import { seededRandom } from '../../kit/programs.ts'
 import {
   baseOf,
   changesOf,
@@ -48,6 +49,12 @@ test('what is not plain is left to git', () => {
     'an extension': (_, git) => git('config', 'extensions.worktreeConfig', 'true'),
     'a quoted value that counts': (_, git) => git('config', 'core.excludesFile', 'a#b'),
     'a section in capitals': (dir) => writeFileSync(join(dir, '.git/config'), '[INCLUDE]\npath = x\n', { flag: 'a' }),
+    'a quote that is not closed': (dir) =>
+      writeFileSync(join(dir, '.git/config'), '[user]\nname = "a\n', { flag: 'a' }),
+    'an escape that git does not know': (dir) =>
+      writeFileSync(join(dir, '.git/config'), '[user]\nname = \\-\n', { flag: 'a' }),
+    'an entry that is very long': (dir) =>
+      writeFileSync(join(dir, '.git/config'), `[user]\nname = "${'a'.repeat(20_000)}"\n`, { flag: 'a' }),
     'a value over two lines': (dir) =>
       writeFileSync(join(dir, '.git/config'), '[alias]\nx = a \\\n[core]\n', { flag: 'a' }),
     'an unborn branch': (_, git) => git('symbolic-ref', 'HEAD', 'refs/heads/none'),
@@ -78,6 +85,7 @@ test('what is not plain is left to git', () => {
 
 test('a config that is read without git says what git reads in it', () => {
   const dir = tempDir()
+  const seed = Math.floor(seededRandom('config')() * 2 ** 31)
   const line = fc.oneof(
     fc.constantFrom(
       '[core]',
@@ -110,9 +118,10 @@ test('a config that is read without git says what git reads in it', () => {
       '[filter.o]',
       '\f',
     ),
+    fc.constantFrom('q = "a', 'q = \\-', 'q = "\\n" \\t', 'q = "a#', 'q = "a"b" # "'),
     fc.string({ unit: fc.constantFrom('a', '=', ' ', '"', '\\', '#', '[', ']', '\t', '-', '.'), maxLength: 8 }),
   )
-  const read = fc.sample(fc.array(line, { maxLength: 5 }), 400).flatMap((body) => {
+  const read = fc.sample(fc.array(line, { maxLength: 5 }), { numRuns: 400, seed }).flatMap((body) => {
     const text = `[core]\n${body.join('\n')}\n`
     const settings = readPlainConfig(text)
     return settings === null ? [] : [{ text, settings }]
