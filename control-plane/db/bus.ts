@@ -19,7 +19,7 @@ import type { World } from '../../shared/lib/world.ts'
 export interface Bus {
   start(): Promise<void>
   stop(): Promise<void>
-  /** Reads the outbox soon. What publishes need not call it: a commit that published does. */
+  /** Reads the outbox soon. What publishes need not call it: the bus hears of each commit that published. */
   poke(): void
   on(topic: Topic, handler: (row: OutboxRow) => void): () => void
   /** Tells every replica's followers of `key` to look again. Call after the commit. */
@@ -189,7 +189,7 @@ class OutboxBus implements Bus {
     })
     const ours = (this.options.root.client as PostgresClient).backends
     client.on('notification', (message) => {
-      // Each commit of this process that published has made it read already.
+      // What this process published was given out when it was committed.
       if (message.channel === channel) return ours.has(message.processId) ? undefined : this.poke()
       if (message.payload) this.signals.emit(message.payload)
     })

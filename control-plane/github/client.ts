@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { SignJWT } from 'jose'
 import { z } from 'zod'
 import type { World } from '../../shared/lib/world.ts'
+import { readAnswer } from '../../shared/lib/read-answer.ts'
 import { ConfigError } from '../process/config-error.ts'
 import { repositoryHost, type GithubSettings } from './settings.ts'
 
@@ -95,16 +96,9 @@ function placeAfter(response: Response, at: string): string | null {
   return next.href
 }
 
-async function readText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length
-    if (size > replyBytes) throw new GithubTrouble('the answer of GitHub is too large')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
+const tooLarge = () => new GithubTrouble('the answer of GitHub is too large')
+const readText = async (response: Response): Promise<string> =>
+  (await readAnswer(response, replyBytes, tooLarge)).toString('utf8')
 
 /** GitHub answers 404 for everything that this server may not see. */
 function read<T extends z.ZodType>({ status, text }: Sent, schema: T): z.output<T> | null {

@@ -41,7 +41,7 @@ test.each([
   [z.union([z.string(), z.object({})]), 1, 'must be a string or an object'],
   [z.union([z.string(), z.object({ a: z.string() })]), {}, 'has none of the forms that it may have'],
   [z.string().refine(() => false), 'x', 'is not valid'],
-])('misfit %#: the words say it', (schema, value, words) => {
+])('a misfit is told in plain words (%#)', (schema, value, words) => {
   expect(said(schema, value)).toEqual([words])
 })
 

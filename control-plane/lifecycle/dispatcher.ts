@@ -71,7 +71,7 @@ export class Dispatcher implements Offering {
   private readonly queued = new Set<string>()
   /** The ones of them that wait to be offered, by workspace. */
   private readonly found = new Map<string, Set<string>>()
-  /** Runs of whose end one of the two was told that tell of it here: who ended it, and the outbox. */
+  /** Runs whose end was told here once: `runEnded` and the outbox each tell of it, in either order. */
   private readonly ended = new Set<string>()
   private readonly unsubscribe: (() => void)[] = []
   private readonly work: Lines

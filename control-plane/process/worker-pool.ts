@@ -272,7 +272,7 @@ export class WorkerPool<All extends Jobs> {
 }
 
 /**
- * The worker gets neither the server's environment, which holds its secrets, nor its flags; it is told alone where Node keeps
+ * The worker gets neither the server's environment, which holds its secrets, nor its flags; it is told only where Node keeps
  * what it compiled, which halves a start from the sources.
  */
 function workerEnvironment(): Record<string, string> {

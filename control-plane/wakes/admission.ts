@@ -64,7 +64,7 @@ export interface WakeFacts {
 
 export function admit(facts: WakeFacts): Admission {
   const { agent } = facts
-  const refused = refusalOf(facts)
+  const refused = agentRefusal(facts)
   if (refused) return refused
   const held = facts.task && taskRefusal(facts.task)
   if (held) return held
@@ -83,9 +83,9 @@ export function admit(facts: WakeFacts): Admission {
 /** Decides whether a workflow may be started in the name of an agent, as far as the agent and its workspace allow wakes. */
 export const admitWorkflow = (
   facts: Pick<WakeFacts, 'agent' | 'workspace' | 'isUnwantedHook' | 'spentBudget'>,
-): Refusal | null => refusalOf(facts) ?? budgetRefusal(facts)
+): Refusal | null => agentRefusal(facts) ?? budgetRefusal(facts)
 
-function refusalOf({
+function agentRefusal({
   agent,
   workspace,
   isUnwantedHook,

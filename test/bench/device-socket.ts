@@ -7,6 +7,9 @@ import { enrol, type BenchServer } from './stack.ts'
 
 type Named<T extends ServerMessage['type']> = ServerMessage & { type: T }
 
+/** What a device says that has room for runs. */
+export const takesRuns = { accepting: true, reason: null, message: null, activeRuns: 0 } as const
+
 /** The device's end of a link without a device manager behind it, so that the other end alone is measured. */
 export interface DeviceSocket {
   socket: WebSocket
@@ -91,7 +94,7 @@ export async function openLink(server: BenchServer, identity: EnrolReply): Promi
     platform: 'linux',
     hostname: identity.displayName,
     runs: [],
-    claimState: { accepting: true, reason: null, message: null, activeRuns: 0 },
+    claimState: takesRuns,
   })
   await device.next('welcome')
   return device

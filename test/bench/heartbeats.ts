@@ -1,16 +1,13 @@
 import { WebSocket } from 'ws'
 import type { Bench } from './context.ts'
-import { connectDevice } from './device-socket.ts'
+import { connectDevice, takesRuns } from './device-socket.ts'
 import { atMost, compare } from './measure.ts'
 import { startPeer } from './peers.ts'
 import { startServer } from './stack.ts'
 
 const devices = 50
 const perDevice = 100
-const beat = JSON.stringify({
-  type: 'heartbeat',
-  claimState: { accepting: true, reason: null, message: null, activeRuns: 0 },
-})
+const beat = JSON.stringify({ type: 'heartbeat', claimState: takesRuns })
 
 /** Each device waits for the answer before its next heartbeat; what is counted is the server's processor time. */
 export const heartbeats: Bench = {

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { openDatabase, type Database } from '../../control-plane/db/open.ts'
 import { waitFor } from '../kit/programs.ts'
 import type { Context } from './context.ts'
-import { connectDevice, endRun, type DeviceSocket } from './device-socket.ts'
+import { connectDevice, endRun, takesRuns, type DeviceSocket } from './device-socket.ts'
 import { newDatabase, startServer, type BenchServer } from './stack.ts'
 
 /** A database to measure workflows on. */
@@ -53,8 +53,7 @@ export async function startWorkflowStack(context: Context, on: On): Promise<Work
   const side = await startSide(context, { on, name: 'workflows' })
   const device = await connectDevice(side.server, 'taker')
   // On a slow machine the rounds take longer than its lease.
-  const claimState = { accepting: true, reason: null, message: null, activeRuns: 0 }
-  const beating = setInterval(() => device.send({ type: 'heartbeat', claimState }), 30_000)
+  const beating = setInterval(() => device.send({ type: 'heartbeat', claimState: takesRuns }), 30_000)
   return {
     ...side,
     device,

@@ -1,28 +1,34 @@
 import { expect, test } from 'vitest'
-import { createBus, type Bus } from '../../control-plane/db/bus.ts'
+import { createBus } from '../../control-plane/db/bus.ts'
 import { openDatabase, silentMsOf } from '../../control-plane/db/open.ts'
 import type { WrittenEntry } from '../../control-plane/db/outbox-entries.ts'
 import { inTransaction, publish, writeStateOf } from '../../control-plane/db/transaction.ts'
 import { realWorld } from '../../shared/lib/world.ts'
-import { hasPostgres, openPostgres } from '../kit/database.ts'
+import { hasPostgres, openPostgres, type PostgresDatabase } from '../kit/database.ts'
 
 /** Tests what replicas of the control plane tell each other beside the outbox. */
+
+/** A bus of a replica, and what it warned of. */
+function busOn({ root, url }: Pick<PostgresDatabase, 'root' | 'url'>) {
+  const warnings: string[] = []
+  const bus = createBus({
+    root,
+    dialect: 'postgres',
+    databaseUrl: url,
+    silentMs: silentMsOf({}),
+    world: realWorld,
+    log: { warn: (_, message) => void warnings.push(message) },
+  })
+  return { root, bus, warnings }
+}
 
 test.skipIf(!hasPostgres())('signals of one replica reach the other one, by one query at a time', async () => {
   const warnings: string[] = []
   const onWarning = ({ message }: Error) => void warnings.push(message)
   process.on('warning', onWarning)
   const database = await openPostgres()
-  const make = (): Bus =>
-    createBus({
-      root: database.root,
-      dialect: 'postgres',
-      databaseUrl: database.url,
-      silentMs: silentMsOf({}),
-      world: realWorld,
-      log: { warn: (fields, message) => void warnings.push(message) },
-    })
-  const [here, there] = [make(), make()]
+  const buses = [busOn(database), busOn(database)] as const
+  const [{ bus: here }, { bus: there }] = buses
   try {
     await here.start()
     await there.start()
@@ -35,7 +41,7 @@ test.skipIf(!hasPostgres())('signals of one replica reach the other one, by one 
       if (at % 7 === 0) await new Promise((resolve) => setImmediate(resolve))
     }
     await expect.poll(() => heard.size, { timeout: 5_000 }).toBe(keys.length)
-    expect(warnings).toEqual([])
+    expect([...warnings, ...buses.flatMap((each) => each.warnings)]).toEqual([])
   } finally {
     await here.stop()
     await there.stop()
@@ -46,17 +52,8 @@ test.skipIf(!hasPostgres())('signals of one replica reach the other one, by one 
 
 test.skipIf(!hasPostgres())('a bus that is stopped while it connects leaves no connection behind', async () => {
   const database = await openPostgres()
-  const log = { warn: () => undefined }
+  const { root, bus } = busOn(database)
   try {
-    const { root, url } = database
-    const bus = createBus({
-      root,
-      dialect: 'postgres',
-      databaseUrl: url,
-      silentMs: silentMsOf({}),
-      world: realWorld,
-      log,
-    })
     const starting = bus.start()
     await bus.stop()
     await starting
@@ -78,19 +75,11 @@ test.skipIf(!hasPostgres())(
   async () => {
     const database = await openPostgres()
     const other = openDatabase({ url: database.url, poolSize: 2 })
-    const warnings: string[] = []
-    const make = ({ root }: Pick<typeof database, 'root'>) => {
-      const bus = createBus({
-        root,
-        dialect: 'postgres',
-        databaseUrl: database.url,
-        silentMs: silentMsOf({}),
-        world: realWorld,
-        log: { warn: (fields, message) => void warnings.push(message) },
-      })
+    const make = ({ root }: Pick<PostgresDatabase, 'root'>) => {
+      const made = busOn({ root, url: database.url })
       const heard: string[] = []
-      bus.on('run.queued', ({ key, payload }) => heard.push(`${key} ${JSON.stringify(payload)}`))
-      return { root, bus, heard }
+      made.bus.on('run.queued', ({ key, payload }) => heard.push(`${key} ${JSON.stringify(payload)}`))
+      return { ...made, heard }
     }
     const [here, there] = [make(database), make(other)]
     const told: (readonly WrittenEntry[])[] = []
@@ -122,7 +111,7 @@ test.skipIf(!hasPostgres())(
       await expect.poll(() => here.heard.at(-1), { timeout: 5_000 }).toBe('end {"n":3}')
       for (const { heard } of [here, there])
         expect(heard.toSorted()).toEqual([...all, 'last {"n":4}', 'end {"n":3}'].toSorted())
-      expect(warnings).toEqual([])
+      expect([...here.warnings, ...there.warnings]).toEqual([])
     } finally {
       await here.bus.stop()
       await there.bus.stop()
@@ -134,17 +123,7 @@ test.skipIf(!hasPostgres())(
 
 test.skipIf(!hasPostgres())('who fails at an entry keeps nobody else from the next, and not its commit', async () => {
   const database = await openPostgres()
-  const warnings: string[] = []
-  const { root, url } = database
-  const log = { warn: (fields: object, message: string) => void warnings.push(message) }
-  const bus = createBus({
-    root,
-    dialect: 'postgres',
-    databaseUrl: url,
-    silentMs: silentMsOf({}),
-    world: realWorld,
-    log,
-  })
+  const { root, bus, warnings } = busOn(database)
   const heard: string[] = []
   bus.on('run.queued', ({ key }) => {
     if (key === 'bad') throw new Error('cannot')

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { World } from '../../../shared/lib/world.ts'
+import { readAnswer } from '../../../shared/lib/read-answer.ts'
 import type { EmbeddingSettings } from './settings.ts'
 import { normalized } from './vectors.ts'
 
@@ -72,16 +73,9 @@ function kindOf(status: number): EmbeddingTrouble['kind'] {
   return status === 500 ? 'failed' : 'away'
 }
 
-async function readText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length
-    if (size > replyBytes) throw new EmbeddingTrouble('the answer is too large')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
+const tooLarge = () => new EmbeddingTrouble('the answer is too large')
+const readText = async (response: Response): Promise<string> =>
+  (await readAnswer(response, replyBytes, tooLarge)).toString('utf8')
 
 const reply = z.object({
   data: z.array(z.object({ index: z.number().int().min(0), embedding: z.array(z.number()).min(1).max(maxDimensions) })),

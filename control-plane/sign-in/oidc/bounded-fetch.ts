@@ -1,3 +1,5 @@
+import { readAnswer } from '../../../shared/lib/read-answer.ts'
+
 /** Answers of an issuer take some kilobytes. */
 const answerBytes = 1024 * 1024
 /** Statuses whose answers have no body. */
@@ -7,12 +9,7 @@ const bodyless = [204, 205, 304]
 export async function boundedFetch(url: string, options: RequestInit): Promise<Response> {
   const answer = await fetch(url, options)
   const { status, statusText, headers } = answer
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of answer.body ?? []) {
-    size += chunk.length
-    if (size > answerBytes) throw new Error(`the answer of ${new URL(url).host} is too large`)
-    chunks.push(chunk)
-  }
-  return new Response(bodyless.includes(status) ? null : Buffer.concat(chunks), { status, statusText, headers })
+  const tooLarge = () => new Error(`the answer of ${new URL(url).host} is too large`)
+  const body = await readAnswer(answer, answerBytes, tooLarge)
+  return new Response(bodyless.includes(status) ? null : body, { status, statusText, headers })
 }
