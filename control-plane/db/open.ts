@@ -5,6 +5,7 @@ import type BetterSqlite3 from 'better-sqlite3'
 import { realWorld } from '../../shared/lib/world.ts'
 import { dialectOf, type Dialect } from './dialect.ts'
 import { PostgresClient } from './postgres-client.ts'
+import { pipelined } from './pipeline.ts'
 import { keepAlive } from './silence.ts'
 import { SqliteClient } from './sqlite-client.ts'
 import { cacheStatements } from './statement-cache.ts'
@@ -123,6 +124,7 @@ function openPostgres(options: DatabaseOptions): Knex {
       statement_timeout: options.readMs ?? defaultReadMs,
       idle_in_transaction_session_timeout: 60_000,
       connectionTimeoutMillis: options.acquireMs ?? defaultAcquireMs,
+      ...pipelined,
       ...keepAlive,
     },
     pool: { min: 0, max: options.poolSize ?? 8, acquireTimeoutMillis: options.acquireMs ?? defaultAcquireMs },

@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import Client from 'knex/lib/dialects/postgres/index.js'
 import Transaction from 'knex/lib/dialects/postgres/execution/pg-transaction.js'
 import { endWhenSilent } from './silence.ts'
+import { aloneOn } from './pipeline.ts'
 import { endTurns } from './turns.ts'
 import { copyRows, type CopiedInto, type CopiedRow } from './copy.ts'
 import type { StatementClient, StatementText, Value } from './statement.ts'
@@ -83,7 +84,7 @@ export class PostgresClient extends Client implements StatementClient {
   async insertRows(into: CopiedInto, rows: readonly CopiedRow[]): Promise<void> {
     const connection = await this.acquireConnection()
     try {
-      await copyRows(connection, into, rows)
+      await aloneOn(connection, () => copyRows(connection, into, rows))
     } finally {
       void this.releaseConnection(connection)
     }

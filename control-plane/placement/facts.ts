@@ -49,15 +49,17 @@ export async function lockPlacement(
 }
 
 async function load(db: Db, workspaceId: string, options: Moment & { lock: boolean }) {
-  const workspace = await findWorkspace(db, workspaceId, options.lock)
-  const devices = await listDevicesOfWorkspace(db, workspaceId)
-  const { live, paused, windows, circuits } = await loadOccupancy(db, {
-    devices: devices.map((device) => device.publicId),
-    workspaceId,
-    pausedSince: options.now - rateLimitPauseMs,
-    resetSince: options.now - thawMs,
-    triedSince: options.now - trialMs,
-  })
+  const [workspace, devices, { live, paused, windows, circuits }] = await Promise.all([
+    // First: in a transaction the others read once it is locked.
+    findWorkspace(db, workspaceId, options.lock),
+    listDevicesOfWorkspace(db, workspaceId),
+    loadOccupancy(db, {
+      workspaceId,
+      pausedSince: options.now - rateLimitPauseMs,
+      resetSince: options.now - thawMs,
+      triedSince: options.now - trialMs,
+    }),
+  ])
   const used = (publicId: string) => sum(live.filter(({ device }) => device === publicId).map(({ count }) => count))
   const facts: PlacementFacts = {
     rateLimited: new Set(paused.map((run) => `${run.agentId}/${run.harness}`)),

@@ -64,12 +64,15 @@ export async function draftRun(tx: Tx, order: Order, context: WakeContext): Prom
   const resumeSessionId = parent?.sessionId ?? null
   const spec = await goingOn(tx, parent, { ...unresumed, resumeSessionId, prompt }, anew)
   const causedBy = wake.causedBy === undefined ? await causeOf(tx, wake.requestedBy) : wake.causedBy
-  const secretKeys = await listSecretKeys(tx, wake.agent.id)
+  const [secretKeys, isCauseGone] = await Promise.all([
+    listSecretKeys(tx, wake.agent.id),
+    causedBy !== null && isMember(tx, wake.agent.workspaceId, causedBy).then((is) => !is),
+  ])
   const own: Way = { spec, keyId: keyOf(spec.harness, secretKeys) }
   const hasFallback = !wake.compacts && gate === null
   const fallback = hasFallback ? fallbackOf({ ...input, prompt: anew }, own, secretKeys) : null
   const continued = parent?.run ?? null
-  const facts = await factsOf(tx, order, { own, fallback, isCompacting, causedBy, continued })
+  const facts = await factsOf(tx, order, { own, fallback, isCompacting, causedBy, isCauseGone, continued })
   const { runId, instructions } = input
   return { runId, instructions, own, fallback, continued, causedBy, secretKeys, facts }
 }
@@ -158,11 +161,10 @@ function fallbackOf(input: SpecInput, own: Way, secretKeys: ReadonlyMap<string, 
 async function factsOf(
   tx: Tx,
   { wake: { agent, compacts }, folder, task }: Order,
-  run: Pick<Draft, 'own' | 'fallback' | 'causedBy' | 'continued'> & { isCompacting: boolean },
+  run: Pick<Draft, 'own' | 'fallback' | 'causedBy' | 'continued'> & { isCompacting: boolean; isCauseGone: boolean },
 ): Promise<RunFacts> {
-  const { own, fallback, causedBy, continued: parent } = run
+  const { own, fallback, causedBy, isCauseGone, continued: parent } = run
   const isTaskLocked = run.isCompacting || (task !== null && (await isTaskHeld(tx, task.id)))
-  const isCauseGone = causedBy !== null && !(await isMember(tx, agent.workspaceId, causedBy))
   return toRunFacts(
     {
       agentId: agent.id,

@@ -22,7 +22,6 @@ onBoth('a breaker is one for each provider and device, and is seen until its tri
   expect(await findCircuit(root, of)).toEqual(again)
   const seen = async (triedSince: number) => {
     const { circuits } = await loadOccupancy(root, {
-      devices: [],
       workspaceId,
       pausedSince: at,
       resetSince: at,

@@ -1,7 +1,9 @@
+import type { Socket } from 'node:net'
 import knex from 'knex'
 import Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import type { Client as PgClient, Connection } from 'pg'
 import { expect, test } from 'vitest'
+import { aloneOn } from '../../control-plane/db/pipeline.ts'
 import type { PostgresClient } from '../../control-plane/db/postgres-client.ts'
 import { writeStateOf } from '../../control-plane/db/transaction.ts'
 import { hasPostgres, onBoth, openPostgres } from '../kit/database.ts'
@@ -76,24 +78,58 @@ test.skipIf(!hasPostgres())(
   },
 )
 
+test.skipIf(!hasPostgres())('pg sends what is asked before it was answered, also after a copy', async () => {
+  const database = await openPostgres()
+  const client = database.root.client as PostgresClient
+  const connection = await client.acquireConnection()
+  const { stream } = (connection as unknown as { connection: { stream: Socket } }).connection
+  const areSentTogether = async () => {
+    const first = connection.query('select 1 as n')
+    const sent = stream.bytesWritten
+    const second = connection.query('select 2 as n')
+    const isSent = stream.bytesWritten > sent
+    expect([(await first).rows, (await second).rows]).toEqual([[{ n: 1 }], [{ n: 2 }]])
+    return isSent
+  }
+  const slow = 'pg has changed: each statement waits for the answer of the one before (pipeline.ts)'
+  try {
+    expect(await areSentTogether(), slow).toBe(true)
+    expect(await aloneOn(connection, areSentTogether), slow).toBe(false)
+    expect(await areSentTogether(), slow).toBe(true)
+  } finally {
+    await client.releaseConnection(connection)
+    await database.close()
+  }
+})
+
 test.skipIf(!hasPostgres())('pg lets a query write a copy to the stream of its connection', async () => {
   const database = await openPostgres()
   const client = database.root.client as PostgresClient
   const connection = await client.acquireConnection()
   try {
     await connection.query('create temporary table copied (id int)')
-    const copied = new Promise<void>((resolve, reject) => {
-      connection.query({
-        submit: (to: Connection) => to.query('copy copied from stdin'),
-        handleCopyInResponse: ({ stream }: Connection) => void stream.write('d\0\0\0\x061\nc\0\0\0\x04'),
-        handleError: reject,
-        handleReadyForQuery: () => resolve(),
-        handleCommandComplete: () => undefined,
+    const copy = () =>
+      new Promise<void>((resolve, reject) => {
+        connection.query({
+          submit: (to: Connection) => to.query('copy copied from stdin'),
+          handleCopyInResponse: ({ stream }: Connection) => void stream.write('d\0\0\0\x061\nc\0\0\0\x04'),
+          handleError: reject,
+          handleReadyForQuery: () => resolve(),
+          handleCommandComplete: () => undefined,
+        })
       })
+    const before = connection.query('select count(*) from copied')
+    let behind = before
+    const copied = aloneOn(connection, () => {
+      const done = copy()
+      behind = connection.query('select id from copied')
+      return done
     })
+    expect((await before).rows, 'pg has changed: a copy goes before what was asked first (pipeline.ts)').toEqual([
+      { count: 0 },
+    ])
     await copied
-    const { rows } = await connection.query('select id from copied')
-    expect(rows, 'pg has changed: large rows are not copied any more (copy.ts)').toEqual([{ id: 1 }])
+    expect((await behind).rows, 'pg has changed: large rows are not copied any more (copy.ts)').toEqual([{ id: 1 }])
   } finally {
     await client.releaseConnection(connection)
     await database.close()

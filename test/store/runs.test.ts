@@ -1,6 +1,7 @@
 import { describe, expect } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
 import { claimRun, offerRuns } from '../../control-plane/resources/runs/lease-store.ts'
+import { findDevice, replaceDevice } from '../../control-plane/resources/devices/store.ts'
 import {
   listLiveOfAgent,
   listLiveOfDevice,
@@ -22,7 +23,7 @@ import { insertConversation } from '../../control-plane/resources/conversations/
 import { insertProject } from '../../control-plane/resources/projects/store.ts'
 import type { WorkViewer } from '../../control-plane/resources/projects/work-visibility.ts'
 import { onBoth } from '../kit/database.ts'
-import { at, projectRow, seedAgent, seedPerson, seedRun, seedTask, seedWorkspace } from './seed.ts'
+import { at, projectRow, seedAgent, seedDevice, seedPerson, seedRun, seedTask, seedWorkspace } from './seed.ts'
 
 const device = 'dvc_a'
 const offer = async (db: Db, runId: string) =>
@@ -126,13 +127,18 @@ describe('lists', () => {
     expect(ids(await listLiveOfAgent(root, agent.id))).toEqual([queued.id, offered.id, running.id])
     expect(new Set(ids(await listLiveOfDevice(root, device)))).toEqual(new Set([offered.id, running.id]))
     const of = { workspaceId: agent.workspaceId, pausedSince: at, resetSince: at, triedSince: at }
-    expect(await loadOccupancy(root, { devices: [device, 'dvc_b'], ...of })).toEqual({
+    expect((await loadOccupancy(root, of)).live).toEqual([])
+    const owner = { workspaceId, userId: await seedPerson(root, workspaceId) }
+    const { deviceId } = await seedDevice(root, owner, { publicId: device })
+    await seedDevice(root, owner, { publicId: 'dvc_b' })
+    expect(await loadOccupancy(root, of)).toEqual({
       live: [{ device, harness: running.harness, count: 2 }],
       paused: [],
       circuits: [],
       windows: [],
     })
-    expect((await loadOccupancy(root, { devices: [], ...of })).live).toEqual([])
+    await replaceDevice(root, (await findDevice(root, deviceId))!, { removedAt: at, at })
+    expect((await loadOccupancy(root, of)).live).toEqual([])
   })
 
   onBoth('filter and hide runs of private agents', async ({ root }) => {

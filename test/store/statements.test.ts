@@ -143,6 +143,33 @@ test('a failed statement names itself and not its values', async () => {
   await expect(wrong.first(root, ['a secret'])).rejects.not.toThrow(/a secret/)
 })
 
+onBoth('statements that are asked together are done in their order', async ({ root, dialect }) => {
+  await fill(root)
+  try {
+    const seen = await root.transaction((tx) =>
+      Promise.all([
+        setNote(tx, ['first', 1]),
+        byId.first(tx, ['b']),
+        setNote(tx, ['second', 2]),
+        byIds.list(tx, [['b', 'c'], 0]),
+        byId.first(tx, ['c']),
+      ]),
+    )
+    const [b, c] = [
+      { id: 'b', rank: 1, note: 'first' },
+      { id: 'c', rank: 2, note: 'second' },
+    ]
+    expect(seen).toEqual([2, b, 1, [b, c], c])
+    const broken = root.transaction((tx) =>
+      Promise.all([setNote(tx, ['lost', 0]), tx.raw('select nowhere from letters'), setNote(tx, ['lost as well', 0])]),
+    )
+    await expect(broken).rejects.toThrow(dialect === 'postgres' ? /column "nowhere"/ : /no such column/)
+    expect((await byIds.list(root, [['a', 'b', 'c'], -1])).map(({ note }) => note)).toEqual([null, 'first', 'second'])
+  } finally {
+    await root.raw('drop table letters')
+  }
+})
+
 const insertParts = inserter({
   table: 'parts',
   columns: { id: 'text', small: 'integer', large: 'bigint', body: 'binary' },

@@ -157,7 +157,6 @@ onBoth('who was limited by a provider a moment ago', async ({ root }) => {
   await closeQuota(root, { workspaceId, account: 'codex/dvc_a', resetsAt: at + 800 })
   const since = async (time: number) => {
     const found = await loadOccupancy(root, {
-      devices: [],
       workspaceId,
       pausedSince: time,
       resetSince: time,

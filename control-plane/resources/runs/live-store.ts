@@ -26,7 +26,8 @@ export async function listLiveOfDevice(db: Db, device: string): Promise<RunRow[]
 
 const occupancy = query(
   `select 'run' as kind, device as one, harness as other, count(*) as amount from runs
-   where ended_at is null and lease_state <> 'none' and device in ? group by device, harness
+   where ended_at is null and lease_state <> 'none' and device in (select public_id from devices where workspace_id = ? and removed_at is null)
+   group by device, harness
    union all
    select 'pause', agent_id, harness, 0 from runs
    where workspace_id = ? and exit_reason = 'rate_limited' and limit_resets_at is null and ended_at > ?
@@ -51,11 +52,11 @@ export interface Occupancy {
 
 export async function loadOccupancy(
   db: Db,
-  of: { devices: readonly string[]; workspaceId: string; pausedSince: number; resetSince: number; triedSince: number },
+  of: { workspaceId: string; pausedSince: number; resetSince: number; triedSince: number },
 ): Promise<Occupancy> {
   const { workspaceId } = of
   const since = [of.pausedSince, of.resetSince, of.triedSince].flatMap((time) => [workspaceId, time])
-  const rows = await occupancy.list(db, [of.devices, ...since])
+  const rows = await occupancy.list(db, [workspaceId, ...since])
   const ofKind = (kind: string) => rows.filter((row) => row.kind === kind)
   return {
     live: ofKind('run').map(({ one, other, amount }) => ({ device: one, harness: other, count: amount })),

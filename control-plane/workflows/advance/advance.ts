@@ -255,9 +255,10 @@ async function handOver(
   { id }: WorkflowRunRow,
   { calls, results, at }: Handed & { at: number },
 ): Promise<void> {
-  let order = calls.filter(({ handedOrder }) => handedOrder !== null).length
-  for (const { seq, isValue, text, ranIn = null } of results)
-    await recordHanded(tx, { workflowRunId: id, seq }, { isValue, result: text, order: order++, at, ranIn })
+  const before = calls.filter(({ handedOrder }) => handedOrder !== null).length
+  const record = ({ seq, isValue, text, ranIn = null }: Result, index: number) =>
+    recordHanded(tx, { workflowRunId: id, seq }, { isValue, result: text, order: before + index, at, ranIn })
+  await Promise.all(results.map(record))
 }
 
 function endOf(end: ProgramEnd): Finish {
@@ -281,9 +282,6 @@ async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, d
   const { root, context, readsChecks } = deps
   const all: Pick<CallRow, 'seq' | 'kind' | 'args'>[] = [...calls, ...made]
   const move = async (tx: Tx): Promise<Advanced> => {
-    // They were paused while the program ran: its steps would be refused, and it would find them failed.
-    const workspace = await findWorkspace(tx, run.workspaceId)
-    if (workspace === null || isHalted(workspace)) return 'nothing to do'
     const now = context.world.now()
     const changes = {
       log: [...log],
@@ -292,13 +290,34 @@ async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, d
       stall: null,
       journalBytes: journal.bytes + sizeOf(made.map(({ args }) => args)),
     }
-    if (!(await takeWorkflowRun(tx, run, changes))) return 'somebody else was first'
-    await handOver(tx, run, { calls, results, at: now })
+    const [isTaken, workspace] = await Promise.all([
+      takeWorkflowRun(tx, run, changes),
+      findWorkspace(tx, run.workspaceId),
+      handOver(tx, run, { calls, results, at: now }),
+    ])
+    if (!isTaken) throw new Undo('somebody else was first')
+    // They were paused while the program ran: its steps would be refused, and it would find them failed.
+    if (workspace === null || isHalted(workspace)) throw new Undo('nothing to do')
     for (const call of made)
       await dispatchCall(tx, call, { run, workspace, calls: all, context, readsChecks: readsChecks() })
     return 'moved'
   }
-  return inTransaction(root, move, { turns: [run.workspaceId] })
+  try {
+    return await inTransaction(root, move, { turns: [run.workspaceId] })
+  } catch (error) {
+    if (error instanceof Undo) return error.outcome
+    throw error
+  }
+}
+
+/** Ends a transaction that is not to be, with what it has written already. */
+class Undo extends Error {
+  readonly outcome: Advanced
+
+  constructor(outcome: Advanced) {
+    super(outcome)
+    this.outcome = outcome
+  }
 }
 
 async function failFor(

@@ -22,7 +22,6 @@ async function dispatchStep(tx: Tx, call: NewCall, { run, workspace, calls, cont
   const { task: on, agent: named = null } = (kind === 'gate' ? callArgs.gate : callArgs.agent).parse(given)
   const task = on === null || run.taskId === null ? null : await findTaskById(tx, run.taskId)
   const agent = await agentFor(tx, run, { named, task })
-  await insertCall(tx, rowOf(call, run, { agentId: agent?.id ?? null, at: now }))
   const start = async (): Promise<StepOutcome | null> => {
     if (agent === null) return failed(noAgent(named))
     const step: StartedStep = { seq, task, agent, run, workspace, calls, context }
@@ -30,6 +29,9 @@ async function dispatchStep(tx: Tx, call: NewCall, { run, workspace, calls, cont
       ? startGate(tx, callArgs.gate.parse(given), step)
       : startAgentStep(tx, callArgs.agent.parse(given), step)
   }
-  const refusal = call.refusal ?? (await start())
+  const [refusal] = await Promise.all([
+    call.refusal ?? start(),
+    insertCall(tx, rowOf(call, run, { agentId: agent?.id ?? null, at: now })),
+  ])
   if (refusal !== null) await refuse(tx, run, { seq, at: now, refusal })
 }

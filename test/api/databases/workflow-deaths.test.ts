@@ -1,3 +1,6 @@
+import { advance, type AdvanceDependencies } from '../../../control-plane/workflows/advance/advance.ts'
+import { HandedCalls } from '../../../control-plane/workflows/advance/handed-calls.ts'
+import type { EnginePool } from '../../../control-plane/workflows/engine/pool.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hasPostgres } from '../../kit/database.ts'
 import { dieAtWrite, removeDeaths, setUpDeaths } from '../../kit/dying-writes.ts'
@@ -91,5 +94,38 @@ for (const database of ['sqlite', 'postgres'] as const)
       const ended = await readFlow(server, id)
       expect(ended).toMatchObject({ status: 'completed', steps: [{}, {}, {}, {}] })
       expect(device.pending.filter((type) => type === 'run.offer')).toEqual([])
+    })
+
+    it('an advance that another one overtook while its program ran leaves the journal as that one wrote it', async () => {
+      const { root } = server.database
+      const [one, two] = [`agent('One', { agent: '${agent}' })`, `agent('Two', { agent: '${agent}' })`]
+      const id = await startFlow(server, await makeWorkflow(server, `return await Promise.all([${one}, ${two}])`))
+      const [first, second] = [await device.take(), await device.take()]
+      const { advancer } = server.plane
+      await advancer.idle()
+      await advancer.stop()
+      const { options } = advancer as unknown as { options: AdvanceDependencies & { engine: EnginePool } }
+      const ran = Promise.withResolvers<void>()
+      const mayGoOn = Promise.withResolvers<void>()
+      const engine: AdvanceDependencies['engine'] = {
+        async run(...given) {
+          const answer = await options.engine.run(...given)
+          ran.resolve()
+          await mayGoOn.promise
+          return answer
+        },
+      }
+      await second.end('completed')
+      const overtaken = advance(id, { ...options, engine, handedCalls: new HandedCalls() })
+      await ran.promise
+      await first.end('completed')
+      expect(await advance(id, { ...options, handedCalls: new HandedCalls() })).toBe('moved')
+      const journal = () => root('workflow_calls').where({ workflow_run_id: id }).orderBy('seq').select()
+      const written = await journal()
+      mayGoOn.resolve()
+      expect(await overtaken).toBe('somebody else was first')
+      expect(await journal()).toEqual(written)
+      expect((await readFlow(server, id)).status).toBe('completed')
+      advancer.start()
     })
   })
