@@ -20,7 +20,7 @@ import { finishDelivery, type DeliveryRow } from './delivery-store.ts'
 import { keysIn, type Green, type Merged, type Moved } from './events.ts'
 import { listPullsOfCommit, readChecks, readPull, type Pull } from './reads.ts'
 import { lookAtChecksOf } from './workflow-checks.ts'
-import { listTasksOfPull } from './task-store.ts'
+import { listTasksOfPull, type PullFacts } from './task-store.ts'
 import { inTransaction } from '../db/transaction.ts'
 
 /**
@@ -46,13 +46,19 @@ export async function follow({ id, happening }: Delivery, options: EffectOptions
   else await followGreen(happening, options)
 }
 
-const factsOf = (of: { repo: string; url: string; branch: string; keys: readonly string[] }, host: string) => ({
+type About = Pick<Merged, 'repo' | 'url' | 'branch' | 'keys' | 'isFromOutside'>
+
+/** One from outside is only the task's whose pull request it is already: its words and its branch are anybody's. */
+const factsOf = ({ isFromOutside, branch, keys, ...of }: About, host: string): PullFacts => ({
   ...of,
+  ...(isFromOutside ? { branch: null, keys: [] } : { branch, keys }),
   remote: `${host}/${of.repo}`,
 })
 
-async function followMerge(merged: Merged, options: EffectOptions): Promise<void> {
+async function followMerge(pull: Merged, options: EffectOptions): Promise<void> {
   const { root, world, host } = options
+  // Whoever merged it is of the team.
+  const merged = { ...pull, isFromOutside: false }
   await inTransaction(root, async (tx) => {
     for (const { id } of await listTasksOfPull(tx, factsOf(merged, host))) await closeTask(tx, id, { merged, world })
   })
@@ -138,8 +144,7 @@ async function haveFired(db: Knex, automations: readonly Listening[], occasion: 
 
 /** The workspaces with a task that the pull request is about. */
 async function tasksOf(pull: Pull, repo: string, { root, host }: EffectOptions): Promise<Set<string>> {
-  const { url, branch } = pull
-  const tasks = await listTasksOfPull(root, factsOf({ repo, url, branch, keys: keysIn(pull) }, host))
+  const tasks = await listTasksOfPull(root, factsOf({ ...pull, repo, keys: keysIn(pull) }, host))
   return new Set(tasks.map((task) => task.workspaceId))
 }
 
@@ -189,11 +194,7 @@ interface GithubFire {
   automation: Listening
   event: GithubEvent
   occasion: string
-  pull: Pick<Pull, 'number' | 'url' | 'title' | 'branch' | 'base' | 'headSha'> & {
-    repo: string
-    /** Keys of tasks that it names. */
-    keys: readonly string[]
-  }
+  pull: Omit<Merged, 'kind' | 'defaultBranch' | 'mergeSha'>
 }
 
 /** The first task of the automation's workspace that the pull request is about. */

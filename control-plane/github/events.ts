@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { author, isFromOutside, side } from './team.ts'
 
 /** The events of GitHub, reduced to the facts that this server acts on. */
 
@@ -21,6 +22,8 @@ const about = {
   headSha: sha,
   /** Task keys in its branch, title or body. */
   keys: z.array(z.string().max(40)).max(50),
+  /** Anybody can have opened it. Deliveries that were stored by earlier versions do not say so. */
+  isFromOutside: z.boolean().default(false),
 }
 
 export const happening = z.discriminatedUnion('kind', [
@@ -50,8 +53,9 @@ const pullRequestPayload = z.object({
     body: z.string().nullish(),
     merged: z.boolean().default(false),
     merge_commit_sha: sha.nullish(),
-    head: z.object({ ref: branch, sha }),
-    base: z.object({ ref: branch }),
+    ...author,
+    head: side.extend({ ref: branch, sha }),
+    base: side.extend({ ref: branch }),
   }),
 })
 const check = z.object({ head_sha: sha, conclusion: good, pull_requests: numbers })
@@ -104,6 +108,7 @@ function ofPullRequest({
     base: pull.base.ref,
     headSha: pull.head.sha,
     keys: keysIn({ branch: pull.head.ref, title: pull.title, body: pull.body ?? '' }),
+    isFromOutside: isFromOutside(pull),
   }
   if (action === 'closed' && pull.merged)
     return { kind: 'merged', ...facts, defaultBranch: of.default_branch, mergeSha: pull.merge_commit_sha ?? null }

@@ -82,7 +82,7 @@ async function repoOf(db: Db, host: string, task: TaskRow): Promise<string | nul
 
 function present(found: { task: TaskRow; repo: string; pull: Pull; checks: Checks }): PullRequest {
   const { task, repo, checks } = found
-  const { body: _, isOpen, branch, base, ...pull } = found.pull
+  const { body: _, isFromOutside: _outside, isOpen, branch, base, ...pull } = found.pull
   return {
     object: 'pull_request',
     taskId: task.key,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { author, isFromOutside, isReviewerOfTeam, side } from './team.ts'
 import { GithubTrouble, type GithubClient } from './client.ts'
 
 /** Reads from repositories, reduced to the fields that this server uses. */
@@ -13,9 +14,9 @@ const pull = z
     body: z.string().nullish(),
     state: z.enum(['open', 'closed']),
     draft: z.boolean().default(false),
-    user: z.object({ login: z.string() }).nullish(),
-    head: z.object({ ref: z.string(), sha: z.string() }),
-    base: z.object({ ref: z.string() }),
+    ...author,
+    head: side.extend({ sha: z.string() }),
+    base: side,
     mergeable: z.boolean().nullish(),
     commits: z.number().int().default(0),
     changed_files: z.number().int().default(0),
@@ -46,6 +47,7 @@ const pull = z
     updatedAt: p.updated_at,
     closedAt: p.closed_at,
     mergedAt: p.merged_at,
+    isFromOutside: isFromOutside(p),
   }))
 export type Pull = z.output<typeof pull>
 
@@ -153,8 +155,13 @@ function summaryOf(outcomes: readonly ('passed' | 'failed' | 'pending')[]): Chec
 
 const reviews = z.array(
   z
-    .object({ state: z.string(), body: z.string().nullish(), commit_id: z.string().nullish() })
-    .transform((r) => ({ state: r.state.toUpperCase(), body: r.body ?? '', sha: r.commit_id ?? null })),
+    .object({ state: z.string(), body: z.string().nullish(), commit_id: z.string().nullish(), ...author })
+    .transform((r) => ({
+      state: r.state.toUpperCase(),
+      body: r.body ?? '',
+      sha: r.commit_id ?? null,
+      isOfTeam: isReviewerOfTeam(r),
+    })),
 )
 export type Review = z.output<typeof reviews>[number]
 

@@ -11,7 +11,8 @@ export interface PullFacts {
   /** `owner/name`, lower-case. */
   repo: string
   url: string
-  branch: string
+  /** null: it is no task's by its branch. */
+  branch: string | null
   keys: readonly string[]
 }
 
@@ -38,7 +39,8 @@ export async function listTasksOfPull(
     .leftJoin('repos as r', 'r.id', 't.repo_id')
     .whereIn('t.workspace_id', workspaces)
     .where((named) => {
-      void named.whereIn('t.key', [...pull.keys]).orWhere('t.branch_name', pull.branch)
+      void named.whereIn('t.key', [...pull.keys])
+      if (pull.branch !== null) void named.orWhere('t.branch_name', pull.branch)
       void named.orWhereRaw(`t.pull_request like ? escape '\\'`, [like])
     })
     // Tasks of other repositories are not meant.

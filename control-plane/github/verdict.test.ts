@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Comparison } from './reads.ts'
 import { isSameChange, verdictOf, verdictsIn } from './verdict.ts'
 
-const review = (state: string, body = '', sha: string | null = 'a') => ({ state, body, sha })
+const review = (state: string, body = '', sha: string | null = 'a') => ({ state, body, sha, isOfTeam: true })
 
 test('a review is a verdict by its state, or by a line of its text', () => {
   expect(verdictOf(review('APPROVED'))).toEqual({ sha: 'a', isApproval: true })
@@ -15,6 +15,9 @@ test('a review is a verdict by its state, or by a line of its text', () => {
   // A dismissed or pending review is none, whatever it says, and one of no commit neither.
   for (const state of ['DISMISSED', 'PENDING']) expect(verdictOf(review(state, 'Verdict: approve'))).toBeNull()
   expect(verdictOf(review('APPROVED', '', null))).toBeNull()
+  // Everybody may review a pull request of a public repository.
+  for (const state of ['APPROVED', 'CHANGES_REQUESTED', 'COMMENTED'])
+    expect(verdictOf({ ...review(state, 'Verdict: approve'), isOfTeam: false })).toBeNull()
   expect(verdictsIn([review('COMMENTED'), review('APPROVED'), review('CHANGES_REQUESTED')])).toHaveLength(2)
 })
 

@@ -1,8 +1,8 @@
 import type { Comparison, Review } from './reads.ts'
 
 /**
- * Verdicts on a pull request. A review holds one by its state (approved, changes requested), or by a line that begins
- * with `Verdict:`, for reviewers without the right to approve.
+ * Verdicts on a pull request. A review by somebody of the team holds one by its state (approved, changes requested), or by a line
+ * that begins with `Verdict:`, for reviewers without the right to approve.
  */
 export interface Verdict {
   sha: string
@@ -12,8 +12,8 @@ export interface Verdict {
 /** All repetitions are bounded: anybody may write a review. */
 const line = /^[ \t>*_#-]{0,20}verdict[*_]{0,4}[ \t]{0,4}:[ \t*_]{0,8}(\w{1,40})/im
 
-export function verdictOf({ state, body, sha }: Review): Verdict | null {
-  if (sha === null) return null
+export function verdictOf({ state, body, sha, isOfTeam }: Review): Verdict | null {
+  if (sha === null || !isOfTeam) return null
   if (state === 'APPROVED') return { sha, isApproval: true }
   if (state === 'CHANGES_REQUESTED') return { sha, isApproval: false }
   const word = state === 'COMMENTED' ? line.exec(body)?.[1]?.toLowerCase() : undefined

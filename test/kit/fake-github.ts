@@ -127,6 +127,9 @@ export interface PullOptions {
   state?: 'open' | 'closed'
   merged?: boolean
   draft?: boolean
+  /** The id of the repository that it comes from; without it, it is a branch of the repository itself. */
+  fork?: number
+  association?: string
 }
 
 export const sha = (letter: string): string => letter.repeat(40)
@@ -143,9 +146,10 @@ export function pullOf(repo: string, options: PullOptions = {}) {
     draft: options.draft ?? false,
     merged,
     merge_commit_sha: merged ? sha('f') : null,
-    user: { login: 'octocat' },
-    head: { ref: options.branch ?? 'feature', sha: options.sha ?? sha('a') },
-    base: { ref: options.base ?? 'main' },
+    user: { login: 'octocat', type: 'User' },
+    author_association: options.association ?? 'NONE',
+    head: { ref: options.branch ?? 'feature', sha: options.sha ?? sha('a'), repo: { id: options.fork ?? 1 } },
+    base: { ref: options.base ?? 'main', repo: { id: 1 } },
     mergeable: true,
     commits: 2,
     changed_files: 3,

@@ -140,6 +140,27 @@ describe('checks that pass at the head of a task’s pull request', () => {
   })
 })
 
+describe('a pull request from another repository', () => {
+  it('is the task’s that it names when its author is of the team', async () => {
+    const { repo, runs } = await scene({ fork: 2, association: 'COLLABORATOR' })
+    await passed(repo, sha('a'))
+    expect(await runs()).toHaveLength(1)
+  })
+
+  it('is no task’s by its words or its branch when anybody can have opened it', async () => {
+    const branch = `work-${crypto.randomUUID()}`
+    const { repo, task, runs } = await scene({ fork: 2, association: 'CONTRIBUTOR', branch })
+    await server.database.root('tasks').where({ id: task.id }).update({ branch_name: branch })
+    await passed(repo, sha('a'))
+    expect(await runs()).toEqual([])
+    // It was taken for the task's, by whoever pushed it to the repository.
+    const known = JSON.stringify({ number: 1, url: pullOf(repo).html_url })
+    await server.database.root('tasks').where({ id: task.id }).update({ pull_request: known })
+    await passed(repo, sha('a'))
+    expect(await runs()).toHaveLength(1)
+  })
+})
+
 describe('a verdict', () => {
   it.each([
     ['an approval', { state: 'APPROVED', body: '' }],
@@ -148,16 +169,31 @@ describe('a verdict', () => {
     ['a line of refusal', { state: 'COMMENTED', body: 'Verdict: needs work' }],
   ])('at the head is enough: %s', async (_, review) => {
     const { repo, runs, skips, setReviews } = await scene()
-    setReviews([{ ...review, commit_id: sha('a') }])
+    setReviews([{ ...review, commit_id: sha('a'), author_association: 'MEMBER' }])
     await passed(repo, sha('a'))
     expect([await runs(), await skips()]).toEqual([[], ['verdict_exists']])
+  })
+
+  it('is given by an app, and by nobody from outside of the team', async () => {
+    const approval = { state: 'APPROVED', body: 'Verdict: approve', commit_id: sha('a') }
+    const byApp = await scene()
+    byApp.setReviews([{ ...approval, author_association: 'NONE', user: { login: 'reviewer[bot]', type: 'Bot' } }])
+    await passed(byApp.repo, sha('a'))
+    expect([await byApp.runs(), await byApp.skips()]).toEqual([[], ['verdict_exists']])
+    const byAnybody = await scene()
+    byAnybody.setReviews([
+      { ...approval, author_association: 'CONTRIBUTOR', user: { login: 'stranger', type: 'User' } },
+      { ...approval, state: 'COMMENTED', author_association: 'NONE', user: { login: 'stranger', type: 'User' } },
+    ])
+    await passed(byAnybody.repo, sha('a'))
+    expect([(await byAnybody.runs()).length, await byAnybody.skips()]).toEqual([1, []])
   })
 
   it('is none in a comment without such a line, or at an earlier head', async () => {
     const { repo, runs, setReviews } = await scene()
     setReviews([
-      { state: 'COMMENTED', body: 'I have no verdict yet', commit_id: sha('a') },
-      { state: 'CHANGES_REQUESTED', body: '', commit_id: sha('9') },
+      { state: 'COMMENTED', body: 'I have no verdict yet', commit_id: sha('a'), author_association: 'OWNER' },
+      { state: 'CHANGES_REQUESTED', body: '', commit_id: sha('9'), author_association: 'OWNER' },
     ])
     await passed(repo, sha('a'))
     expect(await runs()).toHaveLength(1)
@@ -169,7 +205,7 @@ describe('an approval of an earlier head', () => {
   /** The head merges main (m) into the approved head (9). */
   async function merged(changes: { parents?: string[]; position?: string; after?: object[] } = {}) {
     const own = await scene()
-    own.setReviews([{ state: 'APPROVED', body: '', commit_id: sha('9') }])
+    own.setReviews([{ state: 'APPROVED', body: '', commit_id: sha('9'), author_association: 'OWNER' }])
     const parents = (changes.parents ?? [sha('9'), sha('e')]).map((parent) => ({ sha: parent }))
     github.answers.set(`/${own.repo}/commits/${sha('a')}`, { parents })
     const put = (range: string, body: object) => github.answers.set(`/${own.repo}/compare/${range}`, body)

@@ -219,6 +219,24 @@ describe('a merge', () => {
     expect(JSON.stringify(data)).toContain('git.pull_request_closed')
   })
 
+  it('from outside of the team is the task’s that it names once it is merged, and not before', async () => {
+    const task = await createTask(server, { branchName: 'mended' })
+    const repo = newRepo()
+    const fork = { title: task.key, branch: 'mended', fork: 2, association: 'FIRST_TIME_CONTRIBUTOR' }
+    const opened = async (number: number, options: PullOptions) => {
+      const pull = pullOf(repo, { number, ...options })
+      await sent('pull_request', { action: 'opened', repository: repositoryOf(repo), pull_request: pull })
+      return (await server.ok(`/tasks/${task.key}`)).pullRequest?.number ?? null
+    }
+    expect(await opened(1, fork)).toBeNull()
+    expect(await opened(2, { ...fork, association: 'MEMBER' })).toBe(2)
+    expect(await opened(3, fork)).toBe(2)
+    expect(JSON.stringify(await server.ok(`/tasks/${task.key}/activity`))).not.toContain('/pull/3')
+    expect(await opened(4, { title: task.key })).toBe(4)
+    await sent('pull_request', mergedPayload(repo, { number: 5, ...fork }))
+    expect(await server.ok(`/tasks/${task.key}`)).toMatchObject({ status: 'done', pullRequest: { number: 5 } })
+  })
+
   it('is told once where the process dies before the delivery is known to be done', async () => {
     const task = await createTask(server)
     const repo = newRepo()
