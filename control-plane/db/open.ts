@@ -12,7 +12,7 @@ import { cacheStatements } from './statement-cache.ts'
 import type { WriteState } from './transaction.ts'
 import { Turns } from './turns.ts'
 
-export type { Db, Tx } from './handle.ts'
+export type { Askable, Db, Tx } from './handle.ts'
 
 export interface Database {
   /** The root handle. On SQLite it has one connection: never use it inside a transaction. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { dialectOfDb } from './dialect.ts'
 import type { Db } from './handle.ts'
-import { command, returning } from './statement.ts'
+import { command, sending } from './statement.ts'
 
 /**
  * Happenings that other parts, on this replica or another, must act on. Written in the transaction of the change; the bus
@@ -37,7 +37,7 @@ export interface WrittenEntry extends OutboxEntry {
 const into = 'insert into outbox (topic, key, payload, created_at)'
 const insertOne = command(`${into} values (?, ?, ?, ?)`)
 // Every process that listens is woken when the transaction commits; the same notification again is sent once.
-const insertAll = returning(
+const insertAll = sending(
   `with published as (
      ${into} select topic, key, payload, at
      from unnest(?::text[], ?::text[], ?::text[], ?::bigint[]) with ordinality as entry (topic, key, payload, at, place)
@@ -48,12 +48,20 @@ const insertAll = returning(
 
 /** In this order. Returns them as they were written, on PostgreSQL; there a reader finds out by them what it was given. */
 export async function writeEntries(db: Db, entries: readonly OutboxEntry[]): Promise<WrittenEntry[]> {
+  return (await sendEntries(db, entries)).written
+}
+
+/** Resolves once they are sent, which is before PostgreSQL has written them. */
+export async function sendEntries(
+  db: Db,
+  entries: readonly OutboxEntry[],
+): Promise<{ written: Promise<WrittenEntry[]> }> {
   const payloads = entries.map(({ payload = {} }) => JSON.stringify(payload))
   if (dialectOfDb(db) === 'sqlite') {
     for (const [place, { topic, key, at }] of entries.entries()) await insertOne(db, [topic, key, payloads[place]!, at])
-    return []
+    return { written: Promise.resolve([]) }
   }
   const [topics, keys] = [entries.map(({ topic }) => topic), entries.map(({ key }) => key)]
-  const written = await insertAll(db, [topics, keys, payloads, entries.map(({ at }) => at)])
-  return written.map((place, at) => ({ ...entries[at]!, ...place }))
+  const { answer } = await insertAll(db, [topics, keys, payloads, entries.map(({ at }) => at)])
+  return { written: answer.then((rows) => rows.map((place, at) => ({ ...entries[at]!, ...place }))) }
 }

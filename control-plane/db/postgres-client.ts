@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import Client from 'knex/lib/dialects/postgres/index.js'
 import Transaction from 'knex/lib/dialects/postgres/execution/pg-transaction.js'
 import { endWhenSilent } from './silence.ts'
+import type { Askable } from './handle.ts'
 import { aloneOn } from './pipeline.ts'
 import { endTurns } from './turns.ts'
 import { copyRows, type CopiedInto, type CopiedRow } from './copy.ts'
@@ -69,6 +70,19 @@ export class PostgresClient extends Client implements StatementClient {
     }
   }
 
+  async onOneConnection<Result>(work: (db: Askable) => Promise<Result>): Promise<Result> {
+    const connection = await this.acquireConnection()
+    const client: unknown = Object.create(this, {
+      acquireConnection: { value: () => Promise.resolve(connection) },
+      releaseConnection: { value: () => Promise.resolve() },
+    })
+    try {
+      return await work({ client })
+    } finally {
+      void this.releaseConnection(connection)
+    }
+  }
+
   async readRows(text: StatementText, values: readonly Value[]): Promise<unknown[]> {
     return (await this.ask(text, values)).rows
   }
@@ -81,6 +95,11 @@ export class PostgresClient extends Client implements StatementClient {
     return (await this.ask(text, values)).rows
   }
 
+  async sendRows(text: StatementText, values: readonly Value[]): Promise<{ answer: Promise<unknown[]> }> {
+    const { response } = await this.send(text, values)
+    return { answer: response.then(({ rows }) => rows) }
+  }
+
   async insertRows(into: CopiedInto, rows: readonly CopiedRow[]): Promise<void> {
     const connection = await this.acquireConnection()
     try {
@@ -90,20 +109,25 @@ export class PostgresClient extends Client implements StatementClient {
     }
   }
 
-  private async ask({ postgres, name }: StatementText, bindings: readonly Value[]) {
+  private async ask(text: StatementText, bindings: readonly Value[]) {
+    return (await this.send(text, bindings)).response
+  }
+
+  /** Resolves once the statement is sent. */
+  private async send({ postgres, name }: StatementText, bindings: readonly Value[]) {
     const connection = await this.acquireConnection()
-    try {
-      const { response } = await this.query(connection, {
-        sql: postgres,
-        bindings,
-        options: name === null ? {} : { name },
-      })
-      // As knex tells of its own queries.
-      this.emit('query-response', response, { sql: postgres })
-      return response
-    } finally {
-      void this.releaseConnection(connection)
+    const asked = this.query(connection, { sql: postgres, bindings, options: name === null ? {} : { name } })
+    const answered = async () => {
+      try {
+        const { response } = await asked
+        // As knex tells of its own queries.
+        this.emit('query-response', response, { sql: postgres })
+        return response
+      } finally {
+        void this.releaseConnection(connection)
+      }
     }
+    return { response: answered() }
   }
 }
 

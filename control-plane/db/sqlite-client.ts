@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import BetterSqlite3 from 'better-sqlite3'
 import Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import type { CopiedInto, CopiedRow } from './copy.ts'
+import type { Askable } from './handle.ts'
 import { cacheStatements } from './statement-cache.ts'
 import type { StatementClient, StatementText, Value } from './statement.ts'
 
@@ -29,12 +30,21 @@ export class SqliteClient extends Client implements StatementClient {
     return (await this.ask(sqlite, values)) as unknown[]
   }
 
+  async sendRows(text: StatementText, values: readonly Value[]): Promise<{ answer: Promise<unknown[]> }> {
+    return { answer: Promise.resolve(await this.changeRows(text, values)) }
+  }
+
   /** In turn by one prepared statement: better than many rows in one, which is another text for each count. */
   async insertRows({ table, columns }: CopiedInto, rows: readonly CopiedRow[]): Promise<void> {
     const names = Object.keys(columns)
     const marks = names.map(() => '?')
     const sql = `insert into "${table}" (${names.join(', ')}) values (${marks.join(', ')})`
     for (const row of rows) await this.ask(sql, row)
+  }
+
+  /** Reads follow one another by themselves. */
+  onOneConnection<Result>(work: (db: Askable) => Promise<Result>): Promise<Result> {
+    return work({ client: this })
   }
 
   private async ask(sql: string, values: readonly Value[]): Promise<unknown> {

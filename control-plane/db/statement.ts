@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Knex } from 'knex'
 import type { z } from 'zod'
 import type { CopiedInto, CopiedRow } from './copy.ts'
-import type { Db } from './handle.ts'
+import type { Askable, Db } from './handle.ts'
 import { rowReader } from './row-reader.ts'
 
 /**
@@ -14,8 +14,8 @@ import { rowReader } from './row-reader.ts'
  * `select *` after a migration has added a column, which another replica may do while this one runs.
  */
 export interface Query<Row> {
-  first(db: Db, values: readonly Value[]): Promise<Row | null>
-  list(db: Db, values: readonly Value[]): Promise<Row[]>
+  first(db: Askable, values: readonly Value[]): Promise<Row | null>
+  list(db: Askable, values: readonly Value[]): Promise<Row[]>
 }
 
 export type Value = string | number | null | Uint8Array | readonly (string | number)[]
@@ -39,6 +39,10 @@ export interface StatementClient {
   insertRows(into: CopiedInto, rows: readonly CopiedRow[]): Promise<void>
   /** The rows of a statement that ends with `returning`. */
   changeRows(text: StatementText, values: readonly Value[]): Promise<unknown[]>
+  /** The same, once it is sent. */
+  sendRows(text: StatementText, values: readonly Value[]): Promise<{ answer: Promise<unknown[]> }>
+  /** See `readTogether`. */
+  onOneConnection<Result>(work: (db: Askable) => Promise<Result>): Promise<Result>
 }
 
 /**
@@ -77,6 +81,30 @@ export function returning<Row>(
   const text = textOf(sql)
   const read = rowReader(row)
   return async (db, values) => (await clientOf(db).changeRows(text, values)).map(read)
+}
+
+/**
+ * Reads on the root handle that are asked without waiting for one another, each of which sees at least what those before it saw:
+ * PostgreSQL answers them on one connection, in their order, in one way there and back.
+ */
+export function readTogether<Result>(root: Knex, work: (db: Askable) => Promise<Result>): Promise<Result> {
+  return clientOf(root).onOneConnection(work)
+}
+
+/**
+ * The same, which resolves once the statement is sent: what is asked next is done after it, and no more when it fails in a
+ * transaction of PostgreSQL.
+ */
+export function sending<Row>(
+  sql: string,
+  row: { parse(row: unknown): Row },
+): (db: Db, values: readonly Value[]) => Promise<{ answer: Promise<Row[]> }> {
+  const text = textOf(sql)
+  const read = rowReader(row)
+  return async (db, values) => {
+    const { answer } = await clientOf(db).sendRows(text, values)
+    return { answer: answer.then((rows) => rows.map(read)) }
+  }
 }
 
 /** Inserts rows whose values are large: the quickest way that each database has for them. */
@@ -135,4 +163,4 @@ const locked = / locked$/
 const list = /\bin \?/g
 const listOrValue = /\bin \?|\?/g
 
-const clientOf = (db: Db): StatementClient => (db as Knex).client as StatementClient
+const clientOf = ({ client }: Askable): StatementClient => client as StatementClient

@@ -3,7 +3,7 @@ import { ApiError } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { dialectOfDb, NotBegunError, undoneFor, type Undone } from './dialect.ts'
 import type { Db, Tx } from './handle.ts'
-import { writeEntries, type OutboxEntry, type WrittenEntry } from './outbox-entries.ts'
+import { sendEntries, writeEntries, type OutboxEntry, type WrittenEntry } from './outbox-entries.ts'
 import type { PostgresClient } from './postgres-client.ts'
 import { lockTurns, type Turns } from './turns.ts'
 
@@ -97,19 +97,19 @@ export async function inTransaction<Result>(
   options: TransactionOptions = {},
 ): Promise<Result> {
   let isBegun = false
-  let written: readonly WrittenEntry[] | null = null
-  let toDo: readonly Step[] = []
-  const begun = async (tx: Tx) => {
+  const begun = async (tx: Tx): Promise<Ended<Result>> => {
     isBegun = true
     const toPublish: OutboxEntry[] = []
     entries.set(tx, toPublish)
     const result = await work(tx)
-    written = toPublish.length > 0 ? await writeEntries(tx, toPublish) : null
-    toDo = steps.get(tx) ?? []
-    return result
+    // The commit is sent behind it. When PostgreSQL cannot write the entries it commits nothing.
+    const sent = toPublish.length > 0 ? await sendEntries(tx, toPublish) : null
+    // It is looked at once the transaction has ended.
+    sent?.written.catch(() => undefined)
+    return { result, sent, toDo: steps.get(tx) ?? [] }
   }
   try {
-    const result = await inOrder(root, begun, options)
+    const { result, written, toDo } = await inOrder(root, begun, options)
     runSteps(writeStateOf(root), toDo)
     if (written !== null) tellPublished(writeStateOf(root), written)
     return result
@@ -118,19 +118,39 @@ export async function inTransaction<Result>(
   }
 }
 
+/** What a transaction comes to. */
+interface Ended<Result> {
+  result: Result
+  sent: { written: Promise<readonly WrittenEntry[]> } | null
+  toDo: readonly Step[]
+}
+
+type Committed<Result> = Omit<Ended<Result>, 'sent'> & { written: readonly WrittenEntry[] | null }
+
+async function committed<Result>(transaction: Promise<Ended<Result>>): Promise<Committed<Result>> {
+  const { sent, ...ended } = await transaction
+  // Fails where nothing was committed: PostgreSQL takes the commit of a failed transaction for its end, without an error.
+  return { ...ended, written: sent === null ? null : await sent.written }
+}
+
 async function inOrder<Result>(
   root: Knex,
-  work: (tx: Tx) => Promise<Result>,
+  work: (tx: Tx) => Promise<Ended<Result>>,
   { turns = [], below, lockMs }: TransactionOptions,
-): Promise<Result> {
+): Promise<Committed<Result>> {
   const state = writeStateOf(root)
   const until = state.world.monotonic() + state.writeMs
-  if (dialectOfDb(root) === 'sqlite') return repeat(state, until, () => root.transaction(work))
+  if (dialectOfDb(root) === 'sqlite') return repeat(state, until, () => committed(root.transaction(work)))
   const leftMs = () => Math.max(1, Math.ceil(until - state.world.monotonic()))
   const level = below === undefined ? 'serializable' : 'read committed'
   const locks = lockMs === undefined ? '' : `; set local lock_timeout = ${lockMs}`
   const attempt = (before = '', connection?: unknown) =>
-    root.transaction(work, { connection, begin: before + beginAt(level, leftMs()) + locks } as Knex.TransactionConfig)
+    committed(
+      root.transaction(work, {
+        connection,
+        begin: before + beginAt(level, leftMs()) + locks,
+      } as Knex.TransactionConfig),
+    )
   if (turns.length === 0) return repeat(state, until, () => attempt())
   const leave = await state.turns.enter(turns, state.writeMs)
   try {

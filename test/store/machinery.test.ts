@@ -18,7 +18,7 @@ import {
   removeExpiredKey,
 } from '../../control-plane/http/idempotency-store.ts'
 import { hasPostgres, onBoth, openPostgres, openSqlite } from '../kit/database.ts'
-import { at } from './seed.ts'
+import { at, seedWorkspace } from './seed.ts'
 
 onBoth('migrating again changes nothing', async ({ root }) => {
   expect(await isMigrated(root)).toBe(true)
@@ -263,6 +263,22 @@ onBoth(
     writeStateOf(root).onPublished.delete(tell)
   },
 )
+
+onBoth('what cannot be published undoes its transaction, and nothing is done after it', async ({ root }) => {
+  const said: string[] = []
+  const tell = () => void said.push('published')
+  writeStateOf(root).onPublished.add(tell)
+  let undone = ''
+  const unwritable = { topic: 'run.queued', key: null as unknown as string, at } as const
+  const refused = await inTransaction(root, async (tx) => {
+    undone = await seedWorkspace(tx)
+    afterCommit(tx, () => said.push('after the commit'))
+    await publish(tx, unwritable)
+  }).catch((error: unknown) => String(error))
+  expect(refused).toMatch(/null|NULL/)
+  expect([said, await root('workspaces').where({ id: undone })]).toEqual([[], []])
+  writeStateOf(root).onPublished.delete(tell)
+})
 
 onBoth(
   'a step after the commit runs once for each commit, whatever attempts were undone, and none is lost to another',

@@ -9,7 +9,7 @@ import {
   text,
   time,
 } from '../../db/columns.ts'
-import type { Db } from '../../db/open.ts'
+import type { Askable, Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { onlyAwake } from './run-store.ts'
 
@@ -78,7 +78,7 @@ const byRun = calls.query('where workflow_run_id = ? and (handed_order is null o
 
 /** In their order. `handedBefore`: without those whose results were handed over before the one of this number. */
 export async function listCalls(
-  db: Db,
+  db: Askable,
   workflowRunId: string,
   { handedBefore = 0 }: { handedBefore?: number } = {},
 ): Promise<CallRow[]> {

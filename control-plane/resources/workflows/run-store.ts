@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { toolModes, workflowRunStatuses } from '../../../shared/api/workflow-words.ts'
 import { flag, int, json, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
-import type { Db, Tx } from '../../db/open.ts'
+import type { Askable, Db, Tx } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { hiddenTask, type WorkViewer } from '../projects/work-visibility.ts'
@@ -250,7 +250,7 @@ const toAdvance = query(
 
 /** The run with its program, and whether its workspace lets agents work. */
 export async function findRunToAdvance(
-  db: Db,
+  db: Askable,
   id: string,
 ): Promise<{
   run: WorkflowRunRow

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import { jsonSchemas } from '../../../shared/api/agent-runs.ts'
 import type { Tx } from '../../db/open.ts'
+import { readTogether } from '../../db/statement.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import type { Log } from '../../process/log.ts'
 import type { JobAnswer, JobOwner } from '../../process/worker-pool.ts'
@@ -13,26 +14,20 @@ import {
   type Stall,
   type WorkflowRunRow,
 } from '../../resources/workflows/run-store.ts'
-import { listRunsOfCalls } from '../../resources/workflows/step-store.ts'
+import { listRunsOfEndedCalls } from '../../resources/workflows/step-store.ts'
 import { isHalted } from '../../resources/workspaces/rules.ts'
 import { findWorkspace } from '../../resources/workspaces/store.ts'
 import type { WakeContext } from '../../wakes/wake.ts'
 import { callArgs } from '../engine/args.ts'
 import type { EnginePool } from '../engine/pool.ts'
-import {
-  engineLimits,
-  isStep,
-  type HandedResult,
-  type ProgramCall,
-  type ProgramEnd,
-  type Replayed,
-} from '../engine/words.ts'
+import { engineLimits, isStep, type ProgramCall, type ProgramEnd, type Replayed } from '../engine/words.ts'
+import { journalCalls, journalOf, outcomesOf, sizeOf, type Journal, type Result } from './journal.ts'
 import { dispatchCall } from './dispatch-step.ts'
 import type { HandedCalls } from './handed-calls.ts'
 import { failureOf, finishWorkflowRun, type Finish } from './finish.ts'
 import type { NewCall } from './new-call.ts'
 import { troubleOf } from './trouble.ts'
-import { agentOutcome, failed, gateOutcome, sizeOfResult, type StepOutcome } from './outcome.ts'
+import { failed, sizeOfResult, type StepOutcome } from './outcome.ts'
 
 /**
  * One advance of a workflow run:
@@ -64,21 +59,28 @@ const journalFull = 'The steps and results of a program take at most 16 MiB.'
 const finishOf = ({ context: { world }, leaseMs }: AdvanceDependencies) => ({ world, leaseMs })
 
 export async function advance(id: string, deps: AdvanceDependencies): Promise<Advanced> {
-  const { root, log, engine } = deps
-  const found = await findRunToAdvance(root, id)
+  const { root, log, engine, handedCalls } = deps
+  const known = handedCalls.of(id)
+  // After the run: calls that are older than it would be taken for all that it has, and so would be runs for their calls'.
+  const [found, others, runs] = await readTogether(root, (db) =>
+    Promise.all([
+      findRunToAdvance(db, id),
+      listCalls(db, id, { handedBefore: known.length }),
+      listRunsOfEndedCalls(db, id),
+    ]),
+  )
   const run = found?.run ?? null
   if (run !== null && run.cancelRequestedAt !== null && run.completedAt === null) return cancel(run, deps)
-  if (run?.status !== 'running') deps.handedCalls.forget(id)
+  if (run?.status !== 'running') handedCalls.forget(id)
   if (found === null || run?.status !== 'running' || engine === null) return 'nothing to do'
   // Its steps would be refused; the program goes on when the agents of the workspace are resumed.
   if (isHalted(found.workspace)) return 'nothing to do'
-  // After the run: calls that are older than it would be taken for all that it has.
-  const calls = await journalCalls(id, deps)
+  const calls = journalCalls(id, { known, others }, handedCalls)
   const waiting = calls
     .filter(({ endedAt, handedOrder }) => endedAt !== null && handedOrder === null)
     .toSorted((a, b) => a.endedAt! - b.endedAt! || a.seq - b.seq)
   if (run.replayedAt !== null && waiting.length === 0) return 'nothing to do'
-  const results = await outcomesOf(run, waiting, deps)
+  const results = await outcomesOf(waiting, runs, root)
   const gates = new Set(calls.filter(({ kind }) => kind === 'gate').map(({ seq }) => seq))
   const large = results.find((result) => !gates.has(result.seq) && sizeOfResult(result) > resultBytes)
   if (large !== undefined) return store(run, deps, (tx, locked) => failFor(tx, locked, large, calls, deps))
@@ -92,7 +94,7 @@ export async function advance(id: string, deps: AdvanceDependencies): Promise<Ad
     return store(run, deps, (tx, locked) => noteTrouble(tx, locked, { waiting, trouble, deps }), 'in trouble')
   }
   const { value } = answer
-  if (value.end !== null) deps.handedCalls.forget(id)
+  if (value.end !== null) handedCalls.forget(id)
   const { end, log: said } = value
   if (end !== null)
     return store(run, deps, async (tx, locked) => {
@@ -101,18 +103,6 @@ export async function advance(id: string, deps: AdvanceDependencies): Promise<Ad
     })
   const made = await newCalls(value.calls, { run, calls, deps })
   return goOn(run, { calls, results, made, journal, log: said, deps })
-}
-
-/** All calls, in their order. */
-async function journalCalls(id: string, { root, handedCalls }: AdvanceDependencies): Promise<CallRow[]> {
-  const known = handedCalls.of(id)
-  const others = await listCalls(root, id, { handedBefore: known.length })
-  const calls = known.length === 0 ? others : [...known, ...others].toSorted((a, b) => a.seq - b.seq)
-  handedCalls.keep(
-    id,
-    calls.filter(({ handedOrder }) => handedOrder !== null),
-  )
-  return calls
 }
 
 /** A person answered so when they were asked about its stall. */
@@ -143,51 +133,6 @@ async function store(
   )
 }
 
-interface Result extends StepOutcome {
-  seq: number
-  at: number
-}
-
-async function outcomesOf(
-  run: WorkflowRunRow,
-  waiting: readonly CallRow[],
-  { root }: AdvanceDependencies,
-): Promise<Result[]> {
-  // Only theirs: those of earlier steps are as many as the journal is long.
-  const seqs = waiting.filter(({ result }) => result === null).map(({ seq }) => seq)
-  const runs = seqs.length === 0 ? [] : await listRunsOfCalls(root, { workflowRunId: run.id, seqs })
-  const results: Result[] = []
-  for (const call of waiting) {
-    const { seq, result, isValue } = call
-    const own = runs.filter(({ workflowCall }) => workflowCall === seq)
-    const ofRun = () =>
-      call.kind === 'gate'
-        ? gateOutcome(root, own, callArgs.gate.parse(JSON.parse(call.args)))
-        : agentOutcome(root, own, callArgs.agent.parse(JSON.parse(call.args)))
-    const outcome = result === null ? await ofRun() : { isValue: isValue === true, text: result }
-    results.push({ seq, at: call.endedAt!, ...outcome })
-  }
-  return results
-}
-
-/** All results, in the order in which they are handed over, and the size of the whole. */
-interface Journal {
-  results: readonly HandedResult[]
-  bytes: number
-}
-
-function journalOf({ createdAt }: WorkflowRunRow, calls: readonly CallRow[], results: readonly Result[]): Journal {
-  const handed = calls
-    .filter(({ handedOrder }) => handedOrder !== null)
-    .toSorted((a, b) => a.handedOrder! - b.handedOrder!)
-    .map(({ seq, endedAt, isValue, result }) => ({ seq, at: endedAt!, isValue: isValue === true, text: result! }))
-  const all = inOrderOfTime(createdAt, [
-    ...handed,
-    ...results.map(({ seq, at, isValue, text }) => ({ seq, at, isValue, text })),
-  ])
-  return { results: all, bytes: sizeOf(calls.map(({ args }) => args)) + sizeOf(all.map(({ text }) => text)) }
-}
-
 async function replayed(
   run: WorkflowRunRow,
   { source, calls, journal }: { source: string; calls: readonly CallRow[]; journal: Journal },
@@ -202,14 +147,6 @@ async function replayed(
     { workspaceId, caller: `workflows:${workspaceId}`, bytes: source.length + input.length + journalBytes },
   )
 }
-
-/** The clock of a program never goes back, whichever replica noted an end. */
-function inOrderOfTime(startedAt: number, results: readonly HandedResult[]): HandedResult[] {
-  let last = startedAt
-  return results.map((result) => ({ ...result, at: (last = Math.max(last, result.at)) }))
-}
-
-const sizeOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.length, 0)
 
 /** The calls with their numbers, and the refusal of those whose schema is none. */
 async function newCalls(
