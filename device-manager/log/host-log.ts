@@ -1,4 +1,4 @@
-import { writeSync } from 'node:fs'
+import { openSync, renameSync, statSync, writeSync } from 'node:fs'
 import { maskOwnTokens } from '../../shared/lib/own-tokens.ts'
 import type { World } from '../../shared/lib/world.ts'
 
@@ -14,6 +14,19 @@ export function stderrLog(world: World, hostId: string): HostLog {
       // The disk of the log is full or gone; the run matters more.
     }
   }
+}
+
+/** A log of run hosts that is larger is set aside when the next one starts; the one before it goes. */
+const mostBytes = 10 * 1024 * 1024
+
+/** Opens the log that all run hosts write to. Those that are at work go on with the file that was set aside. */
+export function openHostLog(path: string): number {
+  try {
+    if (statSync(path).size > mostBytes) renameSync(path, `${path}.1`)
+  } catch {
+    // There is none yet, or it cannot be set aside: a run matters more.
+  }
+  return openSync(path, 'a', 0o600)
 }
 
 export function messageOf(error: unknown): string {

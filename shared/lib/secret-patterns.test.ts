@@ -73,3 +73,10 @@ test('values within JSON are masked by their form and by their names', () => {
     n: [1, null],
   })
 })
+
+test('in a command what may be the program that is run is masked between quotes only', () => {
+  const words = (text: string) => (from: number, to: number) => text.indexOf('"') < from && to <= text.lastIndexOf('"')
+  expect(maskSecrets('x=token: /tmp/evil.sh', words)).toBe('x=token: /tmp/evil.sh')
+  expect(maskSecrets('curl -H "Authorization: Bearer abcdefghijklmnop"', words)).toContain(`Bearer ${mask}`)
+  expect(maskSecrets('TOKEN=abcdefgh make', words)).toBe(`TOKEN=${mask} make`)
+})

@@ -18,30 +18,39 @@ export const mask = '[masked]'
 const isReference = (value: string) =>
   /^(?:\$|\{\{|<|\[(?:redacted|masked)\b|\*+$|null$|true$|false$|undefined$)/i.test(value)
 
-/** The text with everything that looks like a secret masked. */
-export function maskSecrets(text: string): string {
+/** Says whether all from `from` to `to` is part of one word of the text. */
+type InOneWord = (from: number, to: number) => boolean
+
+/**
+ * The text with everything that looks like a secret masked. `wordsOf`: the text is a shell command, in which a value with a blank
+ * before it (`x=token: value`) may be the program that is run: it is masked only within a word.
+ */
+export function maskSecrets(text: string, wordsOf?: (text: string) => InOneWord): string {
   let masked = withoutSecrets(text, mask)
-  for (const pattern of [named, bearer, inUrl])
-    masked = masked.replaceAll(pattern, (whole, before: string, value: string) =>
-      isReference(value) ? whole : `${before}${mask}`,
-    )
+  for (const pattern of [named, bearer, inUrl]) {
+    const inOneWord = wordsOf?.(masked)
+    masked = masked.replaceAll(pattern, (whole: string, before: string, value: string, at: number) => {
+      const mayBeWord = inOneWord !== undefined && /\s["']?$/.test(before) && !inOneWord(at, at + whole.length)
+      return isReference(value) || mayBeWord ? whole : `${before}${mask}`
+    })
+  }
   return masked
 }
 
 const secretName = /(?:password|passwd|passphrase|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|credential)/i
 
+/** `field`: the name under which the text stands; empty for none. */
+type TextMask = (text: string, field: string) => string
+
 /** Masks all strings of a JSON value, and everything under a name that says it is secret. */
-export function maskValue(value: unknown, depth = 0): unknown {
-  if (typeof value === 'string') return maskSecrets(value)
-  if (depth > 32) return mask
-  if (Array.isArray(value)) return value.map((item) => maskValue(item, depth + 1))
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([name, item]) => [
-      name,
-      typeof item === 'string' && item !== '' && secretName.test(name) && !isReference(item)
-        ? mask
-        : maskValue(item, depth + 1),
-    ]),
-  )
+export function maskValue(value: unknown, maskText: TextMask = (text) => maskSecrets(text)): unknown {
+  const masked = (each: unknown, field: string, depth: number): unknown => {
+    if (typeof each === 'string')
+      return each !== '' && secretName.test(field) && !isReference(each) ? mask : maskText(each, field)
+    if (depth > 32) return mask
+    if (Array.isArray(each)) return each.map((item: unknown) => masked(item, field, depth + 1))
+    if (typeof each !== 'object' || each === null) return each
+    return Object.fromEntries(Object.entries(each).map(([name, item]) => [name, masked(item, name, depth + 1)]))
+  }
+  return masked(value, '', 0)
 }

@@ -141,6 +141,9 @@ function kindOf(field: string): Kind | null {
   return kind === 'text' && !textNames.has(words.join('_')) ? null : kind
 }
 
+/** Says whether what stands under the name is a command line, or the words of one. */
+export const isCommandField = (field: string): boolean => kindOf(field) === 'command'
+
 const looksLikePath = (text: string): boolean =>
   text.length <= 8_192 && /^\s*(?:~?\/|~$|\.\.?(?:\/|$))[^\n]*$/.test(text)
 

@@ -53,6 +53,9 @@ test('a call that no rule can match exactly gets none', () => {
     expect([toolArgs, allowRulesOf({ name: 'Bash', toolArgs })]).toEqual([toolArgs, null])
   expect(allowRulesOf({ name: 'Write', toolArgs: { content: 'x' } })).toBeNull()
   expect(allowRulesOf({ name: 'mcp__runner__run', toolArgs: { command: ['ls'] } })).toBeNull()
+  // Not every command, path or address either, of a tool that nobody knows.
+  for (const toolArgs of [{ script: 'ls' }, { args: { source: '/a', target: '/b' } }, { uri: 'https://a.test/' }])
+    expect([toolArgs, allowRulesOf({ name: 'mcp__host__run', toolArgs })]).toEqual([toolArgs, null])
   // Would be read as any address of that domain.
   expect(allowRulesOf({ name: 'WebFetch', toolArgs: { url: 'domain:example.com' } })).toBeNull()
 })

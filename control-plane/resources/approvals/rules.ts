@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../../../shared/api/errors.ts'
 import type { ApprovalTrigger, GatedKind } from '../../../shared/api/approval-words.ts'
+import { inputsOf } from '../../../shared/permissions/call-inputs.ts'
 import { mainFields } from '../../../shared/runs/call-fields.ts'
 import type { ToolRule } from '../../../shared/runs/spec.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
@@ -79,9 +80,11 @@ export function allowRulesOf(call: { name: string; toolArgs?: unknown }): ToolRu
   const args = typeof call.toolArgs === 'object' && call.toolArgs !== null ? call.toolArgs : {}
   const field = mainFields.find((name) => typeof (args as Record<string, unknown>)[name] === 'string')
   if (field === undefined) {
-    // No pattern covers these arguments, so the rule is about the tool.
+    // No pattern covers these arguments, so the rule is about the tool: not where it would open every command, path or address.
     const isOdd = mainFields.some((name) => Object.hasOwn(args, name))
-    return isOdd || call.name.includes('*') || patternTools.test(call.name) ? null : [call.name]
+    const { commands, paths, urls } = inputsOf({ name: call.name, input: args })
+    const reachesOut = commands.length + paths.filter(({ isDefault }) => !isDefault).length + urls.length > 0
+    return isOdd || reachesOut || call.name.includes('*') || patternTools.test(call.name) ? null : [call.name]
   }
   const text = ((args as Record<string, unknown>)[field] as string).trim()
   if (text === '' || /^domain:|[*\n]|\[(?:redacted|masked)\b/.test(text)) return null

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Redactor } from '../../../shared/lib/redact.ts'
 import { askedCall, askedCallLimits, type AskedCall } from '../../../shared/runs/asked-call.ts'
+import { inputsOf } from '../../../shared/permissions/call-inputs.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { ToolAsk } from '../../harness/adapter.ts'
 import { judgedPlace, plainReach } from '../../../test/kit/judged-place.ts'
@@ -136,6 +137,41 @@ describe('a call that must be asked', () => {
     const { judge, asked } = judgeWith()
     judge.answer(bash(`echo ${'x'.repeat(50_000)}`))
     expect(asked[0]!.prompt).toContain('Not all of its input is shown')
+  })
+
+  it('is told where its paths lead, however long they are and however many come before', () => {
+    const secrets = [{ name: 'DEPLOY', value: 'correct-horse-battery' }]
+    const fact = (text: string, target: string) => ({
+      text,
+      forms: [text, target],
+      rest: '',
+      isFolder: false,
+      doubt: null,
+    })
+    const ask = (paths: readonly ReturnType<typeof fact>[]) => {
+      const { real, asked } = judgeWith({}, { secrets })
+      const call = bash('', { name: 'Write', input: { paths: paths.map(({ text }) => text) } })
+      real.answer(call, { inputs: inputsOf(call), paths })
+      return asked[0]!.prompt
+    }
+    const long = `${'./'.repeat(1_000)}notes`
+    expect(ask([fact(long, '/home/ada/.ssh/authorized_keys')])).toContain(
+      './notes leads to /home/ada/.ssh/authorized_keys.',
+    )
+    expect(ask([fact('a\n\nb', '/c')])).toContain(' a  b leads to /c.')
+    const many = Array.from({ length: 60 }, (_, at) => fact(`notes/${at}`, `/srv/${'x'.repeat(60)}/${at}`))
+    expect(ask([...many, fact('last', '/etc/shadow')])).toMatch(/ \d\d more of its paths lead elsewhere\.\n/)
+    for (let before = 150; before < 250; before++)
+      expect(ask([fact('a', `/correct-horse-battery/${'y'.repeat(before)}`)])).not.toMatch(/horse|battery/)
+  })
+
+  it('shows the command that is run, also where that looks like a secret', () => {
+    for (const input of [{ command: 'x=token: /tmp/evil.sh' }, { script: 'x=token: /tmp/evil.sh' }]) {
+      const { judge, asked } = judgeWith()
+      judge.answer(bash('', { input, name: 'mcp__shell__run' }))
+      expect(asked[0]!.prompt).toContain('x=token: /tmp/evil.sh')
+      expect(asked[0]!.safeSummary).toContain('x=token: /tmp/evil.sh')
+    }
   })
 
   it('shows no secret: those of the run by their name, others by their form', () => {

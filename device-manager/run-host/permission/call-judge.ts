@@ -164,10 +164,11 @@ function askedCallOf(
   const shown = (text: string) => maskText(of.redactText(text))
   const { args, isCut } = shownArgs(input, of.redactText)
   const main = mainInput(input)
-  const what = shown(main ?? JSON.stringify(args)).trim()
+  const field = main !== null && of.reach.inputs.commands.includes(main) ? 'command' : ''
+  const what = (main === null ? JSON.stringify(args) : maskText(of.redactText(main), field)).trim()
   const by = of.decision.rule === null ? '' : ` (rule: ${shown(of.decision.rule)})`
   const cut = isCut ? ' Not all of its input is shown; the approval is for the whole of it.' : ''
-  const head = `${of.spec.agent.handle} asks to use ${shown(name)}${by}.${cut}${shown(leadsTo(of.reach.paths))}`
+  const head = `${of.spec.agent.handle} asks to use ${shown(name)}${by}.${cut}${leadsTo(of.reach.paths, shown)}`
   return {
     toolCallId: toolCallId?.slice(0, 200) ?? null,
     name,
@@ -178,13 +179,32 @@ function askedCallOf(
   }
 }
 
-/** A link can name one file and mean another: whoever is asked is told what would be opened. */
-function leadsTo(paths: readonly PathFact[]): string {
-  return paths
+const leadsToChars = { all: 1_000, path: 200 } as const
+
+/**
+ * A link can name one file and mean another: whoever is asked is told what would be opened. A long path is shown by its end, and
+ * what there is no room for is counted: an agent must not hide one link behind others.
+ */
+function leadsTo(paths: readonly PathFact[], shown: (text: string) => string): string {
+  const end = (text: string) => lastOf(shown(text).replaceAll(/\s/g, ' '), leadsToChars.path)
+  const sentences = paths
     .filter(({ forms }) => forms.length > 1)
-    .map(({ text, forms }) => ` ${text} leads to ${forms.slice(1).join(' or ')}.`)
-    .join('')
-    .slice(0, 1_000)
+    .map(({ text, forms }) => ` ${end(text)} leads to ${forms.slice(1).map(end).join(' or ')}.`)
+  let told = ''
+  let count = 0
+  for (const sentence of sentences) {
+    if (told.length + sentence.length > leadsToChars.all) break
+    told += sentence
+    count++
+  }
+  const left = sentences.length - count
+  return left === 0 ? told : `${told} ${left} more of its paths lead elsewhere.`
+}
+
+function lastOf(text: string, chars: number): string {
+  if (text.length <= chars) return text
+  const from = text.length - chars + 3
+  return `...${text.slice(/[\udc00-\udfff]/.test(text.charAt(from)) ? from + 1 : from)}`
 }
 
 const oneLine = (text: string): string => printable(text).replaceAll(/\s+/g, ' ')

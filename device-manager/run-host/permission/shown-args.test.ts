@@ -101,6 +101,30 @@ describe('masking', () => {
     )
   })
 
+  it.each([
+    'x=token: /tmp/evil.sh -x',
+    'token= /bin/rm -rf build',
+    'x=bearer /tmp/evil.sh',
+    'echo token:\n/tmp/evil.sh',
+    "cat <<E\n'\nE\nx=bearer /tmp/evil.sh",
+    "ls # it's\nx=bearer /tmp/evil.sh",
+    'x="token": "/tmp/evil.sh"',
+  ])('covers no program that a command runs: %j', (command) => {
+    expect(shownArgs({ command }, asItIs).args).toEqual({ command })
+    expect(shownArgs({ command: ['bash', '-c', command] }, asItIs).args).toEqual({ command: ['bash', '-c', command] })
+  })
+
+  it('covers what is quoted in a command, and what is part of a word', () => {
+    expect(shownArgs({ command: `curl -d '{"token": "abcdefgh"}' --token=abcdefgh` }, asItIs).args).toEqual({
+      command: `curl -d '{"token": "[masked]"}' --token=[masked]`,
+    })
+  })
+
+  it('says so where two names look the same without their secrets', () => {
+    const input = { ghp_0123456789abcdefghij: 'rm', ghp_9876543210abcdefghij: 'ls' }
+    expect(shownArgs(input, asItIs)).toEqual({ args: { '[masked]': 'ls' }, isCut: true })
+  })
+
   it('is nothing of an input that is too much however little of each part is shown', () => {
     const tree = (depth: number): unknown => (depth === 0 ? 'leaf' : Array.from({ length: 4 }, () => tree(depth - 1)))
     expect(shownArgs({ tree: tree(8) }, asItIs)).toEqual({ args: {}, isCut: true })

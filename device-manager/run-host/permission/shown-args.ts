@@ -1,3 +1,5 @@
+import { isCommandField } from '../../../shared/permissions/call-inputs.ts'
+import { quotedIn } from '../../../shared/permissions/shell/parts.ts'
 import { askedCallLimits } from '../../../shared/runs/asked-call.ts'
 
 /**
@@ -73,7 +75,10 @@ function shownValue(value: unknown, view: View, at: { depth: number; field: stri
     .slice(0, entries)
     .map(([name, item]) => [shownText(name, view, ''), shownValue(item, view, { depth: at.depth + 1, field: name })])
   if (fields.length > entries) shown.push(['...', more(view, fields.length - entries, 'fields')])
-  return Object.fromEntries(shown)
+  const whole = Object.fromEntries(shown)
+  // Two names of which the same is shown: one of them stands for both.
+  if (Object.keys(whole).length < shown.length) view.isCut = true
+  return whole
 }
 
 function shownText(text: string, view: View, field: string): string {
@@ -98,21 +103,32 @@ function more(view: View, count: number, what: string): string {
 const secretName = /passw(or)?d|passphrase|secret|token|api[_-]?key|private[_-]?key|credential|authorization|cookie/i
 /** Letters that mean nothing to a shell. */
 const plain = String.raw`[\w.~+/=-]`
-const looksSecret: readonly [RegExp, string][] = [
+const shapes: readonly [RegExp, string][] = [
   [/\b(?:gh[pousr]_|github_pat_|glpat-|sk-|xox[abprs]-|svc_(?:pat|dev|dsh)_)[\w-]{16,}/g, '[masked]'],
   [/\bAKIA[0-9A-Z]{16}\b/g, '[masked]'],
   // A run of such characters is looked at once, for a try at each `eyJ` in it would read it to its end.
   [/(?<![\w-])(?=[\w-]{11,}\.[\w-]{8,}\.[\w-]{8})[\w-]*?\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}/g, '[masked]'],
-  [new RegExp(String.raw`\b(bearer|basic)(\s+)(?!\[)${plain}{8,}`, 'gi'), '$1$2[masked]'],
-  [
-    new RegExp(String.raw`((?:password|passwd|secret|token|api_?key)\w{0,100}["']?\s?[=:]\s?["']?)${plain}{6,}`, 'gi'),
-    '$1[masked]',
-  ],
   [/(:\/\/[\w.~%+-]+:)[\w.~%+-]+@/g, '$1[masked]@'],
 ]
+/** The first group says what the rest is. */
+const named: readonly RegExp[] = [
+  new RegExp(String.raw`\b((?:bearer|basic)\s+)(?!\[)${plain}{8,}`, 'gi'),
+  new RegExp(String.raw`((?:password|passwd|secret|token|api_?key)\w{0,100}["']?\s?[=:]\s?["']?)${plain}{6,}`, 'gi'),
+]
 
-/** `field`: the name under which the text stands. */
+/**
+ * `field`: the name under which the text stands. In a command a value with a blank before it (`x=token: value`) may be the
+ * program that is run, so there it is masked between quotes only.
+ */
 export function maskText(text: string, field = ''): string {
-  if (secretName.test(field) && new RegExp(`^(${plain}|[ :@,])+$`).test(text)) return '[masked]'
-  return looksSecret.reduce((masked, [pattern, replacement]) => masked.replace(pattern, replacement), text)
+  const isCommand = isCommandField(field)
+  if (!isCommand && secretName.test(field) && new RegExp(`^(${plain}|[ :@,])+$`).test(text)) return '[masked]'
+  const shaped = shapes.reduce((masked, [pattern, replacement]) => masked.replace(pattern, replacement), text)
+  return named.reduce((masked, pattern) => {
+    const isQuoted = isCommand ? quotedIn(masked) : null
+    return masked.replace(pattern, (whole: string, before: string, at: number) => {
+      const mayBeWord = isQuoted !== null && /\s["']?$/.test(before) && !isQuoted(at, at + whole.length)
+      return mayBeWord ? whole : `${before}[masked]`
+    })
+  }, shaped)
 }

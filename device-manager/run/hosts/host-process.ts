@@ -1,7 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, mkdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { programUrl } from '../../../shared/lib/program-file.ts'
+import { openHostLog } from '../../log/host-log.ts'
 import type { Places } from '../../setup/places.ts'
 import { hostNodeFlags } from '../../run-host/wire/node-flags.ts'
 
@@ -17,7 +18,7 @@ export async function startHostProcess(
   mkdirSync(places.logs, { recursive: true, mode: 0o700 })
   const flags = ['--state-dir', places.stateDir, '--host-id', hostId]
   const limits = ['--spool-pages', String(spoolPages), '--unsent-bytes', String(unsentBytes)]
-  const out = openSync(places.hostLog, 'a', 0o600)
+  const out = openHostLog(places.hostLog)
   try {
     // A session of its own: the daemon's end, its terminal and its service's signals do not reach it.
     const child = spawn(process.execPath, [...hostNodeFlags, hostMain, ...flags, ...limits], {

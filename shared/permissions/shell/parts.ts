@@ -18,6 +18,28 @@ export function unclearAt(command: string): number | null {
   return Array.isArray(read) ? null : read.unclearAt
 }
 
+/**
+ * Says whether all from `from` to `to` stands between two quotes, and so within one word. What follows the place from which it
+ * cannot be said what the shell would run never does.
+ */
+export function quotedIn(command: string): (from: number, to: number) => boolean {
+  const end = unclearAt(command) ?? command.length
+  const spans: (readonly [number, number])[] = []
+  let open: number | null = null
+  for (let at = 0; at < end; at++) {
+    const char = command[at]!
+    const quote = open === null ? null : command[open]
+    if (char === '\\' && quote !== "'") at++
+    else if (open === null && (char === '"' || char === "'")) open = at
+    else if (open !== null && char === quote) {
+      spans.push([open, at])
+      open = null
+    }
+  }
+  if (open !== null) spans.push([open, end])
+  return (from, to) => spans.some(([first, last]) => first < from && to <= last)
+}
+
 function partsOf(command: string): string[] | { unclearAt: number } {
   // Some shells leave it out, and then a backslash before it is one before what follows.
   const zero = command.indexOf('\0')

@@ -131,11 +131,21 @@ describe('asking', () => {
     await device.disconnect()
   })
 
+  test('masks no program that a command runs', async () => {
+    const command = 'x=token: /tmp/evil.sh'
+    const gatedThing = { name: 'Bash', safeSummary: command, toolArgs: { command } }
+    const { approval } = await raised({ trigger: 'tool_permission', prompt: `Allow ${command}?`, gatedThing })
+    expect(approval).toMatchObject({
+      prompt: `Allow ${command}?`,
+      gatedThing: { safeSummary: command, toolArgs: { command } },
+    })
+  })
+
   test('masks what looks like a secret', async () => {
     const secret = ['ghp', 'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fG3hJ6'].join('_')
     const { approval } = await raised({
       prompt: `Use ${secret}?`,
-      gatedThing: { name: 'x', safeSummary: `PASSWORD=hunter22 ${secret}` },
+      gatedThing: { name: `x ${secret}`, safeSummary: `PASSWORD=hunter22 ${secret}` },
     })
     expect(JSON.stringify(approval)).not.toContain(secret)
     expect(JSON.stringify(approval)).not.toContain('hunter22')

@@ -4,6 +4,8 @@ import { canonicalJson } from '../../../../shared/lib/canonical-json.ts'
 import type { AskedCall } from '../../../../shared/runs/asked-call.ts'
 import { maskSecrets, maskValue } from '../../../../shared/lib/secret-patterns.ts'
 import type { World } from '../../../../shared/lib/world.ts'
+import { inputsOf, isCommandField } from '../../../../shared/permissions/call-inputs.ts'
+import { quotedIn } from '../../../../shared/permissions/shell/parts.ts'
 import type { Db } from '../../../db/open.ts'
 import { findAgent, listManagers } from '../../agents/store.ts'
 import { findMemberByReference } from '../../members/store.ts'
@@ -47,12 +49,13 @@ export type RaisedApproval = Omit<NewApproval, 'id' | 'assignedType' | 'assigned
 /** Stores an approval for its default approver, with everything masked that looks like a secret. Returns its id. */
 export async function raiseApproval(tx: Db, raised: RaisedApproval, world: World): Promise<string> {
   const id = raised.id ?? world.id('apr_')
-  const prompt = maskSecrets(raised.prompt)
+  const maskText = textMaskOf(raised.gatedThing)
+  const prompt = maskText(raised.prompt)
   const stored = await insertApproval(tx, {
     ...raised,
     id,
     prompt,
-    gatedThing: maskedThing(raised.gatedThing),
+    gatedThing: maskedThing(raised.gatedThing, maskText),
     raiseKey: raised.raiseKey ?? null,
     createdAt: world.now(),
     ...(await defaultAssignee(tx, raised)),
@@ -70,13 +73,24 @@ export async function raiseApproval(tx: Db, raised: RaisedApproval, world: World
   return stored
 }
 
-function maskedThing(thing: StoredGatedThing): StoredGatedThing {
+function maskedThing(thing: StoredGatedThing, maskText: (text: string) => string): StoredGatedThing {
   return {
     ...thing,
-    safeSummary: maskSecrets(thing.safeSummary),
-    ...(thing.toolArgs === undefined ? {} : { toolArgs: maskValue(thing.toolArgs) }),
+    // The call that is allowed is known by the name of its tool.
+    ...(thing.kind === 'tool_call' ? {} : { name: maskText(thing.name) }),
+    safeSummary: maskText(thing.safeSummary),
+    ...(thing.toolArgs === undefined ? {} : { toolArgs: maskValue(thing.toolArgs, maskArgument) }),
   }
 }
+
+/** The words about a command hold it without saying where it begins, so nothing counts as quoted there. */
+function textMaskOf({ toolArgs }: StoredGatedThing): (text: string) => string {
+  const isAboutCommand = inputsOf({ name: '', input: toolArgs }).commands.length > 0
+  return (text) => maskSecrets(text, isAboutCommand ? () => () => false : undefined)
+}
+
+const maskArgument = (text: string, field: string): string =>
+  maskSecrets(text, isCommandField(field) ? quotedIn : undefined)
 
 /**
  * The default approver: the owner of the asking agent, else of the nearest agent above it, else nobody, so that any
