@@ -18,20 +18,20 @@ export const mask = '[masked]'
 const isReference = (value: string) =>
   /^(?:\$|\{\{|<|\[(?:redacted|masked)\b|\*+$|null$|true$|false$|undefined$)/i.test(value)
 
-/** Says whether all from `from` to `to` is part of one word of the text. */
-type InOneWord = (from: number, to: number) => boolean
+/** Says of a value, from where it begins to where it ends, whether it may be masked. */
+type MayMask = (valueAt: number, to: number) => boolean
 
 /**
- * The text with everything that looks like a secret masked. `wordsOf`: the text is a shell command, in which a value with a blank
- * before it (`x=token: value`) may be the program that is run: it is masked only within a word.
+ * The text with everything that looks like a secret masked. `mayMaskIn`: the text is a shell command, in which a value with a blank
+ * before it (`x=token: value`) may be the program that is run, so it decides.
  */
-export function maskSecrets(text: string, wordsOf?: (text: string) => InOneWord): string {
+export function maskSecrets(text: string, mayMaskIn?: (text: string) => MayMask): string {
   let masked = withoutSecrets(text, mask)
   for (const pattern of [named, bearer, inUrl]) {
-    const inOneWord = wordsOf?.(masked)
+    const mayMask = mayMaskIn?.(masked)
     masked = masked.replaceAll(pattern, (whole: string, before: string, value: string, at: number) => {
-      const mayBeWord = inOneWord !== undefined && /\s["']?$/.test(before) && !inOneWord(at, at + whole.length)
-      return isReference(value) || mayBeWord ? whole : `${before}${mask}`
+      const isKept = mayMask !== undefined && /\s["']?$/.test(before) && !mayMask(at + before.length, at + whole.length)
+      return isReference(value) || isKept ? whole : `${before}${mask}`
     })
   }
   return masked

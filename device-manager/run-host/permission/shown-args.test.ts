@@ -109,6 +109,14 @@ describe('masking', () => {
     "cat <<E\n'\nE\nx=bearer /tmp/evil.sh",
     "ls # it's\nx=bearer /tmp/evil.sh",
     'x="token": "/tmp/evil.sh"',
+    'sh -c "x=token: /tmp/evil.sh"',
+    "sh -c 'token= /bin/rm -rf build'",
+    "ssh host 'x=bearer /tmp/evil.sh'",
+    `sh -c '{"a"; x={"token": "/tmp/evil.sh"}'`,
+    `sh -c '{"token":\n"/tmp/evil.sh"}'`,
+    `sh -c '{"a": 1,\n\t"b": "x", "token":\n\t"/tmp/evil.sh"}'`,
+    `sh -c 'token:\n/tmp/evil.sh'`,
+    `echo "$(x=token: /tmp/evil.sh)"`,
   ])('covers no program that a command runs: %j', (command) => {
     expect(shownArgs({ command }, asItIs).args).toEqual({ command })
     expect(shownArgs({ command: ['bash', '-c', command] }, asItIs).args).toEqual({ command: ['bash', '-c', command] })
@@ -118,6 +126,8 @@ describe('masking', () => {
     expect(shownArgs({ command: `curl -d '{"token": "abcdefgh"}' --token=abcdefgh` }, asItIs).args).toEqual({
       command: `curl -d '{"token": "[masked]"}' --token=[masked]`,
     })
+    const quoted = `curl -H "Authorization: Bearer abcdefgh" -H 'x-api-token: abcdefgh'`
+    expect(shownArgs({ command: quoted }, asItIs).args).toEqual({ command: quoted.replaceAll('abcdefgh', '[masked]') })
   })
 
   it('says so where two names look the same without their secrets', () => {

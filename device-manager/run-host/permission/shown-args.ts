@@ -1,5 +1,5 @@
 import { isCommandField } from '../../../shared/permissions/call-inputs.ts'
-import { quotedIn } from '../../../shared/permissions/shell/parts.ts'
+import { mayCover } from '../../../shared/permissions/shell/covered.ts'
 import { askedCallLimits } from '../../../shared/runs/asked-call.ts'
 
 /**
@@ -118,17 +118,17 @@ const named: readonly RegExp[] = [
 
 /**
  * `field`: the name under which the text stands. In a command a value with a blank before it (`x=token: value`) may be the
- * program that is run, so there it is masked between quotes only.
+ * program that is run, so there `mayCover` decides.
  */
 export function maskText(text: string, field = ''): string {
   const isCommand = isCommandField(field)
   if (!isCommand && secretName.test(field) && new RegExp(`^(${plain}|[ :@,])+$`).test(text)) return '[masked]'
   const shaped = shapes.reduce((masked, [pattern, replacement]) => masked.replace(pattern, replacement), text)
   return named.reduce((masked, pattern) => {
-    const isQuoted = isCommand ? quotedIn(masked) : null
+    const mayMask = isCommand ? mayCover(masked) : null
     return masked.replace(pattern, (whole: string, before: string, at: number) => {
-      const mayBeWord = isQuoted !== null && /\s["']?$/.test(before) && !isQuoted(at, at + whole.length)
-      return mayBeWord ? whole : `${before}[masked]`
+      const isKept = mayMask !== null && /\s["']?$/.test(before) && !mayMask(at + before.length, at + whole.length)
+      return isKept ? whole : `${before}[masked]`
     })
   }, shaped)
 }

@@ -18,13 +18,17 @@ export function unclearAt(command: string): number | null {
   return Array.isArray(read) ? null : read.unclearAt
 }
 
-/**
- * Says whether all from `from` to `to` stands between two quotes, and so within one word. What follows the place from which it
- * cannot be said what the shell would run never does.
- */
-export function quotedIn(command: string): (from: number, to: number) => boolean {
+/** What stands between two quotes, which is part of one word. `from` and `to`: the places of the quotes. */
+export interface Quoted {
+  from: number
+  to: number
+  text: string
+}
+
+/** Up to the place from which it cannot be said what the shell would run. */
+export function quotedIn(command: string): Quoted[] {
   const end = unclearAt(command) ?? command.length
-  const spans: (readonly [number, number])[] = []
+  const found: Quoted[] = []
   let open: number | null = null
   for (let at = 0; at < end; at++) {
     const char = command[at]!
@@ -32,12 +36,11 @@ export function quotedIn(command: string): (from: number, to: number) => boolean
     if (char === '\\' && quote !== "'") at++
     else if (open === null && (char === '"' || char === "'")) open = at
     else if (open !== null && char === quote) {
-      spans.push([open, at])
+      found.push({ from: open, to: at, text: command.slice(open + 1, at) })
       open = null
     }
   }
-  if (open !== null) spans.push([open, end])
-  return (from, to) => spans.some(([first, last]) => first < from && to <= last)
+  return found
 }
 
 function partsOf(command: string): string[] | { unclearAt: number } {

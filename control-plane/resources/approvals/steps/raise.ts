@@ -5,7 +5,7 @@ import type { AskedCall } from '../../../../shared/runs/asked-call.ts'
 import { maskSecrets, maskValue } from '../../../../shared/lib/secret-patterns.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import { inputsOf, isCommandField } from '../../../../shared/permissions/call-inputs.ts'
-import { quotedIn } from '../../../../shared/permissions/shell/parts.ts'
+import { mayCover } from '../../../../shared/permissions/shell/covered.ts'
 import type { Db } from '../../../db/open.ts'
 import { findAgent, listManagers } from '../../agents/store.ts'
 import { findMemberByReference } from '../../members/store.ts'
@@ -83,14 +83,14 @@ function maskedThing(thing: StoredGatedThing, maskText: (text: string) => string
   }
 }
 
-/** The words about a command hold it without saying where it begins, so nothing counts as quoted there. */
+/** The words about a command hold it without saying where it begins, so nothing in them is known to be no program. */
 function textMaskOf({ toolArgs }: StoredGatedThing): (text: string) => string {
   const isAboutCommand = inputsOf({ name: '', input: toolArgs }).commands.length > 0
   return (text) => maskSecrets(text, isAboutCommand ? () => () => false : undefined)
 }
 
 const maskArgument = (text: string, field: string): string =>
-  maskSecrets(text, isCommandField(field) ? quotedIn : undefined)
+  maskSecrets(text, isCommandField(field) ? mayCover : undefined)
 
 /**
  * The default approver: the owner of the asking agent, else of the nearest agent above it, else nobody, so that any
