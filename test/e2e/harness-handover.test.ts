@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { isLong } from '../kit/forms.ts'
 import { wholeLog } from '../kit/invariants.ts'
 import { waitFor } from '../kit/programs.ts'
 import { fetchHarness } from '../kit/real-harness.ts'
@@ -38,88 +37,59 @@ async function placeFor(drivers: readonly HarnessDriver[], skip: (note: string) 
   return { api, device, folder, defaultFolderId: shortId, modelUrlOf, stub }
 }
 
-// conversations-send.test.ts shows in the short form that another harness begins anew and is told what was said.
-if (isLong) {
-  test('a task goes through the hands of agents of several real harnesses, and the last one finishes it', async ({
-    skip,
-  }) => {
-    const { api, device, folder, defaultFolderId, modelUrlOf, stub } = await placeFor(hands, skip)
-    const agents: { id: string }[] = []
-    for (const { program, harness, agentFields } of hands)
-      agents.push(
-        await api.createAgent({ ...agentFields(modelUrlOf(program)), name: `By ${program}`, harness, defaultFolderId }),
-      )
-
-    const scenarios = hands.map(({ program, shell }, index) => {
-      const next = hands[index + 1]?.program
-      const handOn =
-        next === undefined
-          ? 'svc task transition current --status done'
-          : `svc task comment add current "${program} did its part" && svc task assign current --assignee @by-${next}`
-      return [
-        program,
-        {
-          steps: [
-            { tool: shell(`svc task get current --include comments && echo ${program} >> hands.txt && ${handOn}`) },
-            { text: 'My part is done.' },
-          ],
-        },
-      ]
-    })
-    await stub.script(Object.fromEntries(scenarios))
-    const assignee = { type: 'agent', id: agents[0]!.id }
-    const { id, key } = await api.insist<{ id: string; key: string }>('/tasks', { title: 'Build it', assignee })
-    const task = () => api.call<{ status: string; conditions: { type: string }[] }>('GET', `/tasks/${id}`)
-    const handsPath = join(folder, 'hands.txt')
-    const played = () => (existsSync(handsPath) ? readFileSync(handsPath, 'utf8') : '').split('\n')
-    const about = () => device.log
-    for (const { program } of hands)
-      await waitFor(() => played().includes(program), `the part of ${program}`, { ms: 60_000, everyMs: 200, about })
-    await waitFor(async () => {
-      const { status, conditions } = await task()
-      return status === 'done' && !conditions.some(({ type }) => type === 'active_run')
-    }, 'the task is done and nobody works on it')
-    expect(readFileSync(handsPath, 'utf8')).toBe(hands.map(({ program }) => `${program}\n`).join(''))
-    const { data: runs } = await api.call<{ data: { id: string; harness: { id: string }; status: string }[] }>(
-      'GET',
-      `/runs?task=${key}`,
+test('a task goes through the hands of agents of several real harnesses, and the last one finishes it', async ({
+  skip,
+}) => {
+  const { api, device, folder, defaultFolderId, modelUrlOf, stub } = await placeFor(hands, skip)
+  const agents: { id: string }[] = []
+  for (const { program, harness, agentFields } of hands)
+    agents.push(
+      await api.createAgent({ ...agentFields(modelUrlOf(program)), name: `By ${program}`, harness, defaultFolderId }),
     )
-    const inOrder = runs.toReversed()
-    expect(inOrder.map(({ harness, status }) => [harness.id, status])).toEqual(
-      hands.map(({ harness }) => [harness, 'succeeded']),
-    )
-    for (const run of inOrder) wholeLog(await api.events(run.id), 'completed')
-    // Each read what the one before had said.
-    const asked = await stub.requests()
-    for (const [index, { program }] of hands.slice(1).entries()) {
-      const last = asked.findLast(({ scenario }) => scenario === program)
-      expect(JSON.stringify(last?.body)).toContain(`${hands[index]!.program} did its part`)
-    }
-  }, 300_000)
-}
 
-test('a task that the real claude began, and whose provider fails, is finished by the real codex', async ({ skip }) => {
-  const { api, folder, defaultFolderId, stub } = await placeFor([claudeDriver, codexDriver], skip)
-  const agent = await api.createAgent({
-    name: 'Builder',
-    harness: 'claude',
-    fallbackHarness: 'codex',
-    model: 'claude-opus-4-5',
-    defaultFolderId,
+  const scenarios = hands.map(({ program, shell }, index) => {
+    const next = hands[index + 1]?.program
+    const handOn =
+      next === undefined
+        ? 'svc task transition current --status done'
+        : `svc task comment add current "${program} did its part" && svc task assign current --assignee @by-${next}`
+    return [
+      program,
+      {
+        steps: [
+          { tool: shell(`svc task get current --include comments && echo ${program} >> hands.txt && ${handOn}`) },
+          { text: 'My part is done.' },
+        ],
+      },
+    ]
   })
-  const failures = Array.from({ length: 20 }, () => ({ error: { status: 529, retryAfter: 0 } }))
-  await stub.script({
-    claude: { steps: [{ text: 'I begin.', tool: claudeDriver.shell('echo claude >> who.txt') }, ...failures] },
-    codex: { steps: [{ text: 'I go on.', tool: codexDriver.shell('echo codex >> who.txt') }, { text: 'Done.' }] },
-  })
-  const { key } = await api.insist<{ key: string }>('/tasks', { title: 'Build it', assignee: agent.id })
-  const runs = async () => (await api.call<{ data: { id: string }[] }>('GET', `/runs?task=${key}`)).data
-  const first = await waitFor(async () => (await runs())[0]?.id, 'the assignment wakes a run')
-  expect((await api.waitForRun(first, 'failed')).harness.id).toBe('claude')
-  const successor = await waitFor(async () => (await api.run(first)).successorRunId, 'a run follows')
-  const done = await api.waitForRun(successor, 'succeeded')
-  expect(done).toMatchObject({ harness: { id: 'codex' }, task: { id: key }, parentRunId: first })
-  expect(readFileSync(join(folder, 'who.txt'), 'utf8')).toBe('claude\ncodex\n')
-  const asked = (await stub.requests()).find(({ scenario }) => scenario === 'codex')
-  expect(JSON.stringify(asked?.body)).toContain('Go on where you stopped')
-})
+  await stub.script(Object.fromEntries(scenarios))
+  const assignee = { type: 'agent', id: agents[0]!.id }
+  const { id, key } = await api.insist<{ id: string; key: string }>('/tasks', { title: 'Build it', assignee })
+  const task = () => api.call<{ status: string; conditions: { type: string }[] }>('GET', `/tasks/${id}`)
+  const handsPath = join(folder, 'hands.txt')
+  const played = () => (existsSync(handsPath) ? readFileSync(handsPath, 'utf8') : '').split('\n')
+  const about = () => device.log
+  for (const { program } of hands)
+    await waitFor(() => played().includes(program), `the part of ${program}`, { ms: 60_000, everyMs: 200, about })
+  await waitFor(async () => {
+    const { status, conditions } = await task()
+    return status === 'done' && !conditions.some(({ type }) => type === 'active_run')
+  }, 'the task is done and nobody works on it')
+  expect(readFileSync(handsPath, 'utf8')).toBe(hands.map(({ program }) => `${program}\n`).join(''))
+  const { data: runs } = await api.call<{ data: { id: string; harness: { id: string }; status: string }[] }>(
+    'GET',
+    `/runs?task=${key}`,
+  )
+  const inOrder = runs.toReversed()
+  expect(inOrder.map(({ harness, status }) => [harness.id, status])).toEqual(
+    hands.map(({ harness }) => [harness, 'succeeded']),
+  )
+  for (const run of inOrder) wholeLog(await api.events(run.id), 'completed')
+  // Each read what the one before had said.
+  const asked = await stub.requests()
+  for (const [index, { program }] of hands.slice(1).entries()) {
+    const last = asked.findLast(({ scenario }) => scenario === program)
+    expect(JSON.stringify(last?.body)).toContain(`${hands[index]!.program} did its part`)
+  }
+}, 300_000)

@@ -7,7 +7,10 @@ import type { StubStep } from '../kit/stub-llm.ts'
 import { claudeDriver } from './harness/drivers.ts'
 import { newAgent, stageFor, withTools, type Stage } from './harness/stage.ts'
 
-/** A workflow whose steps the real Claude Code does; only its model is scripted, by what was said to it last. */
+/**
+ * A workflow whose steps the real Claude Code does; only its model is scripted, by what was said to it last. api/databases/workflow-gates.test.ts
+ * has a call of a step's agent that a person approves.
+ */
 
 const stageOf = stageFor(claudeDriver)
 const shell = (command: string) => ({ kind: 'shell', command }) as const
@@ -21,24 +24,13 @@ const { verdict } = await agent('Review ' + input.what, {
 })
 const colour = await ask('Which colour?', { options: ['red', 'blue'] })
 phase('Ship')
-let bad = null
-try {
-  await agent('Break it', { label: 'break', agent: '@coder' })
-} catch (error) {
-  bad = error.code
-}
-const shipped = await agent('Ship it in ' + colour, { label: 'ship', agent: '@coder' })
-phase('Check')
 const denied = await gate(['rm', '-r', '.'], { label: 'remove', agent: '@coder' }).catch((error) => error.code)
-const { exitCode } = await gate(['touch', 'checked.txt'], { label: 'check', agent: '@coder' })
-return { verdict, colour, bad, shipped, denied, exitCode }
+const { exitCode } = await gate(['touch', colour + '.txt'], { label: 'ship', agent: '@coder' })
+return { verdict, colour, denied, exitCode }
 `
 
 const model: readonly (StubStep & { when: string })[] = [
-  { when: 'Owner approved', tool: shell('touch shipped.txt && echo shipped-it') },
-  { when: 'tool_result.*shipped-it', text: 'Shipped.' },
   { when: 'tool_result.*recorded-it', text: 'Reviewed.' },
-  { when: 'tool_result.*(denied|must not)', text: 'I may not.' },
   {
     when: 'Review the site',
     // The first does not fit the schema, and is refused.
@@ -46,8 +38,6 @@ const model: readonly (StubStep & { when: string })[] = [
       `svc run output --schema output --data '{"verdict":"so-so"}' || svc run output --schema output --data '{"verdict":"good"}' && echo recorded-it`,
     ),
   },
-  { when: 'Break it', tool: shell('rm -r everything') },
-  { when: 'Ship it in blue', tool: shell('touch shipped.txt && echo shipped-it') },
 ]
 
 const read = ({ api }: Stage, id: string) => api.call<WorkflowRun>('GET', `/workflows/runs/${id}`)
@@ -57,7 +47,7 @@ const until = (stage: Stage, id: string, is: (run: WorkflowRun) => boolean, what
   return waitFor(look, what, { ms: 90_000, atMostMs: 250, about: () => JSON.stringify(last, null, 1) })
 }
 
-test('a step with a schema, a question in the thread of the task, steps and gates that may not, and ones that a person approves', async () => {
+test('a step with a schema, a question in the thread of the task, a gate that may not, and one that a person approves', async () => {
   const stage = stageOf()
   const { api } = stage
   const tools = { ask: ['Bash(touch *)'], deny: ['Bash(rm *)'] }
@@ -81,34 +71,20 @@ test('a step with a schema, a question in the thread of the task, steps and gate
   const thread = comments.find(({ body: said }) => said.includes('Which colour?'))!
   await api.insist(`/tasks/${task.id}/comments`, { content: 'Blue', parentMessageId: thread.id })
 
-  const waiting = await until(
-    stage,
-    id,
-    ({ steps }) => steps.some((step) => step.pendingApproval !== null && step.run?.exitReason === 'approval_requested'),
-    'a call is asked',
-  )
-  expect(waiting.steps[2]).toMatchObject({
-    label: 'ship',
-    state: 'dispatched',
-    run: { exitReason: 'approval_requested' },
-  })
-  expect(existsSync(join(folder, 'shipped.txt'))).toBe(false)
-  await api.insist(`/approvals/${waiting.steps[2]!.pendingApproval!.id}/approve`)
   const gated = await until(
     stage,
     id,
-    ({ steps }) => steps[4]?.pendingApproval != null,
+    ({ steps }) => steps[2]?.pendingApproval != null && steps[2].run?.exitReason === 'approval_requested',
     'the command of a gate is asked',
   )
-  expect(existsSync(join(folder, 'checked.txt'))).toBe(false)
-  await api.insist(`/approvals/${gated.steps[4]!.pendingApproval!.id}/approve`)
+  expect(gated.steps[2]).toMatchObject({ label: 'ship', phase: 'Ship', state: 'dispatched' })
+  expect(existsSync(join(folder, 'blue.txt'))).toBe(false)
+  await api.insist(`/approvals/${gated.steps[2]!.pendingApproval!.id}/approve`)
   const done = await until(stage, id, ({ status }) => status !== 'running', 'the program ends')
   expect(done).toMatchObject({ status: 'completed', error: null, task: { id: task.id } })
   expect(JSON.parse(done.summary!)).toEqual({
     verdict: 'good',
     colour: 'blue',
-    bad: expect.any(String),
-    shipped: 'Shipped.',
     denied: 'gate_denied',
     exitCode: 0,
   })
@@ -116,8 +92,6 @@ test('a step with a schema, a question in the thread of the task, steps and gate
     ['done', 'succeeded'],
     ['done', 'failed'],
     ['done', 'succeeded'],
-    ['done', 'failed'],
-    ['done', 'succeeded'],
   ])
-  for (const made of ['shipped.txt', 'checked.txt']) expect(existsSync(join(folder, made))).toBe(true)
+  expect(existsSync(join(folder, 'blue.txt'))).toBe(true)
 })

@@ -119,11 +119,6 @@ test('bytes that are no text, wrong JSON, two calls under one id, another sessio
   expect(dataOf(events, 'session').map(({ sessionId }) => sessionId)).toEqual(['ses-1'])
 })
 
-test('a harness that never answers has failed to start', async () => {
-  const { run } = await play('silence')
-  expect(run.exitReason).toBe('harness_start_failed')
-})
-
 test('a harness that closes its input gets no answer, and left without a result; what forks away from it and its session is ended with the run', async () => {
   const { run, events } = await play('closesInput,forksAway')
   expect(run).toMatchObject({ exitReason: 'error', errorMessage: expect.stringContaining('without a result') })
@@ -159,6 +154,12 @@ test('another version, which does not know what the last one knew: a named endin
   const { run, events } = await ended(await start('end', taskId))
   expect(run.exitReason).toBe('completed')
   expect(dataOf(events, 'session')).toMatchObject([{ sessionId: 'ses-1', resumed: true }])
+})
+
+// It was begun before all others, whose time its wait is.
+test('a harness that never answers has failed to start', async () => {
+  const { run } = await play('silence')
+  expect(run.exitReason).toBe('harness_start_failed')
 })
 
 test('all the while the daemon was the same, and another run went its way', async () => {

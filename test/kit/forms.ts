@@ -19,6 +19,10 @@ export function isDrawn(variable: string): boolean {
   return isLong || process.env[variable] !== undefined
 }
 
+/** The databases of a file of tests that are about what happens, and not about how it is stored: one in the short form. */
+export const databasesFor = (short: 'sqlite' | 'postgres'): readonly ('sqlite' | 'postgres')[] =>
+  isLong ? ['sqlite', 'postgres'] : [short]
+
 function formOf(named = 'short'): boolean {
   if (named === 'short' || named === 'long') return named === 'long'
   throw new Error(`TESTS is "short" or "long", not "${named}".`)

@@ -3,6 +3,7 @@ import { gateCall } from '../../../shared/permissions/gate-call.ts'
 import type { GateResult } from '../../../shared/runs/events.ts'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { hasPostgres } from '../../kit/database.ts'
+import { databasesFor } from '../../kit/forms.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { digestOf } from '../resources/approvals-kit.ts'
 import { makeWorkflow, readFlow, settled, startFlow } from '../resources/workflows-kit.ts'
@@ -10,8 +11,8 @@ import { makeWorkflow, readFlow, settled, startFlow } from '../resources/workflo
 const day = 24 * 60 * 60_000
 const key = () => ({ 'idempotency-key': crypto.randomUUID() })
 
-/** Gate steps on either database, with a device that answers as the test says. */
-for (const database of ['sqlite', 'postgres'] as const)
+/** Gate steps, with a device that answers as the test says; workflow-deaths.test.ts has one on PostgreSQL in the short form. */
+for (const database of databasesFor('sqlite'))
   describe.skipIf(database === 'postgres' && !hasPostgres())(`on ${database}`, () => {
     let server: TestServer
     let device: FakeDevice
@@ -193,6 +194,36 @@ for (const database of ['sqlite', 'postgres'] as const)
       await second.end('completed')
       await settled(server)
       expect(await readFlow(server, id)).toMatchObject({ status: 'completed', summary: '0' })
+    })
+
+    it('a call that the agent of a step asks about is approved, and the run that makes it is the step', async () => {
+      const id = await startFlow(server, await flow(`return await agent('Ship it', { agent: '${agent}' })`))
+      const first = await device.take()
+      await first.events({ kind: 'session', data: { sessionId: 'ses-ship' } })
+      const toolArgs = { command: 'npm publish' }
+      const inputDigest = digestOf('Bash', toolArgs)
+      const ask = { inputDigest, safeSummary: 'Bash: npm publish', toolArgs, prompt: 'May it publish?' }
+      await first.events({ kind: 'permission', data: { name: 'Bash', decision: 'ask', ask } })
+      await first.end('approval_requested', { sessionId: 'ses-ship' })
+      await settled(server)
+      expect((await readFlow(server, id)).steps).toMatchObject([
+        { state: 'dispatched', run: { id: first.runId, exitReason: 'approval_requested' } },
+      ])
+      const approval = await pendingOf(id)
+      expect(outcomeOf(await server.call(`/approvals/${approval}/approve`, { body: {}, headers: key() }))).toBe('200')
+      const second = await device.take()
+      expect(second.spec).toMatchObject({
+        resumeSessionId: 'ses-ship',
+        allowCalls: [{ name: 'Bash', approvalId: approval, inputDigest }],
+      })
+      await second.events({ kind: 'result', data: { text: 'Shipped.', isError: false } })
+      await second.end('completed', { sessionId: 'ses-ship' })
+      await settled(server)
+      expect(await readFlow(server, id)).toMatchObject({
+        status: 'completed',
+        summary: 'Shipped.',
+        steps: [{ stepOrdinal: 0, state: 'done', run: { id: second.runId } }],
+      })
     })
 
     describe('who decides what runs', () => {

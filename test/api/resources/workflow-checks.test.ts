@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { deliver, mergedPayload, pullOf, repositoryOf, sha, type FakeGithub } from '../../kit/fake-github.ts'
-import { TestServer } from '../../kit/server.ts'
+import type { TestServer } from '../../kit/server.ts'
 import { createAutomation } from './automations-kit.ts'
 import { startWithGithub, workedOff } from './github-kit.ts'
 import { makeWorkflow, readFlow, settled, startFlow } from './workflows-kit.ts'
@@ -143,18 +143,6 @@ describe('a wait for checks', () => {
     await settled(server)
     const { summary } = await server.ok(`/workflows/runs/${id}`, { token })
     expect(summary).toBe('branch_missing,repo_missing,repo_not_found')
-  })
-
-  it('is refused by a server without GitHub', async () => {
-    const plain = await TestServer.start()
-    try {
-      const name = await makeWorkflow(plain, `return checks({ branch: 'a', repo: 'a/b' }).catch((error) => error.code)`)
-      const id = await startFlow(plain, name)
-      await settled(plain)
-      expect((await readFlow(plain, id)).summary).toBe('github_not_installed')
-    } finally {
-      await plain.stop()
-    }
   })
 })
 

@@ -242,8 +242,9 @@ if (isLong) {
   })
 }
 
-describe('a tool call', () => {
-  if (isLong) {
+// In the short form a careless person's calls are asked in a hostile repository.
+if (isLong) {
+  describe('a tool call', () => {
     it('that is denied is not made, also one that only reads, and the model reads why', async () => {
       writeFileSync(join(machine.cwd, 'secret.txt'), 'the secret')
       const reading = { name: 'Read', input: { file_path: join(machine.cwd, 'secret.txt') } }
@@ -259,30 +260,21 @@ describe('a tool call', () => {
       expect(messages).toContain('Not on the list of this agent.')
       expect(messages).not.toContain('the secret')
     })
-  }
 
-  const allowing = { disableAllHooks: true, permissions: { allow: ['Bash'] } }
-  const bypassing = { permissions: { defaultMode: 'bypassPermissions' } }
-  const both = { ...allowing, permissions: { ...allowing.permissions, ...bypassing.permissions } }
-  const each: [string, object][] = [
-    ['hooks are disabled and the tool is allowed', allowing],
-    ['permissions are bypassed', bypassing],
-  ]
-  it.each<[string, object]>([
-    ['hooks are disabled, the tool is allowed, and permissions are bypassed', both],
-    ...(isLong ? each : []),
-  ])("is asked also where the person's settings say that %s", async (_, settings) => {
-    const careless = newMachine({ apiKey: 'dummy' })
-    mkdirSync(join(careless.home, '.claude'))
-    writeFileSync(join(careless.home, '.claude', 'settings.json'), JSON.stringify(settings))
-    await script({ tool: { kind: 'shell', command: 'echo made > forbidden.txt' } }, { text: 'Then not.' })
-    const run = drive({ machine: careless, decide: () => ({ behavior: 'deny', message: 'No.' }) })
-    await run.done
-    expect(run.asks).toMatchObject([{ name: 'Bash' }])
-    expect(existsSync(join(careless.cwd, 'forbidden.txt'))).toBe(false)
-  })
+    it.each<[string, object]>([
+      ['hooks are disabled and the tool is allowed', { disableAllHooks: true, permissions: { allow: ['Bash'] } }],
+      ['permissions are bypassed', { permissions: { defaultMode: 'bypassPermissions' } }],
+    ])("is asked also where the person's settings say that %s", async (_, settings) => {
+      const careless = newMachine({ apiKey: 'dummy' })
+      mkdirSync(join(careless.home, '.claude'))
+      writeFileSync(join(careless.home, '.claude', 'settings.json'), JSON.stringify(settings))
+      await script({ tool: { kind: 'shell', command: 'echo made > forbidden.txt' } }, { text: 'Then not.' })
+      const run = drive({ machine: careless, decide: () => ({ behavior: 'deny', message: 'No.' }) })
+      await run.done
+      expect(run.asks).toMatchObject([{ name: 'Bash' }])
+      expect(existsSync(join(careless.cwd, 'forbidden.txt'))).toBe(false)
+    })
 
-  if (isLong) {
     it("is asked once although the person's settings want to ask too", async () => {
       const careful = newMachine({ apiKey: 'dummy' })
       mkdirSync(join(careful.home, '.claude'))
@@ -293,16 +285,17 @@ describe('a tool call', () => {
       expect(run.asks).toHaveLength(1)
       expect(readFileSync(join(careful.cwd, 'asked.txt'), 'utf8')).toBe('made\n')
     })
-  }
-})
+  })
+}
 
 describe('a hostile repository', () => {
   type Hostile = [string, 'strict' | 'full', string[]]
   const unrestricted: Hostile = ['has its say where nobody restricts anything', 'full', ['start', 'helper', 'server']]
-  it.each<Hostile>([
+  const rows: Hostile[] = [
     ['starts nothing where lists have a say, and its CLAUDE.md is read', 'strict', []],
     ...(isLong ? [unrestricted] : []),
-  ])('%s', async (_, defaultMode, started) => {
+  ]
+  it.each<Hostile>(rows)('%s', async (_, defaultMode, started) => {
     const hostile = newMachine({ apiKey: 'dummy' })
     const { cwd } = hostile
     const makes = (name: string) => `touch '${join(cwd, name)}'`
@@ -314,12 +307,22 @@ describe('a hostile repository', () => {
     writeFileSync(join(cwd, '.claude/settings.json'), JSON.stringify(settings))
     writeFileSync(join(cwd, '.mcp.json'), JSON.stringify(servers))
     writeFileSync(join(cwd, 'CLAUDE.md'), 'The harbour has rules.')
-    await script({ tool: { kind: 'shell', command: 'true' } }, { text: 'Done.' })
+    if (started.length === 0) {
+      // A careless person, whose own settings would have no call asked.
+      const careless = { disableAllHooks: true, permissions: { allow: ['Bash'], defaultMode: 'bypassPermissions' } }
+      mkdirSync(join(hostile.home, '.claude'))
+      writeFileSync(join(hostile.home, '.claude', 'settings.json'), JSON.stringify(careless))
+    }
+    await script({ tool: { kind: 'shell', command: 'echo made > forbidden.txt' } }, { text: 'Done.' })
     const permissions = { allow: ['Bash'], ask: [], deny: [], defaultMode }
-    const run = drive({ machine: hostile, spec: { permissions } })
+    const decide = () => ({ behavior: 'deny', message: 'No.' }) as const
+    const run = drive({ machine: hostile, spec: { permissions }, decide })
     expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
     expect(['start', 'helper', 'server'].filter((name) => existsSync(join(cwd, name)))).toEqual(started)
     expect(JSON.stringify((await stub.requests())[0]?.body)).toContain('The harbour has rules.')
+    if (started.length > 0) return
+    expect(run.asks).toMatchObject([{ name: 'Bash' }])
+    expect(existsSync(join(cwd, 'forbidden.txt'))).toBe(false)
   })
 })
 
