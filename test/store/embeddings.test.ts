@@ -46,15 +46,13 @@ const numbered = (from: number, to: number, page: (i: number) => [string, string
   Array.from({ length: to - from }, (_, i) => page(from + i))
 
 /** For what the model does and when it is asked, which no database decides: what is stored of it is shown on both. */
-function onSqlite(name: string, run: (database: Database) => Promise<void>): void {
-  test(name, async () => {
-    const database = openSqlite()
-    try {
-      await run(database)
-    } finally {
-      await database.close()
-    }
-  })
+async function onSqlite(run: (database: Database) => Promise<void>): Promise<void> {
+  const database = openSqlite()
+  try {
+    await run(database)
+  } finally {
+    await database.close()
+  }
 }
 
 const model = 'one'
@@ -204,133 +202,138 @@ onBoth('a page is found by what it is about, and by its words while the model is
   }),
 )
 
-onSqlite('a text that the model refuses, or fails at, takes the model from nobody else', (database) =>
-  withModel(database, async ({ fake, filler, workspaceId, find }) => {
-    fake.meanings.set('automobile', 'car')
-    await put(database.root, workspaceId, 'page', 'A car.')
-    filler.begin()
-    await filler.idle()
-    fake.refused = 'zzz'
-    for (const refusal of [400, 413, 500]) {
-      fake.refusal = refusal
-      expect(await find(`zzz ${refusal}`)).toEqual([])
-      expect(await find(`automobile ${'!'.repeat(refusal % 10)}`)).toEqual(['page'])
-    }
-  }),
-)
+test('a text that the model refuses, or fails at, takes the model from nobody else', () =>
+  onSqlite((database) =>
+    withModel(database, async ({ fake, filler, workspaceId, find }) => {
+      fake.meanings.set('automobile', 'car')
+      await put(database.root, workspaceId, 'page', 'A car.')
+      filler.begin()
+      await filler.idle()
+      fake.refused = 'zzz'
+      for (const refusal of [400, 413, 500]) {
+        fake.refusal = refusal
+        expect(await find(`zzz ${refusal}`)).toEqual([])
+        expect(await find(`automobile ${'!'.repeat(refusal % 10)}`)).toEqual(['page'])
+      }
+    }),
+  ))
 
-onSqlite('a search waits a second for the model, and no longer', (database) =>
-  withModel(database, async ({ fake, workspaceId, find, endTimers }) => {
-    await put(database.root, workspaceId, 'page', 'Some words.')
-    fake.trouble = 'hang'
-    const timers = endTimers()
-    expect(await find('words')).toEqual(['page'])
-    expect(await find('some')).toEqual(['page'])
-    // The second one does not ask a model that is away.
-    expect([timers, fake.asked.length]).toEqual([[1_000], 1])
-  }),
-)
+test('a search waits a second for the model, and no longer', () =>
+  onSqlite((database) =>
+    withModel(database, async ({ fake, workspaceId, find, endTimers }) => {
+      await put(database.root, workspaceId, 'page', 'Some words.')
+      fake.trouble = 'hang'
+      const timers = endTimers()
+      expect(await find('words')).toEqual(['page'])
+      expect(await find('some')).toEqual(['page'])
+      // The second one does not ask a model that is away.
+      expect([timers, fake.asked.length]).toEqual([[1_000], 1])
+    }),
+  ))
 
 const answerOf = (...embeddings: unknown[]) => ({
   status: 200,
   text: JSON.stringify({ data: embeddings.map((embedding, index) => ({ index, embedding })) }),
 })
-onSqlite('what does not fit is not stored, and is asked for again later and later', (database) =>
-  withModel(database, async ({ fake, filler, workspaceId, advance }) => {
-    const { root } = database
-    await put(root, workspaceId, 'page', 'Some text.')
-    const troubles = [
-      { status: 500, text: '' },
-      { status: 200, text: 'no json' },
-      { status: 200, text: '{"data":[{"index":0,"embedding":[1e999]}]}' },
-      { status: 200, text: `{"data":[],"x":"${'x'.repeat(17 * 1024 * 1024)}"}` },
-      answerOf(),
-      answerOf([1], [2]),
-      answerOf([null]),
-      answerOf(['1']),
-      answerOf([]),
-      answerOf([1e300]),
-      answerOf(Array.from({ length: 9_000 }, () => 1)),
-    ]
-    for (const [count, trouble] of troubles.entries()) {
-      fake.trouble = trouble
+test('what does not fit is not stored, and is asked for again later and later', () =>
+  onSqlite((database) =>
+    withModel(database, async ({ fake, filler, workspaceId, advance }) => {
+      const { root } = database
+      await put(root, workspaceId, 'page', 'Some text.')
+      const troubles = [
+        { status: 500, text: '' },
+        { status: 200, text: 'no json' },
+        { status: 200, text: '{"data":[{"index":0,"embedding":[1e999]}]}' },
+        { status: 200, text: `{"data":[],"x":"${'x'.repeat(17 * 1024 * 1024)}"}` },
+        answerOf(),
+        answerOf([1], [2]),
+        answerOf([null]),
+        answerOf(['1']),
+        answerOf([]),
+        answerOf([1e300]),
+        answerOf(Array.from({ length: 9_000 }, () => 1)),
+      ]
+      for (const [count, trouble] of troubles.entries()) {
+        fake.trouble = trouble
+        const asked = fake.asked.length
+        filler.begin()
+        await filler.idle()
+        expect(fake.asked.length, trouble.text.slice(0, 60)).toBe(asked + 1)
+        expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 1, embeddedChunks: 0 })
+        // Not before half of the time, whatever chance says.
+        advance(Math.min(15 * 60_000, 2_000 * 2 ** count) / 2 - 500)
+        filler.begin()
+        await filler.idle()
+        expect(fake.asked.length).toBe(asked + 1)
+        advance(15 * 60_000)
+      }
+      fake.trouble = null
+      filler.begin()
+      await filler.idle()
+      expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 1, embeddedChunks: 1 })
+      // The same name for a model of another size.
+      fake.dimensions = 32
+      await put(root, workspaceId, 'page-2', 'More text.')
+      filler.begin()
+      await filler.idle()
+      expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 2, embeddedChunks: 1 })
+    }),
+  ))
+
+test('a text that is refused does not hold up others, and is asked for again a day later', () =>
+  onSqlite((database) =>
+    withModel(database, async ({ fake, filler, workspaceId, advance }) => {
+      const { root } = database
+      const pages = numbered(0, 40, (i) => [`page-${i}`, i === 7 ? 'A poisoned text.' : `Text ${i}.`])
+      await putMany(database, workspaceId, pages)
+      fake.refused = 'poisoned'
+      filler.begin()
+      await filler.idle()
+      expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 40, embeddedChunks: 39 })
       const asked = fake.asked.length
       filler.begin()
       await filler.idle()
-      expect(fake.asked.length, trouble.text.slice(0, 60)).toBe(asked + 1)
-      expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 1, embeddedChunks: 0 })
-      // Not before half of the time, whatever chance says.
-      advance(Math.min(15 * 60_000, 2_000 * 2 ** count) / 2 - 500)
+      expect(fake.asked.length).toBe(asked)
+      fake.refused = null
+      advance(24 * 3_600_000)
       filler.begin()
       await filler.idle()
-      expect(fake.asked.length).toBe(asked + 1)
-      advance(15 * 60_000)
-    }
-    fake.trouble = null
-    filler.begin()
-    await filler.idle()
-    expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 1, embeddedChunks: 1 })
-    // The same name for a model of another size.
-    fake.dimensions = 32
-    await put(root, workspaceId, 'page-2', 'More text.')
-    filler.begin()
-    await filler.idle()
-    expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 2, embeddedChunks: 1 })
-  }),
-)
+      expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 40, embeddedChunks: 40 })
+    }),
+  ))
 
-onSqlite('a text that is refused does not hold up others, and is asked for again a day later', (database) =>
-  withModel(database, async ({ fake, filler, workspaceId, advance }) => {
-    const { root } = database
-    const pages = numbered(0, 40, (i) => [`page-${i}`, i === 7 ? 'A poisoned text.' : `Text ${i}.`])
-    await putMany(database, workspaceId, pages)
-    fake.refused = 'poisoned'
-    filler.begin()
-    await filler.idle()
-    expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 40, embeddedChunks: 39 })
-    const asked = fake.asked.length
-    filler.begin()
-    await filler.idle()
-    expect(fake.asked.length).toBe(asked)
-    fake.refused = null
-    advance(24 * 3_600_000)
-    filler.begin()
-    await filler.idle()
-    expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 40, embeddedChunks: 40 })
-  }),
-)
-
-onSqlite('a text at which the model fails does not hold up others, and neither do several', (database) =>
-  withModel(database, async ({ fake, filler, workspaceId, advance }) => {
-    const { root } = database
-    const embedded = async () => (await countEmbedded(root, { workspaceId, model })).embeddedChunks
-    const fill = async () => {
-      filler.begin()
-      await filler.idle()
-      advance(15 * 60_000)
-    }
-    const [refusing, failing] = ['A poisoned text', 'Another poisoned text']
-    const pages = numbered(0, 40, (i) => [`page-${i}`, i === 7 ? refusing : i === 9 ? failing : `Text ${i}.`])
-    await putMany(database, workspaceId, pages)
-    fake.refused = 'poisoned'
-    fake.refusal = 500
-    await fill()
-    expect(await embedded()).toBe(38)
-    const asked = fake.asked.length
-    await fill()
-    expect(fake.asked.length).toBe(asked)
-    // As many as a request takes: nothing says that the endpoint is there.
-    const poisoned = numbered(0, 32, (i) => [`poisoned-${i}`, `The poisoned text ${i}.`])
-    await putMany(database, workspaceId, [...poisoned, ...numbered(40, 50, (i) => [`page-${i}`, `Text ${i}.`])])
-    await fill()
-    await fill()
-    expect(await embedded()).toBe(48)
-    fake.refused = null
-    advance(24 * 3_600_000)
-    await fill()
-    expect(await embedded()).toBe(82)
-  }),
-)
+test('a text at which the model fails does not hold up others, and neither do several', () =>
+  onSqlite((database) =>
+    withModel(database, async ({ fake, filler, workspaceId, advance }) => {
+      const { root } = database
+      const embedded = async () => (await countEmbedded(root, { workspaceId, model })).embeddedChunks
+      const fill = async () => {
+        filler.begin()
+        await filler.idle()
+        advance(15 * 60_000)
+      }
+      const [refusing, failing] = ['A poisoned text', 'Another poisoned text']
+      const pages = numbered(0, 40, (i) => [`page-${i}`, i === 7 ? refusing : i === 9 ? failing : `Text ${i}.`])
+      await putMany(database, workspaceId, pages)
+      fake.refused = 'poisoned'
+      fake.refusal = 500
+      await fill()
+      expect(await embedded()).toBe(38)
+      const asked = fake.asked.length
+      await fill()
+      expect(fake.asked.length).toBe(asked)
+      // As many as a request takes: nothing says that the endpoint is there.
+      const poisoned = numbered(0, 32, (i) => [`poisoned-${i}`, `The poisoned text ${i}.`])
+      await putMany(database, workspaceId, [...poisoned, ...numbered(40, 50, (i) => [`page-${i}`, `Text ${i}.`])])
+      await fill()
+      await fill()
+      expect(await embedded()).toBe(48)
+      fake.refused = null
+      advance(24 * 3_600_000)
+      await fill()
+      expect(await embedded()).toBe(82)
+    }),
+  ))
 
 onBoth('two at once ask for each text once', (database) =>
   withModel(database, async ({ fake, filler, workspaceId }) => {
