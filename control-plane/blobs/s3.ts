@@ -28,21 +28,24 @@ export class S3Place implements BlobPlace {
   readonly name: string
   private readonly location: S3Location
   private readonly world: Pick<World, 'sleep' | 'random'>
+  private readonly partBytes: number
   private client: Promise<S3mini> | null = null
   private root: string
 
-  constructor(location: S3Location, world: Pick<World, 'sleep' | 'random'>) {
+  /** `partBytes`: the length of a part but the last, no less than the service takes. */
+  constructor(location: S3Location, world: Pick<World, 'sleep' | 'random'>, { partBytes = leastPartBytes } = {}) {
     this.location = location
     this.world = world
+    this.partBytes = partBytes
     this.name = `the bucket ${location.bucket}`
     this.root = location.prefix
   }
 
   async put({ id, beginUpload }: NewBlob, source: AsyncIterable<Uint8Array>): Promise<void> {
-    const parts = gathered(source, partBytes)[Symbol.asyncIterator]()
+    const parts = gathered(source, this.partBytes)[Symbol.asyncIterator]()
     try {
       const first = await parts.next()
-      if (first.done === true || first.value.length < partBytes) {
+      if (first.done === true || first.value.length < this.partBytes) {
         const bytes = first.done === true ? new Uint8Array(0) : first.value
         return await this.again(async (s3) => void (await s3.putObject(this.keyOf(id), asData(bytes), octets)))
       }
@@ -139,7 +142,7 @@ export class S3Place implements BlobPlace {
 }
 
 /** The least that services take for a part. */
-const partBytes = 5 * 1024 * 1024
+const leastPartBytes = 5 * 1024 * 1024
 const octets = 'application/octet-stream'
 const againMs = 200
 /** A read takes as long as its reader does; the client ends one that gets nothing for minutes. */

@@ -127,7 +127,7 @@ test('bytes that stay away end the wait for them, before the answer and within i
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   await expect(openBytes(`${url}/never`, 100)).rejects.toMatchObject({ exit: 'unreachable' })
   // Long enough for the beginning to come on a busy machine.
-  const answer = await openBytes(`${url}/within`, 2_000)
+  const answer = await openBytes(`${url}/within`, 1_000)
   await expect(answer.toArray()).rejects.toThrow('nothing came')
   server.close()
   server.closeAllConnections()

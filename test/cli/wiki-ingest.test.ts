@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { listSourceFiles, readSource } from '../../cli/machine/source-files.ts'
+import { isLong } from '../kit/forms.ts'
 import { TestServer } from '../kit/server.ts'
 import { makeHome, type Home } from './run-svc.ts'
 
@@ -69,44 +70,53 @@ const livePages = async () =>
 
 const nameOf = (n: number) => `part-${n % 7}/page-${n}.md`
 
-test('300 files come, change, go, and come again, with a client that dies in between', async () => {
+/** More than two requests take, of which each has 100; ten go, and more than one request takes change. */
+const files = isLong ? 500 : 210
+const changed = 110
+
+test(`${files} files come, change, go, and come again, with a client that dies in between`, async () => {
   const dir = join(home.dir, 'handbook')
   for (let n = 0; n < 7; n++) mkdirSync(join(dir, `part-${n}`), { recursive: true })
   const write = (n: number, more = '') =>
     writeFileSync(join(dir, nameOf(n)), `# Page ${n}\n\nIt says word${n} and more. ${more}\n`)
-  for (let n = 0; n < 300; n++) write(n)
+  for (let n = 0; n < files; n++) write(n)
 
   const planned = await ingest('handbook', '--dry-run')
-  expect([planned.root, planned.missing.length, between.state.ingests]).toEqual(['handbook', 300, 0])
+  expect([planned.root, planned.missing.length, between.state.ingests]).toEqual(['handbook', files, 0])
   between.state.cutAt = 3
   expect((await svc('wiki', 'ingest', 'handbook')).status).toBe(3)
   const brought = await livePages()
   expect(brought).toBe(200)
   between.state.cutAt = Number.POSITIVE_INFINITY
   const nothing = { root: 'handbook', created: 0, updated: 0, archived: 0, failed: [], skipped: [] }
-  expect(await ingest('handbook')).toEqual({ ...nothing, created: 100, unchanged: 200 })
-  expect(await livePages()).toBe(300)
+  expect(await ingest('handbook')).toEqual({ ...nothing, created: files - 200, unchanged: 200 })
+  expect(await livePages()).toBe(files)
 
   const before = between.state.ingests
-  expect(await ingest('handbook')).toEqual({ ...nothing, unchanged: 300 })
+  expect(await ingest('handbook')).toEqual({ ...nothing, unchanged: files })
   expect(between.state.ingests).toBe(before)
 
-  for (let n = 0; n < 150; n++) write(n, 'Changed.')
-  for (let n = 290; n < 300; n++) rmSync(join(dir, nameOf(n)))
+  for (let n = 0; n < changed; n++) write(n, 'Changed.')
+  for (let n = files - 10; n < files; n++) rmSync(join(dir, nameOf(n)))
   // Killed once the first of two requests is through: nothing is archived.
   between.state.cutAt = between.state.ingests + 2
   const running = home.start(['wiki', 'ingest', 'handbook'], options())
   between.state.onCut = () => running.child.kill('SIGKILL')
   expect((await running.finished).status).toBeNull()
-  expect(await livePages()).toBe(300)
+  expect(await livePages()).toBe(files)
   between.state.cutAt = Number.POSITIVE_INFINITY
-  expect(await ingest('handbook')).toEqual({ ...nothing, updated: 50, archived: 10, unchanged: 240 })
-  expect(await livePages()).toBe(290)
-  const { data } = JSON.parse((await svc('wiki', 'search', 'word149 changed')).stdout)
-  expect(data).toMatchObject([
-    { title: 'Page 149', sourceRef: `handbook/${nameOf(149)}`, match: { heading: 'Page 149' } },
+  expect(await ingest('handbook')).toEqual({
+    ...nothing,
+    updated: changed - 100,
+    archived: 10,
+    unchanged: files - 10 - (changed - 100),
+  })
+  expect(await livePages()).toBe(files - 10)
+  const found = async (q: string) => (await server.ok(`/wiki/pages?q=${q}`)).data
+  expect(await found('word109%20changed')).toMatchObject([
+    { title: 'Page 109', sourceRef: `handbook/${nameOf(109)}`, match: { heading: 'Page 109' } },
   ])
-  expect(JSON.parse((await svc('wiki', 'search', 'word295')).stdout).data).toEqual([])
+  expect(await found(`word${files - 5}`)).toEqual([])
 })
 
 test('what cannot be a page is told, and what leads out of the directory is left alone', async () => {

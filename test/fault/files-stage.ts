@@ -29,6 +29,8 @@ export interface FilesStage {
   servers: readonly TestServer[]
   /** null: on a disk. */
   bucket: S3Bucket | null
+  /** Where the files lie for this test. null: in a bucket. */
+  folder: string | null
   root: Knex
   /** Names of what lies in the storage, without its mark. */
   stored(): string[]
@@ -86,6 +88,7 @@ export async function startFilesStage(options: StageOptions): Promise<FilesStage
     server,
     servers,
     bucket,
+    folder: bucket === null ? seen : null,
     root: database.root,
     stored,
     ...callsOf(server),

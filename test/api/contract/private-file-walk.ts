@@ -24,6 +24,7 @@ import type { Stage } from './stage.ts'
 /** Those who may read the file and are no agent: between them they see all that is to be seen of it. */
 const people: readonly CallerName[] = ['owner', 'admin']
 const readersFirst = [...people, ...callers.filter((caller) => !people.includes(caller))]
+const readersLast = [...callers.filter((caller) => !readers.includes(caller)), ...people, 'uploader' as const]
 
 export type Ask = (path: string, options: CallOptions) => Promise<Reply>
 
@@ -108,7 +109,7 @@ export class PrivateFileWalk {
     const plain = async (): Promise<void> => void (good = await make())
     const pathOf = () => asked(fill(route.path, { ...this.things, ...good.params }), good.query)
     const request = async () => ({ path: pathOf(), body: good.body })
-    await this.all(route, request, { headers: good.headers, renew: plain, mayStop: !isLong })
+    await this.all(route, request, { headers: good.headers, renew: plain, order: isLong ? callers : readersFirst })
     // Whom the good request is made for is asked last, as it may be gone then.
     await this.send(
       route,
@@ -135,8 +136,9 @@ export class PrivateFileWalk {
   }
 
   /**
-   * As everybody, and anew after each success. `mayStop`: a request that names nothing of the file is asked by all only where an
-   * answer to its owner or to the admin shows some of it, or neither has a good one.
+   * As everybody in this order, and anew after each success. In the short form a good answer in which somebody who may read the
+   * file sees nothing of it is the last one: those who follow would see no more. Who may not read it follows only where the request
+   * names nothing of the file.
    */
   private async all(
     route: AnyRoute,
@@ -144,16 +146,16 @@ export class PrivateFileWalk {
     {
       headers,
       renew,
-      mayStop = false,
-    }: { headers: GoodRequest['headers'] | undefined; renew: () => Promise<void>; mayStop?: boolean },
+      order = readersLast,
+    }: { headers: GoodRequest['headers'] | undefined; renew: () => Promise<void>; order?: readonly CallerName[] },
   ): Promise<void> {
     let request = await make()
     let [isAnswered, isSeen] = [false, false]
-    for (const caller of mayStop ? readersFirst : callers) {
-      if (mayStop && isAnswered && !isSeen && !people.includes(caller)) break
+    for (const caller of order) {
+      if (!isLong && isAnswered && !isSeen) break
       const { isGood, seen } = await this.send(route, request, { caller, headers })
       isSeen ||= seen.length > 0
-      isAnswered ||= isGood
+      isAnswered ||= isGood && readers.includes(caller)
       if (!isGood) continue
       await renew()
       request = await make()

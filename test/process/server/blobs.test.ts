@@ -3,16 +3,17 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Blobs, forgottenMs } from '../../../control-plane/blobs/blobs.ts'
 import { claimPlace } from '../../../control-plane/blobs/claim-place.ts'
 import { placeOf, readLocation, type BlobLocation } from '../../../control-plane/blobs/location.ts'
+import type { BlobPlace } from '../../../control-plane/blobs/place.ts'
+import { S3Place } from '../../../control-plane/blobs/s3.ts'
 import { insertBlob, ownBlob } from '../../../control-plane/blobs/store.ts'
 import { inTransaction } from '../../../control-plane/db/transaction.ts'
 import type { Database } from '../../../control-plane/db/open.ts'
 import { silentLog } from '../../../control-plane/process/log.ts'
 import { openSqlite } from '../../kit/database.ts'
-import { isLong } from '../../kit/forms.ts'
 import { movableWorld, type MovableWorld } from '../../kit/server.ts'
 import { startS3, type S3Bucket } from '../../kit/s3.ts'
 import { smallDisk, whyNoSmallDisk } from '../../kit/small-disk.ts'
@@ -20,13 +21,21 @@ import { smallDisk, whyNoSmallDisk } from '../../kit/small-disk.ts'
 /** Blobs on a disk and in a bucket: one suite for both. */
 
 const mebibyte = 1024 * 1024
+/** Parts of a bucket are shorter than services take, so that a few bytes are several of them. */
+const partBytes = 128 * 1024
 const workspaceId = '00000000-0000-4000-8000-000000000001'
 
 let folder: string
 let bucket: S3Bucket
 let database: Database
 let world: MovableWorld
+/** How long a try waited for the one before it: nobody waits here. */
+let waits: number[]
 
+beforeEach(() => {
+  waits = []
+  world = { ...movableWorld(), sleep: (ms) => Promise.resolve(void waits.push(ms)) }
+})
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'svc-blobs-'))
   bucket = await startS3(join(folder, 's3'))
@@ -42,20 +51,26 @@ afterEach(async () => {
 
 interface Kept {
   blobs: Blobs
-  place: ReturnType<typeof placeOf>
+  place: BlobPlace
   /** What lies in the place, the mark left out. */
   things: () => string[]
 }
 
-async function keptIn(location: BlobLocation, list: () => string[]): Promise<Kept> {
+async function keptIn(
+  location: BlobLocation,
+  list: () => string[],
+  makePlace: (location: BlobLocation) => BlobPlace = inShortParts,
+): Promise<Kept> {
   database = openSqlite()
-  world = movableWorld()
-  const place = placeOf(location, world)
+  const place = makePlace(location)
   const before = new Set(list())
   await claimPlace(database.root, place, world)
   const blobs = new Blobs({ root: database.root, place, world, log: silentLog })
   return { blobs, place, things: () => list().filter((name) => !name.endsWith('/mark') && !before.has(name)) }
 }
+
+const inShortParts = (location: BlobLocation): BlobPlace =>
+  location.kind === 's3' ? new S3Place(location, world, { partBytes }) : placeOf(location, world)
 
 const filesIn = (path: string): string[] =>
   !existsSync(path)
@@ -69,6 +84,12 @@ const onDisk = () => {
   return keptIn({ kind: 'disk', folder: path }, () => filesIn(path))
 }
 const inBucket = () => keptIn(locationOf(bucket), () => bucket.keys())
+const inBucketAsServed = () =>
+  keptIn(
+    locationOf(bucket),
+    () => bucket.keys(),
+    (location) => placeOf(location, world),
+  )
 const locationOf = ({ url, environment }: S3Bucket): BlobLocation => {
   const keys = { keyId: environment.AWS_ACCESS_KEY_ID, secret: environment.AWS_SECRET_ACCESS_KEY }
   const location = readLocation(url, keys)
@@ -94,17 +115,14 @@ async function read(blobs: Blobs, id: string, range?: { start: number; end: numb
 const own = (id: string) => inTransaction(database.root, (tx) => ownBlob(tx, id, world.now()))
 const rows = () => database.root('blobs').select('id')
 
-/** Around the length of a part, in which a bucket takes what is longer, and of two parts and a bit. */
-const parts = [5 * mebibyte - 1, 5 * mebibyte, 10 * mebibyte + 7]
-// A disk takes all alike; the short form has a bucket take nothing, a piece, exactly one part, and several.
-const lengthsOf = (kind: 'disk' | 's3') =>
-  isLong ? [0, 1, 70_001, mebibyte, ...parts] : kind === 's3' ? [0, 70_001, ...parts.slice(1)] : [0, 1, mebibyte + 7]
+/** Nothing, a piece, and lengths around that of a part, in which a bucket takes what is longer, and of two parts and a bit. */
+const lengths = [0, 1, 70_001, partBytes - 1, partBytes, 2 * partBytes + 7]
 
 describe.each([
   ['disk', onDisk],
   ['s3', inBucket],
 ] as const)('%s', (kind, keep) => {
-  test.each(lengthsOf(kind))('%i bytes come back, whole and in parts', async (length) => {
+  test.each(lengths)('%i bytes come back, whole and in parts', async (length) => {
     const { blobs } = await keep()
     const bytes = length < 4 ? Buffer.alloc(length, 7) : bytesOf(length)
     const stored = await blobs.put(of(bytes), { workspaceId })
@@ -117,7 +135,7 @@ describe.each([
 
   test('a source that fails leaves no bytes and no row', async () => {
     const { blobs, things } = await keep()
-    const cut = blobs.put(of(bytesOf(8 * mebibyte), 6 * mebibyte), { workspaceId })
+    const cut = blobs.put(of(bytesOf(3 * partBytes), 2 * partBytes), { workspaceId })
     await expect(cut).rejects.toThrow('the connection was cut')
     expect(things()).toEqual([])
     expect(await rows()).toEqual([])
@@ -179,11 +197,11 @@ describe.each([
   })
 })
 
-/** Puts a source that gives six mebibytes and then waits for ever. */
+/** Puts a source that gives a part and a bit, and then waits for ever. */
 async function stuck(put: (source: AsyncIterable<Buffer>) => void): Promise<void> {
   await new Promise<void>((waits) => {
     async function* source() {
-      yield* of(bytesOf(6 * mebibyte))
+      yield* of(bytesOf(partBytes + 100_000))
       waits()
       await new Promise(() => undefined)
     }
@@ -225,15 +243,29 @@ test.skipIf(whyNoSmallDisk() !== null)(
   },
 )
 
+test('a bucket has parts of five mebibytes, as services take them', async () => {
+  const { blobs } = await inBucketAsServed()
+  const sent: string[] = []
+  bucket.fault(({ method, headers }) => (method === 'PUT' && sent.push(headers['content-length']!), null))
+  const bytes = bytesOf(5 * mebibyte + 7)
+  const stored = await blobs.put(of(bytes), { workspaceId })
+  expect(sent).toEqual([String(5 * mebibyte), '7'])
+  expect(sha256(await read(blobs, stored.blobId))).toBe(sha256(bytes))
+})
+
 test('a bucket that is busy for a moment is asked again; one that is away loses nothing', async () => {
   const { blobs, things } = await inBucket()
   let refused = 0
   bucket.fault(({ method }) => (method === 'PUT' && ++refused % 2 === 1 ? 503 : null))
-  const stored = await blobs.put(of(bytesOf(10 * mebibyte + 7)), { workspaceId })
+  const stored = await blobs.put(of(bytesOf(2 * partBytes + 7)), { workspaceId })
   await own(stored.blobId)
-  expect(refused).toBeGreaterThanOrEqual(6)
+  expect(refused).toBe(6)
+  // Once before each part; a tenth of a second at least.
+  expect(waits.map((ms) => ms >= 100)).toEqual([true, true, true])
   bucket.fault(({ method }) => (method === 'PUT' ? 'cut' : null))
-  await expect(blobs.put(of(bytesOf(6 * mebibyte)), { workspaceId })).rejects.toMatchObject({ name: 'StorageError' })
+  await expect(blobs.put(of(bytesOf(partBytes + 100_000)), { workspaceId })).rejects.toMatchObject({
+    name: 'StorageError',
+  })
   bucket.fault(() => 503)
   await expect(blobs.open(stored.blobId)).rejects.toMatchObject({ name: 'StorageError' })
   await expect(blobs.put(of(bytesOf(10)), { workspaceId })).rejects.toMatchObject({ name: 'StorageError' })
@@ -249,7 +281,7 @@ async function unnoted(place: Kept['place']): Promise<string> {
   await insertBlob(database.root, { id, workspaceId, createdAt: world.now() })
   await new Promise<void>((begun) => {
     const beginUpload = () => (begun(), new Promise<void>(() => undefined))
-    void place.put({ id, beginUpload }, of(bytesOf(6 * mebibyte)))
+    void place.put({ id, beginUpload }, of(bytesOf(partBytes + 100_000)))
   })
   return id
 }
@@ -290,8 +322,8 @@ test.each([403, 405, 501])(
 test('bytes that were stored to the end are removed without a look for uploads', async () => {
   const { blobs, things } = await inBucket()
   const [refused, released] = [
-    await blobs.put(of(bytesOf(6 * mebibyte)), { workspaceId }),
-    await blobs.put(of(bytesOf(6 * mebibyte)), { workspaceId }),
+    await blobs.put(of(bytesOf(partBytes + 100_000)), { workspaceId }),
+    await blobs.put(of(bytesOf(partBytes + 100_000)), { workspaceId }),
   ]
   await own(released.blobId)
   let listed = 0
@@ -308,7 +340,7 @@ test('a wrong key is refused by the bucket and not tried again', async () => {
   const location = { ...locationOf(bucket), secret: 'wrong' } as BlobLocation
   let asked = 0
   bucket.fault(() => (asked++, null))
-  await expect(claimPlace(database.root, placeOf(location, movableWorld()), movableWorld())).rejects.toMatchObject({
+  await expect(claimPlace(database.root, placeOf(location, world), world)).rejects.toMatchObject({
     name: 'StorageError',
   })
   expect(asked).toBe(1)
