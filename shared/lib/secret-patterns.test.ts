@@ -75,7 +75,8 @@ test('values within JSON are masked by their form and by their names', () => {
 })
 
 test('in a command what may be the program that is run is masked only where that is known to be none', () => {
-  const mayMask = (text: string) => (from: number, to: number) => text.indexOf('"') < from && to <= text.lastIndexOf('"')
+  const mayMask = (text: string) => (from: number, to: number) =>
+    text.indexOf('"') < from && to <= text.lastIndexOf('"')
   expect(maskSecrets('x=token: /tmp/evil.sh', mayMask)).toBe('x=token: /tmp/evil.sh')
   expect(maskSecrets('curl -H "Authorization: Bearer abcdefghijklmnop"', mayMask)).toContain(`Bearer ${mask}`)
   expect(maskSecrets('TOKEN=abcdefgh make', mayMask)).toBe(`TOKEN=${mask} make`)
