@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events'
 import type { Knex } from 'knex'
 import Client from 'knex/lib/dialects/postgres/index.js'
 import Transaction from 'knex/lib/dialects/postgres/execution/pg-transaction.js'
@@ -23,6 +24,7 @@ export class PostgresClient extends Client implements StatementClient {
     const { silentMs } = this.config as unknown as { silentMs: number }
     endWhenSilent(connection, silentMs, () => this.patient > 0)
     this.backends.add(processID)
+    dropWhenEnded(connection)
     connection.once('end', () => this.backends.delete(processID))
     return connection
   }
@@ -129,6 +131,17 @@ export class PostgresClient extends Client implements StatementClient {
     }
     return { response: answered() }
   }
+}
+
+/**
+ * knex gives out a connection until it hears that it is closed, which may be after the next one was to ask. PostgreSQL says before
+ * that it ends it, by a fatal error of the statement under way.
+ */
+function dropWhenEnded(connection: Connection): void {
+  const { connection: wire } = connection as unknown as { connection: EventEmitter }
+  wire.on('errorMessage', (error: { severity?: string }) => {
+    if (error.severity === 'FATAL' || error.severity === 'PANIC') Object.assign(connection, { __knex__disposed: error })
+  })
 }
 
 interface BeginConfig {

@@ -46,6 +46,22 @@ test.skipIf(!hasPostgres())('statements and connections are given up, and the ne
   }),
 )
 
+test.skipIf(!hasPostgres())('a connection that the database ended under a statement is not given out again', () =>
+  withProxy(async ({ database: { root }, url }) => {
+    const other = openDatabase({ url })
+    try {
+      for (let round = 0; round < 10; round++) {
+        const { rows } = await root.raw<{ rows: { pid: number }[] }>('select pg_backend_pid() as pid')
+        const asked = troubleIn(root.raw('select pg_sleep(10)'))
+        await other.root.raw('select pg_terminate_backend(?)', [rows[0]!.pid])
+        expect([await asked, await troubleIn(root.raw('select 1'))]).toEqual(['database_unavailable', 'none'])
+      }
+    } finally {
+      await other.close()
+    }
+  }),
+)
+
 test.skipIf(!hasPostgres())('a connection that rests, and a migration that takes long, are left alone', () =>
   withProxy(async ({ database: { root } }) => {
     const backend = async () =>
