@@ -4,8 +4,11 @@
 export const longOnly: Readonly<Record<string, string>> = {
   'test/e2e/gate-paths.test.ts':
     'process/run-host/gate-paths judges real links, and e2e/ask has calls judged by a real run',
+  'test/e2e/harness-claude.test.ts': 'recordings, and e2e/harness-all',
+  'test/e2e/harness-codex.test.ts': 'recordings, and e2e/harness-all',
+  'test/e2e/harness-opencode.test.ts': 'recordings, and e2e/harness-all',
   'test/e2e/harness-handover.test.ts':
-    'e2e/harness-codex has a task go from claude to codex, and api/resources/conversations-send that the next one is told what was said',
+    'e2e/harness-all has a task go from claude to codex, and api/resources/conversations-send that the next one is told what was said',
   'test/e2e/people.test.ts': 'e2e/story, e2e/conversation and e2e/ask show its parts, one by one',
   'test/fault/half-open.test.ts': 'fault/cuts has the same with durations that are divided',
   'test/fault/output.test.ts': 'process/run-host/output has the same without a control plane',
