@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runEventSchemas } from '../../shared/runs/events.ts'
 import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
+import { isLong } from '../../test/kit/forms.ts'
 import { canonical, merged, outputBytes, recording, recordingNames, specOf } from '../../test/kit/harness-recordings.ts'
 import type { HarnessAdapter, ProcessExit, DialogueOutput } from './adapter.ts'
 import { acpAdapter } from './acp/adapter.ts'
@@ -112,7 +113,7 @@ describe.each(named)('$name', ({ adapter, name }) => {
         const parts = read(adapter, cut(bytes, at))
         expect({ ...parts, events: canonical(parts.events) }).toEqual({ ...whole, events: canonical(whole.events) })
       }),
-      { numRuns: 20 },
+      { numRuns: isLong ? 20 : 8 },
     )
   })
 
@@ -162,7 +163,7 @@ describe.each(named)('$name', ({ adapter, name }) => {
           expect(exit.stoppedFor === null ? exitReasonNames : [exit.stoppedFor]).toContain(exitReason)
         },
       ),
-      { numRuns: 300 },
+      { numRuns: isLong ? 300 : 100 },
     )
   })
 
@@ -174,6 +175,7 @@ describe.each(named)('$name', ({ adapter, name }) => {
         const kept = read(adapter, cut(bytes, at)).events.flatMap((event) => outputBytes(event) ?? [])
         expect(Buffer.concat(kept).toString('hex')).toBe(Buffer.from(bytes).toString('hex'))
       }),
+      { numRuns: isLong ? 100 : 40 },
     )
   })
 

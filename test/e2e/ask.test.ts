@@ -34,7 +34,7 @@ const made = (name: string) => existsSync(join(machine.folder, name))
 
 const deploy = shell('echo done >> deployed.txt')
 
-// In the short form `harness-claude.test.ts` lets a person be asked and answer, through the whole system.
+// In the short form `harness-all.test.ts` lets a person be asked and answer, through the whole system.
 if (isLong)
   test('a call is asked, the run woken by its answer makes it once, and is asked about all other calls of a turn together', async () => {
     await stub.script({ run: { steps: [{ text: 'I deploy.', tool: deploy }, { text: 'Hm.' }] } })

@@ -1,16 +1,11 @@
-import { isLong } from '../kit/forms.ts'
 import { claudeDriver } from './harness/drivers.ts'
 import { longCases } from './harness/long-cases.ts'
-import { approvedCase, shortCases } from './harness/short-cases.ts'
-import { serverCases } from './harness/server-cases.ts'
+import { shortCases } from './harness/short-cases.ts'
 import { skillCases } from './harness/skill-cases.ts'
 import { stageFor } from './harness/stage.ts'
 
-// Claude does the work of people.test.ts, workflow.test.ts and gate-paths.test.ts, too.
+// harness-all.test.ts has the MCP servers of a workspace.
 const stage = stageFor(claudeDriver)
-serverCases(stage)
-if (isLong) {
-  shortCases(stage, claudeDriver)
-  longCases(stage, claudeDriver)
-  skillCases(stage)
-} else approvedCase(stage, claudeDriver)
+shortCases(stage, claudeDriver)
+longCases(stage, claudeDriver)
+skillCases(stage)

@@ -52,7 +52,7 @@ test('a step with a schema, a question in the thread of the task, a gate that ma
   const { api } = stage
   const tools = { ask: ['Bash(touch *)'], deny: ['Bash(rm *)'] }
   const { folder } = await newAgent(stage, 'Coder', withTools(tools))
-  await stage.stub.script({ run: { steps: [], rules: model } })
+  await stage.stub.script({ claude: { steps: [], rules: model } })
   await api.insist('/workflows/records', { source })
   const task = await api.insist<{ id: string; key: string }>('/tasks', { title: 'Release the site' })
   const body = { workflow: 'release', input: { what: 'the site' }, taskId: task.key }

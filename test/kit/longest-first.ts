@@ -7,9 +7,9 @@ const projects = ['process', 'replicas', 'fast']
  * as real harnesses do, and those that wait stand in turn.
  */
 const longest = [
+  'test/e2e/harness-all.test.ts',
   'test/skew/skew.test.ts',
   'test/fault/sleep.test.ts',
-  'test/e2e/harness-opencode.test.ts',
   'test/e2e/sign-in.test.ts',
   'test/e2e/workflow.test.ts',
   'test/fault/cuts.test.ts',

@@ -5,8 +5,11 @@ export const longOnly: Readonly<Record<string, string>> = {
   'test/e2e/file-story.test.ts': 'fault/files-deaths has the story on a disk, and deaths of a server with a bucket',
   'test/e2e/gate-paths.test.ts':
     'process/run-host/gate-paths judges real links, and e2e/ask has calls judged by a real run',
+  'test/e2e/harness-claude.test.ts': 'recordings, and e2e/harness-all',
+  'test/e2e/harness-codex.test.ts': 'recordings, and e2e/harness-all',
+  'test/e2e/harness-opencode.test.ts': 'recordings, and e2e/harness-all',
   'test/e2e/harness-handover.test.ts':
-    'e2e/harness-codex has a task go from claude to codex, and api/resources/conversations-send that the next one is told what was said',
+    'e2e/harness-all has a task go from claude to codex, and api/resources/conversations-send that the next one is told what was said',
   'test/e2e/people.test.ts': 'e2e/story, e2e/conversation and e2e/ask show its parts, one by one',
   'test/fault/files-storage.test.ts':
     'fault/files-deaths has a disk that fails, process/server/blobs one that is full and a bucket that is busy or away',

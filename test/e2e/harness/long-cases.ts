@@ -172,7 +172,7 @@ function limitCases(stageOf: () => Stage, { models, backupBy, limit, shell, sign
       const last = backupModel.split('/').at(-1)!
       // Whichever model is asked by another name than the first has an answer.
       await stage.stub.script({
-        run: { steps: [half, ...failures], models: { [last]: { text: 'All of it is done.' } } },
+        [stage.driver.program]: { steps: [half, ...failures], models: { [last]: { text: 'All of it is done.' } } },
       })
       const runId = await stage.api.startRun(agent.id, 'Do it all.')
       if (backupBy === 'itself') await ended(stage, runId, 'completed')

@@ -17,7 +17,7 @@ export function serverCases(stageOf: () => Stage): void {
     const mcpServers = { files: server, other: server, lost: { url: 'https://${NOT_SET}/mcp' }, 'no name': server }
     await system.api.call('PATCH', `/workspaces/${workspaceId}`, { mcpServers })
     const say = (name: string) => ({ name: `mcp__${name}__say`, input: { text: 'hey' } })
-    await stub.script({ run: { steps: [{ tools: [say('files'), say('other')] }, { text: 'Done.' }] } })
+    await stub.script({ claude: { steps: [{ tools: [say('files'), say('other')] }, { text: 'Done.' }] } })
     const runId = await system.api.startRun(agent.id, 'Say it.')
     await system.api.waitForRun(runId, 'succeeded')
     await system.api.call('PATCH', `/workspaces/${workspaceId}`, { mcpServers: null })

@@ -119,11 +119,11 @@ const decisionsOf = ({ events }: EndedRun) =>
   dataOf(events, 'permission').map(({ decision, rule }) => [decision, rule].join(' '))
 
 /** Plays a run until it asks a person: its model has a call of its svc, one allowed by a rule, and one denied before. */
-async function asksOnce(stage: Stage, { holdsStrict, stopsAtDenial, shell }: HarnessDriver) {
+async function asksOnce(stage: Stage, { program, holdsStrict, stopsAtDenial, shell }: HarnessDriver) {
   const denied = holdsStrict ? { defaultMode: 'strict' } : { deny: [`Bash(${denying})`] }
   const tools = { allow: ['Bash(touch made.txt)'], ask: ['Bash(mkdir:*)'], ...denied }
-  const agent = await newAgent(stage, 'Careful', withTools(tools))
-  const commands = ['svc agent get @careful', 'touch made.txt', ...(stopsAtDenial ? [] : [denying]), asking]
+  const agent = await newAgent(stage, `Careful ${program}`, withTools(tools))
+  const commands = [`svc agent get @careful-${program}`, 'touch made.txt', ...(stopsAtDenial ? [] : [denying]), asking]
   const steps = commands.map((command, index) => ({ text: `Step ${index}.`, tool: shell(command) }))
   await says(stage, [...steps, { text: 'Not reached.' }])
   const first = await plays(stage, agent, { prompt: 'Ship it.', exitReason: 'approval_requested' })

@@ -29,38 +29,54 @@ export interface StagedAgent {
   folder: string
 }
 
-/** Declares the set-up of a file of tests; the tests ask for the stage when they run. */
-export function stageFor(driver: HarnessDriver): () => Stage {
-  let found: ReturnType<typeof fetchHarness>
-  let stage: Stage | undefined
+/** Declares the set-up of a file of tests of one program; the tests ask for the stage when they run. */
+export const stageFor = (driver: HarnessDriver): (() => Stage) => stagesFor([driver])(driver)
+
+/**
+ * Declares one system for a file of tests, on whose device all of these programs are installed. What is returned declares, in the
+ * group of a program's tests, that they are skipped where it cannot be had.
+ */
+export function stagesFor(drivers: readonly HarnessDriver[]): (driver: HarnessDriver) => () => Stage {
+  const missing = new Map<HarnessDriver, string>()
+  const stages = new Map<HarnessDriver, Stage>()
+  let stop = async () => {}
   beforeAll(async () => {
-    found = fetchHarness(driver.program)
-    if ('missing' in found) {
-      process.stderr.write(`\n*** NOT TESTED: the real ${driver.program} is not available here. ${found.missing}\n\n`)
-      return
-    }
+    const all = drivers.map((driver) => ({ driver, found: fetchHarness(driver.program) }))
+    const found = all.flatMap(({ driver, found: each }) => ('binDir' in each ? [{ driver, binDir: each.binDir }] : []))
+    for (const { driver, found: each } of all)
+      if ('missing' in each) {
+        missing.set(driver, each.missing)
+        process.stderr.write(`\n*** NOT TESTED: the real ${driver.program} is not available here. ${each.missing}\n\n`)
+      }
+    if (found.length === 0) return
     const stub = await startStubLlm()
     // So that a device soon notices that its server is back.
     const deviceEnv = { SVC_RECONNECT_MIN_MS: '100', SVC_RECONNECT_MAX_MS: '500' }
     const system = await TestSystem.start({ devices: 0, device: { isWalled: true }, deviceEnv })
+    stop = async () => {
+      await system.stop()
+      await stub.stop()
+    }
     const device = system.makeDevice()
-    const { binDir } = found
-    const modelUrl = `${stub.url}/s/run`
-    stage = { driver, system, api: system.api, device, stub, binDir, modelUrl }
-    driver.install(device.homeDir, { binDir, modelUrl })
+    for (const { driver, binDir } of found) {
+      const modelUrl = `${stub.url}/s/${driver.program}`
+      stages.set(driver, { driver, system, api: system.api, device, stub, binDir, modelUrl })
+      driver.install(device.homeDir, { binDir, modelUrl })
+    }
     await device.enrol(system.api, system.server.url)
     await device.start()
   })
-  beforeEach((context) => {
-    if ('missing' in found) context.skip(found.missing)
-  })
-  afterAll(async () => {
-    await stage?.system.stop()
-    await stage?.stub.stop()
-  })
-  return () => {
-    if (stage === undefined) throw new Error(`the stage of ${driver.program} is not there`)
-    return stage
+  afterAll(() => stop())
+  return (driver) => {
+    beforeEach((context) => {
+      const note = missing.get(driver)
+      if (note !== undefined) context.skip(note)
+    })
+    return () => {
+      const stage = stages.get(driver)
+      if (stage === undefined) throw new Error(`the stage of ${driver.program} is not there`)
+      return stage
+    }
   }
 }
 
@@ -83,8 +99,11 @@ export async function newAgent(
 export const withTools = (tools: Record<string, unknown>) => ({ config: { permissions: { tools } } })
 
 /** Sets what the model says to the next requests that bring tools, in this order. */
-export const says = ({ stub }: Stage, steps: readonly StubStep[], more: Partial<StubScenario> = {}): Promise<void> =>
-  stub.script({ run: { steps, ...more } })
+export const says = (
+  { stub, driver }: Stage,
+  steps: readonly StubStep[],
+  more: Partial<StubScenario> = {},
+): Promise<void> => stub.script({ [driver.program]: { steps, ...more } })
 
 /** The bodies of what the model was asked, as JSON. */
 export const asked = async ({ stub }: Stage): Promise<string[]> =>

@@ -15,7 +15,7 @@ import type { StubLlm, StubStep } from '../../kit/stub-llm.ts'
 
 /**
  * Drives the real Claude Code over real pipes; only the model's server is scripted. In the short form recordings
- * stand for most of it, and harness-claude.test.ts shows its runs, its session and its MCP servers.
+ * stand for most of it, and harness-all.test.ts shows its runs, its session and its MCP servers.
  */
 
 let found: Fetched

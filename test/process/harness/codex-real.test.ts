@@ -16,7 +16,7 @@ import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts
 
 /**
  * Drives the real codex over real pipes; only the model's server is scripted. In the short form recordings stand for
- * most of it, and harness-codex.test.ts shows its runs, its session and its first start.
+ * most of it, and harness-all.test.ts shows its runs, its session and its first start.
  */
 
 let found: Fetched

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { cursorAdapter } from '../../../device-manager/harness/cursor/adapter.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
+import { isLong } from '../../kit/forms.ts'
 import { killTheDecider } from '../../kit/killed-decider.ts'
 import { driveHarness, harnessMachine, type HarnessMachine } from '../../kit/real-harness.ts'
 
@@ -32,10 +33,9 @@ const permissions = (defaultMode: (typeof modes)[number], deny: string[] = []): 
 })
 const isMade = () => existsSync(join(machine.cwd, 'hello.txt'))
 
-it.each([
-  ['ask', permissions('ask')],
-  ['full with rules', permissions('full', ['Bash(rm *)'])],
-])(
+const fullWithRules: [string, RunSpec['permissions']] = ['full with rules', permissions('full', ['Bash(rm *)'])]
+
+it.each<[string, RunSpec['permissions']]>([['ask', permissions('ask')], ...(isLong ? [fullWithRules] : [])])(
   'a call that waits when the process that decides is killed is never made, and the program ends: %s',
   async (_, rules) => {
     await killTheDecider(machine, { version, spec: { harness: 'cursor', permissions: rules } })

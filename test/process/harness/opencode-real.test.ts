@@ -69,7 +69,7 @@ it('is found with its version; of a provider of the person nobody can tell wheth
   expect(await detect()).toEqual({ installed: true, version: '1.18.33', signedIn: null, message: null })
 })
 
-// Each start takes 15 s of processor time. The short form has the recordings, and harness-opencode.test.ts, where calls are
+// Each start takes 15 s of processor time. The short form has the recordings, and harness-all.test.ts, where calls are
 // allowed, denied and asked.
 if (isLong) {
   describe('a run', () => {

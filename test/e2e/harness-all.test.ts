@@ -1,0 +1,79 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { waitFor } from '../kit/programs.ts'
+import { makeRepo } from '../kit/system-scenario.ts'
+import { claudeDriver, codexDriver, opencodeDriver } from './harness/drivers.ts'
+import { serverCases } from './harness/server-cases.ts'
+import { approvedCase, askedCase } from './harness/short-cases.ts'
+import { stagesFor } from './harness/stage.ts'
+
+/**
+ * What the short form shows of the real harnesses, on one device that has them. Recordings stand for the rest of the cases; the long
+ * form has them in harness-claude, -codex and -opencode. A program that speaks ACP is shown by harness-acp.test.ts.
+ */
+// Claude is the first, since its person's profile is written anew.
+const stageOn = stagesFor([claudeDriver, codexDriver, opencodeDriver])
+
+describe('codex', () => {
+  const stageOf = stageOn(codexDriver)
+
+  test('its first start was made apart, behind a wall where there is one, so that its runs begin with databases', async () => {
+    const all = join(stageOf().device.stateDir, 'first-starts')
+    const kept = await waitFor(
+      () => (existsSync(all) ? readdirSync(all).find((name) => /^codex-[\d.]+$/.test(name)) : null),
+      'a first start of codex is kept',
+    )
+    const names = readdirSync(join(all, kept))
+    expect(names).toContain('state_5.sqlite')
+    expect(names.filter((name) => !/\.sqlite(-wal)?$/.test(name))).toEqual([])
+  })
+
+  approvedCase(stageOf, codexDriver)
+})
+
+describe('claude', () => {
+  const stageOf = stageOn(claudeDriver)
+  serverCases(stageOf)
+  approvedCase(stageOf, claudeDriver)
+})
+
+// Each start takes 10 s of processor time, so there is one.
+describe('opencode', () => {
+  askedCase(stageOn(opencodeDriver), opencodeDriver)
+})
+
+describe('claude and codex', () => {
+  const stageOf = stageOn(claudeDriver)
+  stageOn(codexDriver)
+
+  test('a task that the real claude began, and whose provider fails, is finished by the real codex', async () => {
+    const { api, device, system, stub } = stageOf()
+    const folder = join(system.root, 'Builder')
+    makeRepo(folder)
+    const { publicId } = device.identity
+    const { shortId } = await api.addFolder({ displayName: 'Builder', rootPath: folder, deviceId: publicId })
+    const agent = await api.createAgent({
+      name: 'Builder',
+      harness: 'claude',
+      fallbackHarness: 'codex',
+      model: 'claude-opus-4-5',
+      defaultFolderId: shortId,
+    })
+    const failures = Array.from({ length: 20 }, () => ({ error: { status: 529, retryAfter: 0 } }))
+    await stub.script({
+      claude: { steps: [{ text: 'I begin.', tool: claudeDriver.shell('echo claude >> who.txt') }, ...failures] },
+      codex: { steps: [{ text: 'I go on.', tool: codexDriver.shell('echo codex >> who.txt') }, { text: 'Done.' }] },
+    })
+    const { key } = await api.insist<{ key: string }>('/tasks', { title: 'Build it', assignee: agent.id })
+    const runs = async () => (await api.call<{ data: { id: string }[] }>('GET', `/runs?task=${key}`)).data
+    const first = await waitFor(async () => (await runs())[0]?.id, 'the assignment wakes a run')
+    expect((await api.waitForRun(first, 'failed')).harness.id).toBe('claude')
+    const successor = await waitFor(async () => (await api.run(first)).successorRunId, 'a run follows')
+    const done = await api.waitForRun(successor, 'succeeded')
+    expect(done).toMatchObject({ harness: { id: 'codex' }, task: { id: key }, parentRunId: first })
+    expect(readFileSync(join(folder, 'who.txt'), 'utf8')).toBe('claude\ncodex\n')
+    const asked = (await stub.requests()).find(({ scenario }) => scenario === 'codex')
+    expect(JSON.stringify(asked?.body)).toContain('Go on where you stopped')
+  })
+})
