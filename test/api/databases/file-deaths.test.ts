@@ -8,7 +8,7 @@ import { base64, upload } from '../resources/files-kit.ts'
 
 /**
  * What is left of a change of a file that dies at each of its writes in turn: all of it or nothing, and no bytes that no row
- * owns. `test/fault/files.test.ts` kills real servers.
+ * owns. `test/fault/files-deaths.test.ts` kills real servers.
  */
 
 for (const database of ['sqlite', 'postgres'] as const)
