@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { dialectOfDb, troubleOf } from '../../control-plane/db/dialect.ts'
 import { openDatabase, type Database, type Db } from '../../control-plane/db/open.ts'
-import { columnsOf, command, inserter, query, Texts } from '../../control-plane/db/statement.ts'
+import { columnsOf, command, inserter, query, readTogether, Texts } from '../../control-plane/db/statement.ts'
 import { hasPostgres, onBoth, openPostgres } from '../kit/database.ts'
 
 /** Written statements against knex's builder, in memory, in a file (which has a connection that only reads) and on PostgreSQL. */
@@ -142,6 +142,25 @@ test('a failed statement names itself and not its values', async () => {
   await expect(wrong.first(root, ['a secret'])).rejects.toThrow(/no such table/)
   await expect(wrong.first(root, ['a secret'])).rejects.not.toThrow(/a secret/)
 })
+
+onBoth(
+  'reads that are asked together are answered in their order, and go on when one of them fails',
+  async ({ root }) => {
+    await fill(root)
+    try {
+      const found = await readTogether(root, (db) =>
+        Promise.all([byId.first(db, ['c']), byIds.list(db, [['a', 'b'], -1]), byId.first(db, ['z'])]),
+      )
+      expect([found[0]?.rank, found[1].map(({ id }) => id), found[2]]).toEqual([2, ['a', 'b'], null])
+      const wrong = query('select nowhere from letters', row)
+      const broken = readTogether(root, (db) => Promise.all([wrong.list(db, []), byId.first(db, ['a'])]))
+      await expect(broken).rejects.toThrow(/nowhere/)
+      expect((await byId.first(root, ['a']))?.rank).toBe(0)
+    } finally {
+      await root.raw('drop table letters')
+    }
+  },
+)
 
 onBoth('statements that are asked together are done in their order', async ({ root, dialect }) => {
   await fill(root)

@@ -28,13 +28,11 @@ import {
   replaceWorkflowRun,
   takeWorkflowRun,
 } from '../../control-plane/resources/workflows/run-store.ts'
-import { readTogether } from '../../control-plane/db/statement.ts'
 import { listOpenChecks } from '../../control-plane/resources/workflows/checks-store.ts'
 import {
   endStepOfRun,
   listLeftSteps,
   listRunsOfCalls,
-  listRunsOfEndedCalls,
   findLastRunOfSteps,
   listOpenRunsOfSteps,
   listRunsOfSteps,
@@ -256,10 +254,6 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
   const ofCalls = async (seqs: number[]) =>
     (await listRunsOfCalls(root, { workflowRunId: flow.id, seqs })).map(({ id }) => id)
   expect([await ofCalls([0, 1]), await ofCalls([1]), await ofCalls([])]).toEqual([[run.id], [], []])
-  const ofEnded = async () => (await readTogether(root, (db) => listRunsOfEndedCalls(db, flow.id))).map(({ id }) => id)
-  expect(await ofEnded()).toEqual([run.id])
-  await recordHanded(root, { workflowRunId: flow.id, seq: 0 }, { isValue: true, result: '1', order: 0, at })
-  expect(await ofEnded()).toEqual([])
 })
 
 onBoth('a run that waits for nothing is told from one that does', async ({ root }) => {

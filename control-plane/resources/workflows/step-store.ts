@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { int, text } from '../../db/columns.ts'
-import type { Askable, Db } from '../../db/open.ts'
+import type { Db } from '../../db/open.ts'
 import { command, query } from '../../db/statement.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 import { runs, type RunRow } from '../runs/store.ts'
@@ -46,17 +46,6 @@ export async function listRunsOfCalls(
   { workflowRunId, seqs }: { workflowRunId: string; seqs: readonly number[] },
 ): Promise<RunRow[]> {
   return ofCalls.list(db, [workflowRunId, seqs])
-}
-
-const ofEndedCalls = runs.query(
-  `where workflow_run_id = ? and workflow_call in (
-     select seq from workflow_calls where workflow_run_id = ? and ended_at is not null and handed_order is null and result is null
-   ) order by created_at, id`,
-)
-
-/** The runs of the steps that have come to their end and whose results the program was not given yet, oldest first. */
-export async function listRunsOfEndedCalls(db: Askable, workflowRunId: string): Promise<RunRow[]> {
-  return ofEndedCalls.list(db, [workflowRunId, workflowRunId])
 }
 
 /** Holds where something goes on with a run that ended: a person has yet to answer, or a wake waits. */

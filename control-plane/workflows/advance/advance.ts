@@ -14,7 +14,6 @@ import {
   type Stall,
   type WorkflowRunRow,
 } from '../../resources/workflows/run-store.ts'
-import { listRunsOfEndedCalls } from '../../resources/workflows/step-store.ts'
 import { isHalted } from '../../resources/workspaces/rules.ts'
 import { findWorkspace } from '../../resources/workspaces/store.ts'
 import type { WakeContext } from '../../wakes/wake.ts'
@@ -61,13 +60,9 @@ const finishOf = ({ context: { world }, leaseMs }: AdvanceDependencies) => ({ wo
 export async function advance(id: string, deps: AdvanceDependencies): Promise<Advanced> {
   const { root, log, engine, handedCalls } = deps
   const known = handedCalls.of(id)
-  // After the run: calls that are older than it would be taken for all that it has, and so would be runs for their calls'.
-  const [found, others, runs] = await readTogether(root, (db) =>
-    Promise.all([
-      findRunToAdvance(db, id),
-      listCalls(db, id, { handedBefore: known.length }),
-      listRunsOfEndedCalls(db, id),
-    ]),
+  // After the run: calls that are older than it would be taken for all that it has.
+  const [found, others] = await readTogether(root, (db) =>
+    Promise.all([findRunToAdvance(db, id), listCalls(db, id, { handedBefore: known.length })]),
   )
   const run = found?.run ?? null
   if (run !== null && run.cancelRequestedAt !== null && run.completedAt === null) return cancel(run, deps)
@@ -80,7 +75,7 @@ export async function advance(id: string, deps: AdvanceDependencies): Promise<Ad
     .filter(({ endedAt, handedOrder }) => endedAt !== null && handedOrder === null)
     .toSorted((a, b) => a.endedAt! - b.endedAt! || a.seq - b.seq)
   if (run.replayedAt !== null && waiting.length === 0) return 'nothing to do'
-  const results = await outcomesOf(waiting, runs, root)
+  const results = await outcomesOf(run, waiting, root)
   const gates = new Set(calls.filter(({ kind }) => kind === 'gate').map(({ seq }) => seq))
   const large = results.find((result) => !gates.has(result.seq) && sizeOfResult(result) > resultBytes)
   if (large !== undefined) return store(run, deps, (tx, locked) => failFor(tx, locked, large, calls, deps))

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
-import type { RunRow } from '../../resources/runs/store.ts'
 import type { CallRow } from '../../resources/workflows/call-store.ts'
 import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
+import { listRunsOfCalls } from '../../resources/workflows/step-store.ts'
 import { callArgs } from '../engine/args.ts'
 import type { HandedResult } from '../engine/words.ts'
 import type { HandedCalls } from './handed-calls.ts'
@@ -29,7 +29,14 @@ export interface Result extends StepOutcome {
   at: number
 }
 
-export async function outcomesOf(waiting: readonly CallRow[], runs: readonly RunRow[], root: Knex): Promise<Result[]> {
+export async function outcomesOf(
+  { id: workflowRunId }: WorkflowRunRow,
+  waiting: readonly CallRow[],
+  root: Knex,
+): Promise<Result[]> {
+  // Only theirs: those of earlier steps are as many as the journal is long.
+  const seqs = waiting.filter(({ result }) => result === null).map(({ seq }) => seq)
+  const runs = seqs.length === 0 ? [] : await listRunsOfCalls(root, { workflowRunId, seqs })
   const results: Result[] = []
   for (const call of waiting) {
     const { seq, result, isValue } = call
