@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import type { Client } from 'pg'
 
 /**
- * Statements that are asked without waiting for one another's answers are sent at once, and answered in their order: one way
- * to the database and back for all of them. One that fails fails by itself, and those behind it in a transaction with it.
+ * Statements that are asked without waiting for one another's answers are sent at once, and answered in their order: all of them
+ * take one round trip. When one fails in a transaction, those behind it fail as well; outside of one they go on.
  */
 export const pipelined = { pipeline: true } as const
 
@@ -15,8 +15,8 @@ interface Insides {
 }
 
 /**
- * Does what takes more than one way there and back, such as COPY, once what is under way is answered. What is asked while it is
- * being done is sent after it.
+ * Does work that takes more than one round trip, such as COPY, once all statements under way are answered. A statement that is asked
+ * meanwhile is sent after it.
  */
 export async function aloneOn<Result>(client: Client, work: () => Promise<Result>): Promise<Result> {
   const insides = client as unknown as Insides

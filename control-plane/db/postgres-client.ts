@@ -93,10 +93,6 @@ export class PostgresClient extends Client implements StatementClient {
     return (await this.ask(text, values)).rowCount ?? 0
   }
 
-  async changeRows(text: StatementText, values: readonly Value[]): Promise<unknown[]> {
-    return (await this.ask(text, values)).rows
-  }
-
   async sendRows(text: StatementText, values: readonly Value[]): Promise<{ answer: Promise<unknown[]> }> {
     const { response } = await this.send(text, values)
     return { answer: response.then(({ rows }) => rows) }
@@ -134,8 +130,8 @@ export class PostgresClient extends Client implements StatementClient {
 }
 
 /**
- * knex gives out a connection until it hears that it is closed, which may be after the next one was to ask. PostgreSQL says before
- * that it ends it, by a fatal error of the statement under way.
+ * knex gives out a connection again until it learns that the connection is closed. PostgreSQL says so earlier, by a fatal error
+ * of the statement under way; without that the next statement would be sent on a closed connection, and fail.
  */
 function dropWhenEnded(connection: Connection): void {
   const { connection: wire } = connection as unknown as { connection: EventEmitter }

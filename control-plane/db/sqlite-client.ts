@@ -26,12 +26,8 @@ export class SqliteClient extends Client implements StatementClient {
     return ((await this.ask(sqlite, values)) as BetterSqlite3.RunResult).changes
   }
 
-  async changeRows({ sqlite }: StatementText, values: readonly Value[]): Promise<unknown[]> {
-    return (await this.ask(sqlite, values)) as unknown[]
-  }
-
-  async sendRows(text: StatementText, values: readonly Value[]): Promise<{ answer: Promise<unknown[]> }> {
-    return { answer: Promise.resolve(await this.changeRows(text, values)) }
+  async sendRows({ sqlite }: StatementText, values: readonly Value[]): Promise<{ answer: Promise<unknown[]> }> {
+    return { answer: Promise.resolve((await this.ask(sqlite, values)) as unknown[]) }
   }
 
   /** In turn by one prepared statement: better than many rows in one, which is another text for each count. */

@@ -37,9 +37,7 @@ export interface StatementClient {
   change(text: StatementText, values: readonly Value[]): Promise<number>
   /** Inserts rows of which values are large. */
   insertRows(into: CopiedInto, rows: readonly CopiedRow[]): Promise<void>
-  /** The rows of a statement that ends with `returning`. */
-  changeRows(text: StatementText, values: readonly Value[]): Promise<unknown[]>
-  /** The same, once it is sent. */
+  /** Resolves once a statement that ends with `returning` is sent; `answer`: the rows that it changed. */
   sendRows(text: StatementText, values: readonly Value[]): Promise<{ answer: Promise<unknown[]> }>
   /** See `readTogether`. */
   onOneConnection<Result>(work: (db: Askable) => Promise<Result>): Promise<Result>
@@ -78,22 +76,13 @@ export function returning<Row>(
   sql: string,
   row: { parse(row: unknown): Row },
 ): (db: Db, values: readonly Value[]) => Promise<Row[]> {
-  const text = textOf(sql)
-  const read = rowReader(row)
-  return async (db, values) => (await clientOf(db).changeRows(text, values)).map(read)
+  const send = sending(sql, row)
+  return async (db, values) => (await send(db, values)).answer
 }
 
 /**
- * Reads on the root handle that are asked without waiting for one another, each of which sees at least what those before it saw:
- * PostgreSQL answers them on one connection, in their order, in one way there and back.
- */
-export function readTogether<Result>(root: Knex, work: (db: Askable) => Promise<Result>): Promise<Result> {
-  return clientOf(root).onOneConnection(work)
-}
-
-/**
- * The same, which resolves once the statement is sent: what is asked next is done after it, and no more when it fails in a
- * transaction of PostgreSQL.
+ * The same, which resolves once the statement is sent: what is asked next is done after it. When it fails in a transaction of
+ * PostgreSQL, what was asked next fails as well.
  */
 export function sending<Row>(
   sql: string,
@@ -105,6 +94,14 @@ export function sending<Row>(
     const { answer } = await clientOf(db).sendRows(text, values)
     return { answer: answer.then((rows) => rows.map(read)) }
   }
+}
+
+/**
+ * Reads on the root handle that are asked without waiting for one another, each of which sees at least what those before it saw:
+ * PostgreSQL answers them on one connection, in their order, in one round trip.
+ */
+export function readTogether<Result>(root: Knex, work: (db: Askable) => Promise<Result>): Promise<Result> {
+  return clientOf(root).onOneConnection(work)
 }
 
 /** Inserts rows whose values are large: the quickest way that each database has for them. */

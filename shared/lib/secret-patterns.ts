@@ -28,10 +28,15 @@ type MayMask = (valueAt: number, to: number) => boolean
 export function maskSecrets(text: string, mayMaskIn?: (text: string) => MayMask): string {
   let masked = withoutSecrets(text, mask)
   for (const pattern of [named, bearer, inUrl]) {
-    const mayMask = mayMaskIn?.(masked)
-    masked = masked.replaceAll(pattern, (whole: string, before: string, value: string, at: number) => {
-      const isKept = mayMask !== undefined && /\s["']?$/.test(before) && !mayMask(at + before.length, at + whole.length)
-      return isReference(value) || isKept ? whole : `${before}${mask}`
+    const current = masked
+    // Made when it is needed: most commands have no such value, and reading one takes longer than looking for it.
+    let mayMask: MayMask | undefined
+    masked = current.replaceAll(pattern, (whole: string, before: string, value: string, at: number) => {
+      if (mayMaskIn !== undefined && /\s["']?$/.test(before)) {
+        mayMask ??= mayMaskIn(current)
+        if (!mayMask(at + before.length, at + whole.length)) return whole
+      }
+      return isReference(value) ? whole : `${before}${mask}`
     })
   }
   return masked

@@ -60,7 +60,7 @@ const finishOf = ({ context: { world }, leaseMs }: AdvanceDependencies) => ({ wo
 export async function advance(id: string, deps: AdvanceDependencies): Promise<Advanced> {
   const { root, log, engine, handedCalls } = deps
   const known = handedCalls.of(id)
-  // After the run: calls that are older than it would be taken for all that it has.
+  // The run first: calls that were read before it would be taken for all that it has.
   const [found, others] = await readTogether(root, (db) =>
     Promise.all([findRunToAdvance(db, id), listCalls(db, id, { handedBefore: known.length })]),
   )
@@ -242,7 +242,7 @@ async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, d
   }
 }
 
-/** Ends a transaction that is not to be, with what it has written already. */
+/** Undoes the transaction, with what it has written already, and says what the advance came to. */
 class Undo extends Error {
   readonly outcome: Advanced
 

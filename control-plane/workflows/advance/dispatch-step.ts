@@ -29,9 +29,10 @@ async function dispatchStep(tx: Tx, call: NewCall, { run, workspace, calls, cont
       ? startGate(tx, callArgs.gate.parse(given), step)
       : startAgentStep(tx, callArgs.agent.parse(given), step)
   }
-  const [refusal] = await Promise.all([
-    call.refusal ?? start(),
+  // The call is asked for first, since a run that is declined ends the call.
+  const [, refusal] = await Promise.all([
     insertCall(tx, rowOf(call, run, { agentId: agent?.id ?? null, at: now })),
+    call.refusal ?? start(),
   ])
   if (refusal !== null) await refuse(tx, run, { seq, at: now, refusal })
 }

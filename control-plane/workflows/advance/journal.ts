@@ -9,7 +9,10 @@ import { agentOutcome, gateOutcome, type StepOutcome } from './outcome.ts'
 
 /** The journal that an advance replays: the calls of a run, and what came of them. */
 
-/** All calls, in their order. `known`: those that were handed over, as far as they were read before. */
+/**
+ * Returns all calls, in their order, and keeps those that were handed over. `known`: those that were kept before; `others`: those
+ * that were read now.
+ */
 export function journalCalls(
   id: string,
   { known, others }: { known: readonly CallRow[]; others: readonly CallRow[] },
@@ -29,6 +32,7 @@ export interface Result extends StepOutcome {
   at: number
 }
 
+/** Reads what came of the calls that have ended. */
 export async function outcomesOf(
   { id: workflowRunId }: WorkflowRunRow,
   waiting: readonly CallRow[],

@@ -125,10 +125,13 @@ export function maskText(text: string, field = ''): string {
   if (!isCommand && secretName.test(field) && new RegExp(`^(${plain}|[ :@,])+$`).test(text)) return '[masked]'
   const shaped = shapes.reduce((masked, [pattern, replacement]) => masked.replace(pattern, replacement), text)
   return named.reduce((masked, pattern) => {
-    const mayMask = isCommand ? mayCover(masked) : null
+    let mayMask: ReturnType<typeof mayCover> | undefined
     return masked.replace(pattern, (whole: string, before: string, at: number) => {
-      const isKept = mayMask !== null && /\s["']?$/.test(before) && !mayMask(at + before.length, at + whole.length)
-      return isKept ? whole : `${before}[masked]`
+      if (isCommand && /\s["']?$/.test(before)) {
+        mayMask ??= mayCover(masked)
+        if (!mayMask(at + before.length, at + whole.length)) return whole
+      }
+      return `${before}[masked]`
     })
   }, shaped)
 }
