@@ -16,8 +16,9 @@ export async function finishRun(
   run: RunRow,
   { world, ...ending }: Omit<Ending, 'runId'> & { world: World },
 ): Promise<boolean> {
-  if (!(await endRun(db, { ...ending, runId: run.id }))) return false
-  await recordLastRun(db, run.agentId, ending.at)
+  // In one round trip: the second one does nothing unless the first one has ended the run.
+  const [isEnded] = await Promise.all([endRun(db, { ...ending, runId: run.id }), recordLastRun(db, run, ending.at)])
+  if (!isEnded) return false
   const costUsd = ending.usage === undefined ? run.costUsd : (ending.usage?.costUsd ?? null)
   if (costUsd !== null) await recordSpend(db, run.agentId, { month: monthOf(ending.at), nanoUsd: nanoOf(costUsd) })
   await publish(db, {

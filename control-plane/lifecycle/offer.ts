@@ -33,27 +33,33 @@ export interface Offering {
   isLinked: (publicId: string) => boolean
 }
 
+/** The devices of a workspace, where nobody else gives away room until the transaction ends. */
+export type Room = Awaited<ReturnType<typeof lockPlacement>>
+
+export async function lockRoom(tx: Tx, workspaceId: string, { world, leaseMs }: Offering): Promise<Room> {
+  return lockPlacement(tx, workspaceId, { now: world.now(), leaseMs })
+}
+
 /** Places a run that is about to be inserted. `offer`: it may be inserted as offered to this device. */
-export async function placeNew(
-  tx: Tx,
-  { workspaceId, run }: { workspaceId: string; run: RunFacts },
-  { world, leaseMs, offerMs, isLinked }: Offering,
-): Promise<{ placement: Placement; offer: { device: string; expiresAt: number } | null }> {
-  const now = world.now()
-  const { facts, isHalted } = await lockPlacement(tx, workspaceId, { now, leaseMs })
+export function placeNew(
+  run: RunFacts,
+  { facts, isHalted }: Room,
+  { world, offerMs, isLinked }: Offering,
+): { placement: Placement; offer: { device: string; expiresAt: number } | null } {
   const placement = placeRun(run, facts)
   // A workspace that was halted since it was read: the dispatcher sees that, too, and cancels the run.
   const isOffered = placement.kind === 'device' && !isHalted && isLinked(placement.publicId)
-  return { placement, offer: isOffered ? { device: placement.publicId, expiresAt: now + offerMs } : null }
+  return { placement, offer: isOffered ? { device: placement.publicId, expiresAt: world.now() + offerMs } : null }
 }
 
 /** Offers those of the runs that wait and that a linked device may take now. Cancels them where the workspace is halted. */
 export async function offerQueued(
   tx: Tx,
   { workspaceId, runIds }: { workspaceId: string; runIds: readonly string[] },
-  { world, leaseMs, offerMs, isLinked }: Offering,
+  offering: Offering,
 ): Promise<OfferedRun[]> {
-  const { facts, isHalted } = await lockPlacement(tx, workspaceId, { now: world.now(), leaseMs })
+  const { world, leaseMs, offerMs, isLinked } = offering
+  const { facts, isHalted } = await lockRoom(tx, workspaceId, offering)
   // Read once nobody else places runs of the workspace: another one of the same task may just have been offered.
   const waiting = await findWaiting(tx, runIds)
   if (isHalted) {

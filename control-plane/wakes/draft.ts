@@ -3,6 +3,7 @@ import type { RunSpec } from '../../shared/runs/spec.ts'
 import { takesSkills } from '../../shared/runs/takes-skills.ts'
 import type { Tx } from '../db/open.ts'
 import { cancelRun } from '../lifecycle/cancel-run.ts'
+import { lockRoom, type Room } from '../lifecycle/offer.ts'
 import { toRunFacts } from '../placement/facts.ts'
 import type { RunFacts } from '../placement/placement.ts'
 import { isTaskHeld } from '../placement/waiting-store.ts'
@@ -35,6 +36,8 @@ export interface Draft {
   secretKeys: ReadonlyMap<string, string>
   /** By them it is placed. */
   facts: RunFacts
+  /** null: it is not to be placed. */
+  room: Room | null
 }
 
 /** The spec that a run is given, and the agent's own key that its harness takes. */
@@ -49,9 +52,16 @@ interface Parent {
   sessionId: string | null
 }
 
-/** Draws up the run of an order. null: there is no session that it could make smaller. */
-export async function draftRun(tx: Tx, order: Order, context: WakeContext): Promise<Draft | null> {
-  const { wake, folder } = order
+/**
+ * Draws up the run of an order, and locks the room on the devices for it where it is to be placed. null: there is no session that
+ * it could make smaller.
+ */
+export async function draftRun(
+  tx: Tx,
+  order: Order,
+  { isPlaced, ...context }: WakeContext & { isPlaced: boolean },
+): Promise<Draft | null> {
+  const { wake, folder, task } = order
   const gate = wake.gate ?? null
   const input = inputOf(order, context)
   const built = buildSpec(input)
@@ -64,17 +74,22 @@ export async function draftRun(tx: Tx, order: Order, context: WakeContext): Prom
   const resumeSessionId = parent?.sessionId ?? null
   const spec = await goingOn(tx, parent, { ...unresumed, resumeSessionId, prompt }, anew)
   const causedBy = wake.causedBy === undefined ? await causeOf(tx, wake.requestedBy) : wake.causedBy
-  const [secretKeys, isCauseGone] = await Promise.all([
+  const { workspaceId } = wake.agent
+  const [room, secretKeys, isCauseGone, isTaskTaken] = await Promise.all([
+    // First: whether another run works on the task is read once nobody else places any.
+    isPlaced ? lockRoom(tx, workspaceId, context.offers) : null,
     listSecretKeys(tx, wake.agent.id),
-    causedBy !== null && isMember(tx, wake.agent.workspaceId, causedBy).then((is) => !is),
+    causedBy !== null && isMember(tx, workspaceId, causedBy).then((is) => !is),
+    task !== null && isTaskHeld(tx, task.id),
   ])
   const own: Way = { spec, keyId: keyOf(spec.harness, secretKeys) }
   const hasFallback = !wake.compacts && gate === null
   const fallback = hasFallback ? fallbackOf({ ...input, prompt: anew }, own, secretKeys) : null
   const continued = parent?.run ?? null
-  const facts = await factsOf(tx, order, { own, fallback, isCompacting, causedBy, isCauseGone, continued })
+  const isTaskLocked = isCompacting || isTaskTaken
+  const facts = factsOf(order, { own, fallback, isTaskLocked, causedBy, isCauseGone, continued })
   const { runId, instructions } = input
-  return { runId, instructions, own, fallback, continued, causedBy, secretKeys, facts }
+  return { runId, instructions, own, fallback, continued, causedBy, secretKeys, facts, room }
 }
 
 function inputOf({ wake, workspace, overrides, folder }: Order, { world, limits, catalog }: WakeContext): SpecInput {
@@ -158,13 +173,11 @@ function fallbackOf(input: SpecInput, own: Way, secretKeys: ReadonlyMap<string, 
 }
 
 /** The facts that the placement of a new run depends on. */
-async function factsOf(
-  tx: Tx,
-  { wake: { agent, compacts }, folder, task }: Order,
-  run: Pick<Draft, 'own' | 'fallback' | 'causedBy' | 'continued'> & { isCompacting: boolean; isCauseGone: boolean },
-): Promise<RunFacts> {
-  const { own, fallback, causedBy, isCauseGone, continued: parent } = run
-  const isTaskLocked = run.isCompacting || (task !== null && (await isTaskHeld(tx, task.id)))
+function factsOf(
+  { wake: { agent, compacts }, folder }: Order,
+  run: Pick<Draft, 'own' | 'fallback' | 'causedBy' | 'continued'> & { isTaskLocked: boolean; isCauseGone: boolean },
+): RunFacts {
+  const { own, fallback, causedBy, isCauseGone, isTaskLocked, continued: parent } = run
   return toRunFacts(
     {
       agentId: agent.id,

@@ -27,13 +27,11 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   if (admission.kind === 'not_dispatched') return admission
   if (wake.compacts && admission.kind !== 'admit') return nothingToCompact
   if (admission.kind === 'coalesced') return { kind: 'coalesced', runId: admission.intoRunId }
-  const draft = await draftRun(tx, order, context)
-  if (draft === null) return nothingToCompact
-  const { runId, own, fallback, facts, continued } = draft
   const isDeclined = admission.kind === 'declined'
-  const { placement, offer } = isDeclined
-    ? unplaced
-    : await placeNew(tx, { workspaceId: order.workspace.id, run: facts }, offers)
+  const draft = await draftRun(tx, order, { ...context, isPlaced: !isDeclined })
+  if (draft === null) return nothingToCompact
+  const { runId, own, fallback, facts, room, continued } = draft
+  const { placement, offer } = room === null ? unplaced : placeNew(facts, room, offers)
   const isOnFallback = placement?.kind === 'device' && placement.onFallback
   const [way, other] = isOnFallback ? [fallback!, null] : [own, fallback]
   await store(tx, order, draft, { way, other, offer })

@@ -27,8 +27,9 @@ import {
   recordLastRun,
   replaceAgent,
 } from '../../control-plane/resources/agents/store.ts'
+import { endRun } from '../../control-plane/resources/runs/store.ts'
 import { onBoth } from '../kit/database.ts'
-import { agentRow, at, seedAgent, seedPerson, seedWorkspace, wroteSecond } from './seed.ts'
+import { agentRow, at, seedAgent, seedPerson, seedRun, seedWorkspace, wroteSecond } from './seed.ts'
 
 onBoth(
   'an agent comes back as it was stored, and is replaced only from the version that was read',
@@ -57,8 +58,11 @@ onBoth(
     expect(await listAgentIdentities(root, [agent.id, 'agt_0000000000000000'])).toEqual([identity])
     expect(await findAgent(root, 'agt_0000000000000000')).toBeNull()
     const changed = { ...agent, name: 'New', command: null }
-    // Meanwhile a run ended: what it left behind is not written over.
-    await recordLastRun(root, agent.id, at + 5)
+    // Meanwhile a run ended: what it left behind is not written over. That it ended is noted only if it did so then.
+    const run = await seedRun(root, agent)
+    await endRun(root, { runId: run.id, fence: null, exitReason: 'completed', errorMessage: null, at: at + 5 })
+    await recordLastRun(root, run, at + 5)
+    await recordLastRun(root, run, at + 6)
     await recordSpend(root, agent.id, { month: '2026-03', nanoUsd: 5 })
     await replaceAgent(root, agent, { ...changed, lastRunAt: null, spentNanoUsd: 0 })
     await expect(replaceAgent(root, agent, changed)).rejects.toMatchObject(wroteSecond)

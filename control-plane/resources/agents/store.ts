@@ -201,8 +201,15 @@ export async function listManagers(db: Db, workspaceId: string, reportingTo: str
   return chain
 }
 
-const ranLast = command('update agents set last_run_at = ? where id = ?')
+const ranLast = command(
+  'update agents set last_run_at = ? where id = ? and exists (select 1 from runs where id = ? and ended_at = ?)',
+)
 
-export async function recordLastRun(db: Db, agentId: string, at: number): Promise<void> {
-  await ranLast(db, [at, agentId])
+/** Notes when the agent's last run ended, if this one ended at that time. */
+export async function recordLastRun(
+  db: Db,
+  { id, agentId }: { id: string; agentId: string },
+  at: number,
+): Promise<void> {
+  await ranLast(db, [at, agentId, id, at])
 }

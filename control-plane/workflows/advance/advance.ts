@@ -25,6 +25,7 @@ import { dispatchCall } from './dispatch-step.ts'
 import type { HandedCalls } from './handed-calls.ts'
 import { failureOf, finishWorkflowRun, type Finish } from './finish.ts'
 import type { NewCall } from './new-call.ts'
+import { subjectsOf } from './step-subject.ts'
 import { troubleOf } from './trouble.ts'
 import { failed, sizeOfResult, type StepOutcome } from './outcome.ts'
 
@@ -222,16 +223,17 @@ async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, d
       stall: null,
       journalBytes: journal.bytes + sizeOf(made.map(({ args }) => args)),
     }
-    const [isTaken, workspace] = await Promise.all([
+    const [isTaken, workspace, subjects] = await Promise.all([
       takeWorkflowRun(tx, run, changes),
       findWorkspace(tx, run.workspaceId),
+      subjectsOf(tx, run, made),
       handOver(tx, run, { calls, results, at: now }),
     ])
     if (!isTaken) throw new Undo('somebody else was first')
     // They were paused while the program ran: its steps would be refused, and it would find them failed.
     if (workspace === null || isHalted(workspace)) throw new Undo('nothing to do')
     for (const call of made)
-      await dispatchCall(tx, call, { run, workspace, calls: all, context, readsChecks: readsChecks() })
+      await dispatchCall(tx, call, { run, workspace, calls: all, subjects, context, readsChecks: readsChecks() })
     return 'moved'
   }
   try {

@@ -1,5 +1,4 @@
 import type { Tx } from '../../db/open.ts'
-import { findTaskById } from '../../resources/tasks/store.ts'
 import { insertCall } from '../../resources/workflows/call-store.ts'
 import { callArgs } from '../engine/args.ts'
 import { dispatchAsk, dispatchChecks } from './dispatch-waits.ts'
@@ -7,7 +6,7 @@ import { refuse, rowOf, type NewCall, type StartedStep, type Surroundings } from
 import { failed, type StepOutcome } from './outcome.ts'
 import { startAgentStep } from './start-agent.ts'
 import { startGate } from './start-gate.ts'
-import { agentFor, noAgent } from './step-agent.ts'
+import { noAgent } from './step-subject.ts'
 
 /** Writes the call down and does what it asks for, in one transaction. What cannot be done has failed at once. */
 export async function dispatchCall(tx: Tx, call: NewCall, surroundings: Surroundings): Promise<void> {
@@ -15,13 +14,15 @@ export async function dispatchCall(tx: Tx, call: NewCall, surroundings: Surround
   return call.kind === 'checks' ? dispatchChecks(tx, call, surroundings) : dispatchStep(tx, call, surroundings)
 }
 
-async function dispatchStep(tx: Tx, call: NewCall, { run, workspace, calls, context }: Surroundings): Promise<void> {
+async function dispatchStep(
+  tx: Tx,
+  call: NewCall,
+  { run, workspace, calls, subjects, context }: Surroundings,
+): Promise<void> {
   const now = context.world.now()
   const { seq, kind } = call
   const given = JSON.parse(call.args) as unknown
-  const { task: on, agent: named = null } = (kind === 'gate' ? callArgs.gate : callArgs.agent).parse(given)
-  const task = on === null || run.taskId === null ? null : await findTaskById(tx, run.taskId)
-  const agent = await agentFor(tx, run, { named, task })
+  const { task, agent, named } = subjects.get(seq)!
   const start = async (): Promise<StepOutcome | null> => {
     if (agent === null) return failed(noAgent(named))
     const step: StartedStep = { seq, task, agent, run, workspace, calls, context }

@@ -8,6 +8,7 @@ import type { WorkspaceRow } from '../../resources/workspaces/store.ts'
 import type { WakeContext } from '../../wakes/wake.ts'
 import type { ProgramCall } from '../engine/words.ts'
 import type { StepOutcome } from './outcome.ts'
+import type { Subject } from './step-subject.ts'
 
 /** A call that the program made just now, with its number, and the number of the step that it is. */
 export interface NewCall extends ProgramCall {
@@ -23,12 +24,14 @@ export interface Surroundings {
   workspace: WorkspaceRow
   /** The calls before it. */
   calls: readonly Pick<CallRow, 'seq' | 'kind' | 'args'>[]
+  /** Of the new steps, by the numbers of their calls. */
+  subjects: ReadonlyMap<number, Subject>
   context: WakeContext
   readsChecks: boolean
 }
 
 /** A step whose run is to be started. */
-export interface StartedStep extends Omit<Surroundings, 'readsChecks'> {
+export interface StartedStep extends Omit<Surroundings, 'readsChecks' | 'subjects'> {
   seq: number
   task: TaskRow | null
   agent: AgentRow

@@ -1,8 +1,35 @@
 import type { Tx } from '../../db/open.ts'
 import { isVisible } from '../../resources/agents/rules.ts'
 import { findAgent, listAgentsByReferences, matchReference, type AgentRow } from '../../resources/agents/store.ts'
-import type { TaskRow } from '../../resources/tasks/store.ts'
+import { findTaskById, type TaskRow } from '../../resources/tasks/store.ts'
 import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
+import { callArgs } from '../engine/args.ts'
+import { isStep, type ProgramCall } from '../engine/words.ts'
+
+/** What a step is about, and who does it. */
+export interface Subject {
+  task: TaskRow | null
+  /** null: there is none that may do it. */
+  agent: AgentRow | null
+  /** The agent that the program names. */
+  named: string | null
+}
+
+type NumberedCall = Pick<ProgramCall, 'kind' | 'args'> & { seq: number }
+
+/** Reads the subjects of new steps without waiting for one another; by the numbers of their calls. */
+export async function subjectsOf(
+  tx: Tx,
+  run: WorkflowRunRow,
+  made: readonly NumberedCall[],
+): Promise<ReadonlyMap<number, Subject>> {
+  const read = async ({ seq, kind, args }: NumberedCall): Promise<[number, Subject]> => {
+    const { task: on, agent: named = null } = callArgs[kind === 'gate' ? kind : 'agent'].parse(JSON.parse(args))
+    const task = on === null || run.taskId === null ? null : await findTaskById(tx, run.taskId)
+    return [seq, { task, agent: await agentFor(tx, run, { named, task }), named }]
+  }
+  return new Map(await Promise.all(made.filter(({ kind }) => isStep(kind)).map(read)))
+}
 
 export const noAgent = (named: string | null) =>
   named === null
@@ -10,7 +37,7 @@ export const noAgent = (named: string | null) =>
     : { code: 'agent_not_found', message: `There is no agent ${named} that this workflow can see.` }
 
 /** The one that is named, else that of the workflow run, else the one to which the task is assigned. */
-export async function agentFor(
+async function agentFor(
   tx: Tx,
   run: WorkflowRunRow,
   { named, task }: { named: string | null; task: TaskRow | null },
