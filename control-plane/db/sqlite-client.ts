@@ -4,10 +4,11 @@ import Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import type { CopiedInto, CopiedRow } from './copy.ts'
 import type { Askable } from './handle.ts'
 import { cacheStatements } from './statement-cache.ts'
+import { LoopTurns } from './loop-turns.ts'
 import type { StatementClient, StatementText, Value } from './statement.ts'
 
 /**
- * knex's client, quicker in two ways.
+ * knex's client, quicker in two ways, and one that lets others have their turn (loop-turns.ts).
  *
  * A SQLite file is read outside of transactions by a second connection, which only reads: knex's own one is held by each
  * write for as long as it takes. What the second one reads is what is committed at that moment.
@@ -72,7 +73,8 @@ export class SqliteClient extends Client implements StatementClient {
   protected override _query(...[connection, query]: Parameters<Client['_query']>): Promise<unknown> {
     // The name is knex's.
     // oxlint-disable-next-line no-underscore-dangle
-    return super._query(connection, Object.assign(query, limitWritten(query)))
+    const send = () => super._query(connection, Object.assign(query, limitWritten(query)))
+    return LoopTurns.of(connection).next()?.then(send) ?? send()
   }
 }
 
@@ -101,8 +103,9 @@ class Reader {
     cacheStatements(this.connection)
   }
 
-  all({ sql, bindings }: Required<Bound>): unknown[] {
-    return this.connection.prepare(sql).all(...bindings)
+  all({ sql, bindings }: Required<Bound>): Promise<unknown[]> | unknown[] {
+    const read = () => this.connection.prepare(sql).all(...bindings)
+    return LoopTurns.of(this.connection).next()?.then(read) ?? read()
   }
 
   close(): void {

@@ -17,6 +17,7 @@ import { basename, dirname, join } from 'node:path'
 import { z } from 'zod'
 import { carriedKeys, renderConfig } from './carried-settings.ts'
 import { ChangeSetFailure } from './failure.ts'
+import { gitFileTarget } from './git-file.ts'
 import { markOf } from './moment.ts'
 
 /**
@@ -51,6 +52,8 @@ const baseRecord = z.object({
   commonDir: z.string(),
   /** Tells the repository from another one in its place. */
   repositoryMark: z.string().nullable(),
+  /** Where a `.git` file of the top level led; its repository stays when another folder comes into the place of that. */
+  gitFileTarget: z.string().nullable().default(null),
   /** When the base was taken, in nanoseconds by the clock of the repository's file system; null: not known. */
   moment: z.string().nullable(),
   objectFormat: z.enum(['sha1', 'sha256']),
@@ -100,9 +103,15 @@ export async function ownObjects(storeDir: string): Promise<void> {
   await writeFile(join(objects, 'info', 'alternates'), '../upstream\n')
 }
 
+interface StorePlace {
+  storeDir: string
+  topLevel: string
+}
+
 /** git would say of a store without objects that it is none, and compare with another repository that stands there now. */
-export async function demandObjects(storeDir: string, record: BaseRecord): Promise<void> {
-  if (markOf(record.commonDir) !== record.repositoryMark)
+export async function demandObjects({ storeDir, topLevel }: StorePlace, record: BaseRecord): Promise<void> {
+  const isOther = record.gitFileTarget !== null && gitFileTarget(topLevel) !== record.gitFileTarget
+  if (isOther || markOf(record.commonDir) !== record.repositoryMark)
     throw new ChangeSetFailure('repo_unavailable', 'The repository of the run is gone.')
   const found = await stat(join(storeDir, 'objects')).catch(() => null)
   if (found === null) throw new ChangeSetFailure('diff_unavailable', 'The objects of the repository are gone.')

@@ -51,7 +51,7 @@ export async function computeChangeSet(options: ChangeSetOptions): Promise<Chang
   try {
     await demandSameSource(options)
     const record = await readRecord(base.storeDir)
-    await Promise.all([writeConfig(base.storeDir, record, limits.fileBytes), demandObjects(base.storeDir, record)])
+    await Promise.all([writeConfig(base.storeDir, record, limits.fileBytes), demandObjects(base, record)])
     return { ok: true, changeSet: await captureAtRest({ base, record, limits, world }) }
   } catch (error) {
     return asRefusal(error)

@@ -4,6 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { runGit } from './git.ts'
 import { readHead, type Refs } from './head.ts'
 import type { View } from './listing.ts'
+import { namedGitFolder } from './git-file.ts'
 import { readRegularFile } from './regular-file.ts'
 
 /**
@@ -49,10 +50,8 @@ export async function withForeignHeads(
 function refsOf(folder: string, objectFormat: Refs['objectFormat']): Refs | null {
   try {
     const own = join(folder, '.git')
-    const isFolder = lstatSync(own).isDirectory()
-    const [, named] = isFolder ? [] : (/^gitdir: (.+?)[\r\n]*$/.exec(textOf(own) ?? '') ?? [])
-    if (!isFolder && named === undefined) return null
-    const gitDir = named === undefined ? own : resolve(folder, named)
+    const gitDir = lstatSync(own).isDirectory() ? own : namedGitFolder(folder)
+    if (gitDir === null) return null
     const common = textOf(join(gitDir, 'commondir'))
     return { gitDir, commonDir: common === null ? gitDir : resolve(gitDir, common.trimEnd()), objectFormat }
   } catch {

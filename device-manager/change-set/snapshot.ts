@@ -14,6 +14,7 @@ import { readSettings } from './carried-settings.ts'
 import { isWithin } from '../wall/mounts.ts'
 import { exchangedSince, momentBefore, untilLater } from './exchanged.ts'
 import { asRefusal, ChangeSetFailure, failureOf, type ChangeSetErrorCode } from './failure.ts'
+import { gitFileTarget } from './git-file.ts'
 import { runGit } from './git.ts'
 import { markOf, momentIn } from './moment.ts'
 import { defaultLimits, type ChangeSetLimits } from './limits.ts'
@@ -84,6 +85,7 @@ export async function takeBase(options: TakeBaseOptions): Promise<BaseResult> {
       gitDir,
       commonDir,
       repositoryMark: markOf(commonDir),
+      gitFileTarget: gitFileTarget(repository.topLevel),
       moment: momentIn(commonDir)?.ns.toString() ?? null,
       objectFormat: repository.objectFormat,
       settings,

@@ -4,7 +4,9 @@ import type { EndReport } from '../../shared/device/protocol.ts'
 import type { ProcessIdentity } from '../process/identity.ts'
 import { HarnessLaunchError } from '../harness/parts/adapter-errors.ts'
 import { openSpool, SpoolDamagedError, SpoolUnavailableError, type RunKey, type Spool } from '../spool/spool.ts'
+import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import { changeSetOf } from './ending.ts'
+import { redactOfStart, redactWhole } from './output/redaction.ts'
 import type { StartRequest } from './launch/launch.ts'
 import { messageOf, type HostLog } from '../log/host-log.ts'
 import { cleanUp, prepare, type Assignment, type Prepared } from './preparation.ts'
@@ -234,8 +236,9 @@ export class RunHost {
     if (this.#phase === 'ending') return
     this.#phase = 'ending'
     const { assignment } = this.#prepared!
-    const reported = { exitReason, exitCode: null, signal: null, message, sessionId: null, forced: false }
-    const changeSet = await changeSetOf(this.#prepared!, this.#options.world)
+    const told = message === null ? null : redactOfStart(this.#start).text(message)
+    const reported = { exitReason, exitCode: null, signal: null, message: told, sessionId: null, forced: false }
+    const changeSet = await this.#changeSetWithoutHarness(this.#prepared!)
     const report = await this.#writer!.finish(endedEvent(reported), changeSet, reportMaker(reported, assignment))
     await this.#ended(report)
   }
@@ -251,9 +254,18 @@ export class RunHost {
     if (!prepared) return
     const { spec, fence } = prepared.assignment
     const stored = this.#phase === 'ended' ? this.#stored({ runId: spec.runId, fence }) : null
-    const fresh = () => this.#run?.changeSet() ?? changeSetOf(prepared, this.#options.world)
+    const fresh = () => this.#run?.changeSet() ?? this.#changeSetWithoutHarness(prepared)
     const result = stored ?? (await fresh())
     this.#options.reply({ type: 'change_set', requestId, result })
+  }
+
+  /**
+   * What others change in the folder meanwhile may hold the secrets of this run, too: another run of its agent is given the
+   * same. Before the start they are not known here, and nothing is told.
+   */
+  async #changeSetWithoutHarness(prepared: Prepared): Promise<ChangeSetResult> {
+    if (this.#start === null) return { ok: false, code: 'source_unknown', message: 'The run did not start.' }
+    return redactWhole(await changeSetOf(prepared, this.#options.world), redactOfStart(this.#start))
   }
 
   #stored(key: { runId: string; fence: number }) {

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
-import { Redactor } from '../../shared/lib/redact.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import { makeRunCgroup } from '../process/cgroup.ts'
@@ -20,7 +19,14 @@ import { type Trip, Watchdog } from './watchdog.ts'
 import type { HostLog } from '../log/host-log.ts'
 import { Pipeline } from './output/pipeline.ts'
 import type { LaunchPlan, Prepared } from './preparation.ts'
-import { redactWhole, streamRedactor, wholeValues, type Redact, type StreamRedactor } from './output/redaction.ts'
+import {
+  redactorOfStart,
+  redactWhole,
+  streamRedactor,
+  wholeValues,
+  type Redact,
+  type StreamRedactor,
+} from './output/redaction.ts'
 import { advised } from './advice.ts'
 import { endedEvent, reportMaker } from './end-report.ts'
 import type { EventWriter } from './output/writer.ts'
@@ -104,8 +110,7 @@ export class LiveRun {
     const wall = prepared.wall !== null && 'end' in prepared.wall ? prepared.wall : null
     this.holder = wall?.holder ?? null
     this.#tree = { runId: spec.runId, child: this.#child, leader: this.harness, cgroup, wall, world, log: parts.log }
-    const secrets = Object.entries(start.secrets).map(([name, value]) => ({ name, value }))
-    const redactor = new Redactor([{ name: 'SVC_TOKEN', value: start.token }, ...secrets])
+    const redactor = redactorOfStart(start)
     this.#redact = wholeValues(redactor)
     this.#dialogue = plan.adapter.dialogue(spec, {
       redactText: this.#redact.text,

@@ -82,13 +82,8 @@ async function withoutSecrets(
   }
   const result = await changeSet()
   // Loaded when it is needed, as in leftovers.ts.
-  const [{ redactWhole, wholeValues }, { Redactor }] = await Promise.all([
-    import('../run-host/output/redaction.ts'),
-    import('../../shared/lib/redact.ts'),
-  ])
-  const known: Record<string, string> = start ? { SVC_TOKEN: start.token, ...start.secrets } : {}
-  const redactor = new Redactor(Object.entries(known).map(([name, value]) => ({ name, value })))
-  return redactWhole(result, wholeValues(redactor))
+  const { redactOfStart, redactWhole } = await import('../run-host/output/redaction.ts')
+  return redactWhole(result, redactOfStart(start))
 }
 
 async function changeSetOf(

@@ -1,4 +1,5 @@
-import { closeSync, existsSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, readSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { endReport } from '../../shared/device/protocol.ts'
 import { Breaks, endedEvent, type BreakRow } from './breaks.ts'
@@ -48,7 +49,23 @@ export function salvage(path: string, options: ConnectionOptions, facts: { now: 
     fresh.close()
   }
   renameSync(freshPath, path)
+  removeOlder(path, asidePath)
   return { asidePath, reason: facts.reason, ...copied }
+}
+
+/** So many damaged files stay, for whoever looks for the cause; each may be as large as a spool can be. */
+const keptAside = 2
+
+function removeOlder(path: string, newest: string): void {
+  const folder = dirname(path)
+  const isSetAside = (name: string) => name.startsWith(`${basename(path)}.corrupt-`) && !/-(?:wal|shm)$/.test(name)
+  try {
+    const older = readdirSync(folder).filter((name) => isSetAside(name) && name !== basename(newest))
+    for (const name of older.toSorted().slice(0, 1 - keptAside))
+      for (const suffix of ['', '-wal', '-shm']) rmSync(join(folder, name + suffix), { force: true })
+  } catch {
+    // They only take room.
+  }
 }
 
 interface Copying {

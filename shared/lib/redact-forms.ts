@@ -20,12 +20,32 @@ export function formsOf(value: string): SecretForms {
   const trimmed = value.toWellFormed().trim()
   const bytes = encoder.encode(trimmed)
   if (bytes.length < minSecretBytes) return { text: [], encoded: [] }
-  const text = new Set([trimmed, ...jsonForms(trimmed), ...urlForms(trimmed)])
+  const text = new Set([trimmed, ...jsonForms(trimmed), ...urlForms(trimmed), ...lineForms(trimmed)])
   const encoded = new Set([...base64Forms(bytes), ...hexForms(bytes)])
   return {
     text: [...text].map((form) => encoder.encode(form)),
     encoded: [...encoded].map((form) => encoder.encode(form)),
   }
+}
+
+/** What stands before each line of a file in a patch, and in a quotation. Space is any space. */
+const lineMarks = ['+', '+ ', '-', '> ']
+const keyChars = /[A-Za-z0-9+/=_-]{32,}/g
+
+/**
+ * A value of several lines as patches and quotations show it; and its long lines alone, since programs that number the
+ * lines of a file put something else before each.
+ */
+function lineForms(value: string): string[] {
+  const lines = value.split(/\r\n|\r|\n/)
+  return lines.length === 1 ? [] : [...lineMarks.map((mark) => lines.join(`\n${mark}`)), ...keyLines(value)]
+}
+
+/** Long runs of characters that only a key has: a path or a name is not one. */
+function keyLines(value: string): string[] {
+  return (value.match(keyChars) ?? []).filter(
+    (run) => /\d/.test(run) && (/^[\da-f]+$/i.test(run) || (/[a-z]/.test(run) && /[A-Z]/.test(run))),
+  )
 }
 
 const shortBytes = 64
@@ -36,8 +56,14 @@ const pieceUnits = 32
  * tables take little time, however long the value is. From the middle: keys begin and end alike.
  */
 export function pieceOf(value: string): string {
-  const trimmed = value.toWellFormed().trim()
-  if (trimmed.length <= shortBytes) return trimmed
+  const whole = value.toWellFormed().trim()
+  if (whole.length <= shortBytes) return whole
+  // The end of one line, where there is a long one: what shows a value line by line shows that in one piece.
+  const line = middleKeyLine(whole)
+  return line === undefined ? middleOf(whole) : line.slice(-pieceUnits)
+}
+
+function middleOf(trimmed: string): string {
   const from = Math.floor((trimmed.length - pieceUnits) / 2)
   const isLow = (at: number) => (trimmed.charCodeAt(at) & 0xfc00) === 0xdc00
   const piece = trimmed
@@ -45,6 +71,12 @@ export function pieceOf(value: string): string {
     .trim()
   // All but white space is too little to go by.
   return piece.length < pieceUnits / 2 ? trimmed : piece
+}
+
+function middleKeyLine(value: string): string | undefined {
+  if (!/[\r\n]/.test(value)) return undefined
+  const middle = value.length / 2
+  return keyLines(value).find((line) => value.lastIndexOf(line) + line.length > middle)
 }
 
 /** The content of a JSON string: plain, as a string inside a string, and as encoders write it that escape more. */

@@ -74,6 +74,34 @@ describe('what is found', () => {
     },
   )
 
+  describe('a key of several lines', () => {
+    const lines = [
+      '-----BEGIN PRIVATE KEY-----',
+      'MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj',
+      'x4jHk0ab2Fqz9LmNvRtYpQwE1sUoIiXeCbAgDfKhJlZnMrOuTyWvSx3G5d7H8B6M',
+      'q2w3e4==',
+      '-----END PRIVATE KEY-----',
+    ]
+    const key = secret(`${lines.join('\n')}\n`)
+
+    test.each(['+', '-', '> ', '+  '])('that a patch or a quotation shows with %j before each line', (mark) => {
+      const shown = lines.map((line) => `${mark}${line}\n`).join('')
+      expect(text([key], shown)).toBe(`${mark}[redacted:KEY]\n`)
+    })
+
+    test('of which each line has its number', () => {
+      const shown = text([key], lines.map((line, at) => `     ${at + 1}\u2192${line}\n`).join(''))
+      for (const line of lines.filter(({ length }) => length === 64)) expect(shown).not.toContain(line)
+      expect(shown).toContain('2\u2192[redacted:KEY]\n     3\u2192[redacted:KEY]')
+    })
+
+    test('but not its lines that are words and paths', () => {
+      const words = secret('a-name-of-many-words-that-is-no-key-at-all\n/home/somebody/projects/a-long-name/2/src\nend')
+      const path = 'in /home/somebody/projects/a-long-name/2/src a-name-of-many-words-that-is-no-key-at-all'
+      expect(text([words], path)).toBe(path)
+    })
+  })
+
   test('colour and cursor sequences in the middle', () => {
     expect(text([secret('hunter2hunter3')], 'a hunt\x1b[01;3', '1mer2\x1b[0m\x1b[Khun\x1b(Bter3 z')).toBe(
       'a [redacted:KEY] z',

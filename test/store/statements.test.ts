@@ -224,3 +224,27 @@ onBoth('rows with large values arrive as they are, or not at all', async ({ root
     await root.raw('drop table parts')
   }
 })
+
+test('in a file, neither reads that follow one another nor a long transaction keep the event loop to themselves', async () => {
+  const { root } = await inFile()
+  const turnsDuring = async (work: () => Promise<unknown>): Promise<number> => {
+    let turns = 0
+    let isOver = false
+    const count = () => {
+      if (isOver) return
+      turns++
+      setImmediate(count)
+    }
+    setImmediate(count)
+    const until = performance.now() + 300
+    while (performance.now() < until) await work()
+    isOver = true
+    return turns
+  }
+  // Without turns of its own it would see one at most.
+  expect(await turnsDuring(async () => byId.first(root, ['b']))).toBeGreaterThan(2)
+  await root.transaction(async (tx) => {
+    expect(await turnsDuring(() => setNote(tx, ['x', 0]))).toBeGreaterThan(2)
+    expect(await turnsDuring(() => tx('letters').first())).toBeGreaterThan(2)
+  })
+})

@@ -17,13 +17,16 @@ test('each form of a long value is taken out, wherever it stands in the body, an
     plain: `see ${key}!`,
     list: [JSON.stringify(key), encodeURIComponent(key.trim()), Buffer.from(key.trim()).toString('hex')],
     [Buffer.from(`x${key.trim()}`).toString('base64')]: 1,
+    patch: `+${key.trim().replaceAll('\n', '\n+')}`,
     wrapped: key.trim().replaceAll('\n', '\r\n  '),
     'begins alike': key.slice(0, 40),
   }
   const text = JSON.stringify(censored(body, secrets))
   expect(text).toBe(JSON.stringify(new Redactor(secrets).redactJson(body)))
-  expect(text.match(/\[redacted:KEY\]/g)).toHaveLength(6)
+  expect(text.match(/\[redacted:KEY\]/g)).toHaveLength(7)
   expect(text).toContain('begins alike')
+  const numbered = { plain: key.replaceAll('\n', '\n 1 ') }
+  expect(JSON.stringify(censored(numbered, secrets)).match(/\[redacted:KEY\]/g)).toHaveLength(3)
   const without = { plain: 'nothing' }
   expect(censored(without, secrets)).toBe(without)
 })

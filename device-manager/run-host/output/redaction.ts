@@ -1,5 +1,5 @@
 import { maskOwnTokens } from '../../../shared/lib/own-tokens.ts'
-import type { Redactor } from '../../../shared/lib/redact.ts'
+import { Redactor } from '../../../shared/lib/redact.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { OwnTokenMask } from './token-mask.ts'
 
@@ -28,6 +28,19 @@ export interface Redact {
   /** Redacts bytes that are no text: base64 of them would hide a secret, and replacing in it would spoil the rest. */
   bytes: (bytes: Uint8Array) => Uint8Array
 }
+
+/** All that a start tells the run, whose values may not leave the machine. */
+export function redactorOfStart(start: GivenToRun | null): Redactor {
+  const given: Record<string, string> = start === null ? {} : { SVC_TOKEN: start.token, ...start.secrets }
+  return new Redactor(Object.entries(given).map(([name, value]) => ({ name, value })))
+}
+export interface GivenToRun {
+  token: string
+  secrets: Readonly<Record<string, string>>
+}
+
+/** Redaction of whole values by a start; before one, of tokens of ours alone. */
+export const redactOfStart = (start: GivenToRun | null): Redact => wholeValues(redactorOfStart(start))
 
 /** Redaction of whole values, beside the stream. */
 export function wholeValues(redactor: Redactor): Redact {

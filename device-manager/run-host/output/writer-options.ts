@@ -23,6 +23,8 @@ export interface WriterOptions {
 export interface WriterLimits {
   /** Bytes of this run in the spool without an acknowledgement, above which output is dropped. */
   unsentBytes: number
+  /** So much more of a run may wait in the spool when it is of events that must be kept. */
+  essentialBytes: number
   /** Bytes held in memory while the spool takes nothing. */
   heldBytes: number
   /** The tail of dropped output that is kept. */
@@ -30,6 +32,7 @@ export interface WriterLimits {
 }
 export const writerLimits: WriterLimits = {
   unsentBytes: 64 * 1024 * 1024,
+  essentialBytes: 16 * 1024 * 1024,
   heldBytes: 4 * 1024 * 1024,
   ringBytes: 256 * 1024,
 }

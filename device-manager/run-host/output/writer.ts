@@ -1,5 +1,6 @@
 import type { ChangeSetResult } from '../../../shared/device/change-set.ts'
 import type { EndReport } from '../../../shared/device/protocol.ts'
+import { askedCallLimits } from '../../../shared/runs/asked-call.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import {
   SpoolDamagedError,
@@ -26,6 +27,7 @@ const retryMaxMs = 5_000
  * One owner, one thread; every call to the spool is synchronous, so nothing interleaves within a flush.
  *
  *     taking    -- more than `unsentBytes` unacknowledged -->  dropping (events go to the overflow)
+ *     dropping  -- `essentialBytes` more, all of it must-keep   -->  dropping, of these events, too
  *     taking    -- the spool refuses (full, busy, I/O)    -->  stuck: events are held, tried again with back-off
  *     stuck     -- more than `heldBytes` held             -->  stuck and dropping
  *     stuck     -- a try succeeds                         -->  taking, once the held ones are written
@@ -40,6 +42,9 @@ export class EventWriter {
   #written: Written = nothingWritten()
   #unsentBytes = 0
   #overflow: Overflow | null = null
+  /** Events that must be kept were dropped. */
+  #isFlooded = false
+  #asksKept = 0
   #stuckMs = 0
   #broken: string | null = null
   #isAtEnd = false
@@ -99,14 +104,26 @@ export class EventWriter {
 
   #take(event: PendingEvent): void {
     if (this.#overflow) {
-      // Events that must be kept are small; a harness that floods with them is held to a bound, too.
-      const isKept = isEssential(event) && this.#queueBytes < 2 * this.#options.limits.heldBytes
-      if (!isKept) return this.#overflow.push(event)
+      if (!this.#isKept(event)) return this.#overflow.push(event)
       for (const kept of this.#overflow.takeBefore(event.at)) this.#enqueue(kept)
     }
     this.#enqueue(event)
     if (this.#unsentBytes + this.#queueBytes > this.#options.limits.unsentBytes) this.#startDropping('unsent_limit')
     else if (this.#stuckMs > 0 && this.#queueBytes > this.#options.limits.heldBytes) this.#startDropping('spool_full')
+  }
+
+  /**
+   * Events that must be kept are small; a harness that floods with them is held to a bound in memory and in the spool, which
+   * all runs of the device share. The calls that a person is asked about are few, and without them nobody could answer.
+   */
+  #isKept(event: PendingEvent): boolean {
+    const { heldBytes, unsentBytes, essentialBytes } = this.#options.limits
+    if (!isEssential(event) || this.#queueBytes >= 2 * heldBytes) return false
+    if (this.#unsentBytes + this.#queueBytes < unsentBytes + essentialBytes) return true
+    if (event.body.kind === 'permission' && this.#asksKept++ < askedCallLimits.calls) return true
+    if (!this.#isFlooded) this.#options.log('events_dropping', { runId: this.#options.key.runId })
+    this.#isFlooded = true
+    return false
   }
 
   #enqueue(event: PendingEvent): void {

@@ -67,6 +67,16 @@ describe('assignment', () => {
     expect(outcomeOf(await assign(one.id, agent.id))).toBe('409 task_archived')
   })
 
+  test('what is archived is taken from its agent, and stays archived', async () => {
+    const agent = await server.createAgent()
+    const one = await task(server, { assignee: agent.id })
+    await made(server, `/tasks/${one.id}/archive`)
+    expect(outcomeOf(await assign(one.id, agent.id))).toBe('409 task_archived')
+    const reply = await assign(one.id, null)
+    expect(outcomeOf(reply)).toBe('200')
+    expect(reply.body).toMatchObject({ assignee: null, archivedAt: expect.any(String) as string })
+  })
+
   test('of a task on which a run works waits for its end; a run that only waits gives way', async () => {
     const { device, agentId } = await worker(server)
     const other = await server.createAgent()

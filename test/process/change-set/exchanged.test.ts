@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { closeSync, constants, openSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, mkdirSync, openSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { ChangedFile, ChangeSetResult } from '../../../shared/device/change-set.ts'
-import { baseOf, changesOf, resultOf, summary, tempDir, tempRepo, type Repo } from './repo.ts'
+import { baseOf, changesOf, gitIn, resultOf, summary, tempDir, tempRepo, type Repo } from './repo.ts'
 
 /** What git waits for at the attributes of a folder, again and again: `step` happens while it waits. */
 function pausing(folder: string): { next(step?: () => void): Promise<void>; stop(): Promise<void> } {
@@ -175,4 +175,22 @@ test('where a home is a repository, the folders of svc in it are part of no run'
   const { files, diff } = await changesOf(base)
   expect(summary(files)).toEqual(['added .config/other'])
   expect(diff).not.toContain('svc')
+})
+
+test('a folder or a repository that came into the place of a linked working tree is not told as the work of the run', async () => {
+  const repo = tempRepo()
+  const dir = join(tempDir(), 'tree')
+  repo.git('worktree', 'add', '-q', '-b', 'work', dir)
+  const base = await baseOf(dir)
+  writeFileSync(join(dir, 'made.txt'), 'made\n')
+  expect(summary((await changesOf(base)).files)).toEqual(['added made.txt'])
+  renameSync(dir, `${dir}-aside`)
+  mkdirSync(dir)
+  writeFileSync(join(dir, 'private.txt'), 'private\n')
+  expect(await resultOf(base)).toMatchObject({ ok: false, code: 'repo_unavailable' })
+  gitIn(dir, ['init', '-q'])
+  expect(await resultOf(base)).toMatchObject({ ok: false, code: 'repo_unavailable' })
+  rmSync(dir, { recursive: true })
+  renameSync(`${dir}-aside`, dir)
+  expect(summary((await changesOf(base)).files)).toEqual(['added made.txt'])
 })

@@ -26,7 +26,7 @@ export interface Assignment {
  */
 export async function assignTask(tx: Db, assignment: Assignment): Promise<TaskRow> {
   const { task, agent, byRunId, world } = assignment
-  if (task.archivedAt !== null) fail('task_archived')
+  if (task.archivedAt !== null && agent !== null) fail('task_archived')
   if (task.assigneeAgentId === (agent?.id ?? null)) return task
   const live = await listLiveOfTask(tx, task.id)
   const active = live.find((run) => run.status === 'running' && run.id !== byRunId)

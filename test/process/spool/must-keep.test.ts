@@ -1,0 +1,67 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { EventWriter } from '../../../device-manager/run-host/output/writer.ts'
+import { openSpool } from '../../../device-manager/spool/spool.ts'
+import { realWorld } from '../../../shared/lib/world.ts'
+import { askedCallFixture } from '../../kit/asked-call.ts'
+import { endReport } from '../../kit/end-report.ts'
+
+function spoolPath(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-must-keep-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return join(folder, 'spool.db')
+}
+
+test('a harness that floods an offline device with events that must be kept leaves room to the other runs', async () => {
+  const path = spoolPath()
+  const spool = openSpool(path, { reserveBytes: 64 * 1024 })
+  const key = { runId: 'run_flood', fence: 1 }
+  let at = 0
+  const logged: string[] = []
+  const limits = { unsentBytes: 200_000, essentialBytes: 100_000, heldBytes: 50_000, ringBytes: 20_000 }
+  const writer = new EventWriter({
+    // Each write comes so late that it is not held for a batch.
+    world: { ...realWorld, monotonic: () => (at += 100) },
+    key,
+    spool,
+    openSpool: () => openSpool(path, { reserveBytes: 64 * 1024 }),
+    log: (event) => void logged.push(event),
+    onSpooled: () => {},
+    onBroken: () => {},
+    onDamaged: () => {},
+    onGone: () => {},
+    limits,
+  })
+  const failure = { kind: 'error', data: { class: 'server', message: 'x'.repeat(1_000), willRetry: true } } as const
+  for (let turn = 0; turn < 100; turn++) {
+    writer.emit(Array.from({ length: 20 }, () => failure))
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  const { toolCallId, name, ...ask } = askedCallFixture()
+  writer.emit([{ kind: 'permission', data: { name, decision: 'ask', ask, ...(toolCallId && { toolCallId }) } }])
+  writer.emit([{ kind: 'session', data: { sessionId: 'the-last' } }])
+  await new Promise((resolve) => setImmediate(resolve))
+  const bound = limits.unsentBytes + limits.essentialBytes + 2 * limits.heldBytes
+  expect(spool.stats(key)!.pendingBytes).toBeLessThan(bound)
+  expect(logged.filter((event) => event === 'events_dropping')).toHaveLength(1)
+  const report = await writer.finish({ kind: 'ended', data: { exitReason: 'completed', exitCode: 0, signal: null } }, null, (totals) => ({ ...endReport(), ...totals, toolCallCount: 0 })) // prettier-ignore
+  expect(report).toMatchObject({ sessionId: 'the-last', approvals: [{ inputDigest: ask.inputDigest }] })
+  expect(report.gapBytes).toBeGreaterThan(1_000_000)
+  const again = openSpool(path, { reserveBytes: 64 * 1024 })
+  expect(again.stats(key)!.pendingBytes).toBeLessThan(bound + limits.ringBytes)
+  again.close()
+  writer.close()
+})
+
+test('of damaged spools that were set aside the last two stay, with what belongs to them', () => {
+  const path = spoolPath()
+  const aside = () => readdirSync(join(path, '..')).filter((name) => name.includes('.corrupt-')).toSorted() // prettier-ignore
+  for (let day = 1; day <= 4; day++) {
+    writeFileSync(path, `no database ${day}`)
+    if (day === 1) writeFileSync(`${path}-wal`, 'no log')
+    openSpool(path, { reserveBytes: 64 * 1024, world: { now: () => Date.UTC(2026, 0, day) } }).close()
+  }
+  expect(aside()).toEqual(['spool.db.corrupt-2026-01-03T00-00-00-000Z', 'spool.db.corrupt-2026-01-04T00-00-00-000Z'])
+})
