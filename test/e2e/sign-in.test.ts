@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, type TestContext } from 'vitest'
 import { startApi, type Answer, type ApiServer } from '../cli/api-server.ts'
 import { onTerminal } from '../cli/on-terminal.ts'
 import { makeHome, type Home } from '../cli/run-svc.ts'
@@ -27,14 +27,9 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true })
 })
 
-/** These functions end what a test began, also when it failed: a login that nobody approves would wait for a quarter of an hour. */
-const cleanups: (() => void)[] = []
-afterEach(() => {
-  for (const clean of cleanups.splice(0).toReversed()) clean()
-})
-function newHome(): Home {
+function newHome({ onTestFinished }: TestContext): Home {
   const home = makeHome()
-  cleanups.push(() => home.remove())
+  onTestFinished(() => home.remove())
   return home
 }
 
@@ -73,16 +68,18 @@ async function approve(browser: Browser, address: string): Promise<void> {
   expect((await browser.send(page, '/device/decision', { workspace, decision: 'approve' })).status).toBe(200)
 }
 
-function inTerminal(home: Home, line: readonly string[]) {
+/** Ended with the test, also when it fails: a login that nobody approves would wait for a quarter of an hour. */
+function inTerminal({ onTestFinished }: TestContext, home: Home, line: readonly string[]) {
   const terminal = onTerminal(home, line)
-  cleanups.push(() => terminal.kill())
+  onTestFinished(() => terminal.kill())
   return terminal
 }
 
-describe('svc login', () => {
-  test('on a terminal shows a code, waits for the person, and keeps a token that can be listed and revoked', async () => {
-    const home = newHome()
-    const { shown, ended } = inTerminal(home, ['login', '--server', server.url])
+// At once: they mostly wait for the times at which svc asks.
+describe.concurrent('svc login', () => {
+  test('on a terminal shows a code, waits for the person, and keeps a token that can be listed and revoked', async (context) => {
+    const home = newHome(context)
+    const { shown, ended } = inTerminal(context, home, ['login', '--server', server.url])
     const address = await waitFor(
       () => /http\S+\/device\?user_code=[A-Z-]{9}/.exec(shown.text)?.[0],
       'svc shows the address',
@@ -112,8 +109,8 @@ describe('svc login', () => {
     expect((await home.svc(['auth', 'list'])).status).toBe(4)
   })
 
-  test('with --browser opens the page, also without a terminal', async () => {
-    const home = newHome()
+  test('with --browser opens the page, also without a terminal', async (context) => {
+    const home = newHome(context)
     const opened = join(home.dir, 'opened')
     for (const name of ['xdg-open', 'open']) {
       const program = join(home.dir, name)
@@ -123,7 +120,7 @@ describe('svc login', () => {
     const running = home.start(['login', '--server', server.url, '--browser'], {
       env: { PATH: `${home.dir}:${process.env['PATH']}` },
     })
-    cleanups.push(() => void running.child.kill('SIGKILL'))
+    context.onTestFinished(() => void running.child.kill('SIGKILL'))
     const address = await waitFor(() => readFileSync(opened, 'utf8'), 'the browser is opened')
     expect(address).toMatch(/\/device\?user_code=[A-Z-]{9}$/)
     await approve(await signedIn(), address)
@@ -132,14 +129,14 @@ describe('svc login', () => {
     expect(JSON.parse(end.stdout)).toMatchObject({ server: server.url, role: 'owner' })
   })
 
-  test('without a terminal and --browser asks for a token', async () => {
-    const home = newHome()
+  test('without a terminal and --browser asks for a token', async (context) => {
+    const home = newHome(context)
     const { status, stderr } = await home.svc(['login', '--server', server.url])
     expect([status, stderr.includes('No token was given')]).toEqual([2, true])
   })
 })
 
-test('an operator’s link leads to the public address, and is for members', async () => {
+test.concurrent('an operator’s link leads to the public address, and is for members', async () => {
   const publicUrl = 'https://svc.example.com'
   const env = { PATH: process.env['PATH'] ?? '', HOME: root, SVC_PUBLIC_URL: publicUrl, SVC_DATA_DIR: server.dataDir }
   const run = (email: string) =>

@@ -3,7 +3,7 @@ import { readdirSync, statSync } from 'node:fs'
 import { request, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
-import { expect, test } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { isLong } from '../kit/forms.ts'
 import { waitFor } from '../kit/programs.ts'
 import { failCalls, fileThreadOf } from '../kit/traced-thread.ts'
@@ -49,6 +49,12 @@ const draftOf = (folder: string, bytes: number): string | null =>
 
 /** Tests in which calls of the disk fail. */
 export function testFailingDisk(stage: () => FilesStage): void {
+  // Each test reads all files there are; those of the one before were read by it.
+  afterEach(async () => {
+    const fileIds = await stage().root('files').whereNull('deleted_at').pluck('id')
+    if (fileIds.length > 0) await stage().ask('POST', '/files/bulk-delete', { fileIds })
+  })
+
   // Before there is a file, with all of its bytes, and where it is given its name; the short form has the first and the last.
   const calls = isLong ? ['openat', 'fsync', 'rename'] : ['openat', 'rename']
   test.each(calls)('at %s refuses bytes and keeps those that it has', async (call) => {

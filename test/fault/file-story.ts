@@ -24,13 +24,14 @@ interface Answer {
   body: any
 }
 
-/** Bytes that come piece by piece, each a whole number of groups of base64. */
+const pieceBytes = 192 * 1024
+
+/** Bytes that come piece by piece, each a whole number of groups of base64 and another than the others at its beginning. */
 function* piecesOf(seed: number, length: number): Generator<Buffer> {
-  const numbers = new Uint32Array(48 * 1024)
-  const piece = Buffer.from(numbers.buffer)
+  const piece = Buffer.alloc(pieceBytes)
+  for (let at = 4; at < piece.length; at += 4) piece.writeUInt32LE(Math.imul(at + seed, 2_654_435_761) >>> 0, at)
   for (let at = 0; at < length; at += piece.length) {
-    for (let index = 0; index < numbers.length; index++)
-      numbers[index] = Math.imul(at + index * 4 + seed, 2_654_435_761)
+    piece.writeUInt32LE(at, 0)
     yield piece.subarray(0, length - at)
   }
 }
@@ -41,10 +42,19 @@ function hashOf(seed: number, length: number): string {
   return hash.digest('hex')
 }
 
-function* uploadOf(seed: number, length: number, name: string | null): Generator<string> {
-  yield name === null ? '{"contentBase64":"' : `{"name":${JSON.stringify(name)},"contentBase64":"`
-  for (const piece of piecesOf(seed, length)) yield piece.toString('base64')
-  yield '"}'
+/** Only the beginning of a piece is encoded anew. */
+function* uploadOf(seed: number, length: number, name: string | null): Generator<Buffer> {
+  yield Buffer.from(name === null ? '{"contentBase64":"' : `{"name":${JSON.stringify(name)},"contentBase64":"`)
+  let encoded: Buffer | null = null
+  for (const piece of piecesOf(seed, length)) {
+    if (piece.length === pieceBytes && encoded !== null) {
+      // What was yielded before may not be sent yet.
+      encoded = Buffer.from(encoded)
+      encoded.write(piece.toString('base64', 0, 6))
+    } else encoded = Buffer.from(piece.toString('base64'))
+    yield encoded
+  }
+  yield Buffer.from('"}')
 }
 
 class Client {
@@ -60,7 +70,7 @@ class Client {
   }
 
   /** By a connection of its own: those that are kept may be to a server that is gone. */
-  async ask(method: string, path: string, body: Iterable<string> = []): Promise<Answer> {
+  async ask(method: string, path: string, body: Iterable<string | Buffer> = []): Promise<Answer> {
     const { port, token } = this.next()
     const headers = {
       authorization: `Bearer ${token}`,

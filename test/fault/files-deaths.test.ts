@@ -31,7 +31,7 @@ const operations: Record<string, Operation> = {
   },
   replace: {
     async ready(stage, length) {
-      const { id } = await stage.upload(length)
+      const { id } = await stage.upload(10)
       return async () => {
         const { contentBase64, sha256 } = contentOf(length)
         const answer = await stage.ask('POST', `/files/${id}/replace`, { contentBase64 })
@@ -120,7 +120,7 @@ const atRequest: Death = async ({ server, bucket }, nth) => {
 async function die(stage: FilesStage, { name, nth, death }: { name: string; nth: number; death: Death }) {
   const { server } = stage
   // A bucket takes the larger one in parts.
-  const act = await operations[name]!.ready(stage, stage.bucket === null ? 300_000 : 6 * 1024 * 1024)
+  const act = await operations[name]!.ready(stage, stage.bucket === null ? 300_000 : 5 * 1024 * 1024 + 1)
   const undo = await death(stage, nth)
   const isTold = await act()
   await undo()

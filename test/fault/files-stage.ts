@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
-import { get } from 'node:http'
+import { get, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import type { Knex } from 'knex'
 import { openDatabase, type Database } from '../../control-plane/db/open.ts'
 import { startS3, type S3Bucket } from '../kit/s3.ts'
@@ -73,7 +75,7 @@ export async function startFilesStage(options: StageOptions): Promise<FilesStage
     const made = new TestServer({
       name: number === 1 ? 'server' : `server-${number}`,
       root: folder,
-      env: { SVC_SWEEP_MS: '100', UV_THREADPOOL_SIZE: '1', ...where, ...options.env },
+      env: { SVC_SWEEP_MS: '300', UV_THREADPOOL_SIZE: '1', ...where, ...options.env },
       databaseUrl: options.databaseUrl ?? null,
       tokenOf: servers[0] ?? null,
       ...(options.via && { via: options.via }),
@@ -139,9 +141,11 @@ function callsOf({ api }: Pick<TestServer, 'api'>): Pick<FilesStage, 'ask' | 'up
     },
     async downloaded(id, revisionId) {
       const { url } = await api.call<{ url: string }>('GET', `/files/${id}/revisions/${revisionId}/download`)
-      const reply = await fetch(url)
-      if (reply.status !== 200) throw new Error(`${id} ${revisionId}: ${reply.status} ${await reply.text()}`)
-      return digestOf(new Uint8Array(await reply.arrayBuffer()))
+      const [reply] = (await once(get(url, { agent: false }), 'response')) as [IncomingMessage]
+      if (reply.statusCode !== 200) throw new Error(`${id} ${revisionId}: ${reply.statusCode} ${await text(reply)}`)
+      const hash = createHash('sha256')
+      for await (const chunk of reply) hash.update(chunk as Buffer)
+      return hash.digest('hex')
     },
   }
 }

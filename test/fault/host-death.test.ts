@@ -5,6 +5,7 @@ import { findRunCgroup, removeRunCgroup } from '../../device-manager/process/cgr
 import { makeTestGroup } from '../kit/control-group.ts'
 import { isLong } from '../kit/forms.ts'
 import { checkInvariants, outputOf } from '../kit/invariants.ts'
+import { manyProcessors } from '../kit/many-processors.ts'
 import { waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario } from '../kit/system-scenario.ts'
@@ -13,7 +14,7 @@ import { printedLines, scenario } from '../kit/system-scenario.ts'
 
 let system: TestSystem
 beforeAll(async () => {
-  system = await TestSystem.start({ device: { isWalled: true } })
+  system = await TestSystem.start({ device: { isWalled: true }, deviceEnv: manyProcessors })
 })
 afterAll(() => system?.stop())
 

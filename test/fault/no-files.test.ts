@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { HostRecord } from '../../device-manager/run-host/wire/protocol.ts'
 import { takeFiles, whyNoFileLimit } from '../kit/file-limit.ts'
 import { checkInvariants } from '../kit/invariants.ts'
+import { manyProcessors } from '../kit/many-processors.ts'
 import { waitFor } from '../kit/programs.ts'
 import type { TestDevice } from '../kit/system-device.ts'
 import { TestSystem } from '../kit/system.ts'
@@ -19,7 +20,7 @@ if (why !== null) process.stderr.write(`NOT RUN: ${why}, so no program was ever 
 describe.skipIf(why !== null)('without a file left', () => {
   let system: TestSystem
   beforeAll(async () => {
-    system = await TestSystem.start({ device: { isWalled: true } })
+    system = await TestSystem.start({ device: { isWalled: true }, deviceEnv: manyProcessors })
   })
   afterAll(() => system?.stop())
 

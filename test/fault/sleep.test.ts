@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test, type TestContext } from 'vitest'
 import { checkInvariants } from '../kit/invariants.ts'
 import { delay, type Program } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
@@ -17,7 +17,7 @@ interface Slept {
 }
 
 /** Starts a run that waits, and lets server and device sleep. */
-async function slept(durations: Readonly<Record<string, number>>): Promise<Slept> {
+async function slept({ onTestFinished }: TestContext, durations: Readonly<Record<string, number>>): Promise<Slept> {
   const serverEnv = Object.fromEntries(Object.entries(durations).map(([name, ms]) => [name, String(ms)]))
   const system = await TestSystem.start({ serverEnv: { ...serverEnv, SVC_SWEEP_MS: '200' } })
   onTestFinished(() => system.stop())
@@ -32,27 +32,30 @@ async function slept(durations: Readonly<Record<string, number>>): Promise<Slept
   return { server, device, run, runId, system }
 }
 
-test('a run goes on when the machine wakes, although the control plane wakes first', async () => {
-  const { server, device, run, runId, system } = await slept({
-    SVC_RUNNER_LOST_MS: 8_000,
-    SVC_LEASE_MS: 5_000,
-    SVC_HEARTBEAT_MS: 1_000,
+// At once: they mostly sleep.
+describe.concurrent('a machine sleeps', () => {
+  test('a run goes on when the machine wakes, although the control plane wakes first', async (context) => {
+    const { server, device, run, runId, system } = await slept(context, {
+      SVC_RUNNER_LOST_MS: 8_000,
+      SVC_LEASE_MS: 5_000,
+      SVC_HEARTBEAT_MS: 1_000,
+    })
+    server.signal('SIGCONT')
+    // Its sweeps look at the run some times before the device can say a word.
+    await delay(2_000)
+    expect(await run.api.run(runId)).toMatchObject({ status: 'running' })
+    device.signal('SIGCONT')
+    run.open('end')
+    await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(40) })
   })
-  server.signal('SIGCONT')
-  // Its sweeps look at the run some times before the device can say a word.
-  await delay(2_000)
-  expect(await run.api.run(runId)).toMatchObject({ status: 'running' })
-  device.signal('SIGCONT')
-  run.open('end')
-  await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(40) })
-})
 
-test('a run is given up when the device does not wake', async () => {
-  const { server, run, runId } = await slept({
-    SVC_RUNNER_LOST_MS: 2_000,
-    SVC_LEASE_MS: 1_000,
-    SVC_HEARTBEAT_MS: 300,
+  test('a run is given up when the device does not wake', async (context) => {
+    const { server, run, runId } = await slept(context, {
+      SVC_RUNNER_LOST_MS: 2_000,
+      SVC_LEASE_MS: 1_000,
+      SVC_HEARTBEAT_MS: 300,
+    })
+    server.signal('SIGCONT')
+    expect((await run.api.waitForRun(runId, 'failed')).exitReason).toBe('runner_lost')
   })
-  server.signal('SIGCONT')
-  expect((await run.api.waitForRun(runId, 'failed')).exitReason).toBe('runner_lost')
 })

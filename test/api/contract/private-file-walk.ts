@@ -109,36 +109,39 @@ export class PrivateFileWalk {
     const plain = async (): Promise<void> => void (good = await make())
     const pathOf = () => asked(fill(route.path, { ...this.things, ...good.params }), good.query)
     const request = async () => ({ path: pathOf(), body: good.body })
-    await this.all(route, request, { headers: good.headers, renew: plain, order: isLong ? callers : readersFirst })
-    // Whom the good request is made for is asked last, as it may be gone then.
-    await this.send(
-      route,
-      { path: pathOf(), body: good.body },
-      {
-        caller: null,
-        headers: good.headers,
-        ...given({ token: good.token }),
-      },
-    )
+    const order = isLong ? callers : readersFirst
+    const { isSpent } = await this.all(route, request, { headers: good.headers, renew: plain, order })
+    const written = () => writesOf(route, this.scene.views, { things: this.things, good })
+    const isUnproven = isLong || !this.good.has(route.id)
+    if (isSpent && (isUnproven || written().length > 0)) await plain()
+    // Whom the good request is made for is asked last, as it may be gone then: what an answer shows is not looked at.
+    if (isUnproven)
+      await this.send(
+        route,
+        { path: pathOf(), body: good.body },
+        {
+          caller: null,
+          headers: good.headers,
+          ...given({ token: good.token }),
+        },
+      )
 
     const renew = () => this.mendScene()
-    for (let nth = 0; nth < writesOf(route, this.scene.views, { things: this.things, good }).length; nth++)
-      await this.all(route, async () => writesOf(route, this.scene.views, { things: this.things, good })[nth]!, {
-        headers: good.headers,
-        renew,
-      })
+    const ofFile = async (make: () => Promise<Asked>): Promise<void> => {
+      if ((await this.all(route, make, { headers: good.headers, renew })).isSpent) await renew()
+    }
+    for (let nth = 0; nth < written().length; nth++) await ofFile(async () => written()[nth]!)
     for (const [id, method, at] of [...places, ...placesWithin]) {
       if (id !== route.id || method !== route.method) continue
       const request = async () => at(this.stage, { ...this.things, ...this.scene.views[0] })
-      if (namesAny(await request(), this.scene.views[0]!))
-        await this.all(route, request, { headers: good.headers, renew })
+      if (namesAny(await request(), this.scene.views[0]!)) await ofFile(request)
     }
   }
 
   /**
-   * As everybody in this order, and anew after each success. In the short form a good answer in which somebody who may read the
-   * file sees nothing of it is the last one: those who follow would see no more. Who may not read it follows only where the request
-   * names nothing of the file.
+   * As everybody in this order, and anew after each success; answers whether the last request was one, after which nothing is made
+   * anew. In the short form a good answer in which somebody who may read the file sees nothing of it is the last one: those who
+   * follow would see no more. Who may not read it follows only where the request names nothing of the file.
    */
   private async all(
     route: AnyRoute,
@@ -148,18 +151,21 @@ export class PrivateFileWalk {
       renew,
       order = readersLast,
     }: { headers: GoodRequest['headers'] | undefined; renew: () => Promise<void>; order?: readonly CallerName[] },
-  ): Promise<void> {
+  ): Promise<{ isSpent: boolean }> {
     let request = await make()
-    let [isAnswered, isSeen] = [false, false]
+    let [isAnswered, isSeen, isSpent] = [false, false, false]
     for (const caller of order) {
       if (!isLong && isAnswered && !isSeen) break
+      if (isSpent) {
+        await renew()
+        request = await make()
+      }
       const { isGood, seen } = await this.send(route, request, { caller, headers })
       isSeen ||= seen.length > 0
       isAnswered ||= isGood && readers.includes(caller)
-      if (!isGood) continue
-      await renew()
-      request = await make()
+      isSpent = isGood
     }
+    return { isSpent }
   }
 
   /** Answers whether the request succeeded, and what was seen of the file. */

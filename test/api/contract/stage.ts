@@ -19,6 +19,7 @@ export class Stage {
   readonly live: FakeRun & { agentId: string }
   /** Says what the server knows as GitHub. */
   readonly github: FakeGithub
+  private readonly others = new Map<string, Promise<TestServer>>()
 
   static async start(options: ServerOptions = {}): Promise<Stage> {
     const github = await startFakeGithub()
@@ -47,12 +48,20 @@ export class Stage {
 
   async stop(): Promise<void> {
     await this.device.disconnect()
+    for (const other of this.others.values()) await (await other).stop()
     await this.server.stop()
     await this.github.stop()
   }
 
   get owner(): Person {
     return this.server.owner
+  }
+
+  /** A server of its own of that name, which is set up otherwise: one for all that ask for it. */
+  other(name: string, start: () => Promise<TestServer>): Promise<TestServer> {
+    const known = this.others.get(name) ?? start()
+    this.others.set(name, known)
+    return known
   }
 
   /** The id of a new agent. */

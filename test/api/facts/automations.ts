@@ -47,13 +47,12 @@ const ofBoth = (outcome: string, changes: Record<string, unknown>): CodeRecipe[]
 ]
 
 /** A server that no operator connected to GitHub. */
-async function unconnected(provoke: (server: TestServer, agentId: string) => Promise<Reply>): Promise<Reply> {
-  const server = await TestServer.start()
-  try {
-    return await provoke(server, (await server.createAgent()).id as string)
-  } finally {
-    await server.stop()
-  }
+async function unconnected(
+  stage: Stage,
+  provoke: (server: TestServer, agentId: string) => Promise<Reply>,
+): Promise<Reply> {
+  const server = await stage.other('without GitHub', () => TestServer.start())
+  return provoke(server, (await server.createAgent()).id as string)
 }
 
 const codes: readonly CodeRecipe[] = [
@@ -67,13 +66,13 @@ const codes: readonly CodeRecipe[] = [
   ),
   ...ofBoth('404 agent_not_found', { agentId: '@nobody' }),
   ...ofBoth('400 workflow_needs_github_trigger', { workflow: 'review' }),
-  on('automations.create', '400 github_not_installed', () =>
-    unconnected((server, agentId) =>
+  on('automations.create', '400 github_not_installed', (stage) =>
+    unconnected(stage, (server, agentId) =>
       server.call('/automations', post({ name: 'x', trigger: onMerge, agentId, prompt: 'x' })),
     ),
   ),
-  on('automations.update', '400 github_not_installed', () =>
-    unconnected(async (server, agentId) => {
+  on('automations.update', '400 github_not_installed', (stage) =>
+    unconnected(stage, async (server, agentId) => {
       const body = { name: 'x', trigger: webhook, agentId, prompt: 'x' }
       const { id } = await server.ok('/automations', { body })
       return server.call(`/automations/${id}`, post({ trigger: onMerge }))

@@ -37,19 +37,19 @@ async function withoutBytes(stage: Stage): Promise<{ path: string; revision: str
   return { path, revision }
 }
 
-/** Asks a server whose storage is away from now on. */
-async function withoutStorage(ask: (server: TestServer, path: string) => Promise<Reply>): Promise<Reply> {
-  const folder = join(inject('databases').folder, crypto.randomUUID())
-  const server = await TestServer.start({ settings: { SVC_DATA_DIR: folder } })
-  try {
-    const { id } = await makeFile({ server })
+/** Asks a server whose storage is away, and which has one file. */
+async function withoutStorage(stage: Stage, ask: (server: TestServer, path: string) => Promise<Reply>): Promise<Reply> {
+  const server = await stage.other('without storage', async () => {
+    const folder = join(inject('databases').folder, crypto.randomUUID())
+    const started = await TestServer.start({ settings: { SVC_DATA_DIR: folder } })
+    await makeFile({ server: started })
     renameSync(join(folder, 'files'), join(folder, 'away'))
     // No folder any more, so nothing can be looked up in it.
     writeFileSync(join(folder, 'files'), '')
-    return await ask(server, `/files/${id}`)
-  } finally {
-    await server.stop()
-  }
+    return started
+  })
+  const { data } = await server.ok('/files')
+  return ask(server, `/files/${data[0].id}`)
 }
 
 async function whileStarting(stage: Stage, ask: () => Promise<Reply>): Promise<Reply> {
@@ -111,8 +111,8 @@ export const fileFacts: ResourceFacts = {
     on('files.create', '403 visibility_flip_forbidden', ({ server, live }) =>
       server.call('/files', post({ ...upload, visibility: 'private' }, live.token)),
     ),
-    on('files.create', '503 storage_unavailable', () =>
-      withoutStorage((server) => server.call('/files', post(upload))),
+    on('files.create', '503 storage_unavailable', (stage) =>
+      withoutStorage(stage, (server) => server.call('/files', post(upload))),
     ),
     on('files.replace', '400 content_required', async (stage) =>
       stage.server.call(`/files/${(await makeFile(stage)).id}/replace`, post({})),
@@ -120,8 +120,8 @@ export const fileFacts: ResourceFacts = {
     on('files.replace', '413 validation_error', async (stage) =>
       sendTooLarge(stage, `/files/${(await makeFile(stage)).id}/replace`),
     ),
-    on('files.replace', '503 storage_unavailable', () =>
-      withoutStorage((server, path) => server.call(`${path}/replace`, post(content))),
+    on('files.replace', '503 storage_unavailable', (stage) =>
+      withoutStorage(stage, (server, path) => server.call(`${path}/replace`, post(content))),
     ),
     on('files.get', '400 expand_unknown', async (stage) =>
       stage.server.call(`/files/${(await makeFile(stage)).id}?expand[]=owner`),
@@ -141,8 +141,8 @@ export const fileFacts: ResourceFacts = {
       return stage.server.call(`${path}/revisions/${revision}/download`)
     }),
     ...(['files.get', 'files.download', 'files.revisions.download'] as const).map((route): CodeRecipe =>
-      on(route, '503 storage_unavailable', () =>
-        withoutStorage(async (server, path) => {
+      on(route, '503 storage_unavailable', (stage) =>
+        withoutStorage(stage, async (server, path) => {
           if (route === 'files.get') return server.call(`${path}?expand[]=content`)
           if (route === 'files.download') return server.call(`${path}/download`)
           const { data } = await server.ok(`${path}/revisions`)

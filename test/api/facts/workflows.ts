@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { outcomeOf, TestServer, type Reply } from '../../kit/server.ts'
+import { outcomeOf, TestServer } from '../../kit/server.ts'
 import type { Stage } from '../contract/stage.ts'
 import { evil, on, patch, plain, post } from './kit/recipe.ts'
 import type { CodeRecipe, GoodRequest, ResourceFacts } from './kit/resource-facts.ts'
@@ -38,30 +38,17 @@ const flaws: readonly [code: string, source: string][] = [
 ]
 
 /** A server whose operator turned workflows off. */
-async function withoutEngine(): Promise<Reply> {
-  const server = await TestServer.start({ settings: { SVC_WORKFLOWS: 'off' } })
-  try {
-    const workflow = await makeWorkflow({ server })
-    return await server.call('/workflows/runs', post({ workflow }))
-  } finally {
-    await server.stop()
-  }
-}
+const withoutEngine = (stage: Stage): Promise<TestServer> =>
+  stage.other('without workflows', () => TestServer.start({ settings: { SVC_WORKFLOWS: 'off' } }))
+const withoutCatalog = (stage: Stage): Promise<TestServer> =>
+  stage.other('without a catalog', () =>
+    TestServer.start({ settings: { SVC_WORKFLOW_CATALOG_DIR: '/no/such/folder' } }),
+  )
 
 const pathOf = {
   'workflows.catalog': '/workflows/catalog',
   'workflows.source': '/workflows/source?workflow=implement_and_review',
 } as const
-
-/** A server of other settings. */
-async function askedOf(settings: Record<string, string>, path: string): Promise<Reply> {
-  const server = await TestServer.start({ settings })
-  try {
-    return await server.call(path)
-  } finally {
-    await server.stop()
-  }
-}
 
 const codes: readonly CodeRecipe[] = [
   ...flaws.flatMap(([code, source]) => [
@@ -79,13 +66,16 @@ const codes: readonly CodeRecipe[] = [
   on('workflows.runs.start', '404 resource_not_found', ({ server }) =>
     server.call('/workflows/runs', post({ workflow: 'no_such_flow' })),
   ),
-  on('workflows.runs.start', '503 workflows_not_configured', withoutEngine),
+  on('workflows.runs.start', '503 workflows_not_configured', async (stage) => {
+    const server = await withoutEngine(stage)
+    return server.call('/workflows/runs', post({ workflow: await makeWorkflow({ server }) }))
+  }),
   ...(['workflows.catalog', 'workflows.source'] as const).flatMap((route) => [
-    on(route, '503 workflows_not_configured', () => askedOf({ SVC_WORKFLOWS: 'off' }, pathOf[route])),
+    on(route, '503 workflows_not_configured', async (stage) => (await withoutEngine(stage)).call(pathOf[route])),
     on(
       route,
       `502 ${route === 'workflows.catalog' ? 'workflows_catalog_unavailable' : 'workflow_source_unavailable'}`,
-      () => askedOf({ SVC_WORKFLOW_CATALOG_DIR: '/no/such/folder' }, pathOf[route]),
+      async (stage) => (await withoutCatalog(stage)).call(pathOf[route]),
     ),
   ]),
   on('workflows.source', '404 resource_not_found', ({ server }) => server.call('/workflows/source?workflow=none')),
