@@ -70,8 +70,8 @@ export function demandUnmoved(spec: WallSpec): void {
  * Looks from outside at what the holder mounted: each mount is what shows at its path, and the folder of that path is the one
  * that was noted. A program that renamed a folder meanwhile is seen by one of the two.
  */
-export function demandCovered(spec: WallSpec, plan: HolderPlan, holderPid: number): void {
-  const mounts = mountsOf(holderPid)
+export function demandCovered(spec: WallSpec, plan: HolderPlan, holder: { pid: number; own: readonly string[] }): void {
+  const mounts = mountsOf(holder.pid)
   const shown = (at: string) => {
     const mount = mountShownAt(at, mounts)
     return mount?.mountPoint === at ? mount : null
@@ -85,6 +85,9 @@ export function demandCovered(spec: WallSpec, plan: HolderPlan, holderPid: numbe
   const shownInState = plan.shown.map((name) => path.join(stateDir, name))
   const writable = [...shownInState, ...cgroups, ...procFiles].find((file) => !shown(file)?.isReadOnly)
   if (writable !== undefined) throw new WallError(`${writable} could be written to inside of the wall.`)
+  const missing = holder.own.find((name) => shown(path.join(stateDir, name))?.isReadOnly !== false)
+  if (missing !== undefined)
+    throw new WallError(`${missing} of the state folder is not the run's own inside of the wall.`)
   const left = path.join(stateDir, behind)
   if (mounts.some(({ mountPoint }) => mountPoint === left))
     throw new WallError(`${left} still shows the state folder inside of the wall.`)

@@ -96,11 +96,18 @@ describe('the holder', () => {
       `mount -t tmpfs -o mode=0700,nosuid,nodev svc ${hosts}`,
       "mount --all --fstab '/home/ann/.local/share/svc-device/hosts/.mounts'",
       `mount --no-mtab --move ${hosts} ${state}`,
-      `mount -o remount,bind,ro ${state}`,
+      'mount --no-canonicalize --all --fstab /proc/self/fd/6',
     ])
     expect(script).toContain(
       "'svc /home/ann/our\\040\\0431\\040\\134\\040svc\\012 tmpfs ro,mode=0700,nosuid,nodev 0 0'",
     )
+    // A run waits for what comes after the names of its folders are read: for two programs.
+    const [, told = ''] = script.split('while IFS= read -r own')
+    expect(told.match(/(?<=^|\|\| )(?:mkdir|mount|umount|rm|rmdir|cat)\b.*$/gm)).toEqual([
+      'mkdir -p -- "$@"',
+      'mount --no-canonicalize --all --fstab /proc/self/fd/6',
+    ])
+    expect(told).toContain("'none /home/ann/.local/share/svc-device none remount,bind,ro 0 0'")
     expect(mountEntries(spaced).filter((entry) => !script.includes(mountLine(entry)))).toEqual([])
     expect(ownLines(['runs/r 1', 'runs/r2'])).toBe('runs/r 1\nruns/r\\0401\nruns/r2\nruns/r2\n\n')
   })

@@ -51,7 +51,7 @@ export interface HolderPlan {
   isRoot: boolean
 }
 
-/** Where the state folder is seen in its new content, until the run's own folders are. */
+/** Where, with `each`, the state folder is seen in its new content until the run's own folders are. */
 export const behind = '.behind'
 
 /**
@@ -65,7 +65,7 @@ const stageOf = ({ stateDir }: HolderPlan) => path.posix.join(stateDir, 'hosts')
 
 const flagsAt = ({ flags }: HolderPlan, at: string) => flags[at] ?? []
 
-/** The mounts that can be made at once, in order. */
+/** The mounts that are made before the state folder shows its new content, in order. */
 export function mountEntries(plan: HolderPlan): MountEntry[] {
   const { stateDir, shown } = plan
   const stage = stageOf(plan)
@@ -76,7 +76,6 @@ export function mountEntries(plan: HolderPlan): MountEntry[] {
     ...shown.flatMap((name) =>
       bindReadOnly(path.posix.join(stateDir, name), path.posix.join(stage, name), flagsAt(plan, stateDir)),
     ),
-    bindTree(stateDir, path.posix.join(stage, behind)),
     ...plan.folders.map(emptyReadOnly),
     ...plan.files.map((file) => bindTree('/dev/null', file)),
     ...plan.cgroups.map((at) => makeReadOnly(at, flagsAt(plan, at))),
@@ -91,29 +90,64 @@ export function mountEntries(plan: HolderPlan): MountEntry[] {
  */
 export type Mounting = 'at_once' | 'each'
 
-/** Nobody reads it once the mounts are made. */
-const table = '.mounts'
+interface Steps {
+  /** Makes the mounts. */
+  mounts: (plan: HolderPlan) => string[]
+  /** Keeps the state folder at hand, which `own` finds no more at its path. */
+  keep: (plan: HolderPlan) => string[]
+  /** Within the new content: shows the run's own folders, and lets nobody change the rest. A run waits for these steps. */
+  own: (stateDir: string) => string[]
+}
 
-const ownMounts: Record<Mounting, (stateDir: string) => string[]> = {
-  at_once: (stateDir) => {
-    const [from, to] = [path.posix.join(stateDir, behind), stateDir].map((folder) => quote(escapeField(folder)))
-    return [
+const tableIn = (stage: string) => quote(path.posix.join(stage, '.mounts'))
+
+/** What the shell has opened, in a program that it starts: a table that has no name any more, and the state folder. */
+const [table, kept] = ['/proc/self/fd/6', '/proc/self/fd/8']
+
+const steps: Record<Mounting, Steps> = {
+  at_once: {
+    mounts: (plan) => {
+      const file = tableIn(stageOf(plan))
+      return [
+        `printf '%s\\n' ${mountEntries(plan)
+          .map((entry) => quote(mountLine(entry)))
+          .join(' ')} >${file}`,
+        `mount --all --fstab ${file}`,
+      ]
+    },
+    keep: (plan) => {
+      const file = tableIn(stageOf(plan))
+      return [`exec 6<${file} 7>${file} 8<${quote(plan.stateDir)}`, `rm ${file}`]
+    },
+    own: (stateDir) => [
       'set --',
-      `: >${table}`,
       'while IFS= read -r own && [ -n "$own" ] && IFS= read -r field; do',
       '  set -- "$@" "$own"',
-      `  printf '%s/%s %s/%s none rbind 0 0\\n' ${from} "$field" ${to} "$field" >>${table}`,
+      `  printf '%s/%s %s/%s none rbind 0 0\\n' ${kept} "$field" ${quote(escapeField(stateDir))} "$field" >&7`,
       'done',
-      `[ $# = 0 ] || { mkdir -p -- "$@" && mount --all --fstab ${table}; }`,
-      `rm ${table}`,
-    ]
+      '[ $# = 0 ] || mkdir -p -- "$@"',
+      `printf '%s\\n' ${quote(mountLine(makeReadOnly(stateDir, [])))} >&7`,
+      // Nothing becomes read-only while a file in it can be written to.
+      'exec 7>&-',
+      // The path of what is kept leads elsewhere when it is resolved before the kernel sees it.
+      `mount --no-canonicalize --all --fstab ${table}`,
+      'exec 6<&- 8<&-',
+    ],
   },
-  each: () => [
-    'while IFS= read -r own && [ -n "$own" ] && IFS= read -r field; do',
-    '  mkdir -p -- "$own"',
-    `  mount --rbind ${quote(behind)}/"$own" "$own"`,
-    'done',
-  ],
+  each: {
+    mounts: (plan) => mountEntries(plan).map(mountCommand),
+    keep: (plan) => [mountCommand(bindTree(plan.stateDir, path.posix.join(stageOf(plan), behind)))],
+    own: (stateDir) => [
+      'while IFS= read -r own && [ -n "$own" ] && IFS= read -r field; do',
+      '  mkdir -p -- "$own"',
+      `  mount --rbind ${quote(behind)}/"$own" "$own"`,
+      'done',
+      // With all mounts below it, of which none can be taken away alone.
+      `umount --lazy ${quote(behind)}`,
+      `rmdir ${quote(behind)}`,
+      mountCommand(makeReadOnly(stateDir, [])),
+    ],
+  },
 }
 
 /**
@@ -123,8 +157,8 @@ const ownMounts: Record<Mounting, (stateDir: string) => string[]> = {
 export function holderScript(plan: HolderPlan, mounting: Mounting): string {
   const { stateDir, shown } = plan
   const stage = stageOf(plan)
-  const entries = mountEntries(plan)
-  const staged = quote(path.posix.join(stage, table))
+  const { mounts, keep, own } = steps[mounting]
+  const made = [...(mounting === 'each' ? [behind] : []), ...shown]
   return [
     'set -e',
     // The kernel takes away by itself what ends in the namespace and has no parent there.
@@ -137,21 +171,13 @@ export function holderScript(plan: HolderPlan, mounting: Mounting): string {
     // Terminals of other runs are files that this user may write to.
     'mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts /dev/pts',
     `mount -t tmpfs -o mode=0700,nosuid,nodev svc ${quote(stage)}`,
-    `mkdir ${[behind, ...shown].map((name) => quote(path.posix.join(stage, name))).join(' ')}`,
-    ...(mounting === 'each'
-      ? entries.map(mountCommand)
-      : [
-          `printf '%s\\n' ${entries.map((entry) => quote(mountLine(entry))).join(' ')} >${staged}`,
-          `mount --all --fstab ${staged}`,
-        ]),
+    ...(made.length === 0 ? [] : [`mkdir ${made.map((name) => quote(path.posix.join(stage, name))).join(' ')}`]),
+    ...mounts(plan),
+    ...keep(plan),
     `mount --no-mtab --move ${quote(stage)} ${quote(stateDir)}`,
     `cd ${quote(stateDir)}`,
-    ...ownMounts[mounting](stateDir),
-    // With all mounts below it, of which none can be taken away alone.
-    `umount --lazy ${quote(behind)}`,
-    `rmdir ${quote(behind)}`,
+    ...own(stateDir),
     'cd /',
-    mountCommand(makeReadOnly(stateDir, [])),
     'echo "$pid"',
     'exec cat >/dev/null 2>&1',
   ].join('\n')

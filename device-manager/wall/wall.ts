@@ -136,7 +136,7 @@ async function finish(
       throw notMade(spec, 'a folder of the run has no plain name.')
     child.stdin.write(ownLines(names))
     const first = await identified(holder, spec, world)
-    demandCovered(spec, plan, first.pid)
+    demandCovered(spec, plan, { pid: first.pid, own: names })
     child.unref()
     for (const stream of [child.stdin, child.stdout, child.stderr]) (stream as unknown as { unref(): void }).unref()
     return {

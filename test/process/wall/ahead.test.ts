@@ -46,7 +46,7 @@ describe.each(linuxTools)('with the wall of %s', (tool) => {
   const holderOf = (stateDir: string): Promise<number> =>
     waitFor(() => {
       const first = allProcesses(stateDir).find(({ pid }) => isFirst(pid))
-      return first !== undefined && mountsOf(first.pid).includes(`${stateDir}/.behind`) ? first.pid : null
+      return first !== undefined && mountsOf(first.pid).includes(` / ${stateDir} rw`) ? first.pid : null
     }, 'the holder stands')
 
   test('a folder of the run that came after it can be written to, and nothing else is seen or changed', async () => {
