@@ -34,6 +34,7 @@ export function redactorOfStart(start: GivenToRun | null): Redactor {
   const given: Record<string, string> = start === null ? {} : { SVC_TOKEN: start.token, ...start.secrets }
   return new Redactor(Object.entries(given).map(([name, value]) => ({ name, value })))
 }
+
 export interface GivenToRun {
   token: string
   secrets: Readonly<Record<string, string>>
