@@ -69,19 +69,36 @@ const benches: readonly Bench[] = [
 /** Load of one minute above which two processors are too busy for the numbers to mean much. */
 const quietLoad = 2
 
-const { values: flags, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    json: { type: 'boolean', default: false },
-    large: { type: 'boolean', default: false },
-    list: { type: 'boolean', default: false },
-    rounds: { type: 'string', default: '5' },
-  },
-})
-
 const say = (text: string) => void process.stderr.write(`${text}\n`)
 
+const usage = `usage: scripts/bench [--help] [--list] [--json] [--large] [--rounds 5] [${benches.map(({ name }) => name).join('] [')}]`
+
+/** Exits where they cannot be understood. */
+function readArguments() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        help: { type: 'boolean', default: false },
+        json: { type: 'boolean', default: false },
+        large: { type: 'boolean', default: false },
+        list: { type: 'boolean', default: false },
+        rounds: { type: 'string', default: '5' },
+      },
+    })
+  } catch (error) {
+    say(`${error instanceof Error ? error.message : String(error)}\n${usage}`)
+    process.exit(2)
+  }
+}
+
+const { values: flags, positionals } = readArguments()
+
 async function main(): Promise<number> {
+  if (flags.help) {
+    process.stdout.write(`${usage}\n`)
+    return 0
+  }
   if (flags.list) {
     for (const { name, about } of benches) process.stdout.write(`${name.padEnd(14)} ${about}\n`)
     return 0
@@ -89,7 +106,7 @@ async function main(): Promise<number> {
   const unknown = positionals.filter((name) => benches.every((bench) => bench.name !== name))
   const rounds = Number(flags.rounds)
   if (unknown.length > 0 || !Number.isInteger(rounds) || rounds < 1) {
-    say(`usage: scripts/bench [--json] [--large] [--rounds 5] [${benches.map((bench) => bench.name).join('] [')}]`)
+    say(usage)
     return 2
   }
   const load = { start: loadNow(), end: 0 }
