@@ -5,7 +5,7 @@ const key = Symbol('loop turns')
 
 /**
  * SQLite answers within the call, so what asks one statement after another (a batch, a sweep, wakes that wait) gives the event
- * loop no turn of itself: nobody else would be served until it is done. Asked before each statement.
+ * loop no turn by itself: nobody else would be served until it is done. Asked before each statement.
  */
 export class LoopTurns {
   /** When the first statement of this turn of the loop was asked. */

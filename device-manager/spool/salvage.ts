@@ -61,7 +61,7 @@ function removeOlder(path: string, newest: string): void {
   const isSetAside = (name: string) => name.startsWith(`${basename(path)}.corrupt-`) && !/-(?:wal|shm)$/.test(name)
   try {
     const older = readdirSync(folder).filter((name) => isSetAside(name) && name !== basename(newest))
-    for (const name of older.toSorted().slice(0, 1 - keptAside))
+    for (const name of older.toSorted().slice(0, -(keptAside - 1)))
       for (const suffix of ['', '-wal', '-shm']) rmSync(join(folder, name + suffix), { force: true })
   } catch {
     // They only take room.

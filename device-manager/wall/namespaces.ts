@@ -90,35 +90,28 @@ export function mountEntries(plan: HolderPlan): MountEntry[] {
  */
 export type Mounting = 'at_once' | 'each'
 
+/** Lines of the holder's script. */
 interface Steps {
-  /** Makes the mounts. */
+  /** Make `mountEntries`. */
   mounts: (plan: HolderPlan) => string[]
-  /** Keeps the state folder at hand, which `own` finds no more at its path. */
+  /** Keep the state folder at hand, which `own` no longer finds at its path. */
   keep: (plan: HolderPlan) => string[]
-  /** Within the new content: shows the run's own folders, and lets nobody change the rest. A run waits for these steps. */
+  /** Show the run's own folders in the new content, and make the rest read-only. A run waits for these. */
   own: (stateDir: string) => string[]
 }
 
-const tableIn = (stage: string) => quote(path.posix.join(stage, '.mounts'))
+const tableOf = (plan: HolderPlan) => quote(path.posix.join(stageOf(plan), '.mounts'))
 
-/** What the shell has opened, in a program that it starts: a table that has no name any more, and the state folder. */
+/** Paths, in a program that the shell starts, of what the shell has opened: a table whose name is gone, and the state folder. */
 const [table, kept] = ['/proc/self/fd/6', '/proc/self/fd/8']
 
 const steps: Record<Mounting, Steps> = {
   at_once: {
     mounts: (plan) => {
-      const file = tableIn(stageOf(plan))
-      return [
-        `printf '%s\\n' ${mountEntries(plan)
-          .map((entry) => quote(mountLine(entry)))
-          .join(' ')} >${file}`,
-        `mount --all --fstab ${file}`,
-      ]
+      const lines = mountEntries(plan).map((entry) => quote(mountLine(entry)))
+      return [`printf '%s\\n' ${lines.join(' ')} >${tableOf(plan)}`, `mount --all --fstab ${tableOf(plan)}`]
     },
-    keep: (plan) => {
-      const file = tableIn(stageOf(plan))
-      return [`exec 6<${file} 7>${file} 8<${quote(plan.stateDir)}`, `rm ${file}`]
-    },
+    keep: (plan) => [`exec 6<${tableOf(plan)} 7>${tableOf(plan)} 8<${quote(plan.stateDir)}`, `rm ${tableOf(plan)}`],
     own: (stateDir) => [
       'set --',
       'while IFS= read -r own && [ -n "$own" ] && IFS= read -r field; do',
@@ -151,8 +144,8 @@ const steps: Record<Mounting, Steps> = {
 }
 
 /**
- * Makes all mounts but those of the run's own folders, of which it reads `ownLines` from its input. Prints the holder's pid as the world outside sees it, once all stands. Ends with an error at the
- * first mount that is refused.
+ * Makes all mounts but those of the run's own folders, of which it reads `ownLines` from its input, and then these. Prints the
+ * holder's pid as the world outside sees it, once all stands. Ends with an error at the first mount that is refused.
  */
 export function holderScript(plan: HolderPlan, mounting: Mounting): string {
   const { stateDir, shown } = plan

@@ -41,12 +41,11 @@ function lineForms(value: string): string[] {
   return lines.length === 1 ? [] : [...lineMarks.map((mark) => lines.join(`\n${mark}`)), ...keyLines(value)]
 }
 
-/** Long runs of characters that only a key has: a path or a name is not one. */
-function keyLines(value: string): string[] {
-  return (value.match(keyChars) ?? []).filter(
-    (run) => /\d/.test(run) && (/^[\da-f]+$/i.test(run) || (/[a-z]/.test(run) && /[A-Z]/.test(run))),
-  )
-}
+const keyLines = (value: string): string[] => (value.match(keyChars) ?? []).filter(isOfKey)
+
+/** A path or a name is none. */
+const isOfKey = (run: string): boolean =>
+  /\d/.test(run) && (/^[\da-f]+$/i.test(run) || (/[a-z]/.test(run) && /[A-Z]/.test(run)))
 
 const shortBytes = 64
 const pieceUnits = 32
@@ -58,8 +57,8 @@ const pieceUnits = 32
 export function pieceOf(value: string): string {
   const whole = value.toWellFormed().trim()
   if (whole.length <= shortBytes) return whole
-  // The end of one line, where there is a long one: what shows a value line by line shows that in one piece.
-  const line = middleKeyLine(whole)
+  // The end of a long line, where there is one: what shows a value line by line shows that in one piece.
+  const line = keyLineFromMiddle(whole)
   return line === undefined ? middleOf(whole) : line.slice(-pieceUnits)
 }
 
@@ -73,10 +72,14 @@ function middleOf(trimmed: string): string {
   return piece.length < pieceUnits / 2 ? trimmed : piece
 }
 
-function middleKeyLine(value: string): string | undefined {
+/** The first one that ends in the second half. Only that much is read: each request of an agent asks this of all its secrets. */
+function keyLineFromMiddle(value: string): string | undefined {
   if (!/[\r\n]/.test(value)) return undefined
-  const middle = value.length / 2
-  return keyLines(value).find((line) => value.lastIndexOf(line) + line.length > middle)
+  const middle = Math.floor(value.length / 2)
+  const from = Math.max(value.lastIndexOf('\n', middle), value.lastIndexOf('\r', middle)) + 1
+  for (const { 0: run, index } of value.slice(from).matchAll(keyChars))
+    if (from + index + run.length > middle && isOfKey(run)) return run
+  return undefined
 }
 
 /** The content of a JSON string: plain, as a string inside a string, and as encoders write it that escape more. */

@@ -25,7 +25,7 @@ import { dispatchCall } from './dispatch-step.ts'
 import type { HandedCalls } from './handed-calls.ts'
 import { failureOf, finishWorkflowRun, type Finish } from './finish.ts'
 import type { NewCall } from './new-call.ts'
-import { subjectsOf } from './step-subject.ts'
+import { subjectOf } from './step-subject.ts'
 import { troubleOf } from './trouble.ts'
 import { failed, sizeOfResult, type StepOutcome } from './outcome.ts'
 
@@ -223,17 +223,21 @@ async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, d
       stall: null,
       journalBytes: journal.bytes + sizeOf(made.map(({ args }) => args)),
     }
-    const [isTaken, workspace, subjects] = await Promise.all([
+    const [first] = made
+    const [isTaken, workspace, subjectOfFirst] = await Promise.all([
       takeWorkflowRun(tx, run, changes),
       findWorkspace(tx, run.workspaceId),
-      subjectsOf(tx, run, made),
+      first === undefined ? null : subjectOf(tx, run, first),
       handOver(tx, run, { calls, results, at: now }),
     ])
     if (!isTaken) throw new Undo('somebody else was first')
     // They were paused while the program ran: its steps would be refused, and it would find them failed.
     if (workspace === null || isHalted(workspace)) throw new Undo('nothing to do')
-    for (const call of made)
-      await dispatchCall(tx, call, { run, workspace, calls: all, subjects, context, readsChecks: readsChecks() })
+    for (const call of made) {
+      // The others are read one at a time: a program can make a thousand, each of another agent with long instructions.
+      const subject = call === first ? subjectOfFirst : await subjectOf(tx, run, call)
+      await dispatchCall(tx, call, { run, workspace, calls: all, subject, context, readsChecks: readsChecks() })
+    }
     return 'moved'
   }
   try {

@@ -17,12 +17,12 @@ export async function dispatchCall(tx: Tx, call: NewCall, surroundings: Surround
 async function dispatchStep(
   tx: Tx,
   call: NewCall,
-  { run, workspace, calls, subjects, context }: Surroundings,
+  { run, workspace, calls, subject, context }: Surroundings,
 ): Promise<void> {
   const now = context.world.now()
   const { seq, kind } = call
   const given = JSON.parse(call.args) as unknown
-  const { task, agent, named } = subjects.get(seq)!
+  const { task, agent, named } = subject!
   const start = async (): Promise<StepOutcome | null> => {
     if (agent === null) return failed(noAgent(named))
     const step: StartedStep = { seq, task, agent, run, workspace, calls, context }

@@ -24,14 +24,14 @@ export interface Surroundings {
   workspace: WorkspaceRow
   /** The calls before it. */
   calls: readonly Pick<CallRow, 'seq' | 'kind' | 'args'>[]
-  /** Of the new steps, by the numbers of their calls. */
-  subjects: ReadonlyMap<number, Subject>
+  /** null: the call is no step. */
+  subject: Subject | null
   context: WakeContext
   readsChecks: boolean
 }
 
 /** A step whose run is to be started. */
-export interface StartedStep extends Omit<Surroundings, 'readsChecks' | 'subjects'> {
+export interface StartedStep extends Omit<Surroundings, 'readsChecks' | 'subject'> {
   seq: number
   task: TaskRow | null
   agent: AgentRow

@@ -15,20 +15,16 @@ export interface Subject {
   named: string | null
 }
 
-type NumberedCall = Pick<ProgramCall, 'kind' | 'args'> & { seq: number }
-
-/** Reads the subjects of new steps without waiting for one another; by the numbers of their calls. */
-export async function subjectsOf(
+/** null: the call is no step. */
+export async function subjectOf(
   tx: Tx,
   run: WorkflowRunRow,
-  made: readonly NumberedCall[],
-): Promise<ReadonlyMap<number, Subject>> {
-  const read = async ({ seq, kind, args }: NumberedCall): Promise<[number, Subject]> => {
-    const { task: on, agent: named = null } = callArgs[kind === 'gate' ? kind : 'agent'].parse(JSON.parse(args))
-    const task = on === null || run.taskId === null ? null : await findTaskById(tx, run.taskId)
-    return [seq, { task, agent: await agentFor(tx, run, { named, task }), named }]
-  }
-  return new Map(await Promise.all(made.filter(({ kind }) => isStep(kind)).map(read)))
+  { kind, args }: Pick<ProgramCall, 'kind' | 'args'>,
+): Promise<Subject | null> {
+  if (!isStep(kind)) return null
+  const { task: on, agent: named = null } = callArgs[kind].parse(JSON.parse(args))
+  const task = on === null || run.taskId === null ? null : await findTaskById(tx, run.taskId)
+  return { task, agent: await agentFor(tx, run, { named, task }), named }
 }
 
 export const noAgent = (named: string | null) =>

@@ -27,7 +27,7 @@ const retryMaxMs = 5_000
  * One owner, one thread; every call to the spool is synchronous, so nothing interleaves within a flush.
  *
  *     taking    -- more than `unsentBytes` unacknowledged -->  dropping (events go to the overflow)
- *     dropping  -- `essentialBytes` more, all of it must-keep   -->  dropping, of these events, too
+ *     dropping  -- `essentialBytes` more of must-keep events    -->  dropping these, too, but for a few asked calls
  *     taking    -- the spool refuses (full, busy, I/O)    -->  stuck: events are held, tried again with back-off
  *     stuck     -- more than `heldBytes` held             -->  stuck and dropping
  *     stuck     -- a try succeeds                         -->  taking, once the held ones are written

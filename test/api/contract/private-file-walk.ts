@@ -139,8 +139,8 @@ export class PrivateFileWalk {
   }
 
   /**
-   * As everybody in this order, and anew after each success; answers whether the last request was one, after which nothing is made
-   * anew. In the short form a good answer in which somebody who may read the file sees nothing of it is the last one: those who
+   * Asks as everybody in this order. After each success but the last, what the request needs is made anew; `isSpent`: the last one
+   * succeeded, so whoever goes on makes it anew. In the short form a good answer in which somebody who may read the file sees nothing of it is the last one: those who
    * follow would see no more. Who may not read it follows only where the request names nothing of the file.
    */
   private async all(
