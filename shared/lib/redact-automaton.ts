@@ -220,7 +220,13 @@ function addChild(trie: Trie, node: number, symbol: number): number {
   if (branch !== undefined) branch.set(symbol, added)
   else if (only === 0) child[node] = added
   else {
-    branches.set(node, new Map([[via[only]!, only], [symbol, added]])) // prettier-ignore
+    branches.set(
+      node,
+      new Map([
+        [via[only]!, only],
+        [symbol, added],
+      ]),
+    )
     child[node] = 0
   }
   return added

@@ -5,7 +5,11 @@ import { Redactor } from '../../../shared/lib/redact.ts'
 import { censored } from './redact.ts'
 
 const keyOf = () =>
-  generateKeyPairSync('ec', { namedCurve: 'P-256', privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } }).privateKey // prettier-ignore
+  generateKeyPairSync('ec', {
+    namedCurve: 'P-256',
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+  }).privateKey
 
 test('each form of a long value is taken out, wherever it stands in the body, and nothing else', () => {
   const [key, other] = [keyOf(), keyOf()]

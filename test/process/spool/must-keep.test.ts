@@ -46,7 +46,11 @@ test('a harness that floods an offline device with events that must be kept leav
   const bound = limits.unsentBytes + limits.essentialBytes + 2 * limits.heldBytes
   expect(spool.stats(key)!.pendingBytes).toBeLessThan(bound)
   expect(logged.filter((event) => event === 'events_dropping')).toHaveLength(1)
-  const report = await writer.finish({ kind: 'ended', data: { exitReason: 'completed', exitCode: 0, signal: null } }, null, (totals) => ({ ...endReport(), ...totals, toolCallCount: 0 })) // prettier-ignore
+  const report = await writer.finish(
+    { kind: 'ended', data: { exitReason: 'completed', exitCode: 0, signal: null } },
+    null,
+    (totals) => ({ ...endReport(), ...totals, toolCallCount: 0 }),
+  )
   expect(report).toMatchObject({ sessionId: 'the-last', approvals: [{ inputDigest: ask.inputDigest }] })
   expect(report.gapBytes).toBeGreaterThan(1_000_000)
   const again = openSpool(path, { reserveBytes: 64 * 1024 })
@@ -57,7 +61,10 @@ test('a harness that floods an offline device with events that must be kept leav
 
 test('of damaged spools that were set aside the last two stay, with what belongs to them', () => {
   const path = spoolPath()
-  const aside = () => readdirSync(join(path, '..')).filter((name) => name.includes('.corrupt-')).toSorted() // prettier-ignore
+  const aside = () =>
+    readdirSync(join(path, '..'))
+      .filter((name) => name.includes('.corrupt-'))
+      .toSorted()
   for (let day = 1; day <= 4; day++) {
     writeFileSync(path, `no database ${day}`)
     if (day === 1) writeFileSync(`${path}-wal`, 'no log')
