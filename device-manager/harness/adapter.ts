@@ -55,8 +55,12 @@ export interface RedactStream {
 }
 
 export interface FirstStart {
-  /** Started with these and with its input closed, the program sets itself up in `home` and exits with 0. */
+  /** Raised when what is done at a first start changes, so that what an earlier release kept is made anew. */
+  edition: number
+  /** Started with these and told what `talk` says, the program sets itself up in `home` and exits with 0 when its input ends. */
   args: readonly string[]
+  /** Absent: its input is closed at once. */
+  talk?: () => ProbeTalk
   env(home: string): Readonly<Record<string, string>>
   /** Says of a file in `home` that a run's home begins with it. */
   keeps(name: string): boolean
@@ -69,10 +73,16 @@ export interface HarnessProbe {
   /** Absolute path of a program on env's PATH, or null. */
   which(program: string): Promise<string | null>
   /** Runs a program with a time limit, its whole process group killed at the end. Never throws. */
-  run(file: string, args: readonly string[], timeoutMs: number): Promise<ProbeResult>
+  run(file: string, args: readonly string[], timeoutMs: number, talk?: ProbeTalk): Promise<ProbeResult>
   exists(path: string): Promise<boolean>
   /** The first 64 KiB of a settings file as text; null where it cannot be read. Never of a file with credentials. */
   readStart(path: string): Promise<string | null>
+}
+/** What is said to a program that is not a run's, while it runs. */
+export interface ProbeTalk {
+  opening: string
+  /** Takes an object that the program wrote as a line, returns what is said to that; null: its input is closed. */
+  answer(said: Record<string, unknown>): string | null
 }
 export interface ProbeResult {
   exitCode: number | null

@@ -14,8 +14,10 @@ const maxFileBytes = 8 * 1024 * 1024
 const maxFiles = 32
 
 /** The folder that keeps what this version of the program writes at its first start. */
-export const firstStartFolder = (stateDir: string, name: HarnessName, version: string): string =>
-  join(stateDir, 'first-starts', `${name}-${version}`)
+export const firstStartFolder = (
+  stateDir: string,
+  { name, version, firstStart }: { name: HarnessName; version: string; firstStart: Pick<FirstStart, 'edition'> },
+): string => join(stateDir, 'first-starts', `${name}-${version}-${firstStart.edition}`)
 
 export interface FirstStartsOptions {
   stateDir: string
@@ -66,7 +68,7 @@ export class FirstStarts {
 
   private async make({ name, version, firstStart }: Made): Promise<void> {
     const { stateDir, world, within } = this.options
-    const kept = firstStartFolder(stateDir, name, version)
+    const kept = firstStartFolder(stateDir, { name, version, firstStart })
     if (existsSync(kept)) return
     const all = join(kept, '..')
     await mkdir(all, { recursive: true, mode: 0o700 })
@@ -79,7 +81,7 @@ export class FirstStarts {
       const { exitCode, stderr } = await within({ home, env: firstStart.env(home) }, async (probe) => {
         const file = await probe.which(name)
         if (file === null) throw new Error(`${name} is not there any more`)
-        return probe.run(file, firstStart.args, limitMs)
+        return probe.run(file, firstStart.args, limitMs, firstStart.talk?.())
       })
       if (exitCode !== 0) throw new Error(`${name} ended with ${exitCode ?? 'a signal'}: ${stderr.slice(0, 500)}`)
       for (const entry of await readdir(home)) {

@@ -1,8 +1,12 @@
+import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { constants } from 'node:fs'
 import { access, open, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
+import { lineReader } from '../../shared/lib/lines.ts'
 import { spawnPiped } from '../process/spawn-piped.ts'
-import type { HarnessProbe, ProbeResult } from './adapter.ts'
+import type { HarnessProbe, ProbeResult, ProbeTalk } from './adapter.ts'
+import { messageOf } from '../log/host-log.ts'
+import { jsonObject } from './parts/json-lines.ts'
 
 /** More than any version or status needs; the rest is read and dropped. */
 const maxOutputBytes = 256 * 1024
@@ -24,9 +28,9 @@ export function harnessProbe(options: {
     env,
     homeDir: options.homeDir,
     which: (program) => which(program, env['PATH'] ?? ''),
-    run: (file, args, timeoutMs) => {
+    run: (file, args, timeoutMs, talk) => {
       const launch = { file, args, env, cwd: options.homeDir }
-      return run({ ...(options.enter?.(launch) ?? launch), timeoutMs })
+      return run({ ...(options.enter?.(launch) ?? launch), timeoutMs, ...(talk && { talk }) })
     },
     exists: (path) =>
       stat(path).then(
@@ -91,16 +95,22 @@ export interface ProbeLaunch {
 
 interface ProbeRun extends ProbeLaunch {
   timeoutMs: number
+  talk?: ProbeTalk
 }
 
-function run({ file, args, timeoutMs, env, cwd }: ProbeRun): Promise<ProbeResult> {
+function run({ file, args, timeoutMs, env, cwd, talk }: ProbeRun): Promise<ProbeResult> {
   const piped = spawnPiped(file, args, { env, cwd, detached: true })
   return new Promise((resolve) => {
     if ('failed' in piped) return resolve({ exitCode: null, stdout: '', stderr: '', timedOut: false })
     const { child, pid } = piped
-    child.stdin.end()
     const stdout = collector()
     const stderr = collector()
+    if (talk === undefined) child.stdin.end()
+    else
+      speak(talk, child, (why) => {
+        stderr.take(Buffer.from(why))
+        killGroup(pid)
+      })
     child.stdout.on('data', (chunk: Buffer) => stdout.take(chunk))
     child.stderr.on('data', (chunk: Buffer) => stderr.take(chunk))
     let timedOut = false
@@ -122,6 +132,24 @@ function run({ file, args, timeoutMs, env, cwd }: ProbeRun): Promise<ProbeResult
       drain = setTimeout(() => finish(exitCode), drainMs)
     })
     child.on('close', (exitCode) => finish(exitCode))
+  })
+}
+
+function speak(talk: ProbeTalk, child: ChildProcessWithoutNullStreams, failed: (why: string) => void): void {
+  const lines = lineReader(maxOutputBytes)
+  child.stdin.write(talk.opening)
+  child.stdout.on('data', (chunk: Buffer) => {
+    for (const { kind, bytes } of lines.push(chunk)) {
+      const said = kind === 'line' && child.stdin.writable ? jsonObject(bytes) : null
+      if (said === null) continue
+      try {
+        const answer = talk.answer(said)
+        if (answer === null) child.stdin.end()
+        else child.stdin.write(answer)
+      } catch (error) {
+        failed(messageOf(error))
+      }
+    }
   })
 }
 

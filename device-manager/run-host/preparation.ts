@@ -191,7 +191,7 @@ function planOf(
 
 function firstStartOf(stateDir: string, { name, firstStart }: HarnessAdapter, version: string | null): string | null {
   if (firstStart === undefined || version === null) return null
-  const folder = firstStartFolder(stateDir, name, version)
+  const folder = firstStartFolder(stateDir, { name, version, firstStart })
   return existsSync(folder) ? folder : null
 }
 

@@ -21,11 +21,11 @@ describe('codex', () => {
   test('its first start was made apart, behind a wall where there is one, so that its runs begin with databases', async () => {
     const all = join(stageOf().device.stateDir, 'first-starts')
     const kept = await waitFor(
-      () => (existsSync(all) ? readdirSync(all).find((name) => /^codex-[\d.]+$/.test(name)) : null),
+      () => (existsSync(all) ? readdirSync(all).find((name) => /^codex-[\d.]+-\d+$/.test(name)) : null),
       'a first start of codex is kept',
     )
     const names = readdirSync(join(all, kept))
-    expect(names).toContain('state_5.sqlite')
+    expect(names).toEqual(expect.arrayContaining(['state_5.sqlite', 'thread_history_1.sqlite']))
     expect(names.filter((name) => !/\.sqlite(-wal)?$/.test(name))).toEqual([])
   })
 

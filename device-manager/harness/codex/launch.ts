@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import type { FirstStart, HarnessLaunch, LaunchFacts } from '../adapter.ts'
+import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
 import { isGated } from '../../../shared/runs/gated.ts'
+import { asArgs, silent } from './settings.ts'
 
 /**
  * `codex app-server`, driven over its standard input and output. It gets a home of its own that holds links to the person's
@@ -28,22 +29,6 @@ export function codexLaunch(spec: RunSpec, { env, runDir, foldersAround, firstSt
 }
 
 const linkOf = (home: string, theirs: string, name: string) => ({ path: join(home, name), target: join(theirs, name) })
-
-const asArgs = (settings: readonly string[]) => settings.flatMap((setting) => ['-c', setting])
-
-/** Nothing is sent to its maker. */
-const silent = ['check_for_update_on_startup=false', 'analytics.enabled=false']
-
-/**
- * In a home that is new to it codex makes its databases, with some eighty syncs of the disk, and reads all of the person's sessions
- * into them: eleven seconds of 5,000. In databases that a start without any session left, that counts as done; a session that
- * is gone on with is found by its name.
- */
-export const codexFirstStart: FirstStart = {
-  args: ['app-server', ...asArgs([...silent, 'features.plugins=false'])],
-  env: (home) => ({ CODEX_HOME: home }),
-  keeps: (name) => /\.sqlite(-wal)?$/.test(name),
-}
 
 const always = [
   ...silent,

@@ -3,7 +3,17 @@ import { jsonLine } from '../parts/json-lines.ts'
 import type { GivenSkill } from '../parts/skills.ts'
 
 /** The ids of our requests. What a person adds has ids from `firstInput` on. */
-export const ids = { initialize: 1, thread: 2, turn: 3, interrupt: 4, settings: 5, skills: 6, firstInput: 10 } as const
+export const ids = {
+  initialize: 1,
+  thread: 2,
+  turn: 3,
+  interrupt: 4,
+  settings: 5,
+  skills: 6,
+  item: 7,
+  deletion: 8,
+  firstInput: 10,
+} as const
 
 export function initializeLines(): string {
   const clientInfo = { name: 'svc', title: 'svc', version: '1' }

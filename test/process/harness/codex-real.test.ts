@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import Database from 'better-sqlite3'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { codexFirstStart } from '../../../device-manager/harness/codex/first-start.ts'
 import { firstStartFolder, FirstStarts } from '../../../device-manager/harness/first-start.ts'
 import { detectCodex } from '../../../device-manager/harness/codex/detect.ts'
 import { harnessProbe } from '../../../device-manager/harness/probe.ts'
@@ -176,7 +177,17 @@ if (isLong) {
         within: ({ home, env }, use) => use(harnessProbe({ env: { ...machine.env, ...env }, homeDir: home })),
       })
       await starts.keep({ codex: { version: '0.169.0' } })
-      const firstStartDir = firstStartFolder(stateDir, 'codex', '0.169.0')
+      const firstStartDir = firstStartFolder(stateDir, {
+        name: 'codex',
+        version: '0.169.0',
+        firstStart: codexFirstStart,
+      })
+      const kept = (database: string, table: string) => {
+        const opened = new Database(join(firstStartDir, database), { readonly: true })
+        onTestFinished(() => void opened.close())
+        return opened.prepare(`SELECT count(*) FROM ${table}`).pluck().get()
+      }
+      expect([kept('state_5.sqlite', 'threads'), kept('thread_history_1.sqlite', 'thread_items')]).toEqual([0, 0])
       const theirs = join(machine.home, '.codex', 'sessions')
       await script({ text: 'One.' })
       const first = await drive({ spec: { prompt: 'Say one.' } }).done

@@ -12,11 +12,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { firstStartFolder, FirstStarts } from '../../../device-manager/harness/first-start.ts'
+import type { ProbeTalk } from '../../../device-manager/harness/adapter.ts'
 import { harnessProbe } from '../../../device-manager/harness/probe.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 
 /** A device whose `codex` is this script; `$H` is the home that it is given. */
-function deviceWith(script: string) {
+function deviceWith(script: string, talk?: () => ProbeTalk) {
   const root = mkdtempSync(join(tmpdir(), 'svc-first-start-'))
   onTestFinished(() => rmSync(root, { recursive: true, force: true }))
   const stateDir = join(root, 'state')
@@ -24,7 +25,7 @@ function deviceWith(script: string) {
   writeFileSync(program, `#!/bin/sh\necho begun >> ${root}/starts\n${script}\n`)
   chmodSync(program, 0o755)
   const warned: object[] = []
-  const make = () =>
+  const make = (edition = 1) =>
     new FirstStarts({
       stateDir,
       world: realWorld,
@@ -32,7 +33,13 @@ function deviceWith(script: string) {
       harnesses: [
         {
           name: 'codex',
-          firstStart: { args: [], env: (home) => ({ H: home }), keeps: (name) => name.endsWith('.db') },
+          firstStart: {
+            edition,
+            args: [],
+            ...(talk && { talk }),
+            env: (home) => ({ H: home }),
+            keeps: (name) => name.endsWith('.db'),
+          },
         },
       ],
       within: ({ home, env }, use) =>
@@ -42,7 +49,7 @@ function deviceWith(script: string) {
     make,
     warned,
     all: join(stateDir, 'first-starts'),
-    kept: (version: string) => firstStartFolder(stateDir, 'codex', version),
+    kept: (version: string) => firstStartFolder(stateDir, { name: 'codex', version, firstStart: { edition: 1 } }),
     starts: () => readFileSync(join(root, 'starts'), 'utf8').trim().split('\n').length,
   }
 }
@@ -71,11 +78,42 @@ test('keeps what a version writes at its first start, once, and forgets what the
   await device.make().keep(found('1.2.3'))
   expect(device.starts()).toBe(1)
   await starts.keep(found('1.2.4'))
-  expect([device.starts(), readdirSync(device.all)]).toEqual([2, ['codex-1.2.4']])
+  expect([device.starts(), readdirSync(device.all)]).toEqual([2, ['codex-1.2.4-1']])
   // Back again, as after an upgrade that was no good.
   await starts.keep(found('1.2.3'))
-  expect([device.starts(), readdirSync(device.all)]).toEqual([3, ['codex-1.2.3']])
+  expect([device.starts(), readdirSync(device.all)]).toEqual([3, ['codex-1.2.3-1']])
+  // A release of svc that does more at a first start.
+  await device.make(2).keep(found('1.2.3'))
+  expect([device.starts(), readdirSync(device.all)]).toEqual([4, ['codex-1.2.3-2']])
   expect(device.warned).toEqual([])
+})
+
+describe('a program that is spoken to', () => {
+  const script = 'while read -r said; do echo "$said" >> "$H/said.db"; echo noise; echo "{\\"heard\\":$said}"; done'
+  const counting = (last: () => string | null) => (): ProbeTalk => ({
+    opening: '1\n',
+    answer: ({ heard }) => (heard === 3 ? last() : `${Number(heard) + 1}\n`),
+  })
+
+  test('is answered line by line until there is no more to say', async () => {
+    const device = deviceWith(
+      script,
+      counting(() => null),
+    )
+    await device.make().keep(found('1.2.3'))
+    expect(readFileSync(join(device.kept('1.2.3'), 'said.db'), 'utf8')).toBe('1\n2\n3\n')
+    expect(device.warned).toEqual([])
+  })
+
+  test('says what must not be: it is ended, nothing is kept, and why is said', async () => {
+    const refused = () => {
+      throw new Error('three is too many')
+    }
+    const device = deviceWith(script, counting(refused))
+    await device.make().keep(found('1.2.3'))
+    expect([existsSync(device.kept('1.2.3')), readdirSync(device.all)]).toEqual([false, []])
+    expect(device.warned).toMatchObject([{ err: { message: 'codex ended with a signal: three is too many' } }])
+  })
 })
 
 describe('a program that does otherwise', () => {

@@ -1,0 +1,52 @@
+import type { FirstStart, ProbeTalk } from '../adapter.ts'
+import { jsonLine } from '../parts/json-lines.ts'
+import { ids, initializeLines } from './lines.ts'
+import { asArgs, silent } from './settings.ts'
+import { reply, threadResult } from './wire.ts'
+
+/** Else codex connects to its maker as soon as there is a thread. Nobody listens here. */
+const nobody = ['model_provider="nobody"', 'model_providers.nobody={name="nobody",base_url="http://127.0.0.1:1"}']
+
+/**
+ * In a home that is new to it codex makes its databases, with some eighty syncs of the disk, and reads all of the person's sessions
+ * into them: eleven seconds of 5,000. In databases that a start without any session left, that counts as done; a session that
+ * is gone on with is found by its name.
+ */
+export const codexFirstStart: FirstStart = {
+  edition: 2,
+  args: ['app-server', ...asArgs([...silent, 'features.plugins=false', ...nobody])],
+  talk: threadThatIsDeleted,
+  env: (home) => ({ CODEX_HOME: home }),
+  keeps: (name) => /\.sqlite(-wal)?$/.test(name),
+}
+
+/**
+ * The database of what was said is made when a thread gets its first item: so one is begun, given an item and deleted. A codex
+ * that refuses to begin it or to take the item leaves none, and runs make that database themselves.
+ */
+function threadThatIsDeleted(): ProbeTalk {
+  const about = { threadId: '' }
+  return {
+    opening: initializeLines() + jsonLine({ id: ids.thread, method: 'thread/start', params: {} }),
+    answer(said) {
+      const parsed = reply.safeParse(said)
+      if (!parsed.success) return ''
+      const { id, result, error } = parsed.data
+      switch (id) {
+        case ids.thread:
+          if (error !== undefined) return null
+          about.threadId = threadResult.parse(result).thread.id
+          return jsonLine({ id: ids.item, method: 'thread/inject_items', params: { ...about, items: [item] } })
+        case ids.item:
+          return error === undefined ? jsonLine({ id: ids.deletion, method: 'thread/delete', params: about }) : null
+        case ids.deletion:
+          if (error !== undefined) throw new Error(`codex did not delete the thread: ${error.message}`)
+          return null
+        default:
+          return ''
+      }
+    },
+  }
+}
+
+const item = { type: 'message', role: 'user', content: [{ type: 'input_text', text: '.' }] }
