@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { expect, onTestFinished } from 'vitest'
+import { expect, inject, onTestFinished } from 'vitest'
 import { computeChangeSet, releaseBase } from '../../../device-manager/change-set/diff.ts'
 import type { ChangeSetLimits } from '../../../device-manager/change-set/limits.ts'
 import { takeBase, type BaseSnapshot } from '../../../device-manager/change-set/snapshot.ts'
@@ -91,10 +91,27 @@ export function repoAt(dir: string): Repo {
   }
 }
 
-/** A repository with one commit of a few files. */
+const templates = new Map<string, string>()
+
+/** A repository with one commit of a few files. Each is a copy: to make one takes git several programs. */
 export function tempRepo(initArgs: readonly string[] = []): Repo {
+  const kind = initArgs.join(' ')
+  let template = templates.get(kind)
+  if (template === undefined) {
+    template = newTemplate(initArgs)
+    templates.set(kind, template)
+  }
   const dir = join(tempDir(), 'repo')
-  gitIn(tmpdir(), ['init', '-q', '-b', 'main', ...initArgs, dir])
+  cpSync(template, dir, { recursive: true })
+  // The index knows files by their places on the disk, too.
+  gitIn(dir, ['update-index', '-q', '--refresh'])
+  return repoAt(dir)
+}
+
+function newTemplate(initArgs: readonly string[]): string {
+  const root = mkdtempSync(join(realpathSync(inject('databases').folder), 'repository-'))
+  const dir = join(root, 'repo')
+  gitIn(root, ['init', '-q', '-b', 'main', ...initArgs, dir])
   const repo = repoAt(dir)
   repo.write('readme.md', 'hello\nworld\n')
   repo.write('src/a.ts', lines('a', 20))
@@ -102,7 +119,7 @@ export function tempRepo(initArgs: readonly string[] = []): Repo {
   repo.write('picture.bin', Buffer.from([1, 0, 2, 0, 3]))
   repo.write('.gitignore', 'ignored/\n*.log\n')
   repo.commit('first')
-  return repo
+  return dir
 }
 
 export function lines(word: string, count: number): string {
