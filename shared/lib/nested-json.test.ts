@@ -20,7 +20,7 @@ test.each(['', '"', '"\\', '[1,', '{"a"}', `"${'x'.repeat(100)}`, `[${'"\\",'.re
 test('counts the depth of containers, and not what stands in texts', () => {
   expect(parseNested(nested(20), 20)).toEqual(JSON.parse(nested(20)))
   expect(() => parseNested(nested(21), 20)).toThrow('too deep')
-  expect(() => parseNested(`{"a":${nested(20, '{"b":[', ']}')}}`, 20)).toThrow()
+  expect(() => parseNested(`{"a":${nested(20, '{"b":[', ']}')}}`, 20)).toThrow('too deep')
   const texts = ['['.repeat(100), '"['.repeat(100), '\\'.repeat(100), '\\"[['.repeat(100)]
   expect(parseNested(JSON.stringify(texts), 1)).toEqual(texts)
 })
