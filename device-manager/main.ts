@@ -28,6 +28,8 @@ async function main(): Promise<void> {
     const { reply, exitStatus } = await runServiceCommand(rest, thisSystem(realWorld))
     process.stdout.write(`${JSON.stringify(reply)}\n`)
     process.exitCode = exitStatus
+  } else if (command === 'check') {
+    await (await import('./start/check.ts')).checkProgram()
   } else if (command === '--version') {
     process.stdout.write(`${(await import('../shared/lib/version.ts')).version}\n`)
   } else {

@@ -46,6 +46,26 @@ export function runDaemonHere(places: DevicePlaces): Promise<number> {
   })
 }
 
+/** Fails when the program that would be started cannot become a daemon. Asked before one that runs is stopped for it. */
+export async function demandProgram(places: DevicePlaces): Promise<void> {
+  const args = ['--disable-warning=ExperimentalWarning', daemonProgram(), 'check']
+  // Imported here, because most commands start no program.
+  const { execa } = await import('execa')
+  const ended = await execa(process.execPath, args, {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: daemonEnvironment(places),
+    extendEnv: false,
+    timeout: startMs,
+    reject: false,
+  })
+  if (!ended.failed) return
+  throw new CliError(
+    'daemon_program_broken',
+    `This version of the device manager does not start, so the one that runs was not stopped.${shown(told(ended.stderr || (ended.shortMessage ?? '')))}`,
+    { exit: 'no_daemon', remediation: 'Install or update svc anew, then type `svc device restart`.' },
+  )
+}
+
 /**
  * Resolves when the daemon has its link. Fails with the last lines of its output when it ends, or when it has no link
  * in time.
@@ -91,7 +111,7 @@ export async function waitForLink(
 
 function startFailure(places: DevicePlaces, seen: { exit: string | null; last: ControlStatus | null }): CliError {
   const { exit, last } = seen
-  const tail = lastLines(readIfThere(places.daemonOut) ?? '', 10)
+  const tail = told(readIfThere(places.daemonOut) ?? '')
   if (exit !== null) {
     return new CliError('daemon_ended', `The device manager ended at once (${exit}).${shown(tail)}`, {
       exit: 'no_daemon',
@@ -114,6 +134,9 @@ function startFailure(places: DevicePlaces, seen: { exit: string | null; last: C
     { exit: 'unreachable', remediation: 'It goes on trying. See `svc device status`.' },
   )
 }
+
+/** The last lines without those of a stack, which would leave no room for the error above them. */
+const told = (text: string): string[] => lastLines(text.replaceAll(/^\s+at .*\n?/gm, ''), 10)
 
 const shown = (lines: readonly string[]) => (lines.length === 0 ? '' : ` It said:\n${lines.join('\n')}`)
 

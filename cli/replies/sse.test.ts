@@ -27,3 +27,22 @@ test('comments and messages without data are ignored', () => {
   const reader = new SseReader()
   expect(reader.push(Buffer.from(':\n\nid: x\n\nevent: y\ndata: 1\n\n'))).toEqual([{ id: null, event: 'y', data: '1' }])
 })
+
+test('a long line is read in the time of its length, however small its pieces are', { timeout: 10_000 }, () => {
+  const reader = new SseReader()
+  const piece = Buffer.alloc(4096, 'x')
+  const count = 4_096
+  reader.push(Buffer.from('data: '))
+  for (let at = 0; at < count; at++) expect(reader.push(piece)).toHaveLength(0)
+  const [message] = reader.push(Buffer.from('\n\n'))
+  expect(message!.data).toHaveLength(count * piece.length)
+})
+
+test('a message that never ends is refused, in whatever lines it comes', () => {
+  const reader = new SseReader()
+  const lines = Buffer.from(`data: ${'x'.repeat(1_048_576)}\n`)
+  const readAll = () => {
+    for (let at = 0; at < 65; at++) reader.push(lines)
+  }
+  expect(readAll).toThrow('too long')
+})

@@ -5,44 +5,73 @@ export interface SseMessage {
   data: string
 }
 
-/** Limit of a line, and of a message of many lines; the server never sends longer ones. */
+/** The longest message, in characters; the server never sends longer ones. */
 const maxChars = 64 * 1024 * 1024
 
+/** Looks at each character once, however many pieces a line comes in. */
 export class SseReader {
   private readonly decoder = new TextDecoder()
-  private rest = ''
-  private lines: string[] = []
+  /** The pieces of the line that is not complete yet. */
+  private pieces: string[] = []
+  /** Of the message so far. */
+  private chars = 0
+  private wasReturn = false
+  private fields = noFields()
 
   push(chunk: Uint8Array): SseMessage[] {
-    this.rest += this.decoder.decode(chunk, { stream: true })
-    if (this.rest.length > maxChars) throw new Error('a message of the stream is too long')
+    const text = this.decoder.decode(chunk, { stream: true })
+    if (text === '') return []
     const messages: SseMessage[] = []
-    for (;;) {
-      const end = /\r\n|\n|\r(?!$)/.exec(this.rest)
-      if (end === null) return messages
-      const line = this.rest.slice(0, end.index)
-      this.rest = this.rest.slice(end.index + end[0].length)
-      if (line !== '') this.lines.push(line)
-      else {
-        const message = messageOf(this.lines)
-        this.lines = []
-        if (message !== null) messages.push(message)
-      }
+    // The second half of a line end that was cut in two.
+    let from = this.wasReturn && text.startsWith('\n') ? 1 : 0
+    this.wasReturn = text.endsWith('\r')
+    const lineEnd = /\r\n|\n|\r/g
+    lineEnd.lastIndex = from
+    for (let end = lineEnd.exec(text); end !== null; end = lineEnd.exec(text)) {
+      this.take(text.slice(from, end.index))
+      from = lineEnd.lastIndex
+      const message = this.endLine()
+      if (message !== null) messages.push(message)
     }
+    this.take(text.slice(from))
+    return messages
+  }
+
+  private take(piece: string): void {
+    // Also an empty line takes room among the others.
+    this.chars += piece.length + 1
+    if (this.chars > maxChars) throw new Error('a message of the stream is too long')
+    if (piece !== '') this.pieces.push(piece)
+  }
+
+  private endLine(): SseMessage | null {
+    const line = this.pieces.join('')
+    this.pieces = []
+    if (line !== '') {
+      addField(this.fields, line)
+      return null
+    }
+    const { id, event, data } = this.fields
+    this.fields = noFields()
+    this.chars = 0
+    // A message without data is not dispatched.
+    return data.length === 0 ? null : { id, event, data: data.join('\n') }
   }
 }
 
-function messageOf(lines: readonly string[]): SseMessage | null {
-  const message: SseMessage = { id: null, event: 'message', data: '' }
-  const data: string[] = []
-  for (const line of lines) {
-    const at = line.indexOf(':')
-    const name = at === -1 ? line : line.slice(0, at)
-    const value = at === -1 ? '' : line.slice(at + 1).replace(/^ /, '')
-    if (name === 'data') data.push(value)
-    else if (name === 'id' && !value.includes('\0')) message.id = value
-    else if (name === 'event') message.event = value
-  }
-  // A message without data is not dispatched.
-  return data.length === 0 ? null : { ...message, data: data.join('\n') }
+interface Fields {
+  id: string | null
+  event: string
+  data: string[]
+}
+
+const noFields = (): Fields => ({ id: null, event: 'message', data: [] })
+
+function addField(fields: Fields, line: string): void {
+  const at = line.indexOf(':')
+  const name = at === -1 ? line : line.slice(0, at)
+  const value = at === -1 ? '' : line.slice(at + 1).replace(/^ /, '')
+  if (name === 'data') fields.data.push(value)
+  else if (name === 'id' && !value.includes('\0')) fields.id = value
+  else if (name === 'event') fields.event = value
 }

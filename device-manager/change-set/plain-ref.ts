@@ -1,5 +1,5 @@
-import { lstatSync } from 'node:fs'
-import { mkdir, open, rename, rm, rmdir, writeFile } from 'node:fs/promises'
+import { constants, lstatSync } from 'node:fs'
+import { access, mkdir, open, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { readRegularFile } from './regular-file.ts'
@@ -15,10 +15,27 @@ const maxPackedBytes = 256 * 1024 * 1024
 const attempts = 20
 const pauseMs = 50
 
-/** Beside the ref under a lock, flushed, renamed. Fails as the file system does. */
+/**
+ * Beside the ref under a lock, flushed, renamed. Fails as the file system does. Does nothing on a read-only one, where git
+ * removes no commit either.
+ */
 export async function writeRef(commonDir: string, refName: string, commit: string): Promise<void> {
-  const path = join(commonDir, refName)
   demandNoLink(commonDir, refName)
+  try {
+    await writeAt(join(commonDir, refName), commit)
+  } catch (error) {
+    if (!(await isReadOnly(commonDir))) throw error
+  }
+}
+
+/** Asked of the folder itself: where Node makes folders on a read-only file system it says that there is none. */
+const isReadOnly = (folder: string): Promise<boolean> =>
+  access(folder, constants.W_OK).then(
+    () => false,
+    (error: NodeJS.ErrnoException) => error.code === 'EROFS',
+  )
+
+async function writeAt(path: string, commit: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     await mkdir(dirname(path), { recursive: true })
     try {

@@ -1,4 +1,5 @@
 import type { ChildProcessWithoutNullStreams } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { World } from '../../shared/lib/world.ts'
@@ -63,13 +64,15 @@ async function wallOf(
 ): Promise<Wall> {
   try {
     const names = own.map((folder) => path.relative(spec.stateDir, folder))
+    const mounts = mountsAround()
     const plan = holderPlan(spec)
     if (spec.tool === 'sandbox-exec') {
       const profile = sandboxProfile(plan, names)
       return { holder: null, enter: (entering) => sandboxCommand(spec, profile, entering), end: async () => {} }
     }
     const told = { spec, names, world }
-    const isStanding = ahead !== null && ahead.isOpen() && isDeepStrictEqual(ahead.plan, plan)
+    const isStanding =
+      ahead !== null && ahead.isOpen() && ahead.mounts === mounts && isDeepStrictEqual(ahead.plan, plan)
     if (!isStanding) ahead?.end()
     const first = isStanding ? ahead : await raise(spec, plan, 'at_once')
     const wall = await finish(first, told).catch(() => null)
@@ -84,6 +87,8 @@ async function wallOf(
 /** The first process of the namespaces, which makes the mounts, as long as it is not told which folders are the run's own. */
 interface Holder {
   plan: HolderPlan
+  /** What was mounted on this machine before it was started. */
+  mounts: string
   child: ChildProcessWithoutNullStreams
   /** Its number outside, once all stands. Rejects with a WallError when it ends before that. */
   standing: Promise<number>
@@ -101,7 +106,11 @@ async function begin(spec: WallSpec): Promise<Holder | null> {
   }
 }
 
+/** Where mounts are not shared, as in most containers, a namespace does not hear of those that come and go after it. */
+const mountsAround = (): string => (process.platform === 'linux' ? readFileSync('/proc/self/mountinfo', 'utf8') : '')
+
 async function raise(spec: WallSpec, plan: HolderPlan, mounting: Mounting): Promise<Holder> {
+  const mounts = mountsAround()
   const [file, ...args] = holderCommand(spec, plan, mounting)
   // Detached: no signal to the run host's group reaches it.
   const started = spawnPiped(file!, args, { cwd: '/', env: { PATH: systemPath }, detached: true })
@@ -115,6 +124,7 @@ async function raise(spec: WallSpec, plan: HolderPlan, mounting: Mounting): Prom
   standing.catch(() => {})
   return {
     plan,
+    mounts,
     child,
     standing,
     gone,

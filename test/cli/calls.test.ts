@@ -293,7 +293,10 @@ test('login alone finds the server of this machine and the token of its first pe
 })
 
 test('folder add makes a path absolute and leaves a symlink what it is', async () => {
-  const env = await home.inRun(() => ({ status: 201, body: { shortId: 'fs_1' } }))
+  const sources: unknown[] = []
+  const env = await home.inRun(({ method }) =>
+    method === 'GET' ? { body: { sources } } : { status: 201, body: { shortId: 'fs_1' } },
+  )
   const folder = join(home.dir, 'code')
   mkdirSync(folder)
   symlinkSync(folder, join(home.dir, 'link'))
@@ -316,7 +319,19 @@ test('folder add makes a path absolute and leaves a symlink what it is', async (
     (await home.svc(['folder', 'add', 'x', 'link', '--device-id', 'dvc_5dF9gJ3kZxC7vB1n'], { env, cwd: home.dir }))
       .status,
   ).toBe(2)
-  expect(home.api.received).toHaveLength(1)
+  expect(home.api.received.filter(({ method }) => method === 'POST')).toHaveLength(1)
+
+  // The same directory once more, by another path.
+  const of = (shortId: string, deviceId: string, rootPath: string) => ({
+    shortId,
+    displayName: 'site',
+    config: { deviceId, rootPath },
+  })
+  sources.push(of('fs_1', identity.publicId, join(home.dir, 'link')), of('fs_2', 'dvc_other', folder))
+  const again = await home.svc(['folder', 'add', 'site', 'code/'], { env, cwd: home.dir })
+  expect(again.status).toBe(0)
+  expect(again.stderr).toContain('fs_1 (site) is that folder already')
+  expect(again.stderr).not.toContain('fs_2')
 })
 
 test('device set finds the connection of this machine by its public id', async () => {

@@ -17,6 +17,7 @@ import {
   insertFrames,
   listFrames,
   listFramesBackward,
+  mayBeMore,
   recordProgress,
   replaceChangeSet,
   type Frame,
@@ -43,6 +44,26 @@ const frame = (runId: string, firstSeq: number, lastSeq: number): Frame => ({
   sha256: 'x',
   body: Buffer.from([0, 255, firstSeq]),
   receivedAt: at,
+})
+
+onBoth('large frames are read one at a time', async ({ root }) => {
+  const runId = await seedRunning(root)
+  const [a, b, c, d] = [frame(runId, 1, 3), frame(runId, 4, 4), frame(runId, 5, 9), frame(runId, 10, 10)]
+  for (const each of [b, c]) each.body = Buffer.alloc(5 * 1024 * 1024, 10)
+  await insertFrames(root, [a, b, c, d])
+  const numbers = async (afterSeq: number, limit: number) => {
+    const read = await listFrames(root, { runId, afterSeq, limit })
+    return [...read.map(({ firstSeq }) => firstSeq), mayBeMore(read, limit) ? 'more' : 'all']
+  }
+  expect(await numbers(0, 8)).toEqual([1, 4, 'more'])
+  expect(await numbers(4, 8)).toEqual([5, 'more'])
+  expect(await numbers(9, 8)).toEqual([10, 'all'])
+  expect(await numbers(9, 1)).toEqual([10, 'more'])
+  const back = await listFramesBackward(root, { runId, beforeSeq: 99, limit: 8 })
+  expect(back.map(({ firstSeq }) => firstSeq)).toEqual([10, 5])
+  // Of lines, of which the first frame has one.
+  const page = await listEvents(root, { runId, afterSeq: 0, limit: 100 })
+  expect(page.events.map(({ seq }) => seq)).toEqual([1, 4, 5, 6, 7, 8, 9, 10])
 })
 
 onBoth('frames keep their bytes and are read forwards, backwards and by event', async ({ root }) => {

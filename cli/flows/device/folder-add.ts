@@ -3,6 +3,7 @@ import { isAbsolute, resolve } from 'node:path'
 import type { CommandContext, Flow } from '../../context.ts'
 import { usageError } from '../../errors/cli-error.ts'
 import { sendAndPrint } from '../../http/route-call.ts'
+import { listAt, textAt } from '../../replies/fields.ts'
 import { thisDevice } from '../../device/this-device.ts'
 
 /**
@@ -22,7 +23,26 @@ export const folderAdd: Flow = async (context) => {
   const { publicId } = await thisDevice(context)
   const rootPath = resolve(cwd, given)
   await remarkOn(context, rootPath)
+  await remarkOnOthers(context, { rootPath, publicId })
   return sendAndPrint(context, { body: { rootPath, deviceId: publicId } })
+}
+
+/** Two folders may be one directory, each with a repo or agents of its own. It is told, since a second one is rarely meant. */
+async function remarkOnOthers(
+  context: CommandContext,
+  { rootPath, publicId }: { rootPath: string; publicId: string },
+): Promise<void> {
+  const client = await context.connect()
+  const { body } = await client.call({ method: 'GET', path: '/api/v1/folders' })
+  const real = await realpath(rootPath)
+  for (const folder of listAt(body, 'sources')) {
+    const path = textAt(folder, 'config', 'rootPath')
+    if (path === null || textAt(folder, 'config', 'deviceId') !== publicId) continue
+    if (path !== rootPath && (await realpath(path).catch(() => null)) !== real) continue
+    context.out.message(
+      `svc: ${textAt(folder, 'shortId')} (${textAt(folder, 'displayName')}) is that folder already. Remove the one that you do not need.`,
+    )
+  }
 }
 
 async function remarkOn({ out }: CommandContext, rootPath: string): Promise<void> {

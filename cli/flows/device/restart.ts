@@ -1,6 +1,6 @@
 import type { CommandContext, Flow } from '../../context.ts'
 import { askDaemon, askDaemonIfThere } from '../../device/daemon-control.ts'
-import { startDaemon, waitForLink, waitUntilStopped } from '../../device/daemon-process.ts'
+import { demandProgram, startDaemon, waitForLink, waitUntilStopped } from '../../device/daemon-process.ts'
 import { CliError } from '../../errors/cli-error.ts'
 import { devicePlaces, type DevicePlaces } from '../../machine/paths.ts'
 import { askService, serviceOfThisDevice } from '../../device/service-program.ts'
@@ -13,7 +13,8 @@ const pollMs = 1_000
 
 /**
  * `device restart`: live runs belong to their run hosts, which outlive the daemon, and the new daemon takes them over.
- * With --drain the command waits for their end, which a change of the run hosts themselves needs.
+ * With --drain the command waits for their end, which a change of the run hosts themselves needs. A daemon that runs is stopped
+ * only for a program that starts.
  */
 export const deviceRestart: Flow = async (context) => {
   const { env, out, values, world } = context
@@ -25,6 +26,7 @@ export const deviceRestart: Flow = async (context) => {
       remediation: 'Type `svc device connect`.',
     })
   }
+  if (status !== null) await demandProgram(places)
   if (status !== null && values.local['drain'] === true) await drain(context, places)
   if ((await serviceOfThisDevice(places)) !== null) {
     // A daemon that systemd or launchd keeps running must be restarted by them, or there would be two.

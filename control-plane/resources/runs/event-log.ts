@@ -5,7 +5,7 @@ import { maxNested } from '../../../shared/lib/storable.ts'
 import { gateResult, storedEvent, type GateResult } from '../../../shared/runs/events.ts'
 import type { Db } from '../../db/open.ts'
 import { linesOf } from './log-lines.ts'
-import { findFrame, listFrames, listFramesBackward, type Frame } from './log-store.ts'
+import { findFrame, listFrames, listFramesBackward, mayBeMore, type Frame } from './log-store.ts'
 
 /** Single events, cut out of the frames in which devices sent them. */
 
@@ -15,11 +15,6 @@ const framesAtOnce = 8
 const pageBytes = 4 * 1024 * 1024
 /** The latest time that a Date holds. */
 const maxTime = 8_640_000_000_000_000
-
-interface Line {
-  event: RunEvent
-  bytes: number
-}
 
 interface Numbered {
   seq: number
@@ -38,12 +33,7 @@ function* numbered(frame: Frame): Generator<Numbered> {
   }
 }
 
-const lineOf = (frame: Frame, { seq, text }: Numbered): Line => ({
-  event: toEvent(frame, seq, text),
-  bytes: text.length,
-})
-
-function toEvent(frame: Frame, seq: number, line: Uint8Array): RunEvent {
+function toEvent(frame: Frame, { seq, text: line }: Numbered): RunEvent {
   const text = Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString('utf8')
   const stored = storedEvent.safeParse(parseJson(text))
   const event = stored.success
@@ -84,10 +74,9 @@ export async function listEvents(
   for (;;) {
     const frames = await listFrames(db, { runId: range.runId, afterSeq: after, limit: framesAtOnce })
     for (const frame of frames)
-      for (const line of numbered(frame))
-        if (line.seq > range.afterSeq && !page.take(lineOf(frame, line))) return page.full()
+      for (const line of numbered(frame)) if (line.seq > range.afterSeq && !page.take(frame, line)) return page.full()
     after = frames.at(-1)?.lastSeq ?? after
-    if (frames.length < framesAtOnce) return page.done()
+    if (!mayBeMore(frames, framesAtOnce)) return page.done()
   }
 }
 
@@ -101,7 +90,7 @@ export async function listOpeningEvents(db: Db, runId: string): Promise<RunEvent
   for (const frame of frames)
     for (const line of numbered(frame)) {
       if (events.length >= openingEvents) return events
-      events.push(lineOf(frame, line).event)
+      events.push(toEvent(frame, line))
     }
   return events
 }
@@ -117,9 +106,9 @@ export async function listEventsBackward(
     const frames = await listFramesBackward(db, { runId: range.runId, beforeSeq: before, limit: framesAtOnce })
     for (const frame of frames)
       for (const line of [...numbered(frame)].reverse())
-        if (line.seq < range.beforeSeq && !page.take(lineOf(frame, line))) return page.full()
+        if (line.seq < range.beforeSeq && !page.take(frame, line)) return page.full()
     before = frames.at(-1)?.firstSeq ?? before
-    if (frames.length < framesAtOnce) return page.done()
+    if (!mayBeMore(frames, framesAtOnce)) return page.done()
   }
 }
 
@@ -132,12 +121,12 @@ class Page {
     this.limit = limit
   }
 
-  /** False when the page has no room for it; the first event always has. */
-  take(line: Line): boolean {
-    if (this.events.length >= this.limit || (this.events.length > 0 && this.bytes + line.bytes > pageBytes))
-      return false
-    this.bytes += line.bytes
-    this.events.push(line.event)
+  /** False when the page has no room for it, which is not read then; the first event always has. */
+  take(frame: Frame, line: Numbered): boolean {
+    const { length } = line.text
+    if (this.events.length >= this.limit || (this.events.length > 0 && this.bytes + length > pageBytes)) return false
+    this.bytes += length
+    this.events.push(toEvent(frame, line))
     return true
   }
 
@@ -149,7 +138,7 @@ class Page {
 export async function findEvent(db: Db, key: { runId: string; fence: number; seq: number }): Promise<RunEvent | null> {
   const frame = await findFrame(db, key.runId, key.seq)
   if (frame === null || frame.fence !== key.fence) return null
-  for (const line of numbered(frame)) if (line.seq === key.seq) return lineOf(frame, line).event
+  for (const line of numbered(frame)) if (line.seq === key.seq) return toEvent(frame, line)
   return null
 }
 

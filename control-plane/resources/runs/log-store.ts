@@ -46,32 +46,55 @@ export async function insertFrames(db: Db, given: readonly Frame[]): Promise<voi
   await insert(db, rows)
 }
 
+/** Frames are read together up to this many bytes, and one frame in any case: each may have 16 MB. */
+const readBytes = 4 * 1024 * 1024
+
+/** The length of a body is told without reading it. */
+const within = (near: string, order: string): string =>
+  `where run_id = ? and first_seq in (
+     select first_seq from (
+       select first_seq, sum(bytes) over (order by first_seq ${order}) - bytes as bytes_before from (
+         select first_seq, length(body) as bytes from run_frames where run_id = ? and ${near}
+         order by first_seq ${order} limit ?
+       ) near
+     ) sized where bytes_before < ${readBytes}
+   ) order by first_seq ${order}`
+
 /** Frames follow one another: none before the one that holds `afterSeq` is looked at. */
 const forward = frames.query(
-  `where run_id = ? and last_seq > ? and first_seq >= coalesce(
-     (select max(earlier.first_seq) from run_frames earlier where earlier.run_id = ? and earlier.first_seq <= ?), 0
-   ) order by first_seq limit ?`,
+  within(
+    `last_seq > ? and first_seq >= coalesce(
+       (select max(earlier.first_seq) from run_frames earlier where earlier.run_id = ? and earlier.first_seq <= ?), 0
+     )`,
+    'asc',
+  ),
 )
 
-/** Frames that hold events after `afterSeq`, in order, at most `limit`. */
+/** Frames that hold events after `afterSeq`, in order, at most `limit`; fewer where they are large (see `mayBeMore`). */
 export async function listFrames(db: Db, range: { runId: string; afterSeq: number; limit: number }): Promise<Frame[]> {
   const { runId, afterSeq, limit } = range
-  return forward.list(db, [runId, afterSeq, runId, afterSeq, limit])
+  return forward.list(db, [runId, runId, afterSeq, runId, afterSeq, limit])
 }
 
-const backward = frames.query('where run_id = ? and first_seq < ? order by first_seq desc limit ?')
+/** Says whether frames may follow those that were read with this limit. */
+export const mayBeMore = (read: readonly Frame[], limit: number): boolean =>
+  read.length === limit || read.reduce((sum, { body }) => sum + body.length, 0) >= readBytes
 
-/** Frames that hold events before `beforeSeq`, last first. */
+const backward = frames.query(within('first_seq < ?', 'desc'))
+
+/** Frames that hold events before `beforeSeq`, last first; as many as `listFrames`. */
 export async function listFramesBackward(
   db: Db,
   range: { runId: string; beforeSeq: number; limit: number },
 ): Promise<Frame[]> {
-  return backward.list(db, [range.runId, range.beforeSeq, range.limit])
+  return backward.list(db, [range.runId, range.runId, range.beforeSeq, range.limit])
 }
+
+const latest = frames.query('where run_id = ? and first_seq < ? order by first_seq desc limit 1')
 
 /** The frame that holds event `seq`, or null. */
 export async function findFrame(db: Db, runId: string, seq: number): Promise<Frame | null> {
-  const [frame] = await backward.list(db, [runId, seq + 1, 1])
+  const [frame] = await latest.list(db, [runId, seq + 1])
   return frame !== undefined && frame.lastSeq >= seq ? frame : null
 }
 

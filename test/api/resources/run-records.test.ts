@@ -212,6 +212,16 @@ describe('change-set', () => {
     expect(outcomeOf(await read(run.runId, 'change-set'))).toBe('502 diff_unavailable')
     expect(outcomeOf(await read('run_0000000000000000', 'change-set'))).toBe('404 resource_not_found')
   })
+
+  test.each(['dispatch_error', 'harness_start_failed'] as const)(
+    'is unknown of a run that its device could not begin: %s',
+    async (exitReason) => {
+      const run = await begin()
+      const errorMessage = 'The folder /work does not exist on this device.'
+      await endRun(root(), { runId: run.runId, fence: null, exitReason, errorMessage, at: server.world.now() })
+      expect(outcomeOf(await read(run.runId, 'change-set'))).toBe('404 source_unknown')
+    },
+  )
 })
 
 describe('output', () => {

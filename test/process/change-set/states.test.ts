@@ -8,6 +8,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,6 +16,7 @@ import { expect, test } from 'vitest'
 import { computeChangeSet } from '../../../device-manager/change-set/diff.ts'
 import { takeBase } from '../../../device-manager/change-set/snapshot.ts'
 import { realWorld as world } from '../../../shared/lib/world.ts'
+import { whyNoSmallDisk } from '../../kit/small-disk.ts'
 import {
   baseOf,
   changesOf,
@@ -341,4 +343,39 @@ test('a base is only compared with its own run and folder', async () => {
     ok: false,
     code: 'repo_unavailable',
   })
+})
+
+test('a repository on a read-only file system has a base, and what changes once it can be written to is told', async ({
+  skip,
+}) => {
+  const why = whyNoSmallDisk()
+  if (why !== null) skip(why)
+  const repo = tempRepo()
+  // In a mount namespace of its own, which ends with it.
+  const moduleAt = (path: string) => join(import.meta.dirname, '../../..', path)
+  const script = `
+    import { execFileSync } from 'node:child_process'
+    import { writeFileSync } from 'node:fs'
+    import { computeChangeSet } from '${moduleAt('device-manager/change-set/diff.ts')}'
+    import { takeBase } from '${moduleAt('device-manager/change-set/snapshot.ts')}'
+    import { realWorld as world } from '${moduleAt('shared/lib/world.ts')}'
+    const [folder, storeDir] = ${JSON.stringify([repo.dir, storeOf(repo.dir, 'run_test')])}
+    const remount = (how) => execFileSync('mount', ['-o', 'remount,bind,' + how, folder])
+    execFileSync('mount', ['--bind', folder, folder])
+    remount('ro')
+    const taken = await takeBase({ folder, runId: 'run_test', storeDir, world })
+    const compare = () => computeChangeSet({ base: taken.base, folder, runId: 'run_test', world })
+    const first = taken.ok ? await compare() : taken
+    remount('rw')
+    writeFileSync(folder + '/readme.md', 'changed' + String.fromCharCode(10))
+    console.log(JSON.stringify([first, taken.ok ? await compare() : taken]))
+  `
+  const node = [process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=module-typescript']
+  const told = execFileSync('unshare', ['-m', '--propagation', 'private', ...node, '-e', script], {
+    encoding: 'utf8',
+    env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
+  })
+  const [first, then] = JSON.parse(told) as unknown[]
+  expect(first).toMatchObject({ ok: true, changeSet: { files: [] } })
+  expect(then).toMatchObject({ ok: true, changeSet: { files: [{ path: 'readme.md', status: 'modified' }] } })
 })

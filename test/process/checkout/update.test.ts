@@ -162,4 +162,19 @@ test('a pull with other packages under live runs takes nothing away from them, n
   for (const id of all) expect((await api.waitForRun(id, 'succeeded')).exitReason, id).toBe('completed')
 }, 300_000)
 
+test('a daemon is not stopped for a version that does not start', { timeout: 120_000 }, async () => {
+  const [device] = allDevices
+  const pid = checkout.daemonPid(device)
+  const program = join(checkout.code, '.cache/releases', releaseOf(checkout), 'device-manager/main.js')
+  const text = readFileSync(program)
+  writeFileSync(program, `throw new Error('this version is broken')\n${String(text)}`)
+  const { status, stderr } = await checkout.start('svc', ['device', 'restart'], { device }).said
+  expect(status).not.toBe(0)
+  expect(stderr).toContain('was not stopped')
+  expect(stderr).toContain('this version is broken')
+  writeFileSync(program, text)
+  expect(await checkout.svc(['device', 'status'], { device })).toContain(`"pid":${pid}`)
+  expect(checkout.daemonPid(device)).toBe(pid)
+})
+
 const releaseOf = ({ code }: Checkout) => readlinkSync(join(code, '.cache/releases/current'))

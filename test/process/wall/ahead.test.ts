@@ -9,6 +9,7 @@ import { beginWall, type Wall } from '../../../device-manager/wall/wall.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { linuxTools, needsTool } from '../../kit/needs-bubblewrap.ts'
 import { allProcesses } from '../../kit/programs-processes.ts'
+import { whyNoSmallDisk } from '../../kit/small-disk.ts'
 import { wallSpecOf } from '../../kit/wall.ts'
 import { specOf, testDevice } from '../run-host/host-client.ts'
 import { waitFor } from '../../kit/programs.ts'
@@ -80,6 +81,43 @@ describe.each(linuxTools)('with the wall of %s', (tool) => {
     const wall = await finish()
     expect(await inside(wall, `ls '${stateDir}'`)).toEqual(['bin', 'compile-cache', 'runs'])
     await waitFor(() => !existsSync(`/proc/${pid}`), 'the first one is gone')
+  })
+
+  test('is made anew where something was mounted meanwhile, also where mounts are not shared', async ({ skip }) => {
+    const why = whyNoSmallDisk()
+    if (why !== null) skip(why)
+    const root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-ahead-')))
+    onTestFinished(() => rmSync(root, { recursive: true, force: true }))
+    const [stateDir, disk] = [join(root, 'state'), join(root, 'disk')]
+    for (const folder of [stateDir, join(stateDir, 'hosts'), disk]) mkdirSync(folder)
+    const moduleAt = (path: string) => join(import.meta.dirname, '../../..', path)
+    // In a mount namespace of its own, which ends with it.
+    const script = `
+      import { execFileSync } from 'node:child_process'
+      import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+      import { setTimeout as pause } from 'node:timers/promises'
+      import { beginWall } from '${moduleAt('device-manager/wall/wall.ts')}'
+      import { realWorld } from '${moduleAt('shared/lib/world.ts')}'
+      const [stateDir, disk] = ${JSON.stringify([stateDir, disk])}
+      const ahead = beginWall(${JSON.stringify(wallSpecOf(stateDir, tool))}, realWorld)
+      const shows = (pid) => {
+        try {
+          return readFileSync('/proc/' + pid + '/mountinfo', 'utf8').includes(' / ' + stateDir + ' rw')
+        } catch {
+          return false
+        }
+      }
+      while (!readdirSync('/proc').some(shows)) await pause(5)
+      execFileSync('mount', ['-t', 'tmpfs', 'none', disk])
+      writeFileSync(disk + '/file', '')
+      const wall = await ahead.finish([])
+      const { file, args } = wall.enter({ file: 'ls', args: [disk], env: {}, cwd: disk, report: '/dev/null' })
+      process.stdout.write(execFileSync(file, args, { env: { PATH: process.env.PATH }, encoding: 'utf8' }))
+      await wall.end()
+      process.exit(0)`
+    const node = [process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=module-typescript']
+    const { stdout } = await run('unshare', ['-m', '--propagation', 'private', ...node, '-e', script])
+    expect(stdout).toBe('file\n')
   })
 
   test('that is not wanted leaves nothing', async () => {

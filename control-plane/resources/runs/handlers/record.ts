@@ -148,7 +148,7 @@ async function readChangeSet(
   run: RunRow,
   { deps, now }: { deps: Dependencies; now: number },
 ): Promise<RunChangeSet> {
-  if (run.startedAt === null) return fail('source_unknown', { message: 'The run never started to work.' })
+  if (run.startedAt === null) return neverWorked()
   if (run.endedAt === null) {
     const live = await askDevice(db, run, { deps, now })
     if (live !== null) return toReply(run, live, true)
@@ -157,10 +157,12 @@ async function readChangeSet(
       return fail('repo_unavailable', { message: 'The device of this run does not answer.' })
   }
   const stored = await findChangeSet(db, run.id)
-  if (stored === null)
-    return fail('diff_unavailable', { message: 'The device sent no change-set before the run ended.' })
-  return toReply(run, stored.result, false)
+  if (stored !== null) return toReply(run, stored.result, false)
+  if (run.exitReason === 'dispatch_error' || run.exitReason === 'harness_start_failed') return neverWorked()
+  return fail('diff_unavailable', { message: 'The device sent no change-set before the run ended.' })
 }
+
+const neverWorked = () => fail('source_unknown', { message: 'The run never started to work.' })
 
 async function askDevice(
   db: Db,
