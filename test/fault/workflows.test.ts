@@ -139,13 +139,13 @@ async function answers(server: TestServer, ids: readonly string[], over: AbortSi
   }
 }
 
-/** Kills the first replica or the daemon, twice for each program, and starts it anew; in the short form the one and then the other. */
+/** Kills the first replica, and then it or the daemon, twice for each program, and starts it anew. */
 async function faults(system: TestSystem, over: AbortSignal): Promise<void> {
   const random = seededRandom('workflows')
   const [first] = system.servers
   for (let kill = 0; kill < 2 * count && !over.aborted; kill++) {
     await delay(200 + random() * 1_500)
-    if (isLong ? random() < 0.3 : kill > 0) {
+    if (kill > 0 && random() < 0.3) {
       await system.device.kill9()
       await delay(random() * 300)
       system.device.launch()
