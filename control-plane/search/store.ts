@@ -49,8 +49,7 @@ export async function indexSubject(
   { workspaceId, subject, title }: { workspaceId: string; subject: string; title: string },
   { words, chunks: cut, size }: Searchable,
 ): Promise<void> {
-  await removeFromIndex(db, subject)
-  const before = await removeChunks(db, subject)
+  const before = await removeFromIndex(db, subject)
   const inTitle = titleWords(title)
   const { headings, counts, length } = words
   const facts = { caption: title, title: inTitle, headings, counts, length, size }
@@ -79,19 +78,15 @@ export async function removeSubject(
   db: Db,
   { workspaceId, subject }: { workspaceId: string; subject: string },
 ): Promise<void> {
-  await removeFromIndex(db, subject)
-  await removeLoneVectors(db, workspaceId, await removeChunks(db, subject))
+  await removeLoneVectors(db, workspaceId, await removeFromIndex(db, subject))
 }
 
-async function removeFromIndex(db: Db, subject: string): Promise<void> {
+/** Returns the digests of its chunks that had a vector. Without a page there are no chunks. */
+async function removeFromIndex(db: Db, subject: string): Promise<string[]> {
   const page = await pages.find(db, { subject })
-  if (page === null) return
+  if (page === null) return []
   await removeWords(db, [page.id])
   await db('search_pages').where({ id: page.id }).delete()
-}
-
-/** Returns the digests of those that had a vector. */
-async function removeChunks(db: Db, subject: string): Promise<string[]> {
   const digests: unknown[] = await db('search_chunks').where({ subject }).whereNotNull('model').pluck('digest')
   await db('search_chunks').where({ subject }).delete()
   return digests.map((digest) => text.parse(digest))

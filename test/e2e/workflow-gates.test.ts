@@ -4,7 +4,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { WorkflowRun } from '../../shared/api/workflow-fields.ts'
 import { isLong } from '../kit/forms.ts'
 import { waitFor } from '../kit/programs.ts'
-import { makeRepo } from '../kit/system-scenario.ts'
 import { TestSystem } from '../kit/system.ts'
 
 /** Commands of programs on a real device, in the folder and by the rules of their agents. */
@@ -15,8 +14,7 @@ let shortId: string
 beforeAll(async () => {
   system = await TestSystem.start()
   folder = join(system.root, 'repo')
-  makeRepo(folder)
-  mkdirSync(join(folder, 'sub dir'))
+  mkdirSync(join(folder, 'sub dir'), { recursive: true })
   symlinkSync(system.root, join(folder, 'out'))
   symlinkSync('sub dir', join(folder, 'in'))
   const { publicId: deviceId } = system.device.identity

@@ -10,7 +10,7 @@ import type { HandedResult, ReplayInput } from './words.ts'
 /** A run that goes on from its journal is where it was, whatever the order in which its results came. */
 
 const wasm = new WebAssembly.Module(readFileSync(assetUrl('quickjs.wasm')))
-const orders = repeats('WORKFLOW_ORDERS', { short: 20, long: 60 })
+const orders = repeats('WORKFLOW_ORDERS', { short: 8, long: 60 })
 
 const source = `export const meta = { name: 'x', title: 'X' }
 const seen = []

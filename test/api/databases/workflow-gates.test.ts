@@ -295,13 +295,13 @@ for (const database of databasesFor('sqlite'))
       const name = await flow(
         `await parallel(Array.from({ length: 50 }, () => () => agent('x'.repeat(100000), { agent: '@nobody' })))`,
       )
-      const ids = [await startFlow(server, name), await startFlow(server, name), await startFlow(server, name)]
+      const ids = [await startFlow(server, name), await startFlow(server, name)]
       await settled(server)
       const first = await server.ok(`/workflows/runs?workflow=${name}&limit=10`)
-      expect(first.data.map(({ id }: { id: string }) => id)).toEqual([ids[2]])
+      expect(first.data.map(({ id }: { id: string }) => id)).toEqual([ids[1]])
       expect(first.hasMore).toBe(true)
       const next = await server.ok(`/workflows/runs?workflow=${name}&limit=10&after=${first.nextCursor}`)
-      expect(next.data.map(({ id }: { id: string }) => id)).toEqual([ids[1]])
+      expect(next.data.map(({ id }: { id: string }) => id)).toEqual([ids[0]])
     })
 
     // Last, since the device counts as gone when a day has passed.

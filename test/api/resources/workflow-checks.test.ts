@@ -84,21 +84,22 @@ describe('a wait for checks', () => {
     setChecks(repo, [run('build', 'success')])
     const name = await makeWorkflow(
       server,
-      `const branches = [...Array(30).fill('topic'), ...Array.from({ length: 40 }, (_, at) => 'other-' + at)]
+      `const branches = [...Array(3).fill('topic'), ...Array.from({ length: 20 }, (_, at) => 'other-' + at)]
        const all = await parallel(branches.map((branch) => () => checks({ branch, repo: '${repo}' })))
        return all.filter((one) => one.state === 'passed').length`,
     )
     const id = await startFlow(server, name)
     await settled(server)
-    const asked = () => github.asked.filter((path) => path.startsWith(`/repos/${repo}/pulls?`)).length
+    const asked = () => github.asked.filter((path) => path.startsWith(`/repos/${repo}/pulls?`))
     const at = { head_sha: sha('a'), conclusion: 'success', pull_requests: [{ number: 1 }] }
     const delivery = crypto.randomUUID()
     const payload = { action: 'completed', repository: repositoryOf(repo), check_suite: at }
     await deliver(server.url, { event: 'check_suite', payload, id: delivery })
     await workedOff(server, delivery)
-    expect(asked()).toBe(20)
+    expect(asked()).toHaveLength(20)
+    expect(new Set(asked()).size).toBe(20)
     await look()
-    expect(await readFlow(server, id)).toMatchObject({ status: 'completed', summary: '70' })
+    expect(await readFlow(server, id)).toMatchObject({ status: 'completed', summary: '23' })
   })
 
   it('is read though a thousand others with nearer deadlines wait', async () => {
