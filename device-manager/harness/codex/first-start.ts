@@ -26,25 +26,26 @@ export const codexFirstStart: FirstStart = {
  */
 function threadThatIsDeleted(): ProbeTalk {
   const about = { threadId: '' }
+  let awaited: number = ids.thread
+  const ask = (id: number, method: string, params: object) => {
+    awaited = id
+    return jsonLine({ id, method, params })
+  }
   return {
-    opening: initializeLines() + jsonLine({ id: ids.thread, method: 'thread/start', params: {} }),
+    opening: initializeLines() + ask(ids.thread, 'thread/start', {}),
     answer(said) {
       const parsed = reply.safeParse(said)
-      if (!parsed.success) return ''
-      const { id, result, error } = parsed.data
-      switch (id) {
-        case ids.thread:
-          if (error !== undefined) return null
-          about.threadId = threadResult.parse(result).thread.id
-          return jsonLine({ id: ids.item, method: 'thread/inject_items', params: { ...about, items: [item] } })
-        case ids.item:
-          return error === undefined ? jsonLine({ id: ids.deletion, method: 'thread/delete', params: about }) : null
-        case ids.deletion:
-          if (error !== undefined) throw new Error(`codex did not delete the thread: ${error.message}`)
-          return null
-        default:
-          return ''
+      // An answer that comes again is none.
+      if (!parsed.success || parsed.data.id !== awaited) return ''
+      const { result, error } = parsed.data
+      if (awaited === ids.deletion) {
+        if (error !== undefined) throw new Error(`codex did not delete the thread: ${error.message}`)
+        return null
       }
+      if (error !== undefined) return null
+      if (awaited === ids.item) return ask(ids.deletion, 'thread/delete', about)
+      about.threadId = threadResult.parse(result).thread.id
+      return ask(ids.item, 'thread/inject_items', { ...about, items: [item] })
     },
   }
 }
