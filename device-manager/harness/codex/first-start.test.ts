@@ -38,5 +38,5 @@ test('one that refuses the thread or the item is left alone; one that keeps the 
   expect(talkTo(refused(ids.thread))).toEqual([...opening, 'end'])
   expect(talkTo(began, refused(ids.item))).toEqual([...opening, 'thread/inject_items', 'end'])
   expect(() => talkTo(began, { id: ids.item, result: {} }, refused(ids.deletion))).toThrow('did not delete the thread')
-  expect(() => talkTo({ id: ids.thread, result: { thread: {} } })).toThrow()
+  expect(() => talkTo({ id: ids.thread, result: { thread: {} } })).toThrow('invalid_type')
 })
