@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
@@ -12,6 +13,7 @@ import { messageOf, type HostLog } from '../log/host-log.ts'
 import { cleanUp, prepare, type Assignment, type Prepared } from './preparation.ts'
 import { StandingWall } from './standing-wall.ts'
 import type { HostRecord, HostRequest, HostReply, hostPhases } from './wire/protocol.ts'
+import { hostPaths } from './wire/record.ts'
 import { endedEvent, reportMaker } from './end-report.ts'
 import { LiveRun } from './run.ts'
 import { EventWriter } from './output/writer.ts'
@@ -69,7 +71,7 @@ export class RunHost {
 
   constructor(options: HostOptions) {
     this.#options = options
-    this.#wall = new StandingWall(options.world)
+    this.#wall = new StandingWall(hostPaths(options.stateDir, options.hostId).own, options.world)
   }
 
   hello(): HostReply {
@@ -289,6 +291,7 @@ export class RunHost {
     this.#wall.end()
     this.#writer?.close()
     if (this.#prepared) await cleanUp(this.#prepared)
+    rmSync(this.#wall.own, { recursive: true, force: true })
     this.#options.leave(exitCode, (this.#prepared?.lookup.hanging ?? 0) > 0)
   }
 }

@@ -43,6 +43,8 @@ export interface LaunchPlan {
 export interface Prepared {
   assignment: Assignment
   paths: RunPaths
+  /** The harness's own folder; made when something is to be put into it. */
+  harnessDir: string
   cwd: string
   base: BaseResult
   plan: LaunchPlan | { problem: unknown }
@@ -70,15 +72,14 @@ export async function prepare(
   const { spec } = assigned
   const paths = runPaths(stateDir, spec.runId)
   // An earlier host of this run left these (a lease that was lost before its start).
-  if (existsSync(paths.root))
-    for (const old of [paths.harness, paths.base, paths.store]) rmSync(old, { recursive: true, force: true })
+  if (existsSync(paths.root)) for (const old of [paths.base, paths.store]) rmSync(old, { recursive: true, force: true })
   const cwd = spec.folder?.rootPath ?? assigned.homeDir
   const taking = baseOf(assigned, { stateDir, storeDir: paths.store, world })
-  const walling = wallOf(assigned, { paths, cwd, wall })
+  const walling = wallOf(assigned, { root: paths.root, cwd, wall })
   // While git is at work.
   const skills = takesSkills(spec) ? await skillsOf(assigned, { stateDir, cwd, world }) : null
   const assignment = skills === null ? assigned : { ...assigned, spec: withTheseSkills(spec, skills.told.digest) }
-  const plan = planOf(assignment, { stateDir, paths, cwd, world, skills: skills?.given ?? [] })
+  const plan = planOf(assignment, { stateDir, runDir: wall.own, cwd, world, skills: skills?.given ?? [] })
   const lookup = new PathLookup(world, machineLinks)
   const place = await placeOf(assignment, { stateDir, cwd, lookup })
   const base = await taking
@@ -90,7 +91,19 @@ export async function prepare(
       log('base_not_recorded', { runId: spec.runId, error: messageOf(error) })
     }
   }
-  return { assignment, paths, cwd, base, plan, lookup, place, skills, wall: await walling, cgroup: null }
+  return {
+    assignment,
+    paths,
+    harnessDir: wall.own,
+    cwd,
+    base,
+    plan,
+    lookup,
+    place,
+    skills,
+    wall: await walling,
+    cgroup: null,
+  }
 }
 
 function skillsOf(
@@ -137,7 +150,7 @@ function recordBase(paths: RunPaths, { spec, fence }: Assignment, base: BaseResu
 /** Made while git is at work, so that the start only enters it. What is wrong with it is a problem for the launch to tell. */
 async function wallOf(
   { wall: spec }: Assignment,
-  { paths, cwd, wall }: { paths: RunPaths; cwd: string; wall: StandingWall },
+  { root, cwd, wall }: { root: string; cwd: string; wall: StandingWall },
 ): Promise<Prepared['wall']> {
   if (spec === null) return null
   try {
@@ -147,8 +160,9 @@ async function wallOf(
         `The folder ${cwd} lies in ${around}, which svc keeps for itself and hides from runs.`,
       )
     }
-    makePrivateFolder(paths.harness)
-    return await wall.make(spec, [paths.harness])
+    // For what the steps into it have to say.
+    makePrivateFolder(root)
+    return await wall.make(spec)
   } catch (problem) {
     return { problem }
   }
@@ -159,11 +173,11 @@ function planOf(
   { spec, env, loginShell, svcBinDir, harnessVersion }: Assignment,
   {
     stateDir,
-    paths,
+    runDir,
     cwd,
     world,
     skills,
-  }: { stateDir: string; paths: RunPaths; cwd: string; world: World; skills: SkillsRead['given'] },
+  }: { stateDir: string; runDir: string; cwd: string; world: World; skills: SkillsRead['given'] },
 ): Prepared['plan'] {
   try {
     const adapter = adapterOfRun(spec)
@@ -173,7 +187,7 @@ function planOf(
       env,
       cwd,
       foldersAround: foldersAround(cwd),
-      runDir: paths.harness,
+      runDir,
       isRoot,
       loginShell,
       version: harnessVersion,
@@ -228,4 +242,5 @@ export async function cleanUp(prepared: Prepared): Promise<void> {
   if (prepared.base.ok) await releaseBase(prepared.base.base).catch(() => {})
   if (prepared.cgroup !== null) removeRunCgroup(prepared.cgroup)
   rmSync(prepared.paths.root, { recursive: true, force: true })
+  rmSync(prepared.harnessDir, { recursive: true, force: true })
 }

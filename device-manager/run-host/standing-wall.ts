@@ -2,27 +2,38 @@ import { isDeepStrictEqual } from 'node:util'
 import type { World } from '../../shared/lib/world.ts'
 import type { WallSpec } from '../wall/spec.ts'
 import { beginWall, makeWall, type Wall, type WallAhead } from '../wall/wall.ts'
+import { makePrivateFolder } from './wire/record.ts'
 
-/** The wall of this host's run. Most of it is made before there is a run: that takes several programs, one after another. */
+/** The wall of this host's run. It is made before there is a run: that takes several programs, one after another. */
 export class StandingWall {
+  /** The folder within the state folder that the harness may write to. */
+  readonly own: string
   readonly #world: World
   #ahead: { spec: WallSpec; wall: WallAhead } | null = null
 
-  constructor(world: World) {
+  constructor(own: string, world: World) {
+    this.own = own
     this.#world = world
   }
 
+  /** What keeps it from being made, such as a full disk, a run will tell. */
   standBy(spec: WallSpec): void {
     this.end()
-    this.#ahead = { spec, wall: beginWall(spec, this.#world) }
+    try {
+      makePrivateFolder(this.own)
+    } catch {
+      return
+    }
+    this.#ahead = { spec, wall: beginWall(spec, [this.own], this.#world) }
   }
 
-  /** As `makeWall`. What was made ahead is used when it is the same wall. */
-  make(spec: WallSpec, own: readonly string[]): Promise<Wall> {
+  /** As `makeWall`. What was made ahead is taken when it is the same wall. */
+  make(spec: WallSpec): Promise<Wall> {
+    makePrivateFolder(this.own)
     const ahead = this.#ahead
-    if (ahead === null || !isDeepStrictEqual(ahead.spec, spec)) return makeWall(spec, own, this.#world)
+    if (ahead === null || !isDeepStrictEqual(ahead.spec, spec)) return makeWall(spec, [this.own], this.#world)
     this.#ahead = null
-    return ahead.wall.finish(own)
+    return ahead.wall.take()
   }
 
   /** What was made ahead is not wanted. */

@@ -12,6 +12,7 @@ import { Pipeline } from './output/pipeline.ts'
 import { cleanUp, prepare, type Assignment } from './preparation.ts'
 import { StandingWall } from './standing-wall.ts'
 import { hostRequest } from './wire/protocol.ts'
+import { hostPaths } from './wire/record.ts'
 import { streamRedactor, wholeValues } from './output/redaction.ts'
 
 export interface WarmUpParts {
@@ -30,7 +31,11 @@ export async function warmUp({ world, log, stateDir, hostId }: WarmUpParts): Pro
     const said = JSON.stringify(assignmentOf(`warm_${hostId}`, stateDir))
     for (let round = 1; round < rounds; round++) readRequests(said)
     const { assignment, start } = readRequests(said)
-    const prepared = await prepare(stateDir, assignment, { world, log, wall: new StandingWall(world) })
+    const prepared = await prepare(stateDir, assignment, {
+      world,
+      log,
+      wall: new StandingWall(hostPaths(stateDir, `warm_${hostId}`).own, world),
+    })
     try {
       if ('problem' in prepared.plan) return
       const pipeline = makePipeline(world)

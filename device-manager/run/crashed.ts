@@ -64,7 +64,7 @@ export async function endCrashed(context: EndingContext, state: RunState, left: 
     : 'The process that held the run died.'
   const stop: Stop = { exitReason: 'crashed', message }
   writeEnding(context, state, { stop, changeSet })
-  await removeRunFolder(places, state.runId)
+  await removeRunFolder(places, state.runId, state.hostId)
 }
 
 /**

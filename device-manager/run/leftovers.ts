@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { BaseSnapshot } from '../change-set/snapshot.ts'
 import type { Log } from '../log/log.ts'
 import type { Places } from '../setup/places.ts'
-import { runPaths } from '../run-host/wire/record.ts'
+import { hostPaths, ownFolderName, runPaths } from '../run-host/wire/record.ts'
 
 const baseFile = z.object({
   base: z.union([
@@ -23,14 +23,15 @@ export function readBase(places: Places, runId: string): BaseSnapshot | null {
   }
 }
 
-/** Removes a run's folder here and what its base keeps in the person's repository. */
-export async function removeRunFolder(places: Places, runId: string): Promise<void> {
+/** Removes a run's folders here and what its base keeps in the person's repository. `hostId`: of its host; null: it has none. */
+export async function removeRunFolder(places: Places, runId: string, hostId: string | null): Promise<void> {
   const base = readBase(places, runId)
   // Loaded when it is needed, which is seldom: with the library it uses it would be a tenth of the idle daemon.
   const { root, store } = runPaths(places.stateDir, runId)
   const release = (base !== null || existsSync(store)) && releaseOf(base, { runId, store })
   if (release) await release.catch(() => undefined)
   rmSync(root, { recursive: true, force: true })
+  if (hostId !== null) rmSync(hostPaths(places.stateDir, hostId).own, { recursive: true, force: true })
 }
 
 /** A host that died while it took the base has noted it in the private folder only. */
@@ -42,18 +43,24 @@ async function releaseOf(base: BaseSnapshot | null, left: { runId: string; store
   await releaseBase({ storeDir: left.store, refName: refNameOf(left.runId), commonDir })
 }
 
-/** Folders of runs that the journal does not know: their hosts died before they could clean up. */
-export async function removeLeftovers(places: Places, known: ReadonlySet<string>, log: Log): Promise<void> {
-  for (const runId of runFolders(places)) {
-    if (known.has(runId)) continue
+/** Folders of runs that the journal does not know, and of hosts that have no record: they died before they could clean up. */
+export async function removeLeftovers(
+  places: Places,
+  { runs, isHost }: { runs: ReadonlySet<string>; isHost: (hostId: string) => boolean },
+  log: Log,
+): Promise<void> {
+  for (const runId of foldersIn(places, 'runs')) {
+    if (runs.has(runId)) continue
     log.info({ runId }, 'the folder of a forgotten run is removed')
-    await removeRunFolder(places, runId)
+    await removeRunFolder(places, runId, null)
   }
+  for (const hostId of foldersIn(places, ownFolderName))
+    if (!isHost(hostId)) rmSync(hostPaths(places.stateDir, hostId).own, { recursive: true, force: true })
 }
 
-function runFolders(places: Places): string[] {
+function foldersIn(places: Places, name: string): string[] {
   try {
-    return readdirSync(join(places.stateDir, 'runs'))
+    return readdirSync(join(places.stateDir, name))
   } catch {
     return []
   }

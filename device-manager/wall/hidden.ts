@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
-import { behind, type HolderPlan } from './namespaces.ts'
+import type { HolderPlan } from './namespaces.ts'
 import { aliasesOf, cgroupMounts, isWithin, mountShownAt, parseMounts, type Mount } from './mounts.ts'
 import { movableAbove, movedFolder } from './marks.ts'
 import { type WallSpec, WallError } from './spec.ts'
@@ -88,9 +88,6 @@ export function demandCovered(spec: WallSpec, plan: HolderPlan, holder: { pid: n
   const missing = holder.own.find((name) => shown(path.join(stateDir, name))?.isReadOnly !== false)
   if (missing !== undefined)
     throw new WallError(`${missing} of the state folder is not the run's own inside of the wall.`)
-  const left = path.join(stateDir, behind)
-  if (mounts.some(({ mountPoint }) => mountPoint === left))
-    throw new WallError(`${left} still shows the state folder inside of the wall.`)
   demandUnmoved(spec)
 }
 

@@ -47,7 +47,7 @@ export const mountLine = ({ source, target, type, options }: MountEntry): string
   [escapeField(source ?? 'none'), escapeField(target), type, options, '0', '0'].join(' ')
 
 /** Returns a field of a table: what would end it, or begin a comment, stands there by its number. */
-export const escapeField = (text: string): string =>
+const escapeField = (text: string): string =>
   text.replaceAll(/[\s\\#]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, '0')}`)
 
 export function quote(text: string): string {

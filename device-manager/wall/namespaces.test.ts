@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { mountLine } from './mount-entry.ts'
-import { enterCommand, holderCommand, holderScript, mountEntries, ownLines, type HolderPlan } from './namespaces.ts'
+import { enterCommand, holderCommand, holderScript, mountEntries, type Holding, type HolderPlan } from './namespaces.ts'
 import { sandboxCommand, sandboxProfile } from './profile.ts'
 import { trueExit, troubleIn } from './launch-report.ts'
 import type { WallSpec } from './spec.ts'
@@ -45,20 +45,21 @@ const entering = {
   report: '/state/report',
 }
 
+const how = (mounting: Holding['mounting']): Holding => ({ mounting, own: ['own/h_1'] })
 const words = (text: string) => text.split(' ')
 
 describe('the holder', () => {
   test('bwrap makes namespaces and nothing else; the mounts are those of the script', () => {
     const namespaces = '--unshare-user --unshare-pid --as-pid-1 --die-with-parent --cap-add ALL --dev-bind / / --'
-    expect(holderCommand(spec('bwrap'), plan, 'at_once').slice(0, -1)).toEqual(
+    expect(holderCommand(spec('bwrap'), plan, how('at_once')).slice(0, -1)).toEqual(
       words(`/usr/bin/bwrap ${namespaces} /bin/sh -c`),
     )
-    expect(holderCommand(spec('bwrap'), plan, 'at_once').at(-1)).toBe(holderScript(plan, 'at_once'))
+    expect(holderCommand(spec('bwrap'), plan, how('at_once')).at(-1)).toBe(holderScript(plan, how('at_once')))
   })
 
   test('unshare makes the same ones, and dies with the host', () => {
     const namespaces = '--user --map-current-user --keep-caps --mount --propagation slave --pid'
-    expect(holderCommand(spec('unshare'), plan, 'at_once').slice(0, -1)).toEqual(
+    expect(holderCommand(spec('unshare'), plan, how('at_once')).slice(0, -1)).toEqual(
       words(
         `/usr/bin/setpriv --pdeathsig KILL -- /usr/bin/unshare ${namespaces} --fork --kill-child=KILL -- /bin/sh -c`,
       ),
@@ -69,47 +70,39 @@ describe('the holder', () => {
   const hosts = "'/home/ann/.local/share/svc-device/hosts'"
 
   test('the state folder shows what a run needs, the rest is empty, sockets of others are closed', () => {
-    const lines = holderScript(plan, 'each').split('\n')
+    const lines = holderScript(plan, how('each')).split('\n')
     expect(lines).toContain(`mount --no-mtab --move ${hosts} ${state}`)
     const bin = "'/home/ann/.local/share/svc-device/hosts/bin'"
     expect(lines).toContain(`mount -o rbind '/home/ann/.local/share/svc-device/bin' ${bin}`)
     expect(lines).toContain(`mount -o remount,bind,ro,noatime ${bin}`)
-    // The last change: what is told of the run's own folders comes before.
-    expect(lines.indexOf("umount --lazy '.behind'")).toBeGreaterThan(lines.indexOf('done'))
-    expect(lines.indexOf(`mount -o remount,bind,ro ${state}`)).toBeGreaterThan(lines.indexOf("umount --lazy '.behind'"))
+    expect(lines).toContain(`mount -o rbind '${plan.stateDir}/own/h_1' '${plan.stateDir}/hosts/own/h_1'`)
+    // The last change.
+    expect(lines.at(-3)).toBe(`mount -o remount,bind,ro ${state}`)
     expect(lines).toContain("mount -t tmpfs -o ro,mode=0700,nosuid,nodev 'svc' '/home/ann/it'\\''s/svc'")
     expect(lines).toContain("mount -o rbind '/dev/null' '/run/user/1000/bus'")
     expect(lines).toContain("mount -o rbind '/home/ann/.local' '/home/ann/.local'")
     expect(lines).toContain("mount -o remount,bind,ro,nosuid,relatime '/sys/fs/cgroup'")
     expect(lines[0]).toBe('set -e')
     expect(lines.some((line) => line.includes("'/proc/sys'"))).toBe(false)
-    const asRoot = holderScript({ ...plan, procFiles: ['/proc/sys'] }, 'each')
+    const asRoot = holderScript({ ...plan, procFiles: ['/proc/sys'] }, how('each'))
     expect(asRoot).toContain("mount -o rbind '/proc/sys' '/proc/sys'\nmount -o remount,bind,ro,noexec '/proc/sys'\n")
   })
 
   test('at once, one program reads the same mounts from a table; no path is split, or begins a comment', () => {
     const spaced = { ...plan, folders: ['/home/ann/our #1 \\ svc\n'], procFiles: ['/proc/sys'] }
-    const script = holderScript(spaced, 'at_once')
+    const script = holderScript(spaced, how('at_once'))
     expect(script.match(/^mount .*$/gm)).toEqual([
       'mount -t proc svc /proc',
       expect.stringContaining('mount -t devpts'),
       `mount -t tmpfs -o mode=0700,nosuid,nodev svc ${hosts}`,
       "mount --all --fstab '/home/ann/.local/share/svc-device/hosts/.mounts'",
       `mount --no-mtab --move ${hosts} ${state}`,
-      'mount --no-canonicalize --all --fstab /proc/self/fd/6',
+      `mount -o remount,bind,ro ${state}`,
     ])
     expect(script).toContain(
       "'svc /home/ann/our\\040\\0431\\040\\134\\040svc\\012 tmpfs ro,mode=0700,nosuid,nodev 0 0'",
     )
-    // A run waits for what comes after the names of its folders are read: for two programs.
-    const [, told = ''] = script.split('while IFS= read -r own')
-    expect(told.match(/(?<=^|\|\| )(?:mkdir|mount|umount|rm|rmdir|cat)\b.*$/gm)).toEqual([
-      'mkdir -p -- "$@"',
-      'mount --no-canonicalize --all --fstab /proc/self/fd/6',
-    ])
-    expect(told).toContain("'none /home/ann/.local/share/svc-device none remount,bind,ro 0 0'")
-    expect(mountEntries(spaced).filter((entry) => !script.includes(mountLine(entry)))).toEqual([])
-    expect(ownLines(['runs/r 1', 'runs/r2'])).toBe('runs/r 1\nruns/r\\0401\nruns/r2\nruns/r2\n\n')
+    expect(mountEntries(spaced, ['own/h_1']).filter((entry) => !script.includes(mountLine(entry)))).toEqual([])
   })
 })
 
@@ -169,7 +162,7 @@ describe('the judgement of the trial', () => {
 
 describe('the profile for macOS', () => {
   test('denies the folders, allows what is shown, and keeps signals within', () => {
-    const profile = sandboxProfile({ ...plan, folders: ['/Users/ann/a "b"'] }, ['runs/run_1/harness'])
+    const profile = sandboxProfile({ ...plan, folders: ['/Users/ann/a "b"'] }, ['own/h_1'])
     expect(profile.split('\n')).toEqual([
       '(version 1)',
       '(allow default)',
@@ -179,8 +172,8 @@ describe('the profile for macOS', () => {
       '(deny file-write-unlink (literal "/home/ann/.local"))',
       '(deny file-write-unlink (literal "/home/ann/.local/share"))',
       '(allow file-read* (subpath "/home/ann/.local/share/svc-device/bin"))',
-      '(allow file* (subpath "/home/ann/.local/share/svc-device/runs/run_1/harness"))',
-      '(allow file-read-metadata (literal "/home/ann/.local/share/svc-device") (literal "/home/ann/.local/share/svc-device/runs"))',
+      '(allow file* (subpath "/home/ann/.local/share/svc-device/own/h_1"))',
+      '(allow file-read-metadata (literal "/home/ann/.local/share/svc-device") (literal "/home/ann/.local/share/svc-device/own"))',
       '(deny signal)',
       '(allow signal (target same-sandbox))',
       '(deny process-info*)',

@@ -4,7 +4,6 @@ import {
   bindReadOnly,
   bindTree,
   emptyReadOnly,
-  escapeField,
   makeReadOnly,
   mountCommand,
   mountLine,
@@ -19,8 +18,7 @@ import type { WallSpec } from './spec.ts'
  *     bwrap or unshare -> sh (script below) -> cat    the holder: pid 1 of the new namespaces
  *     sh -> nsenter -> unshare --fork -> setpriv -> sh -> the program    enters them
  *
- * The holder makes the mounts, reads which folders are the run's own, and then waits for the end of its input, whose other end the run
- * host holds: when the host dies, however it dies, the holder ends, and the kernel ends all that is left in its pid namespace. It
+ * The holder makes the mounts and then waits for the end of its input, whose other end the run host holds: when the host dies, however it dies, the holder ends, and the kernel ends all that is left in its pid namespace. It
  * keeps its capabilities, so that nothing inside, which has none, can trace it or open what it has open.
  *
  * Of those who enter, `unshare --fork` stays outside of the pid namespace as the program's parent. It ignores SIGINT and
@@ -51,9 +49,6 @@ export interface HolderPlan {
   isRoot: boolean
 }
 
-/** Where, with `each`, the state folder is seen in its new content until the run's own folders are. */
-export const behind = '.behind'
-
 /**
  * A service's groups belong to its user, so a run could kill or freeze the daemon's. In a cgroup namespace of its own it
  * could mount its group once more, which is the daemon's too; so none can be made.
@@ -65,17 +60,17 @@ const stageOf = ({ stateDir }: HolderPlan) => path.posix.join(stateDir, 'hosts')
 
 const flagsAt = ({ flags }: HolderPlan, at: string) => flags[at] ?? []
 
-/** The mounts that are made before the state folder shows its new content, in order. */
-export function mountEntries(plan: HolderPlan): MountEntry[] {
+/** The mounts that are made before the state folder shows its new content, in order. `own`: names within it. */
+export function mountEntries(plan: HolderPlan, own: readonly string[]): MountEntry[] {
   const { stateDir, shown } = plan
   const stage = stageOf(plan)
+  const inStage = (name: string) => [path.posix.join(stateDir, name), path.posix.join(stage, name)] as const
   return [
     // Nobody can rename or remove what is a mount in his own namespace. Linux allows no more than that for folders, so links
     // and renames between these and what lies outside of them fail, as between file systems.
     ...plan.pinned.map((folder) => bindTree(folder, folder)),
-    ...shown.flatMap((name) =>
-      bindReadOnly(path.posix.join(stateDir, name), path.posix.join(stage, name), flagsAt(plan, stateDir)),
-    ),
+    ...shown.flatMap((name) => bindReadOnly(...inStage(name), flagsAt(plan, stateDir))),
+    ...own.map((name) => bindTree(...inStage(name))),
     ...plan.folders.map(emptyReadOnly),
     ...plan.files.map((file) => bindTree('/dev/null', file)),
     ...plan.cgroups.map((at) => makeReadOnly(at, flagsAt(plan, at))),
@@ -90,68 +85,28 @@ export function mountEntries(plan: HolderPlan): MountEntry[] {
  */
 export type Mounting = 'at_once' | 'each'
 
-/** Lines of the holder's script. */
-interface Steps {
-  /** Make `mountEntries`. */
-  mounts: (plan: HolderPlan) => string[]
-  /** Keep the state folder at hand, which `own` no longer finds at its path. */
-  keep: (plan: HolderPlan) => string[]
-  /** Show the run's own folders in the new content, and make the rest read-only. A run waits for these. */
-  own: (stateDir: string) => string[]
+function mountLines(
+  entries: readonly MountEntry[],
+  { mounting, stage }: { mounting: Mounting; stage: string },
+): string[] {
+  if (mounting === 'each') return entries.map(mountCommand)
+  const table = quote(path.posix.join(stage, '.mounts'))
+  const lines = entries.map((entry) => quote(mountLine(entry)))
+  return [`printf '%s\\n' ${lines.join(' ')} >${table}`, `mount --all --fstab ${table}`, `rm ${table}`]
 }
 
-const tableOf = (plan: HolderPlan) => quote(path.posix.join(stageOf(plan), '.mounts'))
-
-/** Paths, in a program that the shell starts, of what the shell has opened: a table whose name is gone, and the state folder. */
-const [table, kept] = ['/proc/self/fd/6', '/proc/self/fd/8']
-
-const steps: Record<Mounting, Steps> = {
-  at_once: {
-    mounts: (plan) => {
-      const lines = mountEntries(plan).map((entry) => quote(mountLine(entry)))
-      return [`printf '%s\\n' ${lines.join(' ')} >${tableOf(plan)}`, `mount --all --fstab ${tableOf(plan)}`]
-    },
-    keep: (plan) => [`exec 6<${tableOf(plan)} 7>${tableOf(plan)} 8<${quote(plan.stateDir)}`, `rm ${tableOf(plan)}`],
-    own: (stateDir) => [
-      'set --',
-      'while IFS= read -r own && [ -n "$own" ] && IFS= read -r field; do',
-      '  set -- "$@" "$own"',
-      `  printf '%s/%s %s/%s none rbind 0 0\\n' ${kept} "$field" ${quote(escapeField(stateDir))} "$field" >&7`,
-      'done',
-      '[ $# = 0 ] || mkdir -p -- "$@"',
-      `printf '%s\\n' ${quote(mountLine(makeReadOnly(stateDir, [])))} >&7`,
-      // Nothing becomes read-only while a file in it can be written to.
-      'exec 7>&-',
-      // The path of what is kept leads elsewhere when it is resolved before the kernel sees it.
-      `mount --no-canonicalize --all --fstab ${table}`,
-      'exec 6<&- 8<&-',
-    ],
-  },
-  each: {
-    mounts: (plan) => mountEntries(plan).map(mountCommand),
-    keep: (plan) => [mountCommand(bindTree(plan.stateDir, path.posix.join(stageOf(plan), behind)))],
-    own: (stateDir) => [
-      'while IFS= read -r own && [ -n "$own" ] && IFS= read -r field; do',
-      '  mkdir -p -- "$own"',
-      `  mount --rbind ${quote(behind)}/"$own" "$own"`,
-      'done',
-      // With all mounts below it, of which none can be taken away alone.
-      `umount --lazy ${quote(behind)}`,
-      `rmdir ${quote(behind)}`,
-      mountCommand(makeReadOnly(stateDir, [])),
-    ],
-  },
+/** Which wall is made, and how. */
+export interface Holding {
+  mounting: Mounting
+  /** Names within the state folder of folders that the run may write to. */
+  own: readonly string[]
 }
 
-/**
- * Makes all mounts but those of the run's own folders, of which it reads `ownLines` from its input, and then these. Prints the
- * holder's pid as the world outside sees it, once all stands. Ends with an error at the first mount that is refused.
- */
-export function holderScript(plan: HolderPlan, mounting: Mounting): string {
+/** Makes all mounts, and prints the holder's pid as the world outside sees it. Ends with an error at the first mount that is refused. */
+export function holderScript(plan: HolderPlan, { mounting, own }: Holding): string {
   const { stateDir, shown } = plan
   const stage = stageOf(plan)
-  const { mounts, keep, own } = steps[mounting]
-  const made = [...(mounting === 'each' ? [behind] : []), ...shown]
+  const made = [...shown, ...own].map((name) => quote(path.posix.join(stage, name)))
   return [
     'set -e',
     // The kernel takes away by itself what ends in the namespace and has no parent there.
@@ -164,26 +119,19 @@ export function holderScript(plan: HolderPlan, mounting: Mounting): string {
     // Terminals of other runs are files that this user may write to.
     'mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts /dev/pts',
     `mount -t tmpfs -o mode=0700,nosuid,nodev svc ${quote(stage)}`,
-    ...(made.length === 0 ? [] : [`mkdir ${made.map((name) => quote(path.posix.join(stage, name))).join(' ')}`]),
-    ...mounts(plan),
-    ...keep(plan),
+    ...(made.length === 0 ? [] : [`mkdir -p -- ${made.join(' ')}`]),
+    ...mountLines(mountEntries(plan, own), { mounting, stage }),
     `mount --no-mtab --move ${quote(stage)} ${quote(stateDir)}`,
-    `cd ${quote(stateDir)}`,
-    ...own(stateDir),
-    'cd /',
+    mountCommand(makeReadOnly(stateDir, [])),
     'echo "$pid"',
     'exec cat >/dev/null 2>&1',
   ].join('\n')
 }
 
-/** What the holder reads: each of the `names` within the state folder, and as a field of a table; then an empty line. */
-export const ownLines = (names: readonly string[]): string =>
-  [...names.flatMap((name) => [name, escapeField(name)]), '', ''].join('\n')
-
 /** Program and arguments that start the holder. */
-export function holderCommand(spec: WallSpec, plan: HolderPlan, mounting: Mounting): string[] {
+export function holderCommand(spec: WallSpec, plan: HolderPlan, holding: Holding): string[] {
   const { programs } = spec
-  const shell = ['/bin/sh', '-c', holderScript(plan, mounting)]
+  const shell = ['/bin/sh', '-c', holderScript(plan, holding)]
   if (spec.tool === 'bwrap') {
     const namespaces = ['--unshare-user', '--unshare-pid', '--as-pid-1', '--die-with-parent']
     // The capabilities are those over the new namespaces alone.

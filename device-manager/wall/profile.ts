@@ -22,7 +22,7 @@ export function sandboxProfile(plan: Omit<HolderPlan, 'isRoot' | 'cgroups'>, own
     ...shown.map((name) => `(allow file-read* (subpath ${inState(name)}))`),
     ...own.map((name) => `(allow file* (subpath ${inState(name)}))`),
     // To reach what is shown, the folders above it are looked at, but not listed.
-    `(allow file-read-metadata (literal ${text(stateDir)}) (literal ${inState('runs')}))`,
+    `(allow file-read-metadata (literal ${text(stateDir)}) (literal ${inState('own')}))`,
     '(deny signal)',
     '(allow signal (target same-sandbox))',
     '(deny process-info*)',

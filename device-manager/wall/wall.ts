@@ -13,7 +13,6 @@ import {
   holderCommand,
   type HolderPlan,
   type Mounting,
-  ownLines,
   systemPath,
 } from './namespaces.ts'
 import { sandboxCommand, sandboxProfile } from './profile.ts'
@@ -29,13 +28,13 @@ export interface Wall {
   end(): Promise<void>
 }
 
-/** A wall that stands but for the folders of the run's own: it can be made before there is a run. */
+/** A wall that is made before there is a run. */
 export interface WallAhead {
   /**
-   * `own`: folders within the state folder that the run may write to; they exist. Made anew where the machine is not as it was, or
-   * where it fell meanwhile. Rejects with a WallError. Called once.
+   * Returns it, or one that is made now: where the machine is not as it was, or where it fell meanwhile. Rejects with a WallError.
+   * Called once.
    */
-  finish(own: readonly string[]): Promise<Wall>
+  take(): Promise<Wall>
   /** It is not wanted. */
   end(): void
 }
@@ -44,74 +43,89 @@ export interface WallAhead {
 const makeMs = 15_000
 const endMs = 5_000
 
-/** Begins to make a wall. Never throws: what is wrong shows when it is finished. */
-export function beginWall(spec: WallSpec, world: World): WallAhead {
-  const begun = begin(spec)
+/** Which folders are hidden, and which of those within the state folder (they exist) the run may write to. */
+interface Asked {
+  spec: WallSpec
+  own: readonly string[]
+  world: World
+}
+
+/** Never throws: what is wrong shows when it is taken. */
+export function beginWall(spec: WallSpec, own: readonly string[], world: World): WallAhead {
+  const asked = { spec, own, world }
+  const begun = spec.tool === 'sandbox-exec' ? Promise.resolve(null) : stand(asked).catch(() => null)
   return {
-    end: () => void begun.then((holder) => holder?.end()),
-    finish: async (own) => wallOf(await begun, { spec, own, world }),
+    end: () => void begun.then((standing) => standing?.end()),
+    take: async () => {
+      const standing = await begun
+      if (standing !== null && isAsMade(standing, asked)) return standing.wall
+      standing?.end()
+      return makeWall(spec, own, world)
+    },
   }
 }
 
-/** `own`: as for `finish`. Rejects with a WallError. */
-export const makeWall = (spec: WallSpec, own: readonly string[], world: World): Promise<Wall> =>
-  wallOf(null, { spec, own, world })
-
-/** `ahead`: one that was begun before; null: there is none. */
-async function wallOf(
-  ahead: Holder | null,
-  { spec, own, world }: { spec: WallSpec; own: readonly string[]; world: World },
-): Promise<Wall> {
+/** As for `take`. Rejects with a WallError. */
+export async function makeWall(spec: WallSpec, own: readonly string[], world: World): Promise<Wall> {
   try {
-    const names = own.map((folder) => path.relative(spec.stateDir, folder))
-    const mounts = mountsAround()
-    const plan = holderPlan(spec)
     if (spec.tool === 'sandbox-exec') {
-      const profile = sandboxProfile(plan, names)
+      const profile = sandboxProfile(holderPlan(spec), namesOf({ spec, own }))
       return { holder: null, enter: (entering) => sandboxCommand(spec, profile, entering), end: async () => {} }
     }
-    const told = { spec, names, world }
-    const isStanding =
-      ahead !== null && ahead.isOpen() && ahead.mounts === mounts && isDeepStrictEqual(ahead.plan, plan)
-    if (!isStanding) ahead?.end()
-    const first = isStanding ? ahead : await raise(spec, plan, 'at_once')
-    const wall = await finish(first, told).catch(() => null)
-    return wall ?? (await finish(await raise(spec, plan, 'each'), told))
+    return (await stand({ spec, own, world })).wall
   } catch (error) {
-    ahead?.end()
     // Errors of the file system, too: no file may be left for looking at what is mounted.
     throw error instanceof WallError ? error : notMade(spec, error instanceof Error ? error.message : String(error))
   }
 }
 
-/** The first process of the namespaces, which makes the mounts, as long as it is not told which folders are the run's own. */
-interface Holder {
+/** A wall with what it was made for. */
+interface Standing {
+  wall: Wall
   plan: HolderPlan
-  /** What was mounted on this machine before it was started. */
+  /** What was mounted on this machine before it was made. */
   mounts: string
-  child: ChildProcessWithoutNullStreams
-  /** Its number outside, once all stands. Rejects with a WallError when it ends before that. */
-  standing: Promise<number>
-  gone: Promise<void>
-  isOpen(): boolean
-  end(): void
+  pid: number
+  isOpen: () => boolean
+  /** Ends all that is inside, and waits for nothing. */
+  end: () => void
 }
 
-async function begin(spec: WallSpec): Promise<Holder | null> {
-  if (spec.tool === 'sandbox-exec') return null
+async function stand(asked: Asked): Promise<Standing> {
+  const mounts = mountsAround()
+  const plan = holderPlan(asked.spec)
+  const made = await standBy(asked, { plan, mounts, mounting: 'at_once' }).catch(() => null)
+  return made ?? (await standBy(asked, { plan, mounts, mounting: 'each' }))
+}
+
+/** Says whether it is the wall that would be made now, and hides what it hid. */
+function isAsMade({ plan, mounts, pid, isOpen }: Standing, asked: Asked): boolean {
   try {
-    return await raise(spec, holderPlan(spec), 'at_once')
+    if (!isOpen() || mounts !== mountsAround() || !isDeepStrictEqual(plan, holderPlan(asked.spec))) return false
+    demandCovered(asked.spec, plan, { pid, own: namesOf(asked) })
+    return true
   } catch {
-    return null
+    return false
   }
+}
+
+function namesOf({ spec, own }: Pick<Asked, 'spec' | 'own'>): string[] {
+  const names = own.map((folder) => path.relative(spec.stateDir, folder))
+  if (names.some((name) => name === '' || name.startsWith('..')))
+    throw notMade(spec, 'a folder of the run does not lie in the state folder.')
+  return names
 }
 
 /** Where mounts are not shared, as in most containers, a namespace does not hear of those that come and go after it. */
 const mountsAround = (): string => (process.platform === 'linux' ? readFileSync('/proc/self/mountinfo', 'utf8') : '')
 
-async function raise(spec: WallSpec, plan: HolderPlan, mounting: Mounting): Promise<Holder> {
-  const mounts = mountsAround()
-  const [file, ...args] = holderCommand(spec, plan, mounting)
+async function standBy(
+  asked: Asked,
+  { plan, mounts, mounting }: { plan: HolderPlan; mounts: string; mounting: Mounting },
+): Promise<Standing> {
+  const { spec, world } = asked
+  const own = namesOf(asked)
+  const [file, ...args] = holderCommand(spec, plan, { mounting, own })
   // Detached: no signal to the run host's group reaches it.
   const started = spawnPiped(file!, args, { cwd: '/', env: { PATH: systemPath }, detached: true })
   if ('failed' in started) throw notMade(spec, (await started.failed).message)
@@ -119,37 +133,16 @@ async function raise(spec: WallSpec, plan: HolderPlan, mounting: Mounting): Prom
   let isGone = false
   const gone = new Promise<void>((resolve) => child.once('close', () => resolve()))
   void gone.then(() => (isGone = true))
-  const standing = pidSaid(child, spec)
-  // Who finishes it hears of it.
-  standing.catch(() => {})
-  return {
-    plan,
-    mounts,
-    child,
-    standing,
-    gone,
-    isOpen: () => !isGone,
-    end() {
-      child.stdin.destroy()
-      child.kill('SIGKILL')
-    },
+  const end = () => {
+    child.stdin.destroy()
+    child.kill('SIGKILL')
   }
-}
-
-async function finish(
-  holder: Holder,
-  { spec, names, world }: { spec: WallSpec; names: readonly string[]; world: World },
-): Promise<Wall> {
-  const { child, plan, gone } = holder
   try {
-    if (names.some((name) => name === '' || name.includes('\n')))
-      throw notMade(spec, 'a folder of the run has no plain name.')
-    child.stdin.write(ownLines(names))
-    const first = await identified(holder, spec, world)
-    demandCovered(spec, plan, { pid: first.pid, own: names })
+    const first = await identified(pidSaid(child, spec), spec, world)
+    demandCovered(spec, plan, { pid: first.pid, own })
     child.unref()
     for (const stream of [child.stdin, child.stdout, child.stderr]) (stream as unknown as { unref(): void }).unref()
-    return {
+    const wall: Wall = {
       holder: first,
       enter: (entering) => {
         // Its number may have come to another process, whose namespaces are not ours.
@@ -164,16 +157,18 @@ async function finish(
         late.abort()
       },
     }
+    return { wall, plan, mounts, pid: first.pid, isOpen: () => !isGone, end }
   } catch (error) {
-    holder.end()
+    end()
     throw error
   }
 }
 
-async function identified(holder: Holder, spec: WallSpec, world: World): Promise<ProcessIdentity> {
+/** `standing`: the number of the first process, outside. */
+async function identified(standing: Promise<number>, spec: WallSpec, world: World): Promise<ProcessIdentity> {
   const late = Promise.withResolvers<never>()
   const cancel = world.after(makeMs, () => late.reject(notMade(spec, `it took longer than ${makeMs / 1000} s.`)))
-  const pid = await Promise.race([holder.standing, late.promise]).finally(cancel)
+  const pid = await Promise.race([standing, late.promise]).finally(cancel)
   const identity = identityOf(pid)
   if (identity === null) throw notMade(spec, 'its first process ended at once.')
   return identity

@@ -78,8 +78,13 @@ test('the token of a run, printed in many forms, stands nowhere; the harness get
   for (const name of ['SVC_STATE_DIR', 'SVC_SPOOL', 'SVC_DATA_DIR']) expect(output.toString()).not.toContain(`${name}=`)
   expect((await call('/api/v1/runs/current')).status, 'dead with its run').toBe(401)
   // The run host that stands by for the next run may be rehearsing in a folder of its own, which holds nothing of a run.
-  const left = existsSync(join(stateDir, 'runs')) ? readdirSync(join(stateDir, 'runs')) : []
-  expect(left.filter((name) => !name.startsWith('warm_'))).toEqual([])
+  const left = ['runs', 'own'].flatMap((folder) => {
+    const files = existsSync(join(stateDir, folder))
+      ? readdirSync(join(stateDir, folder), { recursive: true, encoding: 'utf8' })
+      : []
+    return files.filter((name) => (folder === 'runs' ? !name.startsWith('warm_') : name.includes('/')))
+  })
+  expect(left).toEqual([])
 })
 
 /** Returns what stands of `value` in base64 whatever surrounds it, when it begins `shift` bytes after a boundary. */

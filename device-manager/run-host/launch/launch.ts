@@ -31,14 +31,14 @@ export function launchHarness(
   { prepared, plan, start, world }: { prepared: Prepared; plan: LaunchPlan; start: StartRequest; world: World },
   on: Pick<ChildLaunch, 'onOutput' | 'onStderr'>,
 ): Launched {
-  const { cwd, paths, wall } = prepared
+  const { cwd, paths, harnessDir, wall } = prepared
   if (wall !== null && 'problem' in wall) throw unwalled(wall.problem)
   const env = environmentOf({ prepared, plan, start })
   const path = env['PATH'] ?? ''
   const { program } = plan
   const isKnown = program !== null && program.path === path && world.monotonic() - program.at <= freshMs
   const file = isKnown ? program.file : programAt(plan.launch.file, { path, cwd })
-  layOut(paths.harness, plan.launch)
+  layOut(harnessDir, plan.launch)
   const launchChild = launcherOf(plan.launch)
   const command = { file, args: plan.launch.args, env, cwd }
   if (wall === null) return { ...launchChild({ ...command, ...on }), launchTrouble: () => null }

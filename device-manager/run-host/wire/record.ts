@@ -4,12 +4,17 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { HostRecord } from './protocol.ts'
 
+/** Within the state folder: holds the folders of harnesses, by the ids of their hosts. */
+export const ownFolderName = 'own'
+
 /** Returns where a host and its run keep things, under the state folder. All of it is this user's alone. */
 export interface HostPaths {
   hosts: string
   record: string
   socket: string
   spool: string
+  /** The folder of its run's harness: named before there is a run, so that the wall around it can be made. */
+  own: string
 }
 
 /** Longer paths cannot be bound on some systems (macOS: 104 with the zero byte). */
@@ -25,6 +30,7 @@ export function hostPaths(stateDir: string, hostId: string): HostPaths {
     record: join(hosts, `${hostId}.json`),
     socket: isShort ? inState : join(shortFolder(stateDir), `${hostId}.sock`),
     spool: join(stateDir, 'spool.db'),
+    own: join(stateDir, ownFolderName, hostId),
   }
 }
 
@@ -45,8 +51,6 @@ export function makeShortFolder(stateDir: string): string {
 
 export interface RunPaths {
   root: string
-  /** The harness's own folder. */
-  harness: string
   /** Needed by the daemon to make the change-set when this host dies. */
   base: string
   /** The private git folder of the run's base (change-set/base-store.ts). */
@@ -54,7 +58,7 @@ export interface RunPaths {
 }
 export function runPaths(stateDir: string, runId: string): RunPaths {
   const root = join(stateDir, 'runs', runId)
-  return { root, harness: join(root, 'harness'), base: join(root, 'base.json'), store: join(root, 'change-set') }
+  return { root, base: join(root, 'base.json'), store: join(root, 'change-set') }
 }
 
 export function makePrivateFolder(path: string): void {

@@ -41,7 +41,7 @@ test('what a host left that died while it took the base is removed with its run'
     const places = placesIn(join(base.storeDir, '..', '..', '..'))
     const { base: note, root } = runPaths(places.stateDir, 'run_test')
     if (isNoted) writeFileSync(note, JSON.stringify({ base: { ok: true, base } }))
-    await removeRunFolder(places, 'run_test')
+    await removeRunFolder(places, 'run_test', null)
     expect(existsSync(root)).toBe(false)
     expect(repo.git('for-each-ref', 'refs/svc')).toBe('')
   }

@@ -23,7 +23,11 @@ async function ended(host: TestHost, runId: string) {
   expect(held.events.at(-1)!.kind).toBe('ended')
   expect(held.ending?.report).toEqual(report)
   expect(liveOf(runId)).toEqual([])
-  expect(existsSync(join(device.stateDir, 'runs', runId))).toBe(false)
+  for (const [folder, name] of [
+    ['runs', runId],
+    ['own', host.hostId],
+  ] as const)
+    expect(existsSync(join(device.stateDir, folder, name)), folder).toBe(false)
   expect(existsSync(host.recordPath)).toBe(false)
   return { report, ...held }
 }

@@ -55,7 +55,11 @@ async function prepared(folder: string, path: string): Promise<Prepared> {
     harnessVersion: null,
     wall: null,
   }
-  return prepare(folder, assignment, { world: realWorld, log: () => {}, wall: new StandingWall(realWorld) })
+  return prepare(folder, assignment, {
+    world: realWorld,
+    log: () => {},
+    wall: new StandingWall(join(folder, 'own'), realWorld),
+  })
 }
 
 async function outputOf(run: Prepared, request: StartRequest, world = realWorld): Promise<string> {

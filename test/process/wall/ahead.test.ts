@@ -14,7 +14,7 @@ import { wallSpecOf } from '../../kit/wall.ts'
 import { specOf, testDevice } from '../run-host/host-client.ts'
 import { waitFor } from '../../kit/programs.ts'
 
-/** Most of a wall is made before there is a run. */
+/** A wall is made before there is a run. */
 
 const run = promisify(execFile)
 
@@ -24,17 +24,16 @@ describe.each(linuxTools)('with the wall of %s', (tool) => {
   function machine() {
     const stateDir = realpathSync(mkdtempSync(join(tmpdir(), 'svc-ahead-')))
     onTestFinished(() => rmSync(stateDir, { recursive: true, force: true }))
-    const own = join(stateDir, "runs/run_1/it's own")
-    for (const folder of [join(stateDir, 'hosts'), join(stateDir, 'bin')]) mkdirSync(folder)
+    const own = join(stateDir, "own/it's own")
+    for (const folder of [join(stateDir, 'hosts'), join(stateDir, 'bin'), own]) mkdirSync(folder, { recursive: true })
     writeFileSync(join(stateDir, 'token'), 'secret')
-    const ahead = beginWall(wallSpecOf(stateDir, tool)!, realWorld)
-    const finish = async () => {
-      mkdirSync(own, { recursive: true })
-      const wall = await ahead.finish([own])
+    const ahead = beginWall(wallSpecOf(stateDir, tool)!, [own], realWorld)
+    const take = async () => {
+      const wall = await ahead.take()
       onTestFinished(() => wall.end())
       return wall
     }
-    return { stateDir, own, ahead, finish }
+    return { stateDir, own, ahead, take }
   }
 
   async function inside(wall: Wall, script: string): Promise<string[]> {
@@ -43,43 +42,42 @@ describe.each(linuxTools)('with the wall of %s', (tool) => {
     return (await run(file, args, { env })).stdout.split('\n').filter(Boolean)
   }
 
-  /** The first process of the namespaces, which has begun to make the mounts. */
+  /** The first process of the namespaces, once all stands. */
   const holderOf = (stateDir: string): Promise<number> =>
     waitFor(() => {
-      const first = allProcesses(stateDir).find(({ pid }) => isFirst(pid))
-      return first !== undefined && mountsOf(first.pid).includes(` / ${stateDir} rw`) ? first.pid : null
+      const first = allProcesses('').find(({ pid }) => isFirst(pid) && mountsOf(pid).includes(` / ${stateDir} ro`))
+      return first?.pid ?? null
     }, 'the holder stands')
 
-  test('a folder of the run that came after it can be written to, and nothing else is seen or changed', async () => {
-    const { stateDir, own, finish } = machine()
+  test('the folder of the run can be written to, and nothing else is seen or changed', async () => {
+    const { stateDir, own, take } = machine()
     const pid = await holderOf(stateDir)
-    const wall = await finish()
+    const wall = await take()
     expect(wall.holder?.pid).toBe(pid)
     const lines = await inside(
       wall,
-      `cd '${stateDir}'; find . | sort; echo mine > "runs/run_1/it's own/file"; { echo x > new; } 2>/dev/null || echo refused`,
+      `cd '${stateDir}'; find . | sort; echo mine > "own/it's own/file"; { echo x > new; } 2>/dev/null || echo refused`,
     )
-    expect(lines).toEqual(['.', './bin', './runs', './runs/run_1', "./runs/run_1/it's own", 'refused'])
+    expect(lines).toEqual(['.', './bin', './own', "./own/it's own", 'refused'])
     expect(readFileSync(join(own, 'file'), 'utf8')).toBe('mine\n')
-    expect(mountsOf(pid)).not.toContain('.behind')
   })
 
   test('is made anew where the holder ended meanwhile', async () => {
-    const { stateDir, finish } = machine()
+    const { stateDir, take } = machine()
     const pid = await holderOf(stateDir)
     process.kill(pid, 'SIGKILL')
     await waitFor(() => !existsSync(`/proc/${pid}`), 'it is gone')
-    const wall = await finish()
+    const wall = await take()
     expect(wall.holder?.pid).not.toBe(pid)
-    expect(await inside(wall, `ls '${stateDir}'`)).toEqual(['bin', 'runs'])
+    expect(await inside(wall, `ls '${stateDir}'`)).toEqual(['bin', 'own'])
   })
 
   test('is made anew where the machine is not as it was', async () => {
-    const { stateDir, finish } = machine()
+    const { stateDir, take } = machine()
     const pid = await holderOf(stateDir)
     mkdirSync(join(stateDir, 'compile-cache'))
-    const wall = await finish()
-    expect(await inside(wall, `ls '${stateDir}'`)).toEqual(['bin', 'compile-cache', 'runs'])
+    const wall = await take()
+    expect(await inside(wall, `ls '${stateDir}'`)).toEqual(['bin', 'compile-cache', 'own'])
     await waitFor(() => !existsSync(`/proc/${pid}`), 'the first one is gone')
   })
 
@@ -99,10 +97,10 @@ describe.each(linuxTools)('with the wall of %s', (tool) => {
       import { beginWall } from '${moduleAt('device-manager/wall/wall.ts')}'
       import { realWorld } from '${moduleAt('shared/lib/world.ts')}'
       const [stateDir, disk] = ${JSON.stringify([stateDir, disk])}
-      const ahead = beginWall(${JSON.stringify(wallSpecOf(stateDir, tool))}, realWorld)
+      const ahead = beginWall(${JSON.stringify(wallSpecOf(stateDir, tool))}, [], realWorld)
       const shows = (pid) => {
         try {
-          return readFileSync('/proc/' + pid + '/mountinfo', 'utf8').includes(' / ' + stateDir + ' rw')
+          return readFileSync('/proc/' + pid + '/mountinfo', 'utf8').includes(' / ' + stateDir + ' ro')
         } catch {
           return false
         }
@@ -110,7 +108,7 @@ describe.each(linuxTools)('with the wall of %s', (tool) => {
       while (!readdirSync('/proc').some(shows)) await pause(5)
       execFileSync('mount', ['-t', 'tmpfs', 'none', disk])
       writeFileSync(disk + '/file', '')
-      const wall = await ahead.finish([])
+      const wall = await ahead.take()
       const { file, args } = wall.enter({ file: 'ls', args: [disk], env: {}, cwd: disk, report: '/dev/null' })
       process.stdout.write(execFileSync(file, args, { env: { PATH: process.env.PATH }, encoding: 'utf8' }))
       await wall.end()
@@ -122,9 +120,9 @@ describe.each(linuxTools)('with the wall of %s', (tool) => {
 
   test('that is not wanted leaves nothing', async () => {
     const { stateDir, ahead } = machine()
-    await holderOf(stateDir)
+    const pid = await holderOf(stateDir)
     ahead.end()
-    await waitFor(() => allProcesses(stateDir).length === 0, 'nothing is left')
+    await waitFor(() => allProcesses(stateDir).length === 0 && !existsSync(`/proc/${pid}`), 'nothing is left')
   })
 
   test('a run host that stands by takes it for its run, and with it when it is killed', async () => {
@@ -144,15 +142,31 @@ describe.each(linuxTools)('with the wall of %s', (tool) => {
     host.child.kill('SIGKILL')
     await waitFor(() => !existsSync(`/proc/${pid}`), 'the wall is gone')
   })
+
+  test('a run host that stood by in vain leaves nothing', async () => {
+    const device = testDevice({ isWalled: true })
+    onTestFinished(() => device.remove())
+    const host = await device.host()
+    await host.connect()
+    host.send({ type: 'stand_by', wall: wallSpecOf(device.stateDir, tool)! })
+    const pid = await holderOf(realpathSync(device.stateDir))
+    expect(existsSync(join(device.stateDir, 'own', host.hostId))).toBe(true)
+    host.send({ type: 'discard' })
+    await host.left()
+    await waitFor(() => !existsSync(`/proc/${pid}`), 'the wall is gone')
+    expect(existsSync(join(device.stateDir, 'own', host.hostId))).toBe(false)
+  })
 })
 
-const mountsOf = (pid: number): string => readFileSync(`/proc/${pid}/mountinfo`, 'utf8')
+const mountsOf = (pid: number): string => told(pid, 'mountinfo')
 
-/** By its number in its own namespace. */
-function isFirst(pid: number): boolean {
+const isFirst = (pid: number): boolean => /^NSpid:.*\t1$/m.test(told(pid, 'status'))
+
+/** Of a process that may be gone by now. */
+function told(pid: number, name: string): string {
   try {
-    return /^NSpid:.*\t1$/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+    return readFileSync(`/proc/${pid}/${name}`, 'utf8')
   } catch {
-    return false
+    return ''
   }
 }

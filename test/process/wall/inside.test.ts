@@ -59,11 +59,11 @@ describe.each(linuxTools)('behind the wall of %s', (tool) => {
     const { output, lines } = await run(`
       for folder in '${device.stateDir}' '${login}' link "/proc/self/root${device.stateDir}"; do ls -1A "$folder"; echo .; done
       cat '${login}/login.json' link/device-token link/spool.db /proc/1/root${device.stateDir}/device-token 2>&1
-      ls '${device.stateDir}/runs'; cat "$SVC_PROMPT_FILE"; echo; svc; touch mine; cd /; touch '${device.workDir}/too'`)
+      ls '${device.stateDir}/own'; cat "$SVC_PROMPT_FILE"; echo; svc; touch mine; cd /; touch '${device.workDir}/too'`)
     expect(output).not.toMatch(/the (login|token) of/)
     const [state, hidden, link, proc] = output.split('.\n').map((part) => part.split('\n').filter(Boolean))
-    expect([state, hidden, link, proc]).toEqual([['bin', 'runs'], [], ['bin', 'runs'], ['bin', 'runs']])
-    expect(lines.slice(-3)).toEqual([expect.stringMatching(/^run_\w+$/), 'Do it.', 'this is svc'])
+    expect([state, hidden, link, proc]).toEqual([['bin', 'own'], [], ['bin', 'own'], ['bin', 'own']])
+    expect(lines.slice(-3)).toEqual([expect.stringMatching(/^h\w+$/), 'Do it.', 'this is svc'])
     for (const name of ['mine', 'too']) expect(existsSync(join(device.workDir, name))).toBe(true)
   })
 

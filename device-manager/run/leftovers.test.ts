@@ -1,0 +1,29 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { hostPaths, runPaths } from '../run-host/wire/record.ts'
+import { placesIn } from '../setup/places.ts'
+import { removeLeftovers, removeRunFolder } from './leftovers.ts'
+
+function deviceWith({ runs, hosts }: { runs: readonly string[]; hosts: readonly string[] }) {
+  const stateDir = mkdtempSync(join(tmpdir(), 'svc-leftovers-'))
+  onTestFinished(() => rmSync(stateDir, { recursive: true, force: true }))
+  for (const runId of runs) mkdirSync(runPaths(stateDir, runId).root, { recursive: true })
+  for (const hostId of hosts) mkdirSync(join(hostPaths(stateDir, hostId).own, 'codex'), { recursive: true })
+  const left = () => ['runs', 'own'].map((folder) => readdirSync(join(stateDir, folder)))
+  return { places: placesIn(stateDir), left }
+}
+const log = { info: () => {} } as unknown as Parameters<typeof removeLeftovers>[2]
+
+test('folders of runs that are forgotten, and of hosts that have no record, go', async () => {
+  const { places, left } = deviceWith({ runs: ['run_1', 'run_2'], hosts: ['h1', 'h2'] })
+  await removeLeftovers(places, { runs: new Set(['run_2']), isHost: (hostId) => hostId === 'h1' }, log)
+  expect(left()).toEqual([['run_2'], ['h1']])
+})
+
+test('with a run goes what its harness was given', async () => {
+  const { places, left } = deviceWith({ runs: ['run_1'], hosts: ['h1', 'h2'] })
+  await removeRunFolder(places, 'run_1', 'h1')
+  expect(left()).toEqual([[], ['h2']])
+})
