@@ -3,17 +3,17 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { waitFor } from '../kit/programs.ts'
 import { makeRepo } from '../kit/system-scenario.ts'
-import { claudeDriver, codexDriver, opencodeDriver } from './harness/drivers.ts'
+import { acpDriver, claudeDriver, codexDriver, opencodeDriver } from './harness/drivers.ts'
 import { serverCases } from './harness/server-cases.ts'
-import { approvedCase, askedCase } from './harness/short-cases.ts'
+import { approvedCase, askedCase, strictCase } from './harness/short-cases.ts'
 import { stagesFor } from './harness/stage.ts'
 
 /**
  * What the short form shows of the real harnesses, on one device that has them. Recordings stand for the rest of the cases; the long
- * form has them in harness-claude, -codex and -opencode. A program that speaks ACP is shown by harness-acp.test.ts.
+ * form has them in harness-acp, -claude, -codex and -opencode.
  */
 // Claude is the first, since its person's profile is written anew.
-const stageOn = stagesFor([claudeDriver, codexDriver, opencodeDriver])
+const stageOn = stagesFor([claudeDriver, codexDriver, opencodeDriver, acpDriver])
 
 describe('codex', () => {
   const stageOf = stageOn(codexDriver)
@@ -38,9 +38,25 @@ describe('claude', () => {
   approvedCase(stageOf, claudeDriver)
 })
 
-// Each start takes 10 s of processor time, so there is one.
+// Each start of these takes 8 s of processor time, so there is one. harness-cursor.test.ts shows a call that is denied by ACP.
 describe('opencode', () => {
-  askedCase(stageOn(opencodeDriver), opencodeDriver)
+  const stageOf = stageOn(opencodeDriver)
+  askedCase(stageOf, opencodeDriver)
+
+  test('is found with its version', async () => {
+    const found = await waitFor(async () => {
+      const { providerReadiness } = (await stageOf().api.devices())[0]!
+      return 'harnesses' in providerReadiness ? providerReadiness.harnesses['opencode'] : null
+    }, 'the device says which harnesses it has')
+    // By the key of codex's person.
+    expect(found).toMatchObject({ installed: true, version: '1.18.33', signedIn: true, message: null })
+  })
+})
+
+describe('a program that speaks ACP', () => {
+  const stageOf = stageOn(acpDriver)
+  askedCase(stageOf, acpDriver)
+  strictCase(stageOf)
 })
 
 describe('claude and codex', () => {

@@ -78,7 +78,7 @@ test('a call that the host had to allow is never made when the host is killed wh
   expect(existsSync(at('hello.txt'))).toBe(false)
 })
 
-// In the short form harness-acp.test.ts shows it, and cursor.test.ts that Cursor is not started.
+// In the short form harness-all.test.ts shows it, and cursor.test.ts that Cursor is not started.
 if (isLong) {
   test('in the mode strict, which print mode and ACP cannot hold, it is not started', async () => {
     const { api } = system

@@ -23,7 +23,6 @@ const longest = [
   'test/e2e/story.test.ts',
   'test/cli/device.test.ts',
   'test/fault/daemon-death.test.ts',
-  'test/e2e/harness-acp.test.ts',
   'test/api/contract/documents-routes.test.ts',
   'test/api/contract/private-file.test.ts',
   'test/api/contract/fuzz.test.ts',

@@ -5,6 +5,7 @@ export const longOnly: Readonly<Record<string, string>> = {
   'test/e2e/file-story.test.ts': 'fault/files-deaths has the story on a disk, and deaths of a server with a bucket',
   'test/e2e/gate-paths.test.ts':
     'process/run-host/gate-paths judges real links, and e2e/ask has calls judged by a real run',
+  'test/e2e/harness-acp.test.ts': 'recordings, and e2e/harness-all',
   'test/e2e/harness-claude.test.ts': 'recordings, and e2e/harness-all',
   'test/e2e/harness-codex.test.ts': 'recordings, and e2e/harness-all',
   'test/e2e/harness-opencode.test.ts': 'recordings, and e2e/harness-all',
@@ -16,8 +17,9 @@ export const longOnly: Readonly<Record<string, string>> = {
   'test/fault/half-open.test.ts': 'fault/cuts has the same with durations that are divided',
   'test/fault/output.test.ts': 'process/run-host/output has the same without a control plane',
   'test/fault/soak.test.ts': 'each of its faults has a file of its own',
+  'test/process/harness/opencode-real.test.ts': 'recordings, and e2e/harness-all',
   'test/process/harness/acp-real.test.ts':
-    'recordings, e2e/harness-acp, and process/harness/cursor-stand-in for who decides and dies',
+    'recordings, e2e/harness-all, and process/harness/cursor-stand-in for who decides and dies',
 }
 
 /**

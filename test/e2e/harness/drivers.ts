@@ -4,7 +4,7 @@ import type { HarnessName } from '../../../shared/runs/harnesses.ts'
 import { qwenCommand, qwenShell } from '../../kit/real-acp.ts'
 import { signInClaude } from '../../kit/real-claude.ts'
 import { codexConfig } from '../../kit/real-codex.ts'
-import { opencodeConfig, writeOpencodeConfig } from '../../kit/real-opencode.ts'
+import { opencodeConfig, opencodeEngine, writeOpencodeConfig } from '../../kit/real-opencode.ts'
 import type { StubStep, StubTool } from '../../kit/stub-llm.ts'
 
 /** Says what the table of cases must know of a harness; all else is the same for each. */
@@ -128,7 +128,13 @@ export const opencodeDriver: HarnessDriver = {
   agentFields: () => ({}),
   install(home, { binDir, modelUrl }) {
     writeOpencodeConfig(home, opencodeConfig(modelUrl))
-    appendFileSync(join(home, '.profile'), pathOf(binDir))
+    const own = join(home, 'bin')
+    mkdirSync(own, { recursive: true })
+    // A variable of the person's that no run is given.
+    const settings = Object.entries(opencodeEngine).map(([name, value]) => `${name}=${value}`)
+    const program = `#!/bin/sh\n${settings.join(' ')} exec '${binDir}/opencode' "$@"\n`
+    writeFileSync(join(own, 'opencode'), program, { mode: 0o755 })
+    appendFileSync(join(home, '.profile'), pathOf(own))
   },
   installSignedOut(home, { binDir }) {
     writeOpencodeConfig(home, '{}')

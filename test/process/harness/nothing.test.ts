@@ -63,8 +63,9 @@ test('a harness that is added as a folder, a row and a name in the registry runs
       .replace('claude: claudeAdapter,', 'nothing: nothingAdapter,\n  claude: claudeAdapter,'),
   )
   edit('shared/runs/harnesses.ts', (text) => text.replace('  command: {\n', `${row}  command: {\n`))
-  const make = ['--disable-warning=ExperimentalWarning', 'scripts/release.ts']
-  const programs = execFileSync(process.execPath, make, { cwd: checkout.code, encoding: 'utf8' }).trim()
+  // Bundled as a release is; the tests of the checkout show releases.
+  const programs = join(checkout.code, 'dist')
+  execFileSync(process.execPath, ['--disable-warning=ExperimentalWarning', 'scripts/build.ts'], { cwd: checkout.code })
   system = await TestSystem.start({ programs: { server: programs, device: programs } })
 
   // By its model alone: nothing else says which harness it is.

@@ -1,4 +1,3 @@
-import { isLong } from '../../kit/forms.ts'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -69,212 +68,206 @@ it('is found with its version; of a provider of the person nobody can tell wheth
   expect(await detect()).toEqual({ installed: true, version: '1.18.33', signedIn: null, message: null })
 })
 
-// Each start takes 15 s of processor time. The short form has the recordings, and harness-all.test.ts, where calls are
-// allowed, denied and asked.
-if (isLong) {
-  describe('a run', () => {
-    it('says its words, calls its tool, hears a person, ends with its result, usage and session', async () => {
-      write(join(machine.cwd, 'AGENTS.md'), 'The harbour has rules.')
-      const command = 'while [ ! -e go ]; do sleep 0.05; done; echo made > made.txt; svc; env | grep -c SERVER_PASSWORD'
-      await script(
-        {
-          thinking: 'A file, then.',
-          text: 'I write it.',
-          ...shell(command),
-          usage: { input: 300, output: 30, cacheRead: 7 },
-        },
-        { text: 'The file is there.', usage: { input: 400, output: 40 } },
-      )
-      const own = join(machine.home, 'bin')
-      mkdirSync(own)
-      writeFileSync(join(own, 'svc'), '#!/bin/sh\necho own svc $SVC_TOKEN\n', { mode: 0o755 })
-      const env = { ...machine.env, PATH: `${own}:${machine.env['PATH']}`, SVC_TOKEN: 'the token' }
-      const run = drive({
-        machine: { ...machine, env },
-        spec: {
-          agentMd: 'You are Ada of the harbour.',
-          prompt: 'Make the file.',
-          reasoningEffort: 'high',
-          permissions: gated,
-        },
-      })
-      await run.event(({ kind }) => kind === 'tool_call')
-      run.input('Also mind the gap.')
-      writeFileSync(join(machine.cwd, 'go'), '')
-      const { outcome, exitCode } = await run.done
-      expect(outcome).toMatchObject({ exitReason: 'completed', message: null, resumeRefused: false })
-      expect(exitCode).toBe(0)
-      expect(readFileSync(join(machine.cwd, 'made.txt'), 'utf8')).toBe('made\n')
-      expect(dataOf(run.events, 'session')).toEqual([{ sessionId: outcome.sessionId }])
-      expect(dataOf(run.events, 'thinking')).toEqual([{ text: 'A file, then.' }])
-      expect(dataOf(run.events, 'text').map(({ text }) => text)).toEqual(['I write it.', 'The file is there.'])
-      const [call] = dataOf(run.events, 'tool_call')
-      expect(call).toMatchObject({ name: 'Bash', input: { command } })
-      const toolCallId = call?.toolCallId
-      // The password of the server is not in what a tool inherits.
-      const output = 'own svc the token\n0\n'
-      expect(dataOf(run.events, 'tool_result')).toEqual([{ toolCallId, isError: false, output }])
-      expect(run.asks).toMatchObject([{ toolCallId, name: 'Bash', input: call?.input }])
-      const usage = {
-        inputTokens: 700,
-        outputTokens: 70,
-        cacheReadTokens: 7,
-        costUsd: '0.0008400000',
-        model: 'stub/stub-model',
-      }
-      expect(dataOf(run.events, 'usage').at(-1)).toMatchObject(usage)
-      expect(run.events.at(-1)).toEqual({ kind: 'result', data: { text: 'The file is there.', isError: false } })
-      const requests = (await stub.requests()).map(({ body }) => JSON.stringify(body))
-      expect(requests).toHaveLength(2)
-      expect(requests[0]).toContain('You are Ada of the harbour.')
-      expect(requests[0]).toContain('Make the file.')
-      expect(requests[0]).toContain('The harbour has rules.')
-      expect(requests[0]).toContain('"thinking":{"type":"enabled"')
-      // Nobody is there to be asked at a terminal.
-      expect(requests[0]).not.toContain('"name":"question"')
-      expect(requests[1]).toContain('Also mind the gap.')
+describe('a run', () => {
+  it('says its words, calls its tool, hears a person, ends with its result, usage and session', async () => {
+    write(join(machine.cwd, 'AGENTS.md'), 'The harbour has rules.')
+    const command = 'while [ ! -e go ]; do sleep 0.05; done; echo made > made.txt; svc; env | grep -c SERVER_PASSWORD'
+    await script(
+      {
+        thinking: 'A file, then.',
+        text: 'I write it.',
+        ...shell(command),
+        usage: { input: 300, output: 30, cacheRead: 7 },
+      },
+      { text: 'The file is there.', usage: { input: 400, output: 40 } },
+    )
+    const own = join(machine.home, 'bin')
+    mkdirSync(own)
+    writeFileSync(join(own, 'svc'), '#!/bin/sh\necho own svc $SVC_TOKEN\n', { mode: 0o755 })
+    const env = { ...machine.env, PATH: `${own}:${machine.env['PATH']}`, SVC_TOKEN: 'the token' }
+    const run = drive({
+      machine: { ...machine, env },
+      spec: {
+        agentMd: 'You are Ada of the harbour.',
+        prompt: 'Make the file.',
+        reasoningEffort: 'high',
+        permissions: gated,
+      },
     })
+    await run.event(({ kind }) => kind === 'tool_call')
+    run.input('Also mind the gap.')
+    writeFileSync(join(machine.cwd, 'go'), '')
+    const { outcome, exitCode } = await run.done
+    expect(outcome).toMatchObject({ exitReason: 'completed', message: null, resumeRefused: false })
+    expect(exitCode).toBe(0)
+    expect(readFileSync(join(machine.cwd, 'made.txt'), 'utf8')).toBe('made\n')
+    expect(dataOf(run.events, 'session')).toEqual([{ sessionId: outcome.sessionId }])
+    expect(dataOf(run.events, 'thinking')).toEqual([{ text: 'A file, then.' }])
+    expect(dataOf(run.events, 'text').map(({ text }) => text)).toEqual(['I write it.', 'The file is there.'])
+    const [call] = dataOf(run.events, 'tool_call')
+    expect(call).toMatchObject({ name: 'Bash', input: { command } })
+    const toolCallId = call?.toolCallId
+    // The password of the server is not in what a tool inherits.
+    const output = 'own svc the token\n0\n'
+    expect(dataOf(run.events, 'tool_result')).toEqual([{ toolCallId, isError: false, output }])
+    expect(run.asks).toMatchObject([{ toolCallId, name: 'Bash', input: call?.input }])
+    const usage = {
+      inputTokens: 700,
+      outputTokens: 70,
+      cacheReadTokens: 7,
+      costUsd: '0.0008400000',
+      model: 'stub/stub-model',
+    }
+    expect(dataOf(run.events, 'usage').at(-1)).toMatchObject(usage)
+    expect(run.events.at(-1)).toEqual({ kind: 'result', data: { text: 'The file is there.', isError: false } })
+    const requests = (await stub.requests()).map(({ body }) => JSON.stringify(body))
+    expect(requests).toHaveLength(2)
+    expect(requests[0]).toContain('You are Ada of the harbour.')
+    expect(requests[0]).toContain('Make the file.')
+    expect(requests[0]).toContain('The harbour has rules.')
+    expect(requests[0]).toContain('"thinking":{"type":"enabled"')
+    // Nobody is there to be asked at a terminal.
+    expect(requests[0]).not.toContain('"name":"question"')
+    expect(requests[1]).toContain('Also mind the gap.')
+  })
+})
+
+describe('a run that is ended', () => {
+  it('stops at the limit of turns', async () => {
+    await stub.script({ run: { loop: true, steps: [shell('echo again')] } })
+    const { outcome } = await drive({ spec: { maxTurns: 2 } }).done
+    expect(outcome).toMatchObject({ exitReason: 'budget_exceeded', message: expect.stringContaining('(2)') })
+    expect(await stub.requests()).toHaveLength(2)
   })
 
-  describe('a run that is ended', () => {
-    it('stops at the limit of turns', async () => {
-      await stub.script({ run: { loop: true, steps: [shell('echo again')] } })
-      const { outcome } = await drive({ spec: { maxTurns: 2 } }).done
-      expect(outcome).toMatchObject({ exitReason: 'budget_exceeded', message: expect.stringContaining('(2)') })
-      expect(await stub.requests()).toHaveLength(2)
-    })
-
-    it('that nobody signed in for asks no model', async () => {
-      const plain = newMachine()
-      writeOpencodeConfig(plain.home, '{}')
-      const { outcome } = await drive({ machine: plain }).done
-      expect(outcome).toMatchObject({
-        exitReason: 'harness_start_failed',
-        message: expect.stringContaining('auth login'),
-      })
+  it('that nobody signed in for asks no model', async () => {
+    const plain = newMachine()
+    writeOpencodeConfig(plain.home, '{}')
+    const { outcome } = await drive({ machine: plain }).done
+    expect(outcome).toMatchObject({
+      exitReason: 'harness_start_failed',
+      message: expect.stringContaining('auth login'),
     })
   })
+})
 
-  describe('told to stop with a refusal', () => {
-    it('it ends by itself, asks the model no more; its session is gone on with, in its own folder', async () => {
-      const stop = () => ({ behavior: 'deny', message: 'A person is asked.', stop: true }) as const
-      const both = { tools: ['one', 'two'].map((name) => ({ kind: 'shell', command: `touch ${name}.txt` }) as const) }
-      await script({ text: 'My name is Ada.', ...both }, { text: 'I go on all the same.' })
-      const run = drive({ decide: stop, spec: { agentMd: 'First words.' } })
-      const { outcome } = await run.done
-      expect(run.asks.map(({ input }) => input)).toMatchObject([
-        { command: 'touch one.txt' },
-        { command: 'touch two.txt' },
-      ])
-      expect(await stub.requests()).toHaveLength(1)
-      expect(existsSync(join(machine.cwd, 'one.txt'))).toBe(false)
+describe('told to stop with a refusal', () => {
+  it('it ends by itself, asks the model no more; its session is gone on with, in its own folder', async () => {
+    const stop = () => ({ behavior: 'deny', message: 'A person is asked.', stop: true }) as const
+    const both = { tools: ['one', 'two'].map((name) => ({ kind: 'shell', command: `touch ${name}.txt` }) as const) }
+    await script({ text: 'My name is Ada.', ...both }, { text: 'I go on all the same.' })
+    const run = drive({ decide: stop, spec: { agentMd: 'First words.' } })
+    const { outcome } = await run.done
+    expect(run.asks.map(({ input }) => input)).toMatchObject([
+      { command: 'touch one.txt' },
+      { command: 'touch two.txt' },
+    ])
+    expect(await stub.requests()).toHaveLength(1)
+    expect(existsSync(join(machine.cwd, 'one.txt'))).toBe(false)
 
-      const { sessionId: resumeSessionId } = outcome
-      await script({ tools: [...both.tools, tool('files_say', { text: 'hey' })] }, { text: 'Written.' })
-      const again = drive({
-        spec: { prompt: 'It was approved.', resumeSessionId, agentMd: 'Other words.', mcpServers: servedBy('HOME') },
-      })
-      expect((await again.done).outcome).toMatchObject({ exitReason: 'completed', sessionId: resumeSessionId })
-      expect(dataOf(again.events, 'session')).toMatchObject([{ sessionId: resumeSessionId, resumed: true }])
-      expect(again.asks.map(({ name }) => name).toSorted()).toEqual(['Bash', 'Bash', 'mcp__files__say'])
-      expect(dataOf(again.events, 'tool_result').map(({ output }) => output)).toContain(
-        `said hey with ${machine.home} else`,
-      )
-      expect(again.asks[0]).toMatchObject({ name: run.asks[0]!.name, input: run.asks[0]!.input })
-      expect(dataOf(again.events, 'usage').at(-1)).toMatchObject({ inputTokens: 200, outputTokens: 40 })
-      expect(existsSync(join(machine.cwd, 'one.txt'))).toBe(true)
-      const said = JSON.stringify((await stub.requests())[0]?.body)
-      for (const words of ['My name is Ada.', 'It was approved.', 'Other words.']) expect(said).toContain(words)
-      expect(said).not.toContain('First words.')
-
-      const elsewhere = join(machine.home, 'elsewhere')
-      mkdirSync(elsewhere)
-      const strange = await drive({ machine: { ...machine, cwd: elsewhere }, spec: { resumeSessionId } }).done
-      expect(strange.outcome).toMatchObject({ resumeRefused: true, exitReason: 'harness_start_failed' })
+    const { sessionId: resumeSessionId } = outcome
+    await script({ tools: [...both.tools, tool('files_say', { text: 'hey' })] }, { text: 'Written.' })
+    const again = drive({
+      spec: { prompt: 'It was approved.', resumeSessionId, agentMd: 'Other words.', mcpServers: servedBy('HOME') },
     })
+    expect((await again.done).outcome).toMatchObject({ exitReason: 'completed', sessionId: resumeSessionId })
+    expect(dataOf(again.events, 'session')).toMatchObject([{ sessionId: resumeSessionId, resumed: true }])
+    expect(again.asks.map(({ name }) => name).toSorted()).toEqual(['Bash', 'Bash', 'mcp__files__say'])
+    expect(dataOf(again.events, 'tool_result').map(({ output }) => output)).toContain(
+      `said hey with ${machine.home} else`,
+    )
+    expect(again.asks[0]).toMatchObject({ name: run.asks[0]!.name, input: run.asks[0]!.input })
+    expect(dataOf(again.events, 'usage').at(-1)).toMatchObject({ inputTokens: 200, outputTokens: 40 })
+    expect(existsSync(join(machine.cwd, 'one.txt'))).toBe(true)
+    const said = JSON.stringify((await stub.requests())[0]?.body)
+    for (const words of ['My name is Ada.', 'It was approved.', 'Other words.']) expect(said).toContain(words)
+    expect(said).not.toContain('First words.')
+
+    const elsewhere = join(machine.home, 'elsewhere')
+    mkdirSync(elsewhere)
+    const strange = await drive({ machine: { ...machine, cwd: elsewhere }, spec: { resumeSessionId } }).done
+    expect(strange.outcome).toMatchObject({ resumeRefused: true, exitReason: 'harness_start_failed' })
   })
-}
+})
 
-if (isLong) {
-  describe('tool calls', () => {
-    // One start for all of it.
-    it('are all asked, those of a subagent too, whatever the person, a hostile repository and another call would allow', async () => {
-      const server = join(import.meta.dirname, '../../kit/mcp-server.mjs')
-      const careless = newMachine({
-        permission: { '*': 'allow', bash: { '*': 'allow' } },
-        mcp: { 'my srv': { type: 'local', command: [process.execPath, server] } },
-      })
-      const own = `export default { description: 'x', args: {}, async execute() { return 'it ran' } }`
-      write(join(careless.home, '.config', 'opencode', 'tool', 'mine.js'), own)
-      const { marked, cwd } = hostileRepository(careless)
-      const at = (name: string) => join(cwd, name)
-      writeFileSync(at('a.txt'), 'hello\n')
-      // As the same user it can read what the server was started with, and speak to it.
-      writeFileSync(at('attack.mjs'), attackProgram)
-      await stub.script({
-        run: {
-          rules: [
-            { when: 'Do the part', tools: [{ kind: 'shell', command: 'touch sub.txt' }] },
-            { when: 'Evil prompt', tools: [{ kind: 'shell', command: 'touch evil.txt' }] },
-          ],
-          steps: [
-            {
-              tools: [
-                tool('bash', { command: '> emptied.txt', description: 'x' }),
-                tool('mine', {}),
-                tool('my_srv_say', { text: 'hey' }),
-                tool('files_say', { text: 'ho' }),
-                tool('read', { filePath: at('a.txt') }),
-                tool('edit', { filePath: at('a.txt'), oldString: 'hello', newString: 'bye' }),
-                tool('write', { filePath: at('b.txt'), content: 'b' }),
-                tool('write', { filePath: at('made.txt'), content: 'made' }),
-                tool('task', { description: 'part', prompt: 'Do the part.', subagent_type: 'general' }),
-              ],
-            },
-            shell(`${process.execPath} attack.mjs`),
-            shell('touch wanted.txt'),
-            { text: 'Done.' },
-          ],
-        },
-      })
-      const decide = ({ name, input }: ToolAsk) =>
-        ['Read', 'Task'].includes(name) || /hey|made|attack/.test(JSON.stringify(input)) ? yes : no
-      const run = drive({
-        machine: { ...careless, cwd },
-        decide,
-        spec: { permissions: gated, mcpServers: servedBy('HOME') },
-      })
-      expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
-
-      const builtIn = ['Bash', 'Bash', 'Bash', 'Bash', 'Edit', 'Read', 'Task', 'Write', 'Write']
-      expect(run.asks.map(({ name }) => name).toSorted()).toEqual(
-        [...builtIn, 'mcp__files__say', 'mcp__my_srv__say', 'mine'].toSorted(),
-      )
-      const made = ['emptied', 'sub', 'b', 'made', 'wanted', 'evil'].filter((name) => existsSync(at(`${name}.txt`)))
-      expect(made).toEqual(['made'])
-      expect(readFileSync(at('a.txt'), 'utf8')).toBe('hello\n')
-      const task = dataOf(run.events, 'tool_call').find(({ name }) => name === 'Task')
-      const ofTask = { name: 'Bash', parentToolCallId: task?.toolCallId }
-      expect(dataOf(run.events, 'tool_call')).toContainEqual(expect.objectContaining(ofTask))
-      const results = dataOf(run.events, 'tool_result').map(({ output }) => output)
-      expect(results).toContain('said hey')
-      expect(results.join()).not.toMatch(/it ran|said ho/)
-
-      expect(readFileSync(at('attacked.txt'), 'utf8')).toBe('200 204')
-      const ran = ['plugin', 'plugins', 'tool', 'tools', 'named', 'package', 'mcp', 'formatter', 'lsp']
-      expect(ran.filter((name) => existsSync(marked(name)))).toEqual([])
-      const requests = await stub.requests()
-      expect(new Set(requests.map(({ scenario }) => scenario))).toEqual(new Set(['run']))
-      expect(JSON.stringify(requests[0]?.body)).not.toContain('Evil words.')
+describe('tool calls', () => {
+  // One start for all of it.
+  it('are all asked, those of a subagent too, whatever the person, a hostile repository and another call would allow', async () => {
+    const server = join(import.meta.dirname, '../../kit/mcp-server.mjs')
+    const careless = newMachine({
+      permission: { '*': 'allow', bash: { '*': 'allow' } },
+      mcp: { 'my srv': { type: 'local', command: [process.execPath, server] } },
     })
-
-    it('that wait when the process that decides is killed are never made, and opencode ends', async () => {
-      await script(shell('touch unanswered.txt'), { text: 'Then not.' })
-      await killTheDecider(machine, { version: '1.18.33', spec: { harness: 'opencode' } })
-      expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
+    const own = `export default { description: 'x', args: {}, async execute() { return 'it ran' } }`
+    write(join(careless.home, '.config', 'opencode', 'tool', 'mine.js'), own)
+    const { marked, cwd } = hostileRepository(careless)
+    const at = (name: string) => join(cwd, name)
+    writeFileSync(at('a.txt'), 'hello\n')
+    // As the same user it can read what the server was started with, and speak to it.
+    writeFileSync(at('attack.mjs'), attackProgram)
+    await stub.script({
+      run: {
+        rules: [
+          { when: 'Do the part', tools: [{ kind: 'shell', command: 'touch sub.txt' }] },
+          { when: 'Evil prompt', tools: [{ kind: 'shell', command: 'touch evil.txt' }] },
+        ],
+        steps: [
+          {
+            tools: [
+              tool('bash', { command: '> emptied.txt', description: 'x' }),
+              tool('mine', {}),
+              tool('my_srv_say', { text: 'hey' }),
+              tool('files_say', { text: 'ho' }),
+              tool('read', { filePath: at('a.txt') }),
+              tool('edit', { filePath: at('a.txt'), oldString: 'hello', newString: 'bye' }),
+              tool('write', { filePath: at('b.txt'), content: 'b' }),
+              tool('write', { filePath: at('made.txt'), content: 'made' }),
+              tool('task', { description: 'part', prompt: 'Do the part.', subagent_type: 'general' }),
+            ],
+          },
+          shell(`${process.execPath} attack.mjs`),
+          shell('touch wanted.txt'),
+          { text: 'Done.' },
+        ],
+      },
     })
+    const decide = ({ name, input }: ToolAsk) =>
+      ['Read', 'Task'].includes(name) || /hey|made|attack/.test(JSON.stringify(input)) ? yes : no
+    const run = drive({
+      machine: { ...careless, cwd },
+      decide,
+      spec: { permissions: gated, mcpServers: servedBy('HOME') },
+    })
+    expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
+
+    const builtIn = ['Bash', 'Bash', 'Bash', 'Bash', 'Edit', 'Read', 'Task', 'Write', 'Write']
+    expect(run.asks.map(({ name }) => name).toSorted()).toEqual(
+      [...builtIn, 'mcp__files__say', 'mcp__my_srv__say', 'mine'].toSorted(),
+    )
+    const made = ['emptied', 'sub', 'b', 'made', 'wanted', 'evil'].filter((name) => existsSync(at(`${name}.txt`)))
+    expect(made).toEqual(['made'])
+    expect(readFileSync(at('a.txt'), 'utf8')).toBe('hello\n')
+    const task = dataOf(run.events, 'tool_call').find(({ name }) => name === 'Task')
+    const ofTask = { name: 'Bash', parentToolCallId: task?.toolCallId }
+    expect(dataOf(run.events, 'tool_call')).toContainEqual(expect.objectContaining(ofTask))
+    const results = dataOf(run.events, 'tool_result').map(({ output }) => output)
+    expect(results).toContain('said hey')
+    expect(results.join()).not.toMatch(/it ran|said ho/)
+
+    expect(readFileSync(at('attacked.txt'), 'utf8')).toBe('200 204')
+    const ran = ['plugin', 'plugins', 'tool', 'tools', 'named', 'package', 'mcp', 'formatter', 'lsp']
+    expect(ran.filter((name) => existsSync(marked(name)))).toEqual([])
+    const requests = await stub.requests()
+    expect(new Set(requests.map(({ scenario }) => scenario))).toEqual(new Set(['run']))
+    expect(JSON.stringify(requests[0]?.body)).not.toContain('Evil words.')
   })
-}
+
+  it('that wait when the process that decides is killed are never made, and opencode ends', async () => {
+    await script(shell('touch unanswered.txt'), { text: 'Then not.' })
+    await killTheDecider(machine, { version: '1.18.33', spec: { harness: 'opencode' } })
+    expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
+  })
+})
 
 /** Lays out whatever a repository can bring that opencode would run or heed; the run works in a folder of it. */
 function hostileRepository(victim: HarnessMachine): { marked: (name: string) => string; cwd: string } {
@@ -311,19 +304,17 @@ function hostileRepository(victim: HarnessMachine): { marked: (name: string) => 
   return { marked, cwd }
 }
 
-if (isLong) {
-  it('interrupted, it ends its tool, and its session can be gone on with', async () => {
-    await script(shell('echo $$ > pid; touch begun; tail -f /dev/null'), { text: 'Not reached.' })
-    const run = drive()
-    await fileOf(run, join(machine.cwd, 'begun'))
-    run.signal('SIGINT')
-    const { outcome, exitCode } = await run.done
-    expect(outcome).toMatchObject({ exitReason: 'error', sessionId: expect.stringMatching(/^ses_/) })
-    expect(exitCode).toBe(130)
-    const pid = Number(readFileSync(join(machine.cwd, 'pid'), 'utf8'))
-    expect(isAlive(pid)).toBe(false)
-  })
-}
+it('interrupted, it ends its tool, and its session can be gone on with', async () => {
+  await script(shell('echo $$ > pid; touch begun; tail -f /dev/null'), { text: 'Not reached.' })
+  const run = drive()
+  await fileOf(run, join(machine.cwd, 'begun'))
+  run.signal('SIGINT')
+  const { outcome, exitCode } = await run.done
+  expect(outcome).toMatchObject({ exitReason: 'error', sessionId: expect.stringMatching(/^ses_/) })
+  expect(exitCode).toBe(130)
+  const pid = Number(readFileSync(join(machine.cwd, 'pid'), 'utf8'))
+  expect(isAlive(pid)).toBe(false)
+})
 
 const attackProgram = `
 import { readFileSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs'
@@ -351,25 +342,23 @@ for (const port of ports) {
 }
 `
 
-if (isLong) {
-  describe('trouble', () => {
-    const refused = ['refused credentials', { status: 401 }, 'harness_start_failed', /opencode auth login/] as const
-    const more = [
-      ['a rate limit', { status: 429, retryAfter: 0 }, 'rate_limited', /429/],
-      ['a rate limit that lasts', { status: 429, retryAfter: 3_600 }, 'rate_limited', /60 min/],
-      ['a provider that is down', { status: 503, retryAfter: 0 }, 'error', /503/],
-      [
-        'a context that stays full',
-        { status: 400, message: 'prompt is too long: 3 tokens > 2 maximum' },
-        'error',
-        /full/,
-      ],
-    ] as const
-    it.each([refused, ...more])('with %s ends as that', async (_, error, exitReason, message) => {
-      await stub.script({ run: { loop: true, steps: [{ error }] } })
-      const run = drive()
-      expect((await run.done).outcome).toMatchObject({ exitReason, message: expect.stringMatching(message) })
-      expect(dataOf(run.events, 'result')).toMatchObject([{ isError: true }])
-    })
+describe('trouble', () => {
+  const refused = ['refused credentials', { status: 401 }, 'harness_start_failed', /opencode auth login/] as const
+  const more = [
+    ['a rate limit', { status: 429, retryAfter: 0 }, 'rate_limited', /429/],
+    ['a rate limit that lasts', { status: 429, retryAfter: 3_600 }, 'rate_limited', /60 min/],
+    ['a provider that is down', { status: 503, retryAfter: 0 }, 'error', /503/],
+    [
+      'a context that stays full',
+      { status: 400, message: 'prompt is too long: 3 tokens > 2 maximum' },
+      'error',
+      /full/,
+    ],
+  ] as const
+  it.each([refused, ...more])('with %s ends as that', async (_, error, exitReason, message) => {
+    await stub.script({ run: { loop: true, steps: [{ error }] } })
+    const run = drive()
+    expect((await run.done).outcome).toMatchObject({ exitReason, message: expect.stringMatching(message) })
+    expect(dataOf(run.events, 'result')).toMatchObject([{ isError: true }])
   })
-}
+})
