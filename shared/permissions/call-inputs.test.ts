@@ -26,16 +26,46 @@ test.each<[string, unknown, Partial<CallInputs>]>([
   ['an address of no file', { path: 'file://host/a%2Fb' }, { paths: plain('/a%2Fb') }],
   [
     'what may be a path',
-    { src: 'a/b', dst: 'word', root: '~', from: 'C:\\x', to: 'https://a' },
-    { paths: plain('a/b', '~', 'C:\\x'), urls: ['https://a'] },
+    { src: 'a/b', dst: 'word', root: '~', from: 'C:\\x', to: 'https://a', target: 'prod' },
+    { paths: plain('a/b', 'word', '~', 'C:\\x'), urls: ['https://a'], others: ['prod'] },
   ],
-  ['texts', { query: 'a', pattern: 'b', subagent_type: 'c', mime_type: 'd' }, { texts: ['a', 'b', 'c'] }],
+  [
+    'texts',
+    { query: 'a', pattern: 'b', subagent_type: 'c', mime_type: 'd' },
+    { texts: ['a', 'b', 'c'], others: ['d'] },
+  ],
   [
     'what looks like a path',
-    { note: '/etc/x', other: '../y', up: '..', home: '~', word: 'z' },
-    { paths: plain('/etc/x', '../y', '..', '~') },
+    { note: '/etc/x', other: '../y', up: '..', home: '~', word: 'z', name: '.env' },
+    { paths: plain('/etc/x', '../y', '..', '~', '.env'), others: ['z'] },
   ],
-  ['what is no path', { note: '/a\nb', long: `/${'x'.repeat(8_192)}`, dots: '...' }, {}],
+  [
+    'what is no path',
+    { note: '/a\nb', long: `/${'x'.repeat(8_192)}`, dots: '...' },
+    { others: ['/a\nb', `/${'x'.repeat(8_192)}`, '...'] },
+  ],
+  [
+    'an address by any name',
+    { link: 'https://a/b', text: 'see https://a' },
+    { urls: ['https://a/b'], others: ['see https://a'] },
+  ],
+  [
+    'a program and its arguments',
+    { command: 'git', args: ['push', '-f'] },
+    { commands: ['git push -f'], others: ['push', '-f'] },
+  ],
+  ['a program by its words', { program: ['git'], arguments: 'push' }, { commands: ['git push'], others: ['push'] }],
+  ['one in a field', { command: { name: 'git', args: ['push'] } }, { commands: ['git push'], others: ['push'] }],
+  ['arguments of nothing', { args: ['push'] }, { others: ['push'] }],
+  ['several commands', { commands: ['ls', 'git push'] }, { commands: ['ls', 'git push'], others: ['ls git push'] }],
+  ['lines by the name of one', { command: ['npm test', 'rm x'] }, { commands: ['npm test rm x', 'npm test', 'rm x'] }],
+  ['commands as words', { commands: [['git', 'push'], 'ls'] }, { commands: ['git push', 'ls'] }],
+  [
+    'a command line',
+    { commandLine: 'ls', shell_command_line: 'pwd', deep: { argv: ['a', 'b'] } },
+    { commands: ['ls', 'pwd', 'a b'] },
+  ],
+  ['names with odd characters', { 'path ': 'a', 'file-1': 'b' }, { paths: plain('a', 'b') }],
   ['a path as long as it may be', { note: `/${'x'.repeat(8_191)}` }, { paths: plain(`/${'x'.repeat(8_191)}`) }],
   ['nothing', null, {}],
 ])('finds %s', (_what, input, expected) => {
@@ -88,5 +118,6 @@ test('an input of too many parts or paths is in doubt, and one below the limit i
 test('a person knows a call by its command, path or address', () => {
   expect(mainInput({ command: ['sh', '-c', 'ls'], path: 'x' })).toBe('ls')
   expect(mainInput({ file_path: 'x', note: 'y' })).toBe('x')
+  expect(mainInput({ command: 'npm', args: ['publish'] })).toBe('npm publish')
   for (const nothing of [null, 'text', { note: 'y' }, { file_path: 7 }]) expect(mainInput(nothing)).toBeNull()
 })

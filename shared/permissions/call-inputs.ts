@@ -11,6 +11,8 @@ export interface CallInputs {
   paths: readonly PathInput[]
   urls: readonly string[]
   texts: readonly string[]
+  /** Texts of a tool that svc does not know, in fields that say nothing: only a list that forbids looks at them. */
+  others: readonly string[]
   /** Why not all of it was looked at; then no pattern can speak for the call. */
   doubt: string | null
 }
@@ -32,19 +34,23 @@ export interface ToolCall {
 /** More is not judged, and so denied where a rule would have to be. */
 const limits = { values: 20_000, paths: 500 } as const
 
-type Kind = 'command' | 'path' | 'url' | 'address' | 'text' | 'maybe-path'
+type Kind = 'command' | 'commands' | 'path' | 'place' | 'url' | 'address' | 'text' | 'maybe-path'
 
 /** The kind of a field by the last word of its name: `filePath`, `notebook_path` and `output-path` are paths. */
 const kinds: ReadonlyMap<string, Kind> = new Map(
   Object.entries({
-    command: 'command cmd commands script',
+    command: 'command cmd commandline cmdline argv script program executable',
+    commands: 'commands cmds scripts',
     path: 'path paths file files filename filenames filepath filepaths dir dirs directory directories folder folders cwd workdir pathname',
-    'maybe-path': 'source sources destination src dest dst target root roots from to location',
+    place: 'source sources destination destinations src dest dst',
+    'maybe-path': 'target root roots from to location',
     address: 'uri uris href',
     url: 'url urls',
     text: 'query pattern skill type',
   } satisfies Record<Kind, string>).flatMap(([kind, names]) => names.split(' ').map((name) => [name, kind as Kind])),
 )
+/** What a program is given, in a field beside the one that names it. */
+const argumentNames = new Set(['args', 'arguments', 'argv', 'params', 'parameters'])
 const textNames = new Set(['query', 'pattern', 'skill', 'subagent_type'])
 
 /** Tools whose fields are known: a text of theirs that only looks like a path (what is written into a file) is none. */
@@ -60,12 +66,12 @@ export function inputsOf({ name, input }: ToolCall): CallInputs {
   const tool = name.toLowerCase()
   const found = new Found(knownTools.has(tool))
   found.walk(input)
-  const { commands, urls, texts, doubt } = found
+  const { commands, urls, texts, others, doubt } = found
   let paths = found.paths.map((text): PathInput => ({ text, rest: '', isDefault: false }))
   if (tool === 'glob') paths = globPaths(found.paths, texts)
   if (paths.length === 0 && searchingTools.has(tool)) paths = [{ text: '.', rest: '', isDefault: true }]
   const unjudged = paths.some(({ rest }) => /(^|[/\\])\.\.([/\\]|$)/.test(rest))
-  return { commands, paths, urls, texts, doubt: doubt ?? (unjudged ? 'its pattern leaves its folder' : null) }
+  return { commands, paths, urls, texts, others, doubt: doubt ?? (unjudged ? 'its pattern leaves its folder' : null) }
 }
 
 /** A pattern of file names below a folder: its plain beginning can be looked up, the rest cannot. */
@@ -86,6 +92,7 @@ class Found {
   readonly paths: string[] = []
   readonly urls: string[] = []
   readonly texts: string[] = []
+  readonly others: string[] = []
   doubt: string | null = null
   readonly #isKnownTool: boolean
   #values = 0
@@ -106,24 +113,39 @@ class Found {
       const { value, kind } = next
       if (typeof value === 'string') this.#take(value, kind)
       else if (typeof value === 'number' && kind === 'path') this.#takePath(String(value))
-      else if (Array.isArray(value) && kind === 'command') this.#take(commandOf(value), kind)
+      else if (Array.isArray(value) && isCommand(kind)) left.push(...this.#takeWords(value, kind))
       else if (Array.isArray(value)) left.push(...value.toReversed().map((item: unknown) => ({ value: item, kind })))
       else if (typeof value === 'object' && value !== null) {
-        const fields = Object.entries(value).toReversed()
-        left.push(...fields.map(([name, item]) => ({ value: item as unknown, kind: kindOf(name) ?? kind })))
+        const fields = withArguments(Object.entries(value), kind).toReversed()
+        left.push(
+          ...fields.map(({ name, item, isGiven }) => ({ value: item, kind: isGiven ? null : (kindOf(name) ?? kind) })),
+        )
       }
     }
   }
 
+  /** The words of one command, or several lines; answers what is left to look at. */
+  #takeWords(words: readonly unknown[], kind: Kind | null): { value: unknown; kind: Kind | null }[] {
+    const isNested = words.some((word) => typeof word === 'object' && word !== null)
+    // A program's name has no blank in it.
+    const isList = isNested || kind === 'commands' || (typeof words[0] === 'string' && /\S\s+\S/.test(words[0]))
+    if (!isNested) (kind === 'command' ? this.commands : this.others).push(commandOf(words))
+    return isList ? words.toReversed().map((value) => ({ value, kind: Array.isArray(value) ? 'command' : kind })) : []
+  }
+
   #take(text: string, kind: Kind | null): void {
-    if (kind === 'command') this.commands.push(text)
+    if (kind === 'command' || kind === 'commands') this.commands.push(text)
     else if (kind === 'text') this.texts.push(text)
     else if (kind === 'path') this.#takePath(text)
     else if (/^\s*file:/i.test(text) && (kind !== null || !this.#isKnownTool)) this.#takePath(text)
     else if (kind === 'url' || (kind === 'address' && /^[a-z][a-z\d+.-]*:/i.test(text))) this.urls.push(text)
-    else if (kind === 'maybe-path' && /^[a-z][a-z\d+.-]*:\/\//i.test(text)) this.urls.push(text)
-    else if (kind === 'address' || (kind === 'maybe-path' && /[/\\~]/.test(text))) this.#takePath(text)
-    else if (!this.#isKnownTool && looksLikePath(text)) this.#takePath(text)
+    else if ((kind === 'maybe-path' || kind === 'place') && /^[a-z][a-z\d+.-]*:\/\//i.test(text)) this.urls.push(text)
+    else if (kind === 'address' || kind === 'place' || (kind === 'maybe-path' && /[/\\~]/.test(text)))
+      this.#takePath(text)
+    else if (this.#isKnownTool) return
+    else if (looksLikePath(text)) this.#takePath(text)
+    else if (/^\s*https?:/i.test(text) && !/\s/.test(text.trim())) this.urls.push(text)
+    else this.others.push(text)
   }
 
   #takePath(text: string): void {
@@ -133,19 +155,49 @@ class Found {
 }
 
 function kindOf(field: string): Kind | null {
-  const words = field
+  const words = wordsOf(field)
+  const last = words.at(-1) ?? ''
+  const kind = kinds.get(last) ?? kinds.get(`${words.at(-2) ?? ''}${last}`) ?? null
+  return kind === 'text' && !textNames.has(words.join('_')) ? null : kind
+}
+const wordsOf = (field: string): string[] =>
+  field
     .replaceAll(/([a-z\d])([A-Z])/g, '$1_$2')
     .toLowerCase()
     .split(/[^a-z\d]+/)
-  const kind = kinds.get(words.at(-1) ?? '') ?? null
-  return kind === 'text' && !textNames.has(words.join('_')) ? null : kind
-}
+    .map((word) => word.replace(/\d+$/, ''))
+    .filter((word) => word !== '')
 
 /** Says whether what stands under the name is a command line, or the words of one. */
-export const isCommandField = (field: string): boolean => kindOf(field) === 'command'
+export const isCommandField = (field: string): boolean => isCommand(kindOf(field))
+const isCommand = (kind: Kind | null): boolean => kind === 'command' || kind === 'commands'
+
+interface Field {
+  name: string
+  item: unknown
+  /** What a program is given: it stands behind the program's name already. */
+  isGiven: boolean
+}
+
+/** The fields, with `{ command: 'git', args: ['push'] }` as one line. `kind`: that of the field that holds these. */
+function withArguments(entries: readonly [string, unknown][], kind: Kind | null): Field[] {
+  const fields = entries.map(([name, item]): Field => ({
+    name,
+    item,
+    isGiven: argumentNames.has(wordsOf(name).join('')),
+  }))
+  const isProgram = ({ name, item, isGiven }: Field) =>
+    !isGiven && isCommand(kindOf(name) ?? kind) && (typeof item === 'string' || Array.isArray(item))
+  const given = fields.filter(({ isGiven }) => isGiven).map(({ item }) => lineOf(item) ?? '')
+  const text = given.filter((line) => line !== '').join(' ')
+  if (text === '' || !fields.some(isProgram)) return fields.map((field) => ({ ...field, isGiven: false }))
+  return fields.map((field) => (isProgram(field) ? { ...field, item: `${lineOf(field.item)} ${text}` } : field))
+}
+const lineOf = (item: unknown): string | null =>
+  Array.isArray(item) ? commandOf(item) : typeof item === 'string' ? item : null
 
 const looksLikePath = (text: string): boolean =>
-  text.length <= 8_192 && /^\s*(?:~?\/|~$|\.\.?(?:\/|$))[^\n]*$/.test(text)
+  text.length <= 8_192 && /^\s*(?:~?\/|~$|\.\.?(?:\/|$)|\.[A-Za-z_][\w.-]*\s*$)[^\n]*$/.test(text)
 
 function pathOfAddress(text: string): string {
   try {
@@ -158,20 +210,31 @@ function pathOfAddress(text: string): string {
 
 /** An argv array: what a shell is told to run, else the words. */
 function commandOf(words: readonly unknown[]): string {
-  const argv = words.map((word) => (typeof word === 'string' ? word : (JSON.stringify(word) ?? '')))
+  const argv = words.map((word) => (typeof word === 'string' ? word : jsonOf(word)))
   const [shell, flag, script] = argv
   if (argv.length === 3 && isSystemShell(shell ?? '') && /^-l?c$/.test(flag ?? '')) return script ?? ''
   return argv.join(' ')
+}
+function jsonOf(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? ''
+  } catch {
+    return '[nested too deep to be shown]'
+  }
 }
 
 /** The part of a tool's input by which a person knows the call: its command, path, address; null when there is none. */
 export function mainInput(input: unknown): string | null {
   if (typeof input !== 'object' || input === null) return null
-  const fields = input as Record<string, unknown>
   for (const name of mainFields) {
-    const value = fields[name]
-    if (typeof value === 'string') return value
-    if (Array.isArray(value) && kinds.get(name) === 'command') return commandOf(value)
+    const text = mainText(input, name)
+    if (text !== null) return text
   }
   return null
+}
+
+/** The text of that field, of a command with what the program is given. */
+export function mainText(input: object, field: (typeof mainFields)[number]): string | null {
+  const item = withArguments(Object.entries(input), null).find(({ name }) => name === field)?.item
+  return typeof item === 'string' || isCommandField(field) ? lineOf(item) : null
 }

@@ -188,6 +188,19 @@ describe('paths and addresses', () => {
   ] as const)('%s denies %s, which may be the same file', ([rule, file_path]) => {
     expect(denies(rule, { name: 'Read', input: { file_path } })).toBe(true)
   })
+  const denied = (host: string, url: string) => denies(`WebFetch(domain:${host})`, { name: 'WebFetch', input: { url } })
+  test.for<[string, string]>([
+    ['127.0.0.1', 'http://[::ffff:127.0.0.1]/'],
+    ['127.0.0.1', 'http://[::7f00:1]/'],
+    ['[::ffff:7f00:1]', 'http://2130706433/'],
+    ['::1', 'http://[::1]:80/'],
+    ['.evil.com', 'http://a.evil.com/'],
+    [' https://evil.com/x', 'http://evil.com/'],
+  ])('a domain is meant however a person writes it: %s, %s', ([host, url]) => {
+    expect(denied(host, url)).toBe(true)
+    expect(denied(host, 'http://10.0.0.1/')).toBe(false)
+  })
+
   test('a domain holds its subdomains and nothing that only looks alike', () => {
     const fetch = (url: string) => ({ name: 'WebFetch', input: { url } })
     expect(allows('WebFetch(domain:example.com)', fetch('https://docs.example.com/x'))).toBe(true)

@@ -34,9 +34,11 @@ export interface Decision {
  */
 export function decide(permissions: ToolPermissions, place: JudgedPlace, judged: JudgedCall): Decision {
   let lines: ShellLine[] | undefined
+  let otherLines: ShellLine[] | undefined
   const call: TakenApart = {
     ...judged,
-    lines: () => (lines ??= linesOf(judged.inputs)),
+    lines: () => (lines ??= judged.inputs.commands.map(lineOf)),
+    otherLines: () => (otherLines ??= otherLinesOf(judged.inputs.others)),
     parts: remembered(allowedParts),
   }
   const refused = needsPaths(permissions, call) ? unjudged(call) : null
@@ -63,6 +65,8 @@ export function decide(permissions: ToolPermissions, place: JudgedPlace, judged:
 
 interface TakenApart extends JudgedCall {
   lines(): readonly ShellLine[]
+  /** What fields that say nothing would be as lines: never doubtful, since they are more likely none. */
+  otherLines(): readonly ShellLine[]
   /** The simple commands of a line, for a list that allows. */
   parts(command: string): readonly string[] | null
 }
@@ -144,13 +148,15 @@ function matches(rule: ParsedRule, place: JudgedPlace, call: TakenApart, mode: '
   if (!isOf(rule, call.name)) return false
   if (rule.pattern === null) return true
   const { pattern } = rule
-  const { commands, urls, texts } = call.inputs
+  const { commands, urls, texts, others } = call.inputs
   if (mode === 'forbid')
     return (
       call.lines().some((line) => forbidsLine(pattern, line)) ||
       call.paths.some((path) => matchesPath(pattern, path, place, mode)) ||
       urls.some((url) => forbidsUrl(pattern, url)) ||
-      texts.some((text) => matchesText(pattern, text))
+      texts.some((text) => matchesText(pattern, text)) ||
+      others.some((text) => matchesText(pattern, text)) ||
+      call.otherLines().some((line) => forbidsLine(pattern, line))
     )
   const reaching = commands.length + call.paths.length + urls.length
   // A pattern says nothing about an input that it cannot be held against.
@@ -175,20 +181,31 @@ function remembered<Value>(find: (text: string) => Value): (text: string) => Val
   }
 }
 
-/** Takes command lines apart, once for all rules. A line too long to be started is not taken apart. */
-function linesOf({ commands }: CallInputs): ShellLine[] {
-  return commands.map((command) => {
-    if (command.length > maxCommandChars) return { fragments: [], commands: [], isDoubtful: true }
-    return { fragments: shellFragments(command), ...shellCommands(command) }
-  })
+/** Takes a command line apart, once for all rules. A line too long to be started is not taken apart. */
+function lineOf(command: string): ShellLine {
+  if (command.length > maxCommandChars) return { fragments: [], commands: [], isDoubtful: true }
+  return { fragments: shellFragments(command), ...shellCommands(command) }
 }
+
+/** A text of several lines is more likely what a tool writes than what it runs. */
+function otherLinesOf(texts: readonly string[]): ShellLine[] {
+  const lines = texts.map((text) => text.trim()).filter((text) => text.length <= maxOtherChars && !text.includes('\n'))
+  return lines.slice(0, maxOthers).map((line) => ({ ...lineOf(line), isDoubtful: false }))
+}
+const [maxOthers, maxOtherChars] = [200, 2_000]
+
 interface ShellLine extends ShellCommands {
   fragments: readonly string[]
 }
 
 function forbidsLine(pattern: string, { fragments, commands, isDoubtful }: ShellLine): boolean {
-  if (isDoubtful || fragments.some((part) => matchesText(pattern, part))) return true
-  return commands.some((one) => mayMatch(pattern, one, (text) => matchesText(pattern, text)))
+  if (isDoubtful) return true
+  // Programs go by their plain name, also in a rule (`./deploy.sh:*`).
+  return [pattern, pattern.replace(/^[^\s:]*\/(?=[^\s:*/])/, '')].some(
+    (one) =>
+      fragments.some((part) => matchesText(one, part)) ||
+      commands.some((command) => mayMatch(one, command, (text) => matchesText(one, text))),
+  )
 }
 
 /** `cd src && npm test` is allowed when one rule allows its first part and another one the second. */

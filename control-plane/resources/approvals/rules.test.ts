@@ -21,6 +21,10 @@ test('the rule for a call matches only that call', () => {
     { tool: 'Edit', pattern: '/srv/a b.ts' },
   ])
   expect(allowRulesOf({ name: 'mcp__tracker__create', toolArgs: { title: 'x' } })).toEqual(['mcp__tracker__create'])
+  // Not `npm` with whatever else it is given.
+  expect(allowRulesOf({ name: 'mcp__shell__run', toolArgs: { command: 'npm', args: ['test'] } })).toEqual([
+    { tool: 'mcp__shell__run', pattern: 'npm test' },
+  ])
   expect(allowRulesOf({ name: 'TodoWrite' })).toEqual(['TodoWrite'])
   expect(allowRulesOf({ name: 'Skill', toolArgs: { skill: 'review' } })).toEqual([{ tool: 'Skill', pattern: 'review' }])
   expect(allowRulesOf({ name: 'Task', toolArgs: { subagent_type: 'scout', prompt: 'x' } })).toEqual([

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../../shared/api/errors.ts'
 import type { ApprovalTrigger, GatedKind } from '../../../shared/api/approval-words.ts'
-import { inputsOf } from '../../../shared/permissions/call-inputs.ts'
+import { inputsOf, mainText } from '../../../shared/permissions/call-inputs.ts'
 import { mainFields } from '../../../shared/runs/call-fields.ts'
 import type { ToolRule } from '../../../shared/runs/spec.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
@@ -86,7 +86,7 @@ export function allowRulesOf(call: { name: string; toolArgs?: unknown }): ToolRu
     const reachesOut = commands.length + paths.filter(({ isDefault }) => !isDefault).length + urls.length > 0
     return isOdd || reachesOut || call.name.includes('*') || patternTools.test(call.name) ? null : [call.name]
   }
-  const text = ((args as Record<string, unknown>)[field] as string).trim()
+  const text = mainText(args, field)!.trim()
   if (text === '' || /^domain:|[*\n]|\[(?:redacted|masked)\b/.test(text)) return null
   const parts = commandFields.includes(field) ? simpleParts(text) : [text]
   if (parts === null || parts.some((part) => part.length > longestPattern || part.endsWith(':'))) return null

@@ -1,3 +1,5 @@
+import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
+import { inputsOf } from '../../../shared/permissions/call-inputs.ts'
 import type { RunSpec, ToolRule } from '../../../shared/runs/spec.ts'
 
 /** A tool call as the agent's lists name it. */
@@ -11,7 +13,7 @@ const kinds: ReadonlySet<string> = new Set(
 )
 const pathFields = ['file_path', 'filePath', 'path', 'absolute_path', 'abs_path'] as const
 const commandFields = ['command', 'cmd', 'script'] as const
-const decisiveFields = [...commandFields, ...pathFields, 'url']
+const decisiveFields = [...pathFields, 'url']
 const unnamedPrefix = 'acp__'
 const oldTextFields = ['old_string', 'oldString', 'old_str', 'oldText', 'old_text'] as const
 
@@ -57,7 +59,9 @@ export function isSameCall(kind: string | null, asked: unknown, made: unknown): 
   const fieldsOf = (input: unknown) =>
     (typeof input === 'object' && input !== null ? input : {}) as Record<string, unknown>
   const [one, other] = [fieldsOf(before.input), fieldsOf(after.input)]
-  return decisiveFields.every((field) => one[field] === other[field])
+  // A command may stand in several fields, with its arguments beside it.
+  const [commands, others] = [before, after].map((call) => canonicalJson(inputsOf(call).commands))
+  return commands === others && decisiveFields.every((field) => one[field] === other[field])
 }
 
 /**

@@ -162,15 +162,18 @@ describe('a call that was carried out', () => {
       const [ask] = run.dialogue.push(permission(5)).asks!
       run.dialogue.answer(ask!.askId, { behavior: 'allow', rule: null })
     }
-    const ends = (command: string) => (run: ReturnType<typeof working>) => {
-      allowed(run)
-      run.tool('completed', { rawInput: { command, timeout: 3 } })
-    }
+    const ends =
+      (command: string, more: object = {}) =>
+      (run: ReturnType<typeof working>) => {
+        allowed(run)
+        run.tool('completed', { rawInput: { command, timeout: 3, ...more } })
+      }
     expect(outcome({}, ends('rm x'))).toMatchObject({ exitReason: 'completed' })
-    expect(outcome({}, ends('rm y'))).toMatchObject({
-      exitReason: 'error',
-      message: expect.stringContaining('another input'),
-    })
+    for (const other of [ends('rm y'), ends('rm x', { args: ['-r', '/'] })])
+      expect(outcome({}, other)).toMatchObject({
+        exitReason: 'error',
+        message: expect.stringContaining('another input'),
+      })
   })
 
   it('that failed counts when it had begun, and not when it was refused before', () => {

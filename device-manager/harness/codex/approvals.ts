@@ -1,11 +1,14 @@
 import type { CallDecision, ToolAsk } from '../adapter.ts'
+import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
 import { jsonLine } from '../parts/json-lines.ts'
-import { mcpCall, patchCalls, shellCall, type NamedCall } from './items.ts'
+import { mcpCall, patchCalls, patchShown, shellCall, type NamedCall } from './items.ts'
 import { commandApproval, elicitation, fileApproval, request, type FileChange, type RequestId } from './wire.ts'
 
 /** The effect of a request of codex: questions for the run host, or an answer written at once. */
 export interface ApprovalStep {
   asks?: ToolAsk[]
+  /** What the questions show of the call, as `shownOf` tells it of the item. */
+  shown?: string
   write?: string
 }
 
@@ -43,6 +46,7 @@ export class Approvals {
         return this.#raise(id, {
           kind: 'approval',
           calls: [shellCall(command)],
+          shown: command,
           toolCallId: itemId,
           ...(cwd != null && { cwd }),
         })
@@ -52,7 +56,12 @@ export class Approvals {
         const changes = wanted.success ? changesOf(wanted.data.threadId, wanted.data.itemId) : null
         if (!wanted.success || changes === null || changes.length === 0)
           return { write: decided(id, 'approval', 'decline') }
-        return this.#raise(id, { kind: 'approval', calls: patchCalls(changes), toolCallId: wanted.data.itemId })
+        return this.#raise(id, {
+          kind: 'approval',
+          calls: patchCalls(changes),
+          shown: patchShown(changes),
+          toolCallId: wanted.data.itemId,
+        })
       }
       case 'mcpServer/elicitation/request': {
         const wanted = elicitation.safeParse(params)
@@ -60,7 +69,12 @@ export class Approvals {
         if (!wanted.success) return { write: decided(id, 'elicitation', 'decline') }
         const { serverName, _meta: meta } = wanted.data
         const call = mcpCall(serverName, meta.tool_name, meta.tool_params)
-        return this.#raise(id, { kind: 'elicitation', calls: [call], toolCallId: null })
+        return this.#raise(id, {
+          kind: 'elicitation',
+          calls: [call],
+          shown: canonicalJson(call.input),
+          toolCallId: null,
+        })
       }
       default:
         return { write: jsonLine({ id, error: { code: -32601, message: `svc does not answer ${method}.` } }) }
@@ -68,7 +82,7 @@ export class Approvals {
   }
 
   /** null: the question is not known, or others of the same request are still open. */
-  answer(askId: string, decision: CallDecision): string | null {
+  answer(askId: string, decision: CallDecision): { write: string; isAllowed: boolean } | null {
     const pending = this.#pending.get(askId)
     if (pending === undefined) return null
     this.#pending.delete(askId)
@@ -77,7 +91,9 @@ export class Approvals {
       if (decision.stop === true) pending.decision = 'cancel'
       else if (pending.decision === 'accept') pending.decision = 'decline'
     }
-    return pending.left > 0 ? null : decided(pending.id, pending.kind, pending.decision)
+    if (pending.left > 0) return null
+    const { id, kind, decision: made } = pending
+    return { write: decided(id, kind, made), isAllowed: made === 'accept' }
   }
 
   #raise(
@@ -85,9 +101,10 @@ export class Approvals {
     {
       kind,
       calls,
+      shown,
       toolCallId,
       cwd,
-    }: { kind: Pending['kind']; calls: readonly NamedCall[]; toolCallId: string | null; cwd?: string },
+    }: { kind: Pending['kind']; calls: readonly NamedCall[]; shown: string; toolCallId: string | null; cwd?: string },
   ): ApprovalStep {
     const twins = [...this.#pending].filter(([, pending]) => pending.id === id)
     if (twins.length > 0) {
@@ -102,7 +119,7 @@ export class Approvals {
       this.#pending.set(askId, pending)
       return { askId, toolCallId, name, input, ...(cwd !== undefined && { cwd }) }
     })
-    return { asks }
+    return { asks, shown }
   }
 }
 

@@ -13,7 +13,18 @@ const line = (value: unknown) => Buffer.from(`${JSON.stringify(value)}\n`)
 
 function play(name: string, changes: Partial<RunSpec> = {}, exit: ProcessExit = left) {
   const dialogue = codexDialogue(specOf({ harness: 'codex', ...changes }))
-  const output = merged([dialogue.open(), dialogue.push(recording('codex', name)), dialogue.end(exit)])
+  const said = recording('codex', name)
+    .toString()
+    .split(/(?<=\n)/)
+  // What the recorded run was allowed.
+  const pushed = said.flatMap((text) => {
+    const output = dialogue.push(Buffer.from(text))
+    return [
+      output,
+      ...(output.asks ?? []).map(({ askId }) => dialogue.answer(askId, { behavior: 'allow', rule: null })),
+    ]
+  })
+  const output = merged([dialogue.open(), ...pushed, dialogue.end(exit)])
   return { ...output, outcome: dialogue.outcome(exit) }
 }
 
@@ -142,6 +153,72 @@ describe('a call that was not asked', () => {
     const { write, outcome } = play('success', { permissions: full })
     expect(write).not.toContain('turn/interrupt')
     expect(outcome).toMatchObject({ exitReason: 'completed' })
+  })
+})
+
+describe('a call that was asked', () => {
+  const yes = { behavior: 'allow', rule: null } as const
+  const no = { behavior: 'deny', message: 'No.' } as const
+  const ls = { id: 'call', type: 'commandExecution', source: 'agent', command: 'ls', status: 'completed', exitCode: 0 }
+  const patch = {
+    id: 'patch',
+    type: 'fileChange',
+    status: 'completed',
+    changes: [{ path: '/w/a', kind: { type: 'add' }, diff: 'x' }],
+  }
+  const mcp = {
+    id: 'm',
+    type: 'mcpToolCall',
+    server: 'files',
+    tool: 'move',
+    arguments: { from: 'a' },
+    status: 'completed',
+  }
+  const asking: Record<string, object> = {
+    call: {
+      method: 'item/commandExecution/requestApproval',
+      params: { threadId: 'main', itemId: 'call', command: 'ls' },
+    },
+    patch: { method: 'item/fileChange/requestApproval', params: { threadId: 'main', itemId: 'patch' } },
+    m: {
+      method: 'mcpServer/elicitation/request',
+      params: {
+        threadId: 'main',
+        serverName: 'files',
+        _meta: { codex_approval_kind: 'mcp_tool_call', tool_name: 'move', tool_params: { from: 'a' } },
+      },
+    },
+  }
+  const ended = (item: { id: string }, decision: typeof yes | typeof no | null, made: object) => {
+    const dialogue = codexDialogue(specOf({ harness: 'codex' }))
+    const push = (value: object) => dialogue.push(line(value))
+    push({ id: 2, result: { thread: { id: 'main' } } })
+    push({ id: 3, result: { turn: { id: 'turn' } } })
+    push({ method: 'item/started', params: { threadId: 'main', item: { ...item, status: 'inProgress' } } })
+    const [ask] = push({ id: 7, ...asking[item.id] }).asks ?? []
+    expect(ask).toBeDefined()
+    if (decision !== null) dialogue.answer(ask!.askId, decision)
+    const { write = '' } = push({ method: 'item/completed', params: { threadId: 'main', item: { ...item, ...made } } })
+    return { isStopped: write.includes('turn/interrupt'), message: dialogue.outcome(left).message }
+  }
+
+  it.each([ls, patch, mcp])('and allowed, or refused and not made, is as it should be: $type', (item) => {
+    expect(ended(item, yes, {}).isStopped).toBe(false)
+    expect(ended(item, no, { status: item.type === 'mcpToolCall' ? 'failed' : 'declined' }).isStopped).toBe(false)
+  })
+
+  it.each([
+    ['a refused command', ls, no, {}],
+    ['a command before its answer', ls, null, {}],
+    ['another command', ls, yes, { command: 'rm -r .' }],
+    ['a refused patch', patch, no, {}],
+    ['another patch', patch, yes, { changes: [{ path: '/w/b', kind: { type: 'add' }, diff: 'x' }] }],
+    ['a refused call of a server', mcp, no, {}],
+    ['a call of a server with another input', mcp, yes, { arguments: { from: '/etc' } }],
+  ])('stops the run when it is made otherwise: %s', (_, item, decision, made) => {
+    const { isStopped, message } = ended(item, decision, made)
+    expect(isStopped).toBe(true)
+    expect(message).toContain('that it was not allowed so')
   })
 })
 

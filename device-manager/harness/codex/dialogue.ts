@@ -8,7 +8,7 @@ import { lineFrame } from '../parts/line-frame.ts'
 import type { GivenSkill } from '../parts/skills.ts'
 import { addedTokens } from '../parts/tokens.ts'
 import { Approvals } from './approvals.ts'
-import { callEvent, callOf, resultEvent, wordsOf } from './items.ts'
+import { callEvent, callOf, resultEvent, shownOf, wordsOf } from './items.ts'
 import {
   ids,
   initializeLines,
@@ -128,8 +128,9 @@ class CodexRun {
   }
 
   answer(askId: string, decision: CallDecision): DialogueOutput {
-    const write = this.#approvals.answer(askId, decision)
-    return { events: [], ...(write !== null && { write }) }
+    const answered = this.#approvals.answer(askId, decision)
+    this.#asked.answered(askId, answered?.isAllowed ?? null)
+    return { events: [], ...(answered !== null && { write: answered.write }) }
   }
 
   /** null: not a line that is understood. */
@@ -142,12 +143,7 @@ class CodexRun {
         (threadId, itemId) => this.#patches.get(this.#callId(threadId, itemId)) ?? null,
       )
       if (step === null) return null
-      for (const { toolCallId, name } of step.asks ?? [])
-        this.#asked.note(toolCallId === null ? name : this.#callId(threadOf(value), toolCallId), toolCallId === null)
-      const asks = step.asks?.map((ask) => ({
-        ...ask,
-        toolCallId: ask.toolCallId && this.#callId(threadOf(value), ask.toolCallId),
-      }))
+      const asks = this.#asked.noteAll(step, (itemId) => this.#callId(threadOf(value), itemId))
       return { events: [], ...(step.write !== undefined && { write: step.write }), ...(asks && { asks }) }
     }
     const { params } = value
@@ -257,10 +253,12 @@ class CodexRun {
 
   /** Under the policy that was asked for, this does not happen; if it does, nothing more may. */
   #stopUnlessAsked(toolCallId: string, item: Item): { write?: string } {
-    const isAsked = this.#asked.take(toolCallId) || this.#asked.take(callOf(item)?.name ?? '')
+    const made = { shown: shownOf(item), isMade: item['status'] === 'completed' }
+    const isAsked = this.#asked.take(toolCallId, made) ?? this.#asked.take(callOf(item)?.name ?? '', made)
     const acted = whatActed(item, this.#spec.permissions)
-    if (isAsked || acted === null || !isGated(this.#spec) || this.facts.unasked !== null) return {}
+    if (isAsked === true || acted === null || !isGated(this.#spec) || this.facts.unasked !== null) return {}
     this.facts.unasked = acted
+    this.facts.wasAsked = isAsked !== null
     return this.#interrupt()
   }
 

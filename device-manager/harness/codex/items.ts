@@ -1,3 +1,4 @@
+import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RedactText } from '../adapter.ts'
 import { cappedInput, cappedText, textPieces } from '../parts/event-pieces.ts'
@@ -63,6 +64,15 @@ export function callOf(item: Item): NamedCall | null {
       return null
   }
 }
+
+/** What a question about a call, and the item of the call, both show of what it does. */
+export function shownOf(item: Item): string {
+  if (item.type === 'fileChange') return patchShown(fileItem.safeParse(item).data?.changes ?? [])
+  if (item.type === 'commandExecution') return commandItem.safeParse(item).data?.command ?? ''
+  return item.type === 'mcpToolCall' ? canonicalJson(mcpItem.safeParse(item).data?.arguments ?? {}) : ''
+}
+export const patchShown = (changes: readonly FileChange[]): string =>
+  JSON.stringify(changes.map(({ path, kind, diff }) => [path, kind.type, kind.move_path ?? null, diff]))
 
 export function callEvent(toolCallId: string, { name, input }: NamedCall, redactText: RedactText): RunEventBody {
   return { kind: 'tool_call', data: { toolCallId, name, input: cappedInput(input, redactText) } }

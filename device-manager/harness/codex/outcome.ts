@@ -16,8 +16,10 @@ export interface OutcomeFacts {
   limits: { primary?: LimitWindow; secondary?: LimitWindow }
   /** The model said or did something. */
   didWork: boolean
-  /** A command or patch that was carried out and never asked. */
+  /** A command, patch or MCP call that was carried out and never asked, or not as it was allowed. */
   unasked: string | null
+  /** It was asked about that call, and the answer was not yes, or to another one of the same id. */
+  wasAsked: boolean
   /** The limit of turns at which the run was interrupted. */
   maxTurnsReached: number | null
   stderrTail: string
@@ -34,6 +36,7 @@ export function factsBefore(resumeSessionId: string | null): OutcomeFacts {
     limits: {},
     didWork: false,
     unasked: null,
+    wasAsked: false,
     maxTurnsReached: null,
     stderrTail: '',
   }
@@ -60,7 +63,8 @@ export function codexOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOut
   if (exit.stoppedFor !== null) return { ...kept, exitReason: exit.stoppedFor, message: null }
   if (facts.unasked !== null) {
     const fix = facts.unasked.startsWith('mcp__') ? ` A rule \`${facts.unasked}\` in \`allow\` lets it.` : ''
-    const message = `codex ran ${facts.unasked} without asking first, so the run was stopped: the agent's lists would not have held.`
+    const how = facts.wasAsked ? 'that it was not allowed so' : 'without asking first'
+    const message = `codex ran ${facts.unasked} ${how}, so the run was stopped: the agent's lists would not have held.`
     return { ...kept, exitReason: 'error', message: message + fix }
   }
   if (refusal !== null)

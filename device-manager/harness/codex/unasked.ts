@@ -1,22 +1,65 @@
 import { inputsOf } from '../../../shared/permissions/call-inputs.ts'
 import { decide } from '../../../shared/permissions/decide.ts'
 import type { ToolPermissions } from '../../../shared/runs/spec.ts'
+import type { ToolAsk } from '../adapter.ts'
+import type { ApprovalStep } from './approvals.ts'
 import { mcpCall } from './items.ts'
 import { mcpItem, type Item } from './wire.ts'
 
-/** The calls that were asked: by their id or, as codex gives none for those of MCP servers, by their name. */
-export class AskedCalls {
-  readonly #left = new Map<string, number>()
+interface AskedCall {
+  /** What each question showed of the call. */
+  shown: Set<string>
+  /** How often it may be made, and how often it may not or is not answered. */
+  allowed: number
+  held: number
+}
 
-  note(key: string, isName: boolean): void {
-    this.#left.set(key, isName ? (this.#left.get(key) ?? 0) + 1 : 1)
+/**
+ * The calls that were asked, and what became of each: by their id or, as codex gives none for those of MCP servers, by their name.
+ *
+ *     asked: held -- the answer is yes -> allowed -- the call ends -> forgotten
+ */
+export class AskedCalls {
+  readonly #calls = new Map<string, AskedCall>()
+  readonly #keys = new Map<string, string>()
+
+  /** Notes what is asked about one call, and returns the questions with the id of the call in the run. */
+  noteAll({ asks, shown = '' }: ApprovalStep, callIdOf: (itemId: string) => string): ToolAsk[] | undefined {
+    const named = asks?.map((ask) => ({ ...ask, toolCallId: ask.toolCallId && callIdOf(ask.toolCallId) }))
+    const [first] = named ?? []
+    if (named === undefined || first === undefined) return named
+    const { toolCallId, name } = first
+    this.#note(toolCallId ?? name, { askIds: named.map(({ askId }) => askId), isName: toolCallId === null, shown })
+    return named
   }
-  /** Whether it was asked; of a name, once for each time. */
-  take(key: string): boolean {
-    const left = this.#left.get(key) ?? 0
-    if (left > 1) this.#left.set(key, left - 1)
-    else this.#left.delete(key)
-    return left > 0
+
+  /** The answer to the last of the questions counts for all. `shown`: see `shownOf`. */
+  #note(key: string, { askIds, isName, shown }: { askIds: readonly string[]; isName: boolean; shown: string }): void {
+    for (const askId of askIds) this.#keys.set(askId, key)
+    const known = this.#calls.get(key) ?? { shown: new Set<string>(), allowed: 0, held: 0 }
+    known.shown.add(shown)
+    known.held = isName ? known.held + 1 : 1
+    this.#calls.set(key, known)
+  }
+
+  /** `isAllowed`: null while other questions about the call are open. */
+  answered(askId: string, isAllowed: boolean | null): void {
+    const call = this.#calls.get(this.#keys.get(askId) ?? '')
+    this.#keys.delete(askId)
+    if (isAllowed !== true || call === undefined) return
+    call.allowed++
+    call.held--
+  }
+
+  /** Whether the call that has ended was asked and, if it was made, allowed as it was made; null: it was never asked. */
+  take(key: string, { shown, isMade }: { shown: string; isMade: boolean }): boolean | null {
+    const call = this.#calls.get(key)
+    if (call === undefined) return null
+    const isGood = !isMade || (call.allowed > 0 && call.shown.has(shown))
+    if (call.allowed > 0 && (isMade || call.held === 0)) call.allowed--
+    else call.held--
+    if (call.allowed + call.held <= 0) this.#calls.delete(key)
+    return isGood
   }
 }
 

@@ -30,7 +30,16 @@ function matches(pattern: string, url: string): boolean {
 const originOf = (text: string): string | null => /^[^/?#\\]*:\/\/[^/?#\\]*/.exec(text)?.[0] ?? null
 
 const domainOf = (pattern: string): string | null =>
-  pattern.startsWith('domain:') ? plainHost(pattern.slice('domain:'.length)) : null
+  pattern.startsWith('domain:') ? plainHost(hostIn(pattern.slice('domain:'.length))) : null
+
+/** People write a whole address, a leading dot, or an IPv6 address without its brackets. */
+function hostIn(text: string): string {
+  const host = text
+    .trim()
+    .replace(/^[a-z][a-z\d+.-]*:\/\//i, '')
+    .replace(/^\.+(?=.)/, '')
+  return /^[\da-f]*:[\da-f:.]*$/i.test(host) ? `[${host}]` : host
+}
 
 const isWithin = (host: string, domain: string): boolean =>
   host === domain || host.endsWith(`.${domain}`) || (domain.includes('*') && glob(domain, host))
@@ -38,7 +47,14 @@ const isWithin = (host: string, domain: string): boolean =>
 /** Returns the host in small letters, without the dots of the root, in the letters that the name service knows. */
 function plainHost(host: string): string {
   const read = host.includes('*') ? host.toLowerCase() : (URL.parse(`http://${host}`)?.hostname ?? host.toLowerCase())
-  return read.replace(/\.+$/, '')
+  return asIpv4(read) ?? read.replace(/\.+$/, '')
+}
+
+/** An IPv6 address that stands for one of IPv4 leads to the same machine. */
+function asIpv4(host: string): string | null {
+  const [, high, low] = /^\[(?:::ffff:|::|64:ff9b::)([\da-f]{1,4}):([\da-f]{1,4})\]$/.exec(host) ?? []
+  if (high === undefined || low === undefined) return null
+  return [high, low].flatMap((part) => [Number.parseInt(part, 16) >> 8, Number.parseInt(part, 16) & 0xff]).join('.')
 }
 
 /** The host as a browser reads it, and as older programs do, for which a backslash is a letter. */

@@ -180,6 +180,25 @@ describe('Bash(rm:*) denies', () => {
     'BASH_ALIASES[a]=rm; a x',
     'hash -p /bin/rm a; a x',
     `echo ${'$('.repeat(70)}rm x${')'.repeat(70)}`,
+    String.raw`$'\x{72}m' x`,
+    String.raw`$'\562m' x`,
+    String.raw`$'rm\0foo' x`,
+    String.raw`$'rm\c@'foo x`,
+    'rm${IF\\\nS}x',
+    'npx rm x',
+    'npm exec -- rm x',
+    'git bisect run rm x',
+    'docker exec box rm x',
+    'tmux new rm x',
+    'ssh localhost rm x',
+    'runIt() { "$@"; }; runIt rm x',
+    'function run { $1 $2; }; run rm x',
+    `tar xf a.tar '--to-command=rm x'`,
+    String.raw`tar xf a.tar --to-command=rm\ x`,
+    `git -c "core.pager=rm x" log`,
+    `git -c 'alias.x=!rm y' x`,
+    `vim -c ':!rm x'`,
+    `socat - 'EXEC:rm x'`,
   ])('%s', (command) => expect(denies('Bash(rm:*)', command)).toBe(true))
 })
 
@@ -223,14 +242,83 @@ describe('and leaves', () => {
     `python3 - <<'EOF'\nimport os\nprint("it's", {1, 2})\nEOF`,
     `jq -r '.a[] | select(.b == "c")' x.json`,
     'echo "$(date +%s)" `date` "a `date` b"',
+    String.raw`find . -print0 | while IFS= read -r -d $'\0' f; do echo "$f"; done`,
+    String.raw`printf $'a\tb\x41\101\n'`,
+    'npm run build -- --x=rm && docker run --rm img ls && npm exec tsc',
+    'f() { ls "$@"; }; f a; set -euo pipefail',
+    `git commit -m "Done! It works = well" --author='A: B'`,
   ])('%s', (command) => expect(denies('Bash(rm:*)', command)).toBe(false))
 })
 
 test('a rule with arguments holds behind wrappers, too', () => {
   for (const command of ['timeout 9 git push -f', `g'i't push`, 'x=1 git push', '>o git push', '$(echo git) push'])
     expect(denies('Bash(git push:*)', command), command).toBe(true)
+  for (const command of [
+    'set -- git push; "$@"',
+    'run() { "$@"; }; run git push',
+    String.raw`env -S 'git\_push'`,
+    String.raw`timeout 5 env '-Sgit\tpush'`,
+    `vim -c ':r !git push'`,
+    'git${IF\\\nS}push',
+  ])
+    expect(denies('Bash(git push:*)', command), command).toBe(true)
   for (const command of ['git status', '$tool status', 'timeout 9 git pull'])
     expect(denies('Bash(git push:*)', command), command).toBe(false)
+})
+
+test('a rule that names a program by its path holds however that is spelt, and behind wrappers', () => {
+  for (const command of [
+    './deploy.sh x',
+    'timeout 5 ./deploy.sh x',
+    'A=1 ./deploy.sh',
+    './"deploy".sh',
+    'sh deploy.sh',
+    '/srv/app/deploy.sh',
+  ])
+    expect(denies('Bash(./deploy.sh:*)', command), command).toBe(true)
+  expect(denies('Bash(/usr/bin/git push:*)', 'timeout 5 git push')).toBe(true)
+  expect(denies('Bash(*/git push:*)', 'g""it push')).toBe(true)
+  for (const command of ['./build.sh', 'ls deploy.sh', 'git pull'])
+    expect(denies('Bash(./deploy.sh:*)', command), command).toBe(false)
+})
+
+test.for([
+  [{ command: 'git', args: ['push'] }, 'run(git:*)'],
+  [{ commands: ['git status', 'git push'] }, 'run(git status:*)'],
+  [{ command: ['git status', 'git push'] }, 'run(git status:*)'],
+  [{ command: 'git status', command_line: 'git push' }, 'run(git status:*)'],
+  [{ command: 'git', args: ['push'] }, 'run(git)'],
+] as const)('what a tool is told in an unusual shape is judged: %j', ([input, wide]) => {
+  const judge = (change: object) => {
+    const call = { name: 'run', input }
+    const lists: ToolPermissions = { allow: [], ask: [], deny: [], defaultMode: 'full', ...change }
+    return decide(lists, place, { ...call, ...plainReach(call, place) }).decision
+  }
+  expect(judge({ deny: ['run(git push:*)'] })).toBe('deny')
+  const isWhole = wide === 'run(git:*)'
+  expect(judge({ allow: [wide], defaultMode: 'strict' })).toBe(isWhole ? 'allow' : 'deny')
+})
+
+test.for([
+  [{ source: '.env', destination: 'src/x' }, 'move(.env)', 'move(src/**)'],
+  [{ from: '.env', to: 'src/x' }, 'move(.env)', 'move(src/**)'],
+  [{ path: 'src/x', name: '.env' }, 'move(.env)', 'move(src/**)'],
+  [{ url: 'https://good.test', link: 'https://evil.test' }, 'move(domain:evil.test)', 'move(domain:good.test)'],
+  [{ url: 'https://good.test', text: 'evil' }, 'move(evil)', null],
+] as const)('fields of a tool that svc does not know hold paths and addresses: %j', ([input, deny, allow]) => {
+  const judge = (change: object) => {
+    const call = { name: 'move', input }
+    const lists: ToolPermissions = { allow: [], ask: [], deny: [], defaultMode: 'full', ...change }
+    return decide(lists, place, { ...call, ...plainReach(call, place) }).decision
+  }
+  expect(judge({ deny: [deny] })).toBe('deny')
+  if (allow !== null) expect(judge({ allow: [allow], defaultMode: 'strict' })).toBe('deny')
+})
+
+test('a text that a tool writes is no command for a rule about its paths', () => {
+  const call = { name: 'write', input: { path: 'a', content: ".env\n$CC it's" } }
+  const lists: ToolPermissions = { allow: [], ask: [], deny: ['write(.env)'], defaultMode: 'full' }
+  expect(decide(lists, place, { ...call, ...plainReach(call, place) }).decision).toBe('allow')
 })
 
 test('every command among the fields of a call is judged', () => {

@@ -3,6 +3,7 @@ import { folded } from '../patterns/folded.ts'
 import { glob } from '../patterns/glob.ts'
 import { expandBraces } from './braces.ts'
 import { lex } from './lexer.ts'
+import { functionsIn, nameBefore, runsItsWords, shells, splitByEnv } from './runners.ts'
 
 /** A command that a line may lead to: its program by its plain name, and all of it as text. */
 export interface ShellCommand {
@@ -27,23 +28,6 @@ const limits = {
   depth: 12,
 } as const
 
-/** Programs and words that make a shell of what they are given: of their arguments, of their input. */
-const shells = new Set(
-  `sh bash dash zsh ksh mksh ash rbash fish tcsh csh eval source . trap su runuser script watch parallel busybox toybox
-  alias sched`.split(/\s+/),
-)
-/** Programs that run the command that stands somewhere in their arguments. */
-const wrappers = new Set([
-  ...shells,
-  ...`sudo doas pkexec sg newgrp gosu su-exec setpriv capsh runcon env envdir genv command builtin exec nohup gnohup time
-  gtime nice gnice ionice chrt taskset stdbuf gstdbuf setsid timeout gtimeout xargs gxargs zargs find gfind fd fdfind
-  coreutils unshare nsenter chroot flock strace ltrace gdb perf valgrind systemd-run systemd-inhibit dbus-run-session
-  caffeinate arch rlwrap unbuffer coproc function linux32 linux64 setarch prlimit chpst softlimit setuidgid numactl
-  cpulimit firejail bwrap proot fakeroot catchsegv tini dumb-init start-stop-daemon entr watchexec hyperfine ssh-agent
-  dotenv direnv nix-shell noglob nocorrect - repeat always hash mapfile readarray compgen complete`.split(/\s+/),
-])
-/** Programs that start another one in the place of the system. */
-const loader = /^ld[-.](?:linux|musl|so)/
 const reserved = new Set('if then elif else while until do for select in ! { }'.split(' '))
 /** zsh and bash keep in these what a name stands for. */
 const meaning = /^(?:\w*aliases|functions|commands|BASH_ALIASES|BASH_CMDS)\[/
@@ -76,8 +60,11 @@ class Search {
   readonly #seen = new Set<string>()
   #scanned = 0
   #written = 0
+  /** What the line defines, in small letters: it may run what it is given. */
+  #functions: ReadonlySet<string> = new Set()
 
   text(line: string): void {
+    this.#functions = new Set(functionsIn(line).map(small))
     this.#later({ text: line, depth: 0, isGuess: false, isScript: true })
     for (let next = this.#left.pop(); next !== undefined; next = this.#left.pop()) this.#look(next)
   }
@@ -118,11 +105,11 @@ class Search {
 
   /** A word that holds what parts commands may be one to whom it is given; to a shell, whatever is more than a name. */
   #innerOf(word: string, line: Omit<Line, 'text'>): void {
-    const value = word.replace(assignment, '')
+    const value = word.replace(nameBefore, '')
     const parts = line.isScript ? /[\s;|&<>($`\\'"{*?[]/ : /[\s;|&<>(]/
     for (const text of new Set([word, value])) if (parts.test(text)) this.#later({ text, ...line })
     if (/^-[A-Za-z].*\s/s.test(word)) this.#later({ text: word.slice(2), ...line })
-    if (value.startsWith('!')) this.#later({ text: value.slice(1), ...line })
+    if (/^[:+]*!/.test(value)) this.#later({ text: value.slice(value.indexOf('!') + 1), ...line })
   }
 
   /** Answers what its program runs of what it is given. */
@@ -134,9 +121,10 @@ class Search {
     }
     if (first === words.length) return 'nothing'
     const name = small(plainName(words[first]!.text))
-    const isWrapper = wrappers.has(name) || loader.test(name)
-    const last = isWrapper ? Math.min(words.length, first + 1 + limits.wrapped) : first + 1
-    if (isWrapper && last < words.length) this.found.isDoubtful = true
+    const runsWords = this.#functions.has(name) || runsItsWords(name, textsOf(words.slice(first + 1)))
+    const last = runsWords ? Math.min(words.length, first + 1 + limits.wrapped) : first + 1
+    if (runsWords && last < words.length) this.found.isDoubtful = true
+    const hasEnv = runsWords && words.some(({ text }) => /^g?env$/.test(small(plainName(text))))
     let rest = words
       .slice(first)
       .map((word) => ` ${word.text}`)
@@ -145,10 +133,11 @@ class Search {
       rest = rest.slice(1 + word.text.length)
       this.#emit(word, rest, inner.isGuess)
       // Its arguments together are a line.
-      if (isWrapper && plainName(word.text) === 'eval') this.#later({ ...inner, text: rest })
+      if (runsWords && plainName(word.text) === 'eval') this.#later({ ...inner, text: rest })
+      if (hasEnv && word.text.includes('\\')) this.#later({ ...inner, text: splitByEnv(word.text) })
       if (name === 'alias') this.#later({ ...inner, text: word.text.slice(word.text.indexOf('=') + 1) })
     }
-    if (!isWrapper) return 'nothing'
+    if (!runsWords) return 'nothing'
     return words.slice(first, last).some(({ text }, at) => isShell(text, at === 0)) ? 'scripts' : 'commands'
   }
 
@@ -171,6 +160,8 @@ class Search {
     else this.found.commands.push({ program: { text: name, shape: isGuess ? name : plainShape(shape) }, rest })
   }
 }
+
+const textsOf = (words: readonly ShellWord[]): string[] => words.map(({ text }) => text)
 
 /** `find .` is a folder. */
 const isShell = (word: string, isProgram: boolean): boolean =>

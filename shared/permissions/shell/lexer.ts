@@ -143,7 +143,7 @@ class Lexer {
   }
 
   #closeBraces(frame: Frame & { kind: 'braces' }, end: number): void {
-    const content = this.#text.slice(frame.start, end)
+    const content = this.#text.slice(frame.start, end).replaceAll('\\\n', '')
     this.#found.quoted.push(content.replace(/^!?\w*:?[-+=?]?/, ''))
     this.#command.swapWord(frame.word)
     if (/^IFS\b/.test(content) && !frame.isQuoted) return this.#command.endWord()
@@ -209,9 +209,11 @@ class Lexer {
     const rest = this.#text[this.#at]
     if (rest === "'" && !isQuoted) {
       this.#at++
-      const plain = ansiText(this.#until("'", true))
-      this.#found.quoted.push(plain)
-      return this.#command.addQuoted(plain)
+      const { text, endsAtZero, isCertain } = ansiText(this.#until("'", true))
+      const goesOn = /[^\s;|&()<>]/.test(this.#text[this.#at] ?? ' ')
+      if (!isCertain || (endsAtZero && goesOn)) this.#doubt()
+      this.#found.quoted.push(text)
+      return this.#command.addQuoted(text)
     }
     // Translated text, which is text.
     if (rest === '"' && !isQuoted) return

@@ -106,7 +106,7 @@ function partsOf(command: string): string[] | { unclearAt: number } {
  * that `sh -c "rm -rf ."` holds `rm -rf .`. Finds too much rather than too little.
  */
 export function shellFragments(command: string): string[] {
-  const cut = command.split(/[;|&\n\r(){}`"']|\$\(/)
+  const cut = command.split(/[;|&\n\r(){}`"'!]|\$\(/)
   const fragments = [command, ...cut].map((text) => text.trim()).filter((text) => text !== '')
   return [...new Set(fragments.flatMap((text) => [text, withoutWrappers(text)]))]
 }

@@ -109,3 +109,15 @@ test('agents of one name made at once get a handle each', async () => {
     expect(new Set(replies.map(({ body }) => body.handle)).size).toBe(4)
   }
 })
+
+test('a live page that is said to be live while it is published stays live, with the new words', async () => {
+  for (const round of rounds) {
+    const { id } = await server.ok('/wiki/pages', { body: { title: `Live ${round}`, body: 'Some words.' } })
+    const [published, said] = await Promise.all([
+      server.call(`/wiki/pages/${id}/revisions`, { body: { body: 'Some other words.' } }),
+      server.call(`/wiki/pages/${id}`, { method: 'PATCH', body: { archived: false } }),
+    ])
+    expect([published, said].map(outcomeOf)).toEqual(['201', '200'])
+    expect(await server.ok(`/wiki/pages/${id}`)).toMatchObject({ archivedAt: null, body: 'Some other words.' })
+  }
+})

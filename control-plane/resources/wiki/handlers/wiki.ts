@@ -122,7 +122,9 @@ async function update({ db, caller, params, body, world }: HandlerInput<Routes['
       message: `The page comes from ${page.sourceRef}: the files say its slug and whether it is live.`,
     })
   if (slug !== undefined && slug !== page.slug) await checkSlug(db, caller.workspaceId, slug)
-  const archived = revived === null ? body.archived === true || undefined : { liveAs: textOfRevived(page, revived) }
+  // A live page stays found by the text that somebody else may just have published.
+  const liveAs = page.archivedAt === null || revived === null ? undefined : { liveAs: textOfRevived(page, revived) }
+  const archived = body.archived === true || liveAs
   return presentPage(db, await changePage(db, page, { slug, archived }, world))
 }
 
