@@ -204,11 +204,13 @@ describe('a call that was asked', () => {
 
   it.each([ls, patch, mcp])('and allowed, or refused and not made, is as it should be: $type', (item) => {
     expect(ended(item, yes, {}).isStopped).toBe(false)
-    expect(ended(item, no, { status: item.type === 'mcpToolCall' ? 'failed' : 'declined' }).isStopped).toBe(false)
+    const refused = { status: item.type === 'mcpToolCall' ? 'failed' : 'declined', exitCode: null }
+    expect(ended(item, no, refused).isStopped).toBe(false)
   })
 
   it.each([
     ['a refused command', ls, no, {}],
+    ['a refused command that failed', ls, no, { status: 'failed', exitCode: 7 }],
     ['a command before its answer', ls, null, {}],
     ['another command', ls, yes, { command: 'rm -r .' }],
     ['a refused patch', patch, no, {}],

@@ -22,7 +22,7 @@ import {
 import { threadConfig } from './mcp-servers.ts'
 import { noSkills, tooLate } from './notes.ts'
 import { threadOf, Threads } from './threads.ts'
-import { AskedCalls, readsResource, whatActed } from './unasked.ts'
+import { AskedCalls, readsResource, wasMade, whatActed } from './unasked.ts'
 import { classOf, codexOutcome, factsBefore, httpStatusOf, type OutcomeFacts } from './outcome.ts'
 import {
   errorNote,
@@ -253,7 +253,7 @@ class CodexRun {
 
   /** Under the policy that was asked for, this does not happen; if it does, nothing more may. */
   #stopUnlessAsked(toolCallId: string, item: Item): { write?: string } {
-    const made = { shown: shownOf(item), isMade: item['status'] === 'completed' }
+    const made = { shown: shownOf(item), isMade: wasMade(item) }
     const isAsked = this.#asked.take(toolCallId, made) ?? this.#asked.take(callOf(item)?.name ?? '', made)
     const acted = whatActed(item, this.#spec.permissions)
     if (isAsked === true || acted === null || !isGated(this.#spec) || this.facts.unasked !== null) return {}

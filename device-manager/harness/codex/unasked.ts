@@ -77,6 +77,9 @@ export function whatActed(item: Item, permissions: ToolPermissions): string | nu
   return decide(permissions, nowhere, judged).decision === 'allow' ? null : named.name
 }
 
+/** A command that failed was made, too; one that was refused has no exit code. */
+export const wasMade = (item: Item): boolean => item['status'] === 'completed' || typeof item['exitCode'] === 'number'
+
 /** codex never asks before it reads a resource of an MCP server, so it is stopped when it begins. */
 export function readsResource(item: Item): boolean {
   const call = item.type === 'mcpToolCall' ? mcpItem.safeParse(item) : null
