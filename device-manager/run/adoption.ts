@@ -47,7 +47,7 @@ export async function adoptRuns(options: {
   for (const record of records)
     if (!survivors.includes(record) && !needed.has(record.hostId)) pool.records.remove(record)
   forgetStrays(spool, known, log)
-  await removeLeftovers(options.places, { runs: inUse, isHost: (id) => pool.records.find(id) !== null }, log)
+  await removeLeftovers(options.places, { runs: inUse, hasLeft: (hostId) => pool.records.hasLeftInOrder(hostId) }, log)
 }
 
 function refuseCopy(record: HostRecord, { pool, places }: { pool: HostPool; places: Places }): void {

@@ -18,7 +18,7 @@ const log = { info: () => {} } as unknown as Parameters<typeof removeLeftovers>[
 
 test('folders of runs that are forgotten, and of hosts that have no record, go', async () => {
   const { places, left } = deviceWith({ runs: ['run_1', 'run_2'], hosts: ['h1', 'h2'] })
-  await removeLeftovers(places, { runs: new Set(['run_2']), isHost: (hostId) => hostId === 'h1' }, log)
+  await removeLeftovers(places, { runs: new Set(['run_2']), hasLeft: (hostId) => hostId !== 'h1' }, log)
   expect(left()).toEqual([['run_2'], ['h1']])
 })
 

@@ -43,10 +43,10 @@ async function releaseOf(base: BaseSnapshot | null, left: { runId: string; store
   await releaseBase({ storeDir: left.store, refName: refNameOf(left.runId), commonDir })
 }
 
-/** Folders of runs that the journal does not know, and of hosts that have no record: they died before they could clean up. */
+/** Removes folders of runs that the journal does not know, and of hosts that are known to have no record: they died before they could clean up. */
 export async function removeLeftovers(
   places: Places,
-  { runs, isHost }: { runs: ReadonlySet<string>; isHost: (hostId: string) => boolean },
+  { runs, hasLeft }: { runs: ReadonlySet<string>; hasLeft: (hostId: string) => boolean },
   log: Log,
 ): Promise<void> {
   for (const runId of foldersIn(places, 'runs')) {
@@ -55,7 +55,7 @@ export async function removeLeftovers(
     await removeRunFolder(places, runId, null)
   }
   for (const hostId of foldersIn(places, ownFolderName))
-    if (!isHost(hostId)) rmSync(hostPaths(places.stateDir, hostId).own, { recursive: true, force: true })
+    if (hasLeft(hostId)) rmSync(hostPaths(places.stateDir, hostId).own, { recursive: true, force: true })
 }
 
 function foldersIn(places: Places, name: string): string[] {

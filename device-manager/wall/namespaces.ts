@@ -18,8 +18,9 @@ import type { WallSpec } from './spec.ts'
  *     bwrap or unshare -> sh (script below) -> cat    the holder: pid 1 of the new namespaces
  *     sh -> nsenter -> unshare --fork -> setpriv -> sh -> the program    enters them
  *
- * The holder makes the mounts and then waits for the end of its input, whose other end the run host holds: when the host dies, however it dies, the holder ends, and the kernel ends all that is left in its pid namespace. It
- * keeps its capabilities, so that nothing inside, which has none, can trace it or open what it has open.
+ * The holder makes the mounts and then waits for the end of its input, whose other end the run host holds: when the host dies,
+ * however it dies, the holder ends, and the kernel ends all that is left in its pid namespace. It keeps its capabilities, so that
+ * nothing inside, which has none, can trace it or open what it has open.
  *
  * Of those who enter, `unshare --fork` stays outside of the pid namespace as the program's parent. It ignores SIGINT and
  * SIGTERM, which go to the whole process group, and ends as its child ended, by the same status or the same signal. bwrap
@@ -102,7 +103,10 @@ export interface Holding {
   own: readonly string[]
 }
 
-/** Makes all mounts, and prints the holder's pid as the world outside sees it. Ends with an error at the first mount that is refused. */
+/**
+ * Makes all mounts, and prints the holder's pid as the world outside sees it, once all stands. Ends with an error at the first mount
+ * that is refused.
+ */
 export function holderScript(plan: HolderPlan, { mounting, own }: Holding): string {
   const { stateDir, shown } = plan
   const stage = stageOf(plan)
