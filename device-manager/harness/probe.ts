@@ -135,6 +135,7 @@ function run({ file, args, timeoutMs, env, cwd, talk }: ProbeRun): Promise<Probe
   })
 }
 
+/** `failed`: what the program said is not what the talk can go on with. */
 function speak(talk: ProbeTalk, child: ChildProcessWithoutNullStreams, failed: (why: string) => void): void {
   const lines = lineReader(maxOutputBytes)
   child.stdin.write(talk.opening)

@@ -220,7 +220,7 @@ describe('a call that was asked', () => {
   ])('stops the run when it is made otherwise: %s', (_, item, decision, made) => {
     const { isStopped, message } = ended(item, decision, made)
     expect(isStopped).toBe(true)
-    expect(message).toContain('that it was not allowed so')
+    expect(message).toContain('but not as it was allowed')
   })
 })
 

@@ -18,7 +18,7 @@ export interface OutcomeFacts {
   didWork: boolean
   /** A command, patch or MCP call that was carried out and never asked, or not as it was allowed. */
   unasked: string | null
-  /** It was asked about that call, and the answer was not yes, or to another one of the same id. */
+  /** It asked about that call, and was not allowed to make it, or not with this input. */
   wasAsked: boolean
   /** The limit of turns at which the run was interrupted. */
   maxTurnsReached: number | null
@@ -63,8 +63,8 @@ export function codexOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOut
   if (exit.stoppedFor !== null) return { ...kept, exitReason: exit.stoppedFor, message: null }
   if (facts.unasked !== null) {
     const fix = facts.unasked.startsWith('mcp__') ? ` A rule \`${facts.unasked}\` in \`allow\` lets it.` : ''
-    const how = facts.wasAsked ? 'that it was not allowed so' : 'without asking first'
-    const message = `codex ran ${facts.unasked} ${how}, so the run was stopped: the agent's lists would not have held.`
+    const how = facts.wasAsked ? ', but not as it was allowed' : ' without asking first'
+    const message = `codex ran ${facts.unasked}${how}, so the run was stopped: the agent's lists would not have held.`
     return { ...kept, exitReason: 'error', message: message + fix }
   }
   if (refusal !== null)

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { inputsOf } from '../../../shared/permissions/call-inputs.ts'
 import { decide } from '../../../shared/permissions/decide.ts'
 import type { ToolPermissions } from '../../../shared/runs/spec.ts'
@@ -7,7 +8,7 @@ import { mcpCall } from './items.ts'
 import { mcpItem, type Item } from './wire.ts'
 
 interface AskedCall {
-  /** What each question showed of the call. */
+  /** Digests of what each question showed of the call, which may be megabytes. */
   shown: Set<string>
   /** How often it may be made, and how often it may not or is not answered. */
   allowed: number
@@ -37,7 +38,7 @@ export class AskedCalls {
   #note(key: string, { askIds, isName, shown }: { askIds: readonly string[]; isName: boolean; shown: string }): void {
     for (const askId of askIds) this.#keys.set(askId, key)
     const known = this.#calls.get(key) ?? { shown: new Set<string>(), allowed: 0, held: 0 }
-    known.shown.add(shown)
+    known.shown.add(digestOf(shown))
     known.held = isName ? known.held + 1 : 1
     this.#calls.set(key, known)
   }
@@ -55,13 +56,15 @@ export class AskedCalls {
   take(key: string, { shown, isMade }: { shown: string; isMade: boolean }): boolean | null {
     const call = this.#calls.get(key)
     if (call === undefined) return null
-    const isGood = !isMade || (call.allowed > 0 && call.shown.has(shown))
+    const isGood = !isMade || (call.allowed > 0 && call.shown.has(digestOf(shown)))
     if (call.allowed > 0 && (isMade || call.held === 0)) call.allowed--
     else call.held--
     if (call.allowed + call.held <= 0) this.#calls.delete(key)
     return isGood
   }
 }
+
+const digestOf = (text: string): string => createHash('sha256').update(text).digest('base64')
 
 /** Returns what an item that was not asked about did, for a message; null: nothing that the agent's lists would not have let it do. */
 export function whatActed(item: Item, permissions: ToolPermissions): string | null {
