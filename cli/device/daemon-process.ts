@@ -18,7 +18,7 @@ const pollMs = 50
 /** Variables of a run or of the caller's set-up that must not reach the daemon: its harnesses would get them. */
 const notForTheDaemon = ['SVC_TOKEN', 'SVC_API_URL', 'SVC_RUN_ID', 'SVC_AGENT_ID', 'NODE_COMPILE_CACHE']
 
-export const daemonProgram = (): string => fileURLToPath(programUrl('device-manager'))
+const daemonProgram = (): string => fileURLToPath(programUrl('device-manager'))
 
 export function daemonEnvironment(places: DevicePlaces): NodeJS.ProcessEnv {
   const env = { ...process.env, SVC_STATE_DIR: places.dir }
@@ -26,11 +26,16 @@ export function daemonEnvironment(places: DevicePlaces): NodeJS.ProcessEnv {
   return env
 }
 
-const nodeArguments = () => ['--disable-warning=ExperimentalWarning', daemonProgram(), 'run']
+/** For Node: the program `svc-device` with these words. */
+export const daemonArguments = (...words: readonly string[]): string[] => [
+  '--disable-warning=ExperimentalWarning',
+  daemonProgram(),
+  ...words,
+]
 
 /** Runs the daemon in this terminal until it ends; returns its exit status. */
 export function runDaemonHere(places: DevicePlaces): Promise<number> {
-  const child = spawn(process.execPath, nodeArguments(), { stdio: 'inherit', env: daemonEnvironment(places) })
+  const child = spawn(process.execPath, daemonArguments('run'), { stdio: 'inherit', env: daemonEnvironment(places) })
   // Ctrl-C reaches the daemon, too, since it is in the same process group; svc waits for its orderly end.
   const pass = (signal: NodeJS.Signals) => child.kill(signal)
   const ignore = () => undefined
@@ -48,10 +53,9 @@ export function runDaemonHere(places: DevicePlaces): Promise<number> {
 
 /** Fails when the program that would be started cannot become a daemon. Asked before one that runs is stopped for it. */
 export async function demandProgram(places: DevicePlaces): Promise<void> {
-  const args = ['--disable-warning=ExperimentalWarning', daemonProgram(), 'check']
   // Imported here, because most commands start no program.
   const { execa } = await import('execa')
-  const ended = await execa(process.execPath, args, {
+  const ended = await execa(process.execPath, daemonArguments('check'), {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: daemonEnvironment(places),
     extendEnv: false,
@@ -73,7 +77,7 @@ export async function demandProgram(places: DevicePlaces): Promise<void> {
 export async function startDaemon(places: DevicePlaces, world: World): Promise<ControlStatus> {
   mkdirSync(places.logs, { recursive: true, mode: 0o700 })
   const output = openSync(places.daemonOut, 'a', 0o600)
-  const child = spawn(process.execPath, nodeArguments(), {
+  const child = spawn(process.execPath, daemonArguments('run'), {
     detached: true,
     stdio: ['ignore', output, output],
     env: daemonEnvironment(places),

@@ -4,7 +4,7 @@ import type { ControlStatus } from '../../shared/device/control.ts'
 import { serviceFileOf } from '../../shared/device/service-file.ts'
 import type { ServiceAction, ServiceValue } from '../../shared/device/service.ts'
 import type { World } from '../../shared/lib/world.ts'
-import { daemonEnvironment, daemonProgram, startDaemon, waitForLink } from './daemon-process.ts'
+import { daemonArguments, daemonEnvironment, startDaemon, waitForLink } from './daemon-process.ts'
 import { CliError } from '../errors/cli-error.ts'
 import { parseJsonText } from '../replies/fields.ts'
 import type { DevicePlaces } from '../machine/paths.ts'
@@ -39,10 +39,9 @@ function unreadable(printed: string): CliError {
 }
 
 async function runProgram(places: DevicePlaces, action: ServiceAction): Promise<string> {
-  const args = ['--disable-warning=ExperimentalWarning', daemonProgram(), 'service', action]
   // Imported here, because most commands have nothing to do with the service.
   const { execa } = await import('execa')
-  const ended = await execa(process.execPath, args, {
+  const ended = await execa(process.execPath, daemonArguments('service', action), {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: daemonEnvironment(places),
     extendEnv: false,
