@@ -124,7 +124,7 @@ class Found {
     }
   }
 
-  /** The words of one command, or several lines; answers what is left to look at. */
+  /** The words of one command, or several lines; returns what is left to look at. */
   #takeWords(words: readonly unknown[], kind: Kind | null): { value: unknown; kind: Kind | null }[] {
     const isNested = words.some((word) => typeof word === 'object' && word !== null)
     // A program's name has no blank in it.
