@@ -291,7 +291,7 @@ export class RunHost {
     this.#wall.end()
     this.#writer?.close()
     if (this.#prepared) await cleanUp(this.#prepared)
-    rmSync(this.#wall.own, { recursive: true, force: true })
+    else rmSync(this.#wall.own, { recursive: true, force: true })
     this.#options.leave(exitCode, (this.#prepared?.lookup.hanging ?? 0) > 0)
   }
 }

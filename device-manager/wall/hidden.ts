@@ -85,7 +85,9 @@ export function demandCovered(spec: WallSpec, plan: HolderPlan, holder: { pid: n
   const shownInState = plan.shown.map((name) => path.join(stateDir, name))
   const writable = [...shownInState, ...cgroups, ...procFiles].find((file) => !shown(file)?.isReadOnly)
   if (writable !== undefined) throw new WallError(`${writable} could be written to inside of the wall.`)
-  const missing = holder.own.find((name) => shown(path.join(stateDir, name))?.isReadOnly !== false)
+  // Of a folder that was removed or renamed since, the mount still shows what it was.
+  const isOwn = (mount: Mount | null, name: string) => mount?.isReadOnly === false && mount.root.endsWith(`/${name}`)
+  const missing = holder.own.find((name) => !isOwn(shown(path.join(stateDir, name)), name))
   if (missing !== undefined)
     throw new WallError(`${missing} of the state folder is not the run's own inside of the wall.`)
   demandUnmoved(spec)

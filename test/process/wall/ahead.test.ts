@@ -72,6 +72,15 @@ describe.each(linuxTools)('with the wall of %s', (tool) => {
     expect(await inside(wall, `ls '${stateDir}'`)).toEqual(['bin', 'own'])
   })
 
+  test('is made anew where another folder is in the place of its own', async () => {
+    const { stateDir, own, take } = machine()
+    await holderOf(stateDir)
+    rmSync(own, { recursive: true })
+    mkdirSync(own)
+    writeFileSync(join(own, 'file'), 'mine\n')
+    expect(await inside(await take(), `cat '${stateDir}/own/it'\\''s own/file'`)).toEqual(['mine'])
+  })
+
   test('is made anew where the machine is not as it was', async () => {
     const { stateDir, take } = machine()
     const pid = await holderOf(stateDir)
