@@ -1,9 +1,15 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
+import type { Tx } from '../db/open.ts'
 import { inTransaction } from '../db/transaction.ts'
-import type { Lines } from '../process/lines.ts'
 import type { Log } from '../process/log.ts'
-import { listOpenChecks, type OpenChecks } from '../resources/workflows/checks-store.ts'
+import {
+  listNearestBranches,
+  listOpenChecks,
+  listWaitedBranches,
+  type OpenChecks,
+  type WaitedBranch,
+} from '../resources/workflows/checks-store.ts'
 import { noteChecks } from '../resources/workflows/steps/checks-noted.ts'
 import type { Sweep } from '../sweeps/sweeper.ts'
 import type { GithubClient } from './client.ts'
@@ -22,6 +28,8 @@ export interface CheckReading {
 }
 
 const perPage = 1_000
+/** Waits that one transaction notes. */
+const perTransaction = 200
 /**
  * Branches that are read for one message of GitHub: the messages after it wait meanwhile. The others are read within a minute.
  */
@@ -34,49 +42,41 @@ export function workflowChecksSweep(options: Omit<CheckReading, 'client'> & { cl
     name: 'workflow_checks',
     everyMs: minute,
     async run({ root, lines }) {
-      if (client !== null) lookAtAll({ ...options, client }, { waits: await listAllOpen(root), lines })
+      if (client === null) return
+      let page: WaitedBranch[] = []
+      do {
+        const after = page.at(-1)
+        page = await listWaitedBranches(root, { ...(after && { after }), limit: perPage })
+        for (const branch of page) {
+          const { workspaceId, repo, branch: name } = branch
+          // In lines of their own: a slow GitHub holds up no write of a workspace.
+          lines.add(`checks:${workspaceId}`, () => look({ ...options, client }, branch), `${repo} ${name}`)
+        }
+      } while (page.length === perPage)
     },
   }
 }
 
-/** All of them: whoever has many waits with near deadlines keeps no other from being read. */
-async function listAllOpen(root: Knex): Promise<OpenChecks[]> {
-  const all: OpenChecks[] = []
-  let page: OpenChecks[] = []
-  do {
-    const after = page.at(-1)
-    page = await listOpenChecks(root, { ...(after && { after }), limit: perPage })
-    all.push(...page)
-  } while (page.length === perPage)
-  return all
-}
-
-function lookAtAll(reading: CheckReading, { waits, lines }: { waits: readonly OpenChecks[]; lines: Lines }): void {
-  for (const [branch, ofBranch] of byBranch(waits))
-    // In lines of their own: a slow GitHub holds up no write of a workspace.
-    lines.add(`checks:${ofBranch[0]!.workspaceId}`, () => look(reading, ofBranch), branch)
-}
-
-const byBranch = (waits: readonly OpenChecks[]): Map<string, OpenChecks[]> =>
-  Map.groupBy(waits, ({ workspaceId, repo, branch }) => `${workspaceId} ${repo} ${branch}`)
-
 /** The same at once for the waits on one repository. */
 export async function lookAtChecksOf(reading: CheckReading, repo: string): Promise<void> {
-  const branches = byBranch(await listOpenChecks(reading.root, { repo, limit: perPage }))
-  for (const waits of [...branches.values()].slice(0, branchesAtOnce)) await look(reading, waits)
+  for (const branch of await listNearestBranches(reading.root, repo, branchesAtOnce)) await look(reading, branch)
 }
 
-/** `waits`: all on one branch. */
-async function look({ root, world, log, client }: CheckReading, waits: readonly OpenChecks[]): Promise<void> {
-  const { repo, branch, workspaceId, workflowRunId } = waits[0]!
+async function look({ root, world, log, client }: CheckReading, on: WaitedBranch): Promise<void> {
+  const { workspaceId, repo, branch } = on
   try {
     const number = await findPullOfBranch(client, repo, branch)
     const pull = number === null ? null : await readPull(client, repo, number)
     const checks = pull === null ? [] : await listChecks(client, repo, pull.headSha)
-    for (const wait of waits)
-      await inTransaction(root, (tx) => noteChecks(tx, wait, { checks, at: world.now() }), { turns: [workspaceId] })
+    let after: OpenChecks | undefined
+    do {
+      const waits = await listOpenChecks(root, { on, ...(after && { after }), limit: perTransaction })
+      const note = (tx: Tx) => noteChecks(tx, waits, { checks, at: world.now() })
+      if (waits.length > 0) await inTransaction(root, note, { turns: [workspaceId] })
+      after = waits[perTransaction - 1]
+    } while (after !== undefined)
   } catch (error) {
     // Read again in a minute, until the deadline.
-    log.warn({ err: error, workflowRun: workflowRunId, repo }, 'the checks of a workflow could not be read')
+    log.warn({ err: error, workspaceId, repo, branch }, 'the checks that workflows wait for could not be read')
   }
 }

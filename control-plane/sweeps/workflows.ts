@@ -5,7 +5,7 @@ import { listWaitingRuns } from '../resources/workflows/call-store.ts'
 import { listOpenChecks } from '../resources/workflows/checks-store.ts'
 import { listCancelled, listUnchanged, listUnreplayed, lockWorkflowRun } from '../resources/workflows/run-store.ts'
 import { listLeftSteps } from '../resources/workflows/step-store.ts'
-import { endWait } from '../resources/workflows/steps/checks-noted.ts'
+import { endWaits } from '../resources/workflows/steps/checks-noted.ts'
 import { endStepAt } from '../resources/workflows/steps/step-ended.ts'
 import { isHalted } from '../resources/workspaces/rules.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
@@ -63,14 +63,11 @@ export function workflowsSweep({
         }
         lines.add(run.workspaceId, lookAndSend, `waiting:${run.id}`)
       }
-      for (const wait of await listOpenChecks(root, { dueBefore: now, limit: perRound })) {
-        const end = (tx: Tx) => endWait(tx, wait, world.now())
-        const { workspaceId } = wait
-        lines.add(
-          workspaceId,
-          () => inTransaction(root, end, { turns: [workspaceId] }),
-          `due:${wait.workflowRunId}:${wait.seq}`,
-        )
+      const due = await listOpenChecks(root, { dueBefore: now, limit: perRound })
+      for (const [id, waits] of Map.groupBy(due, ({ workflowRunId }) => workflowRunId)) {
+        const { workspaceId } = waits[0]!
+        const end = (tx: Tx) => endWaits(tx, waits, world.now())
+        lines.add(workspaceId, () => inTransaction(root, end, { turns: [workspaceId] }), `due:${id}`)
       }
       for (const run of await listCancelled(root, perRound)) advanceSoon(run)
     },

@@ -2,6 +2,7 @@ import { expect } from 'vitest'
 import {
   countCalls,
   endCall,
+  endCalls,
   insertCall,
   listCalls,
   listCallsOf,
@@ -28,7 +29,11 @@ import {
   replaceWorkflowRun,
   takeWorkflowRun,
 } from '../../control-plane/resources/workflows/run-store.ts'
-import { listOpenChecks } from '../../control-plane/resources/workflows/checks-store.ts'
+import {
+  listNearestBranches,
+  listOpenChecks,
+  listWaitedBranches,
+} from '../../control-plane/resources/workflows/checks-store.ts'
 import {
   endStepOfRun,
   listLeftSteps,
@@ -304,22 +309,59 @@ onBoth('a stalled run that is to be cancelled is found, and so are the questions
   expect(await listOpenQuestions(root, 'run_id', [question.runId])).toEqual([])
 })
 
-onBoth('waits for checks are found by their repository and their deadline, until they end', async ({ root }) => {
+onBoth('waits for checks are found by their branch and their deadline, until they end', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const flow = await seedFlow(root, workspaceId)
-  const call = { workflowRunId: flow.id, seq: 0, stepOrdinal: null, kind: 'checks', args: '{}', digest: 'd' } as const
   const repo = `acme/${flow.id.toLowerCase()}`
-  await insertCall(root, { ...call, agentId: null, dispatchedAt: at, repo, branch: 'topic', deadlineAt: at + 60 })
+  const call = {
+    workflowRunId: flow.id,
+    stepOrdinal: null,
+    kind: 'checks',
+    args: '{}',
+    digest: 'd',
+    agentId: null,
+  } as const
+  const insert = (seq: number, branch: string, deadlineAt: number) =>
+    insertCall(root, { ...call, seq, dispatchedAt: at, repo, branch, deadlineAt })
+  await insert(0, 'topic', at + 60)
+  await insert(1, 'topic', at + 50)
+  await insert(2, 'other', at + 55)
+  const on = { workspaceId, repo, branch: 'topic' }
+  const other = { ...on, branch: 'other' }
+  const wait = { ...on, workflowRunId: flow.id, seq: 0, deadlineAt: at + 60 }
+  const sooner = { ...wait, seq: 1, deadlineAt: at + 50 }
   const open = (filter: Partial<Parameters<typeof listOpenChecks>[1]> = {}) =>
-    listOpenChecks(root, { repo, limit: 10, ...filter })
-  const wait = { workflowRunId: flow.id, seq: 0, workspaceId, repo, branch: 'topic', deadlineAt: at + 60 }
-  expect([await open(), await open({ repo: 'acme/other' })]).toEqual([[wait], []])
-  expect([await open({ dueBefore: at + 59 }), await open({ dueBefore: at + 60 })]).toEqual([[], [wait]])
-  expect([await open({ after: wait }), await open({ after: { ...wait, deadlineAt: at + 59 } })]).toEqual([[], [wait]])
+    listOpenChecks(root, { on, limit: 10, ...filter })
+  expect([await open(), await open({ limit: 1 }), await open({ after: sooner })]).toEqual([
+    [sooner, wait],
+    [sooner],
+    [wait],
+  ])
+  expect([await open({ dueBefore: at + 59 }), await open({ after: wait })]).toEqual([[sooner], []])
+  expect(await open({ on: { ...on, workspaceId: 'another' } })).toEqual([])
+
+  expect(await listNearestBranches(root, repo, 10)).toEqual([on, other])
+  expect([await listNearestBranches(root, repo, 1), await listNearestBranches(root, 'acme/other', 1)]).toEqual([
+    [on],
+    [],
+  ])
+  const all = await listWaitedBranches(root, { limit: 1_000 })
+  expect(all.filter((each) => each.repo === repo)).toEqual([other, on])
+  const next = await listWaitedBranches(root, { after: other, limit: 1 })
+  expect(next).toEqual([on])
+
   const checks = [{ name: 'build', status: 'pending' as const, url: null }]
-  await recordChecks(root, wait, checks)
-  expect(await listCalls(root, flow.id)).toMatchObject([{ checks }])
-  await endCall(root, wait, { at, isValue: true, result: '{}' })
-  await recordChecks(root, wait, [])
-  expect([await open(), await listCalls(root, flow.id)]).toMatchObject([[], [{ checks }]])
+  const those = { workflowRunId: flow.id, seqs: [0, 2] }
+  await recordChecks(root, those, checks)
+  await recordChecks(root, those, checks)
+  expect((await listCalls(root, flow.id)).map((each) => each.checks)).toEqual([checks, null, checks])
+  expect(await endCalls(root, { ...those, seqs: [0, 1] }, { at, result: '{}' })).toBe(2)
+  expect(await endCalls(root, { ...those, seqs: [0, 2] }, { at, result: '[]' })).toBe(1)
+  await recordChecks(root, those, [])
+  expect(await open()).toEqual([])
+  expect(await listCalls(root, flow.id)).toMatchObject([
+    { checks, endedAt: at, isValue: true, result: '{}' },
+    { result: '{}' },
+    { checks, result: '[]' },
+  ])
 })

@@ -27,6 +27,7 @@ import { questionWaits } from './025-question-waits.ts'
 import { wikiSources } from './026-wiki-sources.ts'
 import { skillFolders } from './027-skill-folders.ts'
 import { conversationActivity } from './028-conversation-activity.ts'
+import { waitedBranches } from './029-waited-branches.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -58,4 +59,5 @@ export const migrations: readonly Migration[] = [
   wikiSources,
   skillFolders,
   conversationActivity,
+  waitedBranches,
 ]

@@ -133,9 +133,32 @@ export async function recordSent(db: Db, call: CallKey, sent: { at: number; atte
   await calls.update(db, { ...keyOf(call), advancedAt: null }, { resumedAt, resumeAttempts })
 }
 
-/** The checks of the pull request as they were read last. */
-export async function recordChecks(db: Db, call: CallKey, checks: readonly CheckRow[]): Promise<void> {
-  await calls.update(db, { ...keyOf(call), endedAt: null }, { checks: [...checks] })
+/** Calls of one workflow run that have not ended. */
+const openCalls = (db: Db, { workflowRunId, seqs }: { workflowRunId: string; seqs: readonly number[] }) =>
+  db('workflow_calls')
+    .where({ workflow_run_id: workflowRunId })
+    .whereIn('seq', [...seqs])
+    .whereNull('ended_at')
+
+/** As `endCall`, for several calls that come to the same. Returns how many had not ended before. */
+export async function endCalls(
+  db: Db,
+  those: { workflowRunId: string; seqs: readonly number[] },
+  { at, result }: { at: number; result: string },
+): Promise<number> {
+  return openCalls(db, those).update({ ended_at: at, is_value: 1, result })
+}
+
+/** The checks of the pull request as they were read last; nothing is written where they are the same. */
+export async function recordChecks(
+  db: Db,
+  those: { workflowRunId: string; seqs: readonly number[] },
+  checks: readonly CheckRow[],
+): Promise<void> {
+  const stored = calls.toColumns({ checks: [...checks] }).checks as string
+  await openCalls(db, those)
+    .where((other) => void other.whereNull('checks').orWhereNot('checks', stored))
+    .update({ checks: stored })
 }
 
 /** The results that wait count as never sent. */

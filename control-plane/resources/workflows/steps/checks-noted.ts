@@ -1,31 +1,38 @@
 import type { Db } from '../../../db/open.ts'
-import { endCall, listCalls, recordChecks, type CheckRow } from '../call-store.ts'
+import { endCall, endCalls, listCalls, recordChecks, type CheckRow } from '../call-store.ts'
 import type { OpenChecks } from '../checks-store.ts'
 import { publishChange } from '../notify.ts'
 import { checksStateOf } from '../rules.ts'
 
-/** Notes the checks as they are; when all are done, or the deadline has come, the wait is over. */
+/** Notes the checks of a branch as they are; when all are done, or a wait's deadline has come, it is over. `waits`: all on the branch. */
 export async function noteChecks(
   db: Db,
-  wait: OpenChecks,
+  waits: readonly OpenChecks[],
   { checks, at }: { checks: readonly CheckRow[]; at: number },
 ): Promise<void> {
-  const { workflowRunId, workspaceId, deadlineAt } = wait
-  await recordChecks(db, wait, checks)
-  const state = checksStateOf(checks) ?? (at >= deadlineAt ? 'timed_out' : null)
-  if (state === null) return
-  const result = JSON.stringify({ state, checks })
-  if (await endCall(db, wait, { at, isValue: true, result }))
-    await publishChange(db, { id: workflowRunId, workspaceId }, at)
+  const state = checksStateOf(checks)
+  for (const [workflowRunId, ofRun] of byRun(waits)) {
+    await recordChecks(db, { workflowRunId, seqs: ofRun.map(({ seq }) => seq) }, checks)
+    const over = ofRun.filter(({ deadlineAt }) => state !== null || at >= deadlineAt)
+    if (over.length === 0) continue
+    const end = { at, result: JSON.stringify({ state: state ?? 'timed_out', checks }) }
+    if ((await endCalls(db, { workflowRunId, seqs: over.map(({ seq }) => seq) }, end)) > 0)
+      await publishChange(db, { id: workflowRunId, workspaceId: over[0]!.workspaceId }, at)
+  }
 }
 
-/** The deadline has come: what was read last is what the program gets. */
-export async function endWait(db: Db, wait: OpenChecks, at: number): Promise<void> {
-  const checks = await findChecks(db, wait)
-  if (checks !== null) await noteChecks(db, wait, { checks, at })
+/** The deadline of these waits of one workflow run has come: what was read last is what the program gets. */
+export async function endWaits(db: Db, waits: readonly OpenChecks[], at: number): Promise<void> {
+  for (const [workflowRunId, ofRun] of byRun(waits)) {
+    const calls = new Map((await listCalls(db, workflowRunId)).map((call) => [call.seq, call]))
+    let hasEnded = false
+    for (const wait of ofRun) {
+      const checks = calls.get(wait.seq)?.checks ?? []
+      const result = JSON.stringify({ state: checksStateOf(checks) ?? 'timed_out', checks })
+      if (await endCall(db, wait, { at, isValue: true, result })) hasEnded = true
+    }
+    if (hasEnded) await publishChange(db, { id: workflowRunId, workspaceId: ofRun[0]!.workspaceId }, at)
+  }
 }
 
-async function findChecks(db: Db, { workflowRunId, seq }: OpenChecks): Promise<readonly CheckRow[] | null> {
-  const call = (await listCalls(db, workflowRunId)).find((each) => each.seq === seq)
-  return call === undefined || call.endedAt !== null ? null : (call.checks ?? [])
-}
+const byRun = (waits: readonly OpenChecks[]) => Map.groupBy(waits, ({ workflowRunId }) => workflowRunId)
