@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { CallDecision, ToolAsk } from '../adapter.ts'
+import { maxCallsAtOnce } from '../parts/asked-calls.ts'
 import { jsonLine } from '../parts/json-lines.ts'
 import { canUseTool, controlCancel, controlRequest, hookCallback } from './wire.ts'
 
@@ -69,6 +70,9 @@ export function callQuestions(): CallQuestions {
         'Two calls were asked about under one id, and one answer would be taken for both: they are denied.'
       return { write: answerTo(question, { behavior: 'deny', message }) }
     }
+    if (open.size >= maxCallsAtOnce) {
+      return { write: answerTo(question, { behavior: 'deny', message: 'Too many calls are asked about at once.' }) }
+    }
     // Never the request's own id, which may come again before the answer.
     const askId = `ask-${++count}`
     open.set(askId, question)
@@ -132,6 +136,8 @@ export function callQuestions(): CallQuestions {
       open.delete(askId)
       const { toolCallId, input } = question
       if (toolCallId !== null) decided.set(toolCallId, { decision, input })
+      // The oldest is asked about again.
+      if (decided.size > maxCallsAtOnce) decided.delete(decided.keys().next().value ?? '')
       return answerTo(question, decision)
     },
     settled(toolCallId) {

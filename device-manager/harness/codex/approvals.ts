@@ -1,5 +1,6 @@
 import type { CallDecision, ToolAsk } from '../adapter.ts'
 import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
+import { maxCallsAtOnce } from '../parts/asked-calls.ts'
 import { jsonLine } from '../parts/json-lines.ts'
 import { mcpCall, patchCalls, patchShown, shellCall, type NamedCall } from './items.ts'
 import { commandApproval, elicitation, fileApproval, request, type FileChange, type RequestId } from './wire.ts'
@@ -112,6 +113,7 @@ export class Approvals {
       for (const [askId] of twins) this.#pending.delete(askId)
       return { write: decided(id, kind, 'decline') }
     }
+    if (this.#pending.size >= maxCallsAtOnce) return { write: decided(id, kind, 'decline') }
     const pending: Pending = { id, kind, left: calls.length, decision: 'accept' }
     const asks = calls.map(({ name, input }): ToolAsk => {
       // Never the request's own id, which codex may use twice.
