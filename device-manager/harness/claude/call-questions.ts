@@ -15,8 +15,8 @@ type Question = { requestId: string; kind: 'hook' | 'permission'; toolCallId: st
 export interface CallQuestions {
   /** null: not a control request that can be answered. */
   request(line: unknown): QuestionStep | null
-  /** Returns the refusal of a request that is not about this run; null: not a control request. */
-  refuse(line: unknown): string | null
+  /** Returns the refusal of a request that nobody is asked about; null: not a control request. */
+  refuse(line: unknown, why: string): string | null
   /** claude withdrew a question: its tool call was aborted. */
   cancel(line: unknown): boolean
   answer(askId: string, decision: CallDecision): string | null
@@ -115,16 +115,16 @@ export function callQuestions(): CallQuestions {
       // Everything must be answered, or the turn hangs.
       return { write: controlError(requestId, `svc does not answer ${request.subtype}.`) }
     },
-    refuse(value) {
+    refuse(value, why) {
       const parsed = controlRequest.safeParse(value)
       if (!parsed.success) return null
       const { request_id: requestId, request } = parsed.data
       // One answer would be taken for both.
       remove(requestId)
-      const decision = { behavior: 'deny', message: 'The call is of another session, so it is denied.' } as const
+      const decision = { behavior: 'deny', message: why } as const
       if (request.subtype === 'hook_callback') return hookAnswer(requestId, decision)
       if (request.subtype === 'can_use_tool') return permissionAnswer(requestId, decision, null)
-      return controlError(requestId, 'The request is of another session.')
+      return controlError(requestId, why)
     },
     cancel(value) {
       const parsed = controlCancel.safeParse(value)

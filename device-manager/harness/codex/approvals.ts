@@ -30,6 +30,15 @@ export class Approvals {
   readonly #pending = new Map<string, Pending>()
   #count = 0
 
+  /** Declines what codex asks once nobody is asked any more; null: not a request. */
+  refuse(value: unknown): ApprovalStep | null {
+    const parsed = request.safeParse(value)
+    if (!parsed.success) return null
+    const { id, method } = parsed.data
+    if (!/requestApproval$|elicitation\/request$/.test(method)) return { write: unanswered(id, method) }
+    return { write: decided(id, method.endsWith('requestApproval') ? 'approval' : 'elicitation', 'decline') }
+  }
+
   /** null: not a request. `changesOf` knows the patch of an item, which the request for it does not repeat. */
   request(
     value: unknown,
@@ -78,7 +87,7 @@ export class Approvals {
         })
       }
       default:
-        return { write: jsonLine({ id, error: { code: -32601, message: `svc does not answer ${method}.` } }) }
+        return { write: unanswered(id, method) }
     }
   }
 
@@ -124,6 +133,9 @@ export class Approvals {
     return { asks, shown }
   }
 }
+
+const unanswered = (id: RequestId, method: string): string =>
+  jsonLine({ id, error: { code: -32601, message: `svc does not answer ${method}.` } })
 
 function decided(id: RequestId, kind: Pending['kind'], decision: Pending['decision']): string {
   if (kind === 'approval') return jsonLine({ id, result: { decision } })

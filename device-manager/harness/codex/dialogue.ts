@@ -138,15 +138,7 @@ class CodexRun {
   line(value: Record<string, unknown>): DialogueOutput | null {
     const { method } = value
     if (method === undefined) return this.#reply(value)
-    if (value['id'] !== undefined) {
-      const step = this.#approvals.request(
-        value,
-        (threadId, itemId) => this.#patches.get(this.#callId(threadId, itemId)) ?? null,
-      )
-      if (step === null) return null
-      const asks = noteAsked(this.#asked, step, (itemId) => this.#callId(threadOf(value), itemId))
-      return { events: [], ...(step.write !== undefined && { write: step.write }), ...(asks && { asks }) }
-    }
+    if (value['id'] !== undefined) return this.#request(value)
     const { params } = value
     switch (method) {
       case 'item/started':
@@ -163,6 +155,15 @@ class CodexRun {
       default:
         return typeof method === 'string' && forScreens.test(method) ? { events: [] } : null
     }
+  }
+
+  #request(value: Record<string, unknown>): DialogueOutput | null {
+    const changesOf = (threadId: string, itemId: string) => this.#patches.get(this.#callId(threadId, itemId)) ?? null
+    const isOver = this.#phase === 'finished'
+    const step = isOver ? this.#approvals.refuse(value) : this.#approvals.request(value, changesOf)
+    if (step === null) return null
+    const asks = noteAsked(this.#asked, step, (itemId) => this.#callId(threadOf(value), itemId))
+    return { events: [], ...(step.write !== undefined && { write: step.write }), ...(asks && { asks }) }
   }
 
   #reply(value: Record<string, unknown>): DialogueOutput | null {

@@ -61,6 +61,11 @@ export class Gate {
     return null
   }
 
+  /** The run has ended: nobody is asked any more. */
+  static refuse(call: GateCall): string {
+    return answerLine(call.id, 'The run has ended. Make no further calls.')
+  }
+
   /** The part of a call has come; nothing where it is not held. */
   raise(
     part: ShownCall,

@@ -7,19 +7,22 @@ import { codexDialogue } from './codex/dialogue.ts'
 import { opencodeDialogue } from './opencode/dialogue.ts'
 import { maxCallsAtOnce } from './parts/asked-calls.ts'
 
-/** A harness that asks without an end, and waits for no answer: each question is answered, and a bounded number of them is open. */
+/** Harnesses that ask without an end, and wait for no answer, or that ask when nobody is there any more. */
 
-interface Flooded {
+/** What harnesses ask, as if it were all that they do. */
+interface Asking {
   begin: readonly object[]
   /** The lines of one question, with ids of its own. */
   question: (at: number) => readonly object[]
   /** How a question is refused at once. */
   refused: RegExp
+  /** The run's end. */
+  end: object
 }
 const said = (value: object) => ({ stdout: JSON.stringify(value) })
-const harnesses: Record<string, Flooded & { dialogue: HarnessDialogue }> = {
+const harnesses: Record<string, Asking & { dialogue: () => HarnessDialogue }> = {
   claude: {
-    dialogue: claudeDialogue(specOf({})),
+    dialogue: () => claudeDialogue(specOf({})),
     begin: [],
     question: (at) => [
       {
@@ -33,9 +36,10 @@ const harnesses: Record<string, Flooded & { dialogue: HarnessDialogue }> = {
       },
     ],
     refused: /"permissionDecision":"deny"/g,
+    end: { type: 'result', subtype: 'success', is_error: false, result: 'Done.' },
   },
   codex: {
-    dialogue: codexDialogue(specOf({ harness: 'codex' })),
+    dialogue: () => codexDialogue(specOf({ harness: 'codex' })),
     begin: [
       { id: 2, result: { thread: { id: 'main' } } },
       { id: 3, result: { turn: { id: 'turn' } } },
@@ -48,9 +52,10 @@ const harnesses: Record<string, Flooded & { dialogue: HarnessDialogue }> = {
       },
     ],
     refused: /"decline"/g,
+    end: { method: 'turn/completed', params: { threadId: 'main', turn: { id: 'turn', status: 'completed' } } },
   },
   acp: {
-    dialogue: acpDialogue(specOf({ harness: 'command', protocol: 'acp' })),
+    dialogue: () => acpDialogue(specOf({ harness: 'command', protocol: 'acp' })),
     begin: [
       { id: 1, result: { protocolVersion: 1, agentCapabilities: {} } },
       { id: 2, result: { sessionId: 's1' } },
@@ -69,10 +74,11 @@ const harnesses: Record<string, Flooded & { dialogue: HarnessDialogue }> = {
         },
       },
     ],
-    refused: /"optionId":"no"/g,
+    refused: /"optionId":"no"|"cancelled"/g,
+    end: { id: 3, result: { stopReason: 'end_turn' } },
   },
   opencode: {
-    dialogue: opencodeDialogue(specOf({ harness: 'opencode' })),
+    dialogue: () => opencodeDialogue(specOf({ harness: 'opencode' })),
     begin: [
       said({ svc: 'ready', directory: '/w', servers: [] }),
       { answer: { id: 1, status: 200, body: { id: 'ses_1', directory: '/w' } } },
@@ -87,13 +93,18 @@ const harnesses: Record<string, Flooded & { dialogue: HarnessDialogue }> = {
       ]
     },
     refused: /\\"allow\\":false/g,
+    end: { event: { type: 'session.idle', properties: { sessionID: 'ses_1' } } },
   },
 }
 
-describe.each(Object.entries(harnesses))('%s that asks without an end', (_, { dialogue, begin, question, refused }) => {
+const pushing = (run: HarnessDialogue) => (lines: readonly object[]) =>
+  lines.map((line) => run.push(Buffer.from(`${JSON.stringify(line)}\n`)))
+const all = Object.entries(harnesses)
+
+describe.each(all)('%s that asks without an end', (_, { dialogue, begin, question, refused }) => {
   it('has so many questions open, and the answer no to all others', () => {
-    const push = (lines: readonly object[]) =>
-      lines.map((line) => dialogue.push(Buffer.from(`${JSON.stringify(line)}\n`)))
+    const run = dialogue()
+    const push = pushing(run)
     push(begin)
     const outputs = Array.from({ length: 2 * maxCallsAtOnce }, (_each, at) => push(question(at))).flat()
     const asks = outputs.flatMap((output) => output.asks ?? [])
@@ -101,6 +112,17 @@ describe.each(Object.entries(harnesses))('%s that asks without an end', (_, { di
     const written = outputs.map((output) => output.write ?? '').join('')
     expect(written.match(refused)).toHaveLength(maxCallsAtOnce)
     // Each of the open ones still gets its own answer.
-    expect(dialogue.answer(asks[0]!.askId, { behavior: 'allow', rule: null }).write).toBeDefined()
+    expect(run.answer(asks[0]!.askId, { behavior: 'allow', rule: null }).write).toBeDefined()
+  })
+})
+
+describe.each(all)('%s that asks after its result', (_, { dialogue, begin, question, refused, end }) => {
+  it('is told no, and no person is asked', () => {
+    const push = pushing(dialogue())
+    push(begin)
+    expect(push([end])).toMatchObject([{ finished: true, closeInput: true }])
+    const outputs = push(question(7))
+    expect(outputs.flatMap((output) => output.asks ?? [])).toEqual([])
+    expect(outputs.map((output) => output.write ?? '').join('')).toMatch(new RegExp(refused.source))
   })
 })
