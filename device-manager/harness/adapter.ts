@@ -38,8 +38,9 @@ export interface DialogueOptions {
   redactText?: RedactText
   /** Makes what takes secrets out of bytes that come in pieces: no piece shows that it holds half a secret. */
   redactStream?: () => RedactStream
-  /** The folder in which the run works. */
+  /** The folder in which the run works, and the same with every link followed. */
   cwd?: string
+  realCwd?: string
   /** As in the facts of the launch. */
   mcpServers?: McpServers
   skills?: readonly GivenSkill[]

@@ -116,6 +116,7 @@ export class LiveRun {
       redactText: this.#redact.text,
       redactStream: () => streamRedactor(redactor),
       cwd: prepared.cwd,
+      realCwd: prepared.place.realCwd,
       mcpServers: servers,
       skills: plan.facts.skills,
     })

@@ -22,8 +22,14 @@ test.each<[string, unknown, Partial<CallInputs>]>([
   ['paths in lists and below', { files: ['a', { x: 'b' }], deep: { dir: 'c' } }, { paths: plain('a', 'b', 'c') }],
   ['a number that names a file', { file: 7, url: 8 }, { paths: plain('7') }],
   ['addresses', { url: 'x', uri: 'https://a/b', href: 'notes' }, { urls: ['x', 'https://a/b'], paths: plain('notes') }],
-  ['a path in an address', { uri: 'file:///a%20b', url: ' file:///c' }, { paths: plain('/a b', '/c') }],
-  ['an address of no file', { path: 'file://host/a%2Fb' }, { paths: plain('/a%2Fb') }],
+  ['a path in an address', { uri: 'file:///a%20b', url: ' file:///c' }, { paths: plain('/a b', '/a%20b', '/c') }],
+  [
+    'an address that a tool may take for a path of its folder',
+    { uri: 'File:src/a' },
+    { paths: plain('/src/a', 'src/a') },
+  ],
+  ['an address of no file', { path: 'file://host/a' }, { doubt: 'its address of a file cannot be read' }],
+  ['an address of no path', { path: 'file:///a%2Fb' }, { doubt: 'its address of a file cannot be read' }],
   [
     'what may be a path',
     { src: 'a/b', dst: 'word', root: '~', from: 'C:\\x', to: 'https://a', target: 'prod' },
@@ -98,9 +104,10 @@ test('a pattern of file names is the folder that it begins with, and the rest', 
     { text: '/etc/', rest: '*', isDefault: false },
     { text: 'lib', rest: '*', isDefault: false },
   ])
-  for (const leaving of ['*/../x', 'a*/..', '*\\..\\x'])
+  for (const leaving of ['*/../x', 'a*/..', '*\\..\\x', '{..,a}/x', '{a,../x}', '@(..)/x', '.[.]/x', '[.][.]/x'])
     expect(found('Glob', { pattern: leaving }).doubt).toBe('its pattern leaves its folder')
-  for (const staying of ['*/..x', '*/x..']) expect(found('Glob', { pattern: staying }).doubt).toBeUndefined()
+  for (const staying of ['*/..x', '*/x..', '{a,b..c}', '**/.*', '[a..b]x'])
+    expect(found('Glob', { pattern: staying }).doubt).toBeUndefined()
 })
 
 test('an input of too many parts or paths is in doubt, and one below the limit is not', () => {

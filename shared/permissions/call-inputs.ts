@@ -70,7 +70,7 @@ export function inputsOf({ name, input }: ToolCall): CallInputs {
   let paths = found.paths.map((text): PathInput => ({ text, rest: '', isDefault: false }))
   if (tool === 'glob') paths = globPaths(found.paths, texts)
   if (paths.length === 0 && searchingTools.has(tool)) paths = [{ text: '.', rest: '', isDefault: true }]
-  const unjudged = paths.some(({ rest }) => /(^|[/\\])\.\.([/\\]|$)/.test(rest))
+  const unjudged = paths.some(({ rest }) => mayLeave(rest))
   return { commands, paths, urls, texts, others, doubt: doubt ?? (unjudged ? 'its pattern leaves its folder' : null) }
 }
 
@@ -86,6 +86,9 @@ function globPaths(folders: readonly string[], patterns: readonly string[]): Pat
     return [...texts, ...below].map((text) => ({ text, rest, isDefault: folders.length === 0 && plain === '' }))
   })
 }
+
+/** `{..,a}`, `@(..)` and `.[.]` may all lead up; what follows them is not below the folder. */
+const mayLeave = (rest: string): boolean => /(?<![\w.-])\.\.(?![\w.-])/.test(rest.replaceAll(/[[\]()]/g, ''))
 
 class Found {
   readonly commands: string[] = []
@@ -149,8 +152,11 @@ class Found {
   }
 
   #takePath(text: string): void {
-    if (this.paths.length >= limits.paths) this.doubt = 'its input names too many paths'
-    else this.paths.push(/^\s*file:/i.test(text) ? pathOfAddress(text) : text)
+    const isAddress = /^\s*file:/i.test(text)
+    const paths = isAddress ? pathsOfAddress(text) : [text]
+    if (paths === null) this.doubt = 'its address of a file cannot be read'
+    else if (this.paths.length + paths.length > limits.paths) this.doubt = 'its input names too many paths'
+    else this.paths.push(...paths)
   }
 }
 
@@ -199,12 +205,15 @@ const lineOf = (item: unknown): string | null =>
 const looksLikePath = (text: string): boolean =>
   text.length <= 8_192 && /^\s*(?:~?\/|~$|\.\.?(?:\/|$)|\.[A-Za-z_][\w.-]*\s*$)[^\n]*$/.test(text)
 
-function pathOfAddress(text: string): string {
+/** Some tools read the address of a file, others take its beginning away. null: nobody knows what a tool makes of it. */
+function pathsOfAddress(text: string): string[] | null {
+  const address = text.trim()
   try {
-    return fileURLToPath(new URL(text.trim()))
+    const starts = ['file:', 'file://'].filter((start) => address.toLowerCase().startsWith(start))
+    const cut = starts.map((start) => address.slice(start.length).replace(/^\/+/, '/'))
+    return [...new Set([fileURLToPath(new URL(address)), ...cut])]
   } catch {
-    // Nobody knows what a tool makes of it: judged as the path that it most likely is.
-    return text.trim().replace(/^file:(?:\/\/[^/]*)?/i, '')
+    return null
   }
 }
 

@@ -1,18 +1,17 @@
 import type { CallDecision, ToolAsk } from '../adapter.ts'
+import { maxCallsAtOnce } from '../parts/asked-calls.ts'
 import { jsonLine } from '../parts/json-lines.ts'
 import { namedCall } from './calls.ts'
 import type { PermissionRequest, RequestId } from './wire.ts'
 
 interface Pending {
   id: RequestId
-  toolCallId: string
   allow: string | null
   reject: string | null
 }
 
-/** The effect of an answer: what is written, and whether the call of this id may run. */
+/** The effect of an answer: what is written, and whether the call may run. */
 export interface Answered {
-  toolCallId: string
   isAllowed: boolean
   write: string
 }
@@ -40,10 +39,10 @@ export class Approvals {
     const call = namedCall(toolCall.kind, toolCall.rawInput, mcpName)
     // One id for both would say yes and no at once.
     if (allow !== null && allow === reject) return { write: cancelled(id) }
-    if (call === null || allow === null) return { write: chosen(id, reject) }
+    if (call === null || allow === null || this.#pending.size >= maxCallsAtOnce) return { write: chosen(id, reject) }
     // Never the request's own id, which a program may use twice.
     const askId = `ask-${++this.#count}`
-    this.#pending.set(askId, { id, toolCallId: toolCall.toolCallId, allow, reject })
+    this.#pending.set(askId, { id, allow, reject })
     return { ask: { askId, toolCallId: toolCall.toolCallId, ...call } }
   }
 
@@ -57,10 +56,10 @@ export class Approvals {
     const pending = this.#pending.get(askId)
     if (pending === undefined) return null
     this.#pending.delete(askId)
-    const { id, toolCallId, allow, reject } = pending
+    const { id, allow, reject } = pending
     const isAllowed = decision.behavior === 'allow'
     const isStopped = decision.behavior === 'deny' && decision.stop === true
-    return { toolCallId, isAllowed, write: isStopped ? cancelled(id) : chosen(id, isAllowed ? allow : reject) }
+    return { isAllowed, write: isStopped ? cancelled(id) : chosen(id, isAllowed ? allow : reject) }
   }
 }
 

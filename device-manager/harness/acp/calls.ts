@@ -1,5 +1,5 @@
 import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
-import { inputsOf } from '../../../shared/permissions/call-inputs.ts'
+import { inputsOf, isCommandField } from '../../../shared/permissions/call-inputs.ts'
 import type { RunSpec, ToolRule } from '../../../shared/runs/spec.ts'
 
 /** A tool call as the agent's lists name it. */
@@ -13,7 +13,6 @@ const kinds: ReadonlySet<string> = new Set(
 )
 const pathFields = ['file_path', 'filePath', 'path', 'absolute_path', 'abs_path'] as const
 const commandFields = ['command', 'cmd', 'script'] as const
-const decisiveFields = [...pathFields, 'url']
 const unnamedPrefix = 'acp__'
 const oldTextFields = ['old_string', 'oldString', 'old_str', 'oldText', 'old_text'] as const
 
@@ -49,20 +48,39 @@ export function namedCall(
   }
 }
 
-/**
- * Whether two inputs of one call say the same of what it does. A program may add to an input, but what the lists judged must
- * be what is run.
- */
-export function isSameCall(kind: string | null, asked: unknown, made: unknown): boolean {
-  const [before, after] = [namedCall(kind, asked), namedCall(kind, made)]
-  if (before === null || after === null || before.name !== after.name) return false
-  const fieldsOf = (input: unknown) =>
-    (typeof input === 'object' && input !== null ? input : {}) as Record<string, unknown>
-  const [one, other] = [fieldsOf(before.input), fieldsOf(after.input)]
-  // A command may stand in several fields, with its arguments beside it.
-  const [commands, others] = [before, after].map((call) => canonicalJson(inputsOf(call).commands))
-  return commands === others && decisiveFields.every((field) => one[field] === other[field])
+/** A call as a question or the program's telling of it shows it. */
+export interface ShownCall {
+  kind: string | null
+  rawInput: unknown
+  /** It is a tool of a server that svc gave. */
+  mcpName: string | null
 }
+
+/**
+ * Whether a call was made as it was asked. A program may tell more of an input than it did in its question, such as the folder of the
+ * run, but all that the lists judge, and each field that was shown, must be what is run. `cwds`: that folder, in its spellings.
+ */
+export function isSameCall(asked: ShownCall, made: ShownCall, cwds: readonly string[]): boolean {
+  const [before, after] = [asked, made].map(({ kind, rawInput, mcpName }) => namedCall(kind, rawInput, mcpName))
+  if (!before || !after || before.name !== after.name) return false
+  if (made.mcpName !== null) return canonicalJson(before.input) === canonicalJson(after.input)
+  const [one, other] = [before, after].map(({ input }) => fieldsOf(input))
+  const isShown = (field: string) => Object.hasOwn(other!, field) && !isCommandField(field)
+  return (
+    judgedOf(before, cwds) === judgedOf(after, cwds) &&
+    Object.keys(one!).every((field) => !isShown(field) || canonicalJson(one![field]) === canonicalJson(other![field]))
+  )
+}
+
+/** What the lists judge of a call. A command may stand in several fields, with its arguments beside it. */
+function judgedOf(call: NamedCall, cwds: readonly string[]): string {
+  const { commands, paths, urls, doubt } = inputsOf(call)
+  const isElsewhere = ({ text }: { text: string }) => !cwds.includes(text.replace(/(?<=.)\/+$/, ''))
+  return canonicalJson([commands, paths.filter(isElsewhere), urls, doubt])
+}
+
+const fieldsOf = (input: unknown) =>
+  (typeof input === 'object' && input !== null ? input : {}) as Record<string, unknown>
 
 /**
  * A tool of a kind that says nothing about it may be the one that a rule of `ask` or `deny` is about, so it must not run by

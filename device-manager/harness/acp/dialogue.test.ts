@@ -172,8 +172,50 @@ describe('a call that was carried out', () => {
     for (const other of [ends('rm y'), ends('rm x', { args: ['-r', '/'] })])
       expect(outcome({}, other)).toMatchObject({
         exitReason: 'error',
-        message: expect.stringContaining('another input'),
+        message: expect.stringContaining('ran Bash, but not as it was allowed'),
       })
+  })
+
+  it('with another target, folder or text than was allowed counts as unasked', () => {
+    const move = { kind: 'move', rawInput: { source: 'a', destination: 'b' } }
+    const write = { kind: 'edit', rawInput: { path: 'a', content: 'x' } }
+    const think = { kind: 'think', rawInput: { path: 'a', content: 'x' } }
+    const cases = [
+      [move, { ...move, rawInput: { source: 'a', destination: '/etc/b' } }],
+      [write, { ...write, rawInput: { path: 'a', content: 'y' } }],
+      [write, { ...write, rawInput: { path: 'a', content: 'x', to_file: '/etc/b' } }],
+      [think, { ...think, kind: 'edit' }],
+      [rm, { rawInput: { command: 'rm x', cwd: '/etc' } }],
+    ]
+    for (const [call, made] of cases) {
+      const run = working()
+      run.dialogue.answer(run.dialogue.push(permission(5, { call: call! })).asks![0]!.askId, {
+        behavior: 'allow',
+        rule: null,
+      })
+      expect([made, run.tool('completed', made).endNow]).toEqual([made, true])
+    }
+    for (const more of [{ cwd: '/work' }, { workdir: '/work/' }, { description: 'Removes x.' }]) {
+      const run = working()
+      const [ask] = run.dialogue.push(permission(5)).asks!
+      run.dialogue.answer(ask!.askId, { behavior: 'allow', rule: null })
+      expect(run.tool('completed', { rawInput: { command: 'rm x', ...more } }).endNow).toBeUndefined()
+    }
+  })
+
+  it('is good for the one of two questions that was allowed', () => {
+    const ls = { kind: 'execute', rawInput: { command: 'ls' } }
+    const two = (made: object) => {
+      const run = working()
+      const [first] = run.dialogue.push(permission(5, { call: ls })).asks!
+      const [second] = run.dialogue.push(permission(6)).asks!
+      run.dialogue.answer(first!.askId, { behavior: 'allow', rule: null })
+      const { endNow } = run.tool('completed', made)
+      run.dialogue.answer(second!.askId, { behavior: 'deny', message: 'No.' })
+      return endNow
+    }
+    expect(two(ls)).toBeUndefined()
+    expect(two(rm)).toBe(true)
   })
 
   it('that failed counts when it had begun, and not when it was refused before', () => {

@@ -42,13 +42,10 @@ const anyProgram: AcpProgram = { signInHint: 'Sign in with the program itself.' 
  */
 export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}, program = anyProgram): HarnessDialogue {
   const redactText = options.redactText ?? asItIs
-  const run = new AcpRun(spec, {
-    redactText,
-    speech: new Speech(redactText, options.redactStream ?? streamAsItIs),
-    cwd: options.cwd ?? spec.folder?.rootPath ?? '/',
-    program,
-    mcpServers: options.mcpServers ?? {},
-  })
+  const cwd = options.cwd ?? spec.folder?.rootPath ?? '/'
+  const { realCwd = cwd, mcpServers = {}, redactStream = streamAsItIs } = options
+  const speech = new Speech(redactText, redactStream)
+  const run = new AcpRun(spec, { redactText, speech, cwd, realCwd, program, mcpServers })
   const frame = lineFrame(run, options)
   return {
     open: () => run.open(),
@@ -60,6 +57,11 @@ export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}, progra
     interrupt: () => run.interrupt(),
     outcome: (exit) => acpOutcome(run.facts, exit, program.signInHint),
   }
+}
+
+type RunParts = Required<Pick<DialogueOptions, 'redactText' | 'cwd' | 'realCwd' | 'mcpServers'>> & {
+  speech: Speech
+  program: AcpProgram
 }
 
 class AcpRun {
@@ -83,18 +85,14 @@ class AcpRun {
   #turns = 0
   #isModelsTurn = false
 
-  constructor(
-    spec: RunSpec,
-    parts: { redactText: RedactText; speech: Speech; cwd: string; program: AcpProgram; mcpServers: McpServers },
-  ) {
-    const { redactText, speech, cwd, program, mcpServers } = parts
+  constructor(spec: RunSpec, { redactText, speech, cwd, realCwd, program, mcpServers }: RunParts) {
     this.speech = speech
     this.#program = program
     this.#mcpServers = mcpServers
     this.#spec = spec
     this.#cwd = cwd
     this.#redactText = redactText
-    this.#calls = new ToolCalls(spec, { redactText, mcpServers })
+    this.#calls = new ToolCalls(spec, { redactText, mcpServers, cwds: [cwd, realCwd] })
     this.facts = factsBefore(spec.resumeSessionId)
   }
 
@@ -105,8 +103,7 @@ class AcpRun {
   answer(askId: string, decision: CallDecision): DialogueOutput {
     const answered = this.#approvals.answer(askId, decision)
     if (answered === null) return { events: [] }
-    const call = this.#calls.get(answered.toolCallId)
-    if (call?.asked != null) call.asked.isAllowed = answered.isAllowed
+    this.#calls.answered(askId, answered.isAllowed)
     const isStop = decision.behavior === 'deny' && decision.stop === true
     return { events: [], write: answered.write + (isStop ? cancelLine(this.facts.sessionId) : '') }
   }
@@ -145,17 +142,18 @@ class AcpRun {
     const { toolCall } = wanted.data
     const call = this.#calls.note(toolCall)
     if (call === null) return { events: asRead, write: cancelled(id) }
-    // An answer to an earlier call of this id does not hold for this one. Only what the question shows is judged.
     const mcpName = this.#calls.mcpNameOf(toolCall)
-    call.asked = { rawInput: toolCall.rawInput, mcpName, isAllowed: false }
     const events = [...this.speech.flush(), ...this.#calls.told(toolCall.toolCallId, call)]
     const kind = toolCall.kind ?? call.kind
+    const shown = { kind, rawInput: toolCall.rawInput, mcpName }
     const name = namedCall(kind, toolCall.rawInput, mcpName)?.name
     if (name !== undefined && mustBeNamed(this.#spec, name)) {
+      this.#calls.noteAsked(toolCall.toolCallId, { shown, ask: undefined })
       const { write } = this.#approvals.refuse(id, wanted.data)
       return { events: [...events, unnamed(name)], write }
     }
     const { ask, write } = this.#approvals.raise(id, { ...wanted.data, toolCall: { ...toolCall, kind }, mcpName })
+    this.#calls.noteAsked(toolCall.toolCallId, { shown, ask })
     return { events, ...(write !== undefined && { write }), ...(ask && { asks: [ask] }) }
   }
 
@@ -174,8 +172,8 @@ class AcpRun {
   /** null: it is not for want of a sign-in, or that was tried. */
   #signIn({ code }: wire.RpcError, id: number): DialogueOutput | null {
     const { signInMethod: methodId } = this.#program
-    if (code !== authRequired || id !== ids.session || methodId === undefined) return null
-    if (this.#opening === null || this.#hasSignedIn) return null
+    const isTried = this.#opening === null || this.#hasSignedIn
+    if (code !== authRequired || id !== ids.session || methodId === undefined || isTried) return null
     this.#hasSignedIn = true
     return { events: [], write: requestLine(ids.authenticate, 'authenticate', { methodId }) }
   }
@@ -276,13 +274,12 @@ class AcpRun {
     if (status === 'in_progress') call.hasBegun = true
     if (status !== 'completed' && status !== 'failed')
       return { events: [...said, ...(status === 'in_progress' ? this.#calls.told(toolCallId, call) : [])], ...stop }
-    this.#calls.delete(toolCallId)
     this.#isModelsTurn = false
     const { text: output, ...cut } = cappedText(outputText(parsed.data), this.#redactText)
     const data = { toolCallId, isError: status === 'failed', output, ...cut }
     const events = [...said, ...this.#calls.told(toolCallId, call), { kind: 'tool_result', data } as const]
-    const trouble = this.#calls.troubleWith(call, status)
-    return { events, ...(trouble === null ? stop : this.#unasked(trouble)) }
+    const trouble = this.#calls.end(toolCallId, call, status)
+    return { events, ...(trouble === null ? stop : this.#unasked(trouble.name, trouble.wasAllowed)) }
   }
 
   /** A session that svc did not begin: its words are nothing to this run, but what it runs was not asked. */
@@ -296,9 +293,9 @@ class AcpRun {
   }
 
   /** Nothing more may happen, whatever the program makes of it. */
-  #unasked(what: string): { endNow?: true } {
+  #unasked(name: string, wasAllowed = false): { endNow?: true } {
     if (!isGated(this.#spec) || this.facts.unasked !== null) return {}
-    this.facts.unasked = what
+    this.facts.unasked = { name, wasAllowed }
     return { endNow: true }
   }
 

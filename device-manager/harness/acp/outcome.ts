@@ -1,6 +1,12 @@
 import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
 import type { RpcError } from './wire.ts'
 
+/** A call that was carried out without an answer that allows it, and whether another one allowed the same call otherwise. */
+export interface Unasked {
+  name: string
+  wasAllowed: boolean
+}
+
 /** The facts that a dialogue knows when its process has left. */
 export interface OutcomeFacts {
   resumeSessionId: string | null
@@ -14,8 +20,7 @@ export interface OutcomeFacts {
   /** Why the prompt failed. */
   failure: RpcError | null
   didWork: boolean
-  /** The tool of a call that was carried out without an answer that allows it. */
-  unasked: string | null
+  unasked: Unasked | null
   /** The limit of turns at which the run was interrupted. */
   maxTurnsReached: number | null
   stderrTail: string
@@ -48,7 +53,8 @@ export function acpOutcome(facts: OutcomeFacts, exit: ProcessExit, signInHint: s
   const kept = { sessionId: facts.keepsSessions ? facts.sessionId : null, resumeRefused: false }
   if (exit.stoppedFor !== null) return { ...kept, exitReason: exit.stoppedFor, message: null }
   if (facts.unasked !== null) {
-    const message = `The program ran ${facts.unasked} without asking first, so the run was stopped: the agent's lists would not have held.`
+    const how = facts.unasked.wasAllowed ? ', but not as it was allowed' : ' without asking first'
+    const message = `The program ran ${facts.unasked.name}${how}, so the run was stopped: the agent's lists would not have held.`
     return { ...kept, exitReason: 'error', message }
   }
   if (refusal !== null) {

@@ -1,26 +1,18 @@
-import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import type { RedactText } from '../adapter.ts'
+import type { RedactText, ToolAsk } from '../adapter.ts'
+import { AskedCalls, maxCallsAtOnce } from '../parts/asked-calls.ts'
 import { cappedInput } from '../parts/event-pieces.ts'
-import { isAlwaysAllowed, isSameCall, namedCall } from './calls.ts'
+import { isAlwaysAllowed, isSameCall, namedCall, type ShownCall } from './calls.ts'
+import type { Unasked } from './outcome.ts'
 import { mcpNameOf } from './mcp-servers.ts'
 import * as wire from './wire.ts'
 
-/** Calls that have begun and not ended. */
-const maxCalls = 1_000
-
-export interface Call {
-  kind: string | null
-  rawInput: unknown
-  /** It is a tool of a server that svc gave. */
-  mcpName: string | null
+export interface Call extends ShownCall {
   isTold: boolean
   /** It has begun to run, as the program says. */
   hasBegun: boolean
-  /** The question about the call, and the answer; null: nothing was asked. */
-  asked: { rawInput: unknown; mcpName: string | null; isAllowed: boolean } | null
 }
 
 /** The calls of a run that have begun, with what was asked about each. */
@@ -29,8 +21,13 @@ export class ToolCalls {
   readonly #redactText: RedactText
   readonly #mcpServers: McpServers
   readonly #calls = new Map<string, Call>()
+  readonly #asked: AskedCalls<ShownCall>
 
-  constructor(spec: RunSpec, { redactText, mcpServers }: { redactText: RedactText; mcpServers: McpServers }) {
+  constructor(
+    spec: RunSpec,
+    { redactText, mcpServers, cwds }: { redactText: RedactText; mcpServers: McpServers; cwds: readonly string[] },
+  ) {
+    this.#asked = new AskedCalls((asked, made) => isSameCall(asked, made, cwds))
     this.#spec = spec
     this.#mcpServers = mcpServers
     this.#redactText = redactText
@@ -40,22 +37,26 @@ export class ToolCalls {
     return this.#calls.get(toolCallId)
   }
 
-  delete(toolCallId: string): void {
-    this.#calls.delete(toolCallId)
+  /** Notes what a question shows of a call: only that is judged. `ask`: none where it is refused at once. */
+  noteAsked(toolCallId: string, { shown, ask }: { shown: ShownCall; ask: ToolAsk | undefined }): void {
+    this.#asked.note(toolCallId, { askIds: ask === undefined ? [] : [ask.askId], shown: [shown] })
+  }
+
+  answered(askId: string, isAllowed: boolean): void {
+    this.#asked.answered(askId, isAllowed)
   }
 
   /** The call with what is newly known of it; null: there are too many. */
   note(update: wire.ToolCallUpdate): Call | null {
     const { toolCallId, kind, rawInput } = update
     const known = this.#calls.get(toolCallId)
-    if (known === undefined && this.#calls.size >= maxCalls) return null
+    if (known === undefined && this.#calls.size >= maxCallsAtOnce) return null
     const call = known ?? {
       kind: null,
       rawInput: undefined,
       mcpName: null,
       isTold: false,
       hasBegun: false,
-      asked: null,
     }
     call.kind = kind ?? call.kind
     call.rawInput = rawInput ?? call.rawInput
@@ -79,20 +80,19 @@ export class ToolCalls {
     return [{ kind: 'tool_call', data: { toolCallId, name, input: cappedInput(input, this.#redactText) } }]
   }
 
-  /** Returns what ran although the lists had no say; null: nothing. A call that failed may have been refused before it ran. */
-  troubleWith({ kind, rawInput, mcpName, asked, hasBegun }: Call, status: 'completed' | 'failed'): string | null {
-    const name = namedCall(kind, rawInput, mcpName)?.name
+  /**
+   * The call has ended. Returns what ran although the lists had no say; null: nothing. A call that failed may have been refused before
+   * it ran.
+   */
+  end(toolCallId: string, call: Call, status: 'completed' | 'failed'): Unasked | null {
+    const wasAllowed = this.#asked.isAllowed(toolCallId)
+    const isMade = status === 'completed' || wasAllowed
+    const isGood = this.#asked.take(toolCallId, { shown: call, isMade })
+    this.#calls.delete(toolCallId)
+    const name = namedCall(call.kind, call.rawInput, call.mcpName)?.name
     if (name !== undefined && isAlwaysAllowed(this.#spec, name)) return null
-    if (asked === null) return status === 'completed' || hasBegun ? (name ?? 'a tool') : null
-    if (!asked.isAllowed) return status === 'completed' ? (name ?? 'a tool') : null
-    if (asked.mcpName !== mcpName) return `${name ?? 'a tool'} where it asked for another one`
-    if (mcpName !== null) {
-      const [before, after] = [asked.rawInput, rawInput].map((input) => canonicalJson(input ?? {}))
-      return before === after ? null : `${mcpName} with another input than it asked for`
-    }
-    return isSameCall(kind, asked.rawInput, rawInput)
-      ? null
-      : `${name ?? 'a tool'} with another input than it asked for`
+    const isTrouble = isGood === false || (isGood === null && (isMade || call.hasBegun))
+    return isTrouble ? { name: name ?? 'a tool', wasAllowed } : null
   }
 }
 

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { CallDecision, ToolAsk } from '../adapter.ts'
+import { maxCallsAtOnce } from '../parts/asked-calls.ts'
 import { jsonLine } from '../parts/json-lines.ts'
 import { canUseTool, controlCancel, controlRequest, hookCallback } from './wire.ts'
 
@@ -14,8 +15,8 @@ type Question = { requestId: string; kind: 'hook' | 'permission'; toolCallId: st
 export interface CallQuestions {
   /** null: not a control request that can be answered. */
   request(line: unknown): QuestionStep | null
-  /** Returns the refusal of a request that is not about this run; null: not a control request. */
-  refuse(line: unknown): string | null
+  /** Returns the refusal of a request that nobody is asked about; null: not a control request. */
+  refuse(line: unknown, why: string): string | null
   /** claude withdrew a question: its tool call was aborted. */
   cancel(line: unknown): boolean
   answer(askId: string, decision: CallDecision): string | null
@@ -69,6 +70,9 @@ export function callQuestions(): CallQuestions {
         'Two calls were asked about under one id, and one answer would be taken for both: they are denied.'
       return { write: answerTo(question, { behavior: 'deny', message }) }
     }
+    if (open.size >= maxCallsAtOnce) {
+      return { write: answerTo(question, { behavior: 'deny', message: 'Too many calls are asked about at once.' }) }
+    }
     // Never the request's own id, which may come again before the answer.
     const askId = `ask-${++count}`
     open.set(askId, question)
@@ -111,16 +115,16 @@ export function callQuestions(): CallQuestions {
       // Everything must be answered, or the turn hangs.
       return { write: controlError(requestId, `svc does not answer ${request.subtype}.`) }
     },
-    refuse(value) {
+    refuse(value, why) {
       const parsed = controlRequest.safeParse(value)
       if (!parsed.success) return null
       const { request_id: requestId, request } = parsed.data
       // One answer would be taken for both.
       remove(requestId)
-      const decision = { behavior: 'deny', message: 'The call is of another session, so it is denied.' } as const
+      const decision = { behavior: 'deny', message: why } as const
       if (request.subtype === 'hook_callback') return hookAnswer(requestId, decision)
       if (request.subtype === 'can_use_tool') return permissionAnswer(requestId, decision, null)
-      return controlError(requestId, 'The request is of another session.')
+      return controlError(requestId, why)
     },
     cancel(value) {
       const parsed = controlCancel.safeParse(value)
@@ -132,6 +136,8 @@ export function callQuestions(): CallQuestions {
       open.delete(askId)
       const { toolCallId, input } = question
       if (toolCallId !== null) decided.set(toolCallId, { decision, input })
+      // The oldest is asked about again.
+      if (decided.size > maxCallsAtOnce) decided.delete(decided.keys().next().value ?? '')
       return answerTo(question, decision)
     },
     settled(toolCallId) {

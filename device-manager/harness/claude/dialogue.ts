@@ -114,6 +114,7 @@ class ClaudeRun {
       case 'result':
         return this.#result(value)
       case 'control_request': {
+        if (this.#phase === 'finished') return this.#refused(value, 'The run has ended, so the call is denied.')
         const step = this.questions.request(value)
         return step && { events: [], ...(step.write && { write: step.write }), ...(step.ask && { asks: [step.ask] }) }
       }
@@ -142,7 +143,13 @@ class ClaudeRun {
   }
 
   #elsewhere(value: Record<string, unknown>): DialogueOutput | null {
-    const write = value['type'] === 'control_request' ? this.questions.refuse(value) : null
+    const why = 'The call is of another session, so it is denied.'
+    return value['type'] === 'control_request' ? this.#refused(value, why) : null
+  }
+
+  /** Nobody is asked; the request is shown. */
+  #refused(value: Record<string, unknown>, why: string): DialogueOutput | null {
+    const write = this.questions.refuse(value, why)
     if (write === null) return null
     return { events: rawEvents(Buffer.from(`${JSON.stringify(value)}\n`), 'stdout', this.#redactText), write }
   }

@@ -1,5 +1,6 @@
 import type { CallDecision, ToolAsk } from '../adapter.ts'
 import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
+import { maxCallsAtOnce } from '../parts/asked-calls.ts'
 import { jsonLine } from '../parts/json-lines.ts'
 import { mcpCall, patchCalls, patchShown, shellCall, type NamedCall } from './items.ts'
 import { commandApproval, elicitation, fileApproval, request, type FileChange, type RequestId } from './wire.ts'
@@ -28,6 +29,15 @@ interface Pending {
 export class Approvals {
   readonly #pending = new Map<string, Pending>()
   #count = 0
+
+  /** Declines what codex asks once nobody is asked any more; null: not a request. */
+  refuse(value: unknown): ApprovalStep | null {
+    const parsed = request.safeParse(value)
+    if (!parsed.success) return null
+    const { id, method } = parsed.data
+    if (!/requestApproval$|elicitation\/request$/.test(method)) return { write: unanswered(id, method) }
+    return { write: decided(id, method.endsWith('requestApproval') ? 'approval' : 'elicitation', 'decline') }
+  }
 
   /** null: not a request. `changesOf` knows the patch of an item, which the request for it does not repeat. */
   request(
@@ -77,7 +87,7 @@ export class Approvals {
         })
       }
       default:
-        return { write: jsonLine({ id, error: { code: -32601, message: `svc does not answer ${method}.` } }) }
+        return { write: unanswered(id, method) }
     }
   }
 
@@ -112,6 +122,7 @@ export class Approvals {
       for (const [askId] of twins) this.#pending.delete(askId)
       return { write: decided(id, kind, 'decline') }
     }
+    if (this.#pending.size >= maxCallsAtOnce) return { write: decided(id, kind, 'decline') }
     const pending: Pending = { id, kind, left: calls.length, decision: 'accept' }
     const asks = calls.map(({ name, input }): ToolAsk => {
       // Never the request's own id, which codex may use twice.
@@ -122,6 +133,9 @@ export class Approvals {
     return { asks, shown }
   }
 }
+
+const unanswered = (id: RequestId, method: string): string =>
+  jsonLine({ id, error: { code: -32601, message: `svc does not answer ${method}.` } })
 
 function decided(id: RequestId, kind: Pending['kind'], decision: Pending['decision']): string {
   if (kind === 'approval') return jsonLine({ id, result: { decision } })

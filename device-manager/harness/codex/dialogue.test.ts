@@ -224,6 +224,34 @@ describe('a call that was asked', () => {
   })
 })
 
+describe('two questions about one call', () => {
+  const asked = (id: number, command: string) =>
+    line({
+      id,
+      method: 'item/commandExecution/requestApproval',
+      params: { threadId: 'main', itemId: 'call', command },
+    })
+  const made = (command: string) => {
+    const dialogue = codexDialogue(specOf({ harness: 'codex' }))
+    for (const value of [
+      { id: 2, result: { thread: { id: 'main' } } },
+      { id: 3, result: { turn: { id: 'turn' } } },
+    ])
+      dialogue.push(line(value))
+    const [first] = dialogue.push(asked(7, 'ls')).asks!
+    const [second] = dialogue.push(asked(8, 'rm -r .')).asks!
+    dialogue.answer(first!.askId, { behavior: 'allow', rule: null })
+    dialogue.answer(second!.askId, { behavior: 'deny', message: 'No.' })
+    const item = { id: 'call', type: 'commandExecution', source: 'agent', command, status: 'completed', exitCode: 0 }
+    return dialogue.push(line({ method: 'item/completed', params: { threadId: 'main', item } })).write ?? ''
+  }
+
+  it('each have their own answer: only what was allowed may be made', () => {
+    expect(made('ls')).not.toContain('turn/interrupt')
+    expect(made('rm -r .')).toContain('turn/interrupt')
+  })
+})
+
 describe('questions', () => {
   const begin = [
     { id: 2, result: { thread: { id: 'main' } } },

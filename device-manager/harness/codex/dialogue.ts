@@ -1,6 +1,7 @@
 import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
+import { AskedCalls, shownDigest, isSameText } from '../parts/asked-calls.ts'
 import { asItIs, cappedText } from '../parts/event-pieces.ts'
 import { isGated } from '../../../shared/runs/gated.ts'
 import { leftOutEvent } from '../parts/mcp-servers.ts'
@@ -22,7 +23,7 @@ import {
 import { threadConfig } from './mcp-servers.ts'
 import { noSkills, tooLate } from './notes.ts'
 import { threadOf, Threads } from './threads.ts'
-import { AskedCalls, readsResource, wasMade, whatActed } from './unasked.ts'
+import { noteAsked, readsResource, wasMade, whatActed } from './unasked.ts'
 import { classOf, codexOutcome, factsBefore, httpStatusOf, type OutcomeFacts } from './outcome.ts'
 import {
   errorNote,
@@ -82,7 +83,7 @@ class CodexRun {
   #hasSettings = false
   readonly #approvals = new Approvals()
   readonly #patches = new Map<string, readonly FileChange[]>()
-  readonly #asked = new AskedCalls()
+  readonly #asked = new AskedCalls(isSameText)
   readonly #threads = new Threads()
   #phase: 'opening' | 'working' | 'finished' = 'opening'
   #early: string[] = []
@@ -137,15 +138,7 @@ class CodexRun {
   line(value: Record<string, unknown>): DialogueOutput | null {
     const { method } = value
     if (method === undefined) return this.#reply(value)
-    if (value['id'] !== undefined) {
-      const step = this.#approvals.request(
-        value,
-        (threadId, itemId) => this.#patches.get(this.#callId(threadId, itemId)) ?? null,
-      )
-      if (step === null) return null
-      const asks = this.#asked.noteAll(step, (itemId) => this.#callId(threadOf(value), itemId))
-      return { events: [], ...(step.write !== undefined && { write: step.write }), ...(asks && { asks }) }
-    }
+    if (value['id'] !== undefined) return this.#request(value)
     const { params } = value
     switch (method) {
       case 'item/started':
@@ -162,6 +155,15 @@ class CodexRun {
       default:
         return typeof method === 'string' && forScreens.test(method) ? { events: [] } : null
     }
+  }
+
+  #request(value: Record<string, unknown>): DialogueOutput | null {
+    const changesOf = (threadId: string, itemId: string) => this.#patches.get(this.#callId(threadId, itemId)) ?? null
+    const isOver = this.#phase === 'finished'
+    const step = isOver ? this.#approvals.refuse(value) : this.#approvals.request(value, changesOf)
+    if (step === null) return null
+    const asks = noteAsked(this.#asked, step, (itemId) => this.#callId(threadOf(value), itemId))
+    return { events: [], ...(step.write !== undefined && { write: step.write }), ...(asks && { asks }) }
   }
 
   #reply(value: Record<string, unknown>): DialogueOutput | null {
@@ -253,7 +255,7 @@ class CodexRun {
 
   /** Under the policy that was asked for, this does not happen; if it does, nothing more may. */
   #stopUnlessAsked(toolCallId: string, item: Item): { write?: string } {
-    const made = { shown: shownOf(item), isMade: wasMade(item) }
+    const made = { shown: shownDigest(shownOf(item)), isMade: wasMade(item) }
     const isAsked = this.#asked.take(toolCallId, made) ?? this.#asked.take(callOf(item)?.name ?? '', made)
     const acted = whatActed(item, this.#spec.permissions)
     if (isAsked === true || acted === null || !isGated(this.#spec) || this.facts.unasked !== null) return {}

@@ -1,70 +1,26 @@
-import { createHash } from 'node:crypto'
 import { inputsOf } from '../../../shared/permissions/call-inputs.ts'
 import { decide } from '../../../shared/permissions/decide.ts'
 import type { ToolPermissions } from '../../../shared/runs/spec.ts'
 import type { ToolAsk } from '../adapter.ts'
+import { shownDigest, type AskedCalls } from '../parts/asked-calls.ts'
 import type { ApprovalStep } from './approvals.ts'
 import { mcpCall } from './items.ts'
 import { mcpItem, type Item } from './wire.ts'
 
-interface AskedCall {
-  /** Digests of what each question showed of the call, which may be megabytes. */
-  shown: Set<string>
-  /** How often it may be made, and how often it may not or is not answered. */
-  allowed: number
-  held: number
+/** Notes what is asked about one call, and returns the questions with the id of the call in the run. codex gives none for calls of MCP servers. */
+export function noteAsked(
+  asked: AskedCalls<string>,
+  { asks, shown = '' }: ApprovalStep,
+  callIdOf: (itemId: string) => string,
+): ToolAsk[] | undefined {
+  const named = asks?.map((ask) => ({ ...ask, toolCallId: ask.toolCallId && callIdOf(ask.toolCallId) }))
+  const [first] = named ?? []
+  if (named === undefined || first === undefined) return named
+  const { toolCallId, name } = first
+  const askIds = named.map(({ askId }) => askId)
+  asked.note(toolCallId ?? name, { askIds, isName: toolCallId === null, shown: [shownDigest(shown)] })
+  return named
 }
-
-/**
- * The calls that were asked, and what became of each: by their id or, as codex gives none for those of MCP servers, by their name.
- *
- *     asked: held -- the answer is yes -> allowed -- the call ends -> forgotten
- */
-export class AskedCalls {
-  readonly #calls = new Map<string, AskedCall>()
-  readonly #keys = new Map<string, string>()
-
-  /** Notes what is asked about one call, and returns the questions with the id of the call in the run. */
-  noteAll({ asks, shown = '' }: ApprovalStep, callIdOf: (itemId: string) => string): ToolAsk[] | undefined {
-    const named = asks?.map((ask) => ({ ...ask, toolCallId: ask.toolCallId && callIdOf(ask.toolCallId) }))
-    const [first] = named ?? []
-    if (named === undefined || first === undefined) return named
-    const { toolCallId, name } = first
-    this.#note(toolCallId ?? name, { askIds: named.map(({ askId }) => askId), isName: toolCallId === null, shown })
-    return named
-  }
-
-  /** The answer to the last of the questions counts for all. `shown`: see `shownOf`. */
-  #note(key: string, { askIds, isName, shown }: { askIds: readonly string[]; isName: boolean; shown: string }): void {
-    for (const askId of askIds) this.#keys.set(askId, key)
-    const known = this.#calls.get(key) ?? { shown: new Set<string>(), allowed: 0, held: 0 }
-    known.shown.add(digestOf(shown))
-    known.held = isName ? known.held + 1 : 1
-    this.#calls.set(key, known)
-  }
-
-  /** `isAllowed`: null while other questions about the call are open. */
-  answered(askId: string, isAllowed: boolean | null): void {
-    const call = this.#calls.get(this.#keys.get(askId) ?? '')
-    this.#keys.delete(askId)
-    if (isAllowed !== true || call === undefined) return
-    call.allowed++
-    call.held--
-  }
-
-  /** Whether the call that has ended was asked and, if it was made, allowed as it was made; null: it was never asked. */
-  take(key: string, { shown, isMade }: { shown: string; isMade: boolean }): boolean | null {
-    const call = this.#calls.get(key)
-    if (call === undefined) return null
-    const isGood = !isMade || (call.allowed > 0 && call.shown.has(digestOf(shown)))
-    if (call.allowed > 0 && (isMade || call.held === 0)) call.allowed--
-    else call.held--
-    if (call.allowed + call.held <= 0) this.#calls.delete(key)
-    return isGood
-  }
-}
-
-const digestOf = (text: string): string => createHash('sha256').update(text).digest('base64')
 
 /** Returns what an item that was not asked about did, for a message; null: nothing that the agent's lists would not have let it do. */
 export function whatActed(item: Item, permissions: ToolPermissions): string | null {

@@ -211,6 +211,68 @@ describe('a call', () => {
     expect(run.outcome(left)).toMatchObject({ exitReason: 'error', message: expect.stringContaining('without asking') })
   })
 
+  describe('that was allowed', () => {
+    const yes = { behavior: 'allow', rule: null } as const
+    const no = { behavior: 'deny', message: 'No.' } as const
+    const other = (status: string) =>
+      part(status, { state: { status, input: { command: 'rm -r .' }, error: 'Exit 1' } })
+    const allowed = (run: HarnessDialogue, ...lines: Uint8Array[]) => {
+      const { asks } = feed(run, ...working, ...lines)
+      for (const { askId } of asks) run.answer(askId, yes)
+      return asks
+    }
+
+    it.each(['completed', 'error'])('and ended %s stops the run when another input was run', (status) => {
+      const run = newRun()
+      allowed(run, call(), part('running'))
+      expect(feed(run, other(status), idle).write).toContain(`/session/${main}/abort`)
+      expect(run.outcome(left)).toMatchObject({
+        exitReason: 'error',
+        message: expect.stringContaining('ran bash, but not as it was allowed'),
+      })
+    })
+
+    it('stops the run when another tool was run', () => {
+      const run = newRun()
+      allowed(run, call(), part('running'))
+      expect(feed(run, part('completed', { tool: 'write' })).write).toContain('/abort')
+    })
+
+    it('goes on when it was run as it was allowed, whatever the order of its fields', () => {
+      const run = newRun()
+      allowed(run, call({ args: { command: 'ls', timeout: 1 } }), part('running'))
+      const state = { status: 'completed', input: { timeout: 1, command: 'ls' }, output: '' }
+      expect(feed(run, part('completed', { state })).write).not.toContain('/abort')
+    })
+
+    it('is judged as both where the session shows another input than a plugin made of it', () => {
+      const run = newRun()
+      const asks = allowed(run, call({ args: { command: 'ls -a' } }), part('running'))
+      expect(asks.map(({ input }) => input)).toEqual([{ command: 'ls -a' }, { command: 'ls' }])
+      expect(feed(run, part('completed')).write).not.toContain('/abort')
+      const refused = newRun()
+      const [first, second] = feed(refused, ...working, part('running'), call({ args: { command: 'ls -a' } })).asks
+      refused.answer(first!.askId, yes)
+      expect(refused.answer(second!.askId, no).write).toContain(String.raw`\"allow\":false`)
+    })
+
+    it('is no longer when its answer is over: the next of its id is asked anew', () => {
+      const run = newRun()
+      allowed(run, call(), part('running'))
+      feed(run, part('completed'))
+      expect(feed(run, part('completed', { id: 'p2' })).write).toContain('/abort')
+    })
+  })
+
+  it('whose question has the id of an open one is refused with it: one answer would be taken for both', () => {
+    const run = newRun()
+    const [ask] = feed(run, ...working, call(), part('running')).asks
+    const twin = feed(run, call({ callID: 'c2', args: { command: 'rm' } }))
+    expect(stdinOf(twin)).toEqual([expect.stringContaining(String.raw`\"id\":\"1\",\"allow\":false`)])
+    expect(run.answer(ask!.askId, { behavior: 'allow', rule: null }).write).toBeUndefined()
+    expect(feed(run, part('completed')).write).toContain('/abort')
+  })
+
   it('for a person at a terminal is refused', () => {
     const output = feed(newRun(), ...working, call({ tool: 'question' }))
     expect(output.write).toContain('Nobody sits in front')

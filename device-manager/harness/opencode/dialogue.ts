@@ -194,6 +194,7 @@ class OpencodeRun {
   }
 
   #call(call: GateCall): DialogueOutput {
+    if (this.#phase === 'finished') return { events: [], write: Gate.refuse(call) }
     // A session that nobody of this run began: whoever did that does not get svc's word for it.
     const write = this.#gate.hold(call)
     this.facts.didWork = true

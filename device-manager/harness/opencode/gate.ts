@@ -1,4 +1,5 @@
 import type { CallDecision, ToolAsk } from '../adapter.ts'
+import { AskedCalls, isSameText, maxCallsAtOnce, shownDigest } from '../parts/asked-calls.ts'
 import { callsOf, type CallPlace } from './calls.ts'
 import { stdinLine } from './orders.ts'
 import type { GateCall } from './wire.ts'
@@ -10,9 +11,16 @@ interface Pending {
   refusal: string | null
 }
 
-/** More calls than a turn of any model makes at once; the rest is refused. */
-const maxCalls = 1_000
+/** A call as its session shows it. */
+export interface ShownCall {
+  sessionID: string
+  callID: string
+  tool: string
+  input: unknown
+}
+
 const unjudgeable = 'Nobody can say which files this patch is about. Go on without it.'
+const twins = 'Two calls were asked about under one id, and one answer would be taken for both: they are denied.'
 const nobodyThere =
   'Nobody sits in front of this run. Ask a person with svc (svc question), or decide for yourself and say so.'
 
@@ -20,46 +28,66 @@ const nobodyThere =
  * The calls that wait in svc's plugin. A call is asked once its part has come in the session, so that it stands behind the
  * words before it:
  *
- *     held -- its part comes -> asked -- all answers are there -> allowed | refused
+ *     held -- its part comes -> asked -- all answers are there -> allowed | refused -- its part ends -> forgotten
+ *
+ * The plugin tells with what input the tool is about to run, the part what the model asked for. They differ where a plugin of the
+ * person's has changed the input, and then both are judged: nobody can say for certain which of them is run.
  */
 export class Gate {
   readonly #held = new Map<string, GateCall>()
   readonly #pending = new Map<string, Pending>()
-  /** Calls that svc was asked about, and whether they may be made. */
-  readonly #known = new Map<string, boolean>()
+  /** Calls that svc was asked about and that have not ended, with the id under which the plugin waits; null: it has its answer. */
+  readonly #known = new Map<string, string | null>()
+  readonly #asked = new AskedCalls<string>(isSameText)
   #count = 0
 
   /** Returns what is written where the call is refused at once. */
   hold(call: GateCall): string | null {
     const key = keyOf(call)
     // Some models give each turn's calls the same ids: one that is over may come again, one that waits may not.
-    if (this.#known.size >= maxCalls || this.#known.has(key)) return answerLine(call.id, 'Too many calls at once.')
-    this.#known.set(key, false)
+    if (this.#known.size >= maxCallsAtOnce || this.#known.has(key))
+      return answerLine(call.id, 'Too many calls at once.')
+    const [twin] = [...this.#known].find(([, id]) => id === call.id) ?? []
+    if (twin !== undefined) {
+      this.#known.set(key, null)
+      this.#drop(twin)
+      return answerLine(call.id, twins)
+    }
+    this.#known.set(key, call.id)
     // The tool to which opencode turns a call that is none; it only tells the model.
-    if (call.tool === 'invalid') return this.#allow(call)
-    if (call.tool === 'question') return answerLine(call.id, nobodyThere)
+    if (call.tool === 'invalid') return this.#allowAtOnce(call)
+    if (call.tool === 'question') return this.#answer(call, nobodyThere)
     this.#held.set(key, call)
     return null
   }
 
+  /** The run has ended: nobody is asked any more. */
+  static refuse(call: GateCall): string {
+    return answerLine(call.id, 'The run has ended. Make no further calls.')
+  }
+
   /** The part of a call has come; nothing where it is not held. */
   raise(
-    part: { sessionID: string; callID: string },
+    part: ShownCall,
     { place, toolCallId }: { place: CallPlace; toolCallId: string },
   ): { asks?: ToolAsk[]; write?: string } {
     const key = keyOf(part)
     const call = this.#held.get(key)
     if (call === undefined) return {}
     this.#held.delete(key)
-    const calls = callsOf(call.tool, call.args, place)
-    if (calls === null) return { write: answerLine(call.id, unjudgeable) }
-    const pending: Pending = { call, left: calls.length, refusal: null }
+    const forms = [{ tool: call.tool, input: call.args }, part]
+    const shown = [...new Set(forms.map(digestOf))]
+    const calls = forms.slice(0, shown.length).map(({ tool, input }) => callsOf(tool, input, place))
+    if (calls.includes(null)) return { write: this.#answer(call, unjudgeable) }
+    const named = calls.flatMap((some) => some ?? [])
+    const pending: Pending = { call, left: named.length, refusal: null }
     const cwd = workdirOf(call.args)
-    const asks = calls.map(({ name, input }): ToolAsk => {
+    const asks = named.map(({ name, input }): ToolAsk => {
       const askId = `ask-${++this.#count}`
       this.#pending.set(askId, pending)
       return { askId, toolCallId, name, input, ...(cwd !== null && { cwd }) }
     })
+    this.#asked.note(key, { askIds: asks.map(({ askId }) => askId), shown })
     return { asks }
   }
 
@@ -70,28 +98,52 @@ export class Gate {
     this.#pending.delete(askId)
     pending.left--
     if (decision.behavior === 'deny') pending.refusal ??= decision.message
-    if (pending.left > 0) return null
-    return pending.refusal === null ? this.#allow(pending.call) : answerLine(pending.call.id, pending.refusal)
+    this.#asked.answered(askId, pending.left > 0 ? null : pending.refusal === null)
+    return pending.left > 0 ? null : this.#answer(pending.call, pending.refusal)
   }
 
-  /** The call is over. */
-  forget(call: { sessionID: string; callID: string }): void {
-    this.#held.delete(keyOf(call))
-    this.#known.delete(keyOf(call))
+  /** The call is over. Returns whether it was asked and, if it was made, allowed as it was made; null: it was never asked. */
+  ended(part: ShownCall, { isCompleted }: { isCompleted: boolean }): boolean | null {
+    const key = keyOf(part)
+    this.#held.delete(key)
+    this.#known.delete(key)
+    // One that failed was begun, too, once it was allowed.
+    return this.#asked.take(key, { shown: digestOf(part), isMade: isCompleted || this.#asked.isAllowed(key) })
+  }
+
+  /** svc was asked about the call, and it has not ended. */
+  knows(call: { sessionID: string; callID: string }): boolean {
+    return this.#known.has(keyOf(call))
   }
 
   allowed(call: { sessionID: string; callID: string }): boolean {
-    return this.#known.get(keyOf(call)) === true
+    return this.#asked.isAllowed(keyOf(call))
   }
 
-  #allow(call: GateCall): string {
-    this.#known.set(keyOf(call), true)
-    return answerLine(call.id, null)
+  #allowAtOnce(call: GateCall): string {
+    const askId = `ask-${++this.#count}`
+    this.#asked.note(keyOf(call), { askIds: [askId], shown: [digestOf({ tool: call.tool, input: call.args })] })
+    this.#asked.answered(askId, true)
+    return this.#answer(call, null)
+  }
+
+  #answer(call: GateCall, refusal: string | null): string {
+    this.#known.set(keyOf(call), null)
+    return answerLine(call.id, refusal)
+  }
+
+  /** Whatever is answered to the questions about it, the plugin is told nothing more. */
+  #drop(key: string): void {
+    this.#held.delete(key)
+    this.#known.set(key, null)
+    for (const [askId, { call }] of this.#pending) if (keyOf(call) === key) this.#pending.delete(askId)
   }
 }
 
 /** Models give ids to calls that may be the same in two sessions. */
 const keyOf = ({ sessionID, callID }: { sessionID: string; callID: string }): string => `${sessionID}/${callID}`
+
+const digestOf = ({ tool, input }: { tool: string; input: unknown }): string => shownDigest([tool, input])
 
 const answerLine = (id: string, refusal: string | null): string =>
   stdinLine(refusal === null ? { id, allow: true } : { id, allow: false, message: refusal })

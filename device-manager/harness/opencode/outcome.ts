@@ -5,7 +5,7 @@ import type { HarnessError } from './wire.ts'
 /** Why svc ended the session's work; the first reason counts. */
 export type Halt =
   | { why: 'asked' }
-  | { why: 'unasked'; tool: string }
+  | { why: 'unasked'; tool: string; wasAsked: boolean }
   | { why: 'turns'; turns: number }
   | { why: 'overflow' }
   | { why: 'signed_out' }
@@ -75,7 +75,8 @@ function halted(halt: Exclude<Halt, { why: 'lost' }>, { didWork }: OutcomeFacts)
     case 'asked':
       return { exitReason: 'error', message: 'The run was told to end, since a person is asked.' }
     case 'unasked': {
-      const message = `opencode ran ${halt.tool} without asking first, so the run was stopped: the agent's lists would not have held.`
+      const how = halt.wasAsked ? ', but not as it was allowed' : ' without asking first'
+      const message = `opencode ran ${halt.tool}${how}, so the run was stopped: the agent's lists would not have held.`
       return { exitReason: 'error', message }
     }
     case 'turns': {

@@ -2,7 +2,7 @@ import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { DialogueOutput, RedactText } from '../adapter.ts'
 import { cappedText } from '../parts/event-pieces.ts'
 import { shownCall, type CallPlace } from './calls.ts'
-import type { Gate } from './gate.ts'
+import type { Gate, ShownCall } from './gate.ts'
 import type { Halt, OutcomeFacts } from './outcome.ts'
 import { callEvent, resultEvent, wordEvents, wordsOf } from './parts.ts'
 import type { Sessions } from './sessions.ts'
@@ -30,6 +30,8 @@ export type SessionOutput = DialogueOutput & { halt?: Halt }
 
 /** Parts that were told already are remembered, since each comes several times. */
 const maxTold = 20_000
+/** The question follows its part at once. */
+const maxEarly = 100
 /** opencode makes the context smaller and tries again, without an end. */
 const maxOverflows = 3
 
@@ -38,8 +40,8 @@ export class SessionEvents {
   readonly #parts: SessionEventsParts
   readonly #usage = new Usage()
   readonly #told = new Set<string>()
-  /** Calls whose part has come, and whose result has not. */
-  readonly #running = new Set<string>()
+  /** Calls whose part has come before the question about them. */
+  readonly #early = new Map<string, ShownCall>()
   #overflows = 0
   model: string | null = null
   /** The text that the agent said last, in the session of the run. */
@@ -55,12 +57,21 @@ export class SessionEvents {
 
   /** The call waits in the plugin; its part may have come before it. */
   raiseSeen(call: { sessionID: string; callID: string }): DialogueOutput {
-    return { events: [], ...(this.#running.has(`${call.sessionID}/${call.callID}`) && this.#raise(call)) }
+    const key = `${call.sessionID}/${call.callID}`
+    const early = this.#early.get(key)
+    this.#early.delete(key)
+    return { events: [], ...(early && this.#raise(early)) }
   }
 
-  #raise(call: { sessionID: string; callID: string }): Pick<DialogueOutput, 'asks' | 'write'> {
+  #raise(call: ShownCall): Pick<DialogueOutput, 'asks' | 'write'> {
     const toolCallId = this.#callId(call.sessionID, call.callID)
     return this.#parts.gate.raise(call, { place: this.#parts.place(), toolCallId })
+  }
+
+  #awaitQuestion(call: ShownCall): void {
+    if (this.#parts.gate.knows(call)) return
+    this.#early.set(`${call.sessionID}/${call.callID}`, call)
+    if (this.#early.size > maxEarly) this.#early.delete(this.#early.keys().next().value ?? '')
   }
 
   /** null: an event that is not understood. */
@@ -129,22 +140,24 @@ export class SessionEvents {
     if (started != null && (sessions.has(started) || part.tool === 'task')) sessions.startedBy(started, of.toolCallId)
     // Its input is not whole yet.
     if (state.status === 'pending') return { events: [] }
-    const call = { sessionID, callID }
+    const call = { sessionID, callID, tool: part.tool, input: state.input }
     const events: RunEventBody[] = []
     if (this.#isFirst(`call ${part.id}`)) {
       events.push(callEvent(of, shownCall(part.tool, state.input, this.#parts.place()), redactText))
     }
     if (state.status === 'running') {
-      this.#running.add(`${sessionID}/${callID}`)
+      this.#awaitQuestion(call)
       return { events, ...this.#raise(call) }
     }
     if (!this.#isFirst(`result ${part.id}`)) return { events }
-    this.#running.delete(`${sessionID}/${callID}`)
+    this.#early.delete(`${sessionID}/${callID}`)
     events.push(resultEvent(of, part, redactText))
-    const isUnasked = state.status === 'completed' && isGated && !gate.allowed(call)
-    gate.forget(call)
+    const isCompleted = state.status === 'completed'
+    const asked = gate.ended(call, { isCompleted })
+    const isTrouble = asked === false || (asked === null && isCompleted)
     // With the plugin in place this does not happen; if it does, nothing more may.
-    return { events, ...(isUnasked && { halt: { why: 'unasked', tool: part.tool } }) }
+    if (!isTrouble || !isGated) return { events }
+    return { events, halt: { why: 'unasked', tool: part.tool, wasAsked: asked !== null } }
   }
 
   #status(properties: unknown): SessionOutput | null {

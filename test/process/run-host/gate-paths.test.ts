@@ -78,7 +78,7 @@ async function gateOf(
     return { word, told: asked?.prompt ?? ('message' in decision ? decision.message : '') }
   }
 }
-const under = (folder: string) => (path: string) => path.replace(/^WORK/, folder).replace(/^ROOT/, root)
+const under = (folder: string) => (path: string) => path.replace(/(?<=^|^file:\/\/)WORK/, folder).replace(/^ROOT/, root)
 const inWork = (path: string) => under(cwd)(path)
 
 describe('a rule that allows a folder', () => {
@@ -107,6 +107,10 @@ describe('a rule that allows a folder', () => {
     ['~/src/a', 'deny'],
     [`WORK/src/${'x/'.repeat(20_000)}`, 'deny'],
     ['WORK/src/a\0', 'deny'],
+    ['file://WORK/src/a', 'allow'],
+    ['file://WORK/src/..%2f.env', 'deny'],
+    ['file://host/src/a', 'deny'],
+    ['file:src/a', 'deny'],
     ['', 'deny'],
   ] as const)('Write(src/**): %s is %s', async ([path, expected]) => {
     const asked = await gateOf({ allow: ['Write(src/**)'] })
@@ -149,6 +153,9 @@ describe('a rule that forbids a folder', () => {
     ['Read', { file_path: '/dev/fd/3' }],
     ['Read', { file_path: '~/notes/../id' }],
     ['Read', { file_path: 'file://ROOT/outside/id' }],
+    ['Read', { file_path: 'file:src/link/id' }],
+    ['Read', { file_path: 'file://src/link/id' }],
+    ['Glob', { pattern: 'src/{../../../outside,a}/*' }],
     ['Read', { file_path: ['src/a', 'ROOT/outside/id'] }],
     ['Read', { file_path: { value: 'WORK/src/link/id' } }],
     ['Read', { file_path: 'src/a', path: 'ROOT/outside/id' }],
