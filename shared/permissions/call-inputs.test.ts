@@ -104,9 +104,34 @@ test('a pattern of file names is the folder that it begins with, and the rest', 
     { text: '/etc/', rest: '*', isDefault: false },
     { text: 'lib', rest: '*', isDefault: false },
   ])
-  for (const leaving of ['*/../x', 'a*/..', '*\\..\\x', '{..,a}/x', '{a,../x}', '@(..)/x', '.[.]/x', '[.][.]/x'])
+  for (const leaving of [
+    '*/../x',
+    'a*/..',
+    '*\\..\\x',
+    '{..,a}/x',
+    '{a,../x}',
+    '@(..)/x',
+    '.[.]/x',
+    '[.][.]/x',
+    '.{.,a}/x',
+    '{.,a}{.,b}/x',
+    '.{a,{,.}}/x',
+    '.@(.|a)/x',
+    '+(.)/x',
+    '.[.a]/x',
+    '.[!a]/x',
+  ])
     expect(found('Glob', { pattern: leaving }).doubt).toBe('its pattern leaves its folder')
-  for (const staying of ['*/..x', '*/x..', '{a,b..c}', '**/.*', '[a..b]x'])
+  for (const staying of [
+    '*/..x',
+    '*/x..',
+    '{a,b..c}',
+    '**/.*',
+    '[a..b]x',
+    '*.{ts,tsx}',
+    '{.github,.vscode}/**',
+    '@(a|b).[jt]s',
+  ])
     expect(found('Glob', { pattern: staying }).doubt).toBeUndefined()
 })
 

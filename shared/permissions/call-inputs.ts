@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { mainFields } from '../runs/call-fields.ts'
 import { isSystemShell } from './shell/system-shell.ts'
+import { mayLeadUp } from './glob-up.ts'
 
 /**
  * The commands, paths, addresses and texts in the input of a tool call: all that it reaches for. Every known field counts, also
@@ -70,7 +71,7 @@ export function inputsOf({ name, input }: ToolCall): CallInputs {
   let paths = found.paths.map((text): PathInput => ({ text, rest: '', isDefault: false }))
   if (tool === 'glob') paths = globPaths(found.paths, texts)
   if (paths.length === 0 && searchingTools.has(tool)) paths = [{ text: '.', rest: '', isDefault: true }]
-  const unjudged = paths.some(({ rest }) => mayLeave(rest))
+  const unjudged = mayLeadUp(paths.map(({ rest }) => rest))
   return { commands, paths, urls, texts, others, doubt: doubt ?? (unjudged ? 'its pattern leaves its folder' : null) }
 }
 
@@ -86,9 +87,6 @@ function globPaths(folders: readonly string[], patterns: readonly string[]): Pat
     return [...texts, ...below].map((text) => ({ text, rest, isDefault: folders.length === 0 && plain === '' }))
   })
 }
-
-/** `{..,a}`, `@(..)` and `.[.]` may all lead up; what follows them is not below the folder. */
-const mayLeave = (rest: string): boolean => /(?<![\w.-])\.\.(?![\w.-])/.test(rest.replaceAll(/[[\]()]/g, ''))
 
 class Found {
   readonly commands: string[] = []
