@@ -59,6 +59,8 @@ export interface ControlPlaneOptions {
   ownsProcess: boolean
   /** Limits of costly work; default `poolLimits`. */
   costly?: PoolLimits
+  /** Workers that servers in one process share, and that outlive this one; default its own. */
+  workers?: { costly: CostlyPool; engine: EnginePool }
 }
 
 /** Agents of the cloud are declined: this server has no sandboxes to run them in. */
@@ -131,8 +133,9 @@ export class ControlPlane {
     const { root, dialect } = database
     const replicaId = world.uuid()
     this.catalog = loadCatalog(config.modelsFile)
-    this.costly = new CostlyPool({ world, log, ...(options.costly && { limits: options.costly }) })
-    this.engine = config.runsWorkflows ? new EnginePool({ world, log }) : null
+    this.costly =
+      options.workers?.costly ?? new CostlyPool({ world, log, ...(options.costly && { limits: options.costly }) })
+    this.engine = config.runsWorkflows ? (options.workers?.engine ?? new EnginePool({ world, log })) : null
     this.workflowCatalog = new WorkflowCatalog({
       folder: config.workflowCatalogDir,
       check: (source, owner) => this.costly.run('workflows.check', source, owner),
@@ -271,12 +274,12 @@ export class ControlPlane {
     await closed
     cancel()
     await this.blobs.idle()
-    await this.costly.stop()
+    if (this.options.workers === undefined) await this.costly.stop()
     await this.ingest.idle()
     this.requests.stop()
     this.starter.stop()
     await this.advancer.stop()
-    await this.engine?.stop()
+    if (this.options.workers === undefined) await this.engine?.stop()
     await this.waker.stop()
     await this.dispatcher.stop()
     await this.bus.stop()

@@ -75,7 +75,7 @@ export async function startFilesStage(options: StageOptions): Promise<FilesStage
     const made = new TestServer({
       name: number === 1 ? 'server' : `server-${number}`,
       root: folder,
-      env: { SVC_SWEEP_MS: '300', UV_THREADPOOL_SIZE: '1', ...where, ...options.env },
+      env: { SVC_SWEEP_MS: '100', UV_THREADPOOL_SIZE: '1', ...where, ...options.env },
       databaseUrl: options.databaseUrl ?? null,
       tokenOf: servers[0] ?? null,
       ...(options.via && { via: options.via }),

@@ -9,9 +9,9 @@ const shared = () => inject('databases')
 
 /** A database in memory, from the image of the migrated schema. */
 export function openSqlite(): Database {
-  const { sqliteImage, trouble } = shared()
-  if (sqliteImage === null) throw new Error(`the schema could not be migrated: ${trouble}`)
-  return openDatabase({ url: ':memory:', image: readFileSync(sqliteImage) })
+  const { memoryImage, trouble } = shared()
+  if (memoryImage === null) throw new Error(`the schema could not be migrated: ${trouble}`)
+  return openDatabase({ url: ':memory:', image: readFileSync(memoryImage) })
 }
 
 export interface PostgresDatabase extends Database {

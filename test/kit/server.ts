@@ -1,4 +1,3 @@
-import { poolLimits } from '../../control-plane/costly/pool.ts'
 import { inject } from 'vitest'
 import { readConfig } from '../../control-plane/config.ts'
 import { openDatabase, type Database } from '../../control-plane/db/open.ts'
@@ -11,9 +10,11 @@ import { findUserByEmail } from '../../control-plane/resources/members/store.ts'
 import { findRun } from '../../control-plane/resources/runs/store.ts'
 import { ControlPlane } from '../../control-plane/server.ts'
 import type { Role } from '../../shared/api/route.ts'
+import { given } from '../../shared/lib/given.ts'
 import { realWorld, type World } from '../../shared/lib/world.ts'
 import { hasPostgres, openPostgres, openSqlite } from './database.ts'
 import { Connections, type Announced, type Exchange, type Sent } from './exchange.ts'
+import { costlyLimits, sharedWorkers } from './shared-workers.ts'
 
 /**
  * The assembled control plane on a loopback port, in this process, asked by real HTTP requests. In the project `replicas`
@@ -135,10 +136,12 @@ export class TestServer {
     const config = { ...read, databaseUrl: database.url ?? ':memory:' }
     const owner = beside?.owner ?? (await makeOwner(database, world))
     const log = options.log ?? silentLog
-    // A machine that is busy with all tests at once refuses none of their schemas for want of a processor.
-    const jobMs = options.costlyMs ?? poolLimits.jobMs
-    const costly = { ...poolLimits, jobMs, waitMs: 60_000, longestMs: 60_000 }
-    const plane = await ControlPlane.create({ config, database, world, log, ownsProcess: false, costly })
+    // What workers log, and when, is of their own server.
+    const hasOwn = options.costlyMs !== undefined || options.log !== undefined || options.world !== undefined
+    const workers = hasOwn
+      ? { costly: { ...costlyLimits, ...given({ jobMs: options.costlyMs }) } }
+      : { workers: sharedWorkers() }
+    const plane = await ControlPlane.create({ config, database, world, log, ownsProcess: false, ...workers })
     await plane.start()
     return new TestServer({ plane, database, world, owner, ownsDatabase: database !== beside?.database, twin })
   }

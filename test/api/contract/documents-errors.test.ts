@@ -108,9 +108,14 @@ const recipes: readonly CodeRecipe[] = [
   ...contract.flatMap(commonRecipes),
 ]
 
-/** What costs 70 MB, and is answered by the same lines as on another route: that one stands for it in the short form. */
-const asOnAnother = (recipe: CodeRecipe) =>
-  recipe.route === 'files.replace' && recipe.outcome === '413 validation_error'
+/**
+ * What costs many megabytes and is answered by the same lines as on another route, which stands for it in the short form;
+ * `resources/wiki-ingest` has that of `wiki.ingest.run`.
+ */
+const asOnAnother = ({ route, outcome }: CodeRecipe) =>
+  ['files.replace 413 validation_error', 'wiki.ingest.run 400 wiki_ingest_request_too_large'].includes(
+    `${route} ${outcome}`,
+  )
 
 const postgresRecipes = [...postgresKernelRecipes, ...postgresCodeRecipes]
 

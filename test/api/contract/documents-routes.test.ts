@@ -93,10 +93,10 @@ function operationOf(fact: Shown, path = fact.path): Operation {
 }
 
 /**
- * `files.replace` takes bodies as `files.create` does, which documents-errors.test.ts sends one of 70 MB; the second route of
- * the ingest has the limit of the first in one constant.
+ * `files.replace` takes bodies as `files.create` does, which documents-errors.test.ts sends one of 70 MB; the routes of the
+ * ingest have their limit in one constant, and resources/wiki-ingest.test.ts sends as much.
  */
-const sameLimit = ['files.create', 'files.replace', 'wiki.ingest.run']
+const sameLimit = ['files.create', 'files.replace', 'wiki.ingest.plan', 'wiki.ingest.run']
 const isRead = ({ method }: Shown) => method === 'GET'
 const onlyFor = (fact: Shown, ...callers: string[]) =>
   fact.callers !== null && fact.callers.every((caller) => callers.includes(caller))

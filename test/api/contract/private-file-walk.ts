@@ -38,7 +38,7 @@ export class PrivateFileWalk {
   private readonly things: Ids
   private readonly ask: Ask
   private scene: Scene
-  private whole: string
+  private whole: Looked
 
   static async start(stage: Stage): Promise<PrivateFileWalk> {
     const cast = await castOf(stage)
@@ -53,7 +53,7 @@ export class PrivateFileWalk {
     this.things = things
     this.ask = ask ?? ((path, options) => stage.server.call(path, options))
     this.scene = { views: [], marks: {} as Scene['marks'] }
-    this.whole = ''
+    this.whole = { file: undefined, revisions: [], relations: [], messages: [] }
   }
 
   /** The same walk, where some requests are answered by this. */
@@ -229,24 +229,58 @@ export class PrivateFileWalk {
     this.whole = await this.look()
   }
 
-  /** Sets the scene anew when the file, or what hangs on it, is not as it was. */
+  /** Sets the scene anew when the file, or what hangs on it, is not as it was, and cannot be made so. */
   private async mendScene(): Promise<void> {
-    if ((await this.look()) !== this.whole) await this.setScene()
+    if (this.isWhole(await this.look())) return
+    await this.putBack()
+    if (!this.isWhole(await this.look())) await this.setScene()
   }
 
-  private async look(): Promise<string> {
+  private readonly isWhole = (now: Looked) => JSON.stringify(now) === JSON.stringify(this.whole)
+
+  private async look(): Promise<Looked> {
     const { root } = this.stage.server.database
     const id = this.scene.views[0]!['files.id']
-    const file = await root('files').where({ id }).first()
-    const relations = await root('file_relations').where({ file_id: id }).orderBy('id')
     const messageIds = this.scene.views.map((view) => view['messages.id']!)
-    const messages = await root('messages')
-      .whereIn('id', messageIds)
-      .orderBy('id')
-      .select('id', 'deleted_at', 'attachment_ids')
-    return JSON.stringify([file, relations, messages])
+    return {
+      file: await root('files').where({ id }).first(),
+      revisions: await root('file_revisions').where({ file_id: id }).orderBy('id'),
+      relations: await root('file_relations').where({ file_id: id }).orderBy('id'),
+      messages: await root('messages')
+        .whereIn('id', messageIds)
+        .orderBy('id')
+        .select('id', 'deleted_at', 'attachment_ids'),
+    }
+  }
+
+  /**
+   * Writes the rows of a file that was changed as they were: a new scene takes thirty requests. What was deleted stays so, as
+   * more than these rows may be gone with it.
+   */
+  private async putBack(): Promise<void> {
+    const { root } = this.stage.server.database
+    const { file, relations, revisions } = this.whole
+    const now = await this.look()
+    if (now.file === undefined || now.file.deleted_at !== null || now.revisions.length < revisions.length) return
+    if (now.relations.length < relations.length - 1) return
+    await root('file_revisions').where({ file_id: file!.id }).whereNotIn('id', idsOf(revisions)).delete()
+    await root('file_relations').where({ file_id: file!.id }).delete()
+    await root('file_relations').insert(relations)
+    await root('files').where({ id: file!.id }).update(file!)
   }
 }
+
+interface Row {
+  id: string
+  deleted_at: number | null
+}
+interface Looked {
+  file: Row | undefined
+  revisions: Row[]
+  relations: Row[]
+  messages: Row[]
+}
+const idsOf = (rows: readonly Row[]) => rows.map(({ id }) => id)
 
 const namesAny = (request: Asked, ids: Ids): boolean => {
   const sent = JSON.stringify(request)

@@ -1,3 +1,4 @@
+import { writeStateOf } from '../../../../control-plane/db/transaction.ts'
 import { halfRequest } from '../../../kit/half-request.ts'
 import type { Reply } from '../../../kit/server.ts'
 import type { Stage } from '../../contract/stage.ts'
@@ -30,12 +31,19 @@ export async function undoneEachTime(
   { code, send }: { code: '23505' | '40001'; send: (name: string) => Promise<Reply> },
 ): Promise<Reply> {
   const { root } = stage.server.database
+  const writes = writeStateOf(root)
+  const { world } = writes
   const name = `Undone ${crypto.randomUUID()}`
   await root.raw(`create function undo() returns trigger language plpgsql as
     $$ begin raise exception 'another write got in between' using errcode = '${code}'; end $$`)
   await root.raw(`create trigger undo before insert or update on agents for each row
     when (new.name = '${name}') execute function undo()`)
-  const reply = await send(name)
-  await root.raw('drop function undo() cascade')
-  return reply
+  // Chance says how long it waits before it tries again: not at all.
+  writes.world = { ...world, random: () => 0 }
+  try {
+    return await send(name)
+  } finally {
+    writes.world = world
+    await root.raw('drop function undo() cascade')
+  }
 }
