@@ -83,7 +83,7 @@ test("a rule holds for a folder however a link leads into or out of it, svc's ow
   expect(report).toMatchObject({ exitReason: 'completed', message: null })
 })
 
-// In the short form harness-cursor.test.ts shows such a run, and call-judge.test.ts what is said of it.
+// In the short form harness-all.test.ts shows such a run, and call-judge.test.ts what is said of it.
 if (isLong) {
   test('a run whose agent was allowed nothing is no success', async () => {
     const { report } = await played({}, [write(inWork('a.txt')), write(inWork('b.txt'))])

@@ -4,6 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { waitFor } from '../kit/programs.ts'
 import { makeRepo } from '../kit/system-scenario.ts'
 import { acpDriver, claudeDriver, codexDriver, opencodeDriver } from './harness/drivers.ts'
+import { answeredCase, endsCase } from './harness/joined-cases.ts'
+import { cursorCases, installCursor } from './harness/cursor-cases.ts'
 import { serverCases } from './harness/server-cases.ts'
 import { approvedCase, askedCase, strictCase } from './harness/short-cases.ts'
 import { stagesFor } from './harness/stage.ts'
@@ -13,50 +15,62 @@ import { stagesFor } from './harness/stage.ts'
  * form has them in harness-acp, -claude, -codex and -opencode.
  */
 // Claude is the first, since its person's profile is written anew.
-const stageOn = stagesFor([claudeDriver, codexDriver, opencodeDriver, acpDriver])
+const { stageOn, systemOf } = stagesFor([claudeDriver, codexDriver, opencodeDriver, acpDriver], installCursor)
 
-describe('codex', () => {
-  const stageOf = stageOn(codexDriver)
-
-  test('its first start was made apart, behind a wall where there is one, so that its runs begin with databases', async () => {
-    const all = join(stageOf().device.stateDir, 'first-starts')
-    const kept = await waitFor(
-      () => (existsSync(all) ? readdirSync(all).find((name) => /^codex-[\d.]+-\d+$/.test(name)) : null),
-      'a first start of codex is kept',
-    )
-    const names = readdirSync(join(all, kept))
-    expect(names).toEqual(expect.arrayContaining(['state_5.sqlite', 'thread_history_1.sqlite']))
-    expect(names.filter((name) => !/\.sqlite(-wal)?$/.test(name))).toEqual([])
+/** Two at once: each waits for models, tools and timers, and for programs that use one processor. */
+const beside = (name: string, cases: () => void) =>
+  describe(name, { concurrent: true }, () => {
+    describe('one after another', { concurrent: false }, cases)
   })
 
-  approvedCase(stageOf, codexDriver)
-})
+// Each start of these two takes 8 s of processor time, so there is one.
+beside('slow programs', () => {
+  describe('opencode', () => {
+    const stageOf = stageOn(opencodeDriver)
+    askedCase(stageOf, opencodeDriver)
 
-describe('claude', () => {
-  const stageOf = stageOn(claudeDriver)
-  serverCases(stageOf)
-  approvedCase(stageOf, claudeDriver)
-})
+    test('is found with its version', async () => {
+      const found = await waitFor(async () => {
+        const { providerReadiness } = (await stageOf().api.devices())[0]!
+        return 'harnesses' in providerReadiness ? providerReadiness.harnesses['opencode'] : null
+      }, 'the device says which harnesses it has')
+      // By the key of codex's person.
+      expect(found).toMatchObject({ installed: true, version: '1.18.33', signedIn: true, message: null })
+    })
+  })
 
-// Each start of these takes 8 s of processor time, so there is one. harness-cursor.test.ts shows a call that is denied by ACP.
-describe('opencode', () => {
-  const stageOf = stageOn(opencodeDriver)
-  askedCase(stageOf, opencodeDriver)
-
-  test('is found with its version', async () => {
-    const found = await waitFor(async () => {
-      const { providerReadiness } = (await stageOf().api.devices())[0]!
-      return 'harnesses' in providerReadiness ? providerReadiness.harnesses['opencode'] : null
-    }, 'the device says which harnesses it has')
-    // By the key of codex's person.
-    expect(found).toMatchObject({ installed: true, version: '1.18.33', signedIn: true, message: null })
+  describe('a program that speaks ACP', () => {
+    const stageOf = stageOn(acpDriver)
+    askedCase(stageOf, acpDriver)
+    strictCase(stageOf)
   })
 })
 
-describe('a program that speaks ACP', () => {
-  const stageOf = stageOn(acpDriver)
-  askedCase(stageOf, acpDriver)
-  strictCase(stageOf)
+beside('quick programs', () => {
+  describe('codex', () => {
+    const stageOf = stageOn(codexDriver)
+
+    test('its first start was made apart, behind a wall where there is one, so that its runs begin with databases', async () => {
+      const all = join(stageOf().device.stateDir, 'first-starts')
+      const kept = await waitFor(
+        () => (existsSync(all) ? readdirSync(all).find((name) => /^codex-[\d.]+-\d+$/.test(name)) : null),
+        'a first start of codex is kept',
+      )
+      const names = readdirSync(join(all, kept))
+      expect(names).toEqual(expect.arrayContaining(['state_5.sqlite', 'thread_history_1.sqlite']))
+      expect(names.filter((name) => !/\.sqlite(-wal)?$/.test(name))).toEqual([])
+    })
+
+    approvedCase(stageOf, codexDriver, { always: true })
+  })
+
+  describe('claude', () => {
+    const stageOf = stageOn(claudeDriver)
+    approvedCase(stageOf, claudeDriver)
+    answeredCase(stageOf, claudeDriver)
+  })
+
+  describe('a stand-in for Cursor', () => cursorCases(systemOf))
 })
 
 describe('claude and codex', () => {
@@ -76,7 +90,9 @@ describe('claude and codex', () => {
       model: 'claude-opus-4-5',
       defaultFolderId: shortId,
     })
-    const failures = Array.from({ length: 20 }, () => ({ error: { status: 529, retryAfter: 0 } }))
+    // It is told not to try again, which it would do for seconds.
+    const headers = { 'x-should-retry': 'false' }
+    const failures = Array.from({ length: 20 }, () => ({ error: { status: 529, headers } }))
     await stub.script({
       claude: { steps: [{ text: 'I begin.', tool: claudeDriver.shell('echo claude >> who.txt') }, ...failures] },
       codex: { steps: [{ text: 'I go on.', tool: codexDriver.shell('echo codex >> who.txt') }, { text: 'Done.' }] },
@@ -92,4 +108,9 @@ describe('claude and codex', () => {
     const asked = (await stub.requests()).find(({ scenario }) => scenario === 'codex')
     expect(JSON.stringify(asked?.body)).toContain('Go on where you stopped')
   })
+})
+
+describe('at the end of their device', () => {
+  serverCases(stageOn(claudeDriver), claudeDriver)
+  endsCase(stageOn(codexDriver), codexDriver)
 })

@@ -18,8 +18,7 @@ export const longOnly: Readonly<Record<string, string>> = {
   'test/fault/output.test.ts': 'process/run-host/output has the same without a control plane',
   'test/fault/soak.test.ts': 'each of its faults has a file of its own',
   'test/process/harness/opencode-real.test.ts': 'recordings, and e2e/harness-all',
-  'test/process/harness/acp-real.test.ts':
-    'recordings, e2e/harness-all, and process/harness/cursor-stand-in for who decides and dies',
+  'test/process/harness/acp-real.test.ts': 'recordings, and e2e/harness-all, also for who decides and dies',
 }
 
 /**

@@ -22,7 +22,8 @@
 // A tool: {"kind":"shell","command":"..."} or {"kind":"write","path":"...","content":"..."}, mapped to the tool that the
 // client declares; or {"name":"...","input":{...}} as it is. `extra` adds fields to a shell tool's input.
 //
-// GET /__stub/requests: what came in, with the bodies. PUT /__stub/script: a new script. SIGTERM ends it.
+// GET /__stub/requests: what came in, with the bodies. PUT /__stub/script: new scenarios, which begin anew without what was asked in
+// them before; the others go on. SIGTERM ends it.
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -31,7 +32,7 @@ import { answerResponses, errorOf, lastSaid, toolsOf } from './stub-llm-response
 
 const { values } = parseArgs({ options: { script: { type: 'string' }, port: { type: 'string', default: '0' } } })
 let script = values.script === undefined ? { scenarios: { default: { steps: [] } } } : readJson(values.script)
-const requests = []
+let requests = []
 /** Scenario -> number of its next step. */
 const cursors = new Map()
 
@@ -180,9 +181,10 @@ async function streamBlock(send, index, block) {
 function control(req, res, raw) {
   if (req.url === '/__stub/requests') return json(res, 200, requests)
   if (req.url === '/__stub/script' && req.method === 'PUT') {
-    script = JSON.parse(raw)
-    cursors.clear()
-    requests.length = 0
+    const { scenarios } = JSON.parse(raw)
+    script = { scenarios: { ...script.scenarios, ...scenarios } }
+    for (const name of Object.keys(scenarios)) cursors.delete(name)
+    requests = requests.filter(({ scenario }) => scenarios[scenario] === undefined)
     return json(res, 200, { ok: true })
   }
   return json(res, 404, { error: 'no such control' })

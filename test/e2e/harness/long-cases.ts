@@ -10,6 +10,7 @@ import {
   ended,
   newAgent,
   plays,
+  requestsOf,
   says,
   successorOf,
   withTools,
@@ -181,7 +182,7 @@ function limitCases(stageOf: () => Stage, { models, backupBy, limit, shell, sign
         const after = await ended(stage, await successorOf(stage, runId), 'completed')
         expect(dataOf(after.events, 'session')).toMatchObject([{ sessionId: first.sessionId, resumed: true }])
       }
-      const used = (await stage.stub.requests()).map(({ body }) => String(body['model']))
+      const used = (await requestsOf(stage)).map(({ body }) => String(body['model']))
       expect([used[0], used.at(-1)]).toEqual([model.split('/').at(-1), last])
       expect(readFileSync(join(agent.folder, 'done.txt'), 'utf8')).toBe('half\n')
     })

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { changeSetIsRight } from '../../kit/invariants.ts'
@@ -77,9 +77,17 @@ function gateCases(stageOf: () => Stage, driver: HarnessDriver): void {
   if (!driver.holdsStrict) strictCase(stageOf)
 }
 
-/** Tests in two runs what the short form shows of a harness. */
-export function approvedCase(stageOf: () => Stage, driver: HarnessDriver): void {
-  test('a call that is allowed is made, one that is denied is not, and one that is asked is made in the same session once a person has approved it', async () => {
+/**
+ * Tests in two runs what the short form shows of a harness. `always`: the person's answer holds for later runs, and a third one,
+ * which is not asked any more, goes past its limit of turns.
+ */
+export function approvedCase(
+  stageOf: () => Stage,
+  driver: HarnessDriver,
+  { always = false }: { always?: boolean } = {},
+): void {
+  const whatFollows = always ? ' for always; a later run makes it unasked, and is stopped past its limit of turns' : ''
+  test(`a call that is allowed is made, one that is denied is not, and one that is asked is made in the same session once a person has approved it${whatFollows}`, async () => {
     const stage = stageOf()
     const { api } = stage
     const { agent, first, approval } = await asksOnce(stage, driver)
@@ -89,7 +97,7 @@ export function approvedCase(stageOf: () => Stage, driver: HarnessDriver): void 
       ...(stopsAtDenial ? [{ tool: shell(denying) }] : []),
       { text: 'Shipped.', usage: { input: 400, output: 40 } },
     ])
-    await api.insist(`/approvals/${approval.id}/approve`)
+    await api.insist(`/approvals/${approval.id}/approve`, always ? { appliedScope: 'always' } : undefined)
     const after = await ended(stage, await successorOf(stage, first.run.id), 'completed')
     expect(decisionsOf(after)).toEqual([
       `allow approval:${approval.id}`,
@@ -101,7 +109,20 @@ export function approvedCase(stageOf: () => Stage, driver: HarnessDriver): void 
     if (tellsUsage) expect(used).toMatchObject({ inputTokens: 700, outputTokens: 70 })
     else expect(used).toBeUndefined()
     expect(madeIn(agent)).toEqual(['made.txt', 'shipped'])
+    if (always) await goesOnUnasked(stage, driver, agent)
   })
+}
+
+async function goesOnUnasked(stage: Stage, { shell }: HarnessDriver, agent: StagedAgent): Promise<void> {
+  rmdirSync(join(agent.folder, 'shipped'))
+  const { config } = await stage.api.call<{ config: object }>('GET', `/agents/${agent.id}/config`)
+  await stage.api.call('PUT', `/agents/${agent.id}/config`, { config: { ...config, runtime: { maxTurns: 2 } } })
+  await says(stage, [{ tool: shell(asking) }], { loop: true })
+  const again = await plays(stage, agent, { prompt: 'Ship it again.', exitReason: 'budget_exceeded' })
+  expect(decisionsOf(again)[0]).toBe(`allow Bash(${asking})`)
+  expect(madeIn(agent)).toEqual(['made.txt', 'shipped'])
+  expect(again.run.errorMessage).toContain('2')
+  expect(again.run.toolCallCount).toBeLessThanOrEqual(3)
 }
 
 /** The first of these two runs, for a harness whose starts take long: recordings show how its session is gone on with. */

@@ -5,7 +5,7 @@ import type { RunDetail } from '../../../shared/api/runs.ts'
 import { goneMs, wholeLog } from '../../kit/invariants.ts'
 import { nothingNames, waitFor } from '../../kit/programs.ts'
 import { fetchHarness } from '../../kit/real-harness.ts'
-import { startStubLlm, type StubLlm, type StubScenario, type StubStep } from '../../kit/stub-llm.ts'
+import { startStubLlm, type StubLlm, type StubRequest, type StubScenario, type StubStep } from '../../kit/stub-llm.ts'
 import type { TestApi } from '../../kit/system-api.ts'
 import type { TestDevice } from '../../kit/system-device.ts'
 import { makeRepo } from '../../kit/system-scenario.ts'
@@ -30,15 +30,23 @@ export interface StagedAgent {
 }
 
 /** Declares the set-up of a file of tests of one program; the tests ask for the stage when they run. */
-export const stageFor = (driver: HarnessDriver): (() => Stage) => stagesFor([driver])(driver)
+export const stageFor = (driver: HarnessDriver): (() => Stage) => stagesFor([driver]).stageOn(driver)
+
+/** What a file of tests has on its one device. */
+export interface Stages {
+  /** Declares, in the group of a program's tests, that they are skipped where it cannot be had. */
+  stageOn: (driver: HarnessDriver) => () => Stage
+  systemOf: () => TestSystem
+}
 
 /**
- * Declares one system for a file of tests, on whose device all of these programs are installed. What is returned declares, in the
- * group of a program's tests, that they are skipped where it cannot be had.
+ * Declares one system for a file of tests, on whose device all of these programs are installed. `installMore`: a program that can be
+ * had everywhere.
  */
-export function stagesFor(drivers: readonly HarnessDriver[]): (driver: HarnessDriver) => () => Stage {
+export function stagesFor(drivers: readonly HarnessDriver[], installMore?: (home: string) => void): Stages {
   const missing = new Map<HarnessDriver, string>()
   const stages = new Map<HarnessDriver, Stage>()
+  let system: TestSystem | null = null
   let stop = async () => {}
   beforeAll(async () => {
     const all = drivers.map((driver) => ({ driver, found: fetchHarness(driver.program) }))
@@ -48,26 +56,28 @@ export function stagesFor(drivers: readonly HarnessDriver[]): (driver: HarnessDr
         missing.set(driver, each.missing)
         process.stderr.write(`\n*** NOT TESTED: the real ${driver.program} is not available here. ${each.missing}\n\n`)
       }
-    if (found.length === 0) return
+    if (found.length === 0 && installMore === undefined) return
     const stub = await startStubLlm()
     // So that a device soon notices that its server is back.
     const deviceEnv = { SVC_RECONNECT_MIN_MS: '100', SVC_RECONNECT_MAX_MS: '500' }
-    const system = await TestSystem.start({ devices: 0, device: { isWalled: true }, deviceEnv })
+    const started = await TestSystem.start({ devices: 0, device: { isWalled: true }, deviceEnv })
+    system = started
     stop = async () => {
-      await system.stop()
+      await started.stop()
       await stub.stop()
     }
-    const device = system.makeDevice()
+    const device = started.makeDevice()
     for (const { driver, binDir } of found) {
       const modelUrl = `${stub.url}/s/${driver.program}`
-      stages.set(driver, { driver, system, api: system.api, device, stub, binDir, modelUrl })
+      stages.set(driver, { driver, system: started, api: started.api, device, stub, binDir, modelUrl })
       driver.install(device.homeDir, { binDir, modelUrl })
     }
-    await device.enrol(system.api, system.server.url)
+    installMore?.(device.homeDir)
+    await device.enrol(started.api, started.server.url)
     await device.start()
   })
   afterAll(() => stop())
-  return (driver) => {
+  const stageOn = (driver: HarnessDriver) => {
     beforeEach((context) => {
       const note = missing.get(driver)
       if (note !== undefined) context.skip(note)
@@ -78,6 +88,7 @@ export function stagesFor(drivers: readonly HarnessDriver[]): (driver: HarnessDr
       return stage
     }
   }
+  return { stageOn, systemOf: () => system! }
 }
 
 /** An agent on this harness. `config`: of the agent, such as `permissions` and `runtime`. */
@@ -105,9 +116,13 @@ export const says = (
   more: Partial<StubScenario> = {},
 ): Promise<void> => stub.script({ [driver.program]: { steps, ...more } })
 
-/** The bodies of what the model was asked, as JSON. */
-export const asked = async ({ stub }: Stage): Promise<string[]> =>
-  (await stub.requests()).map(({ body }) => JSON.stringify(body))
+/** What the program's model was asked. */
+export const requestsOf = async ({ stub, driver }: Stage): Promise<StubRequest[]> =>
+  (await stub.requests()).filter(({ scenario }) => scenario === driver.program)
+
+/** Their bodies, as JSON. */
+export const asked = async (stage: Stage): Promise<string[]> =>
+  (await requestsOf(stage)).map(({ body }) => JSON.stringify(body))
 
 export function dataOf(events: readonly RunEvent[], kind: string): Record<string, unknown>[] {
   return events.filter((event) => event.kind === kind).map(({ data }) => data)

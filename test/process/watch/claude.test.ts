@@ -1,12 +1,14 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { Device } from '../../../shared/api/devices.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { fetchHarness } from '../../kit/real-harness.ts'
 import { TestSystem } from '../../kit/system.ts'
 
-test('the real claude, whose credentials come and go, is shown as signed in and out', async ({ skip }) => {
+test('the real claude, whose credentials come and go, is shown as signed in and out, and a run waits for them', async ({
+  skip,
+}) => {
   const found = fetchHarness('claude')
   if ('missing' in found) {
     process.stderr.write(`\n*** NOT TESTED: the real claude is not available here. ${found.missing}\n\n`)
@@ -25,6 +27,17 @@ test('the real claude, whose credentials come and go, is shown as signed in and 
     return 'harnesses' in providerReadiness ? providerReadiness.harnesses['claude']?.signedIn : undefined
   }
   await waitFor(async () => (await signedIn()) === false, 'it is installed and not signed in')
+  const { publicId: deviceId } = device.identity
+  const place = { displayName: 'home', rootPath: device.homeDir, deviceId }
+  const { shortId: defaultFolderId } = await api.addFolder(place)
+  const { id } = await api.createAgent({ name: 'Stranger', harness: 'claude', defaultFolderId })
+  const runId = await api.startRun(id, 'Do it.')
+  await waitFor(async () => (await api.run(runId)).gateReason !== null, 'the run waits')
+  expect(await api.run(runId)).toMatchObject({
+    gateReason: 'pinned_route_not_ready',
+    gateDescription: expect.stringContaining('Claude Code'),
+  })
+  await api.cancel(runId)
   const folder = join(device.homeDir, '.claude')
   const file = join(folder, '.credentials.json')
   mkdirSync(folder, { recursive: true })
