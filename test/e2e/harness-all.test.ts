@@ -20,7 +20,9 @@ const { stageOn, systemOf } = stagesFor([claudeDriver, codexDriver, opencodeDriv
 /** Two at once: each waits for models, tools and timers, and for programs that use one processor. */
 const beside = (name: string, cases: () => void) =>
   describe(name, { concurrent: true }, () => {
-    describe('one after another', { concurrent: false }, cases)
+    describe('one after another', { concurrent: false }, () => {
+      cases()
+    })
   })
 
 // Each start of these two takes 8 s of processor time, so there is one.
@@ -70,7 +72,9 @@ beside('quick programs', () => {
     answeredCase(stageOf, claudeDriver)
   })
 
-  describe('a stand-in for Cursor', () => cursorCases(systemOf))
+  describe('a stand-in for Cursor', () => {
+    cursorCases(systemOf)
+  })
 })
 
 describe('claude and codex', () => {

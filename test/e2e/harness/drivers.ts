@@ -1,5 +1,5 @@
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { HarnessName } from '../../../shared/runs/harnesses.ts'
 import { qwenCommand, qwenShell } from '../../kit/real-acp.ts'
 import { signInClaude } from '../../kit/real-claude.ts'
@@ -48,8 +48,6 @@ export interface HarnessDriver {
 }
 
 const pathOf = (binDir: string) => `export PATH='${binDir}':"$PATH"\n`
-/** Where this Node lies: an older one would compile the program anew at each start. */
-const ownNode = dirname(process.execPath)
 const shell = (command: string): StubTool => ({ kind: 'shell', command })
 
 export const claudeDriver: HarnessDriver = {
@@ -166,7 +164,7 @@ export const acpDriver: HarnessDriver = {
   harness: 'command',
   agentFields: (modelUrl) => ({ command: qwenCommand(modelUrl), protocol: 'acp' }),
   install(home, { binDir }) {
-    appendFileSync(join(home, '.profile'), pathOf(binDir) + pathOf(ownNode))
+    appendFileSync(join(home, '.profile'), pathOf(binDir))
   },
   installSignedOut(home, { binDir }) {
     writeFileSync(join(home, '.profile'), pathOf(binDir))
