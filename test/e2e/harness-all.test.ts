@@ -9,6 +9,7 @@ import { cursorCases, installCursor } from './harness/cursor-cases.ts'
 import { serverCases } from './harness/server-cases.ts'
 import { approvedCase, askedCase, strictCase } from './harness/short-cases.ts'
 import { stagesFor } from './harness/stage.ts'
+import { workflowCase } from './harness/workflow-case.ts'
 
 /**
  * What the short form shows of the real harnesses, on one device that has them. Recordings stand for the rest of the cases; the long
@@ -112,6 +113,10 @@ describe('claude and codex', () => {
     const asked = (await stub.requests()).find(({ scenario }) => scenario === 'codex')
     expect(JSON.stringify(asked?.body)).toContain('Go on where you stopped')
   })
+})
+
+describe('claude in a workflow', () => {
+  workflowCase(stageOn(claudeDriver))
 })
 
 describe('at the end of their device', () => {

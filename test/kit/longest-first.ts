@@ -11,7 +11,6 @@ const longest = [
   'test/skew/skew.test.ts',
   'test/fault/sleep.test.ts',
   'test/e2e/sign-in.test.ts',
-  'test/e2e/workflow.test.ts',
   'test/fault/cuts.test.ts',
   'test/e2e/workflow-gates.test.ts',
   'test/process/service/systemd.test.ts',
