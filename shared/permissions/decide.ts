@@ -110,6 +110,9 @@ function narrowness(rule: ToolRule): number {
   return ofTool * 3 + (pattern === null ? 0 : pattern.includes('*') ? 1 : 2)
 }
 
+/** What a model should do about a refusal; nobody else needs it. */
+export const adviceToModel = ' Go on without it.'
+
 /** Returns what the harness is told of a call that may not be made. */
 export function refusal(decision: Decision, call: ToolCall): string {
   const what = mainInput(call.input)
@@ -119,7 +122,7 @@ export function refusal(decision: Decision, call: ToolCall): string {
     (decision.rule === null || decision.decision === 'ask'
       ? 'no rule allows it'
       : `the rule ${decision.rule} forbids it`)
-  return `${named} was denied: ${why}. Go on without it.`
+  return `${named} was denied: ${why}.${adviceToModel}`
 }
 const cutTo = (text: string): string => (text.length > 200 ? `${text.slice(0, 200)}...` : text)
 

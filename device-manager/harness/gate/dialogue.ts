@@ -1,6 +1,6 @@
 import { constants } from 'node:os'
 import { gateCall } from '../../../shared/permissions/gate-call.ts'
-import { ownSvcRule } from '../../../shared/permissions/decide.ts'
+import { adviceToModel, ownSvcRule } from '../../../shared/permissions/decide.ts'
 import { gateRefusals, type GateResult } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOutput, HarnessDialogue, HarnessOutcome, ProcessExit } from '../adapter.ts'
@@ -57,7 +57,7 @@ export function gateDialogue(spec: RunSpec): HarnessDialogue {
 
   const answer = (decision: CallDecision): DialogueOutput => {
     if (stage.kind !== 'asking') return nothing
-    if (decision.behavior === 'deny') return refuse('denied', decision.message)
+    if (decision.behavior === 'deny') return refuse('denied', decision.message.replace(adviceToModel, ''))
     if (gate.needsRule && (decision.rule === null || decision.rule === ownSvcRule)) return refuse('denied', needsRule)
     stage = { kind: 'running', cwd: stage.cwd }
     return { events: [], write: `${goAhead}\n`, closeInput: true }

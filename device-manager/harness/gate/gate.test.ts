@@ -99,7 +99,7 @@ describe('a command that is not started', () => {
   })
 
   it('is denied by the rules, or, where one must allow it, by none that does', () => {
-    const deny: CallDecision = { behavior: 'deny', message: 'Bash(make) was denied.' }
+    const deny: CallDecision = { behavior: 'deny', message: 'Bash(make) was denied. Go on without it.' }
     expect(refusedBy('ready\0/w\0', deny)).toMatchObject({
       endNow: true,
       told: { ...nothing, refused: 'denied' },
