@@ -120,6 +120,8 @@ test('a pattern of file names is the folder that it begins with, and the rest', 
     '+(.)/x',
     '.[.a]/x',
     '.[!a]/x',
+    String.raw`\.\./x`,
+    String.raw`{\.\.,a}/x`,
   ])
     expect(found('Glob', { pattern: leaving }).doubt).toBe('its pattern leaves its folder')
   for (const staying of [

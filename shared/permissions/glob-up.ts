@@ -2,9 +2,10 @@
 const limits = { chars: 1_000, allChars: 4_000, forms: 500 }
 
 /**
- * Whether one of these patterns of file names may lead up from the folder that it begins in: `..` as a name of the path, in one of the forms that its
- * braces, groups and classes of characters stand for (`{..,a}/x`, `.{.,a}/x`, `@(..)/x`, `.[.a]/x`). Wildcards never stand for it. A
- * pattern beyond the limits may.
+ * Whether one of these patterns of file names may lead up from the folder that it begins in: `..` as a name of the path, in one of
+ * the forms that its braces, groups and classes of characters stand for (`{..,a}/x`, `.{.,a}/x`, `@(..)/x`, `.[.a]/x`). A backslash
+ * separates names, or takes the meaning from the letter after it (`\.\./x`). Wildcards never stand for `..`. A pattern beyond the
+ * limits may lead up.
  */
 export function mayLeadUp(patterns: readonly string[]): boolean {
   const chars = patterns.reduce((sum, { length }) => sum + length, 0)
@@ -13,7 +14,9 @@ export function mayLeadUp(patterns: readonly string[]): boolean {
 
 function leadsUp(pattern: string): boolean {
   if (pattern.length > limits.chars) return true
-  const forms = [pattern.replaceAll(classes, (it) => (/^\[[!^]|\./.test(it) ? '.' : 'a')).replaceAll(groups, bracesOf)]
+  const forms = [pattern, pattern.replaceAll('\\', '')].map((form) =>
+    form.replaceAll(classes, (it) => (/^\[[!^]|\./.test(it) ? '.' : 'a')).replaceAll(groups, bracesOf),
+  )
   for (let at = 0; at < forms.length; at++) {
     const form = forms[at]!
     const braces = innermost.exec(form)
