@@ -28,8 +28,8 @@ export interface CheckReading {
 }
 
 const perPage = 1_000
-/** Waits that one transaction notes. */
-const perTransaction = 200
+/** What one transaction notes: so many waits, and fewer where the checks of the branch are long, as each wait keeps them. */
+const perTransaction = { waits: 200, chars: 1_000_000 }
 /**
  * Branches that are read for one message of GitHub: the messages after it wait meanwhile. The others are read within a minute.
  */
@@ -68,12 +68,14 @@ async function look({ root, world, log, client }: CheckReading, on: WaitedBranch
     const number = await findPullOfBranch(client, repo, branch)
     const pull = number === null ? null : await readPull(client, repo, number)
     const checks = pull === null ? [] : await listChecks(client, repo, pull.headSha)
+    const fitting = Math.floor(perTransaction.chars / JSON.stringify(checks).length)
+    const limit = Math.max(1, Math.min(perTransaction.waits, fitting))
     let after: OpenChecks | undefined
     do {
-      const waits = await listOpenChecks(root, { on, ...(after && { after }), limit: perTransaction })
+      const waits = await listOpenChecks(root, { on, ...(after && { after }), limit })
       const note = (tx: Tx) => noteChecks(tx, waits, { checks, at: world.now() })
       if (waits.length > 0) await inTransaction(root, note, { turns: [workspaceId] })
-      after = waits[perTransaction - 1]
+      after = waits[limit - 1]
     } while (after !== undefined)
   } catch (error) {
     // Read again in a minute, until the deadline.

@@ -4,7 +4,9 @@ import type { OpenChecks } from '../checks-store.ts'
 import { publishChange } from '../notify.ts'
 import { checksStateOf } from '../rules.ts'
 
-/** Notes the checks of a branch as they are; when all are done, or a wait's deadline has come, it is over. `waits`: all on the branch. */
+/**
+ * Notes the checks of a branch for these waits on it. A wait is over when all checks are done, or when its deadline has come.
+ */
 export async function noteChecks(
   db: Db,
   waits: readonly OpenChecks[],
