@@ -75,7 +75,7 @@ export function isSameCall(asked: ShownCall, made: ShownCall, cwds: readonly str
 /** What the lists judge of a call. A command may stand in several fields, with its arguments beside it. */
 function judgedOf(call: NamedCall, cwds: readonly string[]): string {
   const { commands, paths, urls, doubt } = inputsOf(call)
-  const isElsewhere = ({ text }: { text: string }) => !cwds.includes(text.replace(/(?<=.)\/+$/, ''))
+  const isElsewhere = ({ text }: { text: string }) => !cwds.some((cwd) => text === cwd || text === `${cwd}/`)
   return canonicalJson([commands, paths.filter(isElsewhere), urls, doubt])
 }
 
