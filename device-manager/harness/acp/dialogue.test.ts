@@ -15,7 +15,7 @@ function working(
   changes: Partial<RunSpec> = {},
   { mcpServers = {}, can = {} }: { mcpServers?: McpServers; can?: object } = {},
 ) {
-  const dialogue = acpDialogue(spec(changes), { cwd: '/work', mcpServers })
+  const dialogue = acpDialogue(spec(changes), { cwd: '/project', mcpServers })
   dialogue.open()
   const agentCapabilities = { sessionCapabilities: { resume: {} }, ...can }
   const opened = dialogue.push(line({ id: 1, result: { protocolVersion: 1, agentCapabilities } }))
@@ -195,7 +195,7 @@ describe('a call that was carried out', () => {
       })
       expect([made, run.tool('completed', made).endNow]).toEqual([made, true])
     }
-    for (const more of [{ cwd: '/work' }, { workdir: '/work/' }, { description: 'Removes x.' }]) {
+    for (const more of [{ cwd: '/project' }, { workdir: '/project/' }, { description: 'Removes x.' }]) {
       const run = working()
       const [ask] = run.dialogue.push(permission(5)).asks!
       run.dialogue.answer(ask!.askId, { behavior: 'allow', rule: null })
@@ -308,7 +308,7 @@ describe('a session', () => {
     expect(JSON.stringify(first)).toContain('You are Ada.')
     const again = working({ agentMd: 'You are Ada.', resumeSessionId: 's1' })
     expect(read(again.opened.write)).toMatchObject([
-      { method: 'session/resume', params: { sessionId: 's1', cwd: '/work' } },
+      { method: 'session/resume', params: { sessionId: 's1', cwd: '/project' } },
     ])
     expect(JSON.stringify(read(again.started.write))).not.toContain('You are Ada.')
   })

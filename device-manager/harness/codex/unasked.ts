@@ -7,7 +7,10 @@ import type { ApprovalStep } from './approvals.ts'
 import { mcpCall } from './items.ts'
 import { mcpItem, type Item } from './wire.ts'
 
-/** Notes what is asked about one call, and returns the questions with the id of the call in the run. codex gives none for calls of MCP servers. */
+/**
+ * Notes what is asked about one call, and returns the questions with the id of the call in the run. codex gives none for calls of
+ * MCP servers.
+ */
 export function noteAsked(
   asked: AskedCalls<string>,
   { asks, shown = '' }: ApprovalStep,

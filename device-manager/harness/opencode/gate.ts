@@ -1,3 +1,4 @@
+import { adviceToModel } from '../../../shared/permissions/decide.ts'
 import type { CallDecision, ToolAsk } from '../adapter.ts'
 import { AskedCalls, isSameText, maxCallsAtOnce, shownDigest } from '../parts/asked-calls.ts'
 import { callsOf, type CallPlace } from './calls.ts'
@@ -19,7 +20,7 @@ export interface ShownCall {
   input: unknown
 }
 
-const unjudgeable = 'Nobody can say which files this patch is about. Go on without it.'
+const unjudgeable = `Nobody can say which files this patch is about.${adviceToModel}`
 const twins = 'Two calls were asked about under one id, and one answer would be taken for both: they are denied.'
 const nobodyThere =
   'Nobody sits in front of this run. Ask a person with svc (svc question), or decide for yourself and say so.'

@@ -8,8 +8,8 @@ import type { StubStep } from '../../kit/stub-llm.ts'
 import { newAgent, says, withTools, type Stage } from './stage.ts'
 
 /**
- * A workflow whose steps the real Claude Code does; only its model is scripted, by what was said to it last. api/databases/workflow-gates.test.ts
- * has a call of a step's agent that a person approves.
+ * A workflow whose steps the real Claude Code does; only its model is scripted, by what was said to it last. A call of a step's agent
+ * that a person approves is in api/databases/workflow-gates.test.ts.
  */
 
 const shell = (command: string) => ({ kind: 'shell', command }) as const
