@@ -69,9 +69,15 @@ test('each kind of column is read as its schema reads it, whatever is in it', ()
   for (const [name, column] of Object.entries(columns)) {
     for (const value of values) {
       const object = z.object({ id: text, [name]: column })
-      const schemas: z.ZodType[] = [object, object.transform((row) => ({ of: row.id, value: row[name] }))]
-      for (const schema of schemas) {
-        const row = () => ({ id: 'x', [name]: value })
+      const loose = z.looseObject({ id: text, [name]: column })
+      const schemas: z.ZodType[] = [
+        object,
+        object.transform((row) => ({ of: row.id, value: row[name] })),
+        loose,
+        loose.transform(({ id, ...others }) => ({ of: id, others })),
+      ]
+      for (const [at, schema] of schemas.entries()) {
+        const row = () => ({ id: 'x', [name]: value, ...(at >= 2 && { more: 1 }) })
         const [ours, theirs] = [outcomeOf(() => rowReader(schema)(row())), outcomeOf(() => schema.parse(row()))]
         expect(ours, `${name}: ${String(value)}`).toEqual(theirs)
       }
@@ -101,7 +107,10 @@ test('the insides of zod by which plain columns are known are where they were', 
   const [check] = z.number().int().def.checks ?? []
   expect(check, why).toMatchObject({ _zod: { def: { format: 'safeint' } } })
   expect([z.string().def.type, z.number().def.type], why).toEqual(['string', 'number'])
-  expect(z.object({}).def.catchall, why).toBeUndefined()
+  expect([z.object({}).def.catchall, z.looseObject({}).def.catchall instanceof z.ZodUnknown], why).toEqual([
+    undefined,
+    true,
+  ])
   const piped = z.object({ id: text }).transform(({ id }) => id)
   expect([piped.def.in instanceof z.ZodObject, piped.def.out instanceof z.ZodTransform], why).toEqual([true, true])
   // A row whose values cannot be read twice: a plain column is looked at and not given to its schema.

@@ -31,7 +31,9 @@ export function rowReader<Row>(schema: { parse(row: unknown): Row }): (row: unkn
   }
 }
 
-const isOnlyColumns = ({ def }: z.ZodObject): boolean => def.catchall === undefined && (def.checks ?? []).length === 0
+/** A loose one keeps what else is in the row. */
+const isOnlyColumns = ({ def: { catchall, checks = [] } }: z.ZodObject): boolean =>
+  (catchall === undefined || catchall instanceof z.ZodUnknown) && checks.length === 0
 
 /** The function that a schema applies to a row it has read; null when the schema does more than that. */
 function reshapeOf(out: unknown): ((row: unknown) => unknown) | null {

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Knex } from 'knex'
 import type { z } from 'zod'
+import { awaitedAtEnd } from './awaited-at-end.ts'
 import type { CopiedInto, CopiedRow } from './copy.ts'
 import type { Askable, Db } from './handle.ts'
 import { rowReader } from './row-reader.ts'
@@ -9,7 +10,8 @@ import { rowReader } from './row-reader.ts'
  * Queries that are asked so often that building them costs more than asking them: their text is written once, and each
  * database prepares it once for a connection. Everything else is asked through knex's builder.
  *
- * `?` stands for a value, `in ?` for a list of them; what ends with `locked` keeps the rows that it reads as they are until
+ * `?` stands for a value, `in ?` for a list of them, `in [select ...]` for a list that is read first: with `in (select ...)`
+ * PostgreSQL may look into it for every row of the table instead. What ends with `locked` keeps the rows that it reads as they are until
  * the transaction ends (see `lockRows`). Columns are named (see `columnsOf`): PostgreSQL refuses a prepared
  * `select *` after a migration has added a column, which another replica may do while this one runs.
  */
@@ -37,7 +39,7 @@ export interface StatementClient {
   change(text: StatementText, values: readonly Value[]): Promise<number>
   /** Inserts rows of which values are large. */
   insertRows(into: CopiedInto, rows: readonly CopiedRow[]): Promise<void>
-  /** Resolves once a statement that ends with `returning` is sent; `answer`: the rows that it changed. */
+  /** Resolves once the statement is sent; `answer`: the rows that it changed, where it ends with `returning`. */
   sendRows(text: StatementText, values: readonly Value[]): Promise<{ answer: Promise<unknown[]> }>
   /** See `readTogether`. */
   onOneConnection<Result>(work: (db: Askable) => Promise<Result>): Promise<Result>
@@ -69,6 +71,12 @@ export function query<Row>(
 export function command(sql: string): (db: Db, values: readonly Value[]) => Promise<number> {
   const text = textOf(sql)
   return (db, values) => clientOf(db).change(text, values)
+}
+
+/** The same for one on which nothing in its transaction depends: resolves once it is sent (see `awaitedAtEnd`). */
+export function commandAtEnd(sql: string): (db: Db, values: readonly Value[]) => Promise<void> {
+  const text = textOf(sql)
+  return async (db, values) => awaitedAtEnd(db, (await clientOf(db).sendRows(text, values)).answer)
 }
 
 /** The same for one that ends with `returning`: returns the rows that it changed. */
@@ -148,9 +156,13 @@ export function columnsOf(row: z.ZodObject | z.ZodPipe<z.ZodObject>): string {
 function textOf(sql: string): StatementText {
   let count = 0
   return {
-    sqlite: sql.replace(locked, '').replaceAll(list, 'in (select value from json_each(?))'),
+    sqlite: sql
+      .replace(locked, '')
+      .replaceAll(list, 'in (select value from json_each(?))')
+      .replaceAll(readFirst, 'in ($1)'),
     postgres: sql
       .replace(locked, ' for no key update')
+      .replaceAll(readFirst, '= any(array($1))')
       .replaceAll(listOrValue, (found) => (found === '?' ? `$${++count}` : `= any($${++count})`)),
     name: `svc_${hash('sha1', sql)}`,
   }
@@ -158,6 +170,7 @@ function textOf(sql: string): StatementText {
 
 const locked = / locked$/
 const list = /\bin \?/g
+const readFirst = /\bin \[([^\]]*)\]/g
 const listOrValue = /\bin \?|\?/g
 
 const clientOf = ({ client }: Askable): StatementClient => client as StatementClient

@@ -5,7 +5,7 @@ import { dialectOfDb } from './dialect.ts'
 import type { Db } from './handle.ts'
 import { expectOnlyWriter } from './only-writer.ts'
 import { rowReader } from './row-reader.ts'
-import { command, query, returning, Texts, type Query, type Value } from './statement.ts'
+import { command, commandAtEnd, query, returning, Texts, type Query, type Value } from './statement.ts'
 
 /**
  * One description of a table, from which come the type of its rows, what selects them, and what inserts and updates them. A
@@ -194,15 +194,14 @@ export function table<Shape extends Columns>(
   }
 }
 
-/** Inserts a row into each of two tables, on PostgreSQL in one round trip. */
+/** Inserts a row into each of two tables, on PostgreSQL by one statement, which a transaction waits for at its end. */
 export function insertBoth<First, Second>(
   first: Insert<First>,
   second: Insert<Second>,
 ): (db: Db, one: First, other: Second) => Promise<void> {
-  const both = command(`with also as (${second.sql}) ${first.sql}`)
+  const both = commandAtEnd(`with also as (${second.sql}) ${first.sql}`)
   return async (db, one, other) => {
-    if (dialectOfDb(db) === 'postgres')
-      return void (await both(db, [...second.valuesOf(other), ...first.valuesOf(one)]))
+    if (dialectOfDb(db) === 'postgres') return both(db, [...second.valuesOf(other), ...first.valuesOf(one)])
     await first(db, one)
     await second(db, other)
   }

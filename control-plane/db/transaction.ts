@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import { ApiError } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
+import { awaitedAtEnd, collectAnswers } from './awaited-at-end.ts'
 import { dialectOfDb, NotBegunError, undoneFor, type Undone } from './dialect.ts'
 import type { Db, Tx } from './handle.ts'
 import { sendEntries, writeEntries, type OutboxEntry, type WrittenEntry } from './outbox-entries.ts'
@@ -100,13 +101,18 @@ export async function inTransaction<Result>(
   const begun = async (tx: Tx): Promise<Ended<Result>> => {
     isBegun = true
     const toPublish: OutboxEntry[] = []
+    const answers = collectAnswers(tx)
     entries.set(tx, toPublish)
-    const result = await work(tx)
-    // The commit is sent behind it. When PostgreSQL cannot write the entries it commits nothing.
-    const sent = toPublish.length > 0 ? await sendEntries(tx, toPublish) : null
-    // It is looked at once the transaction has ended.
-    sent?.written.catch(() => undefined)
-    return { result, sent, toDo: steps.get(tx) ?? [] }
+    try {
+      const result = await work(tx)
+      const sent = toPublish.length > 0 ? await sendEntries(tx, toPublish) : null
+      if (sent !== null) await awaitedAtEnd(tx, sent.written)
+      return { result, sent, answers, toDo: steps.get(tx) ?? [] }
+    } catch (error) {
+      // All that is asked behind a statement that failed is refused; the first failure says why.
+      await Promise.all(answers)
+      throw error
+    }
   }
   try {
     const { result, written, toDo } = await inOrder(root, begun, options)
@@ -122,14 +128,16 @@ export async function inTransaction<Result>(
 interface Ended<Result> {
   result: Result
   sent: { written: Promise<readonly WrittenEntry[]> } | null
+  answers: readonly Promise<unknown>[]
   toDo: readonly Step[]
 }
 
-type Committed<Result> = Omit<Ended<Result>, 'sent'> & { written: readonly WrittenEntry[] | null }
+type Committed<Result> = Omit<Ended<Result>, 'sent' | 'answers'> & { written: readonly WrittenEntry[] | null }
 
 async function committed<Result>(transaction: Promise<Ended<Result>>): Promise<Committed<Result>> {
-  const { sent, ...ended } = await transaction
+  const { sent, answers, ...ended } = await transaction
   // Fails where nothing was committed: PostgreSQL takes the commit of a failed transaction for its end, without an error.
+  await Promise.all(answers)
   return { ...ended, written: sent === null ? null : await sent.written }
 }
 

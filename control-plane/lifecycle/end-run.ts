@@ -4,6 +4,7 @@ import type { Db } from '../db/open.ts'
 import { monthOf, toNanoUsd } from '../catalog/price.ts'
 import { recordSpend } from '../resources/agents/spend-store.ts'
 import { recordLastRun } from '../resources/agents/store.ts'
+import { findLeftByRun } from '../resources/approvals/run-ended-store.ts'
 import { endRun, type Ending, type RunRow } from '../resources/runs/store.ts'
 import { applyRunEffects } from './run-effects.ts'
 
@@ -17,7 +18,11 @@ export async function finishRun(
   { world, ...ending }: Omit<Ending, 'runId'> & { world: World },
 ): Promise<boolean> {
   // In one round trip: the second one does nothing unless the first one has ended the run.
-  const [isEnded] = await Promise.all([endRun(db, { ...ending, runId: run.id }), recordLastRun(db, run, ending.at)])
+  const [isEnded, , left] = await Promise.all([
+    endRun(db, { ...ending, runId: run.id }),
+    recordLastRun(db, run, ending.at),
+    findLeftByRun(db, run),
+  ])
   if (!isEnded) return false
   const costUsd = ending.usage === undefined ? run.costUsd : (ending.usage?.costUsd ?? null)
   if (costUsd !== null) await recordSpend(db, run.agentId, { month: monthOf(ending.at), nanoUsd: nanoOf(costUsd) })
@@ -34,7 +39,7 @@ export async function finishRun(
     at: ending.at,
   })
   const { at, exitReason, limitResetsAt = null, providerFailed = false } = ending
-  await applyRunEffects(db, run, { at, world, exitReason, limitResetsAt, providerFailed })
+  await applyRunEffects(db, run, { at, world, exitReason, limitResetsAt, providerFailed, left })
   return true
 }
 

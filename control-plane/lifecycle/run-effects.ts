@@ -1,6 +1,7 @@
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { Db } from '../db/open.ts'
+import type { LeftByRun } from '../resources/approvals/run-ended-store.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 
 /** A further change that the start or the end of a run makes, in the same transaction. */
@@ -17,6 +18,8 @@ export type RunEffect = (
     limitResetsAt?: number | null
     /** A failure of its provider ended it. */
     providerFailed?: boolean
+    /** What the run may leave to close; null: the run starts. */
+    left: LeftByRun | null
   },
 ) => Promise<void>
 

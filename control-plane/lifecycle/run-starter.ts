@@ -82,7 +82,7 @@ export class RunStarter {
     if (accepted.isLone) return claimLoneRun(root, claim)
     const start = async (tx: Tx) => {
       const claimed = await claimRun(tx, claim)
-      if (claimed) await applyRunEffects(tx, claimed.run, { at, world, exitReason: null })
+      if (claimed) await applyRunEffects(tx, claimed.run, { at, world, exitReason: null, left: null })
       return claimed
     }
     return inTransaction(root, start, { turns: [link.workspaceId] })

@@ -99,7 +99,7 @@ const leaseOf = ({ id, fence, leaseState }: RunRow) => `${id}/${fence}/${leaseSt
 async function claim(tx: Tx, run: RunRow, by: { device: DeviceRow; world: World }): Promise<void> {
   const at = by.world.now()
   const claimed = await claimRun(tx, { runId: run.id, fence: run.fence, device: by.device.publicId, at })
-  if (claimed) await applyRunEffects(tx, claimed.run, { at, world: by.world, exitReason: null })
+  if (claimed) await applyRunEffects(tx, claimed.run, { at, world: by.world, exitReason: null, left: null })
 }
 
 /** The new token works beside the old one until it is used once, so a lost welcome costs nothing. */

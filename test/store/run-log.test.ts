@@ -22,7 +22,13 @@ import {
   replaceChangeSet,
   type Frame,
 } from '../../control-plane/resources/runs/log-store.ts'
-import { findEvent, listEvents, listEventsBackward } from '../../control-plane/resources/runs/event-log.ts'
+import {
+  findEvent,
+  findFinalAnswer,
+  listEvents,
+  listEventsBackward,
+  resultIn,
+} from '../../control-plane/resources/runs/event-log.ts'
 import { findRun } from '../../control-plane/resources/runs/store.ts'
 import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../../control-plane/wakes/key-store.ts'
 import { claimRun, offerRuns } from '../../control-plane/resources/runs/lease-store.ts'
@@ -202,4 +208,25 @@ onBoth('a platform change is found in its workspace', async ({ root }) => {
   await insertPlatformChange(root, change)
   expect(await findPlatformChange(root, workspaceId, change.id)).toEqual({ ...change, status: 'pending', result: null })
   expect(await findPlatformChange(root, await seedWorkspace(root), change.id)).toBeNull()
+})
+
+onBoth('the result of a run is found in its last frame as it is in all of them', async ({ root }) => {
+  const said = (text: string) => ({ seq: 1, kind: 'text', at, data: { text } })
+  const result = (text: unknown, more = {}) => ({ seq: 1, kind: 'result', at, data: { text, isError: false, ...more } })
+  const gate = { ranArgv: ['ls'], exitCode: 2, cwd: '/a' }
+  const logs: { events: unknown[]; inLast: string | null }[] = [
+    { events: [said('a'), result('b'), said('c')], inLast: 'b' },
+    { events: [result('a'), result('b', { isError: true, gate }), 'no event'], inLast: 'b' },
+    { events: [said('a'), result(5), { kind: 'result' }], inLast: null },
+    { events: [result('too far'), ...Array.from({ length: 500 }, () => said('later'))], inLast: null },
+  ]
+  for (const { events, inLast } of logs) {
+    const runId = await seedRunning(root)
+    const body = Buffer.from(events.map((event) => JSON.stringify(event)).join('\n') + '\n')
+    const last = { ...frame(runId, 1, events.length), body }
+    await insertFrames(root, [last])
+    const found = resultIn(last)
+    expect(found?.text ?? null).toBe(inLast)
+    if (found !== null) expect(found).toEqual(await findFinalAnswer(root, runId))
+  }
 })

@@ -4,8 +4,17 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { dialectOfDb, troubleOf } from '../../control-plane/db/dialect.ts'
-import { openDatabase, type Database, type Db } from '../../control-plane/db/open.ts'
-import { columnsOf, command, inserter, query, readTogether, Texts } from '../../control-plane/db/statement.ts'
+import { inSavepoint, inTransaction, publish } from '../../control-plane/db/transaction.ts'
+import { openDatabase, type Database, type Db, type Tx } from '../../control-plane/db/open.ts'
+import {
+  columnsOf,
+  command,
+  commandAtEnd,
+  inserter,
+  query,
+  readTogether,
+  Texts,
+} from '../../control-plane/db/statement.ts'
 import { hasPostgres, onBoth, openPostgres } from '../kit/database.ts'
 
 /** Written statements against knex's builder, in memory, in a file (which has a connection that only reads) and on PostgreSQL. */
@@ -14,6 +23,7 @@ const select = `select ${columnsOf(row)} from letters`
 const byId = query(`${select} where id = ?`, row)
 const byIds = query(`${select} where id in ? and rank > ? order by id`, row)
 const byIdLocked = query(`${select} where id = ? locked`, row)
+const byHighestRank = query(`${select} where rank in [select max(rank) from letters where rank < ?]`, row)
 const setNote = command('update letters set note = ? where rank >= ?')
 const addColumn = 'alter table letters add column more text'
 
@@ -41,6 +51,7 @@ async function answersAsTheBuilder(root: Db): Promise<void> {
     await root('letters').whereIn('id', ids).where('rank', '>', 0).select('id', 'rank', 'note'),
   )
   expect(await byIds.list(root, [[], 0])).toEqual([])
+  expect((await byHighestRank.list(root, [2])).map(({ id }) => id)).toEqual(['b'])
   expect(await setNote(root, ['new', 1])).toBe(2)
   expect(await setNote(root, [null, 9])).toBe(0)
   expect((await byId.first(root, ['c']))?.note).toBe('new')
@@ -188,6 +199,54 @@ onBoth('statements that are asked together are done in their order', async ({ ro
     await root.raw('drop table letters')
   }
 })
+
+const insertLetter = commandAtEnd('insert into letters (id, rank, note) values (?, ?, ?)')
+
+onBoth(
+  'a statement that its transaction waits for at the end undoes all of it when it fails',
+  async ({ root, dialect }) => {
+    await fill(root)
+    const notes = async () =>
+      (await byIds.list(root, [['a', 'b', 'c', 'd'], -1])).map(({ id, note }) => `${id} ${note}`)
+    let attempts = 0
+    const failing = async (work: (tx: Tx) => Promise<unknown>) =>
+      inTransaction(root, async (tx) => {
+        attempts++
+        await setNote(tx, ['lost', 0])
+        await insertLetter(tx, ['a', 9, null])
+        return work(tx)
+      })
+    try {
+      await inTransaction(root, async (tx) => {
+        await insertLetter(tx, ['d', 3, 'whole'])
+        expect(await byId.first(tx, ['d'])).toMatchObject({ note: 'whole' })
+      })
+      const before = ['a null', 'b null', 'c null', 'd whole']
+      expect(await notes()).toEqual(before)
+      // Behind it nothing is asked, something is, or is asked and its failure ignored: told is why the first one failed.
+      const works: ((tx: Tx) => Promise<unknown>)[] = [
+        () => Promise.resolve(),
+        (tx) => setNote(tx, ['lost as well', 0]),
+        (tx) => setNote(tx, ['lost as well', 0]).catch(() => null),
+        (tx) => publish(tx, { topic: 'run.ended', key: 'x', at: 0 }),
+      ]
+      // On PostgreSQL the row that is in the way may be one that was not there when the transaction began.
+      for (const work of works) await expect(failing(work)).rejects.toThrow(/unique/i)
+      expect(attempts).toBe((dialect === 'postgres' ? 3 : 1) * works.length)
+      expect([await notes(), await root('outbox').where({ key: 'x' })]).toEqual([before, []])
+      // In a savepoint and outside of a transaction it is waited for at once.
+      const caught = await inTransaction(root, async (tx) => {
+        const refused = await inSavepoint(tx, (inner) => insertLetter(inner, ['a', 9, null])).catch(() => 'refused')
+        await setNote(tx, ['kept', 3])
+        return refused
+      })
+      expect([caught, await notes()]).toEqual(['refused', ['a null', 'b null', 'c null', 'd kept']])
+      await expect(insertLetter(root, ['a', 9, null])).rejects.toThrow(/unique/i)
+    } finally {
+      await root.raw('drop table letters')
+    }
+  },
+)
 
 const insertParts = inserter({
   table: 'parts',

@@ -37,6 +37,7 @@ import {
 import {
   endStepOfRun,
   listLeftSteps,
+  listEndedSteps,
   listRunsOfCalls,
   findLastRunOfSteps,
   listOpenRunsOfSteps,
@@ -62,6 +63,7 @@ import { onBoth } from '../kit/database.ts'
 import { approvalRow, questionRow } from './gate-rows.ts'
 import { insertGrant, insertProject } from '../../control-plane/resources/projects/store.ts'
 import type { WorkViewer } from '../../control-plane/resources/projects/work-visibility.ts'
+import { insertFrames } from '../../control-plane/resources/runs/log-store.ts'
 import { at, projectRow, seedAgent, seedPerson, seedRun, seedTask, seedWorkspace } from './seed.ts'
 import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
 
@@ -235,7 +237,9 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
     createdAt: at,
   })
   const step = { id: run.id, workflowRunId: flow.id, workflowCall: 0 }
-  expect([await endStepOfRun(root, step, at + 6), await left()]).toEqual([false, []])
+  const endedAt = async () => (await listCalls(root, flow.id))[0]?.endedAt
+  await endStepOfRun(root, step, at + 6)
+  expect([await endedAt(), await left()]).toEqual([null, []])
   expect([await listWakesOfSteps(root, flow.id), await listWakesOfSteps(root, 'flr_none')]).toEqual([[wake], []])
   expect((await listRunsOfSteps(root, [flow.id])).map(({ id }) => id)).toEqual([run.id])
   const self = { agentId: agent.id, agentUuid: agent.uuid }
@@ -250,15 +254,33 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
   await endRun(root, { ...ended, runId: later.id, at: at + 60 })
   expect(await open()).toEqual([run.id])
   await root('wakes').where({ id: wake }).delete()
-  expect(await endStepOfRun(root, step, at + 70)).toBe(false)
+  await endStepOfRun(root, step, at + 70)
+  expect(await endedAt()).toBeNull()
   await root('approvals').where({ run_id: run.id }).update({ status: 'approved' })
-  expect(await endStepOfRun(root, { ...step, workflowCall: 9 }, at + 70)).toBe(false)
-  expect([await endStepOfRun(root, step, at + 70), await endStepOfRun(root, step, at + 71)]).toEqual([true, false])
-  expect((await listCalls(root, flow.id))[0]?.endedAt).toBe(at + 70)
+  await endStepOfRun(root, { ...step, workflowCall: 9 }, at + 70)
+  expect(await endedAt()).toBeNull()
+  expect(await listEndedSteps(root, flow.id)).toEqual([])
+  await endStepOfRun(root, step, at + 70)
+  await endStepOfRun(root, step, at + 71)
+  expect(await endedAt()).toBe(at + 70)
   expect(await listWakesOfSteps(root, flow.id)).toEqual([])
   const ofCalls = async (seqs: number[]) =>
     (await listRunsOfCalls(root, { workflowRunId: flow.id, seqs })).map(({ id }) => id)
   expect([await ofCalls([0, 1]), await ofCalls([1]), await ofCalls([])]).toEqual([[run.id], [], []])
+  // With its last frame, unless that is large, until the result is handed over.
+  const stepsAndFrames = async () =>
+    (await listEndedSteps(root, flow.id)).map(({ run: { id }, lastFrame }) => [id, lastFrame?.firstSeq ?? null])
+  expect(await stepsAndFrames()).toEqual([[run.id, null]])
+  const frame = { runId: run.id, fence: 1, sha256: 'x', receivedAt: at }
+  await insertFrames(root, [
+    { ...frame, firstSeq: 1, lastSeq: 2, body: Buffer.from('a\nb\n') },
+    { ...frame, firstSeq: 3, lastSeq: 3, body: Buffer.from('c\n') },
+  ])
+  expect(await stepsAndFrames()).toEqual([[run.id, 3]])
+  await insertFrames(root, [{ ...frame, firstSeq: 4, lastSeq: 4, body: Buffer.alloc(16 * 1024 + 1) }])
+  expect(await stepsAndFrames()).toEqual([[run.id, null]])
+  await recordHanded(root, { workflowRunId: flow.id, seq: 0 }, { isValue: true, result: '1', order: 0, at: at + 80 })
+  expect(await stepsAndFrames()).toEqual([])
 })
 
 onBoth('a run that waits for nothing is told from one that does', async ({ root }) => {

@@ -16,6 +16,9 @@ const pageBytes = 4 * 1024 * 1024
 /** The latest time that a Date holds. */
 const maxTime = 8_640_000_000_000_000
 
+/** What is read of a frame. */
+type Lines = Pick<Frame, 'firstSeq' | 'lastSeq' | 'body'>
+
 interface Numbered {
   seq: number
   text: Uint8Array
@@ -25,7 +28,7 @@ interface Numbered {
  * Lines of a frame, in order, not parsed yet. Their numbers follow from their places: what a line says of itself is not
  * relied on. Lines beyond the last number do not count: a device may send millions of empty ones.
  */
-function* numbered(frame: Frame): Generator<Numbered> {
+function* numbered(frame: Lines): Generator<Numbered> {
   let seq = frame.firstSeq
   for (const text of linesOf(frame.body)) {
     if (seq > frame.lastSeq) return
@@ -34,11 +37,7 @@ function* numbered(frame: Frame): Generator<Numbered> {
 }
 
 function toEvent(frame: Frame, { seq, text: line }: Numbered): RunEvent {
-  const text = Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString('utf8')
-  const stored = storedEvent.safeParse(parseJson(text))
-  const event = stored.success
-    ? { kind: stored.data.kind, at: stored.data.at, data: stored.data.data }
-    : { kind: 'raw', at: frame.receivedAt, data: { text } }
+  const event = contentOf(line, frame.receivedAt)
   return {
     id: runEventId(frame.runId, frame.fence, seq),
     object: 'run_event',
@@ -48,6 +47,12 @@ function toEvent(frame: Frame, { seq, text: line }: Numbered): RunEvent {
     createdAt: toTimestamp(Math.abs(event.at) <= maxTime ? event.at : frame.receivedAt),
     data: event.data,
   }
+}
+
+function contentOf(line: Uint8Array, receivedAt: number): { kind: string; at: number; data: Record<string, unknown> } {
+  const text = Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString('utf8')
+  const stored = storedEvent.safeParse(parseJson(text))
+  return stored.success ? stored.data : { kind: 'raw', at: receivedAt, data: { text } }
 }
 
 /** null, too, for what could not be written again. */
@@ -152,6 +157,24 @@ export interface FinalAnswer {
   gate: GateResult | null
 }
 
+/** Events of which the last ones are searched for a result. */
+const eventsOfFrame = 500
+
+/** The result that is declared in the last frame of a run; null: `findFinalAnswer` looks further. */
+export function resultIn(last: Lines): FinalAnswer | null {
+  for (const { text } of [...numbered(last)].reverse().slice(0, eventsOfFrame)) {
+    const result = resultOf(contentOf(text, 0))
+    if (result !== null) return result
+  }
+  return null
+}
+
+function resultOf({ kind, data }: Pick<RunEvent, 'kind' | 'data'>): FinalAnswer | null {
+  const { text, isError, gate } = data
+  if (kind !== 'result' || typeof text !== 'string') return null
+  return { text, isError: isError === true, gate: gateResult.safeParse(gate).data ?? null }
+}
+
 /** The last words of the agent: the result it declared, else its last text. */
 export async function findFinalAnswer(db: Db, runId: string): Promise<FinalAnswer | null> {
   let before = Number.MAX_SAFE_INTEGER
@@ -159,11 +182,10 @@ export async function findFinalAnswer(db: Db, runId: string): Promise<FinalAnswe
   for (let page = 0; page < answerPages; page++) {
     const { events, hasMore } = await listEventsBackward(db, { runId, beforeSeq: before, limit: 500 })
     for (const event of events) {
-      const { text, isError, parentToolCallId } = event.data
-      if (typeof text !== 'string') continue
-      if (event.kind === 'result')
-        return { text, isError: isError === true, gate: gateResult.safeParse(event.data['gate']).data ?? null }
-      if (event.kind === 'text' && parentToolCallId === undefined) said ??= text
+      const result = resultOf(event)
+      if (result !== null) return result
+      const { text, parentToolCallId } = event.data
+      if (event.kind === 'text' && typeof text === 'string' && parentToolCallId === undefined) said ??= text
     }
     const last = events.at(-1)
     if (!hasMore || last === undefined) break

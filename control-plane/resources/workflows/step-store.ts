@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { int, text } from '../../db/columns.ts'
-import type { Db } from '../../db/open.ts'
-import { command, query } from '../../db/statement.ts'
+import { int, nullableInt, text } from '../../db/columns.ts'
+import type { Askable, Db } from '../../db/open.ts'
+import { commandAtEnd, query } from '../../db/statement.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 import { runs, type RunRow } from '../runs/store.ts'
 
@@ -38,6 +38,37 @@ export async function listOpenRunsOfSteps(db: Db, workflowRunId: string): Promis
   return open.list(db, [workflowRunId])
 }
 
+/** A run, with its last frame unless that is large; see `resultIn`. */
+export interface EndedStep {
+  run: RunRow
+  lastFrame: { firstSeq: number; lastSeq: number; body: Buffer } | null
+}
+
+/** Of a thousand steps that end together all are read at once. */
+const frameBytes = 16 * 1024
+
+const ended = query(
+  `select ${runs.select('runs')}, last.first_seq as "firstSeq", last.last_seq as "lastSeq", last.body
+   from runs left join run_frames last
+     on last.run_id = runs.id and length(last.body) <= ${frameBytes}
+     and last.first_seq = (select max(first_seq) from run_frames where run_id = runs.id)
+   where workflow_run_id = ? and workflow_call in [
+     select seq from workflow_calls
+     where workflow_run_id = ? and ended_at is not null and handed_order is null and result is null
+   ] order by created_at, id`,
+  z
+    .looseObject({ firstSeq: nullableInt, lastSeq: nullableInt, body: z.instanceof(Buffer).nullable() })
+    .transform(({ firstSeq, lastSeq, body, ...row }): EndedStep => ({
+      run: runs.part(row),
+      lastFrame: body === null ? null : { firstSeq: firstSeq!, lastSeq: lastSeq!, body },
+    })),
+)
+
+/** The runs of the steps that ended, and whose result the program was not given, oldest first. */
+export async function listEndedSteps(db: Askable, workflowRunId: string): Promise<EndedStep[]> {
+  return ended.list(db, [workflowRunId, workflowRunId])
+}
+
 const ofCalls = runs.query('where workflow_run_id = ? and workflow_call in ? order by created_at, id')
 
 /** The runs of some steps of one workflow run, by the numbers of their calls, oldest first. */
@@ -54,18 +85,18 @@ const goesOn = (runId: string) => `(
   or exists (select 1 from questions where run_id = ${runId} and status = 'open' and workflow_run_id is null)
   or exists (select 1 from wakes where continues_run_id = ${runId} and state = 'waiting'))`
 
-const end = command(
+const end = commandAtEnd(
   `update workflow_calls set ended_at = ?
    where workflow_run_id = ? and seq = ? and ended_at is null and not ${goesOn('?')}`,
 )
 
-/** Notes that the step of this run, which has ended, came to its end; false where something goes on with the run. */
+/** Notes that the step of this run, which has ended, came to its end, unless something goes on with the run. */
 export async function endStepOfRun(
   db: Db,
   { id, workflowRunId, workflowCall }: { id: string; workflowRunId: string; workflowCall: number },
   at: number,
-): Promise<boolean> {
-  return (await end(db, [at, workflowRunId, workflowCall, id, id, id])) === 1
+): Promise<void> {
+  await end(db, [at, workflowRunId, workflowCall, id, id, id])
 }
 
 const waitingOf = query(

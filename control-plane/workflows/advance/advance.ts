@@ -14,6 +14,7 @@ import {
   type Stall,
   type WorkflowRunRow,
 } from '../../resources/workflows/run-store.ts'
+import { listEndedSteps } from '../../resources/workflows/step-store.ts'
 import { isHalted } from '../../resources/workspaces/rules.ts'
 import { findWorkspace } from '../../resources/workspaces/store.ts'
 import type { WakeContext } from '../../wakes/wake.ts'
@@ -62,8 +63,8 @@ export async function advance(id: string, deps: AdvanceDependencies): Promise<Ad
   const { root, log, engine, handedCalls } = deps
   const known = handedCalls.of(id)
   // The run first: calls that were read before it would be taken for all that it has.
-  const [found, others] = await readTogether(root, (db) =>
-    Promise.all([findRunToAdvance(db, id), listCalls(db, id, { handedBefore: known.length })]),
+  const [found, others, steps] = await readTogether(root, (db) =>
+    Promise.all([findRunToAdvance(db, id), listCalls(db, id, { handedBefore: known.length }), listEndedSteps(db, id)]),
   )
   const run = found?.run ?? null
   if (run !== null && run.cancelRequestedAt !== null && run.completedAt === null) return cancel(run, deps)
@@ -76,7 +77,7 @@ export async function advance(id: string, deps: AdvanceDependencies): Promise<Ad
     .filter(({ endedAt, handedOrder }) => endedAt !== null && handedOrder === null)
     .toSorted((a, b) => a.endedAt! - b.endedAt! || a.seq - b.seq)
   if (run.replayedAt !== null && waiting.length === 0) return 'nothing to do'
-  const results = await outcomesOf(run, waiting, root)
+  const results = await outcomesOf(waiting, steps, root)
   const gates = new Set(calls.filter(({ kind }) => kind === 'gate').map(({ seq }) => seq))
   const large = results.find((result) => !gates.has(result.seq) && sizeOfResult(result) > resultBytes)
   if (large !== undefined) return store(run, deps, (tx, locked) => failFor(tx, locked, large, calls, deps))

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { CallRow } from '../../resources/workflows/call-store.ts'
 import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
-import { listRunsOfCalls } from '../../resources/workflows/step-store.ts'
+import type { EndedStep } from '../../resources/workflows/step-store.ts'
 import { callArgs } from '../engine/args.ts'
 import type { HandedResult } from '../engine/words.ts'
 import type { HandedCalls } from './handed-calls.ts'
@@ -32,19 +32,16 @@ export interface Result extends StepOutcome {
   at: number
 }
 
-/** Reads what came of the calls that have ended. */
+/** Reads what came of the calls that have ended. `steps`: the runs of those whose result is theirs. */
 export async function outcomesOf(
-  { id: workflowRunId }: WorkflowRunRow,
   waiting: readonly CallRow[],
+  steps: readonly EndedStep[],
   root: Knex,
 ): Promise<Result[]> {
-  // Only theirs: those of earlier steps are as many as the journal is long.
-  const seqs = waiting.filter(({ result }) => result === null).map(({ seq }) => seq)
-  const runs = seqs.length === 0 ? [] : await listRunsOfCalls(root, { workflowRunId, seqs })
   const results: Result[] = []
   for (const call of waiting) {
     const { seq, result, isValue } = call
-    const own = runs.filter(({ workflowCall }) => workflowCall === seq)
+    const own = steps.filter(({ run }) => run.workflowCall === seq)
     const ofRun = () =>
       call.kind === 'gate'
         ? gateOutcome(root, own, callArgs.gate.parse(JSON.parse(call.args)))

@@ -2,8 +2,9 @@ import { isAsking } from '../../resources/approvals/rules.ts'
 import { listApprovals } from '../../resources/approvals/store.ts'
 import type { Db } from '../../db/open.ts'
 import { findDetails } from '../../resources/runs/details-store.ts'
-import { findFinalAnswer } from '../../resources/runs/event-log.ts'
+import { findFinalAnswer, resultIn, type FinalAnswer } from '../../resources/runs/event-log.ts'
 import type { RunRow } from '../../resources/runs/store.ts'
+import type { EndedStep } from '../../resources/workflows/step-store.ts'
 import type { WakeAnswer } from '../../wakes/wake.ts'
 import type { AgentArgs, GateArgs } from '../engine/args.ts'
 import type { StepFailure } from '../engine/words.ts'
@@ -34,18 +35,19 @@ export const refusalOf = ({ reason, message }: WakeAnswer & { kind: 'not_dispatc
   failed({ code: reason, message })
 
 /** The outcome of an agent step from its runs, oldest first, the last of which has ended. */
-export async function agentOutcome(db: Db, runs: readonly RunRow[], args: AgentArgs): Promise<StepOutcome> {
-  const last = runs.at(-1)
-  if (last === undefined) return failed({ code: 'run_missing', message: 'The run of this step is gone.' })
-  const { id: runId, exitReason } = last
+export async function agentOutcome(db: Db, steps: readonly EndedStep[], args: AgentArgs): Promise<StepOutcome> {
+  const step = steps.at(-1)
+  if (step === undefined) return failed({ code: 'run_missing', message: 'The run of this step is gone.' })
+  const { run } = step
+  const { id: runId, exitReason } = run
   if (isAsking(exitReason)) {
     const message = 'The step stopped to ask, and nobody answered in time.'
     return failed({ code: 'unanswered', message, exitReason, runId })
   }
-  if (exitReason !== 'completed') return failureOfRun(last)
-  if (args.schema == null) return value((await findFinalAnswer(db, runId))?.text ?? '')
-  for (const run of runs.toReversed()) {
-    const details = await findDetails(db, run.id)
+  if (exitReason !== 'completed') return failureOfRun(run)
+  if (args.schema == null) return value((await finalAnswer(db, step))?.text ?? '')
+  for (const earlier of steps.toReversed()) {
+    const details = await findDetails(db, earlier.run.id)
     if (details?.outputSchema === outputName) return value(details.output)
   }
   const message = 'The run recorded no output that fits the schema of this step.'
@@ -65,12 +67,13 @@ export interface GateValue {
  * value, whatever its exit status is, and so has one that took too long. A device says whether it began; the command is that of the
  * call, and what a broken device tells is cut.
  */
-export async function gateOutcome(db: Db, runs: readonly RunRow[], { argv }: GateArgs): Promise<StepOutcome> {
-  const last = runs.at(-1)
-  if (last === undefined) return failed({ code: 'run_missing', message: 'The run of this step is gone.' })
-  const { id: runId, exitReason } = last
-  if (isAsking(exitReason)) return failed({ ...(await whyUnapproved(db, last)), exitReason, runId })
-  const answer = await findFinalAnswer(db, runId)
+export async function gateOutcome(db: Db, steps: readonly EndedStep[], { argv }: GateArgs): Promise<StepOutcome> {
+  const step = steps.at(-1)
+  if (step === undefined) return failed({ code: 'run_missing', message: 'The run of this step is gone.' })
+  const { run } = step
+  const { id: runId, exitReason } = run
+  if (isAsking(exitReason)) return failed({ ...(await whyUnapproved(db, run)), exitReason, runId })
+  const answer = await finalAnswer(db, step)
   const { ranArgv = null, exitCode = null, cwd = null, refused } = answer?.gate ?? {}
   const timedOut = exitReason === 'timeout'
   if (ranArgv !== null && (timedOut || exitReason === 'completed')) {
@@ -78,10 +81,13 @@ export async function gateOutcome(db: Db, runs: readonly RunRow[], { argv }: Gat
     const gate = { exitCode, output, ranArgv: argv, timedOut } satisfies GateValue
     return { ...value(gate), ranIn: cwd?.slice(0, 4_096) ?? null }
   }
-  if (refused === undefined) return failureOfRun(last)
-  const message = last.errorMessage ?? 'The command was not started.'
+  if (refused === undefined) return failureOfRun(run)
+  const message = run.errorMessage ?? 'The command was not started.'
   return failed({ code: gateCodes[refused], message, exitReason, runId })
 }
+
+const finalAnswer = async (db: Db, { run, lastFrame }: EndedStep): Promise<FinalAnswer | null> =>
+  (lastFrame === null ? null : resultIn(lastFrame)) ?? (await findFinalAnswer(db, run.id))
 
 /** As a device that works well cuts it. */
 const outputBytes = 64 * 1024

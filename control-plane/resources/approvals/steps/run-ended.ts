@@ -9,14 +9,13 @@ import { reviewBudgets } from './budget-gate.ts'
 import { closeByPlatform } from './close.ts'
 import { digestOf, ofRun, raiseApproval } from './raise.ts'
 import { isAsking, rejectedWithRun } from '../rules.ts'
-import { findLeftByRun } from '../run-ended-store.ts'
 import { listHoldingApprovals } from '../store.ts'
 
 /**
  * In the transaction of a run's ending, closes the run's requests that nobody can answer any more, and reviews the
  * budgets that the run has spent.
  */
-export const closeGatesOfRun: RunEffect = async (tx, run, { world, exitReason }) => {
+export const closeGatesOfRun: RunEffect = async (tx, run, { world, exitReason, left }) => {
   if (exitReason === 'budget_exceeded')
     await raiseApproval(
       tx,
@@ -35,9 +34,8 @@ export const closeGatesOfRun: RunEffect = async (tx, run, { world, exitReason })
       },
       world,
     )
-  const { hasOpenGates, hasBudgets } = await findLeftByRun(tx, run)
-  if (hasOpenGates && !isAsking(exitReason)) await closeUnasked(tx, run.id, { world, exitReason })
-  if (hasBudgets) await reviewBudgets(tx, run, world)
+  if (left?.hasOpenGates && !isAsking(exitReason)) await closeUnasked(tx, run.id, { world, exitReason })
+  if (left?.hasBudgets) await reviewBudgets(tx, run, world)
 }
 
 async function closeUnasked(
