@@ -4,7 +4,7 @@ import { localText } from '../arguments/values.ts'
 import type { Flow } from '../context.ts'
 import { CliError } from '../errors/cli-error.ts'
 import { callOf, fillPath, printReply, sendAndPrint } from '../http/route-call.ts'
-import { writeWhole } from '../machine/byte-source.ts'
+import { writeWhole } from '../machine/write-whole.ts'
 import { listAt, textAt } from '../replies/fields.ts'
 
 const revisionsPath = '/api/v1/wiki/pages/{id}/revisions'

@@ -1,8 +1,7 @@
-import { createReadStream, createWriteStream, lstatSync, renameSync, rmSync, statSync } from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
-import type { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
-import { CliError, usageError } from '../errors/cli-error.ts'
+import { createReadStream, statSync } from 'node:fs'
+import { basename, resolve } from 'node:path'
+import { fileFailure } from '../errors/file-failure.ts'
+import { usageError } from '../errors/cli-error.ts'
 
 /** Bytes of a file or of standard input, read piece by piece. */
 export interface ByteSource {
@@ -42,9 +41,6 @@ async function* readAll(path: string, size: number): AsyncGenerator<Uint8Array> 
   if (left > 0) throw fileFailure('file_changed', `The file ${path} became shorter while it was read.`)
 }
 
-const fileFailure = (code: string, message: string, cause?: unknown) =>
-  new CliError(code, message, { exit: 'refused', cause })
-
 function sizeOf(path: string, given: string): number {
   try {
     const found = statSync(path)
@@ -68,31 +64,3 @@ export async function* inBase64(source: AsyncIterable<Uint8Array>): AsyncGenerat
 }
 
 export const base64Length = (sizeBytes: number): number => Math.ceil(sizeBytes / 3) * 4
-
-/**
- * Writes a file completely or not at all. An existing one is replaced only when it `mayReplace`; what is no file, such as a pipe
- * or /dev/null, gets the bytes as they come.
- */
-export async function writeWhole(path: string, bytes: Readable, mayReplace: boolean): Promise<void> {
-  const before = (mayReplace ? statSync : lstatSync)(path, { throwIfNoEntry: false })
-  if (before !== undefined && (!mayReplace || before.isDirectory())) {
-    bytes.destroy()
-    throw usageError(
-      `${path} is ${mayReplace ? 'a directory' : 'there already'}.`,
-      `Name ${mayReplace ? 'a file in it' : 'another place'} with --output.`,
-    )
-  }
-  const isOther = before !== undefined && !before.isFile()
-  const draft = isOther ? path : join(dirname(path), `.svc-${process.pid}.part`)
-  const file = createWriteStream(draft, { flags: isOther ? 'w' : 'wx' })
-  let failure: Error | null = null
-  file.once('error', (error) => (failure = error))
-  try {
-    await pipeline(bytes, file)
-    if (!isOther) renameSync(draft, path)
-  } catch (error) {
-    if (!isOther) rmSync(draft, { force: true })
-    if (error !== failure && !(error as NodeJS.ErrnoException).syscall?.startsWith('rename')) throw error
-    throw fileFailure('file_unwritable', `${path} cannot be written: ${(error as Error).message}.`, error)
-  }
-}

@@ -76,9 +76,9 @@ export class Blobs {
     }
   }
 
-  /** Fails with `BlobMissingError` and `StorageError`. */
-  open(id: string, range?: ByteRange): Promise<Readable> {
-    return this.place.open(id, range)
+  /** `sizeBytes`: of all of it. Fails with `BlobMissingError`, and with `StorageError` also where it has another size. */
+  open(id: string, range?: ByteRange, sizeBytes?: number): Promise<Readable> {
+    return this.place.open(id, range, sizeBytes)
   }
 
   /** Whether the bytes are there. Fails with `StorageError`. */

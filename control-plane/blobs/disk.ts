@@ -1,9 +1,9 @@
-import { createReadStream, open as openFile, type Stats } from 'node:fs'
+import { close, createReadStream, fstat, open as openFile, type Stats } from 'node:fs'
 import { mkdir, open, rename, rm, stat, type FileHandle } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
-import { BlobMissingError, StorageError, type BlobPlace, type ByteRange, type NewBlob } from './place.ts'
+import { BlobMissingError, StorageError, wrongSize, type BlobPlace, type ByteRange, type NewBlob } from './place.ts'
 import { gathered } from './pieces.ts'
 
 /**
@@ -43,11 +43,12 @@ export class DiskPlace implements BlobPlace {
     }
   }
 
-  async open(id: string, range?: ByteRange): Promise<Readable> {
+  async open(id: string, range?: ByteRange, sizeBytes?: number): Promise<Readable> {
     const path = this.pathOf(id)
     const fd = await this.try(() => openForReading(path)).catch((error: unknown) => {
       throw isNotThere(error) ? new BlobMissingError(id) : error
     })
+    if (sizeBytes !== undefined) await this.checkSizeOf(id, fd, sizeBytes)
     // A stream takes the last byte, not the end, and has none for nothing.
     const isEmpty = range !== undefined && range.end <= range.start
     const part = range === undefined || isEmpty ? {} : { start: range.start, end: range.end - 1 }
@@ -85,6 +86,16 @@ export class DiskPlace implements BlobPlace {
     return join(this.root, id.slice(-2), id)
   }
 
+  private async checkSizeOf(id: string, fd: number, sizeBytes: number): Promise<void> {
+    try {
+      const { size: found } = await this.try(() => statOpen(fd))
+      if (found !== sizeBytes) throw wrongSize(this.name, { id, found, sizeBytes })
+    } catch (error) {
+      close(fd, () => undefined)
+      throw error
+    }
+  }
+
   private async statOf(path: string): Promise<Stats | null> {
     try {
       return await this.try(() => stat(path))
@@ -114,6 +125,7 @@ export class DiskPlace implements BlobPlace {
 
 /** Streams of a number are a quarter faster than those of a `FileHandle`, whose reads are promises. */
 const openForReading = promisify(openFile) as (path: string) => Promise<number>
+const statOpen = promisify(fstat) as (fd: number) => Promise<Stats>
 
 const writeBytes = 256 * 1024
 const readBytes = 256 * 1024

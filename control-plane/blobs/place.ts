@@ -12,8 +12,11 @@ export interface BlobPlace {
    * kill leaves behind is found by `remove`. Fails with `StorageError`, or as the source does.
    */
   put(blob: NewBlob, source: AsyncIterable<Uint8Array>): Promise<void>
-  /** Opens the bytes. Fails with `BlobMissingError` and `StorageError`. */
-  open(id: string, range?: ByteRange): Promise<Readable>
+  /**
+   * Opens the bytes; `sizeBytes`: how many there are in all, as the database knows. Fails with `BlobMissingError`, and with
+   * `StorageError` also where there are more or fewer.
+   */
+  open(id: string, range?: ByteRange, sizeBytes?: number): Promise<Readable>
   /** Whether the bytes are there. Fails with `StorageError`. */
   has(id: string): Promise<boolean>
   /** Removes the bytes, and what an upload left; nothing to remove is no failure. */
@@ -54,6 +57,10 @@ export class StorageError extends Error {
     })
   }
 }
+
+/** A restored backup, or a disk that lost something, has bytes in part: nobody is to take them for the whole. */
+export const wrongSize = (place: string, { id, found, sizeBytes }: { id: string; found: number; sizeBytes: number }) =>
+  new StorageError(place, new Error(`${id} has ${found} bytes of ${sizeBytes}`))
 
 /** There are no bytes under this id. */
 export class BlobMissingError extends Error {

@@ -1,7 +1,15 @@
 import { Readable } from 'node:stream'
 import type { S3mini } from 's3mini'
 import type { World } from '../../shared/lib/world.ts'
-import { BlobMissingError, StorageError, type BlobPlace, type ByteRange, type GoneBlob, type NewBlob } from './place.ts'
+import {
+  BlobMissingError,
+  StorageError,
+  wrongSize,
+  type BlobPlace,
+  type ByteRange,
+  type GoneBlob,
+  type NewBlob,
+} from './place.ts'
 import { gathered } from './pieces.ts'
 import { ByteSender } from './s3-sender.ts'
 import { uploadsIn } from './s3-uploads.ts'
@@ -55,14 +63,19 @@ export class S3Place implements BlobPlace {
     }
   }
 
-  async open(id: string, range?: ByteRange): Promise<Readable> {
+  async open(id: string, range?: ByteRange, sizeBytes?: number): Promise<Readable> {
     if (range !== undefined && range.end <= range.start) return Readable.from([])
     const { start, end } = range ?? {}
-    const { body } = await this.again((s3) => s3.getObjectRaw(this.keyOf(id), range === undefined, start, end)).catch(
-      (error: unknown) => {
-        throw isNotThere(error) ? new BlobMissingError(id) : error
-      },
-    )
+    const { body, headers } = await this.again((s3) =>
+      s3.getObjectRaw(this.keyOf(id), range === undefined, start, end),
+    ).catch((error: unknown) => {
+      throw isNotThere(error) ? new BlobMissingError(id) : error
+    })
+    const found = sizeOf(headers)
+    if (found !== null && sizeBytes !== undefined && found !== sizeBytes) {
+      await body?.cancel()
+      throw wrongSize(this.name, { id, found, sizeBytes })
+    }
     return body === null ? Readable.from([]) : Readable.fromWeb(body)
   }
 
@@ -139,6 +152,12 @@ export class S3Place implements BlobPlace {
       }
     }
   }
+}
+
+/** Bytes of the whole object, of which the answer may have a part; null where the service does not say. */
+function sizeOf(headers: Headers): number | null {
+  const said = headers.get('content-range')?.split('/')[1] ?? headers.get('content-length')
+  return said != null && /^\d+$/.test(said) ? Number(said) : null
 }
 
 /** The least that services take for a part. */

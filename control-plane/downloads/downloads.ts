@@ -60,7 +60,7 @@ async function send(ctx: Koa.Context, file: Sent, deps: DownloadDependencies): P
   if (range !== null) ctx.set('Content-Range', `bytes ${start}-${end - 1}/${sizeBytes}`)
   ctx.length = end - start
   if (ctx.method === 'HEAD') return
-  const bytes = await deps.blobs.open(file.blobId, range ?? undefined).catch((error: unknown) => {
+  const bytes = await deps.blobs.open(file.blobId, range ?? undefined, sizeBytes).catch((error: unknown) => {
     throw error instanceof BlobMissingError ? new ApiError('resource_not_found', { cause: error }) : error
   })
   ctx.respond = false

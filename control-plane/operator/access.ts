@@ -50,7 +50,7 @@ export async function removeUser(db: Db, world: World, { email, newOwner }: Remo
     for (const { id } of owned) await replaceMember(db, { workspaceId: id, userId: heir.id, role: 'owner', at })
   const devices = await listKnownDevices(db, { userId: user.id })
   for (const { deviceId } of devices) await endDevice(db, world, deviceId)
-  const { runs, automations } = await endCauses(db, { userId: user.id }, world)
+  const { runs, workflowRuns, automations } = await endCauses(db, { userId: user.id }, world)
   const tokens = await revokeTokensOf(db, user.id, at)
   const sessions = await revokeSessions(db, { userId: user.id }, at)
   await removeSignInsOf(db, user.id)
@@ -62,6 +62,7 @@ export async function removeUser(db: Db, world: World, { email, newOwner }: Remo
     workspaces,
     devices: devices.length,
     runs,
+    workflowRuns,
     automations,
     tokens,
     sessions,

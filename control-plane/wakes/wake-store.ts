@@ -135,6 +135,26 @@ export async function answerWakes(
     .update(wakes.toColumns({ state: 'done', answer: toJson(done.answer), takenAt: done.at }))
 }
 
+const refusal = z.object({ kind: z.literal('not_dispatched'), reason: text, message: text })
+
+/** Why the last of these wakes was not let through, by their keys; null: it was, or there is none. */
+export async function findRefusedWake(
+  db: Db,
+  { workspaceId, keys }: { workspaceId: string; keys: readonly string[] },
+): Promise<z.output<typeof refusal> | null> {
+  const answered = wakes
+    .from(db)
+    .where({ workspace_id: workspaceId, state: 'done' })
+    .whereIn('wake_key', [...keys])
+  const last = await wakes.first(
+    answered.orderBy([
+      { column: 'taken_at', order: 'desc' },
+      { column: 'seq', order: 'desc' },
+    ]),
+  )
+  return last?.answer == null ? null : (refusal.safeParse(JSON.parse(last.answer)).data ?? null)
+}
+
 /** Wakes that were answered before `before` and are no longer of use. */
 export async function removeOldWakes(db: Db, before: number): Promise<number> {
   return db('wakes').where({ state: 'done' }).where('taken_at', '<', before).delete()

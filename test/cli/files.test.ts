@@ -1,12 +1,25 @@
-import { execFile as execute, execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { execFile as execute, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  closeSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { byteSource, writeWhole } from '../../cli/machine/byte-source.ts'
+import { byteSource } from '../../cli/machine/byte-source.ts'
+import { writeWhole } from '../../cli/machine/write-whole.ts'
 import { openBytes } from '../../cli/http/open-bytes.ts'
 import { makeTask } from '../api/facts/kit/tasks.ts'
 import { isLong } from '../kit/forms.ts'
@@ -109,6 +122,50 @@ test('a download is written where it can be, leaves what is no file as it is, an
   expect([await reader, statSync(at('pipe')).isFIFO()]).toEqual(['bytes', true])
   await write('n'.repeat(255), false)
   expect(readdirSync(folder).toSorted()).toEqual(['dangling', 'n'.repeat(255), 'pipe'])
+})
+
+test('a download keeps the mode of the file that it replaces, and the link to it, and takes no name that was given meanwhile', async () => {
+  const folder = join(real.folder, 'replaced')
+  mkdirSync(folder)
+  const at = (name: string) => join(folder, name)
+  writeFileSync(at('secret'), 'old', { mode: 0o600 })
+  symlinkSync('secret', at('link'))
+  await writeWhole(at('link'), Readable.from([Buffer.from('new')]), true)
+  expect([readFileSync(at('secret'), 'utf8'), statSync(at('secret')).mode & 0o777]).toEqual(['new', 0o600])
+  expect(lstatSync(at('link')).isSymbolicLink()).toBe(true)
+  async function* slow() {
+    yield Buffer.from('late')
+    writeFileSync(at('taken'), 'first')
+  }
+  await expect(writeWhole(at('taken'), Readable.from(slow()), false)).rejects.toMatchObject({
+    code: 'cli.file_unwritable',
+  })
+  expect(readFileSync(at('taken'), 'utf8')).toBe('first')
+  expect(readdirSync(folder).toSorted()).toEqual(['link', 'secret', 'taken'])
+})
+
+test('a download that a signal ends leaves nothing, and one to what the program has open goes there', async () => {
+  const folder = join(real.folder, 'ended')
+  mkdirSync(folder)
+  const at = (name: string) => join(folder, name)
+  symlinkSync('/proc/self/fd/1', at('out'))
+  const script = (target: string, then: string) => `
+    import { writeWhole } from ${JSON.stringify(new URL('../../cli/machine/write-whole.ts', import.meta.url).href)}
+    import { Readable } from 'node:stream'
+    async function* bytes() { yield Buffer.from('some'); ${then} }
+    await writeWhole(${JSON.stringify(target)}, Readable.from(bytes()), true)`
+  const program = (of: string) => ['--input-type=module', '-e', of]
+  const open = openSync(at('stdout'), 'w')
+  execFileSync(process.execPath, program(script(at('out'), '')), { stdio: ['ignore', open, 'inherit'] })
+  closeSync(open)
+  expect([readFileSync(at('stdout'), 'utf8'), lstatSync(at('out')).isSymbolicLink()]).toEqual(['some', true])
+  const waits = 'await new Promise((resolve) => setTimeout(resolve, 60_000))'
+  const ended = spawn(process.execPath, program(script(at('half'), `process.stdout.write('.'); ${waits}`)))
+  await once(ended.stdout, 'data')
+  expect(readdirSync(folder)).toHaveLength(3)
+  ended.kill('SIGTERM')
+  expect(await once(ended, 'exit')).toEqual([null, 'SIGTERM'])
+  expect(readdirSync(folder).toSorted()).toEqual(['out', 'stdout'])
 })
 
 test('a file that becomes shorter while it is sent ends the upload', async () => {

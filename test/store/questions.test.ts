@@ -35,6 +35,7 @@ onBoth(
     await setQuestionMessage(root, { questionId: stored.id, messageId: 'msg_1', conversationId: 'cnv_1' })
     expect(await findQuestionByMessage(root, 'msg_1')).toMatchObject({ id: stored.id, conversationId: 'cnv_1' })
     expect(await listOpenQuestions(root, 'run_id', [stored.runId])).toHaveLength(1)
+    expect(await listOpenQuestions(root, 'agent_id', [stored.agentId])).toHaveLength(1)
     const resolution = { answer: { text: null, selected: ['a'] }, by: 'usr_1', at: at + 1 }
     expect(await resolveQuestion(root, before, resolution)).toBe(true)
     expect(await resolveQuestion(root, before, resolution)).toBe(false)

@@ -4,6 +4,7 @@ import {
   claimConversationWakes,
   claimWake,
   claimWakesOfRun,
+  findRefusedWake,
   findWake,
   insertWake,
   insertWakes,
@@ -61,6 +62,22 @@ onBoth('a wake waits until it is answered, and is removed a while later', async 
   expect(await listWaitingWakes(root, { limit: 5 })).toEqual([])
   expect(await removeOldWakes(root, at + 5)).toBe(0)
   expect(await removeOldWakes(root, at + 6)).toBe(1)
+})
+
+onBoth('the last refusal of wakes is found by their keys', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const refused = { kind: 'not_dispatched', reason: 'agent_inactive', message: 'It is idle.' }
+  const found = (...keys: string[]) => findRefusedWake(root, { workspaceId, keys })
+  for (const key of ['one', 'two', 'waits'])
+    await insertWake(root, wakeOf(workspaceId, { key, id: `wak_${workspaceId}${key}` }))
+  const answered = (key: string, answer: unknown, later: number) =>
+    answerWakes(root, { ids: [`wak_${workspaceId}${key}`], answer, at: at + later })
+  await answered('one', refused, 1)
+  expect(await found('one', 'two', 'waits')).toEqual(refused)
+  await answered('two', { kind: 'queued', runId: 'run_1' }, 2)
+  expect(await found('one', 'two')).toBeNull()
+  expect(await found('one')).not.toBeNull()
+  expect([await found('waits'), await found()]).toEqual([null, null])
 })
 
 onBoth('a second wake with the same key in the workspace is the same wake', async ({ root }) => {

@@ -18,6 +18,7 @@ import {
   findWorkflowRunInWorkspace,
   insertProgram,
   listCancelled,
+  listOpenWorkflowRunsCausedBy,
   listRunning,
   listLastRuns,
   listUnreplayed,
@@ -314,21 +315,42 @@ onBoth('those of workspaces that let no agent work take no place in a list', asy
   expect(ours(await listUnchanged(root, { changedBefore: at + 1, onlyReplayed: false, limit: 100 }))).toEqual([4])
 })
 
-onBoth('a stalled run that is to be cancelled is found, and so are the questions of a run', async ({ root }) => {
-  const workspaceId = await seedWorkspace(root)
-  const flow = await seedFlow(root, workspaceId, { status: 'stalled', cancelRequestedAt: at })
-  const other = await seedFlow(root, workspaceId, { status: 'stalled' })
-  const found = (await listCancelled(root, 100)).map(({ id }) => id)
-  expect([found.includes(flow.id), found.includes(other.id)]).toEqual([true, false])
-  const question = questionRow(workspaceId, { workflowRunId: flow.id, workflowCall: 1 })
-  await insertQuestion(root, question)
-  const earlier = questionRow(workspaceId, { workflowRunId: flow.id, workflowCall: 0 })
-  const later = questionRow(workspaceId, { workflowRunId: flow.id, workflowCall: 2 })
-  for (const each of [later, earlier])
-    await insertQuestion(root, { ...each, id: `qst_${9 - each.workflowCall!}${each.id}` })
-  const open = await listOpenQuestions(root, 'workflow_run_id', [flow.id])
-  expect(open.map(({ workflowCall }) => workflowCall)).toEqual([0, 1, 2])
-  expect(await listOpenQuestions(root, 'run_id', [question.runId])).toEqual([])
+onBoth(
+  'a run that is to be cancelled is found until it has ended, and so are the questions of a run',
+  async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const flow = await seedFlow(root, workspaceId, { status: 'stalled', cancelRequestedAt: at })
+    const going = await seedFlow(root, workspaceId, { cancelRequestedAt: at })
+    const other = await seedFlow(root, workspaceId, { status: 'stalled' })
+    const over = await seedFlow(root, workspaceId, { status: 'failed', cancelRequestedAt: at, completedAt: at })
+    const found = (await listCancelled(root, 100)).map(({ id }) => id)
+    expect([flow, going, other, over].map(({ id }) => found.includes(id))).toEqual([true, true, false, false])
+    const question = questionRow(workspaceId, { workflowRunId: flow.id, workflowCall: 1 })
+    await insertQuestion(root, question)
+    const earlier = questionRow(workspaceId, { workflowRunId: flow.id, workflowCall: 0 })
+    const later = questionRow(workspaceId, { workflowRunId: flow.id, workflowCall: 2 })
+    for (const each of [later, earlier])
+      await insertQuestion(root, { ...each, id: `qst_${9 - each.workflowCall!}${each.id}` })
+    const open = await listOpenQuestions(root, 'workflow_run_id', [flow.id])
+    expect(open.map(({ workflowCall }) => workflowCall)).toEqual([0, 1, 2])
+    expect(await listOpenQuestions(root, 'run_id', [question.runId])).toEqual([])
+    expect(await listOpenQuestions(root, 'agent_id', [question.agentId])).toEqual([])
+  },
+)
+
+onBoth('the open runs on the account of a person are found, in one workspace or in all', async ({ root }) => {
+  const [one, two] = [await seedWorkspace(root), await seedWorkspace(root)]
+  const userId = realWorld.uuid()
+  const running = await seedFlow(root, one, { causedByUserId: userId })
+  await seedFlow(root, one, { causedByUserId: userId, status: 'completed', completedAt: at })
+  await seedFlow(root, one, { causedByUserId: realWorld.uuid() })
+  const stalled = await seedFlow(root, two, { causedByUserId: userId, status: 'stalled', createdAt: at + 1 })
+  const found = async (workspaceId?: string) =>
+    (await listOpenWorkflowRunsCausedBy(root, { userId, ...(workspaceId !== undefined && { workspaceId }) })).map(
+      ({ id }) => id,
+    )
+  expect(await found()).toEqual([running.id, stalled.id])
+  expect(await found(two)).toEqual([stalled.id])
 })
 
 onBoth('waits for checks are found by their branch and their deadline, until they end', async ({ root }) => {

@@ -10,7 +10,7 @@ import type { Client } from '../../http/client.ts'
 import { openBytes } from '../../http/open-bytes.ts'
 import { callOf } from '../../http/route-call.ts'
 import { pathSegment } from '../../http/path-segment.ts'
-import { writeWhole } from '../../machine/byte-source.ts'
+import { writeWhole } from '../../machine/write-whole.ts'
 import { textAt } from '../../replies/fields.ts'
 
 /** `file download`: writes the bytes of a file, or of one of its versions, to a file or to standard output. */

@@ -21,6 +21,9 @@ export const kindOfTrigger: Readonly<Record<ApprovalTrigger, GatedKind>> = {
 export const holdingTriggers = ['tool_permission', 'connection_action', 'instruction_publish'] as const
 export const holdsItsRun = (trigger: ApprovalTrigger): boolean => holdingTriggers.some((one) => one === trigger)
 
+/** The key of the wake that resolving the approval asks for. */
+export const approvalWakeKey = (id: string): string => `approval:${id}`
+
 /** Triggers whose approvals are rejected when their run ends for another reason than asking. */
 export const rejectedWithRun = ['budget_breach', 'connection_action'] as const
 

@@ -41,7 +41,10 @@ export function judgeAnswer(
   return { answer: { text, selected: [...new Set(selected)] } }
 }
 
-export type SystemReason = 'run_ended' | 'stop_failed' | 'wait_timeout' | 'workflow_ended'
+/** The key of the wake that an answer to the question asks for. */
+export const questionWakeKey = (id: string): string => `question:${id}`
+
+export type SystemReason = 'run_ended' | 'stop_failed' | 'wait_timeout' | 'workflow_ended' | 'agent_deleted'
 
 /** The answer of a question that the system closed; a `secret_input` has none. */
 export const systemAnswer = (question: Pick<QuestionRow, 'answerMode'>, reason: SystemReason): QuestionAnswer | null =>

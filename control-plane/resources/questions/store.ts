@@ -122,12 +122,12 @@ export async function listQuestions(db: Db, filter: QuestionFilter): Promise<Que
 }
 
 /**
- * Lists open questions of runs, tasks or workflow runs, oldest first; those that a program asked in the same millisecond in the
- * order of its calls. A run is asked about by its agent; what a workflow asks after it is no question of the run.
+ * Lists open questions of runs, agents, tasks or workflow runs, oldest first; those that a program asked in the same millisecond
+ * in the order of its calls. What a workflow asks after a run is no question of the run, nor of its agent.
  */
 export async function listOpenQuestions(
   db: Db,
-  column: 'run_id' | 'task_id' | 'workflow_run_id',
+  column: 'run_id' | 'agent_id' | 'task_id' | 'workflow_run_id',
   ids: readonly string[],
 ): Promise<QuestionRow[]> {
   if (ids.length === 0) return []
@@ -135,7 +135,7 @@ export async function listOpenQuestions(
     .from(db)
     .where({ status: 'open' })
     .whereIn(column, [...ids])
-  if (column === 'run_id') void query.whereNull('workflow_run_id')
+  if (column === 'run_id' || column === 'agent_id') void query.whereNull('workflow_run_id')
   return questions.list(query.orderBy(['created_at', 'workflow_call', 'id']))
 }
 

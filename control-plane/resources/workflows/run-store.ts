@@ -57,7 +57,7 @@ const runs = table('workflow_runs', {
   stall: nullableJson(stall),
   /** The size of its calls and results, in UTF-16 units. */
   journalBytes: int,
-  /** A person answered the question about its stall so. */
+  /** A person answered the question about its stall so, or the one on whose account it goes has left the workspace. */
   cancelRequestedAt: nullableTime,
   version: int,
   createdAt: time,
@@ -273,9 +273,22 @@ export async function listRunning(db: Db, workspaceId: string, limit: number): P
   return runs.map(({ id }) => id)
 }
 
-/** Stalled runs that a person wants cancelled, oldest first. */
+/** Runs that are to be cancelled and have not ended, oldest first. */
 export async function listCancelled(db: Db, limit: number): Promise<{ id: string; workspaceId: string }[]> {
-  return idsOf(db('workflow_runs').where({ status: 'stalled' }).whereNotNull('cancel_requested_at'), limit)
+  const open = db('workflow_runs').whereIn('status', ['running', 'stalled'])
+  return idsOf(open.whereNotNull('cancel_requested_at'), limit)
+}
+
+/** Runs on the account of this person that have not ended, oldest first. */
+export async function listOpenWorkflowRunsCausedBy(
+  db: Db,
+  { userId, workspaceId }: { userId: string; workspaceId?: string },
+): Promise<WorkflowRunRow[]> {
+  const open = runs
+    .from(db)
+    .whereIn('status', ['running', 'stalled'])
+    .where({ caused_by_user_id: userId, ...(workspaceId !== undefined && { workspace_id: workspaceId }) })
+  return runs.list(open.orderBy('created_at'))
 }
 
 async function idsOf(query: Knex.QueryBuilder, limit: number): Promise<{ id: string; workspaceId: string }[]> {

@@ -15,6 +15,7 @@ import {
   type WorkflowRunRow,
 } from '../../resources/workflows/run-store.ts'
 import { listEndedSteps } from '../../resources/workflows/step-store.ts'
+import { isMember } from '../../resources/members/store.ts'
 import { isHalted } from '../../resources/workspaces/rules.ts'
 import { findWorkspace } from '../../resources/workspaces/store.ts'
 import type { WakeContext } from '../../wakes/wake.ts'
@@ -102,11 +103,14 @@ export async function advance(id: string, deps: AdvanceDependencies): Promise<Ad
   return goOn(run, { calls, results, made, journal, log: said, deps })
 }
 
-/** A person answered so when they were asked about its stall. */
+/** A person answered so when they were asked about its stall, or the person on whose account it goes has left. */
 async function cancel(run: WorkflowRunRow, deps: AdvanceDependencies): Promise<Advanced> {
-  return store(run, deps, (tx, locked) =>
-    finishWorkflowRun(tx, locked, failureOf('The run was cancelled.'), finishOf(deps)),
-  )
+  const { workspaceId, causedByUserId } = run
+  return store(run, deps, async (tx, locked) => {
+    const isOfMember = causedByUserId === null || (await isMember(tx, workspaceId, causedByUserId))
+    const why = isOfMember ? 'The run was cancelled.' : 'The person who started the workflow has left the workspace.'
+    await finishWorkflowRun(tx, locked, failureOf(why), finishOf(deps))
+  })
 }
 
 type Work = (tx: Tx, run: WorkflowRunRow) => Promise<void>

@@ -1,11 +1,15 @@
-import { isAsking } from '../../resources/approvals/rules.ts'
+import { findAgent } from '../../resources/agents/store.ts'
+import { approvalWakeKey, isAsking } from '../../resources/approvals/rules.ts'
 import { listApprovals } from '../../resources/approvals/store.ts'
 import type { Db } from '../../db/open.ts'
+import { questionWakeKey } from '../../resources/questions/rules.ts'
+import { listQuestions } from '../../resources/questions/store.ts'
 import { findDetails } from '../../resources/runs/details-store.ts'
 import { findFinalAnswer, resultIn, type FinalAnswer } from '../../resources/runs/event-log.ts'
 import type { RunRow } from '../../resources/runs/store.ts'
 import type { EndedStep } from '../../resources/workflows/step-store.ts'
 import type { WakeAnswer } from '../../wakes/wake.ts'
+import { findRefusedWake } from '../../wakes/wake-store.ts'
 import type { AgentArgs, GateArgs } from '../engine/args.ts'
 import type { StepFailure } from '../engine/words.ts'
 
@@ -41,8 +45,8 @@ export async function agentOutcome(db: Db, steps: readonly EndedStep[], args: Ag
   const { run } = step
   const { id: runId, exitReason } = run
   if (isAsking(exitReason)) {
-    const message = 'The step stopped to ask, and nobody answered in time.'
-    return failed({ code: 'unanswered', message, exitReason, runId })
+    const nobody = { code: 'unanswered', message: 'The step stopped to ask, and nobody answered in time.' }
+    return failed({ ...((await whyNotGoneOn(db, last)) ?? nobody), exitReason, runId })
   }
   if (exitReason !== 'completed') return failureOfRun(run)
   if (args.schema == null) return value((await finalAnswer(db, step))?.text ?? '')
@@ -107,13 +111,32 @@ const gateCodes = {
   cwd_missing: 'gate_cwd_missing',
 } as const
 
-async function whyUnapproved(db: Db, { id, workspaceId }: RunRow): Promise<{ code: string; message: string }> {
+async function whyUnapproved(db: Db, { id, workspaceId, agentId }: RunRow): Promise<{ code: string; message: string }> {
   const [approval] = await listApprovals(db, { workspaceId, runId: id, triggers: ['tool_permission'], limit: 1 })
   const by = approval?.reason == null ? '' : ` They said: ${approval.reason}`
   if (approval?.outcome === 'reject' && approval.resolvedType === 'user')
     return { code: 'gate_rejected', message: `A person rejected the command.${by}` }
-  return { code: 'gate_expired', message: 'Nobody approved the command in time.' }
+  const expired = { code: 'gate_expired', message: 'Nobody approved the command in time.' }
+  return (await whyNotGoneOn(db, { id, workspaceId, agentId })) ?? expired
 }
+
+/** Why nothing went on with a run that stopped to ask, where that is not for want of an answer; else null. */
+async function whyNotGoneOn(
+  db: Db,
+  { id: runId, workspaceId, agentId }: Pick<RunRow, 'id' | 'workspaceId' | 'agentId'>,
+): Promise<{ code: string; message: string } | null> {
+  const about = { workspaceId, runId, limit: mostAsked }
+  const [approvals, questions] = await Promise.all([listApprovals(db, about), listQuestions(db, about)])
+  const keys = [...approvals.map(({ id }) => approvalWakeKey(id)), ...questions.map(({ id }) => questionWakeKey(id))]
+  const refused = await findRefusedWake(db, { workspaceId, keys })
+  if (refused !== null)
+    return { code: refused.reason, message: `The step was answered, and could not go on: ${refused.message}` }
+  if ((await findAgent(db, agentId))?.deletedAt === null) return null
+  return { code: 'agent_tombstoned', message: 'The agent of this step was deleted while it waited for a person.' }
+}
+
+/** The requests of one run that are looked at, the newest first. */
+const mostAsked = 100
 
 const failureOfRun = ({ id: runId, exitReason, errorCode, errorMessage }: RunRow): StepOutcome => {
   const message = errorMessage ?? `The run ended: ${exitReason}.`

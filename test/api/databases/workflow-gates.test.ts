@@ -196,6 +196,25 @@ for (const database of databasesFor('sqlite'))
       expect(await readFlow(server, id)).toMatchObject({ status: 'completed', summary: '0' })
     })
 
+    it('one that was approved and cannot start says why, and not that nobody approved it', async () => {
+      const gone = await server.createAgent({ name: 'Ends early', harness: 'claude' })
+      const id = await startFlow(
+        server,
+        await flow(`try { await gate(['make'], { agent: '${gone.handle}' }) } catch (e) { return e.code }`, {
+          mode: 'ask',
+        }),
+      )
+      await asking(await device.take())
+      await settled(server)
+      await server.ok(`/agents/${gone.id}`, { method: 'PATCH', body: { status: 'terminated' } })
+      const approval = await pendingOf(id)
+      expect(outcomeOf(await server.call(`/approvals/${approval}/approve`, { body: {}, headers: key() }))).toBe('200')
+      await server.plane.waker.sweep()
+      await server.plane.sweeper.runAll()
+      await settled(server)
+      expect(await readFlow(server, id)).toMatchObject({ status: 'completed', summary: 'agent_inactive' })
+    })
+
     it('a call that the agent of a step asks about is approved, and the run that makes it is the step', async () => {
       const id = await startFlow(server, await flow(`return await agent('Ship it', { agent: '${agent}' })`))
       const first = await device.take()

@@ -227,6 +227,63 @@ for (const database of databasesFor('postgres'))
       await device.beat()
     })
 
+    it('a step that was answered and cannot go on says why, and not that nobody answered', async () => {
+      const other = await server.createAgent({ name: 'Ends early', harness: 'claude' })
+      const flowOf = async () =>
+        startFlow(
+          server,
+          await makeWorkflow(
+            server,
+            `try { await agent('Ask me', { agent: '${other.handle}' }) } catch (e) { return e.code + ': ' + e.message }`,
+          ),
+        )
+      const answered = await flowOf()
+      const { asked } = await takeAndAsk('ses-answered')
+      const closed = await flowOf()
+      const { asked: left } = await takeAndAsk('ses-closed')
+      await server.ok(`/agents/${other.id}`, { method: 'PATCH', body: { status: 'terminated' } })
+      expect(outcomeOf(await answer(asked.question.id, { text: 'Left' }))).toBe('200')
+      await server.plane.waker.sweep()
+      await server.plane.sweeper.runAll()
+      await settled(server)
+      expect(await readFlow(server, answered)).toMatchObject({
+        status: 'completed',
+        summary: expect.stringMatching(/^agent_inactive: .*answered.* Ends early /),
+      })
+      await server.ok(`/agents/${other.id}`, { method: 'DELETE' })
+      expect(outcomeOf(await answer(left.question.id, { text: 'Left' }))).toBe('409 question_resolved')
+      await server.plane.sweeper.runAll()
+      await settled(server)
+      expect(await readFlow(server, closed)).toMatchObject({
+        status: 'completed',
+        summary: 'agent_tombstoned: The agent of this step was deleted while it waited for a person.',
+      })
+    })
+
+    it('a person who leaves ends the workflow runs on their account, and none of others', async () => {
+      const leaver = await server.addPerson('member')
+      const theirs = await FakeDevice.connect(server, { token: leaver.token })
+      const own = await server.createAgent({ name: 'Of one who leaves', harness: 'claude' }, leaver.token)
+      const body = `for (const i of [1, 2, 3]) try { await agent('Step ' + i, { agent: '${own.handle}' }) } catch {}
+         return 'went on'`
+      const name = await makeWorkflow(server, body, { token: leaver.token })
+      const id = await startFlow(server, name, {}, leaver.token)
+      await theirs.take()
+      const ours = await startFlow(server, await makeWorkflow(server, `await agent('Ours', ${on()}); return 'ours'`))
+      await server.ok(`/workspaces/${leaver.workspaceId}/leave`, { method: 'POST', token: leaver.token })
+      await settled(server)
+      expect(await readFlow(server, id)).toMatchObject({
+        status: 'failed',
+        summary: 'The person who started the workflow has left the workspace.',
+      })
+      expect(
+        (await server.ok('/runs?status=queued')).data.map((run: { agentId: string }) => run.agentId),
+      ).not.toContain(own.id)
+      await answerNext(device, 'x')
+      await settled(server)
+      expect(await readFlow(server, ours)).toMatchObject({ status: 'completed', summary: 'ours' })
+    })
+
     it('nothing goes on with a step once its workflow is cancelled, though a person answered its agent before', async () => {
       const id = await startFlow(server, await makeWorkflow(server, `return await agent('Ask me', ${on()})`))
       const { run, asked } = await takeAndAsk('ses-late')

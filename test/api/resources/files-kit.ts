@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync } from 'node:fs'
+import { mkdtempSync, readdirSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { inject } from 'vitest'
 import { TestServer, type CallOptions } from '../../kit/server.ts'
@@ -8,6 +8,8 @@ export interface FilesServer {
   server: TestServer
   /** Names of what lies in the storage. */
   stored: () => string[]
+  /** Cuts bytes that are stored, as a restored backup may have them. */
+  cut: (blobId: string, length: number) => void
 }
 
 export async function startFilesServer(): Promise<FilesServer> {
@@ -17,7 +19,11 @@ export async function startFilesServer(): Promise<FilesServer> {
     readdirSync(folder, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map(({ name }) => name)
-  return { server, stored }
+  const cut = (blobId: string, length: number) => {
+    const path = readdirSync(folder, { recursive: true, encoding: 'utf8' }).find((name) => name.endsWith(blobId))
+    truncateSync(join(folder, path!), length)
+  }
+  return { server, stored, cut }
 }
 
 export const base64 = (content: string | Uint8Array): string => Buffer.from(content).toString('base64')

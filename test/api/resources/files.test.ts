@@ -7,10 +7,10 @@ import { as, base64, startFilesServer, upload, type FilesServer } from './files-
 /** Files: their bytes, versions, types, and their end. */
 
 let server: TestServer
-let stored: FilesServer['stored']
+let stored: FilesServer['stored'], cut: FilesServer['cut']
 let member: Person
 beforeAll(async () => {
-  ;({ server, stored } = await startFilesServer())
+  ;({ server, stored, cut } = await startFilesServer())
   member = await server.addPerson('member')
 })
 afterAll(() => server.stop())
@@ -49,6 +49,16 @@ test('an uploaded file is shown, read and downloaded', async () => {
   expect(Object.keys(listed).toSorted()).toEqual(
     ['contentType', 'createdAt', 'description', 'id', 'name', 'object', 'sizeBytes', 'updatedAt'].toSorted(),
   )
+})
+
+test('bytes that the storage has in part are told as its trouble, and not as a short file', async () => {
+  const file = await upload(server, { content: 'All of these words.' })
+  const [{ blob_id: blobId }] = await server.database.root('files').where({ id: file.id }).select('blob_id')
+  const { url } = await server.ok(`/files/${file.id}/download`)
+  cut(blobId, 6)
+  expect(await codeOf(`/files/${file.id}?expand[]=content`)).toBe('503 storage_unavailable')
+  for (const headers of [{}, { range: 'bytes=0-3' }, { range: 'bytes=9-' }])
+    expect((await fetch(url, { headers })).status).toBe(503)
 })
 
 const png = Buffer.from(

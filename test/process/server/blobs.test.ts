@@ -135,6 +135,9 @@ describe.each([
     const [start, end] = [Math.floor(length / 3), Math.floor(length / 2)]
     expect((await read(blobs, stored.blobId, { start, end })).equals(bytes.subarray(start, end))).toBe(true)
     expect((await read(blobs, stored.blobId, { start, end: length })).equals(bytes.subarray(start))).toBe(true)
+    expect(Buffer.concat(await (await blobs.open(stored.blobId, undefined, length)).toArray())).toHaveLength(length)
+    for (const range of length === 0 ? [undefined] : [undefined, { start: 0, end: length }])
+      await expect(blobs.open(stored.blobId, range, length + 1)).rejects.toMatchObject({ name: 'StorageError' })
   })
 
   test('a source that fails leaves no bytes and no row', async () => {

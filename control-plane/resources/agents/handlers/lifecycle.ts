@@ -10,6 +10,8 @@ import type { ResourceDependencies } from '../../dependencies.ts'
 import { findFolder } from '../../folders/store.ts'
 import { findMemberByReference } from '../../members/store.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
+import { closeBySystem } from '../../questions/steps/answer.ts'
+import { listOpenQuestions } from '../../questions/store.ts'
 import { listLiveOfAgent } from '../../runs/live-store.ts'
 import type { WorkspaceRow } from '../../workspaces/store.ts'
 import { auditAgent } from '../steps/doctor-facts.ts'
@@ -92,7 +94,8 @@ async function folderOfNewOwner(
 }
 
 /**
- * Deletes the agent. Its runs end as `agent_deleted`; later wakes get `agent_tombstoned`, and its tokens are invalid.
+ * Deletes the agent. Its runs end as `agent_deleted`, and its questions are closed; later wakes get `agent_tombstoned`, and its
+ * tokens are invalid.
  */
 async function remove(input: HandlerInput<Routes['delete']>, deps: Dependencies & { unassignTasks: UnassignTasks }) {
   const { db, caller, params, world } = input
@@ -110,6 +113,9 @@ async function remove(input: HandlerInput<Routes['delete']>, deps: Dependencies 
     leaseMs: deps.leaseMs,
   } as const
   for (const run of await listLiveOfAgent(db, agent.id)) await cancelRun(db as Tx, run, cancel)
+  // Of its runs that stopped to ask. They would hold their tasks and the steps of workflows until somebody answers in vain.
+  for (const question of await listOpenQuestions(db, 'agent_id', [agent.id]))
+    await closeBySystem(db, question, { reason: 'agent_deleted', world })
   const unassignedTasks = await deps.unassignTasks(db, { agent, now, world })
   return { agent: await shownAgent(agent, { db, caller, world, catalog: deps.catalog }), unassignedTasks }
 }

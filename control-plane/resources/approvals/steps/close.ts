@@ -3,7 +3,7 @@ import { requestWake } from '../../../wakes/wakes.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import { closePlatformChange } from '../../platform-changes/store.ts'
 import { recordGate } from '../../tasks/gate-activity.ts'
-import { holdsItsRun } from '../rules.ts'
+import { approvalWakeKey, holdsItsRun } from '../rules.ts'
 import { resolveApproval, type ApprovalRow, type Resolution } from '../store.ts'
 
 /** Closes an approval on behalf of the platform; nobody is woken. Returns false when somebody else was first. */
@@ -58,7 +58,7 @@ export async function wakeAsker(
       conversationId: approval.conversationId,
       continues: approval.runId,
       allowCalls: outcome === 'approve' ? callsOf(approval) : [],
-      key: `approval:${approval.id}`,
+      key: approvalWakeKey(approval.id),
     },
     world,
   )

@@ -48,7 +48,7 @@ async function contentOf(
       details: { sizeBytes: file.sizeBytes, limitBytes: limit },
     })
   try {
-    return textOf(await buffer(await blobs.open(file.blobId)))
+    return textOf(await buffer(await blobs.open(file.blobId, undefined, file.sizeBytes)))
   } catch (error) {
     if (error instanceof BlobMissingError) return fail('kind_mismatch', { param: 'expand', cause: error })
     throw error

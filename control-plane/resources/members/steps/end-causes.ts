@@ -4,6 +4,8 @@ import type { Db, Tx } from '../../../db/open.ts'
 import { cancelRun } from '../../../lifecycle/cancel-run.ts'
 import { pauseAutomationsOf } from '../../automations/store.ts'
 import { listLiveCausedBy } from '../../runs/live-store.ts'
+import { requestCancel } from '../../workflows/cancel.ts'
+import { listOpenWorkflowRunsCausedBy } from '../../workflows/run-store.ts'
 
 /** A person whose runs and automations end. */
 export interface CausedBy {
@@ -13,13 +15,25 @@ export interface CausedBy {
 }
 
 /**
- * Ends the runs of a person who leaves, whose tokens would work until their end, and pauses the automations for which
- * the person is responsible; somebody else may take those over by resuming them.
+ * Ends the runs of a person who leaves, whose tokens would work until their end, and the workflow runs on their account, whose
+ * further steps no device would take. Pauses the automations for which the person is responsible; somebody else may take
+ * those over by resuming them.
  */
-export async function endCauses(db: Db, of: CausedBy, world: World): Promise<{ runs: number; automations: number }> {
+export async function endCauses(
+  db: Db,
+  of: CausedBy,
+  world: World,
+): Promise<{ runs: number; workflowRuns: number; automations: number }> {
+  const workflowRuns = await cancelWorkflowsOf(db, of, world.now())
   const reason = 'The person who caused this run has left the workspace.'
   const cancel = { exitReason: 'interrupted', reason, world, leaseMs: linkLimits.leaseMs } as const
   const live = await listLiveCausedBy(db, of)
   for (const run of live) await cancelRun(db as Tx, run, cancel)
-  return { runs: live.length, automations: await pauseAutomationsOf(db, of, world.now()) }
+  return { runs: live.length, workflowRuns, automations: await pauseAutomationsOf(db, of, world.now()) }
+}
+
+async function cancelWorkflowsOf(db: Db, of: CausedBy, at: number): Promise<number> {
+  const open = await listOpenWorkflowRunsCausedBy(db, of)
+  for (const run of open) await requestCancel(db, run, at)
+  return open.length
 }

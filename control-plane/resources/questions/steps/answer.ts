@@ -5,7 +5,7 @@ import { requestWake } from '../../../wakes/wakes.ts'
 import { findRun } from '../../runs/store.ts'
 import { recordGate } from '../../tasks/gate-activity.ts'
 import { takeAnswer } from '../../workflows/answer.ts'
-import { answeredPrompt, systemAnswer } from '../rules.ts'
+import { answeredPrompt, questionWakeKey, systemAnswer } from '../rules.ts'
 import { findQuestionByMessage, resolveQuestion, type QuestionRow } from '../store.ts'
 
 /** The person who answers. */
@@ -69,7 +69,7 @@ export async function closeAnswered(
       taskId: question.taskId,
       conversationId: question.conversationId,
       continues: question.runId,
-      key: `question:${question.id}`,
+      key: questionWakeKey(question.id),
     },
     world,
   )
