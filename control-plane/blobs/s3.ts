@@ -154,8 +154,10 @@ export class S3Place implements BlobPlace {
   }
 }
 
-/** Bytes of the whole object, of which the answer may have a part; null where the service does not say. */
+/** Bytes of the whole object, of which the answer may have a part; null where nothing says so. */
 function sizeOf(headers: Headers): number | null {
+  // A proxy has packed the body, and tells the length of that.
+  if (headers.has('content-encoding')) return null
   const said = headers.get('content-range')?.split('/')[1] ?? headers.get('content-length')
   return said != null && /^\d+$/.test(said) ? Number(said) : null
 }

@@ -46,7 +46,7 @@ export async function agentOutcome(db: Db, steps: readonly EndedStep[], args: Ag
   const { id: runId, exitReason } = run
   if (isAsking(exitReason)) {
     const nobody = { code: 'unanswered', message: 'The step stopped to ask, and nobody answered in time.' }
-    return failed({ ...((await whyNotGoneOn(db, last)) ?? nobody), exitReason, runId })
+    return failed({ ...((await whyNotGoneOn(db, run)) ?? nobody), exitReason, runId })
   }
   if (exitReason !== 'completed') return failureOfRun(run)
   if (args.schema == null) return value((await finalAnswer(db, step))?.text ?? '')
