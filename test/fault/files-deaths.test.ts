@@ -1,18 +1,23 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { hasPostgres, openPostgres, type PostgresDatabase } from '../kit/database.ts'
 import { whyNoFailingDisk } from '../kit/failing-disk.ts'
 import { isLong } from '../kit/forms.ts'
 import { fileThreadOf, killAt } from '../kit/traced-thread.ts'
+import { startS3, type S3Bucket } from '../kit/s3.ts'
 import { seededRandom, waitFor } from '../kit/programs.ts'
 import { testFailingDisk } from './failing-storage.ts'
+import { checkLeft, FilePoints } from './file-points.ts'
 import { fileStory } from './file-story.ts'
 import { contentOf, deletedLongAgo, startFilesStage, type FilesStage } from './files-stage.ts'
 
 /**
  * Rows and bytes do not come apart: `kill -9` of a real server before and after each operation on a file, each write of its
- * database, and each request to its bucket, while files are uploaded, replaced, deleted, restored and purged. A point is
- * drawn of some operations with each storage; the long form walks through all points of all operations, in a bucket on PostgreSQL.
+ * database, and each request to its bucket, while files are uploaded, replaced, deleted, restored and purged. The long form walks
+ * through all points of all operations, in a bucket on PostgreSQL. The short one kills once with each storage, at a point that is
+ * drawn, and looks at what kills at all points of all operations would leave of a server in this process.
  */
 
 interface Operation {
@@ -117,7 +122,15 @@ const atRequest: Death = async ({ server, bucket }, nth) => {
   }
 }
 
-async function die(stage: FilesStage, { name, nth, death }: { name: string; nth: number; death: Death }) {
+interface DieOptions {
+  name: string
+  nth: number
+  death: Death
+  /** What is longer is downloaded by somebody else. */
+  longest?: number
+}
+
+async function die(stage: FilesStage, { name, nth, death, longest }: DieOptions) {
   const { server } = stage
   // A bucket takes the larger one in parts.
   const act = await operations[name]!.ready(stage, stage.bucket === null ? 300_000 : 5 * 1024 * 1024 + 1)
@@ -127,7 +140,7 @@ async function die(stage: FilesStage, { name, nth, death }: { name: string; nth:
   const isDead = await stage.hasDied()
   if (isDead) await server.start()
   const about = `${name}, ${death.name} ${nth}, ${isTold ? 'told' : 'not told'}, ${isDead ? 'dead' : 'alive'}`
-  await stage.checkAll(about)
+  await stage.checkAll(about, longest)
   for (const [id, sha256] of promises.get(stage) ?? [])
     expect([about, id, (await stage.ask('GET', `/files/${id}`))?.body.sha256]).toEqual([about, id, sha256])
   promises.delete(stage)
@@ -151,25 +164,44 @@ async function dieAtEach(stage: FilesStage, { name, death }: Dying): Promise<num
 }
 
 /** At one of the first points; at an earlier one when the operation has less. It may have none. */
-async function dieOnce(stage: FilesStage, { name, death }: Dying): Promise<number> {
+async function dieOnce(stage: FilesStage, dying: Omit<DieOptions, 'nth'>): Promise<boolean> {
   for (let nth = 1 + Math.floor(random() * 3); nth > 0; nth = Math.floor(nth / 2))
-    if (await die(stage, { name, nth, death })) return 1
-  return 0
+    if (await die(stage, { ...dying, nth })) return true
+  return false
 }
 
-/** The operations of one storage: all of them, or some that put bytes there and take them away; one may be over before a death. */
-const ofStorage = (some: readonly string[]) => (isLong ? names : some)
-
-async function dieOften(
-  stage: FilesStage,
-  { deaths, names: drawn }: { deaths: readonly Death[]; names: readonly string[] },
-): Promise<number> {
+async function dieOften(stage: FilesStage, deaths: readonly Death[]): Promise<number> {
   let count = 0
-  for (const [at, name] of drawn.entries())
-    for (const death of isLong ? deaths : [deaths[at % deaths.length]!])
-      count += await (isLong ? dieAtEach(stage, { name, death }) : dieOnce(stage, { name, death }))
+  for (const name of names) for (const death of deaths) count += await dieAtEach(stage, { name, death })
   process.stderr.write(`files: a server died ${count} times\n`)
   return count
+}
+
+/** Tests of what kills would leave. `parts`: so many bytes that they take several writes, or the bucket gets them in parts. */
+function testPoints(bucket: () => S3Bucket | null, parts: number): () => FilePoints {
+  let folder: string
+  let points: FilePoints
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'svc-points-'))
+    points = await FilePoints.start(join(folder, 'server'), bucket())
+  })
+  afterAll(async () => {
+    await points?.stop()
+    rmSync(folder, { recursive: true })
+  })
+
+  // As many as there are states of rows and bytes at least.
+  test.each([
+    ['upload', parts, 7],
+    ['replace', 10, 4],
+    ['delete', 10, 4],
+    ['bulk-delete', 10, 2],
+    ['restore', 10, 2],
+    ['purge', 10, 4],
+  ])('%s is done or not, wherever a kill comes', async (name, length, states) => {
+    expect(await points.walk(name, Buffer.alloc(length, name))).toBeGreaterThanOrEqual(states)
+  })
+  return () => points
 }
 
 const why = whyNoFailingDisk()
@@ -184,42 +216,77 @@ describe('on a disk, with SQLite', () => {
   })
   afterAll(() => stage?.close())
 
-  // The first one, as it begins and ends without files. In the short form its server dies at an operation on a file.
+  // The first one, as it begins and ends without files. In the short form its server dies at an operation on a file or its row.
   test('the largest file outlives a death, is replaced, deleted, restored and purged', { timeout }, async () => {
+    const death = random() < 0.5 ? atFile : atRow
     if (isLong || why !== null) await fileStory(stage)
     else
-      await fileStory(stage, async () => expect(await dieOften(stage, { deaths: [atFile], names: ['upload'] })).toBe(1))
+      await fileStory(stage, async () =>
+        expect(await dieOnce(stage, { name: 'upload', death, longest: 1_000_000 })).toBe(true),
+      )
   })
 
   describe.skipIf(why !== null)('that fails', () => {
     testFailingDisk(() => stage)
   })
 
-  test.skipIf(why !== null)(
-    'a server that dies anywhere leaves all bytes that are owned, and no others',
-    { timeout },
-    async () => {
-      const deaths = isLong ? [atFile, atRow] : [atRow]
-      expect(await dieOften(stage, { deaths, names: ofStorage(['delete']) })).toBeGreaterThan(isLong ? 50 : 0)
-    },
-  )
+  if (isLong)
+    test.skipIf(why !== null)(
+      'a server that dies anywhere leaves all bytes that are owned, and no others',
+      { timeout },
+      async () => expect(await dieOften(stage, [atFile, atRow])).toBeGreaterThan(50),
+    )
+
+  describe('of a server in this process', () => {
+    const points = testPoints(() => null, 300_000)
+
+    // A folder is made and synced, a draft opened, written twice, synced and given its name, and the folder synced again.
+    test.each([
+      ['upload', 300_000, { isLasting: false }, 8],
+      ['upload', 300_000, { isLasting: true }, 8],
+      ['replace', 10, { isLasting: true }, 7],
+      ['delete', 10, { isLasting: true }, 0],
+    ])('%s is refused or done, whichever operation on files fails', async (name, length, how, refusals) => {
+      expect(await points().fail(name, Buffer.alloc(length, name), how)).toBeGreaterThanOrEqual(refusals)
+    })
+  })
 })
 
 describe('in a bucket', () => {
+  let bucket: S3Bucket
   let database: PostgresDatabase | null = null
   let stage: FilesStage
   beforeAll(async () => {
+    bucket = await startS3(mkdtempSync(join(inject('databases').folder, 's3-')))
     database = isLong && hasPostgres() ? await openPostgres() : null
-    stage = await startFilesStage({ storage: 's3', databaseUrl: database?.url ?? null })
+    stage = await startFilesStage({ storage: 's3', bucket: bucket.copy(), databaseUrl: database?.url ?? null })
   })
   afterAll(async () => {
     await stage?.close()
     await database?.close()
+    await bucket.close()
   })
 
   test('a server that dies at any request leaves all bytes that are owned, and no others', { timeout }, async () => {
-    expect(await dieOften(stage, { deaths: [atRequest], names: ofStorage(['replace']) })).toBeGreaterThan(
-      isLong ? 12 : 0,
-    )
+    if (isLong) return expect(await dieOften(stage, [atRequest])).toBeGreaterThan(12)
+    const nth = 1 + Math.floor(random() * 2)
+    const act = await operations['replace']!.ready(stage, 10)
+    const undo = await atRequest(stage, nth)
+    expect(await act()).toBe(false)
+    await undo()
+    await stage.server.program.exited
+    const url = join(stage.server.dataDir, 'svc.db')
+    const own = { bucket: stage.bucket, location: stage.bucket!.url, stored: stage.stored }
+    const { files } = await checkLeft({ about: `replace, request ${nth}`, url, ...own })
+    expect(files).toMatchObject([{ version: 1, deleted_at: null }])
+  })
+
+  describe('of a server in this process', () => {
+    const fiveMebibytes = 5 * 1024 * 1024
+    const points = testPoints(() => bucket, fiveMebibytes + 7)
+    // As services take them.
+    test('parts have five mebibytes, and the last one has the rest', () => {
+      expect(points().parts).toEqual([fiveMebibytes, 7])
+    })
   })
 })

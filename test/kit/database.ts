@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { copyFileSync, readFileSync } from 'node:fs'
 import { inject, test } from 'vitest'
 import { openDatabase, type Database } from '../../control-plane/db/open.ts'
 import { deleteRows, resetDatabase, schemaOf, SpareDatabases } from './spare-databases.ts'
@@ -7,10 +7,14 @@ import { deleteRows, resetDatabase, schemaOf, SpareDatabases } from './spare-dat
 
 const shared = () => inject('databases')
 
-/** A database in memory, from the image of the migrated schema. */
-export function openSqlite(): Database {
+/** A database in memory, or in this new file, from the image of the migrated schema. */
+export function openSqlite(file?: string): Database {
   const { memoryImage, trouble } = shared()
   if (memoryImage === null) throw new Error(`the schema could not be migrated: ${trouble}`)
+  if (file !== undefined) {
+    copyFileSync(memoryImage, file)
+    return openDatabase({ url: file })
+  }
   return openDatabase({ url: ':memory:', image: readFileSync(memoryImage) })
 }
 

@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import type BetterSqlite3 from 'better-sqlite3'
+import BetterSqlite3 from 'better-sqlite3'
 import { migrate } from '../../control-plane/db/migrate.ts'
 import { openDatabase } from '../../control-plane/db/open.ts'
 import { realWorld } from '../../shared/lib/world.ts'
@@ -95,16 +95,30 @@ async function prepareSqlite(folder: string, databases: SharedDatabases): Promis
     const raw = (await database.root.client.acquireConnection()) as BetterSqlite3.Database
     databases.sqliteImage = join(folder, 'migrated.db')
     writeFileSync(databases.sqliteImage, imageOf(raw))
-    // Each of its hundreds of tables and indexes takes a page, and most tests open a copy of all of them.
-    raw.pragma('page_size = 4096')
-    raw.exec('vacuum')
     databases.memoryImage = join(folder, 'migrated-memory.db')
-    writeFileSync(databases.memoryImage, imageOf(raw))
+    writeFileSync(databases.memoryImage, inSmallPages(databases.sqliteImage))
     await database.root.client.releaseConnection(raw)
   } catch (error) {
     databases.trouble = String(error)
   } finally {
     await database.close()
+  }
+}
+
+/** Each of its hundreds of tables and indexes takes a page, and most tests open a copy of all of them. */
+function inSmallPages(image: string): Buffer {
+  const copied = `${image}-copy`
+  copyFileSync(image, copied)
+  // The pages of a database in memory stay as they are.
+  const raw = new BetterSqlite3(copied)
+  try {
+    raw.pragma('page_size = 4096')
+    raw.exec('vacuum')
+    if (raw.pragma('page_size', { simple: true }) !== 4096)
+      throw new Error('the pages of the image are as large as before')
+    return imageOf(raw)
+  } finally {
+    raw.close()
   }
 }
 

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -11,9 +11,15 @@ export interface S3Bucket {
   /** As `SVC_FILES_URL` takes it. */
   readonly url: string
   readonly environment: { AWS_ACCESS_KEY_ID: string; AWS_SECRET_ACCESS_KEY: string }
+  /** What the server keeps of the bucket lies here. */
+  readonly folder: string
   /** Keys of the objects in the bucket, and files of uploads that were begun and not completed. */
   keys(): string[]
-  /** What happens to requests from now on: null answers them. */
+  /** Another bucket of the same server, with what is in this one now; closing it removes it. */
+  copy(): S3Bucket
+  /** Whether the server is at a request. */
+  isBusy(): boolean
+  /** What happens to requests to the server from now on: null answers them. */
   fault(fault: ((request: IncomingMessage) => Fault | null) | null): void
   close(): Promise<void>
 }
@@ -31,10 +37,15 @@ export async function startS3(folder: string): Promise<S3Bucket> {
   const child = spawn(process.execPath, [program, folder, name], { stdio: ['pipe', 'pipe', 'inherit'] })
   const port = await portOf(child)
   let fault: ((request: IncomingMessage) => Fault | null) | null = null
+  let copies = 0
+  const uploadsOf = ({ url = '' }: IncomingMessage) => join(folder, url.split(/[/?]/)[1]!, '._S3rver_uploads')
+  let underWay = 0
   const proxy = createServer((incoming, answer) => {
     const happens = fault?.(incoming) ?? null
+    underWay++
+    answer.once('close', () => underWay--)
     if (happens === null || typeof happens === 'function')
-      return pass(incoming, answer, { port, uploads: join(folder, name, '._S3rver_uploads'), lose: happens })
+      return pass(incoming, answer, { port, uploads: uploadsOf(incoming), lose: happens })
     if (happens === 'cut') {
       // A message that is whole does not take its socket along.
       const cut = () => void incoming.socket.destroy()
@@ -44,18 +55,26 @@ export async function startS3(folder: string): Promise<S3Bucket> {
   })
   await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
   const endpoint = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
-  return {
-    url: `s3://${name}/test?endpoint=${encodeURIComponent(endpoint)}`,
+  const bucketOf = (bucket: string, close: () => Promise<void> | void): S3Bucket => ({
+    url: `s3://${bucket}/test?endpoint=${encodeURIComponent(endpoint)}`,
     environment: { AWS_ACCESS_KEY_ID: 'S3RVER', AWS_SECRET_ACCESS_KEY: 'S3RVER' },
-    keys: () => keysIn(join(folder, name)),
-    fault: (next) => void (fault = next),
-    async close() {
-      proxy.closeAllConnections()
-      proxy.close()
-      child.stdin.end()
-      if (child.exitCode === null) await once(child, 'exit')
+    folder: join(folder, bucket),
+    keys: () => keysIn(join(folder, bucket)),
+    copy() {
+      const copied = `${name}-${++copies}`
+      cpSync(join(folder, bucket), join(folder, copied), { recursive: true })
+      return bucketOf(copied, () => rmSync(join(folder, copied), { recursive: true }))
     },
-  }
+    isBusy: () => underWay > 0,
+    fault: (next) => void (fault = next),
+    close: async () => close(),
+  })
+  return bucketOf(name, async () => {
+    proxy.closeAllConnections()
+    proxy.close()
+    child.stdin.end()
+    if (child.exitCode === null) await once(child, 'exit')
+  })
 }
 
 const slowDown = '<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>'

@@ -77,6 +77,8 @@ export interface CallOptions {
 export interface ServerOptions {
   /** The databases of `test/kit/database.ts`; default a SQLite in memory. */
   database?: 'sqlite' | 'postgres'
+  /** Where a SQLite lies; default in memory. */
+  file?: string
   /** Another replica of this server. */
   beside?: TestServer
   /** Environment variables of the server. */
@@ -110,7 +112,7 @@ export class TestServer {
   private answeredAt = 0
 
   static async start(options: ServerOptions = {}): Promise<TestServer> {
-    const isPlain = options.database === undefined && options.beside === undefined
+    const isPlain = [options.database, options.file, options.beside].every((each) => each === undefined)
     if (!isPlain || inject('replicas') < 2 || !hasPostgres()) return TestServer.startOne(options, null)
     const twin = await TestServer.startOne({ ...options, database: 'postgres' }, null)
     const settings = { SVC_PUBLIC_URL: twin.url, ...options.settings }
@@ -131,7 +133,7 @@ export class TestServer {
       beside === undefined
         ? options.database === 'postgres'
           ? await openPostgres(read)
-          : openSqlite()
+          : openSqlite(options.file)
         : besideOf(beside.database, read)
     const config = { ...read, databaseUrl: database.url ?? ':memory:' }
     const owner = beside?.owner ?? (await makeOwner(database, world))

@@ -22,7 +22,7 @@ import { smallDisk, whyNoSmallDisk } from '../../kit/small-disk.ts'
 /** Blobs on a disk and in a bucket: one suite for both. */
 
 const mebibyte = 1024 * 1024
-/** Parts of a bucket are shorter than services take, so that a few bytes are several of them. */
+/** Parts of a bucket are shorter than services take, so that a few bytes are several of them; `fault/files-deaths` has whole ones. */
 const partBytes = 128 * 1024
 const workspaceId = '00000000-0000-4000-8000-000000000001'
 
@@ -57,13 +57,9 @@ interface Kept {
   things: () => string[]
 }
 
-async function keptIn(
-  location: BlobLocation,
-  list: () => string[],
-  makePlace: (location: BlobLocation) => BlobPlace = inShortParts,
-): Promise<Kept> {
+async function keptIn(location: BlobLocation, list: () => string[]): Promise<Kept> {
   database = openSqlite()
-  const place = makePlace(location)
+  const place = inShortParts(location)
   const before = new Set(list())
   await claimPlace(database.root, place, world)
   const blobs = new Blobs({ root: database.root, place, world, log: silentLog })
@@ -85,12 +81,6 @@ const onDisk = () => {
   return keptIn({ kind: 'disk', folder: path }, () => filesIn(path))
 }
 const inBucket = () => keptIn(locationOf(bucket), () => bucket.keys())
-const inBucketAsServed = () =>
-  keptIn(
-    locationOf(bucket),
-    () => bucket.keys(),
-    (location) => placeOf(location, world),
-  )
 const locationOf = ({ url, environment }: S3Bucket): BlobLocation => {
   const keys = { keyId: environment.AWS_ACCESS_KEY_ID, secret: environment.AWS_SECRET_ACCESS_KEY }
   const location = readLocation(url, keys)
@@ -249,16 +239,6 @@ test.skipIf(whyNoSmallDisk() !== null)(
     }
   },
 )
-
-test('a bucket has parts of five mebibytes, as services take them', async () => {
-  const { blobs } = await inBucketAsServed()
-  const sent: string[] = []
-  bucket.fault(({ method, headers }) => (method === 'PUT' && sent.push(headers['content-length']!), null))
-  const bytes = bytesOf(5 * mebibyte + 7)
-  const stored = await blobs.put(of(bytes), { workspaceId })
-  expect(sent).toEqual([String(5 * mebibyte), '7'])
-  expect(sha256(await read(blobs, stored.blobId))).toBe(sha256(bytes))
-})
 
 test('a bucket that is busy for a moment is asked again; one that is away loses nothing', async () => {
   const { blobs, things } = await inBucket()
