@@ -26,7 +26,7 @@ const beside = (name: string, cases: () => void) =>
     })
   })
 
-// Each start of these two takes 8 s of processor time, so there is one.
+// Each start of these two takes 5 s of processor time and more, so there is one.
 beside('slow programs', () => {
   describe('opencode', () => {
     const stageOf = stageOn(opencodeDriver)

@@ -1,6 +1,7 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { opencodeAdapter } from '../../device-manager/harness/opencode/adapter.ts'
+import { isLong } from './forms.ts'
 import { driveHarness, harnessMachine, type DrivenRun, type DriveOptions, type HarnessMachine } from './real-harness.ts'
 
 /** Its engine takes a quarter less of a processor for a start, which is over before the last stage of its compiler pays. */
@@ -30,10 +31,28 @@ export function opencodeConfig(baseUrl: string, more: Record<string, unknown> = 
 }
 
 /**
- * Beside it a registry that nothing answers at: what opencode would install into the person's folder stays away. It has been there
- * before: the folder that it makes for its data tells a device of a sign-in to look for.
+ * In the short form the list of all models that opencode keeps is empty: of the one within itself it makes thousands of objects
+ * at each start, which takes a third of a run's processor time.
  */
-export function writeOpencodeConfig(home: string, config: string): void {
+export const opencodeModels = isLong ? null : '{}'
+
+/**
+ * Beside it a registry that nothing answers at: what opencode would install into the person's folder stays away. It has been there
+ * before: the folder that it makes for its data tells a device of a sign-in to look for. `models`: the list that it has kept; null:
+ * none, so it takes the one within itself.
+ */
+export function writeOpencodeConfig(
+  home: string,
+  config: string,
+  { models = null }: { models?: string | null } = {},
+): void {
+  const cache = join(home, '.cache', 'opencode')
+  const list = join(cache, 'models.json')
+  if (models === null) rmSync(list, { force: true })
+  else {
+    mkdirSync(cache, { recursive: true })
+    writeFileSync(list, models)
+  }
   mkdirSync(join(home, '.config', 'opencode'), { recursive: true })
   mkdirSync(join(home, '.local', 'share', 'opencode'), { recursive: true })
   writeFileSync(join(home, '.config', 'opencode', 'opencode.json'), config)
@@ -46,7 +65,7 @@ export function opencodeMachine(options: {
   config?: Record<string, unknown>
 }): HarnessMachine {
   return harnessMachine('svc-opencode-', (_root, home) => {
-    writeOpencodeConfig(home, opencodeConfig(options.baseUrl, options.config))
+    writeOpencodeConfig(home, opencodeConfig(options.baseUrl, options.config), { models: opencodeModels })
     return { PATH: `${options.binDir}:${process.env['PATH'] ?? ''}`, ...opencodeEngine }
   })
 }

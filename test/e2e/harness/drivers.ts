@@ -4,7 +4,7 @@ import type { HarnessName } from '../../../shared/runs/harnesses.ts'
 import { qwenCommand, qwenShell } from '../../kit/real-acp.ts'
 import { signInClaude } from '../../kit/real-claude.ts'
 import { codexConfig } from '../../kit/real-codex.ts'
-import { opencodeConfig, opencodeEngine, writeOpencodeConfig } from '../../kit/real-opencode.ts'
+import { opencodeConfig, opencodeEngine, opencodeModels, writeOpencodeConfig } from '../../kit/real-opencode.ts'
 import type { StubStep, StubTool } from '../../kit/stub-llm.ts'
 
 /** Says what the table of cases must know of a harness; all else is the same for each. */
@@ -127,7 +127,7 @@ export const opencodeDriver: HarnessDriver = {
   harness: 'opencode',
   agentFields: () => ({}),
   install(home, { binDir, modelUrl }) {
-    writeOpencodeConfig(home, opencodeConfig(modelUrl))
+    writeOpencodeConfig(home, opencodeConfig(modelUrl), { models: opencodeModels })
     const own = join(home, 'bin')
     mkdirSync(own, { recursive: true })
     // A variable of the person's that no run is given.
