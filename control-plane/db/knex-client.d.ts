@@ -25,6 +25,7 @@ declare module 'knex/lib/dialects/postgres/execution/pg-transaction.js' {
   import type { Client } from 'pg'
 
   export default class PostgresTransaction {
+    readonly trxClient: unknown
     constructor(client: Knex.Client, container: unknown, config?: object, outer?: unknown)
     begin(connection: Client): Promise<unknown>
     query(connection: Client, sql: string): Promise<unknown>

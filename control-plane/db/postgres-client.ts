@@ -142,18 +142,25 @@ function dropWhenEnded(connection: Connection): void {
 
 interface BeginConfig {
   begin?: string
+  /** Asks what may be asked in the round trip of the beginning: when that fails, it is asked outside of a transaction. */
+  ahead?: (db: Askable) => void
 }
 
 /** Begins by the text that it was given, in the one round trip that a plain beginning takes. */
 class WriteTransaction extends Transaction {
   private readonly beginText: string | undefined
+  private readonly ahead: ((db: Askable) => void) | undefined
 
   constructor(client: PostgresClient, container: unknown, config?: BeginConfig, outer?: unknown) {
     super(client, container, config, outer)
     this.beginText = config?.begin
+    this.ahead = config?.ahead
   }
 
   override begin(connection: Connection): Promise<unknown> {
-    return this.beginText === undefined ? super.begin(connection) : this.query(connection, this.beginText)
+    if (this.beginText === undefined) return super.begin(connection)
+    const begun = this.query(connection, this.beginText)
+    this.ahead?.({ client: this.trxClient })
+    return begun
   }
 }

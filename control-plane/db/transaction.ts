@@ -3,7 +3,7 @@ import { ApiError } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { awaitedAtEnd, collectAnswers } from './awaited-at-end.ts'
 import { dialectOfDb, NotBegunError, undoneFor, type Undone } from './dialect.ts'
-import type { Db, Tx } from './handle.ts'
+import type { Askable, Db, Tx } from './handle.ts'
 import { sendEntries, writeEntries, type OutboxEntry, type WrittenEntry } from './outbox-entries.ts'
 import type { PostgresClient } from './postgres-client.ts'
 import { lockTurns, type Turns } from './turns.ts'
@@ -26,6 +26,14 @@ export interface TransactionOptions {
   below?: 'run events'
   /** Fails as `transient_conflict` when it waits longer than this for a row that another one holds. */
   lockMs?: number
+}
+
+export interface ReadAhead<Read> {
+  /**
+   * Reads that depend on nothing in the transaction, which PostgreSQL is asked in the round trip of the beginning. It only reads: if
+   * the transaction does not begin, it is asked outside of it, and what it read is dropped.
+   */
+  ahead?: (db: Askable) => Promise<Read>
 }
 
 /** Of a process and a database; see operations.md. */
@@ -89,22 +97,22 @@ export const writeStateOf = (root: Knex): WriteState =>
   (root.client as { config: { writes: WriteState } }).config.writes
 
 /**
- * Does the work in a transaction, again when it was undone for another one, until it is committed or refused. Fails with a
+ * Does the work in a transaction, with what was read ahead, again when it was undone for another one, until it is committed or refused. Fails with a
  * NotBegunError when it did not come as far as the work.
  */
-export async function inTransaction<Result>(
+export async function inTransaction<Result, Read>(
   root: Knex,
-  work: (tx: Tx) => Promise<Result>,
-  options: TransactionOptions = {},
+  work: (tx: Tx, read: Read) => Promise<Result>,
+  options: TransactionOptions & ReadAhead<Read> = {},
 ): Promise<Result> {
   let isBegun = false
-  const begun = async (tx: Tx): Promise<Ended<Result>> => {
+  const begun = async (tx: Tx, reading: Promise<Read>): Promise<Ended<Result>> => {
     isBegun = true
     const toPublish: OutboxEntry[] = []
     const answers = collectAnswers(tx)
     entries.set(tx, toPublish)
     try {
-      const result = await work(tx)
+      const result = await work(tx, await reading)
       const sent = toPublish.length > 0 ? await sendEntries(tx, toPublish) : null
       if (sent !== null) await awaitedAtEnd(tx, sent.written)
       return { result, sent, answers, toDo: steps.get(tx) ?? [] }
@@ -141,24 +149,31 @@ async function committed<Result>(transaction: Promise<Ended<Result>>): Promise<C
   return { ...ended, written: sent === null ? null : await sent.written }
 }
 
-async function inOrder<Result>(
+async function inOrder<Result, Read>(
   root: Knex,
-  work: (tx: Tx) => Promise<Ended<Result>>,
-  { turns = [], below, lockMs }: TransactionOptions,
+  work: (tx: Tx, reading: Promise<Read>) => Promise<Ended<Result>>,
+  { turns = [], below, lockMs, ahead = nothing<Read> }: TransactionOptions & ReadAhead<Read>,
 ): Promise<Committed<Result>> {
   const state = writeStateOf(root)
   const until = state.world.monotonic() + state.writeMs
-  if (dialectOfDb(root) === 'sqlite') return repeat(state, until, () => committed(root.transaction(work)))
+  if (dialectOfDb(root) === 'sqlite')
+    return repeat(state, until, () => committed(root.transaction((tx) => work(tx, ahead(tx)))))
   const leftMs = () => Math.max(1, Math.ceil(until - state.world.monotonic()))
   const level = below === undefined ? 'serializable' : 'read committed'
   const locks = lockMs === undefined ? '' : `; set local lock_timeout = ${lockMs}`
-  const attempt = (before = '', connection?: unknown) =>
-    committed(
-      root.transaction(work, {
-        connection,
-        begin: before + beginAt(level, leftMs()) + locks,
-      } as Knex.TransactionConfig),
-    )
+  const attempt = (before = '', connection?: unknown) => {
+    let reading: Promise<Read>
+    const config = {
+      connection,
+      begin: before + beginAt(level, leftMs()) + locks,
+      ahead(db: Askable) {
+        reading = ahead(db)
+        // The work looks at it, if it comes to that.
+        reading.catch(() => undefined)
+      },
+    }
+    return committed(root.transaction((tx) => work(tx, reading), config as Knex.TransactionConfig))
+  }
   if (turns.length === 0) return repeat(state, until, () => attempt())
   const leave = await state.turns.enter(turns, state.writeMs)
   try {
@@ -176,6 +191,8 @@ async function inOrder<Result>(
     leave()
   }
 }
+
+const nothing = <Read>(): Promise<Read> => Promise.resolve(undefined as Read)
 
 /** A part of a transaction that is undone by itself when it fails. */
 export function inSavepoint<Result>(tx: Tx, work: (tx: Tx) => Promise<Result>): Promise<Result> {

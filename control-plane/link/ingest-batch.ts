@@ -6,7 +6,7 @@ import type { World } from '../../shared/lib/world.ts'
 import type { AskedCall } from '../../shared/runs/asked-call.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
 import { withCost } from '../catalog/price.ts'
-import type { Tx } from '../db/open.ts'
+import type { Askable, Tx } from '../db/open.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { raiseToolApproval } from '../resources/approvals/steps/raise.ts'
 import { openedBy } from '../lifecycle/provider-failure.ts'
@@ -71,9 +71,11 @@ export class IngestBatch {
   private readonly runs = new Map<string, RunRow | null>()
   private readonly frames = new Map<string, { run: RunRow; from: number; frames: Frame[] }>()
 
-  constructor(tx: Tx, options: BatchOptions) {
+  /** `runs`: those that were read already (see `readRuns`). */
+  constructor(tx: Tx, options: BatchOptions & { runs: ReadonlyMap<string, RunRow | null> }) {
     this.tx = tx
     this.options = options
+    for (const [id, run] of options.runs) this.runs.set(id, run)
   }
 
   async apply(items: readonly IngestItem[]): Promise<void> {
@@ -305,6 +307,17 @@ export class IngestBatch {
     const about = { runId: run.id, fence, firstSeq, lastSeq, device: item.device }
     await insertEvidence(this.tx, { id, ...about, reason, body, receivedAt })
   }
+}
+
+/** Runs that are read ahead at most. */
+const mostReadAhead = 32
+
+/** Reads the runs of the first items, up to the one that may change other runs than its own. */
+export async function readRuns(db: Askable, items: readonly IngestItem[]): Promise<Map<string, RunRow | null>> {
+  const decides = items.findIndex(({ kind }) => kind === 'ended')
+  const first = decides === -1 ? items : items.slice(0, decides + 1)
+  const ids = [...new Set(first.map(runIdOf))].slice(0, mostReadAhead)
+  return new Map(await Promise.all(ids.map(async (id) => [id, await findRun(db, id)] as const)))
 }
 
 export const runIdOf = (item: IngestItem): string => (item.kind === 'events' ? item.header.runId : item.runId)

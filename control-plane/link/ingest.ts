@@ -3,7 +3,7 @@ import type { Bus } from '../db/bus.ts'
 import { troubleOf } from '../db/dialect.ts'
 import type { Tx } from '../db/open.ts'
 import { inTransaction, type TransactionOptions } from '../db/transaction.ts'
-import { IngestBatch, RunChangedError, runIdOf, type BatchOptions, type IngestItem } from './ingest-batch.ts'
+import { IngestBatch, readRuns, RunChangedError, runIdOf, type BatchOptions, type IngestItem } from './ingest-batch.ts'
 import { LogHashes } from './log-hashes.ts'
 import { Lines } from '../process/lines.ts'
 import type { Log } from '../process/log.ts'
@@ -166,15 +166,15 @@ export class Ingest {
 
   private async storeOnce(items: readonly IngestItem[], how: TransactionOptions): Promise<void> {
     let isAgain = false
-    const apply = async (tx: Tx) => {
+    const apply = async (tx: Tx, runs: Awaited<ReturnType<typeof readRuns>>) => {
       // The hashes of an attempt that was rolled back are dropped.
       if (isAgain) this.forget(items)
       isAgain = true
-      const work = new IngestBatch(tx, { ...this.options, hashes: this.hashes })
+      const work = new IngestBatch(tx, { ...this.options, hashes: this.hashes, runs })
       await work.apply(items)
       return work
     }
-    const batch = await inTransaction(this.options.root, apply, how)
+    const batch = await inTransaction(this.options.root, apply, { ...how, ahead: (db) => readRuns(db, items) })
     for (const count of batch.counted) count()
     for (const runId of batch.touched) this.options.bus.signal(`run:${runId}`)
     for (const reply of batch.replies) reply()

@@ -3,8 +3,11 @@ import knex from 'knex'
 import Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import type { Client as PgClient, Connection } from 'pg'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import { aloneOn } from '../../control-plane/db/pipeline.ts'
 import type { PostgresClient } from '../../control-plane/db/postgres-client.ts'
+import type { Askable } from '../../control-plane/db/open.ts'
+import { query } from '../../control-plane/db/statement.ts'
 import { writeStateOf } from '../../control-plane/db/transaction.ts'
 import { hasPostgres, onBoth, openPostgres } from '../kit/database.ts'
 
@@ -57,12 +60,19 @@ test.skipIf(!hasPostgres())(
     const pidOf = async (connection: PgClient) => (await connection.query('select pg_backend_pid() as pid')).rows[0].pid
     try {
       const level = "select current_setting('transaction_isolation') as level"
+      const levelNow = query(level, z.object({ level: z.string() }))
       const given = await client.acquireConnection()
-      const config = { connection: given, begin: 'begin isolation level repeatable read' }
+      const ahead: Promise<unknown>[] = []
+      const config = {
+        connection: given,
+        begin: 'begin isolation level repeatable read',
+        ahead: (db: Askable) => ahead.push(levelNow.first(db, [])),
+      }
       const { rows } = await database.root.transaction((tx) => tx.raw(level), config as never)
       expect(rows, changed('transactions are not serializable (WriteTransaction)')).toEqual([
         { level: 'repeatable read' },
       ])
+      expect(await Promise.all(ahead), changed('what is read ahead is read outside of the transaction')).toEqual(rows)
       expect(given, changed('it leaves another mark, which is not taken off (endTurn)')).toHaveProperty('__knexTxId')
       Reflect.deleteProperty(given, '__knexTxId')
       const pid = await pidOf(given)

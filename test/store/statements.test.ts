@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { dialectOfDb, troubleOf } from '../../control-plane/db/dialect.ts'
 import { inSavepoint, inTransaction, publish } from '../../control-plane/db/transaction.ts'
-import { openDatabase, type Database, type Db, type Tx } from '../../control-plane/db/open.ts'
+import { openDatabase, type Askable, type Database, type Db, type Tx } from '../../control-plane/db/open.ts'
 import {
   columnsOf,
   command,
@@ -15,10 +15,12 @@ import {
   readTogether,
   Texts,
 } from '../../control-plane/db/statement.ts'
+import { ApiError } from '../../shared/api/errors.ts'
 import { hasPostgres, onBoth, openPostgres } from '../kit/database.ts'
 
 /** Written statements against knex's builder, in memory, in a file (which has a connection that only reads) and on PostgreSQL. */
 const row = z.object({ id: z.string(), rank: z.coerce.number(), note: z.string().nullable() })
+type Letter = z.output<typeof row>
 const select = `select ${columnsOf(row)} from letters`
 const byId = query(`${select} where id = ?`, row)
 const byIds = query(`${select} where id in ? and rank > ? order by id`, row)
@@ -244,6 +246,73 @@ onBoth(
       await expect(insertLetter(root, ['a', 9, null])).rejects.toThrow(/unique/i)
     } finally {
       await root.raw('drop table letters')
+    }
+  },
+)
+
+onBoth('what is read ahead is read in the transaction, anew in each attempt', async ({ root }) => {
+  await fill(root)
+  try {
+    const pairs: unknown[] = []
+    const work = async (tx: Tx, [b, none]: (Letter | null)[]) => {
+      pairs.push([b?.note, none])
+      await setNote(tx, [`after ${pairs.length}`, 1])
+      if (pairs.length < 3) throw new ApiError('transient_conflict')
+      return byId.first(tx, ['b'])
+    }
+    const ahead = (db: Askable) => Promise.all([byId.first(db, ['b']), byId.first(db, ['z'])])
+    expect(await inTransaction(root, work, { turns: ['w'], ahead })).toMatchObject({ note: 'after 3' })
+    expect(pairs).toEqual([1, 2, 3].map(() => [null, null]))
+    const failing = (db: Askable) => query('select nowhere from letters', row).first(db, [])
+    const never = async (tx: Tx) => setNote(tx, ['never', 0])
+    await expect(inTransaction(root, never, { ahead: failing })).rejects.toThrow('nowhere')
+    expect((await byIds.list(root, [['a', 'b', 'c'], -1])).map(({ note }) => note)).toEqual([
+      null,
+      'after 3',
+      'after 3',
+    ])
+  } finally {
+    await root.raw('drop table letters')
+  }
+})
+
+test.skipIf(!hasPostgres())(
+  'what is read ahead is asked behind the beginning, and dropped when that fails',
+  async () => {
+    const database = await openPostgres({ writeMs: 300 })
+    const { root } = database
+    try {
+      const settings = z.object({ level: z.string(), ms: z.string() })
+      const asked = query(
+        `select current_setting('transaction_isolation') as level, current_setting('statement_timeout') as ms`,
+        settings,
+      )
+      const ahead = (db: Askable) => asked.first(db, [])
+      expect(await inTransaction(root, (_tx, read) => Promise.resolve(read), { turns: ['w'], ahead })).toMatchObject({
+        level: 'serializable',
+        ms: expect.stringMatching(/^\d{1,3}ms$/),
+      })
+      const { promise: held, resolve: isHeld } = Promise.withResolvers<void>()
+      const { promise: over, resolve: end } = Promise.withResolvers<void>()
+      const other = openDatabase({ url: database.url })
+      const holder = inTransaction(
+        other.root,
+        async () => {
+          isHeld()
+          await over
+        },
+        { turns: ['w'] },
+      )
+      await held
+      let works = 0
+      const work = () => Promise.resolve(works++)
+      await expect(inTransaction(root, work, { turns: ['w'], ahead })).rejects.toThrow(/statement timeout/)
+      end()
+      await holder
+      await other.close()
+      expect([works, await inTransaction(root, work, { turns: ['w'], ahead })]).toEqual([0, 0])
+    } finally {
+      await database.close()
     }
   },
 )

@@ -13,7 +13,7 @@ import { skillFolders } from '../../../shared/runs/skills.ts'
 import { flag, int, json, nullableInt, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import { onlyContaining, onlyLive } from '../../db/list-filters.ts'
-import type { Db } from '../../db/open.ts'
+import type { Askable, Db } from '../../db/open.ts'
 import { command } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -102,7 +102,7 @@ export async function replaceAgent(db: Db, before: AgentRow, after: AgentRow): P
 const byId = agents.query('where id = ?')
 const byIds = listedAgents.query('where id in ?')
 
-export async function findAgent(db: Db, id: string): Promise<AgentRow | null> {
+export async function findAgent(db: Askable, id: string): Promise<AgentRow | null> {
   return byId.first(db, [id])
 }
 

@@ -13,7 +13,7 @@ import {
   text,
   time,
 } from '../../db/columns.ts'
-import type { Db } from '../../db/open.ts'
+import type { Askable, Db } from '../../db/open.ts'
 import { detailsInsert, type NewDetails } from './details-table.ts'
 import { insertBoth, table, type RowOf } from '../../db/table.ts'
 import { command } from '../../db/statement.ts'
@@ -151,7 +151,7 @@ export async function insertRun(
 const byId = runs.query('where id = ?')
 const byIdLocked = runs.query('where id = ? locked')
 
-export async function findRun(db: Db, id: string): Promise<RunRow | null> {
+export async function findRun(db: Askable, id: string): Promise<RunRow | null> {
   return byId.first(db, [id])
 }
 

@@ -10,6 +10,7 @@ import {
   time,
 } from '../../db/columns.ts'
 import type { Askable, Db } from '../../db/open.ts'
+import { commandAtEnd } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { onlyAwake } from './run-store.ts'
 
@@ -117,14 +118,20 @@ export async function endCall(
   return (await calls.update(db, { ...keyOf(call), endedAt: null }, { endedAt, isValue, result })) === 1
 }
 
+const hand = commandAtEnd(
+  `update workflow_calls
+   set is_value = ?, result = ?, handed_order = ?, ran_in = ?, resumed_at = ?, advanced_at = ?
+   where workflow_run_id = ? and seq = ?`,
+)
+
 /** The result was handed over and the program went on. */
 export async function recordHanded(
   db: Db,
   call: CallKey,
   handed: { isValue: boolean; result: string; order: number; at: number; ranIn?: string | null },
 ): Promise<void> {
-  const { isValue, result, order: handedOrder, at, ranIn = null } = handed
-  await calls.update(db, keyOf(call), { isValue, result, handedOrder, ranIn, resumedAt: at, advancedAt: at })
+  const { isValue, result, order, at, ranIn = null } = handed
+  await hand(db, [isValue ? 1 : 0, result, order, ranIn, at, at, call.workflowRunId, call.seq])
 }
 
 /** The result was sent, and the program did not go on. */

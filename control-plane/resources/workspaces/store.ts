@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { flag, int, json, nullableInt, nullableJson, nullableText, text, time } from '../../db/columns.ts'
-import type { Db } from '../../db/open.ts'
+import type { Askable, Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { insertSlug } from './slug-store.ts'
 
@@ -70,7 +70,7 @@ const byId = workspaces.query('where id = ?')
 const byIdLocked = workspaces.query('where id = ? locked')
 
 /** Finds a workspace; with `lock` nobody else can change it until the transaction ends. */
-export async function findWorkspace(db: Db, id: string, lock = false): Promise<WorkspaceRow | null> {
+export async function findWorkspace(db: Askable, id: string, lock = false): Promise<WorkspaceRow | null> {
   return (lock ? byIdLocked : byId).first(db, [id])
 }
 

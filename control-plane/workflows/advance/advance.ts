@@ -1,10 +1,11 @@
 import type { Knex } from 'knex'
 import { jsonSchemas } from '../../../shared/api/agent-runs.ts'
-import type { Tx } from '../../db/open.ts'
+import type { Askable, Tx } from '../../db/open.ts'
 import { readTogether } from '../../db/statement.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import type { Log } from '../../process/log.ts'
 import type { JobAnswer, JobOwner } from '../../process/worker-pool.ts'
+import { findAgent, type AgentRow } from '../../resources/agents/store.ts'
 import { listCalls, recordHanded, recordSent, type CallRow } from '../../resources/workflows/call-store.ts'
 import {
   findRunToAdvance,
@@ -17,7 +18,7 @@ import {
 import { listEndedSteps } from '../../resources/workflows/step-store.ts'
 import { isMember } from '../../resources/members/store.ts'
 import { isHalted } from '../../resources/workspaces/rules.ts'
-import { findWorkspace } from '../../resources/workspaces/store.ts'
+import { findWorkspace, type WorkspaceRow } from '../../resources/workspaces/store.ts'
 import type { WakeContext } from '../../wakes/wake.ts'
 import { callArgs } from '../engine/args.ts'
 import type { EnginePool } from '../engine/pool.ts'
@@ -27,7 +28,7 @@ import { dispatchCall } from './dispatch-step.ts'
 import type { HandedCalls } from './handed-calls.ts'
 import { failureOf, finishWorkflowRun, type Finish } from './finish.ts'
 import type { NewCall } from './new-call.ts'
-import { subjectOf } from './step-subject.ts'
+import { agentIdOf, subjectOf } from './step-subject.ts'
 import { troubleOf } from './trouble.ts'
 import { failed, sizeOfResult, type StepOutcome } from './outcome.ts'
 
@@ -219,7 +220,9 @@ interface Step extends Handed {
 async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, deps }: Step): Promise<Advanced> {
   const { root, context, readsChecks } = deps
   const all: Pick<CallRow, 'seq' | 'kind' | 'args'>[] = [...calls, ...made]
-  const move = async (tx: Tx): Promise<Advanced> => {
+  const move = async (tx: Tx, [workspace, named]: [WorkspaceRow | null, AgentRow | null]): Promise<Advanced> => {
+    // They were paused while the program ran: its steps would be refused, and it would find them failed.
+    if (workspace === null || isHalted(workspace)) throw new Undo('nothing to do')
     const now = context.world.now()
     const changes = {
       log: [...log],
@@ -228,25 +231,27 @@ async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, d
       stall: null,
       journalBytes: journal.bytes + sizeOf(made.map(({ args }) => args)),
     }
-    const [first] = made
-    const [isTaken, workspace, subjectOfFirst] = await Promise.all([
-      takeWorkflowRun(tx, run, changes),
-      findWorkspace(tx, run.workspaceId),
-      first === undefined ? null : subjectOf(tx, run, first),
-      handOver(tx, run, { calls, results, at: now }),
-    ])
-    if (!isTaken) throw new Undo('somebody else was first')
-    // They were paused while the program ran: its steps would be refused, and it would find them failed.
-    if (workspace === null || isHalted(workspace)) throw new Undo('nothing to do')
-    for (const call of made) {
-      // The others are read one at a time: a program can make a thousand, each of another agent with long instructions.
-      const subject = call === first ? subjectOfFirst : await subjectOf(tx, run, call)
-      await dispatchCall(tx, call, { run, workspace, calls: all, subject, context, readsChecks: readsChecks() })
-    }
+    const taking = takeWorkflowRun(tx, run, changes)
+    const dispatching = (async () => {
+      await handOver(tx, run, { calls, results, at: now })
+      // One at a time: a program can make a thousand, each of another agent with long instructions.
+      for (const [at, call] of made.entries()) {
+        const subject = await subjectOf(tx, run, { ...call, known: at === 0 ? named : null })
+        await dispatchCall(tx, call, { run, workspace, calls: all, subject, context, readsChecks: readsChecks() })
+        if (!(await taking)) return
+      }
+    })()
+    // Whatever comes of the others, it is for nothing when the run was not taken.
+    const [taken] = await Promise.allSettled([taking, dispatching])
+    if (taken.status === 'fulfilled' && !taken.value) throw new Undo('somebody else was first')
+    await Promise.all([taking, dispatching])
     return 'moved'
   }
+  const agentId = made[0] === undefined ? null : agentIdOf(run, made[0])
+  const ahead = (db: Askable) =>
+    Promise.all([findWorkspace(db, run.workspaceId), agentId === null ? null : findAgent(db, agentId)])
   try {
-    return await inTransaction(root, move, { turns: [run.workspaceId] })
+    return await inTransaction(root, move, { turns: [run.workspaceId], ahead })
   } catch (error) {
     if (error instanceof Undo) return error.outcome
     throw error

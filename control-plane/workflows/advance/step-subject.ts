@@ -15,16 +15,27 @@ export interface Subject {
   named: string | null
 }
 
-/** null: the call is no step. */
+type Call = Pick<ProgramCall, 'kind' | 'args'>
+
+/** Of the agent that does the call, if that can be told without reading anything, and if the call is a step. */
+export function agentIdOf({ agentId }: WorkflowRunRow, { kind, args }: Call): string | null {
+  if (!isStep(kind)) return null
+  const { agent: named } = callArgs[kind].parse(JSON.parse(args))
+  if (named == null || named === 'me') return agentId
+  return named.startsWith('agt_') ? named : null
+}
+
+/** null: the call is no step. `known`: an agent that was read in this transaction. */
 export async function subjectOf(
   tx: Tx,
   run: WorkflowRunRow,
-  { kind, args }: Pick<ProgramCall, 'kind' | 'args'>,
+  { kind, args, known = null }: Call & { known?: AgentRow | null },
 ): Promise<Subject | null> {
   if (!isStep(kind)) return null
   const { task: on, agent: named = null } = callArgs[kind].parse(JSON.parse(args))
   const task = on === null || run.taskId === null ? null : await findTaskById(tx, run.taskId)
-  return { task, agent: await agentFor(tx, run, { named, task }), named }
+  const find = async (id: string) => (id === known?.id ? known : findAgent(tx, id))
+  return { task, agent: await agentFor(tx, run, { named, task, find }), named }
 }
 
 export const noAgent = (named: string | null) =>
@@ -36,12 +47,12 @@ export const noAgent = (named: string | null) =>
 async function agentFor(
   tx: Tx,
   run: WorkflowRunRow,
-  { named, task }: { named: string | null; task: TaskRow | null },
+  { named, task, find }: { named: string | null; task: TaskRow | null; find: (id: string) => Promise<AgentRow | null> },
 ): Promise<AgentRow | null> {
   const own = run.agentId ?? task?.assigneeAgentId ?? null
-  if (named === null || named === 'me') return own === null ? null : findAgent(tx, own)
+  if (named === null || named === 'me') return own === null ? null : find(own)
   // Of one that is named by its id, nothing else needs to be read.
-  const exact = named.startsWith('agt_') ? await findAgent(tx, named) : null
+  const exact = named.startsWith('agt_') ? await find(named) : null
   if (exact?.workspaceId === run.workspaceId) return sees(run, exact) ? exact : null
   const known = (await listAgentsByReferences(tx, run.workspaceId, [named])).filter((agent) => sees(run, agent))
   const found = matchReference(known, named)
