@@ -18,6 +18,8 @@ const count = repeats('FAULT_WORKFLOWS', { short: 1, long: 4 })
 /** Steps at once at its end; none in the short form, where the two of `both` and the race are those at once. */
 const fan = count > 2 ? 20 : 0
 const repo = 'acme/six'
+/** Between two looks at all programs: of two hundred, more would be most of what the servers do. */
+const lookMs = 20 * count
 /** A busy machine takes a second for each step; four are at work at once. */
 const allMs = 60_000 + count * (6 + fan) * 1_000
 
@@ -85,7 +87,7 @@ async function play(options: SystemOptions): Promise<void> {
           return atWork.size === 0
         },
         'all programs end',
-        { ms: allMs, everyMs: 300, about: () => JSON.stringify([...atWork.values()], null, 1) },
+        { ms: allMs, everyMs: Math.max(300, lookMs), about: () => JSON.stringify([...atWork.values()], null, 1) },
       )
     } finally {
       over.abort()
@@ -135,7 +137,7 @@ async function answers(server: TestServer, ids: readonly string[], over: AbortSi
         .catch(() => null)
       if (taken?.status === 200) answered.add(id)
     }
-    await delay(100)
+    await delay(Math.max(100, lookMs))
   }
 }
 
