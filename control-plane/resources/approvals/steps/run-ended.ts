@@ -16,7 +16,8 @@ import { listHoldingApprovals } from '../store.ts'
  * budgets that the run has spent.
  */
 export const closeGatesOfRun: RunEffect = async (tx, run, { world, exitReason, left }) => {
-  if (exitReason === 'budget_exceeded')
+  const hasOwn = exitReason === 'budget_exceeded'
+  if (hasOwn)
     await raiseApproval(
       tx,
       {
@@ -34,7 +35,7 @@ export const closeGatesOfRun: RunEffect = async (tx, run, { world, exitReason, l
       },
       world,
     )
-  if (left?.hasOpenGates && !isAsking(exitReason)) await closeUnasked(tx, run.id, { world, exitReason })
+  if ((hasOwn || left?.hasOpenGates) && !isAsking(exitReason)) await closeUnasked(tx, run.id, { world, exitReason })
   if (left?.hasBudgets) await reviewBudgets(tx, run, world)
 }
 
