@@ -97,8 +97,8 @@ export const writeStateOf = (root: Knex): WriteState =>
   (root.client as { config: { writes: WriteState } }).config.writes
 
 /**
- * Does the work in a transaction, with what was read ahead, again when it was undone for another one, until it is committed or refused. Fails with a
- * NotBegunError when it did not come as far as the work.
+ * Does the work in a transaction, with what was read ahead, again when it was undone for another one, until it is committed or
+ * refused. Fails with a NotBegunError when it did not come as far as the work.
  */
 export async function inTransaction<Result, Read>(
   root: Knex,
