@@ -68,14 +68,14 @@ export class IngestBatch {
   private readonly tx: Tx
   private readonly options: BatchOptions
   /** Rows including the changes of this batch so far. */
-  private readonly runs = new Map<string, RunRow | null>()
+  private readonly runs: Map<string, RunRow | null>
   private readonly frames = new Map<string, { run: RunRow; from: number; frames: Frame[] }>()
 
-  /** `runs`: those that were read already (see `readRuns`). */
-  constructor(tx: Tx, options: BatchOptions & { runs: ReadonlyMap<string, RunRow | null> }) {
+  /** `runs`: those that were read already (see `readRuns`); the batch goes on with this map. */
+  constructor(tx: Tx, { runs, ...options }: BatchOptions & { runs: Map<string, RunRow | null> }) {
     this.tx = tx
     this.options = options
-    for (const [id, run] of options.runs) this.runs.set(id, run)
+    this.runs = runs
   }
 
   async apply(items: readonly IngestItem[]): Promise<void> {

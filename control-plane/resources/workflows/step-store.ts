@@ -44,7 +44,7 @@ export interface EndedStep {
   lastFrame: { firstSeq: number; lastSeq: number; body: Buffer } | null
 }
 
-/** Of a thousand steps that end together all are read at once. */
+/** A longer frame is not read along: a thousand steps may end together, and those of all of them are read at once. */
 const frameBytes = 16 * 1024
 
 const ended = query(

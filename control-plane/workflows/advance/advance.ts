@@ -6,6 +6,7 @@ import { inTransaction } from '../../db/transaction.ts'
 import type { Log } from '../../process/log.ts'
 import type { JobAnswer, JobOwner } from '../../process/worker-pool.ts'
 import { findAgent, type AgentRow } from '../../resources/agents/store.ts'
+import { isMember } from '../../resources/members/store.ts'
 import { listCalls, recordHanded, recordSent, type CallRow } from '../../resources/workflows/call-store.ts'
 import {
   findRunToAdvance,
@@ -16,7 +17,6 @@ import {
   type WorkflowRunRow,
 } from '../../resources/workflows/run-store.ts'
 import { listEndedSteps } from '../../resources/workflows/step-store.ts'
-import { isMember } from '../../resources/members/store.ts'
 import { isHalted } from '../../resources/workspaces/rules.ts'
 import { findWorkspace, type WorkspaceRow } from '../../resources/workspaces/store.ts'
 import type { WakeContext } from '../../wakes/wake.ts'

@@ -17,7 +17,7 @@ export interface Subject {
 
 type Call = Pick<ProgramCall, 'kind' | 'args'>
 
-/** Of the agent that does the call, if that can be told without reading anything, and if the call is a step. */
+/** Returns the id of the agent that does a step; null where only a read can tell, and for a call that is no step. */
 export function agentIdOf({ agentId }: WorkflowRunRow, { kind, args }: Call): string | null {
   if (!isStep(kind)) return null
   const { agent: named } = callArgs[kind].parse(JSON.parse(args))
