@@ -192,7 +192,7 @@ export class LinkServer {
     return true
   }
 
-  private async message(session: Session, message: DeviceMessage): Promise<void> {
+  private message(session: Session, message: DeviceMessage): Promise<void> | void {
     const link = this.bySession.get(session)
     if (!link || message.type === 'hello') return
     switch (message.type) {
@@ -304,10 +304,15 @@ export class LinkServer {
     await dispatcher.withdraw(offer)
   }
 
-  private async claimState(link: Link, state: Link['claimState']): Promise<void> {
+  /** Returns nothing when nothing changed. */
+  private claimState(link: Link, state: Link['claimState']): Promise<void> | void {
     const changed = state.accepting !== link.claimState.accepting || state.reason !== link.claimState.reason
     link.claimState = state
-    if (!changed) return
+    if (changed) return this.claimStateChanged(link)
+  }
+
+  private async claimStateChanged(link: Link): Promise<void> {
+    const state = link.claimState
     await recordClaimState(this.options.root, link.deviceId, state)
     if (state.accepting) this.options.dispatcher.capacityChanged(link.workspaceId)
   }

@@ -28,7 +28,8 @@ import type { Log } from '../process/log.ts'
 export interface SessionHandlers {
   /** Resolves with true when the device was welcomed; with false when the socket was closed instead. */
   hello(session: Session, hello: DeviceMessage & { type: 'hello' }): Promise<boolean>
-  message(session: Session, message: DeviceMessage): Promise<void>
+  /** Returns nothing when all is done, which spares a heartbeat the promises. */
+  message(session: Session, message: DeviceMessage): Promise<void> | void
   /** Resolves when the body is no longer needed. */
   frame(session: Session, header: BinaryHeader, body: Buffer): Promise<void>
   closed(session: Session): void
@@ -54,6 +55,8 @@ type State = 'waiting' | 'opening' | 'open' | 'closed'
 const maxBuffered = 32 * 1024 * 1024
 /** Unprocessed bytes of one device; more than its runs may have in flight. */
 const maxHeld = 64 * 1024 * 1024
+/** A longer heartbeat is read each time. */
+const keptBeatBytes = 2_048
 /** Allowance for frame headers and for pings before hello. */
 const overheadBytes = 1024
 
@@ -61,6 +64,10 @@ export class Session {
   private readonly options: SessionOptions
   private state: State = 'waiting'
   private work: Promise<void> = Promise.resolve()
+  /** Tasks that are not done. */
+  private pending = 0
+  /** The bytes of the last heartbeat and what they say. Most say the same again, and need not be read again. */
+  private lastBeat: { bytes: Buffer; message: DeviceMessage } | null = null
   private cancels: (() => void)[] = []
   private pongs: (() => void)[] = []
   private held = 0
@@ -151,7 +158,7 @@ export class Session {
       if (isBinary) return this.close('hello_expected')
     }
     if (isBinary) return this.receivedFrame(bytes)
-    const message = parseMessage(bytes)
+    const message = this.lastBeat?.bytes.equals(bytes) ? this.lastBeat.message : parseMessage(bytes)
     if (message === 'malformed') return this.close('malformed_frame')
     // An unknown type comes from a newer device and is ignored.
     if (message === 'unknown') return this.options.log.info({}, 'link message of an unknown type')
@@ -166,8 +173,9 @@ export class Session {
       return
     }
     if (message.type === 'hello') return this.close('malformed_frame')
-    const release = this.hold(bytes.length)
-    this.enqueue(() => this.options.handlers.message(this, message).finally(release), release)
+    if (message.type === 'heartbeat' && bytes.length <= keptBeatBytes && message !== this.lastBeat?.message)
+      this.lastBeat = { bytes: Buffer.from(bytes), message }
+    this.enqueue(() => this.options.handlers.message(this, message), bytes.length)
   }
 
   private receivedFrame(bytes: Buffer): void {
@@ -178,13 +186,13 @@ export class Session {
     }
     const body = Buffer.from(decoded.body.buffer, decoded.body.byteOffset, decoded.body.byteLength)
     const release = this.hold(bytes.length)
-    this.enqueue(async () => {
+    this.enqueue(() => {
       this.options.handlers.frame(this, decoded.header, body).then(release, (error: unknown) => {
         release()
         this.options.log.error({ err: error }, 'a frame could not be handled')
         this.close('going_away')
       })
-    }, release)
+    })
   }
 
   /** Counts bytes until they are released. */
@@ -201,17 +209,31 @@ export class Session {
     }
   }
 
-  private enqueue(task: () => Promise<void>, skipped: () => void = () => undefined): void {
-    this.work = this.work.then(async () => {
-      if (this.isClosed()) return skipped()
-      try {
-        await task()
-      } catch (error) {
-        this.options.log.error({ err: error }, 'a link message could not be handled')
-        // The device sends the message again after it connects anew.
-        this.close('going_away')
-      }
+  /** Runs a task after those before it, and at once when there is none. Its bytes are held while it waits or works. */
+  private enqueue(task: () => Promise<void> | void, bytes = 0): void {
+    const work = this.pending === 0 ? this.tried(task) : this.work.then(() => this.tried(task))
+    if (work === undefined) return
+    const release = this.hold(bytes)
+    this.pending++
+    this.work = work.then(() => {
+      this.pending--
+      release()
     })
+  }
+
+  /** Does not throw, and does nothing once the session is closed. */
+  private tried(task: () => Promise<void> | void): Promise<void> | void {
+    if (this.isClosed()) return
+    const failed = (error: unknown) => {
+      this.options.log.error({ err: error }, 'a link message could not be handled')
+      // The device sends the message again after it connects anew.
+      this.close('going_away')
+    }
+    try {
+      return task()?.catch(failed)
+    } catch (error) {
+      failed(error)
+    }
   }
 
   private isClosed(): boolean {

@@ -131,3 +131,61 @@ test('a device that sends what it must not is told so, however much it sent', as
   flood()
   expect(await closed).toBe(closeCodes.malformed_frame.code)
 })
+
+const beat = (activeRuns: number) =>
+  device.send(JSON.stringify({ type: 'heartbeat', claimState: { ...claimState, activeRuns } }))
+
+test('each heartbeat is handled with what it says, also where it says the same as the one before', async () => {
+  const said: unknown[] = []
+  handlers.message = (_, message) => void said.push(message)
+  sayHello()
+  const expected = [0, 0, 3, 3, 0].map((activeRuns) => ({
+    type: 'heartbeat',
+    claimState: { ...claimState, activeRuns },
+  }))
+  for (const { claimState } of expected) beat(claimState.activeRuns)
+  await vi.waitUntil(() => said.length === expected.length)
+  expect(said).toEqual(expected)
+})
+
+test('a message waits for those before it, however it is handled', async () => {
+  const said: string[] = []
+  let done: () => void = () => undefined
+  handlers.message = (_, { type }) => {
+    said.push(type)
+    return type === 'run.accepted' ? new Promise<void>((resolve) => (done = resolve)) : undefined
+  }
+  sayHello()
+  beat(0)
+  device.send(JSON.stringify({ type: 'run.accepted', runId: 'run_0000000000000000', fence: 1 }))
+  beat(0)
+  const answered = new Promise((resolve) => device.once('pong', resolve))
+  device.ping()
+  await answered
+  expect(said).toEqual(['heartbeat', 'run.accepted'])
+  done()
+  await vi.waitUntil(() => said.length === 3)
+  expect(said[2]).toBe('heartbeat')
+})
+
+test.each([
+  [
+    'at once',
+    () => {
+      throw new Error('no room')
+    },
+  ],
+  ['later', () => Promise.reject(new Error('no room'))],
+] as const)('a message that cannot be handled, %s, ends the link, and none after it is handled', async (_, fails) => {
+  let handled = 0
+  handlers.message = () => {
+    handled++
+    return fails()
+  }
+  const closed = new Promise((resolve) => device.once('close', resolve))
+  sayHello()
+  beat(0)
+  beat(1)
+  expect(await closed).toBe(closeCodes.going_away.code)
+  expect(handled).toBe(1)
+})
