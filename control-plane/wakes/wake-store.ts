@@ -36,10 +36,6 @@ const wakes = table(
 export type WakeRow = RowOf<typeof wakes>
 export type NewWake = Omit<WakeRow, 'seq' | 'state' | 'answer' | 'takenAt'>
 
-/** False when a wake with this key is there already. */
-export const insertWake = async (db: Db, wake: NewWake): Promise<boolean> =>
-  (await insertWakes(db, [wake])).has(wake.id)
-
 /** A few hundred at most. Returns the ids of those whose key no other wake has. */
 export async function insertWakes(db: Db, rows: readonly NewWake[]): Promise<Set<string>> {
   if (rows.length === 0) return new Set()

@@ -50,16 +50,6 @@ function placeOf(runId: string): string | null {
   }
 }
 
-/** Puts `pid` into the group, and with it the programs that it starts from now on; those it has started before stay outside. */
-export function enterRunCgroup(folder: string, pid: number): boolean {
-  try {
-    writeFileSync(path.join(folder, 'cgroup.procs'), String(pid))
-    return true
-  } catch {
-    return false
-  }
-}
-
 export function processesInCgroup(folder: string): number[] {
   try {
     const own = readFileSync(path.join(folder, 'cgroup.procs'), 'utf8')

@@ -35,24 +35,14 @@ export interface RunProcesses {
   groups: number[]
 }
 
-/**
- * All live processes that belong to the run: by its cgroup, by the mark in their environment, by descent from `roots`, and
- * by a session or group that one of these leads. Where there is no /proc the mark is looked for in what `ps` shows.
- */
-export function processesOfRun(search: RunSearch): ProcessIdentity[] {
-  const steps = searchSteps(search)
-  for (;;) {
-    const step = steps.next()
-    if (step.done === true) return step.value.own.map(({ pid, startTime }) => ({ pid, startTime }))
-  }
-}
-
 /** A system without a file left may have one again: how often it is asked, and after how long. */
 const searchTries = 20
 const searchAgainMs = 250
 
 /**
- * The same, giving way to other work in between. `onMarked` is called for each process at the moment its mark is seen: in
+ * All live processes that belong to the run: by its cgroup, by the mark in their environment, by descent from `roots`, and
+ * by a session or group that one of these leads. Where there is no /proc the mark is looked for in what `ps` shows. The
+ * search gives way to other work in between. `onMarked` is called for each process at the moment its mark is seen: in
  * a chain of short-lived processes the one found now is gone when the search is over.
  */
 export async function findProcessesOfRun(

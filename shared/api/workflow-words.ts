@@ -3,14 +3,12 @@ import { z } from 'zod'
 /** The words of workflows that the contract, the checks of programs and their engine share. */
 
 export const inputKinds = ['text', 'number', 'boolean', 'task', 'agent'] as const
-export type InputKind = (typeof inputKinds)[number]
 
 /** Says how far the steps of a workflow may go without asking; an agent's own mode is never loosened by it. */
 export const toolModes = ['ask', 'full'] as const
 export type ToolMode = (typeof toolModes)[number]
 
 export const workflowRunStatuses = ['running', 'completed', 'failed', 'stalled'] as const
-export type WorkflowRunStatus = (typeof workflowRunStatuses)[number]
 
 export const stepStates = ['dispatched', 'waiting', 'resumed', 'done'] as const
 export type StepState = (typeof stepStates)[number]

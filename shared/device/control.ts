@@ -151,10 +151,3 @@ export const deviceIdentity = z.object({
 export const enrolReply = deviceIdentity.extend({ token: z.string().min(1).max(200) })
 export type EnrolReply = z.infer<typeof enrolReply>
 export type DeviceIdentity = z.infer<typeof deviceIdentity>
-
-/** `<state>/daemon.json`, which exists while a daemon runs. */
-export const daemonRecord = z.object({
-  pid: z.number().int().positive(),
-  version: z.string().max(64).optional(),
-  startedAt: z.number().int().optional(),
-})

@@ -32,7 +32,6 @@ export type HarnessCommand = z.infer<typeof harnessCommand>
 
 /** The protocol by which svc speaks to the program of the `command` harness: the Agent Client Protocol. Without one, it is a plain program. */
 export const commandProtocols = ['acp'] as const
-export type CommandProtocol = (typeof commandProtocols)[number]
 
 /** A tool call that a person approved: allowed once, by its digest. */
 export const allowedCall = z.object({

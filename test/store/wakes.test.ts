@@ -1,3 +1,4 @@
+import type { Knex } from 'knex'
 import { expect } from 'vitest'
 import {
   answerWakes,
@@ -6,7 +7,6 @@ import {
   claimWakesOfRun,
   findRefusedWake,
   findWake,
-  insertWake,
   insertWakes,
   listWaitingWakes,
   removeOldWakes,
@@ -45,13 +45,14 @@ const wakeOf = (workspaceId: string, changes: Partial<NewWake> = {}): NewWake =>
   createdAt: at,
   ...changes,
 })
+const isInserted = async (root: Knex, wake: NewWake) => (await insertWakes(root, [wake])).has(wake.id)
 const idsOf = (rows: readonly { id: string }[]) => rows.map((row) => row.id)
 
 onBoth('a wake waits until it is answered, and is removed a while later', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const call = { name: 'Bash', inputDigest: 'a'.repeat(64), approvalId: 'apr_1' }
   const wake = wakeOf(workspaceId, { allowCalls: [call], taskId: 'tsk_1', requestedBy: 'usr_1' })
-  expect(await insertWake(root, wake)).toBe(true)
+  expect(await isInserted(root, wake)).toBe(true)
   const stored = { ...wake, seq: expect.any(Number) as number, state: 'waiting', answer: null, takenAt: null }
   expect(await claimWake(root, wake.id)).toEqual(stored)
   expect(await findWake(root, wake.id)).toEqual(stored)
@@ -69,7 +70,7 @@ onBoth('the last refusal of wakes is found by their keys', async ({ root }) => {
   const refused = { kind: 'not_dispatched', reason: 'agent_inactive', message: 'It is idle.' }
   const found = (...keys: string[]) => findRefusedWake(root, { workspaceId, keys })
   for (const key of ['one', 'two', 'waits'])
-    await insertWake(root, wakeOf(workspaceId, { key, id: `wak_${workspaceId}${key}` }))
+    await insertWakes(root, [wakeOf(workspaceId, { key, id: `wak_${workspaceId}${key}` })])
   const answered = (key: string, answer: unknown, later: number) =>
     answerWakes(root, { ids: [`wak_${workspaceId}${key}`], answer, at: at + later })
   await answered('one', refused, 1)
@@ -82,11 +83,11 @@ onBoth('the last refusal of wakes is found by their keys', async ({ root }) => {
 
 onBoth('a second wake with the same key in the workspace is the same wake', async ({ root }) => {
   const [one, other] = [await seedWorkspace(root), await seedWorkspace(root)]
-  expect(await insertWake(root, wakeOf(one, { key: 'k' }))).toBe(true)
-  expect(await insertWake(root, wakeOf(one, { key: 'k' }))).toBe(false)
-  expect(await insertWake(root, wakeOf(other, { key: 'k' }))).toBe(true)
-  expect(await insertWake(root, wakeOf(one))).toBe(true)
-  expect(await insertWake(root, wakeOf(one))).toBe(true)
+  expect(await isInserted(root, wakeOf(one, { key: 'k' }))).toBe(true)
+  expect(await isInserted(root, wakeOf(one, { key: 'k' }))).toBe(false)
+  expect(await isInserted(root, wakeOf(other, { key: 'k' }))).toBe(true)
+  expect(await isInserted(root, wakeOf(one))).toBe(true)
+  expect(await isInserted(root, wakeOf(one))).toBe(true)
   const many = [wakeOf(one, { key: 'k' }), wakeOf(one, { key: 'l' }), wakeOf(one, { key: 'l' }), wakeOf(one)]
   expect(await insertWakes(root, many)).toEqual(new Set([many[1]!.id, many[3]!.id]))
   expect(await insertWakes(root, [])).toEqual(new Set())
@@ -102,7 +103,7 @@ onBoth('what waits for an agent in a conversation is taken together, oldest firs
     wakeOf(workspaceId, { conversationId, taskId: 'tsk_1' }),
     wakeOf(workspaceId, { conversationId: 'cnv_b' }),
   ]
-  for (const wake of [second, first, ...others]) await insertWake(root, wake)
+  await insertWakes(root, [second, first, ...others])
   const claimed = await claimConversationWakes(root, { agentId: 'agt_a', conversationId, taskId: null, limit: 9 })
   expect(idsOf(claimed)).toEqual([first.id, second.id])
   const one = await claimConversationWakes(root, { agentId: 'agt_a', conversationId, taskId: null, limit: 1 })
@@ -115,7 +116,7 @@ onBoth('what waits for an agent in a conversation is taken together, oldest firs
   expect(await listWaitingWakes(root, { limit: 9, after: oldest! })).toEqual(rest)
   expect(await listWaitingWakes(root, { limit: 9, after: rest.at(-1)! })).toEqual([])
   expect(await listWaitingWakes(root, { limit: 9, ended: { runId: 'run_x', conversationId } })).toHaveLength(4)
-  await insertWake(root, wakeOf(workspaceId, { continuesRunId: 'run_x' }))
+  await insertWakes(root, [wakeOf(workspaceId, { continuesRunId: 'run_x' })])
   expect(await listWaitingWakes(root, { limit: 9, ended: { runId: 'run_x', conversationId } })).toHaveLength(5)
   expect(await listWaitingWakes(root, { limit: 9, ended: { runId: 'run_x', conversationId: null } })).toHaveLength(1)
   expect(await listWaitingWakes(root, { limit: 9, ended: { runId: 'run_y', conversationId: null } })).toEqual([])
@@ -204,7 +205,7 @@ onBoth(
     const [first, second] = [wakeOf(workspaceId, of), wakeOf(workspaceId, of)]
     const others = [{ taskId: null }, { continuesRunId: next.id }, { conversationId: 'cnv_1' }, { agentId: 'agt_b' }]
     for (const wake of [first, second, ...others.map((changes) => wakeOf(workspaceId, { ...of, ...changes }))])
-      await insertWake(root, wake)
+      await insertWakes(root, [wake])
     expect(idsOf(await claimWakesOfRun(root, of))).toEqual([first.id, second.id])
     const ended = { runId: next.id, conversationId: null }
     expect(await listWaitingWakes(root, { limit: 9, ended })).toHaveLength(5)

@@ -57,7 +57,7 @@ import { findWorkspace, replaceWorkspace } from '../../control-plane/resources/w
 import { endRun } from '../../control-plane/resources/runs/store.ts'
 import { insertApproval } from '../../control-plane/resources/approvals/store.ts'
 import { insertQuestion, listOpenQuestions } from '../../control-plane/resources/questions/store.ts'
-import { insertWake } from '../../control-plane/wakes/wake-store.ts'
+import { insertWakes } from '../../control-plane/wakes/wake-store.ts'
 import { dialectOfDb } from '../../control-plane/db/dialect.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
@@ -222,21 +222,23 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
   await endRun(root, { ...ended, runId: run.id, at: at + 5 })
   expect(await left()).toEqual([{ workflowRunId: flow.id, seq: 0, workspaceId }])
   const wake = realWorld.id('wak_')
-  await insertWake(root, {
-    id: wake,
-    workspaceId,
-    agentId: agent.id,
-    triggerSource: 'approval_resolved',
-    requestedBy: null,
-    causedByUserId: null,
-    prompt: 'x',
-    taskId: null,
-    conversationId: null,
-    continuesRunId: run.id,
-    allowCalls: [],
-    key: null,
-    createdAt: at,
-  })
+  await insertWakes(root, [
+    {
+      id: wake,
+      workspaceId,
+      agentId: agent.id,
+      triggerSource: 'approval_resolved',
+      requestedBy: null,
+      causedByUserId: null,
+      prompt: 'x',
+      taskId: null,
+      conversationId: null,
+      continuesRunId: run.id,
+      allowCalls: [],
+      key: null,
+      createdAt: at,
+    },
+  ])
   const step = { id: run.id, workflowRunId: flow.id, workflowCall: 0 }
   const endedAt = async () => (await listCalls(root, flow.id))[0]?.endedAt
   await endStepOfRun(root, step, at + 6)

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { isSameWork, mayBeSame, titleWords } from './duplicates.ts'
+import { comparedWith, mayBeSame, titleWords } from './duplicates.ts'
 
 const same = (one: string, other: string, descriptions: [string | null, string | null] = [null, null]) => {
   const [a, b] = [
     { title: one, description: descriptions[0] },
     { title: other, description: descriptions[1] },
   ]
-  const answer = isSameWork(a, b)
-  expect(isSameWork(b, a)).toBe(answer)
+  const answer = comparedWith(a)(b)
+  expect(comparedWith(b)(a)).toBe(answer)
   // A task about the same work must not be left out before its description is read.
   if (answer) expect(mayBeSame(titleWords(one), titleWords(other))).toBe(true)
   return answer

@@ -64,8 +64,6 @@ export function mayBeSame(words: string, otherWords: string): boolean {
   return overlapOf(words.split(' ', mostWords), otherWords.split(' ', mostWords)) >= 0.5
 }
 
-export const isSameWork = (one: Described, other: Described): boolean => comparedWith(one)(other)
-
 /** Returns whether another task looks like the same work as this one, whose words are read once. */
 export function comparedWith(one: Described): (other: Described) => boolean {
   const title = plainTitle(one.title)

@@ -1,15 +1,10 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import {
-  enterRunCgroup,
-  makeRunCgroup,
-  processesInCgroup,
-  removeRunCgroup,
-} from '../../../device-manager/process/cgroup.ts'
+import { makeRunCgroup, processesInCgroup, removeRunCgroup } from '../../../device-manager/process/cgroup.ts'
 import { isAlive, startTimeOf } from '../../../device-manager/process/identity.ts'
 import { escalationSteps } from '../../../device-manager/process/kill.ts'
-import { processesOfRun } from '../../../device-manager/process/orphans.ts'
+import { findProcessesOfRun } from '../../../device-manager/process/orphans.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { contentOf, type Family, startFamily, until } from './family.ts'
 
@@ -148,7 +143,8 @@ describe('nothing is left behind', () => {
     )
     await run.present(2)
     await run.exited
-    expect(processesOfRun({ runId: run.runId, roots: [], cgroup: null, exclude: [] }).length).toBeGreaterThan(0)
+    const found = await findProcessesOfRun({ runId: run.runId, roots: [], cgroup: null, exclude: [] })
+    expect(found.own.length).toBeGreaterThan(0)
     expect((await run.end({ leader: null, pgid: null })).survivors).toEqual([])
   })
 
@@ -219,7 +215,7 @@ describe('nothing is left behind', () => {
       context.skip('this user may not make control groups (version 2) here')
       return
     }
-    expect(enterRunCgroup(cgroup, run.leader.pid)).toBe(true)
+    writeFileSync(path.join(cgroup, 'cgroup.procs'), String(run.leader.pid))
     expect(processesInCgroup(cgroup)).toContain(run.leader.pid)
     writeFileSync(path.join(run.folder, 'go'), '')
     await run.present(3)
@@ -244,7 +240,8 @@ describe('nothing else is touched', () => {
       const result = await foreign.end({ leader: old, runId: realWorld.id('run_'), leaderExitSeen })
       expect(result).toEqual({ survivors: [], signals: [] })
     }
-    expect(processesOfRun({ runId: 'run_none', roots: [old], cgroup: null, exclude: [] })).toEqual([])
+    const found = await findProcessesOfRun({ runId: 'run_none', roots: [old], cgroup: null, exclude: [] })
+    expect(found.own).toEqual([])
     expect(isAlive(old)).toBe(false)
     expect(isAlive(foreign.leader)).toBe(true)
     expect((await foreign.end()).signals).toEqual(['SIGINT'])

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isLong } from '../../kit/forms.ts'
-import { processesOfRun } from '../../../device-manager/process/orphans.ts'
+import { findProcessesOfRun } from '../../../device-manager/process/orphans.ts'
 import { outputOf, specOf, spooled, testDevice, until, type TestDevice, type TestHost } from './host-client.ts'
 
 let device: TestDevice
@@ -12,7 +12,7 @@ beforeAll(() => {
 })
 afterAll(() => device.remove())
 
-const liveOf = (runId: string) => processesOfRun({ runId, roots: [], cgroup: null, exclude: [] })
+const liveOf = async (runId: string) => (await findProcessesOfRun({ runId, roots: [], cgroup: null, exclude: [] })).own
 
 async function ended(host: TestHost, runId: string) {
   const { report } = await host.reply('ended')
@@ -22,7 +22,7 @@ async function ended(host: TestHost, runId: string) {
   expect(held.events.filter(({ kind }) => kind === 'ended')).toHaveLength(1)
   expect(held.events.at(-1)!.kind).toBe('ended')
   expect(held.ending?.report).toEqual(report)
-  expect(liveOf(runId)).toEqual([])
+  expect(await liveOf(runId)).toEqual([])
   for (const [folder, name] of [
     ['runs', runId],
     ['own', host.hostId],
