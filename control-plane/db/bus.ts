@@ -2,7 +2,6 @@ import { EventEmitter } from 'node:events'
 import type { Knex } from 'knex'
 import pg from 'pg'
 import { channel, type Topic, type WrittenEntry } from './outbox-entries.ts'
-import type { PostgresClient } from './postgres-client.ts'
 import { listOutbox, outboxEnd, type OutboxCursor, type OutboxRow } from './outbox.ts'
 import type { Dialect } from './dialect.ts'
 import { endWhenSilent, keepAlive } from './silence.ts'
@@ -12,7 +11,8 @@ import type { World } from '../../shared/lib/world.ts'
 /**
  * Carries happenings from where they were committed to whoever acts on them: the outbox table is the truth, a wake-up
  * (in-process, or LISTEN/NOTIFY between replicas) only makes it quick, and a slow tick reads what a lost wake-up missed. On
- * PostgreSQL a process gives out at once what it committed itself, and leaves that out when it reads it.
+ * PostgreSQL a process gives out at once what it committed itself, and leaves that out when it reads it. It wakes the others
+ * after the commit, on the connection on which it listens: transactions that notify are committed one at a time.
  *
  * Signals are wake-ups without a row, for followers that read the truth elsewhere (the frames of a run).
  */
@@ -39,7 +39,7 @@ export interface BusOptions {
 }
 
 const signalChannel = 'svc_signal'
-const signals = 'select pg_notify($1, key) from unnest($2::text[]) as key'
+const notify = 'select pg_notify(channel, key) from unnest($1::text[], $2::text[]) as told (channel, key)'
 
 export function createBus(options: BusOptions): Bus {
   return new OutboxBus(options)
@@ -57,11 +57,16 @@ class OutboxBus implements Bus {
   private listener: pg.Client | null = null
   private isConnecting = false
   private pendingSignals = new Set<string>()
+  /** Something was committed of which the others were not told. */
+  private hasNews = false
   private isSending = false
   /** The numbers of entries that were given out as they were committed, and that were not read from the outbox yet. */
   private readonly givenOut = new Set<number>()
-  private readonly published = (written: readonly WrittenEntry[]) =>
-    written.length === 0 ? this.poke() : this.giveOut(written)
+  private readonly published = (written: readonly WrittenEntry[]) => {
+    if (written.length === 0) return this.poke()
+    this.tellOthers(() => (this.hasNews = true))
+    this.giveOut(written)
+  }
 
   constructor(options: BusOptions) {
     this.options = options
@@ -111,10 +116,7 @@ class OutboxBus implements Bus {
 
   signal(key: string): void {
     this.signals.emit(key)
-    if (!this.listener) return
-    // One NOTIFY per run and tick, however many frames were stored in it.
-    if (this.pendingSignals.size === 0 && !this.isSending) setImmediate(() => void this.flushSignals())
-    this.pendingSignals.add(key)
+    this.tellOthers(() => this.pendingSignals.add(key))
   }
 
   onSignal(key: string, handler: () => void): () => void {
@@ -122,21 +124,38 @@ class OutboxBus implements Bus {
     return () => this.signals.off(key, handler)
   }
 
+  private get hasPending(): boolean {
+    return this.hasNews || this.pendingSignals.size > 0
+  }
+
+  /** One NOTIFY per key and turn, however much was stored in it. Without a connection the others look again by themselves. */
+  private tellOthers(note: () => void): void {
+    if (!this.listener) return
+    if (!this.hasPending && !this.isSending) setImmediate(() => void this.flush())
+    note()
+  }
+
   /** One query at a time; what comes while it is under way goes with the next. */
-  private async flushSignals(): Promise<void> {
+  private async flush(): Promise<void> {
     this.isSending = true
-    while (this.pendingSignals.size > 0 && this.listener) {
-      const keys = [...this.pendingSignals]
-      this.pendingSignals.clear()
+    while (this.hasPending && this.listener) {
+      const told = [...this.pendingSignals].map((key) => [signalChannel, key])
+      if (this.hasNews) told.unshift([channel, ''])
+      this.forgetPending()
+      const [channels, keys] = [told.map(([to]) => to), told.map(([, key]) => key)]
       try {
-        await this.listener.query({ name: 'svc_signals', text: signals, values: [signalChannel, keys] })
+        await this.listener.query({ name: 'svc_notify', text: notify, values: [channels, keys] })
       } catch (error) {
-        this.options.log.warn({ err: error }, 'a signal was not sent')
+        this.options.log.warn({ err: error }, 'other replicas were not told of news')
       }
     }
-    // Without a connection nobody else is told; they look again once theirs is back.
-    this.pendingSignals.clear()
+    this.forgetPending()
     this.isSending = false
+  }
+
+  private forgetPending(): void {
+    this.pendingSignals.clear()
+    this.hasNews = false
   }
 
   /** What this process published itself, which saves a query on the way to whoever acts on it. */
@@ -187,10 +206,10 @@ class OutboxBus implements Bus {
       this.options.log.warn({ err: error }, 'the notification connection was lost')
       if (this.listener === client) this.listener = null
     })
-    const ours = (this.options.root.client as PostgresClient).backends
     client.on('notification', (message) => {
-      // What this process published was given out when it was committed.
-      if (message.channel === channel) return ours.has(message.processId) ? undefined : this.poke()
+      // What this process itself tells the others it has given out already.
+      if (message.processId === (client as pg.Client & { processID: number }).processID) return
+      if (message.channel === channel) return this.poke()
       if (message.payload) this.signals.emit(message.payload)
     })
     try {

@@ -37,7 +37,7 @@ declare module 'knex/lib/dialects/postgres/index.js' {
   import type { Client } from 'pg'
 
   export default class PostgresClient extends Knex.Client {
-    acquireRawConnection(): Promise<Client & { readonly processID: number }>
+    acquireRawConnection(): Promise<Client>
     acquireConnection(): Promise<Client>
     releaseConnection(connection: Client): Promise<void>
     query(

@@ -36,25 +36,38 @@ export interface WrittenEntry extends OutboxEntry {
 
 const into = 'insert into outbox (topic, key, payload, created_at)'
 const insertOne = command(`${into} values (?, ?, ?, ?)`)
-// Every process that listens is woken when the transaction commits; the same notification again is sent once.
-const insertAll = sending(
-  `with published as (
-     ${into} select topic, key, payload, at
-     from unnest(?::text[], ?::text[], ?::text[], ?::bigint[]) with ordinality as entry (topic, key, payload, at, place)
-     order by place returning seq, xid
-   ) select seq, xid, pg_notify('${channel}', '') from published order by seq`,
-  z.object({ seq: z.coerce.number(), xid: z.coerce.number() }),
-)
+const inserting = (returned: string) =>
+  sending(
+    `with published as (
+       ${into} select topic, key, payload, at
+       from unnest(?::text[], ?::text[], ?::text[], ?::bigint[]) with ordinality as entry (topic, key, payload, at, place)
+       order by place returning seq, xid
+     ) select ${returned} from published order by seq`,
+    z.object({ seq: z.coerce.number(), xid: z.coerce.number() }),
+  )
+const insertAll = inserting('seq, xid')
+/** Wakes every process that listens when the transaction commits. PostgreSQL commits only one such transaction at a time. */
+const insertAllAndNotify = inserting(`seq, xid, pg_notify('${channel}', '')`)
+
+export interface SendOptions {
+  /** No bus of this process tells the others after the commit. */
+  notifies: boolean
+}
 
 /** In this order. Returns them as they were written, on PostgreSQL; there a reader finds out by them what it was given. */
-export async function writeEntries(db: Db, entries: readonly OutboxEntry[]): Promise<WrittenEntry[]> {
-  return (await sendEntries(db, entries)).written
+export async function writeEntries(
+  db: Db,
+  entries: readonly OutboxEntry[],
+  options: SendOptions,
+): Promise<WrittenEntry[]> {
+  return (await sendEntries(db, entries, options)).written
 }
 
 /** Resolves once they are sent, which is before PostgreSQL has written them. */
 export async function sendEntries(
   db: Db,
   entries: readonly OutboxEntry[],
+  { notifies }: SendOptions,
 ): Promise<{ written: Promise<WrittenEntry[]> }> {
   const payloads = entries.map(({ payload = {} }) => JSON.stringify(payload))
   if (dialectOfDb(db) === 'sqlite') {
@@ -62,6 +75,7 @@ export async function sendEntries(
     return { written: Promise.resolve([]) }
   }
   const [topics, keys] = [entries.map(({ topic }) => topic), entries.map(({ key }) => key)]
-  const { answer } = await insertAll(db, [topics, keys, payloads, entries.map(({ at }) => at)])
+  const insert = notifies ? insertAllAndNotify : insertAll
+  const { answer } = await insert(db, [topics, keys, payloads, entries.map(({ at }) => at)])
   return { written: answer.then((rows) => rows.map((place, at) => ({ ...entries[at]!, ...place }))) }
 }

@@ -13,19 +13,14 @@ type Connection = Awaited<ReturnType<Client['acquireConnection']>>
 
 /** knex's client; statements are prepared once for each connection, and transactions begin as `inTransaction` says. */
 export class PostgresClient extends Client implements StatementClient {
-  /** The processes of the database that serve this one's connections. */
-  readonly backends = new Set<number>()
   /** Statements without a limit are under way. */
   private patient = 0
 
   override async acquireRawConnection() {
     const connection = await super.acquireRawConnection()
-    const { processID } = connection
     const { silentMs } = this.config as unknown as { silentMs: number }
     endWhenSilent(connection, silentMs, () => this.patient > 0)
-    this.backends.add(processID)
     dropWhenEnded(connection)
-    connection.once('end', () => this.backends.delete(processID))
     return connection
   }
 

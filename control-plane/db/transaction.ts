@@ -68,9 +68,13 @@ export function afterCommit(tx: Tx, step: Step): void {
 export async function publish(db: Db, entry: OutboxEntry): Promise<void> {
   const before = entries.get(db)
   if (before !== undefined) return void before.push(entry)
-  const written = await writeEntries(db, [entry])
-  if (db.isTransaction !== true) tellPublished(writeStateOf(db), written)
+  const state = writeStateOf(db)
+  const written = await writeEntries(db, [entry], { notifies: isAlone(state) })
+  if (db.isTransaction !== true) tellPublished(state, written)
 }
+
+/** Without anybody who is told of what was published, nobody tells the other processes either. */
+const isAlone = ({ onPublished }: WriteState) => onPublished.size === 0
 
 function tellPublished({ onPublished }: WriteState, written: readonly WrittenEntry[]): void {
   for (const tell of onPublished) tell(written)
@@ -113,7 +117,8 @@ export async function inTransaction<Result, Read>(
     entries.set(tx, toPublish)
     try {
       const result = await work(tx, await reading)
-      const sent = toPublish.length > 0 ? await sendEntries(tx, toPublish) : null
+      const notifies = isAlone(writeStateOf(root))
+      const sent = toPublish.length > 0 ? await sendEntries(tx, toPublish, { notifies }) : null
       if (sent !== null) await awaitedAtEnd(tx, sent.written)
       return { result, sent, answers, toDo: steps.get(tx) ?? [] }
     } catch (error) {

@@ -16,6 +16,8 @@ function busOn({ root, url }: Pick<PostgresDatabase, 'root' | 'url'>) {
     dialect: 'postgres',
     databaseUrl: url,
     silentMs: silentMsOf({}),
+    // What is heard of in time is heard of without a look of its own.
+    tickMs: 3_600_000,
     world: realWorld,
     log: { warn: (_, message) => void warnings.push(message) },
   })
@@ -141,3 +143,29 @@ test.skipIf(!hasPostgres())('who fails at an entry keeps nobody else from the ne
     await database.close()
   }
 })
+
+test.skipIf(!hasPostgres())(
+  'a process without a bus wakes those that have one, and so does one whose bus was stopped',
+  async () => {
+    const database = await openPostgres()
+    const other = openDatabase({ url: database.url, poolSize: 2 })
+    const [here, there] = [busOn(database), busOn({ root: other.root, url: database.url })]
+    const heard: string[] = []
+    here.bus.on('run.queued', ({ key }) => heard.push(key))
+    const row = (key: string) => ({ topic: 'run.queued', key, at: 1 }) as const
+    try {
+      await here.bus.start()
+      await inTransaction(other.root, async (tx) => publish(tx, row('in a transaction')))
+      await expect.poll(() => heard, { timeout: 5_000 }).toEqual(['in a transaction'])
+      await there.bus.start()
+      await there.bus.stop()
+      await publish(other.root, row('after the stop'))
+      await expect.poll(() => heard.at(-1), { timeout: 5_000 }).toBe('after the stop')
+      expect([...here.warnings, ...there.warnings]).toEqual([])
+    } finally {
+      await here.bus.stop()
+      await other.root.destroy()
+      await database.close()
+    }
+  },
+)
