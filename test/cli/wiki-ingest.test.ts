@@ -24,9 +24,10 @@ afterAll(async () => {
   home.remove()
 })
 
-const cut = ({ socket }: IncomingMessage) => void socket.destroy()
+type End = (incoming: IncomingMessage, response: ServerResponse) => void
+const cut: End = ({ socket }) => void socket.destroy()
 /** Nobody tries that again, while a request that is cut is tried again for seconds. */
-const refuse = (incoming: IncomingMessage, response: ServerResponse) => {
+const refuse: End = (incoming, response) => {
   const error = { type: 'authentication', code: 'token_revoked', message: 'The token was revoked.', requestId: 'req_1' }
   incoming.resume()
   response.writeHead(401, { 'content-type': 'application/json' }).end(JSON.stringify({ error }))
@@ -34,7 +35,11 @@ const refuse = (incoming: IncomingMessage, response: ServerResponse) => {
 
 /** Hands requests on, counts those that bring texts, and can end one of them before its answer. */
 async function startBetween(target: string) {
-  const state = { ingests: 0, endAt: Number.POSITIVE_INFINITY, end: refuse }
+  const state: { ingests: number; endAt: number; end: End } = {
+    ingests: 0,
+    endAt: Number.POSITIVE_INFINITY,
+    end: refuse,
+  }
   const onCall = (incoming: IncomingMessage, response: ServerResponse) => {
     const isIngest = incoming.url === '/api/v1/wiki/ingest'
     if (isIngest && ++state.ingests >= state.endAt) return state.end(incoming, response)
@@ -106,7 +111,10 @@ test(`${files} files come, change, go, and come again, with a client that dies i
   // Killed once the first of two requests is through: nothing is archived.
   between.state.endAt = between.state.ingests + 2
   const running = home.start(['wiki', 'ingest', 'handbook'], options())
-  between.state.end = () => void running.child.kill('SIGKILL')
+  between.state.end = (incoming) => {
+    running.child.kill('SIGKILL')
+    cut(incoming)
+  }
   expect((await running.finished).status).toBeNull()
   expect(await livePages()).toBe(files)
   between.state.endAt = Number.POSITIVE_INFINITY
