@@ -25,7 +25,7 @@ afterAll(async () => {
 })
 
 type End = (incoming: IncomingMessage, response: ServerResponse) => void
-const cut: End = ({ socket }) => void socket.destroy()
+const cut = ({ socket }: IncomingMessage) => void socket.destroy()
 /** Nobody tries that again, while a request that is cut is tried again for seconds. */
 const refuse: End = (incoming, response) => {
   const error = { type: 'authentication', code: 'token_revoked', message: 'The token was revoked.', requestId: 'req_1' }
