@@ -89,19 +89,14 @@ export class PrivateFileWalk {
 
   private async read(route: AnyRoute, good: GoodRequest): Promise<void> {
     const plain = asked(fill(route.path, { ...this.things, ...good.params }), good.query)
-    const requests = readsOf(route, this.scene.views, { things: this.things, good })
-    const views = requests.filter(({ path }) => path !== plain && !path.includes('?'))
-    for (const request of requests) {
+    for (const request of readsOf(route, this.scene.views, { things: this.things, good })) {
       const { path } = request
       // Whoever may read the file sees all that others would of it: what shows them nothing of it need not be asked by all. An
-      // admin is in none of its owner's conversations, and the owner sees what the uploader does. The first thing that the file
-      // hangs on is asked for by everybody.
-      const mayStop = !isLong && request !== views[0]
-      // What has nothing to do with the file is asked for once where what it hangs on can be asked for, too.
-      const first = path === plain && views.length > 0 ? people.slice(0, 1) : people
+      // admin is in none of its owner's conversations, and the owner sees what the uploader does.
+      const mayStop = !isLong && (path === plain || path.includes('?'))
       let [isAnswered, isSeen] = [path !== plain, false]
       for (const caller of readersFirst) {
-        if (mayStop && isAnswered && !isSeen && !first.includes(caller)) break
+        if (mayStop && isAnswered && !isSeen && !people.includes(caller)) break
         const { isGood, seen } = await this.send(route, request, { caller, headers: good.headers })
         isSeen ||= seen.length > 0
         isAnswered ||= isGood

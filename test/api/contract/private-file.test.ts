@@ -24,7 +24,6 @@ afterAll(() => stage.stop())
 /** Routes that are not walked, with the reason. */
 const notWalked: Readonly<Record<string, string>> = {
   'workspaces.leave': 'it answers nothing, and whoever asks is gone',
-  'openapi.get': 'it is made of the routes alone, once for everybody',
 }
 
 /** Routes from which nobody has a good answer, with the reason. */
@@ -32,7 +31,7 @@ const neverGood: Readonly<Record<string, string>> = {
   'folders.gitRemote': 'no device that has the folder is connected',
 }
 
-/** A walk of two thousand requests: seconds, and a minute where all tests run at once. */
+/** A walk of four thousand requests: seconds, and a minute where all tests run at once. */
 const long = { timeout: 300_000 }
 
 type Shown = readonly [marks: readonly Mark[], who?: readonly CallerName[]]
