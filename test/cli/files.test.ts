@@ -183,8 +183,10 @@ test('bytes that stay away end the wait for them, before the answer and within i
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   await expect(openBytes(`${url}/never`, 100)).rejects.toMatchObject({ exit: 'unreachable' })
-  // Long enough for the beginning to come on a busy machine.
-  const answer = await openBytes(`${url}/within`, 1_000)
+  const answer = await openBytes(`${url}/within`, 60_000)
+  expect(answer.socket.timeout).toBe(60_000)
+  // A minute without bytes goes by.
+  answer.socket.setTimeout(1)
   await expect(answer.toArray()).rejects.toThrow('nothing came')
   server.close()
   server.closeAllConnections()

@@ -24,16 +24,25 @@ afterAll(async () => {
   home.remove()
 })
 
+type End = (incoming: IncomingMessage, response: ServerResponse) => void
+const cut = ({ socket }: IncomingMessage) => void socket.destroy()
+/** Nobody tries that again, while a request that is cut is tried again for seconds. */
+const refuse: End = (incoming, response) => {
+  const error = { type: 'authentication', code: 'token_revoked', message: 'The token was revoked.', requestId: 'req_1' }
+  incoming.resume()
+  response.writeHead(401, { 'content-type': 'application/json' }).end(JSON.stringify({ error }))
+}
+
 /** Hands requests on, counts those that bring texts, and can end one of them before its answer. */
 async function startBetween(target: string) {
-  const state = { ingests: 0, cutAt: Number.POSITIVE_INFINITY, onCut: () => {} }
+  const state: { ingests: number; endAt: number; end: End } = {
+    ingests: 0,
+    endAt: Number.POSITIVE_INFINITY,
+    end: refuse,
+  }
   const onCall = (incoming: IncomingMessage, response: ServerResponse) => {
     const isIngest = incoming.url === '/api/v1/wiki/ingest'
-    if (isIngest && ++state.ingests >= state.cutAt) {
-      state.onCut()
-      incoming.socket.destroy()
-      return
-    }
+    if (isIngest && ++state.ingests >= state.endAt) return state.end(incoming, response)
     const outgoing = request(
       `${target}${incoming.url}`,
       { method: incoming.method, headers: incoming.headers },
@@ -83,11 +92,12 @@ test(`${files} files come, change, go, and come again, with a client that dies i
 
   const planned = await ingest('handbook', '--dry-run')
   expect([planned.root, planned.missing.length, between.state.ingests]).toEqual(['handbook', files, 0])
-  between.state.cutAt = through + 1
-  expect((await svc('wiki', 'ingest', 'handbook')).status).toBe(3)
+  between.state.endAt = through + 1
+  between.state.end = isLong ? cut : refuse
+  expect((await svc('wiki', 'ingest', 'handbook')).status).toBe(isLong ? 3 : 4)
   const brought = await livePages()
   expect(brought).toBe(through * 100)
-  between.state.cutAt = Number.POSITIVE_INFINITY
+  between.state.endAt = Number.POSITIVE_INFINITY
   const nothing = { root: 'handbook', created: 0, updated: 0, archived: 0, failed: [], skipped: [] }
   expect(await ingest('handbook')).toEqual({ ...nothing, created: files - brought, unchanged: brought })
   expect(await livePages()).toBe(files)
@@ -99,12 +109,15 @@ test(`${files} files come, change, go, and come again, with a client that dies i
   for (let n = 0; n < changed; n++) write(n, 'Changed.')
   for (let n = files - 5; n < files; n++) rmSync(join(dir, nameOf(n)))
   // Killed once the first of two requests is through: nothing is archived.
-  between.state.cutAt = between.state.ingests + 2
+  between.state.endAt = between.state.ingests + 2
   const running = home.start(['wiki', 'ingest', 'handbook'], options())
-  between.state.onCut = () => running.child.kill('SIGKILL')
+  between.state.end = (incoming) => {
+    running.child.kill('SIGKILL')
+    cut(incoming)
+  }
   expect((await running.finished).status).toBeNull()
   expect(await livePages()).toBe(files)
-  between.state.cutAt = Number.POSITIVE_INFINITY
+  between.state.endAt = Number.POSITIVE_INFINITY
   expect(await ingest('handbook')).toEqual({
     ...nothing,
     updated: changed - 100,
