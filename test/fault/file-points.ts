@@ -188,7 +188,7 @@ export class FilePoints {
 }
 
 /** What a server left that is gone. */
-interface Left {
+export interface Left {
   about: string
   /** Of its database. */
   url: string
@@ -203,7 +203,7 @@ interface Left {
  * Opens the rows and the bytes anew. Fails unless files that are not deleted have their bytes, and nothing lies in the storage but
  * what rows own once the sweep was there. Returns the rows.
  */
-async function checkLeft({ about, url, location: text, bucket, stored }: Left): Promise<Rows> {
+export async function checkLeft({ about, url, location: text, bucket, stored }: Left): Promise<Rows> {
   const { AWS_ACCESS_KEY_ID: keyId, AWS_SECRET_ACCESS_KEY: secret } = bucket?.environment ?? {}
   const location = readLocation(text, { keyId, secret })
   if (typeof location === 'string') throw new Error(location)
