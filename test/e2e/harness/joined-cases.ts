@@ -1,7 +1,6 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { servedBy } from '../../kit/real-harness.ts'
 import { waitFor } from '../../kit/programs.ts'
 import type { HarnessDriver } from './drivers.ts'
 import { asking, asksOnce, decisionsOf, madeIn } from './short-cases.ts'

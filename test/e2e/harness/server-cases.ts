@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { waitFor } from '../../kit/programs.ts'
 import { servedBy } from '../../kit/real-harness.ts'
 import { claudeDriver, codexDriver } from './drivers.ts'
-import { dataOf, ended, newAgent, requestsOf, says, successorOf, type Stage } from './stage.ts'
+import { dataOf, ended, newAgent, requestsOf, successorOf, type Stage } from './stage.ts'
 
 /**
  * MCP servers of a workspace, and then its limit, with Claude Code; Codex goes on with its task, and with the daemon dead for a while.
