@@ -113,7 +113,7 @@ describe.each(named)('$name', ({ adapter, name }) => {
         const parts = read(adapter, cut(bytes, at))
         expect({ ...parts, events: canonical(parts.events) }).toEqual({ ...whole, events: canonical(whole.events) })
       }),
-      { numRuns: isLong ? 20 : 4 },
+      { numRuns: isLong ? 20 : 8 },
     )
   })
 
