@@ -1,19 +1,17 @@
-import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { waitFor } from '../kit/programs.ts'
-import { makeRepo } from '../kit/system-scenario.ts'
 import { acpDriver, claudeDriver, codexDriver, opencodeDriver } from './harness/drivers.ts'
-import { answeredCase, endsCase } from './harness/joined-cases.ts'
+import { alwaysCase, answeredCase, askedCase, endsCase } from './harness/joined-cases.ts'
 import { cursorCases, installCursor } from './harness/cursor-cases.ts'
 import { serverCases } from './harness/server-cases.ts'
-import { approvedCase, askedCase, strictCase } from './harness/short-cases.ts'
 import { stagesFor } from './harness/stage.ts'
 import { workflowCase } from './harness/workflow-case.ts'
 
 /**
- * What the short form shows of the real harnesses, on one device that has them. Recordings stand for the rest of the cases; the long
- * form has them in harness-acp, -claude, -codex and -opencode.
+ * What the short form shows of the real harnesses, on one device that has them: CONTRIBUTING.md has the table. Recordings stand for the
+ * rest of the cases; the long form has them in harness-acp, -claude, -codex and -opencode.
  */
 // Claude is the first, since its person's profile is written anew.
 const { stageOn, systemOf } = stagesFor([claudeDriver, codexDriver, opencodeDriver, acpDriver], installCursor)
@@ -44,8 +42,8 @@ beside('slow programs', () => {
 
   describe('a program that speaks ACP', () => {
     const stageOf = stageOn(acpDriver)
+    // That the mode strict does not start it shows `acp/dialogue.test.ts`.
     askedCase(stageOf, acpDriver)
-    strictCase(stageOf)
   })
 })
 
@@ -64,12 +62,11 @@ beside('quick programs', () => {
       expect(names.filter((name) => !/\.sqlite(-wal)?$/.test(name))).toEqual([])
     })
 
-    approvedCase(stageOf, codexDriver, { always: true })
+    alwaysCase(stageOf, codexDriver)
   })
 
   describe('claude', () => {
     const stageOf = stageOn(claudeDriver)
-    approvedCase(stageOf, claudeDriver)
     answeredCase(stageOf, claudeDriver)
   })
 
@@ -78,48 +75,16 @@ beside('quick programs', () => {
   })
 })
 
-describe('claude and codex', () => {
-  const stageOf = stageOn(claudeDriver)
-  stageOn(codexDriver)
-
-  test('a task that the real claude began, and whose provider fails, is finished by the real codex', async () => {
-    const { api, device, system, stub } = stageOf()
-    const folder = join(system.root, 'Builder')
-    makeRepo(folder)
-    const { publicId } = device.identity
-    const { shortId } = await api.addFolder({ displayName: 'Builder', rootPath: folder, deviceId: publicId })
-    const agent = await api.createAgent({
-      name: 'Builder',
-      harness: 'claude',
-      fallbackHarness: 'codex',
-      model: 'claude-opus-4-5',
-      defaultFolderId: shortId,
-    })
-    // It is told not to try again, which it would do for seconds.
-    const headers = { 'x-should-retry': 'false' }
-    const failures = Array.from({ length: 20 }, () => ({ error: { status: 529, headers } }))
-    await stub.script({
-      claude: { steps: [{ text: 'I begin.', tool: claudeDriver.shell('echo claude >> who.txt') }, ...failures] },
-      codex: { steps: [{ text: 'I go on.', tool: codexDriver.shell('echo codex >> who.txt') }, { text: 'Done.' }] },
-    })
-    const { key } = await api.insist<{ key: string }>('/tasks', { title: 'Build it', assignee: agent.id })
-    const runs = async () => (await api.call<{ data: { id: string }[] }>('GET', `/runs?task=${key}`)).data
-    const first = await waitFor(async () => (await runs())[0]?.id, 'the assignment wakes a run')
-    expect((await api.waitForRun(first, 'failed')).harness.id).toBe('claude')
-    const successor = await waitFor(async () => (await api.run(first)).successorRunId, 'a run follows')
-    const done = await api.waitForRun(successor, 'succeeded')
-    expect(done).toMatchObject({ harness: { id: 'codex' }, task: { id: key }, parentRunId: first })
-    expect(readFileSync(join(folder, 'who.txt'), 'utf8')).toBe('claude\ncodex\n')
-    const asked = (await stub.requests()).find(({ scenario }) => scenario === 'codex')
-    expect(JSON.stringify(asked?.body)).toContain('Go on where you stopped')
-  })
-})
-
 describe('claude in a workflow', () => {
   workflowCase(stageOn(claudeDriver))
 })
 
 describe('at the end of their device', () => {
-  serverCases(stageOn(claudeDriver), claudeDriver)
   endsCase(stageOn(codexDriver), codexDriver)
+
+  // api/dispatch/circuits.test.ts hands a task on as its provider fails, this one as it has a limit.
+  describe('claude and codex', () => {
+    stageOn(codexDriver)
+    serverCases(stageOn(claudeDriver))
+  })
 })

@@ -93,8 +93,9 @@ if (isLong) {
   })
 }
 
-test('bytes that are no text, wrong JSON, two calls under one id, another session, and more after the result: each is taken for what it is', async () => {
-  const { run, events } = await play('noText,wrongShape,asksTwice,otherSession,goesOn')
+test('bytes that are no text, wrong JSON, two calls under one id, another session, and more after the result: each is taken for what it is; another version, which does not know what that one knew, has a named ending, and once it was looked at goes on with the session', async () => {
+  const { id: taskId } = await system.api.insist<{ id: string }>('/tasks', { title: 'Two versions' })
+  const { run, events } = await ended(await start('noText,wrongShape,asksTwice,otherSession,goesOn', taskId))
   expect(run.exitReason).toBe('completed')
   // Kept raw.
   expect(dataOf(events, 'raw').map(({ text, base64 }) => text ?? base64)).toEqual([
@@ -109,14 +110,24 @@ test('bytes that are no text, wrong JSON, two calls under one id, another sessio
     expect.stringContaining('Done elsewhere.'),
     expect.stringContaining('call-3'),
   ])
-  const [answers, ...later] = words(events)
+  const [answers, ...others] = words(events)
   // Neither of two calls under one id may run.
   expect(answers).toContain('"permissionDecision":"deny"')
   // The result counts, and what is said after it is kept.
-  expect(later).toEqual(['The last words.', 'And one more thing.'])
+  expect(others).toEqual(['The last words.', 'And one more thing.'])
   expect(dataOf(events, 'result')).toMatchObject([{ text: 'done' }])
   // Another session does not begin in the middle of a turn.
   expect(dataOf(events, 'session').map(({ sessionId }) => sessionId)).toEqual(['ses-1'])
+
+  install(source.replace("const version = '2.1.329'", "const version = '2.1.197'"))
+  expect((await ended(await start('end', taskId))).run).toMatchObject({
+    exitReason: 'harness_start_failed',
+    errorMessage: expect.stringContaining("unknown option '--system-prompt-snapshot"),
+  })
+  await system.device.control({ op: 'refresh' })
+  const later = await ended(await start('end', taskId))
+  expect(later.run.exitReason).toBe('completed')
+  expect(dataOf(later.events, 'session')).toMatchObject([{ sessionId: 'ses-1', resumed: true }])
 })
 
 test('a harness that closes its input gets no answer, and left without a result; what forks away from it and its session is ended with the run', async () => {
@@ -140,20 +151,6 @@ test('a question on its terminal is shown; nobody answers, and the run can be ca
   )
   await system.api.cancel(runId)
   expect((await ended(runId)).run.exitReason).toBe('interrupted')
-})
-
-test('another version, which does not know what the last one knew: a named ending, and once it was looked at all goes on', async () => {
-  const { id: taskId } = await system.api.insist<{ id: string }>('/tasks', { title: 'Two versions' })
-  expect((await ended(await start('end', taskId))).run.exitReason).toBe('completed')
-  install(source.replace("const version = '2.1.329'", "const version = '2.1.197'"))
-  expect((await ended(await start('end', taskId))).run).toMatchObject({
-    exitReason: 'harness_start_failed',
-    errorMessage: expect.stringContaining("unknown option '--system-prompt-snapshot"),
-  })
-  await system.device.control({ op: 'refresh' })
-  const { run, events } = await ended(await start('end', taskId))
-  expect(run.exitReason).toBe('completed')
-  expect(dataOf(events, 'session')).toMatchObject([{ sessionId: 'ses-1', resumed: true }])
 })
 
 // It was begun before all others, whose time its wait is.

@@ -30,29 +30,31 @@ async function agentIn(system: TestSystem, name: string, tools: object): Promise
 
 type Case = [string, object, 'completed' | 'error', boolean]
 export function cursorCases(systemOf: () => TestSystem): void {
-  // cursor.test.ts shows in the short form what print mode tells.
-  const printed: Case = ['in print mode, whose process lingers', {}, 'completed', false]
-  test.each<Case>([
+  // In the short form cursor-stand-in.test.ts has a call that is allowed, and cursor.test.ts what print mode tells.
+  const longOnes: Case[] = [
     ['by ACP, allowed by a rule', { defaultMode: 'ask', allow: ['Bash'] }, 'completed', true],
-    ['by ACP, denied', { deny: ['Bash(echo *)'] }, 'error', false],
-    ...(isLong ? [printed] : []),
-  ])('a run %s ends', async (name, tools, exitReason, isMade) => {
-    const system = systemOf()
-    const { api } = system
-    const { id, folder } = await agentIn(system, name, tools)
-    const runId = await api.startRun(id, 'Create hello.txt')
-    const run = await api.waitForRun(runId, exitReason === 'completed' ? 'succeeded' : 'failed')
-    expect(run).toMatchObject({ exitReason, harness: { id: 'cursor' }, toolCallCount: 1 })
-    const events = await api.events(runId)
-    wholeLog(events, exitReason)
-    expect(events.find(({ kind }) => kind === 'tool_call')?.data).toMatchObject({
-      name: 'Bash',
-      input: { command: 'echo hello > hello.txt' },
-    })
-    const made = join(folder, 'hello.txt')
-    expect(existsSync(made) && readFileSync(made, 'utf8')).toBe(isMade && 'hello\n')
-    await nothingNames(runId, goneMs)
-  })
+    ['in print mode, whose process lingers', {}, 'completed', false],
+  ]
+  test.each<Case>([['by ACP, denied', { deny: ['Bash(echo *)'] }, 'error', false], ...(isLong ? longOnes : [])])(
+    'a run %s ends',
+    async (name, tools, exitReason, isMade) => {
+      const system = systemOf()
+      const { api } = system
+      const { id, folder } = await agentIn(system, name, tools)
+      const runId = await api.startRun(id, 'Create hello.txt')
+      const run = await api.waitForRun(runId, exitReason === 'completed' ? 'succeeded' : 'failed')
+      expect(run).toMatchObject({ exitReason, harness: { id: 'cursor' }, toolCallCount: 1 })
+      const events = await api.events(runId)
+      wholeLog(events, exitReason)
+      expect(events.find(({ kind }) => kind === 'tool_call')?.data).toMatchObject({
+        name: 'Bash',
+        input: { command: 'echo hello > hello.txt' },
+      })
+      const made = join(folder, 'hello.txt')
+      expect(existsSync(made) && readFileSync(made, 'utf8')).toBe(isMade && 'hello\n')
+      await nothingNames(runId, goneMs)
+    },
+  )
 
   test('a call that the host had to allow is never made when the host is killed while it waits', async () => {
     const system = systemOf()
@@ -75,7 +77,7 @@ export function cursorCases(systemOf: () => TestSystem): void {
     expect(existsSync(at('hello.txt'))).toBe(false)
   })
 
-  // In the short form harness-all.test.ts shows it, and cursor.test.ts that Cursor is not started.
+  // In the short form cursor.test.ts shows that it is refused.
   if (isLong) {
     test('in the mode strict, which print mode and ACP cannot hold, it is not started', async () => {
       const system = systemOf()

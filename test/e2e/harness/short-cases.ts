@@ -1,4 +1,4 @@
-import { existsSync, rmdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { changeSetIsRight } from '../../kit/invariants.ts'
@@ -77,19 +77,10 @@ function gateCases(stageOf: () => Stage, driver: HarnessDriver): void {
   if (!driver.holdsStrict) strictCase(stageOf)
 }
 
-/**
- * Tests in two runs what the short form shows of a harness. `always`: the person's answer holds for later runs, and a third one,
- * which is not asked any more, goes past its limit of turns.
- */
-export function approvedCase(
-  stageOf: () => Stage,
-  driver: HarnessDriver,
-  { always = false }: { always?: boolean } = {},
-): void {
-  const whatFollows = always ? ' for always; a later run makes it unasked, and is stopped past its limit of turns' : ''
-  test(`a call that is allowed is made, one that is denied is not, and one that is asked is made in the same session once a person has approved it${whatFollows}`, async () => {
+/** Tests what a person's answer is worth, in two runs. */
+export function approvedCase(stageOf: () => Stage, driver: HarnessDriver): void {
+  test('a call that is allowed is made, one that is denied is not, and one that is asked is made in the same session once a person has approved it', async () => {
     const stage = stageOf()
-    const { api } = stage
     const { agent, first, approval } = await asksOnce(stage, driver)
     const { shell, stopsAtDenial, tellsUsage } = driver
     await says(stage, [
@@ -97,7 +88,7 @@ export function approvedCase(
       ...(stopsAtDenial ? [{ tool: shell(denying) }] : []),
       { text: 'Shipped.', usage: { input: 400, output: 40 } },
     ])
-    await api.insist(`/approvals/${approval.id}/approve`, always ? { appliedScope: 'always' } : undefined)
+    await stage.api.insist(`/approvals/${approval.id}/approve`)
     const after = await ended(stage, await successorOf(stage, first.run.id), 'completed')
     expect(decisionsOf(after)).toEqual([
       `allow approval:${approval.id}`,
@@ -109,42 +100,35 @@ export function approvedCase(
     if (tellsUsage) expect(used).toMatchObject({ inputTokens: 700, outputTokens: 70 })
     else expect(used).toBeUndefined()
     expect(madeIn(agent)).toEqual(['made.txt', 'shipped'])
-    if (always) await goesOnUnasked(stage, driver, agent)
   })
 }
 
-async function goesOnUnasked(stage: Stage, { shell }: HarnessDriver, agent: StagedAgent): Promise<void> {
-  rmdirSync(join(agent.folder, 'shipped'))
-  const { config } = await stage.api.call<{ config: object }>('GET', `/agents/${agent.id}/config`)
-  await stage.api.call('PUT', `/agents/${agent.id}/config`, { config: { ...config, runtime: { maxTurns: 2 } } })
-  await says(stage, [{ tool: shell(asking) }], { loop: true })
-  const again = await plays(stage, agent, { prompt: 'Ship it again.', exitReason: 'budget_exceeded' })
-  expect(decisionsOf(again)[0]).toBe(`allow Bash(${asking})`)
-  expect(madeIn(agent)).toEqual(['made.txt', 'shipped'])
-  expect(again.run.errorMessage).toContain('2')
-  expect(again.run.toolCallCount).toBeLessThanOrEqual(3)
-}
-
-/** The first of these two runs, for a harness whose starts take long: recordings show how its session is gone on with. */
-export function askedCase(stageOf: () => Stage, driver: HarnessDriver): void {
-  test('what it may do is done, and a call that is asked ends the run with the question and is not made', async () => {
-    await asksOnce(stageOf(), driver)
-  })
-}
-
-const asking = 'mkdir shipped'
+export const asking = 'mkdir shipped'
 const denying = 'touch denied.txt'
-const madeIn = ({ folder }: StagedAgent) =>
+export const madeIn = ({ folder }: StagedAgent) =>
   ['made.txt', 'denied.txt', 'shipped'].filter((name) => existsSync(join(folder, name)))
-const decisionsOf = ({ events }: EndedRun) =>
+export const decisionsOf = ({ events }: EndedRun) =>
   dataOf(events, 'permission').map(({ decision, rule }) => [decision, rule].join(' '))
 
-/** Plays a run until it asks a person: its model has a call of its svc, one allowed by a rule, and one denied before. */
-async function asksOnce(stage: Stage, { program, holdsStrict, stopsAtDenial, shell }: HarnessDriver) {
+/**
+ * Plays a run until it asks a person: its model has a call of its svc, one allowed by a rule, and one denied before. `isBrief`: the
+ * first of them is left out.
+ */
+export async function asksOnce(
+  stage: Stage,
+  { program, holdsStrict, stopsAtDenial, shell }: HarnessDriver,
+  { isBrief = false, runtime = {}, ...fields }: { isBrief?: boolean; runtime?: object; identityMd?: string } = {},
+) {
   const denied = holdsStrict ? { defaultMode: 'strict' } : { deny: [`Bash(${denying})`] }
   const tools = { allow: ['Bash(touch made.txt)'], ask: ['Bash(mkdir:*)'], ...denied }
-  const agent = await newAgent(stage, `Careful ${program}`, withTools(tools))
-  const commands = [`svc agent get @careful-${program}`, 'touch made.txt', ...(stopsAtDenial ? [] : [denying]), asking]
+  const config = { permissions: { tools }, runtime }
+  const agent = await newAgent(stage, `Careful ${program}`, { ...fields, config })
+  const commands = [
+    ...(isBrief ? [] : [`svc agent get @careful-${program}`]),
+    'touch made.txt',
+    ...(stopsAtDenial ? [] : [denying]),
+    asking,
+  ]
   const steps = commands.map((command, index) => ({ text: `Step ${index}.`, tool: shell(command) }))
   await says(stage, [...steps, { text: 'Not reached.' }])
   const first = await plays(stage, agent, { prompt: 'Ship it.', exitReason: 'approval_requested' })
@@ -157,20 +141,21 @@ async function asksOnce(stage: Stage, { program, holdsStrict, stopsAtDenial, she
   )
   const whatDenies = holdsStrict ? '' : `Bash(${denying})`
   expect(decisionsOf(first)).toEqual([
-    'allow svc',
+    ...(isBrief ? [] : ['allow svc']),
     'allow Bash(touch made.txt)',
     ...(stopsAtDenial ? [] : [`deny ${whatDenies}`]),
     'ask Bash(mkdir:*)',
   ])
   expect(dataOf(first.events, 'permission').at(-1)).toMatchObject({ ask: { toolArgs: { command: asking } } })
   const results = dataOf(first.events, 'tool_result')
-  expect(results.slice(0, 2)).toMatchObject([
-    { isError: false, output: expect.stringContaining('Careful') },
+  const allowed = [
+    ...(isBrief ? [] : [{ isError: false, output: expect.stringContaining('Careful') }]),
     { isError: false },
-  ])
+  ]
+  expect(results.slice(0, allowed.length)).toMatchObject(allowed)
   expect((await asked(stage))[0]).toContain('You run unattended, as an agent of svc')
   if (!stopsAtDenial) {
-    expect(results[2]).toMatchObject({ isError: true })
+    expect(results[allowed.length]).toMatchObject({ isError: true })
     expect((await asked(stage)).at(-1)).toMatch(/denied|rejected|declined|not allowed/i)
   }
   expect(madeIn(agent)).toEqual(['made.txt'])
@@ -183,7 +168,7 @@ async function asksOnce(stage: Stage, { program, holdsStrict, stopsAtDenial, she
   return { agent, first, approval: approval! }
 }
 
-export function strictCase(stageOf: () => Stage): void {
+function strictCase(stageOf: () => Stage): void {
   test('in the mode strict, which it cannot hold, it does not start', async () => {
     const stage = stageOf()
     const agent = await newAgent(stage, 'Strict', withTools({ defaultMode: 'strict', allow: ['Bash(echo made:*)'] }))
