@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import pg from 'pg'
 import { channel, type Topic, type WrittenEntry } from './outbox-entries.ts'
@@ -59,7 +60,8 @@ class OutboxBus implements Bus {
   private pendingSignals = new Set<string>()
   /** Something was committed of which the others were not told. */
   private hasNews = false
-  private isSending = false
+  /** Until the others know all of it. */
+  private telling: Promise<void> | null = null
   /** The numbers of entries that were given out as they were committed, and that were not read from the outbox yet. */
   private readonly givenOut = new Set<number>()
   private readonly published = (written: readonly WrittenEntry[]) => {
@@ -88,6 +90,7 @@ class OutboxBus implements Bus {
     this.stopped = true
     writeStateOf(this.options.root).onPublished.delete(this.published)
     this.cancelTick?.()
+    await this.telling
     const listener = this.listener
     this.listener = null
     await listener?.end().catch(() => undefined)
@@ -131,13 +134,13 @@ class OutboxBus implements Bus {
   /** One NOTIFY per key and turn, however much was stored in it. Without a connection the others look again by themselves. */
   private tellOthers(note: () => void): void {
     if (!this.listener) return
-    if (!this.hasPending && !this.isSending) setImmediate(() => void this.flush())
     note()
+    this.telling ??= this.tell()
   }
 
   /** One query at a time; what comes while it is under way goes with the next. */
-  private async flush(): Promise<void> {
-    this.isSending = true
+  private async tell(): Promise<void> {
+    await nextTurn()
     while (this.hasPending && this.listener) {
       const told = [...this.pendingSignals].map((key) => [signalChannel, key])
       if (this.hasNews) told.unshift([channel, ''])
@@ -150,7 +153,7 @@ class OutboxBus implements Bus {
       }
     }
     this.forgetPending()
-    this.isSending = false
+    this.telling = null
   }
 
   private forgetPending(): void {
