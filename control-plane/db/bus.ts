@@ -40,6 +40,8 @@ export interface BusOptions {
 }
 
 const signalChannel = 'svc_signal'
+/** A stop waits no longer for a database that does not answer. */
+const lastWordsMs = 1_000
 const notify = 'select pg_notify(channel, key) from unnest($1::text[], $2::text[]) as told (channel, key)'
 
 export function createBus(options: BusOptions): Bus {
@@ -60,7 +62,7 @@ class OutboxBus implements Bus {
   private pendingSignals = new Set<string>()
   /** Something was committed of which the others were not told. */
   private hasNews = false
-  /** Until the others know all of it. */
+  /** Ends when the others were told of all of it. */
   private telling: Promise<void> | null = null
   /** The numbers of entries that were given out as they were committed, and that were not read from the outbox yet. */
   private readonly givenOut = new Set<number>()
@@ -90,7 +92,7 @@ class OutboxBus implements Bus {
     this.stopped = true
     writeStateOf(this.options.root).onPublished.delete(this.published)
     this.cancelTick?.()
-    await this.telling
+    await this.toldOrLate()
     const listener = this.listener
     this.listener = null
     await listener?.end().catch(() => undefined)
@@ -154,6 +156,15 @@ class OutboxBus implements Bus {
     }
     this.forgetPending()
     this.telling = null
+  }
+
+  /** Resolves when the others know all, or once it has taken too long: what is not told by then they find by themselves. */
+  private async toldOrLate(): Promise<void> {
+    if (this.telling === null) return
+    let cancel = () => {}
+    const late = new Promise<void>((resolve) => (cancel = this.options.world.after(lastWordsMs, resolve)))
+    await Promise.race([this.telling, late])
+    cancel()
   }
 
   private forgetPending(): void {

@@ -50,7 +50,7 @@ const insertAll = inserting('seq, xid')
 const insertAllAndNotify = inserting(`seq, xid, pg_notify('${channel}', '')`)
 
 export interface SendOptions {
-  /** No bus of this process tells the others after the commit. */
+  /** The transaction itself wakes the other processes: nobody in this one tells them after the commit. */
   notifies: boolean
 }
 

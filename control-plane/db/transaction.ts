@@ -69,8 +69,10 @@ export async function publish(db: Db, entry: OutboxEntry): Promise<void> {
   const before = entries.get(db)
   if (before !== undefined) return void before.push(entry)
   const state = writeStateOf(db)
-  const written = await writeEntries(db, [entry], { notifies: isAlone(state) })
-  if (db.isTransaction !== true) tellPublished(state, written)
+  // Nobody here learns of the commit of a transaction that `inTransaction` did not begin.
+  const isForeign = db.isTransaction === true
+  const written = await writeEntries(db, [entry], { notifies: isForeign || isAlone(state) })
+  if (!isForeign) tellPublished(state, written)
 }
 
 /** Without anybody who is told of what was published, nobody tells the other processes either. */

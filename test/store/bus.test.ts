@@ -105,6 +105,11 @@ test.skipIf(!hasPostgres())(
       await expect
         .poll(() => [here, there].map(({ heard }) => heard.toSorted()), { timeout: 5_000 })
         .toEqual([all.toSorted(), all.toSorted()])
+      // A transaction of knex's own tells nobody in this process of its commit.
+      await here.root.transaction((tx) => publish(tx, row('foreign')))
+      all.push('foreign {"n":7}')
+      for (const { heard } of [here, there])
+        await expect.poll(() => heard.at(-1), { timeout: 5_000 }).toBe('foreign {"n":7}')
       // Whoever reads the outbox again, or is told late of what was read meanwhile, hears nothing twice.
       await publish(there.root, row('last'))
       await expect.poll(() => here.heard.at(-1), { timeout: 5_000 }).toBe('last {"n":4}')
@@ -158,7 +163,9 @@ test.skipIf(!hasPostgres())(
       await inTransaction(other.root, async (tx) => publish(tx, row('in a transaction')))
       await expect.poll(() => heard, { timeout: 5_000 }).toEqual(['in a transaction'])
       await there.bus.start()
+      await publish(other.root, row('before the stop'))
       await there.bus.stop()
+      await expect.poll(() => heard.at(-1), { timeout: 5_000 }).toBe('before the stop')
       await publish(other.root, row('after the stop'))
       await expect.poll(() => heard.at(-1), { timeout: 5_000 }).toBe('after the stop')
       expect([...here.warnings, ...there.warnings]).toEqual([])

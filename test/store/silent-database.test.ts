@@ -100,6 +100,19 @@ test.skipIf(!hasPostgres())('replicas hear of each other again', () =>
   }),
 )
 
+test.skipIf(!hasPostgres())('a replica that stops waits only a moment until the others know what it had to tell', () =>
+  withProxy(async ({ database: { root }, proxy, url }) => {
+    const warnings: string[] = []
+    const log = { warn: (_: object, message: string) => void warnings.push(message) }
+    const bus = createBus({ root, dialect: 'postgres', databaseUrl: url, world: realWorld, log, silentMs: 3_600_000 })
+    await bus.start()
+    proxy.halfOpen()
+    bus.signal('run:run_1')
+    await bus.stop()
+    expect(warnings).toContain('other replicas were not told of news')
+  }),
+)
+
 async function listeners(root: Database['root']): Promise<number> {
   const { rows } = (await root.raw(
     "select pid from pg_stat_activity where application_name = 'svc-server-bus' and datname = current_database()",
