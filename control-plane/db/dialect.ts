@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import type { Db } from './handle.ts'
+import { casesOf, likeContaining } from './like.ts'
 
 /** The only file that asks which database it is. */
 export type Dialect = 'sqlite' | 'postgres'
@@ -51,6 +52,24 @@ export async function oldestOpenTransaction(db: Db): Promise<number> {
 /** The column, compared and sorted by its characters as JavaScript does: PostgreSQL goes by the language of the database. */
 export const byCharacters = (db: Db, column: string): string =>
   dialectOfDb(db) === 'postgres' ? `${column} collate "C"` : column
+
+/**
+ * The condition that a column holds the text, whatever the case of its letters. Only capitals of ASCII are known to SQLite and
+ * to a PostgreSQL of the locale `C`; both sides are lowered in one way, so that a text always finds itself.
+ */
+export function holding(query: Knex.QueryBuilder, column: string, text: string): { sql: string; values: string[] } {
+  const value = `coalesce(${column}, '')`
+  const like = likeContaining(text)
+  if (/^[\0-\x7f]*$/.test(text)) return { sql: `lower(${value}) like lower(?) escape '\\'`, values: [like] }
+  if (!isPostgres((query as unknown as { client: unknown }).client))
+    return { sql: `holds_text(${value}, ?)`, values: [text] }
+  const { capitals, small } = casesOf(text)
+  const lowered = (of: string) => `translate(lower(${of}), ?, ?)`
+  return {
+    sql: `${lowered(value)} like ${lowered('?')} escape '\\'`,
+    values: [capitals, small, like, capitals, small],
+  }
+}
 
 /**
  * PostgreSQL compresses what is written to a large column from now on by LZ4, where it knows that: in a fifth of the

@@ -2,7 +2,29 @@
 export const likeContaining = (text: string): string => `%${text.replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`
 
 /**
- * SQL: whether a column holds what `likeContaining` made, whatever the case. The database lowers both sides: most know capitals
- * of ASCII only, and with a pattern lowered by us a text with others would not even find itself.
+ * The letters of a text beyond ASCII that have another case: capitals, and in the same order the small letters of each. Letters
+ * whose other case is more than one letter (`ß`) stay out.
  */
-export const holdsPattern = (column: string): string => `lower(coalesce(${column}, '')) like lower(?) escape '\\'`
+export function casesOf(text: string): { capitals: string; small: string } {
+  const pairs = new Map<string, string>()
+  for (const letter of text) {
+    const small = letter.toUpperCase().toLowerCase()
+    const capital = small.toUpperCase()
+    if (letter > '\x7f' && isOne(small) && isOne(capital) && capital !== small) pairs.set(capital, small)
+    // The small letter that ends a Greek word.
+    if (small === 'σ') pairs.set('ς', small)
+  }
+  return { capitals: [...pairs.keys()].join(''), small: [...pairs.values()].join('') }
+}
+
+const isOne = (letters: string): boolean => String.fromCodePoint(letters.codePointAt(0) ?? 0) === letters
+
+/** Makes the function `holds_text` of SQLite, which knows capitals of ASCII only by itself. */
+export function textFinder(): (value: string, text: string) => number {
+  let wanted: { text: string; pattern: RegExp } | null = null
+  return (value, text) => {
+    if (wanted?.text !== text)
+      wanted = { text, pattern: new RegExp(text.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`), 'iu') }
+    return wanted.pattern.test(value) ? 1 : 0
+  }
+}

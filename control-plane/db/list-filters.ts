@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { holdsPattern, likeContaining } from './like.ts'
+import { holding } from './dialect.ts'
 
 /** Keeps live rows (with one of these statuses, when there are any), and deleted rows when they are asked for. */
 export function onlyLive(
@@ -15,11 +15,13 @@ export function onlyLive(
   })
 }
 
-/** Keeps rows in which one of these columns contains the text, ignoring case. Without a text all rows stay. */
+/** Keeps rows in which one of these columns contains the text, whatever the case of its letters. Without a text all rows stay. */
 export function onlyContaining(query: Knex.QueryBuilder, columns: readonly string[], text = ''): void {
   if (text === '') return
-  const like = likeContaining(text)
   void query.where((any) => {
-    for (const column of columns) void any.orWhereRaw(holdsPattern(column), [like])
+    for (const column of columns) {
+      const { sql, values } = holding(query, column, text)
+      void any.orWhereRaw(sql, values)
+    }
   })
 }

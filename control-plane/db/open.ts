@@ -7,8 +7,7 @@ import { dialectOf, type Dialect } from './dialect.ts'
 import { PostgresClient } from './postgres-client.ts'
 import { pipelined } from './pipeline.ts'
 import { keepAlive } from './silence.ts'
-import { SqliteClient } from './sqlite-client.ts'
-import { cacheStatements } from './statement-cache.ts'
+import { equip, SqliteClient } from './sqlite-client.ts'
 import type { WriteState } from './transaction.ts'
 import { Turns } from './turns.ts'
 
@@ -92,7 +91,7 @@ function openSqlite(options: DatabaseOptions): Knex {
           raw.pragma('fullfsync = 1')
           raw.pragma('checkpoint_fullfsync = 1')
         }
-        cacheStatements(raw)
+        equip(raw)
         done(null)
       },
     },

@@ -3,6 +3,7 @@ import BetterSqlite3 from 'better-sqlite3'
 import Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import type { CopiedInto, CopiedRow } from './copy.ts'
 import type { Askable } from './handle.ts'
+import { textFinder } from './like.ts'
 import { cacheStatements } from './statement-cache.ts'
 import { LoopTurns } from './loop-turns.ts'
 import type { StatementClient, StatementText, Value } from './statement.ts'
@@ -94,13 +95,19 @@ function limitWritten({ sql, bindings = [] }: Bound): Required<Bound> {
     : { sql, bindings }
 }
 
+/** What each connection to a SQLite database gets. */
+export function equip(connection: BetterSqlite3.Database): void {
+  connection.function('holds_text', { deterministic: true }, textFinder())
+  cacheStatements(connection)
+}
+
 class Reader {
   private readonly connection: BetterSqlite3.Database
 
   constructor(file: string) {
     this.connection = new BetterSqlite3(file, { readonly: true, fileMustExist: true })
     this.connection.pragma('busy_timeout = 5000')
-    cacheStatements(this.connection)
+    equip(this.connection)
   }
 
   all({ sql, bindings }: Required<Bound>): Promise<unknown[]> | unknown[] {

@@ -88,6 +88,25 @@ onBoth('lists page newest first and filter by status, lead and text', async ({ r
   expect(await listed({ q: 'nothing' })).toEqual([])
 })
 
+const spellings: readonly [name: string, finds: readonly string[], not: readonly string[]][] = [
+  ['Überprüfung der Öfen', ['überPRÜFUNG', 'ÖFEN', 'öfen', 'ü'], ['uberprufung', 'überprüfungen']],
+  ['Straße', ['STRAßE', 'ß'], ['strasse']],
+  ['Отчёт за март', ['отчЁТ', 'МАРТ', 'ёт за м'], ['отчет']],
+  ['Η ΟΔΟΣ', ['οδος', 'οδοσ', 'ΟΔΟΣ'], ['οδο ς']],
+  ['測試 Ärger.*', ['測試', 'ärger.', 'Ä', 'R.*'], ['ärger?', '試測']],
+  ['50% Öl_(x)\\', ['ÖL_(X)\\', '% ö'], ['ÖL%x', 'öl__x']],
+]
+
+onBoth('a text is found whatever the case of its letters, on each database and in each script', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  for (const [name] of spellings) await insertProject(root, projectRow(workspaceId, { name }))
+  const found = async (q: string) => (await listProjects(root, { workspaceId, limit: 25, q })).map((row) => row.name)
+  for (const [name, finds, not] of spellings) {
+    for (const q of finds) expect(await found(q), q).toContain(name)
+    for (const q of not) expect(await found(q), q).not.toContain(name)
+  }
+})
+
 onBoth('a private project is listed and counted for whom it is', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const owner = { userId: await seedPerson(root, workspaceId) }

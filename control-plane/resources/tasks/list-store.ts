@@ -3,7 +3,7 @@ import type { Knex } from 'knex'
 import { z } from 'zod'
 import { nullableText, text } from '../../db/columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
-import { holdsPattern, likeContaining } from '../../db/like.ts'
+import { onlyContaining } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
 import { onlyVisibleProjects, type ProjectViewer } from '../projects/visibility.ts'
 import { mostLevels } from './rules.ts'
@@ -36,7 +36,7 @@ export async function listTasks(db: Db, filter: TaskFilter): Promise<TaskRow[]> 
   if (filter.assigneeAgentId !== undefined) void query.where({ assignee_agent_id: filter.assigneeAgentId })
   if (filter.projectId !== undefined) void query.where({ project_id: filter.projectId })
   if (filter.parentTaskId !== undefined) void query.where({ parent_task_id: filter.parentTaskId })
-  if (filter.q !== undefined && filter.q !== '') onlyMatching(query, filter.q)
+  onlyContaining(query, ['title', 'key', 'description'], filter.q)
   if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
   return tasks.list(pageById(query, filter))
 }
@@ -46,13 +46,6 @@ export async function countTasks(db: Db, workspaceId: string, viewer: ProjectVie
   const query = db('tasks').where({ workspace_id: workspaceId }).whereNull('archived_at')
   if (viewer) onlyVisible(query, viewer)
   return countOf(query)
-}
-
-function onlyMatching(query: Knex.QueryBuilder, q: string): void {
-  const like = likeContaining(q)
-  void query.where((any) => {
-    for (const column of ['title', 'key', 'description']) void any.orWhereRaw(holdsPattern(column), [like])
-  })
 }
 
 /** Tasks of no project or of one the viewer sees; an agent sees its own tasks wherever they are. */
