@@ -188,12 +188,18 @@ export class EventWriter {
     if (this.#stuckMs === 0 && (this.#overflow || this.#queue.length > 0)) this.#schedule()
   }
 
-  #writeBatch(): void {
-    const batch = this.#queue.slice(0, batchRows)
+  /** Of a batch that does not fit the first half is tried: a spool says that it is full when a row finds no room. */
+  #writeBatch(most = batchRows): void {
+    const batch = this.#queue.slice(0, most)
     const { rows, after } = toRows(this.#written, batch)
-    this.#onSpool((spool) => {
-      this.#unsentBytes = spool.append(this.#options.key, rows, after.stats).pendingBytes
-    })
+    try {
+      this.#onSpool((spool) => {
+        this.#unsentBytes = spool.append(this.#options.key, rows, after.stats).pendingBytes
+      })
+    } catch (error) {
+      if (!(error instanceof SpoolFullError) || batch.length === 1) throw error
+      return this.#writeBatch(Math.ceil(batch.length / 2))
+    }
     if (this.#isBroken) return
     this.#written = after
     this.#queue = this.#queue.slice(batch.length)

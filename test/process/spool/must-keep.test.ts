@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { EventWriter } from '../../../device-manager/run-host/output/writer.ts'
+import { writerLimits } from '../../../device-manager/run-host/output/writer-options.ts'
 import { openSpool } from '../../../device-manager/spool/spool.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { askedCallFixture } from '../../kit/asked-call.ts'
@@ -13,6 +14,44 @@ function spoolPath(): string {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return join(folder, 'spool.db')
 }
+
+test('of a batch that is larger than the room of the spool the rows that fit are written', async () => {
+  const path = spoolPath()
+  const room = { reserveBytes: 64 * 1024, maxPageCount: 128 }
+  const spool = openSpool(path, room)
+  const key = { runId: 'run_batch', fence: 1 }
+  const refused: unknown[] = []
+  const writer = new EventWriter({
+    world: realWorld,
+    key,
+    spool,
+    openSpool: () => openSpool(path, room),
+    log: (event, fields) => void (event === 'spool_write_failed' && refused.push(fields)),
+    onSpooled: () => {},
+    onBroken: () => {},
+    onDamaged: () => {},
+    onGone: () => {},
+    limits: writerLimits,
+  })
+  onTestFinished(() => writer.close())
+  const free = spool.freeBytes()!
+  const bytes = 40_000
+  const rows = Math.ceil((1.5 * free) / bytes)
+  writer.emit(
+    Array.from({ length: rows }, () => ({
+      kind: 'raw' as const,
+      data: { text: 'x'.repeat(bytes), stream: 'pty' as const },
+    })),
+  )
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(refused).toHaveLength(1)
+  expect(spool.freeBytes()).toBeLessThan(2 * bytes)
+  const before = spool.stats(key)!.lastSeq
+  expect(before).toBeGreaterThan(rows / 2)
+  // With the room that an acknowledgement gives the rest comes, each row once.
+  spool.ack(key, before)
+  await expect.poll(() => spool.stats(key)!.lastSeq).toBe(rows)
+})
 
 test('a harness that floods an offline device with events that must be kept leaves room to the other runs', async () => {
   const path = spoolPath()
