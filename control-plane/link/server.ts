@@ -13,10 +13,11 @@ import type { RunStarter } from '../lifecycle/run-starter.ts'
 import { clientAddress } from '../http/address.ts'
 import type { Log } from '../process/log.ts'
 import type { Metrics } from '../process/metrics.ts'
-import { findDevice, markUnlinked, recordClaimState, recordReadiness } from '../resources/devices/store.ts'
+import { findDevice, markUnlinked } from '../resources/devices/store.ts'
 import { markHarnessStarted } from '../resources/runs/store.ts'
 import type { Bus } from '../db/bus.ts'
 import { settingsOf } from './device-settings.ts'
+import { DeviceStates } from './device-states.ts'
 import { admitDevice, authenticate } from './hello.ts'
 import { Heartbeats } from './heartbeats.ts'
 import type { Ingest } from './ingest.ts'
@@ -32,9 +33,6 @@ export const linkPath = '/api/device/link'
 export function isLinkRequest(request: IncomingMessage): boolean {
   return request.url?.split('?')[0] === linkPath
 }
-
-/** The delay before a run is offered again to a device that still ends an older lease of it. */
-const runningAgainMs = 2_000
 
 export interface LinkServerOptions {
   root: Knex
@@ -71,6 +69,7 @@ export class LinkServer {
   private readonly sessions = new Set<Session>()
   private readonly heartbeats: Heartbeats
   private readonly takeover: Takeover
+  private readonly states: DeviceStates
   private readonly unsubscribe: (() => void)[] = []
   private readonly waiting: WaitingLinks
   private draining = false
@@ -79,6 +78,7 @@ export class LinkServer {
     this.options = options
     this.heartbeats = new Heartbeats(options)
     this.takeover = new Takeover(options)
+    this.states = new DeviceStates(options)
     this.waiting = new WaitingLinks(options.waiting)
   }
 
@@ -204,15 +204,15 @@ export class LinkServer {
           serverTime: this.options.world.now(),
           reconnectSpreadMs: reconnectSpread(this.options.links.size),
         })
-        return this.claimState(link, message.claimState)
+        return this.states.claimState(link, message.claimState)
       case 'readiness':
-        return this.readiness(link, message)
+        return this.states.readiness(link, message)
       case 'run.accepted': {
         const offered = this.options.dispatcher.settled({ ...message, device: link.publicId })
         return this.options.starter.claim(link, { ...message, isLone: offered?.taskId === null })
       }
       case 'run.declined':
-        return this.declined(link, message)
+        return this.states.declined(link, message)
       case 'run.started':
         return markHarnessStarted(this.options.root, {
           id: message.runId,
@@ -259,20 +259,6 @@ export class LinkServer {
     link.send({ type: 'config.changed', ...settings })
   }
 
-  /** Records it, and looks again at runs that wait for a harness that can run now. */
-  private async readiness(link: Link, message: DeviceMessage & { type: 'readiness' }): Promise<void> {
-    const { providerReadiness, capturedAt } = message
-    await recordReadiness(this.options.root, link.deviceId, providerReadiness, capturedAt)
-    const can = Object.entries(providerReadiness.harnesses).filter(([, { installed, signedIn }]) => {
-      return installed && signedIn !== false
-    })
-    // Another account has limits of its own.
-    const ready = can.map(([name, { account = '' }]) => `${name}:${account}`).join(' ')
-    if (ready === link.ready) return
-    link.ready = ready
-    this.options.dispatcher.capacityChanged(link.workspaceId)
-  }
-
   private from(session: Session, link: Link) {
     return {
       device: link.publicId,
@@ -280,41 +266,6 @@ export class LinkServer {
       send: (message: Parameters<Link['send']>[0]) => void link.send(message),
       giveUp: () => session.close('going_away'),
     }
-  }
-
-  private async declined(link: Link, message: DeviceMessage & { type: 'run.declined' }): Promise<void> {
-    const { root, log, dispatcher, world } = this.options
-    const offer = { runId: message.runId, fence: message.fence, device: link.publicId }
-    log.info({ runId: message.runId, reason: message.reason, device: link.publicId }, 'run declined')
-    if (message.reason === 'already_running') {
-      // The device ends the processes of an older lease first, which takes seconds; offered at once it would decline
-      // again and again.
-      world.after(runningAgainMs, () => {
-        dispatcher.withdraw(offer).catch((error: unknown) => {
-          log.error({ err: error, runId: message.runId }, 'a declined offer was not taken back; the sweep does it')
-        })
-      })
-      return
-    }
-    // The device counts as accepting nothing until it reports otherwise, so that the same offer does not go round in
-    // circles.
-    const state = { ...link.claimState, accepting: false, message: message.message }
-    await this.claimState(link, { ...state, reason: reasonOf(message.reason) })
-    await recordClaimState(root, link.deviceId, link.claimState)
-    await dispatcher.withdraw(offer)
-  }
-
-  /** Returns nothing when nothing changed. */
-  private claimState(link: Link, state: Link['claimState']): Promise<void> | void {
-    const changed = state.accepting !== link.claimState.accepting || state.reason !== link.claimState.reason
-    link.claimState = state
-    if (changed) return this.claimStateChanged(link)
-  }
-
-  private async claimStateChanged(link: Link): Promise<void> {
-    const state = link.claimState
-    await recordClaimState(this.options.root, link.deviceId, state)
-    if (state.accepting) this.options.dispatcher.capacityChanged(link.workspaceId)
   }
 
   private closed(session: Session): void {
@@ -333,10 +284,6 @@ export class LinkServer {
     }
     this.heartbeats.after(unlink)
   }
-}
-
-function reasonOf(reason: (DeviceMessage & { type: 'run.declined' })['reason']): Link['claimState']['reason'] {
-  return reason === 'draining' || reason === 'disk_full' || reason === 'spool_unavailable' ? reason : 'capacity'
 }
 
 function parseChangeSet(body: Buffer): ChangeSetResult | null {

@@ -1,0 +1,79 @@
+import type { Knex } from 'knex'
+import type { DeviceMessage } from '../../shared/device/protocol.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { Dispatcher } from '../lifecycle/dispatcher.ts'
+import type { Log } from '../process/log.ts'
+import { recordClaimState, recordReadiness } from '../resources/devices/store.ts'
+import type { Link } from './registry.ts'
+
+/** The delay before a run is offered again to a device that still ends an older lease of it. */
+const runningAgainMs = 2_000
+
+export interface DeviceStatesOptions {
+  root: Knex
+  world: Pick<World, 'after'>
+  log: Log
+  dispatcher: Dispatcher
+}
+
+/** What linked devices say of themselves: what they can run, whether they take runs, and which offer they do not take. */
+export class DeviceStates {
+  private readonly options: DeviceStatesOptions
+
+  constructor(options: DeviceStatesOptions) {
+    this.options = options
+  }
+
+  /** Records it, and looks again at runs that wait for a harness that can run now. */
+  async readiness(link: Link, message: DeviceMessage & { type: 'readiness' }): Promise<void> {
+    const { providerReadiness, capturedAt } = message
+    await recordReadiness(this.options.root, link.deviceId, providerReadiness, capturedAt)
+    const can = Object.entries(providerReadiness.harnesses).filter(([, { installed, signedIn }]) => {
+      return installed && signedIn !== false
+    })
+    // Another account has limits of its own.
+    const ready = can.map(([name, { account = '' }]) => `${name}:${account}`).join(' ')
+    if (ready === link.ready) return
+    link.ready = ready
+    this.options.dispatcher.capacityChanged(link.workspaceId)
+  }
+
+  async declined(link: Link, message: DeviceMessage & { type: 'run.declined' }): Promise<void> {
+    const { root, log, dispatcher, world } = this.options
+    const offer = { runId: message.runId, fence: message.fence, device: link.publicId }
+    log.info({ runId: message.runId, reason: message.reason, device: link.publicId }, 'run declined')
+    if (message.reason === 'already_running') {
+      // The device ends the processes of an older lease first, which takes seconds; offered at once it would decline
+      // again and again.
+      world.after(runningAgainMs, () => {
+        dispatcher.withdraw(offer).catch((error: unknown) => {
+          log.error({ err: error, runId: message.runId }, 'a declined offer was not taken back; the sweep does it')
+        })
+      })
+      return
+    }
+    // The device counts as accepting nothing until it reports otherwise, so that the same offer does not go round in
+    // circles.
+    const state = { ...link.claimState, accepting: false, message: message.message }
+    await this.claimState(link, { ...state, reason: reasonOf(message.reason) })
+    await recordClaimState(root, link.deviceId, link.claimState)
+    await dispatcher.withdraw(offer)
+  }
+
+  /** Returns nothing when nothing changed. */
+  claimState(link: Link, state: Link['claimState']): Promise<void> | void {
+    const changed = state.accepting !== link.claimState.accepting || state.reason !== link.claimState.reason
+    link.claimState = state
+    if (changed) return this.claimStateChanged(link)
+  }
+
+  private async claimStateChanged(link: Link): Promise<void> {
+    const state = link.claimState
+    await recordClaimState(this.options.root, link.deviceId, state)
+    if (state.accepting) this.options.dispatcher.capacityChanged(link.workspaceId)
+  }
+}
+
+function reasonOf(reason: (DeviceMessage & { type: 'run.declined' })['reason']): Link['claimState']['reason'] {
+  return reason === 'draining' || reason === 'disk_full' || reason === 'spool_unavailable' ? reason : 'capacity'
+}
