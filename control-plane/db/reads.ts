@@ -1,10 +1,19 @@
 import type { Knex } from 'knex'
-import type { z } from 'zod'
+import { z } from 'zod'
+import { int, text } from './columns.ts'
 
 /** Returns the number of rows that a query finds. */
 export async function countOf(query: Knex.QueryBuilder): Promise<number> {
   const counted: unknown = await query.count({ n: '*' }).first()
   return Number((counted as { n: unknown }).n)
+}
+
+const counted = z.object({ value: text, n: int })
+
+/** How many of the rows that a query finds have each value of a column; a value that none has is left out. */
+export async function countBy(query: Knex.QueryBuilder, column: string): Promise<Map<string, number>> {
+  const rows: unknown[] = await query.groupBy(column).select({ value: column }).count({ n: '*' })
+  return new Map(rows.map((row) => counted.parse(row)).map(({ value, n }) => [value, n]))
 }
 
 /** One column of the first row that a query finds; null when it finds none. */

@@ -59,6 +59,11 @@ onBoth('a table that is described once is written and read by its fields', async
   const three = { ...one, id: 'three', size: null, place: null, tags: [], linkId: 'l3', version: 4 }
   expect(await things.find(root, { id: 'three' })).toEqual(three)
 
+  await root.schema.alterTable('things', (t) => t.unique(['id', 'link_instance']))
+  expect(await things.insertNew(root, { ...three, size: 5 }, ['id', 'linkId'])).toBe(false)
+  expect(await things.insertNew(root, { ...three, linkId: 'l4' }, ['id', 'linkId'])).toBe(true)
+  expect((await things.list(things.from(root).where({ id: 'three' }))).map(({ size }) => size)).toEqual([null, null])
+
   await things.replace(root, one, { ...one, tags: ['c'], wasSeen: true })
   await expect(things.replace(root, one, { tags: ['late'] })).rejects.toMatchObject({ code: 'transient_conflict' })
   const after = { ...one, tags: ['c'], wasSeen: true, version: 2 }

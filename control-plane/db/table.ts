@@ -49,6 +49,8 @@ export interface Table<Shape extends Columns> {
   update(db: Db, by: Fields<Shape>, changes: Changes<Shape>): Promise<number>
   /** Fields that are left out get the default of the schema. */
   insert(db: Db, rows: Fields<Shape> | readonly Fields<Shape>[]): Promise<void>
+  /** Inserts the row unless there is one with the same `unique` fields, which stays. Returns whether there was none. */
+  insertNew(db: Db, row: Fields<Shape>, unique: readonly (keyof Shape & string)[]): Promise<boolean>
   /** A prepared insert of these fields, for a row that is written often. */
   inserter<Name extends keyof Shape & string>(names: readonly Name[]): Insert<Pick<Row<Shape>, Name>>
   /**
@@ -177,6 +179,12 @@ export function table<Shape extends Columns>(
       if (only === undefined) return
       if (all.length > 1) await db(name).insert(all)
       else await texts.change(db, insertOf(Object.keys(only)), valuesOf(only))
+    },
+    async insertNew(db, row, unique) {
+      const columns = toColumns(row)
+      const taken = unique.map((field) => columnOf.get(field)!).join(', ')
+      const sql = `${insertOf(Object.keys(columns))} on conflict (${taken}) do nothing`
+      return (await texts.change(db, sql, valuesOf(columns))) === 1
     },
     inserter<Name extends keyof Shape & string>(written: readonly Name[]) {
       const sql = insertOf(written.map((field) => columnOf.get(field)!))

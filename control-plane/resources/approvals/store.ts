@@ -75,12 +75,8 @@ export type NewApproval = Pick<
 
 /** Returns the approval's id, or that of the earlier one when its key was used. */
 export async function insertApproval(db: Db, approval: NewApproval): Promise<string> {
-  const inserted: unknown[] = await db('approvals')
-    .insert(approvals.toColumns({ ...approval, status: 'open', updatedAt: approval.createdAt }))
-    .onConflict(['workspace_id', 'raise_key'])
-    .ignore()
-    .returning('id')
-  if (inserted.length === 1) return approval.id
+  const row = { ...approval, status: 'open', updatedAt: approval.createdAt } as const
+  if (await approvals.insertNew(db, row, ['workspaceId', 'raiseKey'])) return approval.id
   const key = { workspace_id: approval.workspaceId, raise_key: approval.raiseKey }
   return z.object({ id: text }).parse(await db('approvals').where(key).first('id')).id
 }
@@ -103,42 +99,35 @@ export interface Resolution {
  * first.
  */
 export async function resolveApproval(db: Db, approval: ApprovalRow, resolution: Resolution): Promise<boolean> {
-  const changed = await db('approvals')
-    .where({ id: approval.id, version: approval.version, status: 'open' })
-    .update({
-      status: 'resolved',
-      outcome: resolution.outcome,
-      reason: resolution.reason,
-      applied_scope: resolution.appliedScope ?? null,
-      resolved_type: resolution.by === null ? 'system' : 'user',
-      resolved_id: resolution.by,
-      resolved_at: resolution.at,
-      updated_at: resolution.at,
-      version: approval.version + 1,
-      // A call that is sent again late is still the same approval, but a budget may be spent again.
-      ...(approval.trigger === 'budget_breach' ? { raise_key: null } : {}),
-    })
+  const { outcome, reason, appliedScope = null, by, at } = resolution
+  const changed = await replaceOpen(db, approval, {
+    status: 'resolved',
+    outcome,
+    reason,
+    appliedScope,
+    resolvedType: by === null ? 'system' : 'user',
+    resolvedId: by,
+    resolvedAt: at,
+    updatedAt: at,
+    // A call that is sent again late is still the same approval, but a budget may be spent again.
+    ...(approval.trigger === 'budget_breach' && { raiseKey: null }),
+  })
   return changed === 1
 }
 
-/** Returns false when the approval changed since it was read. */
+/** Fails with `transient_conflict` when the approval changed since it was read. */
 export async function replaceAssignee(
   db: Db,
   approval: ApprovalRow,
   change: { userId: string; by: string; reason: string; at: number },
 ): Promise<void> {
-  const changed = await db('approvals')
-    .where({ id: approval.id, version: approval.version, status: 'open' })
-    .update({
-      assigned_type: 'user',
-      assigned_id: change.userId,
-      assigned_by: change.by,
-      assign_reason: change.reason,
-      updated_at: change.at,
-      version: approval.version + 1,
-    })
-  expectOnlyWriter(changed)
+  const { userId: assignedId, by: assignedBy, reason: assignReason, at: updatedAt } = change
+  const assigned = { assignedType: 'user', assignedId, assignedBy, assignReason, updatedAt } as const
+  expectOnlyWriter(await replaceOpen(db, approval, assigned))
 }
+
+const replaceOpen = (db: Db, { id, version }: ApprovalRow, changes: Partial<ApprovalRow>): Promise<number> =>
+  approvals.update(db, { id, version, status: 'open' }, { ...changes, version: version + 1 })
 
 export interface ApprovalFilter extends IdPage {
   workspaceId: string

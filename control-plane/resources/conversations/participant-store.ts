@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { int, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { countBy } from '../../db/reads.ts'
 import { table } from '../../db/table.ts'
 
 /** The participants of a conversation, and how far people have read. Ids are `usr_` and `agt_` ids. */
@@ -106,7 +107,7 @@ export async function countUnread(
   conversationIds: readonly string[],
 ): Promise<Map<string, number>> {
   if (conversationIds.length === 0) return new Map()
-  const rows: unknown[] = await db('messages')
+  const unread = db('messages')
     .leftJoin('conversation_reads as r', (on) => {
       void on.on('r.conversation_id', 'messages.conversation_id').andOnVal('r.user_id', userId)
     })
@@ -114,9 +115,5 @@ export async function countUnread(
     .whereNull('messages.deleted_at')
     .whereRaw('messages.seq > coalesce(r.read_seq, 0)')
     .whereRaw('coalesce(messages.author_id, ?) <> ?', ['', userId])
-    .groupBy('messages.conversation_id')
-    .select('messages.conversation_id')
-    .count({ n: '*' })
-  const counted = z.array(z.object({ conversation_id: text, n: int })).parse(rows)
-  return new Map(counted.map((each) => [each.conversation_id, each.n]))
+  return countBy(unread, 'messages.conversation_id')
 }

@@ -18,12 +18,7 @@ export type FileRelationRow = RowOf<typeof relations>
 
 /** Returns false when the file has it already. */
 export async function insertFileRelation(db: Db, relation: FileRelationRow): Promise<boolean> {
-  const inserted: unknown[] = await db('file_relations')
-    .insert(relations.toColumns(relation))
-    .onConflict(['file_id', 'entity_type', 'entity_id', 'role'])
-    .ignore()
-    .returning('id')
-  return inserted.length === 1
+  return relations.insertNew(db, relation, ['fileId', 'entityType', 'entityId', 'role'])
 }
 
 export async function findFileRelation(db: Db, fileId: string, id: string): Promise<FileRelationRow | null> {

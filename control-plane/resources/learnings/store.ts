@@ -5,6 +5,7 @@ import { given } from '../../../shared/lib/given.ts'
 import { int, json, nullableText, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
+import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 
@@ -107,8 +108,7 @@ export async function countLearnings(
 ): Promise<number> {
   const query = db('learnings').where({ workspace_id: workspaceId })
   if (visibleTo !== undefined) onlyVisible(query, visibleTo)
-  const counted: unknown = await query.count({ n: '*' }).first()
-  return z.object({ n: int }).parse(counted).n
+  return countOf(query)
 }
 
 /** As `mayRead` decides it for one row. */

@@ -43,22 +43,16 @@ export async function listChecklists(
   taskIds: readonly string[],
   { ofEach, inAll }: { ofEach: number; inAll: number },
 ): Promise<Map<string, ChecklistRow[]>> {
-  const lists = new Map<string, ChecklistRow[]>()
-  if (taskIds.length === 0) return lists
+  if (taskIds.length === 0) return new Map()
   const query = items
     .from(db)
     .whereIn('task_id', [...taskIds])
     .whereNull('archived_at')
     // Positions have no gaps, so they cut each list off.
     .where('position', '<', ofEach)
-    .orderBy([{ column: 'position' }, { column: 'id' }])
+    .orderBy(['position', 'id'])
     .limit(inAll)
-  for (const item of await items.list(query)) {
-    const list = lists.get(item.taskId)
-    if (list) list.push(item)
-    else lists.set(item.taskId, [item])
-  }
-  return lists
+  return Map.groupBy(await items.list(query), (item) => item.taskId)
 }
 
 /** Lets the items between two places make room for one that goes from the one to the other, and close the gap behind it. */

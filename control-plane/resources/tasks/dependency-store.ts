@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { int, text, time } from '../../db/columns.ts'
+import { text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
-import { countOf } from '../../db/reads.ts'
+import { countBy, countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { briefTasks, type BriefTask } from './store.ts'
 
@@ -37,14 +37,8 @@ export async function countBlockedBy(db: Db, taskId: string): Promise<number> {
 /** How many tasks depend on each of these, of either type; those on which none does are left out. */
 export async function countBlocking(db: Db, taskIds: readonly string[]): Promise<Map<string, number>> {
   if (taskIds.length === 0) return new Map()
-  const rows: unknown[] = await db('task_dependencies')
-    .whereIn('depends_on_task_id', [...taskIds])
-    .groupBy('depends_on_task_id')
-    .select('depends_on_task_id as id')
-    .count({ n: '*' })
-  return new Map(rows.map((row) => countedRow.parse(row)).map(({ id, n }) => [id, n]))
+  return countBy(db('task_dependencies').whereIn('depends_on_task_id', [...taskIds]), 'depends_on_task_id')
 }
-const countedRow = z.object({ id: text, n: int })
 
 export async function findDependency(
   db: Db,

@@ -1,10 +1,10 @@
 import { countOf, cellOf } from '../../db/reads.ts'
 import type { Knex } from 'knex'
-import { z } from 'zod'
 import { nullableText, text } from '../../db/columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import { onlyContaining } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
+import { table, type RowOf } from '../../db/table.ts'
 import { onlyVisibleProjects, type ProjectViewer } from '../projects/visibility.ts'
 import { mostLevels } from './rules.ts'
 import { tasks, type TaskRow } from './store.ts'
@@ -61,17 +61,15 @@ function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ProjectViewer
 /** Open tasks are compared by their titles first; this many of the newest. */
 const mostCompared = 2_000
 
-export interface Candidate {
-  id: string
-  titleWords: string
-}
+const candidates = table('tasks', { id: text, titleWords: text })
 
 /** Unfinished tasks of the same project and parent, with the words of their titles. */
 export async function listDuplicateCandidates(
   db: Db,
   of: { workspaceId: string; projectId: string | null; parentTaskId: string | null },
-): Promise<Candidate[]> {
-  const rows: unknown[] = await db('tasks')
+): Promise<RowOf<typeof candidates>[]> {
+  const query = candidates
+    .from(db)
     .where({ workspace_id: of.workspaceId, project_id: of.projectId, parent_task_id: of.parentTaskId })
     .whereNotIn('status', ['done', 'cancelled'])
     .whereNull('archived_at')
@@ -80,9 +78,7 @@ export async function listDuplicateCandidates(
       { column: 'id', order: 'desc' },
     ])
     .limit(mostCompared)
-    .select('id', 'title_words')
-  const candidate = z.object({ id: text, title_words: text })
-  return rows.map((value) => candidate.parse(value)).map((r) => ({ id: r.id, titleWords: r.title_words }))
+  return candidates.list(query)
 }
 
 /** The tasks above this one, its parent first. */

@@ -178,7 +178,7 @@ export async function removeAssignee(
   return rows
     .map((row) => removed.parse(row))
     .toSorted((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1))
-    .map((row) => ({ id: row.id, key: row.key, title: row.title }))
+    .map(({ id, key, title }) => ({ id, key, title }))
 }
 
 /** Stores what a git host last said of the task's pull request. */

@@ -20,12 +20,7 @@ export type WatcherRow = RowOf<typeof watchers>
 
 /** False when the subject watches already; its row stays as it was. */
 export async function insertWatcher(db: Db, watcher: WatcherRow): Promise<boolean> {
-  const inserted: unknown[] = await db('task_watchers')
-    .insert(watchers.toColumns(watcher))
-    .onConflict(['task_id', 'subject_type', 'subject_id'])
-    .ignore()
-    .returning('task_id')
-  return inserted.length === 1
+  return watchers.insertNew(db, watcher, ['taskId', 'subjectType', 'subjectId'])
 }
 
 type Key = Pick<WatcherRow, 'taskId' | 'subjectType' | 'subjectId'>

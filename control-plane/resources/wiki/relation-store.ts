@@ -15,12 +15,7 @@ export async function lockRelations(db: Db, workspaceId: string): Promise<void> 
 
 /** Returns false when it is there already. */
 export async function insertRelation(db: Db, relation: WikiRelationRow): Promise<boolean> {
-  const inserted: unknown[] = await db('wiki_relations')
-    .insert(relations.toColumns(relation))
-    .onConflict(['from_page_id', 'to_page_id'])
-    .ignore()
-    .returning('to_page_id')
-  return inserted.length === 1
+  return relations.insertNew(db, relation, ['fromPageId', 'toPageId'])
 }
 
 /** Returns whether there was one. */

@@ -3,6 +3,7 @@ import { pageKinds } from '../../../shared/api/wiki-fields.ts'
 import { int, nullableInt, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
+import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 const pages = table('wiki_pages', {
@@ -106,8 +107,7 @@ export async function countPages(
 ): Promise<number> {
   const query = db('wiki_pages').where({ workspace_id: workspaceId }).whereNull('archived_at')
   if (isPublished) void query.whereNotNull('current_revision_id')
-  const counted: unknown = await query.count({ n: '*' }).first()
-  return z.object({ n: int }).parse(counted).n
+  return countOf(query)
 }
 
 /** Removes the page, once all that refers to it is removed. */

@@ -10,6 +10,7 @@ import {
   time,
 } from '../../db/columns.ts'
 import type { Askable, Db } from '../../db/open.ts'
+import { countBy } from '../../db/reads.ts'
 import { commandAtEnd } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { onlyAwake } from './run-store.ts'
@@ -96,16 +97,9 @@ export async function listCallsOf(db: Db, workflowRunIds: readonly string[]): Pr
   )
 }
 
-const counted = z.object({ workflow_run_id: text, count: int })
-
 /** The number of calls of each of these runs that has any. */
 export async function countCalls(db: Db, workflowRunIds: readonly string[]): Promise<Map<string, number>> {
-  const rows: unknown[] = await db('workflow_calls')
-    .whereIn('workflow_run_id', [...workflowRunIds])
-    .groupBy('workflow_run_id')
-    .select('workflow_run_id')
-    .count({ count: '*' })
-  return new Map(rows.map((row) => counted.parse(row)).map((row) => [row.workflow_run_id, row.count]))
+  return countBy(db('workflow_calls').whereIn('workflow_run_id', [...workflowRunIds]), 'workflow_run_id')
 }
 
 /** Notes that the call has come to its end, once. Without a result, that is read from its run. */
@@ -173,13 +167,13 @@ export async function resetAttempts(db: Db, workflowRunId: string): Promise<void
   await calls.update(db, { workflowRunId, advancedAt: null }, { resumedAt: null, resumeAttempts: 0 })
 }
 
-const waiting = z.object({ id: text, workspace_id: text, ended_at: int })
+const waiting = z.object({ id: text, workspaceId: text, endedAt: int })
 
 /** Running workflow runs with results that wait to be handed over since `endedBefore`, and can be. */
 export async function listWaitingRuns(
   db: Db,
   filter: { endedBefore: number; limit: number },
-): Promise<{ id: string; workspaceId: string; endedAt: number }[]> {
+): Promise<z.output<typeof waiting>[]> {
   const query = db('workflow_calls')
     .join('workflow_runs', 'workflow_runs.id', 'workflow_calls.workflow_run_id')
     .where('workflow_runs.status', 'running')
@@ -188,11 +182,9 @@ export async function listWaitingRuns(
   onlyAwake(query)
   const rows: unknown[] = await query
     .groupBy('workflow_runs.id', 'workflow_runs.workspace_id')
-    .orderBy([{ column: 'ended_at' }, { column: 'workflow_runs.id' }])
+    .orderBy(['endedAt', 'workflow_runs.id'])
     .limit(filter.limit)
-    .select('workflow_runs.id', 'workflow_runs.workspace_id')
-    .min({ ended_at: 'workflow_calls.ended_at' })
-  return rows
-    .map((row) => waiting.parse(row))
-    .map(({ id, workspace_id, ended_at }) => ({ id, workspaceId: workspace_id, endedAt: ended_at }))
+    .select({ id: 'workflow_runs.id', workspaceId: 'workflow_runs.workspace_id' })
+    .min({ endedAt: 'workflow_calls.ended_at' })
+  return rows.map((row) => waiting.parse(row))
 }

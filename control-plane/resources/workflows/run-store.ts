@@ -4,6 +4,7 @@ import { toolModes, workflowRunStatuses } from '../../../shared/api/workflow-wor
 import { flag, int, json, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Askable, Db, Tx } from '../../db/open.ts'
+import { countBy } from '../../db/reads.ts'
 import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { hiddenTask, type WorkViewer } from '../projects/work-visibility.ts'
@@ -144,21 +145,16 @@ export async function listWorkflowRuns(
   return runs.list(newestFirst(query, filter))
 }
 
-const counted = z.object({ workflow: text, count: int })
-
 /** The number of runs of each of these workflows that has any. */
 export async function countRunsByWorkflow(
   db: Db,
   workspaceId: string,
   names: readonly string[],
 ): Promise<Map<string, number>> {
-  const rows: unknown[] = await db('workflow_runs')
+  const rows = db('workflow_runs')
     .where({ workspace_id: workspaceId })
     .whereIn('workflow', [...names])
-    .groupBy('workflow')
-    .select('workflow')
-    .count({ count: '*' })
-  return new Map(rows.map((row) => counted.parse(row)).map(({ workflow, count }) => [workflow, count]))
+  return countBy(rows, 'workflow')
 }
 
 /** The newest run of each of these workflows that has any. */
@@ -221,16 +217,11 @@ export async function listUnchanged(
   return runs.list(query.orderBy([{ column: 'changed_at' }, { column: 'id' }]).limit(filter.limit))
 }
 
+const programs = table('workflow_programs', { workspaceId: text, digest: text, source: text })
+
 /** Stores the program unless the workspace has it already. */
-export async function insertProgram(
-  db: Db,
-  program: { workspaceId: string; digest: string; source: string },
-): Promise<void> {
-  const { workspaceId, digest, source } = program
-  await db('workflow_programs')
-    .insert({ workspace_id: workspaceId, digest, source })
-    .onConflict(['workspace_id', 'digest'])
-    .ignore()
+export async function insertProgram(db: Db, program: RowOf<typeof programs>): Promise<void> {
+  await programs.insertNew(db, program, ['workspaceId', 'digest'])
 }
 
 const toAdvance = query(
@@ -249,14 +240,7 @@ const toAdvance = query(
 )
 
 /** The run with its program, and whether its workspace lets agents work. */
-export async function findRunToAdvance(
-  db: Askable,
-  id: string,
-): Promise<{
-  run: WorkflowRunRow
-  source: string | null
-  workspace: { status: 'active' | 'archived'; agentsPaused: boolean }
-} | null> {
+export async function findRunToAdvance(db: Askable, id: string) {
   return toAdvance.first(db, [id])
 }
 
@@ -292,9 +276,5 @@ export async function listOpenWorkflowRunsCausedBy(
 }
 
 async function idsOf(query: Knex.QueryBuilder, limit: number): Promise<{ id: string; workspaceId: string }[]> {
-  const rows: { id: string; workspace_id: string }[] = await query
-    .orderBy('created_at')
-    .limit(limit)
-    .select('id', 'workspace_id')
-  return rows.map(({ id, workspace_id: workspaceId }) => ({ id, workspaceId }))
+  return query.orderBy('created_at').limit(limit).select({ id: 'id', workspaceId: 'workspace_id' })
 }
