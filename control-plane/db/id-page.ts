@@ -18,18 +18,26 @@ export interface TimePage {
 }
 
 /** Like `pageById`, for a list whose order is that of another time: a column, or an expression that is indexed as it stands. */
-export function pageByTime(query: Knex.QueryBuilder, time: string, { limit, from }: TimePage): Knex.QueryBuilder {
+export function pageByTime(
+  query: Knex.QueryBuilder,
+  time: string,
+  { limit, from, id = 'id' }: TimePage & { id?: string },
+): Knex.QueryBuilder {
   const isBackward = from?.direction === 'before'
   // A row comparison, so that both databases walk the index instead of filtering.
-  if (from) void query.whereRaw(`(${time}, id) ${isBackward ? '>' : '<'} (?, ?)`, [from.at, from.id])
+  if (from) void query.whereRaw(`(${time}, ${id}) ${isBackward ? '>' : '<'} (?, ?)`, [from.at, from.id])
   const order = isBackward ? 'asc' : 'desc'
-  return query.orderByRaw(`${time} ${order}, id ${order}`).limit(limit + 1)
+  return query.orderByRaw(`${time} ${order}, ${id} ${order}`).limit(limit + 1)
 }
 
-/** Newest first from a cursor on, one row more than `limit`, so that the caller knows whether there is a next page. */
-export function newestFirst(
-  query: Knex.QueryBuilder,
-  { before, limit }: { before?: { createdAt: number; id: string }; limit: number },
-): Knex.QueryBuilder {
-  return pageById(query, { limit, ...(before && { from: { ...before, direction: 'after' } }) })
+/** A page that begins after this row, and goes on with older ones. */
+export interface OlderPage {
+  limit: number
+  before?: { createdAt: number; id: string }
+}
+
+/** Newest first, one row more than `limit`. `of`: the table whose rows they are, in a query of several: `t.`. */
+export function newestFirst(query: Knex.QueryBuilder, { before, limit }: OlderPage, of = ''): Knex.QueryBuilder {
+  const from = before && ({ at: before.createdAt, id: before.id, direction: 'after' } as const)
+  return pageByTime(query, `${of}created_at`, { limit, id: `${of}id`, ...(from && { from }) })
 }

@@ -25,12 +25,7 @@ export async function insertDelivery(
 /** Lists deliveries that are due, the oldest first. */
 export async function listDueDeliveries(db: Db, now: number, limit: number): Promise<DeliveryRow[]> {
   return deliveries.list(
-    deliveries
-      .from(db)
-      .where({ state: 'waiting' })
-      .where('due_at', '<=', now)
-      .orderBy([{ column: 'due_at' }, { column: 'id' }])
-      .limit(limit),
+    deliveries.from(db).where({ state: 'waiting' }).where('due_at', '<=', now).orderBy(['due_at', 'id']).limit(limit),
   )
 }
 

@@ -46,12 +46,8 @@ export async function listTasksOfPull(
     // Tasks of other repositories are not meant.
     .where((own) => void own.whereNull('t.repo_id').orWhere('r.git_remote', pull.remote))
     .select('t.id', 't.workspace_id', db.raw(place, [...pull.keys]))
-  const rows: { id: string; workspace_id: string }[] = await db
-    .from(meant.as('meant'))
-    .where('place', '<=', most)
-    .orderBy('id')
-    .select('id', 'workspace_id')
-  return rows.map((task) => ({ id: task.id, workspaceId: task.workspace_id }))
+  const first = db.from(meant.as('meant')).where('place', '<=', most).orderBy('id')
+  return first.select({ id: 'id', workspaceId: 'workspace_id' })
 }
 
 /**

@@ -94,7 +94,7 @@ export async function listKnownDevices(db: Db, { userId }: AccessFilter): Promis
     .join('users as u', 'u.id', 'd.user_id')
     .where({ ...(userId !== undefined && { 'd.user_id': userId }) })
     .whereNull('d.removed_at')
-    .orderBy([{ column: 'd.display_name' }, { column: 'd.device_id' }])
+    .orderBy(['d.display_name', 'd.device_id'])
     .select('u.email', {
       deviceId: 'd.device_id',
       publicId: 'd.public_id',

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { text } from '../db/columns.ts'
+import { newestFirst, type OlderPage } from '../db/id-page.ts'
 import type { Db } from '../db/open.ts'
 import { loginTokens, type LoginToken } from '../resources/members/store.ts'
 
@@ -8,32 +9,24 @@ import { loginTokens, type LoginToken } from '../resources/members/store.ts'
 const holder = z.object({ userPublicId: text, email: text })
 export type LoginTokenRow = LoginToken & z.infer<typeof holder>
 
-export interface LoginTokenFilter {
+export interface LoginTokenFilter extends OlderPage {
   workspaceId: string
   /** null: of everybody. */
   userId: string | null
   now: number
-  limit: number
-  before?: { createdAt: number; id: string } | null
 }
 
 /** Lists valid tokens, newest first; returns one more than `limit` when there are more. */
 export async function listLoginTokens(db: Db, filter: LoginTokenFilter): Promise<LoginTokenRow[]> {
-  const { workspaceId, userId, now, before } = filter
+  const { workspaceId, userId, now } = filter
   const query = db('login_tokens as t')
     .join('users as u', 'u.id', 't.user_id')
     .where('t.workspace_id', workspaceId)
     .whereNull('t.revoked_at')
     .where((open) => void open.whereNull('t.expires_at').orWhere('t.expires_at', '>', now))
   if (userId !== null) void query.where('t.user_id', userId)
-  if (before) void query.whereRaw('(t.created_at, t.id) < (?, ?)', [before.createdAt, before.id])
-  const rows: unknown[] = await query
-    .orderBy([
-      { column: 't.created_at', order: 'desc' },
-      { column: 't.id', order: 'desc' },
-    ])
-    .limit(filter.limit + 1)
-    .select(loginTokens.fields('t'), 'u.public_id as userPublicId', 'u.email')
+  const found = newestFirst(query, filter, 't.')
+  const rows: unknown[] = await found.select(loginTokens.fields('t'), 'u.public_id as userPublicId', 'u.email')
   return rows.map((row) => ({ ...loginTokens.read(row), ...holder.parse(row) }))
 }
 

@@ -68,7 +68,7 @@ export async function claimConversationWakes(
     .from(db)
     .where({ agent_id: of.agentId, conversation_id: of.conversationId, task_id: of.taskId })
     .whereRaw(waiting)
-    .orderBy([{ column: 'created_at' }, { column: 'seq' }])
+    .orderBy(['created_at', 'seq'])
     .limit(of.limit)
   return wakes.list(lockRows(rowsOf))
 }
@@ -83,7 +83,7 @@ export async function claimWakesOfRun(
     .where({ agent_id: of.agentId, continues_run_id: of.continuesRunId, task_id: of.taskId })
     .whereRaw(waiting)
     .whereNull('conversation_id')
-    .orderBy([{ column: 'created_at' }, { column: 'seq' }])
+    .orderBy(['created_at', 'seq'])
   return wakes.list(lockRows(rowsOf))
 }
 
@@ -142,12 +142,7 @@ export async function findRefusedWake(
     .from(db)
     .where({ workspace_id: workspaceId, state: 'done' })
     .whereIn('wake_key', [...keys])
-  const last = await wakes.first(
-    answered.orderBy([
-      { column: 'taken_at', order: 'desc' },
-      { column: 'seq', order: 'desc' },
-    ]),
-  )
+  const last = await wakes.first(answered.orderByRaw('taken_at desc, seq desc'))
   return last?.answer == null ? null : (refusal.safeParse(JSON.parse(last.answer)).data ?? null)
 }
 

@@ -177,7 +177,7 @@ onBoth('login tokens are listed newest first, without those of others or those o
     .where({ id: 'over' })
     .update({ expires_at: at + 10 })
   const list = async (changes: Partial<Parameters<typeof listLoginTokens>[1]> = {}) => {
-    const filter = { workspaceId: one, userId, now: at + 10, limit: 10, before: null, ...changes }
+    const filter = { workspaceId: one, userId, now: at + 10, limit: 10, ...changes }
     return (await listLoginTokens(root, filter)).map(({ id }) => id)
   }
   expect(await list()).toEqual(['c', 'b', 'a'])

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { historyKinds, type HistoryKind } from '../../../shared/api/agent-history.ts'
 import { json, nullableText, text, time } from '../../db/columns.ts'
-import { newestFirst } from '../../db/id-page.ts'
+import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -28,18 +28,13 @@ export async function insertHistory(db: Db, entry: HistoryRow): Promise<void> {
 }
 
 export async function findHistory(db: Db, id: string): Promise<HistoryRow | null> {
-  return history.first(history.from(db).where({ id }))
+  return history.find(db, { id })
 }
 
 /** Lists entries newest first; returns one row more than `limit`. */
 export async function listHistory(
   db: Db,
-  filter: {
-    agentId: string
-    kinds?: readonly HistoryKind[]
-    before?: { createdAt: number; id: string }
-    limit: number
-  },
+  filter: OlderPage & { agentId: string; kinds?: readonly HistoryKind[] },
 ): Promise<HistoryRow[]> {
   const query = history.from(db).where({ agent_id: filter.agentId })
   if (filter.kinds) void query.whereIn('kind', [...filter.kinds])

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { json, nullableText, text, time } from '../../db/columns.ts'
-import { newestFirst } from '../../db/id-page.ts'
+import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -24,14 +24,11 @@ export async function insertRevision(db: Db, revision: RevisionRow): Promise<voi
 }
 
 export async function findRevision(db: Db, agentId: string, id: string): Promise<RevisionRow | null> {
-  return revisions.first(revisions.from(db).where({ agent_id: agentId, id }))
+  return revisions.find(db, { agentId, id })
 }
 
 /** Lists revisions newest first; returns one row more than `limit`. */
-export async function listRevisions(
-  db: Db,
-  filter: { agentId: string; before?: { createdAt: number; id: string }; limit: number },
-): Promise<RevisionRow[]> {
+export async function listRevisions(db: Db, filter: OlderPage & { agentId: string }): Promise<RevisionRow[]> {
   const query = revisions.from(db).where({ agent_id: filter.agentId })
   return revisions.list(newestFirst(query, filter))
 }

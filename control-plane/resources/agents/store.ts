@@ -11,7 +11,7 @@ import {
 } from '../../../shared/runs/spec.ts'
 import { skillFolders } from '../../../shared/runs/skills.ts'
 import { flag, int, json, nullableInt, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
-import { newestFirst } from '../../db/id-page.ts'
+import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import { onlyContaining, onlyLive } from '../../db/list-filters.ts'
 import type { Askable, Db } from '../../db/open.ts'
 import { command } from '../../db/statement.ts'
@@ -143,7 +143,7 @@ export async function findAgentByReference(db: Db, workspaceId: string, referenc
   return found === null ? null : findAgent(db, found.id)
 }
 
-export interface AgentFilter {
+export interface AgentFilter extends OlderPage {
   workspaceId: string
   /** Live agents with one of these statuses; left out: all live agents. */
   statuses?: readonly string[]
@@ -154,8 +154,6 @@ export interface AgentFilter {
   q?: string
   /** When set, private agents are listed only if this person owns them or this agent is one. */
   visibleTo?: { userId: string | null; agentId: string | null }
-  before?: { createdAt: number; id: string }
-  limit: number
 }
 
 /** Lists agents newest first; returns one row more than `limit`. */
@@ -181,11 +179,10 @@ export async function countAgents(
 
 /** Handles in use that begin like this one, for finding a free suffix. */
 export async function listHandlesLike(db: Db, workspaceId: string, handle: string): Promise<string[]> {
-  const rows: { handle: string }[] = await db('agents')
+  return db('agents')
     .where({ workspace_id: workspaceId })
     .where((any) => void any.where({ handle }).orWhere('handle', 'like', `${handle}-%`))
-    .select('handle')
-  return rows.map((r) => r.handle)
+    .pluck('handle')
 }
 
 /** The chain of managers from an agent upwards, nearest first; stops at a loop. */

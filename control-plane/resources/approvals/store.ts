@@ -202,7 +202,7 @@ const openPage = (db: Db, { trigger, after, limit }: SweptPage): Knex.QueryBuild
   db('approvals')
     .where({ 'approvals.status': 'open', 'approvals.trigger': trigger })
     .whereRaw('(approvals.created_at, approvals.id) > (?, ?)', [after?.createdAt ?? -1, after?.id ?? ''])
-    .orderBy([{ column: 'approvals.created_at' }, { column: 'approvals.id' }])
+    .orderBy(['approvals.created_at', 'approvals.id'])
     .limit(limit)
     .select(dueApprovals.fields('approvals'))
 

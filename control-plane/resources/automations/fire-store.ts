@@ -1,9 +1,10 @@
 import { cellOf } from '../../db/reads.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
+import type { Knex } from 'knex'
 import { z } from 'zod'
 import { skipReasons } from '../../../shared/api/automation-fields.ts'
 import { nullableText, text, time } from '../../db/columns.ts'
-import { newestFirst } from '../../db/id-page.ts'
+import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -55,47 +56,24 @@ export async function findRunOfBody(
 /** Whether a run that the automation started is queued or running, or a workflow run of it has not ended. */
 export async function hasLiveRun(db: Db, of: { id: string; workspaceId: string }): Promise<boolean> {
   // Goes from the live runs, which are few, to their fires.
-  const live: unknown = await db('runs')
-    .where({ workspace_id: of.workspaceId })
-    .whereNull('ended_at')
-    .whereExists((own) => {
-      void own
-        .from('automation_fires')
-        .select('automation_fires.id')
-        .whereRaw('automation_fires.run_id = runs.id')
-        .where({ automation_id: of.id })
-    })
-    .first('id')
-  return live !== undefined || hasLiveWorkflowRun(db, of)
-}
-
-async function hasLiveWorkflowRun(db: Db, of: { id: string; workspaceId: string }): Promise<boolean> {
-  const live: unknown = await db('workflow_runs')
-    .where({ workspace_id: of.workspaceId })
-    .whereIn('status', ['running', 'stalled'])
-    .whereExists((own) => {
-      void own
-        .from('automation_fires')
-        .select('automation_fires.id')
-        .whereRaw('automation_fires.workflow_run_id = workflow_runs.id')
-        .where({ automation_id: of.id })
-    })
-    .first('id')
-  return live !== undefined
-}
-
-interface FirePage {
-  before?: { createdAt: number; id: string }
-  limit: number
+  const isAnyOf = async (live: Knex.QueryBuilder, isOfFire: string) => {
+    const fire = db('automation_fires').select('automation_fires.id').whereRaw(isOfFire).where({ automation_id: of.id })
+    return (await live.where({ workspace_id: of.workspaceId }).whereExists(fire).first('id')) !== undefined
+  }
+  const workflowRuns = db('workflow_runs').whereIn('status', ['running', 'stalled'])
+  return (
+    (await isAnyOf(db('runs').whereNull('ended_at'), 'automation_fires.run_id = runs.id')) ||
+    isAnyOf(workflowRuns, 'automation_fires.workflow_run_id = workflow_runs.id')
+  )
 }
 
 /** Lists fires without a run, newest first; returns one row more than `limit`. */
-export async function listSkips(db: Db, automationId: string, page: FirePage): Promise<FireRow[]> {
+export async function listSkips(db: Db, automationId: string, page: OlderPage): Promise<FireRow[]> {
   const query = fires.from(db).where({ automation_id: automationId, kind: 'skipped' })
   return fires.list(newestFirst(query, page))
 }
 
-export interface FiredRunFilter extends FirePage {
+export interface FiredRunFilter extends OlderPage {
   workspaceId: string
   /** Left out: all automations. */
   automationId?: string
@@ -104,29 +82,22 @@ export interface FiredRunFilter extends FirePage {
   visibleTo?: WorkViewer
 }
 
+const fired = z.object({ runId: text, id: text, createdAt: time })
+
 /**
  * Lists runs that automations started, newest first; returns one more than `limit`. `id` and `createdAt` are those of
  * the fire.
  */
-export async function listFiredRuns(
-  db: Db,
-  filter: FiredRunFilter,
-): Promise<{ runId: string; id: string; createdAt: number }[]> {
+export async function listFiredRuns(db: Db, filter: FiredRunFilter): Promise<z.output<typeof fired>[]> {
   const query = db('automation_fires as f')
     .join('runs as r', 'r.id', 'f.run_id')
     .where({ 'f.workspace_id': filter.workspaceId, 'f.kind': 'triggered' })
   if (filter.automationId !== undefined) void query.where('f.automation_id', filter.automationId)
   if (filter.statuses) void query.whereIn('r.status', [...filter.statuses])
   if (filter.visibleTo) onlyVisibleWork(query, { viewer: filter.visibleTo, table: 'r' })
-  if (filter.before) void query.whereRaw('(f.created_at, f.id) < (?, ?)', [filter.before.createdAt, filter.before.id])
-  const rows: { run_id: string; id: string; created_at: number | string }[] = await query
-    .orderBy([
-      { column: 'f.created_at', order: 'desc' },
-      { column: 'f.id', order: 'desc' },
-    ])
-    .limit(filter.limit + 1)
-    .select('f.run_id', 'f.id', 'f.created_at')
-  return rows.map((fired) => ({ runId: fired.run_id, id: fired.id, createdAt: Number(fired.created_at) }))
+  const found = newestFirst(query, filter, 'f.')
+  const rows: unknown[] = await found.select({ runId: 'f.run_id', id: 'f.id', createdAt: 'f.created_at' })
+  return rows.map((row) => fired.parse(row))
 }
 
 /** Removes skips older than `before`, since a paused automation records one at every instant. Fires with a run stay. */

@@ -10,7 +10,7 @@ import {
 } from '../../../shared/api/automation-fields.ts'
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
-import { newestFirst } from '../../db/id-page.ts'
+import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import { onlyContaining } from '../../db/list-filters.ts'
 import { cellOf } from '../../db/reads.ts'
 import type { Db } from '../../db/open.ts'
@@ -90,18 +90,16 @@ export async function lockAutomationByToken(db: Db, tokenHash: string): Promise<
   return automations.first(lockRows(automations.from(db).where({ token_hash: tokenHash })))
 }
 
+const dues = table('automations', { id: text, workspaceId: text, at: time }, { columns: { at: 'next_fire_at' } })
+
 /** Lists due schedules, those due longest first; `after` is the last one of the previous page. */
 export async function listDue(
   db: Db,
   filter: { now: number; after?: { at: number; id: string }; limit: number },
-): Promise<{ id: string; workspaceId: string; at: number }[]> {
-  const query = db('automations').where('next_fire_at', '<=', filter.now)
+): Promise<RowOf<typeof dues>[]> {
+  const query = dues.from(db).where('next_fire_at', '<=', filter.now)
   if (filter.after) void query.whereRaw('(next_fire_at, id) > (?, ?)', [filter.after.at, filter.after.id])
-  const rows: { id: string; workspace_id: string; next_fire_at: number | string }[] = await query
-    .orderBy([{ column: 'next_fire_at' }, { column: 'id' }])
-    .limit(filter.limit)
-    .select('id', 'workspace_id', 'next_fire_at')
-  return rows.map((due) => ({ id: due.id, workspaceId: due.workspace_id, at: Number(due.next_fire_at) }))
+  return dues.list(query.orderBy(['next_fire_at', 'id']).limit(filter.limit))
 }
 
 /**
@@ -135,15 +133,11 @@ export async function replaceNextFire(db: Db, id: string, at: number | null): Pr
 }
 
 export async function recordRun(db: Db, id: string, run: { id: string; at: number }): Promise<void> {
-  await db('automations')
-    .where({ id })
-    .update({ last_run_id: run.id, last_workflow_run_id: null, last_fired_at: run.at })
+  await automations.update(db, { id }, { lastRunId: run.id, lastWorkflowRunId: null, lastFiredAt: run.at })
 }
 
 export async function recordWorkflowRun(db: Db, id: string, run: { id: string; at: number }): Promise<void> {
-  await db('automations')
-    .where({ id })
-    .update({ last_run_id: null, last_workflow_run_id: run.id, last_fired_at: run.at })
+  await automations.update(db, { id }, { lastRunId: null, lastWorkflowRunId: run.id, lastFiredAt: run.at })
 }
 
 /** Counts a call of the webhook in the window that began at `since`. */
@@ -170,23 +164,17 @@ export async function listListening(
       'workspace_id',
       db.raw('row_number() over (partition by workspace_id order by created_at, id) as place'),
     )
-  const rows: { id: string; workspace_id: string }[] = await db
-    .from(listening.as('listening'))
-    .where('place', '<=', on.perWorkspace)
-    .orderBy('id')
-    .select('id', 'workspace_id')
-  return rows.map((row) => ({ id: row.id, workspaceId: row.workspace_id }))
+  const first = db.from(listening.as('listening')).where('place', '<=', on.perWorkspace).orderBy('id')
+  return first.select({ id: 'id', workspaceId: 'workspace_id' })
 }
 
-export interface AutomationFilter {
+export interface AutomationFilter extends OlderPage {
   workspaceId: string
   statuses?: readonly string[]
   agentId?: string
   /** Matched case-insensitively against name and description. */
   q?: string
   viewer: Viewer
-  before?: { createdAt: number; id: string }
-  limit: number
 }
 
 /** Lists automations newest first; returns one row more than `limit`. */

@@ -88,10 +88,7 @@ export async function listDevicesOfUser(db: Db, workspaceId: string, userId: str
       .from(db)
       .where({ workspace_id: workspaceId, user_id: userId })
       .whereNull('removed_at')
-      .orderBy([
-        { column: 'created_at', order: 'desc' },
-        { column: 'device_id', order: 'desc' },
-      ]),
+      .orderByRaw('created_at desc, device_id desc'),
   )
 }
 

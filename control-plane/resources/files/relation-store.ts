@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { entityTypes } from '../../../shared/api/file-fields.ts'
 import { text, time } from '../../db/columns.ts'
-import { newestFirst } from '../../db/id-page.ts'
+import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -28,7 +28,7 @@ export async function findFileRelation(db: Db, fileId: string, id: string): Prom
 /** Lists the relations of a file newest first; returns one row more than `limit`. */
 export async function listFileRelations(
   db: Db,
-  { fileId, ...page }: { fileId: string; before?: { createdAt: number; id: string }; limit: number },
+  { fileId, ...page }: OlderPage & { fileId: string },
 ): Promise<FileRelationRow[]> {
   return relations.list(newestFirst(relations.from(db).where({ file_id: fileId }), page))
 }

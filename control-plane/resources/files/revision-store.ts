@@ -43,11 +43,7 @@ export async function listFileRevisions(
 
 /** Lists the blobs of all revisions of a file. */
 export async function listBlobsOfFile(db: Db, fileId: string): Promise<string[]> {
-  const rows: unknown[] = await db('file_revisions')
-    .where({ file_id: fileId })
-    .whereNotNull('blob_id')
-    .select('blob_id')
-  return rows.map((row) => text.parse((row as { blob_id: unknown }).blob_id))
+  return db('file_revisions').where({ file_id: fileId }).whereNotNull('blob_id').pluck('blob_id')
 }
 
 /** After the bytes of a revision are released. */

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { z } from 'zod'
 import { visibilities } from '../../../shared/api/agents.ts'
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
-import { newestFirst } from '../../db/id-page.ts'
+import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import { onlyContaining } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -68,15 +68,13 @@ export async function listFilesByIds(
   return files.list(query)
 }
 
-export interface FileFilter {
+export interface FileFilter extends OlderPage {
   workspaceId: string
   visibleTo: FileViewer
   /** Deleted files instead of live ones. */
   isDeleted?: boolean
   q?: string
   entity?: { entityType: string; entityId: string }
-  before?: { createdAt: number; id: string }
-  limit: number
 }
 
 /** Lists files newest first; returns one row more than `limit`. */

@@ -39,10 +39,7 @@ export async function listFoldersOfUser(db: Db, workspaceId: string, userId: str
       .from(db)
       .where({ workspace_id: workspaceId, created_by: userId })
       .whereNull('removed_at')
-      .orderBy([
-        { column: 'created_at', order: 'desc' },
-        { column: 'short_id', order: 'desc' },
-      ]),
+      .orderByRaw('created_at desc, short_id desc'),
   )
 }
 

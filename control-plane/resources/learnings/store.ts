@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { learningStatuses, storedBullet, type Entity } from '../../../shared/api/learning-fields.ts'
 import { given } from '../../../shared/lib/given.ts'
 import { int, json, nullableText, text, time } from '../../db/columns.ts'
-import { newestFirst } from '../../db/id-page.ts'
+import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -74,7 +74,7 @@ export async function listEntities(db: Db, learningIds: readonly string[]): Prom
   return found
 }
 
-export interface LearningFilter {
+export interface LearningFilter extends OlderPage {
   workspaceId: string
   /** When set, learnings of private agents are left out unless this viewer sees those, or is the reviewer. */
   visibleTo?: WorkViewer
@@ -83,8 +83,6 @@ export interface LearningFilter {
   entityName?: string
   conversationId?: string
   approvalId?: string
-  before?: { createdAt: number; id: string }
-  limit: number
 }
 
 /** Lists learnings newest first; returns one row more than `limit`. */

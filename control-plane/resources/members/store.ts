@@ -51,7 +51,7 @@ export async function listMembers(db: Db, workspaceId: string): Promise<MemberRo
   const rows: unknown[] = await db('members')
     .join('users', 'users.id', 'members.user_id')
     .where({ workspace_id: workspaceId })
-    .orderBy([{ column: 'members.created_at' }, { column: 'users.id' }])
+    .orderBy(['members.created_at', 'users.id'])
     .select(users.fields('users'), 'members.role', 'members.created_at as joinedAt')
   return rows.map((value) => ({ ...users.read(value), ...joined.parse(value) }))
 }
@@ -67,11 +67,7 @@ export const isMember = async (db: Db, workspaceId: string, userId: string): Pro
 
 /** UUIDs of a workspace's owners and admins. */
 export async function listAdmins(db: Db, workspaceId: string): Promise<string[]> {
-  const rows: { user_id: string }[] = await db('members')
-    .where({ workspace_id: workspaceId })
-    .whereIn('role', ['owner', 'admin'])
-    .select('user_id')
-  return rows.map((member) => member.user_id)
+  return db('members').where({ workspace_id: workspaceId }).whereIn('role', ['owner', 'admin']).pluck('user_id')
 }
 
 export const loginTokens = table('login_tokens', {

@@ -3,7 +3,7 @@ import { countOf } from '../../db/reads.ts'
 import { z } from 'zod'
 import { projectStatuses } from '../../../shared/api/projects.ts'
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
-import { newestFirst } from '../../db/id-page.ts'
+import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import { onlyContaining, onlyLive } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -57,8 +57,7 @@ export async function insertGrant(db: Db, grant: ProjectGrantRow): Promise<void>
 
 /** Lists the agents that were let into a project, first let in first. */
 export async function listGrants(db: Db, projectId: string): Promise<ProjectGrantRow[]> {
-  const order = [{ column: 'created_at' }, { column: 'agent_id' }]
-  return grants.list(grants.from(db).where({ project_id: projectId }).orderBy(order))
+  return grants.list(grants.from(db).where({ project_id: projectId }).orderBy(['created_at', 'agent_id']))
 }
 
 export async function removeGrant(db: Db, projectId: string, agentId: string): Promise<boolean> {
@@ -66,12 +65,10 @@ export async function removeGrant(db: Db, projectId: string, agentId: string): P
 }
 
 export async function hasGrant(db: Db, projectId: string, agentId: string): Promise<boolean> {
-  return (
-    (await db('project_grants').where({ project_id: projectId, agent_id: agentId }).first('agent_id')) !== undefined
-  )
+  return (await grants.find(db, { projectId, agentId })) !== null
 }
 
-export interface ProjectFilter {
+export interface ProjectFilter extends OlderPage {
   workspaceId: string
   /** Live projects with one of these statuses; left out: all live ones. */
   statuses?: readonly string[]
@@ -84,8 +81,6 @@ export interface ProjectFilter {
   visibleTo?: ProjectViewer
   /** Only projects this agent was let into. */
   grantedTo?: GrantedAgent
-  before?: { createdAt: number; id: string }
-  limit: number
 }
 
 /** Lists projects newest first; returns one row more than `limit`. */
@@ -95,10 +90,7 @@ export async function listProjects(db: Db, filter: ProjectFilter): Promise<Proje
   if (filter.leadAgentId !== undefined) void query.where({ lead_agent_id: filter.leadAgentId })
   onlyContaining(query, ['name', 'description', 'prefix'], filter.q)
   if (filter.visibleTo) onlyVisibleProjects(query, filter.visibleTo)
-  if (filter.grantedTo) {
-    const agent = filter.grantedTo
-    void query.where((any) => onlyGranted(any, agent))
-  }
+  if (filter.grantedTo) void query.where((any) => onlyGranted(any, filter.grantedTo!))
   return projects.list(newestFirst(query, filter))
 }
 

@@ -78,9 +78,8 @@ export async function setQuestionMessage(
   db: Db,
   shown: { questionId: string; messageId: string; conversationId: string },
 ): Promise<void> {
-  await db('questions')
-    .where({ id: shown.questionId })
-    .update({ message_id: shown.messageId, conversation_id: shown.conversationId })
+  const { questionId: id, messageId, conversationId } = shown
+  await questions.update(db, { id }, { messageId, conversationId })
 }
 
 /** Closes an open question. `by` null: the system. Returns false when somebody else was first. */

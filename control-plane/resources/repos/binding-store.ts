@@ -46,7 +46,7 @@ export type RepoBinding = z.infer<typeof bindingRow>
 export async function listBindings(db: Db): Promise<RepoBinding[]> {
   const rows: unknown[] = await db('repo_bindings')
     .join('workspaces', 'workspaces.id', 'repo_bindings.workspace_id')
-    .orderBy([{ column: 'workspaces.slug' }, { column: 'repo_bindings.repository' }])
+    .orderBy(['workspaces.slug', 'repo_bindings.repository'])
     .select('workspaces.id as workspaceId', 'workspaces.slug as workspace', 'repo_bindings.repository')
   return rows.map((value) => bindingRow.parse(value))
 }

@@ -34,13 +34,7 @@ export async function findRepo(db: Db, workspaceId: string, id: string): Promise
 
 /** Lists repos by name. */
 export async function listRepos(db: Db, workspaceId: string, limit: number): Promise<RepoRow[]> {
-  return repos.list(
-    repos
-      .from(db)
-      .where({ workspace_id: workspaceId })
-      .orderBy([{ column: 'name' }, { column: 'id' }])
-      .limit(limit),
-  )
+  return repos.list(repos.from(db).where({ workspace_id: workspaceId }).orderBy(['name', 'id']).limit(limit))
 }
 
 export async function countRepos(db: Db, workspaceId: string): Promise<number> {

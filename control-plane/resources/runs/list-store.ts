@@ -1,4 +1,4 @@
-import { newestFirst } from '../../db/id-page.ts'
+import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 import { runs, type RunRow } from './store.ts'
@@ -20,7 +20,7 @@ export async function listRunsByIds(
   return runs.list(query)
 }
 
-export interface RunFilter {
+export interface RunFilter extends OlderPage {
   workspaceId: string
   agentId?: string
   /** When set, only runs that this viewer sees are listed. */
@@ -30,9 +30,6 @@ export interface RunFilter {
   triggerSources?: readonly string[]
   since?: number
   until?: number
-  /** Keyset: runs older than this one in (createdAt, id) order. */
-  before?: { createdAt: number; id: string }
-  limit: number
 }
 
 /** Newest first; asks for one row more than `limit` so that the caller knows whether there is a next page. */
@@ -58,5 +55,5 @@ export async function listRunsOfConversation(
 ): Promise<RunRow[]> {
   const query = runs.from(db).where({ conversation_id: of.conversationId })
   if (of.after) void query.whereRaw('(created_at, id) > (?, ?)', [of.after.createdAt, of.after.id])
-  return runs.list(query.orderBy([{ column: 'created_at' }, { column: 'id' }]).limit(of.limit))
+  return runs.list(query.orderBy(['created_at', 'id']).limit(of.limit))
 }

@@ -14,7 +14,7 @@ export async function listQueued(db: Db, of: { workspaceId: string; limit: numbe
       .from(db)
       .whereNull('ended_at')
       .where({ status: 'queued', workspace_id: of.workspaceId })
-      .orderBy([{ column: 'created_at' }, { column: 'id' }])
+      .orderBy(['created_at', 'id'])
       .limit(of.limit),
   )
 }
@@ -109,7 +109,7 @@ export async function listLiveOfConversation(
 ): Promise<RunRow[]> {
   const query = runs.from(db).whereNull('ended_at').where({ conversation_id: of.conversationId })
   if (of.agentId !== undefined) void query.where({ agent_id: of.agentId })
-  return runs.list(query.orderBy([{ column: 'created_at' }, { column: 'id' }]))
+  return runs.list(query.orderBy(['created_at', 'id']))
 }
 
 export async function listLiveOfAgent(db: Db, agentId: string): Promise<RunRow[]> {

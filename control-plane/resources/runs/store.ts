@@ -175,12 +175,7 @@ export async function findLastWithSession(
   const query = runs.from(db).where({ agent_id: of.agentId }).whereNotNull('ended_at').whereNotNull('session_id')
   if (of.taskId !== null) void query.where({ task_id: of.taskId })
   else void query.where({ conversation_id: of.conversationId }).whereNull('task_id')
-  return runs.first(
-    query.orderBy([
-      { column: 'created_at', order: 'desc' },
-      { column: 'id', order: 'desc' },
-    ]),
-  )
+  return runs.first(query.orderByRaw('created_at desc, id desc'))
 }
 
 /** The session is gone or full: no later run of the agent goes on with it. */
@@ -208,15 +203,12 @@ export async function requestCancel(
   db: Db,
   cancel: { runId: string; exitReason: ExitReason; reason: string | null; at: number },
 ): Promise<boolean> {
-  const changed = await db('runs')
-    .where({ id: cancel.runId })
-    .whereNull('ended_at')
-    .whereNull('cancel_requested_at')
-    .update({
-      cancel_exit_reason: cancel.exitReason,
-      cancel_reason: cancel.reason,
-      cancel_requested_at: cancel.at,
-    })
+  const { exitReason: cancelExitReason, reason: cancelReason, at: cancelRequestedAt } = cancel
+  const changed = await runs.update(
+    db,
+    { id: cancel.runId, endedAt: null, cancelRequestedAt: null },
+    { cancelExitReason, cancelReason, cancelRequestedAt },
+  )
   return changed === 1
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { steersPrograms } from '../../../shared/lib/env-names.ts'
 import { nullableText, nullableTime, text, time } from '../../db/columns.ts'
-import { newestFirst } from '../../db/id-page.ts'
+import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
 import { query } from '../../db/statement.ts'
@@ -43,17 +43,12 @@ export async function isSecretNameTaken(db: Db, workspaceId: string, name: strin
 }
 
 /** Lists secrets newest first; returns one row more than `limit`. */
-export async function listSecrets(
-  db: Db,
-  filter: { workspaceId: string; before?: { createdAt: number; id: string }; limit: number },
-): Promise<SecretRow[]> {
+export async function listSecrets(db: Db, filter: OlderPage & { workspaceId: string }): Promise<SecretRow[]> {
   return secrets.list(newestFirst(secrets.from(db).where({ workspace_id: filter.workspaceId }), filter))
 }
 
 export async function recordReveal(db: Db, reveal: { secretId: string; by: string; at: number }): Promise<void> {
-  await db('secrets')
-    .where({ id: reveal.secretId })
-    .update({ last_revealed_by: reveal.by, last_revealed_at: reveal.at })
+  await secrets.update(db, { id: reveal.secretId }, { lastRevealedBy: reveal.by, lastRevealedAt: reveal.at })
 }
 
 /** Removes a secret with its grants; runs that have it keep it until they end. */
@@ -81,18 +76,13 @@ export async function removeSecretGrant(db: Db, secretId: string, agentId: strin
   return (await db('secret_grants').where({ secret_id: secretId, agent_id: agentId }).delete()) === 1
 }
 
+const ofSecrets = grants.query('where secret_id in ? order by created_at, agent_id')
+
 /** The ids of the agents that have each secret, first granted first. */
 export async function listGranteesOf(db: Db, secretIds: readonly string[]): Promise<Map<string, string[]>> {
   const grantees = new Map<string, string[]>(secretIds.map((id) => [id, []]))
   if (secretIds.length === 0) return grantees
-  const order = [{ column: 'created_at' }, { column: 'agent_id' }]
-  const rows = await grants.list(
-    grants
-      .from(db)
-      .whereIn('secret_id', [...secretIds])
-      .orderBy(order),
-  )
-  for (const { secretId, agentId } of rows) grantees.get(secretId)?.push(agentId)
+  for (const { secretId, agentId } of await ofSecrets.list(db, [secretIds])) grantees.get(secretId)?.push(agentId)
   return grantees
 }
 
@@ -107,7 +97,7 @@ export async function listSecretsOfAgent(db: Db, agentId: string): Promise<Secre
     db('secrets')
       .join('secret_grants', 'secret_grants.secret_id', 'secrets.id')
       .where({ 'secret_grants.agent_id': agentId })
-      .orderBy([{ column: 'secrets.created_at' }, { column: 'secrets.id' }])
+      .orderBy(['secrets.created_at', 'secrets.id'])
       .select(secrets.fields('secrets')),
   )
 }

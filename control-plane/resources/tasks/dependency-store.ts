@@ -70,7 +70,7 @@ export async function listDependencies(
   const rows: unknown[] = await db('task_dependencies')
     .join('tasks', 'tasks.id', `task_dependencies.${other}`)
     .where({ [`task_dependencies.${own}`]: taskId })
-    .orderBy([{ column: 'task_dependencies.created_at' }, { column: 'tasks.id' }])
+    .orderBy(['task_dependencies.created_at', 'tasks.id'])
     .select(
       briefTasks.fields('tasks'),
       'task_dependencies.type as link_type',

@@ -73,10 +73,7 @@ export async function listDuplicateCandidates(
     .where({ workspace_id: of.workspaceId, project_id: of.projectId, parent_task_id: of.parentTaskId })
     .whereNotIn('status', ['done', 'cancelled'])
     .whereNull('archived_at')
-    .orderBy([
-      { column: 'created_at', order: 'desc' },
-      { column: 'id', order: 'desc' },
-    ])
+    .orderByRaw('created_at desc, id desc')
     .limit(mostCompared)
   return candidates.list(query)
 }

@@ -140,12 +140,7 @@ function named(query: Knex.QueryBuilder, workspaceId: string, references: readon
 
 /** Direct subtasks, oldest first; archived ones too. */
 export async function listSubtasks(db: Db, parentTaskId: string): Promise<BriefTask[]> {
-  return briefTasks.list(
-    briefTasks
-      .from(db)
-      .where({ parent_task_id: parentTaskId })
-      .orderBy([{ column: 'created_at' }, { column: 'id' }]),
-  )
+  return briefTasks.list(briefTasks.from(db).where({ parent_task_id: parentTaskId }).orderBy(['created_at', 'id']))
 }
 
 /** Direct subtasks; finished and archived ones too. */
@@ -200,7 +195,7 @@ export async function listDueStarts(
 ): Promise<DueStart[]> {
   const query = dueStarts.from(db).where('wake_at', '<=', filter.now)
   if (filter.after) void query.whereRaw('(wake_at, id) > (?, ?)', [filter.after.wakeAt, filter.after.id])
-  return dueStarts.list(query.orderBy([{ column: 'wake_at' }, { column: 'id' }]).limit(filter.limit))
+  return dueStarts.list(query.orderBy(['wake_at', 'id']).limit(filter.limit))
 }
 
 const dueStarts = table('tasks', { id, workspaceId, wakeAt: tasks.columns.wakeAt })

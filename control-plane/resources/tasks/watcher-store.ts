@@ -41,12 +41,7 @@ export async function removeWatcher(db: Db, key: Key): Promise<boolean> {
 
 /** First added first. */
 export async function listWatchers(db: Db, taskId: string): Promise<WatcherRow[]> {
-  return watchers.list(
-    watchers
-      .from(db)
-      .where({ task_id: taskId })
-      .orderBy([{ column: 'created_at' }, { column: 'subject_id' }]),
-  )
+  return watchers.list(watchers.from(db).where({ task_id: taskId }).orderBy(['created_at', 'subject_id']))
 }
 
 export async function countWatchers(db: Db, taskId: string): Promise<number> {

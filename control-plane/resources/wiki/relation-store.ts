@@ -47,7 +47,7 @@ export async function listRelatedPages(
     .join('wiki_pages', 'wiki_pages.id', `wiki_relations.${other}`)
     .where({ [`wiki_relations.${own}`]: pageId })
     .whereNull('wiki_pages.archived_at')
-    .orderBy([{ column: 'wiki_relations.created_at' }, { column: 'wiki_pages.id' }])
+    .orderBy(['wiki_relations.created_at', 'wiki_pages.id'])
     .limit(shownRelated)
     .select({ id: 'wiki_pages.id', slug: 'wiki_pages.slug', title: 'wiki_pages.title' })
   return rows.map((row) => named.parse(row))

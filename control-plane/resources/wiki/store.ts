@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { pageKinds } from '../../../shared/api/wiki-fields.ts'
 import { int, nullableInt, nullableText, nullableTime, text, time } from '../../db/columns.ts'
-import { newestFirst } from '../../db/id-page.ts'
+import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -70,15 +70,13 @@ export async function listPagesBySlugs(
   )
 }
 
-export interface PageFilter {
+export interface PageFilter extends OlderPage {
   workspaceId: string
   /** Archived pages instead of live ones; null: both. */
   isArchived: boolean | null
   isPublished?: boolean
   /** Only pages whose text links to this one, itself left out. */
   linkingTo?: Pick<WikiPageRow, 'id' | 'slug'>
-  before?: { createdAt: number; id: string }
-  limit: number
 }
 
 /** Lists pages newest first; returns one row more than `limit`. */

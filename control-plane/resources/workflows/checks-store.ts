@@ -5,30 +5,18 @@ import type { Db } from '../../db/open.ts'
 
 /** Waits of workflows on the checks of a branch's pull request. */
 
-/** A branch on which running workflow runs of a workspace wait. */
-export interface WaitedBranch {
-  workspaceId: string
+const waitedBranch = z.object({
+  workspaceId: text,
   /** `owner/name`, lower-case. */
-  repo: string
-  branch: string
-}
+  repo: text,
+  branch: text,
+})
+const branchColumns = ['f.workspace_id as workspaceId', 'c.repo', 'c.branch']
+/** A branch on which running workflow runs of a workspace wait. */
+export type WaitedBranch = z.output<typeof waitedBranch>
 
-export interface OpenChecks extends WaitedBranch {
-  workflowRunId: string
-  seq: number
-  deadlineAt: number
-}
-
-const row = z
-  .object({ workflow_run_id: text, seq: int, workspace_id: text, repo: text, branch: text, deadline_at: int })
-  .transform((r): OpenChecks => ({
-    workflowRunId: r.workflow_run_id,
-    seq: r.seq,
-    workspaceId: r.workspace_id,
-    repo: r.repo,
-    branch: r.branch,
-    deadlineAt: r.deadline_at,
-  }))
+const openChecks = waitedBranch.extend({ workflowRunId: text, seq: int, deadlineAt: int })
+export type OpenChecks = z.output<typeof openChecks>
 
 /** Waits that have not ended, of workflow runs that have not either. */
 const openWaits = (db: Db): Knex.QueryBuilder =>
@@ -57,15 +45,11 @@ export async function listOpenChecks(
     void query.whereRaw('(c.deadline_at, c.workflow_run_id, c.seq) > (?, ?, ?)', [deadlineAt, workflowRunId, seq])
   }
   const rows: unknown[] = await query
-    .orderBy([{ column: 'c.deadline_at' }, { column: 'c.workflow_run_id' }, { column: 'c.seq' }])
+    .orderBy(['c.deadline_at', 'c.workflow_run_id', 'c.seq'])
     .limit(filter.limit)
-    .select('c.workflow_run_id', 'c.seq', 'f.workspace_id', 'c.repo', 'c.branch', 'c.deadline_at')
-  return rows.map((each) => row.parse(each))
+    .select(...branchColumns, { workflowRunId: 'c.workflow_run_id', seq: 'c.seq', deadlineAt: 'c.deadline_at' })
+  return rows.map((row) => openChecks.parse(row))
 }
-
-const branchRow = z
-  .object({ workspace_id: text, repo: text, branch: text })
-  .transform((r): WaitedBranch => ({ workspaceId: r.workspace_id, repo: r.repo, branch: r.branch }))
 
 /** Lists each branch once, however many wait on it. `after`: those that follow this one. */
 export async function listWaitedBranches(
@@ -78,10 +62,10 @@ export async function listWaitedBranches(
     void query.whereRaw('(f.workspace_id, c.repo, c.branch) > (?, ?, ?)', [workspaceId, repo, branch])
   }
   const rows: unknown[] = await query
-    .orderBy([{ column: 'f.workspace_id' }, { column: 'c.repo' }, { column: 'c.branch' }])
+    .orderBy(['f.workspace_id', 'c.repo', 'c.branch'])
     .limit(filter.limit)
-    .distinct('f.workspace_id', 'c.repo', 'c.branch')
-  return rows.map((each) => branchRow.parse(each))
+    .distinct(...branchColumns)
+  return rows.map((row) => waitedBranch.parse(row))
 }
 
 /** Lists the branches of a repository whose waits have the nearest deadlines, those first. */
@@ -91,6 +75,6 @@ export async function listNearestBranches(db: Db, repo: string, limit: number): 
     .groupBy('f.workspace_id', 'c.repo', 'c.branch')
     .orderByRaw('min(c.deadline_at), f.workspace_id, c.branch')
     .limit(limit)
-    .select('f.workspace_id', 'c.repo', 'c.branch')
-  return rows.map((each) => branchRow.parse(each))
+    .select(branchColumns)
+  return rows.map((row) => waitedBranch.parse(row))
 }

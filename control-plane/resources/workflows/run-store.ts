@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { z } from 'zod'
 import { toolModes, workflowRunStatuses } from '../../../shared/api/workflow-words.ts'
 import { flag, int, json, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
-import { newestFirst } from '../../db/id-page.ts'
+import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Askable, Db, Tx } from '../../db/open.ts'
 import { countBy } from '../../db/reads.ts'
 import { query } from '../../db/statement.ts'
@@ -128,14 +128,12 @@ function onlyVisible(query: Knex.QueryBuilder, viewer: WorkViewer): void {
 /** Newest first; one row more than `limit`. */
 export async function listWorkflowRuns(
   db: Db,
-  filter: {
+  filter: OlderPage & {
     workspaceId: string
     /** When set, only runs that this viewer sees are listed. */
     visibleTo?: WorkViewer
     status?: string
     workflow?: string
-    before?: { createdAt: number; id: string }
-    limit: number
   },
 ): Promise<WorkflowRunRow[]> {
   const query = runs.from(db).where({ workspace_id: filter.workspaceId })
@@ -214,7 +212,7 @@ export async function listUnchanged(
     })
   if (filter.onlyReplayed) void query.whereNotNull('replayed_at')
   onlyAwake(query)
-  return runs.list(query.orderBy([{ column: 'changed_at' }, { column: 'id' }]).limit(filter.limit))
+  return runs.list(query.orderBy(['changed_at', 'id']).limit(filter.limit))
 }
 
 const programs = table('workflow_programs', { workspaceId: text, digest: text, source: text })

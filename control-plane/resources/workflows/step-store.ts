@@ -15,7 +15,7 @@ export async function listRunsOfSteps(
 ): Promise<RunRow[]> {
   const query = runs.from(db).whereIn('workflow_run_id', [...workflowRunIds])
   if (visibleTo) onlyVisibleWork(query, { viewer: visibleTo, table: 'runs' })
-  return runs.list(query.orderBy([{ column: 'created_at' }, { column: 'id' }]))
+  return runs.list(query.orderBy(['created_at', 'id']))
 }
 
 const last = runs.query('where workflow_run_id = ? order by created_at desc, id desc limit ?')
@@ -112,13 +112,10 @@ export async function listWakesOfSteps(db: Db, workflowRunId: string): Promise<s
   return (await waitingOf.list(db, [workflowRunId])).map(({ id }) => id)
 }
 
-const left = z.object({ workflow_run_id: text, seq: int, workspace_id: text })
+const left = z.object({ workflowRunId: text, seq: int, workspaceId: text })
 
 /** Steps that nothing goes on with any more, though nobody noted their end: what they waited for was closed. */
-export async function listLeftSteps(
-  db: Db,
-  limit: number,
-): Promise<{ workflowRunId: string; seq: number; workspaceId: string }[]> {
+export async function listLeftSteps(db: Db, limit: number): Promise<z.output<typeof left>[]> {
   const rows: unknown[] = await db('workflow_calls')
     .join('workflow_runs', 'workflow_runs.id', 'workflow_calls.workflow_run_id')
     .whereIn('workflow_runs.status', ['running', 'stalled'])
@@ -135,12 +132,9 @@ export async function listLeftSteps(
     })
     .orderBy('workflow_calls.dispatched_at')
     .limit(limit)
-    .select('workflow_calls.workflow_run_id', 'workflow_calls.seq', 'workflow_runs.workspace_id')
-  return rows
-    .map((row) => left.parse(row))
-    .map(({ workflow_run_id, seq, workspace_id }) => ({
-      workflowRunId: workflow_run_id,
-      seq,
-      workspaceId: workspace_id,
-    }))
+    .select('workflow_calls.seq', {
+      workflowRunId: 'workflow_calls.workflow_run_id',
+      workspaceId: 'workflow_runs.workspace_id',
+    })
+  return rows.map((row) => left.parse(row))
 }

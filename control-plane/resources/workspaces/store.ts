@@ -88,12 +88,7 @@ export async function findWorkspaceBySlug(db: Db, slug: string): Promise<Workspa
 
 /** Lists workspaces, oldest first. */
 export async function listAllWorkspaces(db: Db, limit: number): Promise<WorkspaceRow[]> {
-  return workspaces.list(
-    workspaces
-      .from(db)
-      .orderBy([{ column: 'created_at' }, { column: 'id' }])
-      .limit(limit),
-  )
+  return workspaces.list(workspaces.from(db).orderBy(['created_at', 'id']).limit(limit))
 }
 
 /** Sets the workspace's only default device. Returns false when it is that already. */
@@ -118,7 +113,7 @@ export async function listMemberships(db: Db, userId: string): Promise<Membershi
     .join('workspaces', 'workspaces.id', 'members.workspace_id')
     .join('companies', 'companies.id', 'workspaces.company_id')
     .where({ user_id: userId })
-    .orderBy([{ column: 'members.created_at' }, { column: 'workspaces.id' }])
+    .orderBy(['members.created_at', 'workspaces.id'])
     .select(workspaces.fields('workspaces'), 'members.role', 'companies.name as companyName')
   return rows.map((value) => ({ ...membership.parse(value), workspace: workspaces.read(value) }))
 }
