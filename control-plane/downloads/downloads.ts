@@ -5,6 +5,7 @@ import { ApiError, fail } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Blobs } from '../blobs/blobs.ts'
 import { BlobMissingError } from '../blobs/place.ts'
+import { headerOf } from '../http/header.ts'
 import type { RequestState } from '../http/kernel.ts'
 import type { Log } from '../process/log.ts'
 import { findFileRevision, type FileRevisionRow } from '../resources/files/revision-store.ts'
@@ -96,9 +97,4 @@ function nameOf(name: string): string {
   const ascii = name.replaceAll(/[^\x20-\x7e]/g, '_').replaceAll(/["\\%]/g, '_')
   const whole = encodeURIComponent(name).replaceAll(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
   return `filename="${ascii}"; filename*=UTF-8''${whole}`
-}
-
-function headerOf(ctx: Koa.Context, name: string): string | undefined {
-  const value = ctx.req.headers[name]
-  return Array.isArray(value) ? value.join(', ') : value
 }

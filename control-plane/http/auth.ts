@@ -13,7 +13,8 @@ import {
 } from './caller-store.ts'
 import { failElsewhere, type AgentCaller, type Caller, type PersonCaller } from './callers.ts'
 import { cookieName, cookieOf } from './cookie.ts'
-import { isOwnSender, ownHosts } from './sender.ts'
+import { headerOf } from './header.ts'
+import { isOwnSender, senderOf } from './sender.ts'
 import { createRunTokenReader, type RunTokenReader } from './run-token-reader.ts'
 
 /**
@@ -162,15 +163,9 @@ async function callerOfRunToken({ db, readRunToken }: Lookup, token: string): Pr
   }
 }
 
-function headerOf(request: IncomingMessage, name: string): string | undefined {
-  const value = request.headers[name]
-  return Array.isArray(value) ? value.join(', ') : value
-}
-
 /** A browser sends the cookie along with requests that other sites make; those must not act for the person. */
 function refuseForeignOrigin(request: IncomingMessage, publicUrl: string | null): void {
   if (request.method === 'GET' || request.method === 'HEAD') return
-  const { origin, host } = request.headers
-  const sender = { origin, secFetchSite: headerOf(request, 'sec-fetch-site'), hosts: ownHosts(host, publicUrl) }
-  if (!isOwnSender(sender)) fail('http_exception', { message: 'This request comes from another site.' })
+  if (!isOwnSender(senderOf(request, publicUrl)))
+    fail('http_exception', { message: 'This request comes from another site.' })
 }

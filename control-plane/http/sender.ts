@@ -1,3 +1,6 @@
+import type { IncomingMessage } from 'node:http'
+import { headerOf } from './header.ts'
+
 /** The site that made a browser send a request. A browser adds the cookie to requests of other sites as well. */
 export interface Sender {
   origin: string | undefined
@@ -13,6 +16,8 @@ export function isOwnSender({ origin, secFetchSite, hosts }: Sender): boolean {
 }
 
 /** A proxy need not pass on the host by which the server is known, so that of the public address counts as well. */
-export function ownHosts(host: string | undefined, publicUrl: string | null): string[] {
-  return [host, publicUrl === null ? undefined : new URL(publicUrl).host].filter((each) => each !== undefined)
+export function senderOf(request: IncomingMessage, publicUrl: string | null): Sender {
+  const { origin, host } = request.headers
+  const hosts = [host, publicUrl === null ? undefined : new URL(publicUrl).host].filter((each) => each !== undefined)
+  return { origin, secFetchSite: headerOf(request, 'sec-fetch-site'), hosts }
 }

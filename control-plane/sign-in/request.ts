@@ -1,7 +1,7 @@
 import type Koa from 'koa'
 import { isStorable } from '../../shared/lib/storable.ts'
 import { readBody } from '../http/body.ts'
-import { isOwnSender, ownHosts } from '../http/sender.ts'
+import { isOwnSender, senderOf } from '../http/sender.ts'
 import { isCsrfToken } from './csrf.ts'
 import type { SignInDependencies } from './dependencies.ts'
 
@@ -46,21 +46,11 @@ export async function readOwnForm(
 ): Promise<Map<string, string>> {
   const fields = await readForm(ctx, deps)
   if (fields === null) throw new PageRefusal(400, 'Not read', 'This is not a form of this page.')
-  const { origin } = ctx.req.headers
-  const sender = {
-    origin,
-    secFetchSite: headerOf(ctx, 'sec-fetch-site'),
-    hosts: ownHosts(ctx.req.headers.host, deps.publicUrl),
-  }
-  if (!isOwnSender(sender)) throw new PageRefusal(403, 'Refused', 'This form was sent by another site.')
+  if (!isOwnSender(senderOf(ctx.req, deps.publicUrl)))
+    throw new PageRefusal(403, 'Refused', 'This form was sent by another site.')
   if (cookie === null || !isCsrfToken(cookie, fields.get('csrf') ?? ''))
     throw new PageRefusal(403, 'Refused', 'This form is too old, or is not of this browser. Open the page again.')
   return fields
-}
-
-export function headerOf(ctx: Koa.Context, name: string): string | undefined {
-  const value = ctx.req.headers[name]
-  return Array.isArray(value) ? value.join(', ') : value
 }
 
 /**

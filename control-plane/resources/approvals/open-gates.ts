@@ -1,5 +1,5 @@
 import type { Db } from '../../db/open.ts'
-import { listOpenQuestions } from '../questions/store.ts'
+import { listOpenQuestions, type QuestionRow } from '../questions/store.ts'
 import { holdingTriggers } from './rules.ts'
 import { listHoldingApprovals } from './store.ts'
 
@@ -27,28 +27,22 @@ export async function openGatesOfRuns(db: Db, runIds: readonly string[]): Promis
 }
 
 async function openGates(db: Db, column: 'run_id' | 'task_id', ids: readonly string[]) {
-  const key = column === 'run_id' ? 'runId' : 'taskId'
-  const found: { of: string | null; gate: OpenGate }[] = []
-  for (const approval of await listHoldingApprovals(db, column, { ids, triggers: holdingTriggers })) {
-    const { id, createdAt: since } = approval
-    found.push({
-      of: approval[key],
-      gate: { kind: 'approval', id, label: labelOf(approval.prompt), since, workflowRunId: null },
-    })
-  }
-  for (const question of await listOpenQuestions(db, column, ids)) {
-    const { id, createdAt: since, workflowRunId } = question
-    const label = labelOf(question.prompt)
-    found.push({ of: question[key], gate: { kind: 'question', id, label, since, workflowRunId } })
-  }
-  const gates = new Map<string, OpenGate[]>()
-  for (const { of, gate } of found.sort((a, b) => a.gate.since - b.gate.since)) {
-    if (of === null) continue
-    const list = gates.get(of)
-    if (list === undefined) gates.set(of, [gate])
-    else list.push(gate)
-  }
-  return gates
+  const approvals = await listHoldingApprovals(db, column, { ids, triggers: holdingTriggers })
+  const questions = await listOpenQuestions(db, column, ids)
+  const gates = [
+    ...approvals.map((row) => gateOf('approval', { ...row, workflowRunId: null })),
+    ...questions.map((row) => gateOf('question', row)),
+  ].toSorted((a, b) => a.gate.since - b.gate.since)
+  // Each is of one of `ids`.
+  const byOwner = Map.groupBy(gates, (each) => each[column] ?? '')
+  return new Map([...byOwner].map(([owner, of]) => [owner, of.map(({ gate }) => gate)]))
+}
+
+type Row = Pick<QuestionRow, 'id' | 'prompt' | 'createdAt' | 'workflowRunId' | 'taskId'> & { runId: string | null }
+
+function gateOf(kind: OpenGate['kind'], { id, prompt, createdAt: since, workflowRunId, taskId, runId }: Row) {
+  const gate: OpenGate = { kind, id, label: labelOf(prompt), since, workflowRunId }
+  return { gate, task_id: taskId, run_id: runId }
 }
 
 const labelLength = 160

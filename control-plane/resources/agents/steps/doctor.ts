@@ -58,35 +58,27 @@ export function diagnose(facts: DoctorFacts): AgentWarning[] {
   ]
 }
 
-const warning = (
-  code: string,
-  severity: AgentWarning['severity'],
-  rest: { message: string; param: string | null },
-): AgentWarning => ({ code, severity, ...rest })
+const saidAs =
+  (severity: AgentWarning['severity']) =>
+  (code: string, param: string | null, message: string): AgentWarning => ({ code, severity, message, param })
+const [error, warning, info] = [saidAs('error'), saidAs('warning'), saidAs('info')]
 
 function deviceWarnings(facts: DoctorFacts): AgentWarning[] {
   const param = 'defaultFolderId'
   if (facts.folder === 'missing')
-    return [
-      warning('folder_missing', 'error', { message: 'Its default folder was removed; give it another one.', param }),
-    ]
+    return [error('folder_missing', param, 'Its default folder was removed; give it another one.')]
   const found: AgentWarning[] = []
   if (facts.folder === null)
-    found.push(
-      warning('no_folder', 'info', {
-        message: 'It has no default folder, so its runs start in the home folder.',
-        param,
-      }),
-    )
+    found.push(info('no_folder', param, 'It has no default folder, so its runs start in the home folder.'))
   const where = facts.folder === null ? null : facts.folder.displayName
   if (facts.devices.length === 0) {
     const message = where === null ? 'No device may take its runs.' : `The device of its folder ${where} was removed.`
-    return [...found, warning(where === null ? 'no_device' : 'folder_device_gone', 'error', { message, param })]
+    return [...found, error(where === null ? 'no_device' : 'folder_device_gone', param, message)]
   }
   if (!facts.devices.some((device) => device.liveness === 'connected')) {
     const names = facts.devices.map((device) => device.displayName).join(', ')
     const message = `Not connected: ${names}. Its runs wait until a device is.`
-    found.push(warning('device_disconnected', 'warning', { message, param }))
+    found.push(warning('device_disconnected', param, message))
   }
   return [...found, ...isolationWarnings(facts), ...readinessWarnings(facts.harness, { ...facts, param: 'harness' })]
 }
@@ -95,28 +87,22 @@ function isolationWarnings({ devices }: DoctorFacts): AgentWarning[] {
   const open = devices.filter((device) => device.isolation === 'off').map((device) => device.displayName)
   if (open.length === 0) return []
   const message = `Nothing keeps its runs on ${open.join(', ')} from the login and the files of svc there. See svc device status on that machine.`
-  return [warning('device_not_isolated', 'warning', { message, param: null })]
+  return [warning('device_not_isolated', null, message)]
 }
 
 /** Warnings about reasons why runs wait as `governance_refused`. */
 function governanceWarnings({ agent, devices }: DoctorFacts): AgentWarning[] {
   const found: AgentWarning[] = []
-  if (agent.transferredAt !== null)
-    found.push(
-      warning('owner_not_agreed', 'error', {
-        message:
-          'It was given to its owner, who has not agreed yet, so it runs on none of their devices. `svc agent accept` agrees.',
-        param: 'ownerUserId',
-      }),
-    )
+  if (agent.transferredAt !== null) {
+    const message =
+      'It was given to its owner, who has not agreed yet, so it runs on none of their devices. `svc agent accept` agrees.'
+    found.push(error('owner_not_agreed', 'ownerUserId', message))
+  }
   for (const { displayName, runsBy } of devices)
-    if (runsBy !== 'members')
-      found.push(
-        warning('device_restricted', 'info', {
-          message: `${displayName} takes only wakes of its owner${runsBy === 'admins' ? ' and of workspace admins' : ''}; those of others wait.`,
-          param: 'defaultFolderId',
-        }),
-      )
+    if (runsBy !== 'members') {
+      const message = `${displayName} takes only wakes of its owner${runsBy === 'admins' ? ' and of workspace admins' : ''}; those of others wait.`
+      found.push(info('device_restricted', 'defaultFolderId', message))
+    }
   return found
 }
 
@@ -128,9 +114,7 @@ function fallbackWarnings({
 }: Pick<DoctorFacts, 'agent' | 'harness' | 'devices' | 'permissionMode'>): AgentWarning[] {
   if (fallbackHarness === null) return []
   const param = 'fallbackHarness'
-  const ignored = (why: string) => [
-    warning('setting_ignored', 'warning', { message: `Its fallback harness has no effect: ${why}.`, param }),
-  ]
+  const ignored = (why: string) => [warning('setting_ignored', param, `Its fallback harness has no effect: ${why}.`)]
   if (fallbackHarness === harness) return ignored('its runs are on it already')
   if (harnesses[harness].runsOwnCommand) return ignored('no limit of a provider is known of a command')
   const { holdsStrict, label } = harnesses[fallbackHarness]
@@ -152,16 +136,16 @@ function readinessWarnings(
   const installed = reported.filter(({ state }) => state?.installed === true)
   const names = reported.map(({ device }) => device.displayName).join(', ')
   if (installed.length === 0)
-    return [warning('harness_not_installed', 'warning', { message: `${harness} is not installed on ${names}.`, param })]
+    return [warning('harness_not_installed', param, `${harness} is not installed on ${names}.`)]
   // null: the device cannot tell without using credentials.
   if (installed.some(({ state }) => state?.signedIn !== false)) return []
-  return [warning('harness_not_signed_in', 'warning', { message: `${harness} is not signed in on ${names}.`, param })]
+  return [warning('harness_not_signed_in', param, `${harness} is not signed in on ${names}.`)]
 }
 
 function cloudWarnings({ cloudEnabled }: DoctorFacts): AgentWarning[] {
   if (cloudEnabled) return []
   const message = 'Cloud runs are off on this server; its wakes are declined.'
-  return [warning('cloud_disabled', 'error', { message, param: 'environment' })]
+  return [error('cloud_disabled', 'environment', message)]
 }
 
 function modelWarnings({ agent, harness, model, backupModel }: DoctorFacts): AgentWarning[] {
@@ -174,11 +158,9 @@ function modelWarnings({ agent, harness, model, backupModel }: DoctorFacts): Age
     const { name, entry } = named
     if (entry === null) {
       const message = `The catalog does not know the model ${name}; its runs are priced only if ${harness} says their cost.`
-      found.push(warning('model_unknown', 'warning', { message, param }))
+      found.push(warning('model_unknown', param, message))
     } else if (entry.harness !== harness && models === 'own')
-      found.push(
-        warning('model_not_of_harness', 'error', { message: `${harness} does not run the model ${name}.`, param }),
-      )
+      found.push(error('model_not_of_harness', param, `${harness} does not run the model ${name}.`))
   }
   check(model, 'model')
   check(backupModel, 'backupModel')
@@ -186,7 +168,7 @@ function modelWarnings({ agent, harness, model, backupModel }: DoctorFacts): Age
   if (effort !== null && model?.entry && !model.entry.efforts.includes(effort)) {
     const takes = model.entry.efforts.length === 0 ? 'none' : model.entry.efforts.join(', ')
     const message = `${model.name} does not take the effort ${effort} (it takes: ${takes}).`
-    found.push(warning('effort_not_supported', 'warning', { message, param: 'reasoningEffort' }))
+    found.push(warning('effort_not_supported', 'reasoningEffort', message))
   }
   return found
 }
@@ -206,10 +188,11 @@ function ignoredWarnings({ agent, harness }: Pick<DoctorFacts, 'agent' | 'harnes
   return ignores
     .filter((setting) => agent[setting] !== null)
     .map((setting) =>
-      warning('setting_ignored', 'warning', {
-        message: `Its ${settingNames[setting]} has no effect: ${program} takes none from svc.`,
-        param: setting,
-      }),
+      warning(
+        'setting_ignored',
+        setting,
+        `Its ${settingNames[setting]} has no effect: ${program} takes none from svc.`,
+      ),
     )
 }
 
@@ -220,7 +203,7 @@ function mcpWarnings({ mcpLeftOut }: DoctorFacts): AgentWarning[] {
     const names = mcpLeftOut.filter((each) => each.reason === reason).map(({ name }) => name)
     const more = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : ''
     const message = `Its runs do not get MCP servers of the workspace, ${names.slice(0, mostNamed).join(', ')}${more}: ${sayLeftOut(reason)}.`
-    return warning('mcp_server_ignored', 'warning', { message, param: 'mcpServers' })
+    return warning('mcp_server_ignored', 'mcpServers', message)
   })
 }
 const mostNamed = 10
@@ -228,53 +211,28 @@ const mostNamed = 10
 function setupWarnings({ agent, harness, manager, permissionMode, isBudgetSpent }: DoctorFacts): AgentWarning[] {
   const found: AgentWarning[] = []
   if (agent.status !== 'active')
-    found.push(
-      warning('not_active', 'info', {
-        message: `It is ${agent.status}; only an active agent takes wakes.`,
-        param: 'status',
-      }),
-    )
-  if (isBudgetSpent)
-    found.push(
-      warning('budget_spent', 'warning', {
-        message: 'Its monthly budget is spent; its wakes are refused until the month ends.',
-        param: 'monthlyBudgetCents',
-      }),
-    )
+    found.push(info('not_active', 'status', `It is ${agent.status}; only an active agent takes wakes.`))
+  if (isBudgetSpent) {
+    const message = 'Its monthly budget is spent; its wakes are refused until the month ends.'
+    found.push(warning('budget_spent', 'monthlyBudgetCents', message))
+  }
   const { runsOwnCommand, callsTools, holdsStrict, label } = harnessFactsOf({ harness, protocol: agent.protocol })
   if (runsOwnCommand && agent.command === null)
     found.push(
-      warning('command_missing', 'error', {
-        message: 'Its harness is `command` and no command is set; its runs cannot start.',
-        param: 'command',
-      }),
+      error('command_missing', 'command', 'Its harness is `command` and no command is set; its runs cannot start.'),
     )
-  if (!holdsStrict && permissionMode === 'strict')
-    found.push(
-      warning('strict_not_held', 'error', {
-        message: `${runsOwnCommand ? 'ACP' : label} does not promise to ask before every tool, so runs do not start in the mode strict.`,
-        param: 'permissions.tools',
-      }),
-    )
+  if (!holdsStrict && permissionMode === 'strict') {
+    const message = `${runsOwnCommand ? 'ACP' : label} does not promise to ask before every tool, so runs do not start in the mode strict.`
+    found.push(error('strict_not_held', 'permissions.tools', message))
+  }
   found.push(...ignoredWarnings({ agent, harness }))
   const { deny, ask } = agent.tools
-  if (permissionMode === 'full' && deny.length === 0 && ask.length === 0 && callsTools)
-    found.push(
-      warning('permissions_allow_everything', 'warning', {
-        message: 'Every tool runs without asking, and none is denied.',
-        param: 'permissions.tools',
-      }),
-    )
-  if (manager === 'missing')
-    found.push(
-      warning('manager_missing', 'warning', { message: 'The agent it reports to is gone.', param: 'reportingTo' }),
-    )
+  if (permissionMode === 'full' && deny.length === 0 && ask.length === 0 && callsTools) {
+    const message = 'Every tool runs without asking, and none is denied.'
+    found.push(warning('permissions_allow_everything', 'permissions.tools', message))
+  }
+  if (manager === 'missing') found.push(warning('manager_missing', 'reportingTo', 'The agent it reports to is gone.'))
   if (agent.agentMd.trim() === '')
-    found.push(
-      warning('agent_md_empty', 'info', {
-        message: 'Its AGENT.md is empty: it has no instructions.',
-        param: 'agentMd',
-      }),
-    )
+    found.push(info('agent_md_empty', 'agentMd', 'Its AGENT.md is empty: it has no instructions.'))
   return found
 }

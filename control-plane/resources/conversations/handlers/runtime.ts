@@ -8,12 +8,12 @@ import { listAgentsByIds } from '../../agents/store.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { listLiveOfConversation } from '../../runs/live-store.ts'
 import { findWorkspace } from '../../workspaces/store.ts'
-import { readableConversation } from '../lookup.ts'
+import { heldConversation, readableConversation } from '../lookup.ts'
 import { isParticipant, listParticipants } from '../participant-store.ts'
 import { presentDetail } from '../present.ts'
 import { capabilitiesOf } from '../rules.ts'
 import { checkRuntime, type Runtime } from '../runtime.ts'
-import { claimConversation, type ConversationRow } from '../store.ts'
+import type { ConversationRow } from '../store.ts'
 import { storeConversation } from '../store-conversation.ts'
 import { given } from '../../../../shared/lib/given.ts'
 
@@ -27,8 +27,7 @@ export async function updateRuntime(
   if (!capabilitiesOf(seen, { caller, isIn }).canEdit)
     fail('not_authorized', { message: 'Only who is in it, or a workspace admin, changes its runtime.' })
   // Turns begin under the same lock, so none begins between the check and the change.
-  const before = await claimConversation(db, seen.id)
-  if (before === null) return fail('conversation_not_found', { param: 'id' })
+  const before = await heldConversation(db, seen.id)
   const [live] = await listLiveOfConversation(db, { conversationId: before.id })
   if (live !== undefined) fail('conversation_busy', { details: { runId: live.id } })
   const { modelId, harness, reasoningEffort, speed } = before

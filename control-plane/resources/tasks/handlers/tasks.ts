@@ -1,5 +1,5 @@
 import { fail } from '../../../../shared/api/errors.ts'
-import { idCursorOf, idPageOf } from '../../../../shared/api/id-paging.ts'
+import { idPageOf } from '../../../../shared/api/id-paging.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import { batchOf } from '../../../../shared/api/paging.ts'
 import { taskRoutes } from '../../../../shared/api/tasks.ts'
@@ -8,6 +8,7 @@ import type { Db } from '../../../db/open.ts'
 import { actorOf, type Caller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
+import { pageFrom } from '../../approvals/lookup.ts'
 import { ensureTaskConversation } from '../../conversations/task-conversation.ts'
 import { markRead } from '../../conversations/steps/read.ts'
 import { postMessage } from '../../conversations/steps/post.ts'
@@ -80,19 +81,16 @@ async function list({ db, caller, query, world }: HandlerInput<Routes['list']>) 
   const shape = { now: world.now(), withDescription: query.include?.includes('description') ?? false }
   if (query.ids !== undefined) return listByIds(db, caller, { ids: query.ids, shape })
   const filter = await filterOf(db, caller, query)
-  const cursor = idCursorOf(query)
-  const from = cursor === null ? null : await findTask(db, caller.workspaceId, cursor.id)
   // One that the caller may not see is as unknown as one that is not there.
-  if (cursor !== null && (from === null || !(await isTaskVisible(db, caller, from))))
-    fail('invalid_cursor', { param: cursor.param })
-  const page = from === null || cursor === null ? {} : { from: { ...keyOf(from), direction: cursor.direction } }
-  const rows = filter === null ? [] : await listTasks(db, { ...filter, ...page, limit: query.limit })
+  const { cursor, page } = await pageFrom(query, async (id) => {
+    const task = await findTask(db, caller.workspaceId, id)
+    return task !== null && (await isTaskVisible(db, caller, task)) ? task : null
+  })
+  const rows = filter === null ? [] : await listTasks(db, { ...filter, ...page })
   const shown = await presentTasks(db, rows.slice(0, query.limit), shape)
   const byId = new Map(shown.map((task) => [task.id, task]))
   return idPageOf({ rows, limit: query.limit, cursor, present: (row) => byId.get(row.id)! })
 }
-
-const keyOf = ({ createdAt, id }: TaskRow) => ({ createdAt, id })
 
 async function listByIds(
   db: Db,
