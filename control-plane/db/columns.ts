@@ -36,29 +36,24 @@ export const nullableFlag = keptAs(
 
 /** JSON kept as text. A row that does not fit its schema is a defect of ours, so it throws. */
 export function json<T extends z.ZodType>(schema: T) {
-  return keptAs(
-    z.string().transform((value, context): z.infer<T> => {
-      const parsed = schema.safeParse(JSON.parse(value))
-      if (parsed.success) return parsed.data
-      context.addIssue({ code: 'custom', message: parsed.error.message })
-      return z.NEVER
-    }),
-    (value) => JSON.stringify(value),
-  )
+  return keptAs(z.string().transform(parsedBy(schema)), toJson)
 }
 export function nullableJson<T extends z.ZodType>(schema: T) {
+  const parse = parsedBy(schema)
   return keptAs(
     z
       .string()
       .nullable()
-      .transform((value, context): z.infer<T> | null => {
-        if (value === null) return null
-        const parsed = schema.safeParse(JSON.parse(value))
-        if (parsed.success) return parsed.data
-        context.addIssue({ code: 'custom', message: parsed.error.message })
-        return z.NEVER
-      }),
-    (value) => (value === null ? null : JSON.stringify(value)),
+      .transform((value, context) => (value === null ? null : parse(value, context))),
+    (value) => (value === null ? null : toJson(value)),
   )
+}
+function parsedBy<T extends z.ZodType>(schema: T) {
+  return (value: string, context: z.RefinementCtx): z.infer<T> => {
+    const parsed = schema.safeParse(JSON.parse(value))
+    if (parsed.success) return parsed.data
+    context.addIssue({ code: 'custom', message: parsed.error.message })
+    return z.NEVER
+  }
 }
 export const toJson = (value: unknown): string => JSON.stringify(value)

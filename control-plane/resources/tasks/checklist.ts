@@ -16,7 +16,7 @@ import {
 } from './checklist-store.ts'
 import { changeableTask } from './lookup.ts'
 import { presentItem } from './present.ts'
-import { mostChecklistItems, type Actor } from './rules.ts'
+import { mostChecklistItems, newItem, type Actor } from './rules.ts'
 
 /** The task is locked while its checklist changes, so that positions stay without gaps. */
 
@@ -24,23 +24,10 @@ type Routes = typeof taskLinkRoutes
 
 export async function addItem({ db, caller, params, body, world }: HandlerInput<Routes['addItem']>) {
   const task = await changeableTask(db, caller, params.id)
-  const now = world.now()
   const position = await countChecklistItems(db, task.id)
   const text = textOf(body.text)
   refuseMore(position)
-  const item: ChecklistRow = {
-    id: world.id('chk_'),
-    taskId: task.id,
-    text,
-    done: false,
-    position,
-    completedAt: null,
-    completedByType: null,
-    completedById: null,
-    archivedAt: null,
-    createdAt: now,
-    updatedAt: now,
-  }
+  const item = newItem({ id: world.id('chk_'), taskId: task.id, text, position, at: world.now() })
   await insertChecklistItems(db, [item])
   const data = { itemId: item.id, text: item.text }
   await recordActivity(db, { taskId: task.id, kind: 'checklist.item_added', actor: actorOf(caller), data, world })

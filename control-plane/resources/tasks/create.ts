@@ -7,12 +7,12 @@ import type { Db } from '../../db/open.ts'
 import { actorOf, type Caller } from '../../http/callers.ts'
 import { findRun } from '../runs/store.ts'
 import { recordActivity, watchTask } from './record.ts'
-import { insertChecklistItems, type ChecklistRow } from './checklist-store.ts'
+import { insertChecklistItems } from './checklist-store.ts'
 import { countBlocking, insertDependencies } from './dependency-store.ts'
 import { comparedWith, mayBeSame, titleWords } from './duplicates.ts'
 import { listAncestors, listDuplicateCandidates } from './list-store.ts'
 import { assigneeOf, assigneeReference, checkRepo, checkRunSettings, projectOf, refuseBeyond } from './body-lookup.ts'
-import { mostDependencies, mostSubtasks, parentRefusal, wakeAtOf, type Actor } from './rules.ts'
+import { mostDependencies, mostSubtasks, newItem, parentRefusal, wakeAtOf, type Actor } from './rules.ts'
 import { claimTaskKey, countSubtasks, insertTask, listTasksByIds, lockTaskGraph, type TaskRow } from './store.ts'
 
 export interface Creating {
@@ -165,19 +165,10 @@ async function insertChecklist(
 ): Promise<void> {
   await insertChecklistItems(
     db,
-    items.map((item, position): ChecklistRow => ({
-      id: world.id('chk_'),
-      taskId: task.id,
-      text: typeof item === 'string' ? item : item.text,
-      done: false,
-      position,
-      completedAt: null,
-      completedByType: null,
-      completedById: null,
-      archivedAt: null,
-      createdAt: task.createdAt,
-      updatedAt: task.createdAt,
-    })),
+    items.map((item, position) => {
+      const text = typeof item === 'string' ? item : item.text
+      return newItem({ id: world.id('chk_'), taskId: task.id, text, position, at: task.createdAt })
+    }),
   )
 }
 

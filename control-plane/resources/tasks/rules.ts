@@ -1,4 +1,5 @@
 import type { TaskStatus } from '../../../shared/api/task-fields.ts'
+import type { ChecklistRow } from './checklist-store.ts'
 import type { TaskRow } from './store.ts'
 
 /** Decisions about tasks. */
@@ -59,6 +60,12 @@ export const systemActor: Actor = { type: 'system', id: null }
 
 /** Root tasks are level 1. */
 export const mostLevels = 4
+
+/** An item of a checklist that nobody has done. */
+export function newItem({ at, ...item }: Pick<ChecklistRow, 'id' | 'taskId' | 'text' | 'position'> & { at: number }) {
+  const completion = { done: false, completedAt: null, completedByType: null, completedById: null }
+  return { ...item, ...completion, archivedAt: null, createdAt: at, updatedAt: at } satisfies ChecklistRow
+}
 
 /** What stands beside a task is shown with it, or woken at its closing, all at once; so a task has at most this many. */
 export const mostChecklistItems = 1_000

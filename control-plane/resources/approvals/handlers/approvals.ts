@@ -72,24 +72,20 @@ export function approvalHandlers(deps: Dependencies, routes: () => readonly Impl
   })
 }
 
-async function list({ db, caller, query }: HandlerInput<typeof approvalRoutes.list>): Promise<Page<ApprovalSummary>> {
+type List = HandlerInput<typeof approvalRoutes.list>
+
+async function list(input: List): Promise<Page<ApprovalSummary>> {
+  const { db, caller, query } = input
   const visibleTo = workViewerOf(caller)
   const { cursor, page } = await pageFrom(query, (id) => findApproval(db, caller.workspaceId, id))
-  const filter = await filterOf({ db, caller, query })
+  const filter = await filterOf(input)
   const rows = filter === null ? [] : await listApprovals(db, { ...filter, ...page, ...given({ visibleTo }) })
   const shown = new Map((await presentApprovals(db, rows)).map((approval) => [approval.id, approval]))
   return idPageOf({ rows, limit: query.limit, cursor, present: (row) => shown.get(row.id)! })
 }
 
 /** Returns null when a filter names nothing that the caller can see, so that nothing matches. */
-async function filterOf({
-  db,
-  caller,
-  query,
-}: Pick<HandlerInput<typeof approvalRoutes.list>, 'db' | 'caller' | 'query'>): Promise<Omit<
-  ApprovalFilter,
-  'limit'
-> | null> {
+async function filterOf({ db, caller, query }: List): Promise<Omit<ApprovalFilter, 'limit'> | null> {
   const { status, trigger, taskId, runId, conversationId, assignedToUserId } = query
   const task = taskId === undefined ? undefined : await lookUpTask(db, caller, taskId)
   const run = runId === 'current' ? (caller.kind === 'agent' ? caller.runId : null) : runId

@@ -3,7 +3,6 @@ import { automationRoutes, type TriggerBody } from '../../../../shared/api/autom
 import { fail } from '../../../../shared/api/errors.ts'
 import { automationId, firedId } from '../../../../shared/api/ids.ts'
 import { timeAndId, beforeOf, pageByTime } from '../../../../shared/api/paging.ts'
-import type { World } from '../../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { causeOfCaller } from '../../../wakes/cause.ts'
 import { publicIdOf, type Caller } from '../../../http/callers.ts'
@@ -35,7 +34,7 @@ export function automationHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(automationRoutes, {
     async create({ db, caller, body, world }) {
       const agentId = await agentToWake(db, caller, body.agentId)
-      const isGithubInstalled = await isReachable(db, caller, { body, deps })
+      const isGithubInstalled = await isReachable(deps, caller, { db, body })
       const causedBy = await causeOfCaller(db, caller)
       const written = newAutomation(body, { caller, world, agentId, isGithubInstalled, causedBy })
       await insertAutomation(db, written.row)
@@ -53,13 +52,13 @@ export function automationHandlers(deps: Dependencies): ImplementedRoute[] {
     async update({ db, caller, params, body, world }) {
       const before = await lockedAutomation(db, caller, params.automationId)
       const agentId = body.agentId === undefined ? before.agentId : await agentToWake(db, caller, body.agentId)
-      const isGithubInstalled = await isReachable(db, caller, { body, deps })
+      const isGithubInstalled = await isReachable(deps, caller, { db, body })
       const causedBy = await causeOfCaller(db, caller)
       const written = changedAutomation(before, body, { caller, world, agentId, isGithubInstalled, causedBy })
       const row = await takenOver(db, caller, { before, after: written.row })
       const { updatedAt, ...changes } = row
       const after = changedRow(before, changes, updatedAt)
-      await store(db, before, after)
+      await replaceAutomation(db, before, after)
       return presentWritten(db, { ...written, row: after }, deps)
     },
 
@@ -75,7 +74,7 @@ export function automationHandlers(deps: Dependencies): ImplementedRoute[] {
       // Whoever has the new address decides when it fires, and with what.
       const causedByUserId = await causeOfCaller(db, caller)
       const row = { ...before, tokenHash, causedByUserId, updatedAt: world.now() }
-      await store(db, before, row)
+      await replaceAutomation(db, before, row)
       return presentWritten(db, { row, token }, deps)
     },
 
@@ -96,19 +95,12 @@ const presentWritten = (db: Db, { row, token }: Written, deps: Pick<ResourceDepe
 
 /** Whether the server is connected to GitHub, and the operator bound the trigger's repository to this workspace. */
 async function isReachable(
-  db: Db,
+  { isGithubInstalled }: Dependencies,
   { workspaceId }: Caller,
-  {
-    body,
-    deps,
-  }: { body: { trigger?: TriggerBody | undefined }; deps: Pick<ResourceDependencies, 'isGithubInstalled'> },
+  { db, body }: { db: Db; body: { trigger?: TriggerBody | undefined } },
 ): Promise<boolean> {
   const repo = body.trigger?.repo
-  return deps.isGithubInstalled && (repo === undefined || (await isBound(db, workspaceId, repo)))
-}
-
-async function store(db: Db, before: AutomationRow, after: AutomationRow): Promise<void> {
-  await replaceAutomation(db, before, after)
+  return isGithubInstalled && (repo === undefined || (await isBound(db, workspaceId, repo)))
 }
 
 const automationCursor = timeAndId(automationId)
@@ -132,15 +124,9 @@ async function list({ db, caller, query }: HandlerInput<typeof automationRoutes.
   return pageByTime(rows, query.limit, (row) => shown.get(row.id)!)
 }
 
-async function move(
-  {
-    db,
-    caller,
-    params,
-    world,
-  }: { db: Db; world: World } & Pick<HandlerInput<typeof automationRoutes.pause>, 'caller' | 'params'>,
-  name: MoveName,
-) {
+type Move = HandlerInput<(typeof automationRoutes)[MoveName]>
+
+async function move({ db, caller, params, world }: Move, name: MoveName) {
   const before = await lockedAutomation(db, caller, params.automationId)
   const status = statusAfter(name, before.status)
   if (status === null)
@@ -150,7 +136,7 @@ async function move(
     })
   if (status === before.status) return presentOne(db, before)
   const after = await takenOver(db, caller, { before, after: withStatus(before, status, world) })
-  await store(db, before, after)
+  await replaceAutomation(db, before, after)
   return presentOne(db, after)
 }
 
@@ -178,12 +164,7 @@ async function runByHand({ db, caller, params }: HandlerInput<typeof automationR
 
 /** Lists the runs of one automation, or of all. */
 async function firedRuns(
-  {
-    db,
-    caller,
-    query,
-    world,
-  }: Pick<HandlerInput<typeof automationRoutes.allRuns>, 'db' | 'caller' | 'query' | 'world'>,
+  { db, caller, query, world }: HandlerInput<typeof automationRoutes.allRuns | typeof automationRoutes.runs>,
   { deps, automationId }: { deps: Dependencies; automationId?: string },
 ) {
   const rows = await listFiredRuns(db, {

@@ -74,23 +74,19 @@ export function questionHandlers(deps: Dependencies): ImplementedRoute[] {
   })
 }
 
-async function list({ db, caller, query }: HandlerInput<typeof questionRoutes.list>): Promise<Page<Question>> {
+type List = HandlerInput<typeof questionRoutes.list>
+
+async function list(input: List): Promise<Page<Question>> {
+  const { db, caller, query } = input
   const { cursor, page } = await pageFrom(query, (id) => findQuestion(db, caller.workspaceId, id))
   const visibleTo = workViewerOf(caller)
-  const filter = await filterOf({ db, caller, query })
+  const filter = await filterOf(input)
   const rows = filter === null ? [] : await listQuestions(db, { ...filter, ...page, ...given({ visibleTo }) })
   return idPageOf({ rows, limit: query.limit, cursor, present: presentQuestion })
 }
 
 /** Returns null when a filter names nothing that the caller can see, so that nothing matches. */
-async function filterOf({
-  db,
-  caller,
-  query,
-}: Pick<HandlerInput<typeof questionRoutes.list>, 'db' | 'caller' | 'query'>): Promise<Omit<
-  QuestionFilter,
-  'limit'
-> | null> {
+async function filterOf({ db, caller, query }: List): Promise<Omit<QuestionFilter, 'limit'> | null> {
   const { status, taskId, runId, sessionId, conversationId, askedByAgentId } = query
   const task = taskId === undefined ? undefined : await lookUpTask(db, caller, taskId)
   const run = runId === 'current' ? (caller.kind === 'agent' ? caller.runId : null) : runId
