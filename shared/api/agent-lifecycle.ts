@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { agent, agentName, agentParams, agentPositional, agentWithAudit, platformChange } from './agents.ts'
+import { agent, agentName, agentParams, agentPositional, agentWithAudit, orApproval } from './agents.ts'
 import { taskId } from './ids.ts'
-import { defineRoute, orPlatformChange, peopleOnly } from './route.ts'
+import { defineRoute, peopleOnly } from './route.ts'
 
 /** Deleting, restoring and copying agents, and giving them another owner. */
 
@@ -10,7 +10,7 @@ export const agentLifecycleRoutes = {
     id: 'agents.delete',
     endpoint: 'DELETE /agents/{agentId}',
     summary: 'Delete an agent: its live runs end and its open tasks are unassigned; it can be restored',
-    callers: orPlatformChange,
+    ...orApproval,
     params: agentParams,
     reply: z
       .object({
@@ -20,7 +20,6 @@ export const agentLifecycleRoutes = {
           .describe('Open tasks that were assigned to it.'),
       })
       .meta({ id: 'AgentDeleted' }),
-    otherReplies: { 202: platformChange },
     errors: ['platform_change_requires_run'],
     cli: { command: 'agent delete', positionals: [agentPositional], example: 'svc agent delete @builder' },
   }),
@@ -42,12 +41,11 @@ export const agentLifecycleRoutes = {
     summary: 'Copy an agent under a new name; you own the copy',
     description:
       'Capabilities, and tools allowed without asking, are copied for workspace admins only; a default folder where you may use it.',
-    callers: orPlatformChange,
+    ...orApproval,
     params: agentParams,
     body: z.object({ name: agentName.describe('Name of the copy.') }).meta({ id: 'AgentClone' }),
     reply: agentWithAudit,
     status: 201,
-    otherReplies: { 202: platformChange },
     errors: ['handle_taken', 'platform_change_requires_run'],
     cli: {
       command: 'agent clone',
@@ -72,7 +70,7 @@ export const agentLifecycleRoutes = {
     cli: {
       command: 'agent transfer-owner',
       positionals: [agentPositional],
-      flags: { 'new-owner-id': null, 'new-owner': { target: 'body.newOwnerId', aliases: ['new-owner-id'] } },
+      flags: { 'new-owner': { target: 'body.newOwnerId', aliases: ['new-owner-id'] } },
       example: 'svc agent transfer-owner @builder --new-owner usr_7aZ1qX5vNmG9kT3r',
     },
   }),

@@ -17,7 +17,6 @@ export const gateReasons = [
   'governance_refused',
   'provider_overloaded',
 ] as const
-export type GateReason = (typeof gateReasons)[number]
 
 export const notDispatchedReasons = [
   'agent_inactive',
@@ -35,7 +34,6 @@ export const notDispatchedReasons = [
   'internal_error',
   'dispatch_build_failed',
 ] as const
-export type NotDispatchedReason = (typeof notDispatchedReasons)[number]
 
 export const startRunReply = z
   .discriminatedUnion('kind', [
@@ -116,7 +114,7 @@ export const agentRunRoutes = {
       {
         command: 'run create',
         flags: {
-          agent: { target: 'params.agentId', required: true, description: 'The agent to wake.' },
+          agent: { target: 'params.agentId', description: 'The agent to wake.' },
           prompt: {},
           'prompt-file': fileFlag('body.prompt', 'the prompt'),
           wait: {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { agentParams, agentPositional, agentWarning, ownAgentPositional, platformChange } from './agents.ts'
+import { agentParams, agentPositional, agentWarning, ownAgentPositional, orApproval } from './agents.ts'
 import { agentId, timestamp } from './ids.ts'
-import { defineRoute, orPlatformChange } from './route.ts'
+import { defineRoute } from './route.ts'
 
 export const agentUpkeepRoutes = {
   audit: defineRoute({
@@ -17,10 +17,9 @@ export const agentUpkeepRoutes = {
     id: 'agents.sessions.reset',
     endpoint: 'POST /agents/{agentId}/sessions/reset',
     summary: 'Make the next runs of an agent start a fresh harness session; tokens of its live runs stop working',
-    callers: orPlatformChange,
+    ...orApproval,
     params: agentParams,
     reply: z.object({ agentId, sessionsResetAt: timestamp }).meta({ id: 'AgentSessionsReset' }),
-    otherReplies: { 202: platformChange },
     errors: ['platform_change_requires_run'],
     cli: {
       command: 'agent sessions reset',

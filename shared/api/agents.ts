@@ -79,6 +79,8 @@ export const platformChange = z
   .object({ object: z.literal('platform_change'), approvalId, status: z.literal('pending') })
   .meta({ id: 'PlatformChange' })
 export type PlatformChange = z.infer<typeof platformChange>
+/** A write that an agent makes only by approval. */
+export const orApproval = { callers: orPlatformChange, otherReplies: { 202: platformChange } } as const
 
 const identity = {
   role: z.string().trim().min(1).max(100).describe('A label; it changes nothing.'),
@@ -151,18 +153,7 @@ const updateBody = z
 
 /** Keys of the settings, which PATCH refuses: they have a route of their own. */
 const settingsKeys = [
-  'model',
-  'backupModel',
-  'reasoningEffort',
-  'sandboxSize',
-  'harness',
-  'fallbackHarness',
-  'environment',
-  'maxTurns',
-  'monthlyBudgetCents',
-  'command',
-  'protocol',
-  'skillFolders',
+  ...Object.keys(runtimeFields),
   'triggers',
   'wakeOnAssignment',
   'wakeOnHook',
@@ -172,7 +163,7 @@ const settingsKeys = [
   'permissions',
   'runtime',
   'config',
-] as const
+]
 
 const identityErrors = [
   'reporting_cycle',
@@ -216,11 +207,10 @@ export const agentRoutes = {
     id: 'agents.create',
     endpoint: 'POST /agents',
     summary: 'Create an agent',
-    callers: orPlatformChange,
+    ...orApproval,
     body: createBody,
     reply: agentWithAudit,
     status: 201,
-    otherReplies: { 202: platformChange },
     errors: ['resource_not_found', ...identityErrors],
     cli: {
       command: 'agent create',
@@ -257,11 +247,10 @@ export const agentRoutes = {
     endpoint: 'PATCH /agents/{agentId}',
     summary: "Change an agent's identity, status, visibility, manager, folder or repo",
     description: 'Settings such as `model` are refused; they are changed with PUT /agents/{agentId}/config.',
-    callers: orPlatformChange,
+    ...orApproval,
     params: agentParams,
     body: updateBody,
     reply: agentWithAudit,
-    otherReplies: { 202: platformChange },
     errors: ['invalid_status_transition', 'config_write_forbidden', 'identity_write_forbidden', ...identityErrors],
     refusedBodyKeys: Object.fromEntries(settingsKeys.map((key) => [key, 'config_write_forbidden' as const])),
     cli: {

@@ -2,24 +2,13 @@ import { z } from 'zod'
 
 /** Words of approvals and questions, apart from the routes so that stores need not load those. */
 
-export const approvalTriggers = [
-  'tool_permission',
-  'budget_breach',
-  'connection_action',
-  'learning_review',
-  'instruction_publish',
-  'platform_change',
-] as const
+/** Triggers whose name is that of the gated thing, too. */
+const sameKinds = ['connection_action', 'learning_review', 'instruction_publish', 'platform_change'] as const
+
+export const approvalTriggers = ['tool_permission', 'budget_breach', ...sameKinds] as const
 export type ApprovalTrigger = (typeof approvalTriggers)[number]
 
-export const gatedKinds = [
-  'tool_call',
-  'budget',
-  'connection_action',
-  'learning_review',
-  'instruction_publish',
-  'platform_change',
-] as const
+export const gatedKinds = ['tool_call', 'budget', ...sameKinds] as const
 export type GatedKind = (typeof gatedKinds)[number]
 
 export const gateStatuses = ['open', 'resolved'] as const

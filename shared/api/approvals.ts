@@ -96,15 +96,19 @@ const ofLearnings = {
   ],
   flags: {
     note: { target: 'body.reason' },
-    ids: { target: null, kind: 'string', description: 'Several learnings: `lrn_` ids with commas between.' },
+    ids: { description: 'Several learnings: `lrn_` ids with commas between.' },
     'all-proposed-before': {
-      target: null,
-      kind: 'string',
       description: 'All learnings that were filed before this date or time and are not reviewed.',
     },
   },
   flow: true,
 } as const
+const resolveErrors = [
+  'approval_not_found',
+  'approval_resolved',
+  'approval_assignee_mismatch',
+  'user_cannot_resolve_system_approval',
+] as const
 const exampleLearning = 'lrn_7vT2mX9qLbR4kD1s'
 const reason = z.string().max(2000)
 
@@ -231,13 +235,7 @@ export const approvalRoutes = {
         .describe('`always` also allows such calls from now on; for tool calls only.'),
     }),
     reply: approval,
-    errors: [
-      'approval_not_found',
-      'approval_resolved',
-      'approval_assignee_mismatch',
-      'user_cannot_resolve_system_approval',
-      'agent_md_stale',
-    ],
+    errors: [...resolveErrors, 'agent_md_stale'],
     cli: [
       {
         command: 'approval approve',
@@ -263,12 +261,7 @@ export const approvalRoutes = {
     params,
     body: z.object({ reason: reason.optional().describe('Why; the agent reads it.') }),
     reply: approval,
-    errors: [
-      'approval_not_found',
-      'approval_resolved',
-      'approval_assignee_mismatch',
-      'user_cannot_resolve_system_approval',
-    ],
+    errors: resolveErrors,
     cli: [
       {
         command: 'approval reject',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { devicePublicId, loginTokenId, timestamp, userPublicId, uuid } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
-import { defineRoute, peopleOnly } from './route.ts'
+import { adminsOnly, defineRoute, peopleOnly } from './route.ts'
 
 /**
  * Signing in. `svc` and the server's own pages use these routes; they are not part of the public API, so the OpenAPI
@@ -115,7 +115,7 @@ export const accessRoutes = {
     endpoint: 'GET /auth/devices',
     base: '/api',
     summary: 'List the devices of everybody in the workspace, for admins',
-    callers: { person: 'admin', agent: { refused: 'http_exception' } },
+    callers: adminsOnly,
     reply: z.object({ devices: z.array(deviceEntry) }),
     errors: ['http_exception'],
     cli: null,
@@ -126,7 +126,7 @@ export const accessRoutes = {
     endpoint: 'DELETE /auth/devices/{id}',
     base: '/api',
     summary: 'Remove anybody’s device from the workspace, for admins: it is cut off at once, its runs end',
-    callers: { person: 'admin', agent: { refused: 'http_exception' } },
+    callers: adminsOnly,
     params: z.object({ id: devicePublicId }),
     reply: z.object({ id: devicePublicId, revoked: z.literal(true) }),
     errors: ['http_exception'],

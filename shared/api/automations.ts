@@ -91,7 +91,7 @@ const runsQuery = z.object({
   ...pageParams,
 })
 
-const found = ['automation_not_found'] as const
+const one = { params, errors: ['automation_not_found'] } as const
 
 /** A change of the status that needs no body. */
 const move = (verb: 'pause' | 'resume' | 'archive' | 'unarchive', summary: string) =>
@@ -120,7 +120,7 @@ export const automationRoutes = {
       command: 'automation create',
       flags: {
         ...triggerFlags,
-        agent: { target: 'body.agentId', required: true, aliases: ['agent-id'] },
+        agent: { target: 'body.agentId', aliases: ['agent-id'] },
         prompt: { required: false },
         'prompt-file': promptFile,
       },
@@ -160,9 +160,8 @@ export const automationRoutes = {
     id: 'automations.get',
     endpoint: 'GET /automations/{automationId}',
     summary: 'Read one automation',
-    params,
+    ...one,
     reply: automation,
-    errors: found,
     cli: { command: 'automation get', positionals, example: `svc automation get ${exampleId}` },
   }),
 
@@ -220,10 +219,9 @@ export const automationRoutes = {
     id: 'automations.runs.list',
     endpoint: 'GET /automations/{automationId}/runs',
     summary: 'List the runs that an automation started, newest first',
-    params,
+    ...one,
     query: runsQuery,
     reply: listOf(run),
-    errors: found,
     cli: { command: 'automation runs', positionals, flags: pageFlags, example: `svc automation runs ${exampleId}` },
   }),
 
@@ -231,10 +229,9 @@ export const automationRoutes = {
     id: 'automations.skips.list',
     endpoint: 'GET /automations/{automationId}/skips',
     summary: 'List the fires of an automation that started no run, newest first',
-    params,
+    ...one,
     query: z.object(pageParams),
     reply: listOf(automationSkip),
-    errors: found,
     cli: { command: 'automation skips', positionals, flags: pageFlags, example: `svc automation skips ${exampleId}` },
   }),
 
@@ -253,13 +250,13 @@ export const automationRoutes = {
     status: 202,
     // The handler chooses its transactions: the record of a refused call must stay.
     transaction: false,
-    errors: found,
+    errors: one.errors,
     cli: {
       command: 'automation hook',
       positionals: [{ name: 'token', target: 'params.token' }],
       flags: {
-        body: { target: null, description: 'The body to send, as text.' },
-        'body-file': { target: null, kind: 'string', description: 'File with the body (`-`: standard input).' },
+        body: { description: 'The body to send, as text.' },
+        'body-file': { description: 'File with the body (`-`: standard input).' },
       },
       flow: true,
       example: 'svc automation hook 8fK2mQ0xPzL4tR7v... --body "deploy of main is done"',

@@ -37,8 +37,8 @@ export interface PositionalSpec {
 
 export interface FlagOverride {
   /**
-   * A dotted path that begins with `params`, `query` or `body`. null: the flag is not sent as it is; the command's own
-   * flow reads it, unless it is `dropped`.
+   * A dotted path that begins with `params`, `query` or `body`; default: the key of the query or the body that has the flag's
+   * name. null, or no such key: the flag is not sent as it is; the command's own flow reads it, unless it is `dropped`.
    */
   target?: string | null
   kind?: FlagKind

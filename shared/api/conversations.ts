@@ -15,22 +15,22 @@ import type { ErrorCode } from './error-codes.ts'
 
 const title = z.string().trim().min(1).max(200)
 const params = z.object({ id: conversationId })
-const byId = { params } as const
 const positional = { name: 'conversation', target: 'params.id' } as const
 const positionals = [positional] as const
 const example = 'cnv_4yI8oP2cLhS6jB0d'
-/** Workspace admins. Agents get 403 `not_authorized` here; the handlers refuse other people. */
-const adminsOnly = { person: 'member', agent: { refused: 'not_authorized' } } as const
-const keyed = { idempotency: 'required' } as const
+/** For workspace admins. Agents get 403 `not_authorized` here; the handlers refuse other people. */
+const adminsChange = {
+  params,
+  idempotency: 'required',
+  callers: { person: 'member', agent: { refused: 'not_authorized' } },
+} as const
 
 const archiving = (verb: 'archive' | 'unarchive', summary: string, errors: readonly ErrorCode[] = []) =>
   defineRoute({
     id: `conversations.${verb}`,
     endpoint: `POST /conversations/{id}/${verb}`,
     summary,
-    ...byId,
-    ...keyed,
-    callers: adminsOnly,
+    ...adminsChange,
     reply: conversation,
     errors: ['conversation_not_found', 'not_authorized', ...errors],
     cli: { command: `conversation ${verb}`, positionals, example: `svc conversation ${verb} ${example}` },
@@ -41,7 +41,7 @@ export const conversationRoutes = {
     id: 'conversations.create',
     endpoint: 'POST /conversations',
     summary: 'Begin a dm with one agent, or a channel; you are always in it',
-    ...keyed,
+    idempotency: 'required',
     body: z
       .object({
         participants: z.array(participantInput).max(100).default([]).describe('Who else is in it.'),
@@ -113,7 +113,7 @@ export const conversationRoutes = {
     id: 'conversations.get',
     endpoint: 'GET /conversations/{id}',
     summary: 'Read one conversation',
-    ...byId,
+    params,
     query: z.object({ include: includeParam('messages', 'task', 'participantsExpanded', 'runtime') }),
     queryCodes: { invalid: { include: 'invalid_include' } },
     reply: conversationDetail,
@@ -125,7 +125,7 @@ export const conversationRoutes = {
     id: 'conversations.rename',
     endpoint: 'POST /conversations/{id}',
     summary: 'Rename a conversation',
-    ...byId,
+    params,
     body: z.object({ title: title.describe('The new title.') }).meta({ id: 'ConversationRename' }),
     reply: conversation,
     errors: ['conversation_not_found', 'not_authorized'],
@@ -140,7 +140,7 @@ export const conversationRoutes = {
     id: 'conversations.read',
     endpoint: 'POST /conversations/{id}/read',
     summary: 'Mark all messages of a conversation as read by you',
-    ...byId,
+    params,
     reply: z.object({ lastReadAt: timestamp }),
     errors: ['conversation_not_found'],
     cli: { command: 'conversation read', positionals, example: `svc conversation read ${example}` },
@@ -154,9 +154,7 @@ export const conversationRoutes = {
     id: 'conversations.delete',
     endpoint: 'POST /conversations/{id}/delete',
     summary: 'Delete a channel with all its messages, for good',
-    ...byId,
-    ...keyed,
-    callers: adminsOnly,
+    ...adminsChange,
     errors: [
       'conversation_not_found',
       'not_authorized',
@@ -171,9 +169,7 @@ export const conversationRoutes = {
     id: 'conversations.participants.add',
     endpoint: 'POST /conversations/{id}/participants',
     summary: 'Add a person or an agent to a channel',
-    ...byId,
-    ...keyed,
-    callers: adminsOnly,
+    ...adminsChange,
     body: z
       .object({
         type: z.enum(['user', 'agent']).optional().describe('Default: what the id says.'),
@@ -199,9 +195,8 @@ export const conversationRoutes = {
     id: 'conversations.participants.remove',
     endpoint: 'POST /conversations/{id}/participants/{ref}/remove',
     summary: 'Take a person or an agent out of a channel',
+    ...adminsChange,
     params: params.extend({ ref: reference.describe('`usr_` id, or any reference to an agent.') }),
-    ...keyed,
-    callers: adminsOnly,
     reply: conversation,
     errors: ['conversation_not_found', 'not_authorized', 'participant_not_found'],
     cli: {
@@ -215,7 +210,7 @@ export const conversationRoutes = {
     id: 'conversations.runtime.update',
     endpoint: 'PATCH /conversations/{id}/runtime',
     summary: 'Switch model, harness, reasoning effort or speed; the next turn starts a fresh harness session',
-    ...byId,
+    params,
     body: z
       .object({
         modelId: modelId.nullable().describe("Model of its runs; null: the agent's."),
@@ -250,7 +245,7 @@ export const conversationRoutes = {
     summary: 'Say something to an agent and read its reply as it is produced',
     description:
       'The answer is a stream of server-sent events: `message` (yours, as it was posted), `run` (the run that answers, and each change of its status), `delta` (a piece of what the agent says), and as the last one `done` (with its posted reply) or `error`. A reader that was cut off calls again with `Last-Event-ID` and gets the events after it; nothing is posted then. Calling again with the same Idempotency-Key and text also continues the same turn. With `Accept: application/json` alone the answer is the message and its run, at once.',
-    ...byId,
+    params,
     callers: peopleOnly,
     transaction: false,
     stream: 'sse',
@@ -274,7 +269,7 @@ export const conversationRoutes = {
     cli: {
       command: 'conversation send',
       positionals: [positional, textPositional],
-      flags: { ...textFlags, 'agent-id': null, agent: { target: 'body.agentId' } },
+      flags: { ...textFlags, agent: { target: 'body.agentId' } },
       flow: true,
       example: `svc conversation send ${example} "Is the build green?"`,
     },
@@ -284,7 +279,7 @@ export const conversationRoutes = {
     id: 'conversations.events',
     endpoint: 'GET /conversations/{id}/events',
     summary: 'Read what the runs of a conversation did: their events, run by run, and the runs',
-    ...byId,
+    params,
     query: z.object({
       limit: limitParam({ max: 500, default: 100 }),
       after: z.string().max(1024).optional().describe('`nextCursor` of the page before.'),

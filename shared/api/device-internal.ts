@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { enrolReply } from '../device/control.ts'
 import { devicePublicId, uuid } from './ids.ts'
-import { defineRoute } from './route.ts'
+import { defineRoute, peopleOnly } from './route.ts'
 
 /**
  * Routes between `svc device` and the control plane. They are not part of the public API: the OpenAPI document and
@@ -15,7 +15,7 @@ export const deviceInternalRoutes = {
     base: '/api',
     summary: 'Make this machine a device of the person, or give it a new connection',
     description: 'Only with a login token. An earlier `publicId` of the person is kept and its old token revoked.',
-    callers: { person: 'member', agent: { refused: 'http_exception' } },
+    callers: peopleOnly,
     idempotency: 'none',
     body: z.object({
       publicId: devicePublicId.optional(),

@@ -4,7 +4,6 @@ import { devicePublicId, timestamp, uuid } from './ids.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
 export const livenessStatuses = ['connected', 'disconnected', 'retired'] as const
-export type LivenessStatus = (typeof livenessStatuses)[number]
 
 /** The people whose wakes a device takes. The person at the root of a run's chain of wakes counts. */
 export const runsByChoices = ['owner', 'admins', 'members'] as const
@@ -94,7 +93,7 @@ export const deviceRoutes = {
           description:
             'svc: runs on this machine see neither the folders of svc nor other processes; off: they do. Kept on this machine.',
         },
-        device: { target: 'params.id', required: false, fallback: 'this_device', description: 'UUID of the device.' },
+        device: { target: 'params.id', fallback: 'this_device', description: 'UUID of the device.' },
       },
       example: 'svc device set --max-concurrent 5',
     },

@@ -9,11 +9,6 @@ import { defineRoute } from './route.ts'
 
 const params = z.object({ id: fileId })
 const one = { params: z.object({ id: fileId, relationId: uuid }), errors: ['relation_not_found'] } as const
-const relateFlags = {
-  'entity-type': { target: 'body.entityType' },
-  'entity-id': { target: 'body.entityId' },
-  role: { target: 'body.role' },
-} as const
 
 export const fileRelationRoutes = {
   list: defineRoute({
@@ -38,7 +33,6 @@ export const fileRelationRoutes = {
     cli: {
       command: 'file relate',
       positionals,
-      flags: relateFlags,
       example: `svc file relate ${exampleFile} --entity-type task --entity-id WEB-12 --role spec`,
     },
   }),
@@ -68,7 +62,7 @@ export const fileRelationRoutes = {
     cli: {
       command: 'file bulk-relate',
       positionals: [{ name: 'file', target: null, description: 'Ids of files.', variadic: true }],
-      flags: { 'file-ids': null, ...relateFlags },
+      flags: { 'file-ids': null },
       flow: true,
       example: `svc file bulk-relate ${exampleFile} file_2mX8qC5vRbN1tK6z --entity-type task --entity-id WEB-12 --role spec`,
     },

@@ -44,8 +44,8 @@ export const fileRoutes = {
     cli: {
       command: 'file list',
       flags: {
-        task: { target: null, kind: 'string', description: 'Only those of this task.' },
-        project: { target: null, kind: 'string', description: 'Only those of this project.' },
+        task: { description: 'Only those of this task.' },
+        project: { description: 'Only those of this project.' },
       },
       flow: true,
       example: 'svc file list --task WEB-12',
@@ -84,12 +84,8 @@ export const fileRoutes = {
       flags: {
         name: { target: 'body.name', required: false, description: 'Its name; default that of the path.' },
         'content-base64': null,
-        task: {
-          target: null,
-          kind: 'string',
-          description: 'The task it is attached to; default the one of this run. `none`: no task.',
-        },
-        role: { target: null, kind: 'string', description: 'What it is to the task; default `attachment`.' },
+        task: { description: 'The task it is attached to; default the one of this run. `none`: no task.' },
+        role: { description: 'What it is to the task; default `attachment`.' },
       },
       flow: true,
       example: 'svc file upload report.pdf --task WEB-12 --description "The report of May"',
@@ -171,10 +167,8 @@ export const fileRoutes = {
       command: 'file download',
       positionals,
       flags: {
-        revision: { target: null, kind: 'string', description: 'Its version with this `frev_` id.' },
+        revision: { description: 'Its version with this `frev_` id.' },
         output: {
-          target: null,
-          kind: 'string',
           aliases: ['o'],
           description: 'Where to write it (`-`: standard output); default its name, in this folder.',
         },
@@ -237,7 +231,7 @@ export const fileRoutes = {
     cli: {
       command: 'file transfer-owner',
       positionals,
-      flags: { 'new-owner-id': null, 'new-owner': { target: 'body.newOwnerId', aliases: ['new-owner-id'] } },
+      flags: { 'new-owner': { target: 'body.newOwnerId', aliases: ['new-owner-id'] } },
       example: `svc file transfer-owner ${exampleFile} --new-owner usr_7aZ1qX5vNmG9kT3r`,
     },
   }),

@@ -45,7 +45,7 @@ export const absolutePath = z
   .max(4096)
   .regex(/^(\/|[A-Za-z]:[\\/]|\\\\)/, 'not an absolute path')
 
-const params = z.object({ shortId: folderShortId })
+const ofFolder = { callers: peopleOnly, params: z.object({ shortId: folderShortId }) } as const
 const positional = { name: 'fs_id', target: 'params.shortId' } as const
 
 export const folderRoutes = {
@@ -77,7 +77,7 @@ export const folderRoutes = {
         { name: 'name', target: 'body.displayName' },
         { name: 'path', target: 'body.rootPath' },
       ],
-      flags: { 'device-id': { kind: 'string', required: false, fallback: 'this_device' } },
+      flags: { 'device-id': { kind: 'string', fallback: 'this_device' } },
       example: 'svc folder add website ~/code/website',
     },
   }),
@@ -86,8 +86,7 @@ export const folderRoutes = {
     id: 'folders.update',
     endpoint: 'PATCH /folders/{shortId}',
     summary: 'Say which repo a folder holds',
-    callers: peopleOnly,
-    params,
+    ...ofFolder,
     body: z.object({ repoId: uuid.nullable().describe('Id of the repo; null clears it.') }),
     reply: folder,
     errors: ['repo_already_mapped'],
@@ -102,8 +101,7 @@ export const folderRoutes = {
     id: 'folders.delete',
     endpoint: 'DELETE /folders/{shortId}',
     summary: 'Remove a folder; nothing on the device changes',
-    callers: peopleOnly,
-    params,
+    ...ofFolder,
     cli: { command: 'folder remove', positionals: [positional], example: 'svc folder remove fs_0mN4bV8cQwE2rT6y' },
   }),
 
@@ -111,8 +109,7 @@ export const folderRoutes = {
     id: 'folders.gitRemote',
     endpoint: 'GET /folders/{shortId}/git-remote',
     summary: "Read a folder's git remote and the repo of the workspace it names",
-    callers: peopleOnly,
-    params,
+    ...ofFolder,
     reply: folderRemote,
     cli: {
       command: 'folder git-remote',

@@ -18,11 +18,7 @@ export const idPageParams = {
     .describe('Id of the first row of the next page; returns the rows before it.'),
 }
 
-export interface IdPageQuery {
-  limit: number
-  startingAfter?: string | undefined
-  endingBefore?: string | undefined
-}
+export type IdPageQuery = z.infer<z.ZodObject<typeof idPageParams>>
 
 export interface IdCursor {
   id: string

@@ -72,10 +72,7 @@ export const learningKeys = {
 /** A bullet as it is stored; its place and those of its sources are their numbers. */
 export const storedBullet = z.object({ text: z.string(), sources: z.array(z.string()) })
 export type Bullet = z.infer<typeof storedBullet>
-export interface Entity {
-  type: string
-  name: string
-}
+export type Entity = z.infer<z.ZodObject<typeof entityKeys>>
 
 export const learning = z
   .object({

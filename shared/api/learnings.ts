@@ -8,20 +8,13 @@ import { defineRoute, peopleOnly } from './route.ts'
 
 const bulletFlags = {
   bullets: null,
-  bullet: {
-    target: null,
-    kind: 'string',
-    repeatable: true,
-    description: 'What was learned, in at most 25 words; its --source flags follow it.',
-  },
+  bullet: { repeatable: true, description: 'What was learned, in at most 25 words; its --source flags follow it.' },
   source: {
-    target: null,
-    kind: 'string',
     repeatable: true,
     description: 'What shows that the --bullet before it is so: https://... or pinework://<object>/<id>.',
   },
   entities: null,
-  entity: { target: null, kind: 'string', repeatable: true, description: 'What it is about, as type:name.' },
+  entity: { repeatable: true, description: 'What it is about, as type:name.' },
 } as const
 
 const params = z.object({ id: learningId })

@@ -14,21 +14,19 @@ export const member = z
   .meta({ id: 'Member' })
 export type Member = z.infer<typeof member>
 
-const notForAgents = { person: 'member', agent: { refused: 'agent_no_workspace_access' } } as const
-const unavailable = {
-  callers: notForAgents,
+const notForAgents = {
+  callers: { person: 'member', agent: { refused: 'agent_no_workspace_access' } },
   errors: ['agent_no_workspace_access'],
-  plainErrors: ['plain.members_unavailable'],
 } as const
+const unavailable = { ...notForAgents, plainErrors: ['plain.members_unavailable'] } as const
 
 export const memberRoutes = {
   list: defineRoute({
     id: 'members.list',
     endpoint: 'GET /members',
     summary: 'List the people in your workspace',
-    callers: notForAgents,
+    ...notForAgents,
     reply: listOf(member),
-    errors: ['agent_no_workspace_access'],
     cli: { command: 'member list', example: 'svc member list' },
   }),
 
@@ -36,7 +34,7 @@ export const memberRoutes = {
     id: 'workspaces.members.list',
     endpoint: 'GET /workspaces/{workspaceId}/members',
     summary: 'List the people in a workspace; admins also get the pending invites',
-    callers: notForAgents,
+    ...notForAgents,
     params: workspaceParams,
     reply: listOf(member).extend({
       invites: z
@@ -44,7 +42,6 @@ export const memberRoutes = {
         .optional()
         .describe('For admins. Empty, since nobody can be invited.'),
     }),
-    errors: ['agent_no_workspace_access'],
     cli: { command: 'workspace members', flags: workspaceFlag, example: 'svc workspace members' },
   }),
 
@@ -52,7 +49,7 @@ export const memberRoutes = {
     id: 'workspaces.leave',
     endpoint: 'POST /workspaces/{workspaceId}/leave',
     summary: 'Leave a workspace: your tokens and devices in it stop working; the owner cannot leave',
-    callers: notForAgents,
+    callers: notForAgents.callers,
     params: workspaceParams,
     reply: z.object({ workspaceId: uuid, left: z.literal(true) }).meta({ id: 'WorkspaceLeft' }),
     errors: ['agent_no_workspace_access', 'http_exception'],

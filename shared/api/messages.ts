@@ -61,11 +61,7 @@ export const textKeys = {
 }
 
 /** The text of a body with `textKeys`; undefined when none was sent. */
-export function sentText(sent: {
-  body?: string | undefined
-  content?: string | undefined
-  text?: string | undefined
-}): string | undefined {
+export function sentText(sent: z.infer<z.ZodObject<typeof textKeys>>): string | undefined {
   return sent.body ?? sent.content ?? sent.text
 }
 

@@ -88,10 +88,7 @@ export function cursorOf<T extends z.ZodType>(query: CursorQuery, schema: T): z.
   return decodeCursor(sent, schema) ?? fail('invalid_cursor', { param: after === undefined ? 'cursor' : 'after' })
 }
 
-interface CursorQuery {
-  after?: string | undefined
-  cursor?: string | undefined
-}
+type CursorQuery = Omit<z.infer<z.ZodObject<typeof pageParams>>, 'limit'>
 
 /** The place where a page of a list by time and id begins, newest first; empty on the first page. Fails like `cursorOf`. */
 export function beforeOf(

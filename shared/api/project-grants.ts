@@ -13,7 +13,8 @@ export const projectGrant = z
   .meta({ id: 'ProjectGrant' })
 
 const grants = z.object({ object: z.literal('list'), data: z.array(projectGrant) }).meta({ id: 'ProjectGrants' })
-const projectId = uuid.describe('UUID of the project.')
+const params = z.object({ projectId: uuid.describe('UUID of the project.') })
+const ofProject = { callers: peopleOnly, params, malformedParam: 'resource_not_found' } as const
 const positionals = [{ name: 'id', target: 'params.projectId' }] as const
 const exampleId = '5b0c7d0e-6a7e-4b52-9a8e-2f9d1c3e4a6b'
 
@@ -22,9 +23,7 @@ export const projectGrantRoutes = {
     id: 'projects.grants.list',
     endpoint: 'GET /projects/{projectId}/grants',
     summary: 'List the agents that were let into a project, first let in first',
-    callers: peopleOnly,
-    params: z.object({ projectId }),
-    malformedParam: 'resource_not_found',
+    ...ofProject,
     reply: grants,
     cli: { command: 'project grants', positionals, example: `svc project grants ${exampleId}` },
   }),
@@ -33,16 +32,14 @@ export const projectGrantRoutes = {
     id: 'projects.grants.add',
     endpoint: 'POST /projects/{projectId}/grants',
     summary: 'Let an agent into a private project; for its owner and workspace admins',
-    callers: peopleOnly,
-    params: z.object({ projectId }),
-    malformedParam: 'resource_not_found',
+    ...ofProject,
     body: z.object({ agentId: agentRef }).meta({ id: 'ProjectGrantAdd' }),
     reply: grants,
     errors: ['agent_not_found'],
     cli: {
       command: 'project grant',
       positionals,
-      flags: { 'agent-id': null, agent: { target: 'body.agentId' } },
+      flags: { agent: { target: 'body.agentId' } },
       example: `svc project grant ${exampleId} --agent @builder`,
     },
   }),
@@ -51,9 +48,8 @@ export const projectGrantRoutes = {
     id: 'projects.grants.remove',
     endpoint: 'DELETE /projects/{projectId}/grants/{agentId}',
     summary: 'Take an agent out of a private project again',
-    callers: peopleOnly,
-    params: z.object({ projectId, agentId: agentRef }),
-    malformedParam: 'resource_not_found',
+    ...ofProject,
+    params: params.extend({ agentId: agentRef }),
     errors: ['agent_not_found'],
     cli: {
       command: 'project revoke-grant',

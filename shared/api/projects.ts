@@ -211,7 +211,7 @@ export const projectRoutes = {
     cli: {
       command: 'project transfer-owner',
       positionals,
-      flags: { 'new-owner-id': null, 'new-owner': { target: 'body.newOwnerId', aliases: ['new-owner-id'] } },
+      flags: { 'new-owner': { target: 'body.newOwnerId', aliases: ['new-owner-id'] } },
       example: `svc project transfer-owner ${exampleId} --new-owner usr_7aZ1qX5vNmG9kT3r`,
     },
   }),

@@ -149,7 +149,6 @@ export const questionRoutes = {
       flags: {
         'wait-ms': null,
         wait: {
-          target: null,
           kind: 'number',
           bare: 300_000,
           description:

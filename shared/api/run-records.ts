@@ -4,7 +4,7 @@ import { agentSettings, harnessNames } from '../runs/harnesses.ts'
 import { mcpLeftOutReasons } from '../runs/mcp-servers.ts'
 import { reasoningEfforts, toolPermissions } from '../runs/spec.ts'
 import { runId, timestamp } from './ids.ts'
-import { defineRoute, mebibyte } from './route.ts'
+import { defineRoute } from './route.ts'
 import { runParams, runPositional } from './runs.ts'
 
 /** Records of a run: its prompt, its setup, its changes and its output. */
@@ -94,7 +94,7 @@ export const runRecordRoutes = {
     cli: {
       command: 'run change-set',
       positionals: [runPositional],
-      flags: { patch: { target: null, kind: 'boolean', description: 'Print the diff alone, for `git apply`.' } },
+      flags: { patch: { kind: 'boolean', description: 'Print the diff alone, for `git apply`.' } },
       flow: true,
       example: 'svc run change-set current --patch',
     },
@@ -107,7 +107,6 @@ export const runRecordRoutes = {
     description:
       'Only with the token of the run itself. With `schema` the data must fit the JSON Schema of that name, which whoever started the run gave with it; without it any JSON is taken. A later output replaces an earlier one.',
     callers: { person: { refused: 'run_output.not_this_run' }, agent: 'allowed' },
-    bodyLimit: 2 * mebibyte,
     params: runParams,
     body: z.object({
       schema: z.string().min(1).max(200).optional().describe('Name of the schema that `data` fits.'),
@@ -120,7 +119,7 @@ export const runRecordRoutes = {
       positionals: [{ ...runPositional, default: 'current' }],
       flags: {
         data: { kind: 'json', required: false, description: 'The output as JSON text.' },
-        file: { target: null, description: 'File with the output as JSON (`-`: standard input).' },
+        file: { description: 'File with the output as JSON (`-`: standard input).' },
       },
       flow: true,
       example: 'svc run output --file result.json',

@@ -155,7 +155,7 @@ export const runRoutes = {
         positionals: [runPositional],
         flags: {
           expand: null,
-          full: { target: null, kind: 'boolean', description: 'Print the transcript instead of the final answer.' },
+          full: { kind: 'boolean', description: 'Print the transcript instead of the final answer.' },
         },
         flow: true,
         example: 'svc run read run_3nB7cW1yHsD5jK9q',
@@ -174,7 +174,7 @@ export const runRoutes = {
     cli: {
       command: 'run cancel',
       positionals: [runPositional],
-      flags: { force: { target: null, kind: 'boolean', description: 'Cancel even if the run waits for a person.' } },
+      flags: { force: { kind: 'boolean', description: 'Cancel even if the run waits for a person.' } },
       flow: true,
       example: 'svc run cancel run_3nB7cW1yHsD5jK9q --reason "wrong branch"',
     },
@@ -191,7 +191,7 @@ export const runRoutes = {
     cli: {
       command: 'run retry',
       positionals: [runPositional],
-      flags: { force: { target: null, kind: 'boolean', description: 'Retry even while an earlier retry runs.' } },
+      flags: { force: { kind: 'boolean', description: 'Retry even while an earlier retry runs.' } },
       flow: true,
       example: 'svc run retry run_3nB7cW1yHsD5jK9q',
     },

@@ -112,7 +112,7 @@ export const secretRoutes = {
     cli: {
       command: 'secret grant',
       positionals,
-      flags: { 'agent-id': null, agent: { target: 'body.agentId' } },
+      flags: { agent: { target: 'body.agentId' } },
       example: `svc secret grant ${exampleId} --agent @builder`,
     },
   }),

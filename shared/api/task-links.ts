@@ -3,10 +3,8 @@ import { agentRef, taskRef } from './ids.ts'
 import { listOf } from './paging.ts'
 import { defineRoute } from './route.ts'
 import { checklistItem, taskDependencies, taskDependency, taskWatcher } from './task-shapes.ts'
-import { taskParams, taskPositional } from './tasks.ts'
+import { keyedChange, taskParams, taskPositional } from './tasks.ts'
 
-const byTask = { params: taskParams } as const
-const keyed = { idempotency: 'required' } as const
 const itemPositional = { name: 'item', target: 'params.itemId' } as const
 const blockerPositional = { name: 'blocker', target: 'params.dependencyId' } as const
 
@@ -18,8 +16,8 @@ const subject = z
   .meta({ id: 'TaskWatcherSubject' })
 /** Without these flags the subject is the caller. */
 const subjectFlags = {
-  type: { target: null, kind: 'string', description: '`user` or `agent`. Default: the type of the caller.' },
-  id: { target: null, kind: 'string', description: 'The person or agent. Default: you.' },
+  type: { target: null, description: '`user` or `agent`. Default: the type of the caller.' },
+  id: { target: null, description: 'The person or agent. Default: you.' },
 } as const
 
 export const taskLinkRoutes = {
@@ -27,8 +25,7 @@ export const taskLinkRoutes = {
     id: 'tasks.checklist.add',
     endpoint: 'POST /tasks/{id}/checklist',
     summary: 'Add an item at the end of a checklist',
-    ...byTask,
-    ...keyed,
+    ...keyedChange,
     body: z
       .object({ text: z.string().max(2_000).nullable().optional().describe('What is to be done.') })
       .meta({ id: 'TaskChecklistAdd' }),
@@ -47,7 +44,7 @@ export const taskLinkRoutes = {
     endpoint: 'POST /tasks/{id}/checklist/{itemId}',
     summary: 'Change, tick off, move or archive an item of a checklist',
     params: taskParams.extend({ itemId: z.string().min(1).max(100).describe('`chk_` id of the item.') }),
-    ...keyed,
+    idempotency: 'required',
     body: z
       .object({
         text: z.string().max(2_000).nullable().describe('What is to be done.'),
@@ -70,7 +67,7 @@ export const taskLinkRoutes = {
     id: 'tasks.dependencies.list',
     endpoint: 'GET /tasks/{id}/dependencies',
     summary: 'Show what a task depends on and what depends on it',
-    ...byTask,
+    params: taskParams,
     reply: taskDependencies,
     errors: ['task_not_found'],
     cli: { command: 'task dependency list', positionals: [taskPositional], example: 'svc task dependency list MAI-12' },
@@ -81,8 +78,7 @@ export const taskLinkRoutes = {
     endpoint: 'POST /tasks/{id}/dependencies',
     summary: 'Make a task wait for another one',
     description: 'A dependency that exists already answers 200 and takes the given type.',
-    ...byTask,
-    ...keyed,
+    ...keyedChange,
     body: z
       .object({
         dependsOnTaskId: taskRef,
@@ -105,7 +101,7 @@ export const taskLinkRoutes = {
     endpoint: 'POST /tasks/{id}/dependencies/{dependencyId}/remove',
     summary: 'Stop a task from waiting for another one',
     params: taskParams.extend({ dependencyId: taskRef.describe('The task it depends on: `tsk_` id or key.') }),
-    ...keyed,
+    idempotency: 'required',
     body: z
       .object({ type: z.enum(['blocks', 'related']).optional().describe('Only if it has this type.') })
       .meta({ id: 'TaskDependencyRemove' }),
@@ -122,7 +118,7 @@ export const taskLinkRoutes = {
     id: 'tasks.watchers.list',
     endpoint: 'GET /tasks/{id}/watchers',
     summary: 'Show who watches a task',
-    ...byTask,
+    params: taskParams,
     reply: listOf(taskWatcher),
     errors: ['task_not_found'],
     cli: { command: 'task watch list', positionals: [taskPositional], example: 'svc task watch list MAI-12' },
@@ -132,7 +128,7 @@ export const taskLinkRoutes = {
     id: 'tasks.watchers.add',
     endpoint: 'POST /tasks/{id}/watchers',
     summary: 'Add a person or an agent as a watcher of a task; an agent is woken when the task changes',
-    ...byTask,
+    params: taskParams,
     body: subject,
     reply: taskWatcher,
     status: 201,
@@ -151,7 +147,7 @@ export const taskLinkRoutes = {
     id: 'tasks.watchers.remove',
     endpoint: 'POST /tasks/{id}/watchers/remove',
     summary: 'Remove a watcher of a task',
-    ...byTask,
+    params: taskParams,
     body: subject,
     reply: taskWatcher,
     errors: ['task_not_found', 'watcher_not_found'],

@@ -50,8 +50,8 @@ export const taskWithIncluded = task
 
 export const taskParams = z.object({ id: taskRef })
 export const taskPositional = { name: 'task', target: 'params.id' } as const
-const byTask = { params: taskParams } as const
-const keyed = { idempotency: 'required' } as const
+/** A change of one task that must not be made twice. */
+export const keyedChange = { params: taskParams, idempotency: 'required' } as const
 
 const runCodes = [
   'base_branch_without_repo',
@@ -90,8 +90,7 @@ const archiving = (verb: 'archive' | 'unarchive', summary: string) =>
     id: `tasks.${verb}`,
     endpoint: `POST /tasks/{id}/${verb}`,
     summary,
-    ...byTask,
-    ...keyed,
+    ...keyedChange,
     reply: task,
     errors: ['task_not_found'],
     cli: { command: `task ${verb}`, positionals: [taskPositional], example: `svc task ${verb} MAI-12` },
@@ -128,7 +127,7 @@ export const taskRoutes = {
     id: 'tasks.create',
     endpoint: 'POST /tasks',
     summary: 'Create a task; its assignee is woken',
-    ...keyed,
+    idempotency: 'required',
     body: taskCreate,
     reply: task,
     status: 201,
@@ -151,7 +150,7 @@ export const taskRoutes = {
     summary: 'Create several tasks, all or none',
     description:
       'Tasks are created in their order. `defaults` apply to every task that does not say otherwise. `parentTaskId` may name an earlier task of the batch, `dependsOn` any of them: by `ref` or by index from 0. A bare list of tasks is accepted, too.',
-    ...keyed,
+    idempotency: 'required',
     body: z.union([
       z.object({ defaults: batchDefaults.optional(), tasks: z.array(batchItem).min(1).max(100) }),
       z
@@ -182,7 +181,7 @@ export const taskRoutes = {
     id: 'tasks.get',
     endpoint: 'GET /tasks/{id}',
     summary: 'Read one task',
-    ...byTask,
+    params: taskParams,
     query: z.object({ include: includeParam(...taskIncludes) }),
     queryCodes: { invalid: { include: 'invalid_include' } },
     reply: taskWithIncluded,
@@ -190,7 +189,7 @@ export const taskRoutes = {
     cli: {
       command: 'task get',
       positionals: [taskPositional],
-      flags: { history: { target: null, kind: 'boolean', description: 'Print its history, too.' } },
+      flags: { history: { kind: 'boolean', description: 'Print its history, too.' } },
       flow: true,
       example: 'svc task get current --include dependencies',
     },
@@ -200,7 +199,7 @@ export const taskRoutes = {
     id: 'tasks.update',
     endpoint: 'POST /tasks/{id}',
     summary: 'Change fields of a task; not its status or assignee',
-    ...byTask,
+    params: taskParams,
     body: z
       .object({ title, ...writable })
       .partial()
@@ -223,8 +222,7 @@ export const taskRoutes = {
     summary: 'Move a task to another status',
     description:
       'open: in_progress, done, cancelled. in_progress: in_review, done, open, cancelled. in_review: in_progress, done, open, cancelled. done and cancelled: open, with a reason.',
-    ...byTask,
-    ...keyed,
+    ...keyedChange,
     body: z
       .object({
         status: z.enum(taskStatuses).describe('Where to.'),
@@ -253,8 +251,7 @@ export const taskRoutes = {
     summary: 'Give a task to an agent, which is woken, or to nobody',
     description:
       'The run that works on a task may hand it on; the run of the other agent begins when that one has ended.',
-    ...byTask,
-    ...keyed,
+    ...keyedChange,
     body: z.union([
       z.object({ assignee: assigneeInput }),
       z.object({ type: z.literal('agent'), id: agentRef }).transform((given) => ({ assignee: given })),
@@ -266,8 +263,8 @@ export const taskRoutes = {
       command: 'task assign',
       positionals: [taskPositional],
       flags: {
-        assignee: { target: null, kind: 'string', description: 'The agent: `agt_` id, @handle, name, UUID or `me`.' },
-        unassign: { target: null, kind: 'boolean', description: 'Take it from its assignee.' },
+        assignee: { description: 'The agent: `agt_` id, @handle, name, UUID or `me`.' },
+        unassign: { kind: 'boolean', description: 'Take it from its assignee.' },
       },
       flow: true,
       example: 'svc task assign MAI-12 --assignee @builder',
@@ -278,8 +275,7 @@ export const taskRoutes = {
     id: 'tasks.move',
     endpoint: 'POST /tasks/{id}/move',
     summary: 'Put a task below another one, or at the root',
-    ...byTask,
-    ...keyed,
+    ...keyedChange,
     body: z
       .object({ parentTaskId: taskRef.nullable().describe('The new parent; null: the root.') })
       .meta({ id: 'TaskMove' }),
@@ -290,8 +286,8 @@ export const taskRoutes = {
       positionals: [taskPositional],
       flags: {
         'parent-task-id': null,
-        parent: { target: null, kind: 'string', description: 'The new parent.' },
-        'to-root': { target: null, kind: 'boolean', description: 'No parent.' },
+        parent: { description: 'The new parent.' },
+        'to-root': { kind: 'boolean', description: 'No parent.' },
       },
       flow: true,
       example: 'svc task move MAI-12 --parent MAI-3',
@@ -305,7 +301,7 @@ export const taskRoutes = {
     id: 'tasks.read',
     endpoint: 'POST /tasks/{id}/read',
     summary: 'Mark a task and its comments as read by you',
-    ...byTask,
+    params: taskParams,
     reply: z.object({ lastReadAt: timestamp }).meta({ id: 'TaskReadMark' }),
     errors: ['task_not_found'],
     cli: { command: 'task read', positionals: [taskPositional], example: 'svc task read MAI-12' },

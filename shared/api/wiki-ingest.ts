@@ -112,7 +112,7 @@ export const wikiIngestRoutes = {
           required: false,
           description: 'The name under which it is ingested; default: that of the directory.',
         },
-        'dry-run': { target: null, kind: 'boolean', description: 'Tells what would be done, and does nothing.' },
+        'dry-run': { kind: 'boolean', description: 'Tells what would be done, and does nothing.' },
         files: null,
         pages: null,
         complete: null,

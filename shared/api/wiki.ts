@@ -7,6 +7,7 @@ import {
   embeddingStatus,
   pageKeys,
   pageRef,
+  publishChecks,
   publishedRevision,
   wikiPage,
   wikiPageRow,
@@ -20,10 +21,11 @@ import {
 /** The wiki: pages of a workspace with their revisions, and how they refer to one another. */
 
 const params = z.object({ id: pageRef })
+const ofPage = { params, errors: ['wiki_page_not_found'] } as const
 const revisionParams = z.object({ id: pageRef, revisionId: wikiRevisionId })
 const positionals = [{ name: 'page', target: 'params.id' }] as const
 const both = [...positionals, { name: 'other', target: 'body.toPageId' }] as const
-const bodyFile = { ...fileFlag('body.body', 'its text'), required: true } as const
+const bodyFile = fileFlag('body.body', 'its text')
 const paged = { flags: { after: { aliases: ['cursor'] } } } as const
 const exampleRevision = 'wrev_8cN3jH6wLzR1pX7s'
 const checks =
@@ -57,7 +59,7 @@ export const wikiRoutes = {
       {
         command: 'wiki search',
         positionals: [{ name: 'q', target: 'query.q' }],
-        flags: { ...paged.flags, archived: null, 'never-published': null, ids: null },
+        flags: { ...paged.flags, archived: null, 'never-published': null },
         example: 'svc wiki search "roll back"',
       },
     ],
@@ -90,11 +92,8 @@ export const wikiRoutes = {
     cli: {
       command: 'wiki create',
       flags: {
-        body: null,
         'body-file': bodyFile,
-        'task-id': null,
         task: { target: 'body.taskId' },
-        'run-id': null,
         run: { target: 'body.runId' },
       },
       example: 'svc wiki create --title "How we deploy" --body-file - < deploy.md',
@@ -105,20 +104,14 @@ export const wikiRoutes = {
     id: 'wiki.pages.get',
     endpoint: 'GET /wiki/pages/{id}',
     summary: 'Read one page with its text',
-    params,
+    ...ofPage,
     reply: wikiPage,
-    errors: ['wiki_page_not_found'],
     cli: {
       command: 'wiki get',
       positionals,
       flags: {
-        revision: { target: null, kind: 'string', description: 'Its revision with this `wrev_` id.' },
-        out: {
-          target: null,
-          kind: 'string',
-          aliases: ['o'],
-          description: 'File into which its text is written (`-`: standard output).',
-        },
+        revision: { description: 'Its revision with this `wrev_` id.' },
+        out: { aliases: ['o'], description: 'File into which its text is written (`-`: standard output).' },
       },
       flow: true,
       example: 'svc wiki get how-we-deploy --out deploy.md',
@@ -154,8 +147,7 @@ export const wikiRoutes = {
     endpoint: 'DELETE /wiki/pages/{id}',
     summary: 'Delete a page with all of its revisions; its slug is free again',
     callers: peopleOnly,
-    params,
-    errors: ['wiki_page_not_found'],
+    ...ofPage,
     cli: { command: 'wiki delete', positionals, example: 'svc wiki delete how-we-deploy' },
   }),
 
@@ -163,10 +155,9 @@ export const wikiRoutes = {
     id: 'wiki.pages.revisions.list',
     endpoint: 'GET /wiki/pages/{id}/revisions',
     summary: 'List the revisions of a page, newest first',
-    params,
+    ...ofPage,
     query: z.object(pageParams),
     reply: listOf(wikiRevision),
-    errors: ['wiki_page_not_found'],
     cli: { command: 'wiki history', positionals, ...paged, example: 'svc wiki history how-we-deploy' },
   }),
 
@@ -189,22 +180,12 @@ export const wikiRoutes = {
       .meta({ id: 'WikiRevisionPublish' }),
     reply: publishedRevision,
     status: 201,
-    errors: [
-      'wiki_page_not_found',
-      'wiki_revision_not_found',
-      'wiki_stale_base_revision',
-      'wiki_body_truncated',
-      'wiki_body_shrunk',
-      'wiki_citation_style',
-      'wiki_publish_failed',
-    ],
+    errors: ['wiki_page_not_found', 'wiki_revision_not_found', ...publishChecks],
     cli: {
       command: 'wiki update',
       positionals,
       flags: {
-        body: null,
         'body-file': bodyFile,
-        'base-revision-id': null,
         base: { target: 'body.baseRevisionId', aliases: ['base-revision-id'] },
       },
       example: `svc wiki update how-we-deploy --base ${exampleRevision} --body-file - < deploy.md`,
@@ -267,10 +248,9 @@ export const wikiRoutes = {
     summary: 'Take back that a page supersedes another one, which stays archived',
     description: '`toPageId` is sent in the query or in the body.',
     callers: peopleOnly,
-    params,
+    ...ofPage,
     query: z.object({ toPageId: pageRef.optional() }),
     body: z.object({ toPageId: pageRef.optional() }).meta({ id: 'WikiRelationRemove' }),
-    errors: ['wiki_page_not_found'],
     cli: {
       command: 'wiki unsupersede',
       positionals: [...positionals, { name: 'other', target: 'query.toPageId' }],
@@ -283,10 +263,9 @@ export const wikiRoutes = {
     id: 'wiki.pages.backlinks',
     endpoint: 'GET /wiki/pages/{id}/backlinks',
     summary: 'List the live pages that link to a page, newest first',
-    params,
+    ...ofPage,
     query: z.object(pageParams),
     reply: listOf(wikiPageSummary),
-    errors: ['wiki_page_not_found'],
     cli: { command: 'wiki backlinks', positionals, ...paged, example: 'svc wiki backlinks how-we-deploy' },
   }),
 
@@ -294,10 +273,9 @@ export const wikiRoutes = {
     id: 'wiki.pages.sources',
     endpoint: 'GET /wiki/pages/{id}/sources',
     summary: 'List the links in the text of a page, in their order',
-    params,
+    ...ofPage,
     query: z.object(pageParams),
     reply: listOf(wikiSource),
-    errors: ['wiki_page_not_found'],
     cli: { command: 'wiki sources', positionals, ...paged, example: 'svc wiki sources how-we-deploy' },
   }),
 

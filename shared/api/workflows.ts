@@ -15,7 +15,7 @@ const runPositionals = [{ name: 'workflow-run', target: 'params.workflowRunId' }
 const exampleRun = 'flr_9mZ2pL5yRd7Vf0Jg'
 
 const source = z.string().min(1).max(maxSourceChars).describe('The program (docs/workflows.md).')
-const file = { ...fileFlag('body.source', 'the program'), required: true } as const
+const file = fileFlag('body.source', 'the program')
 const details = 'A refused program is named by its code; `details` has its `line` and `column`, from 1.'
 
 export const workflowRoutes = {
@@ -45,12 +45,9 @@ export const workflowRoutes = {
       command: 'workflow start',
       positionals: [{ name: 'name', target: 'body.workflow' }],
       flags: {
-        input: { target: null, kind: 'string', repeatable: true, description: 'An input, as key=value.' },
-        workflow: null,
+        input: { target: null, repeatable: true, description: 'An input, as key=value.' },
         mode: { target: 'body.toolPermissionMode' },
-        'tool-permission-mode': null,
         task: { target: 'body.taskId' },
-        'task-id': null,
       },
       flow: true,
       example: 'svc workflow start review --input branch=main --task WEB-12',
@@ -124,7 +121,6 @@ export const workflowRoutes = {
     cli: {
       command: 'workflow source',
       positionals: [{ name: 'name', target: 'query.workflow' }],
-      flags: { workflow: null },
       print: { stdout: 'source' },
       example: 'svc workflow source implement_and_review',
     },
@@ -154,7 +150,7 @@ export const workflowRoutes = {
     errors: ['workflow_name_taken', 'workflows_not_configured', ...flawCodes],
     cli: {
       command: 'workflow create',
-      flags: { source: null, file },
+      flags: { file },
       example: 'svc workflow create --file - < review.js',
     },
   }),
@@ -180,7 +176,7 @@ export const workflowRoutes = {
     cli: {
       command: 'workflow update',
       positionals,
-      flags: { source: null, file },
+      flags: { file },
       example: 'svc workflow update review --file - < review.js',
     },
   }),

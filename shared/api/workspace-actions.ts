@@ -5,6 +5,7 @@ import { companyConfig, maxTurns, workspace, workspaceFlag, workspaceParams } fr
 
 /** Actions on a workspace as a whole, and its company. */
 
+const byAdmins = { callers: adminsOnly, params: workspaceParams } as const
 const ownersOnly = { person: 'owner', agent: { refused: 'http_exception' } } as const
 
 /** An action without a body that answers the workspace. */
@@ -14,8 +15,7 @@ const action = (name: string, verb: string, summary: string) =>
     endpoint: `POST /workspaces/{workspaceId}/${verb}`,
     aliases: [`/companies/{workspaceId}/${verb}`],
     summary,
-    callers: adminsOnly,
-    params: workspaceParams,
+    ...byAdmins,
     reply: workspace,
     cli: { command: `workspace ${verb}`, flags: workspaceFlag, example: `svc workspace ${verb}` },
   })
@@ -38,8 +38,7 @@ export const workspaceActionRoutes = {
     endpoint: 'POST /workspaces/{workspaceId}/export',
     aliases: ['/companies/{workspaceId}/export'],
     summary: 'Get the agents, tasks and projects of a workspace as a Markdown manifest',
-    callers: adminsOnly,
-    params: workspaceParams,
+    ...byAdmins,
     reply: z.object({ manifest: z.string().describe('Markdown.') }).meta({ id: 'WorkspaceExport' }),
     cli: {
       command: 'workspace export',
@@ -77,8 +76,7 @@ export const workspaceActionRoutes = {
     endpoint: 'PATCH /workspaces/{workspaceId}/company',
     aliases: ['/companies/{workspaceId}/company'],
     summary: 'Rename the company of a workspace',
-    callers: adminsOnly,
-    params: workspaceParams,
+    ...byAdmins,
     body: z
       .object({ name: z.string().trim().min(1).max(100).describe('Name of the company.') })
       .meta({ id: 'CompanyUpdate' }),
@@ -106,8 +104,7 @@ export const workspaceActionRoutes = {
     endpoint: 'PATCH /companies/{workspaceId}/company-config',
     aliases: ['/workspaces/{workspaceId}/company-config'],
     summary: 'Change the security defaults of runs',
-    callers: adminsOnly,
-    params: workspaceParams,
+    ...byAdmins,
     body: z
       .object({
         toolPermissionDefault: z
