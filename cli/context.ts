@@ -27,5 +27,5 @@ export interface CommandContext {
   connect(): Promise<Client>
 }
 
-/** Does the work of a command and returns the exit status. */
-export type Flow = (context: CommandContext) => Promise<number>
+/** Does the work of a command. Returns the exit status when it is another than 0. */
+export type Flow = (context: CommandContext) => Promise<number | void>

@@ -89,7 +89,7 @@ async function run({ command, rest, out, env }: Invocation): Promise<number> {
   const flow = await flowOf(command)
   // A command is over before it would gain by that. Here, since it holds for the whole process.
   optimizeNothing()
-  return flow(context)
+  return (await flow(context)) ?? 0
 }
 
 /** Read before the command line is parsed, since its errors are shown in this format, too. */

@@ -24,7 +24,7 @@ export async function askDaemon<O extends ControlOp>(
   if (fieldAt(reply, 'ok') === false) {
     const code = textAt(reply, 'error', 'code') ?? 'failed'
     const message = textAt(reply, 'error', 'message') ?? 'The device manager refused without saying why.'
-    throw new CliError(`daemon.${code}`, message, { exit: 'refused', remediation: 'See `svc device logs`.' })
+    throw new CliError(`daemon.${code}`, message, { remediation: 'See `svc device logs`.' })
   }
   const value = fieldAt(reply, 'value')
   if (fieldAt(reply, 'ok') !== true || typeof value !== 'object' || value === null) {

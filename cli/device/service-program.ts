@@ -24,7 +24,7 @@ export async function askService<A extends ServiceAction>(places: DevicePlaces, 
   if (!reply.success) throw unreadable(printed)
   if (!reply.data.ok) {
     const { code, message, remediation } = reply.data.error
-    throw new CliError(`service.${code}`, message, { exit: 'refused', remediation })
+    throw new CliError(`service.${code}`, message, { remediation })
   }
   const value = serviceValues[action].safeParse(reply.data.value)
   if (!value.success) throw unreadable(printed)
@@ -33,7 +33,6 @@ export async function askService<A extends ServiceAction>(places: DevicePlaces, 
 
 function unreadable(printed: string): CliError {
   return new CliError('service.failed', `svc-device gave an answer that svc cannot read: ${printed.slice(0, 500)}`, {
-    exit: 'refused',
     remediation: 'Install svc anew: its programs differ.',
   })
 }

@@ -16,7 +16,6 @@ export function readIdentity(places: DevicePlaces): DeviceIdentity | null {
   )
   if (publicId == null || deviceId == null || displayName == null || server == null) {
     throw new CliError('identity_unreadable', `The identity of this device in ${places.identity} cannot be read.`, {
-      exit: 'refused',
       remediation: 'Remove the file and type `svc device connect`.',
     })
   }
@@ -30,10 +29,7 @@ function textOf(path: string): string | null {
     throw new CliError(
       'identity_unreadable',
       `The identity of this device cannot be read: ${(error as Error).message}.`,
-      {
-        exit: 'refused',
-        remediation: 'Make the file and its folder readable for this user.',
-      },
+      { remediation: 'Make the file and its folder readable for this user.' },
     )
   }
 }
@@ -44,7 +40,6 @@ export async function thisDevice({ env, command }: Pick<CommandContext, 'env' | 
   if (identity !== null) return identity
   const flag = command.flags.find((candidate) => candidate.fallback === 'this_device')
   throw new CliError('no_device', 'This machine is not a device of your workspace.', {
-    exit: 'refused',
     remediation: `Type \`svc device connect\`${flag === undefined ? '' : `, or name a device with --${flag.name} (see \`svc device list\`)`}.`,
   })
 }
@@ -68,6 +63,6 @@ export async function connectionIdOf(client: Client, reference: string): Promise
     second === undefined
       ? `None of your devices in this workspace is \`${reference}\`.`
       : `Several of your devices are called \`${reference}\`.`,
-    { exit: 'refused', remediation: 'Type `svc device list` to see their ids.' },
+    { remediation: 'Type `svc device list` to see their ids.' },
   )
 }

@@ -1,7 +1,8 @@
 import type { ExitName } from './exit-codes.ts'
 
 export interface CliErrorOptions {
-  exit: ExitName
+  /** Default: refused. */
+  exit?: ExitName
   /** The next thing to type or do. */
   remediation?: string
   details?: Record<string, unknown>
@@ -17,11 +18,11 @@ export class CliError extends Error {
   readonly remediation: string | null
   readonly details: Record<string, unknown> | null
 
-  constructor(code: string, message: string, options: CliErrorOptions) {
+  constructor(code: string, message: string, options: CliErrorOptions = {}) {
     super(message, options.cause === undefined ? {} : { cause: options.cause })
     this.name = 'CliError'
     this.code = `cli.${code}`
-    this.exit = options.exit
+    this.exit = options.exit ?? 'refused'
     this.remediation = options.remediation ?? null
     this.details = options.details ?? null
   }

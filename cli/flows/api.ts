@@ -17,14 +17,13 @@ export const api: Flow = async (context) => {
   if (values.local['paginate'] === true) {
     if (call.method !== 'GET') throw usageError('--paginate is for GET.')
     await out.result(await allPages(client, call))
-    return 0
+    return
   }
   const reply = await client.send(call)
   if (values.local['include'] === true) out.message(headOf(reply))
   if (reply.status >= 400) throw failureOf(reply)
   if (reply.body !== undefined) await out.result(reply.body)
   else if (reply.text !== '') out.exact(reply.text)
-  return 0
 }
 
 async function callFrom(context: CommandContext): Promise<ApiCall> {

@@ -13,5 +13,4 @@ export const automationHook: Flow = async (context) => {
   const client = await context.connect()
   const headers = { 'Content-Type': 'application/octet-stream' }
   await printReply(context, (await client.call({ ...callOf(context), bytes, headers })).body)
-  return 0
 }

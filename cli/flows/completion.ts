@@ -50,13 +50,11 @@ export const completion: Flow = async ({ out, values }) => {
   if (script === undefined)
     throw usageError(`There is a script for ${Object.keys(scripts).join(', ')}, not for \`${shell}\`.`)
   out.text(script)
-  return 0
 }
 
 export const completeWords: Flow = async ({ out, positionals }) => {
   const candidates = candidatesFor(await allCommands(), positionals['words'] ?? [])
   for (const { word, description } of candidates) out.text(`${word}\t${description}`)
-  return 0
 }
 
 export interface Candidate {

@@ -18,10 +18,8 @@ export const help: Flow = async ({ out, positionals }) => {
       throw usageError(`There is no command \`svc ${topic}\`.`, 'Type `svc help`.')
     out.text(await helpOf(match.command, out.width))
   }
-  return 0
 }
 
 export const version: Flow = async ({ out }) => {
   out.text(programVersion)
-  return 0
 }

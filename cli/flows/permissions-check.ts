@@ -42,7 +42,6 @@ export const permissionsCheck: Flow = async (context) => {
   }
   if (out.format === 'json') await out.result(shown)
   else out.text(linesOf(shown).join('\n'))
-  return 0
 }
 
 /** Lists and mode as the server puts them into the next run, and how a command is spoken to. */

@@ -10,16 +10,13 @@ import { callOf, fillPath, printReply } from '../http/route-call.ts'
  */
 export const questionAnswer: Flow = async (context) => {
   if (context.env.run !== null)
-    throw new CliError('agent_cannot_answer_question', 'Only a person answers a question, and this is a run.', {
-      exit: 'refused',
-    })
+    throw new CliError('agent_cannot_answer_question', 'Only a person answers a question, and this is a run.')
   const client = await context.connect()
   const path = fillPath('/api/v1/questions/{id}', context.values.params)
   const { body: question } = await client.call({ method: 'GET', path })
   const isSecret = textAt(question, 'answerMode') === 'secret_input' && textAt(question, 'status') === 'open'
   const { body } = isSecret ? await giveSecret(context, client, path) : await client.call(answerOf(context))
   await printReply(context, body)
-  return 0
 }
 
 function answerOf(context: CommandContext) {

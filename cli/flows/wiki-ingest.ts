@@ -25,12 +25,10 @@ export const wikiIngest: Flow = async (context) => {
     (stats) => stats.isDirectory(),
     () => false,
   )
-  if (!isDirectory) throw new CliError('no_directory', `${dir} is no directory.`, { exit: 'refused' })
+  if (!isDirectory) throw new CliError('no_directory', `${dir} is no directory.`)
   const { files, skipped } = listSourceFiles(dir)
   if (files.length > maxIngestFiles)
-    throw new CliError('too_many_files', `${dir} has more than ${maxIngestFiles} files. Ingest parts of it.`, {
-      exit: 'refused',
-    })
+    throw new CliError('too_many_files', `${dir} has more than ${maxIngestFiles} files. Ingest parts of it.`)
   const client = await context.connect()
   const { body: plan } = await client.call({ method: 'POST', path: `${path}/plan`, body: { root, files } })
   const missing = new Set(listAt(plan, 'missing').map(String))

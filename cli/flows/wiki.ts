@@ -22,22 +22,20 @@ export const wikiGet: Flow = async (context) => {
   const target = localText(values, 'out')
   if (target === null) {
     await printReply(context, page)
-    return 0
+    return
   }
   const text = textAt(page, 'body')
   if (text === null)
     throw new CliError('not_published', 'This page was never published.', {
-      exit: 'refused',
       remediation: 'Name one of the revisions that `svc wiki history` lists with --revision.',
     })
   if (target === '-') {
     out.exact(text)
-    return 0
+    return
   }
   const place = resolve(cwd, target)
   await writeWhole(place, Readable.from([Buffer.from(text)]), true)
   await out.result({ path: place, sizeBytes: Buffer.byteLength(text) })
-  return 0
 }
 
 /** `wiki restore`: without a revision, the newest one that readers do not see. */
@@ -56,8 +54,6 @@ export const wikiRestore: Flow = async (context) => {
     .map((revision) => textAt(revision, 'id'))
     .find((id) => id !== null && id !== current)
   if (revisionId == null)
-    throw new CliError('nothing_to_restore', 'This page has no other revision than the current one.', {
-      exit: 'refused',
-    })
+    throw new CliError('nothing_to_restore', 'This page has no other revision than the current one.')
   return sendAndPrint(context, { params: { revisionId } })
 }

@@ -77,4 +77,4 @@ function fits(template: string, pathname: string): boolean {
 }
 
 const neverEnds = ({ path }: ApiCall) =>
-  new CliError('list_never_ends', `The pages of ${path} come back to one that was read before.`, { exit: 'refused' })
+  new CliError('list_never_ends', `The pages of ${path} come back to one that was read before.`)

@@ -10,15 +10,13 @@ export const callRoute: Flow = async (context) => {
   const client = await context.connect()
   const { body } = await client.call(callOf(context, { params: await fallbacks(context, client) }))
   await printReply(context, body)
-  return 0
 }
 
-/** Makes the command's call, prints the reply and returns the exit status. */
-export async function sendAndPrint(context: CommandContext, changes?: CallChanges): Promise<number> {
+/** Makes the command's call and prints the reply. */
+export async function sendAndPrint(context: CommandContext, changes?: CallChanges): Promise<void> {
   const client = await context.connect()
   const { body } = await client.call(callOf(context, changes))
   await printReply(context, body)
-  return 0
 }
 
 /** Values for parameters that were left out and have a fallback: the workspace of the caller. */

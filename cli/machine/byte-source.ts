@@ -1,7 +1,6 @@
 import { createReadStream, statSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
-import { fileFailure } from '../errors/file-failure.ts'
-import { usageError } from '../errors/cli-error.ts'
+import { CliError, usageError } from '../errors/cli-error.ts'
 
 /** Bytes of a file or of standard input, read piece by piece. */
 export interface ByteSource {
@@ -36,9 +35,11 @@ async function* readAll(path: string, size: number): AsyncGenerator<Uint8Array> 
       yield piece
     }
   } catch (error) {
-    throw fileFailure('file_unreadable', `The file ${path} cannot be read: ${(error as Error).message}.`, error)
+    throw new CliError('file_unreadable', `The file ${path} cannot be read: ${(error as Error).message}.`, {
+      cause: error,
+    })
   }
-  if (left > 0) throw fileFailure('file_changed', `The file ${path} became shorter while it was read.`)
+  if (left > 0) throw new CliError('file_changed', `The file ${path} became shorter while it was read.`)
 }
 
 function sizeOf(path: string, given: string): number {

@@ -51,10 +51,7 @@ function readThere<T>({ path, skipped }: { path: string; skipped: Skipped[] }, r
     return read()
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-      throw new CliError('source_unreadable', `${path} cannot be read: ${(error as Error).message}.`, {
-        exit: 'refused',
-        cause: error,
-      })
+      throw new CliError('source_unreadable', `${path} cannot be read: ${(error as Error).message}.`, { cause: error })
     // It went away meanwhile, unless this is not its name: bytes that are no UTF-8 are read as this character.
     if (path.includes('\ufffd')) skipped.push({ path, reason: 'has a name that is no UTF-8 text' })
     return null

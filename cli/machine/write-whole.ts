@@ -14,8 +14,7 @@ import {
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { usageError } from '../errors/cli-error.ts'
-import { fileFailure } from '../errors/file-failure.ts'
+import { CliError, usageError } from '../errors/cli-error.ts'
 
 /**
  * Writes a file completely or not at all, also where the command is ended meanwhile. An existing one is replaced only when it
@@ -38,7 +37,7 @@ export async function writeWhole(path: string, bytes: Readable, mayReplace: bool
   } catch (error) {
     bytes.destroy()
     if (!(error instanceof Unwritable)) throw error
-    throw fileFailure('file_unwritable', `${path} cannot be written: ${error.message}.`, error.cause)
+    throw new CliError('file_unwritable', `${path} cannot be written: ${error.message}.`, { cause: error.cause })
   }
 }
 

@@ -128,7 +128,7 @@ export function findOutputLoss(stream: NodeJS.WriteStream): Error | null {
 }
 
 const outputLost = (cause: Error) =>
-  new CliError('output_lost', `Not all of the result could be written: ${cause.message}.`, { exit: 'refused', cause })
+  new CliError('output_lost', `Not all of the result could be written: ${cause.message}.`, { cause })
 
 function exitNameOf(error: unknown) {
   return error instanceof CliError || error instanceof ApiFailure ? error.exit : 'bug'

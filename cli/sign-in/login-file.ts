@@ -78,7 +78,6 @@ export async function useLogin(env: CliEnvironment, login: Login): Promise<strin
     await writePrivately(path, `${JSON.stringify({ ...bare(login), others }, null, 2)}\n`)
   } catch (error) {
     throw new CliError('login_not_kept', `The login cannot be kept in ${path}: ${(error as Error).message}.`, {
-      exit: 'refused',
       remediation: 'Let it be written there, or name another folder with SVC_CONFIG_DIR.',
       cause: error,
     })

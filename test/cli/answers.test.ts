@@ -67,7 +67,7 @@ async function outcomeOf({ name, example }: Command): Promise<string> {
   }
   const flow = await flowOf(command)
   return flow(context).then(
-    (status) => `${name}: ends with ${status}`,
+    (status) => `${name}: ends with ${status ?? 0}`,
     (error: Error) => (error instanceof CliError ? `${error.exit} ${error.code}` : `${name}: ${error.message}`),
   )
 }

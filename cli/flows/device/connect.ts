@@ -104,10 +104,7 @@ function otherServer(login: string, device: string): CliError {
   return new CliError(
     'device_of_another_server',
     `This machine is a device of ${device}, but you are signed in to ${login}.`,
-    {
-      exit: 'refused',
-      remediation: 'Type `svc device disconnect` first, or give this device another folder with SVC_STATE_DIR.',
-    },
+    { remediation: 'Type `svc device disconnect` first, or give this device another folder with SVC_STATE_DIR.' },
   )
 }
 

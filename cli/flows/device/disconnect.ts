@@ -26,7 +26,7 @@ export const deviceDisconnect: Flow = async (context) => {
   if (identity === null && status === null) {
     await out.result({ disconnected: false })
     out.message('svc: this machine is not connected.')
-    return 0
+    return
   }
   if (status !== null && status.runs.length > 0) throw runsAreActive(status.runs)
   if (identity !== null) await revoke(context, { places, identity })
@@ -55,7 +55,6 @@ export const deviceDisconnect: Flow = async (context) => {
   if ((await serviceOfThisDevice(places)) !== null)
     out.message('svc: the service stays installed, and starts nothing until `svc device connect`.')
   out.message('svc: this machine is no device any more.')
-  return 0
 }
 
 async function revoke(
@@ -77,7 +76,6 @@ async function revoke(
 function runsAreActive(runs: readonly ControlRun[]): CliError {
   const names = runs.map((run) => (run.agent === null ? run.runId : `${run.runId} (${run.agent})`))
   return new CliError('runs_active', `Runs are active on this device: ${names.join(', ')}.`, {
-    exit: 'refused',
     remediation: 'Wait for them, or cancel them with `svc run cancel RUN`.',
     details: { runIds: runs.map((run) => run.runId) },
   })

@@ -19,13 +19,11 @@ export const deviceLogs: Flow = async (context) => {
   const tail = tailOf(places.daemonLog, count)
   if (tail === null) {
     throw new CliError('no_log', `There is no log at ${places.daemonLog}: the device manager has not run here.`, {
-      exit: 'refused',
       remediation: 'Type `svc device connect` to start it.',
     })
   }
   for (const line of tail.lines) out.text(line)
   if (values.local['follow'] === true) await follow(context, places.daemonLog, tail.end)
-  return 0
 }
 
 async function follow({ out, world }: CommandContext, path: string, from: number): Promise<void> {

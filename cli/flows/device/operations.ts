@@ -9,18 +9,16 @@ export const deviceRefresh: Flow = async ({ env, out }) => {
   const looked = await askDaemon(await devicePlaces(env), { op: 'refresh' })
   if (out.format === 'json') {
     await out.result(looked)
-    return 0
+    return
   }
   const harnesses = Object.entries(looked.readiness.harnesses).map(([harness, facts]) => ({ harness, ...facts }))
   await out.result({ data: harnesses }, ['harness', 'installed', 'version', 'signedIn', 'message'])
   out.text('')
   await out.result({ data: looked.folders }, ['shortId', 'rootPath', 'ok', 'message'])
-  return 0
 }
 
 export const deviceSyncConfig: Flow = async ({ env, out }) => {
   await out.result(await askDaemon(await devicePlaces(env), { op: 'sync_config' }))
-  return 0
 }
 
 export const deviceSpool: Flow = async ({ env, out, values }) => {
@@ -28,7 +26,7 @@ export const deviceSpool: Flow = async ({ env, out, values }) => {
   const runId = values.local['run']
   if (values.local['replay'] === true) {
     await out.result(await askDaemon(places, { op: 'spool_replay', ...(typeof runId === 'string' ? { runId } : {}) }))
-    return 0
+    return
   }
   if (runId !== undefined) throw usageError('--run goes with --replay.')
   await out.result(await askDaemon(places, { op: 'spool' }), [
@@ -40,7 +38,6 @@ export const deviceSpool: Flow = async ({ env, out, values }) => {
     'ackedSeq',
     'ended',
   ])
-  return 0
 }
 
 export const deviceTestError: Flow = async ({ env, out, values }) => {
@@ -49,5 +46,4 @@ export const deviceTestError: Flow = async ({ env, out, values }) => {
   const reported = await askDaemon(places, { op: 'test_error', ...(typeof message === 'string' ? { message } : {}) })
   await out.result(reported)
   out.message(`svc: the error was logged as ${reported.errorId}; find it in ${reported.logPath} (\`svc device logs\`).`)
-  return 0
 }

@@ -33,7 +33,7 @@ export const deviceRestart: Flow = async (context) => {
     await askService(places, 'restart')
     const { pid, link } = await waitForLink(places, world, { exit: () => null })
     await out.result({ restarted: true, pid, link: link.state })
-    return 0
+    return
   }
   if (status !== null) {
     const { runs } = await askDaemon(places, { op: 'stop' })
@@ -47,7 +47,6 @@ export const deviceRestart: Flow = async (context) => {
   }
   const { pid, link } = await startDaemon(places, world)
   await out.result({ restarted: true, pid, link: link.state })
-  return 0
 }
 
 async function drain({ out, world }: CommandContext, places: DevicePlaces): Promise<void> {

@@ -18,7 +18,6 @@ export const deviceInstallService: Flow = async (context) => {
       ? `svc: ${installed.manager} keeps the device manager running from now on (pid ${installed.pid}).`
       : `svc: the service was installed already; ${installed.manager} keeps the device manager running.`,
   )
-  return 0
 }
 
 export const deviceUninstallService: Flow = async (context) => {
@@ -31,7 +30,6 @@ export const deviceUninstallService: Flow = async (context) => {
       ? 'svc: the service is gone, and the device manager stopped. `svc device connect` starts it by hand.'
       : 'svc: there was no service to uninstall.',
   )
-  return 0
 }
 
 function refuseInRun({ env }: CommandContext): void {

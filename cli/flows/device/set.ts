@@ -12,14 +12,13 @@ export const deviceSet: Flow = async (context) => {
   const isolation = values.local['isolation']
   if (isolation !== undefined) {
     await setIsolation(context, isolation)
-    if (values.body === undefined) return 0
+    if (values.body === undefined) return
   }
   if (values.body === undefined) throw usageError('Say what to set.', `For example: ${command.example}`)
   const reference = values.params['id'] ?? (await thisDevice(context)).publicId
   const client = await context.connect()
   const id = await connectionIdOf(client, reference)
   await printReply(context, (await client.call(callOf(context, { params: { id } }))).body)
-  return 0
 }
 
 const isolationChoices: readonly IsolationChoice[] = ['svc', 'off']
@@ -32,7 +31,6 @@ async function setIsolation({ env, values, out }: CommandContext, isolation: unk
   // a wall.
   if (env.run !== null || env.runId !== null) {
     throw new CliError('isolation_in_run', 'A run cannot change how runs are isolated.', {
-      exit: 'refused',
       remediation: 'The owner of the device types it in a terminal of that machine.',
     })
   }

@@ -28,12 +28,11 @@ export const fileDownload: Flow = async (context) => {
   const bytes = checked(answer)
   if (target === '-') {
     await pipeline(bytes, process.stdout, { end: false })
-    return 0
+    return
   }
   const place = resolve(cwd, target)
   await writeWhole(place, bytes, wanted !== null)
   await out.result({ path: place, sizeBytes: Number(answer.headers['content-length']) })
-  return 0
 }
 
 /** `file read`: prints the text of a file. */
@@ -44,12 +43,10 @@ export const fileRead: Flow = async (context: CommandContext) => {
   const content = textAt(body, 'content')
   if (content === null)
     throw new CliError('no_text', 'This file is no text.', {
-      exit: 'refused',
       remediation: `Get its bytes with \`svc file download ${textAt(body, 'id') ?? ''}\`.`,
     })
   if (out.isJsonWanted) await out.result(body)
   else out.exact(content)
-  return 0
 }
 
 /** Without folders and characters that steer a terminal, whatever the server says. */

@@ -23,9 +23,7 @@ interface Row {
  */
 export const learningReview: Flow = async (context) => {
   if (context.env.runId !== null)
-    throw new CliError('agent_cannot_resolve_approval', 'Only a person reviews a learning, outside of any run.', {
-      exit: 'refused',
-    })
+    throw new CliError('agent_cannot_resolve_approval', 'Only a person reviews a learning, outside of any run.')
   const one = context.positionals['learning']?.[0] ?? null
   const ids = localText(context.values, 'ids')
   const before = localText(context.values, 'all-proposed-before')

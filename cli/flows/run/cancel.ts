@@ -17,12 +17,10 @@ export const runCancel: Flow = async (context) => {
     if (kind !== null) {
       const label = textAt(run, 'waitingOn', 'label') ?? textAt(run, 'waitingOn', 'id') ?? ''
       throw new CliError('run_waits_for_person', `The run waits for a person (${kind}): ${label}`, {
-        exit: 'refused',
         remediation: 'Answer it, or cancel the run anyway with --force.',
         details: { runId: textAt(run, 'id'), waitingOn: (run as { waitingOn: unknown }).waitingOn },
       })
     }
   }
   await printReply(context, (await client.call(callOf(context))).body)
-  return 0
 }

@@ -13,5 +13,4 @@ export const runChangeSet: Flow = async (context) => {
     if (diff !== '') out.exact(diff)
     else out.message('svc: the run changed nothing.')
   }
-  return 0
 }

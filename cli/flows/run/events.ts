@@ -22,7 +22,6 @@ export const runEvents: Flow = async (context) => {
     drained: () => out.drained(),
     onTrouble: (error) => out.message(`svc: ${error.message} Opening the stream again.`),
   })
-  return 0
 }
 
 const shortLine = (event: unknown) =>

@@ -18,7 +18,7 @@ export const runRead: Flow = async (context) => {
       await out.drained()
     }
     if (!out.isJsonWanted) for (const line of transcript.end()) out.text(line)
-    return 0
+    return
   }
   const { body } = await client.call(callOf(context, { query: { 'expand[]': 'transcriptRead' } }))
   const answer = textAt(body, 'transcriptRead', 'finalAnswer')
@@ -27,5 +27,4 @@ export const runRead: Flow = async (context) => {
   const about = aboutEnding(body)
   if (about !== null) out.message(`svc: ${about}`)
   else if (answer === null) out.message('svc: the run has given no answer.')
-  return 0
 }

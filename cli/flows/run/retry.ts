@@ -14,7 +14,6 @@ export const runRetry: Flow = async (context) => {
   const client = await context.connect()
   if (context.values.local['force'] !== true) await askAboutSuccessor(context, client)
   await printReply(context, (await client.call(callOf(context))).body)
-  return 0
 }
 
 async function askAboutSuccessor(context: CommandContext, client: Client): Promise<void> {
@@ -28,7 +27,6 @@ async function askAboutSuccessor(context: CommandContext, client: Client): Promi
   const already = `${textAt(run, 'id')} has been retried already: ${id} is ${status}.`
   if (context.isInteractive && (await askYesOrNo(`svc: ${already} Retry it once more?`))) return
   throw new CliError('run_retried_already', already, {
-    exit: 'refused',
     remediation: `Follow it with \`svc run events ${id} --follow\`, or retry the run once more with --force.`,
     details: { runId: textAt(run, 'id'), successorRunId: id },
   })

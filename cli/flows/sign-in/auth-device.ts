@@ -45,7 +45,6 @@ async function begin(client: Client): Promise<DeviceAuthorizationReply> {
   const reply = await post(client, deviceFlow.authorizePath, { client_name: hostname() })
   if (reply.status === 404) {
     throw new CliError('no_device_flow', `The server at ${client.caller.server} does not sign in by a browser.`, {
-      exit: 'refused',
       remediation: `Sign in with a login token: svc login --server ${client.caller.server} --token -`,
     })
   }
@@ -114,7 +113,5 @@ function failureFrom(reply: ApiReply): Error {
   const refusal = oauthRefusal.safeParse(reply.body)
   if (!refusal.success) return failureOf(reply)
   const { error, error_description: description } = refusal.data
-  return new CliError(`sign_in_${error}`, description ?? `The server refused to sign in: ${error}.`, {
-    exit: 'refused',
-  })
+  return new CliError(`sign_in_${error}`, description ?? `The server refused to sign in: ${error}.`)
 }

@@ -16,7 +16,6 @@ export const authList: Flow = async (context) => {
   const after = localText(values, 'after') ?? undefined
   const { body } = await client.call({ method: 'GET', path, query: { all: isAll || undefined, limit: 100, after } })
   await out.result(body, isAll ? ['id', 'email', ...columns.slice(1)] : columns, '--after')
-  return 0
 }
 
 /** `auth devices` */
@@ -24,7 +23,6 @@ export const authDevices: Flow = async (context) => {
   const client = await context.connect()
   const { body } = await client.call({ method: 'GET', path: devicesPath })
   await context.out.result(body, ['id', 'name', 'email', 'lastSeenAt'])
-  return 0
 }
 
 /** `auth revoke` */
@@ -35,5 +33,4 @@ export const authRevoke: Flow = async (context) => {
   const of = id.startsWith('dvc_') ? devicesPath : path
   const { body } = await client.call({ method: 'DELETE', path: `${of}/${id}`, isKeyed: true })
   await out.result(body)
-  return 0
 }

@@ -26,13 +26,11 @@ export const companyUse: Flow = async (context) => {
   )
   if (login == null) {
     throw new CliError('no_login_there', `There is no login for the workspace ${slug} on this machine.`, {
-      exit: 'refused',
       remediation: `A login token works in one workspace only. Sign in with one of ${slug}: svc login --server ${client.caller.server} --token -`,
     })
   }
   await useLogin(env, login)
   await out.result({ server: login.server, workspace: login.workspace })
-  return 0
 }
 
 /** A former slug of the workspace leads to its current one. */

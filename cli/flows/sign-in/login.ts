@@ -21,7 +21,6 @@ export const login: Flow = async (context) => {
   await out.result({ server, workspace, role, file: path })
   out.message(`svc: signed in to ${server}, workspace ${workspace.name}.`)
   if (env.run !== null) out.message('svc: SVC_TOKEN is set here, so commands in this shell go on calling with it.')
-  return 0
 }
 
 /** `logout`: the token stays valid elsewhere; only this machine forgets it. */
@@ -36,7 +35,6 @@ export const logout: Flow = async ({ env, out }) => {
       ? 'svc: this machine has forgotten the login. The token itself was not revoked.'
       : 'svc: nobody was signed in.',
   )
-  return 0
 }
 
 async function chooseServer({ env, values }: CommandContext): Promise<string> {

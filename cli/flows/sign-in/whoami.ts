@@ -9,7 +9,6 @@ export const whoami: Flow = async (context) => {
   const shown = { server: client.caller.server, workspace: pick(workspace, ['id', 'slug', 'name']) }
   const caller = client.caller.source === 'run' ? await agentOf(context, client) : await personOf(client, workspace)
   await context.out.result({ ...caller, ...shown })
-  return 0
 }
 
 async function agentOf({ env }: CommandContext, client: Client) {

@@ -9,10 +9,9 @@ export const taskGet: Flow = async (context) => {
   const { body: task } = await client.call(callOf(context))
   if (values.local['history'] !== true) {
     await printReply(context, task)
-    return 0
+    return
   }
   const path = fillPath('/api/v1/tasks/{id}/history', values.params)
   const { body: history } = await client.call({ method: 'GET', path })
   await printReply(context, { ...(task as object), history: listAt(history, 'data') })
-  return 0
 }
