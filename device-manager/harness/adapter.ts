@@ -2,7 +2,7 @@ import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { HarnessName } from '../../shared/runs/harnesses.ts'
 import type { McpServers } from '../../shared/runs/mcp-servers.ts'
-import type { RunSpec, ToolPermissions } from '../../shared/runs/spec.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
 import type { GivenSkill } from './parts/skills.ts'
 
 /**
@@ -201,6 +201,8 @@ export interface ToolAsk {
   /** The folder in which the harness is now, when it says so: paths that are not absolute may be meant from there. */
   cwd?: string
 }
+/** A tool call as the agent's lists name it. */
+export type NamedCall = Pick<ToolAsk, 'name' | 'input'>
 /** `stop`: the run ends now; the harness is told so in the way it understands, and is interrupted if it goes on. */
 export type CallDecision =
   | { behavior: 'allow'; rule: string | null }
@@ -224,4 +226,3 @@ export interface HarnessOutcome {
   /** With `error`: the provider failed (it is overloaded, or answers with an error of its own), not the agent. */
   providerFailed?: boolean
 }
-export type { ToolPermissions }

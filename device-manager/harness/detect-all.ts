@@ -2,6 +2,8 @@ import { realpath, stat } from 'node:fs/promises'
 import type { World } from '../../shared/lib/world.ts'
 import type { HarnessName } from '../../shared/runs/harnesses.ts'
 import type { HarnessAdapter, HarnessProbe, HarnessReadiness, ProbeResult } from './adapter.ts'
+import { messageOf } from '../log/host-log.ts'
+import { notInstalled } from './parts/readiness.ts'
 import { adapters } from './registry.ts'
 
 export type Readiness = Record<string, HarnessReadiness>
@@ -62,8 +64,7 @@ async function detectSafely(harness: Detectable, probe: HarnessProbe): Promise<H
   try {
     return await harness.detect(probe)
   } catch (error) {
-    const message = `${harness.name} could not be looked at: ${error instanceof Error ? error.message : String(error)}`
-    return { installed: false, version: null, signedIn: null, message }
+    return notInstalled(`${harness.name} could not be looked at: ${messageOf(error)}`)
   }
 }
 

@@ -1,12 +1,7 @@
 import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
 import { inputsOf, isCommandField } from '../../../shared/permissions/call-inputs.ts'
 import type { RunSpec, ToolRule } from '../../../shared/runs/spec.ts'
-
-/** A tool call as the agent's lists name it. */
-export interface NamedCall {
-  name: string
-  input: unknown
-}
+import type { NamedCall } from '../adapter.ts'
 
 const kinds: ReadonlySet<string> = new Set(
   'read edit delete move search execute think fetch switch_mode other'.split(' '),

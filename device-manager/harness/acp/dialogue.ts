@@ -2,7 +2,8 @@ import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
-import { asItIs, cappedText, rawEvents, streamAsItIs } from '../parts/event-pieces.ts'
+import { errorEvent } from '../parts/error-event.ts'
+import { asItIs, cappedText, rawEvents, resultEvent, streamAsItIs } from '../parts/event-pieces.ts'
 import { isGated } from '../../../shared/runs/gated.ts'
 import { leftOutEvent } from '../parts/mcp-servers.ts'
 import { promptWithInstructions } from '../parts/instructions.ts'
@@ -188,8 +189,7 @@ class AcpRun {
     const message = cappedText(textOf(error), this.#redactText).text
     this.facts.refusal = { ...error, message }
     this.facts.isResumeRefused = id === ids.session && this.#resuming !== null && error.code !== authRequired
-    const data = { class: 'refused', message, willRetry: false }
-    return { events: [{ kind: 'error', data }], finished: true, closeInput: true }
+    return { events: [errorEvent('refused', message)], finished: true, closeInput: true }
   }
 
   #initialized(result: unknown): DialogueOutput {
@@ -275,9 +275,8 @@ class AcpRun {
     if (status !== 'completed' && status !== 'failed')
       return { events: [...said, ...(status === 'in_progress' ? this.#calls.told(toolCallId, call) : [])], ...stop }
     this.#isModelsTurn = false
-    const { text: output, ...cut } = cappedText(outputText(parsed.data), this.#redactText)
-    const data = { toolCallId, isError: status === 'failed', output, ...cut }
-    const events = [...said, ...this.#calls.told(toolCallId, call), { kind: 'tool_result', data } as const]
+    const told = { toolCallId, isError: status === 'failed', output: outputText(parsed.data) }
+    const events = [...said, ...this.#calls.told(toolCallId, call), resultEvent(told, this.#redactText)]
     const trouble = this.#calls.end(toolCallId, call, status)
     return { events, ...(trouble === null ? stop : this.#unasked(trouble.name, trouble.wasAllowed)) }
   }
@@ -317,7 +316,7 @@ class AcpRun {
     if (error !== undefined) {
       const message = cappedText(textOf(error), this.#redactText).text
       this.facts.failure = { ...error, message }
-      events.push({ kind: 'error', data: { class: classOf(error), message, willRetry: false } })
+      events.push(errorEvent(classOf(error), message))
     } else if (parsed.success) {
       this.facts.stopReason = parsed.data.stopReason
       const { usage } = parsed.data

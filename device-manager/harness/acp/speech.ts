@@ -1,7 +1,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RedactStream, RedactText } from '../adapter.ts'
-import { textPieces } from '../parts/event-pieces.ts'
+import { wordEvents } from '../parts/event-pieces.ts'
 
 const maxAnswerChars = 256 * 1024
 
@@ -47,6 +47,6 @@ export class Speech {
   }
 
   #events(kind: Kind, text: string): RunEventBody[] {
-    return textPieces(text, this.#redactText).map((piece) => ({ kind, data: { text: piece } }))
+    return wordEvents(kind, { text }, this.#redactText)
   }
 }

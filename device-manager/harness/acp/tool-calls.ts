@@ -3,7 +3,7 @@ import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { RedactText, ToolAsk } from '../adapter.ts'
 import { AskedCalls, maxCallsAtOnce } from '../parts/asked-calls.ts'
-import { cappedInput } from '../parts/event-pieces.ts'
+import { callEvent } from '../parts/event-pieces.ts'
 import { isAlwaysAllowed, isSameCall, namedCall, type ShownCall } from './calls.ts'
 import type { Unasked } from './outcome.ts'
 import { mcpNameOf } from './mcp-servers.ts'
@@ -51,13 +51,7 @@ export class ToolCalls {
     const { toolCallId, kind, rawInput } = update
     const known = this.#calls.get(toolCallId)
     if (known === undefined && this.#calls.size >= maxCallsAtOnce) return null
-    const call = known ?? {
-      kind: null,
-      rawInput: undefined,
-      mcpName: null,
-      isTold: false,
-      hasBegun: false,
-    }
+    const call = known ?? { kind: null, rawInput: undefined, mcpName: null, isTold: false, hasBegun: false }
     call.kind = kind ?? call.kind
     call.rawInput = rawInput ?? call.rawInput
     call.mcpName = this.mcpNameOf(update) ?? call.mcpName
@@ -73,11 +67,8 @@ export class ToolCalls {
   told(toolCallId: string, call: Call): RunEventBody[] {
     if (call.isTold) return []
     call.isTold = true
-    const { name, input } = namedCall(call.kind, call.rawInput, call.mcpName) ?? {
-      name: 'acp__unclear',
-      input: call.rawInput,
-    }
-    return [{ kind: 'tool_call', data: { toolCallId, name, input: cappedInput(input, this.#redactText) } }]
+    const named = namedCall(call.kind, call.rawInput, call.mcpName)
+    return [callEvent({ toolCallId }, named ?? { name: 'acp__unclear', input: call.rawInput }, this.#redactText)]
   }
 
   /**

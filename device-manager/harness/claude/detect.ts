@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import type { HarnessProbe, HarnessReadiness } from '../adapter.ts'
 import { accountDigest } from '../parts/account.ts'
-import { versionIn } from '../parts/version.ts'
+import { installed, notInstalled } from '../parts/readiness.ts'
 
 /** A third of a second, and much longer on a busy machine; who is cut off counts as neither signed in nor out. */
 const probeMs = 15_000
@@ -17,28 +17,17 @@ export const signInHint =
 export async function detectClaude(probe: HarnessProbe): Promise<HarnessReadiness> {
   const file = await probe.which('claude')
   if (file === null) {
-    return {
-      installed: false,
-      version: null,
-      signedIn: null,
-      message:
-        'claude was not found on the PATH of the login shell; install it with: npm install -g @anthropic-ai/claude-code',
-    }
+    return notInstalled(
+      'claude was not found on the PATH of the login shell; install it with: npm install -g @anthropic-ai/claude-code',
+    )
   }
   const [versionRun, authRun] = await Promise.all([
     probe.run(file, ['--version'], probeMs),
     probe.run(file, ['auth', 'status'], probeMs),
   ])
-  const version = versionIn(versionRun.stdout)
   const auth = authBy(authRun.stdout)
   const signedIn = auth?.loggedIn ?? null
-  return {
-    installed: true,
-    version,
-    signedIn,
-    message: messageFor({ version, signedIn, timedOut: versionRun.timedOut }),
-    ...accountOf(auth),
-  }
+  return { ...installed('claude', versionRun, { signedIn, signInHint, probeMs }), ...accountOf(auth) }
 }
 
 /** On macOS it keeps its credentials in the keychain instead. */
@@ -58,10 +47,4 @@ function authBy(stdout: string): AuthStatus | null {
 /** A subscription's limit is that of a person in an organization. Of a key claude tells nothing. */
 function accountOf(auth: AuthStatus | null): Pick<HarnessReadiness, 'account'> {
   return auth?.email ? { account: accountDigest('claude', auth.orgId ?? '', auth.email) } : {}
-}
-
-function messageFor(found: { version: string | null; signedIn: boolean | null; timedOut: boolean }): string | null {
-  if (found.timedOut) return `claude --version did not answer within ${probeMs / 1000} s.`
-  if (found.version === null) return 'claude --version did not name a version.'
-  return found.signedIn === false ? signInHint : null
 }

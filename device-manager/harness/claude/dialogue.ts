@@ -1,6 +1,7 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessDialogue, RedactText, DialogueOptions, DialogueOutput } from '../adapter.ts'
+import { errorEvent } from '../parts/error-event.ts'
 import { asItIs, cappedText, rawEvents } from '../parts/event-pieces.ts'
 import { lineFrame } from '../parts/line-frame.ts'
 import { callQuestions, initializeRequest, initializeRequestId, userMessage } from './call-questions.ts'
@@ -93,7 +94,7 @@ class ClaudeRun {
       return { events: [] }
     }
     const message = 'The text came after claude had given its result and was not delivered.'
-    return { events: [{ kind: 'error', data: { class: 'input_too_late', message, willRetry: false } }] }
+    return { events: [errorEvent('input_too_late', message)] }
   }
 
   #send(texts: readonly string[]): string {
@@ -284,7 +285,6 @@ class ClaudeRun {
     }
     const message = `claude did not take the permission gate (${cappedText(error ?? subtype, this.#redactText).text}); update claude.`
     this.facts.hookRefusal = message
-    const refused: RunEventBody = { kind: 'error', data: { class: 'gate_refused', message, willRetry: false } }
-    return this.#finish([refused])
+    return this.#finish([errorEvent('gate_refused', message)])
   }
 }

@@ -1,6 +1,6 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RedactText } from '../adapter.ts'
-import { cappedInput, cappedText, rawEvents, textPieces } from '../parts/event-pieces.ts'
+import { callEvent, rawEvents, resultEvent, wordEvents } from '../parts/event-pieces.ts'
 import { textBlock, thinkingBlock, toolResultBlock, toolUseBlock } from './wire.ts'
 import type { assistantLine, userLine } from './wire.ts'
 import type { z } from 'zod'
@@ -19,20 +19,11 @@ export function assistantEvents(line: z.infer<typeof assistantLine>, redactText:
 function assistantBlock(block: unknown, of: Of): RunEventBody[] {
   const { parent, redactText } = of
   const text = textBlock.safeParse(block)
-  if (text.success)
-    return textPieces(text.data.text, redactText).map((piece) => ({ kind: 'text', data: { text: piece, ...parent } }))
+  if (text.success) return wordEvents('text', { text: text.data.text, parent }, redactText)
   const thinking = thinkingBlock.safeParse(block)
-  if (thinking.success) {
-    return textPieces(thinking.data.thinking, redactText).map((piece) => ({
-      kind: 'thinking',
-      data: { text: piece, ...parent },
-    }))
-  }
+  if (thinking.success) return wordEvents('thinking', { text: thinking.data.thinking, parent }, redactText)
   const use = toolUseBlock.safeParse(block)
-  if (use.success) {
-    const { id: toolCallId, name, input } = use.data
-    return [{ kind: 'tool_call', data: { toolCallId, name, input: cappedInput(input, redactText), ...parent } }]
-  }
+  if (use.success) return [callEvent({ toolCallId: use.data.id, ...parent }, use.data, redactText)]
   return resultBlock(block, of) ?? keptRaw(block, redactText)
 }
 
@@ -45,15 +36,8 @@ export function userEvents(line: z.infer<typeof userLine>, redactText: RedactTex
 function resultBlock(block: unknown, { parent, redactText }: Of): RunEventBody[] | null {
   const result = toolResultBlock.safeParse(block)
   if (!result.success) return null
-  const { text: output, ...cut } = cappedText(contentText(result.data.content), redactText)
-  const data = {
-    toolCallId: result.data.tool_use_id,
-    isError: result.data.is_error === true,
-    output,
-    ...cut,
-    ...parent,
-  }
-  return [{ kind: 'tool_result', data }]
+  const { tool_use_id: toolCallId, is_error: isError, content } = result.data
+  return [resultEvent({ toolCallId, isError: isError === true, ...parent, output: contentText(content) }, redactText)]
 }
 
 /** A tool's result as text: it is a string, or blocks of which some are pictures. */

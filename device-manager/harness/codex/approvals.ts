@@ -1,8 +1,8 @@
-import type { CallDecision, ToolAsk } from '../adapter.ts'
+import type { CallDecision, NamedCall, ToolAsk } from '../adapter.ts'
 import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
 import { maxCallsAtOnce } from '../parts/asked-calls.ts'
 import { jsonLine } from '../parts/json-lines.ts'
-import { mcpCall, patchCalls, patchShown, shellCall, type NamedCall } from './items.ts'
+import { mcpCall, patchCalls, patchShown, shellCall } from './items.ts'
 import { commandApproval, elicitation, fileApproval, request, type FileChange, type RequestId } from './wire.ts'
 
 /** The effect of a request of codex: questions for the run host, or an answer written at once. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { HarnessProbe, HarnessReadiness } from '../adapter.ts'
-import { versionIn } from '../parts/version.ts'
+import { installed, notInstalled } from '../parts/readiness.ts'
 
 const probeMs = 5_000
 
@@ -11,21 +11,15 @@ export async function detectCodex(probe: HarnessProbe): Promise<HarnessReadiness
   const file = await probe.which('codex')
   if (file === null) {
     const message = 'codex was not found on the PATH of the login shell; install it with: npm install -g @openai/codex'
-    return { installed: false, version: null, signedIn: null, message }
+    return notInstalled(message)
   }
   const [versionRun, loginRun, settings] = await Promise.all([
     probe.run(file, ['--version'], probeMs),
     probe.run(file, ['login', 'status'], probeMs),
     probe.readStart(join(homeOf(probe), 'config.toml')),
   ])
-  const version = versionIn(versionRun.stdout)
   const signedIn = loginRun.exitCode === 0 ? true : loginRun.timedOut || hasOwnProvider(settings) ? null : false
-  return {
-    installed: true,
-    version,
-    signedIn,
-    message: messageFor({ version, signedIn, timedOut: versionRun.timedOut }),
-  }
+  return installed('codex', versionRun, { signedIn, signInHint, probeMs })
 }
 
 const homeOf = ({ env, homeDir }: Pick<HarnessProbe, 'env' | 'homeDir'>): string =>
@@ -39,10 +33,4 @@ export const codexSignInFiles = (machine: Pick<HarnessProbe, 'env' | 'homeDir'>)
 function hasOwnProvider(settings: string | null): boolean {
   const [, provider = 'openai'] = /^[ \t]*model_provider[ \t]*=[ \t]*["']([^"'\n]*)["']/m.exec(settings ?? '') ?? []
   return provider !== 'openai'
-}
-
-function messageFor(found: { version: string | null; signedIn: boolean | null; timedOut: boolean }): string | null {
-  if (found.timedOut) return `codex --version did not answer within ${probeMs / 1000} s.`
-  if (found.version === null) return 'codex --version did not name a version.'
-  return found.signedIn === false ? signInHint : null
 }

@@ -2,14 +2,15 @@ import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
 import { AskedCalls, shownDigest, isSameText } from '../parts/asked-calls.ts'
-import { asItIs, cappedText } from '../parts/event-pieces.ts'
+import { errorEvent } from '../parts/error-event.ts'
+import { asItIs, callEvent, cappedText, resultEvent } from '../parts/event-pieces.ts'
 import { isGated } from '../../../shared/runs/gated.ts'
 import { leftOutEvent } from '../parts/mcp-servers.ts'
 import { lineFrame } from '../parts/line-frame.ts'
 import type { GivenSkill } from '../parts/skills.ts'
 import { addedTokens } from '../parts/tokens.ts'
 import { Approvals } from './approvals.ts'
-import { callEvent, callOf, resultEvent, shownOf, wordsOf } from './items.ts'
+import { callOf, resultOf, shownOf, wordsOf } from './items.ts'
 import {
   ids,
   initializeLines,
@@ -66,12 +67,7 @@ export function codexDialogue(spec: RunSpec, options: DialogueOptions = {}): Har
   }
 }
 
-interface RunParts {
-  redactText: RedactText
-  mcpServers: McpServers
-  cwd: string | undefined
-  skills: readonly GivenSkill[]
-}
+type RunParts = Required<Pick<DialogueOptions, 'redactText' | 'mcpServers' | 'skills'>> & { cwd: string | undefined }
 
 class CodexRun {
   readonly facts: OutcomeFacts
@@ -186,8 +182,7 @@ class CodexRun {
   #refused(message: string): DialogueOutput {
     this.#phase = 'finished'
     this.facts.refusal = cappedText(message, this.#redactText).text
-    const data = { class: 'refused', message: this.facts.refusal, willRetry: false }
-    return { events: [{ kind: 'error', data }], finished: true, closeInput: true }
+    return { events: [errorEvent('refused', this.facts.refusal)], finished: true, closeInput: true }
   }
 
   #thread(result: unknown): DialogueOutput | null {
@@ -230,13 +225,13 @@ class CodexRun {
     const toolCallId = this.#callId(threadId, item.id)
     if (when === 'completed') {
       this.#patches.delete(toolCallId)
-      const events = [resultEvent(toolCallId, item, this.#redactText)]
+      const events = [resultEvent({ toolCallId, ...resultOf(item) }, this.#redactText)]
       return { events, ...this.#stopUnlessAsked(toolCallId, item) }
     }
     const patch = item.type === 'fileChange' ? fileItem.safeParse(item) : null
     if (patch?.success && this.#patches.size < maxPatches) this.#patches.set(toolCallId, patch.data.changes)
     const stop = readsResource(item) ? this.#stopUnlessAsked(toolCallId, item) : this.#interruptWhenSpent(threadId)
-    return { events: [callEvent(toolCallId, call, this.#redactText)], ...stop }
+    return { events: [callEvent({ toolCallId }, call, this.#redactText)], ...stop }
   }
 
   #words(when: 'started' | 'completed', { threadId, item }: { threadId: string; item: Item }): DialogueOutput | null {

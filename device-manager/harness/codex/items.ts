@@ -1,16 +1,11 @@
 import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
-import type { RedactText } from '../adapter.ts'
-import { cappedInput, cappedText, textPieces } from '../parts/event-pieces.ts'
+import type { NamedCall, RedactText } from '../adapter.ts'
+import { wordEvents } from '../parts/event-pieces.ts'
 import { scriptOf } from './shell-words.ts'
 import { commandItem, fileItem, mcpItem, messageItem, reasoningItem, type FileChange, type Item } from './wire.ts'
 
-/** A tool call as the agent's lists name it: codex's shell is `Bash`, its patches are `Write` and `Edit`. */
-export interface NamedCall {
-  name: string
-  input: unknown
-}
-
+// As the agent's lists name them, codex's shell is `Bash`, its patches are `Write` and `Edit`.
 export const shellCall = (command: string): NamedCall => ({ name: 'Bash', input: { command: scriptOf(command) } })
 export const mcpCall = (server: string, tool: string, input: unknown): NamedCall => ({
   name: `mcp__${server}__${tool}`,
@@ -74,33 +69,22 @@ export function shownOf(item: Item): string {
 export const patchShown = (changes: readonly FileChange[]): string =>
   JSON.stringify(changes.map(({ path, kind, diff }) => [path, kind.type, kind.move_path ?? null, diff]))
 
-export function callEvent(toolCallId: string, { name, input }: NamedCall, redactText: RedactText): RunEventBody {
-  return { kind: 'tool_call', data: { toolCallId, name, input: cappedInput(input, redactText) } }
-}
-
 /** Returns what codex says and thinks, once a message is whole. */
 export function wordsOf(
   item: Item,
   { redactText, parent }: { redactText: RedactText; parent: { parentToolCallId?: string } },
 ): RunEventBody[] {
   const message = item.type === 'agentMessage' ? messageItem.safeParse(item) : null
-  if (message?.success)
-    return textPieces(message.data.text, redactText).map((text) => ({ kind: 'text', data: { text, ...parent } }))
+  if (message?.success) return wordEvents('text', { text: message.data.text, parent }, redactText)
   const reasoning = item.type === 'reasoning' ? reasoningItem.safeParse(item) : null
   if (!reasoning?.success) return []
   const { summary, content } = reasoning.data
-  const said = [...(summary.length > 0 ? summary : content)].join('\n\n')
-  return textPieces(said, redactText).map((text) => ({ kind: 'thinking', data: { text, ...parent } }))
+  const text = (summary.length > 0 ? summary : content).join('\n\n')
+  return wordEvents('thinking', { text, parent }, redactText)
 }
 
-/** Returns the event of how a tool call ended. */
-export function resultEvent(toolCallId: string, item: Item, redactText: RedactText): RunEventBody {
-  const { isError, output } = resultOf(item)
-  const { text, ...cut } = cappedText(output, redactText)
-  return { kind: 'tool_result', data: { toolCallId, isError, output: text, ...cut } }
-}
-
-function resultOf(item: Item): { isError: boolean; output: string } {
+/** Returns how a tool call ended. */
+export function resultOf(item: Item): { isError: boolean; output: string } {
   const command = item.type === 'commandExecution' ? commandItem.safeParse(item) : null
   if (command?.success) {
     const { status, aggregatedOutput, exitCode } = command.data

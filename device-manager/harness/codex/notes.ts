@@ -1,4 +1,4 @@
-import type { RunEventBody } from '../../../shared/runs/events.ts'
+import { inputTooLate } from '../parts/error-event.ts'
 import { skillLeftOutEvent } from '../parts/skills.ts'
 
 /** Says that it took no folders of skills. */
@@ -7,11 +7,4 @@ export const noSkills = skillLeftOutEvent({
   why: 'this codex takes none by its protocol; update codex',
 })
 
-export const tooLate: RunEventBody = {
-  kind: 'error',
-  data: {
-    class: 'input_too_late',
-    message: 'The text came after codex had ended its turn and was not delivered.',
-    willRetry: false,
-  },
-}
+export const tooLate = inputTooLate('codex')

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { HarnessProbe, HarnessReadiness } from '../adapter.ts'
 import { jsonObject } from '../parts/json-lines.ts'
-import { versionIn } from '../parts/version.ts'
+import { installed, notInstalled } from '../parts/readiness.ts'
 
 const probeMs = 10_000
 
@@ -13,20 +13,13 @@ export async function detectCursor(probe: HarnessProbe): Promise<HarnessReadines
   const file = await probe.which('cursor-agent')
   if (file === null) {
     const message = 'cursor-agent was not found on the PATH of the login shell; cursor.com/cli says how to install it.'
-    return { installed: false, version: null, signedIn: null, message }
+    return notInstalled(message)
   }
   const [versionRun, statusRun] = await Promise.all([
     probe.run(file, ['--version'], probeMs),
     probe.run(file, ['status', '--format', 'json'], probeMs),
   ])
-  const version = versionIn(versionRun.stdout)
   const said = status.safeParse(jsonObject(Buffer.from(statusRun.stdout)))
   const signedIn = said.success ? said.data.isAuthenticated : null
-  return { installed: true, version, signedIn, message: messageFor({ version, signedIn, ...versionRun }) }
-}
-
-function messageFor(found: { version: string | null; signedIn: boolean | null; timedOut: boolean }): string | null {
-  if (found.timedOut) return `cursor-agent --version did not answer within ${probeMs / 1000} s.`
-  if (found.version === null) return 'cursor-agent --version did not name a version.'
-  return found.signedIn === false ? signInHint : null
+  return installed('cursor-agent', versionRun, { signedIn, signInHint, probeMs })
 }

@@ -1,7 +1,8 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
-import { asItIs, cappedInput, cappedText, textPieces } from '../parts/event-pieces.ts'
+import { errorEvent } from '../parts/error-event.ts'
+import { asItIs, callEvent, cappedText, resultEvent, wordEvents } from '../parts/event-pieces.ts'
 import { promptWithInstructions } from '../parts/instructions.ts'
 import { lineFrame } from '../parts/line-frame.ts'
 import { resultOf, toolNameOf } from './calls.ts'
@@ -93,7 +94,7 @@ class CursorRun {
     if (parsed.data.subtype === 'delta') return { events: [], ...stop }
     const text = this.#thinking
     this.#thinking = ''
-    return { events: this.#pieces('thinking', text), ...stop }
+    return { events: wordEvents('thinking', { text }, this.#redactText), ...stop }
   }
 
   #words(value: unknown): DialogueOutput | null {
@@ -102,11 +103,7 @@ class CursorRun {
     const stop = this.#modelSpeaks()
     this.facts.didWork = true
     const text = parsed.data.message.content.map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join('')
-    return { events: this.#pieces('text', text), ...stop }
-  }
-
-  #pieces(kind: 'text' | 'thinking', text: string): RunEventBody[] {
-    return textPieces(text, this.#redactText).map((piece) => ({ kind, data: { text: piece } }))
+    return { events: wordEvents('text', { text }, this.#redactText), ...stop }
   }
 
   #tool(value: unknown): DialogueOutput | null {
@@ -123,15 +120,13 @@ class CursorRun {
       const stop = this.#modelSpeaks()
       this.#calls.add(toolCallId)
       this.facts.openCalls = this.#calls.size
-      const input = cappedInput(args, this.#redactText)
-      return { events: [{ kind: 'tool_call', data: { toolCallId, name: toolNameOf(key, args), input } }], ...stop }
+      const call = { name: toolNameOf(key, args), input: args }
+      return { events: [callEvent({ toolCallId }, call, this.#redactText)], ...stop }
     }
     if (!this.#calls.delete(toolCallId)) return null
     this.facts.openCalls = this.#calls.size
     this.#isModelsTurn = false
-    const { isError, output } = resultOf(result)
-    const { text, ...cut } = cappedText(output, this.#redactText)
-    return { events: [{ kind: 'tool_result', data: { toolCallId, isError, output: text, ...cut } }] }
+    return { events: [resultEvent({ toolCallId, ...resultOf(result) }, this.#redactText)] }
   }
 
   #result(value: unknown): DialogueOutput | null {
@@ -155,11 +150,7 @@ class CursorRun {
   }
 }
 
-const noInput: RunEventBody = {
-  kind: 'error',
-  data: {
-    class: 'input_refused',
-    message: 'Cursor takes no text while it runs without being asked; it was not delivered.',
-    willRetry: false,
-  },
-}
+const noInput = errorEvent(
+  'input_refused',
+  'Cursor takes no text while it runs without being asked; it was not delivered.',
+)

@@ -1,8 +1,4 @@
-/** A tool call as the agent's lists name it. */
-export interface NamedCall {
-  name: string
-  input: unknown
-}
+import type { NamedCall } from '../adapter.ts'
 
 /** opencode's own tools, by the names that rules have. */
 const names: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { HarnessProbe, HarnessReadiness } from '../adapter.ts'
-import { versionIn } from '../parts/version.ts'
+import { installed, notInstalled } from '../parts/readiness.ts'
 
 /** It takes more than a second, and much longer on a busy machine. */
 const probeMs = 15_000
@@ -21,11 +21,10 @@ export async function detectOpencode(probe: HarnessProbe): Promise<HarnessReadin
   const file = await probe.which('opencode')
   if (file === null) {
     const message = 'opencode was not found on the PATH of the login shell; install it with: npm install -g opencode-ai'
-    return { installed: false, version: null, signedIn: null, message }
+    return notInstalled(message)
   }
   const [versionRun, signedIn] = await Promise.all([probe.run(file, ['--version'], probeMs), isSignedIn(probe)])
-  const version = versionIn(versionRun.stdout)
-  return { installed: true, version, signedIn, message: messageFor({ version, signedIn, ...versionRun }) }
+  return installed('opencode', versionRun, { signedIn, signInHint, probeMs })
 }
 
 /** null: a provider of the person's own, of whose key nobody can tell. */
@@ -52,10 +51,4 @@ export function opencodeSignInFiles(place: Place): string[] {
     ...['opencode.json', 'opencode.jsonc', 'config.json'].map((name) => join(settings, name)),
     ...(named === undefined ? [] : [named]),
   ]
-}
-
-function messageFor(found: { version: string | null; signedIn: boolean | null; timedOut: boolean }): string | null {
-  if (found.timedOut) return `opencode --version did not answer within ${probeMs / 1000} s.`
-  if (found.version === null) return 'opencode --version did not name a version.'
-  return found.signedIn === false ? signInHint : null
 }

@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
+import { errorEvent, inputTooLate } from '../parts/error-event.ts'
 import { asItIs, cappedText, rawEvents } from '../parts/event-pieces.ts'
 import { isGated } from '../../../shared/runs/gated.ts'
 import { httpLine } from '../parts/http-lines.ts'
@@ -189,8 +190,7 @@ class OpencodeRun {
 
   #refuse(message: string, isUnknownSession: boolean): DialogueOutput {
     this.facts.refusal ??= { message, isUnknownSession }
-    const data = { class: 'refused', message: this.facts.refusal.message, willRetry: false }
-    return this.#finish([{ kind: 'error', data }])
+    return this.#finish([errorEvent('refused', this.facts.refusal.message)])
   }
 
   #call(call: GateCall): DialogueOutput {
@@ -278,11 +278,4 @@ class OpencodeRun {
 const gone = (sessionId: string): string =>
   `The opencode session ${sessionId} is not on this machine any more, or belongs to another folder.`
 
-const tooLate: RunEventBody = {
-  kind: 'error',
-  data: {
-    class: 'input_too_late',
-    message: 'The text came after opencode had ended its turn and was not delivered.',
-    willRetry: false,
-  },
-}
+const tooLate = inputTooLate('opencode')

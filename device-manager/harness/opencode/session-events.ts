@@ -1,10 +1,9 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { DialogueOutput, RedactText } from '../adapter.ts'
-import { cappedText } from '../parts/event-pieces.ts'
+import { callEvent, cappedText, resultEvent, wordEvents } from '../parts/event-pieces.ts'
 import { shownCall, type CallPlace } from './calls.ts'
 import type { Gate, ShownCall } from './gate.ts'
 import type { Halt, OutcomeFacts } from './outcome.ts'
-import { callEvent, resultEvent, wordEvents, wordsOf } from './parts.ts'
 import type { Sessions } from './sessions.ts'
 import { Usage } from './usage.ts'
 import {
@@ -13,6 +12,7 @@ import {
   sessionStatus,
   stepFinish,
   toolPart,
+  wordsPart,
   type HarnessError,
   type ToolPart,
 } from './wire.ts'
@@ -151,8 +151,9 @@ export class SessionEvents {
     }
     if (!this.#isFirst(`result ${part.id}`)) return { events }
     this.#early.delete(`${sessionID}/${callID}`)
-    events.push(resultEvent(of, part, redactText))
     const isCompleted = state.status === 'completed'
+    const output = (isCompleted ? state.output : state.error) ?? ''
+    events.push(resultEvent({ ...of, isError: !isCompleted, output }, redactText))
     const asked = gate.ended(call, { isCompleted })
     const isTrouble = asked === false || (asked === null && isCompleted)
     // With the plugin in place this does not happen; if it does, nothing more may.
@@ -185,7 +186,7 @@ export class SessionEvents {
     const isOverflow = error.name === 'ContextOverflowError'
     if (isOverflow) this.#overflows++
     const halt = isOverflow && this.#overflows >= maxOverflows ? { halt: { why: 'overflow' } as const } : {}
-    return { events: facts.isIdle ? [] : [errorEvent(error, isOverflow && halt.halt === undefined)], ...halt }
+    return { events: facts.isIdle ? [] : [failureEvent(error, isOverflow && halt.halt === undefined)], ...halt }
   }
 
   #callId(sessionID: string, callID: string): string {
@@ -200,7 +201,13 @@ export class SessionEvents {
   }
 }
 
-function errorEvent({ name, data }: HarnessError, willRetry: boolean): RunEventBody {
+/** Returns what the agent says and thinks, once a part is whole; null: it is not, or opencode wrote it itself. */
+function wordsOf(part: { type: string }): string | null {
+  const parsed = wordsPart.safeParse(part)
+  return parsed.success && parsed.data.time?.end != null && parsed.data.synthetic !== true ? parsed.data.text : null
+}
+
+function failureEvent({ name, data }: HarnessError, willRetry: boolean): RunEventBody {
   const { statusCode, message } = data
   return {
     kind: 'error',

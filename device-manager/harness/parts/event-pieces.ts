@@ -1,5 +1,5 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
-import type { RedactStream, RedactText } from '../adapter.ts'
+import type { NamedCall, RedactStream, RedactText } from '../adapter.ts'
 import { cutBytes, cutText, outputOf } from './utf8.ts'
 
 /** One event holds at most this much output, so that rows and frames stay small whatever a harness writes at once. */
@@ -41,7 +41,7 @@ export function bytePieces(bytes: Uint8Array): Uint8Array[] {
 }
 
 /** The text in pieces; together they are the text, without secrets where it was cut. An empty text has no piece. */
-export function textPieces(text: string, redactText: RedactText): string[] {
+function textPieces(text: string, redactText: RedactText): string[] {
   if (text === '') return []
   if (text.length * 3 <= maxPieceBytes) return [text]
   return bytePieces(Buffer.from(redactText(text), 'utf8')).map((piece) => Buffer.from(piece).toString('utf8'))
@@ -54,11 +54,39 @@ export function cappedText(text: string, redactText: RedactText): { text: string
   return cut.truncatedBytes === 0 ? { text } : cut
 }
 
+/** Which call an event is about, and the call that started the subagent it comes from. */
+interface OfCall {
+  toolCallId: string
+  parentToolCallId?: string
+}
+
+/** What the agent says or thinks. */
+export function wordEvents(
+  kind: 'text' | 'thinking',
+  { text, parent }: { text: string; parent?: Pick<OfCall, 'parentToolCallId'> },
+  redactText: RedactText,
+): RunEventBody[] {
+  return textPieces(text, redactText).map((piece) => ({ kind, data: { text: piece, ...parent } }))
+}
+
+export function callEvent(of: OfCall, { name, input }: NamedCall, redactText: RedactText): RunEventBody {
+  return { kind: 'tool_call', data: { ...of, name, input: cappedInput(input, redactText) } }
+}
+
+/** How a call ended. */
+export function resultEvent(
+  { output, ...of }: OfCall & { isError: boolean; output: string },
+  redactText: RedactText,
+): RunEventBody {
+  const { text, ...cut } = cappedText(output, redactText)
+  return { kind: 'tool_result', data: { ...of, output: text, ...cut } }
+}
+
 /** Input beyond this is cut in the event; the whole of it is judged. */
 const maxInputBytes = 1024 * 1024
 
 /** A tool's input for its event. */
-export function cappedInput(input: unknown, redactText: RedactText): unknown {
+function cappedInput(input: unknown, redactText: RedactText): unknown {
   const json = JSON.stringify(input) ?? 'null'
   if (json.length * 3 <= maxInputBytes || Buffer.byteLength(json) <= maxInputBytes) return input ?? null
   const { text, truncatedBytes } = cutText(redactText(json), maxPieceBytes)

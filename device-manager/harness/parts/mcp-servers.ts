@@ -1,5 +1,6 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { McpServer, McpServers } from '../../../shared/runs/mcp-servers.ts'
+import { errorEvent } from './error-event.ts'
 
 /** A server that a run does without, and why, in words that hold no value. */
 export interface ServerLeftOut {
@@ -7,14 +8,8 @@ export interface ServerLeftOut {
   why: string
 }
 
-export const leftOutEvent = ({ name, why }: ServerLeftOut): RunEventBody => ({
-  kind: 'error',
-  data: {
-    class: 'mcp_server_left_out',
-    message: `The run goes without the MCP server ${name}: ${why}.`,
-    willRetry: false,
-  },
-})
+export const leftOutEvent = ({ name, why }: ServerLeftOut): RunEventBody =>
+  errorEvent('mcp_server_left_out', `The run goes without the MCP server ${name}: ${why}.`)
 
 /**
  * The servers with `${NAME}` and `${NAME:-otherwise}` filled in, once: what a variable holds is not read again. A server that

@@ -1,4 +1,5 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
+import { errorEvent } from './error-event.ts'
 
 /** A skill that a run is given. */
 export interface GivenSkill {
@@ -18,7 +19,5 @@ export interface SkillLeftOut {
   why: string
 }
 
-export const skillLeftOutEvent = ({ path, why }: SkillLeftOut): RunEventBody => ({
-  kind: 'error',
-  data: { class: 'skill_left_out', message: `The run goes without skills of ${path}: ${why}.`, willRetry: false },
-})
+export const skillLeftOutEvent = ({ path, why }: SkillLeftOut): RunEventBody =>
+  errorEvent('skill_left_out', `The run goes without skills of ${path}: ${why}.`)
