@@ -1,8 +1,8 @@
 import { createConnection } from 'node:net'
 import type { ControlOp, ControlRequest, ControlValue } from '../../shared/device/control.ts'
-import { jsonLine, jsonLineReader } from '../../shared/lib/lines.ts'
+import { jsonLine, jsonLineReader, parseJsonText } from '../../shared/lib/lines.ts'
 import { CliError } from '../errors/cli-error.ts'
-import { fieldAt, parseJsonText, textAt } from '../replies/fields.ts'
+import { fieldAt, textAt } from '../replies/fields.ts'
 import type { DevicePlaces } from '../machine/paths.ts'
 
 /**

@@ -6,7 +6,7 @@ import type { ServiceAction, ServiceValue } from '../../shared/device/service.ts
 import type { World } from '../../shared/lib/world.ts'
 import { daemonArguments, daemonEnvironment, startDaemon, waitForLink } from './daemon-process.ts'
 import { CliError } from '../errors/cli-error.ts'
-import { parseJsonText } from '../replies/fields.ts'
+import { parseJsonText } from '../../shared/lib/lines.ts'
 import type { DevicePlaces } from '../machine/paths.ts'
 
 /** Asks `svc-device service` about the background service: only that program knows systemd and launchd. */

@@ -1,6 +1,7 @@
 import type { CommandContext } from '../context.ts'
 import { CliError } from '../errors/cli-error.ts'
-import { listAt, parseJsonText, textAt } from '../replies/fields.ts'
+import { parseJsonText } from '../../shared/lib/lines.ts'
+import { listAt, textAt } from '../replies/fields.ts'
 import { readIfThere } from '../machine/files.ts'
 import type { Client } from '../http/client.ts'
 import { devicePlaces, type DevicePlaces } from '../machine/paths.ts'

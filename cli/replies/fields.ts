@@ -20,12 +20,3 @@ export function listAt(value: unknown, ...path: readonly (string | number)[]): r
   const found = fieldAt(value, ...path)
   return Array.isArray(found) ? found : []
 }
-
-/** The value of a JSON text, or undefined when it is not JSON. */
-export function parseJsonText(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return undefined
-  }
-}

@@ -1,6 +1,7 @@
 import type { CliEnvironment } from '../machine/environment.ts'
 import { CliError } from '../errors/cli-error.ts'
-import { listAt, parseJsonText, textAt } from '../replies/fields.ts'
+import { parseJsonText } from '../../shared/lib/lines.ts'
+import { listAt, textAt } from '../replies/fields.ts'
 import { readIfThere } from '../machine/files.ts'
 import { loginPath } from '../machine/paths.ts'
 import { serverUrl } from './server-url.ts'

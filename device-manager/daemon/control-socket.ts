@@ -7,7 +7,7 @@ import {
   type ControlRequest,
   type ControlValue,
 } from '../../shared/device/control.ts'
-import { jsonLine, jsonLineReader } from '../../shared/lib/lines.ts'
+import { jsonLine, jsonLineReader, parseJsonText } from '../../shared/lib/lines.ts'
 import type { Log } from '../log/log.ts'
 
 export class ControlError extends Error {
@@ -87,15 +87,11 @@ export class ControlSocket {
 
   private async answer(line: string): Promise<{ op: ControlOp | null; reply: unknown }> {
     const refuse = (code: string, message: string) => ({ op: null, reply: { ok: false, error: { code, message } } })
-    let value: unknown
-    try {
-      value = JSON.parse(line)
-    } catch {
-      return refuse('bad_request', 'The request is not JSON.')
-    }
+    const value = parseJsonText(line) as { op?: unknown } | null | undefined
+    if (value === undefined) return refuse('bad_request', 'The request is not JSON.')
     const parsed = controlRequest.safeParse(value)
     if (!parsed.success) {
-      const op = (value as { op?: unknown } | null)?.op
+      const op = value?.op
       const known = controlRequest.options.some((option) => option.shape.op.value === op)
       if (!known) return refuse('unknown_op', `There is no operation ${typeof op === 'string' ? op : 'of that kind'}.`)
       return refuse('bad_request', parsed.error.issues[0]?.message ?? 'The request does not fit.')

@@ -1,4 +1,5 @@
 import { WebSocket, type RawData } from 'ws'
+import { parseJsonText } from '../../shared/lib/lines.ts'
 import type { CloseName } from '../../shared/device/limits.ts'
 import { linkLimits, silenceLimitMs } from '../../shared/device/limits.ts'
 import { serverMessage, type DeviceMessage, type ServerMessage } from '../../shared/device/protocol.ts'
@@ -180,17 +181,15 @@ export class LinkClient {
     this.lastHeardAt = this.options.world.monotonic()
     const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.isBuffer(data) ? data : Buffer.from(data)
     if (isBinary) return
-    let value: unknown
-    try {
-      value = JSON.parse(bytes.toString('utf8'))
-    } catch {
+    const value = parseJsonText(bytes.toString('utf8')) as { type?: unknown } | null | undefined
+    if (value === undefined) {
       this.options.log.warn({}, 'the server sent what is not JSON')
       return
     }
     const parsed = serverMessage.safeParse(value)
     if (!parsed.success) {
       // A newer server may say what this daemon does not know yet.
-      this.options.log.warn({ type: (value as { type?: unknown } | null)?.type }, 'link message ignored')
+      this.options.log.warn({ type: value?.type }, 'link message ignored')
       return
     }
     if (parsed.data.type === 'welcome' || parsed.data.type === 'heartbeat.ack')

@@ -1,28 +1,12 @@
 import { renameSync, rmSync } from 'node:fs'
 import Database from 'better-sqlite3'
-import { z } from 'zod'
-import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
-import { runSpec } from '../../shared/runs/spec.ts'
+import { parseJsonText } from '../../shared/lib/lines.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log/log.ts'
 import { makeReserve, type Reserve } from '../spool/reserve.ts'
 import { isDiskFull, isSystemTrouble } from '../process/system-trouble.ts'
-import type { RunState } from './machine.ts'
+import { runState, type RunState } from './machine.ts'
 import { keepPrivate, sqliteFiles } from '../setup/private-file.ts'
-
-const runState = z.object({
-  runId: z.string(),
-  fence: z.number().int(),
-  phase: z.enum(['accepted', 'starting', 'live', 'ended']),
-  spec: runSpec,
-  hostId: z.string().nullable(),
-  hostsLost: z.number().int(),
-  cancel: z.object({ exitReason: z.enum(exitReasonNames), message: z.string().nullable() }).nullable(),
-  givenUp: z.boolean(),
-  closed: z.boolean().default(false),
-  acceptedAt: z.number(),
-  secretNames: z.array(z.string()).default([]),
-})
 
 export interface JournalOptions {
   path: string
@@ -117,7 +101,7 @@ export class Journal {
     const states: RunState[] = []
     const unreadable: string[] = []
     for (const row of this.db.prepare<[], { run_id: string; state: string }>('select run_id, state from runs').all()) {
-      const parsed = runState.safeParse(parseJson(row.state))
+      const parsed = runState.safeParse(parseJsonText(row.state))
       if (parsed.success) states.push(parsed.data)
       else unreadable.push(row.run_id)
     }
@@ -220,13 +204,5 @@ function open(path: string): Database.Database {
   } catch (error) {
     db.close()
     throw error
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
   }
 }

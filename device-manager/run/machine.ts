@@ -1,5 +1,6 @@
-import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
-import type { RunSpec } from '../../shared/runs/spec.ts'
+import { z } from 'zod'
+import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
+import { runSpec, type RunSpec } from '../../shared/runs/spec.ts'
 
 /**
  * The life of one run on this device, as a pure function: `step(state, event)` answers the next state and the effects it
@@ -22,29 +23,29 @@ import type { RunSpec } from '../../shared/runs/spec.ts'
  * A harness is launched at most once: only `starting` leads to a launch, and a run found in `starting` or `live` whose
  * host died is never given to another one.
  */
-export type RunPhase = 'accepted' | 'starting' | 'live' | 'ended'
+const stop = z.object({ exitReason: z.enum(exitReasonNames), message: z.string().nullable() })
+export type Stop = z.infer<typeof stop>
 
-export interface RunState {
-  runId: string
-  fence: number
-  phase: RunPhase
-  spec: RunSpec
-  hostId: string | null
+/** As the journal keeps it; earlier releases leave out what has a default. */
+export const runState = z.object({
+  runId: z.string(),
+  fence: z.number().int(),
+  phase: z.enum(['accepted', 'starting', 'live', 'ended']),
+  spec: runSpec,
+  hostId: z.string().nullable(),
   /** The number of hosts that were given the run without launching it. */
-  hostsLost: number
-  cancel: Stop | null
+  hostsLost: z.number().int(),
+  cancel: stop.nullable(),
   /** The control plane gave the run up: its lease is over. */
-  givenUp: boolean
+  givenUp: z.boolean(),
   /** The control plane has the ending and wants nothing more of the run. */
-  closed: boolean
-  acceptedAt: number
+  closed: z.boolean().default(false),
+  acceptedAt: z.number(),
   /** Names of the secrets the harness was given; their values are in the memory of the daemon that was told and of the host. */
-  secretNames: readonly string[]
-}
-export interface Stop {
-  exitReason: ExitReason
-  message: string | null
-}
+  secretNames: z.array(z.string()).readonly().default([]),
+})
+export type RunState = z.infer<typeof runState>
+export type RunPhase = RunState['phase']
 
 export type RunEvent =
   /** `hostId`: the run host that stood by and was taken for this run. */

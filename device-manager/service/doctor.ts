@@ -9,7 +9,6 @@ import { lingeringProblem } from './linger.ts'
 import { isCrashLoop, recentStarts } from './restart-pace.ts'
 import { ServiceError } from './service-error.ts'
 import type { ServiceState } from './service-manager.ts'
-import { daemonPlaces } from './start.ts'
 import type { InstalledService } from './systemd-unit.ts'
 
 /** Reports how the service is, and what about it should be mended. It changes nothing and asks only what an installed one has to answer. */
@@ -105,7 +104,7 @@ async function stateProblems(context: ServiceContext, state: ServiceState): Prom
     const message = `${manager.kind} does not start the service at your next login.`
     problems.push({ code: 'not_enabled', message, fix: installAgain })
   }
-  const daemon = await daemonStatus(daemonPlaces(context))
+  const daemon = await daemonStatus(context.places)
   if (isCrashLoop(crashes)) {
     const message = `The device manager ended unexpectedly ${crashes} times in the last hour, so it waits before each start.`
     problems.push({ code: 'crash_loop', message, fix: 'svc device logs' })

@@ -7,7 +7,7 @@ import { startDaemonByHand, stopDaemon } from './daemon-client.ts'
 import { pathWarnings } from './definition.ts'
 import { lingeringProblem, switchLingeringBack, switchLingeringOn } from './linger.ts'
 import { ServiceError } from './service-error.ts'
-import { daemonPlaces, startService, whoRuns } from './start.ts'
+import { startService, whoRuns } from './start.ts'
 
 type Undo = { what: string; act: () => Promise<void> | void }
 
@@ -63,7 +63,7 @@ async function carryOut(
   await manager.enable()
   if (await switchLingeringOn(context)) undo.push({ what: 'lingering', act: () => switchLingeringBack(context) })
   wasStopped.it = daemon !== null || state.running
-  if (daemon !== null && !isOfService) await stopDaemon(daemonPlaces(context), context.world)
+  if (daemon !== null && !isOfService) await stopDaemon(context.places, context.world)
   await manager.stop()
   undo.push({ what: 'the started service', act: () => manager.stop() })
   const started = await startService(context)
@@ -105,7 +105,7 @@ async function putBack({ manager }: ServiceContext, before: string | null): Prom
 async function startAgain(context: ServiceContext, wasOfService: boolean): Promise<void> {
   if (wasOfService) return context.manager.start()
   const { node, main } = context.definition
-  startDaemonByHand(daemonPlaces(context), { node, main, env: context.env })
+  startDaemonByHand(context.places, { node, main, env: context.env })
 }
 
 async function undoAll(undo: readonly Undo[]): Promise<string[]> {

@@ -1,17 +1,15 @@
 import type { ServiceValue } from '../../shared/device/service.ts'
 import { refuseOtherStateDir, installedText, type ServiceContext } from './context.ts'
-import { daemonStatus, stopDaemon, type DaemonPlaces } from './daemon-client.ts'
+import { daemonStatus, stopDaemon } from './daemon-client.ts'
 import { forgetStarts } from './restart-pace.ts'
 import { ServiceError } from './service-error.ts'
 
 const startMs = 20_000
 const pollMs = 250
 
-export const daemonPlaces = ({ places }: Pick<ServiceContext, 'places'>): DaemonPlaces => places
-
 /** The daemon that answers, and whether the service started it. */
 export async function whoRuns(context: ServiceContext) {
-  const daemon = await daemonStatus(daemonPlaces(context))
+  const daemon = await daemonStatus(context.places)
   const state = await context.manager.state()
   return { daemon, state, isOfService: daemon !== null && daemon.pid === state.pid }
 }
@@ -44,7 +42,7 @@ export async function start(context: ServiceContext): Promise<ServiceValue<'star
   await mustBeInstalled(context)
   const { daemon, isOfService } = await whoRuns(context)
   if (daemon !== null && isOfService) return { pid: daemon.pid, link: daemon.link.state }
-  if (daemon !== null) await stopDaemon(daemonPlaces(context), context.world)
+  if (daemon !== null) await stopDaemon(context.places, context.world)
   await context.manager.stop()
   return startService(context)
 }
@@ -53,7 +51,7 @@ export async function start(context: ServiceContext): Promise<ServiceValue<'star
 export async function restart(context: ServiceContext): Promise<ServiceValue<'restart'>> {
   await mustBeInstalled(context)
   const { daemon, isOfService } = await whoRuns(context)
-  if (daemon !== null && !isOfService) await stopDaemon(daemonPlaces(context), context.world)
+  if (daemon !== null && !isOfService) await stopDaemon(context.places, context.world)
   await context.manager.stop()
   return startService(context)
 }

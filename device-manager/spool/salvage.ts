@@ -5,26 +5,10 @@ import { endReport } from '../../shared/device/protocol.ts'
 import { Breaks, endedEvent, type BreakRow } from './breaks.ts'
 import { openConnection, pageBytes, type Connection, type ConnectionOptions } from './connection.ts'
 import { maxSeq, rowCrc, type Salvage, type SalvagedRun } from './rows.ts'
+import { prepareStatements, type RunRow, type SpoolStatements } from './statements.ts'
 
-interface DamagedRun {
-  run_no: number
-  run_id: string
-  fence: number
-  last_seq: number
-  acked_seq: number
-  pending_bytes: number
-  gap_bytes: number
-  tool_calls: number
-  usage: string | null
-  session_id: string | null
-  /** Not there in a file of the first release. */
-  approvals?: string | null
-}
-interface DamagedRow {
-  seq: number
-  crc: number
-  line: Buffer
-}
+/** A file of the first release has no `approvals`. */
+type DamagedRun = Omit<RunRow, 'approvals'> & Partial<Pick<RunRow, 'approvals'>>
 
 /**
  * Sets a damaged spool aside (`<path>.corrupt-<time>`) and fills a new one with what can be trusted: of each run the rows
@@ -71,6 +55,8 @@ function removeOlder(path: string, newest: string): void {
 interface Copying {
   old: Connection
   fresh: Connection
+  /** Of the new file. */
+  put: SpoolStatements
   now: number
 }
 
@@ -84,7 +70,8 @@ function copyRuns(
   try {
     old = openDamaged(asidePath, from.freshPath)
     const list = readUntilDamage(old.prepare<[], DamagedRun>('select * from runs order by run_no').iterate())
-    for (const run of list.rows) if (isPlausible(run)) runs.push(copyRun({ old, fresh, now: from.now }, run))
+    const copying = { old, fresh, put: prepareStatements(fresh), now: from.now }
+    for (const run of list.rows) if (isPlausible(run)) runs.push(copyRun(copying, run))
     return { runs, runListRead: list.whole }
   } catch {
     return { runs, runListRead: false }
@@ -125,13 +112,13 @@ function probed(path: string): Connection {
   }
 }
 
-function copyRun({ old, fresh, now }: Copying, run: DamagedRun): SalvagedRun {
+function copyRun(copying: Copying, run: DamagedRun): SalvagedRun {
+  const { old, fresh, put } = copying
   const events = old
-    .prepare<[number, number, number, number], DamagedRow>(
+    .prepare<[number, number, number, number], { seq: number; crc: number; line: Buffer }>(
       'select id & 4294967295 as seq, crc, line from events where id > (? << 32 | ?) and id <= (? << 32 | ?) order by id',
     )
     .iterate(run.run_no, run.acked_seq, run.run_no, maxSeq)
-  const insertEvent = fresh.prepare('insert into events (id, crc, line) values (? << 32 | ?, ?, ?)')
   let keptSeq = run.acked_seq
   let keptBytes = 0
   let hadEnding = false
@@ -139,7 +126,7 @@ function copyRun({ old, fresh, now }: Copying, run: DamagedRun): SalvagedRun {
     try {
       for (const row of events) {
         if (row.seq !== keptSeq + 1 || rowCrc(row.seq, row.line) !== row.crc) break
-        insertEvent.run(run.run_no, row.seq, row.crc, row.line)
+        put.insertEvent.run(run.run_no, row.seq, row.crc, row.line)
         keptSeq = row.seq
         keptBytes += row.line.length
       }
@@ -149,24 +136,12 @@ function copyRun({ old, fresh, now }: Copying, run: DamagedRun): SalvagedRun {
     fresh
       .prepare(
         `insert into runs (run_no, run_id, fence, last_seq, acked_seq, pending_bytes, gap_bytes, tool_calls, usage, session_id, approvals)
-         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+         values (@run_no, @run_id, @fence, @last_seq, @acked_seq, @pending_bytes, @gap_bytes, @tool_calls, @usage, @session_id, @approvals)`,
       )
-      .run(
-        run.run_no,
-        run.run_id,
-        run.fence,
-        keptSeq,
-        run.acked_seq,
-        keptBytes,
-        run.gap_bytes,
-        run.tool_calls,
-        run.usage,
-        run.session_id,
-        run.approvals ?? null,
-      )
+      .run({ approvals: null, ...run, last_seq: keptSeq, pending_bytes: keptBytes })
     const lost = { knownSeq: run.last_seq, bytes: run.pending_bytes - keptBytes }
     new Breaks(fresh).carry(run.run_no, noteOf(old, run), keptSeq < run.last_seq ? { keptSeq, lost } : null)
-    hadEnding = copyEnding(old, fresh, run, { keptSeq, now })
+    hadEnding = copyEnding(copying, run, keptSeq)
   })()
   return { runId: run.run_id, fence: run.fence, ackedSeq: run.acked_seq, keptSeq, knownSeq: run.last_seq, hadEnding }
 }
@@ -182,12 +157,7 @@ function noteOf(old: Connection, run: DamagedRun): BreakRow | null {
 }
 
 /** The ending of the run is known even where rows were lost: then its last event is written anew, after those that were kept. */
-function copyEnding(
-  old: Connection,
-  fresh: Connection,
-  run: DamagedRun,
-  { keptSeq, now }: { keptSeq: number; now: number },
-): boolean {
+function copyEnding({ old, fresh, put, now }: Copying, run: DamagedRun, keptSeq: number): boolean {
   try {
     const ending = old
       .prepare<[number], { report: string; change_set: string | null }>(
@@ -198,15 +168,12 @@ function copyEnding(
     const report = endReport.parse(JSON.parse(ending.report))
     if (ending.change_set !== null) JSON.parse(ending.change_set)
     const isWhole = keptSeq === run.last_seq
-    const put = fresh.prepare('insert into endings (run_no, report, change_set) values (?, ?, ?)')
     const seq = keptSeq + 1
     const amended = isWhole ? report : { ...report, eventCount: seq, logHash: '' }
-    put.run(run.run_no, JSON.stringify(amended), ending.change_set)
+    put.insertEnding.run(run.run_no, JSON.stringify(amended), ending.change_set)
     if (isWhole) return true
     const line = Buffer.from(`${JSON.stringify({ ...endedEvent(report, now), seq })}\n`)
-    fresh
-      .prepare('insert into events (id, crc, line) values (? << 32 | ?, ?, ?)')
-      .run(run.run_no, seq, rowCrc(seq, line), line)
+    put.insertEvent.run(run.run_no, seq, rowCrc(seq, line), line)
     fresh
       .prepare('update runs set last_seq = ?, pending_bytes = pending_bytes + ? where run_no = ?')
       .run(seq, line.length, run.run_no)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { enrolReply } from '../device/control.ts'
 import { devicePublicId, uuid } from './ids.ts'
-import { defineRoute, peopleOnly } from './route.ts'
+import { defineRoute, peopleOnly, type BodyOf } from './route.ts'
 
 /**
  * Routes between `svc device` and the control plane. They are not part of the public API: the OpenAPI document and
@@ -64,3 +64,5 @@ export const deviceInternalRoutes = {
     cli: null,
   }),
 } as const
+
+export type EnrolRequest = BodyOf<typeof deviceInternalRoutes.enrol>

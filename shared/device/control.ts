@@ -129,18 +129,6 @@ export const controlReply = z.discriminatedUnion('ok', [
   }),
 ])
 
-/**
- * The body of `POST /api/device/enrol`, sent with a login token. With an earlier `publicId` the machine stays the same
- * device.
- */
-export interface EnrolRequest {
-  publicId?: string | undefined
-  displayName?: string | undefined
-  hostname: string
-  platform: string
-  version: string
-}
-
 /** `<state>/identity.json`: how its server knows this machine. The token is in a file of its own. */
 export const deviceIdentity = z.object({
   publicId: z.string().max(64),

@@ -84,3 +84,12 @@ export function jsonLineReader(maxLineBytes: number): (chunk: Uint8Array) => { l
     return { lines, isTooLong }
   }
 }
+
+/** The value of a JSON text, or undefined when it is not JSON. */
+export function parseJsonText(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
+  }
+}

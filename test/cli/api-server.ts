@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { parseJsonText } from '../../cli/replies/fields.ts'
+import { parseJsonText } from '../../shared/lib/lines.ts'
 import { formatMessages } from '../kit/sse-text.ts'
 
 /** A small server that speaks the API's envelopes, where a test decides what is answered. */

@@ -1,16 +1,13 @@
 import { hostname } from 'node:os'
-import {
-  enrolReply,
-  type ControlStatus,
-  type EnrolRequest,
-  type DeviceIdentity,
-} from '../../../shared/device/control.ts'
+import type { EnrolRequest } from '../../../shared/api/device-internal.ts'
+import { enrolReply, type ControlStatus, type DeviceIdentity } from '../../../shared/device/control.ts'
 import { version } from '../../../shared/lib/version.ts'
 import type { CommandContext, Flow } from '../../context.ts'
 import { askDaemonIfThere } from '../../device/daemon-control.ts'
 import { runDaemonHere } from '../../device/daemon-process.ts'
 import { ApiFailure, CliError, usageError } from '../../errors/cli-error.ts'
-import { parseJsonText, textAt } from '../../replies/fields.ts'
+import { parseJsonText } from '../../../shared/lib/lines.ts'
+import { textAt } from '../../replies/fields.ts'
 import { readIfThere } from '../../machine/files.ts'
 import { writePrivately } from '../../machine/private-file.ts'
 import { createClient, type Client } from '../../http/client.ts'

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { z } from 'zod'
+import { parseJsonText } from '../../../shared/lib/lines.ts'
 import type { HarnessProbe, HarnessReadiness } from '../adapter.ts'
 import { accountDigest } from '../parts/account.ts'
 import { installed, notInstalled } from '../parts/readiness.ts'
@@ -36,13 +37,7 @@ export function claudeSignInFiles({ env, homeDir }: Pick<HarnessProbe, 'env' | '
 }
 
 /** null: a version without the command, or one that did not answer in time. */
-function authBy(stdout: string): AuthStatus | null {
-  try {
-    return authStatus.safeParse(JSON.parse(stdout)).data ?? null
-  } catch {
-    return null
-  }
-}
+const authBy = (stdout: string): AuthStatus | null => authStatus.safeParse(parseJsonText(stdout)).data ?? null
 
 /** A subscription's limit is that of a person in an organization. Of a key claude tells nothing. */
 function accountOf(auth: AuthStatus | null): Pick<HarnessReadiness, 'account'> {

@@ -2,7 +2,7 @@ import { chmodSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { isAlive, type ProcessIdentity } from '../../process/identity.ts'
-import { jsonLine, jsonLineReader } from '../../../shared/lib/lines.ts'
+import { jsonLine, jsonLineReader, parseJsonText } from '../../../shared/lib/lines.ts'
 import { hostRequest, type HostReply, type HostRequest } from './protocol.ts'
 import { messageOf, type HostLog } from '../../log/host-log.ts'
 import { makePrivateFolder } from './record.ts'
@@ -138,10 +138,8 @@ export class HostSocket {
   }
 
   #parse(line: string): HostRequest | null {
-    let value: unknown
-    try {
-      value = JSON.parse(line)
-    } catch {
+    const value = parseJsonText(line)
+    if (value === undefined) {
       this.#options.log('request_unreadable')
       return null
     }

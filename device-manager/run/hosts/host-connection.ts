@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import type { ProcessIdentity } from '../../process/identity.ts'
-import { jsonLine, jsonLineReader } from '../../../shared/lib/lines.ts'
+import { jsonLine, jsonLineReader, parseJsonText } from '../../../shared/lib/lines.ts'
 import { hostReply, type HostRecord, type HostReply, type HostRequest } from '../../run-host/wire/protocol.ts'
 
 export interface HostConnectionHandlers {
@@ -107,14 +107,8 @@ export class HostConnection {
   }
 
   private receive(line: string): void {
-    let value: unknown
-    try {
-      value = JSON.parse(line)
-    } catch {
-      return
-    }
     // A host of another release may say what this daemon does not know: ignored.
-    const parsed = hostReply.safeParse(value)
+    const parsed = hostReply.safeParse(parseJsonText(line))
     if (!parsed.success) return
     if (parsed.data.type === 'refused') return this.onRefused(new HostRefusedError(parsed.data.owner))
     if (parsed.data.type === 'hello' && this.said === null) {
