@@ -11,14 +11,14 @@ import type { Command } from './command.ts'
  * contract takes longer than everything else a command does. `scripts/make-command-table.ts` writes it, and a test
  * compares it.
  */
-export function commandsFromContract(routes: readonly AnyRoute[] = contract): Command[] {
-  return routes
-    .flatMap((route) => route.commands.map((spec) => commandOf(route, spec, routes)))
+export function commandsFromContract(): Command[] {
+  return contract
+    .flatMap((route) => route.commands.map((spec) => commandOf(route, spec)))
     .sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-function commandOf(route: AnyRoute, spec: CommandSpec, routes: readonly AnyRoute[]): Command {
-  const batch = spec.batch === undefined ? null : routes.find((candidate) => candidate.id === spec.batch)
+function commandOf(route: AnyRoute, spec: CommandSpec): Command {
+  const batch = spec.batch === undefined ? null : contract.find((candidate) => candidate.id === spec.batch)
   if (batch === undefined) throw new Error(`${spec.command}: no route ${spec.batch}`)
   return {
     name: spec.command,

@@ -19,8 +19,8 @@ const appleFolders = [
  * its user's that comes first on the PATH. Where the system has none: the first of the PATH that this user cannot replace, or else
  * the first. Null: there is none.
  */
-export function findGit(path: string, platform: NodeJS.Platform = process.platform): GitProgram | null {
-  const isMac = platform === 'darwin'
+export function findGit(path: string): GitProgram | null {
+  const isMac = process.platform === 'darwin'
   const system = isMac ? appleFolders : systemPath.split(':')
   const ofSystem = programsIn(system)[0]
   if (ofSystem !== undefined) return { file: ofSystem, isReplaceable: false }

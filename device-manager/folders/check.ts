@@ -12,18 +12,14 @@ import { withoutCredentials } from './remote-url.ts'
 const checkMs = 5_000
 
 /** Says what the folder is now. Never throws, and nothing of the repository in it is executed. */
-export async function checkFolder(
-  rootPath: string,
-  world: World = realWorld,
-  limitMs: number = checkMs,
-): Promise<FolderCheck> {
+export async function checkFolder(rootPath: string, world: World = realWorld): Promise<FolderCheck> {
   const waiting = new AbortController()
-  const late = world.sleep(limitMs, waiting.signal).then(
-    () => nothing(rootPath, 'not_permitted', `The folder did not answer within ${limitMs / 1000} s.`),
+  const late = world.sleep(checkMs, waiting.signal).then(
+    () => nothing(rootPath, 'not_permitted', `The folder did not answer within ${checkMs / 1000} s.`),
     () => nothing(rootPath, 'not_permitted', null),
   )
   try {
-    return await Promise.race([inspectAll(rootPath, limitMs), late])
+    return await Promise.race([inspectAll(rootPath), late])
   } finally {
     waiting.abort()
   }
@@ -54,11 +50,9 @@ export async function lookAtFolder(rootPath: string): Promise<FolderLook> {
   }
 }
 
-async function inspectAll(rootPath: string, limitMs: number): Promise<FolderCheck> {
+async function inspectAll(rootPath: string): Promise<FolderCheck> {
   const found = await inspect(rootPath)
-  return found.state === 'ok' && found.realPath !== null
-    ? { ...found, ...(await inspectGit(found.realPath, limitMs)) }
-    : found
+  return found.state === 'ok' && found.realPath !== null ? { ...found, ...(await inspectGit(found.realPath)) } : found
 }
 
 /** All but its repository. */
@@ -97,9 +91,9 @@ async function may(path: string, mode: number): Promise<boolean> {
   )
 }
 
-async function inspectGit(folder: string, limitMs: number): Promise<Pick<FolderCheck, 'git' | 'message'>> {
+async function inspectGit(folder: string): Promise<Pick<FolderCheck, 'git' | 'message'>> {
   try {
-    const [repository, remotes] = await Promise.all([locateRepository(folder, limitMs), listRemotes(folder, limitMs)])
+    const [repository, remotes] = await Promise.all([locateRepository(folder, checkMs), listRemotes(folder, checkMs)])
     const { topLevel, branch, commit } = repository
     return { git: { topLevel, branch, commit, remotes }, message: null }
   } catch (error) {

@@ -29,8 +29,8 @@ export interface Tree {
 }
 
 /** Interrupt, terminate, kill. A harness that has given its result is not interrupted: it is past its work. */
-export async function stopTree(tree: Tree, skipTo?: 'terminate', steps?: Partial<EscalationSteps>): Promise<void> {
-  await end(tree, { ...(skipTo && { skipTo }), ...(steps && { steps }) })
+export async function stopTree(tree: Tree, skipTo?: 'terminate'): Promise<void> {
+  await end(tree, { ...(skipTo && { skipTo }) })
 }
 
 /**
@@ -85,11 +85,7 @@ async function end(
 }
 
 /** Never throws, never takes longer than its limit. */
-export async function changeSetOf(
-  { assignment, base }: Prepared,
-  world: World,
-  limitMs = changeSetMs,
-): Promise<ChangeSetResult> {
+export async function changeSetOf({ assignment, base }: Prepared, world: World): Promise<ChangeSetResult> {
   const { spec } = assignment
   if (!base.ok || !spec.folder) {
     return base.ok ? { ok: false, code: 'source_unknown', message: 'The run has no folder.' } : base
@@ -104,9 +100,9 @@ export async function changeSetOf(
   const late: ChangeSetResult = {
     ok: false,
     code: 'diff_unavailable',
-    message: `Comparing the folder with its state at the start took longer than ${limitMs / 1000} seconds.`,
+    message: `Comparing the folder with its state at the start took longer than ${changeSetMs / 1000} seconds.`,
   }
-  return (await within(world, computed, limitMs)) ?? late
+  return (await within(world, computed, changeSetMs)) ?? late
 }
 
 /** The value, or null when it is not there in time. */

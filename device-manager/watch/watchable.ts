@@ -18,13 +18,10 @@ const remoteTypes = new Map([
 const maxEntries = 2_000
 
 /** Why the path is looked at by the clock alone; null: it can be watched. Rejects where it cannot be reached. */
-export async function whyUnwatchable(
-  path: string,
-  platform: NodeJS.Platform = process.platform,
-): Promise<string | null> {
+export async function whyUnwatchable(path: string): Promise<string | null> {
   const found = await lstat(path).catch(() => null)
   const { type } = await statfs(found === null ? dirname(path) : path)
-  const remote = platform === 'linux' ? remoteTypes.get(type) : undefined
+  const remote = process.platform === 'linux' ? remoteTypes.get(type) : undefined
   if (remote !== undefined) return `It lies on a network file system (${remote}).`
   if (found?.isDirectory() !== true) return null
   let entries = 0

@@ -124,8 +124,8 @@ export class PlainApiError extends Error {
   readonly id: PlainErrorId
   readonly status: number
 
-  constructor(id: PlainErrorId, message?: string) {
-    super(message ?? plainErrors[id].message)
+  constructor(id: PlainErrorId) {
+    super(plainErrors[id].message)
     this.name = 'PlainApiError'
     this.id = id
     this.status = plainErrors[id].status
@@ -142,8 +142,8 @@ export function failField(param: string, message: string): never {
   return fail('validation_error', { param, message, details: { fields: [{ path: param, message }] } })
 }
 
-export function failPlain(id: PlainErrorId, message?: string): never {
-  throw new PlainApiError(id, message)
+export function failPlain(id: PlainErrorId): never {
+  throw new PlainApiError(id)
 }
 
 export function isSharedError(code: string): boolean {
