@@ -10,7 +10,7 @@ import { answer as answerWith, implement, type HandlerInput, type ImplementedRou
 import { lookUpAgent } from '../../agents/lookup.ts'
 import { findAgent } from '../../agents/store.ts'
 import { includedIn } from '../../approvals/steps/include.ts'
-import { pageFrom } from '../../approvals/lookup.ts'
+import { pageFrom } from '../../../http/page-from.ts'
 import { sentinelOf, stopFailed } from '../../../lifecycle/stop-to-ask.ts'
 import { isConversationVisible } from '../../conversations/lookup.ts'
 import { findConversation } from '../../conversations/store.ts'
