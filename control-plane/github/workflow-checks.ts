@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
+import { inPages } from '../db/in-pages.ts'
 import type { Tx } from '../db/open.ts'
 import { inTransaction } from '../db/transaction.ts'
 import type { Log } from '../process/log.ts'
@@ -43,16 +44,12 @@ export function workflowChecksSweep(options: Omit<CheckReading, 'client'> & { cl
     everyMs: minute,
     async run({ root, lines }) {
       if (client === null) return
-      let page: WaitedBranch[] = []
-      do {
-        const after = page.at(-1)
-        page = await listWaitedBranches(root, { ...(after && { after }), limit: perPage })
+      for await (const page of inPages<WaitedBranch>(perPage, (next) => listWaitedBranches(root, next)))
         for (const branch of page) {
           const { workspaceId, repo, branch: name } = branch
           // In lines of their own: a slow GitHub holds up no write of a workspace.
           lines.add(`checks:${workspaceId}`, () => look({ ...options, client }, branch), `${repo} ${name}`)
         }
-      } while (page.length === perPage)
     },
   }
 }
@@ -70,13 +67,10 @@ async function look({ root, world, log, client }: CheckReading, on: WaitedBranch
     const checks = pull === null ? [] : await listChecks(client, repo, pull.headSha)
     const fitting = Math.floor(perTransaction.chars / JSON.stringify(checks).length)
     const limit = Math.max(1, Math.min(perTransaction.waits, fitting))
-    let after: OpenChecks | undefined
-    do {
-      const waits = await listOpenChecks(root, { on, ...(after && { after }), limit })
+    for await (const waits of inPages<OpenChecks>(limit, (next) => listOpenChecks(root, { on, ...next }))) {
       const note = (tx: Tx) => noteChecks(tx, waits, { checks, at: world.now() })
       if (waits.length > 0) await inTransaction(root, note, { turns: [workspaceId] })
-      after = waits[limit - 1]
-    } while (after !== undefined)
+    }
   } catch (error) {
     // Read again in a minute, until the deadline.
     log.warn({ err: error, workspaceId, repo, branch }, 'the checks that workflows wait for could not be read')

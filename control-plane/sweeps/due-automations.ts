@@ -1,9 +1,16 @@
 import type { Knex } from 'knex'
+import { inPages } from '../db/in-pages.ts'
 import type { WakeAnswer, WakeContext } from '../wakes/wake.ts'
 import { fire, type FireOutcome } from '../resources/automations/steps/fire.ts'
 import { removeOldSkips } from '../resources/automations/fire-store.ts'
 import { dueInstant } from '../resources/automations/schedule.ts'
-import { claimDue, listDue, replaceNextFire, type AutomationRow } from '../resources/automations/store.ts'
+import {
+  claimDue,
+  listDue,
+  replaceNextFire,
+  type AutomationRow,
+  type DueAutomation,
+} from '../resources/automations/store.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
 import { inTransaction } from '../db/transaction.ts'
 
@@ -24,12 +31,8 @@ export function dueAutomationsSweep(options: DueAutomationsOptions): Sweep {
     name: 'due_automations',
     everyMs: options.everyMs,
     async run({ root, now, log, lines }) {
-      let page: Awaited<ReturnType<typeof listDue>> = []
-      do {
-        const after = page.at(-1)
-        page = await listDue(root, { now, limit: pageSize, ...(after && { after }) })
+      for await (const page of inPages<DueAutomation>(pageSize, (next) => listDue(root, { now, ...next })))
         for (const due of page) lines.add(due.workspaceId, () => fireOne(due, { root, now, log, options }), due.id)
-      } while (page.length === pageSize)
     },
   }
 }

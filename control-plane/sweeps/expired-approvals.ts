@@ -1,3 +1,4 @@
+import { inPages } from '../db/in-pages.ts'
 import type { Tx } from '../db/open.ts'
 import { agentOfBudget, reviewBudgets } from '../resources/approvals/steps/budget-gate.ts'
 import { closeByPlatform } from '../resources/approvals/steps/close.ts'
@@ -45,12 +46,7 @@ async function eachOf(
   list: (page: { after?: DueApproval; limit: number }) => Promise<DueApproval[]>,
   handle: (approval: DueApproval) => void,
 ): Promise<void> {
-  let page: DueApproval[] = []
-  do {
-    const after = page.at(-1)
-    page = await list({ limit: pageSize, ...(after && { after }) })
-    for (const approval of page) handle(approval)
-  } while (page.length === pageSize)
+  for await (const page of inPages(pageSize, list)) for (const approval of page) handle(approval)
 }
 
 function expire({ root, world, log, lines }: SweepContext, due: DueApproval, reason: string): void {

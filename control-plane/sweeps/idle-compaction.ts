@@ -1,5 +1,6 @@
 import { harnesses, harnessNames } from '../../shared/runs/harnesses.ts'
 import { reasoningEfforts } from '../../shared/runs/spec.ts'
+import { inPages } from '../db/in-pages.ts'
 import type { Db } from '../db/open.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { cancelRun } from '../lifecycle/cancel-run.ts'
@@ -45,14 +46,11 @@ export function idleCompactionSweep(options: { everyMs: number; context: WakeCon
         const to = now - idleCompaction.afterMinutes * 60_000
         const window = { from: now - latestMs, to, createdSince: now - longestRunMs }
         // Each page is judged, since any number of small sessions may stand before a large one.
-        let page: RunRow[] = []
-        do {
-          const after = page.at(-1) ?? null
-          page = await listIdle(root, { workspaceId, ...window, harnesses: compacting, after, limit: pageSize })
+        const idle = { workspaceId, ...window, harnesses: compacting }
+        for await (const page of inPages<RunRow>(pageSize, (next) => listIdle(root, { after: null, ...idle, ...next })))
           for (const run of page)
             if ((run.usage?.contextTokens ?? 0) >= idleCompaction.minTokens)
               lines.add(workspaceId, () => compact(run, context, options.context), run.id)
-        } while (page.length === pageSize)
       }
     },
   }

@@ -1,3 +1,4 @@
+import { inPages } from '../db/in-pages.ts'
 import type { Tx } from '../db/open.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { loadPlacementFacts } from '../placement/facts.ts'
@@ -61,9 +62,8 @@ async function sweepWorkspace(context: SweepContext, workspaceId: string, option
   // What the runs of one page would take is taken for those of the next.
   let room = facts
   let isAnyUngated = false
-  let page: WaitingRun[] = []
-  do {
-    page = await listWaiting(root, { workspaceId, after: page.at(-1) ?? null, limit: pageSize })
+  const waiting = inPages<WaitingRun>(pageSize, (next) => listWaiting(root, { workspaceId, after: null, ...next }))
+  for await (const page of waiting) {
     const { placed, left } = placeAll(page, room)
     room = left
     const ungated = new Set(placed.map(({ run }) => run))
@@ -72,7 +72,7 @@ async function sweepWorkspace(context: SweepContext, workspaceId: string, option
       const due = dueOf(run, { gate: ungated.has(run) ? null : { opensAt: opensAt(run) }, now, options })
       if (due !== null) lines.add(workspaceId, () => act(context, run, { due, now }), run.id)
     }
-  } while (page.length === pageSize)
+  }
   // Added behind them, as some may have waited for too long.
   if (isAnyUngated) lines.add(workspaceId, async () => options.dispatch(workspaceId), 'dispatch')
 }

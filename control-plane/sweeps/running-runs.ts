@@ -1,3 +1,4 @@
+import { inPages } from '../db/in-pages.ts'
 import type { Db, Tx } from '../db/open.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
@@ -29,11 +30,8 @@ export function runningRunsSweep(options: RunningRunsOptions): Sweep {
     everyMs: options.everyMs,
     async run(context) {
       if (context.now - context.awakeSince() < options.graceMs) return
-      let page: RunRow[] = []
-      do {
-        page = await listRunning(context.root, { after: page.at(-1) ?? null, limit: pageSize })
+      for await (const page of inPages<RunRow>(pageSize, (next) => listRunning(context.root, { after: null, ...next })))
         for (const run of page) context.lines.add(run.workspaceId, () => look(context, run, options), run.id)
-      } while (page.length === pageSize)
     },
   }
 }

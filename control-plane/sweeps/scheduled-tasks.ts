@@ -1,3 +1,4 @@
+import { inPages } from '../db/in-pages.ts'
 import type { Tx } from '../db/open.ts'
 import { systemActor } from '../resources/tasks/rules.ts'
 import { claimDueStart, findTaskById, listDueStarts, type DueStart } from '../resources/tasks/store.ts'
@@ -17,12 +18,8 @@ export function scheduledTasksSweep(options: { everyMs: number }): Sweep {
     everyMs: options.everyMs,
     async run(context) {
       const { root, now, lines } = context
-      let page: DueStart[] = []
-      do {
-        const after = page.at(-1)
-        page = await listDueStarts(root, { now, limit: pageSize, ...(after && { after }) })
+      for await (const page of inPages<DueStart>(pageSize, (next) => listDueStarts(root, { now, ...next })))
         for (const task of page) lines.add(task.workspaceId, () => startOne(context, task), task.id)
-      } while (page.length === pageSize)
     },
   }
 }

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
+import { inPages } from '../db/in-pages.ts'
 import type { Tx } from '../db/open.ts'
 import { inTransaction } from '../db/transaction.ts'
 import type { Bus } from '../db/bus.ts'
@@ -109,12 +110,10 @@ export class Waker {
   /** All that wait are looked at: those that wait on, and those that fail, hold up none of the others. */
   private async takeWaiting(filter: Pick<Parameters<typeof listWaitingWakes>[1], 'ended'>): Promise<void> {
     const { root } = this.options
-    let page: ListedWake[] = []
-    do {
-      const last = page.at(-1)
-      page = await listWaitingWakes(root, { ...filter, ...(last && { after: last }), limit: batch })
+    for await (const page of inPages<ListedWake>(batch, (next) => listWaitingWakes(root, { ...filter, ...next }))) {
       for (const wake of page) this.wakeSoon(wake)
-    } while (page.length === batch && !this.work.isStopped)
+      if (this.work.isStopped) return
+    }
   }
 
   private async wake(id: string, workspaceId: string): Promise<void> {

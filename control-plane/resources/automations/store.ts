@@ -91,12 +91,13 @@ export async function lockAutomationByToken(db: Db, tokenHash: string): Promise<
 }
 
 const dues = table('automations', { id: text, workspaceId: text, at: time }, { columns: { at: 'next_fire_at' } })
+export type DueAutomation = RowOf<typeof dues>
 
 /** Lists due schedules, those due longest first; `after` is the last one of the previous page. */
 export async function listDue(
   db: Db,
   filter: { now: number; after?: { at: number; id: string }; limit: number },
-): Promise<RowOf<typeof dues>[]> {
+): Promise<DueAutomation[]> {
   const query = dues.from(db).where('next_fire_at', '<=', filter.now)
   if (filter.after) void query.whereRaw('(next_fire_at, id) > (?, ?)', [filter.after.at, filter.after.id])
   return dues.list(query.orderBy(['next_fire_at', 'id']).limit(filter.limit))
