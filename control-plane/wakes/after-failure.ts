@@ -1,11 +1,11 @@
 import { type HarnessName, harnessFactsOf } from '../../shared/runs/harnesses.ts'
-import { reasoningEfforts, type RunSpec } from '../../shared/runs/spec.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
 import type { Db } from '../db/open.ts'
 import type { RunEffect } from '../lifecycle/run-effects.ts'
 import { findDetails } from '../resources/runs/details-store.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
+import { asStopped, goOnAfter } from './going-on.ts'
 import type { Wake } from './wake.ts'
-import { requestWake } from './wakes.ts'
 
 /**
  * An effect of a run's end: one whose provider failed is followed by one with the agent's backup model, which goes on with
@@ -15,22 +15,7 @@ export const goOnAfterFailure: RunEffect = async (db, run, { world, providerFail
   if (!providerFailed || run.compacts || (await followsFailure(db, run))) return
   const details = await findDetails(db, run.id)
   if (details === null || insteadOf(details) === null) return
-  await requestWake(
-    db,
-    {
-      workspaceId: run.workspaceId,
-      agentId: run.agentId,
-      triggerSource: 'manual',
-      requestedBy: run.requestedBy,
-      causedBy: run.causedByUserId,
-      prompt: `${goOn}${details.prompt ?? ''}`,
-      taskId: run.taskId,
-      conversationId: run.conversationId,
-      continues: run.id,
-      key: keyOf(run.id),
-    },
-    world,
-  )
+  await goOnAfter(db, run, { stop: 'failure', prompt: details.prompt, world })
 }
 
 /** Returns what the run that follows a failure runs on, in the place of the failed one. */
@@ -39,13 +24,11 @@ export async function afterFailure(
   key: string | null,
   parent: RunRow | null,
 ): Promise<Pick<Wake, 'overrides' | 'inLineSince'>> {
-  if (parent === null || key !== keyOf(parent.id)) return {}
-  const details = await findDetails(db, parent.id)
+  const failed = asStopped('failure', key, parent)
+  const details = failed && (await findDetails(db, failed.run.id))
   const instead = details && insteadOf(details)
-  if (instead === null) return {}
-  const { environmentType: environment, inLineSince, createdAt } = parent
-  const reasoningEffort = reasoningEfforts.find((effort) => effort === parent.reasoningEffort) ?? null
-  return { overrides: { environment, reasoningEffort, ...instead }, inLineSince: inLineSince ?? createdAt }
+  if (failed === null || instead === null) return {}
+  return { overrides: { ...failed.overrides, ...instead }, inLineSince: failed.inLineSince }
 }
 
 /** null: there is nothing else to run it on. */
@@ -59,23 +42,6 @@ function insteadOf(of: {
   if (takesBackup && backupModel !== null && backupModel !== model) return { harness, model: backupModel }
   return of.fallbackSpec && { harness: of.fallbackSpec.harness, model: of.fallbackSpec.model }
 }
-
-const goOn = `The provider of your model failed in the middle of this work. Go on where you stopped, and do nothing twice.
-
-What you were asked:
-
-`
-
-const keyOf = (runId: string) => `after_failure:${runId}`
-
-/** Whether a wake is that of a run which follows one whose provider failed. */
-export const isAfterFailure = ({
-  key,
-  continuesRunId,
-}: {
-  key: string | null
-  continuesRunId: string | null
-}): boolean => continuesRunId !== null && key === keyOf(continuesRunId)
 
 /** The run before it ended by a failure of its provider, too. */
 const followsFailure = async (db: Db, { parentRunId }: RunRow): Promise<boolean> =>

@@ -1,4 +1,3 @@
-import { reasoningEfforts } from '../../shared/runs/spec.ts'
 import type { RunEffect } from '../lifecycle/run-effects.ts'
 import { publish } from '../db/transaction.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
@@ -8,8 +7,8 @@ import { closeQuota } from '../resources/quotas/store.ts'
 import type { Db } from '../db/open.ts'
 import { findDetails } from '../resources/runs/details-store.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
+import { asStopped, goOnAfter } from './going-on.ts'
 import type { Wake } from './wake.ts'
-import { requestWake } from './wakes.ts'
 
 /**
  * An effect of a run's end: a run that reached its account's limit, of which the harness says when it is over, closes the
@@ -21,23 +20,7 @@ export const goOnAfterLimit: RunEffect = async (db, run, { at, world, exitReason
   await closeAccount(db, run, { at, resetsAt })
   if (run.compacts || !(await mayBeFollowed(db, run, limitResetsAt))) return
   const details = await findDetails(db, run.id)
-  await requestWake(
-    db,
-    {
-      workspaceId: run.workspaceId,
-      agentId: run.agentId,
-      triggerSource: 'manual',
-      requestedBy: run.requestedBy,
-      // The work is that of the person who caused it, whosever device reported the limit.
-      causedBy: run.causedByUserId,
-      prompt: `${goOn}${details?.prompt ?? ''}`,
-      taskId: run.taskId,
-      conversationId: run.conversationId,
-      continues: run.id,
-      key: keyOf(run.id),
-    },
-    world,
-  )
+  await goOnAfter(db, run, { stop: 'limit', prompt: details?.prompt ?? null, world })
 }
 
 /** Closes the account with which the run worked, and tells its devices. */
@@ -61,18 +44,6 @@ async function closeAccount(
     if (own === account) await publish(db, { topic: 'device.changed', key: publicId, at })
 }
 
-const goOn = `The limit of a provider stopped you in this work. Go on where you stopped, and do nothing twice.
-
-What you were asked:
-
-`
-
-const keyOf = (runId: string) => `after_limit:${runId}`
-
-/** Whether a wake is that of a run which follows one that reached a limit. */
-export const isAfterLimit = ({ key, continuesRunId }: { key: string | null; continuesRunId: string | null }): boolean =>
-  continuesRunId !== null && key === keyOf(continuesRunId)
-
 /**
  * A run that follows one which reached a limit works as that one did, and has its place in the line. Where that one was on
  * the agent's fallback, the agent's own harness is as good again.
@@ -81,12 +52,11 @@ export function afterLimit(
   key: string | null,
   { parent, agent }: { parent: RunRow | null; agent: Pick<AgentRow, 'fallbackHarness'> },
 ): Pick<Wake, 'overrides' | 'inLineSince'> {
-  if (parent === null || key !== keyOf(parent.id)) return {}
-  const { environmentType: environment, inLineSince, createdAt } = parent
-  const reasoningEffort = reasoningEfforts.find((effort) => effort === parent.reasoningEffort) ?? null
-  const asBefore = { harness: parent.harness, model: parent.modelId }
-  const overrides = { environment, reasoningEffort, ...(parent.harness !== agent.fallbackHarness && asBefore) }
-  return { overrides, inLineSince: inLineSince ?? createdAt }
+  const limited = asStopped('limit', key, parent)
+  if (limited === null) return {}
+  const { harness, modelId: model } = limited.run
+  const overrides = { ...limited.overrides, ...(harness !== agent.fallbackHarness && { harness, model }) }
+  return { overrides, inLineSince: limited.inLineSince }
 }
 
 /** Not by one that would find the same limit, nor without end. */

@@ -13,9 +13,10 @@ import { findDetails } from '../resources/runs/details-store.ts'
 import { findRun, lockRun, type RunRow, type RunStep } from '../resources/runs/store.ts'
 import { findTaskById } from '../resources/tasks/store.ts'
 import { Lines } from '../process/lines.ts'
-import { afterFailure, isAfterFailure } from './after-failure.ts'
-import { afterLimit, isAfterLimit } from './after-limit.ts'
+import { afterFailure } from './after-failure.ts'
+import { afterLimit } from './after-limit.ts'
 import type { Gate } from './build-spec.ts'
+import { goesOn } from './going-on.ts'
 import { startRun } from './start-run.ts'
 import type { WakeAnswer, WakeContext } from './wake.ts'
 import {
@@ -191,9 +192,8 @@ export class Waker {
  * a failure goes on as that run did, and what goes on with a run goes on with its session.
  */
 function leadingOf(wakes: readonly WakeRow[], first: WakeRow): WakeRow {
-  const follows = (wake: WakeRow) => isAfterLimit(wake) || isAfterFailure(wake)
-  if (follows(first)) return first
-  return wakes.find(follows) ?? [first, ...wakes].find(({ continuesRunId }) => continuesRunId !== null) ?? first
+  if (goesOn(first)) return first
+  return wakes.find(goesOn) ?? [first, ...wakes].find(({ continuesRunId }) => continuesRunId !== null) ?? first
 }
 
 const parentOf = async (tx: Tx, { continuesRunId }: WakeRow): Promise<RunRow | null> =>
