@@ -110,6 +110,13 @@ describe('the files', () => {
         expect(readUnit(unitText(definition))).toEqual(wanted)
         expect(readPlist(plistText(definition))).toEqual(wanted)
       }),
+      // Lines end with these in patterns, not in the files.
+      {
+        examples: [
+          ['/\u2028', '/a\u2029b', '/\\\u2028"'],
+          ['/a', '/\u0085', '/\u2029$'],
+        ],
+      },
     )
   })
 

@@ -11,7 +11,7 @@ import type { InstalledService } from './systemd-unit.ts'
  */
 export function plistText(definition: ServiceDefinition): string {
   const { node, main, homeDir, env, umask, outFile } = definition
-  return `${build({
+  const text = build({
     Label: serviceLabel,
     ProgramArguments: [node, ...nodeFlags, main, 'run', '--service', 'launchd'],
     EnvironmentVariables: { ...env, HOME: homeDir },
@@ -26,7 +26,9 @@ export function plistText(definition: ServiceDefinition): string {
     SoftResourceLimits: { NumberOfFiles: 65_536 },
     StandardOutPath: outFile,
     StandardErrorPath: outFile,
-  })}\n`
+  })
+  // As they are, some readers of XML take them for the end of a line.
+  return `${text.replaceAll(/[\u0085\u2028\u2029]/g, (each) => `&#${each.charCodeAt(0)};`)}\n`
 }
 
 const ofOurs = z.object({

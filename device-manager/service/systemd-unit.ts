@@ -57,12 +57,15 @@ const argument = (text: string) => quoted(escapePercent(text).replaceAll('$', '$
 
 /** Reads what `unitText` wrote; null for a unit it did not write. */
 export function readUnit(text: string): InstalledService | null {
-  const command = /^ExecStart=(.*)$/m.exec(text)?.[1]
+  // By newlines alone: patterns take other characters, which a path may have, for the end of a line as well.
+  const settings = (name: string) =>
+    text.split('\n').flatMap((line) => (line.startsWith(`${name}=`) ? [line.slice(name.length + 1)] : []))
+  const [command] = settings('ExecStart')
   const [node, ...rest] = command === undefined ? [] : wordsOf(command)
   const main = rest.map((word) => word.replaceAll('$$', '$')).find((word) => !word.startsWith('--'))
   const env = new Map<string, string>()
-  for (const match of text.matchAll(/^Environment=(.*)$/gm)) {
-    const [word = ''] = wordsOf(match[1]!)
+  for (const setting of settings('Environment')) {
+    const [word = ''] = wordsOf(setting)
     const equals = word.indexOf('=')
     if (equals > 0) env.set(word.slice(0, equals), word.slice(equals + 1))
   }
@@ -73,7 +76,7 @@ export function readUnit(text: string): InstalledService | null {
 }
 
 function wordsOf(line: string): string[] {
-  return [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, word = '']) =>
-    word.replaceAll(/\\(.)/g, '$1').replaceAll('%%', '%'),
+  return [...line.matchAll(/"((?:[^"\\]|\\.)*)"/gs)].map(([, word = '']) =>
+    word.replaceAll(/\\(.)/gs, '$1').replaceAll('%%', '%'),
   )
 }
