@@ -54,19 +54,17 @@ export async function changeableAgent(db: Db, caller: Caller, reference: string)
 
 /** The agent whose settings are read: an agent reads only its own. */
 export async function readableOwn(db: Db, caller: Caller, reference: string): Promise<AgentRow> {
-  const agent = await readableAgent(db, caller, reference)
-  ownAgentOnly(agent, caller)
-  return agent
+  return ownOnly(await readableAgent(db, caller, reference), caller)
 }
 
 /** The agent whose settings are written: an agent writes only its own. */
 export async function changeableOwn(db: Db, caller: Caller, reference: string): Promise<AgentRow> {
-  const agent = await changeableAgent(db, caller, reference)
-  ownAgentOnly(agent, caller)
-  return agent
+  return ownOnly(await changeableAgent(db, caller, reference), caller)
 }
-export function ownAgentOnly(agent: AgentRow, caller: Caller): void {
-  if (caller.kind === 'agent' && caller.agentId !== agent.id) fail('agent_self_only', { param: 'agentId' })
+
+function ownOnly(agent: AgentRow, caller: Caller): AgentRow {
+  const isOther = caller.kind === 'agent' && caller.agentId !== agent.id
+  return isOther ? fail('agent_self_only', { param: 'agentId' }) : agent
 }
 
 export function unknownAgent(reference: string): never {

@@ -12,8 +12,7 @@ export async function visibleFile(db: Db, caller: Caller, id: string): Promise<F
 
 /** Like `visibleFile`, but only if it is not deleted. */
 export async function liveFile(db: Db, caller: Caller, id: string): Promise<FileRow> {
-  const file = await visibleFile(db, caller, id)
-  return file.deletedAt === null ? file : unknownFile()
+  return (await lookUpFile(db, caller, id)) ?? unknownFile()
 }
 
 /** Like `liveFile`; null when there is none. */

@@ -4,12 +4,17 @@ import type { Caller } from '../../http/callers.ts'
 import { isVisible, projectViewerOf } from './rules.ts'
 import { findProject, hasGrant, type ProjectRow } from './store.ts'
 
-/** The project with this id, deleted or not, if the caller sees it. Fails with `resource_not_found`. */
-export async function visibleProject(db: Db, caller: Caller, id: string): Promise<ProjectRow> {
+/** The project with this id, deleted or not, if the caller sees it; null otherwise. */
+export async function lookUpProject(db: Db, caller: Caller, id: string): Promise<ProjectRow | null> {
   const project = await findProject(db, caller.workspaceId, id)
-  if (project === null) return unknownProject()
+  if (project === null) return null
   const isGranted = caller.kind === 'agent' && (await hasGrant(db, project.id, caller.agentId))
-  return isVisible(project, projectViewerOf(caller), isGranted) ? project : unknownProject()
+  return isVisible(project, projectViewerOf(caller), isGranted) ? project : null
+}
+
+/** The same. Fails with `resource_not_found`. */
+export async function visibleProject(db: Db, caller: Caller, id: string): Promise<ProjectRow> {
+  return (await lookUpProject(db, caller, id)) ?? unknownProject()
 }
 
 /** Like `visibleProject`, but only if it is not deleted. */

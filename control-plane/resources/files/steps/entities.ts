@@ -5,8 +5,7 @@ import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { lookUpConversation } from '../../conversations/lookup.ts'
 import { findMessage } from '../../conversations/message-store.ts'
-import { isVisible, projectViewerOf } from '../../projects/rules.ts'
-import { findProject, hasGrant } from '../../projects/store.ts'
+import { lookUpProject } from '../../projects/lookup.ts'
 import { lookUpRun } from '../../runs/lookup.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
 
@@ -22,7 +21,11 @@ type LookUp = (db: Db, caller: Caller, reference: string) => Promise<string | nu
 
 const lookUps: Record<EntityType, LookUp> = {
   task: async (db, caller, reference) => (await lookUpTask(db, caller, reference))?.id ?? null,
-  project: lookUpProject,
+  project: async (db, caller, reference) => {
+    const id = projectUuidOf(reference)
+    const project = id === null ? null : await lookUpProject(db, caller, id)
+    return project?.deletedAt === null ? project.id : null
+  },
   run: async (db, caller, reference) => {
     const found = await lookUpRun(db, caller, reference)
     return found?.isVisible === true ? found.run.id : null
@@ -66,12 +69,4 @@ export async function onlyVisibleEntities<T extends Entity>(db: Db, caller: Call
   const visible: T[] = []
   for (const one of all) if (await isSeen(one)) visible.push(one)
   return visible
-}
-
-async function lookUpProject(db: Db, caller: Caller, reference: string): Promise<string | null> {
-  const id = projectUuidOf(reference)
-  const project = id === null ? null : await findProject(db, caller.workspaceId, id)
-  if (project === null || project.deletedAt !== null) return null
-  const isGranted = caller.kind === 'agent' && (await hasGrant(db, project.id, caller.agentId))
-  return isVisible(project, projectViewerOf(caller), isGranted) ? project.id : null
 }
