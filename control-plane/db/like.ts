@@ -2,8 +2,8 @@
 export const likeContaining = (text: string): string => `%${text.replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`
 
 /**
- * The letters of a text beyond ASCII that have another case: capitals, and in the same order the small letters of each. Letters
- * whose other case is more than one letter (`ß`) stay out.
+ * Returns the letters of a text beyond ASCII that have another case: the capitals, and in the same order the small letters. A
+ * letter whose other case is more than one letter (`ß`) is left out.
  */
 export function casesOf(text: string): { capitals: string; small: string } {
   const pairs = new Map<string, string>()
@@ -19,7 +19,7 @@ export function casesOf(text: string): { capitals: string; small: string } {
 
 const isOne = (letters: string): boolean => String.fromCodePoint(letters.codePointAt(0) ?? 0) === letters
 
-/** Makes the function `holds_text` of SQLite, which knows capitals of ASCII only by itself. */
+/** Makes the function `holds_text` that connections to SQLite get: 1 when the value holds the text, whatever the case of its letters. */
 export function textFinder(): (value: string, text: string) => number {
   let wanted: { text: string; pattern: RegExp } | null = null
   return (value, text) => {

@@ -10,7 +10,7 @@ export async function countOf(query: Knex.QueryBuilder): Promise<number> {
 
 const counted = z.object({ value: text, n: int })
 
-/** How many of the rows that a query finds have each value of a column; a value that none has is left out. */
+/** Counts the rows that a query finds by the value of a column. A value that no row has is left out. */
 export async function countBy(query: Knex.QueryBuilder, column: string): Promise<Map<string, number>> {
   const rows: unknown[] = await query.groupBy(column).select({ value: column }).count({ n: '*' })
   return new Map(rows.map((row) => counted.parse(row)).map(({ value, n }) => [value, n]))

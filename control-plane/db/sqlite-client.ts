@@ -95,7 +95,7 @@ function limitWritten({ sql, bindings = [] }: Bound): Required<Bound> {
     : { sql, bindings }
 }
 
-/** What each connection to a SQLite database gets. */
+/** Gives a connection to a SQLite database our function and its cache of statements. */
 export function equip(connection: BetterSqlite3.Database): void {
   connection.function('holds_text', { deterministic: true }, textFinder())
   cacheStatements(connection)

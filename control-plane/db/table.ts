@@ -49,7 +49,7 @@ export interface Table<Shape extends Columns> {
   update(db: Db, by: Fields<Shape>, changes: Changes<Shape>): Promise<number>
   /** Fields that are left out get the default of the schema. */
   insert(db: Db, rows: Fields<Shape> | readonly Fields<Shape>[]): Promise<void>
-  /** Inserts the row unless there is one with the same `unique` fields, which stays. Returns whether there was none. */
+  /** Inserts the row unless there is one with the same `unique` fields, which stays. Returns whether it was inserted. */
   insertNew(db: Db, row: Fields<Shape>, unique: readonly (keyof Shape & string)[]): Promise<boolean>
   /** A prepared insert of these fields, for a row that is written often. */
   inserter<Name extends keyof Shape & string>(names: readonly Name[]): Insert<Pick<Row<Shape>, Name>>

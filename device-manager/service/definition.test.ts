@@ -110,7 +110,7 @@ describe('the files', () => {
         expect(readUnit(unitText(definition))).toEqual(wanted)
         expect(readPlist(plistText(definition))).toEqual(wanted)
       }),
-      // Lines end with these in patterns, not in the files.
+      // Patterns take these characters for the end of a line; systemd and launchd do not.
       {
         examples: [
           ['/\u2028', '/a\u2029b', '/\\\u2028"'],

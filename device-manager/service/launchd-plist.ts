@@ -27,7 +27,7 @@ export function plistText(definition: ServiceDefinition): string {
     StandardOutPath: outFile,
     StandardErrorPath: outFile,
   })
-  // As they are, some readers of XML take them for the end of a line.
+  // Some readers of XML take these characters for the end of a line unless they are written as numbers.
   return `${text.replaceAll(/[\u0085\u2028\u2029]/g, (each) => `&#${each.charCodeAt(0)};`)}\n`
 }
 

@@ -57,7 +57,7 @@ const argument = (text: string) => quoted(escapePercent(text).replaceAll('$', '$
 
 /** Reads what `unitText` wrote; null for a unit it did not write. */
 export function readUnit(text: string): InstalledService | null {
-  // By newlines alone: patterns take other characters, which a path may have, for the end of a line as well.
+  // Split at newlines, since a pattern ends a line at other characters, too, which a path may have.
   const settings = (name: string) =>
     text.split('\n').flatMap((line) => (line.startsWith(`${name}=`) ? [line.slice(name.length + 1)] : []))
   const [command] = settings('ExecStart')

@@ -12,7 +12,7 @@ export async function lookUpProject(db: Db, caller: Caller, id: string): Promise
   return isVisible(project, projectViewerOf(caller), isGranted) ? project : null
 }
 
-/** The same. Fails with `resource_not_found`. */
+/** Like `lookUpProject`, but fails with `resource_not_found` where there is none. */
 export async function visibleProject(db: Db, caller: Caller, id: string): Promise<ProjectRow> {
   return (await lookUpProject(db, caller, id)) ?? unknownProject()
 }

@@ -188,7 +188,7 @@ export class EventWriter {
     if (this.#stuckMs === 0 && (this.#overflow || this.#queue.length > 0)) this.#schedule()
   }
 
-  /** Of a batch that does not fit the first half is tried: a spool says that it is full when a row finds no room. */
+  /** Tries the first half of a batch that does not fit, down to one row: only when that does not fit is the spool full. */
   #writeBatch(most = batchRows): void {
     const batch = this.#queue.slice(0, most)
     const { rows, after } = toRows(this.#written, batch)
