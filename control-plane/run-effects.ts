@@ -1,7 +1,6 @@
 import { registerRunEffects } from './lifecycle/run-effects.ts'
 import { closeGatesOfRun } from './resources/approvals/steps/run-ended.ts'
-import { goOnAfterFailure } from './wakes/after-failure.ts'
-import { goOnAfterLimit } from './wakes/after-limit.ts'
+import { goOnAfterFailure, goOnAfterLimit } from './wakes/going-on.ts'
 import { postReply } from './resources/conversations/steps/reply.ts'
 import { endStep } from './resources/workflows/steps/step-ended.ts'
 import { moveStartedTask, recordRunEnd } from './resources/tasks/steps/run-effects.ts'

@@ -6,17 +6,20 @@ import type { Dispatcher } from './lifecycle/dispatcher.ts'
 import type { Log } from './process/log.ts'
 import type { EmbeddingFiller } from './search/embeddings/filler.ts'
 import { blobsSweep } from './sweeps/blobs.ts'
-import { dueAutomationsSweep, oldSkipsSweep } from './sweeps/due-automations.ts'
+import {
+  dueAutomationsSweep,
+  oldSkipsSweep,
+  overdueQuestionsSweep,
+  quotasSweep,
+  scheduledTasksSweep,
+} from './sweeps/due.ts'
 import { embeddingsSweep } from './sweeps/embeddings.ts'
 import { expiredApprovalsSweep } from './sweeps/expired-approvals.ts'
 import { idleCompactionSweep } from './sweeps/idle-compaction.ts'
 import { oldRowsSweep } from './sweeps/old-rows.ts'
-import { overdueQuestionsSweep } from './sweeps/overdue-questions.ts'
 import { purgedFilesSweep } from './sweeps/purged-files.ts'
-import { quotasSweep } from './sweeps/quotas.ts'
 import { queuedRunsSweep } from './sweeps/queued-runs.ts'
 import { runningRunsSweep } from './sweeps/running-runs.ts'
-import { scheduledTasksSweep } from './sweeps/scheduled-tasks.ts'
 import { Sweeper, type Sweep } from './sweeps/sweeper.ts'
 import { workflowsSweep } from './sweeps/workflows.ts'
 import type { Advancer } from './workflows/advance/advancer.ts'

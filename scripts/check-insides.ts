@@ -4,7 +4,7 @@
  */
 const homes: Readonly<Record<string, RegExp>> = {
   knex: /^control-plane\/db\/(?:postgres-client|sqlite-client|knex-client\.d)\.ts$/,
-  zod: /^control-plane\/db\/row-reader\.ts$/,
+  zod: /^control-plane\/db\/columns\.ts$/,
   'node-pty': /^device-manager\/run-host\/launch\/pty\.ts$/,
 }
 /** Has `client` of handles, which knex's types leave open. */

@@ -7,7 +7,7 @@ import { homeHere, isFolderHere, linksHere, linksNowhere } from '../machine/link
 import { devicePlaces, loginPath, serverPlaces } from '../machine/paths.ts'
 import { fieldAt, listAt, textAt } from '../replies/fields.ts'
 import { callFrom } from './permissions-check-call.ts'
-import { effectivePermissions } from '../../shared/permissions/effective.ts'
+import { effectivePermissions } from '../../shared/runs/spec.ts'
 import { explain, type Explanation } from '../../shared/permissions/explain.ts'
 import { PathLookup } from '../../shared/permissions/path-lookup.ts'
 import { reachOf } from '../../shared/permissions/reach.ts'

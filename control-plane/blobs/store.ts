@@ -1,8 +1,7 @@
 import { nullableText, nullableTime, text, time } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
-import { expectOnlyWriter } from '../db/only-writer.ts'
+import { expectOnlyWriter, table, type RowOf } from '../db/table.ts'
 import { command } from '../db/statement.ts'
-import { table, type RowOf } from '../db/table.ts'
 
 /**
  * The rows of blobs. A row is written before the first byte, and removed after the last: no bytes lie anywhere without one.

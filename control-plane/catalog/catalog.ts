@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { harnessNames } from '../../shared/runs/harnesses.ts'
+import { harnessNames, defaultHarness, harnessByModelName, type HarnessName } from '../../shared/runs/harnesses.ts'
 import { reasoningEfforts, speeds } from '../../shared/runs/spec.ts'
 import { ConfigError } from '../process/config-error.ts'
 import builtIn from './models.json' with { type: 'json' }
@@ -13,7 +13,7 @@ import builtIn from './models.json' with { type: 'json' }
 
 /** US dollars per million tokens, as a decimal. */
 const price = z.string().regex(/^\d{1,6}(\.\d{1,9})?$/)
-export const modelPrice = z.strictObject({ input: price, output: price, cacheRead: price, cacheWrite: price })
+const modelPrice = z.strictObject({ input: price, output: price, cacheRead: price, cacheWrite: price })
 export type ModelPrice = z.infer<typeof modelPrice>
 
 const name = z.string().min(1).max(200).toLowerCase()
@@ -78,4 +78,14 @@ function readModels(file: string): ModelEntry[] {
     const why = error instanceof z.ZodError ? z.prettifyError(error) : (error as Error).message
     throw new ConfigError(`SVC_MODELS_FILE: ${file} cannot be used.\n${why}`)
   }
+}
+
+/**
+ * The harness an agent runs on: its override, else the one that the catalog names for its model, else one by the
+ * model's name. Without an override and a model it is the default harness.
+ */
+export function harnessOf(override: HarnessName | null, model: string | null, catalog: ModelCatalog): HarnessName {
+  if (override) return override
+  if (model === null) return defaultHarness
+  return catalog.find(model)?.harness ?? harnessByModelName(model)
 }

@@ -2,8 +2,15 @@ import { EventEmitter } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import pg from 'pg'
-import { channel, type Topic, type WrittenEntry } from './outbox-entries.ts'
-import { listOutbox, outboxEnd, type OutboxCursor, type OutboxRow } from './outbox.ts'
+import {
+  channel,
+  type Topic,
+  type WrittenEntry,
+  listOutbox,
+  outboxEnd,
+  type OutboxCursor,
+  type OutboxRow,
+} from './outbox.ts'
 import type { Dialect } from './dialect.ts'
 import { endWhenSilent, keepAlive } from './silence.ts'
 import { writeStateOf } from './transaction.ts'

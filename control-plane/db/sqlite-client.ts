@@ -4,12 +4,10 @@ import Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import type { CopiedInto, CopiedRow } from './copy.ts'
 import type { Askable } from './handle.ts'
 import { textFinder } from './like.ts'
-import { cacheStatements } from './statement-cache.ts'
-import { LoopTurns } from './loop-turns.ts'
 import type { StatementClient, StatementText, Value } from './statement.ts'
 
 /**
- * knex's client, quicker in two ways, and one that lets others have their turn (loop-turns.ts).
+ * knex's client, quicker in two ways, and one that lets others have their turn.
  *
  * A SQLite file is read outside of transactions by a second connection, which only reads: knex's own one is held by each
  * write for as long as it takes. What the second one reads is what is committed at that moment.
@@ -125,3 +123,72 @@ function bindingsOf(values: readonly Value[]): readonly unknown[] {
     ? values.map((value) => (Array.isArray(value) ? JSON.stringify(value) : value))
     : values
 }
+
+/** Statements may hold the event loop for so long in one go. */
+const mostMs = 20
+
+const key = Symbol('loop turns')
+
+/**
+ * SQLite answers within the call, so what asks one statement after another (a batch, a sweep, wakes that wait) gives the event
+ * loop no turn by itself: nobody else would be served until it is done. Asked before each statement.
+ */
+class LoopTurns {
+  /** When the first statement of this turn of the loop was asked. */
+  private startedAt: number | null = null
+
+  /** The turns of a connection; all statements on it count together. */
+  static of(connection: object): LoopTurns {
+    const known: { [key]?: LoopTurns } = connection
+    return (known[key] ??= new LoopTurns())
+  }
+
+  /** null: go on. Otherwise to be awaited first: what waits meanwhile is served before it resolves. */
+  next(): Promise<void> | null {
+    if (this.startedAt === null) {
+      this.startedAt = performance.now()
+      setImmediate(() => (this.startedAt = null))
+      return null
+    }
+    if (performance.now() - this.startedAt < mostMs) return null
+    return new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+/** A statement is there once for each number of rows that it was asked for. */
+const kept = 2_000
+
+/**
+ * Keeps prepared statements by their text: knex prepares anew for each query, which costs more than most of our queries
+ * do. A statement that is being iterated is not given out twice, and a change of the schema empties the cache.
+ */
+function cacheStatements(raw: BetterSqlite3.Database): void {
+  const prepare = raw.prepare.bind(raw)
+  const cache = new Map<string, BetterSqlite3.Statement>()
+  const cached = (source: string): BetterSqlite3.Statement => {
+    const known = cache.get(source)
+    if (known && !known.busy) return known
+    const statement = prepare(plannedOnce(source))
+    if (/^\s*(?:create|alter|drop|vacuum|pragma)\b/i.test(source)) {
+      cache.clear()
+      return statement
+    }
+    if (cache.size >= kept) cache.delete(cache.keys().next().value ?? '')
+    cache.set(source, statement)
+    return statement
+  }
+  raw.prepare = cached as typeof raw.prepare
+}
+
+/**
+ * Writes `+?` for `?`. A bare one may decide how SQLite plans, so it compiles a statement that joins tables anew each time
+ * values are bound, which costs twenty times what reading a row does; `+?` is the same value, of which the plan knows
+ * nothing. Where the plan gains by it, with `like` and `limit`, it stays.
+ */
+export function plannedOnce(source: string): string {
+  return source.replaceAll(valueOrQuoted, (found, _quoted, at: number) =>
+    found === '?' && !/\b(?:like|limit|offset) $/i.test(source.slice(Math.max(0, at - 8), at)) ? '+?' : found,
+  )
+}
+
+const valueOrQuoted = /('[^']*'|"[^"]*"|`[^`]*`)|\?/g

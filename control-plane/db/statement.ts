@@ -1,10 +1,9 @@
 import { hash } from 'node:crypto'
 import type { Knex } from 'knex'
 import type { z } from 'zod'
-import { awaitedAtEnd } from './awaited-at-end.ts'
 import type { CopiedInto, CopiedRow } from './copy.ts'
 import type { Askable, Db } from './handle.ts'
-import { rowReader } from './row-reader.ts'
+import { rowReader } from './columns.ts'
 
 /**
  * Queries that are asked so often that building them costs more than asking them: their text is written once, and each
@@ -174,3 +173,26 @@ const readFirst = /\bin \[([^\]]*)\]/g
 const listOrValue = /\bin \?|\?/g
 
 const clientOf = ({ client }: Askable): StatementClient => client as StatementClient
+
+/** The answers that nothing in a transaction waits for but its end. */
+const answersOf = new WeakMap<object, Promise<unknown>[]>()
+
+/** Begins to collect them for a transaction. */
+export function collectAnswers(tx: Db): readonly Promise<unknown>[] {
+  const answers: Promise<unknown>[] = []
+  answersOf.set(tx, answers)
+  return answers
+}
+
+/**
+ * For a statement that is sent, on whose answer nothing in the transaction depends: `inTransaction` looks at it once the commit is sent
+ * behind it. PostgreSQL commits nothing when the statement failed, and the transaction ends with that failure, or is done again
+ * for it. Everywhere else, in a savepoint too, it resolves when the answer is there.
+ */
+export async function awaitedAtEnd(db: Db, answer: Promise<unknown>): Promise<void> {
+  const answers = answersOf.get(db)
+  if (answers === undefined) return void (await answer)
+  // Until it is looked at.
+  answer.catch(() => undefined)
+  answers.push(answer)
+}

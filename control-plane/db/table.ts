@@ -1,10 +1,9 @@
 import type { Knex } from 'knex'
 import { z } from 'zod'
-import { encoderOf } from './columns.ts'
+import { fail } from '../../shared/api/errors.ts'
+import { encoderOf, rowReader } from './columns.ts'
 import { dialectOfDb } from './dialect.ts'
 import type { Db } from './handle.ts'
-import { expectOnlyWriter } from './only-writer.ts'
-import { rowReader } from './row-reader.ts'
 import { command, commandAtEnd, query, returning, Texts, type Query, type Value } from './statement.ts'
 
 /**
@@ -13,7 +12,7 @@ import { command, commandAtEnd, query, returning, Texts, type Query, type Value 
  * is named. Rows are selected under the names of their fields, so that reading one renames nothing. A store adds what is
  * particular to it: its queries.
  */
-export interface Table<Shape extends Columns> {
+interface Table<Shape extends Columns> {
   readonly name: string
   readonly columns: Shape
   /** `id, workspace_id as "workspaceId"`, for a statement's `select` or `returning`; with an alias, that table's columns. */
@@ -75,7 +74,7 @@ type Replacement<Shape extends Columns> = readonly [
 /** A field that is undefined is left out. */
 type Changes<Shape extends Columns> = { [Field in keyof Row<Shape>]?: Row<Shape>[Field] | undefined }
 
-export interface Insert<Row> {
+interface Insert<Row> {
   (db: Db, row: Row): Promise<number>
   readonly sql: string
   valuesOf(row: Row): Value[]
@@ -83,7 +82,7 @@ export interface Insert<Row> {
 
 export type RowOf<T> = T extends Table<infer Shape> ? Row<Shape> : never
 
-export interface TableOptions<Shape extends Columns> {
+interface TableOptions<Shape extends Columns> {
   /** Columns that are not named as their fields are. */
   columns?: Partial<Record<keyof Shape & string, string>>
   /** The field by which `replace` finds a row; default `id`. */
@@ -226,3 +225,24 @@ function whereOf(columns: Record<string, Knex.Value>): { sql: string; values: Va
 }
 
 const snakeCase = (field: string): string => field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/**
+ * Called with the count of rows that a compare-and-set wrote. Fails with `transient_conflict` when somebody else wrote the
+ * row since it was read; the transaction is then done again from its beginning.
+ */
+export function expectOnlyWriter(rows: number): void {
+  if (rows !== 1) fail('transient_conflict')
+}
+
+/** Reads page after page, each behind the last row of the one before, until one is not full. */
+export async function* inPages<Row>(
+  limit: number,
+  read: (page: { after?: Row; limit: number }) => Promise<Row[]>,
+): AsyncGenerator<Row[]> {
+  let page: Row[] = []
+  do {
+    const after = page.at(-1)
+    page = await read({ limit, ...(after !== undefined && { after }) })
+    yield page
+  } while (page.length === limit)
+}

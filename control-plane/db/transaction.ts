@@ -1,10 +1,10 @@
 import type { Knex } from 'knex'
 import { ApiError } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
-import { awaitedAtEnd, collectAnswers } from './awaited-at-end.ts'
+import { awaitedAtEnd, collectAnswers } from './statement.ts'
 import { dialectOfDb, NotBegunError, undoneFor, type Undone } from './dialect.ts'
 import type { Askable, Db, Tx } from './handle.ts'
-import { sendEntries, writeEntries, type OutboxEntry, type WrittenEntry } from './outbox-entries.ts'
+import { sendEntries, writeEntries, type OutboxEntry, type WrittenEntry } from './outbox.ts'
 import type { PostgresClient } from './postgres-client.ts'
 import { lockTurns, type Turns } from './turns.ts'
 

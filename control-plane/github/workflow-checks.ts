@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
-import { inPages } from '../db/in-pages.ts'
+import { inPages } from '../db/table.ts'
 import type { Tx } from '../db/open.ts'
 import { inTransaction } from '../db/transaction.ts'
 import type { Log } from '../process/log.ts'

@@ -13,7 +13,7 @@ import {
 } from './caller-store.ts'
 import { failElsewhere, type AgentCaller, type Caller, type PersonCaller } from './callers.ts'
 import { cookieName, cookieOf } from './cookie.ts'
-import { headerOf } from './header.ts'
+import { headerOf } from './headers.ts'
 import { isOwnSender, senderOf } from './sender.ts'
 import { createRunTokenReader, type RunTokenReader } from './run-token-reader.ts'
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { World } from '../../shared/lib/world.ts'
-import { slowestBytesPerS } from './body-pace.ts'
+import { slowestBytesPerS } from './body.ts'
 
 /**
  * The chunks of a body, one at a time: nothing is read while the one before is worked on. The sender has its time while

@@ -4,7 +4,6 @@ import type { Readable } from 'node:stream'
 import { fail } from '../../shared/api/errors.ts'
 import { isStorable } from '../../shared/lib/storable.ts'
 import type { World } from '../../shared/lib/world.ts'
-import { watchPace, type Pace } from './body-pace.ts'
 import type { BodyRoom, Release, RoomOwner } from './body-room.ts'
 import { jsonExcess } from './json-size.ts'
 
@@ -26,7 +25,7 @@ export const smallBytes = 64 * 1024
 const graceMs = 15_000
 const graceWithRoomMs = 5_000
 
-export interface BodyReading {
+interface BodyReading {
   limit: number
   /** For a body that does not say how long it is; default `limit`. */
   limitWithoutLength?: number
@@ -41,7 +40,7 @@ export interface BodyReading {
   onChunk?: (chunk: Buffer) => void
 }
 
-export interface ReadBody {
+interface ReadBody {
   bytes: Buffer
   /** To be called once the bytes, and what was made of them, are of no more use. */
   release: Release
@@ -263,4 +262,46 @@ function within(flaw: Flaw, key: string | number): Flaw {
 
 function textFlaw(text: string): Flaw | null {
   return isStorable(text) ? null : { path: [], message: 'a NUL character or an unpaired surrogate' }
+}
+
+/**
+ * The pace at which a body must come. Its time goes by what has arrived and not by what it may hold: a sender that says a large
+ * length, or none, and then sends nothing is noticed after the grace.
+ */
+interface Pace {
+  /** So long nothing needs to arrive. */
+  graceMs: number
+  /** It has no more time than this, however steadily it comes; default: as its bytes give it. */
+  mostMs?: number | undefined
+}
+
+/** After the grace, so much must have come for each second. */
+export const slowestBytesPerS = 64 * 1024
+
+/** Calls `tooSlow` once, when a body falls behind before all of it is here. Returns a function that ends the watch. */
+function watchPace(
+  request: IncomingMessage,
+  { graceMs, mostMs = Infinity, world }: Pace & { world: World },
+  tooSlow: () => void,
+): () => void {
+  const startedAt = world.monotonic()
+  let arrived = 0
+  let stopTimer = () => {}
+  const count = (chunk: Buffer) => void (arrived += chunk.length)
+  const check = () => {
+    const dueMs = Math.min(graceMs + (arrived / slowestBytesPerS) * 1_000, mostMs)
+    const leftMs = startedAt + dueMs - world.monotonic()
+    if (leftMs > 0) stopTimer = world.after(Math.ceil(leftMs), check)
+    else tooSlow()
+  }
+  // Work after the last byte, such as unpacking, is no fault of the sender's.
+  const stop = () => {
+    stopTimer()
+    request.off('data', count)
+    request.off('end', stop)
+  }
+  request.on('data', count)
+  request.once('end', stop)
+  check()
+  return stop
 }

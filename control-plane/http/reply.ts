@@ -1,15 +1,14 @@
-import type { ServerResponse } from 'node:http'
+import type { ServerResponse, IncomingMessage } from 'node:http'
 import type Koa from 'koa'
 import { isSharedError, type PlainApiError, type ApiError } from '../../shared/api/errors.ts'
 import { declaredCodes, type AnyRoute } from '../../shared/api/route.ts'
 import type { StoredAnswer } from './idempotency.ts'
 import { Answer } from './implement.ts'
 import type { RequestState } from './kernel.ts'
-import { endAfterBody, mustLinger } from './linger.ts'
 import { refusalOf } from './trouble.ts'
 
 /** A reply that its route's schema does not hold, or a code that the route does not declare. */
-export class ContractBreach extends Error {
+class ContractBreach extends Error {
   override name = 'ContractBreach'
 }
 
@@ -92,3 +91,34 @@ export function sendRefusal(ctx: Koa.Context, refusal: ApiError | PlainApiError)
   const { requestId } = ctx.state as RequestState
   send(ctx, { status, body: JSON.stringify(refusal.toEnvelope(requestId)) }, headers)
 }
+
+/** Of a body that nobody wants, so much is read and thrown away, for so long. */
+const lingerBytes = 64 * 1024 * 1024
+const lingerMs = 10_000
+
+/**
+ * Ends the answer once the rest of the request's body has come, or a bound is reached. A connection that ends with its
+ * answer while bytes lie unread is reset, and its sender would see that instead of the answer. All of the answer has been
+ * written before, so the sender need not wait for the end.
+ */
+function endAfterBody(request: IncomingMessage, response: ServerResponse): void {
+  let bytes = 0
+  const end = () => {
+    clearTimeout(timer)
+    request.off('data', count)
+    response.end()
+  }
+  const count = (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > lingerBytes) end()
+  }
+  const timer = setTimeout(end, lingerMs).unref()
+  request.on('data', count)
+  request.once('end', end)
+  request.once('close', end)
+  request.resume()
+}
+
+/** True when the sender may still be sending on a connection that ends with the answer. */
+const mustLinger = (request: IncomingMessage, response: ServerResponse): boolean =>
+  !response.shouldKeepAlive && !request.complete && !request.destroyed

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { headerOf } from './header.ts'
+import { headerOf } from './headers.ts'
 
 /** The site that made a browser send a request. A browser adds the cookie to requests of other sites as well. */
 export interface Sender {

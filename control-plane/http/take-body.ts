@@ -6,7 +6,7 @@ import type { Release, RoomOwner } from './body-room.ts'
 import { parseJson, readBody } from './body.ts'
 import { callerKey, type Caller } from './callers.ts'
 import { readContentBody } from './content-body.ts'
-import { headerOf } from './header.ts'
+import { headerOf } from './headers.ts'
 import type { Kernel } from './kernel.ts'
 
 /** Reads the body of a request as its route takes it. */

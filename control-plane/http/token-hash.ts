@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { World } from '../../shared/lib/world.ts'
-import { base62 } from '../../shared/lib/base62.ts'
+import { type World, base62 } from '../../shared/lib/world.ts'
 
 export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex')
 

@@ -1,7 +1,7 @@
 import { providerOf } from '../../shared/runs/harnesses.ts'
 import type { Db } from '../db/open.ts'
-import { circuitAfter, streakMs, type Circuit } from '../resources/quotas/circuit-rules.ts'
-import { findCircuit, replaceCircuit } from '../resources/quotas/circuit-store.ts'
+import { circuitAfter, streakMs, type Circuit } from '../resources/quotas/rules.ts'
+import { findCircuit, replaceCircuit } from '../resources/quotas/store.ts'
 import { listEnded } from '../resources/runs/ended-store.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 

@@ -13,8 +13,10 @@ import {
   thawMs,
   type AccountHolder,
   type Quota,
+  circuitKey,
+  roomAt,
+  trialMs,
 } from '../resources/quotas/rules.ts'
-import { circuitKey, roomAt, trialMs } from '../resources/quotas/circuit-rules.ts'
 import { loadOccupancy, type Occupancy } from '../resources/runs/live-store.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 import { isHalted } from '../resources/workspaces/rules.ts'

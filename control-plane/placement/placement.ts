@@ -1,8 +1,7 @@
 import { toTimestamp } from '../../shared/api/ids.ts'
 import { harnesses, type HarnessName } from '../../shared/runs/harnesses.ts'
 import type { RunsBy } from '../../shared/api/devices.ts'
-import { circuitKey } from '../resources/quotas/circuit-rules.ts'
-import { accountOf, type AccountHolder, type Quota } from '../resources/quotas/rules.ts'
+import { circuitKey, accountOf, type AccountHolder, type Quota } from '../resources/quotas/rules.ts'
 import { mayCauseRunsOn, type LivenessStatus } from '../resources/devices/rules.ts'
 
 /**

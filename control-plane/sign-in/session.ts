@@ -1,6 +1,5 @@
 import type Koa from 'koa'
-import { base62 } from '../../shared/lib/base62.ts'
-import type { World } from '../../shared/lib/world.ts'
+import { base62, type World } from '../../shared/lib/world.ts'
 import type { Db } from '../db/open.ts'
 import { hashToken, sessionCookie, usedEveryMs } from '../http/auth.ts'
 import { markSessionUsed } from '../http/caller-store.ts'

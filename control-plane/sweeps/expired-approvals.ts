@@ -1,4 +1,4 @@
-import { inPages } from '../db/in-pages.ts'
+import { inPages } from '../db/table.ts'
 import type { Tx } from '../db/open.ts'
 import { agentOfBudget, reviewBudgets } from '../resources/approvals/steps/budget-gate.ts'
 import { closeByPlatform } from '../resources/approvals/steps/close.ts'

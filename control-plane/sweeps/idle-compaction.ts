@@ -1,6 +1,6 @@
 import { harnesses, harnessNames } from '../../shared/runs/harnesses.ts'
 import { reasoningEfforts } from '../../shared/runs/spec.ts'
-import { inPages } from '../db/in-pages.ts'
+import { inPages } from '../db/table.ts'
 import type { Db } from '../db/open.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { cancelRun } from '../lifecycle/cancel-run.ts'

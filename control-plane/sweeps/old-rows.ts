@@ -1,7 +1,6 @@
 import { pruneReplies } from '../db/device-replies.ts'
 import { pruneOutbox } from '../db/outbox.ts'
-import { removeCircuitsBefore } from '../resources/quotas/circuit-store.ts'
-import { removeQuotasBefore } from '../resources/quotas/store.ts'
+import { removeCircuitsBefore, removeQuotasBefore } from '../resources/quotas/store.ts'
 import { removeOldWakes } from '../wakes/wake-store.ts'
 import { removeOldGrants } from '../sign-in/device-flow/store.ts'
 import { removeOldAttempts } from '../sign-in/oidc/store.ts'

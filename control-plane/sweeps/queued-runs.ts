@@ -1,4 +1,4 @@
-import { inPages } from '../db/in-pages.ts'
+import { inPages } from '../db/table.ts'
 import type { Tx } from '../db/open.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { loadPlacementFacts } from '../placement/facts.ts'

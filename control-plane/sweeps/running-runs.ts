@@ -1,4 +1,4 @@
-import { inPages } from '../db/in-pages.ts'
+import { inPages } from '../db/table.ts'
 import type { Db, Tx } from '../db/open.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import { finishRun } from '../lifecycle/end-run.ts'

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createCatalog, loadCatalog } from '../catalog/catalog.ts'
+import { createCatalog, loadCatalog, harnessOf } from '../catalog/catalog.ts'
 import { admit, type WakeFacts } from './admission.ts'
-import { harnessOf } from '../catalog/harness-of.ts'
 
 const agent = { status: 'active', deletedAt: null, name: 'A' } as const
 const task = {

@@ -1,9 +1,6 @@
 import { gateCall } from '../../shared/permissions/gate-call.ts'
-import { effectivePermissions } from '../../shared/permissions/effective.ts'
-import { runLimits } from '../../shared/device/limits.ts'
-import { type HarnessName, harnesses, plainHarness } from '../../shared/runs/harnesses.ts'
-import { mcpServersFor } from '../../shared/runs/given-servers.ts'
 import {
+  effectivePermissions,
   reasoningEfforts,
   toolPermissionModes,
   type AllowedCall,
@@ -11,12 +8,14 @@ import {
   type RunSpec,
   type ToolPermissions,
 } from '../../shared/runs/spec.ts'
-import type { ModelCatalog } from '../catalog/catalog.ts'
+import { runLimits } from '../../shared/device/limits.ts'
+import { type HarnessName, harnesses, plainHarness } from '../../shared/runs/harnesses.ts'
+import { mcpServersFor } from '../../shared/runs/given-servers.ts'
+import { type ModelCatalog, harnessOf } from '../catalog/catalog.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import type { FolderRow } from '../resources/folders/store.ts'
 import type { WorkspaceRow } from '../resources/workspaces/store.ts'
-import { harnessOf } from '../catalog/harness-of.ts'
-import { joinedInstructions, type Instructions } from './instructions.ts'
+import { mcpLimits, type McpLeftOut } from '../../shared/runs/mcp-servers.ts'
 
 /** Settings of a task, conversation or automation; null: the agent's own. */
 export interface RunOverrides {
@@ -153,4 +152,62 @@ function harnessOverrideOf({ harness: own }: AgentRow, { harness: chosen, model 
 
 function effortOf(value: string | null): RunSpec['reasoningEffort'] {
   return reasoningEfforts.find((effort) => effort === value) ?? null
+}
+
+/** A text that a run's harness is given beside its prompt, as the run's manifest lists it. */
+export interface Instructions {
+  name: 'svc' | 'workspace context' | 'AGENT.md'
+  text: string
+}
+
+/** The instructions of a run in the order in which its harness reads them. Empty ones are left out. */
+export function instructionsFor(
+  agent: Pick<AgentRow, 'agentMd'>,
+  workspace: Pick<WorkspaceRow, 'contextMd'>,
+): Instructions[] {
+  const texts = [
+    ['svc', aboutSvc],
+    ['workspace context', workspace.contextMd ?? ''],
+    ['AGENT.md', agent.agentMd],
+  ] as const
+  return texts.filter(([, text]) => text.trim() !== '').map(([name, text]) => ({ name, text }))
+}
+
+/** One text for the harness. */
+export const joinedInstructions = (instructions: readonly Instructions[]): string =>
+  instructions.map(({ text }) => text).join('\n\n')
+
+/** Tells every agent, whatever its harness, how it reaches people and other agents. */
+export const aboutSvc = `You run unattended, as an agent of svc. Nobody sits at your terminal; what you say and do is kept for people to read later. The command \`svc\` on your PATH acts as you:
+
+- \`svc task get current --include comments\` reads the task you work on, if there is one. The start of this run has moved it to in_progress.
+- \`svc comment add current "..."\` tells people what you found or did.
+- \`svc question ask "..."\` asks a person. Your run ends then, and you are woken with the answer.
+- \`svc learning add --topic "..." --bullet "..." --source https://...\` proposes for the wiki what others should know, with what shows it. A person reviews it.
+- \`svc agent list\` shows the other agents and what each is for. \`svc task assign current --assignee @handle\` hands your task over, \`svc task create --title "..." --assignee @handle\` gives somebody new work.
+- \`svc wiki list --q WORDS\` finds pages of the workspace's wiki, \`svc wiki get PAGE --out -\` prints one. \`svc wiki create --title "..." --body-file FILE\` writes a new page, \`svc wiki update PAGE --body-file FILE --base REVISION\` the next text of one that you read; cite with links where they belong, not by numbers.
+- \`svc task transition current --status done\` finishes your task, or \`--status in_review\` when a person should look at it first.
+
+\`svc --help\` lists the rest.`
+
+/** The setup of a run as clients may read it: names of environment keys and MCP servers, never values. */
+export function manifestOf(
+  spec: RunSpec,
+  {
+    instructions,
+    secretKeys,
+    mcpLeftOut,
+  }: { instructions: readonly Instructions[]; secretKeys: readonly string[]; mcpLeftOut: readonly McpLeftOut[] },
+): Record<string, unknown> {
+  return {
+    rules: instructions,
+    permissions: spec.permissions,
+    envKeys: ['SVC_API_URL', 'SVC_TOKEN', 'SVC_RUN_ID', 'SVC_AGENT_ID', ...secretKeys],
+    harness: spec.harness,
+    model: spec.model,
+    reasoningEffort: spec.reasoningEffort,
+    maxTurns: spec.maxTurns,
+    folder: spec.folder,
+    mcpServers: { given: Object.keys(spec.mcpServers), leftOut: mcpLeftOut.slice(0, mcpLimits.told) },
+  }
 }

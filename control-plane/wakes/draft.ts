@@ -1,7 +1,6 @@
 import { type HarnessName, harnesses, harnessFactsOf } from '../../shared/runs/harnesses.ts'
-import type { RunSpec } from '../../shared/runs/spec.ts'
-import { takesSkills } from '../../shared/runs/takes-skills.ts'
-import type { Tx } from '../db/open.ts'
+import { type RunSpec, takesSkills } from '../../shared/runs/spec.ts'
+import type { Tx, Db } from '../db/open.ts'
 import { cancelRun } from '../lifecycle/cancel-run.ts'
 import { lockRoom, type Room } from '../lifecycle/offer.ts'
 import { toRunFacts } from '../placement/facts.ts'
@@ -12,14 +11,12 @@ import { isMember } from '../resources/members/store.ts'
 import { listCompacting } from '../resources/runs/compaction-store.ts'
 import { findDetails } from '../resources/runs/details-store.ts'
 import { findSkillsGiven } from '../resources/runs/skills-given.ts'
-import { findRun, type RunRow } from '../resources/runs/store.ts'
+import { findRun, type RunRow, findLastWithSession } from '../resources/runs/store.ts'
 import { listSecretKeys } from '../resources/secrets/store.ts'
-import { buildSpec, type SpecInput } from './build-spec.ts'
-import { causeOf } from './cause.ts'
-import { fallbackSpecOf } from './fallback.ts'
-import { instructionsFor, type Instructions } from './instructions.ts'
+import type { AgentRow } from '../resources/agents/store.ts'
+import { buildSpec, type SpecInput, runsModel, instructionsFor, type Instructions } from './build-spec.ts'
+import { causeOf } from './wakes.ts'
 import type { Order } from './order.ts'
-import { findContinued, isResumable } from './session.ts'
 import type { Wake, WakeContext } from './wake.ts'
 
 /** A run that is about to be made. */
@@ -199,4 +196,55 @@ function factsOf(
 function keyOf(harness: HarnessName, secretKeys: ReadonlyMap<string, string>): string | null {
   const name = harnesses[harness].keyNames.find((each) => secretKeys.has(each))
   return name === undefined ? null : secretKeys.get(name)!
+}
+
+/**
+ * The run as it goes on the agent's fallback harness. null: it has none, the run is on it already or runs a command, or it
+ * could not hold the mode of the run.
+ */
+function fallbackSpecOf(input: SpecInput, own: RunSpec): RunSpec | null {
+  const { agent, catalog, overrides = {} } = input
+  const harness = agent.fallbackHarness
+  if (harness === null || harness === own.harness || harnesses[own.harness].runsOwnCommand) return null
+  if (own.permissions.defaultMode === 'strict' && !harnessFactsOf({ harness }).holdsStrict) return null
+  const model = runsModel(harness, overrides.model, catalog) ? overrides.model! : null
+  return buildSpec({
+    ...input,
+    overrides: { ...overrides, harness, model },
+    prompt: own.resumeSessionId === null ? input.prompt : `${anew}${input.prompt}`,
+    resumeSessionId: null,
+  })
+}
+
+const anew = `You worked on this before with another agent program. Its session is not here, so begin by finding out what is done.
+
+`
+
+/** The place of a new run. A session is continued only in the same place. */
+interface SessionPlace {
+  agent: AgentRow
+  harness: HarnessName
+  folderId: string | null
+  /** Sessions begun before it are not gone on with. */
+  freshSince: number | null
+}
+
+/**
+ * A session is gone on with where it lies: same harness, its folder was not exchanged for another, and sessions were not
+ * reset since.
+ */
+function isResumable(parent: RunRow, { agent, harness, folderId, freshSince }: SessionPlace): boolean {
+  if (!parent.sessionId || parent.agentId !== agent.id) return false
+  if (parent.createdAt <= Math.max(agent.sessionsResetAt ?? -1, freshSince ?? -1)) return false
+  return parent.harness === harness && parent.folderId === folderId
+}
+
+/** The run that the next one of the agent on the same task, or in the same conversation, continues; null: begin anew. */
+async function findContinued(
+  db: Db,
+  of: { taskId: string | null; conversationId: string | null },
+  place: SessionPlace,
+): Promise<RunRow | null> {
+  const last = await findLastWithSession(db, { agentId: place.agent.id, ...of })
+  return last !== null && isResumable(last, place) ? last : null
 }

@@ -1,5 +1,5 @@
 import { findFolder, findFolderByRepo, type FolderRow } from '../resources/folders/store.ts'
-import type { Tx } from '../db/open.ts'
+import type { Tx, Db } from '../db/open.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { spentBudgetOf } from '../resources/agents/budget.ts'
 import { hasOnlyHeldTasks } from '../resources/approvals/held-tasks-store.ts'
@@ -7,9 +7,11 @@ import { findDetails } from '../resources/runs/details-store.ts'
 import { listLiveOfAgent } from '../resources/runs/live-store.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 import { findWorkspace, type WorkspaceRow } from '../resources/workspaces/store.ts'
-import { admit, type Admission } from './admission.ts'
+import { openGatesOfTasks } from '../resources/approvals/open-gates.ts'
+import { startsLater } from '../resources/tasks/rules.ts'
+import { hasOpenBlocker } from '../resources/tasks/store.ts'
+import { admit, type Admission, type TaskFacts } from './admission.ts'
 import type { RunOverrides } from './build-spec.ts'
-import { loadTaskFacts } from './task-facts.ts'
 import type { Wake, WakeContext, WakeTask } from './wake.ts'
 
 /** A wake, with what it is about. */
@@ -99,3 +101,22 @@ const overridesOf = (task: WakeTask | null): RunOverrides => ({
   model: task?.modelId ?? null,
   reasoningEffort: task?.reasoningEffort ?? null,
 })
+
+/** Reads the facts of a task that admission needs. */
+async function loadTaskFacts(
+  db: Db,
+  task: WakeTask,
+  wake: { agent: AgentRow; triggerSource: string; now: number; workflowRunId: string | null },
+): Promise<TaskFacts> {
+  const gates = (await openGatesOfTasks(db, [task.id])).get(task.id) ?? []
+  // A workflow's own steps are not held by what it asks.
+  const gate = gates.find(({ workflowRunId }) => workflowRunId === null || workflowRunId !== wake.workflowRunId)
+  return {
+    key: task.key,
+    isFinished: task.status === 'done' || task.status === 'cancelled' || task.archivedAt !== null,
+    startsLater: startsLater(task, wake.now),
+    hasOpenBlocker: await hasOpenBlocker(db, task.id),
+    openGate: gate === undefined ? null : { kind: gate.kind, id: gate.id },
+    isOthers: wake.triggerSource === 'assignment' && task.assigneeAgentId !== wake.agent.id,
+  }
+}

@@ -7,7 +7,7 @@ import { placeNew, specFor } from '../lifecycle/offer.ts'
 import { findRun, insertRun, setSuccessor, type NewRun } from '../resources/runs/store.ts'
 import type { Admission } from './admission.ts'
 import { draftRun, type Draft, type Way } from './draft.ts'
-import { manifestOf } from './manifest.ts'
+import { manifestOf } from './build-spec.ts'
 import { admissionOf, readOrder, type Order } from './order.ts'
 import type { Wake, WakeAnswer, WakeContext } from './wake.ts'
 

@@ -1,4 +1,16 @@
-import { existsSync, lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+  closeSync,
+  fstatSync,
+  openSync,
+  statSync,
+  unlinkSync,
+} from 'node:fs'
 import {
   link,
   copyFile,
@@ -18,7 +30,6 @@ import { z } from 'zod'
 import { carriedKeys, renderConfig } from './carried-settings.ts'
 import { ChangeSetFailure } from './failure.ts'
 import { gitFileTarget } from './git-file.ts'
-import { markOf } from './moment.ts'
 
 /**
  * Keeps a run's base: a private git folder in svc's own state folder, where nothing of the repository and no tool
@@ -69,7 +80,7 @@ export type BaseRecord = z.infer<typeof baseRecord>
 const runIdPattern = /^[A-Za-z0-9_-]{1,128}$/
 
 /** `<state>/runs/<runId>/change-set` */
-export const storeName = 'change-set'
+const storeName = 'change-set'
 export const stateDirOf = (storeDir: string): string => dirname(dirname(dirname(storeDir)))
 
 export function refNameOf(runId: string): string {
@@ -206,4 +217,36 @@ export async function removeOlderStore(storeDir: string): Promise<void> {
   await rm(storeDir, { recursive: true, force: true })
   await rmdir(runsDir).catch(() => undefined)
   await rmdir(dirname(runsDir)).catch(() => undefined)
+}
+
+/** The time in nanoseconds by the clock of a file system, and the number of its device. */
+interface Moment {
+  ns: bigint
+  dev: bigint
+}
+
+/**
+ * The time now by the clock of the file system that holds the folder, which need not be ours. Told by a file that is made there
+ * and removed at once. Null: none can be made.
+ */
+export function momentIn(folder: string): Moment | null {
+  const probe = join(folder, `svc-${crypto.randomUUID()}`)
+  try {
+    const file = openSync(probe, 'wx', 0o600)
+    try {
+      const { ctimeNs: ns, dev } = fstatSync(file, { bigint: true })
+      return { ns, dev }
+    } finally {
+      closeSync(file)
+      unlinkSync(probe)
+    }
+  } catch {
+    return null
+  }
+}
+
+/** Tells a repository from another one that came into its place. Null: it is gone. */
+export function markOf(commonDir: string): string | null {
+  const found = statSync(commonDir, { bigint: true, throwIfNoEntry: false })
+  return found === undefined ? null : `${found.dev}:${found.ino}:${found.birthtimeNs}`
 }

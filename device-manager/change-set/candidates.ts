@@ -1,8 +1,7 @@
 import type { BaseRecord } from './base-store.ts'
 import { ChangeSetFailure } from './failure.ts'
-import { pathsUnderFilters } from './filtered.ts'
+import { pathsUnderFilters, look, lookAtAll, watch, type DirtyEntry, type Found, type View } from './listing.ts'
 import type { IndexEntry } from './index-file.ts'
-import { look, lookAtAll, watch, type DirtyEntry, type Found, type View } from './listing.ts'
 import { resolveNested } from './nested.ts'
 import { withoutOlder } from './unignored.ts'
 

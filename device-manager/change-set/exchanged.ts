@@ -2,11 +2,10 @@ import { lstatSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { World } from '../../shared/lib/world.ts'
-import { movableAbove } from '../wall/marks.ts'
-import type { BaseRecord } from './base-store.ts'
+import { movableAbove } from '../wall/hidden.ts'
+import { type BaseRecord, momentIn } from './base-store.ts'
 import { ChangeSetFailure } from './failure.ts'
 import type { View } from './listing.ts'
-import { momentIn } from './moment.ts'
 
 /**
  * The change-set is made outside of the wall around the run, and names files by their paths. A process of a run that exchanges

@@ -2,7 +2,7 @@ import { closeSync, constants, existsSync, openSync, readlinkSync, realpathSync 
 import { join } from 'node:path'
 import { runGit } from './git.ts'
 import { readOpenFile, readRegularFile } from './regular-file.ts'
-import { hasReftable } from './reftable.ts'
+import { hasReftable } from './plain-ref.ts'
 
 /**
  * Head and branch of a repository whose refs are files, read by us and not by git, which follows links: one that a run puts in the

@@ -1,8 +1,11 @@
-import { constants, lstatSync } from 'node:fs'
-import { access, mkdir, open, rename, rm, rmdir, writeFile } from 'node:fs/promises'
+import { constants, lstatSync, existsSync } from 'node:fs'
+import { access, mkdir, open, rename, rm, rmdir, writeFile, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { readRegularFile } from './regular-file.ts'
+import { renderConfig } from './carried-settings.ts'
+import { runGit, type GitOutcome } from './git.ts'
+import { defaultLimits } from './limits.ts'
 
 /**
  * The ref that keeps a base, written and removed as git does where refs are files. Not by git: it would run what the
@@ -135,5 +138,43 @@ function demandNoLink(commonDir: string, refName: string): void {
   for (let name = dirname(refName); name !== '.'; name = dirname(name)) {
     const path = join(commonDir, name)
     if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true) throw new Error(`${path} is a link`)
+  }
+}
+
+/** Refs in one binary table (git 2.45, `init --ref-format=reftable`), which is left to git. */
+export const hasReftable = (commonDir: string): boolean => existsSync(join(commonDir, 'reftable', 'tables.list'))
+
+interface RefChange {
+  commonDir: string
+  objectFormat: 'sha1' | 'sha256'
+  /** A folder for the time of the change can be made in it. */
+  scratchDir: string
+  /** The arguments after `update-ref`. */
+  args: readonly string[]
+  timeoutMs: number
+}
+
+/** Changes a ref of the repository by a git folder of our own, that has its refs and objects and none of its config. */
+export async function changeReftable({
+  commonDir,
+  objectFormat,
+  scratchDir,
+  args,
+  timeoutMs,
+}: RefChange): Promise<GitOutcome> {
+  const gitDir = join(scratchDir, `refs-${crypto.randomUUID()}`)
+  const at = (name: string) => join(gitDir, name)
+  try {
+    await mkdir(at('refs'), { recursive: true, mode: 0o700 })
+    const extensions = `[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = reftable\n`
+    await Promise.all([
+      writeFile(at('HEAD'), 'ref: refs/heads/.invalid\n'),
+      writeFile(at('config'), `${renderConfig({}, objectFormat, defaultLimits.fileBytes)}${extensions}`),
+      symlink(join(commonDir, 'objects'), at('objects')),
+      symlink(join(commonDir, 'reftable'), at('reftable')),
+    ])
+    return await runGit({ args: ['update-ref', ...args], cwd: gitDir, gitDir, workTree: gitDir, timeoutMs })
+  } finally {
+    await rm(gitDir, { recursive: true, force: true })
   }
 }

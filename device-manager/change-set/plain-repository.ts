@@ -1,8 +1,7 @@
 import { accessSync, constants, lstatSync, realpathSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { settingsFrom, type CarriedSettings } from './carried-settings.ts'
+import { settingsFrom, type CarriedSettings, readPlainConfig, type Setting } from './carried-settings.ts'
 import { readHeadFiles } from './head.ts'
-import { readPlainConfig, type Setting } from './plain-config.ts'
 import { readRegularFile } from './regular-file.ts'
 import type { Repository } from './repository.ts'
 

@@ -1,7 +1,6 @@
 import { olderStore, readRecord, removeOlderStore, removeStore } from './base-store.ts'
 import { defaultLimits } from './limits.ts'
-import { removeRef } from './plain-ref.ts'
-import { changeReftable, hasReftable } from './reftable.ts'
+import { removeRef, changeReftable, hasReftable } from './plain-ref.ts'
 import type { BaseSnapshot } from './snapshot.ts'
 
 /** Removes what was kept of a base: the private folder and the ref. May be called twice; never throws. */

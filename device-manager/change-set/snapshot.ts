@@ -9,6 +9,8 @@ import {
   writeRecord,
   type BaseRecord,
   type WatchedFile,
+  markOf,
+  momentIn,
 } from './base-store.ts'
 import { readSettings } from './carried-settings.ts'
 import { isWithin } from '../wall/mounts.ts'
@@ -16,7 +18,6 @@ import { exchangedSince, momentBefore, untilLater } from './exchanged.ts'
 import { asRefusal, ChangeSetFailure, failureOf, type ChangeSetErrorCode } from './failure.ts'
 import { gitFileTarget } from './git-file.ts'
 import { runGit } from './git.ts'
-import { markOf, momentIn } from './moment.ts'
 import { defaultLimits, type ChangeSetLimits } from './limits.ts'
 import {
   callIn,
@@ -29,13 +30,12 @@ import {
   watch,
   type DirtyEntry,
   type View,
+  pathsUnderFilters,
 } from './listing.ts'
 import { resolveNested, withForeignHeads } from './nested.ts'
-import { pathsUnderFilters } from './filtered.ts'
 import { readNotedTree, treeOfLooseCommit } from './index-tree.ts'
 import { locatePlain } from './plain-repository.ts'
-import { writeRef } from './plain-ref.ts'
-import { changeReftable, hasReftable } from './reftable.ts'
+import { writeRef, changeReftable, hasReftable } from './plain-ref.ts'
 import { locateRepository, type Repository } from './repository.ts'
 
 /** The working tree as it was before a run. Plain JSON, so that whoever outlives the run's host can make its change-set. */

@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { isolationChoices, type IsolationChoice } from '../../shared/device/isolation.ts'
 import { writePrivately } from '../setup/identity-file.ts'
-import type { Marks } from '../wall/marks.ts'
+import type { Marks } from '../wall/hidden.ts'
 
 const settings = z
   .object({
     /** The choice of the device's owner, or what worked when it was first tried; null: neither. */
     isolation: z.enum(isolationChoices).nullable().default(null),
-    /** The folders that are hidden (wall/marks.ts). */
+    /** The folders that are hidden (`marksOf`). */
     folders: z.record(z.string(), z.string()).default({}),
   })
   .loose()

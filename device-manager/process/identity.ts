@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { isGone } from './process-row.ts'
-import { readStat } from './proc.ts'
+import { isGone, readStat } from './proc.ts'
 import { psStates } from './ps.ts'
 
 /**

@@ -2,7 +2,7 @@ import type { World } from '../../shared/lib/world.ts'
 import { killCgroup, processesInCgroup } from './cgroup.ts'
 import { aliveOf, type ProcessIdentity } from './identity.ts'
 import { findProcessesOfRun, type RunProcesses } from './orphans.ts'
-import { isStopped, type ProcessRow } from './process-row.ts'
+import { isStopped, type ProcessRow } from './proc.ts'
 
 /**
  * Ends all processes of a run.

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { runMembers } from './orphans.ts'
-import type { ProcessRow } from './process-row.ts'
+import type { ProcessRow } from './proc.ts'
 
 type Row = [pid: number, ppid: number, pgid: number, session: number, more?: Partial<ProcessRow>]
 

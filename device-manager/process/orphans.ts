@@ -2,8 +2,7 @@ import { setImmediate as nextTurn, setTimeout } from 'node:timers/promises'
 import { isSystemTrouble } from './system-trouble.ts'
 import { processesInCgroup } from './cgroup.ts'
 import type { ProcessIdentity } from './identity.ts'
-import { environReader, listPids, statReader } from './proc.ts'
-import { isGone, type ProcessRow } from './process-row.ts'
+import { environReader, listPids, statReader, isGone, type ProcessRow } from './proc.ts'
 import { readPs } from './ps.ts'
 
 /** Stands in the environment of the harness and so, unless it was cleared, of all that it starts. */

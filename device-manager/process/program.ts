@@ -1,7 +1,8 @@
 import { accessSync, closeSync, constants, openSync, readdirSync, readSync, statSync } from 'node:fs'
 import path from 'node:path'
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process'
 
-export const spawnErrorCodes = [
+const spawnErrorCodes = [
   'program_not_found',
   'program_not_executable',
   'wrong_architecture',
@@ -11,7 +12,7 @@ export const spawnErrorCodes = [
   'out_of_resources',
   'spawn_failed',
 ] as const
-export type SpawnErrorCode = (typeof spawnErrorCodes)[number]
+type SpawnErrorCode = (typeof spawnErrorCodes)[number]
 
 /** Why a program could not be started; `message` is a sentence for the person who owns the machine. */
 export class SpawnError extends Error {
@@ -26,7 +27,7 @@ export class SpawnError extends Error {
   }
 }
 
-export interface ProgramQuery {
+interface ProgramQuery {
   /** A path, or a name that is looked up in env's PATH. */
   file: string
   cwd: string
@@ -187,4 +188,40 @@ export function explainSpawnError(error: unknown, file: string): SpawnError {
     default:
       return new SpawnError('spawn_failed', file, `${file} could not be started (${code ?? String(error)}).`)
   }
+}
+
+interface PipedLaunch {
+  cwd: string
+  /** The whole environment; nothing is inherited. */
+  env: Readonly<Record<string, string>>
+  /** Leads a session of its own. */
+  detached?: boolean
+  argv0?: string
+}
+
+type Piped =
+  | { child: ChildProcessWithoutNullStreams; pid: number }
+  /** Nothing was started; why, is known a moment later. */
+  | { failed: Promise<Error> }
+
+/**
+ * Starts a program with pipes for its input, output and errors. Never throws. All programs of the device manager that have
+ * pipes are started here: when the system has no file left, Node returns a child without any pipe, whose `stdout` is
+ * undefined whatever its type says, and tells why in an `error` event, which ends a process that does not listen.
+ * Writing to a program that has closed its input is no error.
+ */
+export function spawnPiped(file: string, args: readonly string[], launch: PipedLaunch): Piped {
+  let child: ChildProcessWithoutNullStreams
+  try {
+    child = spawn(file, [...args], { ...launch, env: { ...launch.env }, stdio: ['pipe', 'pipe', 'pipe'] })
+  } catch (error) {
+    // A path that cannot be an argument, or no memory for a process.
+    return { failed: Promise.resolve(error instanceof Error ? error : new Error(String(error))) }
+  }
+  const failed = new Promise<Error>((resolve) => child.once('error', resolve))
+  // One after the start says only that a signal could not be sent.
+  child.on('error', () => undefined)
+  for (const pipe of [child.stdin, child.stdout, child.stderr] as (typeof child.stdin | undefined)[])
+    pipe?.on('error', () => undefined)
+  return child.pid === undefined ? { failed } : { child, pid: child.pid }
 }

@@ -1,5 +1,5 @@
 import { execFileSync, type ExecFileSyncOptionsWithStringEncoding } from 'node:child_process'
-import type { ProcessRow } from './process-row.ts'
+import type { ProcessRow } from './proc.ts'
 
 /** Reads processes on systems without /proc. */
 

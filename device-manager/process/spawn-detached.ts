@@ -1,7 +1,6 @@
 import type { Readable, Writable } from 'node:stream'
 import { identityOf, type ProcessIdentity } from './identity.ts'
-import { explainSpawnError, findProgram } from './program.ts'
-import { spawnPiped } from './spawn-piped.ts'
+import { explainSpawnError, findProgram, spawnPiped } from './program.ts'
 
 export interface DetachedLaunch {
   file: string

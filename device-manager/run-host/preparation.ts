@@ -1,10 +1,10 @@
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import envPaths from 'env-paths'
 import { releaseBase } from '../change-set/diff.ts'
 import { takeBase } from '../change-set/snapshot.ts'
 import type { World } from '../../shared/lib/world.ts'
-import type { RunSpec } from '../../shared/runs/spec.ts'
-import { takesSkills } from '../../shared/runs/takes-skills.ts'
+import { type RunSpec, takesSkills } from '../../shared/runs/spec.ts'
 import type { HarnessAdapter, HarnessLaunch, LaunchFacts } from '../harness/adapter.ts'
 import { firstStartFolder } from '../harness/first-start.ts'
 import { HarnessLaunchError } from '../harness/parts/adapter-errors.ts'
@@ -13,20 +13,20 @@ import { removeRunCgroup } from '../process/cgroup.ts'
 import { findProgram } from '../process/program.ts'
 import { hiddenFolderAround } from '../wall/hidden.ts'
 import type { Wall } from '../wall/wall.ts'
-import { knownEnv, pathOf } from './launch/environment.ts'
-import { foldersAround } from './launch/folders-around.ts'
-import { readSkills, type SkillsRead } from './launch/skills.ts'
+import { foldersAround } from '../change-set/git-file.ts'
 import { messageOf, type HostLog } from '../log/host-log.ts'
-import { machineLinks } from './permission/machine-links.ts'
-import { ownFolders } from './permission/own-folders.ts'
 import { PathLookup } from '../../shared/permissions/path-lookup.ts'
 import type { JudgedPlace } from '../../shared/permissions/patterns/path-rules.ts'
+import { appNames, placeVariables } from '../../shared/lib/places.ts'
+import { knownEnv, pathOf } from './launch/environment.ts'
+import { readSkills, type SkillsRead } from './launch/skills.ts'
+import { machineLinks } from './permission/machine-links.ts'
 import type { HostRequest } from './wire/protocol.ts'
 import type { StandingWall } from './standing-wall.ts'
 import { makePrivateFolder, runPaths, writePrivateFile, type RunPaths } from './wire/record.ts'
 
 export type Assignment = Extract<HostRequest, { type: 'assign' }>
-export type BaseResult = Awaited<ReturnType<typeof takeBase>>
+type BaseResult = Awaited<ReturnType<typeof takeBase>>
 
 export interface LaunchPlan {
   adapter: HarnessAdapter
@@ -243,4 +243,16 @@ export async function cleanUp(prepared: Prepared): Promise<void> {
   if (prepared.cgroup !== null) removeRunCgroup(prepared.cgroup)
   rmSync(prepared.paths.root, { recursive: true, force: true })
   rmSync(prepared.harnessDir, { recursive: true, force: true })
+}
+
+/** Returns svc's own folders on this machine: of the login, of the device's token and journal, of a server's database. */
+function ownFolders(stateDir: string, env: Readonly<Record<string, string | undefined>>): string[] {
+  const usual = envPaths(appNames.svc, { suffix: '' })
+  return [
+    stateDir,
+    envPaths(appNames.device, { suffix: '' }).data,
+    usual.config,
+    usual.data,
+    ...[env[placeVariables.config], env[placeVariables.data]].filter((folder) => folder !== undefined),
+  ]
 }

@@ -2,7 +2,7 @@ import { isAbsolute, join } from 'node:path'
 import envPaths from 'env-paths'
 import { z } from 'zod'
 import { appNames } from '../../shared/lib/places.ts'
-import { logLevels, type LogLevel } from '../log/log-line.ts'
+import { logLevels, type LogLevel } from '../log/log.ts'
 
 /** The only reader of the daemon's environment. */
 const count = (fallback: number, max = Number.MAX_SAFE_INTEGER) =>

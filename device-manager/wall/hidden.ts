@@ -1,10 +1,78 @@
-import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, realpathSync, statSync, accessSync, constants } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
+import { dirname } from 'node:path'
 import type { HolderPlan } from './namespaces.ts'
 import { aliasesOf, cgroupMounts, isWithin, mountShownAt, parseMounts, type Mount } from './mounts.ts'
-import { movableAbove, movedFolder } from './marks.ts'
 import { type WallSpec, WallError } from './spec.ts'
+
+/**
+ * Hidden folders are named by paths. The wall keeps runs from renaming the folders above (`movableAbove`), but a link in the
+ * path can be replaced, and programs outside rename what they like. Then the path shows nothing, or something else, and
+ * what should be hidden lies open elsewhere. So each folder is noted when it is first hidden, and no wall is made around
+ * another one in its place.
+ */
+export type Marks = Readonly<Record<string, string>>
+
+/**
+ * Tells a folder from another one in its place; null: there is none. Without the device's number, which may be another one
+ * after the machine was started anew.
+ */
+function markOf(folder: string): string | null {
+  try {
+    const found = statSync(folder, { bigint: true })
+    return found.isDirectory() ? `${found.ino}:${found.birthtimeNs}` : null
+  } catch {
+    return null
+  }
+}
+
+export function marksOf(folders: readonly string[]): Marks {
+  return Object.fromEntries(folders.flatMap((folder) => [[folder, markOf(folder)] as const]).filter(isMarked))
+}
+
+const isMarked = (pair: readonly [string, string | null]): pair is readonly [string, string] => pair[1] !== null
+
+/** A sentence about the first folder that is not what it was; null: all are. */
+export function movedFolder({
+  stateDir,
+  hidden,
+  marks,
+}: Pick<WallSpec, 'stateDir' | 'hidden' | 'marks'>): string | null {
+  for (const folder of [stateDir, ...hidden]) {
+    const noted = marks[folder]
+    const now = noted === undefined ? null : markOf(folder)
+    if (noted === undefined || now === noted) continue
+    const what = now === null ? 'is gone' : 'is not the folder that it was'
+    return `${folder}, which svc hides from runs, ${what}: it, or a folder above it, was renamed or removed. Look for it, since runs can read it where it is now, and put it back. If you made it anew yourself, type: svc device set --isolation svc`
+  }
+  return null
+}
+
+/** The folders above, outermost first, that this user may rename or remove. */
+export function movableAbove(folders: readonly string[]): string[] {
+  const above = new Set<string>()
+  for (const folder of folders) {
+    for (let at = dirname(folder); at !== dirname(at); at = dirname(at)) if (mayChange(dirname(at))) above.add(at)
+  }
+  return [...above].toSorted((a, b) => a.length - b.length)
+}
+
+/** Its owner may make it writable at any time. What is not looked at is taken for changeable. */
+function mayChange(folder: string): boolean {
+  const uid = process.getuid?.() ?? 0
+  const found = statSync(folder, { throwIfNoEntry: false })
+  return found === undefined || uid === 0 || found.uid === uid || isWritable(folder)
+}
+
+function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}
 
 /** Of the state folder each run needs these, and cannot change them: `svc`, and Node's cache of its code. */
 const shownToAll = ['bin', 'compile-cache']
@@ -61,7 +129,7 @@ export function holderPlan(spec: WallSpec): HolderPlan {
 }
 
 /** Throws a WallError when one of the folders is not what it was when it was first hidden. */
-export function demandUnmoved(spec: WallSpec): void {
+function demandUnmoved(spec: WallSpec): void {
   const moved = movedFolder(spec)
   if (moved !== null) throw new WallError(moved)
 }

@@ -1,8 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import { mountLine } from './mount-entry.ts'
-import { enterCommand, holderCommand, holderScript, mountEntries, type Holding, type HolderPlan } from './namespaces.ts'
+import {
+  enterCommand,
+  holderCommand,
+  holderScript,
+  mountEntries,
+  type Holding,
+  type HolderPlan,
+  trueExit,
+  troubleIn,
+} from './namespaces.ts'
 import { sandboxCommand, sandboxProfile } from './profile.ts'
-import { trueExit, troubleIn } from './launch-report.ts'
 import type { WallSpec } from './spec.ts'
 import { judge } from '../isolation/trial.ts'
 

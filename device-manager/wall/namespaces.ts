@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { begunWord } from './launch-report.ts'
+import { openSync, readSync, writeSync } from 'node:fs'
 import {
   bindReadOnly,
   bindTree,
@@ -11,6 +11,55 @@ import {
   type MountEntry,
 } from './mount-entry.ts'
 import type { WallSpec } from './spec.ts'
+
+/** The last step before the program says it. */
+const begunWord = 'begun'
+
+interface ExitOfProgram {
+  exitCode: number | null
+  signal: string | null
+}
+
+/** Holds what the steps that lead into the wall said, on their standard error. */
+interface LaunchReport {
+  path: string
+  /** null: the program began. */
+  trouble(): string | null
+  /** Returns how the program itself exited. */
+  trueExit(exit: ExitOfProgram): ExitOfProgram
+}
+
+const maxBytes = 4096
+
+/**
+ * The file is filled and opened before the launch: the steps write over it, which takes no room on a full disk, and what
+ * was opened here tells at the end, whatever has become of the folder, the disk or this process's other files.
+ */
+export function openReport(path: string): LaunchReport {
+  const file = openSync(path, 'w+', 0o600)
+  writeSync(file, Buffer.alloc(maxBytes))
+  const said = () => {
+    const buffer = Buffer.alloc(maxBytes)
+    const count = readSync(file, buffer, 0, maxBytes, 0)
+    return buffer.toString('utf8', 0, count).replace(/\0.*/s, '')
+  }
+  return { path, trouble: () => troubleIn(said()), trueExit: (exit) => trueExit(said(), exit) }
+}
+
+/** Pure. Exported for its test. */
+export function troubleIn(said: string): string | null {
+  if (said.startsWith(`${begunWord}\n`) || said.includes(`\n${begunWord}\n`)) return null
+  return said.trim() === '' ? 'the programs that lead into it were stopped.' : said.trim().slice(0, 1000)
+}
+
+/**
+ * `unshare` ends by the signal that ended its child. Its older versions fail to do so for SIGKILL, whose handling nobody
+ * may change: it complains and ends with 1. Pure; exported for its test.
+ */
+export function trueExit(said: string, exit: ExitOfProgram): ExitOfProgram {
+  const complained = new RegExp(`(?:^|\n)${begunWord}\nunshare: `).test(said)
+  return complained && exit.exitCode === 1 ? { exitCode: null, signal: 'SIGKILL' } : exit
+}
 
 /**
  * Command lines of the wall on Linux. All of it is text, so that it can be read and tested without being run.
@@ -151,7 +200,7 @@ export interface Entering {
   args: readonly string[]
   env: Readonly<Record<string, string>>
   cwd: string
-  /** A file of the caller for what the steps before the program have to say (launch-report.ts). */
+  /** A file of the caller for what the steps before the program have to say (`openReport`). */
   report: string
 }
 
@@ -165,13 +214,13 @@ export interface Entered {
 const steersPrograms = /^(LD_|DYLD_|GLIBC_TUNABLES$|GCONV_PATH$|LOCPATH$|NLSPATH$|MALLOC_|BASH|SHELLOPTS$|ENV$|PS4$)/
 
 /** Opened outside, where the report lies; the program's own standard error waits as 9. */
-export const outsideScript = 'exec 9>&2 2<>"$1"; shift; exec "$@"'
+const outsideScript = 'exec 9>&2 2<>"$1"; shift; exec "$@"'
 
 /**
  * The folder is entered inside: a working folder that was opened outside leads around all that is hidden. Before the
  * program gets its place, all that is not its own is closed.
  */
-export const insideScript = [
+const insideScript = [
   'cd -- "$1" || exit 125',
   'count=$2; shift 2',
   'while [ "$count" -gt 0 ]; do export "$1"; shift; count=$((count - 1)); done',

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { World } from '../../shared/lib/world.ts'
 import { identityOf, isAlive, type ProcessIdentity } from '../process/identity.ts'
-import { spawnPiped } from '../process/spawn-piped.ts'
+import { spawnPiped } from '../process/program.ts'
 import { demandCovered, holderPlan } from './hidden.ts'
 import {
   type Entered,

@@ -1,4 +1,4 @@
-import { base62Digits } from './base62.ts'
+import { base62Digits } from './world.ts'
 
 /**
  * A project's UUID as the `prj_` id that tasks show: its 128 bits as 22 base62 digits. Both forms name the same

@@ -1,5 +1,4 @@
-import { type Automaton, buildAutomaton } from './redact-automaton.ts'
-import { type BeginTable, beginsOf, nextBegin } from './redact-begin.ts'
+import { type Automaton, buildAutomaton, type BeginTable, beginsOf, nextBegin } from './redact-automaton.ts'
 import { formsOf } from './redact-forms.ts'
 import { type Match, Scan } from './redact-scan.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { harnessNames } from './harnesses.ts'
+import { harnessNames, harnessFactsOf } from './harnesses.ts'
 import { inputDigest } from './asked-call.ts'
 import { mcpServers } from './mcp-servers.ts'
 import { skillFolders } from './skills.ts'
@@ -101,3 +101,18 @@ export const runSpec = z.object({
   }),
 })
 export type RunSpec = z.infer<typeof runSpec>
+
+/** Whether the run is given skills: its agent names folders of them, and its harness can be given some. */
+export const takesSkills = (spec: Pick<RunSpec, 'harness' | 'protocol' | 'skillFolders'>): boolean =>
+  spec.skillFolders != null && !harnessFactsOf(spec).ignores.includes('skillFolders')
+
+type Mode = ToolPermissions['defaultMode']
+
+/** Lists and mode of an agent as a run of it gets them: without a mode of its own that of the workspace, and without any `full`. */
+export function effectivePermissions(
+  agent: Pick<ToolPermissions, 'allow' | 'ask' | 'deny'> & { defaultMode: Mode | null },
+  workspace: { toolPermissionDefault: Mode | null },
+): ToolPermissions {
+  const { allow, ask, deny, defaultMode } = agent
+  return { allow, ask, deny, defaultMode: defaultMode ?? workspace.toolPermissionDefault ?? 'full' }
+}

@@ -4,7 +4,7 @@ import { openDatabase, type Database, type Db } from '../../control-plane/db/ope
 import { silentLog, type Log } from '../../control-plane/process/log.ts'
 import { nextInstant } from '../../control-plane/resources/automations/schedule.ts'
 import { insertAutomation } from '../../control-plane/resources/automations/store.ts'
-import { dueAutomationsSweep } from '../../control-plane/sweeps/due-automations.ts'
+import { dueAutomationsSweep } from '../../control-plane/sweeps/due.ts'
 import { Sweeper } from '../../control-plane/sweeps/sweeper.ts'
 import { hasPostgres, openPostgres } from '../kit/database.ts'
 import { isLong, repeats } from '../kit/forms.ts'

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import { base62 } from '../../shared/lib/base62.ts'
-import { realWorld } from '../../shared/lib/world.ts'
+import { base62, realWorld } from '../../shared/lib/world.ts'
 import type { MovableWorld } from './server.ts'
 
 /** When it begins: any moment would do. */

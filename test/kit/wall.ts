@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { writeSettings } from '../../device-manager/isolation/setting.ts'
 import type { WallSpec, WallTool } from '../../device-manager/wall/spec.ts'
-import { marksOf } from '../../device-manager/wall/marks.ts'
+import { marksOf } from '../../device-manager/wall/hidden.ts'
 import { enteringPrograms } from '../../device-manager/wall/namespaces.ts'
 import { findPrograms } from '../../device-manager/isolation/trial.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createBus } from '../../control-plane/db/bus.ts'
 import { openDatabase, silentMsOf } from '../../control-plane/db/open.ts'
-import type { WrittenEntry } from '../../control-plane/db/outbox-entries.ts'
+import type { WrittenEntry } from '../../control-plane/db/outbox.ts'
 import { inTransaction, publish, writeStateOf } from '../../control-plane/db/transaction.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { hasPostgres, openPostgres, type PostgresDatabase } from '../kit/database.ts'

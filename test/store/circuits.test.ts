@@ -4,7 +4,7 @@ import {
   listWorkspacesWithTrial,
   removeCircuitsBefore,
   replaceCircuit,
-} from '../../control-plane/resources/quotas/circuit-store.ts'
+} from '../../control-plane/resources/quotas/store.ts'
 import { listEnded } from '../../control-plane/resources/runs/ended-store.ts'
 import { loadOccupancy } from '../../control-plane/resources/runs/live-store.ts'
 import { endRun } from '../../control-plane/resources/runs/store.ts'

@@ -11,8 +11,7 @@ import {
 import { int, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
-import { expectOnlyWriter } from '../../db/only-writer.ts'
-import { table, type RowOf } from '../../db/table.ts'
+import { expectOnlyWriter, table, type RowOf } from '../../db/table.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 import { given } from '../../../shared/lib/given.ts'
 

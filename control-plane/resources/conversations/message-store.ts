@@ -3,8 +3,7 @@ import { z } from 'zod'
 import { authorTypes, messageSources } from '../../../shared/api/conversation-fields.ts'
 import { int, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
-import { expectOnlyWriter } from '../../db/only-writer.ts'
-import { table, type RowOf } from '../../db/table.ts'
+import { expectOnlyWriter, table, type RowOf } from '../../db/table.ts'
 
 const mention = z.object({ type: z.enum(['user', 'agent']), id: z.string() })
 export type Mention = z.infer<typeof mention>

@@ -1,5 +1,5 @@
 import type { TaskRow } from '../tasks/store.ts'
-import { taskPrompt } from '../tasks/prompt.ts'
+import { taskPrompt } from '../tasks/present.ts'
 
 /** The prompt of an agent that a message wakes. */
 

@@ -8,9 +8,8 @@ import {
 } from '../../../shared/device/protocol.ts'
 import { int, json, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
-import { expectOnlyWriter } from '../../db/only-writer.ts'
+import { expectOnlyWriter, table, type RowOf } from '../../db/table.ts'
 import { command } from '../../db/statement.ts'
-import { table, type RowOf } from '../../db/table.ts'
 
 const devices = table(
   'devices',

@@ -1,7 +1,6 @@
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import { runEventId, type RunEvent } from '../../../shared/api/run-events.ts'
-import { parseNested } from '../../../shared/lib/nested-json.ts'
-import { maxNested } from '../../../shared/lib/storable.ts'
+import { parseNested, maxNested } from '../../../shared/lib/storable.ts'
 import { gateResult, storedEvent, type GateResult } from '../../../shared/runs/events.ts'
 import type { Db } from '../../db/open.ts'
 import { linesOf } from './log-lines.ts'

@@ -9,7 +9,7 @@ import {
   checkRunSettings,
   parentOf,
   projectOf,
-} from './body-lookup.ts'
+} from './lookup.ts'
 import type { TaskRow } from './store.ts'
 
 /**

@@ -5,7 +5,7 @@ import type { taskLinkRoutes } from '../../../shared/api/task-links.ts'
 import { answer, type HandlerInput } from '../../http/implement.ts'
 import { recordActivity } from './record.ts'
 import type { Db } from '../../db/open.ts'
-import { refuseBeyond } from './body-lookup.ts'
+import { refuseBeyond, changeableTask } from './lookup.ts'
 import {
   countChecklistItems,
   findChecklistItem,
@@ -14,7 +14,6 @@ import {
   shiftPositions,
   type ChecklistRow,
 } from './checklist-store.ts'
-import { changeableTask } from './lookup.ts'
 import { presentItem } from './present.ts'
 import { mostChecklistItems, newItem, type Actor } from './rules.ts'
 

@@ -11,7 +11,7 @@ import { insertChecklistItems } from './checklist-store.ts'
 import { countBlocking, insertDependencies } from './dependency-store.ts'
 import { comparedWith, mayBeSame, titleWords } from './duplicates.ts'
 import { listAncestors, listDuplicateCandidates } from './list-store.ts'
-import { assigneeOf, assigneeReference, checkRepo, checkRunSettings, projectOf, refuseBeyond } from './body-lookup.ts'
+import { assigneeOf, assigneeReference, checkRepo, checkRunSettings, projectOf, refuseBeyond } from './lookup.ts'
 import { mostDependencies, mostSubtasks, newItem, parentRefusal, wakeAtOf, type Actor } from './rules.ts'
 import { claimTaskKey, countSubtasks, insertTask, listTasksByIds, lockTaskGraph, type TaskRow } from './store.ts'
 

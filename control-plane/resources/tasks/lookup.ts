@@ -1,10 +1,18 @@
-import { fail } from '../../../shared/api/errors.ts'
+import { fail, failField } from '../../../shared/api/errors.ts'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import { isVisible, projectViewerOf } from '../projects/rules.ts'
-import { findProject, hasGrant } from '../projects/store.ts'
+import { findProject, hasGrant, type ProjectRow } from '../projects/store.ts'
 import { findRun } from '../runs/store.ts'
-import { findTask, findTaskById, type TaskRow } from './store.ts'
+import type { TaskCreate } from '../../../shared/api/task-shapes.ts'
+import { projectUuidOf } from '../../../shared/lib/project-ref.ts'
+import { harnesses } from '../../../shared/runs/harnesses.ts'
+import type { ModelCatalog } from '../../catalog/catalog.ts'
+import { lookUpAgent } from '../agents/lookup.ts'
+import { findAgent, type AgentRow } from '../agents/store.ts'
+import { liveProject, unknownProject } from '../projects/lookup.ts'
+import { findRepo } from '../repos/store.ts'
+import { findTask, findTaskById, type TaskRow, listBriefByReferences } from './store.ts'
 
 /**
  * Finds the task that a `tsk_` id, key or `current` (the task of the calling run) names; null when there is no such task
@@ -55,7 +63,106 @@ export async function changeableTask(db: Db, caller: Caller, reference: string):
   return (await findTaskById(db, task.id, true)) ?? unknownTask(reference)
 }
 
-export function unknownTask(reference: string): never {
+function unknownTask(reference: string): never {
   const message = reference === 'current' ? '`current` names a task only within a run that works on one.' : undefined
   return fail('task_not_found', { param: 'id', ...(message === undefined ? {} : { message }) })
+}
+
+/** Resolves the references in a request and checks that they may be used together. Each failure has its documented code. */
+
+/** The project of a `prj_` id or UUID that the caller sees. */
+export async function projectOf(db: Db, caller: Caller, reference: string): Promise<ProjectRow> {
+  const id = projectUuidOf(reference)
+  return id === null ? unknownProject() : liveProject(db, caller, id)
+}
+
+/** The reference within the forms an assignee may be sent in. */
+export function assigneeReference(sent: TaskCreate['assignee']): string | null {
+  return sent == null ? null : typeof sent === 'string' ? sent : sent.id
+}
+
+/** The agent to assign a task of this project to. */
+export async function assigneeOf(
+  db: Db,
+  caller: Caller,
+  { reference, projectId }: { reference: string; projectId: string | null },
+): Promise<AgentRow> {
+  const agent = await lookUpAgent(db, caller, reference)
+  if (agent === null || agent.deletedAt !== null) return fail('assignee_not_found', { param: 'assignee' })
+  if (!(await seesProject(db, agent, projectId))) fail('assignee_lacks_access', { param: 'assignee' })
+  return agent
+}
+
+/** The agent a task has may work on it in this project, too. */
+export async function checkAssigneeAccess(db: Db, task: Pick<TaskRow, 'assigneeAgentId' | 'projectId'>): Promise<void> {
+  const agent = task.assigneeAgentId === null ? null : await findAgent(db, task.assigneeAgentId)
+  if (agent !== null && !(await seesProject(db, agent, task.projectId)))
+    fail('assignee_lacks_access', { param: 'projectId' })
+}
+
+/** A private project is open to agents that have a grant for it or lead it. */
+export async function seesProject(db: Db, agent: AgentRow, projectId: string | null): Promise<boolean> {
+  const project = projectId === null ? null : await findProject(db, agent.workspaceId, projectId)
+  if (project === null || project.visibility === 'company') return true
+  const viewer = { agentId: agent.id, agentUuid: agent.uuid }
+  return isVisible(project, viewer, await hasGrant(db, project.id, agent.id))
+}
+
+export async function parentOf(db: Db, caller: Caller, reference: string): Promise<TaskRow> {
+  return (await lookUpTask(db, caller, reference)) ?? fail('parent_task_not_found', { param: 'parentTaskId' })
+}
+
+/** A task to depend on. One of another workspace is told apart only by its id, which nobody guesses. */
+export async function blockerOf(db: Db, caller: Caller, reference: string, param: string): Promise<TaskRow> {
+  const task = await lookUpTask(db, caller, reference)
+  if (task !== null) return task
+  const elsewhere = reference.startsWith('tsk_') ? await findTaskById(db, reference) : null
+  if (elsewhere !== null && elsewhere.workspaceId !== caller.workspaceId) fail('cross_company_dependency', { param })
+  return fail('dependency_task_not_found', { param, details: { task: reference } })
+}
+
+/** The same for several, in their order, which are read at once. */
+export async function blockersOf(
+  db: Db,
+  caller: Caller,
+  references: readonly string[],
+  param: string,
+): Promise<Pick<TaskRow, 'id'>[]> {
+  const seen = await visibleTasks(db, caller, await listBriefByReferences(db, caller.workspaceId, references))
+  const known = new Map(seen.flatMap((task) => [[task.id, task] as const, [task.key, task] as const]))
+  const found: Pick<TaskRow, 'id'>[] = []
+  for (const reference of references)
+    found.push(
+      known.get(reference) ?? known.get(reference.toUpperCase()) ?? (await blockerOf(db, caller, reference, param)),
+    )
+  return found
+}
+
+export async function checkRepo(db: Db, task: Pick<TaskRow, 'repoId' | 'baseBranch' | 'workspaceId'>): Promise<void> {
+  if (task.baseBranch !== null && task.repoId === null) fail('base_branch_without_repo', { param: 'baseBranch' })
+  if (task.repoId !== null && (await findRepo(db, task.workspaceId, task.repoId)) === null)
+    fail('repo_not_found', { param: 'repoId' })
+}
+
+/**
+ * Harness, model and effort that a task or a wake sets for runs must fit together, as far as the catalog knows. `modelParam`:
+ * the model's name in the request.
+ */
+export function checkRunSettings(
+  settings: Pick<TaskRow, 'modelId' | 'harness' | 'reasoningEffort'>,
+  catalog: ModelCatalog,
+  modelParam = 'modelId',
+): void {
+  const { modelId, harness, reasoningEffort } = settings
+  if (modelId === null) return
+  const model = catalog.find(modelId) ?? fail('model_not_found', { param: modelParam })
+  if (reasoningEffort !== null && !model.efforts.includes(reasoningEffort))
+    fail('reasoning_effort_unsupported', { param: 'reasoningEffort', allowedValues: model.efforts })
+  if (harness !== null && harness !== model.harness && harnesses[harness].models === 'own')
+    fail('harness_model_unsupported', { param: 'harness', allowedValues: [model.harness] })
+}
+
+/** Fails with `validation_error` when the task would have more than `most`. `of`: what they are. */
+export function refuseBeyond(most: number, { count, param, of }: { count: number; param: string; of: string }): void {
+  if (count > most) failField(param, `A task has at most ${most} ${of}.`)
 }

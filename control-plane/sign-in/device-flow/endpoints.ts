@@ -6,7 +6,7 @@ import {
   type OauthError,
 } from '../../../shared/api/auth-internal.ts'
 import { ApiError } from '../../../shared/api/errors.ts'
-import { base62 } from '../../../shared/lib/base62.ts'
+import { base62 } from '../../../shared/lib/world.ts'
 import { troubleOf } from '../../db/dialect.ts'
 import type { Tx } from '../../db/open.ts'
 import { hashToken } from '../../http/auth.ts'

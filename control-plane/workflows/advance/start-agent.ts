@@ -1,7 +1,7 @@
 import type { Tx } from '../../db/open.ts'
 import { addOutputSchemas } from '../../resources/runs/steps/add-schemas.ts'
 import type { RunRow } from '../../resources/runs/store.ts'
-import { taskPrompt } from '../../resources/tasks/prompt.ts'
+import { taskPrompt } from '../../resources/tasks/present.ts'
 import type { TaskRow } from '../../resources/tasks/store.ts'
 import { listRunsOfCalls } from '../../resources/workflows/step-store.ts'
 import { startRun } from '../../wakes/start-run.ts'

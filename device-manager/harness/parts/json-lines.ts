@@ -1,4 +1,4 @@
-import { parseNested } from '../../../shared/lib/nested-json.ts'
+import { parseNested } from '../../../shared/lib/storable.ts'
 import type { DialogueOutput, ToolAsk } from '../adapter.ts'
 
 /** The parts that dialogues in lines of JSON share. */

@@ -5,15 +5,17 @@ import type { HarnessLaunch } from '../../harness/adapter.ts'
 import { HarnessLaunchError } from '../../harness/parts/adapter-errors.ts'
 import { messageOf } from '../../log/host-log.ts'
 import { findProgram, SpawnError } from '../../process/program.ts'
-import { openReport } from '../../wall/launch-report.ts'
+import { openReport } from '../../wall/namespaces.ts'
 import { WallError } from '../../wall/spec.ts'
 import type { Wall } from '../../wall/wall.ts'
+import type { LaunchPlan, Prepared } from '../preparation.ts'
+import type { HostRequest } from '../wire/protocol.ts'
+import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
+import { filledServers, type ServerLeftOut } from '../../harness/parts/mcp-servers.ts'
 import type { Child, ChildLaunch } from './child.ts'
 import { harnessEnv } from './environment.ts'
 import { launchOverHttp } from './http.ts'
 import { launchOnPipes } from './pipes.ts'
-import type { LaunchPlan, Prepared } from '../preparation.ts'
-import type { HostRequest } from '../wire/protocol.ts'
 import { launchInPty } from './pty.ts'
 
 export type StartRequest = Extract<HostRequest, { type: 'start' }>
@@ -52,15 +54,7 @@ export function launchHarness(
 }
 
 /** The whole environment of the harness. */
-export function environmentOf({
-  prepared,
-  plan,
-  start,
-}: {
-  prepared: Prepared
-  plan: LaunchPlan
-  start: StartRequest
-}) {
+function environmentOf({ prepared, plan, start }: { prepared: Prepared; plan: LaunchPlan; start: StartRequest }) {
   const { spec, svcBinDir } = prepared.assignment
   return harnessEnv({
     known: plan.env,
@@ -156,4 +150,21 @@ function placeInside(runDir: string, path: string): string {
   if (inside.startsWith('..') || isAbsolute(inside)) throw new Error(`${path} is outside of the run's folder`)
   mkdirSync(dirname(join(runDir, inside)), { recursive: true, mode: 0o700 })
   return path
+}
+
+/** The plan of a launch with the workspace's MCP servers, which is made when the run's secrets have come. */
+interface ServedPlan {
+  plan: LaunchPlan
+  servers: McpServers
+  leftOut: readonly ServerLeftOut[]
+}
+
+/** Throws what the adapter throws. What it adds to the environment does not depend on the servers. */
+export function withServers(parts: { prepared: Prepared; plan: LaunchPlan; start: StartRequest }): ServedPlan {
+  const { plan, prepared } = parts
+  const { spec } = prepared.assignment
+  if (Object.keys(spec.mcpServers).length === 0) return { plan, servers: {}, leftOut: [] }
+  const { servers, leftOut } = filledServers(spec.mcpServers, environmentOf(parts))
+  const launch = plan.adapter.command(spec, { ...plan.facts, mcpServers: servers })
+  return { plan: { ...plan, launch }, servers, leftOut }
 }

@@ -3,7 +3,7 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, realpathS
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeEach, expect, test } from 'vitest'
-import { findGit } from '../../../device-manager/change-set/git-program.ts'
+import { findGit } from '../../../device-manager/change-set/git.ts'
 import { compileCache } from '../../kit/compile-cache.ts'
 import { gitIn, repoAt, tempDir, tempRepo, type Repo } from './repo.ts'
 

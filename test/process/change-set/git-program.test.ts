@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, expect, test } from 'vitest'
-import { findGit } from '../../../device-manager/change-set/git-program.ts'
+import { findGit } from '../../../device-manager/change-set/git.ts'
 import { releaseBase } from '../../../device-manager/change-set/diff.ts'
 import { replaceableGit } from '../../../device-manager/isolation/trial.ts'
 import { baseOf, changesOf, summary, tempDir, tempRepo } from './repo.ts'
@@ -37,7 +37,7 @@ test('a git that a run put first on the PATH is not run', async () => {
 /** As an ordinary user, on a machine whose system folders have no git. */
 async function foundWithout(systemGit: string, search: string): Promise<ReturnType<typeof findGit>> {
   const script = `
-    import { findGit } from '${join(import.meta.dirname, '../../../device-manager/change-set/git-program.ts')}'
+    import { findGit } from '${join(import.meta.dirname, '../../../device-manager/change-set/git.ts')}'
     process.stdout.write(JSON.stringify(findGit('${search}')))`
   const node = [process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=module-typescript', '-e']
   const become = ['setpriv', '--reuid=1234', '--regid=1234', '--clear-groups']

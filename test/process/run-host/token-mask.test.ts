@@ -4,7 +4,7 @@ import { mintRunToken } from '../../../control-plane/http/run-token.ts'
 import { newToken } from '../../../control-plane/http/token-hash.ts'
 import { maskOwnTokens } from '../../../shared/lib/own-tokens.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
-import { OwnTokenMask } from '../../../device-manager/run-host/output/token-mask.ts'
+import { OwnTokenMask } from '../../../device-manager/run-host/output/redaction.ts'
 
 const subject = { runId: 'run_1', fence: 1, workspaceId: 'w', tokenGeneration: 1, agentId: 'agt_1' }
 const made = {

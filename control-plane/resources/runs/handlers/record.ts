@@ -1,6 +1,6 @@
 import { harnessFactsOf } from '../../../../shared/runs/harnesses.ts'
 import type { SkillsGiven } from '../../../../shared/runs/skills.ts'
-import { takesSkills } from '../../../../shared/runs/takes-skills.ts'
+import { takesSkills } from '../../../../shared/runs/spec.ts'
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { fail } from '../../../../shared/api/errors.ts'

@@ -22,9 +22,18 @@ import { recordActivity, setArchived } from '../record.ts'
 import { checkParent, createTask, linkBlockers } from '../create.ts'
 import { includedOf } from './included.ts'
 import { countLevels, listTasks, type TaskFilter } from '../list-store.ts'
-import { changeableTask, isTaskVisible, lookUpTask, readableTask, visibleTasks } from '../lookup.ts'
+import {
+  changeableTask,
+  isTaskVisible,
+  lookUpTask,
+  readableTask,
+  visibleTasks,
+  assigneeOf,
+  assigneeReference,
+  blockersOf,
+  parentOf,
+} from '../lookup.ts'
 import { presentTask, presentTasks } from '../present.ts'
-import { assigneeOf, assigneeReference, blockersOf, parentOf } from '../body-lookup.ts'
 import { isFinished } from '../rules.ts'
 import { replaceTask, findTask, findTaskById, listTasksByReferences, lockTaskGraph, type TaskRow } from '../store.ts'
 import { updateTask } from '../steps/update.ts'

@@ -6,8 +6,8 @@ import { findAgent } from '../../agents/store.ts'
 import { ensureTaskConversation } from '../../conversations/task-conversation.ts'
 import { listLiveOfAgent } from '../../runs/live-store.ts'
 import { listDependencies } from '../dependency-store.ts'
-import { taskPrompt } from '../prompt.ts'
-import { seesProject } from '../body-lookup.ts'
+import { taskPrompt } from '../present.ts'
+import { seesProject } from '../lookup.ts'
 import { isFinished, type Actor } from '../rules.ts'
 import {
   findTaskById,

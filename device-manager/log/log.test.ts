@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { logLine } from './log-line.ts'
+import { logLine } from './log.ts'
 
 const head = { level: 'warn', at: 1_767_225_600_000, message: 'something' } as const
 
@@ -13,7 +13,7 @@ test('an error says what it is, where it comes from, its code and its cause', ()
   const error = Object.assign(new TypeError('outer', { cause: new Error('inner') }), { code: 'EX' })
   const { err } = JSON.parse(logLine(head, { err: error })) as { err: Record<string, unknown> }
   expect(err).toMatchObject({ type: 'TypeError', message: 'outer', code: 'EX', cause: { message: 'inner' } })
-  expect(err['stack']).toContain('log-line.test')
+  expect(err['stack']).toContain('log.test')
 })
 
 test('fields that cannot be written lose no message and throw nothing', () => {

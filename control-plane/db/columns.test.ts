@@ -1,7 +1,17 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { flag, int, json, nullableInt, nullableJson, nullableText, nullableTime, text, time } from './columns.ts'
-import { rowReader } from './row-reader.ts'
+import {
+  flag,
+  int,
+  json,
+  nullableInt,
+  nullableJson,
+  nullableText,
+  nullableTime,
+  text,
+  time,
+  rowReader,
+} from './columns.ts'
 
 const columns = {
   text,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { realWorld, type World } from '../../shared/lib/world.ts'
-import { Contact } from './contact.ts'
+import { Contact } from './client.ts'
 
 const minute = 60_000
 const everyMs = 15_000

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { defineRoute } from '../../shared/api/route.ts'
 import type { ImplementedRoute } from './implement.ts'
 import type { Kernel } from './kernel.ts'
-import { createRouteTable } from './router.ts'
+import { createRouteTable } from './app.ts'
 
 function route(method: 'GET' | 'POST' | 'PATCH', path: string, aliases: string[] = []): ImplementedRoute {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map((match) => [match[1]!, z.string()] as const)

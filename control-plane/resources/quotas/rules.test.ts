@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { circuitAfter, roomAt, type Circuit, type Ended } from './circuit-rules.ts'
+import { circuitAfter, roomAt, type Circuit, type Ended } from './rules.ts'
 
 const min = 60_000
 const t = 1_000 * min

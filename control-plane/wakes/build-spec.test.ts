@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { taskStatuses } from '../../shared/api/task-fields.ts'
-import { aboutSvc, instructionsFor, joinedInstructions } from './instructions.ts'
+import { aboutSvc, instructionsFor, joinedInstructions } from './build-spec.ts'
 
 interface Command {
   name: string

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { foldersAround } from './folders-around.ts'
+import { foldersAround, gitFileTarget } from './git-file.ts'
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-around-')))
 afterAll(() => rmSync(root, { recursive: true }))
@@ -17,6 +17,15 @@ test('names a folder and all above it, as given and without links, and the main 
   )
   expect(found).toEqual(expect.arrayContaining([...named, root, '/']))
   expect(found).not.toContain(join(root, 'main/.git'))
+})
+
+test('reads a path with characters that other programs take for the end of a line', () => {
+  const gitDir = join(root, 'ma\u2028in\u0085/.git/worktrees/w')
+  const folder = join(root, 'of-odd-name')
+  for (const each of [gitDir, folder]) mkdirSync(each, { recursive: true })
+  writeFileSync(join(folder, '.git'), `gitdir: ${gitDir}\n`)
+  expect(foldersAround(folder)).toContain(join(root, 'ma\u2028in\u0085'))
+  expect(gitFileTarget(folder)).toBe(gitDir)
 })
 
 test('takes a folder that is not there as it is, and a .git that says something else for none', () => {

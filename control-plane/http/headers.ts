@@ -14,8 +14,8 @@ export function clientAddress(request: IncomingMessage, trustedProxies: number):
   return seen.slice(-trustedProxies)[0] || own
 }
 
-/** The address under which a server that listens on this host is reached from its own machine. */
-export function localUrlOf(host: string, port: number): string {
-  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
-  return `http://${name}:${port}`
+/** A header of the request; one that came several times is joined. */
+export function headerOf({ headers }: Pick<IncomingMessage, 'headers'>, name: string): string | undefined {
+  const value = headers[name]
+  return Array.isArray(value) ? value.join(', ') : value
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { plannedOnce } from './statement-cache.ts'
+import { plannedOnce } from './sqlite-client.ts'
 
 test.each([
   ['select a from t join u on u.id = t.id where t.id = ? and (t.b, t.c) > (?, ?)', /= \+\? and .* > \(\+\?, \+\?\)$/],
