@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync, type Dirent } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync, inflateSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -49,10 +49,11 @@ function formsOf(value: string): string[] {
 }
 const forms = (token: string) => [...Object.values(secrets), token].flatMap(formsOf).map((form) => Buffer.from(form))
 
-/** Every file below the folder, also as what it may be packed as. */
+/** Every file below the folder, also as what it may be packed as. Hosts that stand by make and remove folders meanwhile. */
 function contents(folder: string): { path: string; content: Buffer }[] {
-  return readdirSync(folder, { withFileTypes: true, recursive: true }).flatMap((entry) => {
-    const path = join(entry.parentPath, entry.name)
+  return entriesOf(folder).flatMap((entry) => {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) return contents(path)
     if (!entry.isFile()) return []
     const content = read(path)
     return [content, unpacked(content, inflateSync), unpacked(content, gunzipSync)].map((each) => ({
@@ -60,6 +61,14 @@ function contents(folder: string): { path: string; content: Buffer }[] {
       content: each,
     }))
   })
+}
+function entriesOf(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
 }
 function read(path: string): Buffer {
   try {
@@ -78,8 +87,10 @@ function unpacked(content: Buffer, how: (packed: Buffer) => Buffer): Buffer {
 }
 
 function expectNothing(token: string, when: string): void {
+  const kept = contents(device.stateDir)
+  expect(kept).not.toEqual([])
   const places = [
-    ...contents(device.stateDir),
+    ...kept,
     { path: device.logPath, content: read(device.logPath) },
     ...server.bodies.map((content) => ({ path: 'a frame', content })),
     { path: 'a message', content: Buffer.from(JSON.stringify(server.said)) },
