@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, realpathSync, statSync, accessSync, constants } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
-import { dirname } from 'node:path'
 import type { HolderPlan } from './namespaces.ts'
 import { aliasesOf, cgroupMounts, isWithin, mountShownAt, parseMounts, type Mount } from './mounts.ts'
 import { type WallSpec, WallError } from './spec.ts'
@@ -53,7 +52,8 @@ export function movedFolder({
 export function movableAbove(folders: readonly string[]): string[] {
   const above = new Set<string>()
   for (const folder of folders) {
-    for (let at = dirname(folder); at !== dirname(at); at = dirname(at)) if (mayChange(dirname(at))) above.add(at)
+    for (let at = path.dirname(folder); at !== path.dirname(at); at = path.dirname(at))
+      if (mayChange(path.dirname(at))) above.add(at)
   }
   return [...above].toSorted((a, b) => a.length - b.length)
 }

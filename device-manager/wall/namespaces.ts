@@ -29,7 +29,7 @@ interface LaunchReport {
   trueExit(exit: ExitOfProgram): ExitOfProgram
 }
 
-const maxBytes = 4096
+const reportBytes = 4096
 
 /**
  * The file is filled and opened before the launch: the steps write over it, which takes no room on a full disk, and what
@@ -37,10 +37,10 @@ const maxBytes = 4096
  */
 export function openReport(path: string): LaunchReport {
   const file = openSync(path, 'w+', 0o600)
-  writeSync(file, Buffer.alloc(maxBytes))
+  writeSync(file, Buffer.alloc(reportBytes))
   const said = () => {
-    const buffer = Buffer.alloc(maxBytes)
-    const count = readSync(file, buffer, 0, maxBytes, 0)
+    const buffer = Buffer.alloc(reportBytes)
+    const count = readSync(file, buffer, 0, reportBytes, 0)
     return buffer.toString('utf8', 0, count).replace(/\0.*/s, '')
   }
   return { path, trouble: () => troubleIn(said()), trueExit: (exit) => trueExit(said(), exit) }

@@ -39,6 +39,7 @@ export async function removeQuotasBefore(db: Db, before: number): Promise<void> 
   await removeWindows(db, [before])
 }
 
+/** The breaker of a provider on a device (see `circuitAfter`). */
 const circuits = table('provider_circuits', {
   workspaceId: text,
   device: text,

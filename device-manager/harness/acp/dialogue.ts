@@ -278,7 +278,7 @@ class AcpRun {
     const told = { toolCallId, isError: status === 'failed', output: outputText(parsed.data) }
     const events = [...said, ...this.#calls.told(toolCallId, call), resultEvent(told, this.#redactText)]
     const trouble = this.#calls.end(toolCallId, call, status)
-    return { events, ...(trouble === null ? stop : this.#unasked(trouble.name, trouble.wasAllowed)) }
+    return { events, ...(trouble === null ? stop : this.#unasked(trouble.name, trouble.wasAsked)) }
   }
 
   /** A session that svc did not begin: its words are nothing to this run, but what it runs was not asked. */
@@ -292,9 +292,9 @@ class AcpRun {
   }
 
   /** Nothing more may happen, whatever the program makes of it. */
-  #unasked(name: string, wasAllowed = false): { endNow?: true } {
+  #unasked(name: string, wasAsked = false): { endNow?: true } {
     if (!isGated(this.#spec) || this.facts.unasked !== null) return {}
-    this.facts.unasked = { name, wasAllowed }
+    this.facts.unasked = { name, wasAsked }
     return { endNow: true }
   }
 

@@ -1,11 +1,6 @@
 import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
+import { unaskedMessage, type Unasked } from '../parts/asked-calls.ts'
 import type { RpcError } from './wire.ts'
-
-/** A call that was carried out without an answer that allows it, and whether another one allowed the same call otherwise. */
-export interface Unasked {
-  name: string
-  wasAllowed: boolean
-}
 
 /** The facts that a dialogue knows when its process has left. */
 export interface OutcomeFacts {
@@ -53,9 +48,7 @@ export function acpOutcome(facts: OutcomeFacts, exit: ProcessExit, signInHint: s
   const kept = { sessionId: facts.keepsSessions ? facts.sessionId : null, resumeRefused: false }
   if (exit.stoppedFor !== null) return { ...kept, exitReason: exit.stoppedFor, message: null }
   if (facts.unasked !== null) {
-    const how = facts.unasked.wasAllowed ? ', but not as it was allowed' : ' without asking first'
-    const message = `The program ran ${facts.unasked.name}${how}, so the run was stopped: the agent's lists would not have held.`
-    return { ...kept, exitReason: 'error', message }
+    return { ...kept, exitReason: 'error', message: unaskedMessage('The program', facts.unasked) }
   }
   if (refusal !== null) {
     const hint = refusal.code === authRequired ? ` ${signInHint}` : ''

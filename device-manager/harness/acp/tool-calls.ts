@@ -2,10 +2,9 @@ import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { RedactText, ToolAsk } from '../adapter.ts'
-import { AskedCalls, maxCallsAtOnce } from '../parts/asked-calls.ts'
+import { AskedCalls, maxCallsAtOnce, type Unasked } from '../parts/asked-calls.ts'
 import { callEvent } from '../parts/event-pieces.ts'
 import { isAlwaysAllowed, isSameCall, namedCall, type ShownCall } from './calls.ts'
-import type { Unasked } from './outcome.ts'
 import { mcpNameOf } from './mcp-servers.ts'
 import * as wire from './wire.ts'
 
@@ -83,7 +82,7 @@ export class ToolCalls {
     const name = namedCall(call.kind, call.rawInput, call.mcpName)?.name
     if (name !== undefined && isAlwaysAllowed(this.#spec, name)) return null
     const isTrouble = isGood === false || (isGood === null && (isMade || call.hasBegun))
-    return isTrouble ? { name: name ?? 'a tool', wasAllowed } : null
+    return isTrouble ? { name: name ?? 'a tool', wasAsked: wasAllowed } : null
   }
 }
 

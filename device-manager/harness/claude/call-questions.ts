@@ -20,8 +20,11 @@ export interface CallQuestions {
   /** claude withdrew a question: its tool call was aborted. */
   cancel(line: unknown): boolean
   answer(askId: string, decision: CallDecision): string | null
-  /** The call has its result: what was decided on it is not needed any more. */
-  settled(toolCallId: string): void
+  /**
+   * The call has its result: what was decided on it is not needed any more. Returns how it was decided; null: it was never asked, or
+   * not answered; undefined: that cannot be told, since some question named no call.
+   */
+  settled(toolCallId: string): CallDecision['behavior'] | null | undefined
 }
 
 /** Recorded streams hold it. */
@@ -59,6 +62,7 @@ export function callQuestions(): CallQuestions {
 
   let cwd: string | null = null
   let count = 0
+  let isEachNamed = true
 
   const remove = (requestId: string): boolean => {
     const found = [...open].find(([, question]) => question.requestId === requestId)
@@ -73,6 +77,7 @@ export function callQuestions(): CallQuestions {
     if (open.size >= maxCallsAtOnce) {
       return { write: answerTo(question, { behavior: 'deny', message: 'Too many calls are asked about at once.' }) }
     }
+    if (question.toolCallId === null) isEachNamed = false
     // Never the request's own id, which may come again before the answer.
     const askId = `ask-${++count}`
     open.set(askId, question)
@@ -141,7 +146,9 @@ export function callQuestions(): CallQuestions {
       return answerTo(question, decision)
     },
     settled(toolCallId) {
+      const behavior = decided.get(toolCallId)?.decision.behavior ?? null
       decided.delete(toolCallId)
+      return behavior === null && !isEachNamed ? undefined : behavior
     },
   }
 }

@@ -12,8 +12,11 @@ const exit = (exitCode: number | null, signal: string | null = null): ProcessExi
 const line = (value: unknown): Uint8Array => Buffer.from(`${JSON.stringify(value)}\n`)
 const hookReady = line({ type: 'control_response', response: { subtype: 'success', request_id: 'initialize' } })
 
+/** The lists have no say: what was recorded was not asked here. */
+const full: RunSpec['permissions'] = { allow: [], ask: [], deny: [], defaultMode: 'full' }
+
 function replay(name: string, changes: Partial<RunSpec> = {}) {
-  const dialogue = claudeDialogue(specOf(changes))
+  const dialogue = claudeDialogue(specOf({ permissions: full, ...changes }))
   return { dialogue, output: merged([dialogue.open(), dialogue.push(recording('claude', name)), dialogue.end()]) }
 }
 function usageAfter(name: string, changes: Partial<RunSpec> = {}) {
@@ -204,6 +207,69 @@ describe('how a recorded run ended', () => {
     dialogue.push(line({ type: 'assistant', message: { content: [{ type: 'text', text: 'working' }] } }))
     dialogue.push(recording('claude', 'err-401'))
     expect(dialogue.outcome(exit(1))).toMatchObject({ exitReason: 'error' })
+  })
+})
+
+describe('a call that has its result', () => {
+  const hook = (toolCallId: string | null) =>
+    line({
+      type: 'control_request',
+      request_id: `of ${toolCallId}`,
+      request: {
+        subtype: 'hook_callback',
+        callback_id: 'gate',
+        input: { tool_name: 'Bash', tool_input: { command: 'ls' }, ...(toolCallId && { tool_use_id: toolCallId }) },
+      },
+    })
+  const begun = (id: string) =>
+    line({
+      type: 'assistant',
+      message: { content: [{ type: 'tool_use', id, name: 'Bash', input: { command: 'ls' } }] },
+    })
+  const ended = (id: string, isError = false) =>
+    line({
+      type: 'user',
+      message: { content: [{ type: 'tool_result', tool_use_id: id, is_error: isError, content: '' }] },
+    })
+  const decisions = { allow: { behavior: 'allow', rule: null }, deny: { behavior: 'deny', message: 'No.' } } as const
+
+  function play({ asked, decided, isError }: { asked?: string | null; decided?: 'allow' | 'deny'; isError?: boolean }) {
+    const dialogue = claudeDialogue(specOf())
+    dialogue.push(begun('call'))
+    const [ask] = asked === undefined ? [] : (dialogue.push(hook(asked)).asks ?? [])
+    if (decided !== undefined) dialogue.answer(ask!.askId, decisions[decided])
+    const { endNow = false } = dialogue.push(ended('call', isError))
+    return { endNow, ...dialogue.outcome(exit(null, 'SIGKILL')) }
+  }
+
+  it('and was not asked stops the run where the lists have a say', () => {
+    const message =
+      "claude ran Bash without asking first, so the run was stopped: the agent's lists would not have held."
+    expect(play({})).toMatchObject({ endNow: true, exitReason: 'error', message })
+    const { dialogue, output } = replay('success', { permissions: { ...full, deny: ['WebFetch'] } })
+    expect(output.endNow).toBe(true)
+    expect(dialogue.outcome(exit(0))).toMatchObject({ exitReason: 'error', message })
+    expect(replay('success').output.endNow).toBe(false)
+  })
+
+  it('stops the run as well when its question was denied, or has no answer yet', () => {
+    const isRefused = { endNow: true, message: expect.stringMatching(/^claude ran Bash/) }
+    expect(play({ asked: 'call', decided: 'deny' })).toMatchObject(isRefused)
+    expect(play({ asked: 'call' })).toMatchObject(isRefused)
+    expect(play({ asked: 'another', decided: 'allow' })).toMatchObject(isRefused)
+  })
+
+  it('is good when it was allowed, or failed', () => {
+    for (const one of [
+      { asked: 'call', decided: 'allow' },
+      { asked: 'call', decided: 'deny', isError: true },
+      { isError: true },
+    ] as const)
+      expect(play(one)).toMatchObject({ endNow: false, message: expect.stringContaining('without a result') })
+  })
+
+  it('is not judged where claude names no call in its questions', () => {
+    expect(play({ asked: null, decided: 'allow' }).endNow).toBe(false)
   })
 })
 

@@ -1,6 +1,8 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessDialogue, RedactText, DialogueOptions, DialogueOutput } from '../adapter.ts'
+import { isGated } from '../../../shared/runs/gated.ts'
+import { maxCallsAtOnce } from '../parts/asked-calls.ts'
 import { errorEvent } from '../parts/error-event.ts'
 import { asItIs, cappedText, rawEvents } from '../parts/event-pieces.ts'
 import { lineFrame } from '../parts/line-frame.ts'
@@ -56,7 +58,9 @@ export function claudeDialogue(spec: RunSpec, options: DialogueOptions = {}): Ha
 class ClaudeRun {
   readonly questions = callQuestions()
   readonly facts: OutcomeFacts
-  readonly #prompt: string
+  readonly #spec: RunSpec
+  /** The names of the calls that have no result yet. */
+  readonly #calls = new Map<string, string>()
   readonly #redactText: RedactText
   readonly #usage: ReturnType<typeof usageMeter>
   #phase: 'opening' | 'working' | 'finished' = 'opening'
@@ -72,7 +76,7 @@ class ClaudeRun {
   #version: string | null = null
 
   constructor(spec: RunSpec, redactText: RedactText) {
-    this.#prompt = spec.prompt
+    this.#spec = spec
     this.#redactText = redactText
     this.#usage = usageMeter({ resumed: spec.resumeSessionId !== null, model: () => this.#model })
     this.facts = {
@@ -82,6 +86,7 @@ class ClaudeRun {
       lastError: null,
       limitResetsAt: null,
       didWork: false,
+      unasked: null,
       hookRefusal: null,
       stderrTail: '',
     }
@@ -224,6 +229,7 @@ class ClaudeRun {
       return { events: [{ kind: 'error', data }] }
     }
     if (events.length > 0) this.facts.didWork = true
+    for (const event of events) if (event.kind === 'tool_call') this.#noteCall(event.data)
     const isSubagents = line.data.parent_tool_use_id != null
     const usage = this.#usage.message({ id: message.id, usage: message.usage, isSubagents })
     return { events: usage === null ? events : [...events, { kind: 'usage', data: usage }] }
@@ -233,8 +239,25 @@ class ClaudeRun {
     const line = userLine.safeParse(value)
     if (!line.success) return null
     const events = userEvents(line.data, this.#redactText)
-    for (const event of events) if (event.kind === 'tool_result') this.questions.settled(event.data.toolCallId)
-    return { events }
+    const results = events.flatMap((event) => (event.kind === 'tool_result' ? [event.data] : []))
+    const isStopped = results.map((result) => this.#settle(result)).includes(true)
+    return { events, ...(isStopped && { endNow: true }) }
+  }
+
+  /** True: the call was made although the lists had no say, so nothing more may be. One that failed may have been refused before. */
+  #settle({ toolCallId, isError }: { toolCallId: string; isError: boolean }): boolean {
+    const decided = this.questions.settled(toolCallId)
+    const name = this.#calls.get(toolCallId)
+    this.#calls.delete(toolCallId)
+    const isGood = isError || name === undefined || decided === undefined || decided === 'allow'
+    if (isGood || !isGated(this.#spec) || this.facts.unasked !== null) return false
+    this.facts.unasked = { name, wasAsked: decided !== null }
+    return true
+  }
+
+  #noteCall({ toolCallId, name }: { toolCallId: string; name: string }): void {
+    this.#calls.set(toolCallId, name)
+    if (this.#calls.size > maxCallsAtOnce) this.#calls.delete(this.#calls.keys().next().value ?? '')
   }
 
   #result(value: Record<string, unknown>): DialogueOutput | null {
@@ -279,7 +302,7 @@ class ClaudeRun {
     if (requestId !== initializeRequestId || this.#phase !== 'opening') return { events: [] }
     if (subtype === 'success' && response?.hooks_applied !== false) {
       this.#phase = 'working'
-      const write = this.#send([this.#prompt, ...this.#early])
+      const write = this.#send([this.#spec.prompt, ...this.#early])
       this.#early = []
       return { events: [], write }
     }

@@ -1,5 +1,6 @@
 import type { ExitReason } from '../../../shared/runs/exit-reasons.ts'
 import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
+import { unaskedMessage, type Unasked } from '../parts/asked-calls.ts'
 import { cutText } from '../parts/utf8.ts'
 import { signInHint } from './detect.ts'
 import type { ResultLine } from './wire.ts'
@@ -16,6 +17,8 @@ export interface OutcomeFacts {
   limitResetsAt: number | null
   /** The model said or did something. */
   didWork: boolean
+  /** A call that was made although the hook was not asked. */
+  unasked: Unasked | null
   /** claude's refusal to install the hook. */
   hookRefusal: string | null
   stderrTail: string
@@ -39,6 +42,7 @@ export function claudeOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOu
     return { exitReason: exit.stoppedFor ?? 'harness_start_failed', message, sessionId: null, resumeRefused: true }
   }
   if (exit.stoppedFor !== null) return { ...kept, exitReason: exit.stoppedFor, message: null }
+  if (facts.unasked !== null) return { ...kept, exitReason: 'error', message: unaskedMessage('claude', facts.unasked) }
   if (facts.hookRefusal !== null) {
     return { ...kept, exitReason: 'harness_start_failed', message: facts.hookRefusal }
   }

@@ -154,7 +154,8 @@ describe('the session of the run', () => {
   })
 
   it('is another one after `/clear`, as claude itself writes it', () => {
-    const dialogue = claudeDialogue(specOf())
+    // Nobody answers what was asked then.
+    const dialogue = claudeDialogue(specOf({ permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' } }))
     for (const text of ['/clear', 'And then this.']) dialogue.input(text)
     const { events } = dialogue.push(recording('claude', 'clear'))
     const sessions = events.flatMap((event) => (event.kind === 'session' ? [event.data.sessionId] : []))

@@ -254,8 +254,7 @@ class CodexRun {
     const isAsked = this.#asked.take(toolCallId, made) ?? this.#asked.take(callOf(item)?.name ?? '', made)
     const acted = whatActed(item, this.#spec.permissions)
     if (isAsked === true || acted === null || !isGated(this.#spec) || this.facts.unasked !== null) return {}
-    this.facts.unasked = acted
-    this.facts.wasAsked = isAsked !== null
+    this.facts.unasked = { name: acted, wasAsked: isAsked !== null }
     return this.#interrupt()
   }
 

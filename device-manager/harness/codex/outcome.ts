@@ -1,4 +1,5 @@
 import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
+import { unaskedMessage, type Unasked } from '../parts/asked-calls.ts'
 import { signInHint } from './detect.ts'
 import type { LimitWindow, Turn, TurnError } from './wire.ts'
 
@@ -17,9 +18,7 @@ export interface OutcomeFacts {
   /** The model said or did something. */
   didWork: boolean
   /** A command, patch or MCP call that was carried out and never asked, or not as it was allowed. */
-  unasked: string | null
-  /** It asked about that call, and was not allowed to make it, or not with this input. */
-  wasAsked: boolean
+  unasked: Unasked | null
   /** The limit of turns at which the run was interrupted. */
   maxTurnsReached: number | null
   stderrTail: string
@@ -36,7 +35,6 @@ export function factsBefore(resumeSessionId: string | null): OutcomeFacts {
     limits: {},
     didWork: false,
     unasked: null,
-    wasAsked: false,
     maxTurnsReached: null,
     stderrTail: '',
   }
@@ -62,10 +60,9 @@ export function codexOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOut
   const kept = { sessionId: facts.sessionId, resumeRefused: false }
   if (exit.stoppedFor !== null) return { ...kept, exitReason: exit.stoppedFor, message: null }
   if (facts.unasked !== null) {
-    const fix = facts.unasked.startsWith('mcp__') ? ` A rule \`${facts.unasked}\` in \`allow\` lets it.` : ''
-    const how = facts.wasAsked ? ', but not as it was allowed' : ' without asking first'
-    const message = `codex ran ${facts.unasked}${how}, so the run was stopped: the agent's lists would not have held.`
-    return { ...kept, exitReason: 'error', message: message + fix }
+    const { name } = facts.unasked
+    const fix = name.startsWith('mcp__') ? ` A rule \`${name}\` in \`allow\` lets it.` : ''
+    return { ...kept, exitReason: 'error', message: unaskedMessage('codex', facts.unasked) + fix }
   }
   if (refusal !== null)
     return { ...kept, exitReason: 'harness_start_failed', message: `codex refused to start: ${refusal}` }

@@ -1,11 +1,12 @@
 import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
+import { unaskedMessage, type Unasked } from '../parts/asked-calls.ts'
 import { signInHint } from './detect.ts'
 import type { HarnessError } from './wire.ts'
 
 /** Why svc ended the session's work; the first reason counts. */
 export type Halt =
   | { why: 'asked' }
-  | { why: 'unasked'; tool: string; wasAsked: boolean }
+  | ({ why: 'unasked' } & Unasked)
   | { why: 'turns'; turns: number }
   | { why: 'overflow' }
   | { why: 'signed_out' }
@@ -74,11 +75,8 @@ function halted(halt: Exclude<Halt, { why: 'lost' }>, { didWork }: OutcomeFacts)
   switch (halt.why) {
     case 'asked':
       return { exitReason: 'error', message: 'The run was told to end, since a person is asked.' }
-    case 'unasked': {
-      const how = halt.wasAsked ? ', but not as it was allowed' : ' without asking first'
-      const message = `opencode ran ${halt.tool}${how}, so the run was stopped: the agent's lists would not have held.`
-      return { exitReason: 'error', message }
-    }
+    case 'unasked':
+      return { exitReason: 'error', message: unaskedMessage('opencode', halt) }
     case 'turns': {
       const message = `opencode reached its maximum number of turns (${halt.turns}).`
       return { exitReason: 'budget_exceeded', message }

@@ -158,7 +158,7 @@ export class SessionEvents {
     const isTrouble = asked === false || (asked === null && isCompleted)
     // With the plugin in place this does not happen; if it does, nothing more may.
     if (!isTrouble || !isGated) return { events }
-    return { events, halt: { why: 'unasked', tool: part.tool, wasAsked: asked !== null } }
+    return { events, halt: { why: 'unasked', name: part.tool, wasAsked: asked !== null } }
   }
 
   #status(properties: unknown): SessionOutput | null {

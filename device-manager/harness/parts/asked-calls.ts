@@ -4,6 +4,20 @@ import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
 /** More calls than any model makes at once: what is asked beyond is refused, and what is remembered beyond is forgotten. */
 export const maxCallsAtOnce = 1_000
 
+/** A call that was made although nobody was asked, or not as it was allowed. */
+export interface Unasked {
+  /** Of its tool. */
+  name: string
+  /** It was asked about, and not allowed, or not as it was made. */
+  wasAsked: boolean
+}
+
+/** Says why the run was stopped. `program`: its name at the beginning of a sentence. */
+export function unaskedMessage(program: string, { name, wasAsked }: Unasked): string {
+  const how = wasAsked ? ', but not as it was allowed' : ' without asking first'
+  return `${program} ran ${name}${how}, so the run was stopped: the agent's lists would not have held.`
+}
+
 interface Question<Shown> {
   shown: Shown
   isAllowed: boolean

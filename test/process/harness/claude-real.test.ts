@@ -261,6 +261,34 @@ if (isLong) {
       expect(messages).not.toContain('the secret')
     })
 
+    it('of any tool that claude offers is asked', async () => {
+      writeFileSync(join(machine.cwd, 'a.txt'), 'here\n')
+      const file = (name: string) => ({ file_path: join(machine.cwd, name) })
+      const inputs: Record<string, Record<string, unknown>> = {
+        Agent: { description: 'Look', prompt: 'Look.', subagent_type: 'general-purpose' },
+        Bash: { command: 'true' },
+        Edit: { ...file('a.txt'), old_string: 'here', new_string: 'there' },
+        ListAgents: {},
+        Read: file('a.txt'),
+        ToolSearch: { query: 'select:Bash', max_results: 1 },
+        Write: { ...file('b.txt'), content: '' },
+      }
+      await script({ text: 'Nothing to do.' })
+      await drive().done
+      const offered = (await stub.requests())[0]?.body['tools'] as { name: string }[]
+      const made: string[] = []
+      for (const { name } of offered) {
+        await script({ tool: { name, input: inputs[name] ?? {} } }, { text: 'Looked.' }, { text: 'Done.' })
+        const run = drive()
+        expect((await run.done).outcome, name).toMatchObject({ exitReason: 'completed' })
+        const [result] = dataOf(run.events, 'tool_result')
+        if (result?.isError !== false) continue
+        made.push(name)
+        expect(run.asks).toMatchObject([{ name, toolCallId: result.toolCallId }])
+      }
+      expect(made).toEqual(expect.arrayContaining(['Bash', 'Edit', 'Read', 'Write']))
+    })
+
     it.each<[string, object]>([
       ['hooks are disabled and the tool is allowed', { disableAllHooks: true, permissions: { allow: ['Bash'] } }],
       ['permissions are bypassed', { permissions: { defaultMode: 'bypassPermissions' } }],
