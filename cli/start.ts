@@ -1,4 +1,4 @@
-import { optimizeNothing } from '../shared/lib/optimize-nothing.ts'
+import { optimizeNothing } from '../shared/lib/v8.ts'
 import { realWorld } from '../shared/lib/world.ts'
 import { bindValues, givenFlags, matchCommand, parseQuickly } from './arguments/parse.ts'
 import type { Command } from './arguments/command.ts'
@@ -87,8 +87,8 @@ async function run({ command, rest, out, env }: Invocation): Promise<number> {
     },
   }
   const flow = await flowOf(command)
-  // A command is over before it would gain by that. Here, since it holds for the whole process.
-  optimizeNothing()
+  // A command is over before it would gain by that. One that calls the API says so later, since Node loads slowly after it (client.ts).
+  if (command.route === null) optimizeNothing()
   return (await flow(context)) ?? 0
 }
 

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } 
 import { dirname, join } from 'node:path'
 import { dataFiles } from '../shared/lib/places.ts'
 import { keepRelease } from '../shared/lib/release-use.ts'
-import { optimizeNothing } from '../shared/lib/optimize-nothing.ts'
+import { optimizeNothing } from '../shared/lib/v8.ts'
 import { realWorld } from '../shared/lib/world.ts'
 import type { ServerConfig } from './config.ts'
 import { ConfigError } from './process/config-error.ts'

@@ -61,7 +61,7 @@ export async function build(folder: string): Promise<void> {
         // Without this they would be part of the svc group, which the others would load, too (checkLoaded).
         {
           name: 'everywhere',
-          test: /\/shared\/lib\/(base62|world|backoff|places|lines|optimize-nothing)\.ts$/,
+          test: /\/shared\/lib\/(world|backoff|places|lines|v8)\.ts$/,
           priority: 2,
         },
         { name: 'svc', test: svcStart, priority: 1 },

@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestOptions } from 'node:http'
+import { optimizeNothing } from '../../shared/lib/v8.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { backoffMs } from '../../shared/lib/backoff.ts'
 import { ApiFailure, CliError, usageError } from '../errors/cli-error.ts'
@@ -156,6 +157,8 @@ async function open(
     })
     if (send !== null && streamed !== undefined) send(request, streamed)
     else request.end(bytes ?? undefined)
+    // What is loaded for a call is loaded now.
+    optimizeNothing()
   })
 }
 

@@ -1,5 +1,4 @@
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
+import { collectGarbage } from '../../shared/lib/v8.ts'
 import type { World } from '../../shared/lib/world.ts'
 
 /**
@@ -27,7 +26,11 @@ export class IdleMemory {
   private least = Infinity
   private stopTimer: () => void = () => undefined
 
-  constructor({ world, resident = residentBytes, collect = collectNow }: IdleMemoryOptions) {
+  constructor({
+    world,
+    resident = residentBytes,
+    collect = () => collectGarbage({ isThorough: true }),
+  }: IdleMemoryOptions) {
     this.world = world
     this.resident = resident
     this.collect = collect
@@ -69,11 +72,4 @@ function residentBytes(): number | null {
   } catch {
     return null
   }
-}
-
-/** Made at the first use: the flag has no effect on existing contexts. */
-function collectNow(): void {
-  setFlagsFromString('--expose-gc')
-  const gc = runInNewContext('gc') as (options: object) => void
-  gc({ type: 'major', execution: 'sync', flavor: 'last-resort' })
 }

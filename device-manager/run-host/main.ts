@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
-import { optimizeNothing } from '../../shared/lib/optimize-nothing.ts'
+import { optimizeNothing } from '../../shared/lib/v8.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { bootId, startTimeOf } from '../process/identity.ts'
 import { closeInheritedFiles } from '../process/inherited-files.ts'

@@ -1,8 +1,7 @@
 import { plainHarness } from '../../shared/runs/harnesses.ts'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import type { World } from '../../shared/lib/world.ts'
 import { Redactor } from '../../shared/lib/redact.ts'
+import { collectGarbage } from '../../shared/lib/v8.ts'
 import { commandDialogue } from '../harness/command/dialogue.ts'
 import { inputsOf } from '../../shared/permissions/call-inputs.ts'
 import { nothingWritten, pendingEvent, toRows } from './output/event-lines.ts'
@@ -55,7 +54,8 @@ export async function warmUp({ world, log, stateDir, hostId }: WarmUpParts): Pro
     // A run will tell better what is wrong here.
     log('warm_up_failed', { error: messageOf(error) })
   }
-  tidyMemory()
+  // To launch a program the system copies the tables of all memory of this process, so each megabyte less brings the harness nearer.
+  collectGarbage({ isThorough: false })
 }
 
 /** A request is read so often that the code for it is compiled. */
@@ -66,16 +66,6 @@ function readRequests(said: string): { assignment: Assignment; start: StartReque
   const start = hostRequest.parse({ type: 'start', token: 'none', apiUrl: 'none', secrets: {} })
   if (assignment.type !== 'assign' || start.type !== 'start') throw new Error('the requests of the warm-up are wrong')
   return { assignment, start }
-}
-
-/**
- * Frees what the start left. To launch a program the system copies the tables of all memory of this process, so each
- * megabyte less brings the harness nearer.
- */
-function tidyMemory(): void {
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as () => void
-  collect()
 }
 
 function assignmentOf(runId: string, homeDir: string): Assignment {

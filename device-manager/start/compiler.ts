@@ -1,5 +1,4 @@
 import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 
 /**
  * The compilers of V8 beside its interpreter take 9 MB of memory with the first function that they are used on, and a
@@ -14,15 +13,4 @@ export function compileForMemory(): void {
 
 export function compileForSpeed(): void {
   for (const name of compilers) setFlagsFromString(`--${name}`)
-}
-
-/**
- * Frees what the start needed: garbage that a small heap for young objects lets grow old, and the code of functions
- * that ran once. An idle daemon makes too little garbage for a collection of its own accord within days. Takes some 30 ms.
- */
-export function forgetStart(): void {
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as (options: object) => void
-  setFlagsFromString('--no-expose-gc')
-  collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
 }

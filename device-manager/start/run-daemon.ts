@@ -1,10 +1,10 @@
 import { utimesSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { keepRelease } from '../../shared/lib/release-use.ts'
-import { optimizeNothing } from '../../shared/lib/optimize-nothing.ts'
+import { collectGarbage, optimizeNothing } from '../../shared/lib/v8.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { version } from '../../shared/lib/version.ts'
-import { compileForSpeed, forgetStart } from './compiler.ts'
+import { compileForSpeed } from './compiler.ts'
 import { ConfigError, readConfig } from '../setup/config.ts'
 import { ControlSocket } from '../daemon/control-socket.ts'
 import { controlHandlers } from '../daemon/control-handlers.ts'
@@ -116,7 +116,9 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
   await control.listen()
   await daemon.start()
   world.after(settledMs, () => {
-    if (daemon.supervisor.active().length === 0) forgetStart()
+    // The start leaves garbage, which a small heap for young objects lets grow old. An idle daemon makes too little for a collection of
+    // its own accord within days.
+    if (daemon.supervisor.active().length === 0) collectGarbage({ isThorough: true })
   })
 }
 
