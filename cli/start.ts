@@ -3,7 +3,7 @@ import { realWorld } from '../shared/lib/world.ts'
 import { bindValues, givenFlags, matchCommand, parseQuickly } from './arguments/parse.ts'
 import type { Command } from './arguments/command.ts'
 import type { CommandContext } from './context.ts'
-import { allCommands, contractCommands } from './arguments/commands.ts'
+import { allCommands, contractCommandsOf, localCommands } from './arguments/commands.ts'
 import { readEnvironment } from './machine/environment.ts'
 import { usageError } from './errors/cli-error.ts'
 import { flowOf } from './flows.ts'
@@ -34,7 +34,7 @@ async function answer(argv: readonly string[], { out, env }: Pick<Invocation, 'o
   try {
     const words = argv.length === 0 ? ['help'] : argv
     // Commands of the contract are tried first, so that an agent's calls need not load the rest.
-    const match = matchCommand(contractCommands, words) ?? matchCommand(await allCommands(), words)
+    const match = matchCommand(contractCommandsOf(words[0] ?? ''), words) ?? matchCommand(await localCommands(), words)
     if (match === null) return await helpOrFault({ words, out, env })
     if (asksForHelp(match.rest)) {
       const { helpOf } = await import('./arguments/help.ts')
@@ -106,10 +106,10 @@ function asksForHelp(rest: readonly string[]): boolean {
 }
 
 async function helpOrFault({ words, out, env }: Omit<Invocation, 'command' | 'rest'> & { words: readonly string[] }) {
-  const commands = await allCommands()
   if (words[0] === '--version' || words[0] === '-v') {
-    return run({ command: matchCommand(commands, ['version'])!.command, rest: [], out, env })
+    return run({ command: matchCommand(await localCommands(), ['version'])!.command, rest: [], out, env })
   }
+  const commands = await allCommands()
   const { overviewOf } = await import('./arguments/help.ts')
   const isHelp = words.includes('--help') || words.includes('-h')
   const names = words.filter((word) => !word.startsWith('-'))

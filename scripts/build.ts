@@ -46,6 +46,7 @@ export async function build(folder: string): Promise<void> {
     platform: 'node',
     external: [...unbundled, ...neverLoaded],
     input: Object.fromEntries(programs.map((program) => [`${program}/main`, `${program}/main.ts`])),
+    plugins: [{ name: 'command table', transform: (code, id) => tableByWord(code, id) }],
     onLog(level, log, write) {
       if (!isHarmless(log)) write(level === 'warn' ? 'error' : level, log)
     },
@@ -74,6 +75,16 @@ export async function build(folder: string): Promise<void> {
   for (const [asset, file] of Object.entries(assets)) copyFileSync(join(root, file), join(folder, 'assets', asset))
   checkLoaded(output)
   checkPrograms(folder)
+}
+
+/** Of the command table a call reads the commands that begin with its own word: each group is a text that is parsed when it is asked for. */
+function tableByWord(code: string, id: string): { code: string; moduleType: 'js' } | null {
+  if (!id.endsWith('/command-table.json')) return null
+  const groups = Object.entries(JSON.parse(code) as Record<string, unknown>).map(
+    ([word, commands]) =>
+      `get ${JSON.stringify(word)}() { return JSON.parse(${JSON.stringify(JSON.stringify(commands))}) }`,
+  )
+  return { code: `export default { ${groups.join(',\n')} }`, moduleType: 'js' }
 }
 
 function isHarmless({ code, id = '' }: RolldownLog): boolean {

@@ -7,7 +7,7 @@ import { contractCommands } from './commands.ts'
 import { CliError } from '../errors/cli-error.ts'
 import { valuesOf } from './values.ts'
 
-const commandNamed = (name: string) => contractCommands.find((command) => command.name === name)!
+const commandNamed = (name: string) => contractCommands().find((command) => command.name === name)!
 
 /** The last value of each flag, and all of repeatable ones: what valuesOf makes of them. */
 const outcomeOf = (read: () => ParsedArguments | null) => {
@@ -22,7 +22,7 @@ const outcomeOf = (read: () => ParsedArguments | null) => {
 
 describe('the two readers of command lines', () => {
   test('agree wherever the fast one gives an answer', () => {
-    const commands = contractCommands
+    const commands = contractCommands()
     const lines = fc.constantFrom(...commands).chain((command) => {
       const value = fc.oneof(
         fc.constantFrom(
@@ -83,11 +83,11 @@ describe('a command line', () => {
   }
 
   test('selects the command with the longest matching name', () => {
-    expect(matchCommand(contractCommands, ['agent', 'config', 'set', '@a'])).toMatchObject({
+    expect(matchCommand(contractCommands(), ['agent', 'config', 'set', '@a'])).toMatchObject({
       command: { name: 'agent config set' },
       rest: ['@a'],
     })
-    expect(matchCommand(contractCommands, ['agent', 'fly'])).toBeNull()
+    expect(matchCommand(contractCommands(), ['agent', 'fly'])).toBeNull()
   })
 
   test('may contain a value that begins with a dash', async () => {

@@ -64,7 +64,7 @@ function partsOf({ path, query }: ApiCall) {
 function flagsAt(pathname: string): readonly CommandFlag[] {
   const parameters = ({ route }: Command) => route!.path.split('{').length
   return (
-    contractCommands
+    contractCommands()
       .filter(({ route }) => route?.method === 'GET' && fits(route.path, pathname))
       .sort((a, b) => parameters(a) - parameters(b))[0]?.flags ?? []
   )

@@ -18,7 +18,7 @@ afterAll(() => home.close())
 
 const familyOf = (name: string) => name.split(' ')[0]!
 /** The first of each; those of this machine that ask a server or the daemon have tests of their own. */
-const contractLines = [...Map.groupBy(contractCommands, ({ name }) => familyOf(name)).values()].map(([first]) =>
+const contractLines = [...Map.groupBy(contractCommands(), ({ name }) => familyOf(name)).values()].map(([first]) =>
   exampleWords(first!.example),
 )
 const localLines = [
