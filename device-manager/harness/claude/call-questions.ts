@@ -22,7 +22,7 @@ export interface CallQuestions {
   answer(askId: string, decision: CallDecision): string | null
   /**
    * The call has its result: what was decided on it is not needed any more. Returns how it was decided; null: it was never asked, or
-   * not answered; undefined: that cannot be told, since some question named no call.
+   * not answered; undefined: that cannot be told, since some question named no call, or too many calls had no result.
    */
   settled(toolCallId: string): CallDecision['behavior'] | null | undefined
 }
@@ -62,7 +62,8 @@ export function callQuestions(): CallQuestions {
 
   let cwd: string | null = null
   let count = 0
-  let isEachNamed = true
+  /** Every decision is kept until its call has a result. */
+  let isEachKept = true
 
   const remove = (requestId: string): boolean => {
     const found = [...open].find(([, question]) => question.requestId === requestId)
@@ -77,7 +78,7 @@ export function callQuestions(): CallQuestions {
     if (open.size >= maxCallsAtOnce) {
       return { write: answerTo(question, { behavior: 'deny', message: 'Too many calls are asked about at once.' }) }
     }
-    if (question.toolCallId === null) isEachNamed = false
+    if (question.toolCallId === null) isEachKept = false
     // Never the request's own id, which may come again before the answer.
     const askId = `ask-${++count}`
     open.set(askId, question)
@@ -141,14 +142,17 @@ export function callQuestions(): CallQuestions {
       open.delete(askId)
       const { toolCallId, input } = question
       if (toolCallId !== null) decided.set(toolCallId, { decision, input })
-      // The oldest is asked about again.
-      if (decided.size > maxCallsAtOnce) decided.delete(decided.keys().next().value ?? '')
+      if (decided.size > maxCallsAtOnce) {
+        // The oldest is asked about again.
+        decided.delete(decided.keys().next().value ?? '')
+        isEachKept = false
+      }
       return answerTo(question, decision)
     },
     settled(toolCallId) {
       const behavior = decided.get(toolCallId)?.decision.behavior ?? null
       decided.delete(toolCallId)
-      return behavior === null && !isEachNamed ? undefined : behavior
+      return behavior === null && !isEachKept ? undefined : behavior
     },
   }
 }

@@ -268,8 +268,16 @@ describe('a call that has its result', () => {
       expect(play(one)).toMatchObject({ endNow: false, message: expect.stringContaining('without a result') })
   })
 
-  it('is not judged where claude names no call in its questions', () => {
+  it('is not judged where claude names no call in its questions, or where more calls had no result than are remembered', () => {
     expect(play({ asked: null, decided: 'allow' }).endNow).toBe(false)
+    const dialogue = claudeDialogue(specOf())
+    for (let count = 0; count <= 1_000; count++) {
+      dialogue.push(begun(`call ${count}`))
+      const [ask] = dialogue.push(hook(`call ${count}`)).asks ?? []
+      dialogue.answer(ask!.askId, decisions.allow)
+    }
+    dialogue.push(begun('call 0'))
+    expect(dialogue.push(ended('call 0')).endNow).toBeUndefined()
   })
 })
 
