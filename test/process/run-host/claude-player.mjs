@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Stands in for the claude program: speaks its line protocol from a recording, over real pipes. Prints the recording line by
-// line; after a question (control_request) it waits for the answer and keeps it in PLAYER_ANSWERS.
+// line; after a question (control_request) it waits for the answer and keeps it in PLAYER_ANSWERS. The result of a call that was
+// denied says so, as claude's does, whatever was recorded.
 //     PLAYER_RECORDING  the recording          PLAYER_CALLS  how often a tool call is printed (with ids of its own)
 //     PLAYER_HEARD      a file to which its arguments and the prompt are written
 //     PLAYER_SAY        printed as one more text of the assistant
@@ -10,6 +11,7 @@ import { createInterface } from 'node:readline'
 
 const { PLAYER_RECORDING, PLAYER_ANSWERS, PLAYER_CALLS = '1', PLAYER_SAY, PLAYER_MODE, PLAYER_HEARD } = process.env
 const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
+const denied = new Set()
 const out = (value) => process.stdout.write(`${JSON.stringify(value)}\n`)
 
 if (PLAYER_MODE === 'silent') await new Promise(() => setInterval(() => {}, 1000))
@@ -24,13 +26,17 @@ for (const text of readFileSync(PLAYER_RECORDING, 'utf8').trimEnd().split('\n'))
     continue
   }
   const call = line.message?.content?.[0]
+  if (call?.type === 'tool_result' && denied.has(call.tool_use_id))
+    Object.assign(call, { is_error: true, content: 'No.' })
   const copies = call?.type === 'tool_use' ? Number(PLAYER_CALLS) : 1
   for (let copy = 0; copy < copies; copy++) {
     if (copy > 0) call.id = `${call.id}x`
     out(line)
   }
   if (line.type === 'control_request') {
-    appendFileSync(PLAYER_ANSWERS, `${(await input.next()).value}\n`)
+    const { value } = await input.next()
+    appendFileSync(PLAYER_ANSWERS, `${value}\n`)
+    if (value.includes('"permissionDecision":"deny"')) denied.add(line.request.input.tool_use_id)
     if (PLAYER_MODE === 'deaf') await new Promise(() => setInterval(() => {}, 1000))
   }
   if (line.type === 'assistant' && call.type === 'text' && PLAYER_SAY) {
