@@ -3,7 +3,7 @@ import { realWorld } from '../shared/lib/world.ts'
 import { bindValues, givenFlags, matchCommand, parseQuickly } from './arguments/parse.ts'
 import type { Command } from './arguments/command.ts'
 import type { CommandContext } from './context.ts'
-import { allCommands, contractCommandsOf, localCommands } from './arguments/commands.ts'
+import { contractCommandsOf, listedCommands, localCommands } from './arguments/commands.ts'
 import { readEnvironment } from './machine/environment.ts'
 import { usageError } from './errors/cli-error.ts'
 import { flowOf } from './flows.ts'
@@ -109,7 +109,7 @@ async function helpOrFault({ words, out, env }: Omit<Invocation, 'command' | 're
   if (words[0] === '--version' || words[0] === '-v') {
     return run({ command: matchCommand(await localCommands(), ['version'])!.command, rest: [], out, env })
   }
-  const commands = await allCommands()
+  const commands = await listedCommands()
   const { overviewOf } = await import('./arguments/help.ts')
   const isHelp = words.includes('--help') || words.includes('-h')
   const names = words.filter((word) => !word.startsWith('-'))

@@ -3,9 +3,18 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commandsFromContract } from '../cli/arguments/from-contract.ts'
 
-/** Writes cli/arguments/command-table.json from the contract. Run it after a change of a route's command or schemas. */
+/** Writes cli/arguments/command-table.json, and command-heads.json for lists of the commands, from the contract. Run it after a change of a route's command or schemas. */
 const root = join(import.meta.dirname, '..')
-const path = join(root, 'cli/arguments/command-table.json')
-const byFirstWord = Map.groupBy(commandsFromContract(), ({ name }) => name.split(' ')[0]!)
-writeFileSync(path, JSON.stringify(Object.fromEntries(byFirstWord)))
-execFileSync(join(root, 'node_modules/.bin/oxfmt'), ['--write', path], { stdio: 'inherit' })
+const commands = commandsFromContract()
+const byFirstWord = Map.groupBy(commands, ({ name }) => name.split(' ')[0]!)
+write('command-table.json', Object.fromEntries(byFirstWord))
+write(
+  'command-heads.json',
+  commands.map(({ name, summary }) => ({ name, summary })),
+)
+
+function write(name: string, value: unknown): void {
+  const path = join(root, 'cli/arguments', name)
+  writeFileSync(path, JSON.stringify(value))
+  execFileSync(join(root, 'node_modules/.bin/oxfmt'), ['--write', path], { stdio: 'inherit' })
+}

@@ -14,6 +14,17 @@ export const localCommands = async (): Promise<readonly Command[]> =>
   (await import('./local-commands.ts')).localCommands
 
 /** All commands, sorted by name. */
-export async function allCommands(): Promise<readonly Command[]> {
-  return [...contractCommands(), ...(await localCommands())].sort((a, b) => (a.name < b.name ? -1 : 1))
+export const allCommands = async (): Promise<readonly Command[]> =>
+  sorted([...contractCommands(), ...(await localCommands())])
+
+/** A command as lists of them show it. */
+export type ListedCommand = Pick<Command, 'name' | 'summary' | 'hidden'>
+
+/** The same, without reading all of each. */
+export async function listedCommands(): Promise<readonly ListedCommand[]> {
+  const { default: heads } = await import('./command-heads.json', { with: { type: 'json' } })
+  return sorted<ListedCommand>([...heads, ...(await localCommands())])
 }
+
+const sorted = <C extends ListedCommand>(commands: readonly C[]): readonly C[] =>
+  commands.toSorted((a, b) => (a.name < b.name ? -1 : 1))

@@ -5,7 +5,7 @@ import { contract } from '../../shared/api/index.ts'
 import { bindValues, flagsFor, matchCommand, parseQuickly } from './parse.ts'
 import { parseWithYargs } from './parse-with-yargs.ts'
 import { globalFlags } from './command.ts'
-import { allCommands, contractCommands } from './commands.ts'
+import { allCommands, contractCommands, listedCommands } from './commands.ts'
 import { exitCodes } from '../errors/exit-codes.ts'
 import { flowNames } from '../flows.ts'
 import { commandsFromContract } from './from-contract.ts'
@@ -19,8 +19,15 @@ function wordsOf(example: string): string[] {
   return [...own.matchAll(/"([^"]*)"|(\S+)/g)].map((match) => match[1] ?? match[2]!)
 }
 
-test('the stored table equals the one derived from the contract (node scripts/make-command-table.ts rewrites it)', () => {
+test('the stored table equals the one derived from the contract (node scripts/make-command-table.ts rewrites it)', async () => {
   expect(contractCommands()).toEqual(JSON.parse(JSON.stringify(commandsFromContract())))
+  const listed = (await allCommands()).map(({ name, summary, hidden }) => ({
+    name,
+    summary,
+    ...(hidden && { hidden }),
+  }))
+  expect(await listedCommands()).toMatchObject(listed)
+  expect(await listedCommands()).toHaveLength(listed.length)
 })
 
 test('every command that makes more than one call has a flow, and every flow has a command', async () => {

@@ -1,5 +1,6 @@
 import { flagsFor, spellingsOf } from './parse.ts'
 import type { Command } from './command.ts'
+import type { ListedCommand } from './commands.ts'
 import { exitCodes } from '../errors/exit-codes.ts'
 import type { CommandFlag, PositionalSpec } from '../../shared/api/command.ts'
 
@@ -101,7 +102,7 @@ function wrap(text: string, width: number): string[] {
 }
 
 /** All commands, or those whose names begin with `prefix`. */
-export function overviewOf(commands: readonly Command[], prefix: string): string {
+export function overviewOf(commands: readonly ListedCommand[], prefix: string): string {
   const shown = commands.filter(
     (command) => command.hidden !== true && (prefix === '' || command.name.startsWith(`${prefix} `)),
   )
