@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { waitFor } from '../../kit/programs.ts'
 import type { HarnessDriver } from './drivers.ts'
-import { asking, asksOnce, decisionsOf, madeIn } from './short-cases.ts'
+import { asking, asksOnce, decisionsOf, madeIn, making } from './short-cases.ts'
 import { asked, dataOf, ended, newAgent, requestsOf, says, successorOf, type Stage } from './stage.ts'
 
 /** Several cases of the table in few runs, for the short form: each start of a program takes a second or more of a processor. */
@@ -59,7 +59,7 @@ export function answeredCase(stageOf: () => Stage, driver: HarnessDriver): void 
     const question = data.find(({ runId }) => runId === second.run.id)
     await stage.api.call('PUT', `/agents/${agent.id}/identity/agent-md`, { agentMd: 'You are Bob of the hills.' })
     rmSync(join(agent.folder, 'made.txt'))
-    const half = { text: 'Half.', tool: shell('touch made.txt'), usage: { input: 300, output: 30 } }
+    const half = { text: 'Half.', tool: shell(making), usage: { input: 300, output: 30 } }
     const failures = Array.from({ length: 20 }, () => ({ error: { status: 529, retryAfter: 0 } }))
     const whole = { text: 'All of it is done.', usage: { input: 400, output: 40 } }
     await says(stage, [half, ...failures], { models: { [backupModel]: whole } })
@@ -74,7 +74,7 @@ export function answeredCase(stageOf: () => Stage, driver: HarnessDriver): void 
     const used = (await requestsOf(stage)).map(({ body }) => body['model'])
     expect([used[0], used.at(-1)]).toEqual([model, backupModel])
     // What was done before the failures is not done again.
-    expect(dataOf(after.events, 'tool_call')).toMatchObject([{ input: { command: 'touch made.txt' } }])
+    expect(dataOf(after.events, 'tool_call')).toMatchObject([{ input: { command: making } }])
     expect(madeIn(agent)).toEqual(['made.txt', 'shipped'])
   })
 }

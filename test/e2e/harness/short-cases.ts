@@ -105,6 +105,11 @@ export function approvedCase(stageOf: () => Stage, driver: HarnessDriver): void 
 
 export const asking = 'mkdir shipped'
 const denying = 'touch denied.txt'
+/**
+ * Not by `touch`, which closes all that it has of its terminal a moment before it exits: Qwen hangs the terminal up then, and says one
+ * time in five that a signal ended the command.
+ */
+export const making = 'truncate -s 0 made.txt'
 export const madeIn = ({ folder }: StagedAgent) =>
   ['made.txt', 'denied.txt', 'shipped'].filter((name) => existsSync(join(folder, name)))
 export const decisionsOf = ({ events }: EndedRun) =>
@@ -120,12 +125,12 @@ export async function asksOnce(
   { isBrief = false, runtime = {}, ...fields }: { isBrief?: boolean; runtime?: object; identityMd?: string } = {},
 ) {
   const denied = holdsStrict ? { defaultMode: 'strict' } : { deny: [`Bash(${denying})`] }
-  const tools = { allow: ['Bash(touch made.txt)'], ask: ['Bash(mkdir:*)'], ...denied }
+  const tools = { allow: [`Bash(${making})`], ask: ['Bash(mkdir:*)'], ...denied }
   const config = { permissions: { tools }, runtime }
   const agent = await newAgent(stage, `Careful ${program}`, { ...fields, config })
   const commands = [
     ...(isBrief ? [] : [`svc agent get @careful-${program}`]),
-    'touch made.txt',
+    making,
     ...(stopsAtDenial ? [] : [denying]),
     asking,
   ]
@@ -142,7 +147,7 @@ export async function asksOnce(
   const whatDenies = holdsStrict ? '' : `Bash(${denying})`
   expect(decisionsOf(first)).toEqual([
     ...(isBrief ? [] : ['allow svc']),
-    'allow Bash(touch made.txt)',
+    `allow Bash(${making})`,
     ...(stopsAtDenial ? [] : [`deny ${whatDenies}`]),
     'ask Bash(mkdir:*)',
   ])
