@@ -69,7 +69,7 @@ export const targets: readonly Target[] = [
   resource('approvals', [`${room}approvals/`], routes('approvals', 'trust', 'platform-changes')),
   resource('automations', [`${room}automations/`], routes('automation')),
   resource('conversations', [`${room}conversations/`], routes('conversation', 'message')),
-  resource('devices', routes('device'), ['test/api/dispatch/', ...routes('run')]),
+  resource('devices', routes('device'), ['test/api/dispatch/', ...routes('run', 'trust')]),
   resource('projects', [`${room}projects/`], routes('project')),
   resource('questions', [`${room}questions/`], routes('question')),
   resource('repos', [`${room}repos/`], routes('repos', 'github')),

@@ -52,6 +52,9 @@ test('an offer is answered by the device that it was made to', async () => {
   device.send({ type: 'run.accepted', runId, fence })
   await device.next('run.start')
   for (const other of [colleague, stranger]) {
+    // The start of a run that another one has taken would bring it the run's token and secrets.
+    other.send({ type: 'run.accepted', runId, fence })
+    await other.next('run.withdrawn')
     other.send({ type: 'run.started', runId, fence, harnessStartedAt: 1 })
     await heard(other)
   }
