@@ -25,6 +25,8 @@ export async function start(argv: readonly string[]): Promise<number> {
   const out = outputFor(wanted)
   endWhenNothingIsTaken(process.stdout, (error) => out.failure(error))
   const status = await answer(argv, { out, env })
+  // Nothing may be optimized at the exit; a call that failed before its request has not said so.
+  optimizeNothing()
   await out.written()
   const loss = findOutputLoss(process.stdout)
   return loss === null ? status : out.failure(loss)
@@ -87,7 +89,8 @@ async function run({ command, rest, out, env }: Invocation): Promise<number> {
     },
   }
   const flow = await flowOf(command)
-  // A command is over before it would gain by that. One that calls the API says so later, since Node loads slowly after it (client.ts).
+  // A command is over before it would gain by optimized code. One that calls the API says so when its request is under way (client.ts),
+  // because Node loads its modules slowly from then on.
   if (command.route === null) optimizeNothing()
   return (await flow(context)) ?? 0
 }

@@ -6,17 +6,11 @@ import type { Dispatcher } from './lifecycle/dispatcher.ts'
 import type { Log } from './process/log.ts'
 import type { EmbeddingFiller } from './search/embeddings/filler.ts'
 import { blobsSweep } from './sweeps/blobs.ts'
-import {
-  dueAutomationsSweep,
-  oldSkipsSweep,
-  overdueQuestionsSweep,
-  quotasSweep,
-  scheduledTasksSweep,
-} from './sweeps/due.ts'
+import { dueAutomationsSweep, overdueQuestionsSweep, quotasSweep, scheduledTasksSweep } from './sweeps/due.ts'
 import { embeddingsSweep } from './sweeps/embeddings.ts'
 import { expiredApprovalsSweep } from './sweeps/expired-approvals.ts'
 import { idleCompactionSweep } from './sweeps/idle-compaction.ts'
-import { oldRowsSweep } from './sweeps/old-rows.ts'
+import { oldRowsSweep, oldSkipsSweep } from './sweeps/old-rows.ts'
 import { purgedFilesSweep } from './sweeps/purged-files.ts'
 import { queuedRunsSweep } from './sweeps/queued-runs.ts'
 import { runningRunsSweep } from './sweeps/running-runs.ts'

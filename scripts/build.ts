@@ -77,7 +77,7 @@ export async function build(folder: string): Promise<void> {
   checkPrograms(folder)
 }
 
-/** Of the command table a call reads the commands that begin with its own word: each group is a text that is parsed when it is asked for. */
+/** Makes each group of the command table a text that is parsed when it is asked for, since a call needs the group of its own word only. */
 function tableByWord(code: string, id: string): { code: string; moduleType: 'js' } | null {
   if (!id.endsWith('/command-table.json')) return null
   const groups = Object.entries(JSON.parse(code) as Record<string, unknown>).map(

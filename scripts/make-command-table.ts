@@ -3,7 +3,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commandsFromContract } from '../cli/arguments/from-contract.ts'
 
-/** Writes cli/arguments/command-table.json, and command-heads.json for lists of the commands, from the contract. Run it after a change of a route's command or schemas. */
+/**
+ * Writes the commands of the contract to cli/arguments: all of each to command-table.json, names and summaries to
+ * command-heads.json. Run it after a change of a route's command or schemas.
+ */
 const root = join(import.meta.dirname, '..')
 const commands = commandsFromContract()
 const byFirstWord = Map.groupBy(commands, ({ name }) => name.split(' ')[0]!)

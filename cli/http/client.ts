@@ -157,7 +157,7 @@ async function open(
     })
     if (send !== null && streamed !== undefined) send(request, streamed)
     else request.end(bytes ?? undefined)
-    // What is loaded for a call is loaded now.
+    // All that the request needs is loaded now, and nothing may be optimized at the exit.
     optimizeNothing()
   })
 }

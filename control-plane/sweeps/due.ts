@@ -2,7 +2,6 @@ import type { Knex } from 'knex'
 import { inPages } from '../db/table.ts'
 import type { WakeAnswer, WakeContext } from '../wakes/wake.ts'
 import { fire, type FireOutcome } from '../resources/automations/steps/fire.ts'
-import { removeOldSkips } from '../resources/automations/fire-store.ts'
 import { dueInstant } from '../resources/automations/schedule.ts'
 import {
   claimDue,
@@ -118,15 +117,6 @@ function describe(fired: Exclude<FireOutcome, { kind: 'repeated' }>): Record<str
   if ('workflowRunId' in fired) return { workflowRunId: fired.workflowRunId }
   const answer: WakeAnswer = fired.answer
   return { runId: fired.runId, ...(answer.kind === 'not_dispatched' ? { refused: answer.reason } : {}) }
-}
-
-const day = 24 * 3_600_000
-
-/** Removes skips that are 90 days old, because a paused automation records one at each of its instants. */
-export const oldSkipsSweep: Sweep = {
-  name: 'old_skips',
-  everyMs: 3_600_000,
-  run: async ({ root, now }) => void (await removeOldSkips(root, now - 90 * day)),
 }
 
 /** The number of questions that one round handles, the longest overdue first. */

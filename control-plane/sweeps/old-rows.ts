@@ -1,5 +1,6 @@
 import { pruneReplies } from '../db/device-replies.ts'
 import { pruneOutbox } from '../db/outbox.ts'
+import { removeOldSkips } from '../resources/automations/fire-store.ts'
 import { removeCircuitsBefore, removeQuotasBefore } from '../resources/quotas/store.ts'
 import { removeOldWakes } from '../wakes/wake-store.ts'
 import { removeOldGrants } from '../sign-in/device-flow/store.ts'
@@ -26,4 +27,11 @@ export const oldRowsSweep: Sweep = {
     await removeOldAttempts(root, now)
     await removeOldSignIns(root, now - hour)
   },
+}
+
+/** Removes skips that are 90 days old, because a paused automation records one at each of its instants. */
+export const oldSkipsSweep: Sweep = {
+  name: 'old_skips',
+  everyMs: hour,
+  run: async ({ root, now }) => void (await removeOldSkips(root, now - 90 * 24 * hour)),
 }

@@ -68,7 +68,7 @@ export async function requestWakes(db: Db, requests: readonly WakeRequest[], wor
   for (const { id } of rows) if (added.has(id)) await publish(db, { topic: 'wake.requested', key: id, at })
 }
 
-/** UUID of the person at the root of a chain of wakes; null when nobody is known. */
+/** The functions below return the UUID of the person at the root of a chain of wakes, and null when nobody is known. */
 
 /**
  * Returns the person behind a request of this run: the one whose wake it works from, if it runs on a device of theirs. Whoever

@@ -9,7 +9,7 @@ const maxBytes = 8_192
 export function namedGitFolder(folder: string): string | null {
   try {
     const file = readRegularFile(join(folder, '.git'), { maxBytes, followLinks: false })
-    const named = /^gitdir: ([^]+?)[\r\n]*$/.exec(file?.toString('utf8') ?? '')?.[1]
+    const named = /^gitdir: ([^\r\n]+)[\r\n]*$/.exec(file?.toString('utf8') ?? '')?.[1]
     return named === undefined ? null : resolve(folder, named)
   } catch {
     return null
