@@ -24,6 +24,7 @@ import { openBytes } from '../../cli/http/open-bytes.ts'
 import { makeTask } from '../api/facts/kit/tasks.ts'
 import { isLong } from '../kit/forms.ts'
 import { useRealServer, type RealServer } from './real-server.ts'
+import { waitFor } from '../kit/programs.ts'
 
 const execFile = async (program: string, line: string[]) => (await promisify(execute)(program, line)).stdout
 
@@ -162,7 +163,8 @@ test('a download that a signal ends leaves nothing, and one to what the program 
   const waits = 'await new Promise((resolve) => setTimeout(resolve, 60_000))'
   const ended = spawn(process.execPath, program(script(at('half'), `process.stdout.write('.'); ${waits}`)))
   await once(ended.stdout, 'data')
-  expect(readdirSync(folder)).toHaveLength(3)
+  // The bytes are asked for a moment before the file is open.
+  await waitFor(() => readdirSync(folder).length === 3, 'a part of the download lies beside its place')
   ended.kill('SIGTERM')
   expect(await once(ended, 'exit')).toEqual([null, 'SIGTERM'])
   expect(readdirSync(folder).toSorted()).toEqual(['out', 'stdout'])
