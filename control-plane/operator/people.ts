@@ -17,6 +17,7 @@ import {
 import { makeWorkspace } from '../resources/workspaces/steps/make.ts'
 import { findSlugOwner } from '../resources/workspaces/slug-store.ts'
 import {
+  clearDefaultDeviceOf,
   findWorkspace,
   findWorkspaceBySlug,
   listAllWorkspaces,
@@ -60,6 +61,7 @@ export async function addUser(db: Db, world: World, input: NewUser): Promise<New
   const role = input.role ?? (await findRole(db, workspace.id, user.id)) ?? (known === null ? 'owner' : 'member')
   if (role !== 'owner') await refuseForOnlyOwner(db, user, workspace)
   await replaceMember(db, { workspaceId: workspace.id, userId: user.id, role, at: world.now() })
+  if (role === 'member') await clearDefaultDeviceOf(db, { workspaceId: workspace.id, userId: user.id })
   const token = await issueToken(db, world, { user, workspaceId: workspace.id, name: 'user add' })
   return { ...token, workspace: workspace.slug }
 }

@@ -23,7 +23,7 @@ import { isHalted } from '../resources/workspaces/rules.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
 import type { PlacementFacts, RunFacts } from './placement.ts'
 
-interface Moment {
+export interface Moment {
   now: number
   leaseMs: number
 }
@@ -51,10 +51,11 @@ export async function lockPlacement(
 }
 
 async function load(db: Db, workspaceId: string, options: Moment & { lock: boolean }) {
-  const [workspace, devices, { live, paused, windows, circuits }] = await Promise.all([
+  const [workspace, devices, admins, { live, paused, windows, circuits }] = await Promise.all([
     // First: in a transaction the others read once it is locked.
     findWorkspace(db, workspaceId, options.lock),
     listDevicesOfWorkspace(db, workspaceId),
+    listAdmins(db, workspaceId).then((ids) => new Set(ids)),
     loadOccupancy(db, {
       workspaceId,
       pausedSince: options.now - rateLimitPauseMs,
@@ -72,7 +73,7 @@ async function load(db: Db, workspaceId: string, options: Moment & { lock: boole
       ]),
     ),
     quotas: quotasOf(devices, { windows, live, now: options.now }),
-    admins: await adminsFor(db, workspaceId, devices),
+    admins,
     defaultDevice: workspace?.defaultDevice ?? null,
     devices: devices.map((device) => ({
       publicId: device.publicId,
@@ -81,6 +82,7 @@ async function load(db: Db, workspaceId: string, options: Moment & { lock: boole
       isLinked: device.replicaId !== null,
       isController: isController(device.platform),
       runsBy: device.runsBy,
+      isOfAdmin: admins.has(device.userId),
       remoteControlRevoked: device.remoteControlRevokedAt !== null,
       accepting: device.claimState?.accepting ?? true,
       unready: unreadyOf(device),
@@ -90,11 +92,6 @@ async function load(db: Db, workspaceId: string, options: Moment & { lock: boole
     })),
   }
   return { facts, workspace }
-}
-
-/** Read only where a device asks for them, since every wake comes by here. */
-async function adminsFor(db: Db, workspaceId: string, devices: readonly DeviceRow[]): Promise<Set<string>> {
-  return devices.some((device) => device.runsBy === 'admins') ? new Set(await listAdmins(db, workspaceId)) : new Set()
 }
 
 const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0)
@@ -136,14 +133,24 @@ type FallbackOfRun = 'fallbackHarness' | 'fallbackKeyId' | 'fallbackModel'
 export function toRunFacts(
   run: Pick<
     RunRow,
-    'agentId' | 'harness' | 'folderId' | 'causedByUserId' | 'providerKeyId' | 'modelId' | 'compacts' | FallbackOfRun
+    | 'agentId'
+    | 'harness'
+    | 'folderId'
+    | 'causedByUserId'
+    | 'wordsBy'
+    | 'providerKeyId'
+    | 'modelId'
+    | 'compacts'
+    | FallbackOfRun
   >,
   rows: {
-    agent: Pick<AgentRow, 'ownerUserId' | 'transferredAt'> | null
+    agent: Pick<AgentRow, 'ownerUserId' | 'transferredAt' | 'visibility'> | null
     folder: Pick<FolderRow, 'device'> | null
     parent: Pick<RunRow, 'sessionId' | 'device'> | null
+    isConfidential: boolean
     isCauseGone: boolean
     isTaskLocked: boolean
+    ahead: readonly RunFacts[]
   },
 ): RunFacts {
   return {
@@ -158,9 +165,13 @@ export function toRunFacts(
     sessionDevice: rows.parent?.sessionId ? rows.parent.device : null,
     ownerUserId: rows.agent?.ownerUserId ?? null,
     isOwnerAsked: (rows.agent?.transferredAt ?? null) !== null,
+    isOfPrivateAgent: rows.agent?.visibility === 'private',
+    isConfidential: rows.isConfidential,
     causedBy: run.causedByUserId,
+    wordsBy: run.wordsBy,
     isCauseGone: rows.isCauseGone,
     isTaskLocked: rows.isTaskLocked,
+    ahead: rows.ahead,
   }
 }
 

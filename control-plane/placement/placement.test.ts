@@ -10,6 +10,7 @@ const device = (publicId: string, changes: Partial<DeviceFacts> = {}): DeviceFac
   isController: false,
   remoteControlRevoked: false,
   runsBy: 'members',
+  isOfAdmin: false,
   accepting: true,
   unready: [],
   accounts: {},
@@ -28,6 +29,10 @@ const run = (changes: Partial<RunFacts> = {}): RunFacts => ({
   isForSession: false,
   ownerUserId: 'me',
   isTaskLocked: false,
+  ahead: [],
+  isOfPrivateAgent: false,
+  isConfidential: false,
+  wordsBy: [],
   isOwnerAsked: false,
   causedBy: 'me',
   isCauseGone: false,
@@ -46,9 +51,10 @@ const gate = (reason: string) => ({ kind: 'gate', reason })
 
 describe('which device a run goes to', () => {
   it('prefers the folder, then the session, then the default device, then the emptiest of the owner', () => {
-    const devices = [device('a', { used: 2 }), device('b'), device('c', { userId: 'you' })]
+    const devices = [device('a', { used: 2, isOfAdmin: true }), device('b'), device('c', { userId: 'you' })]
     expect(place(run(), devices)).toEqual(on('b'))
     expect(place(run(), devices, 'a')).toEqual(on('a'))
+    expect(place(run({ isOfPrivateAgent: true, isConfidential: true }), devices, 'a')).toEqual(on('b'))
     expect(place(run({ sessionDevice: 'a' }), devices, 'b')).toEqual(on('a'))
     expect(place(run({ folderDevice: 'c' }), devices, 'a')).toEqual(on('c'))
   })
@@ -72,7 +78,17 @@ describe('which device a run goes to', () => {
 
   it('takes a default device of somebody else, but no other device of theirs', () => {
     expect(place(run(), [device('c', { userId: 'you' })])).toEqual(gate('no_device'))
-    expect(place(run(), [device('c', { userId: 'you' })], 'c')).toEqual(on('c'))
+    expect(place(run(), [device('c', { userId: 'you', isOfAdmin: true })], 'c')).toEqual(on('c'))
+    // Its owner is no admin any more.
+    expect(place(run(), [device('c', { userId: 'you' })], 'c')).toEqual(gate('no_device'))
+  })
+
+  it('brings what is private or given secrets to devices of the owner and of admins alone', () => {
+    const secret = run({ isConfidential: true, folderDevice: 'c' })
+    expect(place(secret, [device('c', { userId: 'you' })])).toEqual(gate('governance_refused'))
+    expect(place({ ...secret, isConfidential: false }, [device('c', { userId: 'you' })])).toEqual(on('c'))
+    expect(place(secret, [device('c', { userId: 'you', isOfAdmin: true })])).toEqual(on('c'))
+    expect(place(secret, [device('c')])).toEqual(on('c'))
   })
 
   it('waits for the device of the folder and no other', () => {
@@ -163,11 +179,37 @@ describe('which device a run goes to', () => {
     expect(place(run({ causedBy: 'you', folderDevice: 'a' }), devices)).toEqual(refused)
   })
 
+  it('goes only where the device takes the words that it follows and the program that it runs', () => {
+    const refused = gate('governance_refused')
+    const ofAdmins = [device('a', { runsBy: 'admins' })]
+    for (const wordsBy of [['boss'], ['you'], [null], ['boss', 'you']]) {
+      expect(place(run({ wordsBy }), [device('a')])).toEqual(on('a'))
+      expect(place(run({ wordsBy }), [device('a', { runsBy: 'owner' })])).toEqual(refused)
+      const isTaken = wordsBy.every((person) => person === 'boss')
+      expect([wordsBy, place(run({ wordsBy }), ofAdmins)]).toEqual([wordsBy, isTaken ? on('a') : refused])
+    }
+    const inFolder = run({ folderDevice: 'a' })
+    for (const ownerUserId of ['you', null])
+      for (const runsBy of ['owner', 'admins'] as const)
+        expect(place({ ...inFolder, ownerUserId }, [device('a', { runsBy })])).toEqual(refused)
+    expect(place({ ...inFolder, ownerUserId: 'boss' }, ofAdmins)).toEqual(on('a'))
+  })
+
+  it('is held up by what waits before it on its task, but not by what no device may take', () => {
+    const devices = [device('a', { runsBy: 'owner' })]
+    const refused = run({ causedBy: 'you' })
+    expect(place(run({ ahead: [refused, refused] }), devices)).toEqual(on('a'))
+    expect(place(run({ ahead: [refused, run()] }), devices)).toEqual(gate('task_locked'))
+    // What waits for a device to come back may go first when it does.
+    const pinned = run({ folderDevice: 'gone' })
+    expect(place(run({ ahead: [pinned] }), devices)).toEqual(gate('task_locked'))
+  })
+
   it('keeps an agent that was given away off the devices of an owner who has not agreed', () => {
     const asked = run({ isOwnerAsked: true })
     expect(place(asked, [device('a')])).toEqual(gate('governance_refused'))
     expect(place({ ...asked, folderDevice: 'a' }, [device('a')])).toEqual(gate('governance_refused'))
-    expect(place(asked, [device('a'), device('c', { userId: 'you' })], 'c')).toEqual(on('c'))
+    expect(place(asked, [device('a'), device('c', { userId: 'you', isOfAdmin: true })], 'c')).toEqual(on('c'))
   })
 
   it('waits while another run works on the task', () => {

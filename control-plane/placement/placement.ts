@@ -2,7 +2,8 @@ import { toTimestamp } from '../../shared/api/ids.ts'
 import { harnesses, type HarnessName } from '../../shared/runs/harnesses.ts'
 import type { RunsBy } from '../../shared/api/devices.ts'
 import { circuitKey, accountOf, type AccountHolder, type Quota } from '../resources/quotas/rules.ts'
-import { mayCauseRunsOn, type LivenessStatus } from '../resources/devices/rules.ts'
+import type { LivenessStatus } from '../resources/devices/rules.ts'
+import { takesWork, type Person, type Work } from '../trust/rules.ts'
 
 /**
  * Decides from facts where a queued run may go. The same decision answers `gateReason` at read time and picks the
@@ -17,6 +18,8 @@ export interface DeviceFacts extends AccountHolder {
   remoteControlRevoked: boolean
   /** The people whose wakes its owner lets it take. */
   runsBy: RunsBy
+  /** Its owner is an owner or admin of the workspace. */
+  isOfAdmin: boolean
   /** The last report of the device; true before its first one. */
   accepting: boolean
   /** Harnesses that it says are not installed or not signed in. */
@@ -58,12 +61,20 @@ export interface RunFacts {
   ownerUserId: string | null
   /** The agent was given to its owner, who has not agreed yet: it runs on none of their devices. */
   isOwnerAsked: boolean
-  /** UUID of the person at the root of its chain of wakes; null: not known. */
-  causedBy: string | null
+  /** Its agent is private. */
+  isOfPrivateAgent: boolean
+  /** It belongs to a private agent, a private project or a dm, or is given secrets. */
+  isConfidential: boolean
+  /** The person at the root of its chain of wakes. */
+  causedBy: Person
+  /** Others whose words it follows. */
+  wordsBy: readonly Person[]
   /** The person is no longer a member of the workspace. */
   isCauseGone: boolean
-  /** Another run of the same task was first and still lives, or its session is made smaller at this moment. */
+  /** A device has another run of the same task, or its session is made smaller at this moment. */
   isTaskLocked: boolean
+  /** Runs of the same task that wait since before it. They hold it up, but for those that no device may take. */
+  ahead: readonly RunFacts[]
 }
 
 export type GateReason =
@@ -99,16 +110,14 @@ const onFallback = (run: RunFacts): RunFacts => ({ ...run, ...run.fallback, fall
 
 /**
  * The folder's device, else the device that holds the session, the workspace's default device, then the owner's other
- * devices, the emptiest first.
+ * devices, the emptiest first; of a private agent the owner's devices before the default one.
  */
 function placeOnOwn(run: RunFacts, facts: PlacementFacts): Placement {
   const gate = (reason: GateReason): Gate => ({ kind: 'gate', reason })
-  if (run.isTaskLocked) return gate('task_locked')
+  if (run.isTaskLocked || run.ahead.some((other) => !isRefused(other, facts))) return gate('task_locked')
   if (facts.rateLimited.has(`${run.agentId}/${run.harness}`)) return gate('rate_limit')
   const known = candidates(run, facts)
-  const able = known.filter(
-    (device) => device.liveness === 'connected' && !device.isController && !device.remoteControlRevoked,
-  )
+  const able = known.filter(isAble)
   // A device that is away while its account is closed is missed only then.
   if (able.length === 0) return { ...gate('no_device'), ...opening(run, known, facts) }
   const allowed = able.filter((device) => isAllowed(run, device, facts))
@@ -174,10 +183,24 @@ const hasQuota = (quota: Quota | undefined): boolean => quota === undefined || q
 
 export const hasRoom = (device: DeviceFacts): boolean => device.accepting && device.used < device.capacity
 
+const isAble = (device: DeviceFacts): boolean =>
+  device.liveness === 'connected' && !device.isController && !device.remoteControlRevoked
+
 const isAllowed = (run: RunFacts, device: DeviceFacts, { admins }: PlacementFacts): boolean =>
-  !run.isCauseGone &&
-  !(run.isOwnerAsked && device.userId === run.ownerUserId) &&
-  mayCauseRunsOn(device, { causedBy: run.causedBy, admins })
+  !run.isCauseGone && !(run.isOwnerAsked && device.userId === run.ownerUserId) && takesWork(device, workOf(run), admins)
+
+const workOf = ({ causedBy, wordsBy, isConfidential, ownerUserId: programBy }: RunFacts): Work => ({
+  causedBy,
+  wordsBy,
+  programBy,
+  isConfidential,
+})
+
+/** Its devices are there, and none may take it. Whoever wakes an agent in vain must not hold up the work of others. */
+export function isRefused(run: RunFacts, facts: PlacementFacts): boolean {
+  const able = candidates(run, facts).filter(isAble)
+  return able.length > 0 && !able.some((device) => isAllowed(run, device, facts))
+}
 
 const candidates = (run: RunFacts, facts: PlacementFacts): DeviceFacts[] =>
   mayTake(run, facts).filter(({ publicId }) => !run.isForSession || publicId === run.sessionDevice)
@@ -189,10 +212,12 @@ function mayTake(run: RunFacts, facts: PlacementFacts): DeviceFacts[] {
   const owned = facts.devices
     .filter((device) => device.userId === run.ownerUserId)
     .toSorted((a, b) => b.capacity - b.used - (a.capacity - a.used) || (a.publicId < b.publicId ? -1 : 1))
-  const common = byId(facts.defaultDevice)
+  // It is one no longer once its owner is no admin.
+  const common = byId(facts.defaultDevice).filter((device) => device.isOfAdmin)
   // The device that has the session may belong to somebody else by now.
   const withSession = byId(run.sessionDevice).filter((device) => owned.includes(device) || common.includes(device))
-  return [...new Set([...withSession, ...common, ...owned])]
+  const others = run.isOfPrivateAgent ? [...owned, ...common] : [...common, ...owned]
+  return [...new Set([...withSession, ...others])]
 }
 
 const descriptions: Record<GateReason, string | ((harness: string) => string)> = {
@@ -203,7 +228,7 @@ const descriptions: Record<GateReason, string | ((harness: string) => string)> =
   pinned_route_not_ready: (harness) =>
     `The device of the folder does not have ${harness} installed and signed in. \`svc device status\` there tells what it lacks.`,
   governance_refused:
-    'The owner of the device takes no runs that this person causes (`svc device set --runs-by`), the agent was given to a new owner who has not agreed yet (`svc agent accept`), or this person has left the workspace.',
+    "No connected device may take it (`docs/trust.md`): its owner does not take the work of whoever asked for it, wrote its task or message, or owns the agent (`svc device set --runs-by`); it is private or given secrets, which go to devices of the agent's owner and of admins alone; the agent's new owner has not agreed yet (`svc agent accept`); or the person who asked has left the workspace.",
   rate_limit:
     "The harness's provider limited the agent's last run a moment ago. The next one starts a minute after it.",
   provider_overloaded:

@@ -12,6 +12,7 @@ import { isStillIdle, listIdle, listLateCompactions } from '../resources/runs/co
 import { findRun, type RunRow } from '../resources/runs/store.ts'
 import { isHalted } from '../resources/workspaces/rules.ts'
 import { listCompactingWorkspaces } from '../resources/workspaces/store.ts'
+import { asked } from '../trust/askers.ts'
 import { startRun } from '../wakes/start-run.ts'
 import type { WakeContext } from '../wakes/wake.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
@@ -69,10 +70,9 @@ async function compact(run: RunRow, { root, now, log }: SweepContext, context: W
       return startRun(
         tx,
         {
+          ...asked('cron', { setter: run.causedByUserId }, run.wordsBy),
           agent,
-          triggerSource: 'cron',
           requestedBy: null,
-          causedBy: run.causedByUserId,
           prompt: harnesses[harness].compactCommand,
           parent: run,
           compacts: true,

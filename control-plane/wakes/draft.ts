@@ -5,7 +5,8 @@ import { cancelRun } from '../lifecycle/cancel-run.ts'
 import { lockRoom, type Room } from '../lifecycle/offer.ts'
 import { toRunFacts } from '../placement/facts.ts'
 import type { RunFacts } from '../placement/placement.ts'
-import { isTaskHeld } from '../placement/waiting-store.ts'
+import { findOthersOfTask, noOthers } from '../placement/waiting-store.ts'
+import { isWorkPrivate } from '../placement/private-work.ts'
 import { saidBefore } from '../resources/conversations/said.ts'
 import { isMember } from '../resources/members/store.ts'
 import { listCompacting } from '../resources/runs/compaction-store.ts'
@@ -15,7 +16,6 @@ import { findRun, type RunRow, findLastWithSession } from '../resources/runs/sto
 import { listSecretKeys } from '../resources/secrets/store.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { buildSpec, type SpecInput, runsModel, instructionsFor, type Instructions } from './build-spec.ts'
-import { causeOf } from './wakes.ts'
 import type { Order } from './order.ts'
 import type { Wake, WakeContext } from './wake.ts'
 
@@ -28,7 +28,6 @@ export interface Draft {
   fallback: Way | null
   /** The run that it continues. */
   continued: RunRow | null
-  causedBy: string | null
   /** The ids of the secrets that the agent is given, by the names of their variables. */
   secretKeys: ReadonlyMap<string, string>
   /** By them it is placed. */
@@ -70,23 +69,26 @@ export async function draftRun(
   const anew = await toldAnew(tx, wake, { spec: unresumed, prompt: gate === null ? prompt : unresumed.prompt })
   const resumeSessionId = parent?.sessionId ?? null
   const spec = await goingOn(tx, parent, { ...unresumed, resumeSessionId, prompt }, anew)
-  const causedBy = wake.causedBy === undefined ? await causeOf(tx, wake.requestedBy) : wake.causedBy
+  const { causedBy } = wake
   const { workspaceId } = wake.agent
-  const [room, secretKeys, isCauseGone, isTaskTaken] = await Promise.all([
+  const [room, secretKeys, isCauseGone, ofTask, isPrivate] = await Promise.all([
     // First: whether another run works on the task is read once nobody else places any.
     isPlaced ? lockRoom(tx, workspaceId, context.offers) : null,
     listSecretKeys(tx, wake.agent.id),
     causedBy !== null && isMember(tx, workspaceId, causedBy).then((is) => !is),
-    task !== null && isTaskHeld(tx, task.id),
+    task === null ? noOthers : findOthersOfTask(tx, task.id),
+    isWorkPrivate(tx, wake),
   ])
   const own: Way = { spec, keyId: keyOf(spec.harness, secretKeys) }
   const hasFallback = !wake.compacts && gate === null
   const fallback = hasFallback ? fallbackOf({ ...input, prompt: anew }, own, secretKeys) : null
   const continued = parent?.run ?? null
-  const isTaskLocked = isCompacting || isTaskTaken
-  const facts = factsOf(order, { own, fallback, isTaskLocked, causedBy, isCauseGone, continued })
+  const isTaskLocked = isCompacting || ofTask.isTaken
+  const isConfidential = isPrivate || secretKeys.size > 0
+  const { ahead } = ofTask
+  const facts = factsOf(order, { own, fallback, isTaskLocked, ahead, isConfidential, isCauseGone, continued })
   const { runId, instructions } = input
-  return { runId, instructions, own, fallback, continued, causedBy, secretKeys, facts, room }
+  return { runId, instructions, own, fallback, continued, secretKeys, facts, room }
 }
 
 function inputOf({ wake, workspace, overrides, folder }: Order, { world, limits, catalog }: WakeContext): SpecInput {
@@ -171,16 +173,18 @@ function fallbackOf(input: SpecInput, own: Way, secretKeys: ReadonlyMap<string, 
 
 /** The facts that the placement of a new run depends on. */
 function factsOf(
-  { wake: { agent, compacts }, folder }: Order,
-  run: Pick<Draft, 'own' | 'fallback' | 'causedBy' | 'continued'> & { isTaskLocked: boolean; isCauseGone: boolean },
+  { wake: { agent, compacts, causedBy, wordsBy }, folder }: Order,
+  run: Pick<Draft, 'own' | 'fallback' | 'continued'> &
+    Pick<RunFacts, 'isTaskLocked' | 'ahead' | 'isConfidential' | 'isCauseGone'>,
 ): RunFacts {
-  const { own, fallback, causedBy, isCauseGone, isTaskLocked, continued: parent } = run
+  const { own, fallback, continued: parent, ...around } = run
   return toRunFacts(
     {
       agentId: agent.id,
       harness: own.spec.harness,
       folderId: folder?.shortId ?? null,
       causedByUserId: causedBy,
+      wordsBy: [...wordsBy],
       providerKeyId: own.keyId,
       modelId: own.spec.model,
       compacts: compacts ?? null,
@@ -188,7 +192,7 @@ function factsOf(
       fallbackKeyId: fallback?.keyId ?? null,
       fallbackModel: fallback?.spec.model ?? null,
     },
-    { agent, folder, parent, isCauseGone, isTaskLocked },
+    { agent, folder, parent, ...around },
   )
 }
 

@@ -11,6 +11,7 @@ import { listDevicesOfWorkspace } from '../resources/devices/store.ts'
 import { accountOf, accountsOf, longestWindowMs, successorsInARow } from '../resources/quotas/rules.ts'
 import { closeQuota } from '../resources/quotas/store.ts'
 import type { WakeRow } from './wake-store.ts'
+import { asked } from '../trust/askers.ts'
 import { requestWake } from './wakes.ts'
 import type { Wake } from './wake.ts'
 
@@ -35,10 +36,9 @@ async function goOnAfter(
     {
       workspaceId: run.workspaceId,
       agentId: run.agentId,
-      triggerSource: 'manual',
-      requestedBy: run.requestedBy,
       // The work is that of the person who caused it, whosever device reported the stop.
-      causedBy: run.causedByUserId,
+      ...asked('manual', { stopped: run.causedByUserId }, run.wordsBy),
+      requestedBy: run.requestedBy,
       prompt: `${stopped[stop]} Go on where you stopped, and do nothing twice.\n\nWhat you were asked:\n\n${prompt ?? ''}`,
       taskId: run.taskId,
       conversationId: run.conversationId,

@@ -67,7 +67,7 @@ const unplaced = { placement: null, offer: null }
 async function store(
   tx: Tx,
   { wake, workspace, task, environment, folder, at }: Order,
-  { runId, instructions, continued, causedBy, secretKeys }: Draft,
+  { runId, instructions, continued, secretKeys }: Draft,
   { way, other, offer }: { way: Way; other: Way | null; offer: { device: string; expiresAt: number } | null },
 ): Promise<void> {
   const { agent, compacts = null } = wake
@@ -78,7 +78,8 @@ async function store(
     agentId: agent.id,
     triggerSource: wake.triggerSource,
     requestedBy: wake.requestedBy,
-    causedByUserId: causedBy,
+    causedByUserId: wake.causedBy,
+    wordsBy: [...wake.wordsBy],
     harness: spec.harness,
     environmentType: environment,
     folderId: folder?.shortId ?? null,

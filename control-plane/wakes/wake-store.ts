@@ -19,6 +19,7 @@ const wakes = table(
     triggerSource: z.enum(triggerSources),
     requestedBy: nullableText,
     causedByUserId: nullableText,
+    wordsBy: json(z.array(nullableText)),
     prompt: text,
     taskId: nullableText,
     conversationId: nullableText,

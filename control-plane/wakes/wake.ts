@@ -8,6 +8,7 @@ import type { RunRow, RunStep } from '../resources/runs/store.ts'
 import type { TaskRow } from '../resources/tasks/store.ts'
 import type { WorkspaceRow } from '../resources/workspaces/store.ts'
 import type { BuiltIn } from '../workflows/catalog/catalog.ts'
+import type { Asked } from '../trust/askers.ts'
 import type { Refusal } from './admission.ts'
 import type { Gate, RunOverrides } from './build-spec.ts'
 
@@ -21,6 +22,7 @@ export type WakeTask = Pick<
   | 'assigneeAgentId'
   | 'archivedAt'
   | 'startAt'
+  | 'projectId'
   | 'repoId'
   | 'environment'
   | 'harness'
@@ -28,16 +30,13 @@ export type WakeTask = Pick<
   | 'reasoningEffort'
 >
 
-export interface Wake {
+/** `asked` of trust/askers.ts makes what it says of who asked. */
+export interface Wake extends Asked {
   agent: AgentRow
   /** The agent's, where the transaction has read it. */
   workspace?: WorkspaceRow
-  /** One of `triggerSources` in shared/api/runs.ts. */
-  triggerSource: string
   /** Public id of the person (`usr_`) or agent (`agt_`) behind the wake. */
   requestedBy: string | null
-  /** UUID of the person at the root of its chain of wakes; without it, `requestedBy` says who. */
-  causedBy?: string | null
   prompt: string | null
   /** The run this one continues; without it the last one of the same task or conversation whose session still lies there. */
   parent: RunRow | null

@@ -12,6 +12,9 @@ import { listLiveOfAgent, listLiveOfConversation } from '../resources/runs/live-
 import { findDetails } from '../resources/runs/details-store.ts'
 import { findRun, lockRun, type RunRow, type RunStep } from '../resources/runs/store.ts'
 import { findTaskById } from '../resources/tasks/store.ts'
+import type { Asked } from '../trust/askers.ts'
+import { otherWords } from '../trust/rules.ts'
+import { listHolding } from '../placement/refused-runs.ts'
 import { Lines } from '../process/lines.ts'
 import { afterFailure, afterLimit, goesOn } from './going-on.ts'
 import type { Gate } from './build-spec.ts'
@@ -152,7 +155,7 @@ export class Waker {
               agent,
               triggerSource: first.triggerSource,
               requestedBy: first.requestedBy,
-              causedBy: causeOfAll(wakes),
+              ...askedByAll(wakes),
               prompt: wakes.map((wake) => wake.prompt).join(separator),
               parent: session,
               task: first.taskId === null ? null : await findTaskById(tx, first.taskId),
@@ -176,7 +179,11 @@ export class Waker {
     const { agentId, conversationId, taskId, continuesRunId } = wake
     if (conversationId === null)
       return continuesRunId === null ? [wake] : claimWakesOfRun(tx, { agentId, taskId, continuesRunId })
-    const isAtWork = async () => (await listLiveOfConversation(tx, { agentId, conversationId })).length > 0
+    const { world, offers } = this.options.context
+    const isAtWork = async () => {
+      const live = await listLiveOfConversation(tx, { agentId, conversationId })
+      return (await listHolding(tx, live, { now: world.now(), leaseMs: offers.leaseMs })).length > 0
+    }
     // While it works, each new one would read all that wait.
     if (await isAtWork()) return null
     const waiting = await claimConversationWakes(tx, { agentId, conversationId, taskId, limit: mostTogether })
@@ -208,10 +215,17 @@ async function gateOf(tx: Tx, { id, workflowRunId }: RunRow): Promise<Gate | nul
   return gate === null || limits === undefined ? null : { command: gate, timeoutMs: limits.runMs }
 }
 
-/** One person, or nobody: what several people said together is no single one's wake. */
-function causeOfAll(wakes: readonly WakeRow[]): string | null {
+/** One person, or nobody: what several people said together is no single one's wake. It follows the words of all of them. */
+function askedByAll(wakes: readonly WakeRow[]): Pick<Asked, 'causedBy' | 'wordsBy'> {
   const causes = new Set(wakes.map((wake) => wake.causedByUserId))
-  return causes.size === 1 ? [...causes][0]! : null
+  const causedBy = causes.size === 1 ? [...causes][0]! : null
+  return {
+    causedBy,
+    wordsBy: otherWords(
+      causedBy,
+      wakes.flatMap((wake) => [wake.causedByUserId, ...wake.wordsBy]),
+    ),
+  }
 }
 
 /** As many of the first as one prompt holds. */

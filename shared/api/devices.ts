@@ -72,7 +72,9 @@ export const deviceRoutes = {
         displayName,
         hostname: z.string().trim().min(1).max(255).describe('Host name shown for the device.'),
         maxConcurrentRuns: z.number().int().min(1).max(10).describe('Runs it takes at once.'),
-        isWorkspaceDefault: z.boolean().describe('true: runs without a folder go to this device.'),
+        isWorkspaceDefault: z
+          .boolean()
+          .describe('true: runs without a folder go to this device. Admins alone make their device the default one.'),
         runsBy: z
           .enum(runsByChoices)
           .describe('Whose wakes it takes: of its owner, also of workspace admins, or of all members.'),

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
 import {
   findWaiting,
-  isTaskHeld,
+  findOthersOfTask,
   listWaiting,
   listWaitingWorkspaces,
 } from '../../control-plane/placement/waiting-store.ts'
@@ -151,7 +151,11 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
     isOwnerAsked: true,
     isCauseGone: false,
     causedBy: owner,
+    wordsBy: [],
+    isConfidential: false,
+    isOfPrivateAgent: false,
     isTaskLocked: false,
+    ahead: [],
     isForSession: false,
   }
   const facts = {
@@ -182,18 +186,20 @@ onBoth('a run waits for the others of its task that were first or are at work', 
   const workspaceId = await seedWorkspace(root)
   const agent = await seedAgent(root, workspaceId)
   const taskId = (await seedTask(root, workspaceId)).id
-  expect(await isTaskHeld(root, taskId)).toBe(false)
+  expect(await findOthersOfTask(root, taskId)).toEqual({ isTaken: false, ahead: [] })
   const first = await seedRun(root, agent, { taskId, createdAt: at })
   const second = await seedRun(root, agent, { taskId, createdAt: at + 1 })
-  expect(await isTaskHeld(root, taskId)).toBe(true)
+  // Trust judges the two alike.
+  expect(await findOthersOfTask(root, taskId)).toMatchObject({ isTaken: false, ahead: [{ agentId: agent.id }] })
   const third = await seedRun(root, agent, { taskId, createdAt: at + 2 })
   const other = await seedRun(root, agent, { taskId: (await seedTask(root, workspaceId)).id, createdAt: at + 3 })
   const locked = async () => {
     const runs = await listWaiting(root, { workspaceId, after: null, limit: 10 })
-    return runs.filter(({ facts }) => facts.isTaskLocked).map(({ id }) => id)
+    return runs.filter(({ facts }) => facts.isTaskLocked || facts.ahead.length > 0).map(({ id }) => id)
   }
   expect(await locked()).toEqual([second.id, third.id])
   await offer(root, first.id)
+  expect(await findOthersOfTask(root, taskId)).toEqual({ isTaken: true, ahead: [] })
   expect(await locked()).toEqual([second.id, third.id])
   const ending = { exitReason: 'completed', errorMessage: null, at } as const
   await endRun(root, { runId: first.id, fence: null, ...ending })

@@ -4,6 +4,7 @@ import {
   findQuestion,
   findQuestionByMessage,
   insertQuestion,
+  listAnswerers,
   listOpenQuestions,
   listOverdueQuestions,
   listQuestions,
@@ -13,7 +14,8 @@ import {
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { questionRow } from './gate-rows.ts'
-import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
+import { findUser } from '../../control-plane/resources/members/store.ts'
+import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 
 const id = (prefix: string) => realWorld.id(prefix)
 
@@ -49,6 +51,28 @@ onBoth(
     expect(await listOpenQuestions(root, 'task_id', [stored.taskId!])).toEqual([])
   },
 )
+
+onBoth('the people are known who answered what a workflow asked', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [one, two] = [await seedPerson(root, workspaceId), await seedPerson(root, workspaceId)]
+  const publicIdOf = async (uuid: string) => (await findUser(root, uuid))!.publicId
+  const workflowRunId = id('flr_')
+  const asked = (of: string | null) => questionRow(workspaceId, { workflowRunId: of, workflowCall: 1 })
+  const [first, second, third, open, other] = [workflowRunId, workflowRunId, workflowRunId, workflowRunId, null].map(
+    asked,
+  )
+  for (const row of [first, second, third, open, other]) await insertQuestion(root, row!)
+  for (const [row, by] of [
+    [first, one],
+    [second, one],
+    [third, two],
+    [other, await seedPerson(root, workspaceId)],
+  ] as const) {
+    const stored = (await findQuestion(root, workspaceId, row!.id))!
+    await resolveQuestion(root, stored, { answer: { text: 'yes', selected: null }, by: await publicIdOf(by), at })
+  }
+  expect((await listAnswerers(root, workflowRunId)).toSorted()).toEqual([one, two].toSorted())
+})
 
 onBoth('questions that have been waited for long enough are listed, the longest overdue first', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)

@@ -157,6 +157,7 @@ onBoth('watchers are kept once each, and read marks move', async ({ root }) => {
     subjectId: 'agt_1',
     addedBy: 'auto' as const,
     origin: null,
+    askedByUserId: null,
     createdAt: at,
   }
   expect(await insertWatcher(root, watcher)).toBe(true)
@@ -166,11 +167,12 @@ onBoth('watchers are kept once each, and read marks move', async ({ root }) => {
   )
   expect(await findWatcher(root, watcher)).toEqual(watcher)
   expect(await findWatcher(root, { ...watcher, subjectId: 'agt_2' })).toBeNull()
-  await replaceWatcher(root, { ...watcher, addedBy: 'manual', origin: 'cnv_1' })
+  await replaceWatcher(root, { ...watcher, addedBy: 'manual', origin: 'cnv_1', askedByUserId: 'u' })
   expect(await countWatchers(root, task.id)).toBe((await listWatchers(root, task.id)).length)
-  expect((await listWatchers(root, task.id)).map(({ subjectId, origin }) => [subjectId, origin])).toEqual([
-    ['agt_1', 'cnv_1'],
-    ['usr_1', null],
+  const kept = (await listWatchers(root, task.id)).map((row) => [row.subjectId, row.origin, row.askedByUserId])
+  expect(kept).toEqual([
+    ['agt_1', 'cnv_1', 'u'],
+    ['usr_1', null, null],
   ])
   expect(await removeWatcher(root, watcher)).toBe(true)
   expect(await removeWatcher(root, watcher)).toBe(false)

@@ -305,7 +305,14 @@ onBoth('whoever links or closes tasks has those of the workspace to itself', asy
 onBoth('who inserts a row that refers to a locked one does not wait', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const task = await seedTask(root, workspaceId)
-  const watcher = { subjectType: 'user', subjectId: 'usr_1', addedBy: 'auto', origin: null, createdAt: at } as const
+  const watcher = {
+    subjectType: 'user',
+    subjectId: 'usr_1',
+    addedBy: 'auto',
+    origin: null,
+    askedByUserId: null,
+    createdAt: at,
+  } as const
   await root.transaction(async (tx) => {
     await findTaskById(tx, task.id, true)
     // SQLite has one connection, and one writer.

@@ -36,6 +36,7 @@ const wakeOf = (workspaceId: string, changes: Partial<NewWake> = {}): NewWake =>
   triggerSource: 'channel_message',
   requestedBy: null,
   causedByUserId: null,
+  wordsBy: [],
   prompt: 'Hello.',
   taskId: null,
   conversationId: null,

@@ -230,6 +230,7 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
       triggerSource: 'approval_resolved',
       requestedBy: null,
       causedByUserId: null,
+      wordsBy: [],
       prompt: 'x',
       taskId: null,
       conversationId: null,

@@ -28,6 +28,7 @@ import { wikiSources } from './026-wiki-sources.ts'
 import { skillFolders } from './027-skill-folders.ts'
 import { conversationActivity } from './028-conversation-activity.ts'
 import { waitedBranches } from './029-waited-branches.ts'
+import { whoAsked } from './032-who-asked.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -60,4 +61,5 @@ export const migrations: readonly Migration[] = [
   skillFolders,
   conversationActivity,
   waitedBranches,
+  whoAsked,
 ]

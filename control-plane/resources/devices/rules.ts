@@ -1,4 +1,3 @@
-import type { RunsBy } from '../../../shared/api/devices.ts'
 import { linkLimits } from '../../../shared/device/limits.ts'
 
 export type LivenessStatus = 'connected' | 'disconnected' | 'retired'
@@ -7,19 +6,6 @@ const controllers = new Set(['ios', 'ipados', 'android'])
 /** A phone or tablet is a controller: it has no status and takes no runs. */
 export function isController(platform: string | null): boolean {
   return platform !== null && controllers.has(platform.toLowerCase())
-}
-
-/**
- * Whether the device takes runs that this person causes. `causedBy`: UUID of the person at the root of the run's chain
- * of wakes, null when unknown, which counts as nobody. `admins`: UUIDs of the workspace's owners and admins.
- */
-export function mayCauseRunsOn(
-  device: { runsBy: RunsBy; userId: string },
-  { causedBy, admins }: { causedBy: string | null; admins: ReadonlySet<string> },
-): boolean {
-  if (device.runsBy === 'members') return true
-  if (causedBy === null) return false
-  return causedBy === device.userId || (device.runsBy === 'admins' && admins.has(causedBy))
 }
 
 /** The liveness, computed from the last heartbeat and never stored. */

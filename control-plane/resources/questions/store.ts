@@ -120,6 +120,15 @@ export async function listQuestions(db: Db, filter: QuestionFilter): Promise<Que
   return questions.list(pageById(query, filter))
 }
 
+/** UUIDs of the people who answered what the program of a workflow run asked. */
+export async function listAnswerers(db: Db, workflowRunId: string): Promise<string[]> {
+  return db('questions')
+    .join('users', 'users.public_id', 'questions.answered_by')
+    .where({ workflow_run_id: workflowRunId })
+    .distinct()
+    .pluck('users.id')
+}
+
 /**
  * Lists open questions of runs, agents, tasks or workflow runs, oldest first; those that a program asked in the same millisecond
  * in the order of its calls. What a workflow asks after a run is no question of the run, nor of its agent.

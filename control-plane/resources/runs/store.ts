@@ -5,6 +5,7 @@ import { runStatuses } from '../../../shared/runs/exit-reasons.ts'
 import { harnessNames } from '../../../shared/runs/harnesses.ts'
 import {
   int,
+  json,
   nullableFlag,
   nullableInt,
   nullableJson,
@@ -28,6 +29,8 @@ export const runs = table('runs', {
   requestedBy: nullableText,
   /** UUID of the person at the root of its chain of wakes; null: not known. */
   causedByUserId: nullableText,
+  /** Others whose words it follows; null: of somebody who is not known. */
+  wordsBy: json(z.array(nullableText)),
   harness: z.enum(harnessNames),
   environmentType: z.enum(['device', 'cloud']),
   folderId: nullableText,
@@ -91,6 +94,7 @@ const given = [
   'triggerSource',
   'requestedBy',
   'causedByUserId',
+  'wordsBy',
   'harness',
   'environmentType',
   'folderId',

@@ -5,6 +5,7 @@ import type { ModelCatalog } from '../../catalog/catalog.ts'
 import { troubleOf } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { actorOf, type Caller } from '../../http/callers.ts'
+import { causeOfCaller } from '../runs/cause.ts'
 import { findRun } from '../runs/store.ts'
 import { recordActivity, watchTask } from './record.ts'
 import { insertChecklistItems } from './checklist-store.ts'
@@ -89,6 +90,7 @@ async function newRow(
         : (await projectOf(db, caller, body.projectId)).id
   const reference = assigneeReference(body.assignee)
   const agent = reference === null ? null : await assigneeOf(db, caller, { reference, projectId })
+  const writtenBy = author.type === 'system' ? null : await causeOfCaller(db, caller)
   const task: TaskRow = {
     id: world.id('tsk_'),
     workspaceId: caller.workspaceId,
@@ -101,6 +103,9 @@ async function newRow(
     description: body.description ?? null,
     status: 'open',
     assigneeAgentId: agent?.id ?? null,
+    assignedByUserId: agent === null ? null : writtenBy,
+    titleByUserId: writtenBy,
+    descriptionByUserId: body.description == null ? null : writtenBy,
     priority: body.priority ?? 'normal',
     dueAt: body.dueAt == null ? null : Date.parse(body.dueAt),
     startAt: body.startAt == null ? null : Date.parse(body.startAt),
@@ -190,5 +195,5 @@ async function watchAsCreator(
   const isOwn = task.assigneeAgentId === caller.agentId
   const origin = isPartOfOwn || isOwn ? null : (run?.conversationId ?? run?.taskId ?? null)
   const subject = { type: 'agent', id: caller.agentId } as const
-  await watchTask(db, { taskId: task.id, subject, addedBy: 'auto', origin, world })
+  await watchTask(db, { taskId: task.id, subject, addedBy: 'auto', origin, askedBy: task.titleByUserId, world })
 }

@@ -1,5 +1,6 @@
 import type { World } from '../../../shared/lib/world.ts'
 import type { Db } from '../../db/open.ts'
+import type { Person } from '../../trust/rules.ts'
 import { insertActivity } from './activity-store.ts'
 import { wakeAtOf, type Actor } from './rules.ts'
 import { replaceTask, type TaskRow } from './store.ts'
@@ -58,6 +59,8 @@ export async function watchTask(
     addedBy: WatcherRow['addedBy']
     /** `tsk_` or `cnv_` id where an agent is woken; null: it is not. */
     origin: string | null
+    /** UUID of the person who has it watch; needed where an agent is woken. */
+    askedBy?: Person
     world: World
   },
 ): Promise<void> {
@@ -67,6 +70,7 @@ export async function watchTask(
     subjectId: watch.subject.id,
     addedBy: watch.addedBy,
     origin: watch.origin,
+    askedByUserId: watch.askedBy ?? null,
     createdAt: watch.world.now(),
   })
 }

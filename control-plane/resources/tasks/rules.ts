@@ -1,4 +1,5 @@
 import type { TaskStatus } from '../../../shared/api/task-fields.ts'
+import type { Person } from '../../trust/rules.ts'
 import type { ChecklistRow } from './checklist-store.ts'
 import type { TaskRow } from './store.ts'
 
@@ -127,3 +128,7 @@ export function conditionsOf(
   if (startAt !== null) conditions.push({ type: 'scheduled', startAt })
   return conditions
 }
+
+/** The people whose words its prompt says. */
+export const authorsOf = ({ titleByUserId, description, descriptionByUserId }: TaskRow): Person[] =>
+  description === null || description.trim() === '' ? [titleByUserId] : [titleByUserId, descriptionByUserId]

@@ -26,6 +26,10 @@ export const tasks = table('tasks', {
   status: z.enum(taskStatuses),
   /** `agt_` id. */
   assigneeAgentId: nullableText,
+  /** UUIDs of the people behind its assignment, its title and its description; null: not known. */
+  assignedByUserId: nullableText,
+  titleByUserId: nullableText,
+  descriptionByUserId: nullableText,
   priority: z.enum(taskPriorities),
   dueAt: nullableTime,
   startAt: nullableTime,

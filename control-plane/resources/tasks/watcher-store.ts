@@ -14,6 +14,8 @@ const watchers = table('task_watchers', {
   addedBy: z.enum(['auto', 'manual']),
   /** `tsk_` or `cnv_` id: where an agent is woken; null: nowhere. */
   origin: nullableText,
+  /** UUID of the person who had it watch; null: not known. */
+  askedByUserId: nullableText,
   createdAt: time,
 })
 export type WatcherRow = RowOf<typeof watchers>
@@ -32,7 +34,9 @@ export async function findWatcher(db: Db, key: Key): Promise<WatcherRow | null> 
 
 /** Somebody who watched without being asked to, now does because somebody said so. */
 export async function replaceWatcher(db: Db, watcher: WatcherRow): Promise<void> {
-  await db('task_watchers').where(where(watcher)).update({ added_by: watcher.addedBy, origin: watcher.origin })
+  await db('task_watchers')
+    .where(where(watcher))
+    .update({ added_by: watcher.addedBy, origin: watcher.origin, asked_by_user_id: watcher.askedByUserId })
 }
 
 export async function removeWatcher(db: Db, key: Key): Promise<boolean> {

@@ -104,6 +104,14 @@ export async function clearDefaultDevice(db: Db, workspaceId: string, device: st
   await db('workspaces').where({ id: workspaceId, default_device: device }).update({ default_device: null })
 }
 
+/** Called when a person loses the right to have one: their device is the default one no longer. */
+export async function clearDefaultDeviceOf(db: Db, of: { workspaceId: string; userId: string }): Promise<void> {
+  await db('workspaces')
+    .where({ id: of.workspaceId })
+    .whereIn('default_device', db('devices').where({ user_id: of.userId }).select('public_id'))
+    .update({ default_device: null })
+}
+
 const membership = z.object({ companyName: text, role: z.enum(['owner', 'admin', 'member']) })
 export type Membership = z.infer<typeof membership> & { workspace: WorkspaceRow }
 

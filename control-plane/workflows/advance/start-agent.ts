@@ -7,6 +7,7 @@ import { listRunsOfCalls } from '../../resources/workflows/step-store.ts'
 import { startRun } from '../../wakes/start-run.ts'
 import type { Wake } from '../../wakes/wake.ts'
 import type { AgentArgs } from '../engine/args.ts'
+import { askedByStep } from './asked.ts'
 import type { StartedStep } from './new-call.ts'
 import { failed, outputName, refusalOf, type StepOutcome } from './outcome.ts'
 
@@ -23,11 +24,10 @@ export async function startAgentStep(tx: Tx, args: AgentArgs, step: StartedStep)
     return failed({ code: 'step_at_work', message })
   }
   const wake: Wake = {
+    ...(await askedByStep(tx, step)),
     agent,
     workspace,
-    triggerSource: 'workflow_step',
     requestedBy: run.startedBy,
-    causedBy: run.causedByUserId,
     prompt: promptOf(args, task),
     parent: continued,
     task,

@@ -6,6 +6,7 @@ import { mayDecideProgram, type Speaker } from '../../resources/workflows/rules.
 import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
 import { startRun } from '../../wakes/start-run.ts'
 import { gateSeconds, type GateArgs } from '../engine/args.ts'
+import { askedByStep } from './asked.ts'
 import type { StartedStep } from './new-call.ts'
 import { failed, refusalOf, type StepOutcome } from './outcome.ts'
 
@@ -23,11 +24,10 @@ export async function startGate(tx: Tx, args: GateArgs, step: StartedStep): Prom
   const answer = await startRun(
     tx,
     {
+      ...(await askedByStep(tx, step)),
       agent,
       workspace,
-      triggerSource: 'workflow_step',
       requestedBy: run.startedBy,
-      causedBy: run.causedByUserId,
       prompt: null,
       parent: null,
       task,

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { endReport } from '../../kit/end-report.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { repeats } from '../../kit/forms.ts'
@@ -15,6 +16,11 @@ import { fitting, type ValueSource } from './schema-values.ts'
  * People with bad intent walk at random over all writes of the API beside somebody else's device and agents: a member, a
  * member who owns agents, an agent's run that one of them woke, a person who was removed, and a stranger who owns another workspace.
  * Afterwards no program that they named was offered to that device, no secret was granted, and no role was gained.
+ *
+ * Beside them works a guarded admin, whose device is the default one and takes nobody else's work. They close, move, watch and
+ * comment on what there is, as people do who mean nothing by it: their device gets neither the words nor the programs of others. The
+ * member's own device lies about runs that it was never offered, and gets the work of no one else's private agent, nor of one with
+ * secrets.
  * TAKEOVER_SEED repeats a walk, TAKEOVER_STEPS sets its length.
  */
 const seed = Number(process.env['TAKEOVER_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
@@ -25,6 +31,22 @@ type Actor = (typeof actors)[number]
 type Ids = Record<string, string>
 const settings = { SVC_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64') }
 const ownCommand = 'victims-own-command'
+const guardedCommand = 'guarded-own-command'
+/** Stands in each text that a hostile person writes. */
+const hostileWords = 'words of somebody hostile'
+const texts = ['title', 'description', 'body', 'prompt', 'text', 'reason', 'comment', 'firstMessage']
+/** The body with the mark in its texts, wherever they stand. */
+function marked(body: unknown): unknown {
+  if (Array.isArray(body)) return body.map(marked)
+  if (body === null || typeof body !== 'object') return body
+  return Object.fromEntries(
+    Object.entries(body).map(([name, value]) => [
+      name,
+      texts.includes(name) && typeof value === 'string' ? `${value} ${hostileWords}`.slice(0, 900) : marked(value),
+    ]),
+  )
+}
+
 const key = () => ({ 'Idempotency-Key': crypto.randomUUID() })
 
 interface Step {
@@ -89,6 +111,63 @@ async function thingsOf(server: TestServer, person: Person, agentId: string): Pr
   return ids
 }
 
+/** Takes what is offered to the device, as a real one would, and ends it. */
+async function takeAll(device: FakeDevice, see: (spec: RunSpec, secrets: string[]) => unknown): Promise<void> {
+  while (device.pending.includes('run.offer')) {
+    const { runId, fence, spec } = await device.next('run.offer')
+    device.send({ type: 'run.accepted', runId, fence })
+    const answers = ['run.start', 'run.withdrawn'] as const
+    await waitFor(() => answers.some((type) => device.pending.includes(type)), 'the answer to an accepted offer')
+    // One that was cancelled meanwhile is withdrawn.
+    const isStarted = device.pending.includes('run.start')
+    const secrets = isStarted ? (await device.next('run.start')).secrets : {}
+    if (!isStarted) await device.next('run.withdrawn')
+    see(spec, Object.keys(secrets))
+    if (!isStarted) continue
+    device.send({ type: 'run.ended', runId, fence, report: endReport({ exitReason: 'completed', eventCount: 0 }) })
+    await device.next('run.closed')
+  }
+}
+
+/** An admin whose device is the default one and takes nobody else's work, and who does harmless things with what others made. */
+async function guardedAdmin(server: TestServer) {
+  const admin = await server.addPerson('admin')
+  const { token } = admin
+  const device = await FakeDevice.connect(server, { token })
+  await server.ok(`/devices/${device.identity.deviceId}`, {
+    method: 'PATCH',
+    body: { isWorkspaceDefault: true, runsBy: 'owner', maxConcurrentRuns: 10 },
+    token,
+  })
+  const agent = await server.createAgent({ harness: 'command', command: guardedCommand }, token)
+  const offers: { prompt: string; command: unknown }[] = []
+  const send = (path: string, body: unknown) => server.call(path, { body, token, headers: key() })
+  const pick = <T>(from: readonly T[], at: number): T | undefined => from[at % Math.max(from.length, 1)]
+  async function work(round: number): Promise<void> {
+    const own = (await send('/tasks', { title: `Chore ${crypto.randomUUID()}`, force: true })).body.id
+    const all: { id: string }[] = (await server.ok('/tasks?limit=100', { token })).data
+    const others = all.filter(({ id }) => id !== own)
+    const one = pick(others, round)
+    if (one !== undefined) {
+      // What others do beside it, too: each of them has a task wait for this one, or puts it below theirs, in the walk.
+      await send(`/tasks/${one.id}/dependencies`, { dependsOnTaskId: own, type: 'blocks' })
+      await send(`/tasks/${pick(others, round + 1)!.id}/watchers`, { type: 'agent', id: agent.id })
+      if (round % 2 === 0) await send(`/tasks/${own}/move`, { parentTaskId: pick(others, round + 2)!.id })
+      await send(`/tasks/${pick(others, round + 3)!.id}/comments`, { body: 'Fine.' })
+      if (round % 3 === 0) await send(`/tasks/${pick(others, round + 4)!.id}/transition`, { status: 'done' })
+    }
+    await send(`/tasks/${own}/transition`, { status: 'done' })
+    // Every person may delete an agent that they see.
+    await send(`/agents/${agent.id}/restore`, {})
+    const { body } = await send(`/agents/${agent.id}/runs`, { prompt: `By myself ${crypto.randomUUID()}` })
+    if (body.kind === 'queued') await waitFor(() => device.pending.includes('run.offer'), 'an offer of my own work')
+    await takeAll(device, ({ prompt, harness, command }) =>
+      offers.push({ prompt, command: harness === 'command' ? command : null }),
+    )
+  }
+  return { offers, work }
+}
+
 test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async () => {
   const server = await TestServer.start({ settings })
   const document = await readDocument(server)
@@ -110,33 +189,41 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
   const offers: { commandOf: unknown; protocol: unknown; given: string[]; secrets: string[] }[] = []
   /** Whether the rules of the agent must allow the command of a gate. */
   const gates: boolean[] = []
-  /** Takes what is offered, as the victim's device would, and ends it. */
-  async function drain(): Promise<void> {
-    while (device.pending.includes('run.offer')) {
-      const { runId, fence, spec } = await device.next('run.offer')
-      device.send({ type: 'run.accepted', runId, fence })
-      const answers = ['run.start', 'run.withdrawn'] as const
-      await waitFor(() => answers.some((type) => device.pending.includes(type)), 'the answer to an accepted offer')
-      // One that was cancelled meanwhile is withdrawn.
-      const isStarted = device.pending.includes('run.start')
-      const secrets = isStarted ? (await device.next('run.start')).secrets : {}
-      if (!isStarted) await device.next('run.withdrawn')
-      const { harness, command, protocol, mcpServers, skillFolders, gate } = spec
+  const drain = () =>
+    takeAll(device, ({ harness, command, protocol, mcpServers, skillFolders, gate }, secrets) => {
       if (gate != null) gates.push(gate.needsRule)
       const ofCommand = harness === 'command' ? { commandOf: command, protocol } : { commandOf: null, protocol: null }
-      offers.push({
-        ...ofCommand,
-        given: [...Object.keys(mcpServers), ...(skillFolders ?? [])],
-        secrets: Object.keys(secrets),
-      })
-      if (!isStarted) continue
-      device.send({ type: 'run.ended', runId, fence, report: endReport({ exitReason: 'completed', eventCount: 0 }) })
-      await device.next('run.closed')
+      offers.push({ ...ofCommand, given: [...Object.keys(mcpServers), ...(skillFolders ?? [])], secrets })
+    })
+  const guarded = await guardedAdmin(server)
+  const spy = await FakeDevice.connect(server, { token: member.token })
+  const closed = await server.createAgent({ visibility: 'private' }, victim.token)
+  /** What the member's device was offered. */
+  const spied: string[] = []
+  async function lieAndDrain(): Promise<void> {
+    const [run] = await server.database.root('runs').whereNull('ended_at').where({ device: device.identity.publicId })
+    if (run !== undefined) {
+      spy.send({ type: 'run.accepted', runId: run.id, fence: run.fence })
+      const report = endReport({ exitReason: 'completed', eventCount: 0 })
+      spy.send({ type: 'run.ended', runId: run.id, fence: run.fence, report })
+    }
+    while (spy.pending.includes('run.offer')) {
+      const { runId } = await spy.next('run.offer')
+      const agent = await server.database
+        .root('runs')
+        .join('agents', 'agents.id', 'runs.agent_id')
+        .where({ 'runs.id': runId })
+        .first('agents.owner_user_id as owner', 'agents.id', 'agents.visibility')
+      const secrets = await server.database.root('secret_grants').where({ agent_id: agent.id })
+      if (agent.owner !== member.uuid && (agent.visibility === 'private' || secrets.length > 0)) spied.push(agent.id)
     }
   }
   const ids: Record<Actor | 'victim', Ids> = {
     victim: { ...(await thingsOf(server, victim, plain.id)), shortId: folder.shortId, id: device.identity.deviceId },
-    member: await thingsOf(server, member, (await server.createAgent({ command: evil }, member.token)).id),
+    member: {
+      ...(await thingsOf(server, member, (await server.createAgent({ command: evil }, member.token)).id)),
+      id: spy.identity.deviceId,
+    },
     'owner of agents': await thingsOf(server, owner, (await server.createAgent({ command: evil }, owner.token)).id),
     run: {},
     removed: {},
@@ -198,7 +285,7 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
     const address = path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
       encodeURIComponent(filled(step.params[name] ?? '', pool)),
     )
-    const body: unknown = step.body === undefined ? undefined : filled(step.body, pool)
+    const body: unknown = step.body === undefined ? undefined : marked(filled(step.body, pool))
     const { status } = await server.ask(address, {
       method,
       headers: {
@@ -218,11 +305,20 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
         await restored(id)
         await server.call(`/agents/${id}/runs`, { body: { prompt: crypto.randomUUID() }, token: victim.token })
       }
+      await server.call(`/agents/${closed.id}/runs`, { body: {}, token: victim.token })
+      await guarded.work(at / 20)
       await drain()
+      await lieAndDrain()
     }
   }
   await server.plane.sweeper.runAll()
+  await guarded.work(0)
   await drain()
+  await lieAndDrain()
+  expect(spied).toEqual([])
+  expect(guarded.offers.length).toBeGreaterThan(1)
+  expect(guarded.offers.filter(({ command }) => command !== guardedCommand)).toEqual([])
+  expect(guarded.offers.filter(({ prompt }) => prompt.includes(hostileWords))).toEqual([])
   expect(await stateOf()).toEqual(before)
   expect(offers.length).toBeGreaterThan(1)
   const commands = new Set(offers.map(({ commandOf }) => JSON.stringify(commandOf)))

@@ -149,7 +149,14 @@ describe.skipIf(!hasPostgres())('while the turn of a workspace is not to be had,
     const [ofBusy, ofFree] = [await server.createAgent({}, busy.token), await server.createAgent()]
     const [held, free] = [await FakeDevice.connect(server, { token: busy.token }), await FakeDevice.connect(server)]
     const wake = async (agentId: string, workspaceId: string) => {
-      const asked = { agentId, workspaceId, triggerSource: 'channel_message', requestedBy: null } as const
+      const asked = {
+        agentId,
+        workspaceId,
+        triggerSource: 'channel_message',
+        causedBy: null,
+        wordsBy: [],
+        requestedBy: null,
+      } as const
       const { root } = server.database
       await root.transaction((tx) => requestWake(tx, { ...asked, prompt: 'Hello.' }, server.world))
       server.plane.bus.poke()

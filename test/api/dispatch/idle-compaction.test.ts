@@ -137,6 +137,8 @@ test('an answer that wakes the run itself does not wait for it either', async ()
   const wake = {
     agentId,
     triggerSource: 'approval_resolved' as const,
+    causedBy: null,
+    wordsBy: [],
     requestedBy: null,
     prompt: 'Approved.',
     continues: run.runId,

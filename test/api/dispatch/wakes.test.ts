@@ -28,6 +28,8 @@ async function request(changes: Partial<WakeRequest>): Promise<void> {
         workspaceId: server.owner.workspaceId,
         agentId: agent.id,
         triggerSource: 'channel_message',
+        causedBy: null,
+        wordsBy: [],
         requestedBy: server.owner.userId,
         prompt: 'Hello.',
         ...changes,
@@ -76,7 +78,8 @@ test('more than a prompt holds becomes several runs, and nothing of it is lost',
   await server.database.root.transaction(async (tx) => {
     for (const prompt of prompts) {
       const { workspaceId, userId: requestedBy } = server.owner
-      const talk = { workspaceId, agentId: agent.id, triggerSource: 'channel_message' as const, conversationId }
+      const said = { triggerSource: 'channel_message' as const, causedBy: null, wordsBy: [] }
+      const talk = { ...said, workspaceId, agentId: agent.id, conversationId }
       await requestWake(tx, { ...talk, requestedBy, prompt }, server.world)
       server.world.advance(1)
     }
@@ -104,7 +107,7 @@ test('a wake that fails holds up none of the others', async () => {
     for (const [key, agentId] of [['failing', ill.id] as const, ['sound', agent.id] as const])
       await requestWake(
         tx,
-        { workspaceId, agentId, triggerSource: 'cron', requestedBy, prompt: key, key },
+        { workspaceId, agentId, triggerSource: 'cron', causedBy: null, wordsBy: [], requestedBy, prompt: key, key },
         server.world,
       )
     // Nobody hears of the two but the sweep.

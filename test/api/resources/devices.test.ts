@@ -129,7 +129,7 @@ describe('change', () => {
   })
 
   test('the default device takes runs of everybody; a device under revoked control takes none', async () => {
-    const host = await server.addPerson('member', 'shared')
+    const host = await server.addPerson('admin', 'shared')
     const device = await FakeDevice.connect(server, { token: host.token })
     const { deviceId } = device.identity
     await patch(deviceId, { isWorkspaceDefault: true }, host.token)
@@ -200,7 +200,7 @@ describe('change', () => {
 
 describe('remove', () => {
   test('ends the link, the token and the runs of the device; what it was offered goes elsewhere', async () => {
-    const person = await server.addPerson('member')
+    const person = await server.addPerson('admin')
     const device = await FakeDevice.connect(server, { token: person.token })
     const { deviceId, token } = device.identity
     const agent = await server.createAgent({}, person.token)

@@ -17,8 +17,8 @@ const key = () => ({ 'Idempotency-Key': crypto.randomUUID() })
 const cancel = (id: string) => server.ok(`/runs/${id}/cancel`, { method: 'POST' })
 const runOf = (id: string) => server.ok(`/runs/${id}`)
 
-async function withDevice(): Promise<{ person: Person; device: FakeDevice }> {
-  const person = await server.addPerson('member')
+async function withDevice(role: 'admin' | 'member' = 'member'): Promise<{ person: Person; device: FakeDevice }> {
+  const person = await server.addPerson(role)
   return { person, device: await FakeDevice.connect(server, { token: person.token }) }
 }
 const give = (agentId: string, to: Person, by: Person) =>
@@ -150,7 +150,7 @@ test('what an agent says last is not the doing of whoever else it works for', as
 describe('a person who left', () => {
   /** Their agent works on the device that all runs may go to, and has an automation. */
   async function working() {
-    const { person: host, device } = await withDevice()
+    const { person: host, device } = await withDevice('admin')
     await server.ok(`/devices/${device.identity.deviceId}`, {
       method: 'PATCH',
       body: { isWorkspaceDefault: true },

@@ -5,7 +5,8 @@ import { type HarnessName, harnesses } from '../../../../shared/runs/harnesses.t
 import type { ModelCatalog } from '../../../catalog/catalog.ts'
 import type { RunOverrides } from '../../../wakes/build-spec.ts'
 import type { Tx } from '../../../db/open.ts'
-import { causeOfCaller } from '../../../wakes/wakes.ts'
+import { asked } from '../../../trust/askers.ts'
+import { causeOfCaller } from '../../runs/cause.ts'
 import { startRun } from '../../../wakes/start-run.ts'
 import type { WakeAnswer } from '../../../wakes/wake.ts'
 import { publicIdOf, type Caller } from '../../../http/callers.ts'
@@ -13,6 +14,7 @@ import { implement, type HandlerInput, type ImplementedRoute } from '../../../ht
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { lookUpTask, checkRunSettings } from '../../tasks/lookup.ts'
 import { taskPrompt } from '../../tasks/present.ts'
+import { authorsOf } from '../../tasks/rules.ts'
 import type { TaskRow } from '../../tasks/store.ts'
 import { addOutputSchemas } from '../../runs/steps/add-schemas.ts'
 import { checkSchemas } from '../../runs/output-schemas.ts'
@@ -67,10 +69,13 @@ async function wake(
   const answer = await startRun(
     db as Tx,
     {
+      ...asked(
+        body.source === 'on_demand' ? onDemand(caller) : body.source,
+        { caller: await causeOfCaller(db, caller) },
+        task === null ? [] : authorsOf(task),
+      ),
       agent,
-      triggerSource: body.source === 'on_demand' ? onDemand(caller) : body.source,
       requestedBy: publicIdOf(caller),
-      causedBy: await causeOfCaller(db, caller),
       prompt: promptOf(task, body.prompt),
       task,
       parent: null,

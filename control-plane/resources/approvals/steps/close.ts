@@ -1,5 +1,8 @@
 import type { Db } from '../../../db/open.ts'
+import { asked } from '../../../trust/askers.ts'
 import { requestWake } from '../../../wakes/wakes.ts'
+import { causeOf, speakersOf } from '../../runs/cause.ts'
+import { findRun } from '../../runs/store.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import { closePlatformChange } from '../../platform-changes/store.ts'
 import { recordGate } from '../../tasks/gate-activity.ts'
@@ -49,9 +52,14 @@ export async function wakeAsker(
   await requestWake(
     tx,
     {
+      // It goes on with that run, and so with the words that this one follows.
+      ...asked(
+        'approval_resolved',
+        { answerer: await causeOf(tx, by.id) },
+        speakersOf(await findRun(tx, approval.runId)),
+      ),
       workspaceId: approval.workspaceId,
       agentId: approval.agentId,
-      triggerSource: 'approval_resolved',
       requestedBy: by.id,
       prompt: resolvedPrompt(approval, resolved),
       taskId: approval.taskId,

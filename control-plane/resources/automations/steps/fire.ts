@@ -1,11 +1,13 @@
 import type { AutomationFire, SkipReason } from '../../../../shared/api/automation-fields.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Tx } from '../../../db/open.ts'
+import { asked } from '../../../trust/askers.ts'
 import { admitWorkflow } from '../../../wakes/admission.ts'
 import { startRun } from '../../../wakes/start-run.ts'
 import type { WakeAnswer, WakeContext } from '../../../wakes/wake.ts'
 import { spentBudgetOf } from '../../agents/budget.ts'
 import { findAgent } from '../../agents/store.ts'
+import { causeOf } from '../../runs/cause.ts'
 import { findWorkspace } from '../../workspaces/store.ts'
 import { hasFired, hasLiveRun, insertFire, type FireRow } from '../fire-store.ts'
 import { recordRun, recordWorkflowRun, type AutomationRow } from '../store.ts'
@@ -104,9 +106,13 @@ async function wake(
   if (agent === null) return agentGone
   const { triggerSource, requestedBy, prompt } = cause
   const overrides = { model: automation.modelId, environment: automation.environment }
+  const setter = automation.causedByUserId
   // When it fires by itself nobody asks, so whoever set what it starts is responsible.
-  const causedBy = triggerSource === 'manual' ? {} : { causedBy: automation.causedByUserId }
-  return startRun(tx, { agent, triggerSource, requestedBy, ...causedBy, prompt, parent: null, overrides }, context)
+  const by =
+    triggerSource === 'manual'
+      ? asked(triggerSource, { caller: await causeOf(tx, requestedBy) }, [setter])
+      : asked(triggerSource, { setter })
+  return startRun(tx, { ...by, agent, requestedBy, prompt, parent: null, overrides }, context)
 }
 
 /** Records a fire that started no run for a reason outside of the automation. */

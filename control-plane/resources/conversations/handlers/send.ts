@@ -7,6 +7,8 @@ import { sentText, sentTextKey } from '../../../../shared/api/messages.ts'
 import { decodeCursor } from '../../../../shared/lib/cursor.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { inTransaction } from '../../../db/transaction.ts'
+import { asked } from '../../../trust/askers.ts'
+import { listHolding } from '../../../placement/refused-runs.ts'
 import { startRun } from '../../../wakes/start-run.ts'
 import { answer, type HandlerInput } from '../../../http/implement.ts'
 import { EventStream } from '../../../http/sse.ts'
@@ -16,6 +18,7 @@ import type { ResourceDependencies } from '../../dependencies.ts'
 import { presentMessages } from '../present-message.ts'
 import { findMessage, findSentMessage, replaceTurnRun, type MessageRow } from '../message-store.ts'
 import { listLiveOfConversation } from '../../runs/live-store.ts'
+import { authorsOf } from '../../tasks/rules.ts'
 import { findTaskById } from '../../tasks/store.ts'
 import { participantOnly, readableConversation } from '../lookup.ts'
 import { listParticipants } from '../participant-store.ts'
@@ -124,7 +127,9 @@ async function beginIn(tx: Tx, { input, conversation: { id }, target, body, deps
     if (sent.turnRun === null || sent.body !== body) fail('idempotency_key_reused', { param: 'Idempotency-Key' })
     return { conversation, message: sent, runId: sent.turnRun, place: 'start', isReplay: true }
   }
-  const [live] = await listLiveOfConversation(tx, { conversationId: id, agentId: target.id })
+  const ofAgent = await listLiveOfConversation(tx, { conversationId: id, agentId: target.id })
+  const { leaseMs } = deps.wakeContext.offers
+  const [live] = await listHolding(tx, ofAgent, { now: world.now(), leaseMs })
   if (live !== undefined) {
     const message = `${target.name} is still at work in this conversation.`
     return refuseTurn(message, { reason: 'agent_busy', runId: live.id }, { 'Retry-After': '5' })
@@ -135,10 +140,9 @@ async function beginIn(tx: Tx, { input, conversation: { id }, target, body, deps
   const task = ofTask?.assigneeAgentId === target.id ? ofTask : null
   const prompt = await promptFor(tx, { conversation, message, agentId: target.id, task })
   const wake = {
+    ...asked('channel_message', { author: caller.userId }, task === null ? [] : authorsOf(task)),
     agent: target,
-    triggerSource: 'channel_message',
     requestedBy: author.id,
-    causedBy: caller.userId,
     prompt,
     parent: null,
     task,

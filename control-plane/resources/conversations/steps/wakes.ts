@@ -1,8 +1,12 @@
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
+import { asked } from '../../../trust/askers.ts'
+import type { Person } from '../../../trust/rules.ts'
 import { requestWake } from '../../../wakes/wakes.ts'
+import { causeOf } from '../../runs/cause.ts'
 import { burst, isBursting } from '../message-rules.ts'
 import { listLastAuthors, listMessages, type MessageRow } from '../message-store.ts'
+import { authorsOf } from '../../tasks/rules.ts'
 import { findTaskById, type TaskRow } from '../../tasks/store.ts'
 import { wakeWatchers } from '../../tasks/steps/wakes.ts'
 import { loadAttachments, toldAttachments } from '../attachments.ts'
@@ -23,8 +27,8 @@ export interface Posted {
   world: World
   /** This agent gets its turn in another way. */
   exceptAgentId?: string
-  /** The cause of its wakes; see `WakeRequest`. */
-  causedBy?: string | null
+  /** The person behind the author, where the author does not determine them. */
+  causedBy?: Person
   /** The message answered a question, and the answer wakes the agent that asked. */
   isAnswer?: boolean
 }
@@ -38,16 +42,16 @@ export async function wakeForMessage(tx: Db, posted: Posted): Promise<void> {
     if (isBursting(last, world.now())) return
   }
   const task = conversation.taskId === null ? null : await findTaskById(tx, conversation.taskId)
+  const causedBy = posted.causedBy === undefined ? await causeOf(tx, author.id) : posted.causedBy
   for (const [agentId, triggerSource] of await targetsOf(tx, posted, task)) {
     const isAssignee = task !== null && task.assigneeAgentId === agentId
     await requestWake(
       tx,
       {
+        ...asked(triggerSource, { author: causedBy }, isAssignee ? authorsOf(task) : []),
         workspaceId: conversation.workspaceId,
         agentId,
-        triggerSource,
         requestedBy: author.id,
-        ...(posted.causedBy !== undefined && { causedBy: posted.causedBy }),
         prompt: await promptFor(tx, { conversation, message, agentId, task: isAssignee ? task : null }),
         conversationId: conversation.id,
         taskId: isAssignee ? task.id : null,
@@ -59,8 +63,7 @@ export async function wakeForMessage(tx: Db, posted: Posted): Promise<void> {
   if (task === null) return
   const names = await loadNames(tx, conversation.workspaceId, [author])
   const what = `${names(author).name} commented: ${message.body.slice(0, 2_000)}`
-  const cause = posted.causedBy === undefined ? {} : { causedBy: posted.causedBy }
-  await wakeWatchers(tx, { task, what, actor: author, world, ...cause })
+  await wakeWatchers(tx, { task, what, actor: author, saidBy: causedBy, world })
 }
 
 async function targetsOf(

@@ -2,7 +2,7 @@ import { deviceRoutes } from '../../../../shared/api/devices.ts'
 import { fail, failPlain } from '../../../../shared/api/errors.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
 import type { Db } from '../../../db/open.ts'
-import type { PersonCaller } from '../../../http/callers.ts'
+import { hasRole, type PersonCaller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { findWorkspace } from '../../workspaces/store.ts'
@@ -55,6 +55,11 @@ async function ownDevice(db: Db, caller: PersonCaller, change: { id: string; bod
   }
   if (device.userId !== caller.userId)
     return isControl ? fail('remote_access_forbidden') : failPlain('plain.device_not_owned')
+  if (isWorkspaceDefault === true && !hasRole(caller, 'admin'))
+    fail('http_exception', {
+      param: 'isWorkspaceDefault',
+      message: 'Only workspace admins make their device the default one, to which the work of all members goes.',
+    })
   return device
 }
 

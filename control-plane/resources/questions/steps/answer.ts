@@ -1,7 +1,9 @@
 import type { QuestionAnswer } from '../../../../shared/api/approval-words.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
+import { asked } from '../../../trust/askers.ts'
 import { requestWake } from '../../../wakes/wakes.ts'
+import { causeOf, speakersOf } from '../../runs/cause.ts'
 import { findRun } from '../../runs/store.ts'
 import { recordGate } from '../../tasks/gate-activity.ts'
 import { takeAnswer } from '../../workflows/answer.ts'
@@ -57,13 +59,15 @@ export async function closeAnswered(
     await takeAnswer(tx, { ...question, workflowRunId, workflowCall }, { answer, at: resolution.at })
     return true
   }
-  if (question.waitUntil !== null && (await findRun(tx, question.runId))?.endedAt === null) return true
+  const run = await findRun(tx, question.runId)
+  if (question.waitUntil !== null && run?.endedAt === null) return true
   await requestWake(
     tx,
     {
+      // It goes on with that run, and so with the words that this one follows.
+      ...asked('approval_resolved', { answerer: await causeOf(tx, person.userPublicId) }, speakersOf(run)),
       workspaceId: question.workspaceId,
       agentId: question.agentId,
-      triggerSource: 'approval_resolved',
       requestedBy: person.userPublicId,
       prompt: answeredPrompt(question, { answer, by: person.name }),
       taskId: question.taskId,

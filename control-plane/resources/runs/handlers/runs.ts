@@ -4,7 +4,8 @@ import { fail } from '../../../../shared/api/errors.ts'
 import { runRoutes, type RunDetail } from '../../../../shared/api/runs.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { cancelRun } from '../../../lifecycle/cancel-run.ts'
-import { causeOfCaller } from '../../../wakes/wakes.ts'
+import { asked } from '../../../trust/askers.ts'
+import { causeOfCaller, speakersOf } from '../cause.ts'
 import { startRun } from '../../../wakes/start-run.ts'
 import { publicIdOf, type Caller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
@@ -135,10 +136,9 @@ async function retry({ db, caller, params, body }: HandlerInput<typeof runRoutes
   const answer = await startRun(
     db as Tx,
     {
+      ...asked('manual', { caller: await causeOfCaller(db, caller) }, speakersOf(run)),
       agent,
-      triggerSource: 'manual',
       requestedBy: publicIdOf(caller),
-      causedBy: await causeOfCaller(db, caller),
       prompt: retryPrompt(details?.prompt ?? null, { runId: run.id, reason: body.reason }),
       parent: run,
       task,

@@ -5,6 +5,7 @@ import { actorOf, type Caller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
 import { findMemberByReference } from '../../members/store.ts'
+import { causeOfCaller } from '../../runs/cause.ts'
 import { findRun } from '../../runs/store.ts'
 import { wholeList } from '../../../http/whole-list.ts'
 import { recordActivity } from '../record.ts'
@@ -115,7 +116,9 @@ async function addWatcher({ db, caller, params, body, world }: HandlerInput<Rout
   if (before === null)
     refuseBeyond(mostWatchers, { count: (await countWatchers(db, task.id)) + 1, param: 'id', of: 'watchers' })
   const origin = subject.type === 'agent' ? await originOf(db, caller, { agentId: subject.id, task }) : null
-  const watcher = { ...key, addedBy: 'manual' as const, origin, createdAt: before?.createdAt ?? world.now() }
+  const askedByUserId = subject.type === 'agent' ? await causeOfCaller(db, caller) : null
+  const createdAt = before?.createdAt ?? world.now()
+  const watcher = { ...key, addedBy: 'manual' as const, origin, askedByUserId, createdAt }
   if (before === null) await insertWatcher(db, watcher)
   else await replaceWatcher(db, watcher)
   const data = { subject }

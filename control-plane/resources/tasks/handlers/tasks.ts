@@ -15,6 +15,7 @@ import { postMessage } from '../../conversations/steps/post.ts'
 import { findConversationOfTask } from '../../conversations/store.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { projectViewerOf } from '../../projects/rules.ts'
+import { causeOfCaller } from '../../runs/cause.ts'
 import { transitionTask } from '../steps/transition.ts'
 import { assignTask } from '../steps/assign.ts'
 import { createBatch } from '../batch.ts'
@@ -183,9 +184,11 @@ async function transition(input: HandlerInput<Routes['transition']>) {
   if (comment !== undefined) {
     const conversation = await ensureTaskConversation(db, { task: moved, world })
     await postMessage(db, { conversation, author: actor, body: comment, textParam: 'comment', caller, world })
-  } else if (isFinished(task))
+  } else if (isFinished(task)) {
     // A comment wakes the assignee by itself.
-    await wakeForAssignment(db, { task: moved, actor, world, reason: `This task was reopened: ${body.reason ?? ''}` })
+    const reason = `This task was reopened: ${body.reason ?? ''}`
+    await wakeForAssignment(db, { task: moved, actor, world, reason, reasonBy: await causeOfCaller(db, caller) })
+  }
   return presentTask(db, moved, world.now())
 }
 

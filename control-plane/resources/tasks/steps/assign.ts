@@ -2,6 +2,7 @@ import { fail } from '../../../../shared/api/errors.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
 import type { AgentRow } from '../../agents/store.ts'
+import { causeOf } from '../../runs/cause.ts'
 import { listLiveOfTask } from '../../runs/live-store.ts'
 import { cancelWaitingRuns } from './transition.ts'
 import { recordActivity, recordOfAll } from '../record.ts'
@@ -38,7 +39,8 @@ export async function assignTask(tx: Db, assignment: Assignment): Promise<TaskRo
 
 async function giveTo(tx: Db, { task, agent, actor, world }: Omit<Assignment, 'byRunId'>): Promise<TaskRow> {
   const now = world.now()
-  const changed = { ...task, assigneeAgentId: agent?.id ?? null, updatedAt: now }
+  const assignedByUserId = agent === null ? null : await causeOf(tx, actor.id)
+  const changed = { ...task, assigneeAgentId: agent?.id ?? null, assignedByUserId, updatedAt: now }
   const given = await replaceTask(tx, task, { ...changed, wakeAt: wakeAtOf(changed, now) })
   const kind = agent === null ? 'task.unassigned' : 'task.assigned'
   const data = { from: task.assigneeAgentId, to: given.assigneeAgentId }

@@ -3,6 +3,7 @@ import type { TaskStatus } from '../../../../shared/api/task-fields.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { cancelRun } from '../../../lifecycle/cancel-run.ts'
+import { causeOf } from '../../runs/cause.ts'
 import { listLiveOfTask } from '../../runs/live-store.ts'
 import { recordActivity, setArchived } from '../record.ts'
 import { isFinished, nextStatuses, transitionRefusal, withStatus, type Actor } from '../rules.ts'
@@ -41,7 +42,10 @@ export async function transitionTask(tx: Db, move: Move): Promise<TaskRow> {
     await wakeForResolvedDependency(tx, { task: moved, actor, world })
   }
   // Nobody is woken because work began.
-  if (to !== 'in_progress') await wakeWatchers(tx, { task: moved, what: sentenceOf(moved, move), actor, world })
+  if (to !== 'in_progress') {
+    const saidBy = reason === null ? {} : { saidBy: await causeOf(tx, actor.id) }
+    await wakeWatchers(tx, { task: moved, what: sentenceOf(moved, move), actor, world, ...saidBy })
+  }
   return moved
 }
 

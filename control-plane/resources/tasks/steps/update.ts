@@ -5,6 +5,7 @@ import type { World } from '../../../../shared/lib/world.ts'
 import type { ModelCatalog } from '../../../catalog/catalog.ts'
 import type { Db } from '../../../db/open.ts'
 import { actorOf, type Caller } from '../../../http/callers.ts'
+import { causeOfCaller } from '../../runs/cause.ts'
 import { recordActivity } from '../record.ts'
 import { checkAssigneeAccess, checkRepo, checkRunSettings, projectOf } from '../lookup.ts'
 import { wakeAtOf } from '../rules.ts'
@@ -24,7 +25,7 @@ export interface Update {
 /** Writes the fields that the body names. One that changes nothing is not recorded. */
 export async function updateTask(tx: Db, before: TaskRow, update: Update): Promise<TaskRow> {
   const { caller, world } = update
-  const sent = await fieldsOf(tx, update)
+  const sent = { ...(await fieldsOf(tx, update)), ...(await authorsOf(tx, update)) }
   const names = (Object.keys(sent) as (keyof TaskRow)[]).filter((name) => sent[name] !== before[name])
   if (names.length === 0) return before
   const now = world.now()
@@ -43,6 +44,22 @@ export async function updateTask(tx: Db, before: TaskRow, update: Update): Promi
   // A task that waited for its start begins when the start is removed or lies in the past now.
   if (before.wakeAt !== null && task.wakeAt === null) await wakeForAssignment(tx, { task, actor, world })
   return task
+}
+
+/** Whoever sends a text answers for it, also where it is the text that stands there. */
+async function authorsOf(tx: Db, { body: { title, description }, caller }: Update): Promise<Fields> {
+  if (title === undefined && description === undefined) return {}
+  const by = await causeOfCaller(tx, caller)
+  return {
+    ...(title !== undefined && { titleByUserId: by }),
+    ...(description !== undefined && { descriptionByUserId: description === null ? null : by }),
+  }
+}
+
+/** Of whom a text is belongs to the field of the text. */
+const shownAs: Partial<Record<keyof TaskRow, keyof TaskRow>> = {
+  titleByUserId: 'title',
+  descriptionByUserId: 'description',
 }
 
 async function fieldsOf(tx: Db, { body, caller }: Update): Promise<Fields> {
@@ -75,10 +92,11 @@ async function check(
 
 /** Old and new values; of long texts only that they changed. */
 function changesOf(before: TaskRow, after: TaskRow, names: readonly (keyof TaskRow)[]): Record<string, unknown> {
+  const shown = [...new Set(names.map((name) => shownAs[name] ?? name))]
   return {
-    fields: names,
+    fields: shown,
     changes: Object.fromEntries(
-      names.filter((name) => name !== 'description').map((name) => [name, { from: before[name], to: after[name] }]),
+      shown.filter((name) => name !== 'description').map((name) => [name, { from: before[name], to: after[name] }]),
     ),
   }
 }

@@ -1,6 +1,7 @@
-import type { TriggerSource } from '../../../../shared/api/runs.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
+import { asked } from '../../../trust/askers.ts'
+import type { Person } from '../../../trust/rules.ts'
 import { requestWake, requestWakes, type WakeRequest } from '../../../wakes/wakes.ts'
 import { findAgent } from '../../agents/store.ts'
 import { ensureTaskConversation } from '../../conversations/task-conversation.ts'
@@ -8,7 +9,7 @@ import { listLiveOfAgent } from '../../runs/live-store.ts'
 import { listDependencies } from '../dependency-store.ts'
 import { taskPrompt } from '../present.ts'
 import { seesProject } from '../lookup.ts'
-import { isFinished, type Actor } from '../rules.ts'
+import { authorsOf, isFinished, type Actor } from '../rules.ts'
 import {
   findTaskById,
   hasOpenSubtask,
@@ -19,14 +20,18 @@ import {
 } from '../store.ts'
 import { listWatchers } from '../watcher-store.ts'
 
-/** Decides whom a change of a task wakes. The wakes are written in the transaction of the change. */
+/**
+ * Decides whom a change of a task wakes. The wakes are written in the transaction of the change. Who made the change is shown as
+ * the one behind the wake; who asked for the work is whoever assigned it (trust/askers.ts).
+ */
 
 export interface TaskWake {
   task: TaskRow
-  triggerSource: TriggerSource
+  triggerSource: 'assignment' | 'fan_in' | 'dependency_resolved'
   /** A sentence: why. */
   reason: string
-  extra?: string | null
+  /** Whoever's words the reason has beside the task's own. */
+  reasonBy?: Person
   actor: Actor
   world: World
   /** The same key is the same wake. */
@@ -43,10 +48,12 @@ function assigneeWakes({ task, world, ...wake }: TaskWake): WakeRequest[] {
   if (task.assigneeAgentId === null || isFinished(task) || task.archivedAt !== null) return []
   if (task.startAt !== null && task.startAt > world.now()) return []
   const { workspaceId, id: taskId, assigneeAgentId: agentId } = task
-  const prompt = taskPrompt(task, { reason: wake.reason, extra: wake.extra ?? null })
-  const { triggerSource, key } = wake
+  const prompt = taskPrompt(task, { reason: wake.reason })
+  const { triggerSource, key, reasonBy } = wake
   const requestedBy = wake.actor.id
-  return [{ workspaceId, agentId, triggerSource, requestedBy, prompt, taskId, ...(key === undefined ? {} : { key }) }]
+  const words = [...authorsOf(task), ...(reasonBy === undefined ? [] : [reasonBy])]
+  const by = asked(triggerSource, { assigner: task.assignedByUserId }, words)
+  return [{ ...by, workspaceId, agentId, requestedBy, prompt, taskId, ...(key === undefined ? {} : { key }) }]
 }
 
 /** An assignment wakes the agent, if it is set to be woken so and did not give itself the task it works on. */
@@ -115,7 +122,7 @@ export async function wakeUnblocked(
   },
 ): Promise<void> {
   const { blocker, actor, world, keyOf } = unblocked
-  const names = new Map<string | null, string>()
+  const names = new Map<string, string>()
   const open = unblocked.tasks.filter((task) => !isFinished(task) && task.assigneeAgentId !== null)
   for (let at = 0; at < open.length; at += wokenAtOnce) {
     const ids = open.slice(at, at + wokenAtOnce).map(({ id }) => id)
@@ -124,8 +131,9 @@ export async function wakeUnblocked(
     const read = new Map((await listTasksByIds(tx, blocker.workspaceId, free)).map((task) => [task.id, task]))
     const wakes: WakeRequest[] = []
     for (const task of free.map((id) => read.get(id)).filter((found) => found !== undefined)) {
-      const name = names.get(task.assigneeAgentId) ?? (await nameFor(tx, task, blocker))
-      names.set(task.assigneeAgentId, name)
+      const reader = `${task.assigneeAgentId} ${task.assignedByUserId}`
+      const name = names.get(reader) ?? (await nameFor(tx, task, blocker))
+      names.set(reader, name)
       const triggerSource = 'dependency_resolved'
       const reason = `Nothing blocks this task any more; the last to do so was ${name}`
       wakes.push(...assigneeWakes({ task, actor, world, triggerSource, reason, ...(keyOf && { key: keyOf(task) }) }))
@@ -134,11 +142,17 @@ export async function wakeUnblocked(
   }
 }
 
-/** The name of a task as the assignee of another one is told it. A task in a project that is closed to them is not named. */
-async function nameFor(tx: Db, { assigneeAgentId }: TaskRow, other: TaskRow): Promise<string> {
+/**
+ * The name of a task as the assignee of another one is told it. A task in a project that is closed to them is not named. A title
+ * that somebody else wrote is left out, so that it needs no trust to be told that their work is done.
+ */
+async function nameFor(tx: Db, { assigneeAgentId, assignedByUserId }: TaskRow, other: TaskRow): Promise<string> {
   const agent = assigneeAgentId === null ? null : await findAgent(tx, assigneeAgentId)
   const isSeen = other.assigneeAgentId === assigneeAgentId || (agent && (await seesProject(tx, agent, other.projectId)))
-  return isSeen ? `${other.key}: ${other.title}` : 'a task that you cannot see.'
+  if (!isSeen) return 'a task that you cannot see.'
+  return other.titleByUserId === assignedByUserId && assignedByUserId !== null
+    ? `${other.key}: ${other.title}`
+    : `${other.key}.`
 }
 
 /**
@@ -147,9 +161,17 @@ async function nameFor(tx: Db, { assigneeAgentId }: TaskRow, other: TaskRow): Pr
  */
 export async function wakeWatchers(
   tx: Db,
-  change: { task: TaskRow; what: string; actor?: Actor; causedBy?: string | null; world: World },
+  change: {
+    task: TaskRow
+    what: string
+    actor?: Actor
+    /** Whoever's words `what` has beside the task's own. */
+    saidBy?: Person
+    world: World
+  },
 ): Promise<void> {
-  const { task, world, actor } = change
+  const { task, world, actor, saidBy } = change
+  const words = [...authorsOf(task), ...(saidBy === undefined ? [] : [saidBy])]
   for (const watcher of await listWatchers(tx, task.id)) {
     if (watcher.subjectType !== 'agent' || watcher.origin === null) continue
     if (watcher.subjectId === actor?.id || watcher.subjectId === task.assigneeAgentId) continue
@@ -158,11 +180,10 @@ export async function wakeWatchers(
     await requestWake(
       tx,
       {
+        ...asked('task_watched', { watcher: watcher.askedByUserId }, words),
         workspaceId: task.workspaceId,
         agentId: watcher.subjectId,
-        triggerSource: 'task_watched',
         requestedBy: actor?.id ?? null,
-        ...(change.causedBy !== undefined && { causedBy: change.causedBy }),
         prompt: taskPrompt(task, { reason: `A task you watch changed. ${change.what}` }),
         ...(await placeOf(tx, { origin: watcher.origin, watched: task, world })),
       },

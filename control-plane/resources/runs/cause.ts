@@ -1,0 +1,46 @@
+import type { Db } from '../../db/open.ts'
+import type { Caller } from '../../http/callers.ts'
+import type { Person } from '../../trust/rules.ts'
+import { findDeviceByPublicId } from '../devices/store.ts'
+import { findUserByPublicId } from '../members/store.ts'
+import { listLiveOfAgent } from './live-store.ts'
+import { findRun, type RunRow } from './store.ts'
+
+/** Functions that return the UUID of the person at the root of a chain of wakes, and null when nobody is known. */
+
+/**
+ * Returns the person behind a request of this run: the one whose wake it works from, if it runs on a device of theirs and follows
+ * the words of nobody else. Whoever owns the device has the run's token, and would else act for that person.
+ */
+export async function causeThrough(
+  db: Db,
+  run: Pick<RunRow, 'causedByUserId' | 'wordsBy' | 'device'>,
+): Promise<Person> {
+  if (run.causedByUserId === null || run.device === null || run.wordsBy.length > 0) return null
+  const device = await findDeviceByPublicId(db, run.device)
+  return device?.userId === run.causedByUserId ? run.causedByUserId : null
+}
+
+/**
+ * The same by a `usr_` or `agt_` id, null for the platform. Of an agent, its runs at work count; answers null where they are not
+ * all of one person's cause.
+ */
+export async function causeOf(db: Db, publicId: string | null): Promise<Person> {
+  if (publicId === null) return null
+  if (!publicId.startsWith('agt_')) return (await findUserByPublicId(db, publicId))?.id ?? null
+  const atWork = (await listLiveOfAgent(db, publicId)).filter((run) => run.status !== 'queued')
+  const causes = new Set<Person>()
+  for (const run of atWork) causes.add(await causeThrough(db, run))
+  return causes.size === 1 ? [...causes][0]! : null
+}
+
+/** The same for who calls a route. */
+export async function causeOfCaller(db: Db, caller: Caller): Promise<Person> {
+  if (caller.kind === 'person') return caller.userId
+  const run = await findRun(db, caller.runId)
+  return run === null ? null : causeThrough(db, run)
+}
+
+/** The people whose words a run follows, whoever asked for it among them. */
+export const speakersOf = (run: Pick<RunRow, 'causedByUserId' | 'wordsBy'> | null): Person[] =>
+  run === null ? [null] : [run.causedByUserId, ...run.wordsBy]

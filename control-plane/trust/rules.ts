@@ -1,0 +1,42 @@
+import type { RunsBy } from '../../shared/api/devices.ts'
+
+/**
+ * The rule of docs/trust.md: whether a device may take a piece of work. It depends on three facts: who asked for the work and
+ * whose words it follows, who decides the program that does it, and whose device it is. Placement asks it, and whatever locks
+ * or waits because of a run asks it through placement.
+ */
+
+/** UUID of a person. null: nobody is known, which no device takes unless it takes the work of all members. */
+export type Person = string | null
+
+export interface Work {
+  /** Who asked for it. */
+  causedBy: Person
+  /** Others whose words it follows: who wrote its task or the message, or asked for the run that it goes on with. */
+  wordsBy: readonly Person[]
+  /** The owner of its agent, who decides which program runs. */
+  programBy: Person
+  /** It belongs to a private agent, a private project or a dm, or is given secrets. */
+  isConfidential: boolean
+}
+
+export interface Host {
+  /** UUID of its owner. */
+  userId: string
+  runsBy: RunsBy
+  /** Its owner is an owner or admin of the workspace. */
+  isOfAdmin: boolean
+}
+
+/** `admins`: UUIDs of the workspace's owners and admins. */
+export function takesWork(host: Host, work: Work, admins: ReadonlySet<string>): boolean {
+  if (work.isConfidential && !host.isOfAdmin && host.userId !== work.programBy) return false
+  if (host.runsBy === 'members') return true
+  const mayCommand = (person: Person) =>
+    person !== null && (person === host.userId || (host.runsBy === 'admins' && admins.has(person)))
+  return [work.causedBy, work.programBy, ...work.wordsBy].every(mayCommand)
+}
+
+/** The distinct people whose words a run follows beside those of whoever asked for it. */
+export const otherWords = (causedBy: Person, words: readonly Person[]): Person[] =>
+  [...new Set(words)].filter((person) => person !== causedBy)
