@@ -1,7 +1,7 @@
 import { fail } from '../../../shared/api/errors.ts'
 import type { Caller } from '../../http/callers.ts'
 import type { Db } from '../../db/open.ts'
-import { findAgentIdentity } from './identity-store.ts'
+import { findAgentIdentity, listAgentIdentities } from './identity-store.ts'
 import { isVisible, viewerOf } from './rules.ts'
 import { findAgent, listAgentsByReferences, matchReference, type AgentRow, type ListedAgent } from './store.ts'
 
@@ -19,6 +19,13 @@ export async function lookUpAgent(db: Db, caller: Caller, reference: string): Pr
 export async function seesAgent(db: Db, caller: Caller, agentId: string | null): Promise<boolean> {
   const agent = agentId === null ? null : await findAgentIdentity(db, agentId)
   return agent === null || isVisible(agent, viewerOf(caller))
+}
+
+/** Returns those of the agents that the caller does not see. One that is gone is seen by all. */
+export async function listHiddenAgents(db: Db, caller: Caller, ids: readonly string[]): Promise<Set<string>> {
+  const known = await listAgentIdentities(db, [...new Set(ids)])
+  const viewer = viewerOf(caller)
+  return new Set(known.filter((agent) => !isVisible(agent, viewer)).map(({ id }) => id))
 }
 
 /** One slot for each reference, in their order. */

@@ -1,7 +1,6 @@
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
-import { listAgentIdentities } from '../agents/identity-store.ts'
-import { isVisible, viewerOf } from '../agents/rules.ts'
+import { listHiddenAgents } from '../agents/lookup.ts'
 import { visibleTasks } from './lookup.ts'
 import { listTasksByIds } from './store.ts'
 
@@ -21,7 +20,8 @@ export async function withoutHiddenNames<Entry extends Telling>(
   entries: readonly Entry[],
 ): Promise<Entry[]> {
   const named = entries.flatMap(({ actor, data }) => [actor.id, ...valuesIn(data)])
-  const hidden = new Set([...(await hiddenAgents(db, caller, named)), ...(await hiddenTasks(db, caller, named))])
+  const hiddenAgents = await listHiddenAgents(db, caller, idsIn(named, 'agt_'))
+  const hidden = new Set([...hiddenAgents, ...(await hiddenTasks(db, caller, named))])
   if (hidden.size === 0) return [...entries]
   const shown = (id: unknown) => (typeof id === 'string' && hidden.has(id) ? null : id)
   return entries.map((entry) => ({
@@ -34,12 +34,6 @@ export async function withoutHiddenNames<Entry extends Telling>(
 const idsIn = (values: readonly unknown[], prefix: string): string[] => [
   ...new Set(values.filter((value) => typeof value === 'string').filter((value) => value.startsWith(prefix))),
 ]
-
-async function hiddenAgents(db: Db, caller: Caller, named: readonly unknown[]): Promise<string[]> {
-  const known = await listAgentIdentities(db, idsIn(named, 'agt_'))
-  const viewer = viewerOf(caller)
-  return known.filter((agent) => !isVisible(agent, viewer)).map(({ id }) => id)
-}
 
 async function hiddenTasks(db: Db, caller: Caller, named: readonly unknown[]): Promise<string[]> {
   const ids = idsIn(named, 'tsk_')

@@ -12,7 +12,7 @@ let worker: { id: string }
 let leader: Person, keeper: Person, stranger: Person
 let projectId: string
 beforeAll(async () => {
-  server = await TestServer.start()
+  server = await TestServer.start({ settings: { SVC_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64') } })
   leader = await server.addPerson('member')
   keeper = await server.addPerson('member')
   stranger = await server.addPerson('member')
@@ -147,4 +147,17 @@ test('the history of a task names no task of a private project to who does not s
       expect(unseen).not.toContain(`"${name}"`)
     }
   }
+})
+
+test('a list of secrets names no private agent to others', async () => {
+  const agent = await server.createAgent({ visibility: 'private' }, keeper.token)
+  const secret = await server.ok('/secrets', {
+    body: { name: 'Deploy', value: 'v', agentId: agent.id },
+    token: keeper.token,
+  })
+  const given = async (token: string) =>
+    (await server.ok('/secrets', { token })).data.find(({ id }: { id: string }) => id === secret.id).grantedTo
+  expect(secret.grantedTo).toEqual([{ type: 'agent', id: agent.id }])
+  for (const token of [keeper.token, server.owner.token]) expect(await given(token)).toEqual(secret.grantedTo)
+  expect(await given(stranger.token)).toEqual([])
 })

@@ -3,7 +3,7 @@ import type { TriggerSource } from '../../../shared/api/runs.ts'
 import { askers } from '../../../control-plane/trust/askers.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
-import { call, made, task } from './tasks-kit.ts'
+import { made, task } from './tasks-kit.ts'
 import { makeWorkflow, settled, startFlow } from './workflows-kit.ts'
 
 /**
@@ -18,6 +18,13 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
+/** What the test reads of the things that it makes. */
+interface Made {
+  id: string
+  key: string
+  webhookUrl: string
+}
+
 interface Scene {
   he: Person
   she: Person
@@ -25,9 +32,9 @@ interface Scene {
   /** His agent and hers. */
   his: string
   hers: string
-  post: (path: string, body: unknown, by: Person) => Promise<any>
+  post: (path: string, body: unknown, by: Person) => Promise<Made>
   /** A task of this person. */
-  taskOf: (by: Person, body?: Record<string, unknown>) => Promise<any>
+  taskOf: (by: Person, body?: Record<string, unknown>) => Promise<Made>
   close: (taskId: string, by: Person) => Promise<unknown>
   /** Ends the runs that the agent has, so that the next one is that of the case. */
   clear: (agentId: string) => Promise<void>
@@ -108,7 +115,7 @@ const channelOf = async ({ post, he, she, his, hers }: Scene) =>
       },
       he,
     )
-  ).id as string
+  ).id
 const handleOf = async (agentId: string, by: Person): Promise<string> =>
   (await server.ok(`/agents/${agentId}`, { token: by.token })).handle.replace(/^@/, '')
 const say = async (scene: Scene, conversationId: string, body: string, by: Person) =>
@@ -122,7 +129,7 @@ const automationOf = (scene: Scene, by: Person, body: Record<string, unknown> = 
 const fire = (webhookUrl: string) =>
   server.call(new URL(webhookUrl).pathname, { base: '', token: null, body: { once: crypto.randomUUID() } })
 /** Schedules the task, and lets the time come. */
-async function begin(scene: Scene, by: Person, more: Record<string, unknown>): Promise<any> {
+async function begin(scene: Scene, by: Person, more: Record<string, unknown>): Promise<Made> {
   const startAt = new Date(server.world.now() + 60_000).toISOString()
   const later = await scene.taskOf(by, { startAt, ...more })
   return later

@@ -8,8 +8,7 @@ import { encodeCursor } from '../../../../shared/lib/cursor.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import type { HandlerInput } from '../../../http/implement.ts'
-import { isVisible, viewerOf } from '../../agents/rules.ts'
-import { listAgentsByIds } from '../../agents/store.ts'
+import { listHiddenAgents } from '../../agents/lookup.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { listEvents } from '../../runs/event-log.ts'
 import { presentRuns } from '../../runs/steps/present.ts'
@@ -75,7 +74,10 @@ async function readPage(
 
 /** Runs of a private agent are visible only to those who see the agent, even if others read its messages. */
 async function onlyVisible(db: Db, caller: Caller, runs: readonly RunRow[]): Promise<RunRow[]> {
-  const agents = await listAgentsByIds(db, [...new Set(runs.map((run) => run.agentId))])
-  const hidden = new Set(agents.filter((agent) => !isVisible(agent, viewerOf(caller))).map(({ id }) => id))
+  const hidden = await listHiddenAgents(
+    db,
+    caller,
+    runs.map((run) => run.agentId),
+  )
   return runs.filter((run) => !hidden.has(run.agentId))
 }

@@ -6,7 +6,7 @@ import { secretId, toTimestamp } from '../../../../shared/api/ids.ts'
 import type { Db } from '../../../db/open.ts'
 import { hasRole, type PersonCaller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
-import { lookUpAgent } from '../../agents/lookup.ts'
+import { listHiddenAgents, lookUpAgent } from '../../agents/lookup.ts'
 import type { AgentRow } from '../../agents/store.ts'
 import { mayDecideWhatRuns } from '../../agents/trust-rules.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
@@ -39,7 +39,7 @@ export function secretHandlers(deps: Dependencies): ImplementedRoute[] {
         })
       const agentId = agent?.id ?? null
       const secret = await addSecret(input, deps, { name, value, provider, envVarName, agentId })
-      return answer(201, await shown(db, secret))
+      return answer(201, await shown(db, caller, secret))
     },
 
     async reveal({ db, caller, params, world, log }) {
@@ -61,7 +61,7 @@ export function secretHandlers(deps: Dependencies): ImplementedRoute[] {
         grantedBy: by,
         createdAt: world.now(),
       })
-      return shown(db, secret)
+      return shown(db, caller, secret)
     },
 
     async revokeGrant({ db, caller, params }) {
@@ -83,9 +83,8 @@ async function list({ db, caller, query }: HandlerInput<typeof secretRoutes.list
   const { limit } = query
   const rows = await listSecrets(db, { workspaceId: caller.workspaceId, limit, ...beforeOf(query, cursorKey) })
   const ids = rows.map((secret) => secret.id)
-  const grantees = await listGranteesOf(db, ids)
-  const present = (secret: SecretRow) => presentSecret(secret, grantees.get(secret.id) ?? [])
-  return pageByTime(rows, limit, present)
+  const grantees = await visibleGrantees(db, caller, ids)
+  return pageByTime(rows, limit, (secret) => presentSecret(secret, grantees.get(secret.id) ?? []))
 }
 
 async function knownSecret(db: Db, caller: PersonCaller, id: string): Promise<SecretRow> {
@@ -112,8 +111,15 @@ async function grantee(db: Db, caller: PersonCaller, reference: string): Promise
   return agent
 }
 
-async function shown(db: Db, secret: SecretRow): Promise<Secret> {
-  return presentSecret(secret, (await listGranteesOf(db, [secret.id])).get(secret.id) ?? [])
+async function shown(db: Db, caller: PersonCaller, secret: SecretRow): Promise<Secret> {
+  return presentSecret(secret, (await visibleGrantees(db, caller, [secret.id])).get(secret.id) ?? [])
+}
+
+/** The agents that have each secret, without private ones of others. */
+async function visibleGrantees(db: Db, caller: PersonCaller, secretIds: readonly string[]) {
+  const grantees = await listGranteesOf(db, secretIds)
+  const hidden = await listHiddenAgents(db, caller, [...grantees.values()].flat())
+  return new Map([...grantees].map(([id, agents]) => [id, agents.filter((agent) => !hidden.has(agent))]))
 }
 
 function presentSecret(secret: SecretRow, grantedTo: readonly string[]): Secret {
