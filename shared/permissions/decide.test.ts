@@ -75,10 +75,25 @@ describe('a rule', () => {
     },
   )
 
-  test.for(['Bash(lsx', 'Bash(ls', '(ls)', 'Bash ls)'])(
-    '%s, which is not closed or names no tool, is of none',
+  test.for(['Bash(lsx', 'Bash(ls', '(ls)', 'Bash ls)', 'Bash(rm:*', 'Bash[rm]', '"Bash(rm:*)"', 'Bash(rm:*))'])(
+    '%s, which cannot be read, allows nothing, and forbids whatever it may be about',
     (rule) => {
-      expect([allows(rule, bash('ls')), denies(rule, bash('ls'))]).toEqual([false, false])
+      expect([allows(rule, bash('ls')), denies(rule, bash('ls'))]).toEqual([false, true])
+      expect(decided({ ask: [rule], allow: ['Bash(ls)'], defaultMode: 'full' }, bash('ls')).decision).toBe('ask')
+      const svc = bash('svc task get OPS-1')
+      expect(decided({ ask: [rule], defaultMode: 'strict' }, svc)).toMatchObject({ decision: 'ask' })
+    },
+  )
+
+  test('that cannot be read, but names a tool, leaves the other tools alone', () => {
+    const read = { name: 'Read', input: { file_path: 'a' } }
+    expect([denies('Bash(rm:*', read), denies('(rm:*)', read)]).toEqual([false, true])
+  })
+
+  test.for(['Bash( rm:*)', 'Bash(rm:* )', ' Bash(rm:*) ', 'Bash(rm :*)'])(
+    '%j with blanks is the rule without',
+    (rule) => {
+      expect([denies(rule, bash('rm x')), denies(rule, bash('rmdir x'))]).toEqual([true, false])
     },
   )
 })

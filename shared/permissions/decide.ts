@@ -4,6 +4,7 @@ import { glob } from './patterns/glob.ts'
 import { allowsUrl, forbidsUrl } from './patterns/url-rules.ts'
 import { isOwnSvc } from './own-svc.ts'
 import { matchesPath, ownFolderOf, type JudgedPlace, type PathFact } from './patterns/path-rules.ts'
+import { readRule, ruleText, type ReadRule } from './rule.ts'
 import { maxCommandChars, mayMatch, shellCommands, type ShellCommands } from './shell/commands.ts'
 import { shellFragments, shellParts } from './shell/parts.ts'
 
@@ -47,18 +48,18 @@ export function decide(permissions: ToolPermissions, place: JudgedPlace, judged:
   const own = permissions.defaultMode === 'full' || isSvc ? null : reachedOwn(place, call)
   if (own !== null) return { decision: 'deny', rule: null, reason: own }
   const found = (rules: readonly ToolRule[], mode: 'forbid' | 'allow') =>
-    rules.filter((rule) => matches(parseRule(rule), place, call, mode))
+    rules.filter((rule) => matches(readRule(rule), place, call, mode))
   const [denied] = found(permissions.deny, 'forbid')
-  if (denied) return { decision: 'deny', rule: textOf(denied) }
+  if (denied) return { decision: 'deny', rule: ruleText(denied) }
   if (call.approvalId !== undefined) return { decision: 'allow', rule: `approval:${call.approvalId}` }
   const asking = found(permissions.ask, 'forbid')
-  if (isSvc && asking.every((rule) => parseRule(rule).pattern === null)) return { decision: 'allow', rule: ownSvcRule }
+  if (isSvc && asking.every(isAboutTool)) return { decision: 'allow', rule: ownSvcRule }
   const isNarrower = (rule: ToolRule) => asking.every((wide) => narrowness(rule) > narrowness(wide))
   const [allowed] = found(permissions.allow, 'allow').filter(isNarrower)
-  if (allowed) return { decision: 'allow', rule: textOf(allowed) }
+  if (allowed) return { decision: 'allow', rule: ruleText(allowed) }
   const together = allowedTogether(permissions.allow.filter(isNarrower), place, call)
   if (together !== null) return { decision: 'allow', rule: together }
-  if (asking[0]) return { decision: 'ask', rule: textOf(asking[0]) }
+  if (asking[0]) return { decision: 'ask', rule: ruleText(asking[0]) }
   const byMode = { strict: 'deny', ask: 'ask', full: 'allow' } as const
   return { decision: byMode[permissions.defaultMode], rule: null }
 }
@@ -74,7 +75,7 @@ interface TakenApart extends JudgedCall {
 /** Says whether anything depends on what the call's paths are: not in mode `full` without a rule about inputs of this tool. */
 export function needsPaths({ defaultMode, ask, deny }: ToolPermissions, { name }: ToolCall): boolean {
   return (
-    defaultMode !== 'full' || [...ask, ...deny].map(parseRule).some((rule) => rule.pattern !== null && isOf(rule, name))
+    defaultMode !== 'full' || [...ask, ...deny].map(readRule).some((rule) => rule.pattern !== null && isOf(rule, name))
   )
 }
 
@@ -103,9 +104,19 @@ function reachedOwn(place: JudgedPlace, { name, paths, inputs }: JudgedCall): st
   return named === undefined ? null : `${named} holds files of svc itself`
 }
 
-/** Ranks how much a rule leaves open: a tool by its name before several, an input before any, one text before a pattern. */
+/** Says whether the rule is about a tool whatever its input, and not about something in its input that nobody can read. */
+function isAboutTool(rule: ToolRule): boolean {
+  const { pattern, problem } = readRule(rule)
+  return pattern === null && problem === null
+}
+
+/**
+ * Ranks how much a rule leaves open: a tool by its name before several, an input before any, one text before a pattern. Nothing is
+ * narrower than a rule that cannot be read.
+ */
 function narrowness(rule: ToolRule): number {
-  const { tool, pattern } = parseRule(rule)
+  const { tool, pattern, problem } = readRule(rule)
+  if (problem !== null) return Infinity
   const ofTool = tool.includes('*') ? 0 : 1
   return ofTool * 3 + (pattern === null ? 0 : pattern.includes('*') ? 1 : 2)
 }
@@ -126,29 +137,11 @@ export function refusal(decision: Decision, call: ToolCall): string {
 }
 const cutTo = (text: string): string => (text.length > 200 ? `${text.slice(0, 200)}...` : text)
 
-interface ParsedRule {
-  tool: string
-  /** null: the tool whatever its input. */
-  pattern: string | null
-}
-
-function parseRule(rule: ToolRule): ParsedRule {
-  if (typeof rule !== 'string') return { tool: rule.tool, pattern: anything(rule.pattern) }
-  const open = rule.indexOf('(')
-  if (open <= 0 || !rule.endsWith(')')) return { tool: rule, pattern: null }
-  return { tool: rule.slice(0, open), pattern: anything(rule.slice(open + 1, -1)) }
-}
-function anything(pattern: string): string | null {
-  return pattern === '' || pattern === '*' || pattern === '**' || pattern === ':*' ? null : pattern
-}
-function textOf(rule: ToolRule): string {
-  return typeof rule === 'string' ? rule : `${rule.tool}(${rule.pattern})`
-}
-const isOf = ({ tool }: ParsedRule, name: string): boolean => glob(tool.toLowerCase(), name.toLowerCase())
+const isOf = ({ tool }: ReadRule, name: string): boolean => glob(tool.toLowerCase(), name.toLowerCase())
 
 /** A list that forbids is met by any part of the input, one that allows by all that reaches for something. */
-function matches(rule: ParsedRule, place: JudgedPlace, call: TakenApart, mode: 'forbid' | 'allow'): boolean {
-  if (!isOf(rule, call.name)) return false
+function matches(rule: ReadRule, place: JudgedPlace, call: TakenApart, mode: 'forbid' | 'allow'): boolean {
+  if (!isOf(rule, call.name) || (rule.problem !== null && mode === 'allow')) return false
   if (rule.pattern === null) return true
   const { pattern } = rule
   const { commands, urls, texts, others } = call.inputs
@@ -221,9 +214,9 @@ function allowedTogether(rules: readonly ToolRule[], place: JudgedPlace, call: T
   const used = new Set<string>()
   for (const part of new Set(parts)) {
     const one = { ...call, inputs: { ...call.inputs, commands: [part] } }
-    const rule = rules.find((candidate) => matches(parseRule(candidate), place, one, 'allow'))
+    const rule = rules.find((candidate) => matches(readRule(candidate), place, one, 'allow'))
     if (!rule) return null
-    used.add(textOf(rule))
+    used.add(ruleText(rule))
   }
   return [...used].join(', ')
 }
@@ -232,6 +225,6 @@ function allowedTogether(rules: readonly ToolRule[], place: JudgedPlace, call: T
 function matchesText(pattern: string, text: string): boolean {
   const trimmed = text.trim()
   if (!pattern.endsWith(':*')) return glob(pattern, trimmed)
-  const prefix = pattern.slice(0, -2)
+  const prefix = pattern.slice(0, -2).trimEnd()
   return glob(prefix, trimmed) || glob(`${prefix} *`, trimmed)
 }

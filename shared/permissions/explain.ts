@@ -1,6 +1,7 @@
-import type { ToolPermissions } from '../runs/spec.ts'
+import type { ToolPermissions, ToolRule } from '../runs/spec.ts'
 import { decide, ownSvcRule, type Decision, type JudgedCall } from './decide.ts'
 import type { JudgedPlace } from './patterns/path-rules.ts'
+import { readRule, ruleText } from './rule.ts'
 import { shellCommands } from './shell/commands.ts'
 import { unknown } from './shell/command-builder.ts'
 import { shellParts, unclearAt } from './shell/parts.ts'
@@ -47,6 +48,9 @@ function reasonOf(decision: Decision, by: Explanation['by'], judged: Judged): st
   if (by === 'own_svc') return "It is a plain call of the run's own svc."
   if (by === 'rule') {
     if (decision.decision === 'allow') return `The rule ${decision.rule} of the allow list holds for it.`
+    const problem = problemOf(permissions[decision.decision], decision.rule)
+    if (problem !== null)
+      return `The rule ${decision.rule} of the ${decision.decision} list cannot be read, so it holds for more than it may mean. ${problem}`
     const doubt = call.inputs.commands.map(doubtOf).find((text) => text !== null)
     const named = `The rule ${decision.rule} of the ${decision.decision} list holds for it.`
     return doubt === undefined ? named : `${named} ${doubt}`
@@ -54,6 +58,12 @@ function reasonOf(decision: Decision, by: Explanation['by'], judged: Judged): st
   const verb = { allow: 'allows', ask: 'asks about', deny: 'denies' }[decision.decision]
   const why = decision.decision === 'allow' ? null : whyNotAllowed(judged)
   return `No rule decides, and the mode ${permissions.defaultMode} ${verb} it.${why === null ? '' : ` ${why}`}`
+}
+
+/** What is wrong with the rule of this text; null when it can be read. */
+function problemOf(list: readonly ToolRule[], text: string | null): string | null {
+  const rule = list.find((each) => ruleText(each) === text)
+  return rule === undefined ? null : readRule(rule).problem
 }
 
 /** Why a rule that forbids may hold for more than it names. */

@@ -2,6 +2,7 @@ import { dirname, posix } from 'node:path'
 import type { World } from '../lib/world.ts'
 import type { ToolPermissions } from '../runs/spec.ts'
 import type { PathInput } from './call-inputs.ts'
+import { readRule } from './rule.ts'
 import { absolutePattern, type JudgedPlace, type PathFact } from './patterns/path-rules.ts'
 
 /** The file system as far as links are told from other things: all that the judge sees of a machine. Fails with the system's codes. */
@@ -214,8 +215,8 @@ function otherNames(path: string): string[] {
 
 function pathPatterns({ allow, ask, deny }: ToolPermissions): string[] {
   const patterns = [...allow, ...ask, ...deny].flatMap((rule) => {
-    const pattern = typeof rule === 'string' ? /\((.*)\)$/s.exec(rule)?.[1] : rule.pattern
-    return pattern === undefined || pattern.includes(':*') || pattern.includes('\0') ? [] : [pattern]
+    const { pattern } = readRule(rule)
+    return pattern === null || pattern.includes(':*') || pattern.includes('\0') ? [] : [pattern]
   })
   return [...new Set(patterns)]
 }

@@ -32,6 +32,13 @@ const originOf = (text: string): string | null => /^[^/?#\\]*:\/\/[^/?#\\]*/.exe
 const domainOf = (pattern: string): string | null =>
   pattern.startsWith('domain:') ? plainHost(hostIn(pattern.slice('domain:'.length))) : null
 
+/** Says whether the pattern is about a host and names none, so that it can hold for no address. */
+export function namesNoHost(pattern: string): boolean {
+  const domain = domainOf(pattern)
+  if (domain === null) return false
+  return domain === '' || (domain.includes('*') ? /[\s()]/.test(domain) : URL.parse(`http://${domain}`) === null)
+}
+
 /** People write a whole address, a leading dot, or an IPv6 address without its brackets. */
 function hostIn(text: string): string {
   const host = text
