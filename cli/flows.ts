@@ -7,6 +7,10 @@ import type { Flow } from './context.ts'
  */
 const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'agent get': async () => (await import('./flows/batch-get.ts')).batchGet,
+  'agent config set': async () => (await import('./flows/permission-rules.ts')).agentConfigSet,
+  'agent permissions list': async () => (await import('./flows/permission-rules.ts')).permissionsList,
+  'agent permissions add': async () => (await import('./flows/permission-rules.ts')).permissionsChange,
+  'agent permissions remove': async () => (await import('./flows/permission-rules.ts')).permissionsChange,
   'agent permissions check': async () => (await import('./flows/permissions-check.ts')).permissionsCheck,
   'run get': async () => (await import('./flows/batch-get.ts')).batchGet,
   'run create': async () => (await import('./flows/run/create.ts')).runCreate,

@@ -45,7 +45,7 @@ import { workspaceHandlers } from './resources/workspaces/handlers/workspaces.ts
 export function implementResources(deps: ResourceDependencies): ImplementedRoute[] {
   const routes: ImplementedRoute[] = [
     ...agentHandlers(deps),
-    ...agentConfigHandlers(),
+    ...agentConfigHandlers(deps),
     ...agentLifecycleHandlers(deps, unassignTasks),
     ...agentHistoryHandlers(),
     ...agentUpkeepHandlers(deps),

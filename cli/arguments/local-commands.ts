@@ -135,16 +135,44 @@ const deviceCommands = [
   }),
 ]
 
+const permissionsAgent = {
+  name: 'agent',
+  target: null,
+  isOptional: true,
+  description: 'The agent. Default: me, the agent of the run.',
+} as const
+const ruleFlags = (verb: string) =>
+  ['deny', 'ask', 'allow'].map((list) => flag(list, `A rule to ${verb} the ${list} list.`, { repeatable: true }))
+
 const agentCommands = [
+  local({
+    name: 'agent permissions list',
+    summary: 'Show the permission rules of an agent, its mode, and the rules that cannot be read or name no tool',
+    example: 'svc agent permissions list @builder',
+    positionals: [permissionsAgent],
+  }),
+  local({
+    name: 'agent permissions add',
+    summary: 'Add permission rules to the lists of an agent; all others stay',
+    description: 'A rule is the name of a tool, or a name with a pattern for its input (docs/permissions.md).',
+    example: "svc agent permissions add @builder --deny 'Bash(rm:*)' --allow Read",
+    positionals: [permissionsAgent],
+    flags: ruleFlags('add to'),
+  }),
+  local({
+    name: 'agent permissions remove',
+    summary: 'Take permission rules from the lists of an agent; refused when a rule is not there',
+    example: 'svc agent permissions remove @builder --allow Read',
+    positionals: [permissionsAgent],
+    flags: ruleFlags('take from'),
+  }),
   local({
     name: 'agent permissions check',
     summary: 'Tell what a run of the agent would answer to a tool call, and which rule says so; nothing is run',
     description:
       'The rules are those of the next run: the lists of the agent, and its mode or that of the workspace (docs/permissions.md). --input is the command of Bash, the path of Read, Write, Edit, LS and Grep, the pattern of Glob, the address of WebFetch, the query of WebSearch; `@file` is the text of a file (`@-`: standard input), of JSON for all other tools.',
     example: 'svc agent permissions check @builder --tool Bash --input "git push"',
-    positionals: [
-      { name: 'agent', target: null, isOptional: true, description: 'The agent. Default: me, the agent of the run.' },
-    ],
+    positionals: [permissionsAgent],
     flags: [
       flag('tool', 'Name of the tool, such as Bash, Write or mcp__github__create_issue.', { required: true }),
       flag('input', 'What the tool is given, as text.'),

@@ -114,12 +114,17 @@ describe('a command line', () => {
       'Read',
       '--allow',
       'Bash',
+      '--deny',
+      'none',
+      '--replace-ask',
+      'Write',
     ]
     expect((await values('agent config set', line)).body).toEqual({
       config: {
         runtime: { maxTurns: 20, model: null, triggers: { wakeOnHook: false } },
-        permissions: { tools: { allow: ['Read', 'Bash'] } },
+        permissions: { tools: { ask: ['Write'] } },
       },
+      addRules: { allow: ['Read', 'Bash'], deny: null },
     })
   })
 

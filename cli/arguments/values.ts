@@ -72,7 +72,10 @@ async function flagValue(flag: CommandFlag, given: readonly (string | boolean)[]
   const taken = flag.repeatable === true ? given : given.slice(-1)
   const read: unknown[] = []
   for (const item of taken) read.push(await itemValue(flag, item, sources))
-  return flag.repeatable === true ? read : read[0]
+  if (flag.repeatable !== true) return read[0]
+  if (!read.includes(null)) return read
+  if (read.length > 1) throw usageError(`--${flag.name} ${flag.nullWord} stands alone: it clears all of them.`)
+  return null
 }
 
 async function itemValue(flag: CommandFlag, item: string | boolean, sources: ValueSources): Promise<unknown> {

@@ -1,18 +1,16 @@
 import { dirname, isAbsolute, resolve } from 'node:path'
 import type { CommandContext, Flow } from '../context.ts'
-import { CliError, usageError } from '../errors/cli-error.ts'
+import { usageError } from '../errors/cli-error.ts'
 import type { Client } from '../http/client.ts'
 import { pathSegment } from '../http/path-segment.ts'
 import { homeHere, isFolderHere, linksHere, linksNowhere } from '../machine/links.ts'
 import { devicePlaces, loginPath, serverPlaces } from '../machine/paths.ts'
-import { fieldAt, listAt, textAt } from '../replies/fields.ts'
+import { listAt, textAt } from '../replies/fields.ts'
+import { permissionSettings } from './permission-settings.ts'
 import { callFrom } from './permissions-check-call.ts'
-import { effectivePermissions } from '../../shared/runs/spec.ts'
 import { explain, type Explanation } from '../../shared/permissions/explain.ts'
 import { PathLookup } from '../../shared/permissions/path-lookup.ts'
 import { reachOf } from '../../shared/permissions/reach.ts'
-import { agentConfig } from '../../shared/api/agent-config.ts'
-import { companyConfig } from '../../shared/api/workspaces.ts'
 import { type HarnessName, harnesses, harnessFactsOf } from '../../shared/runs/harnesses.ts'
 import { localText } from '../arguments/values.ts'
 
@@ -23,7 +21,7 @@ export const permissionsCheck: Flow = async (context) => {
   const client = await context.connect()
   const ref = pathSegment(localText(values, 'agent') ?? 'me')
   const { body: agent } = await client.call({ method: 'GET', path: `/api/v1/agents/${ref}` })
-  const { permissions, protocol } = await settingsOf(client, { agent, ref })
+  const { permissions, protocol } = await permissionSettings(client, { agent, ref })
   const where = await placeOf(context, { client, agent })
   const isHere = isFolderHere(where.cwd)
   const lookup = new PathLookup(world, isHere ? linksHere() : linksNowhere)
@@ -42,23 +40,6 @@ export const permissionsCheck: Flow = async (context) => {
   }
   if (out.format === 'json') await out.result(shown)
   else out.text(linesOf(shown).join('\n'))
-}
-
-/** Lists and mode as the server puts them into the next run, and how a command is spoken to. */
-async function settingsOf(client: Client, { agent, ref }: { agent: unknown; ref: string }) {
-  const { body: settings } = await client.call({ method: 'GET', path: `/api/v1/agents/${ref}/config` })
-  const workspace = pathSegment(textAt(agent, 'workspaceId') ?? '')
-  const { body: defaults } = await client.call({ method: 'GET', path: `/api/v1/companies/${workspace}/company-config` })
-  const tools = agentConfig.shape.permissions.shape.tools.safeParse(fieldAt(settings, 'config', 'permissions', 'tools'))
-  const inherited = companyConfig.pick({ toolPermissionDefault: true }).safeParse(defaults)
-  if (!tools.success || !inherited.success)
-    throw new CliError('unexpected_reply', "The server's answer holds no permissions that this svc understands.", {
-      exit: 'unreachable',
-    })
-  return {
-    permissions: effectivePermissions(tools.data, inherited.data),
-    protocol: textAt(settings, 'config', 'runtime', 'protocol'),
-  }
 }
 
 type Where = { cwd: string; cwdFrom: 'flag' | 'folder' | 'current' }

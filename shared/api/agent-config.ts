@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { toolPermissionModes, toolRule } from '../runs/spec.ts'
-import { agentMdText, agentParams, ownAgentPositional, platformChange, runtimeFields } from './agents.ts'
+import { agentMdText, agentParams, agentWarning, ownAgentPositional, platformChange, runtimeFields } from './agents.ts'
 import { agentId, timestamp, uuid } from './ids.ts'
 import { defineRoute } from './route.ts'
 import { fileFlag } from './command.ts'
@@ -43,6 +43,25 @@ export const agentConfigPatch = z
   .meta({ id: 'AgentConfigPatch' })
 export type AgentConfigPatch = z.infer<typeof agentConfigPatch>
 
+/** The lists of permission rules, by what they do to a call. */
+export type PermissionList = 'allow' | 'ask' | 'deny'
+const ruleAdditions = z
+  .object({
+    allow: rules.nullable().describe('Rules to add to the allow list; null empties it.'),
+    ask: rules.nullable().describe('Rules to add to the ask list; null empties it.'),
+    deny: rules.nullable().describe('Rules to add to the deny list; null empties it.'),
+  })
+  .partial()
+export type RuleAdditions = z.infer<typeof ruleAdditions>
+const ruleRemovals = z
+  .object({
+    allow: rules.describe('Rules to take from the allow list.'),
+    ask: rules.describe('Rules to take from the ask list.'),
+    deny: rules.describe('Rules to take from the deny list.'),
+  })
+  .partial()
+export type RuleRemovals = z.infer<typeof ruleRemovals>
+
 const agentMdHash = z.string().max(128)
 
 export const agentSettings = z
@@ -77,6 +96,24 @@ export const agentIdentity = z
   .meta({ id: 'AgentIdentity' })
 
 const configFlag = (path: string) => ({ target: `body.config.${path}` }) as const
+/** Rules are added one by one; what replaces a whole list says so by its name. */
+const listFlags = <List extends PermissionList>(list: List) => ({
+  [list]: {
+    target: `body.addRules.${list}`,
+    kind: 'string',
+    description: `Rule to add to the ${list} list; \`none\` empties it.`,
+  } as const,
+  [`remove-${list}`]: {
+    target: `body.removeRules.${list}`,
+    kind: 'string',
+    description: `Rule to take from the ${list} list.`,
+  } as const,
+  [`replace-${list}`]: {
+    ...configFlag(`permissions.tools.${list}`),
+    kind: 'string',
+    description: `Rule of a new ${list} list, instead of all that it has.`,
+  } as const,
+})
 const configCommand = configFlag('runtime.command')
 
 export const agentConfigRoutes = {
@@ -95,14 +132,19 @@ export const agentConfigRoutes = {
     endpoint: 'PUT /agents/{agentId}/config',
     summary: "Change an agent's settings, its AGENT.md, or both",
     description:
-      'Keys that are present are written, null inherits, absent keys stay. An agent changes only its own AGENT.md, model, backupModel, reasoningEffort, sandboxSize, harness, fallbackHarness and maxTurns; another change of its own waits for approval (202).',
+      'Keys that are present are written, null inherits, absent keys stay. An agent changes only its own AGENT.md, model, backupModel, reasoningEffort, sandboxSize, harness, fallbackHarness and maxTurns; another change of its own waits for approval (202). A list of rules in `config` replaces the one that is there; `removeRules` and then `addRules` change it rule by rule, also at the same time as others do.',
     params: agentParams,
     body: z.object({
       config: agentConfigPatch.optional(),
+      addRules: ruleAdditions.optional().describe('Permission rules to add; the others stay.'),
+      removeRules: ruleRemovals.optional().describe('Permission rules to take away; each must be there.'),
       agentMd: agentMdText.optional(),
       agentMdHash: agentMdHash.optional().describe('Hash of the AGENT.md you read; an agent must send it.'),
     }),
-    reply: agentSettings.extend({ revision: configRevision.nullable().describe('null when nothing changed.') }),
+    reply: agentSettings.extend({
+      revision: configRevision.nullable().describe('null when nothing changed.'),
+      audit: z.array(agentWarning).describe('What the agent doctor finds now.'),
+    }),
     otherReplies: { 202: platformChange },
     errors: ['folder_requires_device_environment', 'agent_self_only', 'agent_md_stale', 'platform_change_requires_run'],
     cli: {
@@ -125,9 +167,9 @@ export const agentConfigRoutes = {
         'wake-on-assignment': configFlag('runtime.triggers.wakeOnAssignment'),
         'wake-on-hook': configFlag('runtime.triggers.wakeOnHook'),
         mode: configFlag('permissions.tools.defaultMode'),
-        allow: { ...configFlag('permissions.tools.allow'), kind: 'string' },
-        ask: { ...configFlag('permissions.tools.ask'), kind: 'string' },
-        deny: { ...configFlag('permissions.tools.deny'), kind: 'string' },
+        ...listFlags('allow'),
+        ...listFlags('ask'),
+        ...listFlags('deny'),
         capability: configFlag('permissions.capabilities'),
         'agent-md-file': fileFlag('body.agentMd', 'the AGENT.md text'),
       },

@@ -29,6 +29,8 @@ export interface HarnessFacts {
   keepsInstructions: boolean
   /** It calls tools, which are counted and which the agent's permissions judge. */
   callsTools: boolean
+  /** Names that rules have for the tools about which it asks, beside those of MCP servers. `*` stands for any characters. */
+  tools: readonly string[]
   /** Every call of a tool is asked before it is made, so the mode `strict` can hold. */
   holdsStrict: boolean
   /** Settings of the agent that it has nothing for; the agent's doctor and the manifest of a run say so. */
@@ -44,6 +46,11 @@ export interface HarnessFacts {
   /** It prints something right after its start, so one that stays silent has failed to start. */
   speaksFirst: boolean
 }
+
+const words = (text: string): readonly string[] => text.split(' ')
+
+/** A program that speaks ACP tells only what kind of call it makes (device-manager/harness/acp/calls.ts). */
+const acpTools = words('Bash Read Write Edit WebFetch acp__*')
 
 /** An agent program that is driven by messages, like most harnesses. */
 const agentProgram = {
@@ -70,6 +77,10 @@ const table = {
     changesModel: true,
     label: 'Claude Code',
     programs: ['claude'],
+    // Of all versions, since nobody knows here which one a device has.
+    tools: words(
+      'Agent AskUserQuestion Bash BashOutput CronCreate CronDelete CronList Edit EnterPlanMode EnterWorktree ExitPlanMode ExitWorktree Glob Grep KillBash KillShell LS ListAgents ListMcpResourcesTool Monitor MultiEdit NotebookEdit NotebookRead Read ReadMcpResourceTool ReportFindings ScheduleWakeup SendMessage Skill SlashCommand StructuredOutput Task TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate TodoRead TodoWrite ToolSearch WebFetch WebSearch Workflow Write',
+    ),
     keyNames: ['ANTHROPIC_AUTH_TOKEN', 'ANTHROPIC_API_KEY', 'CLAUDE_CODE_OAUTH_TOKEN'],
     models: 'own',
     modelNames: /^(anthropic\/)?(claude|opus|sonnet|haiku|fable)/,
@@ -79,6 +90,10 @@ const table = {
     keepsInstructions: false,
     label: 'OpenCode',
     programs: ['opencode'],
+    // As device-manager/harness/opencode/calls.ts names them; others keep their own name.
+    tools: words(
+      'Bash Read Write Edit Glob Grep LS WebFetch WebSearch Task TodoWrite TodoRead Skill batch codesearch lsp multiedit plan_enter plan_exit question',
+    ),
     // The provider of the model decides which one counts.
     keyNames: [],
     models: 'any',
@@ -95,6 +110,7 @@ const table = {
     label: 'Cursor',
     // The program's newer name, `agent`, is too common to be taken for Cursor's.
     programs: ['cursor-agent'],
+    tools: acpTools,
     keyNames: ['CURSOR_API_KEY'],
     models: 'any',
     modelNames: /^(cursor|composer)/,
@@ -105,6 +121,8 @@ const table = {
     mcpTransports: ['stdio', 'http'],
     label: 'Codex',
     programs: ['codex'],
+    // It asks before a command and a patch; it searches the web without asking.
+    tools: words('Bash Write Edit'),
     keyNames: ['CODEX_API_KEY', 'OPENAI_API_KEY'],
     models: 'own',
     modelNames: /^(openai\/)?(gpt|o\d|codex|chatgpt)/,
@@ -112,6 +130,8 @@ const table = {
   command: {
     label: 'a command',
     programs: [],
+    // The gates of workflows are judged as calls of a shell, also of an agent that calls no tools.
+    tools: ['Bash'],
     keyNames: [],
     models: 'none',
     modelNames: null,
@@ -145,6 +165,7 @@ export const agentPrograms = harnessNames.filter((name) => !harnesses[name].runs
 const byProtocol = {
   runsOwnCommand: true,
   holdsStrict: false,
+  tools: acpTools,
   ignores: ['model', 'backupModel', 'reasoningEffort', 'skillFolders'],
 } as const
 

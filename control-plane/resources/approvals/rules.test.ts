@@ -1,15 +1,6 @@
 import { expect, test } from 'vitest'
 import type { PersonCaller } from '../../http/callers.ts'
-import {
-  allowRulesOf,
-  assignRefusalOf,
-  holdsItsRun,
-  isAsking,
-  platformChangeMs,
-  refusalOf,
-  withoutRules,
-  withRules,
-} from './rules.ts'
+import { allowRulesOf, assignRefusalOf, holdsItsRun, isAsking, platformChangeMs, refusalOf } from './rules.ts'
 
 const bash = (command: string) => allowRulesOf({ name: 'Bash', toolArgs: { command } })
 const rule = (pattern: string) => ({ tool: 'Bash', pattern })
@@ -60,13 +51,10 @@ test('a call that no rule can match exactly gets none', () => {
   // Not every command, path or address either, of a tool that nobody knows.
   for (const toolArgs of [{ script: 'ls' }, { args: { source: '/a', target: '/b' } }, { uri: 'https://a.test/' }])
     expect([toolArgs, allowRulesOf({ name: 'mcp__host__run', toolArgs })]).toEqual([toolArgs, null])
+  // Nobody could read the rule.
+  expect(allowRulesOf({ name: 'my tool (beta)', toolArgs: {} })).toBeNull()
   // Would be read as any address of that domain.
   expect(allowRulesOf({ name: 'WebFetch', toolArgs: { url: 'domain:example.com' } })).toBeNull()
-})
-
-test('rules are added once and removed from the list of rules that ask', () => {
-  expect(withRules(['Read', 'Bash(ls)'], [rule('ls'), rule('make')])).toEqual(['Read', 'Bash(ls)', rule('make')])
-  expect(withoutRules(['Bash', 'Bash(ls)', rule('ls')], [rule('ls')])).toEqual(['Bash'])
 })
 
 const open = {

@@ -1,6 +1,7 @@
 import type { ErrorCode } from '../../../shared/api/errors.ts'
 import type { ApprovalTrigger, GatedKind } from '../../../shared/api/approval-words.ts'
 import { inputsOf, mainText } from '../../../shared/permissions/call-inputs.ts'
+import { readRule } from '../../../shared/permissions/rule.ts'
 import { mainFields } from '../../../shared/runs/call-fields.ts'
 import type { ToolRule } from '../../../shared/runs/spec.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
@@ -87,13 +88,15 @@ export function allowRulesOf(call: { name: string; toolArgs?: unknown }): ToolRu
     const isOdd = mainFields.some((name) => Object.hasOwn(args, name))
     const { commands, paths, urls } = inputsOf({ name: call.name, input: args })
     const reachesOut = commands.length + paths.filter(({ isDefault }) => !isDefault).length + urls.length > 0
-    return isOdd || reachesOut || call.name.includes('*') || patternTools.test(call.name) ? null : [call.name]
+    const isOpen = isOdd || reachesOut || call.name.includes('*') || patternTools.test(call.name)
+    return isOpen || readRule(call.name).problem !== null ? null : [call.name]
   }
   const text = mainText(args, field)!.trim()
   if (text === '' || /^domain:|[*\n]|\[(?:redacted|masked)\b/.test(text)) return null
   const parts = commandFields.includes(field) ? simpleParts(text) : [text]
   if (parts === null || parts.some((part) => part.length > longestPattern || part.endsWith(':'))) return null
-  return parts.map((pattern) => ({ tool: call.name, pattern }))
+  const rules = parts.map((pattern) => ({ tool: call.name, pattern }))
+  return rules.every((rule) => readRule(rule).problem === null) ? rules : null
 }
 
 /** The commands of `a && b; c`; null when the line has more than plain words. */
@@ -103,20 +106,3 @@ function simpleParts(command: string): string[] | null {
   // A variable set before a command is more than plain words.
   return parts.some((part) => part === '' || /^\w+=/.test(part)) ? null : [...new Set(parts)]
 }
-
-/**
- * The list without exactly these rules: a call that is always allowed must not be asked about by a rule with the same
- * text.
- */
-export function withoutRules(list: readonly ToolRule[], rules: readonly ToolRule[]): ToolRule[] {
-  const gone = new Set(rules.map(textOf))
-  return list.filter((rule) => !gone.has(textOf(rule)))
-}
-
-/** The list with these rules added, if they are missing. */
-export function withRules(list: readonly ToolRule[], rules: readonly ToolRule[]): ToolRule[] {
-  const known = new Set(list.map(textOf))
-  return [...list, ...rules.filter((rule) => !known.has(textOf(rule)))]
-}
-
-const textOf = (rule: ToolRule): string => (typeof rule === 'string' ? rule : `${rule.tool}(${rule.pattern})`)

@@ -47,6 +47,7 @@ const row = `  nothing: {
     runsOwnCommand: false,
     keepsSessions: false,
     callsTools: false,
+    tools: [],
     holdsStrict: true,
     ignores: [],
     speaksFirst: false,

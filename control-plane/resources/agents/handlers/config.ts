@@ -1,5 +1,7 @@
 import { agentConfigRoutes } from '../../../../shared/api/agent-config.ts'
 import { fail } from '../../../../shared/api/errors.ts'
+import type { BodyOf } from '../../../../shared/api/route.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
@@ -9,15 +11,19 @@ import { presentIdentity, presentRevision, presentSettings } from '../present.ts
 import { changedKeys, withConfig } from '../rules.ts'
 import type { AgentRow } from '../store.ts'
 import { mayChangeItself } from '../trust-rules.ts'
-import { storeAgent } from '../steps/store-agent.ts'
+import { changedLists, missingRule } from '../permission-rules.ts'
+import { auditAgent } from '../steps/doctor-facts.ts'
+import { checkRules, storeAgent, workspaceOf } from '../steps/store-agent.ts'
 
-export function agentConfigHandlers(): ImplementedRoute[] {
+type Dependencies = Pick<ResourceDependencies, 'catalog' | 'cloudEnabled' | 'leaseMs'>
+
+export function agentConfigHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(agentConfigRoutes, {
     async configGet({ db, caller, params }) {
       return presentSettings(await readableOwn(db, caller, params.agentId))
     },
 
-    configPut,
+    configPut: (input) => configPut(input, deps),
 
     async identityGet({ db, caller, params }) {
       return presentIdentity(await readableAgent(db, caller, params.agentId))
@@ -33,12 +39,13 @@ export function agentConfigHandlers(): ImplementedRoute[] {
   })
 }
 
-async function configPut(input: HandlerInput<typeof agentConfigRoutes.configPut>) {
+async function configPut(input: HandlerInput<typeof agentConfigRoutes.configPut>, deps: Dependencies) {
   const { db, caller, params, body, world } = input
   const before = await changeableOwn(db, caller, params.agentId)
   if (body.agentMd !== undefined) checkHash(before, caller, body.agentMdHash)
-  const configured = withConfig(before, body.config ?? {})
+  const configured = withRuleChanges(withConfig(before, body.config ?? {}), body)
   const after = body.agentMd === undefined ? configured : withAgentMd(configured, body.agentMd)
+  checkRules(before, after)
   const keys = changedKeys(before, after)
   if (caller.kind === 'agent' && !mayChangeItself({ before, after, keys }))
     return raisePlatformChange(input, {
@@ -46,9 +53,20 @@ async function configPut(input: HandlerInput<typeof agentConfigRoutes.configPut>
       routeId: agentConfigRoutes.configPut.id,
       params: { agentId: before.id },
     })
-  if (keys.length === 0) return { ...presentSettings(before), revision: null }
-  const { agent, revision } = await storeAgent(db, { before, after, caller, world })
-  return { ...presentSettings(agent), revision: revision && presentRevision(revision) }
+  const { agent, revision } =
+    keys.length === 0 ? { agent: before, revision: null } : await storeAgent(db, { before, after, caller, world })
+  const workspace = await workspaceOf(db, caller)
+  const audit = await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() })
+  return { ...presentSettings(agent), revision: revision && presentRevision(revision), audit }
+}
+
+function withRuleChanges(
+  agent: AgentRow,
+  { addRules, removeRules }: BodyOf<typeof agentConfigRoutes.configPut>,
+): AgentRow {
+  const missing = missingRule(agent.tools, removeRules ?? {})
+  if (missing !== null) fail('validation_error', missing)
+  return { ...agent, tools: changedLists(agent.tools, { add: addRules, remove: removeRules }) }
 }
 
 /** An agent must prove that it knows the text it replaces; a person's hash is checked only when it is sent. */

@@ -4,6 +4,7 @@ import type { ProviderReadiness } from '../../../../shared/device/protocol.ts'
 import type { ModelEntry } from '../../../catalog/catalog.ts'
 import { type HarnessName, harnesses, harnessFactsOf } from '../../../../shared/runs/harnesses.ts'
 import { sayLeftOut, type McpLeftOut } from '../../../../shared/runs/mcp-servers.ts'
+import { forbidsSomething, ruleWarnings } from './rule-warnings.ts'
 import type { LivenessStatus } from '../../devices/rules.ts'
 import type { AgentRow } from '../store.ts'
 
@@ -54,6 +55,7 @@ export function diagnose(facts: DoctorFacts): AgentWarning[] {
     ...fallbackWarnings(facts),
     ...modelWarnings(facts),
     ...setupWarnings(facts),
+    ...ruleWarnings(facts),
     ...mcpWarnings(facts),
   ]
 }
@@ -226,8 +228,7 @@ function setupWarnings({ agent, harness, manager, permissionMode, isBudgetSpent 
     found.push(error('strict_not_held', 'permissions.tools', message))
   }
   found.push(...ignoredWarnings({ agent, harness }))
-  const { deny, ask } = agent.tools
-  if (permissionMode === 'full' && deny.length === 0 && ask.length === 0 && callsTools) {
+  if (permissionMode === 'full' && !forbidsSomething({ agent, harness }) && callsTools) {
     const message = 'Every tool runs without asking, and none is denied.'
     found.push(warning('permissions_allow_everything', 'permissions.tools', message))
   }

@@ -23,6 +23,7 @@ import {
   revisedOf,
   slugOf,
 } from '../rules.ts'
+import { problemOfLists } from '../permission-rules.ts'
 import { decidesWhatRuns, settingsRefusalOf } from '../trust-rules.ts'
 import { cancelWaiting, lookAgain } from './waiting-runs.ts'
 import { findWorkspace, type WorkspaceRow } from '../../workspaces/store.ts'
@@ -114,6 +115,12 @@ function checkSettings({ before, after, caller }: AgentWrite, keys: readonly str
     })
 }
 
+/** Refuses rules that nobody can read: whoever wrote one believes that it holds. */
+export function checkRules(before: AgentRow, after: AgentRow): void {
+  const problem = problemOfLists(before.tools, after.tools)
+  if (problem !== null) fail('validation_error', problem)
+}
+
 /** The id under which a change is recorded. */
 export const publicIdOf = (caller: Caller): string =>
   caller.kind === 'person' ? (caller.onBehalfOf ?? caller.userPublicId) : caller.agentId
@@ -153,6 +160,7 @@ export async function storeAgent(
   }
   const after = changedRow(before, changes, now)
   if (keys.length > 0) checkSettings(write, keys)
+  checkRules(before, write.after)
   await refusingTakenHandle(() => replaceAgent(db, before, after))
   if (isAccepted) {
     // An owner who agrees by setting another program has not agreed to the runs that were meant for the old one.

@@ -5,10 +5,11 @@ import type { PersonCaller } from '../../../http/callers.ts'
 import type { ImplementedRoute } from '../../../http/implement.ts'
 import { hashAgentMd } from '../../agents/agent-md.ts'
 import { findAgent } from '../../agents/store.ts'
+import { mostRules, withoutRules, withRules } from '../../agents/permission-rules.ts'
 import { storeAgent } from '../../agents/steps/store-agent.ts'
 import { acceptLearning, rejectLearning } from '../../learnings/steps/review.ts'
 import { approveChange, dropChange, type ApprovingRequest } from '../../platform-changes/steps/replay.ts'
-import { allowRulesOf, withoutRules, withRules } from '../rules.ts'
+import { allowRulesOf } from '../rules.ts'
 import type { ApprovalRow } from '../store.ts'
 
 /**
@@ -59,7 +60,8 @@ async function allowFromNowOn({ approval, person, scope, request }: ResolvedAppr
       message: 'No rule fits exactly this call. Approve it once, or write a rule into the permissions of the agent.',
     })
   const allow = withRules(before.tools.allow, rules)
-  if (allow.length > 500) fail('validation_error', { param: 'appliedScope', message: 'The agent has 500 rules.' })
+  if (allow.length > mostRules)
+    fail('validation_error', { param: 'appliedScope', message: `The agent has ${mostRules} rules.` })
   const description = `Allowed ${approval.gatedThing.name} by approving ${approval.id}.`
   const tools = { ...before.tools, allow, ask: withoutRules(before.tools.ask, rules) }
   const { db, world } = request
