@@ -49,8 +49,11 @@ export interface BatchOptions {
   hashes: LogHashes
 }
 
-/** Limits for one run. A device that comes back late sends everything it spooled; the beginning tells enough. */
-const evidenceLimits = { count: 200, bytes: 32 * 1024 * 1024 } as const
+/** A device that comes back late sends everything it spooled; the beginning tells enough. */
+const evidenceLimits = {
+  run: { count: 200, bytes: 32 * 1024 * 1024 },
+  device: { count: 2_000, bytes: 256 * 1024 * 1024 },
+} as const
 
 /** Another writer was first. Repeated, the work finds the run as it is now. */
 export class RunChangedError extends Error {
@@ -283,13 +286,15 @@ export class IngestBatch {
   ): Promise<void> {
     const { runId, fence } = item.header
     const run = await this.runOf(item)
-    if (run && (run.device === item.device || why.reason === 'stale_fence'))
-      await this.keepEvidence(run, { item, header: item.header, ...why })
+    if (run) await this.keepEvidence(run, { item, header: item.header, ...why })
     this.counted.push(() => this.options.counters.refused(why.reason))
     this.replies.push(() => item.send({ type: 'run.refused', runId, fence, reason: why.reason }))
   }
 
-  /** Keeps a bounded amount for each run, since any device of its workspace may send some. */
+  /**
+   * Keeps a bounded amount for each run and each device. Only the device that the run was offered to or that holds it is heard: a run
+   * that was claimed once is never offered again, so no other device can have anything of it.
+   */
   private async keepEvidence(
     run: RunRow,
     given: {
@@ -301,8 +306,13 @@ export class IngestBatch {
   ): Promise<void> {
     const { fence, firstSeq, lastSeq } = given.header
     const { item, reason, body } = given
-    const kept = await measureEvidence(this.tx, run.id)
-    if (kept.count >= evidenceLimits.count || kept.bytes + body.length > evidenceLimits.bytes) return
+    if (run.device !== item.device) return
+    const hasRoom = async (of: Parameters<typeof measureEvidence>[1], limit: { count: number; bytes: number }) => {
+      const kept = await measureEvidence(this.tx, of)
+      return kept.count < limit.count && kept.bytes + body.length <= limit.bytes
+    }
+    if (!(await hasRoom({ runId: run.id }, evidenceLimits.run))) return
+    if (!(await hasRoom({ device: item.device }, evidenceLimits.device))) return
     const [id, receivedAt] = [this.options.world.uuid(), this.options.world.now()]
     const about = { runId: run.id, fence, firstSeq, lastSeq, device: item.device }
     await insertEvidence(this.tx, { id, ...about, reason, body, receivedAt })

@@ -129,10 +129,14 @@ onBoth('the log moves forward from where it is, for the lease that holds the run
 onBoth('evidence is counted; the last change-set replaces the one before', async ({ root }) => {
   const runId = await seedRunning(root)
   const evidence = { runId, fence: 1, firstSeq: null, lastSeq: null, device: 'dvc_a', reason: 'late', receivedAt: at }
-  expect(await measureEvidence(root, runId)).toEqual({ count: 0, bytes: 0 })
+  expect(await measureEvidence(root, { runId })).toEqual({ count: 0, bytes: 0 })
   await insertEvidence(root, { id: 'e1', ...evidence, body: Buffer.from('x') })
   await insertEvidence(root, { id: 'e2', ...evidence, firstSeq: 1, lastSeq: 2, body: Buffer.alloc(0) })
-  expect(await measureEvidence(root, runId)).toEqual({ count: 2, bytes: 1 })
+  expect(await measureEvidence(root, { runId })).toEqual({ count: 2, bytes: 1 })
+  const other = { ...evidence, runId: await seedRunning(root), device: 'dvc_a' }
+  await insertEvidence(root, { id: 'e3', ...other, body: Buffer.from('xy') })
+  expect(await measureEvidence(root, { device: 'dvc_a' })).toEqual({ count: 3, bytes: 3 })
+  expect(await measureEvidence(root, { device: 'dvc_b' })).toEqual({ count: 0, bytes: 0 })
   expect(await findChangeSet(root, runId)).toBeNull()
   const failed = { ok: false, code: 'too_large', message: 'x' } as const
   await replaceChangeSet(root, { runId, fence: 1, result: failed, at })

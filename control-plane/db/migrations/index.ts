@@ -28,6 +28,7 @@ import { wikiSources } from './026-wiki-sources.ts'
 import { skillFolders } from './027-skill-folders.ts'
 import { conversationActivity } from './028-conversation-activity.ts'
 import { waitedBranches } from './029-waited-branches.ts'
+import { evidenceOfDevice } from './031-evidence-of-device.ts'
 import { whoAsked } from './032-who-asked.ts'
 
 /** In the order of their numbers; a released one is never changed. */
@@ -61,5 +62,6 @@ export const migrations: readonly Migration[] = [
   skillFolders,
   conversationActivity,
   waitedBranches,
+  evidenceOfDevice,
   whoAsked,
 ]

@@ -146,9 +146,13 @@ export async function insertEvidence(db: Db, row: Evidence): Promise<void> {
   await evidence.insert(db, row)
 }
 
-export async function measureEvidence(db: Db, runId: string): Promise<{ count: number; bytes: number }> {
+/** Measures what is kept of a run, or of all runs from one device. */
+export async function measureEvidence(
+  db: Db,
+  of: { runId: string } | { device: string },
+): Promise<{ count: number; bytes: number }> {
   const measured: unknown = await db('run_evidence')
-    .where({ run_id: runId })
+    .where('runId' in of ? { run_id: of.runId } : { device: of.device })
     .first({ count: db.raw('count(*)'), bytes: db.raw('coalesce(sum(length(body)), 0)') })
   return z.object({ count: z.coerce.number(), bytes: z.coerce.number() }).parse(measured)
 }

@@ -74,7 +74,7 @@ test('a run that a device was offered and has not taken is not ended by it, and 
   await device.next('run.start')
 })
 
-test('of another workspace a device leaves nothing, and of its own only so much', async () => {
+test('a device that never held a run leaves nothing of it, and the one that holds it only so much', async () => {
   const run = await device.take()
   const evidence = (): Promise<{ device: string }[]> => root()('run_evidence').where({ run_id: runId }).select('device')
   stranger.sendFrame(frameOf(run.fence + 1))
@@ -82,11 +82,43 @@ test('of another workspace a device leaves nothing, and of its own only so much'
   stranger.send(run.ending('error'))
   await stranger.next('run.closed')
   expect(await evidence()).toEqual([])
-  for (let count = 0; count < 210; count++) colleague.sendFrame(frameOf(run.fence + 1))
-  for (let count = 0; count < 210; count++) await colleague.next('run.refused')
+  for (const fence of [run.fence, run.fence + 1]) {
+    colleague.sendFrame(frameOf(fence))
+    expect(await colleague.next('run.refused')).toMatchObject({ reason: 'stale_fence' })
+  }
+  colleague.send(run.ending('error'))
+  await colleague.next('run.closed')
+  expect(await evidence()).toEqual([])
+  // Its own, under a fence that is not the run's.
+  for (let count = 0; count < 210; count++) device.sendFrame(frameOf(run.fence + 1))
+  for (let count = 0; count < 210; count++) await device.next('run.refused')
   const kept = await evidence()
   expect(kept).toHaveLength(200)
-  expect(kept[0]).toEqual({ device: colleague.identity.publicId })
+  expect(kept[0]).toEqual({ device: device.identity.publicId })
+  await run.end()
+})
+
+test('a device that has left much of other runs leaves no more', async () => {
+  const run = await device.take()
+  const { publicId } = device.identity
+  const rows = Array.from({ length: 2_000 }, (_, at) => ({
+    id: `e${at}`,
+    run_id: `run_of_before${at % 20}`,
+    fence: 1,
+    device: publicId,
+    reason: 'stale_fence',
+    body: Buffer.from('x'),
+    received_at: 1,
+  }))
+  for (let at = 0; at < rows.length; at += 50) await root()('run_evidence').insert(rows.slice(at, at + 50))
+  const sent = async () => {
+    device.sendFrame(frameOf(run.fence + 1))
+    await device.next('run.refused')
+    return root()('run_evidence').where({ run_id: runId })
+  }
+  expect(await sent()).toEqual([])
+  await root()('run_evidence').where({ id: 'e0' }).delete()
+  expect(await sent()).toHaveLength(1)
   await run.end()
 })
 
