@@ -4,7 +4,7 @@ import type { World } from '../../shared/lib/world.ts'
 import { Turns } from '../process/turns.ts'
 
 /**
- * Room in memory for large bodies that are under way at the same time: who finds none waits, unread, until others have
+ * Room in memory for large bodies, and for large answers, that are under way at the same time: who finds none waits, unread, until others have
  * given theirs back. Owners take turns; none has more than half of it, and a group no more than three quarters, also
  * while nobody else waits: who comes next finds room at once. What is read is given a time, so that nobody keeps room by
  * sending slowly.
@@ -142,7 +142,7 @@ function addTo(held: Map<string, number>, key: string, bytes: number): void {
 
 const refusal = () =>
   new ApiError('rate_limit_exceeded', {
-    message: 'Too many large bodies are being sent at the same time. Try again.',
+    message: 'Too much is being sent or read at the same time. Try again.',
     details: { retryAfter: 5 },
     headers: { 'Retry-After': '5' },
   })
@@ -153,12 +153,15 @@ export interface BodyRooms {
   /** Bodies of known callers that are stored as they come: what is in memory of each, however large it is. */
   streamed: BodyRoom
   strangers: BodyRoom
+  /** What was read for answers and for streams and is not sent yet. */
+  answers: BodyRoom
 }
 
 export function createBodyRooms(world: World): BodyRooms {
   return {
     known: new BodyRoom(world, { bytes: 16 * mebibyte, waitingPerOwner: 100, waitMs: 30_000 }),
     streamed: new BodyRoom(world, { bytes: 32 * mebibyte, waitingPerOwner: 100, waitMs: 60_000 }),
+    answers: new BodyRoom(world, { bytes: 32 * mebibyte, waitingPerOwner: 200, waitMs: 60_000 }),
     strangers: new BodyRoom(world, { bytes: 4 * mebibyte, waitingPerOwner: 20, waitMs: 10_000 }),
   }
 }

@@ -3,6 +3,7 @@ import type { AnyRoute, BodyOf, ParamsOf, QueryOf, ReplyOf } from '../../shared/
 import type { World } from '../../shared/lib/world.ts'
 import type { Db } from '../db/open.ts'
 import type { Log } from '../process/log.ts'
+import type { AnswerRoom } from './answer-room.ts'
 import type { CallerOf } from './callers.ts'
 import type { EventStream } from './sse.ts'
 
@@ -24,6 +25,8 @@ export interface HandlerInput<R extends AnyRoute> {
   path: string
   /** Aborted when the client is gone or the server stops. */
   signal: AbortSignal
+  /** Room in memory for what is read for the answer. */
+  room: AnswerRoom
   /** The bearer token as it was sent, for routes of callers `none` that check one of their own. */
   bearer: string | null
   /**

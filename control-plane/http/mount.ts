@@ -4,6 +4,7 @@ import type { AnyRoute, Role } from '../../shared/api/route.ts'
 import type { Db } from '../db/open.ts'
 import { inTransaction } from '../db/transaction.ts'
 import type { ErrorCode } from '../../shared/api/error-codes.ts'
+import { AnswerRoom } from './answer-room.ts'
 import type { Release } from './body-room.ts'
 import { callerKey, type Caller, hasRole } from './callers.ts'
 import { headerOf } from './headers.ts'
@@ -13,7 +14,7 @@ import type { Kernel, RequestState } from './kernel.ts'
 import { limitHeaders, type LimitState } from './limits.ts'
 import { encodeAnswer, sendAnswer, setHeaders } from './reply.ts'
 import { EventStream, sendStream } from './sse.ts'
-import { takeBody } from './take-body.ts'
+import { ownerOf, takeBody } from './take-body.ts'
 import { isWithoutEffect } from './trouble.ts'
 import { createValidator, type Validator } from './validate.ts'
 
@@ -93,6 +94,7 @@ function inputOf(mounted: Mounted, ctx: Koa.Context, given: Given): Input {
   const { kernel, validator, route } = mounted
   const { requestId } = ctx.state as RequestState
   let signal: AbortSignal | null = null
+  const end = () => (signal ??= endOf(ctx, kernel))
   const isStream = route.stream === 'sse' && wantsStream(route, headerOf(ctx, 'accept'))
   return {
     params: validator.params(given.params) as Input['params'],
@@ -108,7 +110,10 @@ function inputOf(mounted: Mounted, ctx: Koa.Context, given: Given): Input {
     requestId,
     path: ctx.path,
     get signal() {
-      return (signal ??= endOf(ctx, kernel))
+      return end()
+    },
+    get room() {
+      return new AnswerRoom(kernel.rooms.answers, ownerOf(ctx, given.caller), end)
     },
     get bearer() {
       return bearerOf(headerOf(ctx, 'authorization') ?? '')

@@ -84,7 +84,8 @@ function withContent(body: unknown, key: string, content: StoredContent | null):
   return content === null ? body : { ...body, [key]: content }
 }
 
-const ownerOf = (ctx: Koa.Context, caller: Caller | null): RoomOwner =>
+/** Who the room for a request counts for. */
+export const ownerOf = (ctx: Koa.Context, caller: Caller | null): RoomOwner =>
   caller === null
     ? { group: `address:${ctx.ip}`, member: `address:${ctx.ip}` }
     : { group: caller.workspaceId, member: callerKey(caller) }

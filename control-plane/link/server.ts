@@ -125,6 +125,7 @@ export class LinkServer {
         handlers: {
           hello: (s, hello) => this.hello(s, hello).finally(known),
           message: (s, message) => this.message(s, message),
+          ended: (s, message) => this.ended(s, message),
           frame: (s, header, body) => this.frame(s, header, body),
           closed: (s) => this.closed(s),
         },
@@ -192,7 +193,7 @@ export class LinkServer {
     return true
   }
 
-  private message(session: Session, message: DeviceMessage): Promise<void> | void {
+  private message(session: Session, message: Exclude<DeviceMessage, { type: 'run.ended' }>): Promise<void> | void {
     const link = this.bySession.get(session)
     if (!link || message.type === 'hello') return
     switch (message.type) {
@@ -220,13 +221,14 @@ export class LinkServer {
           device: link.publicId,
           at: message.harnessStartedAt,
         })
-      case 'run.ended':
-        // Not awaited: later messages may be stored together with it.
-        void this.options.ingest.push({ kind: 'ended', ...message, ...this.from(session, link) })
-        return
       case 'folder.result':
         return this.options.requests.answered(link.publicId, message.requestId, message.result)
     }
+  }
+
+  private async ended(session: Session, message: DeviceMessage & { type: 'run.ended' }): Promise<void> {
+    const link = this.bySession.get(session)
+    if (link) await this.options.ingest.push({ kind: 'ended', ...message, ...this.from(session, link) })
   }
 
   private async frame(session: Session, header: BinaryHeader, body: Buffer): Promise<void> {

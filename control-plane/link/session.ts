@@ -20,7 +20,7 @@ import type { Log } from '../process/log.ts'
  *        +-- 5 s, other frame, too large -------+--> closed (with a named code)
  *
  * Before hello at most 16 KiB are read, counted as they arrive, so a frame that claims to be large is never collected.
- * Messages are handled one after another in their order of arrival. The handler of a frame of events only queues it, so
+ * Messages are handled one after another in their order of arrival. The handler of a frame of events or of a run's end only queues it, so
  * a slow commit does not hold up the heartbeats behind it. Unprocessed bytes are bounded: beyond `heldBytes`, and while
  * the sender of a hello is looked up, nothing more is read. A peer that is silent for 45 s although pinged every 20 s is
  * given up: TCP alone would take a quarter of an hour to notice a cut wire.
@@ -29,7 +29,9 @@ export interface SessionHandlers {
   /** Resolves with true when the device was welcomed; with false when the socket was closed instead. */
   hello(session: Session, hello: DeviceMessage & { type: 'hello' }): Promise<boolean>
   /** Returns nothing when all is done, which spares a heartbeat the promises. */
-  message(session: Session, message: DeviceMessage): Promise<void> | void
+  message(session: Session, message: Exclude<DeviceMessage, { type: 'run.ended' }>): Promise<void> | void
+  /** Resolves when the report is stored or given up: it is stored together with what comes later. */
+  ended(session: Session, message: DeviceMessage & { type: 'run.ended' }): Promise<void>
   /** Resolves when the body is no longer needed. */
   frame(session: Session, header: BinaryHeader, body: Buffer): Promise<void>
   closed(session: Session): void
@@ -158,6 +160,7 @@ export class Session {
       if (isBinary) return this.close('hello_expected')
     }
     if (isBinary) return this.receivedFrame(bytes)
+    if (bytes.length > linkLimits.messageBytes) return this.close('frame_too_large')
     const message = this.lastBeat?.bytes.equals(bytes) ? this.lastBeat.message : parseMessage(bytes)
     if (message === 'malformed') return this.close('malformed_frame')
     // An unknown type comes from a newer device and is ignored.
@@ -175,6 +178,7 @@ export class Session {
     if (message.type === 'hello') return this.close('malformed_frame')
     if (message.type === 'heartbeat' && bytes.length <= keptBeatBytes && message !== this.lastBeat?.message)
       this.lastBeat = { bytes: Buffer.from(bytes), message }
+    if (message.type === 'run.ended') return this.queue(bytes.length, () => this.options.handlers.ended(this, message))
     this.enqueue(() => this.options.handlers.message(this, message), bytes.length)
   }
 
@@ -185,9 +189,14 @@ export class Session {
       return this.close('malformed_frame')
     }
     const body = Buffer.from(decoded.body.buffer, decoded.body.byteOffset, decoded.body.byteLength)
-    const release = this.hold(bytes.length)
+    this.queue(bytes.length, () => this.options.handlers.frame(this, decoded.header, body))
+  }
+
+  /** Begins a task after those before it and holds its bytes until it is done; what comes later does not wait for that. */
+  private queue(bytes: number, task: () => Promise<void>): void {
+    const release = this.hold(bytes)
     this.enqueue(() => {
-      this.options.handlers.frame(this, decoded.header, body).then(release, (error: unknown) => {
+      task().then(release, (error: unknown) => {
         release()
         this.options.log.error({ err: error }, 'a frame could not be handled')
         this.close('going_away')

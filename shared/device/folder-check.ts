@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { cutText } from './bounds.ts'
 
 export const folderStates = ['ok', 'missing', 'not_a_directory', 'not_permitted'] as const
 
@@ -17,22 +18,25 @@ export const folderFacts = z.object({
 })
 export type FolderFacts = z.infer<typeof folderFacts>
 
+/** No system opens a longer one. */
+const path = cutText(4_096)
+
 /** A device's report on a folder: the path as given, the real path, and its git remotes. */
 export const folderCheck = z.object({
-  rootPath: z.string(),
+  rootPath: path,
   state: z.enum(folderStates),
   /** The path with every symlink resolved; null when it does not exist. */
-  realPath: z.string().nullable(),
+  realPath: path.nullable(),
   isSymlink: z.boolean(),
   writable: z.boolean(),
   git: z
     .object({
-      topLevel: z.string(),
-      branch: z.string().nullable(),
-      commit: z.string().nullable(),
-      remotes: z.array(z.object({ name: z.string(), url: z.string() })).max(100),
+      topLevel: path,
+      branch: cutText(1_000).nullable(),
+      commit: cutText(200).nullable(),
+      remotes: z.array(z.object({ name: cutText(1_000), url: cutText(4_096) })).max(100),
     })
     .nullable(),
-  message: z.string().nullable(),
+  message: cutText(2_000).nullable(),
 })
 export type FolderCheck = z.infer<typeof folderCheck>

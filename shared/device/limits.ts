@@ -8,6 +8,10 @@ export const linkLimits = {
   /** The largest frame after hello: a frame of events or a change-set. */
   frameBytes: 16 * 1024 * 1024,
   headerBytes: 64 * 1024,
+  /** The largest message after hello: far more than the report of a run's end or the state of all folders takes. */
+  messageBytes: 1024 * 1024,
+  /** The longest line of an event, without its newline; see `lineWithinBound`. A tool's input has at most half of it. */
+  lineBytes: 2 * 1024 * 1024,
   heartbeatMs: 25_000,
   leaseMs: 90_000,
   offerMs: 10_000,

@@ -92,12 +92,12 @@ const approvals = z.array(askedCall).max(askedCallLimits.calls).optional()
 export const endReport = z.object({
   exitReason: z.enum(exitReasonNames),
   exitCode: z.number().int().nullable(),
-  signal: z.string().nullable(),
+  signal: cutText(64).nullable(),
   message: z.string().max(4000).nullable(),
   /** Number of events of this fence, the `ended` event included. */
   eventCount: z.number().int().nonnegative(),
   /** SHA-256 (hex) over all event lines, each with its newline. */
-  logHash: z.string(),
+  logHash: cutText(64),
   gapBytes: z.number().int().nonnegative(),
   usage: usageData.nullable(),
   toolCallCount: z.number().int().nonnegative().nullable(),

@@ -24,6 +24,7 @@ const totals = {
   costUsd: z
     .string()
     .regex(/^\d+(\.\d+)?$/)
+    .overwrite((text) => text.slice(0, 40).replace(/\.$/, ''))
     .optional(),
 }
 /** The tokens that one run used. The last `usage` event of a run holds the run's totals so far. */
@@ -31,7 +32,10 @@ export const usageData = z.object({
   ...totals,
   /** The tokens of the session as the model saw it last. */
   contextTokens: z.number().int().nonnegative().optional(),
-  model: z.string().optional(),
+  model: z
+    .string()
+    .overwrite((text) => text.slice(0, 200))
+    .optional(),
 })
 
 /** Why a gate's command was not started. */

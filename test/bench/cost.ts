@@ -3,12 +3,13 @@ import { contract } from '../../shared/api/index.ts'
 import type { AnyRoute } from '../../shared/api/route.ts'
 import { delay } from '../kit/programs.ts'
 import type { Bench, Context } from './context.ts'
+import { besideLyingDevice } from './lying-device.ts'
 import { atMost, compare } from './measure.ts'
 import { processFigures, startServer, type BenchServer } from './stack.ts'
 
 /**
  * Bodies that cost most, sent to every route that takes one, many at once, while a monitor asks whether the server is
- * well. What is refused costs as well: it was read, parsed and checked before.
+ * well. What is refused costs as well: it was read, parsed and checked before. A device that lies is among the callers.
  */
 const atOnce = 40
 const askEveryMs = 20
@@ -60,6 +61,9 @@ async function besideAll(context: Context) {
       const slowest = Math.max(0, ...monitor.waits.slice(from))
       if (slowest > 250) context.say(`${route.id}: the monitor waited ${Math.round(slowest)} ms`)
     }
+    const from = monitor.waits.length
+    await besideLyingDevice(server, atOnce)
+    context.say(`beside a lying device the monitor waited ${Math.round(Math.max(0, ...monitor.waits.slice(from)))} ms`)
     const waits = await monitor.stop()
     const busy = processFigures(server.program.pid).rssBytes
     await delay(restMs)

@@ -74,7 +74,11 @@ export class FakeDevice {
   }
 
   /** Connects and says hello, whatever the server makes of it. */
-  static async open(server: TestServer, identity: Identity, hello: Partial<Hello> = {}): Promise<FakeDevice> {
+  static async open(
+    server: Pick<TestServer, 'nextUrl'>,
+    identity: Identity,
+    hello: Partial<Hello> = {},
+  ): Promise<FakeDevice> {
     const socket = new WebSocket(server.nextUrl().replace('http', 'ws') + linkPath, { perMessageDeflate: false })
     const device = new FakeDevice(socket, identity)
     await new Promise<void>((resolve, reject) => {

@@ -1,3 +1,5 @@
+import { AnswerRoom } from '../../control-plane/http/answer-room.ts'
+import { createBodyRooms } from '../../control-plane/http/body-room.ts'
 import { expect } from 'vitest'
 import { z } from 'zod'
 import type { Db, Tx } from '../../control-plane/db/open.ts'
@@ -133,7 +135,9 @@ async function approved(db: Db, change: { route: keyof typeof makes; body: z.inp
   let failure: unknown = null
   const approve = async (tx: Tx) => {
     const { signal } = new AbortController()
-    const request = { db: tx, world: realWorld, log: silentLog, requestId: 'req_1', signal }
+    const owner = { group: workspaceId, member: 'somebody' }
+    const room = new AnswerRoom(createBodyRooms(realWorld).answers, owner, () => signal)
+    const request = { db: tx, world: realWorld, log: silentLog, requestId: 'req_1', signal, room }
     await approveChange(request, stored, { person, routes })
   }
   try {

@@ -1,3 +1,5 @@
+import { lineWithinBound } from '../../shared/device/event-line.ts'
+import { linkLimits } from '../../shared/device/limits.ts'
 import { expect } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
 import { findPlatformChange, insertPlatformChange } from '../../control-plane/resources/platform-changes/store.ts'
@@ -13,6 +15,7 @@ import {
   findChangeSet,
   findFrame,
   insertEvidence,
+  hasOverlong,
   measureEvidence,
   insertFrames,
   listFrames,
@@ -106,6 +109,19 @@ onBoth('a frame holds as many events as its numbers say, whatever lies in its bo
   const backward = await listEventsBackward(root, { ...page, beforeSeq: 9 })
   expect(backward.events).toEqual(forward.events.toReversed())
   expect(await findEvent(root, { runId, fence: 1, seq: 4 })).toBeNull()
+})
+
+onBoth('a log is known by the gap that stands in the place of an event that was too long', async ({ root }) => {
+  const runId = await seedRunning(root)
+  const long = Buffer.alloc(linkLimits.lineBytes + 1, 'x')
+  const body = Buffer.from(`${Buffer.from(lineWithinBound(long, 20)).toString()}\n`)
+  await insertFrames(
+    root,
+    Array.from({ length: 19 }, (_, at) => frame(runId, at + 1, at + 1)),
+  )
+  expect(await hasOverlong(root, { runId, seq: 19 })).toBe(false)
+  await insertFrames(root, [{ ...frame(runId, 20, 20), body }])
+  expect(await hasOverlong(root, { runId, seq: 20 })).toBe(true)
 })
 
 onBoth('the log moves forward from where it is, for the lease that holds the run', async ({ root }) => {

@@ -1,5 +1,6 @@
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import { runEventId, type RunEvent } from '../../../shared/api/run-events.ts'
+import { lineWithinBound } from '../../../shared/device/event-line.ts'
 import { parseNested, maxNested } from '../../../shared/lib/storable.ts'
 import { gateResult, storedEvent, type GateResult } from '../../../shared/runs/events.ts'
 import type { Db } from '../../db/open.ts'
@@ -11,7 +12,7 @@ import { findFrame, listFrames, listFramesBackward, mayBeMore, type Frame } from
 /** Frames read at once: a frame aims at 256 KiB. */
 const framesAtOnce = 8
 /** A page ends early when its events hold more bytes than this. */
-const pageBytes = 4 * 1024 * 1024
+export const pageBytes = 4 * 1024 * 1024
 /** The latest time that a Date holds. */
 const maxTime = 8_640_000_000_000_000
 
@@ -31,7 +32,9 @@ function* numbered(frame: Lines): Generator<Numbered> {
   let seq = frame.firstSeq
   for (const text of linesOf(frame.body)) {
     if (seq > frame.lastSeq) return
-    yield { seq: seq++, text }
+    // A release that had no bound may have stored longer ones.
+    yield { seq, text: lineWithinBound(text, seq) }
+    seq++
   }
 }
 
@@ -65,20 +68,26 @@ function parseJson(text: string): unknown {
 
 export interface EventPage {
   events: RunEvent[]
+  /** Of their lines. */
+  bytes: number
   hasMore: boolean
 }
 
-/** Events after `afterSeq`, oldest first: at most `limit`, fewer when they are large. */
+/** Events after `afterSeq`, oldest first: at most `limit`, fewer when they have more bytes than `mostBytes`. */
 export async function listEvents(
   db: Db,
-  range: { runId: string; afterSeq: number; limit: number },
+  range: { runId: string; afterSeq: number; limit: number; mostBytes?: number },
 ): Promise<EventPage> {
-  const page = new Page(range.limit)
+  const page = new Page(range)
   let after = range.afterSeq
   for (;;) {
     const frames = await listFrames(db, { runId: range.runId, afterSeq: after, limit: framesAtOnce })
     for (const frame of frames)
-      for (const line of numbered(frame)) if (line.seq > range.afterSeq && !page.take(frame, line)) return page.full()
+      for (const line of numbered(frame)) {
+        if (line.seq <= range.afterSeq) continue
+        if (!page.take(frame, line)) return page.full()
+        if (isLong(line)) await othersTurn()
+      }
     after = frames.at(-1)?.lastSeq ?? after
     if (!mayBeMore(frames, framesAtOnce)) return page.done()
   }
@@ -104,38 +113,48 @@ export async function listEventsBackward(
   db: Db,
   range: { runId: string; beforeSeq: number; limit: number },
 ): Promise<EventPage> {
-  const page = new Page(range.limit)
+  const page = new Page(range)
   let before = range.beforeSeq
   for (;;) {
     const frames = await listFramesBackward(db, { runId: range.runId, beforeSeq: before, limit: framesAtOnce })
     for (const frame of frames)
-      for (const line of [...numbered(frame)].reverse())
-        if (line.seq < range.beforeSeq && !page.take(frame, line)) return page.full()
+      for (const line of [...numbered(frame)].reverse()) {
+        if (line.seq >= range.beforeSeq) continue
+        if (!page.take(frame, line)) return page.full()
+        if (isLong(line)) await othersTurn()
+      }
     before = frames.at(-1)?.firstSeq ?? before
     if (!mayBeMore(frames, framesAtOnce)) return page.done()
   }
 }
 
+/** To parse it takes so long that others come in between. */
+const isLong = ({ text }: Numbered): boolean => text.length > 128 * 1024
+const othersTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
+
 class Page {
   private readonly events: RunEvent[] = []
   private readonly limit: number
+  private readonly mostBytes: number
   private bytes = 0
 
-  constructor(limit: number) {
+  constructor({ limit, mostBytes = pageBytes }: { limit: number; mostBytes?: number }) {
     this.limit = limit
+    this.mostBytes = mostBytes
   }
 
   /** False when the page has no room for it, which is not read then; the first event always has. */
   take(frame: Frame, line: Numbered): boolean {
     const { length } = line.text
-    if (this.events.length >= this.limit || (this.events.length > 0 && this.bytes + length > pageBytes)) return false
+    if (this.events.length >= this.limit || (this.events.length > 0 && this.bytes + length > this.mostBytes))
+      return false
     this.bytes += length
     this.events.push(toEvent(frame, line))
     return true
   }
 
-  full = (): EventPage => ({ events: this.events, hasMore: true })
-  done = (): EventPage => ({ events: this.events, hasMore: false })
+  full = (): EventPage => ({ events: this.events, bytes: this.bytes, hasMore: true })
+  done = (): EventPage => ({ events: this.events, bytes: this.bytes, hasMore: false })
 }
 
 /** The event with this number and fence, or null. */

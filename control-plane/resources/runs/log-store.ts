@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { changeSetResult, type ChangeSetResult } from '../../../shared/device/change-set.ts'
+import { overlongReason } from '../../../shared/device/event-line.ts'
 import type { RunUsage } from '../../../shared/runs/events.ts'
 import { int, json, nullableInt, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
@@ -97,6 +98,17 @@ export async function findFrame(db: Db, runId: string, seq: number): Promise<Fra
   const [frame] = await latest.list(db, [runId, seq + 1])
   return frame !== undefined && frame.lastSeq >= seq ? frame : null
 }
+
+/** Says whether an event of the log was too long and stands there as a declared gap. */
+export async function hasOverlong(db: Db, { runId, seq }: { runId: string; seq: number }): Promise<boolean> {
+  for (let after = 0; after < seq;) {
+    const read = await listFrames(db, { runId, afterSeq: after, limit: 16 })
+    if (read.some(({ body }) => body.includes(overlongMark))) return true
+    after = read.at(-1)?.lastSeq ?? seq
+  }
+  return false
+}
+const overlongMark = `"reason":"${overlongReason}"`
 
 const moveLog = command(
   `update runs set event_seq = ?, event_bytes = event_bytes + ?

@@ -1,4 +1,5 @@
 import { createHash, type Hash } from 'node:crypto'
+import { lineWithinBound } from '../../../shared/device/event-line.ts'
 import { askedCallLimits, type AskedCall } from '../../../shared/runs/asked-call.ts'
 import { askedCallOf, type RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunStats, SpoolRow } from '../../spool/spool.ts'
@@ -42,6 +43,8 @@ function outputBytesOf(body: RunEventBody): number {
   return Buffer.byteLength(JSON.stringify(body.data))
 }
 
+const newline = Buffer.from('\n')
+
 /** Counts and hash of the rows written so far. */
 export interface Written {
   lastSeq: number
@@ -62,7 +65,10 @@ export function toRows(before: Written, events: readonly PendingEvent[]): { rows
   const rows = events.map(({ at, body }) => {
     lastSeq++
     stats = statsWith(stats, body)
-    const line = Buffer.from(`${JSON.stringify({ seq: lastSeq, at, kind: body.kind, data: body.data })}\n`)
+    const whole = Buffer.from(JSON.stringify({ seq: lastSeq, at, kind: body.kind, data: body.data }))
+    const kept = lineWithinBound(whole, lastSeq)
+    if (kept !== whole) stats = { ...stats, gapBytes: stats.gapBytes + whole.length }
+    const line = Buffer.concat([kept, newline])
     hash.update(line)
     return { seq: lastSeq, line }
   })

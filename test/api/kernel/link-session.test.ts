@@ -24,6 +24,7 @@ beforeEach(async () => {
   handlers = {
     hello: () => Promise.resolve(true),
     message: () => Promise.resolve(),
+    ended: () => Promise.resolve(),
     frame: () => Promise.resolve(),
     closed: () => undefined,
   }

@@ -10,7 +10,7 @@ import type { Caller } from '../../../http/callers.ts'
 import type { HandlerInput } from '../../../http/implement.ts'
 import { listHiddenAgents } from '../../agents/lookup.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
-import { listEvents } from '../../runs/event-log.ts'
+import { listEvents, pageBytes } from '../../runs/event-log.ts'
 import { presentRuns } from '../../runs/steps/present.ts'
 import { listRunsOfConversation } from '../../runs/list-store.ts'
 import { findRun, type RunRow } from '../../runs/store.ts'
@@ -24,11 +24,12 @@ const mostRuns = 100
 
 /** The transcript of a conversation: the events of its runs, one run after another in order of creation. */
 export async function listConversationEvents(
-  { db, caller, params, query, world }: HandlerInput<typeof conversationRoutes.events>,
+  { db, caller, params, query, world, room }: HandlerInput<typeof conversationRoutes.events>,
   { leaseMs }: Pick<ResourceDependencies, 'leaseMs'>,
 ) {
   const conversation = await readableConversation(db, caller, params.id)
   const cursor = cursorOf({ after: query.after }, place)
+  await room.hold(pageBytes)
   const page = await readPage(db, { caller, conversationId: conversation.id, cursor, limit: query.limit })
   const runs = await presentRuns(db, page.runs, { now: world.now(), leaseMs })
   const { events, nextCursor } = page
@@ -49,18 +50,18 @@ async function readPage(
   const [beganIn, beganAfter] = of.cursor ?? [null, 0]
   const begun = beganIn === null ? null : await findRun(db, beganIn)
   if (beganIn !== null && begun?.conversationId !== of.conversationId) fail('invalid_cursor', { param: 'after' })
+  let bytes = 0
   let batch = begun === null ? [] : [begun]
   for (;;) {
     for (const run of await onlyVisible(db, of.caller, batch)) {
       const afterSeq: number = run.id === beganIn ? beganAfter : 0
-      const { events, hasMore } = await listEvents(db, {
-        runId: run.id,
-        afterSeq,
-        limit: of.limit - page.events.length,
-      })
+      const limit = of.limit - page.events.length
+      const mostBytes = pageBytes - bytes
+      const { events, hasMore, bytes: read } = await listEvents(db, { runId: run.id, afterSeq, limit, mostBytes })
+      bytes += read
       page.events.push(...events)
       page.runs.push(run)
-      const isFull = hasMore || page.events.length >= of.limit || page.runs.length >= mostRuns
+      const isFull = hasMore || bytes >= pageBytes || page.events.length >= of.limit || page.runs.length >= mostRuns
       if (!isFull) continue
       const follows = hasMore || (await listRunsOfConversation(db, { ...of, after: run, limit: 1 })).length > 0
       if (follows) page.nextCursor = encodeCursor([run.id, events.at(-1)?.seq ?? afterSeq])

@@ -57,8 +57,8 @@ export async function sendMessage(input: Send, deps: Dependencies) {
     const [shown] = await presentMessages(db, input.caller, { conversation, messages: [message] })
     return answer(200, { message: shown!, runId }, headers)
   }
-  const { world, signal, caller } = input
-  const source = followTurn({ db, bus: deps.bus, world, signal, caller, conversation, message, runId, place })
+  const { world, signal, room, caller } = input
+  const source = followTurn({ db, bus: deps.bus, world, signal, room, caller, conversation, message, runId, place })
   return new EventStream(source, async (now) => {
     await participantOnly(db, now, await readableConversation(db, now, conversation.id))
   })

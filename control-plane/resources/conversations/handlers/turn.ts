@@ -7,6 +7,7 @@ import type { StreamMessage } from '../../../http/sse.ts'
 import type { Bus } from '../../../db/bus.ts'
 import { presentMessages } from '../present-message.ts'
 import { findReplyOfRun, type MessageRow } from '../message-store.ts'
+import type { AnswerRoom } from '../../../http/answer-room.ts'
 import { followRun } from '../../runs/follow.ts'
 import { findRun } from '../../runs/store.ts'
 import type { ConversationRow } from '../store.ts'
@@ -24,6 +25,7 @@ export interface TurnOptions {
   bus: Pick<Bus, 'on' | 'onSignal'>
   world: World
   signal: AbortSignal
+  room: AnswerRoom
   /** The one who reads it. */
   caller: Caller
   conversation: ConversationRow

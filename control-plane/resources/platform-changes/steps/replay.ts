@@ -9,7 +9,7 @@ import { closePlatformChange, findPlatformChange, type ChangeResult, type Platfo
 import { inSavepoint } from '../../../db/transaction.ts'
 
 /** The request in which a person approves. */
-export type ApprovingRequest = Pick<HandlerInput<AnyRoute>, 'db' | 'world' | 'log' | 'requestId' | 'signal'>
+export type ApprovingRequest = Pick<HandlerInput<AnyRoute>, 'db' | 'world' | 'log' | 'requestId' | 'signal' | 'room'>
 
 /** Makes the change that waits for this approval, and stores the result; does nothing when it was closed before. */
 export async function approveChange(
@@ -87,6 +87,7 @@ function inputOf(
     requestId: request.requestId,
     path: route.base + route.path,
     signal: request.signal,
+    room: request.room,
     bearer: null,
     stream: null,
   }

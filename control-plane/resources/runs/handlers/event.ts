@@ -2,11 +2,12 @@ import { z } from 'zod'
 import { fail } from '../../../../shared/api/errors.ts'
 import { cursorOf } from '../../../../shared/api/paging.ts'
 import { parseRunEventId, runEventRoutes } from '../../../../shared/api/run-events.ts'
+import { linkLimits } from '../../../../shared/device/limits.ts'
 import { decodeCursor, encodeCursor } from '../../../../shared/lib/cursor.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { EventStream } from '../../../http/sse.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
-import { findEvent, listEvents, listEventsBackward } from '../event-log.ts'
+import { findEvent, listEvents, listEventsBackward, pageBytes } from '../event-log.ts'
 import { followRun } from '../follow.ts'
 import { readableRun } from '../lookup.ts'
 
@@ -18,9 +19,10 @@ export function runEventHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(runEventRoutes, {
     eventsList: (input) => (input.stream === null ? list(input) : follow(input, deps)),
 
-    async eventsGet({ db, caller, params }) {
+    async eventsGet({ db, caller, params, room }) {
       const run = await readableRun(db, caller, params.runId)
       const place = parseRunEventId(run.id, params.eventId)
+      await room.hold(Math.min(run.eventBytes, linkLimits.lineBytes))
       const event = place === null ? null : await findEvent(db, { runId: run.id, ...place })
       return event ?? fail('resource_not_found', { param: 'eventId', message: 'The run has no such event.' })
     },
@@ -29,10 +31,11 @@ export function runEventHandlers(deps: Dependencies): ImplementedRoute[] {
 
 type List = HandlerInput<typeof runEventRoutes.eventsList>
 
-async function list({ db, caller, params, query }: List) {
+async function list({ db, caller, params, query, room }: List) {
   const run = await readableRun(db, caller, params.runId)
   const key = cursorOf({ after: query.after }, cursorKey)
   const range = { runId: run.id, limit: query.limit }
+  await room.hold(Math.min(run.eventBytes, pageBytes))
   const { events, hasMore } =
     query.sort === 'asc'
       ? await listEvents(db, { ...range, afterSeq: key?.[0] ?? 0 })
@@ -43,7 +46,7 @@ async function list({ db, caller, params, query }: List) {
 }
 
 async function follow(input: List, deps: Dependencies) {
-  const { db, caller, params, query, world, signal, stream } = input
+  const { db, caller, params, query, world, signal, room, stream } = input
   const run = await readableRun(db, caller, params.runId)
   if (query.sort === 'desc')
     fail('validation_error', { param: 'sort', message: 'A stream follows the events in their order.' })
@@ -51,6 +54,6 @@ async function follow(input: List, deps: Dependencies) {
   const lastEventId = stream?.lastEventId || null
   const key = lastEventId === null ? cursorOf({ after: query.after }, cursorKey) : decodeCursor(lastEventId, cursorKey)
   if (lastEventId !== null && key === null) fail('invalid_cursor', { param: 'Last-Event-ID' })
-  const source = followRun({ db, bus: deps.bus, world, signal, runId: run.id, afterSeq: key?.[0] ?? 0 })
+  const source = followRun({ db, bus: deps.bus, world, signal, room, runId: run.id, afterSeq: key?.[0] ?? 0 })
   return new EventStream(source, (now) => readableRun(db, now, run.id))
 }
