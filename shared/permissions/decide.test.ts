@@ -100,6 +100,53 @@ describe('a rule', () => {
 
 describe('rules that allow a shell command', () => {
   test.for([
+    ['test', String.raw`test -v 'a[$(touch p)]'`],
+    ['test', String.raw`test -v a[\$\(touch\ p\)]`],
+    ['[', String.raw`[ -v 'a[$(touch p)]' ]`],
+    ['printf', String.raw`printf -v 'a[$(touch p)]' x`],
+    ['printf', 'printf -v PATH . && printf x'],
+    ['read', String.raw`read 'a[$(touch p)]'`],
+    ['read', String.raw`builtin read 'a[\`touch p\`]'`],
+    ['unset', String.raw`unset 'a[$(touch p)]'`],
+    ['declare', String.raw`declare -i 'x=b'`],
+    ['let', 'let x=y'],
+    ['[[', '[[ x -eq 0 ]]'],
+    ['export', 'export PATH=.; ls'],
+    ['export', 'export BASH_ENV=./x; npm test'],
+    ['export', 'command export LD_PRELOAD=./x.so && ls'],
+    ['export', `'export' PATH=. | ls`],
+    ['readonly', 'readonly PATH=.\nls'],
+    ['PATH', 'PATH=.; ls'],
+    ['alias', 'alias ls=rm; ls x'],
+    ['hash', 'hash -p ./x ls; ls'],
+    ['read', 'read PATH < /dev/null; ls'],
+  ] as const)('that name %s allow none that steers what runs: %s', ([builtin, command]) => {
+    const allow = [
+      `Bash(${builtin}*)`,
+      `Bash('${builtin}*)`,
+      'Bash(builtin *)',
+      'Bash(command *)',
+      'Bash(ls*)',
+      'Bash(npm test)',
+    ]
+    expect(decided({ allow, defaultMode: 'strict' }, bash(command)).decision).toBe('deny')
+  })
+
+  test.for([
+    'npm test && export A=1',
+    'test -f a[1] && ls',
+    "printf '%s $5' x && ls",
+    'set -e && npm test',
+    "test -v 'a[1]'",
+    '[[ -f x ]] && ls',
+    'cd src && ls',
+  ])('and what steers nothing is allowed as before: %s', (command) => {
+    const names = ['npm test', 'export', 'test', 'printf', 'set', '[[', 'cd', 'ls']
+    const allow = names.map((name) => `Bash(${name}*)`)
+    expect(decided({ allow, defaultMode: 'strict' }, bash(command)).decision).toBe('allow')
+  })
+
+  test.for([
     ['Bash', 'anything; at all'],
     ['Bash(*)', 'anything'],
     ['bash(ls)', 'ls'],

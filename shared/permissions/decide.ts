@@ -7,6 +7,7 @@ import { matchesPath, ownFolderOf, type JudgedPlace, type PathFact } from './pat
 import { readRule, ruleText, type ReadRule } from './rule.ts'
 import { maxCommandChars, mayMatch, shellCommands, type ShellCommands } from './shell/commands.ts'
 import { shellFragments, shellParts } from './shell/parts.ts'
+import { steersWhatRuns } from './shell/steering.ts'
 
 /** A call, and what it reaches for. */
 export interface JudgedCall extends ToolCall {
@@ -164,8 +165,10 @@ function matches(rule: ReadRule, place: JudgedPlace, call: TakenApart, mode: 'fo
   )
 }
 
-const allowedParts = (command: string): readonly string[] | null =>
-  command.length > maxCommandChars ? null : shellParts(command)
+function allowedParts(command: string): readonly string[] | null {
+  const parts = command.length > maxCommandChars ? null : shellParts(command)
+  return parts === null || steersWhatRuns(parts) ? null : parts
+}
 
 /** Asked again for the same text, it gives the same answer: each rule asks. */
 function remembered<Value>(find: (text: string) => Value): (text: string) => Value {

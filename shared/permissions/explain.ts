@@ -5,6 +5,7 @@ import { readRule, ruleText } from './rule.ts'
 import { shellCommands } from './shell/commands.ts'
 import { unknown } from './shell/command-builder.ts'
 import { shellParts, unclearAt } from './shell/parts.ts'
+import { steersWhatRuns } from './shell/steering.ts'
 
 /** The answer that a run would give to a call, and why. */
 export interface Explanation {
@@ -89,7 +90,10 @@ function whyNotAllowed({ permissions, place, call }: Judged): string | null {
   const isUnnamed = (part: string) =>
     decide(allowList, { ...place, svcProgram: null }, { ...call, inputs: { ...call.inputs, commands: [part] } })
       .decision !== 'allow'
-  const part = shellParts(command)?.find(isUnnamed)
+  const parts = shellParts(command)
+  if (parts !== null && steersWhatRuns(parts))
+    return 'A command in the line changes what the shell runs, so no allow rule with a pattern holds for the line.'
+  const part = parts?.find(isUnnamed)
   return part === undefined ? null : `No allow rule names ${quoted(part)}.`
 }
 

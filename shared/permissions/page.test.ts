@@ -8,6 +8,7 @@ import { toolPermissionModes, type ToolPermissions } from '../runs/spec.ts'
 import { explain, type Explanation } from './explain.ts'
 import { PathLookup } from './path-lookup.ts'
 import { reachOf } from './reach.ts'
+import { runnerNames } from './shell/runners.ts'
 
 /** What docs/permissions.md says of rules and calls is what the engine answers. */
 
@@ -63,6 +64,12 @@ test('the page has examples, and all of its blocks are read', () => {
 
 test.each(examples)('$permissions.defaultMode: $tool $input -> $said', async (example) => {
   expect(await answerTo(example)).toBe(example.said)
+})
+
+test('the page names every program that is known to run another one, and no other', () => {
+  const [, block = ''] = /^```text\n(.*?)^```$/ms.exec(page) ?? []
+  const named = block.split(',').map((name) => name.trim().replaceAll(/\s+/g, ' '))
+  expect(named.filter((name) => name !== '').toSorted()).toEqual(runnerNames().toSorted())
 })
 
 test('a page that says something else would be seen', async () => {

@@ -15,6 +15,9 @@ const wrappers = new Set([
   set npx bunx pnpx uvx pipx tmux screen byobu at batch ssh xvfb-run dbus-launch choom uclampset ccache sccache distcc
   proxychains proxychains4 torsocks torify tsocks faketime eatmydata chronic systemd-cat cgexec schroot fakechroot
   cross-env cross-env-shell env-cmd dotenvx doppler envchain aws-vault concurrently nodemon wsl cmd powershell pwsh
+  s6-setuidgid s6-applyuidgid s6-envdir s6-env s6-softlimit s6-setlock s6-setsid s6-sudo execlineb envuidgid argv0 pgrphack setlock
+  fghack with-contenv run0 please sem ifne mispipe pee timelimit rr mpirun mpiexec srun bsub nsjail minijail0 systemd-nspawn
+  lxc-attach lxc-execute jexec sshpass autossh mosh pdsh dsh rsh winpty wine shell .shell .system
   `
     .trim()
     .split(/\s+/),
@@ -32,7 +35,17 @@ const runningWords: ReadonlyMap<string, readonly string[]> = new Map<string, rea
   ['docker', ['exec', 'run']],
   ['docker-compose', ['exec', 'run']],
   ['podman', ['exec', 'run']],
-  ['kubectl', ['exec', 'run']],
+  ...'nerdctl finch buildah apptainer singularity'
+    .split(' ')
+    .map((name): [string, string[]] => [name, ['exec', 'run']]),
+  ...['kubectl', 'oc', 'k3s', 'microk8s', 'minikube', 'ctr', 'crictl'].map((name): [string, string[]] => [
+    name,
+    ['exec', 'run', 'rsh', 'debug', 'ssh', 'create'],
+  ]),
+  ...['lxc', 'incus', 'pct', 'multipass'].map((name): [string, string[]] => [name, ['exec']]),
+  ...['machinectl', 'limactl', 'adb', 'guix'].map((name): [string, string[]] => [name, ['shell', 'environment']]),
+  ...['toolbox', 'distrobox', 'flatpak', 'snap'].map((name): [string, string[]] => [name, ['run', 'enter']]),
+  ...['vagrant', 'colima', 'fly', 'flyctl', 'gcloud'].map((name): [string, string[]] => [name, ['ssh']]),
   ['bundle', ['exec']],
   ['nix', ['develop', 'shell']],
   ['mise', ['exec', 'x']],
@@ -41,6 +54,12 @@ const runningWords: ReadonlyMap<string, readonly string[]> = new Map<string, rea
     .split(' ')
     .map((name): [string, string[]] => [name, ['run']]),
 ])
+
+/** The names of all of them, as docs/permissions.md lists them: a program, or a program and a word of its own. */
+export const runnerNames = (): string[] => [
+  ...wrappers,
+  ...[...runningWords].flatMap(([name, words]) => words.map((word) => `${name} ${word}`)),
+]
 
 /** Says whether the program, by its plain name in small letters, runs a command that stands in its arguments. */
 export function runsItsWords(name: string, words: readonly string[]): boolean {
