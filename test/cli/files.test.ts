@@ -23,6 +23,7 @@ import { writeWhole } from '../../cli/machine/write-whole.ts'
 import { openBytes } from '../../cli/http/open-bytes.ts'
 import { makeTask } from '../api/facts/kit/tasks.ts'
 import { isLong } from '../kit/forms.ts'
+import { onTerminal } from './on-terminal.ts'
 import { useRealServer, type RealServer } from './real-server.ts'
 import { waitFor } from '../kit/programs.ts'
 
@@ -70,6 +71,61 @@ test('bytes of any kind go up and come down as they are', async () => {
   await svc(['file', 'download', id, '--output', 'again.bin'])
   expect(readFileSync(join(real.folder, 'again.bin')).equals(bytes)).toBe(true)
   expect((await call(['file', 'read', id])).stderr).toContain('This file is no text')
+})
+
+const asOwner = () => ({ SVC_TOKEN: real.server.owner.token, SVC_API_URL: real.server.url })
+
+test('a file whose name another person chose is no hidden file and no flag', async () => {
+  for (const [name, written] of [
+    ['.bashrc', '_bashrc'],
+    ['.envrc', '_envrc'],
+    ['-rf', '_rf'],
+    ['--help', '_-help'],
+    ['..x', '_.x'],
+    ['plain.md', 'plain.md'],
+  ]) {
+    const { id } = await svc(['file', 'upload', '-', `--name=${name}`], { input: `It is ${name}.` })
+    const cwd = join(real.folder, `named-${id}`)
+    mkdirSync(cwd)
+    const end = await real.home.svc(['file', 'download', id], { env: asOwner(), cwd })
+    expect([end.status, readdirSync(cwd)]).toEqual([0, [written]])
+    expect(end.stderr).toBe(
+      name === written
+        ? ''
+        : `svc: the file is named ${name}; it is written as ${written}. --output chooses another name.\n`,
+    )
+    expect(JSON.parse(end.stdout).path).toBe(join(cwd, written!))
+  }
+})
+
+test('to a terminal a download shows text that steers nothing, and no other bytes', async () => {
+  const said = '\u001b]0;owned\u0007\u001b[2Jplain \u001b[31mred\u001b[0m \u00e9nd\n'
+  const text = await svc(['file', 'upload', '-', '--name', 'said.txt'], { input: said })
+  const shown = onTerminal({ dir: real.folder, env: { ...real.home.env, ...asOwner() } }, [
+    'file',
+    'download',
+    text.id,
+    '--output',
+    '-',
+  ])
+  expect(await shown.ended).toBe(0)
+  expect(shown.shown.text).toContain('red')
+  expect(shown.shown.text).toContain('\u00e9nd')
+  for (const steering of ['owned', '\u001b[2J']) expect(shown.shown.text).not.toContain(steering)
+  writeFileSync(join(real.folder, 'odd.bin'), Buffer.from([0x1b, 0x5b, 0x32, 0x4a, 0xff, 0xfe, 0x00]))
+  const odd = await svc(['file', 'upload', 'odd.bin'])
+  const refused = onTerminal({ dir: real.folder, env: { ...real.home.env, ...asOwner() } }, [
+    'file',
+    'download',
+    odd.id,
+    '--output',
+    '-',
+  ])
+  expect(await refused.ended).toBe(1)
+  expect(refused.shown.text).toContain('no text')
+  expect(refused.shown.text).not.toContain('\u001b[2J')
+  // Into a pipe they go as they are.
+  expect((await call(['file', 'download', text.id, '--output', '-'])).stdout).toBe(said)
 })
 
 test('within a run a file belongs to its task, unless told otherwise', async () => {

@@ -23,16 +23,38 @@ export const fileDownload: Flow = async (context) => {
     revision === null ? call.path : call.path.replace(/download$/, `revisions/${pathSegment(revision)}/download`)
   const { body } = await client.call({ ...call, path })
   const wanted = localText(values, 'output')
-  const target = wanted ?? (await nameOf(client, call.path.replace(/\/download$/, '')))
+  const target = wanted ?? (await nameOf(context, client, call.path.replace(/\/download$/, '')))
   const answer = await openBytes(textAt(body, 'url') ?? '')
   const bytes = checked(answer)
   if (target === '-') {
-    await pipeline(bytes, process.stdout, { end: false })
+    if (process.stdout.isTTY) await showText(context, bytes)
+    else await pipeline(bytes, process.stdout, { end: false })
     return
   }
   const place = resolve(cwd, target)
   await writeWhole(place, bytes, wanted !== null)
   await out.result({ path: place, sizeBytes: Number(answer.headers['content-length']) })
+}
+
+/** On a terminal only text is shown, and nothing in it steers the terminal. Fails at the first bytes that are no text. */
+async function showText({ out, values }: CommandContext, bytes: Readable): Promise<void> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const read = (chunk?: Buffer) => {
+    try {
+      const text = decoder.decode(chunk, { stream: chunk !== undefined })
+      if (!text.includes('\0')) return text
+    } catch {
+      // Said below.
+    }
+    throw new CliError('binary_output', 'This file is no text, and its bytes could garble the terminal.', {
+      remediation: `Write them to a file (\`svc file download ${values.params['id'] ?? 'FILE'} --output NAME\`) or into a pipe.`,
+    })
+  }
+  for await (const chunk of bytes) {
+    out.piece(read(chunk as Buffer))
+    await out.drained()
+  }
+  out.piece(read())
 }
 
 /** `file read`: prints the text of a file. */
@@ -49,12 +71,19 @@ export const fileRead: Flow = async (context: CommandContext) => {
   else out.exact(content)
 }
 
-/** Without folders and characters that steer a terminal, whatever the server says. */
-async function nameOf(client: Client, path: string): Promise<string> {
+/**
+ * Without folders and characters that steer a terminal, whatever the server says. Somebody else chose the name: it must be no file
+ * that a program reads by itself (`.bashrc`, `.envrc`), and no flag of the command in which it is typed next (`-rf`).
+ */
+async function nameOf({ out }: CommandContext, client: Client, path: string): Promise<string> {
   const { body } = await client.call({ method: 'GET', path })
   const said = (textAt(body, 'name') ?? '').replaceAll('\\', '/').replaceAll(/[\p{Cc}\p{Bidi_C}]/gu, '_')
   const name = basename(said)
-  return name === '' || name === '.' || name === '..' ? 'file' : name
+  if (name === '' || name === '.' || name === '..') return 'file'
+  if (!/^[.-]/.test(name)) return name
+  const safe = `_${name.slice(1)}`
+  out.message(`svc: the file is named ${name}; it is written as ${safe}. --output chooses another name.`)
+  return safe
 }
 
 /** Fails when the bytes are not those that the server named. */
