@@ -52,6 +52,7 @@ async function besideAll(context: Context) {
     const routes = contract.filter(({ method }) => method !== 'GET')
     // What is loaded when it is needed first stays, whoever asks for it.
     for (const route of routes) await sendAll(server, route, 1)
+    await besideLyingDevice(server, 1)
     await delay(restMs)
     const before = processFigures(server.program.pid).rssBytes
     const monitor = startMonitor(server)
