@@ -6,6 +6,7 @@ import { afterEach, expect, test } from 'vitest'
 import { findGit } from '../../../device-manager/change-set/git.ts'
 import { releaseBase } from '../../../device-manager/change-set/diff.ts'
 import { replaceableGit } from '../../../device-manager/isolation/trial.ts'
+import { becomeUser } from '../../kit/nobody.ts'
 import { baseOf, changesOf, summary, tempDir, tempRepo } from './repo.ts'
 
 const path = process.env['PATH']
@@ -38,11 +39,11 @@ test('a git that a run put first on the PATH is not run', async () => {
 async function foundWithout(systemGit: string, search: string): Promise<ReturnType<typeof findGit>> {
   const script = `
     import { findGit } from '${join(import.meta.dirname, '../../../device-manager/change-set/git.ts')}'
+    ${becomeUser(1234)}
     process.stdout.write(JSON.stringify(findGit('${search}')))`
   const node = [process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=module-typescript', '-e']
-  const become = ['setpriv', '--reuid=1234', '--regid=1234', '--clear-groups']
   const hide = `mount --bind /dev/null '${systemGit}' && exec "$@"`
-  const all = ['--mount', '/bin/sh', '-c', hide, 'sh', ...become, ...node, script]
+  const all = ['--mount', '/bin/sh', '-c', hide, 'sh', ...node, script]
   return JSON.parse((await promisify(execFile)('unshare', all)).stdout) as ReturnType<typeof findGit>
 }
 

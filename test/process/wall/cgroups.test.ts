@@ -7,6 +7,7 @@ import { beforeEach, describe, expect, onTestFinished, test, type TestContext } 
 import { killCgroup, processesInCgroup, removeRunCgroup } from '../../../device-manager/process/cgroup.ts'
 import { makeTestGroup } from '../../kit/control-group.ts'
 import { linuxTools, needsTool } from '../../kit/needs-bubblewrap.ts'
+import { becomeUser } from '../../kit/nobody.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { wallSpecOf } from '../../kit/wall.ts'
 
@@ -49,6 +50,7 @@ describe.each(linuxTools)('behind the wall of %s', (tool) => {
       import { execFileSync } from 'node:child_process'
       import { makeWall } from '${moduleAt('device-manager/wall/wall.ts')}'
       import { realWorld } from '${moduleAt('shared/lib/world.ts')}'
+      ${becomeUser(ordinary)}
       const wall = await makeWall(${JSON.stringify(wallSpecOf(stateDir, tool))}, [], realWorld)
       const env = { PATH: '/usr/bin:/bin' }
       const look = { file: '/bin/sh', args: ['-c', ${JSON.stringify(look)}], env, cwd: '/', report: '/dev/null' }
@@ -57,10 +59,9 @@ describe.each(linuxTools)('behind the wall of %s', (tool) => {
       await wall.end()
       process.exit(0)`
     const node = [process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=module-typescript', '-e']
-    const become = isRoot ? ['setpriv', `--reuid=${ordinary}`, `--regid=${ordinary}`, '--clear-groups'] : []
     const inGroup = `echo $$ >'${group}/cgroup.procs'; exec "$@"`
     // Where the attack succeeds, it ends this too.
-    const { stdout } = await run('/bin/sh', ['-c', inGroup, 'sh', ...become, ...node, script])
+    const { stdout } = await run('/bin/sh', ['-c', inGroup, 'sh', ...node, script])
     return stdout.split('\n').filter(Boolean)
   }
 

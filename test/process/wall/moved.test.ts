@@ -18,6 +18,7 @@ import { placesIn } from '../../../device-manager/setup/places.ts'
 import { Isolation } from '../../../device-manager/isolation/isolation.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { linuxTools, needsTool } from '../../kit/needs-bubblewrap.ts'
+import { becomeUser } from '../../kit/nobody.ts'
 import { wallSpecOf } from '../../kit/wall.ts'
 
 /** A run that moves what the wall hides, so that the next one finds it elsewhere. As root the test becomes an ordinary user. */
@@ -53,6 +54,7 @@ describe.each(linuxTools)('behind the wall of %s', (tool) => {
       import { spawnSync } from 'node:child_process'
       import { makeWall } from '${moduleAt('device-manager/wall/wall.ts')}'
       import { realWorld } from '${moduleAt('shared/lib/world.ts')}'
+      ${becomeUser(ordinary)}
       const env = { PATH: '/usr/bin:/bin' }
       const said = []
       for (const look of ${JSON.stringify(looks)}) {
@@ -69,8 +71,7 @@ describe.each(linuxTools)('behind the wall of %s', (tool) => {
       process.stdout.write(JSON.stringify(said))
       process.exit(0)`
     const node = [process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=module-typescript', '-e']
-    const become = ['setpriv', `--reuid=${ordinary}`, `--regid=${ordinary}`, '--clear-groups']
-    const [file, ...args] = [...(process.getuid?.() === 0 ? become : []), ...node, script]
+    const [file = '', ...args] = [...node, script]
     return JSON.parse((await run(file, args)).stdout) as string[]
   }
 
