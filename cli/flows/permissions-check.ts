@@ -82,7 +82,8 @@ function linesOf(shown: Explanation & Where & { tool: string; paths: string; not
     own_svc: "the run's own svc",
     doubt: 'the call cannot be let through',
   }[shown.by]
-  const links = shown.paths === 'as_written' ? '; it is not on this machine, so paths are judged as written' : ''
+  const links =
+    shown.paths === 'as_written' ? '; it cannot be looked at on this machine, so paths are judged as written' : ''
   return [
     `${shown.answer}: ${shown.tool} (${by})`,
     shown.reason,

@@ -15,8 +15,13 @@ export const linksNowhere: LinkReader = {
   isFolder: () => Promise.resolve(false),
 }
 
+/** False, too, where the folder may not be looked at. */
 export function isFolderHere(path: string): boolean {
-  return process.getBuiltinModule('node:fs').statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+  try {
+    return process.getBuiltinModule('node:fs').statSync(path).isDirectory()
+  } catch {
+    return false
+  }
 }
 
 export const homeHere = (): string => process.getBuiltinModule('node:os').homedir()

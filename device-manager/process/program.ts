@@ -46,9 +46,20 @@ export function findProgram(query: ProgramQuery): string {
   for (const candidate of candidatesOf(query)) {
     const problem = checkProgram(candidate, file)
     if (problem === null) return candidate
-    if (problem.code !== 'program_not_found') refused ??= problem
+    // A folder of the PATH that this user may not look into does not say that the program is there.
+    const isUnseen = !file.includes('/') && !mayLookInto(path.dirname(candidate))
+    if (problem.code !== 'program_not_found' && !isUnseen) refused ??= problem
   }
   throw refused ?? notFound(file)
+}
+
+function mayLookInto(folder: string): boolean {
+  try {
+    accessSync(folder, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function checkFolder(cwd: string, file: string): void {

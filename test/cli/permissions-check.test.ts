@@ -160,8 +160,17 @@ test('a folder that is not here is judged as it is written, and the answer says 
     'table',
   ])
   expect(end.stdout).toBe(
-    'allow: Read (rule Read(./**) of the allow list)\nThe rule Read(./**) of the allow list holds for it.\nJudged in /x (as given; it is not on this machine, so paths are judged as written).\n',
+    'allow: Read (rule Read(./**) of the allow list)\nThe rule Read(./**) of the allow list holds for it.\nJudged in /x (as given; it cannot be looked at on this machine, so paths are judged as written).\n',
   )
+})
+
+test('so is one that may not be looked into', async () => {
+  // It holds for root, too, which may look into all others.
+  symlinkSync('loop', join(work, 'loop'))
+  for (const cwd of ['loop', 'loop/below', 'x'.repeat(300)]) {
+    const shown = await ok([...command, '@builder', '--tool', 'Read', '--input', 'a.txt', '--cwd', cwd])
+    expect(shown).toMatchObject({ answer: 'allow', cwd: join(work, cwd), paths: 'as_written' })
+  }
 })
 
 test('an agent asks about itself, and about nobody else', async () => {

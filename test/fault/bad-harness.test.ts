@@ -23,8 +23,10 @@ const slow = ['silence', ...(isLong ? ['longLine'] : [])]
 const begun = new Map<string, string>()
 
 const source = readFileSync(join(import.meta.dirname, '../kit/bad-claude.mjs'), 'utf8')
+/** By a shell: the first line of a script cannot name a program whose path has a blank. */
 const install = (text: string) => {
-  writeFileSync(program, text.replace('#!/usr/bin/env node', `#!${process.execPath}`))
+  writeFileSync(`${program}.mjs`, text)
+  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${program}.mjs' "$@"\n`)
   chmodSync(program, 0o755)
 }
 

@@ -22,7 +22,7 @@ function fromProc(text: string): { pid: number; command: string }[] {
 
 function read(path: string): string {
   try {
-    return readFileSync(path, 'latin1')
+    return readFileSync(path, 'utf8')
   } catch {
     return ''
   }

@@ -20,7 +20,7 @@ import { realWorld } from '../../../shared/lib/world.ts'
 function tempDir(): string {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), 'svc-folders-')))
   onTestFinished(() => {
-    chmodSync(dir, 0o700)
+    execFileSync('chmod', ['-R', 'u+rwx', dir])
     rmSync(dir, { recursive: true, force: true })
   })
   return dir

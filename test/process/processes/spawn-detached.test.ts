@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -86,6 +86,16 @@ describe('why a program cannot be started', () => {
     ['for another processor', () => program('foreign', elf(process.arch === 'arm64' ? 62 : 183)), 'wrong_architecture'],
   ])('%s', async (_, file, code) => {
     expect(await refusal(file())).toBe(code)
+  })
+
+  test('missing, by name, beside a folder of the PATH that may not be looked into', async () => {
+    // It holds for root, too, which may look into all others.
+    const loop = path.join(folder, 'loop')
+    symlinkSync('loop', loop)
+    const query = { file: 'no-such-program-here', cwd: folder, env: { PATH: `${loop}:${env.PATH}` } }
+    expect(() => findProgram(query)).toThrow('There is no program no-such-program-here on this machine.')
+    expect(findProgram({ ...query, file: 'sh' })).toMatch(/\/sh$/)
+    expect(() => findProgram({ ...query, file: path.join(loop, 'sh') })).toThrow('may not be executed by this user')
   })
 
   test('the folder is missing', async () => {

@@ -18,7 +18,7 @@ test('the real claude, whose credentials come and go, is shown as signed in and 
   onTestFinished(() => system.stop())
   const { api } = system
   const device = system.makeDevice()
-  writeFileSync(join(device.homeDir, '.profile'), `PATH=${found.binDir}:$PATH\n`)
+  writeFileSync(join(device.homeDir, '.profile'), `PATH="${found.binDir}:$PATH"\n`)
   await device.enrol(api, system.server.url)
   await device.start()
   const signedIn = async () => {
