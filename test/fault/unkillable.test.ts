@@ -6,6 +6,7 @@ import { killCgroup, removeRunCgroup } from '../../device-manager/process/cgroup
 import { compileCache } from '../kit/compile-cache.ts'
 import { makeTestGroup } from '../kit/control-group.ts'
 import { repeats } from '../kit/forms.ts'
+import { mountOwnTmp } from '../kit/own-tmp.ts'
 
 /**
  * Runs that do all they can to end the daemon, the run hosts and their neighbours, or to take what these have recorded.
@@ -28,7 +29,7 @@ test(
     const enter = group === null ? 'exec "$@"' : `echo $$ >'${group}/cgroup.procs' && exec "$@"`
     const groups = `mount -t ${group === null ? 'tmpfs' : 'cgroup2'} none /sys/fs/cgroup`
     // The shell stays the first process, which takes away what is left without a parent.
-    const setUp = `${groups} && mount -t tmpfs -o size=500m tmp /tmp && ip link set lo up && "$@"; exit $?`
+    const setUp = `${groups} && ${mountOwnTmp('-o size=500m')} && ip link set lo up && "$@"; exit $?`
     const own = [
       '--user',
       '--map-root-user',

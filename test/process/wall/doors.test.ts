@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { linuxTools, needsTool } from '../../kit/needs-bubblewrap.ts'
+import { mountOwnTmp } from '../../kit/own-tmp.ts'
 import { wallSpecOf } from '../../kit/wall.ts'
 
 /** Programs that start others for whoever asks, on a machine with folders of the test's own in /tmp and /run/user. */
@@ -44,8 +45,7 @@ describe.each(linuxTools)('behind the wall of %s', (tool) => {
       process.stdout.write(JSON.stringify({ seen, modes }))
       process.exit(0)`
     const node = [process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=module-typescript', '-e']
-    const setUp =
-      'mount -t tmpfs own /tmp && mount -t tmpfs own /run && mkdir -p "/run/user/$(id -u)" && mkdir -m 700 /run/screen && exec "$@"'
+    const setUp = `${mountOwnTmp()} && mount -t tmpfs own /run && mkdir -p "/run/user/$(id -u)" && mkdir -m 700 /run/screen && exec "$@"`
     const inside = ['--user', '--map-root-user', '--mount', '/bin/sh', '-c', setUp, 'sh', ...node, script]
     const { stdout } = await promisify(execFile)('unshare', inside)
     expect(JSON.parse(stdout)).toEqual({ seen: 'looked\n', modes: Array(7).fill(0o700) })
