@@ -111,6 +111,7 @@ async function followGreen(green: Green, options: EffectOptions): Promise<void> 
   const { client, root, world, log } = options
   if (client === null) return
   await lookAtChecksOf({ root, world, log, client }, green.repo)
+  if (!green.hasPassed) return
   const event = 'pull_request.checks_passed'
   const listening = await listBoundListening(root, { repo: green.repo, event })
   if (listening.length === 0) return

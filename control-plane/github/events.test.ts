@@ -25,11 +25,15 @@ test('only successful checks of a commit count', () => {
       repository,
       check_run: { head_sha: sha, conclusion, pull_requests: [{ number: 4 }] },
     })
-  expect(run('success')).toEqual({ kind: 'green', repo: 'acme/web', sha, numbers: [4] })
-  expect([run('skipped')?.kind, run('neutral')?.kind]).toEqual(['green', 'green'])
-  for (const bad of [run('failure'), run(null), run('success', 'created')]) expect(bad).toBeNull()
-  expect(readHappening('status', { repository, sha, state: 'success' })).toMatchObject({ kind: 'green', numbers: [] })
-  expect(readHappening('status', { repository, sha, state: 'error' })).toBeNull()
+  const ended = { kind: 'green', repo: 'acme/web', sha, numbers: [4] }
+  for (const passed of ['success', 'skipped', 'neutral']) expect(run(passed)).toEqual({ ...ended, hasPassed: true })
+  for (const failed of ['failure', 'timed_out', 'cancelled', 'action_required', 'startup_failure', 'stale'])
+    expect(run(failed)).toEqual({ ...ended, hasPassed: false })
+  for (const open of [run(null), run('success', 'created'), run('failure', 'rerequested')]) expect(open).toBeNull()
+  const status = (state: string) => readHappening('status', { repository, sha, state })
+  expect(status('success')).toMatchObject({ kind: 'green', numbers: [], hasPassed: true })
+  for (const state of ['error', 'failure']) expect(status(state)).toMatchObject({ hasPassed: false })
+  expect(status('pending')).toBeNull()
   expect(readHappening('issues', {})).toBeNull()
 })
 

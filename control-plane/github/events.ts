@@ -31,8 +31,17 @@ export const happening = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('merged'), ...about, defaultBranch: branch, mergeSha: sha.nullable() }),
   /** A pull request was opened, reopened or closed. */
   z.object({ kind: z.literal('moved'), ...about, to: z.enum(['opened', 'closed']) }),
-  /** A check of a commit passed. `numbers`: its pull requests, as far as GitHub names them. */
-  z.object({ kind: z.literal('green'), repo, sha, numbers: z.array(z.number().int()).max(100) }),
+  /**
+   * A check of a commit ended: it passed, unless `hasPassed` says otherwise. `numbers`: its pull requests, as far as GitHub names
+   * them. An earlier version ignores `hasPassed`, reads the checks of the commit, and finds that they have not all passed.
+   */
+  z.object({
+    kind: z.literal('green'),
+    repo,
+    sha,
+    numbers: z.array(z.number().int()).max(100),
+    hasPassed: z.boolean().default(true),
+  }),
 ])
 export type Happening = z.output<typeof happening>
 export type Merged = Extract<Happening, { kind: 'merged' }>
@@ -41,7 +50,7 @@ export type Green = Extract<Happening, { kind: 'green' }>
 
 const repository = z.object({ full_name: repo, default_branch: branch })
 const numbers = z.array(z.object({ number: z.number().int() })).default([])
-const good = z.enum(['success', 'neutral', 'skipped'])
+const good: readonly string[] = ['success', 'neutral', 'skipped']
 
 const pullRequestPayload = z.object({
   action: z.string(),
@@ -58,14 +67,14 @@ const pullRequestPayload = z.object({
     base: side.extend({ ref: branch }),
   }),
 })
-const check = z.object({ head_sha: sha, conclusion: good, pull_requests: numbers })
+const check = z.object({ head_sha: sha, conclusion: z.string().max(100), pull_requests: numbers })
 const checkPayload = z.object({
   action: z.literal('completed'),
   repository,
   check_suite: check.optional(),
   check_run: check.optional(),
 })
-const statusPayload = z.object({ repository, sha, state: z.literal('success') })
+const statusPayload = z.object({ repository, sha, state: z.enum(['success', 'failure', 'error']) })
 
 /** Returns null when there is nothing to act on. Throws a ZodError when a pull request does not look like one. */
 export function readHappening(event: string, payload: unknown): Happening | null {
@@ -75,23 +84,26 @@ export function readHappening(event: string, payload: unknown): Happening | null
     case 'check_suite':
     case 'check_run': {
       const { data } = checkPayload.safeParse(payload)
-      const passed = data?.[event]
-      return data === undefined || passed === undefined ? null : green(data.repository.full_name, passed)
+      const ended = data?.[event]
+      return data === undefined || ended === undefined ? null : ofCheck(data.repository.full_name, ended)
     }
     case 'status': {
       const { data } = statusPayload.safeParse(payload)
-      return data === undefined ? null : { kind: 'green', repo: data.repository.full_name, sha: data.sha, numbers: [] }
+      if (data === undefined) return null
+      const { repository: of, sha: commit, state } = data
+      return { kind: 'green', repo: of.full_name, sha: commit, numbers: [], hasPassed: state === 'success' }
     }
     default:
       return null
   }
 }
 
-const green = (name: string, at: { head_sha: string; pull_requests: { number: number }[] }): Green => ({
+const ofCheck = (name: string, ended: z.output<typeof check>): Green => ({
   kind: 'green',
   repo: name,
-  sha: at.head_sha,
-  numbers: at.pull_requests.slice(0, 100).map((pull) => pull.number),
+  sha: ended.head_sha,
+  numbers: ended.pull_requests.slice(0, 100).map((pull) => pull.number),
+  hasPassed: good.includes(ended.conclusion),
 })
 
 function ofPullRequest({

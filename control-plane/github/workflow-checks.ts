@@ -18,7 +18,7 @@ import { findPullOfBranch, listChecks, readPull } from './reads.ts'
 
 /**
  * Reads what workflows wait for at GitHub: the checks of the pull request of a branch. They are read once a minute, and at once
- * when GitHub says that something passed. What is read is noted in a transaction; the first reading that is done ends the wait. All
+ * when GitHub says that one passed or failed. What is read is noted in a transaction; the first reading that is done ends the wait. All
  * waits of a workspace on one branch have one reading, so that a program with a thousand of them uses up nobody's requests.
  */
 export interface CheckReading {

@@ -23,7 +23,7 @@ import { onBoth } from '../kit/database.ts'
 import { automationRow } from './automations-rows.ts'
 import { at, seedAgent, seedWorkspace } from './seed.ts'
 
-const happening: Happening = { kind: 'green', repo: 'acme/web', sha: 'a'.repeat(40), numbers: [1] }
+const happening: Happening = { kind: 'green', repo: 'acme/web', sha: 'a'.repeat(40), numbers: [1], hasPassed: true }
 const pull = {
   remote: 'github.com/acme/web',
   repo: 'acme/web',

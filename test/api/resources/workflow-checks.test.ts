@@ -33,17 +33,24 @@ describe('a wait for checks', () => {
     })
   })
 
-  it('ends at once when GitHub says that the last one passed', async () => {
+  const ended = (conclusion: string) => ({ head_sha: sha('a'), conclusion, pull_requests: [{ number: 1 }] })
+  it.each([
+    ['passed', 'check_suite', { check_suite: ended('success') }],
+    ['failed', 'check_suite', { check_suite: ended('failure') }],
+    ['failed', 'check_run', { check_run: ended('timed_out') }],
+    ['failed', 'check_run', { check_run: ended('cancelled') }],
+    ['failed', 'status', { sha: sha('a'), state: 'failure' }],
+    ['failed', 'status', { sha: sha('a'), state: 'error' }],
+  ])('ends at once when GitHub says that the last one %s (%s %j)', async (state, event, told) => {
     const repo = newRepo()
-    setChecks(github, repo, [run('build', 'success')])
+    setChecks(github, repo, [run('build', 'success'), run('test', state === 'passed' ? 'success' : 'failure')])
     const id = await startWait(server, repo)
-    const at = { head_sha: sha('a'), conclusion: 'success', pull_requests: [{ number: 1 }] }
-    const payload = { action: 'completed', repository: repositoryOf(repo), check_suite: at }
+    const payload = { action: 'completed', repository: repositoryOf(repo), ...told }
     const delivery = crypto.randomUUID()
-    await deliver(server.url, { event: 'check_suite', payload, id: delivery })
+    expect((await deliver(server.url, { event, payload, id: delivery })).body.status).toBe('accepted')
     await workedOff(server, delivery)
     await settled(server)
-    expect(await resultOf(server, id)).toMatchObject({ state: 'passed' })
+    expect(await resultOf(server, id)).toMatchObject({ state })
   })
 
   it('reads a branch once for all who wait on it, and few branches for one message of GitHub', async () => {
