@@ -34,7 +34,7 @@ export type NotDispatchedReason =
 /** The facts of the task that a wake is for. */
 export interface TaskFacts {
   key: string
-  /** Or it is in the archive. */
+  /** Or it is in the archive, and the wake is not of a step that works on it all the same. */
   isFinished: boolean
   /** It is set to begin later. */
   startsLater: boolean
@@ -109,6 +109,24 @@ function budgetRefusal({ agent, spentBudget }: Pick<WakeFacts, 'agent' | 'spentB
 }
 
 const refuse = (reason: NotDispatchedReason, message: string): Refusal => ({ kind: 'not_dispatched', reason, message })
+
+/** Who finished a task, as a workflow sees it: `platform` is a merge of its pull request. */
+export type FinishedBy = 'own_step' | 'platform' | 'somebody'
+
+/**
+ * Whether a step works on the task of its workflow run though that is finished or in the archive. A workflow that was started on
+ * such a task is about it as it is, and one whose own step or pull request finished it goes on to its end. Whoever else
+ * finishes or archives it meanwhile stops the work. Nothing of this reopens the task.
+ */
+export function stepWorksOn(
+  { completedAt, cancelledAt, archivedAt }: { [at in 'completedAt' | 'cancelledAt' | 'archivedAt']: number | null },
+  { beganAt, finishedBy }: { beganAt: number; finishedBy: FinishedBy | null },
+): boolean {
+  const finishedAt = completedAt ?? cancelledAt
+  const isArchivedMeanwhile = archivedAt !== null && archivedAt > beganAt
+  const isFinishedMeanwhile = finishedAt !== null && finishedAt > beganAt
+  return !isArchivedMeanwhile && !(isFinishedMeanwhile && finishedBy === 'somebody')
+}
 
 function taskRefusal(task: TaskFacts): Refusal | null {
   const { key } = task

@@ -5,13 +5,14 @@ import { spentBudgetOf } from '../resources/agents/budget.ts'
 import { hasOnlyHeldTasks } from '../resources/approvals/held-tasks-store.ts'
 import { findDetails } from '../resources/runs/details-store.ts'
 import { listLiveOfAgent } from '../resources/runs/live-store.ts'
-import type { RunRow } from '../resources/runs/store.ts'
+import type { RunRow, RunStep } from '../resources/runs/store.ts'
 import { findWorkspace, type WorkspaceRow } from '../resources/workspaces/store.ts'
 import { openGatesOfTasks } from '../resources/approvals/open-gates.ts'
 import { startsLater } from '../resources/tasks/rules.ts'
 import { hasOpenBlocker } from '../resources/tasks/store.ts'
 import { admit, type Admission, type TaskFacts } from './admission.ts'
 import type { RunOverrides } from './build-spec.ts'
+import { isOver } from './finished-task.ts'
 import type { Wake, WakeContext, WakeTask } from './wake.ts'
 
 /** A wake, with what it is about. */
@@ -45,7 +46,6 @@ export async function admissionOf(
 ): Promise<Admission> {
   const { agent, triggerSource, step } = wake
   const same = await findSameQueued(tx, wake)
-  const workflowRunId = step?.workflowRunId ?? null
   return admit({
     agent,
     workspace,
@@ -53,7 +53,7 @@ export async function admissionOf(
     folder: agent.defaultFolderId === null || task?.repoId ? null : folder ? 'bound' : 'missing',
     cloudEnabled,
     spentBudget: await spentBudgetOf(tx, { agent, workspace, now }),
-    task: task && (await loadTaskFacts(tx, task, { agent, triggerSource, now, workflowRunId })),
+    task: task && (await loadTaskFacts(tx, task, { agent, triggerSource, now, step: step ?? null })),
     isTimerInVain: triggerSource === 'cron' && !wake.compacts && task === null && (await hasOnlyHeldTasks(tx, agent)),
     isUnwantedHook: triggerSource === 'webhook' && !agent.wakeOnHook,
     sameQueuedRunId: same?.id ?? null,
@@ -106,14 +106,14 @@ const overridesOf = (task: WakeTask | null): RunOverrides => ({
 async function loadTaskFacts(
   db: Db,
   task: WakeTask,
-  wake: { agent: AgentRow; triggerSource: string; now: number; workflowRunId: string | null },
+  wake: { agent: AgentRow; triggerSource: string; now: number; step: RunStep | null },
 ): Promise<TaskFacts> {
   const gates = (await openGatesOfTasks(db, [task.id])).get(task.id) ?? []
   // A workflow's own steps are not held by what it asks.
-  const gate = gates.find(({ workflowRunId }) => workflowRunId === null || workflowRunId !== wake.workflowRunId)
+  const gate = gates.find(({ workflowRunId }) => workflowRunId === null || workflowRunId !== wake.step?.workflowRunId)
   return {
     key: task.key,
-    isFinished: task.status === 'done' || task.status === 'cancelled' || task.archivedAt !== null,
+    isFinished: await isOver(db, task, wake.step),
     startsLater: startsLater(task, wake.now),
     hasOpenBlocker: await hasOpenBlocker(db, task.id),
     openGate: gate === undefined ? null : { kind: gate.kind, id: gate.id },

@@ -16,10 +16,13 @@ import type { Gate, RunOverrides } from './build-spec.ts'
 export type WakeTask = Pick<
   TaskRow,
   | 'id'
+  | 'workspaceId'
   | 'key'
   | 'title'
   | 'status'
   | 'assigneeAgentId'
+  | 'completedAt'
+  | 'cancelledAt'
   | 'archivedAt'
   | 'startAt'
   | 'projectId'

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { dialectOfDb, troubleOf } from '../../control-plane/db/dialect.ts'
 import type { Db } from '../../control-plane/db/open.ts'
-import { insertActivity, listActivity } from '../../control-plane/resources/tasks/activity-store.ts'
+import { findLastActivity, insertActivity, listActivity } from '../../control-plane/resources/tasks/activity-store.ts'
 import {
   countLevels,
   countTasks,
@@ -345,4 +345,8 @@ onBoth('activity keeps its order, also within one moment', async ({ root }) => {
   const [newest] = await listActivity(root, { taskId: task.id, limit: 10 })
   expect(newest).toEqual({ ...made[2], seq: newest!.seq })
   expect(await kinds({ beforeSeq: newest!.seq })).toEqual(['git.merged', 'a'])
+  await insertActivity(root, { ...entry('a'), data: { n: 2 } })
+  await insertActivity(root, entry('c'))
+  expect((await findLastActivity(root, { taskId: task.id, kind: 'a' }))?.data).toEqual({ n: 2 })
+  expect(await findLastActivity(root, { taskId: task.id, kind: 'git.merged' })).toBeNull()
 })

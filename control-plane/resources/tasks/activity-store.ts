@@ -38,3 +38,9 @@ export async function listActivity(
   if (filter.beforeSeq !== undefined) void query.where('seq', '<', filter.beforeSeq)
   return activity.list(query.orderBy('seq', 'desc').limit(filter.limit + 1))
 }
+
+/** Returns the last entry of this kind. */
+export async function findLastActivity(db: Db, of: { taskId: string; kind: string }): Promise<ActivityRow | null> {
+  const query = activity.from(db).where({ task_id: of.taskId, source: 'activity', kind: of.kind })
+  return (await activity.list(query.orderBy('seq', 'desc').limit(1)))[0] ?? null
+}

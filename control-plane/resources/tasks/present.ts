@@ -156,8 +156,14 @@ export const presentWatcher = (watcher: WatcherRow): TaskWatcher => ({
   createdAt: toTimestamp(watcher.createdAt),
 })
 
-/** The prompt of an agent that is woken for a task. `reason` is a sentence; `extra` goes below the task. */
-export function taskPrompt(task: TaskRow, { reason, extra }: { reason: string; extra?: string | null }): string {
+/**
+ * The prompt of an agent that is woken for a task. `reason` is a sentence; `extra` goes below the task; `stepOf` is the workflow
+ * of which the run is one step, so that the end of the task is not the agent's to say.
+ */
+export function taskPrompt(
+  task: TaskRow,
+  { reason, extra, stepOf }: { reason: string; extra?: string | null; stepOf?: string },
+): string {
   const facts = [
     `Status: ${task.status}`,
     `Priority: ${task.priority}`,
@@ -170,8 +176,16 @@ export function taskPrompt(task: TaskRow, { reason, extra }: { reason: string; e
     `Task ${task.key}: ${task.title}\n${facts.join('\n')}`,
     ...(task.description === null || task.description.trim() === '' ? [] : [task.description]),
     ...(extra == null || extra === '' ? [] : [extra]),
-    `The start of this run moved the task to in_progress if it was open; you need not.`,
-    `Read it with \`svc task get ${task.key} --include comments\`. When it is done, say so with \`svc task transition ${task.key} --status done\`.`,
+    ...(stepOf === undefined ? ofWholeTask(task) : ofStep(task, stepOf)),
   ]
   return parts.join('\n\n')
 }
+
+const ofWholeTask = ({ key }: TaskRow) => [
+  `The start of this run moved the task to in_progress if it was open; you need not.`,
+  `Read it with \`svc task get ${key} --include comments\`. When it is done, say so with \`svc task transition ${key} --status done\`.`,
+]
+
+const ofStep = ({ key }: TaskRow, workflow: string) => [
+  `This run is one step of the workflow ${workflow}. Do what is asked at the top, and end; the workflow goes on with your result, and other steps may follow. Read the task with \`svc task get ${key} --include comments\`. Leave its status as it is, unless what is asked at the top says otherwise: this step is not the whole task.`,
+]

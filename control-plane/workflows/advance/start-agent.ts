@@ -28,7 +28,7 @@ export async function startAgentStep(tx: Tx, args: AgentArgs, step: StartedStep)
     agent,
     workspace,
     requestedBy: run.startedBy,
-    prompt: promptOf(args, task),
+    prompt: promptOf(args, { task, workflow: run.workflow }),
     parent: continued,
     task,
     ...(continued === null && { freshSince: context.world.now() }),
@@ -52,8 +52,11 @@ async function continuedBy(tx: Tx, label: string, { run, calls, seq }: StartedSt
 
 const labelOf = (args: string): unknown => (JSON.parse(args) as { label?: unknown }).label
 
-function promptOf({ prompt, schema }: AgentArgs, task: TaskRow | null): string {
-  const asked = task === null ? prompt : taskPrompt(task, { reason: prompt })
+function promptOf(
+  { prompt, schema }: AgentArgs,
+  { task, workflow }: { task: TaskRow | null; workflow: string },
+): string {
+  const asked = task === null ? prompt : taskPrompt(task, { reason: prompt, stepOf: workflow })
   if (schema == null) return asked
   return `${asked}
 

@@ -180,7 +180,8 @@ async function transition(input: HandlerInput<Routes['transition']>) {
   if (comment !== undefined && comment.trim() === '') fail('empty_comment', { param: 'comment' })
   const task = await readableTask(db, caller, params.id)
   const actor = actorOf(caller)
-  const moved = await transitionTask(db, { task, to, reason: body.reason ?? null, actor, world })
+  const byRunId = runIdOf(caller)
+  const moved = await transitionTask(db, { task, to, reason: body.reason ?? null, actor, byRunId, world })
   if (comment !== undefined) {
     const conversation = await ensureTaskConversation(db, { task: moved, world })
     await postMessage(db, { conversation, author: actor, body: comment, textParam: 'comment', caller, world })
@@ -197,10 +198,11 @@ async function assign(input: HandlerInput<Routes['assign']>) {
   const task = await readableTask(db, caller, params.id)
   const reference = assigneeReference(body.assignee)
   const agent = reference === null ? null : await assigneeOf(db, caller, { reference, projectId: task.projectId })
-  const byRunId = caller.kind === 'agent' ? caller.runId : null
-  const given = await assignTask(db, { task, agent, actor: actorOf(caller), byRunId, world })
+  const given = await assignTask(db, { task, agent, actor: actorOf(caller), byRunId: runIdOf(caller), world })
   return presentTask(db, given, world.now())
 }
+
+const runIdOf = (caller: Caller): string | null => (caller.kind === 'agent' ? caller.runId : null)
 
 async function move(input: HandlerInput<Routes['move']>) {
   const { db, caller, params, body, world } = input

@@ -18,6 +18,8 @@ export interface Move {
   /** Needed to reopen. */
   reason: string | null
   actor: Actor
+  /** The run that asks for it. */
+  byRunId?: string | null
   world: World
 }
 
@@ -33,8 +35,8 @@ export async function transitionTask(tx: Db, move: Move): Promise<TaskRow> {
   const before = await findTaskById(tx, task.id, true)
   if (before === null || before.status !== task.status) return refuse(before ?? task)
   const moved = await replaceTask(tx, before, withStatus(before, to, world.now()))
-  const { reason } = move
-  const data = { from: before.status, to, ...(reason === null ? {} : { reason }) }
+  const { reason, byRunId: runId = null } = move
+  const data = { from: before.status, to, ...(reason !== null && { reason }), ...(runId !== null && { runId }) }
   await recordActivity(tx, { taskId: task.id, kind: 'task.status_changed', actor, data, world })
   if (isFinished(moved)) {
     await lockClosing(tx, moved.workspaceId)
