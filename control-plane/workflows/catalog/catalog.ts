@@ -29,7 +29,7 @@ export interface CatalogOptions {
 
 const own: readonly { source: string; at: number }[] = [implementAndReview, fixFailingChecks].map((source) => ({
   source,
-  at: Date.UTC(2026, 10, 1),
+  at: Date.UTC(2026, 10, 28),
 }))
 
 /** Programs of all workspaces. The folder is read each time; a program is checked once for each of its texts. */

@@ -42,7 +42,7 @@ for (let round = 1; round <= rounds; round++) {
       '\n\nReported by whoever did it:\n' +
       report +
       '\n\nApprove if the work is right and complete. Otherwise list each thing that must change, with its file and the reason.',
-    { label: 'review ' + round, agent: input.reviewer, task: null, schema: review },
+    { label: 'review ' + round, agent: input.reviewer, schema: review },
   )
   log('review', round, verdict, findings.length)
   if (verdict === 'approve') return 'Approved in review ' + round + '.\n\n' + report
