@@ -105,7 +105,7 @@ export const runRecordRoutes = {
     endpoint: 'POST /runs/{runId}/output',
     summary: "Record the run's typed output",
     description:
-      'Only with the token of the run itself. With `schema` the data must fit the JSON Schema of that name, which whoever started the run gave with it; without it any JSON is taken. A later output replaces an earlier one.',
+      'Only with the token of the run itself. With `schema` the data must fit the JSON Schema of that name, which whoever started the run gave with it; without it any JSON is taken, except of a step of a workflow that asks for an output, which must fit that. A later output replaces an earlier one.',
     callers: { person: { refused: 'run_output.not_this_run' }, agent: 'allowed' },
     params: runParams,
     body: z.object({

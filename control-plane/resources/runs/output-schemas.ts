@@ -59,10 +59,32 @@ const sentenceOf = ({ why }: JobAnswer<never> & { kind: 'gave_up' }) => sentence
 /** All schemas the run's output may name; the run's own come before those of the runs it continues. */
 export async function listOutputSchemas(db: Db, run: RunRow): Promise<JsonSchemas> {
   let found: JsonSchemas = {}
+  for await (const each of withAncestors(db, run))
+    found = { ...(await findDetails(db, each.id))?.outputSchemas, ...found }
+  return found
+}
+
+/** The name of the schema of a workflow's step, of which there is one. */
+export const stepSchema = 'output'
+
+/**
+ * Returns the name of the schema that an output must fit which names none: only a step of a workflow that asks for an output has
+ * one, also where its run was woken anew. null: any JSON is taken.
+ */
+export async function unnamedSchemaOf(db: Db, run: RunRow): Promise<string | null> {
+  if (run.workflowCall === null) return null
+  for await (const { id, workflowRunId, workflowCall } of withAncestors(db, run)) {
+    if (workflowRunId !== run.workflowRunId || workflowCall !== run.workflowCall) return null
+    if (Object.hasOwn((await findDetails(db, id))?.outputSchemas ?? {}, stepSchema)) return stepSchema
+  }
+  return null
+}
+
+/** The run and those that it continues, the newest first. */
+async function* withAncestors(db: Db, run: RunRow): AsyncGenerator<RunRow> {
   let at: RunRow | null = run
   for (let count = 0; at !== null && count < maxAncestors; count++) {
-    found = { ...(await findDetails(db, at.id))?.outputSchemas, ...found }
+    yield at
     at = at.parentRunId === null ? null : await findRun(db, at.parentRunId)
   }
-  return found
 }

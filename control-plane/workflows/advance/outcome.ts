@@ -6,6 +6,7 @@ import { questionWakeKey } from '../../resources/questions/rules.ts'
 import { listQuestions } from '../../resources/questions/store.ts'
 import { findDetails } from '../../resources/runs/details-store.ts'
 import { findFinalAnswer, resultIn, type FinalAnswer } from '../../resources/runs/event-log.ts'
+import { stepSchema } from '../../resources/runs/output-schemas.ts'
 import type { RunRow } from '../../resources/runs/store.ts'
 import type { EndedStep } from '../../resources/workflows/step-store.ts'
 import type { WakeAnswer } from '../../wakes/wake.ts'
@@ -20,8 +21,6 @@ export interface StepOutcome {
   /** Of a gate: the folder in which its command ran. */
   ranIn?: string | null
 }
-
-export const outputName = 'output'
 
 /** Bytes of the value: of a text those that it has, of everything else those of its JSON. A failure has none. */
 export function sizeOfResult({ isValue, text }: StepOutcome): number {
@@ -52,7 +51,7 @@ export async function agentOutcome(db: Db, steps: readonly EndedStep[], args: Ag
   if (args.schema == null) return value((await finalAnswer(db, step))?.text ?? '')
   for (const earlier of steps.toReversed()) {
     const details = await findDetails(db, earlier.run.id)
-    if (details?.outputSchema === outputName) return value(details.output)
+    if (details?.outputSchema === stepSchema) return value(details.output)
   }
   const message = 'The run recorded no output that fits the schema of this step.'
   return failed({ code: 'output_missing', message, exitReason, runId })

@@ -1,4 +1,5 @@
 import type { Tx } from '../../db/open.ts'
+import { stepSchema } from '../../resources/runs/output-schemas.ts'
 import { addOutputSchemas } from '../../resources/runs/steps/add-schemas.ts'
 import type { RunRow } from '../../resources/runs/store.ts'
 import { taskPrompt } from '../../resources/tasks/present.ts'
@@ -9,7 +10,7 @@ import type { Wake } from '../../wakes/wake.ts'
 import type { AgentArgs } from '../engine/args.ts'
 import { askedByStep } from './asked.ts'
 import type { StartedStep } from './new-call.ts'
-import { failed, outputName, refusalOf, type StepOutcome } from './outcome.ts'
+import { failed, refusalOf, type StepOutcome } from './outcome.ts'
 
 /** Starts the run of an agent step; returns why it cannot be started. */
 export async function startAgentStep(tx: Tx, args: AgentArgs, step: StartedStep): Promise<StepOutcome | null> {
@@ -38,7 +39,7 @@ export async function startAgentStep(tx: Tx, args: AgentArgs, step: StartedStep)
   const answer = await startRun(tx, wake, context)
   if (answer.kind === 'not_dispatched') return refusalOf(answer)
   if (args.schema != null && answer.kind !== 'declined')
-    await addOutputSchemas(tx, answer.runId, { [outputName]: args.schema })
+    await addOutputSchemas(tx, answer.runId, { [stepSchema]: args.schema })
   return null
 }
 
@@ -60,7 +61,7 @@ function promptOf(
   if (schema == null) return asked
   return `${asked}
 
-When you are done, record your result as JSON that fits the schema below: \`svc run output --schema ${outputName} --data '...'\` (or \`--file result.json\`). Only what is recorded so counts.
+When you are done, record your result as JSON that fits the schema below: \`svc run output --schema ${stepSchema} --data '...'\` (or \`--file result.json\`). Only what is recorded so counts.
 
 ${JSON.stringify(schema)}`
 }

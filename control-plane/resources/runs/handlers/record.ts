@@ -13,7 +13,7 @@ import {
 } from '../../../../shared/api/run-records.ts'
 import type { ChangeSetResult } from '../../../../shared/device/change-set.ts'
 import type { Db } from '../../../db/open.ts'
-import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { withoutHiddenFiles } from '../../conversations/attachments.ts'
 import { isLinked } from '../../devices/rules.ts'
@@ -23,7 +23,7 @@ import { findDetails, replaceOutput } from '../details-store.ts'
 import type { RunDetails } from '../details-table.ts'
 import { findChangeSet } from '../log-store.ts'
 import { findSkillsGiven } from '../skills-given.ts'
-import { listOutputSchemas, misfitOf } from '../output-schemas.ts'
+import { listOutputSchemas, misfitOf, unnamedSchemaOf } from '../output-schemas.ts'
 import { lookUpRun, readableRun, unknownRun } from '../lookup.ts'
 import { findRun, type RunRow } from '../store.ts'
 
@@ -56,19 +56,22 @@ export function runRecordHandlers(deps: Dependencies): ImplementedRoute[] {
       return readChangeSet(db, run, { deps, now: world.now() })
     },
 
-    output: {
+    output: prepared<typeof runRecordRoutes.output, string | null>({
       before: async (input) => {
-        const { schema, data } = input.body
+        const { schema: named, data } = input.body
+        const run = await ownRun(input)
+        const schema = named ?? (await unnamedSchemaOf(input.db, run))
         // A run's schemas stay as they are, so what fits now fits in the transaction.
-        if (schema != null) await checkOutput(input, await ownRun(input), { schema, data, costly: deps.costly })
+        if (schema !== null) await checkOutput(input, run, { schema, data, costly: deps.costly })
+        return schema
       },
-      handle: async (input) => {
+      handle: async (input, schema) => {
         const { db, body, world } = input
         const run = await ownRun(input)
-        await replaceOutput(db, { runId: run.id, schema: body.schema ?? null, value: body.data, at: world.now() })
+        await replaceOutput(db, { runId: run.id, schema, value: body.data, at: world.now() })
         return { runId: run.id, recorded: true as const }
       },
-    },
+    }),
 
     async outputGet({ db, caller, params }) {
       const run = await readableRun(db, caller, params.runId)
