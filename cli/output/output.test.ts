@@ -33,6 +33,16 @@ test.each<[string, unknown, string]>([
     { error: { message: 'No.', details: { fields: [null, { path: 'a', message: 'is b' }] } } },
     '  a: is b',
   ],
+  [
+    'a refused program',
+    { error: { message: 'No.', param: 'source', details: { line: 3, column: 9 } } },
+    'svc: No.\n  at: source, line 3, column 9\n',
+  ],
+  [
+    'a refused program without a place',
+    { error: { message: 'No.', param: 'source', details: { line: null, column: null } } },
+    'svc: No.\n  at: source\n',
+  ],
 ])('the failure that %s answers is told in a sentence', (_, body, expected) => {
   const { out, printed } = terminal(80)
   expect(out.failure(new ApiFailure(403, body))).toBe(1)

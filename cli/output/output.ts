@@ -166,8 +166,8 @@ function sentenceOf(error: unknown, isInRun: boolean): string {
   const fields = Array.isArray(found) ? (found as unknown[]) : null
   for (const field of fields ?? [])
     lines.push(`  ${wordOf(fieldAt(field, 'path'))}: ${wordOf(fieldAt(field, 'message'))}`)
-  const param = textAt(envelope, 'param')
-  if (param !== null && fields === null) lines.push(`  at: ${param}`)
+  const place = [textAt(envelope, 'param'), ...placeIn(envelope)].filter((part) => part !== null)
+  if (place.length > 0 && fields === null) lines.push(`  at: ${place.join(', ')}`)
   const allowed = fieldAt(envelope, 'allowedValues')
   if (Array.isArray(allowed)) lines.push(`  allowed: ${allowed.map(wordOf).join(', ')}`)
   const remediation = textAt(envelope, 'remediation')
@@ -178,6 +178,14 @@ function sentenceOf(error: unknown, isInRun: boolean): string {
   )
   if (facts.length > 0) lines.push(`  (${facts.join(', ')})`)
   return `${lines.join('\n')}\n`
+}
+
+/** The place in a text that was sent, as a refused program has one. */
+function placeIn(envelope: unknown): string[] {
+  return (['line', 'column'] as const).flatMap((name) => {
+    const at = fieldAt(envelope, 'details', name)
+    return typeof at === 'number' ? [`${name} ${at}`] : []
+  })
 }
 
 /** What answers need not be the server: anything may stand where a word is expected. */

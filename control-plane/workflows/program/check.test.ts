@@ -16,6 +16,7 @@ describe('a program', () => {
     const source = `${meta}\nconst text = await agent('Say hello')\nreturn text`
     expect(checkProgram(source)).toEqual({
       meta: { name: 'x', title: 'X', description: null, inputs: [], toolPermissionMode: 'ask' },
+      nameAt: { line: 1, column: 29 },
     })
   })
 

@@ -1,6 +1,6 @@
 import { parse, type ExportNamedDeclaration, type Program } from 'acorn'
 import { simple } from 'acorn-walk'
-import { flawOf, type Flaw } from './flaw.ts'
+import { flawOf, placeOf, type Flaw, type Place } from './flaw.ts'
 import { firstFree } from './free-names.ts'
 import { readLiteral } from './literal.ts'
 import { programMeta, type ProgramMeta } from './meta.ts'
@@ -9,7 +9,13 @@ import { programMeta, type ProgramMeta } from './meta.ts'
  * The checks of a program that need no engine: it parses, imports nothing, begins with a plain `meta`, and uses no name
  * that a program is not given. Its cost is decided by whoever sent it, so it runs in a worker.
  */
-export type Checked = { meta: ProgramMeta } | { flaw: Flaw }
+export type Checked = CheckedProgram | { flaw: Flaw }
+
+export interface CheckedProgram {
+  meta: ProgramMeta
+  /** The place of `meta.name`, for a name that is right by itself and wrong where it is sent. */
+  nameAt: Place
+}
 
 /** Names of other hosts' globals. The engine has none of them; a program that uses one expects to be run elsewhere. */
 export const bannedNames: ReadonlySet<string> = new Set([
@@ -103,7 +109,7 @@ function metaOf(program: Program): Checked {
   if ('misfit' in literal)
     return { flaw: flawOf('workflow_meta_not_literal', '`meta` holds plain values only.', literal.misfit) }
   const parsed = programMeta.safeParse(literal.value)
-  if (parsed.success) return { meta: parsed.data }
+  if (parsed.success) return { meta: parsed.data, nameAt: placeOf(literal.places.get('name')) }
   const [issue] = parsed.error.issues
   const path = (issue?.path ?? []).map(String)
   const node = nearestPlace(literal.places, path)
@@ -120,7 +126,7 @@ function metaInit({ declaration }: ExportNamedDeclaration) {
 }
 
 /** The node at the path, or at the longest part of it that the program has. */
-function nearestPlace<Place>(places: ReadonlyMap<string, Place>, path: readonly string[]): Place | undefined {
+function nearestPlace<Part>(places: ReadonlyMap<string, Part>, path: readonly string[]): Part | undefined {
   for (let length = path.length; length > 0; length--) {
     const found = places.get(path.slice(0, length).join('.'))
     if (found !== undefined) return found

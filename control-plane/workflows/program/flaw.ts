@@ -1,17 +1,25 @@
 import type { Node } from 'acorn'
 import type { FlawCode } from '../../../shared/api/workflow-words.ts'
 
-/** Why a program is refused. `line` and `column` count from 1; null where the reason has no place. */
-export interface Flaw {
-  code: FlawCode
-  message: string
+/** A place in a program, counted from 1; null where there is none. */
+export interface Place {
   line: number | null
   column: number | null
+}
+
+/** Why a program is refused. */
+export interface Flaw extends Place {
+  code: FlawCode
+  message: string
 }
 
 export const flawOf = (code: FlawCode, message: string, node?: Pick<Node, 'loc'>): Flaw => ({
   code,
   message,
+  ...placeOf(node),
+})
+
+export const placeOf = (node?: Pick<Node, 'loc'>): Place => ({
   line: node?.loc?.start.line ?? null,
   column: node?.loc ? node.loc.start.column + 1 : null,
 })

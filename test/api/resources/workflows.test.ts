@@ -62,7 +62,12 @@ describe('a workflow', () => {
     const name = await makeWorkflow(server, 'return 1')
     const updated = await update(name, programOf('return 2', { name, title: 'Second', toolPermissionMode: 'full' }))
     expect(updated.body).toMatchObject({ name, title: 'Second', version: 2, toolPermissionMode: 'full' })
-    expect(outcomeOf(await update(name, programOf('return 2', { name: 'another' })))).toBe('400 workflow_name_mismatch')
+    const other = await update(
+      name,
+      "// Of two lines.\nexport const meta = { title: 'T',\n  name: 'another' }\nreturn 2",
+    )
+    expect(outcomeOf(other)).toBe('400 workflow_name_mismatch')
+    expect(other.body.error.details).toEqual({ line: 3, column: 9 })
     expect(outcomeOf(await update('no_such', programOf('return 2')))).toBe('404 resource_not_found')
     expect((await server.ok(`/workflows/records/${name}`)).version).toBe(2)
   })
@@ -74,7 +79,11 @@ describe('a workflow', () => {
     expect(retired.retiredAt).not.toBeNull()
     expect(await retire()).toEqual(retired)
     expect(await server.ok(`/workflows/records/${name}`)).toEqual(retired)
-    expect(outcomeOf(await create(programOf('return 1', { name })))).toBe('409 workflow_name_taken')
+    for (const taken of [name, 'implement_and_review']) {
+      const again = await create(`export const meta = { title: 'T', "name": '${taken}' }`)
+      expect(outcomeOf(again)).toBe('409 workflow_name_taken')
+      expect(again.body.error.details).toEqual({ line: 1, column: 43 })
+    }
     expect(outcomeOf(await update(name, programOf('return 2', { name })))).toBe('400 validation_error')
     expect(outcomeOf(await server.call('/workflows/runs', { body: { workflow: name } }))).toBe('400 validation_error')
   })

@@ -12,7 +12,7 @@ import { answer, implement, prepared, type HandlerInput, type ImplementedRoute }
 import { causeOfCaller } from '../../runs/cause.ts'
 import { failureOf, finishWorkflowRun } from '../../../workflows/advance/finish.ts'
 import type { BuiltIn } from '../../../workflows/catalog/catalog.ts'
-import type { ProgramMeta } from '../../../workflows/program/meta.ts'
+import type { CheckedProgram } from '../../../workflows/program/check.ts'
 import { seesAgent } from '../../agents/lookup.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { workViewerOf } from '../../projects/work-visibility.ts'
@@ -35,7 +35,7 @@ import {
   type WorkflowRow,
 } from '../store.ts'
 import { builtIns, builtInsIfAny, presentBuiltIn, presentEntry } from './catalog.ts'
-import { checkedMeta } from './check.ts'
+import { checkedProgram } from './check.ts'
 import { startWorkflow } from './start.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'costly' | 'engine' | 'leaseMs' | 'workflowCatalog'>
@@ -70,12 +70,13 @@ export function workflowHandlers(deps: Dependencies): ImplementedRoute[] {
 
     list: (input) => list(input, deps),
 
-    create: prepared<Routes['create'], ProgramMeta>({
+    create: prepared<Routes['create'], CheckedProgram>({
       before: async ({ caller, body }) => {
-        const meta = await checkedMeta(body.source, { caller, ...deps })
-        if ((await builtInsIfAny(deps)).some(({ meta: { name } }) => name === meta.name))
-          fail('workflow_name_taken', { param: 'source', message: `${meta.name} is a built-in program.` })
-        return meta
+        const program = await checkedProgram(body.source, { caller, ...deps })
+        const { name } = program.meta
+        if ((await builtInsIfAny(deps)).some(({ meta }) => meta.name === name))
+          failAtName('workflow_name_taken', program, `${name} is a built-in program.`)
+        return program
       },
       handle: create,
     }),
@@ -84,10 +85,10 @@ export function workflowHandlers(deps: Dependencies): ImplementedRoute[] {
       return presentWorkflow(db, caller, (await named(db, caller, params.name)) ?? unknownWorkflow())
     },
 
-    update: prepared<Routes['update'], ProgramMeta>({
+    update: prepared<Routes['update'], CheckedProgram>({
       before: async ({ caller, params, body, db }) => {
         await checkSeesAuthor(db, caller, changeable(await named(db, caller, params.name), caller))
-        return checkedMeta(body.source, { caller, ...deps })
+        return checkedProgram(body.source, { caller, ...deps })
       },
       handle: update,
     }),
@@ -135,12 +136,17 @@ async function checkSeesAuthor(db: Db, caller: Caller, { authorAgentId }: Workfl
     })
 }
 
-async function create(
-  { db, caller, body, world }: HandlerInput<Routes['create']>,
-  { name, title, description, inputs, toolPermissionMode }: ProgramMeta,
-) {
+/** The name that the program gives itself is wrong here. */
+const failAtName = (
+  code: 'workflow_name_taken' | 'workflow_name_mismatch',
+  { nameAt: { line, column } }: CheckedProgram,
+  message: string,
+): never => fail(code, { param: 'source', message, details: { line, column } })
+
+async function create({ db, caller, body, world }: HandlerInput<Routes['create']>, program: CheckedProgram) {
+  const { name, title, description, inputs, toolPermissionMode } = program.meta
   if ((await lockWorkflow(db, caller.workspaceId, name)) !== null)
-    fail('workflow_name_taken', { param: 'source', message: `This workspace has a workflow ${name}.` })
+    failAtName('workflow_name_taken', program, `This workspace has a workflow ${name}.`)
   const now = world.now()
   const row = {
     id: world.id('flw_'),
@@ -164,7 +170,8 @@ async function create(
   return answer(201, await presentWorkflow(db, caller, row))
 }
 
-async function update({ db, caller, params, body, world }: HandlerInput<Routes['update']>, meta: ProgramMeta) {
+async function update({ db, caller, params, body, world }: HandlerInput<Routes['update']>, program: CheckedProgram) {
+  const { meta } = program
   const before = changeable(await lockWorkflow(db, caller.workspaceId, params.name), caller)
   await checkSeesAuthor(db, caller, before)
   if (before.retiredAt !== null) {
@@ -173,7 +180,7 @@ async function update({ db, caller, params, body, world }: HandlerInput<Routes['
   }
   if (meta.name !== before.name) {
     const message = `The program names itself ${meta.name}; the name of a workflow stays ${before.name}.`
-    fail('workflow_name_mismatch', { param: 'source', message })
+    failAtName('workflow_name_mismatch', program, message)
   }
   const { title, description, inputs, toolPermissionMode } = meta
   const written = {
