@@ -65,7 +65,11 @@ export const workflowStep = z
         exitReason: z.string().nullable(),
       })
       .nullable()
-      .describe('null: no run could be started.'),
+      .describe('null: no run could be started; `error` says why.'),
+    error: z
+      .object({ code: z.string(), message: z.string() })
+      .nullable()
+      .describe('The failure that the program is given; null: it has not ended, or came to a value.'),
     agent: agentOf.nullable(),
     resumeAttempts: z.number().int().describe('How often its result was sent again.'),
     pendingApproval: z.object({ id: approvalId, prompt: z.string() }).nullable(),

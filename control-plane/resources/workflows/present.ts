@@ -196,6 +196,8 @@ function toStep(
     label,
     phase,
     run: run === undefined ? null : toStepRun(run),
+    // Of a step without an agent nothing private is told.
+    error: isSeen || call.agentId === null ? errorOf(call) : null,
     agent,
     resumeAttempts: call.resumeAttempts,
     pendingApproval: pending === undefined ? null : { id: pending.id, prompt: pending.prompt },
@@ -204,6 +206,11 @@ function toStep(
     advancedAt: toTimestamp(call.advancedAt),
   }
 }
+
+const storedFailure = z.object({ code: z.string(), message: z.string() })
+
+const errorOf = ({ isValue, result }: CallRow): WorkflowStep['error'] =>
+  isValue === false && result !== null ? storedFailure.parse(JSON.parse(result)) : null
 
 const gateArgs = z.object({ argv: z.array(z.string()) })
 const gateValue = z.object({ exitCode: z.number().nullable(), output: z.string(), ranArgv: z.array(z.string()) })

@@ -143,9 +143,10 @@ async function replayed(
   const { workspaceId, id: seed, createdAt: startedAt } = run
   const { results, bytes: journalBytes } = journal
   const input = JSON.stringify(run.input)
+  const known = calls.map(({ digest }) => digest)
   return engine.run(
     'replay',
-    { source, input, seed, startedAt, known: calls.map(({ digest }) => digest), journalBytes, results },
+    { source, input, seed, startedAt, known, journalBytes, results, logsFailures: true },
     { workspaceId, caller: `workflows:${workspaceId}`, bytes: source.length + input.length + journalBytes },
   )
 }

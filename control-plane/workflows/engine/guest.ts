@@ -27,21 +27,27 @@ export const guest = String.raw`(function (host, names, inputText, seed) {
   defineProperty(StepError.prototype, 'name', { value: 'StepError' })
 
   // Awaited where it is returned: a promise that an async function returns would be taken by its own 'then'.
+  let steps = 0
   const call = (kind, args) => {
     const text = stringify(args)
+    const { label } = args
     const answer = host.call(kind, text)
     if (typeof answer === 'string') throw new TypeErrorOf(answer)
+    const isStep = kind === 'agent' || kind === 'gate'
+    const name = (isStep ? 'Step ' + steps++ : kind) + (typeof label === 'string' ? ' ' + stringify(label) : '')
     // The place of the call is known now, not when its result comes.
     const { stack } = new ErrorOf()
     return new PromiseOf((resolve, reject) => {
-      waiting[answer] = { resolve, reject, stack }
+      waiting[answer] = { resolve, reject, stack, name }
     })
   }
   const settle = (seq, isValue, text) => {
-    const { resolve, reject, stack } = waiting[seq]
+    const { resolve, reject, stack, name } = waiting[seq]
     delete waiting[seq]
     if (isValue) return resolve(parse(text))
     const error = new StepError(parse(text))
+    // A program may pass over it, as 'parallel' does. Its message may name an agent that not all readers of the log see.
+    host.failure(name + ' failed: ' + error.code)
     defineProperty(error, 'stack', { value: stack, configurable: true, writable: true })
     reject(error)
   }

@@ -87,6 +87,7 @@ class Replay {
       )
     give('call', (kind, text) => this.take(kind as CallKind, text ?? '{}'))
     give('log', (line) => this.addLine(line ?? ''))
+    give('failure', (line) => (this.input.logsFailures === true ? this.addLine(line ?? '') : 0))
     give('end', (kind, text) => this.takeEnd(kind ?? '', text ?? 'null'))
     const start = vm.evalCode(guest, guestFile)
     const names = vm.hostToHandle([...bannedNames])

@@ -47,6 +47,8 @@ export interface ReplayInput {
   journalBytes: number
   /** In the order in which they are handed over. */
   results: readonly HandedResult[]
+  /** Whether the log tells of each call that failed, also where the program passes over it. */
+  logsFailures?: boolean
   /** Processor time; default: that of `engineLimits`. */
   replayMs?: number
 }

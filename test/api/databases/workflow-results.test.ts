@@ -72,4 +72,68 @@ for (const database of databasesFor('sqlite'))
         expect((await readFlow(server, id)).status).toBe('completed')
       })
     })
+
+    describe('a step that failed says why, and so does the log, where', () => {
+      const errorsOf = async (id: string, token?: string) => {
+        const call = token === undefined ? {} : { token }
+        const { steps } = await server.ok(`/workflows/runs/${id}`, call)
+        return steps.map(({ error }: { error: unknown }) => error)
+      }
+
+      it('the program passes over refusals', async () => {
+        const idle = (await server.createAgent({ name: 'Idler' })) as { handle: string; id: string }
+        await server.ok(`/agents/${idle.id}`, { method: 'PATCH', body: { status: 'terminated' } })
+        const id = await start(`
+          await parallel([
+            () => agent('a', { agent: '${idle.handle}', label: 'review\\n2' }),
+            () => agent('b', { agent: '@nobody' }),
+            () => agent('c', ${on("schema: { type: 'none' }")}),
+            () => gate(['true'], { agent: '${idle.handle}', label: 'test' }),
+          ])
+          await pipeline([1], () => agent('d', ${on("continues: 'none'")}))
+          log('over')
+          return 'all'`)
+        await settled(server)
+        const codes = ['agent_inactive', 'agent_not_found', 'schema_invalid', 'agent_inactive', 'unknown_label']
+        const flow = await readFlow(server, id)
+        expect(flow).toMatchObject({ status: 'completed', summary: 'all' })
+        expect(flow.steps).toMatchObject(codes.map((code) => ({ state: 'done', run: null, error: { code } })))
+        expect(flow.steps[0].error.message).toBe('Idler is terminated; only an active agent takes wakes.')
+        expect(flow.log.toSorted()).toEqual([
+          'Step 0 "review\\n2" failed: agent_inactive',
+          'Step 1 failed: agent_not_found',
+          'Step 2 failed: schema_invalid',
+          'Step 3 "test" failed: agent_inactive',
+          'Step 4 failed: unknown_label',
+          'over',
+        ])
+      })
+
+      it('its run failed, and none of those that came to a value', async () => {
+        const id = await start(`
+          await agent('a', ${on()})
+          await agent('b', ${on()}).catch(() => null)
+          await checks({ branch: 'x', repo: 'acme/x' }).catch(() => null)`)
+        await (await device.take()).end('completed')
+        await (await device.take()).end('timeout')
+        await settled(server)
+        expect(await errorsOf(id)).toEqual([null, { code: 'timeout', message: expect.any(String) }])
+        expect((await readFlow(server, id)).log).toEqual([
+          'Step 1 failed: timeout',
+          'checks failed: github_not_installed',
+        ])
+      })
+
+      it('but to nobody who does not see its agent', async () => {
+        const member = await server.addPerson('member')
+        const hidden = (await server.createAgent({ name: 'Hidden', visibility: 'private' })) as { id: string }
+        await server.ok(`/agents/${hidden.id}`, { method: 'PATCH', body: { status: 'terminated' } })
+        const id = await start(`await agent('a', { agent: '${hidden.id}' }).catch(() => null)`)
+        await settled(server)
+        expect(await errorsOf(id)).toMatchObject([{ code: 'agent_inactive' }])
+        expect(await errorsOf(id, member.token)).toEqual([null])
+        const seen = await server.ok(`/workflows/runs/${id}`, { token: member.token })
+        expect(JSON.stringify(seen)).not.toContain('Hidden')
+      })
+    })
   })
