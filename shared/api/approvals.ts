@@ -13,6 +13,7 @@ import { listOf, includeParam } from './paging.ts'
 import { defineRoute } from './route.ts'
 import { run } from './runs.ts'
 import { taskStatuses } from './task-fields.ts'
+import { workflowStepOfRun } from './workflow-fields.ts'
 
 /** Approvals: yes-or-no gates on one action. */
 
@@ -51,6 +52,9 @@ export const approval = z
     taskId: taskId.nullable(),
     sessionId: z.string().nullable(),
     runId: runId.nullable(),
+    workflowStep: workflowStepOfRun
+      .optional()
+      .describe('The step of a workflow whose run asks; only then is it there.'),
     trigger: z.enum(approvalTriggers),
     status: z.enum(gateStatuses),
     prompt: z.string().describe('What is gated, secrets masked.'),

@@ -18,6 +18,7 @@ import { idPageParams } from './id-paging.ts'
 import { listOf, includeParam } from './paging.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 import { secretFields } from './secrets.ts'
+import { workflowStepOfRun } from './workflow-fields.ts'
 
 /** Questions that agents ask people. */
 
@@ -29,6 +30,9 @@ export const question = z
     taskId: taskId.nullable(),
     conversationId: conversationId.nullable(),
     runId,
+    workflowStep: workflowStepOfRun
+      .optional()
+      .describe('The step of a workflow, or the workflow itself, that asks; only then is it there.'),
     sessionId: z.string(),
     status: z.enum(gateStatuses),
     prompt: z.string().describe('Markdown, secrets masked.'),

@@ -18,6 +18,7 @@ import {
 import { idsParam, listOrBatchOf, pageParams, includeParam } from './paging.ts'
 import { defineRoute } from './route.ts'
 import { runEvent } from './run-events.ts'
+import { workflowStepOfRun } from './workflow-fields.ts'
 
 export const triggerSources = [
   'assignment',
@@ -70,6 +71,7 @@ export const run = z
     harness: z.object({ id: z.enum(harnessNames) }),
     environment: runEnvironment.nullable(),
     costUsd: z.string().nullable().describe('Decimal; null when not measured.'),
+    workflowStep: workflowStepOfRun.optional().describe('The step of a workflow that it does; only then is it there.'),
     createdAt: timestamp,
     startedAt: timestamp.nullable(),
     completedAt: timestamp.nullable(),

@@ -1,6 +1,16 @@
 import { z } from 'zod'
 import { runStatuses } from '../runs/exit-reasons.ts'
-import { agentId, approvalId, questionId, runId, taskId, timestamp, workflowId, workflowRunId } from './ids.ts'
+import {
+  agentId,
+  approvalId,
+  questionId,
+  runId,
+  taskId,
+  timestamp,
+  userPublicId,
+  workflowId,
+  workflowRunId,
+} from './ids.ts'
 import { inputKinds, stepStates, toolModes, workflowRunStatuses } from './workflow-words.ts'
 
 /** The records of workflows that clients read. */
@@ -88,6 +98,29 @@ export const workflowStep = z
   })
   .meta({ id: 'WorkflowStep' })
 export type WorkflowStep = z.infer<typeof workflowStep>
+
+/** With a run, and with what it asks. */
+export const workflowStepOfRun = z
+  .object({
+    workflowRunId,
+    workflow: z.string().describe('The name of the workflow.'),
+    step: z
+      .number()
+      .int()
+      .nullable()
+      .describe('From 0, as `stepOrdinal`; null: no step alone, as of what the program asks.'),
+    label: z
+      .string()
+      .nullable()
+      .describe('In lists null where the prompt of the step is longer than 16,000 characters.'),
+    phase: z.string().nullable(),
+    writtenBy: z
+      .object({ type: z.enum(['user', 'agent']), id: z.union([userPublicId, agentId]) })
+      .nullable()
+      .describe('Who wrote the program that runs; null: it is built in, or a private agent wrote it.'),
+  })
+  .meta({ id: 'WorkflowStepOfRun' })
+export type WorkflowStepOfRun = z.infer<typeof workflowStepOfRun>
 
 const runFields = {
   object: z.literal('workflow_run'),

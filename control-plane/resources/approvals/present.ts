@@ -9,21 +9,24 @@ import type { ApprovalRow } from './store.ts'
 /** Some hold a whole AGENT.md; with a hundred of those the server would mask a page for seconds. */
 const bodyBytesInLists = 20_000
 
+/** A handler adds the step of a workflow, which is read above the rows of approvals. */
+type Bare<Shown> = Omit<Shown, 'workflowStep'>
+
 /** Approvals as lists show them. The stored writes of a page are loaded at once, without long bodies. */
-export async function presentApprovals(db: Db, approvals: readonly ApprovalRow[]): Promise<ApprovalSummary[]> {
+export async function presentApprovals(db: Db, approvals: readonly ApprovalRow[]): Promise<Bare<ApprovalSummary>[]> {
   const ids = approvals.filter((approval) => approval.trigger === 'platform_change').map((approval) => approval.id)
   const listed = await listPlatformChanges(db, ids, { bodyBytes: bodyBytesInLists })
   const changes = new Map(listed.map((change) => [change.id, change]))
   return approvals.map((approval) => summaryOf(approval, changes.get(approval.id) ?? null))
 }
 
-export async function presentApproval(db: Db, approval: ApprovalRow): Promise<Approval> {
+export async function presentApproval(db: Db, approval: ApprovalRow): Promise<Bare<Approval>> {
   const { id, workspaceId, sessionId, trigger } = approval
   const change = trigger === 'platform_change' ? await findPlatformChange(db, workspaceId, id) : null
   return { ...summaryOf(approval, change), workspaceId, sessionId }
 }
 
-function summaryOf(approval: ApprovalRow, change: PlatformChangeRow | null): ApprovalSummary {
+function summaryOf(approval: ApprovalRow, change: PlatformChangeRow | null): Bare<ApprovalSummary> {
   const asker = askerOf(approval)
   return {
     object: 'approval',

@@ -2,7 +2,8 @@ import { toTimestamp } from '../../../shared/api/ids.ts'
 import type { Question } from '../../../shared/api/questions.ts'
 import type { QuestionRow } from './store.ts'
 
-export function presentQuestion(question: QuestionRow): Question {
+/** A handler adds the step of a workflow, which is read above the rows of questions. */
+export function presentQuestion(question: QuestionRow): Omit<Question, 'workflowStep'> {
   return {
     object: 'question',
     id: question.id,

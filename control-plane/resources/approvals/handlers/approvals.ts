@@ -2,13 +2,15 @@ import { approvalRoutes } from '../../../../shared/api/approvals.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { idPageOf } from '../../../../shared/api/id-paging.ts'
 import type { Page } from '../../../../shared/api/paging.ts'
-import type { ApprovalSummary } from '../../../../shared/api/approvals.ts'
+import type { Approval, ApprovalSummary } from '../../../../shared/api/approvals.ts'
 import type { ModelCatalog } from '../../../catalog/catalog.ts'
+import type { Db } from '../../../db/open.ts'
 import type { PersonCaller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { findConversation } from '../../conversations/store.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { findMemberByReference } from '../../members/store.ts'
+import { withWorkflowSteps } from '../../runs/steps/workflow-step.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
 import { endRejectedGate } from '../../workflows/steps/gate-rejected.ts'
 import { recordResolved, wakeAsker } from '../steps/close.ts'
@@ -20,7 +22,14 @@ import { presentApproval, presentApprovals } from '../present.ts'
 import { requested } from './request.ts'
 import { assignRefusalOf, refusalOf } from '../rules.ts'
 import { sentinelOf } from '../../../lifecycle/stop-to-ask.ts'
-import { findApproval, listApprovals, replaceAssignee, resolveApproval, type ApprovalFilter } from '../store.ts'
+import {
+  findApproval,
+  listApprovals,
+  replaceAssignee,
+  resolveApproval,
+  type ApprovalFilter,
+  type ApprovalRow,
+} from '../store.ts'
 import { given } from '../../../../shared/lib/given.ts'
 import { workViewerOf } from '../../projects/work-visibility.ts'
 
@@ -36,7 +45,7 @@ export function approvalHandlers(deps: Dependencies, routes: () => readonly Impl
       const approval = await visibleApproval(db, caller, params.approvalId)
       const moment = { now: world.now(), leaseMs: deps.leaseMs }
       return {
-        ...(await presentApproval(db, approval)),
+        ...(await shown(db, approval)),
         ...(await includedIn(db, approval, query.include ?? [], { caller, moment })),
       }
     },
@@ -44,7 +53,7 @@ export function approvalHandlers(deps: Dependencies, routes: () => readonly Impl
     async create(input) {
       const id = await requested(input, deps)
       const approval = (await findApproval(input.db, input.caller.workspaceId, id)) ?? unknownApproval()
-      return answer(201, { approval: await presentApproval(input.db, approval), sentinel: sentinelOf(id) })
+      return answer(201, { approval: await shown(input.db, approval), sentinel: sentinelOf(id) })
     },
 
     async approve(input) {
@@ -68,9 +77,14 @@ export function approvalHandlers(deps: Dependencies, routes: () => readonly Impl
         })
       const change = { userId: member.publicId, by: caller.userPublicId, reason: body.reason, at: world.now() }
       await replaceAssignee(db, approval, change)
-      return presentApproval(db, (await findApproval(db, caller.workspaceId, approval.id)) ?? approval)
+      return shown(db, (await findApproval(db, caller.workspaceId, approval.id)) ?? approval)
     },
   })
+}
+
+async function shown(db: Db, approval: ApprovalRow): Promise<Approval> {
+  const [presented] = await withWorkflowSteps(db, [await presentApproval(db, approval)])
+  return presented!
 }
 
 type List = HandlerInput<typeof approvalRoutes.list>
@@ -81,8 +95,9 @@ async function list(input: List): Promise<Page<ApprovalSummary>> {
   const { cursor, page } = await pageFrom(query, (id) => findApproval(db, caller.workspaceId, id))
   const filter = await filterOf(input)
   const rows = filter === null ? [] : await listApprovals(db, { ...filter, ...page, ...given({ visibleTo }) })
-  const shown = new Map((await presentApprovals(db, rows)).map((approval) => [approval.id, approval]))
-  return idPageOf({ rows, limit: query.limit, cursor, present: (row) => shown.get(row.id)! })
+  const presented = await withWorkflowSteps(db, await presentApprovals(db, rows))
+  const byId = new Map(presented.map((approval) => [approval.id, approval]))
+  return idPageOf({ rows, limit: query.limit, cursor, present: (row) => byId.get(row.id)! })
 }
 
 /** Returns null when a filter names nothing that the caller can see, so that nothing matches. */
@@ -139,5 +154,5 @@ async function resolve(input: ResolveInput, { outcome, appliedScope, ...acting }
   const isRejectedGate = outcome === 'reject' && (await endRejectedGate(db, approval.runId, world.now()))
   if (!isRejectedGate)
     await wakeAsker(db, approval, { outcome, reason, by: { id: caller.userPublicId, name: caller.name }, world })
-  return presentApproval(db, (await findApproval(db, caller.workspaceId, approval.id)) ?? approval)
+  return shown(db, (await findApproval(db, caller.workspaceId, approval.id)) ?? approval)
 }

@@ -17,6 +17,7 @@ import { findConversation } from '../../conversations/store.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { mayDecideWhatRuns } from '../../agents/trust-rules.ts'
 import { addSecret } from '../../secrets/add.ts'
+import { withWorkflowSteps } from '../../runs/steps/workflow-step.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
 import { closeAnswered } from '../steps/answer.ts'
 import { ask } from './ask.ts'
@@ -41,7 +42,7 @@ export function questionHandlers(deps: Dependencies): ImplementedRoute[] {
       if (!asked.isAsked) stopFailed()
       const { question } = asked
       return answerWith(201, {
-        question: presentQuestion(question),
+        question: await shownQuestion(input.db, question),
         sentinel: question.waitUntil === null ? sentinelOf(question.id) : null,
       })
     },
@@ -51,7 +52,7 @@ export function questionHandlers(deps: Dependencies): ImplementedRoute[] {
       const wanted = query.include ?? []
       const moment = { now: world.now(), leaseMs: deps.leaseMs }
       return {
-        ...presentQuestion(question),
+        ...(await shownQuestion(db, question)),
         ...(await includedIn(db, question, wanted, { caller, moment })),
         ...(wanted.includes('conversation') && { conversation: await conversationOf(db, caller, question) }),
       }
@@ -74,6 +75,21 @@ export function questionHandlers(deps: Dependencies): ImplementedRoute[] {
   })
 }
 
+const shownQuestion = async (db: Db, question: QuestionRow): Promise<Question> =>
+  (await shownQuestions(db, [question]))[0]!
+
+/** A question of a program is about a run of one of its steps, and is no question of that step. */
+async function shownQuestions(db: Db, rows: readonly QuestionRow[]): Promise<Question[]> {
+  const shown = await withWorkflowSteps(db, rows.map(presentQuestion))
+  return shown.map((question, at) => {
+    const { workflowStep } = question
+    const isOfProgram = rows[at]!.workflowRunId !== null && workflowStep !== undefined
+    return isOfProgram
+      ? { ...question, workflowStep: { ...workflowStep, step: null, label: null, phase: null } }
+      : question
+  })
+}
+
 type List = HandlerInput<typeof questionRoutes.list>
 
 async function list(input: List): Promise<Page<Question>> {
@@ -82,7 +98,8 @@ async function list(input: List): Promise<Page<Question>> {
   const visibleTo = workViewerOf(caller)
   const filter = await filterOf(input)
   const rows = filter === null ? [] : await listQuestions(db, { ...filter, ...page, ...given({ visibleTo }) })
-  return idPageOf({ rows, limit: query.limit, cursor, present: presentQuestion })
+  const shown = new Map((await shownQuestions(db, rows)).map((question) => [question.id, question]))
+  return idPageOf({ rows, limit: query.limit, cursor, present: (row) => shown.get(row.id)! })
 }
 
 /** Returns null when a filter names nothing that the caller can see, so that nothing matches. */
@@ -131,7 +148,7 @@ async function closed(
 ): Promise<Question> {
   const { db, caller, world } = input
   if (!(await closeAnswered(db, question, { answer, person: caller, world }))) fail('question_resolved')
-  return presentQuestion((await findQuestion(db, question.workspaceId, question.id)) ?? question)
+  return shownQuestion(db, (await findQuestion(db, question.workspaceId, question.id)) ?? question)
 }
 
 /** Stores the value encrypted and grants it to the asking agent; nobody else is told. */

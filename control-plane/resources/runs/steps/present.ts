@@ -1,6 +1,8 @@
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import { triggerSources, type Run, type RunDetail } from '../../../../shared/api/runs.ts'
+import type { WorkflowStepOfRun } from '../../../../shared/api/workflow-fields.ts'
 import { exitReasonNames } from '../../../../shared/runs/exit-reasons.ts'
+import { given } from '../../../../shared/lib/given.ts'
 import { reasoningEfforts } from '../../../../shared/runs/spec.ts'
 import type { Db } from '../../../db/open.ts'
 import { loadPlacementFacts } from '../../../placement/facts.ts'
@@ -13,6 +15,7 @@ import { isAsking } from '../../approvals/rules.ts'
 import { livenessOf } from '../../devices/rules.ts'
 import { listDevicesByPublicId, type DeviceRow } from '../../devices/store.ts'
 import { type RunRow } from '../store.ts'
+import { listWorkflowSteps } from './workflow-step.ts'
 
 /** Shows runs to clients. Everything a page of runs needs beside its rows is loaded once for all of them. */
 
@@ -30,6 +33,7 @@ interface Surroundings extends Moment {
   waiting: ReadonlyMap<string, RunFacts>
   /** null when no run of the page waits. */
   placement: PlacementFacts | null
+  workflowSteps: ReadonlyMap<string, WorkflowStepOfRun>
 }
 
 export async function presentRuns(db: Db, runs: readonly RunRow[], moment: Moment): Promise<Run[]> {
@@ -79,6 +83,7 @@ async function load(
     // A device that connected anew has several rows with one durable id; the last one is the one of now.
     devices: devices.length === 0 ? none : byKey(await listDevicesByPublicId(db, devices), 'publicId'),
     gates: askers.length === 0 ? none : await openGatesOfRuns(db, askers),
+    workflowSteps: await listWorkflowSteps(db, idsOf(runs.filter(({ workflowRunId }) => workflowRunId !== null))),
   }
   const waiting = runs.filter(isWaiting)
   if (waiting[0] === undefined) return around
@@ -126,6 +131,7 @@ function presentRun(run: RunRow, around: Surroundings): Run {
     harness: { id: run.harness },
     environment: environmentOf(run, around),
     costUsd: run.costUsd,
+    ...given({ workflowStep: around.workflowSteps.get(run.id) }),
     createdAt: toTimestamp(run.createdAt),
     startedAt: toTimestamp(run.startedAt),
     completedAt: toTimestamp(run.endedAt),

@@ -2,10 +2,12 @@ import { z } from 'zod'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import { cursorOf, pageOf } from '../../../../shared/api/paging.ts'
 import { taskHistoryRoutes, type HistoryEntry } from '../../../../shared/api/task-history.ts'
+import type { WorkflowStepOfRun } from '../../../../shared/api/workflow-fields.ts'
 import type { Db } from '../../../db/open.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { findConversationOfTask } from '../../conversations/store.ts'
 import { listMessages } from '../../conversations/message-store.ts'
+import { listWorkflowSteps } from '../../runs/steps/workflow-step.ts'
 import type { RunRow } from '../../runs/store.ts'
 import { listActivity, type ActivityRow } from '../activity-store.ts'
 import { withoutHiddenNames } from '../hidden-names.ts'
@@ -38,6 +40,10 @@ async function history({ db, caller, params, query }: HandlerInput<typeof taskHi
   const git = await listActivity(db, { taskId: task.id, source: 'git', limit })
   const runs = await runsOf(db, task, { caller, limit: limit + 1 })
   const comments = await commentsOf(db, task, limit)
+  const steps = await listWorkflowSteps(
+    db,
+    runs.map(({ id, workflowRunId }) => (workflowRunId === null ? null : id)),
+  )
   const sources = [
     // Starts and ends of runs are told by the runs themselves.
     activity
@@ -45,7 +51,7 @@ async function history({ db, caller, params, query }: HandlerInput<typeof taskHi
       .filter((entry) => !entry.kind.startsWith('run.'))
       .map(entryOfActivity),
     git.slice(0, limit).map(entryOfActivity),
-    runs.slice(0, limit).map(entryOfRun),
+    runs.slice(0, limit).map((run) => entryOfRun(run, steps.get(run.id))),
     comments.slice(0, limit),
   ]
   const data = sources
@@ -69,7 +75,7 @@ const presentActivity = (entry: ActivityRow) => ({
 
 const entryOfActivity = (entry: ActivityRow): HistoryEntry => ({ ...presentActivity(entry), source: entry.source })
 
-const entryOfRun = (run: RunRow): HistoryEntry => ({
+const entryOfRun = (run: RunRow, workflowStep: WorkflowStepOfRun | undefined): HistoryEntry => ({
   id: run.id,
   source: 'run',
   kind: `run.${run.status}`,
@@ -81,6 +87,7 @@ const entryOfRun = (run: RunRow): HistoryEntry => ({
     exitReason: run.exitReason,
     startedAt: toTimestamp(run.startedAt),
     completedAt: toTimestamp(run.endedAt),
+    ...(workflowStep !== undefined && { workflowStep }),
   },
 })
 
