@@ -196,6 +196,17 @@ describe('secrets', () => {
     expect(outcomeOf(await ask(token, body))).toBe('409 secret.duplicate_name')
   })
 
+  test('are closed with the agent that asked, by the system, and stay so when it is restored', async () => {
+    const { id, agent } = await asked({ answerMode: 'secret_input', secretRequest: secretRequest() })
+    await server.ok(`/agents/${agent.id}`, { method: 'DELETE' })
+    const closed = { status: 'resolved', answer: null, answeredBy: null, answeredAt: null }
+    expect(await server.ok(`/questions/${id}`)).toMatchObject(closed)
+    expect(outcomeOf(await give(id, 'x', server.owner.token))).toBe('409 secret_input_requires_agent')
+    await server.ok(`/agents/${agent.id}/restore`, { body: {} })
+    expect(await server.ok(`/questions/${id}`)).toMatchObject(closed)
+    expect(outcomeOf(await give(id, 'x', server.owner.token))).toBe('409 question_resolved')
+  })
+
   test('are for an agent that is there, and of a provider that the server takes', async () => {
     const { id, agent } = await asked({ answerMode: 'secret_input', secretRequest: secretRequest() })
     await setDeleted(server, agent.id, 1)

@@ -94,7 +94,7 @@ async function folderOfNewOwner(
 }
 
 /**
- * Deletes the agent. Its runs end as `agent_deleted`, and its questions are closed, but those for a secret; later wakes get
+ * Deletes the agent. Its runs end as `agent_deleted`, and its questions are closed; later wakes get
  * `agent_tombstoned`, and its tokens are invalid.
  */
 async function remove(input: HandlerInput<Routes['delete']>, deps: Dependencies & { unassignTasks: UnassignTasks }) {
@@ -114,9 +114,8 @@ async function remove(input: HandlerInput<Routes['delete']>, deps: Dependencies 
   } as const
   for (const run of await listLiveOfAgent(db, agent.id)) await cancelRun(db as Tx, run, cancel)
   // Of its runs that stopped to ask. They would hold their tasks and the steps of workflows until somebody answers in vain.
-  // One for a secret stays open, and can be answered once the agent is restored: until then it answers that the agent is gone.
   for (const question of await listOpenQuestions(db, 'agent_id', [agent.id]))
-    if (question.answerMode !== 'secret_input') await closeBySystem(db, question, { reason: 'agent_deleted', world })
+    await closeBySystem(db, question, { reason: 'agent_deleted', world })
   const unassignedTasks = await deps.unassignTasks(db, { agent, now, world })
   return { agent: await shownAgent(agent, { db, caller, world, catalog: deps.catalog }), unassignedTasks }
 }

@@ -154,12 +154,15 @@ async function closed(
 /** Stores the value encrypted and grants it to the asking agent; nobody else is told. */
 async function secret(input: HandlerInput<typeof questionRoutes.secret>, deps: Dependencies) {
   const { db, caller, params, body } = input
+  const asked = await visibleQuestion(db, caller, params.id)
+  const agent = await findAgent(db, asked.agentId)
+  // Its questions were closed with it; what is in the way is that the agent is gone.
+  if (asked.answerMode === 'secret_input' && (agent === null || agent.deletedAt !== null))
+    return fail('secret_input_requires_agent', { status: 409, message: 'The agent that asked is deleted.' })
   const question = await openQuestion(db, caller, params.id)
   const { secretRequest } = question
-  if (question.answerMode !== 'secret_input' || secretRequest === null) return fail('question_not_secret_input')
-  const agent = await findAgent(db, question.agentId)
-  if (agent === null || agent.deletedAt !== null)
-    return fail('secret_input_requires_agent', { status: 409, message: 'The agent that asked is deleted.' })
+  if (question.answerMode !== 'secret_input' || secretRequest === null || agent === null)
+    return fail('question_not_secret_input')
   const { name, provider, envVarName } = secretRequest
   if (!mayDecideWhatRuns(caller, agent) && !namesCredential(envVarName))
     fail('http_exception', {
