@@ -151,6 +151,10 @@ function environment(call: GitCall | GitQuestion): Record<string, string> {
     GIT_ALLOW_PROTOCOL: 'none',
     GIT_NO_LAZY_FETCH: '1',
     GIT_OPTIONAL_LOCKS: '0',
+    // The person's configuration, which a run may write to, can have git append to any file.
+    GIT_TRACE2: '0',
+    GIT_TRACE2_EVENT: '0',
+    GIT_TRACE2_PERF: '0',
     GIT_LITERAL_PATHSPECS: '1',
     GIT_PAGER: 'cat',
     GIT_EDITOR: 'false',

@@ -134,6 +134,18 @@ test('the traps are live: plain git runs them', () => {
   expect(existsSync(marker)).toBe(true)
 })
 
+test('git appends to no file that the person’s config names, which a run may have written', async () => {
+  const repo = prepare()
+  const homeDir = tempDir()
+  const victim = join(homeDir, 'device-token')
+  writeFileSync(victim, 'the token')
+  const targets = ['normalTarget', 'perfTarget', 'eventTarget'].map((name) => `  ${name} = ${victim}\n`)
+  writeFileSync(join(homeDir, '.gitconfig'), `[trace2]\n${targets.join('')}`)
+  process.env['HOME'] = homeDir
+  expect(await wholeRun(repo)).toEqual(expected)
+  expect(readFileSync(victim, 'utf8')).toBe('the token')
+})
+
 test('nothing that the repository’s config names is executed', async () => {
   const { marker, program } = trap()
   const repo = prepare()
