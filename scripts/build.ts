@@ -1,5 +1,5 @@
 import { copyFileSync, globSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { builtinModules, createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown, type RolldownLog, type RolldownOutput } from 'rolldown'
@@ -20,6 +20,12 @@ const programs: readonly Program[] = [
 ]
 /** Packages that stay in `node_modules`: compiled code, and libraries that load their own files by path. */
 export const unbundled = ['better-sqlite3', 'node-pty', 'pino', 'pino-pretty']
+/**
+ * Set for the libraries when they are bundled: without these ws asks for two packages that are not installed, so Node would take what
+ * bears their names in any folder above, where a run may write.
+ */
+const settled = { 'process.env.WS_NO_BUFFER_UTIL': '"1"', 'process.env.WS_NO_UTF_8_VALIDATE': '"1"' }
+
 /** Packages that a library would load for features we do not use: other databases, telemetry. */
 const neverLoaded = [
   'sqlite3',
@@ -32,6 +38,8 @@ const neverLoaded = [
   'pg-query-stream',
   '@opentelemetry/core',
 ]
+/** Named in code that ajv would write into files. */
+const onlyNamed = ['ajv/dist/runtime/validation_error']
 
 /** The files that every call of `svc` loads, as one file instead of a dozen. */
 const svcStart =
@@ -45,6 +53,7 @@ export async function build(folder: string): Promise<void> {
     cwd: root,
     platform: 'node',
     external: [...unbundled, ...neverLoaded],
+    transform: { define: settled },
     input: Object.fromEntries(programs.map((program) => [`${program}/main`, `${program}/main.ts`])),
     plugins: [{ name: 'command table', transform: (code, id) => tableByWord(code, id) }],
     onLog(level, log, write) {
@@ -74,6 +83,7 @@ export async function build(folder: string): Promise<void> {
   mkdirSync(join(folder, 'assets'))
   for (const [asset, file] of Object.entries(assets)) copyFileSync(join(root, file), join(folder, 'assets', asset))
   checkLoaded(output)
+  checkPackages(output)
   checkPrograms(folder)
 }
 
@@ -110,6 +120,17 @@ function checkLoaded(output: RolldownOutput['output']): void {
   for (const program of programs)
     if (program !== 'cli' && loads(`${program}/main.js`, new Set()).has(svc.fileName))
       throw new Error(`${program} loads ${svc.fileName}: what both use belongs to the chunk \`everywhere\``)
+}
+
+/** Checks that nothing asks for a package that is not there: Node looks for it in all folders above, where a run may put one. */
+function checkPackages(output: RolldownOutput['output']): void {
+  const known = new Set([...builtinModules, ...unbundled, ...neverLoaded, ...onlyNamed])
+  for (const file of output) {
+    if (file.type !== 'chunk') continue
+    for (const [, name = ''] of file.code.matchAll(/\b(?:require|import)\("((?!node:|[./])[^"]+)"\)/g))
+      if (!known.has(name))
+        throw new Error(`${file.fileName} would load the package ${name}, which is not in a release`)
+  }
 }
 
 /** Checks that each program and asset is where the others will look for it. */
