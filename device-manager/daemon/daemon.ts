@@ -22,7 +22,7 @@ import { Supervisor } from '../run/supervisor.ts'
 import { receiveMessage, type DeviceSettings, type MessageContext } from './server-messages.ts'
 import { StandingSpool } from '../spool/standing-spool.ts'
 import { Surroundings } from './surroundings.ts'
-import { Isolation } from '../isolation/isolation.ts'
+import { Isolation, type IsolationOptions } from '../isolation/isolation.ts'
 
 export interface DaemonOptions {
   config: DaemonConfig
@@ -34,6 +34,7 @@ export interface DaemonOptions {
   version: string
   /** The first run to take over or to start, or events left of one. */
   onWork(): void
+  executed: IsolationOptions['executed']
   /** The daemon must end: revoked, retired, or another one has its identity. */
   onFatal(reason: CloseName, text: string): void
 }

@@ -8,6 +8,7 @@ import { hostPaths, makeShortFolder } from '../run-host/wire/record.ts'
 import { marksOf, movedFolder, type Marks } from '../wall/hidden.ts'
 import { readSettings, writeSettings } from './setting.ts'
 import { WallError, type WallSpec } from '../wall/spec.ts'
+import type { Executed } from './executed.ts'
 import { tryWall, type Trial } from './trial.ts'
 
 const longestHostId = 64
@@ -18,6 +19,8 @@ export interface IsolationOptions {
   hidden: readonly string[]
   /** Folders of terminal multiplexers in unusual places. */
   doors: readonly string[]
+  /** Looks at what is executed outside of the wall of a run. */
+  executed: () => Promise<Executed>
   world: World
   log: Log
   /** The level changed. */
@@ -109,7 +112,7 @@ export class Isolation {
   }
 
   private async tryNow(): Promise<Trial> {
-    const { places, hidden, doors, world, log } = this.options
+    const { places, hidden, doors, executed, world, log } = this.options
     const look = async () => {
       const { stateDir } = places
       const moved = movedFolder({ stateDir, hidden: [...hidden], marks: this.marks })
@@ -119,7 +122,8 @@ export class Isolation {
       for (const folder of [...all, places.hosts, places.bin, places.compileCache]) makeFolder(folder)
       // The folder of the sockets lies where the system removes what is old; nobody but root renames what is above it.
       const marks = { ...marksOf([stateDir, ...hidden]), ...this.marks }
-      return tryWall({ stateDir, hidden: all, marks, doors: [...doors] }, world)
+      const { paths, gaps } = await executed()
+      return tryWall({ stateDir, hidden: all, marks, doors: [...doors], executed: paths }, { gaps, world })
     }
     const trial = await look().catch((error: unknown): Trial => {
       return { level: 'off', spec: null, message: error instanceof Error ? error.message : String(error) }

@@ -4,6 +4,7 @@ import type { IsolationLevel } from '../../shared/device/isolation.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { findGit, type GitProgram } from '../change-set/git.ts'
 import { spawnPiped } from '../process/program.ts'
+import { holderPlan } from '../wall/hidden.ts'
 import { enteringPrograms, systemPath } from '../wall/namespaces.ts'
 import { type WallSpec, WallError, type WallTool } from '../wall/spec.ts'
 import { makeWall } from '../wall/wall.ts'
@@ -20,7 +21,10 @@ export interface Trial {
 const trialMs = 20_000
 
 /** Tries each way to make the wall by really making it, and looks from inside at what it hides. */
-export async function tryWall(places: Omit<WallSpec, 'tool' | 'programs'>, world: World): Promise<Trial> {
+export async function tryWall(
+  places: Omit<WallSpec, 'tool' | 'programs'>,
+  { gaps, world }: { gaps: readonly string[]; world: World },
+): Promise<Trial> {
   const troubles: string[] = []
   for (const tool of toolsOf(process.platform)) {
     const programs = findPrograms(neededBy(tool))
@@ -29,15 +33,15 @@ export async function tryWall(places: Omit<WallSpec, 'tool' | 'programs'>, world
       continue
     }
     const spec: WallSpec = { tool, programs: programs.found, ...places }
-    const trouble = await troubleWith(spec, world)
-    if (trouble === null) return judged(spec)
-    troubles.push(trouble)
+    const seen = await lookAround(spec, world)
+    if ('writable' in seen) return judged(spec, [...gaps, ...seen.writable.map(writableText)])
+    troubles.push(seen.trouble)
   }
   const none = 'svc knows no way to hide its folders and processes on this system.'
   return { level: 'off', spec: null, message: troubles.length === 0 ? none : troubles.join(' ') }
 }
 
-function judged(spec: WallSpec): Trial {
+function judged(spec: WallSpec, gaps: readonly string[]): Trial {
   const messages: string[] = []
   if (spec.tool === 'sandbox-exec')
     messages.push('Processes outside of a run can be listed from it, and a process of it that hides itself lives on.')
@@ -45,8 +49,11 @@ function judged(spec: WallSpec): Trial {
     messages.push('The device manager runs as root, so a run owns the programs and settings of this machine.')
   const git = replaceableGit(findGit(process.env['PATH'] ?? ''))
   if (git !== null) messages.push(git)
+  messages.push(...gaps)
   return { level: messages.length === 0 ? 'full' : 'partial', spec, message: messages.join(' ') || null }
 }
+
+const writableText = (file: string) => `A run may write to ${file}, which svc executes outside of it.`
 
 /** svc starts git outside of the wall. Pure; exported for its test. */
 export function replaceableGit(git: GitProgram | null): string | null {
@@ -89,10 +96,18 @@ function isExecutable(file: string): boolean {
 
 /**
  * Prints what a program inside sees, a line each. An unmount that succeeds would show what was hidden. Files of control groups are
- * opened for writing and nothing is written.
+ * opened for writing and nothing is written. What must be read-only comes first, before a lone slash.
  */
 const lookScript = `
-state=$1; shift
+while [ "$1" != / ]; do
+  if [ -d "$1" ]; then
+    mkdir "$1/.svc-trial" 2>/dev/null && { rmdir "$1/.svc-trial"; echo "writable $1"; }
+  else
+    { true >>"$1"; } 2>/dev/null && echo "writable $1"
+  fi
+  shift
+done
+state=$2; shift 2
 umount "$state" 2>/dev/null && echo unmounted
 for folder do ls -A "$folder" 2>&1 | sed 's/^/hidden /'; done
 ls -A "$state" 2>&1 | sed 's/^/state /'
@@ -113,24 +128,31 @@ fi
 echo done
 `
 
-/** null when it does what it should. */
-async function troubleWith(spec: WallSpec, world: World): Promise<string | null> {
+/** `writable`: what should be read-only and is not, by paths. */
+type Seen = { trouble: string } | { writable: string[] }
+
+async function lookAround(spec: WallSpec, world: World): Promise<Seen> {
   try {
+    const { readOnly } = holderPlan(spec)
     const wall = await makeWall(spec, [], world)
     try {
       const entered = wall.enter({
         file: '/bin/sh',
-        args: ['-c', lookScript, 'svc', spec.stateDir, ...spec.hidden],
+        args: ['-c', lookScript, 'svc', ...readOnly, '/', spec.stateDir, ...spec.hidden],
         env: { PATH: systemPath, LC_ALL: 'C' },
         cwd: '/',
         report: '/dev/null',
       })
-      return judge(spec, await outputOf(entered, world))
+      const output = await outputOf(entered, world)
+      const trouble = judge(spec, output)
+      return trouble === null
+        ? { writable: readOnly.filter((file) => output.includes(`writable ${file}\n`)) }
+        : { trouble }
     } finally {
       await wall.end()
     }
   } catch (error) {
-    if (error instanceof WallError) return error.message
+    if (error instanceof WallError) return { trouble: error.message }
     throw error
   }
 }

@@ -12,6 +12,7 @@ import { adapterOfRun } from '../harness/registry.ts'
 import { removeRunCgroup } from '../process/cgroup.ts'
 import { findProgram } from '../process/program.ts'
 import { hiddenFolderAround } from '../wall/hidden.ts'
+import { specInFolder } from '../wall/read-only.ts'
 import type { Wall } from '../wall/wall.ts'
 import { foldersAround } from '../change-set/git-file.ts'
 import { messageOf, type HostLog } from '../log/host-log.ts'
@@ -162,7 +163,7 @@ async function wallOf(
     }
     // For what the steps into it have to say.
     makePrivateFolder(root)
-    return await wall.make(spec)
+    return await wall.make(specInFolder(spec, cwd))
   } catch (problem) {
     return { problem }
   }

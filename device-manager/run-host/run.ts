@@ -12,6 +12,7 @@ import type { HarnessOutcome, HarnessDialogue, ProcessExit } from '../harness/ad
 import { changeSetOf, drain, stopTree, type Tree } from './ending.ts'
 import { CallJudge } from './permission/call-judge.ts'
 import { withServers, launchHarness, type Launched, type StartRequest } from './launch/launch.ts'
+import { errorEvent } from '../harness/parts/error-event.ts'
 import { leftOutEvent, type ServerLeftOut } from '../harness/parts/mcp-servers.ts'
 import { skillEvents } from './launch/skills.ts'
 import { type Trip, Watchdog } from './watchdog.ts'
@@ -28,6 +29,7 @@ import {
 } from './output/redaction.ts'
 import { advised } from './advice.ts'
 import { endedEvent, reportMaker } from './end-report.ts'
+import { isInCheckout } from '../wall/read-only.ts'
 import type { EventWriter } from './output/writer.ts'
 
 export interface RunParts {
@@ -49,6 +51,9 @@ interface Stop {
   exitReason: ExitReason
   message: string | null
 }
+
+const ownCheckoutText =
+  'This run works in the checkout from which svc runs on this machine. It may change the sources, and the next svc that a person types there executes them outside of the wall; releases, packages and Node are read-only. Let runs develop svc in a clone of its own.'
 
 function notBegun(trouble: string): HarnessOutcome {
   const message = `The wall around the run could not be entered: ${trouble}`
@@ -136,11 +141,13 @@ export class LiveRun {
   begin(): void {
     const { prepared, plan, writer } = this.#parts
     const { pid } = this.#child
-    const { harness } = prepared.assignment.spec
+    const { spec, wall } = prepared.assignment
+    const { harness } = spec
     writer.emit([
       { kind: 'started', data: { harness, pid, cwd: prepared.cwd, argv0: plan.launch.file } },
       ...(prepared.skills === null ? [] : skillEvents(prepared.skills)),
     ])
+    if (wall !== null && isInCheckout(wall, prepared.cwd)) writer.emit([errorEvent('svc_checkout', ownCheckoutText)])
     if (this.#serversLeftOut.length > 0) writer.emit(this.#serversLeftOut.map(leftOutEvent))
     this.#pipeline.open()
   }

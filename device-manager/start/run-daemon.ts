@@ -1,5 +1,7 @@
 import { utimesSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { programUrl } from '../../shared/lib/program-file.ts'
 import { keepRelease } from '../../shared/lib/release-use.ts'
 import { collectGarbage, optimizeNothing } from '../../shared/lib/v8.ts'
 import { realWorld } from '../../shared/lib/world.ts'
@@ -14,7 +16,8 @@ import { leavePlace, takePlace } from './lock.ts'
 import { createFileLog } from '../log/log.ts'
 import { placesIn } from '../setup/places.ts'
 import { closeInheritedFiles } from '../process/inherited-files.ts'
-import { isServiceInstalled } from '../service/installed.ts'
+import { isServiceInstalled, startedByService } from '../service/installed.ts'
+import { executedOutside, loadedFiles } from '../isolation/executed.ts'
 import { forgetStarts, paceStart } from '../service/restart-pace.ts'
 import { SpoolError } from '../spool/errors.ts'
 import { roomToStart } from './disk-room.ts'
@@ -80,6 +83,13 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
     token,
     version,
     onWork: compileForSpeed,
+    executed: async () => {
+      const { homeDir } = config
+      const { platform, env, execPath: node } = process
+      const service = await startedByService({ homeDir, platform })
+      const main = fileURLToPath(programUrl('device-manager'))
+      return executedOutside({ node, main, homeDir, platform, env, loaded: loadedFiles(), service })
+    },
     onFatal: (reason, text) => {
       log.error({ reason }, text)
       process.stderr.write(`${text}\n`)

@@ -1,8 +1,10 @@
-import { existsSync, mkdirSync, readFileSync, realpathSync, statSync, accessSync, constants } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
+import { movableAbove, realPath } from './changeable.ts'
 import type { HolderPlan } from './namespaces.ts'
 import { aliasesOf, cgroupMounts, isWithin, mountShownAt, parseMounts, type Mount } from './mounts.ts'
+import { isInside, keptPaths } from './read-only.ts'
 import { type WallSpec, WallError } from './spec.ts'
 
 /**
@@ -48,32 +50,6 @@ export function movedFolder({
   return null
 }
 
-/** The folders above, outermost first, that this user may rename or remove. */
-export function movableAbove(folders: readonly string[]): string[] {
-  const above = new Set<string>()
-  for (const folder of folders) {
-    for (let at = path.dirname(folder); at !== path.dirname(at); at = path.dirname(at))
-      if (mayChange(path.dirname(at))) above.add(at)
-  }
-  return [...above].toSorted((a, b) => a.length - b.length)
-}
-
-/** Its owner may make it writable at any time. What is not looked at is taken for changeable. */
-function mayChange(folder: string): boolean {
-  const uid = process.getuid?.() ?? 0
-  const found = statSync(folder, { throwIfNoEntry: false })
-  return found === undefined || uid === 0 || found.uid === uid || isWritable(folder)
-}
-
-function isWritable(folder: string): boolean {
-  try {
-    accessSync(folder, constants.W_OK)
-    return true
-  } catch {
-    return false
-  }
-}
-
 /** Of the state folder each run needs these, and cannot change them: `svc`, and Node's cache of its code. */
 const shownToAll = ['bin', 'compile-cache']
 
@@ -109,6 +85,15 @@ export function holderPlan(spec: WallSpec): HolderPlan {
   const found = new Set([...doorsOf(isRoot), ...usual.made, ...usual.found].flatMap((door) => realPath(door) ?? []))
   const told = spec.doors.flatMap((door) => realFolder(door) ?? []).filter((door) => mayHide(door, ofSvc))
   const all = [...new Set([...found, ...told])]
+  const readOnly = keptPaths(spec.executed, { isHidden: (file) => ofSvc.some((folder) => isWithin(file, folder)) })
+  const keptAliases = readOnly.flatMap((kept) => aliasesOf(kept, mounts)).filter(isSame)
+  const kept = [...new Set([...readOnly, ...keptAliases.map((alias) => alias.path)])]
+  const pinned = movableAbove([...ofSvc, ...kept])
+  const inside = [
+    ...mounts.filter((mount) => isInside(mount.mountPoint, kept) && isOnTop(mount)).map(({ mountPoint }) => mountPoint),
+    ...pinned.filter((at) => isInside(at, kept)),
+  ]
+  const readOnlyInside = [...new Set(inside)].filter((at) => !ofSvc.some((folder) => isWithin(at, folder)))
   // One within another is gone with it.
   const doors = all.filter((door) => ![...all, ...ofSvc].some((outer) => outer !== door && isWithin(door, outer)))
   return {
@@ -120,9 +105,16 @@ export function holderPlan(spec: WallSpec): HolderPlan {
       ...doors.filter((door) => statSync(door).isDirectory()),
     ],
     files: doors.filter((door) => !statSync(door).isDirectory()),
-    pinned: movableAbove(ofSvc),
+    pinned,
+    readOnly: kept,
+    readOnlyInside,
     cgroups,
-    flags: Object.fromEntries([stateDir, '/proc', ...cgroups].map((at) => [at, mountShownAt(at, mounts)?.flags ?? []])),
+    flags: Object.fromEntries(
+      [stateDir, '/proc', ...cgroups, ...kept, ...readOnlyInside].map((at) => [
+        at,
+        mountShownAt(at, mounts)?.flags ?? [],
+      ]),
+    ),
     procFiles: isRoot ? rootOnlyProc.filter((file) => existsSync(file)) : [],
     isRoot,
   }
@@ -144,14 +136,15 @@ export function demandCovered(spec: WallSpec, plan: HolderPlan, holder: { pid: n
     const mount = mountShownAt(at, mounts)
     return mount?.mountPoint === at ? mount : null
   }
-  const { stateDir, folders, files, pinned, cgroups, procFiles } = plan
+  const { stateDir, folders, files, pinned, readOnly, readOnlyInside, cgroups, procFiles } = plan
   const isEmptied = (folder: string) => shown(folder)?.type === 'tmpfs' && shown(folder)?.isReadOnly === true
   const open = [stateDir, ...folders].find((folder) => !isEmptied(folder)) ?? pinned.find((folder) => !shown(folder))
   if (open !== undefined) throw new WallError(`${open} was moved while the wall was made.`)
   const readable = files.find((file) => shown(file)?.root !== '/null')
   if (readable !== undefined) throw new WallError(`${readable} could be opened inside of the wall.`)
   const shownInState = plan.shown.map((name) => path.join(stateDir, name))
-  const writable = [...shownInState, ...cgroups, ...procFiles].find((file) => !shown(file)?.isReadOnly)
+  const unwritable = [...shownInState, ...cgroups, ...procFiles, ...readOnly, ...readOnlyInside]
+  const writable = unwritable.find((file) => !shown(file)?.isReadOnly)
   if (writable !== undefined) throw new WallError(`${writable} could be written to inside of the wall.`)
   // Of a folder that was removed or renamed since, the mount still shows what it was.
   const isOwn = (mount: Mount | null, name: string) => mount?.isReadOnly === false && mount.root.endsWith(`/${name}`)
@@ -208,21 +201,9 @@ function makeDoors(folders: readonly string[]): void {
   }
 }
 
-function realPath(file: string): string | null {
-  try {
-    return realpathSync(file)
-  } catch {
-    return null
-  }
-}
-
 function realFolder(folder: string): string | null {
-  try {
-    const real = realpathSync(folder)
-    return statSync(real).isDirectory() ? real : null
-  } catch {
-    return null
-  }
+  const real = realPath(folder)
+  return real !== null && statSync(real, { throwIfNoEntry: false })?.isDirectory() === true ? real : null
 }
 
 const mountsOf = (pid: number | 'self') => parseMounts(readFileSync(`/proc/${pid}/mountinfo`, 'utf8'))

@@ -20,6 +20,8 @@ const plan: HolderPlan = {
   folders: ["/home/ann/it's/svc"],
   files: ['/run/user/1000/bus'],
   pinned: ['/home/ann/.local', '/home/ann/.local/share'],
+  readOnly: [],
+  readOnlyInside: [],
   cgroups: ['/sys/fs/cgroup'],
   flags: {
     '/sys/fs/cgroup': ['nosuid', 'relatime'],
@@ -39,6 +41,7 @@ const spec = (tool: WallSpec['tool']): WallSpec => ({
   hidden: [],
   marks: {},
   doors: [],
+  executed: { always: [], checkout: null },
 })
 const entering = {
   file: '/usr/bin/tool',

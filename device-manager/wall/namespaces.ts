@@ -90,6 +90,10 @@ export interface HolderPlan {
   files: readonly string[]
   /** Folders above all these that cannot be renamed or removed; outer ones first. */
   pinned: readonly string[]
+  /** Files and folders that become read-only: what processes of svc outside of the wall execute. */
+  readOnly: readonly string[]
+  /** Mounts within these, which become read-only, too. */
+  readOnlyInside: readonly string[]
   /** Mounts of control groups, which become read-only. */
   cgroups: readonly string[]
   /** Flags of the mounts that are made read-only, by path. */
@@ -125,6 +129,9 @@ export function mountEntries(plan: HolderPlan, own: readonly string[]): MountEnt
     ...plan.files.map((file) => bindTree('/dev/null', file)),
     ...plan.cgroups.map((at) => makeReadOnly(at, flagsAt(plan, at))),
     ...plan.procFiles.flatMap((file) => bindReadOnly(file, file, flagsAt(plan, '/proc'))),
+    // The last ones: a folder of the run's own may lie within, and what is mounted from a read-only place is read-only.
+    ...plan.readOnly.flatMap((file) => bindReadOnly(file, file, flagsAt(plan, file))),
+    ...plan.readOnlyInside.map((at) => makeReadOnly(at, flagsAt(plan, at))),
   ]
 }
 

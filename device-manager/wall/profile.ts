@@ -9,12 +9,16 @@ import type { WallSpec } from './spec.ts'
  * be listed and what leaves its session lives on: the level is `partial`. `own`: names within the state folder of folders that the run
  * may write to.
  */
-export function sandboxProfile(plan: Omit<HolderPlan, 'isRoot' | 'cgroups'>, own: readonly string[]): string {
-  const { stateDir, shown, folders, files, pinned } = plan
+export function sandboxProfile(
+  plan: Omit<HolderPlan, 'isRoot' | 'cgroups' | 'readOnlyInside'>,
+  own: readonly string[],
+): string {
+  const { stateDir, shown, folders, files, pinned, readOnly } = plan
   const inState = (name: string) => text(path.posix.join(stateDir, name))
   return [
     '(version 1)',
     '(allow default)',
+    ...readOnly.map((file) => `(deny file-write* (subpath ${text(file)}))`),
     ...[stateDir, ...folders].map((folder) => `(deny file* network* (subpath ${text(folder)}))`),
     ...files.map((file) => `(deny file* network* (literal ${text(file)}))`),
     // Also what a rename needs.

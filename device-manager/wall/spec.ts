@@ -7,6 +7,15 @@ import { z } from 'zod'
 export const wallTools = ['bwrap', 'unshare', 'sandbox-exec'] as const
 export type WallTool = (typeof wallTools)[number]
 
+/** What processes of svc outside of a wall execute, load or read settings from (isolation/executed.ts): read-only inside. */
+const executedPaths = z.object({
+  /** Files and folders. */
+  always: z.array(z.string()),
+  /** The checkout that svc runs from. A run whose folder lies in it may write to its sources. */
+  checkout: z.string().nullable(),
+})
+export type ExecutedPaths = z.infer<typeof executedPaths>
+
 export const wallSpec = z.object({
   tool: z.enum(wallTools),
   /** Absolute paths of the system's programs that make it. */
@@ -19,6 +28,7 @@ export const wallSpec = z.object({
   marks: z.record(z.string(), z.string()).default({}),
   /** Folders of this user's terminal multiplexers where they are not in their usual places; they need not exist. */
   doors: z.array(z.string()).default([]),
+  executed: executedPaths.default({ always: [], checkout: null }),
 })
 export type WallSpec = z.infer<typeof wallSpec>
 

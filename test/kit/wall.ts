@@ -16,7 +16,8 @@ export function wallSpecOf(
   const programs = findPrograms(tool === 'bwrap' ? [...enteringPrograms, 'bwrap'] : enteringPrograms)
   if (process.platform !== 'linux' || 'missing' in programs) return null
   const marks = marksOf([stateDir, ...hidden])
-  return { tool, programs: programs.found, stateDir, hidden: [...hidden], marks, doors: [...doors] }
+  const executed = { always: [], checkout: null }
+  return { tool, programs: programs.found, stateDir, hidden: [...hidden], marks, doors: [...doors], executed }
 }
 
 /** As `svc device set --isolation off` does: no daemon of this state folder tries the wall, and no run is given one. */

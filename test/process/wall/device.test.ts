@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import type { IsolationState } from '../../../shared/device/isolation.ts'
 import { isLong } from '../../kit/forms.ts'
 import { hasBubblewrap } from '../../kit/wall.ts'
+import { programFile } from '../../kit/program-file.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { makeRepo } from '../../kit/system-scenario.ts'
 import { TestSystem } from '../../kit/system.ts'
@@ -94,6 +95,22 @@ describe('a device', () => {
     rmSync(join(system.device.homeDir, '.profile'))
   })
 
+  test('a run cannot write to the programs of svc, which the next run host executes outside of the wall', async () => {
+    const main = programFile('device-manager/run-host')
+    const release = dirname(dirname(dirname(main)))
+    const checkout = join(import.meta.dirname, '../../..')
+    const before = readdirSync(release)
+    const output = await said(`exec 2>&1
+      { true >>'${main}'; } && echo wrote
+      touch '${release}/planted' '${dirname(release)}/planted' '${checkout}/node_modules/planted' '${checkout}/scripts/planted' && echo wrote
+      mv '${release}' '${release}-away' && mv '${release}-away' '${release}' && echo wrote
+      mv '${process.execPath}' '${process.execPath}-away' && mv '${process.execPath}-away' '${process.execPath}' && echo wrote
+      echo tried`)
+    expect(output.trim().split(/\r?\n/).at(-1)).toBe('tried')
+    expect(output).not.toContain('wrote')
+    expect(readdirSync(release)).toEqual(before)
+  })
+
   test('its owner takes the wall away and puts it back', async () => {
     const look = `cat '${system.device.stateDir}/device-token' | wc -c`
     expect(await system.device.control({ op: 'set_isolation', isolation: 'off' })).toMatchObject({ level: 'off' })
@@ -110,7 +127,7 @@ describe('a machine that lets no namespaces be made', () => {
     import { realWorld as world } from '${join(import.meta.dirname, '../../../shared/lib/world.ts')}'
     const none = () => undefined
     const log = { debug: none, info: none, warn: none, error: none, close: none }
-    const isolation = new Isolation({ places: placesIn('${stateDir}'), hidden: [], doors: [], world, log, changed: none })
+    const isolation = new Isolation({ places: placesIn('${stateDir}'), hidden: [], doors: [], executed: async () => ({ paths: { always: [], checkout: null }, gaps: [] }), world, log, changed: none })
     let wall
     try { wall = await isolation.forRun() } catch (error) { wall = error.message }
     let set

@@ -11,6 +11,7 @@ import { outputOf, specOf, spooled, testDevice, until, type TestDevice } from '.
 
 let device: TestDevice
 let login: string
+let lastEvents: ReturnType<typeof spooled>['events'] = []
 beforeEach(() => {
   device = testDevice({ isWalled: true })
   login = join(device.stateDir, '..', 'login')
@@ -51,7 +52,8 @@ describe.each(linuxTools)('behind the wall of %s', (tool) => {
     }
     const { report } = await host.reply('ended')
     await host.left()
-    const output = outputOf(spooled(device, spec.runId).events).toString().replaceAll('\r\n', '\n')
+    lastEvents = spooled(device, spec.runId).events
+    const output = outputOf(lastEvents).toString().replaceAll('\r\n', '\n')
     return { report, output, lines: output.split('\n').filter((line) => line !== '') }
   }
 
@@ -144,6 +146,14 @@ describe.each(linuxTools)('behind the wall of %s', (tool) => {
     host.start()
     await host.left()
     expect(outputOf(spooled(device, spec.runId).events).toString()).toBe(`${library}\r\n25\r\n`)
+  })
+
+  test.each(['the checkout of svc', 'another folder'])('a run in %s says whether it is that', async (where) => {
+    const checkout = where === 'another folder' ? join(device.workDir, 'svc') : device.workDir
+    const { lines } = await run('touch mine && echo worked', { executed: { always: [], checkout } })
+    expect(lines).toEqual(['worked'])
+    const notes = lastEvents.flatMap(({ kind, data }) => (kind === 'error' ? [data['class']] : []))
+    expect(notes).toEqual(where === 'another folder' ? [] : ['svc_checkout'])
   })
 
   test('a wall that cannot be made starts no run', async () => {

@@ -111,8 +111,17 @@ test('a folder that is gone is not made again, and starts no run until the owner
   mkdirSync(stateDir)
   const none = () => undefined
   const log = { debug: none, info: none, warn: none, error: none, close: none }
+  const executed = async () => ({ paths: { always: [], checkout: null }, gaps: [] })
   const device = () =>
-    new Isolation({ places: placesIn(stateDir), hidden: [login], doors: [], world: realWorld, log, changed: none })
+    new Isolation({
+      places: placesIn(stateDir),
+      hidden: [login],
+      doors: [],
+      executed,
+      world: realWorld,
+      log,
+      changed: none,
+    })
   const first = device()
   expect(await first.forRun()).toMatchObject({ stateDir, marks: { [login]: expect.any(String) } })
   renameSync(login, `${login}-away`)
