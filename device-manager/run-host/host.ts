@@ -29,6 +29,7 @@ export interface HostOptions {
   openSpool(): Spool
   writerLimits: WriterLimits
   exitGraceMs: number
+  quietTerminalMs: number
   /** The time that a host which has not started waits for a daemon. */
   lonelyMs: number
   reply(message: HostReply): void
@@ -212,14 +213,15 @@ export class RunHost {
   }
 
   #launch(prepared: Prepared, start: StartRequest): void {
-    const { world, log, exitGraceMs } = this.#options
+    const { world, log, exitGraceMs, quietTerminalMs } = this.#options
     const { spec, fence } = prepared.assignment
     this.#phase = 'running'
     try {
       const { plan } = prepared
       if ('problem' in plan) throw plan.problem
       const onLaunched = ({ pid }: ProcessIdentity) => this.#options.reply({ type: 'started', pid, at: world.now() })
-      this.#run = new LiveRun({ world, log, prepared, plan, start, writer: this.#writer!, exitGraceMs, onLaunched })
+      const limits = { exitGraceMs, quietTerminalMs }
+      this.#run = new LiveRun({ world, log, prepared, plan, start, writer: this.#writer!, ...limits, onLaunched })
     } catch (error) {
       this.#options.reply({ type: 'started', pid: null, at: world.now() })
       if (!(error instanceof HarnessLaunchError)) log('launch_failed', { runId: spec.runId, error: messageOf(error) })

@@ -24,6 +24,8 @@ const settings = z.object({
   'lonely-ms': count.default(120_000),
   /** The time that a harness which has given its result may take to exit. */
   'exit-grace-ms': count.default(30_000),
+  /** A terminal in which nothing was printed for this long is looked at: does a program wait for it? */
+  'quiet-terminal-ms': count.default(20_000),
 })
 
 async function main(): Promise<void> {
@@ -35,6 +37,7 @@ async function main(): Promise<void> {
       'unsent-bytes': { type: 'string' },
       'lonely-ms': { type: 'string' },
       'exit-grace-ms': { type: 'string' },
+      'quiet-terminal-ms': { type: 'string' },
     },
   })
   const options = settings.parse(values)
@@ -52,6 +55,7 @@ async function main(): Promise<void> {
     writerLimits: { ...writerLimits, unsentBytes: options['unsent-bytes'] },
     lonelyMs: options['lonely-ms'],
     exitGraceMs: options['exit-grace-ms'],
+    quietTerminalMs: options['quiet-terminal-ms'],
     reply: (message) => socket.reply(message),
     spooled: (lastSeq) => socket.spooled(lastSeq),
     record: (run) => keepRecord(run),

@@ -5,6 +5,8 @@ import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
+import type { RunEventBody } from '../../shared/runs/events.ts'
+import { terminalReaders } from '../process/terminal-readers.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import { makeRunCgroup } from '../process/cgroup.ts'
 import { identityOf, type ProcessIdentity } from '../process/identity.ts'
@@ -15,6 +17,7 @@ import { withServers, launchHarness, type Launched, type StartRequest } from './
 import { errorEvent } from '../harness/parts/error-event.ts'
 import { leftOutEvent, type ServerLeftOut } from '../harness/parts/mcp-servers.ts'
 import { skillEvents } from './launch/skills.ts'
+import { TerminalWatch } from './terminal-watch.ts'
 import { type Trip, Watchdog } from './watchdog.ts'
 import type { HostLog } from '../log/host-log.ts'
 import { Pipeline } from './output/pipeline.ts'
@@ -43,6 +46,8 @@ export interface RunParts {
   onLaunched(harness: ProcessIdentity): void
   /** A harness that has given its result has this long to exit by itself. */
   exitGraceMs: number
+  /** A terminal in which nothing was printed for this long is looked at. */
+  quietTerminalMs: number
 }
 
 /** A harness that was told to stop because a person is asked has this long before it is interrupted. */
@@ -75,6 +80,7 @@ export class LiveRun {
   readonly #child: Launched
   readonly #pipeline: Pipeline
   readonly #watchdog: Watchdog
+  #terminalWatch: TerminalWatch | null = null
   readonly #dialogue: HarnessDialogue
   readonly #redact: Redact
   readonly #judge: CallJudge
@@ -100,7 +106,10 @@ export class LiveRun {
     this.#child = launchHarness(
       { prepared, plan, start, world },
       {
-        onOutput: (chunk) => this.#pipeline.output(chunk),
+        onOutput: (chunk) => {
+          this.#terminalWatch?.sawTraffic()
+          this.#pipeline.output(chunk)
+        },
         onStderr: (chunk) => this.#pipeline.stderr(chunk),
       },
     )
@@ -150,6 +159,17 @@ export class LiveRun {
     if (wall !== null && isInCheckout(wall, prepared.cwd)) writer.emit([errorEvent('svc_checkout', ownCheckoutText)])
     if (this.#serversLeftOut.length > 0) writer.emit(this.#serversLeftOut.map(leftOutEvent))
     this.#pipeline.open()
+    this.#watchTerminal()
+  }
+
+  #watchTerminal(): void {
+    const { terminal } = this.#child
+    if (terminal === undefined) return
+    const { world, writer, quietTerminalMs: quietMs } = this.#parts
+    // Not by the pipeline: a note of ours is no progress of the harness.
+    const tell = (event: RunEventBody) => writer.emit([event])
+    this.#terminalWatch = new TerminalWatch({ world, quietMs, look: () => terminalReaders(terminal), tell })
+    this.#terminalWatch.start()
   }
 
   stop(exitReason: ExitReason, message: string | null): void {
@@ -176,6 +196,7 @@ export class LiveRun {
   input(inputId: string, text: string): void {
     if (this.#seenInputs.has(inputId)) return
     this.#seenInputs.add(inputId)
+    this.#terminalWatch?.sawTraffic()
     this.#pipeline.input(text)
   }
 
@@ -188,6 +209,7 @@ export class LiveRun {
     const exit = await drain(this.#tree, () => this.#stopping)
     onEnding()
     this.#watchdog.stop()
+    this.#terminalWatch?.stop()
     this.#cancelExitGrace?.()
     this.#cancelAskGrace?.()
     const processExit: ProcessExit = { ...exit, stoppedFor: this.#stop?.exitReason ?? null }

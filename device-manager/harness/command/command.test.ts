@@ -50,13 +50,25 @@ describe('a command', () => {
     expect(launch(['prog', '-x', 'a b'])).toMatchObject({ file: 'prog', args: ['-x', 'a b'], io: 'pty' })
   })
 
-  it.each(['/bin/bash', '/usr/bin/zsh', '/bin/dash', '/usr/bin/fish', '/bin/tcsh'])(
+  it.each(['/bin/bash', '/bin/dash', '/bin/ksh'])(
     'that is a string runs in %s, which reads no profile again and does no job control',
     (shell) => {
       const { file, args } = launch('make "all things"', { loginShell: shell })
       expect([file, args]).toEqual([shell, ['-c', 'make "all things"']])
     },
   )
+
+  it.each([
+    ['/usr/bin/zsh', "export GIT_PAGER='cat'; "],
+    ['/opt/homebrew/bin/fish', "set -gx GIT_PAGER 'cat'; "],
+    ['/bin/tcsh', "setenv GIT_PAGER 'cat'; "],
+  ])('runs in %s, whose own file is read first, with its pagers and editors set once more', (shell, setting) => {
+    const { file, args } = launch('make "all things"', { loginShell: shell })
+    expect([file, args[0]]).toEqual([shell, '-c'])
+    expect(args[1]).toContain(setting)
+    expect(args[1]).toMatch(/; make "all things"$/)
+    expect(args[1]).not.toContain('\n')
+  })
 
   it.each(['', '/usr/sbin/nologin', '/bin/false'])('runs in /bin/sh where the login shell is "%s"', (shell) => {
     expect(launch('make', { loginShell: shell }).file).toBe('/bin/sh')

@@ -2,6 +2,7 @@ import { basename, join } from 'node:path'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
 import { HarnessLaunchError } from '../parts/adapter-errors.ts'
+import { unattendedScript } from '../../process/unattended-env.ts'
 import { cutText } from '../parts/utf8.ts'
 
 /** The system takes at most 128 KiB in one variable; half of that leaves room for the others. */
@@ -49,7 +50,7 @@ export function ownProgram(spec: RunSpec, loginShell: string): { file: string; a
  */
 function throughShell(script: string, loginShell: string): { file: string; args: readonly string[] } {
   const shell = loginShell === '' || refusingShells.has(basename(loginShell)) ? '/bin/sh' : loginShell
-  return { file: shell, args: ['-c', script] }
+  return { file: shell, args: ['-c', unattendedScript(script, shell)] }
 }
 
 const refusingShells: ReadonlySet<string> = new Set(['nologin', 'false', 'true'])

@@ -7,6 +7,8 @@ export interface LeaderExit {
 /** A launched harness, in a pty or on pipes. */
 export interface Child {
   readonly pid: number
+  /** The path of its terminal, where it has one. */
+  readonly terminal?: string
   write(text: string): void
   closeInput(): void
   /** The leader has exited; others of its tree may still hold its output open. */

@@ -1,4 +1,5 @@
 import { markName } from '../../process/orphans.ts'
+import { unattendedEnv } from '../../process/unattended-env.ts'
 
 export interface HarnessEnvironment {
   /** From `knownEnv`. */
@@ -11,12 +12,12 @@ export interface HarnessEnvironment {
   svcBinDir: string | null
 }
 
-/** The part that is known before the run's start: of the login shell, cut to the allow-list, and what the adapter adds. */
+/** The part that is known before the run's start: of the login shell, cut to the allow-list, what keeps it from asking, and what the adapter adds. */
 export function knownEnv(
   base: Readonly<Record<string, string>>,
   ofHarness: Readonly<Record<string, string>>,
 ): Record<string, string> {
-  return { ...foreign(base), ...passable(Object.entries(ofHarness)) }
+  return { ...foreign(base), ...unattendedEnv, ...passable(Object.entries(ofHarness)) }
 }
 
 /** Neither the login shell nor a secret can set a variable of ours. */

@@ -39,6 +39,7 @@ export function launchInPty(launch: ChildLaunch): Child {
   })
   return {
     pid: pty.pid,
+    terminal: pty.ptsName,
     write: (text) => pty.write(text),
     closeInput: () => pty.write('\u{4}'),
     leaderGone: gone.promise,
