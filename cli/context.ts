@@ -16,7 +16,8 @@ export interface CommandContext {
   out: Output
   env: CliEnvironment
   world: World
-  cwd: string
+  /** Returns the absolute path of a file that is named in the command line. Fails for a relative one in a folder that is gone. */
+  resolvePath: (given: string) => string
   /** Whether a person sits at a terminal; false within a run. */
   isInteractive: boolean
   /** Reads standard input to its end. */

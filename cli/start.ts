@@ -4,6 +4,7 @@ import { bindValues, givenFlags, matchCommand, parseQuickly } from './arguments/
 import type { Command } from './arguments/command.ts'
 import type { CommandContext } from './context.ts'
 import { contractCommandsOf, listedCommands, localCommands } from './arguments/commands.ts'
+import { pathResolver } from './machine/input.ts'
 import { readEnvironment } from './machine/environment.ts'
 import { usageError } from './errors/cli-error.ts'
 import { flowOf } from './flows.ts'
@@ -57,10 +58,10 @@ interface Invocation {
 }
 
 async function run({ command, rest, out, env }: Invocation): Promise<number> {
+  const sources = { resolvePath: pathResolver(), readInput }
   const bound = bindValues(command, rest)
   const parsed =
     parseQuickly(command, bound) ?? (await import('./arguments/parse-with-yargs.ts')).parseWithYargs(command, bound)
-  const sources = { cwd: process.cwd(), readInput }
   const values = await valuesOf(command, parsed, sources)
   if (values.dropped.length > 0) {
     const flags = values.dropped.map((name) => `--${name}`).join(', ')

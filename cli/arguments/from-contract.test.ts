@@ -1,3 +1,4 @@
+import { pathResolver } from '../machine/input.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -62,7 +63,7 @@ test('the example of each command is accepted by svc and fills the path of its r
     expect(match?.command.name, command.example).toBe(command.name)
     const rest = bindValues(command, match!.rest)
     const parsed = parseQuickly(command, rest) ?? parseWithYargs(command, rest)
-    const sources = { cwd: '/', readInput: () => Promise.resolve(Buffer.from('text')) }
+    const sources = { resolvePath: pathResolver(), readInput: () => Promise.resolve(Buffer.from('text')) }
     const values = await valuesOf(command, parsed, sources)
     if (command.route === null) continue
     const missing = [...command.route.path.matchAll(/\{(\w+)\}/g)]

@@ -1,3 +1,4 @@
+import { pathResolver } from '../machine/input.ts'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { bindValues, matchCommand, parseQuickly } from './parse.ts'
@@ -79,7 +80,10 @@ describe('a command line', () => {
     const command = commandNamed(name)
     const bound = bindValues(command, line)
     const parsed = parseQuickly(command, bound) ?? parseWithYargs(command, bound)
-    return valuesOf(command, parsed, { cwd: '/', readInput: () => Promise.resolve(Buffer.from('from input')) })
+    return valuesOf(command, parsed, {
+      resolvePath: pathResolver(),
+      readInput: () => Promise.resolve(Buffer.from('from input')),
+    })
   }
 
   test('selects the command with the longest matching name', () => {
@@ -163,7 +167,7 @@ describe('a value that is given twice or to a flag that takes none', () => {
     const bound = bindValues(command, line)
     const read = async () =>
       valuesOf(command, parseQuickly(command, bound) ?? parseWithYargs(command, bound), {
-        cwd: '/',
+        resolvePath: pathResolver(),
         readInput: async () => Buffer.from('from input'),
       })
     return read().then(

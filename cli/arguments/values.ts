@@ -16,7 +16,7 @@ export interface Values {
 }
 
 export interface ValueSources {
-  cwd: string
+  resolvePath: (given: string) => string
   readInput: () => Promise<Buffer>
 }
 

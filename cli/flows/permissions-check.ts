@@ -1,4 +1,4 @@
-import { dirname, isAbsolute, resolve } from 'node:path'
+import { dirname, isAbsolute } from 'node:path'
 import type { CommandContext, Flow } from '../context.ts'
 import { usageError } from '../errors/cli-error.ts'
 import type { Client } from '../http/client.ts'
@@ -46,19 +46,21 @@ type Where = { cwd: string; cwdFrom: 'flag' | 'folder' | 'current' }
 
 /** A run works in the agent's folder; without one, what is judged is this folder. */
 async function placeOf(
-  { values, cwd }: CommandContext,
+  { values, resolvePath }: CommandContext,
   { client, agent }: { client: Client; agent: unknown },
 ): Promise<Where> {
   const given = localText(values, 'cwd')
   if (given === '') throw usageError('--cwd is empty.')
-  if (given !== null) return { cwd: resolve(cwd, given), cwdFrom: 'flag' }
+  if (given !== null) return { cwd: resolvePath(given), cwdFrom: 'flag' }
   const folderId = textAt(agent, 'defaultFolderId')
   // Folders are people's; a run stands in its own.
-  if (folderId === null || client.caller.source === 'run') return { cwd, cwdFrom: 'current' }
+  if (folderId === null || client.caller.source === 'run') return { cwd: resolvePath(''), cwdFrom: 'current' }
   const { body: folders } = await client.call({ method: 'GET', path: '/api/v1/folders' })
   const folder = listAt(folders, 'sources').find((row) => textAt(row, 'shortId') === folderId)
   const root = textAt(folder, 'rootPath')
-  return root !== null && isAbsolute(root) ? { cwd: root, cwdFrom: 'folder' } : { cwd, cwdFrom: 'current' }
+  return root !== null && isAbsolute(root)
+    ? { cwd: root, cwdFrom: 'folder' }
+    : { cwd: resolvePath(''), cwdFrom: 'current' }
 }
 
 /** The folders of svc that no file tool of a run reaches, as they are on this machine. */

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import { basename, resolve } from 'node:path'
+import { basename } from 'node:path'
 import { maxIngestBytes, maxIngestFiles } from '../../shared/lib/wiki-limits.ts'
 import { localText } from '../arguments/values.ts'
 import type { Flow } from '../context.ts'
@@ -18,7 +18,7 @@ const maxTexts = 100
  * sent, or was kept without being published.
  */
 export const wikiIngest: Flow = async (context) => {
-  const dir = resolve(context.cwd, localText(context.values, 'dir') ?? '')
+  const dir = context.resolvePath(localText(context.values, 'dir') ?? '')
   const root = textAt(context.values.body, 'root') ?? basename(dir)
   if (root === '') throw usageError('This directory has no name: give one with --root.')
   const isDirectory = await stat(dir).then(

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path'
 import { Readable } from 'node:stream'
 import { localText } from '../arguments/values.ts'
 import type { Flow } from '../context.ts'
@@ -11,7 +10,7 @@ const revisionsPath = '/api/v1/wiki/pages/{id}/revisions'
 
 /** `wiki get`: prints a page or one of its revisions, or writes its text to a file. */
 export const wikiGet: Flow = async (context) => {
-  const { values, cwd, out } = context
+  const { values, resolvePath, out } = context
   const client = await context.connect()
   const revisionId = localText(values, 'revision')
   const { body: page } = await client.call(
@@ -33,7 +32,7 @@ export const wikiGet: Flow = async (context) => {
     out.exact(text)
     return
   }
-  const place = resolve(cwd, target)
+  const place = resolvePath(target)
   await writeWhole(place, Readable.from([Buffer.from(text)]), true)
   await out.result({ path: place, sizeBytes: Buffer.byteLength(text) })
 }

@@ -1,5 +1,5 @@
 import { createReadStream, statSync } from 'node:fs'
-import { basename, resolve } from 'node:path'
+import { basename } from 'node:path'
 import { CliError, usageError } from '../errors/cli-error.ts'
 
 /** Bytes of a file or of standard input, read piece by piece. */
@@ -13,9 +13,9 @@ export interface ByteSource {
 
 const pieceBytes = 192 * 1024
 
-export function byteSource(path: string, cwd: string): ByteSource {
+export function byteSource(path: string, resolvePath: (given: string) => string): ByteSource {
   if (path === '-') return { name: null, sizeBytes: null, read: () => process.stdin as AsyncIterable<Uint8Array> }
-  const whole = resolve(cwd, path)
+  const whole = resolvePath(path)
   const size = sizeOf(whole, path)
   return {
     name: basename(whole),

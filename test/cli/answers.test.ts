@@ -47,7 +47,10 @@ async function outcomeOf({ name, example }: Command): Promise<string> {
   const { command, rest } = matchCommand(contractCommands(), exampleWords(example))!
   const bound = bindValues(command, rest)
   const parsed = parseQuickly(command, bound) ?? parseWithYargs(command, bound)
-  const sources = { cwd: home.dir, readInput: async () => Buffer.from('{"a":1}') }
+  const sources = {
+    resolvePath: (given: string) => join(home.dir, given),
+    readInput: async () => Buffer.from('{"a":1}'),
+  }
   const values = await valuesOf(command, parsed, sources)
   const { stdout, stderr } = process
   const out = createOutput({ stdout, stderr: () => stderr, wanted: 'json', isDebugging: false, isInRun: true })

@@ -19,6 +19,7 @@ import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { byteSource } from '../../cli/machine/byte-source.ts'
+import { pathResolver } from '../../cli/machine/input.ts'
 import { writeWhole } from '../../cli/machine/write-whole.ts'
 import { openBytes } from '../../cli/http/open-bytes.ts'
 import { makeTask } from '../api/facts/kit/tasks.ts'
@@ -229,7 +230,7 @@ test('a download that a signal ends leaves nothing, and one to what the program 
 test('a file that becomes shorter while it is sent ends the upload', async () => {
   const path = join(real.folder, 'shrinking')
   writeFileSync(path, 'some bytes')
-  const source = byteSource(path, '/')
+  const source = byteSource(path, pathResolver())
   truncateSync(path, 3)
   await expect(Readable.from(source.read()).toArray()).rejects.toMatchObject({ code: 'cli.file_changed' })
 })

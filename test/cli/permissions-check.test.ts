@@ -1,5 +1,5 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { allCommands } from '../../cli/arguments/commands.ts'
 import { parseWithYargs } from '../../cli/arguments/parse-with-yargs.ts'
@@ -209,7 +209,10 @@ async function callOf(line: readonly string[]): Promise<ToolCall> {
   const match = matchCommand(await allCommands(), [...command, '@builder', ...line])!
   const bound = bindValues(match.command, match.rest)
   const parsed = parseQuickly(match.command, bound) ?? parseWithYargs(match.command, bound)
-  const sources = { cwd: work, readInput: () => Promise.reject(new Error('nothing is read from standard input')) }
+  const sources = {
+    resolvePath: (given: string) => resolve(work, given),
+    readInput: () => Promise.reject(new Error('nothing is read from standard input')),
+  }
   const values = await valuesOf(match.command, parsed, sources)
   return callFrom({ command: match.command, values, ...sources } as unknown as CommandContext)
 }

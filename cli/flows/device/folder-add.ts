@@ -1,5 +1,5 @@
 import { realpath, stat } from 'node:fs/promises'
-import { isAbsolute, resolve } from 'node:path'
+import { isAbsolute } from 'node:path'
 import type { CommandContext, Flow } from '../../context.ts'
 import { usageError } from '../../errors/cli-error.ts'
 import { sendAndPrint } from '../../http/route-call.ts'
@@ -11,7 +11,7 @@ import { thisDevice } from '../../device/this-device.ts'
  * changed on purpose. On another device the path must be absolute, because the current folder means nothing there.
  */
 export const folderAdd: Flow = async (context) => {
-  const { values, cwd } = context
+  const { values, resolvePath } = context
   const given = String(values.body?.['rootPath'])
   // An empty path would resolve to the current folder, which nobody means by a variable that is not set.
   if (given === '') throw usageError('The path is empty.')
@@ -21,7 +21,7 @@ export const folderAdd: Flow = async (context) => {
     return sendAndPrint(context)
   }
   const { publicId } = await thisDevice(context)
-  const rootPath = resolve(cwd, given)
+  const rootPath = resolvePath(given)
   await remarkOn(context, rootPath)
   await remarkOnOthers(context, { rootPath, publicId })
   return sendAndPrint(context, { body: { rootPath, deviceId: publicId } })

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { basename, resolve } from 'node:path'
+import { basename } from 'node:path'
 import { Transform, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { localText } from '../../arguments/values.ts'
@@ -15,7 +15,7 @@ import { textAt } from '../../replies/fields.ts'
 
 /** `file download`: writes the bytes of a file, or of one of its versions, to a file or to standard output. */
 export const fileDownload: Flow = async (context) => {
-  const { values, cwd, out } = context
+  const { values, resolvePath, out } = context
   const client = await context.connect()
   const call = callOf(context)
   const revision = localText(values, 'revision')
@@ -31,7 +31,7 @@ export const fileDownload: Flow = async (context) => {
     else await pipeline(bytes, process.stdout, { end: false })
     return
   }
-  const place = resolve(cwd, target)
+  const place = resolvePath(target)
   await writeWhole(place, bytes, wanted !== null)
   await out.result({ path: place, sizeBytes: Number(answer.headers['content-length']) })
 }

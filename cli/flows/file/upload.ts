@@ -27,7 +27,8 @@ export const fileUpload: Flow = async (context) => {
 export const fileReplace: Flow = async (context) =>
   sendContent(context, await context.connect(), { source: sourceOf(context), body: {} })
 
-const sourceOf = ({ values, cwd }: CommandContext): ByteSource => byteSource(localText(values, 'path') ?? '', cwd)
+const sourceOf = ({ values, resolvePath }: CommandContext): ByteSource =>
+  byteSource(localText(values, 'path') ?? '', resolvePath)
 
 /** The task that was named; else that of the run this shell is in, unless it is said what the file belongs to. */
 async function taskOf({ values, env }: CommandContext, client: Client): Promise<string | null> {
