@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { foldersAround, gitFileTarget } from './git-file.ts'
+import { foldersAround, gitFileTarget, repositoryFolders } from './git-file.ts'
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-around-')))
 afterAll(() => rmSync(root, { recursive: true }))
@@ -36,4 +36,18 @@ test('takes a folder that is not there as it is, and a .git that says something 
   expect(foldersAround(odd)).toEqual(
     foldersAround(join(root, 'other')).map((folder) => folder.replace(/other$/, 'odd')),
   )
+})
+
+test('the folders of a repository end at its root, and are one folder where there is no repository', () => {
+  const repository = join(root, 'given')
+  mkdirSync(join(repository, '.git'), { recursive: true })
+  mkdirSync(join(repository, 'packages/web'), { recursive: true })
+  mkdirSync(join(root, 'plain/deep'), { recursive: true })
+  expect(repositoryFolders(join(repository, 'packages/web'))).toEqual([
+    join(repository, 'packages/web'),
+    join(repository, 'packages'),
+    repository,
+  ])
+  expect(repositoryFolders(repository)).toEqual([repository])
+  expect(repositoryFolders(join(root, 'plain/deep'))).toEqual([join(root, 'plain/deep')])
 })

@@ -1,4 +1,4 @@
-import { realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { join, resolve, dirname } from 'node:path'
 import { readRegularFile } from './regular-file.ts'
 
@@ -38,6 +38,16 @@ export function foldersAround(cwd: string): string[] {
     if (main !== null) addWithParents(found, main)
   }
   return [...found]
+}
+
+/** The folder and those above it, up to the nearest that has a `.git`; the folder alone where it lies in no repository. */
+export function repositoryFolders(cwd: string): string[] {
+  const folders = [cwd]
+  for (let at = cwd; !existsSync(join(at, '.git')); folders.push(at)) {
+    if (at === dirname(at)) return [cwd]
+    at = dirname(at)
+  }
+  return folders
 }
 
 function addWithParents(found: Set<string>, folder: string): void {

@@ -108,6 +108,8 @@ export interface LaunchFacts {
   cwd: string
   /** `cwd` and all folders that decide whether a person trusts the repository that it lies in. */
   foldersAround: readonly string[]
+  /** The folder of the run and those above it, up to the root of its repository. */
+  repositoryFolders: readonly string[]
   /** An empty folder of this run's own (0700), removed after the run. */
   runDir: string
   isRoot: boolean

@@ -14,7 +14,7 @@ import { findProgram } from '../process/program.ts'
 import { hiddenFolderAround } from '../wall/hidden.ts'
 import { specInFolder } from '../wall/read-only.ts'
 import type { Wall } from '../wall/wall.ts'
-import { foldersAround } from '../change-set/git-file.ts'
+import { foldersAround, repositoryFolders } from '../change-set/git-file.ts'
 import { messageOf, type HostLog } from '../log/host-log.ts'
 import { PathLookup } from '../../shared/permissions/path-lookup.ts'
 import type { JudgedPlace } from '../../shared/permissions/patterns/path-rules.ts'
@@ -188,6 +188,7 @@ function planOf(
       env,
       cwd,
       foldersAround: foldersAround(cwd),
+      repositoryFolders: repositoryFolders(cwd),
       runDir,
       isRoot,
       loginShell,

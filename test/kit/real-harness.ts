@@ -12,7 +12,7 @@ import type {
 import type { GivenSkill } from '../../device-manager/harness/parts/skills.ts'
 import { filledServers } from '../../device-manager/harness/parts/mcp-servers.ts'
 import { launcherOf, layOut } from '../../device-manager/run-host/launch/launch.ts'
-import { foldersAround } from '../../device-manager/change-set/git-file.ts'
+import { foldersAround, repositoryFolders } from '../../device-manager/change-set/git-file.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import type { McpServer } from '../../shared/runs/mcp-servers.ts'
@@ -127,6 +127,7 @@ export function driveHarness({
     env: machine.env,
     cwd: machine.cwd,
     foldersAround: foldersAround(machine.cwd),
+    repositoryFolders: repositoryFolders(machine.cwd),
     runDir,
     isRoot: process.getuid?.() === 0,
     loginShell: '/bin/sh',

@@ -407,6 +407,7 @@ it('does not start in the mode strict', () => {
     env: {},
     cwd: '/',
     foldersAround: [],
+    repositoryFolders: [],
     runDir: '/r',
     isRoot: false,
     firstStartDir: null,

@@ -10,6 +10,7 @@ const launch = (changes: Partial<RunSpec> = {}, version: string | null = '2.1.32
     env: {},
     cwd: '/w',
     foldersAround: [],
+    repositoryFolders: [],
     runDir: '/run/1',
     isRoot: true,
     firstStartDir: null,
@@ -22,12 +23,16 @@ const launch = (changes: Partial<RunSpec> = {}, version: string | null = '2.1.32
 
 describe('claude is launched', () => {
   it('leaves the settings of the repository out where the lists have a say', () => {
-    const folders = { cwd: '/home/ada/src', foldersAround: ['/home/ada/src', '/home/ada'] }
+    const folders = {
+      cwd: '/home/ada/src/web',
+      foldersAround: ['/home/ada/src/web', '/home/ada/src', '/home/ada', '/home', '/'],
+      repositoryFolders: ['/home/ada/src/web', '/home/ada/src'],
+    }
     const { args, env } = launch({}, '2.1.329', folders)
     expect(args.filter((arg) => /^--(setting-sources|add-dir)/.test(arg))).toEqual([
       '--setting-sources=user',
+      '--add-dir=/home/ada/src/web',
       '--add-dir=/home/ada/src',
-      '--add-dir=/home/ada',
     ])
     expect(env).toHaveProperty('CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD', '1')
     const free = launch({ permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' } }, '2.1.329', folders)

@@ -71,11 +71,12 @@ const protocolArgs: readonly string[] = [
 /**
  * Where the agent's lists have a say, the settings of the repository do not count: its hooks, its helper for keys and its MCP
  * servers are programs, which claude starts without asking when no person sits before it (seen with 2.1.329). Its CLAUDE.md is
- * words, and is read by way of folders that are added; what they may be used for, svc's hook decides.
+ * words, and is read by way of folders that are added: the agent's own, and those above it in its repository. claude takes them for
+ * folders to work in, so none beyond is named; what they may be used for, svc's hook decides.
  */
-const ownSettingsArgs = ({ cwd, foldersAround }: LaunchFacts): string[] => [
+const ownSettingsArgs = ({ repositoryFolders }: LaunchFacts): string[] => [
   '--setting-sources=user',
-  ...new Set([cwd, ...foldersAround].map((folder) => `--add-dir=${folder}`)),
+  ...repositoryFolders.map((folder) => `--add-dir=${folder}`),
 ]
 const readsAddedMemory = { CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD: '1' }
 

@@ -362,6 +362,7 @@ it('has a home of its own, without the rules of the person, and trusts no reposi
     ...facts,
     env: { HOME: '/home/ada' },
     foldersAround: ['/w', '/', '/odd"name'],
+    repositoryFolders: [],
   })
   expect(launch.env).toEqual({ CODEX_HOME: '/run/codex' })
   expect(launch.links).toContainEqual({ path: '/run/codex/auth.json', target: '/home/ada/.codex/auth.json' })
@@ -374,6 +375,7 @@ it('has a home of its own, without the rules of the person, and trusts no reposi
     ...facts,
     env: {},
     foldersAround: ['/w'],
+    repositoryFolders: [],
     firstStartDir: '/state/first-starts/codex-1.2.3',
   })
   expect([launch.copies, open.copies]).toEqual([[], [{ path: '/run/codex', from: '/state/first-starts/codex-1.2.3' }]])

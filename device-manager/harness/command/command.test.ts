@@ -15,6 +15,7 @@ function launch(
     env: {},
     cwd: '/w',
     foldersAround: [],
+    repositoryFolders: [],
     runDir: '/run/1',
     isRoot: false,
     firstStartDir: null,

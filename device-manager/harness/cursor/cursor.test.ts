@@ -12,6 +12,7 @@ const facts: LaunchFacts = {
   env: {},
   cwd: '/work',
   foldersAround: [],
+  repositoryFolders: [],
   runDir: '/r',
   isRoot: false,
   firstStartDir: null,

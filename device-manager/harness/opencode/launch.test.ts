@@ -19,6 +19,7 @@ function launch(
     env,
     cwd: '/work',
     foldersAround: ['/work', '/'],
+    repositoryFolders: [],
     runDir: '/run dir',
     isRoot: false,
     firstStartDir: null,

@@ -46,6 +46,7 @@ async function run(
     env,
     cwd: root,
     foldersAround: [],
+    repositoryFolders: [],
     runDir,
     isRoot: false,
     firstStartDir: null,
