@@ -1,9 +1,10 @@
-import { homedir, userInfo } from 'node:os'
+import { homedir } from 'node:os'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { serviceFileOf } from '../../shared/device/service-file.ts'
 import { programUrl } from '../../shared/lib/program-file.ts'
 import type { World } from '../../shared/lib/world.ts'
+import { account } from '../setup/account.ts'
 import { readConfig } from '../setup/config.ts'
 import { placesIn, type Places } from '../setup/places.ts'
 import { defineService, type ServiceDefinition } from './definition.ts'
@@ -39,7 +40,7 @@ export function thisSystem(world: World): ServiceSystem {
     env: process.env,
     platform: process.platform,
     uid: process.getuid?.() ?? 0,
-    userName: userInfo().username,
+    userName: account().userName,
     execPath: process.execPath,
     main: fileURLToPath(programUrl('device-manager')),
     umask: process.umask(),

@@ -60,7 +60,7 @@ export function readConfig(
     otherDirs: [value.SVC_CONFIG_DIR ?? usual.config, value.SVC_DATA_DIR ?? usual.data],
     doors: doorsOf(value),
     logLevel: value.SVC_LOG_LEVEL,
-    shell: value.SHELL ?? system.shell ?? '/bin/sh',
+    shell: value.SHELL || system.shell || '/bin/sh',
     homeDir: value.HOME ?? system.homeDir,
     spoolPages: value.SVC_SPOOL_PAGES,
     unsentBytes: value.SVC_SPOOL_UNSENT_BYTES,

@@ -1,5 +1,5 @@
 import { utimesSync } from 'node:fs'
-import { homedir, userInfo } from 'node:os'
+import { homedir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { programUrl } from '../../shared/lib/program-file.ts'
 import { keepRelease } from '../../shared/lib/release-use.ts'
@@ -7,6 +7,7 @@ import { collectGarbage, optimizeNothing } from '../../shared/lib/v8.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { version } from '../../shared/lib/version.ts'
 import { compileForSpeed } from './compiler.ts'
+import { account } from '../setup/account.ts'
 import { ConfigError, readConfig } from '../setup/config.ts'
 import { ControlSocket } from '../daemon/control-socket.ts'
 import { controlHandlers } from '../daemon/control-handlers.ts'
@@ -51,7 +52,7 @@ export async function runDaemon(service: 'systemd' | 'launchd' | null): Promise<
 async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
   closeInheritedFiles()
   const world = realWorld
-  const config = readConfig(process.env, { homeDir: homedir(), shell: userInfo().shell })
+  const config = readConfig(process.env, { homeDir: homedir(), shell: account().shell })
   const places = placesIn(config.stateDir)
   const { identity, token } = readIdentity(places)
   refuseBeside(await roomToStart(places, world))
