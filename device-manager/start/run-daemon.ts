@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { programUrl } from '../../shared/lib/program-file.ts'
 import { keepRelease } from '../../shared/lib/release-use.ts'
 import { collectGarbage, optimizeNothing } from '../../shared/lib/v8.ts'
+import { stateDirTrouble } from '../../shared/lib/places.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { version } from '../../shared/lib/version.ts'
 import { compileForSpeed } from './compiler.ts'
@@ -54,6 +55,8 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
   const world = realWorld
   const config = readConfig(process.env, { homeDir: homedir(), shell: account().shell })
   const places = placesIn(config.stateDir)
+  const trouble = stateDirTrouble(config.stateDir, process.platform)
+  if (trouble !== null) throw new ConfigError(trouble)
   const { identity, token } = readIdentity(places)
   refuseBeside(await roomToStart(places, world))
   if (service !== null) await paceStart(places.starts, world)

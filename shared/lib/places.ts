@@ -33,6 +33,18 @@ export const stateFiles = {
   spool: 'spool.db',
 } as const
 
+/** The longest path, in bytes, at which the system makes a socket. */
+const longestSocketPath = (platform: string) => (platform === 'linux' ? 108 : 103)
+
+/** Says why no daemon could listen in this state folder; null: one can. */
+export function stateDirTrouble(stateDir: string, platform: string): string | null {
+  const socketName = `/${stateFiles.socket}`
+  const most = longestSocketPath(platform) - socketName.length
+  const bytes = new TextEncoder().encode(stateDir).length
+  if (bytes <= most) return null
+  return `The state folder ${stateDir} has a path of ${bytes} bytes, and a device manager can listen only in one of at most ${most}. Name a shorter one by ${placeVariables.state}.`
+}
+
 export const dataFiles = {
   /** The address of a running server on this machine: `{ url, pid }`. */
   server: 'server.json',

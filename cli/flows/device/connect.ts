@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import type { EnrolRequest } from '../../../shared/api/device-internal.ts'
 import { enrolReply, type ControlStatus, type DeviceIdentity } from '../../../shared/device/control.ts'
+import { stateDirTrouble } from '../../../shared/lib/places.ts'
 import { version } from '../../../shared/lib/version.ts'
 import type { CommandContext, Flow } from '../../context.ts'
 import { askDaemonIfThere } from '../../device/daemon-control.ts'
@@ -38,6 +39,9 @@ export const deviceConnect: Flow = async (context) => {
   const known = readIdentity(places)
   if (known !== null) await checkLogin(context, known.server)
   const isEnrolled = known !== null && (await hasToken(context, { places, known }))
+  // Before the server makes a device that no daemon could be started for.
+  const trouble = stateDirTrouble(places.dir, process.platform)
+  if (trouble !== null) throw usageError(trouble)
   const identity = isEnrolled ? known : await enrol(context, places, known)
   if (isEnrolled && values.local['name'] !== undefined) {
     out.message('svc: this device has its name already; change it with `svc device set --display-name`.')
