@@ -47,7 +47,7 @@ test('the daemon starts, and svc hears from it', async () => {
   put('identity.json', JSON.stringify(identity))
   put('device-token', 'svc_dev_none')
   const [file, ...args] = [...become, ...node, programFile('device-manager'), 'run']
-  const daemon = spawn(file!, args, { env: environment(), cwd: '/', stdio: 'ignore' })
+  const daemon = spawn(file, args, { env: environment(), cwd: '/', stdio: 'ignore' })
   const ended = new Promise((resolve) => daemon.once('exit', resolve))
   onTestFinished(async () => {
     daemon.kill('SIGTERM')
