@@ -211,7 +211,7 @@ export const agentRoutes = {
     body: createBody,
     reply: agentWithAudit,
     status: 201,
-    errors: ['resource_not_found', ...identityErrors],
+    errors: ['resource_not_found', 'repo_not_found', ...identityErrors],
     cli: {
       command: 'agent create',
       flags: {
@@ -251,7 +251,13 @@ export const agentRoutes = {
     params: agentParams,
     body: updateBody,
     reply: agentWithAudit,
-    errors: ['invalid_status_transition', 'config_write_forbidden', 'identity_write_forbidden', ...identityErrors],
+    errors: [
+      'invalid_status_transition',
+      'config_write_forbidden',
+      'identity_write_forbidden',
+      'repo_not_found',
+      ...identityErrors,
+    ],
     refusedBodyKeys: Object.fromEntries(settingsKeys.map((key) => [key, 'config_write_forbidden' as const])),
     cli: {
       command: 'agent update',

@@ -89,7 +89,7 @@ export const folderRoutes = {
     ...ofFolder,
     body: z.object({ repoId: uuid.nullable().describe('Id of the repo; null clears it.') }),
     reply: folder,
-    errors: ['repo_already_mapped'],
+    errors: ['repo_already_mapped', 'repo_not_found'],
     cli: {
       command: 'folder set-repo',
       positionals: [positional, { name: 'repo-id', target: 'body.repoId', nullWord: 'none' }],

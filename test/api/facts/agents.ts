@@ -45,6 +45,12 @@ const codes: readonly CodeRecipe[] = [
       patch({ defaultRepoId: crypto.randomUUID() }, stage.member.token),
     ),
   ),
+  on('agents.create', '404 repo_not_found', ({ server }) =>
+    server.call('/agents', post({ name: 'Mine', defaultRepoId: crypto.randomUUID() })),
+  ),
+  on('agents.update', '404 repo_not_found', async (stage) =>
+    stage.server.call(`/agents/${await stage.agent()}`, patch({ defaultRepoId: crypto.randomUUID() })),
+  ),
   lateChange('agents.create', () => ({ path: '/agents', method: 'POST', body: { name: 'Late' } })),
   lateChange('agents.update', ({ other }) => ({
     path: `/agents/${other}`,

@@ -4,6 +4,7 @@ import { findPlatformChange } from '../../../control-plane/resources/platform-ch
 import { enrol } from '../../kit/fake-device.ts'
 import { halfRequest } from '../../kit/half-request.ts'
 import { startWithPeople } from '../../kit/people.ts'
+import { newRepo } from '../facts/kit/recipe.ts'
 import { codeOf, outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 
 let server: TestServer, admin: Person, member: Person, other: Person
@@ -191,7 +192,7 @@ describe('update', () => {
   test('folder and repo are set by the owner or an admin', async () => {
     const agent = await server.createAgent({}, member.token)
     const folder = await folderOf(member)
-    const repo = crypto.randomUUID()
+    const repo = await newRepo({ server })
     expect(outcomeOf(await patch(agent.id, { defaultFolderId: folder }, other.token))).toBe(
       '403 default_folder_forbidden',
     )
@@ -200,6 +201,12 @@ describe('update', () => {
       const reply = await patch(agent.id, { defaultFolderId: folder, defaultRepoId: repo }, person.token)
       expect(reply.body).toMatchObject({ defaultFolderId: folder, defaultRepoId: repo })
       await patch(agent.id, { defaultFolderId: null, defaultRepoId: null }, person.token)
+    }
+    const elsewhere = await newRepo({ server }, (await server.addPerson('owner', 'elsewhere')).token)
+    for (const defaultRepoId of [elsewhere, crypto.randomUUID()]) {
+      expect(outcomeOf(await patch(agent.id, { defaultRepoId }, member.token))).toBe('404 repo_not_found')
+      const made = await server.call('/agents', { body: { name: 'X', defaultRepoId } })
+      expect(outcomeOf(made)).toBe('404 repo_not_found')
     }
     expect(outcomeOf(await patch(agent.id, { defaultFolderId: 'fs_0000000000000000' }, member.token))).toBe(
       '404 resource_not_found',

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type FolderCheck, type FolderFacts, watchedFolders } from '../../../shared/device/folder-check.ts'
 import { enrol, FakeDevice, type Identity } from '../../kit/fake-device.ts'
+import { newRepo } from '../facts/kit/recipe.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 
 let server: TestServer
@@ -158,7 +159,7 @@ test('of more folders than a device watches it is told the first', async () => {
 describe('change', () => {
   test('sets and clears the repo; one folder of a device holds it', async () => {
     const [a, b] = [await make(), await make()]
-    const repoId = crypto.randomUUID()
+    const repoId = await newRepo({ server })
     expect((await patch(a, { repoId: repoId.toUpperCase() })).body.repoId).toBe(repoId)
     expect((await patch(a, { repoId })).status).toBe(200)
     const refused = await patch(b, { repoId })
@@ -169,12 +170,18 @@ describe('change', () => {
     expect((await patch(a, { repoId: null })).body.repoId).toBeNull()
     expect((await patch(b, { repoId })).status).toBe(200)
     expect(outcomeOf(await patch(a, { repoId: 'none' }))).toBe('400 validation_error')
+    const foreign = await newRepo({ server }, (await server.addPerson('owner', 'elsewhere')).token)
+    for (const unknown of [foreign, crypto.randomUUID()])
+      expect(outcomeOf(await patch(a, { repoId: unknown }))).toBe('404 repo_not_found')
+    expect(
+      (await server.ok('/folders')).sources.find((each: { shortId: string }) => each.shortId === a).repoId,
+    ).toBeNull()
     expect(outcomeOf(await patch(a, {}))).toBe('400 validation_error')
   })
 
   test('a removed folder frees its repo and is gone', async () => {
     const [a, b] = [await make(), await make()]
-    const repoId = crypto.randomUUID()
+    const repoId = await newRepo({ server })
     await patch(a, { repoId })
     const removed = await server.call(`/folders/${a}`, { method: 'DELETE' })
     expect([removed.status, removed.body]).toEqual([204, null])

@@ -70,9 +70,8 @@ describe.each(linuxTools)('behind the wall of %s', (tool) => {
       }
       process.stdout.write(JSON.stringify(said))
       process.exit(0)`
-    const node = [process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=module-typescript', '-e']
-    const [file = '', ...args] = [...node, script]
-    return JSON.parse((await run(file, args)).stdout) as string[]
+    const node = ['--disable-warning=ExperimentalWarning', '--input-type=module-typescript', '-e']
+    return JSON.parse((await run(process.execPath, [...node, script])).stdout) as string[]
   }
 
   test('a run cannot move or remove the folders above, and works in them as before', async () => {

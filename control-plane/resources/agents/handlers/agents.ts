@@ -21,7 +21,7 @@ import { insertAgent, listAgents, type AgentRow, type ListedAgent } from '../sto
 import {
   checkFolder,
   checkManager,
-  checkRepo,
+  checkDefaultRepo,
   chooseHandle,
   refusingTakenHandle,
   shownAgent,
@@ -84,7 +84,7 @@ async function create(input: HandlerInput<typeof agentRoutes.create>, deps: Depe
   agent.reportingTo = await checkManager(db, caller, { agentUuid: agent.uuid, reference: body.reportingTo ?? null })
   if (agent.defaultFolderId !== null)
     await checkFolder(db, caller, { agent, folderId: agent.defaultFolderId, workspace })
-  if (agent.defaultRepoId !== null) checkRepo(agent, caller)
+  if (agent.defaultRepoId !== null) await checkDefaultRepo(db, caller, { agent, repoId: agent.defaultRepoId })
   await refusingTakenHandle(() => insertAgent(db, agent))
   const audit = await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() })
   return answer(201, { ...presentAgent(agent, { workspace, catalog: deps.catalog, now: world.now() }), audit })
@@ -147,7 +147,8 @@ async function update(input: Update, deps: Dependencies) {
   if (body.status !== undefined) checkStatus(before.status, body.status)
   if (body.defaultFolderId !== undefined && body.defaultFolderId !== before.defaultFolderId)
     await checkFolder(db, caller, { agent: before, folderId: body.defaultFolderId, workspace })
-  if (body.defaultRepoId !== undefined && body.defaultRepoId !== before.defaultRepoId) checkRepo(before, caller)
+  if (body.defaultRepoId !== undefined && body.defaultRepoId !== before.defaultRepoId)
+    await checkDefaultRepo(db, caller, { agent: before, repoId: body.defaultRepoId })
   const after = { ...before, ...(await changesOf(input, { before, caller })) }
   const { agent } = await storeAgent(db, { before, after, caller, world })
   if (before.status === 'active' && agent.status !== 'active') await pauseRuns(input, agent, deps)

@@ -8,6 +8,7 @@ import type { Db } from '../../../db/open.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import { reviewAgentBudget } from '../../approvals/steps/budget-gate.ts'
 import { findFolder } from '../../folders/store.ts'
+import { findRepo } from '../../repos/store.ts'
 import { isWordOfOwner } from './accept.ts'
 import { presentAgent } from '../present.ts'
 import { insertHistory, type HistoryRow } from '../history-store.ts'
@@ -100,8 +101,14 @@ export async function checkFolder(
     fail('default_folder_forbidden', { param, message: 'This folder is on a device of somebody else.' })
 }
 
-export function checkRepo(agent: AgentRow, caller: Caller): void {
-  if (!ownsOrAdministers(agent, caller)) fail('default_repo_forbidden', { param: 'defaultRepoId' })
+export async function checkDefaultRepo(
+  db: Db,
+  caller: Caller,
+  { agent, repoId }: { agent: AgentRow; repoId: string | null },
+): Promise<void> {
+  const param = 'defaultRepoId'
+  if (!ownsOrAdministers(agent, caller)) fail('default_repo_forbidden', { param })
+  if (repoId !== null && (await findRepo(db, agent.workspaceId, repoId)) === null) fail('repo_not_found', { param })
 }
 
 /** Checks whether the caller may write these settings, and whether they fit together. */

@@ -8,7 +8,7 @@ import type { Db } from '../../../db/open.ts'
 import type { PersonCaller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
-import { repoOfRemote } from '../../repos/store.ts'
+import { findRepo, repoOfRemote } from '../../repos/store.ts'
 import { isLinked, livenessOf } from '../../devices/rules.ts'
 import { findDevice, findDeviceByPublicId, listDevicesByPublicId, type DeviceRow } from '../../devices/store.ts'
 import {
@@ -88,6 +88,8 @@ async function create(input: HandlerInput<typeof folderRoutes.create>, deps: Dep
 async function update(input: HandlerInput<typeof folderRoutes.update>, deps: Dependencies) {
   const { db, caller, params, body, world } = input
   const folder = await ownFolder(db, caller, params.shortId)
+  if (body.repoId !== null && (await findRepo(db, caller.workspaceId, body.repoId)) === null)
+    fail('repo_not_found', { param: 'repoId' })
   const holder = body.repoId === null ? null : await findFolderByRepo(db, folder.device, body.repoId)
   if (holder !== null && holder.shortId !== folder.shortId) mapped(holder)
   try {

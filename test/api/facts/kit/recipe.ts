@@ -37,6 +37,12 @@ export async function manyIds({ server }: Stage, path: string, id: string): Prom
   return server.call(`${path}?ids=${Array.from({ length: 101 }, () => id).join(',')}`)
 }
 
+/** A repository of its own in the workspace of the person; default: of the owner. */
+export async function newRepo({ server }: Pick<Stage, 'server'>, token?: string): Promise<string> {
+  const body = { gitRemote: `github.com/acme/${server.world.uuid()}` }
+  return (await server.ok('/repos', { body, ...(token === undefined ? {} : { token }) })).id as string
+}
+
 export const nobody = 'usr_0000000000000000'
 
 /** Stands in a drawn request for the thing that there is when it is sent. */
