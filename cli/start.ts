@@ -69,7 +69,8 @@ async function run({ command, rest, out, env }: Invocation): Promise<number> {
       `svc: ${flags} ${values.dropped.length === 1 ? 'is accepted, but changes' : 'are accepted, but change'} nothing.`,
     )
   }
-  const workspaceId = values.local['workspace']
+  const named = values.local['workspace']
+  const workspaceId = typeof named === 'string' ? named : null
   const context: CommandContext = {
     command,
     values,
@@ -86,7 +87,7 @@ async function run({ command, rest, out, env }: Invocation): Promise<number> {
     async connect() {
       const { callerOf } = await import('./sign-in/caller.ts')
       const { createClient } = await import('./http/client.ts')
-      return createClient(await callerOf(env, typeof workspaceId === 'string' ? workspaceId : null), realWorld)
+      return createClient(await callerOf(env, workspaceId, values.params['workspaceId']), realWorld)
     },
   }
   const flow = await flowOf(command)

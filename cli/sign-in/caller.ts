@@ -1,5 +1,6 @@
 import type { CliEnvironment } from '../machine/environment.ts'
 import { CliError } from '../errors/cli-error.ts'
+import type { KeptLogins, Login } from './login-file.ts'
 import { serverUrl } from './server-url.ts'
 
 /**
@@ -18,8 +19,12 @@ export interface Caller {
   ownWorkspaceId: string | null
 }
 
-/** Fails with exit status 4 when nobody is signed in. */
-export async function callerOf(env: CliEnvironment, workspaceId: string | null): Promise<Caller> {
+/** `about`: the workspace that the call is about. Fails with exit status 4 when nobody is signed in. */
+export async function callerOf(
+  env: CliEnvironment,
+  workspaceId: string | null,
+  about: string | null = null,
+): Promise<Caller> {
   if (env.run !== null) {
     const server = env.run.apiUrl === null ? null : serverUrl(env.run.apiUrl)
     if (server === null) {
@@ -31,13 +36,14 @@ export async function callerOf(env: CliEnvironment, workspaceId: string | null):
     return { server, token: env.run.token, source: 'run', workspaceId, ownWorkspaceId: null }
   }
   // Loaded only here: a run has its token in the environment.
-  const login = await (await import('./login-file.ts')).findLogins(env)
-  if (login === null) {
+  const logins = await (await import('./login-file.ts')).findLogins(env)
+  if (logins === null) {
     throw new CliError('not_signed_in', 'You are not signed in.', {
       exit: 'not_signed_in',
       remediation: 'Type `svc login --server URL --token -`, or `svc login` alone for a server on this machine.',
     })
   }
+  const login = loginFor(logins, workspaceId ?? about)
   return {
     server: login.server,
     token: login.token,
@@ -45,6 +51,15 @@ export async function callerOf(env: CliEnvironment, workspaceId: string | null):
     workspaceId,
     ownWorkspaceId: login.workspace?.id ?? null,
   }
+}
+
+/** A login token works in one workspace only, so the login that was stored for the named one is used. */
+function loginFor(logins: KeptLogins, workspaceId: string | null): Login {
+  if (workspaceId === null || logins.workspace?.id === workspaceId) return logins
+  const stored = logins.others.find(
+    ({ server, workspace }) => server === logins.server && workspace?.id === workspaceId.toLowerCase(),
+  )
+  return stored ?? logins
 }
 
 /** A caller with a token that is not, or not yet, in the login file: of a device, or of nobody while it is empty. */

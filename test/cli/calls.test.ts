@@ -378,9 +378,13 @@ test('there is a login per workspace: company use changes between them, commands
   const workspaces: Record<string, { id: string; slug: string; name: string }> = {
     svc_pat_one: { id: 'w-1', slug: 'one', name: 'One' },
     svc_pat_two: { id: 'w-2', slug: 'two', name: 'Two' },
+    svc_pat_three: { id: 'w-3', slug: 'other', name: 'Three' },
   }
+  let dead = ''
   await home.serve(({ path, headers }) => {
-    const own = workspaces[headers.authorization!.slice('Bearer '.length)]!
+    const token = headers.authorization!.slice('Bearer '.length)
+    if (token === dead) return refusal(401, 'auth_invalid')
+    const own = workspaces[token]!
     if (path === '/api/v1/user/workspaces') return { body: { object: 'list', data: [{ ...own, role: 'owner' }] } }
     if (path === '/api/v1/workspaces/by-slug/uno') return { status: 308, body: { slug: 'one' } }
     if (path === '/api/v1/workspaces/by-slug/mine-too') return refusal(403, 'not_permitted')
@@ -389,7 +393,8 @@ test('there is a login per workspace: company use changes between them, commands
     }
     return { body: own }
   })
-  for (const token of Object.keys(workspaces)) await home.svc(['login', '--server', home.api.url, '--token', token])
+  for (const token of ['svc_pat_one', 'svc_pat_two'])
+    await home.svc(['login', '--server', home.api.url, '--token', token])
   const reads = async (line: readonly string[]) => {
     await home.svc(line)
     return home.api.received.at(-1)!.path
@@ -402,5 +407,22 @@ test('there is a login per workspace: company use changes between them, commands
   expect((await home.svc(['company', 'use', 'three'])).status).toBe(1)
   expect((await home.svc(['company', 'use', 'mine-too'])).stderr).toContain('cli.no_login_there')
   expect((await home.svc(['company', 'use', 'two'])).status).toBe(0)
+  expect(await reads(['workspace', 'get'])).toBe('/api/v1/workspaces/w-2')
+  // The login that is stored for the named workspace is used for one call.
+  expect(await reads(['workspace', 'get', '--workspace', 'w-1'])).toBe('/api/v1/workspaces/w-1')
+  expect(home.api.received.at(-1)!.headers.authorization).toBe('Bearer svc_pat_one')
+  expect(await reads(['workspace', 'get'])).toBe('/api/v1/workspaces/w-2')
+  // A slug that was renamed since, of a workspace for which the login in use is not.
+  workspaces['svc_pat_one']!.slug = 'first'
+  expect((await home.svc(['company', 'use', 'first'])).status).toBe(0)
+  expect(await reads(['workspace', 'get'])).toBe('/api/v1/workspaces/w-1')
+  // Nor does a login in use that is dead keep from another one.
+  dead = 'svc_pat_one'
+  expect((await home.svc(['company', 'use', 'nowhere'])).stderr).toContain('auth_invalid')
+  expect((await home.svc(['company', 'use', 'two'])).status).toBe(0)
+  workspaces['svc_pat_two']!.slug = 'second'
+  await home.svc(['login', '--server', home.api.url, '--token', 'svc_pat_three'])
+  dead = 'svc_pat_three'
+  expect((await home.svc(['company', 'use', 'second'])).status).toBe(0)
   expect(await reads(['workspace', 'get'])).toBe('/api/v1/workspaces/w-2')
 })

@@ -1,8 +1,9 @@
 import type { Flow } from '../../context.ts'
-import { CliError, usageError } from '../../errors/cli-error.ts'
+import { ApiFailure, CliError, usageError } from '../../errors/cli-error.ts'
 import { textAt } from '../../replies/fields.ts'
-import { failureOf, type Client } from '../../http/client.ts'
-import { findLogins, useLogin } from '../../sign-in/login-file.ts'
+import { createClient, failureOf, type Client } from '../../http/client.ts'
+import { callerWith } from '../../sign-in/caller.ts'
+import { findLogins, useLogin, type Login } from '../../sign-in/login-file.ts'
 import { pathSegment } from '../../http/path-segment.ts'
 
 /**
@@ -10,27 +11,49 @@ import { pathSegment } from '../../http/path-segment.ts'
  * was stored for the other one.
  */
 export const companyUse: Flow = async (context) => {
-  const { env, out, values } = context
+  const { env, out, values, world } = context
   if (env.run !== null) throw usageError('Within a run the workspace is that of the run.')
-  const client = await context.connect()
-  const logins = await findLogins(env)
+  const { server } = (await context.connect()).caller
+  const current = await findLogins(env)
+  const logins = [current, ...(current?.others ?? [])].filter((login) => login?.server === server).filter(isThere)
   const slug = values.params['slug']!
-  // The stored slugs cover workspaces that the current login may not see.
-  const kept = [logins, ...(logins?.others ?? [])].find(
-    (login) => login?.server === client.caller.server && login.workspace?.slug === slug,
-  )
-  // Null: the workspace exists, but the token of the current login is not for it.
-  const id = kept?.workspace?.id ?? (await idOf(client, slug))
-  const login = [logins, ...(logins?.others ?? [])].find(
-    (candidate) => id !== null && candidate?.server === client.caller.server && candidate.workspace?.id === id,
-  )
-  if (login == null) {
+  const login =
+    logins.find(({ workspace }) => workspace?.slug === slug) ??
+    (await findRenamed(logins, slug, (token) => createClient(callerWith(server, token), world)))
+  if (login === null) {
     throw new CliError('no_login_there', `There is no login for the workspace ${slug} on this machine.`, {
-      remediation: `A login token works in one workspace only. Sign in with one of ${slug}: svc login --server ${client.caller.server} --token -`,
+      remediation: `A login token works in one workspace only. Sign in with one of ${slug}: svc login --server ${server} --token -`,
     })
   }
   await useLogin(env, login)
   await out.result({ server: login.server, workspace: login.workspace })
+}
+
+const isThere = (login: Login | null): login is Login => login !== null
+
+/**
+ * Returns the login of a workspace that has another slug than when the login was stored. Each login is asked what the slug names:
+ * the one in use may be for another workspace, or dead. Fails with what the last one was told where none knows the slug.
+ */
+async function findRenamed(
+  logins: readonly Login[],
+  slug: string,
+  clientWith: (token: string) => Client,
+): Promise<Login | null> {
+  let failure: unknown = null
+  for (const { token } of logins) {
+    try {
+      const id = await idOf(clientWith(token), slug)
+      // Null: the workspace exists, but this token is not for it.
+      const found = id === null ? undefined : logins.find(({ workspace }) => workspace?.id === id)
+      if (id !== null) return found ?? null
+    } catch (error) {
+      if (!(error instanceof ApiFailure)) throw error
+      failure ??= error
+    }
+  }
+  if (failure !== null) throw failure
+  return null
 }
 
 /** A former slug of the workspace leads to its current one. */
