@@ -47,6 +47,7 @@ async function personWithAll(root: Db, email: string, workspace = 'main') {
     ...common,
     ...device,
     hostname: null,
+    isHostnameSet: false,
     platform: null,
     version: null,
     maxConcurrent: 1,

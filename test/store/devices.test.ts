@@ -123,6 +123,10 @@ onBoth('links, heartbeats and reports', async ({ root }) => {
     platform: 'darwin',
     claimState,
   })
+  expect((await findDevice(root, deviceId))?.hostname).toBe('h')
+  await replaceDevice(root, (await findDevice(root, deviceId))!, { hostname: 'mine', isHostnameSet: true, at })
+  await markLinked(root, { ...link, claimState })
+  expect((await findDevice(root, deviceId))?.hostname).toBe('mine')
   // Another link of the device came since: the old one's end changes nothing.
   await markLinked(root, { ...link, linkId: 'i2', claimState })
   await markUnlinked(root, link)

@@ -98,6 +98,7 @@ export async function seedDevice(
     ...owner,
     displayName: 'laptop',
     hostname: 'laptop.lan',
+    isHostnameSet: false,
     platform: 'linux',
     version: '1',
     maxConcurrent: 3,

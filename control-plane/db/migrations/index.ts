@@ -30,6 +30,7 @@ import { conversationActivity } from './028-conversation-activity.ts'
 import { waitedBranches } from './029-waited-branches.ts'
 import { evidenceOfDevice } from './031-evidence-of-device.ts'
 import { whoAsked } from './032-who-asked.ts'
+import { hostNames } from './035-host-names.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -64,4 +65,5 @@ export const migrations: readonly Migration[] = [
   waitedBranches,
   evidenceOfDevice,
   whoAsked,
+  hostNames,
 ]

@@ -6,7 +6,7 @@ import {
   type ClaimState,
   type ProviderReadiness,
 } from '../../../shared/device/protocol.ts'
-import { int, json, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { flag, int, json, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { expectOnlyWriter, table, type RowOf } from '../../db/table.ts'
 import { command } from '../../db/statement.ts'
@@ -20,6 +20,8 @@ const devices = table(
     userId: text,
     displayName: text,
     hostname: nullableText,
+    /** A person set the host name; what the device calls itself does not replace it. */
+    isHostnameSet: flag,
     platform: nullableText,
     version: nullableText,
     maxConcurrent: int,
@@ -52,7 +54,7 @@ const ofWorkspace = devices.query('where workspace_id = ? and removed_at is null
 
 type IdentityFields = 'deviceId' | 'publicId' | 'workspaceId' | 'userId' | 'displayName' | 'tokenHash'
 type HostFields = 'hostname' | 'platform' | 'version'
-type SettingFields = 'maxConcurrent' | 'runsBy' | 'remoteControlRevokedAt'
+type SettingFields = 'isHostnameSet' | 'maxConcurrent' | 'runsBy' | 'remoteControlRevokedAt'
 export type NewDevice = Pick<DeviceRow, IdentityFields | HostFields | SettingFields> & { at: number }
 
 export async function insertDevice(db: Db, device: NewDevice): Promise<void> {
@@ -118,17 +120,21 @@ export async function replaceDevice(
   expectOnlyWriter(changed)
 }
 
-/** Stores the device's new link and what its hello says. Returns false when the device was removed. */
+/**
+ * Stores the device's new link and what its hello says; a host name that a person set stays. Returns false when the device was
+ * removed.
+ */
 export async function markLinked(
   db: Db,
   link: Pick<DeviceRow, 'deviceId' | 'replicaId' | 'linkId' | 'claimState' | HostFields> & { at: number },
 ): Promise<boolean> {
-  const { deviceId, at, ...fields } = link
+  const { deviceId, at, hostname, ...fields } = link
   const marked = await devices.update(
     db,
     { deviceId, removedAt: null },
     { ...fields, lastHeartbeatAt: at, updatedAt: at },
   )
+  if (marked === 1) await devices.update(db, { deviceId, isHostnameSet: false }, { hostname })
   return marked === 1
 }
 

@@ -83,6 +83,19 @@ describe('list', () => {
     expect(await mine(other)).toEqual([])
   })
 
+  test('a host name that a person set outlives what the device calls itself, also where it is enrolled anew', async () => {
+    const person = await server.addPerson('member')
+    const own = await enrol(server, { token: person.token, body: { hostname: 'box' } })
+    const nameOf = async () => (await mine(person))[0].hostname
+    await (await FakeDevice.connect(server, { identity: own, hello: { hostname: 'box.lan' } })).disconnect()
+    expect(await nameOf()).toBe('box.lan')
+    await patch(own.deviceId, { hostname: 'tower' }, person.token)
+    await (await FakeDevice.connect(server, { identity: own, hello: { hostname: 'box.lan' } })).disconnect()
+    expect(await nameOf()).toBe('tower')
+    await enrol(server, { token: person.token, body: { hostname: 'box', publicId: own.publicId } })
+    expect(await nameOf()).toBe('tower')
+  })
+
   test('a phone is a controller and has no status', async () => {
     const person = await server.addPerson('member')
     await enrol(server, { token: person.token, body: { platform: 'iPadOS' } })
@@ -243,13 +256,14 @@ describe('what a device says of itself', () => {
   test('is stored up to a bound, since each placement of a run reads it', async () => {
     const person = await server.addPerson('member')
     const device = await FakeDevice.connect(server, { token: person.token })
-    const many = Array.from({ length: 5_000 }, (_, n) => [`h${n}`, { ...harness, message: 'x'.repeat(1_000) }])
-    const long = { claude: { ...harness, version: 'v'.repeat(1_000_000), message: 'm'.repeat(1_000_000) } }
+    const many = Array.from({ length: 400 }, (_, n) => [`h${n}`, { ...harness, message: 'x'.repeat(1_000) }])
+    const long = { claude: { ...harness, version: 'v'.repeat(200_000), message: 'm'.repeat(200_000) } }
     device.send(readiness({ ...long, ...Object.fromEntries(many) }))
     await device.beat()
     const [{ providerReadiness }] = await mine(person)
     expect(providerReadiness.harnesses.claude).toMatchObject({ installed: true, signedIn: true })
     expect(JSON.stringify(providerReadiness).length).toBeLessThan(200_000)
-    await device.disconnect()
+    device.send(readiness({ claude: { ...harness, message: 'm'.repeat(2_000_000) } }))
+    expect(await device.closed).toBe(closeCodes.frame_too_large.code)
   })
 })

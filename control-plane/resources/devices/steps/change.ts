@@ -24,6 +24,7 @@ export async function changeDevice(
     failField('isWorkspaceDefault', 'A phone or tablet takes no runs: it cannot be the default device.')
   const changes = {
     ...given({ displayName, hostname, maxConcurrent: maxConcurrentRuns, runsBy }),
+    ...(hostname !== undefined && { isHostnameSet: true }),
     ...(remoteControlRevoked === undefined
       ? {}
       : { remoteControlRevokedAt: remoteControlRevoked ? (device.remoteControlRevokedAt ?? at) : null }),
