@@ -138,6 +138,7 @@ export function toRunFacts(
     | 'folderId'
     | 'causedByUserId'
     | 'wordsBy'
+    | 'instructionsBy'
     | 'providerKeyId'
     | 'modelId'
     | 'compacts'
@@ -168,7 +169,7 @@ export function toRunFacts(
     isOfPrivateAgent: rows.agent?.visibility === 'private',
     isConfidential: rows.isConfidential,
     causedBy: run.causedByUserId,
-    wordsBy: run.wordsBy,
+    wordsBy: [...run.wordsBy, ...run.instructionsBy],
     isCauseGone: rows.isCauseGone,
     isTaskLocked: rows.isTaskLocked,
     ahead: rows.ahead,

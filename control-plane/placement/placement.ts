@@ -67,7 +67,7 @@ export interface RunFacts {
   isConfidential: boolean
   /** The person at the root of its chain of wakes. */
   causedBy: Person
-  /** Others whose words it follows. */
+  /** Others whose words it follows, and who wrote its AGENT.md. */
   wordsBy: readonly Person[]
   /** The person is no longer a member of the workspace. */
   isCauseGone: boolean

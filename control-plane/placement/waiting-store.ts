@@ -35,6 +35,7 @@ const row = z
     transferred_at: nullableTime,
     caused_by_user_id: nullableText,
     words_by: json(z.array(nullableText)),
+    instructions_by: json(z.array(nullableText)),
     agent_visibility: z.enum(['company', 'private']).nullable(),
     is_confidential: int,
     provider_key_id: nullableText,
@@ -65,6 +66,7 @@ const row = z
         folderId: r.folder_id,
         causedByUserId: r.caused_by_user_id,
         wordsBy: r.words_by,
+        instructionsBy: r.instructions_by,
         providerKeyId: r.provider_key_id,
         fallbackHarness: r.fallback_harness,
         fallbackKeyId: r.fallback_key_id,
@@ -113,7 +115,7 @@ const waiting = (where: string) =>
   query(
     `select runs.id, runs.workspace_id, runs.agent_id, runs.harness, runs.folder_id, runs.task_id, runs.created_at,
        ${inLine} as in_line,
-       runs.ungated_since, runs.caused_by_user_id, runs.words_by, runs.provider_key_id, runs.fallback_harness, runs.fallback_key_id, runs.fallback_model, runs.model_id, runs.compacts,
+       runs.ungated_since, runs.caused_by_user_id, runs.words_by, runs.instructions_by, runs.provider_key_id, runs.fallback_harness, runs.fallback_key_id, runs.fallback_model, runs.model_id, runs.compacts,
        agents.owner_user_id, agents.transferred_at, agents.visibility as agent_visibility, folders.device as folder_device, parents.session_id,
        parents.device as session_device,
        case when runs.caused_by_user_id is not null and not exists (

@@ -12,7 +12,7 @@ export type Person = string | null
 export interface Work {
   /** Who asked for it. */
   causedBy: Person
-  /** Others whose words it follows: who wrote its task or the message, or asked for the run that it goes on with. */
+  /** Others whose words it follows: who wrote its task, the message or AGENT.md, or asked for the run that it goes on with. */
   wordsBy: readonly Person[]
   /** The owner of its agent, who decides which program runs. */
   programBy: Person

@@ -15,6 +15,7 @@ import { findSkillsGiven } from '../resources/runs/skills-given.ts'
 import { findRun, type RunRow, findLastWithSession } from '../resources/runs/store.ts'
 import { listSecretKeys } from '../resources/secrets/store.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
+import type { Person } from '../trust/rules.ts'
 import { buildSpec, type SpecInput, runsModel, instructionsFor, type Instructions } from './build-spec.ts'
 import type { Order } from './order.ts'
 import type { Wake, WakeContext } from './wake.ts'
@@ -171,13 +172,18 @@ function fallbackOf(input: SpecInput, own: Way, secretKeys: ReadonlyMap<string, 
   return spec && { spec, keyId: keyOf(spec.harness, secretKeys) }
 }
 
+/** Who wrote the AGENT.md that the run follows. A command of a workflow follows none. */
+export const instructionsBy = ({ agent, gate = null }: Wake): Person[] =>
+  gate !== null || agent.agentMd.trim() === '' ? [] : [agent.agentMdByUserId]
+
 /** The facts that the placement of a new run depends on. */
 function factsOf(
-  { wake: { agent, compacts, causedBy, wordsBy }, folder }: Order,
+  { wake, folder }: Order,
   run: Pick<Draft, 'own' | 'fallback' | 'continued'> &
     Pick<RunFacts, 'isTaskLocked' | 'ahead' | 'isConfidential' | 'isCauseGone'>,
 ): RunFacts {
   const { own, fallback, continued: parent, ...around } = run
+  const { agent, compacts, causedBy, wordsBy } = wake
   return toRunFacts(
     {
       agentId: agent.id,
@@ -185,6 +191,7 @@ function factsOf(
       folderId: folder?.shortId ?? null,
       causedByUserId: causedBy,
       wordsBy: [...wordsBy],
+      instructionsBy: instructionsBy(wake),
       providerKeyId: own.keyId,
       modelId: own.spec.model,
       compacts: compacts ?? null,

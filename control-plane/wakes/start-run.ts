@@ -6,7 +6,7 @@ import { finishRun } from '../lifecycle/end-run.ts'
 import { placeNew, specFor } from '../lifecycle/offer.ts'
 import { findRun, insertRun, setSuccessor, type NewRun } from '../resources/runs/store.ts'
 import type { Admission } from './admission.ts'
-import { draftRun, type Draft, type Way } from './draft.ts'
+import { draftRun, instructionsBy, type Draft, type Way } from './draft.ts'
 import { manifestOf } from './build-spec.ts'
 import { admissionOf, readOrder, type Order } from './order.ts'
 import type { Wake, WakeAnswer, WakeContext } from './wake.ts'
@@ -80,6 +80,7 @@ async function store(
     requestedBy: wake.requestedBy,
     causedByUserId: wake.causedBy,
     wordsBy: [...wake.wordsBy],
+    instructionsBy: instructionsBy(wake),
     harness: spec.harness,
     environmentType: environment,
     folderId: folder?.shortId ?? null,

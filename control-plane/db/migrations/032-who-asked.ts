@@ -17,6 +17,18 @@ export const whoAsked: Migration = {
       await tx.schema.alterTable(table, (t) => {
         t.text('words_by').notNullable().defaultTo('[]')
       })
+    await tx.schema.alterTable('runs', (t) => {
+      t.text('instructions_by').notNullable().defaultTo('[]')
+    })
+    await tx.schema.alterTable('agents', (t) => {
+      t.text('agent_md_by_user_id')
+    })
+    // Who changed AGENT.md last; else its first text is that of whoever made the agent.
+    const changes = `from agent_history where agent_id = agents.id and changed_keys like '%"agentMd"%'`
+    await tx.raw(`update agents set agent_md_by_user_id = case when exists (select 1 ${changes}) then (
+      select users.id from users
+      where public_id = (select changed_by ${changes} order by created_at desc, id desc limit 1)
+    ) else owner_user_id end`)
     // A task that somebody changed since says the words of several people, of whom history has no order by text.
     const creator = `(select id from users where public_id = tasks.created_by_id)`
     const isUntouched = `created_by_type = 'user' and not exists (

@@ -63,6 +63,7 @@ const row: AgentRow = {
   capabilities: [],
   agentMd: '',
   agentMdHash: '',
+  agentMdByUserId: null,
   spentNanoUsd: 0,
   spentMonth: null,
   monthlyBudgetCents: null,

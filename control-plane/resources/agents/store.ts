@@ -59,6 +59,8 @@ export const agents = table('agents', {
   capabilities: json(z.array(z.string())),
   agentMd: text,
   agentMdHash: text,
+  /** UUID of the person who wrote it last; null: not known. */
+  agentMdByUserId: nullableText,
   /**
    * The cost of its runs in `spentMonth` (`2026-03`), in billionths of a dollar; a sum of another month no longer
    * counts.

@@ -31,6 +31,8 @@ export const runs = table('runs', {
   causedByUserId: nullableText,
   /** Others whose words it follows; null: of somebody who is not known. */
   wordsBy: json(z.array(nullableText)),
+  /** Who wrote the AGENT.md that it follows; empty: it follows none. */
+  instructionsBy: json(z.array(nullableText)),
   harness: z.enum(harnessNames),
   environmentType: z.enum(['device', 'cloud']),
   folderId: nullableText,
@@ -95,6 +97,7 @@ const given = [
   'requestedBy',
   'causedByUserId',
   'wordsBy',
+  'instructionsBy',
   'harness',
   'environmentType',
   'folderId',

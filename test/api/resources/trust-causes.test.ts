@@ -128,6 +128,9 @@ const automationOf = (scene: Scene, by: Person, body: Record<string, unknown> = 
   )
 const fire = (webhookUrl: string) =>
   server.call(new URL(webhookUrl).pathname, { base: '', token: null, body: { once: crypto.randomUUID() } })
+/** Writes the AGENT.md of the agent, as every person may who sees it. */
+const writeAgentMd = (agentId: string, identityMd: string, { token }: Person) =>
+  server.ok(`/agents/${agentId}`, { method: 'PATCH', body: { identityMd }, token })
 /** Schedules the task, and lets the time come. */
 async function begin(scene: Scene, by: Person, more: Record<string, unknown>): Promise<Made> {
   const startAt = new Date(server.world.now() + 60_000).toISOString()
@@ -610,6 +613,33 @@ const cases: Record<Exclude<TriggerSource, 'heartbeat' | 'unknown'>, Case[]> = {
       title: 'he starts his agent',
       isHis: true,
       act: async (scene) => (await server.startRun(scene.his, {}, scene.he.token), scene.his),
+    },
+    {
+      title: 'he starts his agent, whose AGENT.md she changed',
+      act: async (scene) => {
+        await writeAgentMd(scene.his, 'her words', scene.she)
+        await server.startRun(scene.his, {}, scene.he.token)
+        return scene.his
+      },
+    },
+    {
+      title: 'he starts his agent, whose AGENT.md she changed and he wrote anew',
+      isHis: true,
+      act: async (scene) => {
+        await writeAgentMd(scene.his, 'her words', scene.she)
+        await writeAgentMd(scene.his, 'his words', scene.he)
+        await server.startRun(scene.his, {}, scene.he.token)
+        return scene.his
+      },
+    },
+    {
+      title: 'he writes AGENT.md anew while a run waits that follows hers',
+      act: async (scene) => {
+        await writeAgentMd(scene.his, 'her words', scene.she)
+        await server.startRun(scene.his, {}, scene.he.token)
+        await writeAgentMd(scene.his, 'his words', scene.he)
+        return scene.his
+      },
     },
     {
       title: 'he does her cancelled run of his agent again',

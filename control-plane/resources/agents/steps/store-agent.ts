@@ -27,6 +27,7 @@ import {
 import { problemOfLists } from '../permission-rules.ts'
 import { decidesWhatRuns, settingsRefusalOf } from '../trust-rules.ts'
 import { cancelWaiting, lookAgain } from './waiting-runs.ts'
+import { causeOfCaller } from '../../runs/cause.ts'
 import { findWorkspace, type WorkspaceRow } from '../../workspaces/store.ts'
 import { listHandlesLike, listManagers, replaceAgent, type AgentRow } from '../store.ts'
 import { lookUpAgent } from '../lookup.ts'
@@ -164,6 +165,7 @@ export async function storeAgent(
     ...write.after,
     ...(isAccepted && { transferredAt: null }),
     ...(endsSessions(write.after, keys) && { sessionsResetAt: now }),
+    ...(keys.includes('agentMd') && { agentMdByUserId: await causeOfCaller(db, caller) }),
   }
   const after = changedRow(before, changes, now)
   if (keys.length > 0) checkSettings(write, keys)
