@@ -5,6 +5,7 @@ import { serverMessage, type DeviceMessage, type ServerMessage } from '../../sha
 import { ClockWatch } from '../../shared/lib/clock-watch.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log/log.ts'
+import { sinceBoot, type SinceBoot } from '../process/boot-clock.ts'
 import { linkStep, startState, type LinkEffect, type LinkEvent, type LinkState } from './machine.ts'
 
 interface LinkClientOptions {
@@ -236,26 +237,32 @@ const reachMs = 60_000
 /** When the control plane was heard last, and the heartbeats that keep the lease. */
 export class Contact {
   private readonly world: World
-  private last: { wall: number; monotonic: number }
+  private readonly sinceBoot: SinceBoot
+  private heardAt: number
   private cancelBeat: (() => void) | null = null
   private cancelLook: (() => void) | null = null
   /** By the monotonic clock. */
   private awakeSince = -Infinity
   private readonly clock: ClockWatch
 
-  constructor(world: World) {
+  /** `clock`: it counts a sleep of the machine, and no change of the wall clock, which is neither a silence nor a sleep. */
+  constructor(world: World, clock: SinceBoot = sinceBoot) {
     this.world = world
-    this.clock = new ClockWatch({ world, jumpMs: reachMs, onJump: () => (this.awakeSince = world.monotonic()) })
-    this.last = { wall: world.now(), monotonic: world.monotonic() }
+    this.sinceBoot = clock
+    this.clock = new ClockWatch({
+      world: { ...world, now: clock },
+      jumpMs: reachMs,
+      onJump: () => (this.awakeSince = world.monotonic()),
+    })
+    this.heardAt = clock()
   }
 
   heard(): void {
-    this.last = { wall: this.world.now(), monotonic: this.world.monotonic() }
+    this.heardAt = this.sinceBoot()
   }
 
-  /** Milliseconds since the control plane was heard; a machine that slept stops one of its clocks, so the larger counts. */
   private silence(): number {
-    return Math.max(this.world.now() - this.last.wall, this.world.monotonic() - this.last.monotonic)
+    return this.sinceBoot() - this.heardAt
   }
 
   /** Calls `beat` about every `everyMs` until it says false. */

@@ -300,7 +300,7 @@ function launchedAs(pid: number): ProcessIdentity {
 /** A command may be silent for as long as it likes at its start; a structured harness tells at once that it is there. */
 function makeWatchdog(world: World, { harness, protocol, limits }: RunSpec, onTrip: (trip: Trip) => void): Watchdog {
   return new Watchdog(
-    world,
+    { world },
     { ...limits, firstEventMs: harnessFactsOf({ harness, protocol }).speaksFirst ? limits.firstEventMs : null },
     onTrip,
   )

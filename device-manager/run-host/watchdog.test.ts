@@ -4,10 +4,11 @@ import { Watchdog, type Trip, type WatchLimits } from './watchdog.ts'
 
 const minute = 60_000
 
-/** A world whose clocks are moved by hand; `sleep` moves one of them without running timers, as a suspended machine does. */
+/** A world whose clocks are moved by hand; `jump` moves some of them without running timers in between, as a suspended machine does. */
 function handWorld() {
   let wall = 1_767_225_600_000
   let monotonic = 1_000
+  let boot = 5_000_000
   let timers: { at: number; fn: () => void }[] = []
   const world: World = {
     ...realWorld,
@@ -29,16 +30,19 @@ function handWorld() {
   }
   return {
     world,
+    sinceBoot: () => boot,
     pass(ms: number) {
       for (let left = ms; left > 0; left -= 1_000) {
         wall += Math.min(left, 1_000)
         monotonic += Math.min(left, 1_000)
+        boot += Math.min(left, 1_000)
         run()
       }
     },
-    jump(clocks: { wall?: number; monotonic?: number }) {
+    jump(clocks: { wall?: number; monotonic?: number; boot?: number }) {
       wall += clocks.wall ?? 0
       monotonic += clocks.monotonic ?? 0
+      boot += clocks.boot ?? 0
       run()
     },
   }
@@ -48,7 +52,7 @@ function watch(change: Partial<WatchLimits> = {}) {
   const hand = handWorld()
   const trips: Trip[] = []
   const watchdog = new Watchdog(
-    hand.world,
+    hand,
     { runMs: 24 * 60 * minute, noProgressMs: 60 * minute, firstEventMs: 5 * minute, toolCalls: 3, ...change },
     (trip) => trips.push(trip),
   )
@@ -89,11 +93,42 @@ describe('limits of a run', () => {
     const run = watch({ runMs: 9 * 60 * minute })
     run.watchdog.sawEvent()
     run.pass(10 * minute)
-    run.jump({ wall: 8 * 60 * minute, monotonic: 8 * 60 * minute })
+    const night = 8 * 60 * minute
+    run.jump({ wall: night, monotonic: night, boot: night })
     run.pass(minute)
     expect(run.reasons()).toEqual([])
-    run.jump({ wall: 55 * minute })
+    run.jump({ wall: 55 * minute, boot: 55 * minute })
     run.pass(minute)
+    expect(run.reasons()).toEqual(['timeout'])
+  })
+
+  test.for([24 * 60, 365 * 24 * 60, -24 * 60])(
+    'a wall clock that is set by %i minutes ends nothing and spares nothing',
+    (minutes) => {
+      const run = watch({ runMs: 2 * 60 * minute })
+      run.watchdog.sawEvent()
+      run.pass(30 * minute)
+      run.jump({ wall: minutes * minute })
+      run.pass(29 * minute)
+      run.watchdog.sawEvent()
+      run.pass(30 * minute)
+      run.jump({ wall: -minutes * minute })
+      expect(run.reasons()).toEqual([])
+      run.watchdog.sawEvent()
+      run.pass(32 * minute)
+      expect(run.reasons()).toEqual(['timeout'])
+    },
+  )
+
+  test('two hours of sleep count, although neither timers nor the monotonic clock see them', () => {
+    const run = watch({ runMs: 3 * 60 * minute })
+    run.watchdog.sawEvent()
+    run.pass(50 * minute)
+    run.watchdog.sawEvent()
+    run.jump({ wall: 2 * 60 * minute, boot: 2 * 60 * minute })
+    run.pass(9 * minute)
+    expect(run.reasons()).toEqual([])
+    run.pass(2 * minute)
     expect(run.reasons()).toEqual(['timeout'])
   })
 

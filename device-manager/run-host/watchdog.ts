@@ -1,5 +1,6 @@
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
+import { sinceBoot, type SinceBoot } from '../process/boot-clock.ts'
 
 export interface WatchLimits {
   runMs: number
@@ -16,18 +17,17 @@ export interface Trip {
 const longestTickMs = 15_000
 
 /**
- * Ends a run that takes too long, does nothing, or calls too many tools. The whole time is measured with the larger of
- * wall and monotonic clock, since a machine that sleeps stops one of them on some systems. Silence is measured while
- * the machine is awake: a tick that comes late counts for no more than its own interval, so no watchdog ends a healthy
- * run on waking.
+ * Ends a run that takes too long, does nothing, or calls too many tools. The whole time counts the machine's sleep, and no change of
+ * the wall clock. Silence is measured while the machine is awake: a tick that comes late counts for no more than its own interval, so
+ * no watchdog ends a healthy run on waking.
  */
 export class Watchdog {
   readonly #world: World
   readonly #limits: WatchLimits
   readonly #onTrip: (trip: Trip) => void
   readonly #tickMs: number
-  #startedWall = 0
-  #startedMonotonic = 0
+  readonly #sinceBoot: SinceBoot
+  #startedAt = 0
   #lastTick = 0
   #silentMs = 0
   #sawFirst = false
@@ -35,8 +35,9 @@ export class Watchdog {
   #cancelTimer: (() => void) | null = null
   #tripped = false
 
-  constructor(world: World, limits: WatchLimits, onTrip: (trip: Trip) => void) {
-    this.#world = world
+  constructor(clocks: { world: World; sinceBoot?: SinceBoot }, limits: WatchLimits, onTrip: (trip: Trip) => void) {
+    this.#world = clocks.world
+    this.#sinceBoot = clocks.sinceBoot ?? sinceBoot
     this.#limits = limits
     this.#onTrip = onTrip
     const shortest = Math.min(limits.runMs, limits.noProgressMs, limits.firstEventMs ?? Infinity)
@@ -45,9 +46,8 @@ export class Watchdog {
 
   start(): void {
     if (this.#cancelTimer || this.#tripped) return
-    this.#startedWall = this.#world.now()
-    this.#startedMonotonic = this.#world.monotonic()
-    this.#lastTick = this.#startedMonotonic
+    this.#startedAt = this.#sinceBoot()
+    this.#lastTick = this.#world.monotonic()
     this.#arm()
   }
 
@@ -78,7 +78,7 @@ export class Watchdog {
     const monotonic = this.#world.monotonic()
     this.#silentMs += Math.min(monotonic - this.#lastTick, this.#tickMs * 2)
     this.#lastTick = monotonic
-    const elapsed = Math.max(this.#world.now() - this.#startedWall, monotonic - this.#startedMonotonic)
+    const elapsed = this.#sinceBoot() - this.#startedAt
     const { runMs, noProgressMs, firstEventMs } = this.#limits
     if (elapsed >= runMs) {
       this.#trip('timeout', `The run took longer than its limit of ${inWords(runMs)}.`)
