@@ -53,12 +53,17 @@ function lineOf(event: unknown): string | null {
     case 'raw':
       return outputOf(event)
     case 'gap':
-      return `[${JSON.stringify(fieldAt(event, 'data', 'bytes'))} bytes were not kept: ${data('reason') ?? ''}]`
+      return `[${lostOf(event)} not kept: ${data('reason') ?? ''}]`
     case 'ended':
       return `[ended] ${[data('exitReason'), data('message')].filter((part) => part !== null).join(': ')}`
     default:
       return null
   }
+}
+
+function lostOf(event: unknown): string {
+  if (fieldAt(event, 'data', 'unknown') === true) return 'an amount of output that is not known was'
+  return `${JSON.stringify(fieldAt(event, 'data', 'bytes'))} bytes were`
 }
 
 function outputOf(event: unknown): string {

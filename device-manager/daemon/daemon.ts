@@ -17,6 +17,7 @@ import type { Log } from '../log/log.ts'
 import type { Places } from '../setup/places.ts'
 import { adoptRuns } from '../run/adoption.ts'
 import { HostPool } from '../run/hosts/host-pool.ts'
+import { LockWatch } from '../run/hosts/lock-watch.ts'
 import { Journal } from '../run/journal.ts'
 import { Supervisor } from '../run/supervisor.ts'
 import { receiveMessage, type DeviceSettings, type MessageContext } from './server-messages.ts'
@@ -41,6 +42,9 @@ export interface DaemonOptions {
 
 /** The device stops its harnesses this long before the control plane would give them up. */
 const silentMarginMs = 5 * 60_000
+
+/** The time for which a daemon that starts waits, before it opens its link, for all hosts of the daemon before. */
+const adoptMs = 500
 
 /** A look at the harnesses that is younger than this is told to the control plane as it is. */
 const harnessesMs = 5 * 60_000
@@ -74,6 +78,7 @@ export class Daemon {
   private readonly contact: Contact
   private readonly messages: MessageContext
   private readonly claimReports: ClaimReports
+  private readonly lockWatch: LockWatch
 
   constructor(options: DaemonOptions) {
     const { places, world, log, config } = options
@@ -101,8 +106,9 @@ export class Daemon {
       log,
       onCaughtUp: (runIds) => this.supervisor.caughtUp(runIds),
     })
-    const { spoolPages, unsentBytes } = config
-    this.pool = new HostPool({ places, world, log, spoolPages, unsentBytes, wall: () => this.surroundings.wall() })
+    const { spoolPages, unsentBytes, hostSilentMs: silentMs } = config
+    const wall = () => this.surroundings.wall()
+    this.pool = new HostPool({ places, world, log, spoolPages, unsentBytes, silentMs, wall })
     this.isolation = new Isolation({
       ...options,
       hidden: config.otherDirs,
@@ -132,6 +138,13 @@ export class Daemon {
     })
     this.forwarder = new Forwarder({ spool: this.spool, link: this.link, log })
     this.supervisor = this.createSupervisor()
+    this.lockWatch = new LockWatch({
+      ...options,
+      spool: this.spool,
+      records: this.pool.records,
+      isBusy: () => this.supervisor.list().length > 0,
+      check: (record, isWanted) => void this.supervisor.hosts.check(record, isWanted),
+    })
     this.messages = {
       supervisor: this.supervisor,
       forwarder: this.forwarder,
@@ -147,27 +160,25 @@ export class Daemon {
   }
 
   async start(): Promise<void> {
-    const { log } = this.options
+    const { world, log } = this.options
     const { states, unreadable } = this.journal.load()
     if (states.length > 0 || this.spool.runs().length > 0) this.options.onWork()
     if (unreadable.length > 0) log.error({ runs: unreadable }, 'journal rows could not be read')
-    await adoptRuns({
-      states,
-      supervisor: this.supervisor,
-      pool: this.pool,
-      spool: this.spool,
-      places: this.options.places,
-      log,
-    })
+    const { supervisor, pool, spool } = this
+    const adopted = adoptRuns({ ...this.options, states, supervisor, pool, spool })
+    // Hello tells what hosts say that answer at once. The others are waited for beside the link.
+    await Promise.race([adopted, world.sleep(adoptMs)])
     this.isolation.start()
     void this.surroundings.probe()
     this.link.start()
     this.contact.keepLooking(15_000, (silentMs) => this.watch(silentMs))
+    this.lockWatch.start(this.pool.silentMs / 12)
   }
 
   /** Heartbeats end last: what can still be sent is sent before the link is closed. Run hosts go on. */
   async stop(): Promise<void> {
     this.contact.stop()
+    this.lockWatch.stop()
     this.claimReports.stop()
     await this.machine.stop()
     await this.pool.stop()

@@ -11,7 +11,7 @@ import type { HostRecord } from '../run-host/wire/protocol.ts'
 import type { DaemonSpool } from '../spool/standing-spool.ts'
 import { endHolder } from '../wall/wall.ts'
 import { readBase, removeRunFolder } from './leftovers.ts'
-import type { RunState, Stop } from './machine.ts'
+import { stopWanted, type RunState, type Stop } from './machine.ts'
 
 /** Endings that the daemon writes because no run host is there to write them. */
 export interface EndingContext {
@@ -36,8 +36,8 @@ export interface LeftByHost {
 }
 
 /**
- * The run host died. Ends what is left of the harness, makes the change-set from the base the host recorded, and writes
- * the ending `crashed`. May run again after a crash of its own.
+ * The run host died, or hung and was ended. Ends what is left of the harness, makes the change-set from the base the host recorded,
+ * and writes the ending: what the run was told to end as, else `crashed`. May run again after a crash of its own.
  */
 export async function endCrashed(context: EndingContext, state: RunState, left: LeftByHost): Promise<void> {
   const { world, log, places } = context
@@ -59,12 +59,16 @@ export async function endCrashed(context: EndingContext, state: RunState, left: 
   if (cgroup !== null) removeRunCgroup(cgroup)
   const base = readBase(places, state.runId)
   const changeSet = await withoutSecrets(state, start, () => changeSetOf(context, state, base))
-  const message = isOfEarlierBoot
-    ? 'The machine went down while the run went on.'
-    : 'The process that held the run died.'
-  const stop: Stop = { exitReason: 'crashed', message }
-  writeEnding(context, state, { stop, changeSet })
+  const crashed: Stop = { exitReason: 'crashed', message: messageOfCrash(state, isOfEarlierBoot) }
+  writeEnding(context, state, { stop: stopWanted(state) ?? crashed, changeSet })
   await removeRunFolder(places, state.runId, state.hostId)
+}
+
+function messageOfCrash(state: RunState, isOfEarlierBoot: boolean): string {
+  if (isOfEarlierBoot) return 'The machine went down while the run went on.'
+  return state.hostHung
+    ? 'The process that held the run did not answer any more and was ended.'
+    : 'The process that held the run died.'
 }
 
 /**
@@ -122,20 +126,26 @@ function writeEnding(
   const key = { runId: state.runId, fence: state.fence }
   if (spool.ending(key)) return
   const stats = spool.stats(key)
-  const seq = (stats?.lastSeq ?? 0) + 1
+  // What the host held when it was ended nobody has seen.
+  const gap = state.hostHung ? { bytes: 1, reason: 'run_host_hung', unknown: true } : null
+  const firstSeq = (stats?.lastSeq ?? 0) + 1
   const approvals = [...(stats?.approvals ?? [])]
   const { exitReason, message } = approvals.length > 0 && ending.stop.exitReason === 'crashed' ? asked : ending.stop
   const data = { exitReason, exitCode: null, signal: null, ...(message === null ? {} : { message }) }
-  const line = Buffer.from(`${JSON.stringify({ seq, at: world.now(), kind: 'ended', data })}\n`)
+  const events = [...(gap ? [{ kind: 'gap', data: gap }] : []), { kind: 'ended', data }]
+  const rows = events.map((event, i) => {
+    const seq = firstSeq + i
+    return { seq, line: Buffer.from(`${JSON.stringify({ seq, at: world.now(), ...event })}\n`) }
+  })
   const report: EndReport = {
     exitReason,
     exitCode: null,
     signal: null,
     message,
-    eventCount: seq,
+    eventCount: firstSeq + rows.length - 1,
     // The hash over the whole log died with the host; empty says that nobody can tell.
     logHash: '',
-    gapBytes: stats?.gapBytes ?? 0,
+    gapBytes: (stats?.gapBytes ?? 0) + (gap?.bytes ?? 0),
     usage: stats?.usage ?? null,
     toolCallCount: harnessFactsOf(state.spec).callsTools ? (stats?.toolCalls ?? 0) : null,
     sessionId: stats?.sessionId ?? null,
@@ -144,5 +154,5 @@ function writeEnding(
     ...(approvals.length > 0 && { approvals }),
   }
   // The control plane may have more of the run than a spool that lost its last rows, which the spool itself need not know.
-  spool.end(key, [{ seq, line }], { report, changeSet: ending.changeSet }, { lost: { knownSeq: 0, bytes: 0 } })
+  spool.end(key, rows, { report, changeSet: ending.changeSet }, { lost: { knownSeq: 0, bytes: 0 } })
 }

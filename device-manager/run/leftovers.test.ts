@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { hostPaths, runPaths } from '../run-host/wire/record.ts'
 import { placesIn } from '../setup/places.ts'
-import { removeLeftovers, removeRunFolder } from './leftovers.ts'
+import { listLeftovers, removeLeftovers, removeRunFolder } from './leftovers.ts'
 
 function deviceWith({ runs, hosts }: { runs: readonly string[]; hosts: readonly string[] }) {
   const stateDir = mkdtempSync(join(tmpdir(), 'svc-leftovers-'))
@@ -14,12 +14,16 @@ function deviceWith({ runs, hosts }: { runs: readonly string[]; hosts: readonly 
   const left = () => ['runs', 'own'].map((folder) => readdirSync(join(stateDir, folder)))
   return { places: placesIn(stateDir), left }
 }
-const log = { info: () => {} } as unknown as Parameters<typeof removeLeftovers>[2]
+const log = { info: () => {} } as unknown as Parameters<typeof removeLeftovers>[1]['log']
 
 test('folders of runs that are forgotten, and of hosts that have no record, go', async () => {
   const { places, left } = deviceWith({ runs: ['run_1', 'run_2'], hosts: ['h1', 'h2'] })
-  await removeLeftovers(places, { runs: new Set(['run_2']), hasLeft: (hostId) => hostId !== 'h1' }, log)
-  expect(left()).toEqual([['run_2'], ['h1']])
+  const leftovers = listLeftovers(places)
+  // Those of a run that comes later are not looked at.
+  mkdirSync(runPaths(places.stateDir, 'run_3').root)
+  const isInUse = (runId: string) => runId === 'run_2'
+  await removeLeftovers(leftovers, { places, log, isInUse, hasLeft: (hostId) => hostId !== 'h1' })
+  expect(left()).toEqual([['run_2', 'run_3'], ['h1']])
 })
 
 test('with a run goes what its harness was given', async () => {

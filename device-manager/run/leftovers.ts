@@ -43,19 +43,30 @@ async function releaseOf(base: BaseSnapshot | null, left: { runId: string; store
   await releaseBase({ storeDir: left.store, refName: refNameOf(left.runId), commonDir })
 }
 
-/** Removes folders of runs that the journal does not know, and of hosts that are known to have no record: they died before they could clean up. */
+export interface Leftovers {
+  /** Ids of runs that have a folder. */
+  runs: readonly string[]
+  /** Ids of hosts whose runs have one. */
+  hosts: readonly string[]
+}
+
+export function listLeftovers(places: Places): Leftovers {
+  return { runs: foldersIn(places, 'runs'), hosts: foldersIn(places, ownFolderName) }
+}
+
+/** Removes those folders of runs that are not in use, and of hosts that are known to have no record: they died before they could clean up. */
 export async function removeLeftovers(
-  places: Places,
-  { runs, hasLeft }: { runs: ReadonlySet<string>; hasLeft: (hostId: string) => boolean },
-  log: Log,
+  { runs, hosts }: Leftovers,
+  options: { places: Places; log: Log; isInUse(runId: string): boolean; hasLeft(hostId: string): boolean },
 ): Promise<void> {
-  for (const runId of foldersIn(places, 'runs')) {
-    if (runs.has(runId)) continue
+  const { places, log } = options
+  for (const runId of runs) {
+    if (options.isInUse(runId)) continue
     log.info({ runId }, 'the folder of a forgotten run is removed')
     await removeRunFolder(places, runId, null)
   }
-  for (const hostId of foldersIn(places, ownFolderName))
-    if (hasLeft(hostId)) rmSync(hostPaths(places.stateDir, hostId).own, { recursive: true, force: true })
+  for (const hostId of hosts)
+    if (options.hasLeft(hostId)) rmSync(hostPaths(places.stateDir, hostId).own, { recursive: true, force: true })
 }
 
 function foldersIn(places: Places, name: string): string[] {

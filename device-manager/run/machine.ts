@@ -9,7 +9,7 @@ import { runSpec, type RunSpec } from '../../shared/runs/spec.ts'
  *     (nothing) --offered--> accepted --start--> starting --host started--> live --host ended--> ended --closed--> (nothing)
  *                               |                    |                        |                    ^
  *                               |                    +------ host lost: the tree is killed, -------+
- *                               |                            the ending is `crashed`
+ *                               |                            the ending is `crashed`, or what was asked for before
  *                               +-- withdrawn, given up --> (nothing)
  *                               +-- host lost --> another host prepares it: nothing was launched (nor was anything in
  *                                   `starting` when the start came before a host was taken, or when the host left in
@@ -41,6 +41,8 @@ export const runState = z.object({
   /** The control plane has the ending and wants nothing more of the run. */
   closed: z.boolean().default(false),
   acceptedAt: z.number(),
+  /** The run's host lived and did not answer any more, so the daemon ended it with what it held. */
+  hostHung: z.boolean().default(false),
   /** Names of the secrets the harness was given; their values are in the memory of the daemon that was told and of the host. */
   secretNames: z.array(z.string()).readonly().default([]),
 })
@@ -54,7 +56,8 @@ export type RunEvent =
   | { type: 'start_received'; secretNames?: readonly string[] }
   | { type: 'host_started' }
   | { type: 'host_ended' }
-  | { type: 'host_lost' }
+  /** `isHung`: it lived and did not answer, and was ended for that. */
+  | { type: 'host_lost'; isHung?: boolean }
   /** The host left in order and left no ending behind: it launched nothing. */
   | { type: 'host_left' }
   /** The host that was taken says that it was never given the run. */
@@ -76,7 +79,7 @@ export type RunEffect =
   | { type: 'discard_host' }
   /** Writes the ending itself: no host has the run and nothing was launched. */
   | { type: 'end_without_host'; stop: Stop }
-  /** Ends what the dead host left, then writes the ending `crashed`. */
+  /** Ends what the dead host left, then writes the ending: as it was told to end, else `crashed`. */
   | { type: 'end_crashed' }
   | { type: 'forward' }
   | { type: 'forget' }
@@ -85,6 +88,11 @@ export type Step = [RunState | null, RunEffect[]]
 
 const lostLease: Stop = { exitReason: 'runner_lost', message: 'The control plane gave the run up.' }
 const maxHostsLost = 3
+
+/** What the run was told to end as, whoever carries it out; null: nothing was said. */
+export function stopWanted(state: Pick<RunState, 'givenUp' | 'cancel'>): Stop | null {
+  return state.givenUp ? lostLease : state.cancel
+}
 
 export function step(state: RunState | null, event: RunEvent): Step {
   if (!state) return event.type === 'offered' ? offered(event) : [null, []]
@@ -111,6 +119,7 @@ function offered(event: RunEvent & { type: 'offered' }): Step {
     givenUp: false,
     closed: false,
     acceptedAt: event.at,
+    hostHung: false,
     secretNames: [],
   }
   return [state, [{ type: 'accept' }, { type: 'prepare' }]]
@@ -155,7 +164,7 @@ const forgotten: Step = [null, [{ type: 'discard_host' }, { type: 'forget' }]]
 function prepareAgain(state: RunState, hostsLost: number): Step {
   const lost = { ...state, hostId: null, hostsLost }
   if (state.closed) return forgotten
-  const stop = state.givenUp ? lostLease : state.cancel
+  const stop = stopWanted(state)
   if (stop) return [{ ...lost, phase: 'ended' }, [{ type: 'end_without_host', stop }]]
   if (hostsLost < maxHostsLost) return [lost, [{ type: 'prepare' }, { type: 'start_host' }]]
   const failed: Stop = { exitReason: 'dispatch_error', message: 'The run host could not be kept running.' }
@@ -179,7 +188,7 @@ function inHands(state: RunState, event: RunEvent): Step {
     case 'host_lost':
       // The start came before a host was there: none can have launched anything.
       if (state.hostId === null) return prepareAgain(state, state.hostsLost + 1)
-      return [state, [{ type: 'end_crashed' }]]
+      return [event.isHung ? { ...state, hostHung: true } : state, [{ type: 'end_crashed' }]]
     case 'host_left':
       return state.phase === 'starting' ? prepareAgain(state, state.hostsLost + 1) : [state, [{ type: 'end_crashed' }]]
     case 'found_without_host':

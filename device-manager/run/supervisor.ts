@@ -9,7 +9,8 @@ import { endCrashed, endWithoutHost } from './crashed.ts'
 import type { HostPool } from './hosts/host-pool.ts'
 import { howLost } from './how-lost.ts'
 import type { Journal } from './journal.ts'
-import { helloState, holdsPlace, step, type RunEffect, type RunEvent, type RunState, type Stop } from './machine.ts'
+import { helloState, holdsPlace, step, stopWanted } from './machine.ts'
+import type { RunEffect, RunEvent, RunState, Stop } from './machine.ts'
 import { RunHosts, type HarnessSurroundings } from './hosts/run-hosts.ts'
 
 export interface SupervisorOptions {
@@ -36,14 +37,11 @@ export interface SupervisorOptions {
   changed(): void
 }
 
-/** The time that the hosts of the daemon before are waited for, so that hello tells the truth. */
-const takeUpMs = 5_000
-
 /** Carries out what the run machine decides: journals each step, then performs its effects. */
 export class Supervisor {
   private readonly options: SupervisorOptions
   private readonly states = new Map<string, RunState>()
-  private readonly hosts: RunHosts
+  readonly hosts: RunHosts
   private readonly crashing = new Set<string>()
 
   constructor(options: SupervisorOptions) {
@@ -54,7 +52,8 @@ export class Supervisor {
       mayLaunch: (runId) => !options.journal.isBehind(runId),
       handle: (runId, event) => this.handle(runId, event),
       said: (runId, reply) => this.hostSaid(runId, reply),
-      lost: (runId) => this.hostLost(runId),
+      lost: (runId, { isHung }) => this.hostLost(runId, isHung),
+      runOf: (hostId) => this.list().find((state) => state.hostId === hostId)?.runId ?? null,
     })
   }
 
@@ -63,12 +62,12 @@ export class Supervisor {
     for (const state of states) this.states.set(state.runId, state)
   }
 
-  /** `record`: of the run's host, when its process lives. Resolves when it is connected, is gone, or lets one wait. */
+  /** `record`: of the run's host, when its process lives. Resolves when it is connected or gone; one that hangs is ended. */
   async takeUp(state: RunState, record: HostRecord | undefined): Promise<void> {
     const { runId, phase, hostId } = state
     this.options.log.info({ runId, phase, hostId, host: record !== undefined }, 'run found in the journal')
     if (!record) return this.hostLost(runId)
-    await Promise.race([this.hosts.regain(runId, record), this.options.world.sleep(takeUpMs)])
+    await this.hosts.regain(runId, record)
   }
 
   find(runId: string): RunState | null {
@@ -300,22 +299,23 @@ export class Supervisor {
   private hostFound(state: RunState, hello: Extract<HostReply, { type: 'hello' }>): void {
     if (hello.runId === null || hello.fence !== state.fence) return
     // The last message may have been lost with the connection before; a host ignores one that it has heard.
-    if (state.phase === 'starting' && !state.cancel && !state.givenUp) this.hosts.start(state.runId)
+    const stop = stopWanted(state)
+    if (state.phase === 'starting' && stop === null) this.hosts.start(state.runId)
     if (hello.phase === 'running' || hello.phase === 'ending') {
       if (state.phase === 'accepted' || state.phase === 'starting') this.handle(state.runId, { type: 'host_started' })
-      if (state.cancel) this.hosts.stop(state.runId, { type: 'stop', ...state.cancel })
     }
+    if (stop !== null && hello.phase !== 'ended') this.hosts.stop(state.runId, { type: 'stop', ...stop })
     if (hello.phase === 'ended') this.handle(state.runId, { type: 'host_ended' })
     else if (hello.lastSeq > 0) this.options.forward(state)
   }
 
-  private hostLost(runId: string): void {
+  private hostLost(runId: string, isHung = false): void {
     const state = this.states.get(runId)
     if (!state || state.phase === 'ended') return
     const { spool, pool } = this.options
     const event = howLost(state, { spool, records: pool.records })
     this.options.log.warn({ runId, hostId: state.hostId, event }, 'the run host is gone')
-    this.handle(runId, { type: event })
+    this.handle(runId, event === 'host_lost' ? { type: event, isHung } : { type: event })
   }
 
   private async endCrashed(state: RunState): Promise<void> {
@@ -325,8 +325,6 @@ export class Supervisor {
     try {
       const { records } = this.options.pool
       const record = state.hostId === null ? null : records.find(state.hostId)
-      // One that lives and does not answer would write beside the ending.
-      if (record && records.isAlive(record)) process.kill(record.pid, 'SIGKILL')
       const isOfEarlierBoot = record !== null && records.isOfEarlierBoot(record)
       await endCrashed(this.options, state, { record, isOfEarlierBoot, start: this.hosts.startOf(runId) })
       this.handle(runId, { type: 'host_ended' })

@@ -23,6 +23,7 @@ const environment = z.object({
   SVC_RECONNECT_MAX_MS: count(60_000),
   SVC_PING_MS: count(20_000),
   SVC_DEAD_MS: count(45_000),
+  SVC_HOST_SILENT_MS: count(30_000),
 })
 
 export interface DaemonConfig {
@@ -40,6 +41,8 @@ export interface DaemonConfig {
   reconnectMaxMs: number
   pingMs: number
   deadMs: number
+  /** Time in which a run host that lives must answer when something waits for it. */
+  hostSilentMs: number
 }
 
 export class ConfigError extends Error {}
@@ -68,6 +71,7 @@ export function readConfig(
     reconnectMaxMs: value.SVC_RECONNECT_MAX_MS,
     pingMs: value.SVC_PING_MS,
     deadMs: value.SVC_DEAD_MS,
+    hostSilentMs: value.SVC_HOST_SILENT_MS,
   }
 }
 

@@ -27,6 +27,7 @@ import {
 } from './rows.ts'
 import { Breaks, type LostRows } from './breaks.ts'
 import { prepareStatements, type RunRow, type SpoolStatements } from './statements.ts'
+import { WriteLock } from './write-lock.ts'
 
 export interface EndFacts {
   stats?: RunStats
@@ -51,6 +52,7 @@ export interface SpoolParts {
   db: Connection
   salvage: Salvage | null
   maxPageCount: number
+  busyTimeoutMs: number
   reservedPages: number
   reserveBytes: number
   world: Pick<World, 'now'>
@@ -72,6 +74,7 @@ export class Spool {
   readonly #limit: { pages: number; pagesOfEndings: number }
   readonly #files: FileIdentity
   readonly #world: Pick<World, 'now'>
+  readonly #lock: WriteLock
 
   constructor(parts: SpoolParts) {
     this.path = parts.path
@@ -83,6 +86,7 @@ export class Spool {
     this.#limit = { pages: parts.maxPageCount, pagesOfEndings: parts.maxPageCount + parts.reservedPages }
     this.#files = new FileIdentity(parts.path)
     this.#world = parts.world
+    this.#lock = new WriteLock(parts.db, parts.busyTimeoutMs)
     this.#reserve.ensure()
   }
 
@@ -93,7 +97,7 @@ export class Spool {
   append(key: RunKey, rows: readonly SpoolRow[], stats?: RunStats): { pendingBytes: number } {
     return this.#guard(() => {
       if (!this.#reserve.ensure()) throw new SpoolFullError('the disk has no room for the spool’s reserve')
-      return this.#write(() => this.#add(key, rows, stats))
+      return this.#lock.write(() => this.#add(key, rows, stats))
     })
   }
 
@@ -248,6 +252,11 @@ export class Spool {
     })
   }
 
+  /** Another process is writing at this moment, or hangs in a write. */
+  isLocked(): boolean {
+    return this.#guard(() => this.#lock.isHeld())
+  }
+
   close(): void {
     this.#db.close()
   }
@@ -282,14 +291,10 @@ export class Spool {
     return this.#runOf(key)
   }
 
-  #write<Result>(work: () => Result): Result {
-    return this.#db.transaction(work).immediate()
-  }
-
   /** Terminal rows, and deletions (which need room in the log before they free any), may use what is kept for them. */
   #withReserve(work: () => void): void {
     try {
-      this.#write(work)
+      this.#lock.write(work)
       return
     } catch (error) {
       if (!(toSpoolError(error) instanceof SpoolFullError)) throw error
@@ -297,10 +302,10 @@ export class Spool {
     this.#db.pragma(`max_page_count = ${this.#limit.pagesOfEndings}`)
     try {
       try {
-        this.#write(work)
+        this.#lock.write(work)
       } catch (error) {
         if (!(toSpoolError(error) instanceof SpoolFullError) || !this.#reserve.release()) throw error
-        this.#write(work)
+        this.#lock.write(work)
       }
     } finally {
       this.#db.pragma(`max_page_count = ${this.#limit.pages}`)

@@ -14,7 +14,7 @@ import {
 /** The daemon's part of the spool; appending to it is the run hosts' work. */
 export interface DaemonSpool extends Pick<
   Spool,
-  'read' | 'ack' | 'setBack' | 'settle' | 'end' | 'stats' | 'ending' | 'runs' | 'remove' | 'freeBytes'
+  'read' | 'ack' | 'setBack' | 'settle' | 'end' | 'stats' | 'ending' | 'runs' | 'remove' | 'freeBytes' | 'isLocked'
 > {
   /** Nothing that was in it was lost since this daemon started: an ending that is not there was not written. */
   readonly isWhole: boolean
@@ -92,6 +92,9 @@ export class StandingSpool implements DaemonSpool {
   }
   freeBytes(): number | null {
     return this.#on((spool) => spool.freeBytes())
+  }
+  isLocked(): boolean {
+    return this.#on((spool) => spool.isLocked())
   }
 
   /** A run host finds another file or none at the path: the daemon's own calls may notice that much later. */

@@ -112,6 +112,8 @@ export const runEventSchemas = {
     reason: z.string(),
     /** Number of events that were lost with a damaged spool; `bytes` is then their size in it. */
     events: z.number().int().positive().optional(),
+    /** Nobody can tell how much was lost, or whether more was; `bytes` is then what is known of it, and at least 1. */
+    unknown: z.literal(true).optional(),
   }),
   /** Text a person sent to the harness while it ran. */
   input: z.object({ text: z.string() }),

@@ -17,6 +17,8 @@ export interface HostPoolOptions {
   log: Log
   spoolPages: number
   unsentBytes: number
+  /** A run host that lives is given up when it does not answer for so long while something waits for it. */
+  silentMs: number
   /** The wall that a run would be given now; null: none. Fails when one should be there and cannot be made. */
   wall(): WallSpec | null | Promise<WallSpec | null>
 }
@@ -44,6 +46,10 @@ export class HostPool {
   constructor(options: HostPoolOptions) {
     this.options = options
     this.records = new HostRecords(options.places)
+  }
+
+  get silentMs(): number {
+    return this.options.silentMs
   }
 
   get isStopped(): boolean {
@@ -114,8 +120,8 @@ export class HostPool {
   }
 
   /** Rejects with HostRefusedError when another daemon has it. */
-  connect(record: HostRecord): Promise<HostConnection> {
-    return HostConnection.open(record, this.own, connectMs)
+  connect(record: HostRecord, timeoutMs = connectMs): Promise<HostConnection> {
+    return HostConnection.open(record, this.own, Math.min(timeoutMs, connectMs))
   }
 
   /** Sees the host leave: what a daemon says as the last thing before its exit may not be read any more. */

@@ -1,12 +1,12 @@
-import { Stats, statSync } from 'node:fs'
-import { stat } from 'node:fs/promises'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Log } from '../../log/log.ts'
 import type { HostRecord, HostReply, HostRequest } from '../../run-host/wire/protocol.ts'
 import { WallError, type WallSpec } from '../../wall/spec.ts'
-import { HostConnection, HostRefusedError } from './host-connection.ts'
-import type { HostPool } from './host-pool.ts'
 import type { RunEvent, RunState } from '../machine.ts'
+import { folderTrouble, homeTrouble } from './folder-trouble.ts'
+import { HostConnection } from './host-connection.ts'
+import type { HostPool } from './host-pool.ts'
+import { endHung, reachHost } from './reach.ts'
 
 /** The base environment for harnesses of this machine, ready before a run needs it. */
 export interface HarnessSurroundings {
@@ -31,12 +31,11 @@ export interface RunHostsOptions {
   mayLaunch(runId: string): boolean
   /** The run's host said something. */
   said(runId: string, reply: HostReply): void
-  /** The process of the run's host is gone, or does not answer any more. */
-  lost(runId: string): void
+  /** The process of the run's host is gone, or hung and was ended for that. */
+  lost(runId: string, how: { isHung: boolean }): void
+  /** The run that a host was taken for; null: none. */
+  runOf: (hostId: string) => string | null
 }
-
-/** A host whose process lives is asked for so long before it is given up: it may be stopped, or starved of processor time. */
-const regainMs = 30_000
 
 export type Start = Extract<HostRequest, { type: 'start' }>
 
@@ -47,6 +46,7 @@ export type Start = Extract<HostRequest, { type: 'start' }>
  *     reserved --prepare--> assigned (attached) --release--> gone
  *                               ^         |
  *                               +--regain-+ its socket closed, its process lives
+ *                               +--verify-+ it was told to stop, or holds a lock: it must answer (reach.ts)
  *
  * May interleave: a start or stop that comes while the assignment or a new connection is under way follows it; a host that
  * was replaced or released is not heard any more.
@@ -57,6 +57,12 @@ export class RunHosts {
   private readonly starts = new Map<string, Start>()
   /** Preparations and new connections under way, so that a start waits for its host. */
   private readonly preparing = new Map<string, Promise<void>>()
+  /** Runs whose hosts were told to stop and are asked whether they are still there. */
+  private readonly stopping = new Set<string>()
+  /** Runs whose hosts are being asked over a new connection. */
+  private readonly verifying = new Set<string>()
+  /** Hosts that are asked for what they hold. */
+  private readonly checking = new Set<string>()
   /** Hosts taken with the offer of a run, until they are assigned to it. */
   private readonly reserved = new Map<string, HostConnection>()
 
@@ -87,7 +93,8 @@ export class RunHosts {
         if (isCurrent()) this.options.said(runId, reply)
       },
       lost: () => {
-        if (!isCurrent()) return
+        // The host closes it when it is asked over another one.
+        if (!isCurrent() || this.verifying.has(runId)) return
         this.attached.delete(runId)
         void this.regain(runId, host.record)
       },
@@ -142,24 +149,73 @@ export class RunHosts {
   }
 
   private async connectAgain(runId: string, record: HostRecord): Promise<void> {
-    const { pool, world, log } = this.options
+    const { pool, log } = this.options
     const isWanted = () => {
       const state = this.options.find(runId)
       return state?.hostId === record.hostId && state.phase !== 'ended' && !this.attached.has(runId) && !pool.isStopped
     }
-    const deadline = world.monotonic() + regainMs
-    for (let pause = 10; isWanted(); pause = Math.min(pause * 2, 500)) {
-      if (isDead(pool, record)) return this.options.lost(runId)
-      const host = await pool.connect(record).catch((error: unknown) => error)
-      if (!(host instanceof HostConnection)) {
-        if (world.monotonic() > deadline) {
-          // A host that another daemon has is not this one's to end.
-          if (host instanceof HostRefusedError) return log.error({ err: host, runId }, 'the run host is not given back')
-          return this.options.lost(runId)
-        }
-        await world.sleep(pause)
-      } else if (!isWanted()) return host.detach()
-      else return this.regained(runId, host)
+    const reached = await reachHost(record, { ...this.options, isWanted, patienceMs: pool.silentMs })
+    if (reached instanceof HostConnection) return isWanted() ? this.regained(runId, reached) : reached.detach()
+    if (reached === 'dead') return this.options.lost(runId, { isHung: false })
+    if (reached === 'hung') return this.giveUp(runId, record)
+    // A host that another daemon has is not this one's to end.
+    if (reached === 'refused') log.error({ runId, hostId: record.hostId }, 'the run host is not given back')
+  }
+
+  private giveUp(runId: string, record: HostRecord): void {
+    this.options.log.error(
+      { runId, hostId: record.hostId, pid: record.pid },
+      'the run host does not answer and is ended',
+    )
+    endHung(this.options.pool, record)
+    this.options.lost(runId, { isHung: true })
+  }
+
+  /**
+   * Asks a host that holds a run whether it is still there, by a connection that takes the place of the one before. Ends it when
+   * it hangs.
+   */
+  private async verify(runId: string, host: HostConnection, isWanted: () => boolean): Promise<void> {
+    const { pool } = this.options
+    if (this.verifying.has(runId)) return
+    this.verifying.add(runId)
+    const isCurrent = () => this.attached.get(runId) === host && !pool.isStopped
+    const patienceMs = (pool.silentMs * 5) / 6
+    const options = { ...this.options, isWanted: () => isCurrent() && isWanted(), patienceMs }
+    const reached = await reachHost(host.record, options).finally(() => this.verifying.delete(runId))
+    if (!isCurrent()) return reached instanceof HostConnection ? reached.detach() : undefined
+    // The connection before stays where the answer does not matter any more, unless the host closed it meanwhile.
+    if (!(reached instanceof HostConnection) && reached !== 'hung' && host.isOpen) return
+    host.detach()
+    this.attached.delete(runId)
+    if (reached instanceof HostConnection) this.regained(runId, reached)
+    else if (reached === 'hung') this.giveUp(runId, host.record)
+    else void this.regain(runId, host.record)
+  }
+
+  /** A host holds what all others need, such as the lock of the spool: it is ended when it hangs, whatever it is at. */
+  async check(record: HostRecord, isWanted: () => boolean): Promise<void> {
+    const { pool, log, runOf } = this.options
+    const { hostId } = record
+    if (this.checking.has(hostId)) return
+    this.checking.add(hostId)
+    try {
+      const runId = runOf(hostId)
+      const host = runId === null ? undefined : this.attached.get(runId)
+      if (runId !== null && host) return await this.verify(runId, host, isWanted)
+      // Its connection is being made anew.
+      if (runId !== null && this.preparing.has(runId)) return
+      const reached = await reachHost(record, { ...this.options, isWanted, patienceMs: pool.silentMs })
+      if (reached instanceof HostConnection) {
+        // It had no run that anybody knows: one that has started nothing leaves now.
+        reached.send({ type: 'discard' })
+        return reached.detach()
+      }
+      if (reached !== 'hung') return
+      log.error({ hostId, pid: record.pid }, 'a run host without a run does not answer and is ended')
+      endHung(pool, record)
+    } finally {
+      this.checking.delete(hostId)
     }
   }
 
@@ -181,8 +237,29 @@ export class RunHosts {
   }
 
   stop(runId: string, stop: Extract<HostRequest, { type: 'stop' }>): void {
-    if (this.attached.has(runId)) return void this.send(runId, stop)
-    void this.preparing.get(runId)?.then(() => this.send(runId, stop))
+    const send = () => {
+      if (this.send(runId, stop)) void this.seeThrough(runId)
+    }
+    if (this.attached.has(runId)) return send()
+    void this.preparing.get(runId)?.then(send)
+  }
+
+  /** A host that was told to stop is asked from time to time whether it is still there, until its run has ended. */
+  private async seeThrough(runId: string): Promise<void> {
+    const { pool, world } = this.options
+    if (this.stopping.has(runId)) return
+    this.stopping.add(runId)
+    try {
+      for (;;) {
+        await world.sleep(pool.silentMs / 6)
+        const host = this.attached.get(runId)
+        // One that is regained is told to stop again.
+        if (!host || pool.isStopped) return
+        await this.verify(runId, host, () => true)
+      }
+    } finally {
+      this.stopping.delete(runId)
+    }
   }
 
   /** Waits for nothing where all is at hand: a host that stands by, the environment, and a run in no folder. */
@@ -234,15 +311,6 @@ export class RunHosts {
   }
 }
 
-function isDead(pool: HostPool, record: HostRecord): boolean {
-  try {
-    return !pool.records.isAlive(record)
-  } catch {
-    // No file is left to look with.
-    return false
-  }
-}
-
 /** A text says why the run cannot be started: it never is without the wall that it should have. */
 function wallOrTrouble(
   surroundings: HarnessSurroundings,
@@ -253,29 +321,4 @@ function wallOrTrouble(
     if (error instanceof WallError) return error.message
     throw error
   })
-}
-
-/** A folder may lie on a mount that does not answer. */
-async function folderTrouble(path: string): Promise<string | null> {
-  try {
-    return troubleOf(path, await stat(path))
-  } catch (error) {
-    return troubleOf(path, error)
-  }
-}
-
-/** All that the daemon has lies in the home folder, so it would not work either when this does not answer. */
-function homeTrouble(path: string): string | null {
-  try {
-    return troubleOf(path, statSync(path))
-  } catch (error) {
-    return troubleOf(path, error)
-  }
-}
-
-function troubleOf(path: string, found: unknown): string | null {
-  if (found instanceof Stats) return found.isDirectory() ? null : `${path} is not a folder.`
-  const code = (found as { code?: string }).code
-  if (code === 'ENOENT') return `The folder ${path} does not exist on this device.`
-  return `The folder ${path} cannot be used: ${found instanceof Error ? found.message : String(found)}`
 }
