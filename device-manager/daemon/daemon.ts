@@ -19,6 +19,7 @@ import { adoptRuns } from '../run/adoption.ts'
 import { HostPool } from '../run/hosts/host-pool.ts'
 import { LockWatch } from '../run/hosts/lock-watch.ts'
 import { Journal } from '../run/journal.ts'
+import { expectedRows, type RunState } from '../run/machine.ts'
 import { Supervisor } from '../run/supervisor.ts'
 import { receiveMessage, type DeviceSettings, type MessageContext } from './server-messages.ts'
 import { StandingSpool } from '../spool/standing-spool.ts'
@@ -64,6 +65,8 @@ export class Daemon {
   readonly startedAt: number
   private readonly options: DaemonOptions
   private readonly journal: Journal
+  /** The runs of the journal, until the supervisor has them. */
+  private found: readonly RunState[] | null
   private readonly pool: HostPool
   private readonly forwarder: Forwarder
   private readonly instance: string
@@ -89,23 +92,24 @@ export class Daemon {
     this.instance = world.uuid()
     this.contact = new Contact(world)
     mkdirSync(places.stateDir, { recursive: true, mode: 0o700 })
+    const isFirst = !existsSync(places.journal)
+    const onCaughtUp = (runIds: readonly string[]) => this.supervisor.caughtUp(runIds)
+    this.journal = new Journal({ ...options, path: places.journal, onCaughtUp })
+    const { states, unreadable } = this.journal.load()
+    if (unreadable.length > 0) log.error({ runs: unreadable }, 'journal rows could not be read')
+    this.found = states
     this.spool = new StandingSpool({
       path: places.spool,
       world,
       settings: { maxPageCount: config.spoolPages },
-      isFirst: !existsSync(places.journal),
+      isFirst,
+      expected: () => expectedRows(this.found ?? this.supervisor.list()),
       onOpenedAnew: (why, salvage) => {
         log.error({ why, salvage }, 'the spool was opened anew')
         world.after(0, () => this.supervisor.ensureEndings())
       },
     })
     if (this.spool.salvage) log.error({ salvage: this.spool.salvage }, 'the spool was damaged and salvaged')
-    this.journal = new Journal({
-      path: places.journal,
-      world,
-      log,
-      onCaughtUp: (runIds) => this.supervisor.caughtUp(runIds),
-    })
     const { spoolPages, unsentBytes, hostSilentMs: silentMs } = config
     const wall = () => this.surroundings.wall()
     this.pool = new HostPool({ places, world, log, spoolPages, unsentBytes, silentMs, wall })
@@ -160,12 +164,12 @@ export class Daemon {
   }
 
   async start(): Promise<void> {
-    const { world, log } = this.options
-    const { states, unreadable } = this.journal.load()
+    const { world } = this.options
+    const states = this.found ?? []
     if (states.length > 0 || this.spool.runs().length > 0) this.options.onWork()
-    if (unreadable.length > 0) log.error({ runs: unreadable }, 'journal rows could not be read')
     const { supervisor, pool, spool } = this
     const adopted = adoptRuns({ ...this.options, states, supervisor, pool, spool })
+    this.found = null
     // Hello tells what hosts say that answer at once. The others are waited for beside the link.
     await Promise.race([adopted, world.sleep(adoptMs)])
     this.isolation.start()

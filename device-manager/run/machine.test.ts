@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runSpecFixture } from '../../test/kit/run-spec.ts'
-import { helloState, holdsPlace, step, type RunEffect, type RunEvent, type RunState } from './machine.ts'
+import { expectedRows, helloState, holdsPlace, step, stopWanted } from './machine.ts'
+import type { RunEffect, RunEvent, RunState } from './machine.ts'
 
 const spec = runSpecFixture('run_0123456789abcdef')
 const offered: RunEvent = { type: 'offered', spec, fence: 1, at: 0 }
@@ -51,6 +52,35 @@ describe('the life of a run', () => {
     const { effects } = play(offered, { type: 'cancel_received', stop }, { type: 'start_received' })
     expect(effects).not.toContain('start_host')
     expect(effects).toContain('stop_host')
+  })
+
+  it('keeps in mind what a run was told to end as, and that its host hung, for whoever writes the ending', () => {
+    const live: RunEvent[] = [
+      offered,
+      { type: 'host_taken', hostId: 'h1' },
+      { type: 'start_received' },
+      { type: 'host_started' },
+    ]
+    const hung = play(...live, { type: 'cancel_received', stop }, { type: 'host_lost', isHung: true })
+    expect(hung).toMatchObject({ state: { hostHung: true }, effects: expect.arrayContaining(['end_crashed']) })
+    expect(stopWanted(hung.state!)).toEqual(stop)
+    const died = play(...live, { type: 'host_lost' })
+    expect(died.state).toMatchObject({ hostHung: false })
+    expect(stopWanted(died.state!)).toBeNull()
+    expect(stopWanted(play(...live, { type: 'given_up' }).state!)).toMatchObject({ exitReason: 'runner_lost' })
+  })
+
+  it('tells what a spool must hold of a run: nothing before its start, and then as much as is known', () => {
+    const began: RunEvent[] = [offered, { type: 'host_taken', hostId: 'h1' }, { type: 'start_received' }]
+    const rowsOf = (...events: RunEvent[]) => expectedRows([play(...events).state!])
+    expect(rowsOf(...began)).toEqual([])
+    const run = { runId: spec.runId, fence: 1 }
+    const none = { ...run, ackedSeq: 0, lastSeq: 0, bytes: 0, isExact: false }
+    expect(rowsOf(...began, { type: 'host_started' })).toEqual([none])
+    expect(rowsOf(...began, { type: 'host_started' }, { type: 'host_ended', written: null })).toEqual([none])
+    const written = { lastSeq: 9, ackedSeq: 4, bytes: 500 }
+    const exact = { ...run, ackedSeq: 4, lastSeq: 8, bytes: 500, isExact: true }
+    expect(rowsOf(...began, { type: 'host_started' }, { type: 'host_ended', written })).toEqual([exact])
   })
 
   it('takes another host when one dies before the start, and gives up after three', () => {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
 import { runSpec, type RunSpec } from '../../shared/runs/spec.ts'
+import type { ExpectedRun } from '../spool/rows.ts'
 
 /**
  * The life of one run on this device, as a pure function: `step(state, event)` answers the next state and the effects it
@@ -43,6 +44,8 @@ export const runState = z.object({
   acceptedAt: z.number(),
   /** The run's host lived and did not answer any more, so the daemon ended it with what it held. */
   hostHung: z.boolean().default(false),
+  /** What the spool held of the run when it ended; null: not known. Where it is lost, so much is. */
+  written: z.object({ lastSeq: z.number(), ackedSeq: z.number(), bytes: z.number() }).nullable().default(null),
   /** Names of the secrets the harness was given; their values are in the memory of the daemon that was told and of the host. */
   secretNames: z.array(z.string()).readonly().default([]),
 })
@@ -55,7 +58,7 @@ export type RunEvent =
   | { type: 'host_taken'; hostId: string }
   | { type: 'start_received'; secretNames?: readonly string[] }
   | { type: 'host_started' }
-  | { type: 'host_ended' }
+  | { type: 'host_ended'; written?: RunState['written'] }
   /** `isHung`: it lived and did not answer, and was ended for that. */
   | { type: 'host_lost'; isHung?: boolean }
   /** The host left in order and left no ending behind: it launched nothing. */
@@ -120,6 +123,7 @@ function offered(event: RunEvent & { type: 'offered' }): Step {
     closed: false,
     acceptedAt: event.at,
     hostHung: false,
+    written: null,
     secretNames: [],
   }
   return [state, [{ type: 'accept' }, { type: 'prepare' }]]
@@ -140,7 +144,7 @@ function inAccepted(state: RunState, event: RunEvent): Step {
     case 'prepare_failed':
       return [{ ...state, phase: 'ended' }, [{ type: 'end_without_host', stop: event.stop }]]
     case 'host_ended':
-      return [{ ...state, phase: 'ended' }, [{ type: 'forward' }]]
+      return [{ ...state, phase: 'ended', written: event.written ?? null }, [{ type: 'forward' }]]
     case 'host_lost':
     case 'host_left':
       return prepareAgain(state, state.hostsLost + 1)
@@ -184,7 +188,8 @@ function inHands(state: RunState, event: RunEvent): Step {
     case 'host_started':
       return [{ ...state, phase: 'live' }, [{ type: 'report_started' }]]
     case 'host_ended':
-      return state.closed ? [null, [{ type: 'forget' }]] : [{ ...state, phase: 'ended' }, [{ type: 'forward' }]]
+      if (state.closed) return [null, [{ type: 'forget' }]]
+      return [{ ...state, phase: 'ended', written: event.written ?? null }, [{ type: 'forward' }]]
     case 'host_lost':
       // The start came before a host was there: none can have launched anything.
       if (state.hostId === null) return prepareAgain(state, state.hostsLost + 1)
@@ -225,6 +230,18 @@ function inEnded(state: RunState, event: RunEvent): Step {
 /** Returns what hello says of the run. A run whose start may not have reached its host is told as `accepted`: start comes again. */
 export function helloState(state: RunState): 'accepted' | 'live' | 'ended' {
   return state.phase === 'starting' ? 'accepted' : state.phase
+}
+
+/** What the spool must hold of these runs. Of one that has not ended nobody but its host knows how much; before its start it is nothing. */
+export function expectedRows(states: readonly RunState[]): ExpectedRun[] {
+  return states.flatMap(({ runId, fence, phase, written }) => {
+    if (phase === 'ended' && written !== null) {
+      const { lastSeq, ackedSeq, bytes } = written
+      return [{ runId, fence, ackedSeq, lastSeq: Math.max(ackedSeq, lastSeq - 1), bytes, isExact: true }]
+    }
+    const none = { ackedSeq: 0, lastSeq: 0, bytes: 0, isExact: false }
+    return phase === 'ended' || phase === 'live' ? [{ runId, fence, ...none }] : []
+  })
 }
 
 /** Runs that take up one of the device's places: an ended run only waits to be sent. */

@@ -88,7 +88,7 @@ export class Supervisor {
       runId: state.runId,
       fence: state.fence,
       state: helloState(state),
-      lastSeq: this.lastSeq(state),
+      lastSeq: this.statsOf(state)?.lastSeq ?? 0,
     }))
   }
 
@@ -145,10 +145,8 @@ export class Supervisor {
     else this.states.delete(runId)
     for (const effect of effects) this.perform(runId, after ?? before, effect)
     if (before?.phase === after?.phase) return
-    this.options.log.info(
-      { runId, fence: (after ?? before)?.fence, phase: after?.phase ?? 'gone', event: event.type },
-      'run',
-    )
+    const { fence } = after ?? before ?? {}
+    this.options.log.info({ runId, fence, phase: after?.phase ?? 'gone', event: event.type }, 'run')
     this.options.changed()
   }
 
@@ -258,11 +256,12 @@ export class Supervisor {
     }
   }
 
-  private lastSeq(state: RunState): number {
+  /** null: it has nothing of the run, or cannot be asked now. */
+  private statsOf(state: RunState): ReturnType<DaemonSpool['stats']> {
     try {
-      return this.options.spool.stats(state)?.lastSeq ?? 0
+      return this.options.spool.stats(state)
     } catch {
-      return 0
+      return null
     }
   }
 
@@ -285,7 +284,7 @@ export class Supervisor {
         return this.options.sendChangeSet({ runId, fence: state.fence, requestId: reply.requestId }, reply.result)
       case 'ended':
         this.options.pool.warm()
-        return this.handle(runId, { type: 'host_ended' })
+        return this.hostEnded(state)
       // Said in place of a hello, so never over a connection that is held.
       case 'refused':
         return
@@ -305,7 +304,7 @@ export class Supervisor {
       if (state.phase === 'accepted' || state.phase === 'starting') this.handle(state.runId, { type: 'host_started' })
     }
     if (stop !== null && hello.phase !== 'ended') this.hosts.stop(state.runId, { type: 'stop', ...stop })
-    if (hello.phase === 'ended') this.handle(state.runId, { type: 'host_ended' })
+    if (hello.phase === 'ended') this.hostEnded(state)
     else if (hello.lastSeq > 0) this.options.forward(state)
   }
 
@@ -315,7 +314,15 @@ export class Supervisor {
     const { spool, pool } = this.options
     const event = howLost(state, { spool, records: pool.records })
     this.options.log.warn({ runId, hostId: state.hostId, event }, 'the run host is gone')
-    this.handle(runId, event === 'host_lost' ? { type: event, isHung } : { type: event })
+    if (event === 'host_ended') this.hostEnded(state)
+    else this.handle(runId, event === 'host_lost' ? { type: event, isHung } : { type: event })
+  }
+
+  /** Its ending is in the spool. */
+  private hostEnded(state: RunState): void {
+    const stats = this.statsOf(state)
+    const written = stats && { lastSeq: stats.lastSeq, ackedSeq: stats.ackedSeq, bytes: stats.pendingBytes }
+    this.handle(state.runId, { type: 'host_ended', written })
   }
 
   private async endCrashed(state: RunState): Promise<void> {
@@ -327,7 +334,7 @@ export class Supervisor {
       const record = state.hostId === null ? null : records.find(state.hostId)
       const isOfEarlierBoot = record !== null && records.isOfEarlierBoot(record)
       await endCrashed(this.options, state, { record, isOfEarlierBoot, start: this.hosts.startOf(runId) })
-      this.handle(runId, { type: 'host_ended' })
+      this.hostEnded(state)
       if (record) records.remove(record)
       this.options.pool.warm()
     } catch (error) {

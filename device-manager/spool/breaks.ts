@@ -8,12 +8,18 @@ export interface BreakRow {
   known_seq: number
   lost_bytes: number
   is_settled: number
+  is_unknown: number
+  reason: string
 }
 
-/** `bytes`: of the rows after the last one that was kept, as the spool counts them. */
+/**
+ * `bytes`: of the rows after the last one that was kept, as the spool counts them. `certainty`: `exact` where whoever wrote the rows
+ * tells of them, `unknown` where there may have been more.
+ */
 export interface LostRows {
   knownSeq: number
   bytes: number
+  certainty?: 'exact' | 'unknown'
 }
 
 export interface Moved {
@@ -22,12 +28,14 @@ export interface Moved {
   gapBytes: number
 }
 
+const damaged = 'spool_damaged'
 const rowsAfter = 'where id > (? << 32 | ?) and id <= (? << 32 | ?)'
 
 export class Breaks {
   readonly #find: Statement<[number], BreakRow>
-  readonly #insert: Statement<[number, number, number, number]>
-  readonly #replace: Statement<[number, number, number, number]>
+  readonly #insert: Statement<[number, number, number, number, number]>
+  readonly #add: Statement<[number, number, number, number]>
+  readonly #replace: Statement<[number, number, number, number, number, string]>
   readonly #remove: Statement<[number]>
   readonly #settle: Statement<[number]>
   readonly #read: Statement<[number, number, number, number], { seq: number; line: Buffer }>
@@ -39,10 +47,13 @@ export class Breaks {
   constructor(db: Database) {
     this.#find = db.prepare('select * from breaks where run_no = ?')
     this.#insert = db.prepare(
-      'insert or ignore into breaks (run_no, kept_seq, known_seq, lost_bytes) values (?, ?, ?, ?)',
+      'insert or ignore into breaks (run_no, kept_seq, known_seq, lost_bytes, is_unknown) values (?, ?, ?, ?, ?)',
+    )
+    this.#add = db.prepare(
+      'update breaks set known_seq = max(known_seq, ?), lost_bytes = max(lost_bytes, ?), is_unknown = min(is_unknown, ?) where run_no = ? and is_settled = 0',
     )
     this.#replace = db.prepare(
-      'insert or replace into breaks (run_no, kept_seq, known_seq, lost_bytes) values (?, ?, ?, ?)',
+      'insert or replace into breaks (run_no, kept_seq, known_seq, lost_bytes, is_unknown, reason) values (?, ?, ?, ?, ?, ?)',
     )
     this.#remove = db.prepare('delete from breaks where run_no = ?')
     this.#settle = db.prepare('update breaks set is_settled = 1 where run_no = ?')
@@ -63,9 +74,12 @@ export class Breaks {
     return found && found.is_settled === 0 ? found.kept_seq : null
   }
 
-  /** The first note of a run counts. */
+  /** The first note of a run says from where on rows are lost; later ones may know of more of them. */
   note(runNo: number, keptSeq: number, lost: LostRows): void {
-    this.#insert.run(runNo, keptSeq, Math.max(lost.knownSeq, keptSeq), Math.max(0, lost.bytes))
+    const known = Math.max(lost.knownSeq, keptSeq)
+    const bytes = Math.max(0, lost.bytes)
+    this.#insert.run(runNo, keptSeq, known, bytes, lost.certainty === 'unknown' ? 1 : 0)
+    this.#add.run(known, bytes, lost.certainty === 'exact' ? 0 : 1, runNo)
   }
 
   /**
@@ -77,7 +91,8 @@ export class Breaks {
     if (old !== null && old.is_settled === 0) {
       const keptSeq = Math.min(old.kept_seq, loss?.keptSeq ?? old.kept_seq)
       const bytes = keptSeq < old.kept_seq ? Math.max(old.lost_bytes, loss?.lost.bytes ?? 0) : old.lost_bytes
-      return this.note(runNo, keptSeq, { knownSeq: old.known_seq, bytes })
+      this.#replace.run(runNo, keptSeq, old.known_seq, bytes, old.is_unknown ?? 0, old.reason ?? damaged)
+      return
     }
     if (loss !== null) return this.note(runNo, loss.keptSeq, loss.lost)
     if (old === null) return
@@ -87,13 +102,24 @@ export class Breaks {
 
   /**
    * The control plane has no more than `seq`, and rows after that were deleted when it said that it had them: they are lost. Those
-   * that follow get new numbers as after any loss.
+   * that follow get new numbers as after any loss. Returns the bytes of those that are lost by that: of single rows they are not
+   * known any more, so each counts as the mean of all.
    */
-  setBack({ run_no: runNo, acked_seq: acked }: RunRow, seq: number): void {
+  setBack({ run_no: runNo, acked_seq: acked, acked_bytes: ackedBytes }: RunRow, seq: number): { bytes: number } {
     const old = this.#find.get(runNo)
     const before = old && old.is_settled === 0 ? old : null
     const lostBefore = before ? before.known_seq - before.kept_seq : 0
-    this.#replace.run(runNo, seq, acked + lostBefore, before?.lost_bytes ?? 0)
+    const bytes = Math.round((ackedBytes * (acked - seq)) / acked)
+    const reason = before?.reason ?? 'server_restored'
+    this.#replace.run(
+      runNo,
+      seq,
+      acked + lostBefore,
+      bytes + (before?.lost_bytes ?? 0),
+      before?.is_unknown ?? 0,
+      reason,
+    )
+    return { bytes }
   }
 
   remove(runNo: number): void {
@@ -112,9 +138,17 @@ export class Breaks {
     // It was acknowledged and is gone on both ends, so it is told anew.
     const isEndLost = fresh.at(-1)?.kind !== 'ended'
     const lostRows = Math.max(0, known - after - (isEndLost ? 1 : 0))
-    const gapBytes = lostRows === 0 ? 0 : Math.max(1, Math.round((lostBytes * lostRows) / (known - kept)))
+    const isUnknown = found.is_unknown !== 0
+    const estimate = lostRows === 0 ? 0 : Math.round((lostBytes * lostRows) / (known - kept))
+    const gapBytes = lostRows === 0 && !isUnknown ? 0 : Math.max(1, estimate)
     const at = fresh[0]?.at ?? now
-    const gap = { seq: 0, at, kind: 'gap', data: { bytes: gapBytes, reason: 'spool_damaged', events: lostRows } }
+    const data = {
+      bytes: gapBytes,
+      reason: found.reason,
+      ...(lostRows > 0 && { events: lostRows }),
+      ...(isUnknown && { unknown: true }),
+    }
+    const gap = { seq: 0, at, kind: 'gap', data }
     const events = [...(gapBytes === 0 ? [] : [gap]), ...fresh, ...(isEndLost ? [endedEvent(report, now)] : [])]
     this.#delete.run(run.run_no, kept, run.run_no, maxSeq)
     let lastSeq = after

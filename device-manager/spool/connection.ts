@@ -18,8 +18,8 @@ const schemaVersion = 2
  *     noted    -- the control plane says what it has --> settled: a `gap` event with what is lost, after it and before the
  *                                                        new rows, and all of them numbered above what it has
  *
- * Until then rows after `kept_seq` are not sent: their numbers may belong to other rows there. A table of its own, which
- * releases before it ignore.
+ * Until then rows after `kept_seq` are not sent: their numbers may belong to other rows there. `is_unknown`: nobody knows how many
+ * rows there were, so there may have been more. A table of its own, which releases before it ignore.
  */
 const breaksTable = `
   create table if not exists breaks (
@@ -27,9 +27,18 @@ const breaksTable = `
     kept_seq integer not null,
     known_seq integer not null,
     lost_bytes integer not null,
-    is_settled integer not null default 0
+    is_settled integer not null default 0,
+    is_unknown integer not null default 0,
+    reason text not null default 'spool_damaged'
   ) strict;
 `
+
+/** Columns that came later, each the last of its table. Releases before them ignore them. */
+const laterColumns = [
+  { table: 'runs', name: 'acked_bytes', as: 'integer not null default 0' },
+  { table: 'breaks', name: 'is_unknown', as: 'integer not null default 0' },
+  { table: 'breaks', name: 'reason', as: "text not null default 'spool_damaged'" },
+] as const
 
 /**
  * One row per run and fence, and per event. An event's key is the run's small number and its seq in one integer: rowid
@@ -48,6 +57,7 @@ const schema = `
     usage text,
     session_id text,
     approvals text,
+    acked_bytes integer not null default 0,
     unique (run_id, fence)
   ) strict;
   create table events (id integer primary key, crc integer not null, line blob not null) strict;
@@ -110,6 +120,13 @@ function migrate(db: Connection): void {
   upgrade(db)
   const hasBreaks = db.prepare("select 1 from sqlite_master where name = 'breaks'").get() !== undefined
   if (!hasBreaks) db.exec(breaksTable)
+  const isMissing = ({ table, name }: (typeof laterColumns)[number]) =>
+    db.prepare('select 1 from pragma_table_info(?) where name = ?').get(table, name) === undefined
+  if (!laterColumns.some(isMissing)) return
+  db.transaction(() => {
+    for (const column of laterColumns)
+      if (isMissing(column)) db.exec(`alter table ${column.table} add column ${column.name} ${column.as}`)
+  }).immediate()
 }
 
 function upgrade(db: Connection): void {

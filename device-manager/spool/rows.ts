@@ -34,6 +34,16 @@ export interface RunSummary extends RunKey {
   bytes: number
   ended: boolean
 }
+/** What is known of a run's rows without the spool: where it is lost, so much is lost of the run. */
+export interface ExpectedRun extends RunKey {
+  ackedSeq: number
+  /** The last row that a loss takes: the event of an ending is written anew. */
+  lastSeq: number
+  /** Of the rows that were not acknowledged. */
+  bytes: number
+  /** False: the run may have any number of rows. */
+  isExact: boolean
+}
 /** The events of one run that were kept and lost when a damaged spool was set aside. */
 export interface SalvagedRun extends RunKey {
   ackedSeq: number

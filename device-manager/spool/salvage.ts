@@ -4,37 +4,84 @@ import Database from 'better-sqlite3'
 import { endReport } from '../../shared/device/protocol.ts'
 import { Breaks, endedEvent, type BreakRow } from './breaks.ts'
 import { openConnection, pageBytes, type Connection, type ConnectionOptions } from './connection.ts'
-import { maxSeq, rowCrc, type Salvage, type SalvagedRun } from './rows.ts'
+import { maxSeq, rowCrc, type ExpectedRun, type Salvage, type SalvagedRun } from './rows.ts'
 import { prepareStatements, type RunRow, type SpoolStatements } from './statements.ts'
 
-/** A file of the first release has no `approvals`. */
-type DamagedRun = Omit<RunRow, 'approvals'> & Partial<Pick<RunRow, 'approvals'>>
+/** Files of earlier releases do not have all columns. */
+type Later = 'approvals' | 'acked_bytes'
+type DamagedRun = Omit<RunRow, Later> & Partial<Pick<RunRow, Later>>
 
 /**
  * Sets a damaged spool aside (`<path>.corrupt-<time>`) and fills a new one with what can be trusted: of each run the rows
  * that follow the acknowledged one without a hole and whose checksum holds. What is after a hole stays in the file set
- * aside; it is never sent. The new one is filled under another name and comes whole: a run host that found it half filled
- * would take the rest of its run's rows for lost.
+ * aside; it is never sent. Runs that are expected and not found in it have lost all that was not acknowledged.
  */
-export function salvage(path: string, options: ConnectionOptions, facts: { now: number; reason: string }): Salvage {
+export function salvage(
+  path: string,
+  options: ConnectionOptions,
+  facts: { now: number; reason: string; expected: readonly ExpectedRun[] },
+): Salvage {
   const asidePath = `${path}.corrupt-${new Date(facts.now).toISOString().replaceAll(/[:.]/g, '-')}`
   // The write-ahead log holds committed rows: it goes along under the name SQLite looks for.
   for (const suffix of ['', '-wal']) if (existsSync(path + suffix)) renameSync(path + suffix, asidePath + suffix)
   if (existsSync(`${path}-shm`)) renameSync(`${path}-shm`, `${asidePath}-shm`)
+  const copied = makeWhole(path, options, (fresh, freshPath) => {
+    // Its first page is in the file itself then, to be lent.
+    fresh.pragma('wal_checkpoint(truncate)')
+    const found = copyRuns(asidePath, fresh, { freshPath, now: facts.now })
+    const isFound = ({ runId, fence }: ExpectedRun) =>
+      found.runs.some((run) => run.runId === runId && run.fence === fence)
+    // Of a list that was read whole, a run that began just now may be missing.
+    noteLost(
+      fresh,
+      facts.expected.filter((run) => !isFound(run) && (run.isExact || !found.runListRead)),
+    )
+    return found
+  })
+  removeOlder(path, asidePath)
+  return { asidePath, reason: facts.reason, ...copied }
+}
+
+/** Makes a new file where one is gone with all that the runs had in it. */
+export function makeAnew(path: string, options: ConnectionOptions, expected: readonly ExpectedRun[]): void {
+  // They belong to the file that is gone.
+  for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
+  makeWhole(path, options, (fresh) => noteLost(fresh, expected))
+}
+
+/**
+ * Fills a new file under another name, so that it comes whole: a run host that found it half filled would take the rest of its
+ * run's rows for lost, and a daemon that dies meanwhile does this again.
+ */
+function makeWhole<Result>(
+  path: string,
+  options: ConnectionOptions,
+  work: (fresh: Connection, freshPath: string) => Result,
+): Result {
   const freshPath = `${path}.new`
   // One that a crash left here.
   for (const suffix of ['', '-wal', '-shm']) rmSync(freshPath + suffix, { force: true })
   const fresh = openConnection(freshPath, options)
-  let copied: ReturnType<typeof copyRuns>
+  let result: Result
   try {
-    copied = copyRuns(asidePath, fresh, { freshPath, now: facts.now })
+    result = work(fresh, freshPath)
     fresh.pragma('wal_checkpoint(truncate)')
   } finally {
     fresh.close()
   }
   renameSync(freshPath, path)
-  removeOlder(path, asidePath)
-  return { asidePath, reason: facts.reason, ...copied }
+  return result
+}
+
+function noteLost(fresh: Connection, runs: readonly ExpectedRun[]): void {
+  const insert = fresh.prepare('insert into runs (run_id, fence, last_seq, acked_seq) values (?, ?, ?, ?)')
+  const breaks = new Breaks(fresh)
+  fresh.transaction(() => {
+    for (const { runId, fence, ackedSeq, lastSeq, bytes, isExact } of runs) {
+      const runNo = Number(insert.run(runId, fence, ackedSeq, ackedSeq).lastInsertRowid)
+      breaks.note(runNo, ackedSeq, { knownSeq: lastSeq, bytes, certainty: isExact ? 'exact' : 'unknown' })
+    }
+  })()
 }
 
 /** So many damaged files stay, for whoever looks for the cause; each may be as large as a spool can be. */
@@ -80,31 +127,46 @@ function copyRuns(
   }
 }
 
-/** Puts the new file's header in the place of one that is broken: all our spools have the same. */
+const headerBytes = 100
+
+/**
+ * Puts the beginning of the new file in the place of one that is broken. All our spools have the same header; and the same first page, which
+ * holds the schema, since their tables were made in the same order.
+ */
 function openDamaged(asidePath: string, freshPath: string): Connection {
-  try {
-    return probed(asidePath)
-  } catch {
-    const header = Buffer.alloc(100)
-    const from = openSync(freshPath, 'r')
-    readSync(from, header, 0, 100, 0)
-    closeSync(from)
-    if (header.readUInt16BE(16) !== pageBytes) throw new Error('no header to borrow')
-    // Zero pages: SQLite counts them itself when the change counter and "version valid for" differ.
-    header.writeUInt32BE(0, 28)
-    header.writeUInt32BE(1, 24)
-    header.writeUInt32BE(0, 92)
-    const to = openSync(asidePath, 'r+')
-    writeSync(to, header, 0, 100, 0)
-    closeSync(to)
-    return probed(asidePath)
+  for (const lent of [0, headerBytes]) {
+    try {
+      borrow(asidePath, freshPath, lent)
+      return probed(asidePath)
+    } catch {
+      // More of it is broken.
+    }
   }
+  borrow(asidePath, freshPath, pageBytes)
+  return probed(asidePath)
+}
+
+function borrow(asidePath: string, freshPath: string, bytes: number): void {
+  if (bytes === 0) return
+  const lent = Buffer.alloc(bytes)
+  const from = openSync(freshPath, 'r')
+  readSync(from, lent, 0, bytes, 0)
+  closeSync(from)
+  if (lent.readUInt16BE(16) !== pageBytes) throw new Error('no header to borrow')
+  // Zero pages: SQLite counts them itself when the change counter and "version valid for" differ.
+  lent.writeUInt32BE(0, 28)
+  lent.writeUInt32BE(1, 24)
+  lent.writeUInt32BE(0, 92)
+  const to = openSync(asidePath, 'r+')
+  writeSync(to, lent, 0, bytes, 0)
+  closeSync(to)
 }
 
 function probed(path: string): Connection {
   const db = new Database(path, { timeout: 5_000 })
   try {
     db.prepare('select count(*) from runs').get()
+    for (const table of ['events', 'endings']) db.prepare(`select 1 from ${table} limit 1`)
     return db
   } catch (error) {
     db.close()
@@ -135,10 +197,10 @@ function copyRun(copying: Copying, run: DamagedRun): SalvagedRun {
     }
     fresh
       .prepare(
-        `insert into runs (run_no, run_id, fence, last_seq, acked_seq, pending_bytes, gap_bytes, tool_calls, usage, session_id, approvals)
-         values (@run_no, @run_id, @fence, @last_seq, @acked_seq, @pending_bytes, @gap_bytes, @tool_calls, @usage, @session_id, @approvals)`,
+        `insert into runs (run_no, run_id, fence, last_seq, acked_seq, pending_bytes, gap_bytes, tool_calls, usage, session_id, approvals, acked_bytes)
+         values (@run_no, @run_id, @fence, @last_seq, @acked_seq, @pending_bytes, @gap_bytes, @tool_calls, @usage, @session_id, @approvals, @acked_bytes)`,
       )
-      .run({ approvals: null, ...run, last_seq: keptSeq, pending_bytes: keptBytes })
+      .run({ approvals: null, acked_bytes: 0, ...run, last_seq: keptSeq, pending_bytes: keptBytes })
     const lost = { knownSeq: run.last_seq, bytes: run.pending_bytes - keptBytes }
     new Breaks(fresh).carry(run.run_no, noteOf(old, run), keptSeq < run.last_seq ? { keptSeq, lost } : null)
     hadEnding = copyEnding(copying, run, keptSeq)

@@ -149,7 +149,7 @@ export class Spool {
         if (upTo <= run.acked_seq) return
         const bytes = this.#sql.sumEvents.get(run.run_no, run.acked_seq, run.run_no, upTo)?.bytes ?? 0
         this.#sql.deleteEvents.run(run.run_no, run.acked_seq, run.run_no, upTo)
-        this.#sql.setAcked.run(upTo, Math.max(0, run.pending_bytes - bytes), run.run_no)
+        this.#sql.setAcked.run(upTo, Math.max(0, run.pending_bytes - bytes), run.acked_bytes + bytes, run.run_no)
       })
       this.#giveBack()
     })
@@ -161,8 +161,8 @@ export class Spool {
       this.#withReserve(() => {
         const run = this.#sql.findRun.get(key.runId, key.fence)
         if (!run || seq >= run.acked_seq) return
-        this.#breaks.setBack(run, seq)
-        this.#sql.setAcked.run(seq, run.pending_bytes, run.run_no)
+        const { bytes } = this.#breaks.setBack(run, seq)
+        this.#sql.setAcked.run(seq, run.pending_bytes, run.acked_bytes - bytes, run.run_no)
       }),
     )
   }

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { realWorld, type World } from '../../shared/lib/world.ts'
 import { openConnection, pageBytes, type Connection } from './connection.ts'
 import { SpoolDamagedError, toSpoolError } from './errors.ts'
-import type { Salvage } from './rows.ts'
-import { salvage } from './salvage.ts'
+import type { ExpectedRun, Salvage } from './rows.ts'
+import { makeAnew, salvage } from './salvage.ts'
 import { Spool } from './spool-file.ts'
 import { prepareStatements } from './statements.ts'
 
@@ -17,7 +17,7 @@ export {
   SpoolReplacedError,
   SpoolUnavailableError,
 } from './errors.ts'
-export type { RunEnding, RunKey, RunStats, RunSummary, Salvage, SalvagedRun, SpoolRow } from './rows.ts'
+export type { ExpectedRun, RunEnding, RunKey, RunStats, RunSummary, Salvage, SalvagedRun, SpoolRow } from './rows.ts'
 
 export interface SpoolOptions {
   /** Pages of 16 KiB the file may have. Endings may go over it by `reservedPages`. */
@@ -35,6 +35,8 @@ export interface SpoolOptions {
   repair?: boolean
   /** The trouble that a reader found with the file: with `repair` it is set aside whatever the check says. */
   damage?: string
+  /** With `repair`: runs that have rows in the file, as far as is known without it. What it does not hold of them counts as lost. */
+  expected?: readonly ExpectedRun[]
   world?: Pick<World, 'now'>
 }
 
@@ -44,6 +46,7 @@ const defaults = {
   reserveBytes: 8 * 1024 * 1024,
   busyTimeoutMs: 2_000,
   repair: true,
+  expected: [],
 }
 export function openSpool(path: string, options: SpoolOptions = {}): Spool {
   const whole = { ...defaults, world: realWorld, ...options }
@@ -52,12 +55,18 @@ export function openSpool(path: string, options: SpoolOptions = {}): Spool {
   let db: Connection
   try {
     if (settings.repair && options.damage !== undefined && existsSync(path)) throw new SpoolDamagedError(options.damage)
+    if (settings.repair && settings.expected.length > 0 && !existsSync(path))
+      makeAnew(path, settings, settings.expected)
     db = openChecked(path, settings)
   } catch (error) {
     const spoolError = toSpoolError(error)
     if (!(spoolError instanceof SpoolDamagedError) || !settings.repair) throw spoolError
     try {
-      salvaged = salvage(path, settings, { now: settings.world.now(), reason: spoolError.message })
+      salvaged = salvage(path, settings, {
+        now: settings.world.now(),
+        reason: spoolError.message,
+        expected: settings.expected,
+      })
       db = openConnection(path, settings)
     } catch (again) {
       throw toSpoolError(again)
@@ -71,7 +80,7 @@ export function openSpool(path: string, options: SpoolOptions = {}): Spool {
   }
 }
 
-function openChecked(path: string, settings: typeof defaults & { mustExist: boolean }): Connection {
+function openChecked(path: string, settings: Omit<typeof defaults, 'expected'> & { mustExist: boolean }): Connection {
   const isNew = !existsSync(path)
   const db = openConnection(path, settings)
   try {

@@ -6,6 +6,7 @@ import {
   SpoolDamagedError,
   SpoolReplacedError,
   SpoolUnavailableError,
+  type ExpectedRun,
   type Salvage,
   type Spool,
   type SpoolOptions,
@@ -26,6 +27,8 @@ export interface StandingSpoolOptions {
   settings: Pick<SpoolOptions, 'maxPageCount' | 'reserveBytes'>
   /** No daemon was here before, so there is no file to be missed. */
   isFirst: boolean
+  /** What is known of the runs without it. */
+  expected(): readonly ExpectedRun[]
   /** Another file is in use from now on. Called within the call that noticed what was wrong with the one before. */
   onOpenedAnew(why: string, salvage: Salvage | null): void
 }
@@ -158,7 +161,8 @@ export class StandingSpool implements DaemonSpool {
 
   #open(damage: string | null): Spool {
     const { path, world, settings } = this.#options
-    return openSpool(path, { ...settings, repair: true, world, ...(damage !== null && { damage }) })
+    const expected = this.#options.expected()
+    return openSpool(path, { ...settings, repair: true, world, expected, ...(damage !== null && { damage }) })
   }
 
   #isTooSoonFor(trouble: Error): boolean {

@@ -12,6 +12,8 @@ export interface RunRow {
   usage: string | null
   session_id: string | null
   approvals: string | null
+  /** Bytes of the rows that were acknowledged. */
+  acked_bytes: number
 }
 
 /** An event's id is `run_no << 32 | seq`; the shifts are SQLite's, since JavaScript's work on 32 bits. */
@@ -28,7 +30,9 @@ export function prepareStatements(db: Connection) {
       'select *, exists (select 1 from endings where endings.run_no = runs.run_no) as ended from runs order by run_no',
     ),
     setLast: db.prepare<[number, number, number]>('update runs set last_seq = ?, pending_bytes = ? where run_no = ?'),
-    setAcked: db.prepare<[number, number, number]>('update runs set acked_seq = ?, pending_bytes = ? where run_no = ?'),
+    setAcked: db.prepare<[number, number, number, number]>(
+      'update runs set acked_seq = ?, pending_bytes = ?, acked_bytes = ? where run_no = ?',
+    ),
     setMoved: db.prepare<[number, number, number, number]>(
       'update runs set last_seq = ?, pending_bytes = ?, gap_bytes = ? where run_no = ?',
     ),

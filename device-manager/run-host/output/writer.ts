@@ -312,7 +312,12 @@ export class EventWriter {
     const data = { ...ended.body.data, ...lost }
     const line = Buffer.from(`${JSON.stringify({ seq, at: ended.at, kind: 'ended', data })}\n`)
     const bytes = this.#unsentBytes - (left?.pendingBytes ?? 0)
-    spool.end(key, [{ seq, line }], { report, changeSet }, { lost: { knownSeq: this.lastSeq, bytes } })
+    spool.end(
+      key,
+      [{ seq, line }],
+      { report, changeSet },
+      { lost: { knownSeq: this.lastSeq, bytes, certainty: 'exact' } },
+    )
     return report
   }
 

@@ -144,6 +144,24 @@ describe('a damaged spool', () => {
     spool.close()
   })
 
+  test.for([
+    ['all of it', 0, 16_384],
+    ['all but the header', 100, 16_384],
+    ['the names of its tables', 15_000, 16_384],
+  ] as const)('with its first page gone (%s) keeps everything', ([, from, to]) => {
+    fill()
+    const bytes = readFileSync(path)
+    bytes.fill(0xee, from, to)
+    writeFileSync(path, bytes)
+    const spool = open()
+    expect(spool.salvage).toMatchObject({ runListRead: true })
+    expect(spool.salvage!.runs).toMatchObject(
+      keys.map((key) => ({ ...key, ackedSeq: acked, keptSeq: rowsEach, knownSeq: rowsEach })),
+    )
+    expect(checkLeft(spool)).toBe(3 * (rowsEach - acked))
+    spool.close()
+  })
+
   test('cut off at the end keeps what is before, and says what the file had known', () => {
     fill()
     truncateSync(path, Math.floor(statSync(path).size / 2 / 16_384) * 16_384)
@@ -161,6 +179,53 @@ describe('a damaged spool', () => {
     const spool = open()
     expect(spool.salvage).toMatchObject({ runs: [], runListRead: false })
     expect(spool.runs()).toEqual([])
+    spool.close()
+  })
+
+  test.for([
+    ['is no database at all', () => writeFileSync(path, 'this is not a database '.repeat(10_000))],
+    ['is gone', () => {}],
+  ] as const)('that %s has lost what runs are known to have had in it, and says so once they end', ([, damage]) => {
+    damage()
+    const [exact, unknown, ended] = keys as [RunKey, RunKey, RunKey]
+    const expected = [
+      { ...exact, ackedSeq: 10, lastSeq: 50, bytes: 4_000, isExact: true },
+      { ...unknown, ackedSeq: 0, lastSeq: 0, bytes: 0, isExact: false },
+      { ...ended, ackedSeq: 20, lastSeq: 20, bytes: 0, isExact: true },
+    ]
+    open({ expected }).close()
+    const spool = open()
+    const gapOf = (key: RunKey, server: number) => {
+      const seq = (spool.stats(key)?.lastSeq ?? 0) + 1
+      const line = Buffer.from(`${JSON.stringify({ seq, at: 1, kind: 'ended', data: {} })}\n`)
+      const lost = { knownSeq: 0, bytes: 0 }
+      spool.end(key, [{ seq, line }], { report: endReport({ eventCount: seq }), changeSet: null }, { lost })
+      spool.settle(key, server)
+      const rows = spool.read(key, server, 1e9).map(({ line }) => JSON.parse(String(Buffer.from(line))) as object)
+      expect(rows.at(-1)).toMatchObject({ seq: server + rows.length, kind: 'ended' })
+      expect(spool.ending(key)?.report.eventCount).toBe(server + rows.length)
+      return rows.slice(0, -1)
+    }
+    expect(gapOf(exact, 30)).toMatchObject([
+      { seq: 31, kind: 'gap', data: { bytes: 2_000, events: 20, reason: 'spool_damaged' } },
+    ])
+    expect(gapOf(unknown, 7)).toMatchObject([
+      { seq: 8, kind: 'gap', data: { bytes: 1, unknown: true, reason: 'spool_damaged' } },
+    ])
+    expect(gapOf(ended, 20)).toEqual([])
+    spool.close()
+  })
+
+  test('of which nothing is known but by the host that wrote it: its word counts', () => {
+    const [key] = keys as [RunKey]
+    open({ expected: [{ ...key, ackedSeq: 0, lastSeq: 0, bytes: 0, isExact: false }] }).close()
+    const spool = open()
+    const line = Buffer.from(`${JSON.stringify({ seq: 1, at: 1, kind: 'ended', data: {} })}\n`)
+    const lost = { knownSeq: 12, bytes: 1_200, certainty: 'exact' as const }
+    spool.end(key, [{ seq: 1, line }], { report: endReport({ eventCount: 1 }), changeSet: null }, { lost })
+    spool.settle(key, 2)
+    const [gap] = spool.read(key, 2, 1e9).map(({ line }) => JSON.parse(String(Buffer.from(line))) as { data: object })
+    expect(gap?.data).toEqual({ bytes: 1_000, events: 10, reason: 'spool_damaged' })
     spool.close()
   })
 
@@ -316,6 +381,7 @@ describe('a spool that turns out wrong while the daemon holds it', () => {
       world: { now: () => 1_767_225_600_000 + now, monotonic: () => now },
       settings: { reserveBytes: 64 * 1024 },
       isFirst: true,
+      expected: () => [],
       onOpenedAnew: (why, salvage) => opened.push({ why, salvaged: salvage && salvage.runs.length }),
     })
   }

@@ -34,7 +34,7 @@ function end(seq: number): void {
 
 /** A control plane that stores what follows what it has, and answers each frame with the last number it has. */
 class Server {
-  readonly stored: { seq: number; kind: string; data: { events?: number } }[] = []
+  readonly stored: { seq: number; kind: string; data: { events?: number; bytes?: number; reason?: string } }[] = []
   readonly endings: (DeviceMessage & { type: 'run.ended' })[] = []
   readonly forwarder = new Forwarder({
     spool,
@@ -119,7 +119,12 @@ describe('a control plane that has less than it had acknowledged', () => {
       [7, 'output', undefined],
       [8, 'ended', undefined],
     ])
-    expect(server.endings).toMatchObject([{ report: { eventCount: 8, logHash: '', gapBytes: 1 } }])
+    const bytes = eventOf(1, 'output').length * 6
+    expect(server.stored[4]!.data).toMatchObject({ reason: 'server_restored' })
+    // Of rows that are gone only the sum is known: nine of ten have one digit less than the last.
+    expect(Math.abs(server.stored[4]!.data.bytes! - bytes)).toBeLessThanOrEqual(1)
+    expect(server.endings).toMatchObject([{ report: { eventCount: 8, logHash: '' } }])
+    expect(server.endings[0]!.report.gapBytes).toBe(server.stored[4]!.data.bytes)
     expect(server.frames).toBeLessThan(5)
   })
 
