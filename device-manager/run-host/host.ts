@@ -19,6 +19,9 @@ import { LiveRun } from './run.ts'
 import { EventWriter } from './output/writer.ts'
 import type { WriterLimits } from './output/writer-options.ts'
 
+/** The exit code of a host that has nowhere to write. */
+export const nowhereToWrite = 74
+
 type Phase = (typeof hostPhases)[number]
 
 export interface HostOptions {
@@ -156,6 +159,17 @@ export class RunHost {
     if (this.#phase === 'prepared') void this.#endWithoutHarness(this.#earlyStop.exitReason, this.#earlyStop.message)
   }
 
+  /** Nothing that the run does can be stored any more: the folder of the device is gone. */
+  folderGone(): void {
+    if (this.#start) this.stop('crashed', 'The folder of the device manager is gone.')
+    else void this.#leave(nowhereToWrite)
+  }
+
+  /** What it waits to write will never be written. */
+  giveUp(): void {
+    this.#writer?.abandon()
+  }
+
   async #assign(request: Assignment): Promise<void> {
     if (this.#assignment) return
     this.#assignment = request
@@ -182,7 +196,7 @@ export class RunHost {
       log('prepare_failed', { ...key, error: messageOf(error) })
       if (error instanceof SpoolDamagedError) this.#options.reply({ type: 'spool_damaged', message: messageOf(error) })
       if (error instanceof SpoolUnavailableError) this.#options.reply({ type: 'spool_gone', message: messageOf(error) })
-      return this.#leave(74)
+      return this.#leave(nowhereToWrite)
     }
     // The run has no wall, or another one.
     this.#wall.end()
@@ -247,7 +261,8 @@ export class RunHost {
     await this.#ended(report)
   }
 
-  async #ended(report: EndReport): Promise<void> {
+  async #ended(report: EndReport | null): Promise<void> {
+    if (report === null) return this.#leave(nowhereToWrite)
     this.#phase = 'ended'
     this.#options.reply({ type: 'ended', report })
     await this.#leave(0)
@@ -292,8 +307,13 @@ export class RunHost {
     this.#spoolAhead?.close()
     this.#wall.end()
     this.#writer?.close()
-    if (this.#prepared) await cleanUp(this.#prepared)
-    else rmSync(this.#wall.own, { recursive: true, force: true })
+    try {
+      if (this.#prepared) await cleanUp(this.#prepared)
+      else rmSync(this.#wall.own, { recursive: true, force: true })
+    } catch (error) {
+      // What is left the next daemon removes.
+      this.#options.log('clean_up_failed', { error: messageOf(error) })
+    }
     this.#options.leave(exitCode, (this.#prepared?.lookup.hanging ?? 0) > 0)
   }
 }

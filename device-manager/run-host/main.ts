@@ -10,6 +10,7 @@ import { messageOf, stderrLog } from '../log/host-log.ts'
 import type { HostRecord } from './wire/protocol.ts'
 import { hostPaths, makeShortFolder, removeHostFiles, writeRecord } from './wire/record.ts'
 import { HostSocket } from './wire/socket.ts'
+import { StateFolder, tellSystem } from './state-folder.ts'
 import { warmUp } from './warm-up.ts'
 import { writerLimits } from './output/writer-options.ts'
 
@@ -26,6 +27,8 @@ const settings = z.object({
   'exit-grace-ms': count.default(30_000),
   /** A terminal in which nothing was printed for this long is looked at: does a program wait for it? */
   'quiet-terminal-ms': count.default(20_000),
+  /** The time in which a state folder that is gone may come back. */
+  'folder-back-ms': count.default(60_000),
 })
 
 async function main(): Promise<void> {
@@ -38,6 +41,7 @@ async function main(): Promise<void> {
       'lonely-ms': { type: 'string' },
       'exit-grace-ms': { type: 'string' },
       'quiet-terminal-ms': { type: 'string' },
+      'folder-back-ms': { type: 'string' },
     },
   })
   const options = settings.parse(values)
@@ -69,6 +73,17 @@ async function main(): Promise<void> {
     onRequest: (request) => host.onRequest(request),
     onDisconnect: () => host.daemonLeft(),
   })
+  let isFolderGone = false
+  const folder = new StateFolder({
+    path: options['state-dir'],
+    world,
+    backMs: options['folder-back-ms'],
+    onGone: () => {
+      isFolderGone = true
+      host.folderGone()
+    },
+    onGivenUp: () => host.giveUp(),
+  })
   const own: HostRecord = {
     hostId,
     pid: process.pid,
@@ -91,6 +106,7 @@ async function main(): Promise<void> {
   const leave = async (exitCode: number, hangs: boolean) => {
     optimizeNothing()
     await socket.close()
+    if (isFolderGone && exitCode !== 0) await tellSystem(leaving(own))
     removeHostFiles(paths)
     if (hangs) process.kill(process.pid, 'SIGKILL')
     process.exit(exitCode)
@@ -102,7 +118,9 @@ async function main(): Promise<void> {
   })
   // The daemon's terminal or service is not this process's: it leaves when its run has ended.
   for (const signal of ['SIGHUP', 'SIGINT'] as const) process.on(signal, () => {})
-  process.on('SIGTERM', () => host.stop('crashed', 'The run host was told to stop, as when the machine shuts down.'))
+  process.on('SIGTERM', () => {
+    if (!folder.giveUpIfGone()) host.stop('crashed', 'The run host was told to stop, as when the machine shuts down.')
+  })
 
   if (dirname(paths.socket) !== paths.hosts) makeShortFolder(options['state-dir'])
   await socket.listen()
@@ -115,8 +133,14 @@ async function main(): Promise<void> {
     .resume()
     .unref()
   host.daemonLeft()
+  folder.watch()
   host.openAhead()
   await warmUp({ world, log, stateDir: options['state-dir'], hostId })
+}
+
+function leaving({ hostId, runId, stateDir, pid }: HostRecord): string {
+  const run = runId === null ? 'It had started no run.' : `The end of run ${runId} could not be recorded.`
+  return `run host ${hostId} (pid ${pid}) leaves, since the folder ${stateDir} is gone. ${run}`
 }
 
 // libuv before 1.52 loses the end of a terminal's output when the program exits.

@@ -204,8 +204,8 @@ export class LiveRun {
     return redactWhole(await changeSetOf(this.#parts.prepared, this.#parts.world), this.#redact)
   }
 
-  /** Resolves with the report once the ending is on disk. */
-  async untilEnded(onEnding: () => void): Promise<EndReport> {
+  /** Resolves with the report once the ending is on disk; null: it was not waited for any longer. */
+  async untilEnded(onEnding: () => void): Promise<EndReport | null> {
     const exit = await drain(this.#tree, () => this.#stopping)
     onEnding()
     this.#watchdog.stop()

@@ -52,6 +52,7 @@ export class EventWriter {
   #window = { startedAt: -Infinity, writes: 0 }
   #isSoon = false
   #cancelTimer: (() => void) | null = null
+  readonly #abandoned = new AbortController()
 
   constructor(options: WriterOptions) {
     this.#options = options
@@ -82,18 +83,23 @@ export class EventWriter {
 
   /**
    * Writes what is held, the `ended` event and the ending, in one transaction; waits for as long as the spool cannot take
-   * even that. When room is short it gives up, in this order, the change-set and the output that is still held.
+   * even that. When room is short it gives up, in this order, the change-set and the output that is still held. null: abandoned.
    */
-  async finish(ended: RunEventBody, changeSet: ChangeSetResult | null, reportOf: ReportOf): Promise<EndReport> {
+  async finish(ended: RunEventBody, changeSet: ChangeSetResult | null, reportOf: ReportOf): Promise<EndReport | null> {
     this.keepTail()
     this.#flush()
     this.#isEnding = true
     this.#cancelTimer?.()
     for (let waitMs = retryMinMs; ; waitMs = Math.min(waitMs * 2, retryMaxMs)) {
       const report = this.#tryEnding(ended, changeSet, reportOf)
-      if (report) return report
-      await this.#options.world.sleep(waitMs)
+      if (report || this.#abandoned.signal.aborted) return report
+      await this.#options.world.sleep(waitMs, this.#abandoned.signal).catch(() => {})
     }
+  }
+
+  /** The spool will not come back: the ending is tried once more and not waited for. */
+  abandon(): void {
+    this.#abandoned.abort()
   }
 
   close(): void {

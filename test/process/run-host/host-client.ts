@@ -37,7 +37,7 @@ export function testDevice({ isWalled = false } = {}) {
     spoolPath: join(stateDir, 'spool.db'),
     // Random: a run's processes are found by its id, on the whole machine, and other tests run at the same time.
     nextRunId: () => realWorld.id('run_'),
-    async host(args: readonly string[] = []): Promise<TestHost> {
+    async host(args: readonly string[] = [], env: Readonly<Record<string, string>> = {}): Promise<TestHost> {
       const hostId = `host${++hosts}`
       const log = openSync(join(stateDir, `${hostId}.log`), 'w')
       const child = spawn(
@@ -54,6 +54,7 @@ export function testDevice({ isWalled = false } = {}) {
         {
           detached: true,
           stdio: ['pipe', 'ignore', log],
+          env: { ...process.env, ...env },
         },
       )
       closeSync(log)
