@@ -30,7 +30,7 @@ export const controlPlaneFloors: readonly Floor[] = [
   {
     floor: 'rows and rules: what is stored of a resource, how it is looked up and shown',
     rooms: {
-      trust: 'who asked for work, and which devices take it',
+      trust: 'who asked for work, which devices take it, and how the words of others stand in prompts',
       'resources/members': 'people, their roles and login tokens',
       'resources/agents': 'agents, their settings, revisions, history and spend',
       'resources/repos': 'repositories and whose they are',

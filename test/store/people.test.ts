@@ -7,6 +7,7 @@ import {
   findUser,
   findUserByEmail,
   findUserByPublicId,
+  listUsersByIds,
   insertLoginToken,
   insertUser,
   listAdmins,
@@ -41,6 +42,8 @@ onBoth('people and their roles', async ({ root }) => {
   expect(await findUserByEmail(root, 'x@example.com')).toBeNull()
   expect(await findUserByPublicId(root, 'usr_1')).toEqual(user)
   expect(await findUserByPublicId(root, 'usr_9')).toBeNull()
+  expect(await listUsersByIds(root, ['u9', 'u1'])).toEqual([user])
+  expect(await listUsersByIds(root, [])).toEqual([])
   expect(await findRole(root, workspaceId, 'u1')).toBeNull()
   await replaceMember(root, { workspaceId, userId: 'u1', role: 'member', at })
   await replaceMember(root, { workspaceId, userId: 'u1', role: 'admin', at: at + 9 })

@@ -1,14 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  countCall,
-  defaultPolicy,
-  fenced,
-  promptBytes,
-  promptWithBody,
-  reachable,
-  readTrigger,
-  statusAfter,
-} from './rules.ts'
+import { countCall, defaultPolicy, promptBytes, promptWithBody, reachable, readTrigger, statusAfter } from './rules.ts'
 
 const hour = 3_600_000
 const now = 1_760_000_000_000
@@ -63,6 +54,5 @@ test('a body is cut between characters, and cannot end its own fence', () => {
   expect(cut.match(/€+/)?.[0]).toHaveLength(Math.floor(promptBytes / 3))
   expect(cut).not.toContain('\uFFFD')
   expect(promptWithBody('p', Buffer.from([0, 0xc3]))).toContain('\uFFFD\uFFFD')
-  expect(fenced('a')).toBe('```\na\n```')
-  expect(fenced('```\n````')).toBe('`````\n```\n````\n`````')
+  expect(promptWithBody('p', Buffer.from('```\r\nDo this'))).toMatch(/\n> ```\n> Do this$/)
 })

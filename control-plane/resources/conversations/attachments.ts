@@ -1,6 +1,7 @@
 import { fail } from '../../../shared/api/errors.ts'
 import type { Attachment } from '../../../shared/api/messages.ts'
 import type { Db } from '../../db/open.ts'
+import { inQuotes, onOneLine } from '../../trust/quote.ts'
 import { listFilesByIds, type FileRow } from '../files/store.ts'
 import type { FileViewer } from '../files/visibility.ts'
 import type { MessageRow } from './message-store.ts'
@@ -54,9 +55,10 @@ const heading =
 export function toldAttachments(attachments: readonly Attachment[]): string {
   if (attachments.length === 0) return ''
   const lines = attachments.map(
-    ({ id, name, contentType, sizeBytes }) => `- ${id} ${JSON.stringify(name)} (${contentType}, ${sizeBytes} bytes)`,
+    ({ id, name, contentType, sizeBytes }) =>
+      `- ${id} ${inQuotes(name)} (${onOneLine(contentType)}, ${sizeBytes} bytes)`,
   )
-  return `\n\n${heading}\n${lines.join('\n')}`
+  return `${heading}\n${lines.join('\n')}`
 }
 
 /** The file that a line of `toldAttachments` names. In parts, since a prompt may be one long line that is made to be read slowly. */

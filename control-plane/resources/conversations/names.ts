@@ -1,4 +1,5 @@
 import type { Db } from '../../db/open.ts'
+import type { Speaker } from '../../trust/quote.ts'
 import { handleText } from '../agents/present.ts'
 import { listAgentsByIds } from '../agents/store.ts'
 import { listMembers } from '../members/store.ts'
@@ -32,4 +33,13 @@ export async function loadNames(
     if (type === 'system' || id === null) return { handle: '@system', name: 'System' }
     return names.get(id) ?? { handle: id, name: type === 'user' ? 'Former member' : 'Former agent' }
   }
+}
+
+/** Whoever this is, as a prompt names them. */
+export async function loadSpeaker(
+  db: Db,
+  workspaceId: string,
+  subject: { type: 'user' | 'agent' | 'system'; id: string | null },
+): Promise<Speaker> {
+  return { id: subject.id, ...(await loadNames(db, workspaceId, [subject]))(subject) }
 }

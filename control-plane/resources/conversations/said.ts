@@ -1,15 +1,21 @@
 import type { Db } from '../../db/open.ts'
 import { listMessages, type MessageRow } from './message-store.ts'
-import { loadNames } from './names.ts'
-import { forgottenText, type Line } from './prompt.ts'
+import { loadNames, type NameOf } from './names.ts'
+import { forgottenText, type Said } from './prompt.ts'
 
 /** Number of messages that an agent is told of. */
 export const messagesTold = 20
 
-export async function linesOf(db: Db, workspaceId: string, messages: readonly MessageRow[]): Promise<Line[]> {
-  const speakers = messages.map((each) => ({ type: each.authorType, id: each.authorId }))
-  const nameOf = await loadNames(db, workspaceId, speakers)
-  return messages.map((each) => ({ name: nameOf({ type: each.authorType, id: each.authorId }).name, body: each.body }))
+export async function loadSaid(db: Db, workspaceId: string, messages: readonly MessageRow[]): Promise<Said[]> {
+  const nameOf = await loadNames(db, workspaceId, messages.map(authorOf))
+  return messages.map((message) => saidIn(message, nameOf))
+}
+
+const authorOf = ({ authorType: type, authorId: id }: MessageRow) => ({ type, id })
+
+function saidIn(message: MessageRow, nameOf: NameOf): Said {
+  const author = authorOf(message)
+  return { by: { id: author.id, ...nameOf(author) }, messageId: message.id, body: message.body }
 }
 
 /**
@@ -25,5 +31,5 @@ export async function saidBefore(
   const newest = await listMessages(db, { conversationId, place, withDeleted: false, limit: 2 * messagesTold })
   const own = newest.findIndex((each) => each.authorId === agentId)
   if (own < 0) return ''
-  return forgottenText(await linesOf(db, workspaceId, newest.slice(own, own + messagesTold).toReversed()))
+  return forgottenText(await loadSaid(db, workspaceId, newest.slice(own, own + messagesTold).toReversed()))
 }

@@ -20,6 +20,12 @@ export async function findUser(db: Db, id: string): Promise<UserRow | null> {
   return users.find(db, { id })
 }
 
+const byIds = users.query('where id in ?')
+
+export async function listUsersByIds(db: Db, ids: readonly string[]): Promise<UserRow[]> {
+  return ids.length === 0 ? [] : byIds.list(db, [ids])
+}
+
 export async function findUserByPublicId(db: Db, publicId: string): Promise<UserRow | null> {
   return users.find(db, { publicId })
 }

@@ -48,15 +48,17 @@ test('an answer by the system says so, except for a secret', () => {
   expect(systemAnswer({ answerMode: 'secret_input' }, 'run_ended')).toBeNull()
 })
 
+const ada = { id: 'usr_1', name: 'Ada' }
+
 test('the woken run gets the question and its answer, but for a secret only its variable', () => {
   const question = { id: 'qst_1', prompt: 'Which?', options, secretRequest: null }
-  const told = answeredPrompt(question, { answer: { text: 'quickly', selected: ['a', 'b'] }, by: 'Ada' })
-  for (const words of ['qst_1', 'Which?', 'Ada answered', 'a (Apple), b', 'quickly']) expect(told).toContain(words)
+  const told = answeredPrompt(question, { answer: { text: 'quickly', selected: ['a', 'b'] }, by: ada })
+  for (const words of ['qst_1', 'Which?', 'by "Ada" (usr_1):', 'a (Apple), b', 'quickly']) expect(told).toContain(words)
   expect(told).not.toContain('b (')
   // An option of which nothing else is known is its key.
-  const picked = answeredPrompt(question, { answer: { text: null, selected: ['b', 'a', 'gone'] }, by: 'Ada' })
+  const picked = answeredPrompt(question, { answer: { text: null, selected: ['b', 'a', 'gone'] }, by: ada })
   expect(picked).toContain('b, a (Apple), gone')
-  const secret = answeredPrompt({ ...question, secretRequest }, { answer: null, by: 'Ada' })
+  const secret = answeredPrompt({ ...question, secretRequest }, { answer: null, by: ada })
   expect(secret).toContain('the environment variable KEY')
 })
 
@@ -71,6 +73,6 @@ test('an answer that chooses all of very many options looks each of them up once
   }))
   const selected = many.map((_, n) => `key ${n}`)
   const question = { id: 'qst_1', prompt: 'Which?', options: many, secretRequest: null }
-  expect(answeredPrompt(question, { answer: { text: null, selected }, by: 'Ada' })).toContain('key 999 (x)')
+  expect(answeredPrompt(question, { answer: { text: null, selected }, by: ada })).toContain('key 999 (x)')
   expect(looks).toBeLessThanOrEqual(2 * many.length)
 })

@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../../../shared/api/errors.ts'
 import type { AnswerMode, QuestionAnswer, SecretRequest } from '../../../shared/api/approval-words.ts'
+import { inQuotes, nameOf, onOneLine, quoted, quotedLines, type Speaker } from '../../trust/quote.ts'
 import type { QuestionRow } from './store.ts'
 
 /** Decisions about questions. */
@@ -53,18 +54,19 @@ export const systemAnswer = (question: Pick<QuestionRow, 'answerMode'>, reason: 
 /** The prompt of the woken run. */
 export function answeredPrompt(
   question: Pick<QuestionRow, 'id' | 'prompt' | 'options' | 'secretRequest'>,
-  { answer, by }: { answer: QuestionAnswer | null; by: string },
+  { answer, by }: { answer: QuestionAnswer | null; by: Speaker },
 ): string {
-  const asked = `You asked a person (${question.id}):\n\n${question.prompt}`
+  const asked = `You asked a person (${question.id}):\n\n${quotedLines(question.prompt)}`
   if (answer === null) {
     const { name = '', envVarName = '' } = question.secretRequest ?? {}
-    return `${asked}\n\n${by} gave the secret ${name}. It is in the environment variable ${envVarName} of this run; do not print it.`
+    return `${asked}\n\n${nameOf(by)} gave the secret ${inQuotes(name)}. It is in the environment variable ${envVarName} of this run; do not print it.`
   }
   const labelOf = new Map((question.options ?? []).map(({ key, label }) => [key, label]))
   const labels = (answer.selected ?? []).map((key) => {
     const label = labelOf.get(key)
-    return label === undefined || label === key ? key : `${key} (${label})`
+    return onOneLine(label === undefined || label === key ? key : `${key} (${label})`)
   })
   const chosen = labels.length === 0 ? '' : `Chosen: ${labels.join(', ')}`
-  return `${asked}\n\n${by} answered:\n\n${[chosen, answer.text ?? ''].filter((part) => part !== '').join('\n\n')}`
+  const text = [chosen, answer.text ?? ''].filter((part) => part !== '').join('\n\n')
+  return `${asked}\n\n${quoted({ as: 'request', what: `answer to ${question.id}`, by, text })}`
 }

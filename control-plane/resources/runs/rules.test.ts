@@ -46,10 +46,13 @@ it('what failed or was cancelled can be retried', () => {
 })
 
 it('a retry says why after the prompt it repeats', () => {
-  const why = (prompt: string | null, reason: string | undefined) => retryPrompt(prompt, { runId: 'run_1', reason })
+  const by = { id: 'usr_1', name: 'Ada' }
+  const why = (prompt: string | null, reason: string | undefined) => retryPrompt(prompt, { runId: 'run_1', reason, by })
+  const because = (words: string) =>
+    `This run retries run_1.\n\nRequest: reason of the retry, by "Ada" (usr_1):\n> ${words}`
   expect(why('Do', undefined)).toBe('Do')
   expect(why('Do', '  ')).toBe('Do')
-  expect(why('Do', ' full disk ')).toBe('Do\n\nThis run retries run_1: full disk')
-  expect(why(null, 'x')).toBe('This run retries run_1: x')
+  expect(why('Do', ' full disk ')).toBe(`Do\n\n${because('full disk')}`)
+  expect(why(null, 'x')).toBe(because('x'))
   expect(why(null, undefined)).toBeNull()
 })

@@ -1,4 +1,5 @@
 import { hasRole, type Caller } from '../../http/callers.ts'
+import { quoted, type Speaker } from '../../trust/quote.ts'
 import type { AgentRow } from '../agents/store.ts'
 import type { RunRow } from './store.ts'
 
@@ -24,9 +25,11 @@ export const isRetriable = (run: Pick<RunRow, 'status'>): boolean =>
 /** The prompt of a retry: that of the run it retries, and why. */
 export function retryPrompt(
   prompt: string | null,
-  retry: { runId: string; reason: string | undefined },
+  retry: { runId: string; reason: string | undefined; by: Speaker },
 ): string | null {
   if (retry.reason === undefined || retry.reason.trim() === '') return prompt
-  const why = `This run retries ${retry.runId}: ${retry.reason.trim()}`
+  const { runId, by } = retry
+  const reason = quoted({ as: 'request', what: `reason of the retry`, by, text: retry.reason.trim() })
+  const why = `This run retries ${runId}.\n\n${reason}`
   return prompt === null ? why : `${prompt}\n\n${why}`
 }

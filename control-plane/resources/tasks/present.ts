@@ -9,10 +9,13 @@ import type {
 } from '../../../shared/api/task-shapes.ts'
 import { toProjectRef } from '../../../shared/lib/project-ref.ts'
 import type { Db } from '../../db/open.ts'
+import { inQuotes, nameOf, onOneLine, quoted, type Quoted } from '../../trust/quote.ts'
+import type { Person } from '../../trust/rules.ts'
 import { openGatesOfTasks, type OpenGate } from '../approvals/open-gates.ts'
 import { listLiveOfTasks } from '../runs/live-store.ts'
 import { listChecklists, type ChecklistRow } from './checklist-store.ts'
 import type { DependencyRow, LinkedTask } from './dependency-store.ts'
+import type { AuthorOf } from './authors.ts'
 import { conditionsOf, type Condition } from './rules.ts'
 import { listBlockedTasks, type BriefTask, type TaskRow } from './store.ts'
 import type { WatcherRow } from './watcher-store.ts'
@@ -156,26 +159,45 @@ export const presentWatcher = (watcher: WatcherRow): TaskWatcher => ({
   createdAt: toTimestamp(watcher.createdAt),
 })
 
-/**
- * The prompt of an agent that is woken for a task. `reason` is a sentence; `extra` goes below the task; `stepOf` is the workflow
- * of which the run is one step, so that the end of the task is not the agent's to say.
- */
-export function taskPrompt(
-  task: TaskRow,
-  { reason, extra, stepOf }: { reason: string; extra?: string | null; stepOf?: string },
-): string {
+export interface TaskPrompt {
+  /** A sentence of ours, or the words of whoever starts the run. What others say in it is quoted. */
+  reason: string
+  /** Goes below the task. */
+  extra?: string
+  authorOf: AuthorOf
+  /** Who asks for the work beside whoever assigned the task. */
+  askedBy?: Person
+  /** The task is another agent's: nothing in it is for this one to do. */
+  isWatched?: boolean
+  /** The workflow of which the run is one step, so that the end of the task is not the agent's to say. */
+  stepOf?: string
+}
+
+/** The prompt of an agent that is woken for a task. */
+export function taskPrompt(task: TaskRow, { reason, extra = '', stepOf, ...about }: TaskPrompt): string {
+  const { titleByUserId: titleBy, descriptionByUserId: by, description } = task
   const facts = [
+    `Title by: ${nameOf(about.authorOf(titleBy))}`,
     `Status: ${task.status}`,
     `Priority: ${task.priority}`,
     ...(task.dueAt === null ? [] : [`Due: ${toTimestamp(task.dueAt)}`]),
-    ...(task.branchName === null ? [] : [`Branch: ${task.branchName}`]),
-    ...(task.baseBranch === null ? [] : [`Base branch: ${task.baseBranch}`]),
+    ...(task.branchName === null ? [] : [`Branch: ${onOneLine(task.branchName)}`]),
+    ...(task.baseBranch === null ? [] : [`Base branch: ${onOneLine(task.baseBranch)}`]),
   ]
   const parts = [
     reason,
-    `Task ${task.key}: ${task.title}\n${facts.join('\n')}`,
-    ...(task.description === null || task.description.trim() === '' ? [] : [task.description]),
-    ...(extra == null || extra === '' ? [] : [extra]),
+    `Task ${task.key}: ${inQuotes(task.title)}\n${facts.join('\n')}`,
+    ...(description === null || description.trim() === ''
+      ? []
+      : [
+          quoted({
+            as: askedAs(task, about),
+            what: `description of ${task.key}`,
+            by: about.authorOf(by),
+            text: description,
+          }),
+        ]),
+    ...(extra === '' ? [] : [extra]),
     ...(stepOf === undefined ? ofWholeTask(task) : ofStep(task, stepOf)),
   ]
   return parts.join('\n\n')
@@ -189,3 +211,12 @@ const ofWholeTask = ({ key }: TaskRow) => [
 const ofStep = ({ key }: TaskRow, workflow: string) => [
   `This run is one step of the workflow ${workflow}. Do what is asked at the top, and end; the workflow goes on with your result, and other steps may follow. Read the task with \`svc task get ${key} --include comments\`. Leave its status as it is, unless what is asked at the top says otherwise: this step is not the whole task.`,
 ]
+
+/** Words are a request where whoever asked for the work wrote them. */
+function askedAs(
+  { assignedByUserId, descriptionByUserId: by }: TaskRow,
+  { askedBy = null, isWatched = false }: Pick<TaskPrompt, 'askedBy' | 'isWatched'>,
+): Quoted['as'] {
+  if (isWatched) return 'information'
+  return by !== null && (by === assignedByUserId || by === askedBy) ? 'request' : 'work'
+}

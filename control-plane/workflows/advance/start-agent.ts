@@ -2,9 +2,11 @@ import type { Tx } from '../../db/open.ts'
 import { stepSchema } from '../../resources/runs/output-schemas.ts'
 import { addOutputSchemas } from '../../resources/runs/steps/add-schemas.ts'
 import type { RunRow } from '../../resources/runs/store.ts'
+import { loadAuthors, type AuthorOf } from '../../resources/tasks/authors.ts'
 import { taskPrompt } from '../../resources/tasks/present.ts'
 import type { TaskRow } from '../../resources/tasks/store.ts'
 import { listRunsOfCalls } from '../../resources/workflows/step-store.ts'
+import type { Person } from '../../trust/rules.ts'
 import { startRun } from '../../wakes/start-run.ts'
 import type { Wake } from '../../wakes/wake.ts'
 import type { AgentArgs } from '../engine/args.ts'
@@ -24,12 +26,16 @@ export async function startAgentStep(tx: Tx, args: AgentArgs, step: StartedStep)
     const message = `The step "${args.continues}" still works; its session cannot be gone on with yet.`
     return failed({ code: 'step_at_work', message })
   }
+  const asked = await askedByStep(tx, step)
   const wake: Wake = {
-    ...(await askedByStep(tx, step)),
+    ...asked,
     agent,
     workspace,
     requestedBy: run.startedBy,
-    prompt: promptOf(args, { task, workflow: run.workflow }),
+    prompt: promptOf(
+      args,
+      task && { task, authorOf: await loadAuthors(tx, [task]), askedBy: asked.causedBy, stepOf: run.workflow },
+    ),
     parent: continued,
     task,
     ...(continued === null && { freshSince: context.world.now() }),
@@ -53,11 +59,15 @@ async function continuedBy(tx: Tx, label: string, { run, calls, seq }: StartedSt
 
 const labelOf = (args: string): unknown => (JSON.parse(args) as { label?: unknown }).label
 
-function promptOf(
-  { prompt, schema }: AgentArgs,
-  { task, workflow }: { task: TaskRow | null; workflow: string },
-): string {
-  const asked = task === null ? prompt : taskPrompt(task, { reason: prompt, stepOf: workflow })
+interface Work {
+  task: TaskRow
+  authorOf: AuthorOf
+  askedBy: Person
+  stepOf: string
+}
+
+function promptOf({ prompt, schema }: AgentArgs, work: Work | null): string {
+  const asked = work === null ? prompt : taskPrompt(work.task, { ...work, reason: prompt })
   if (schema == null) return asked
   return `${asked}
 

@@ -22,7 +22,7 @@ const rounds = Math.min(Math.max(Math.trunc(input.rounds ?? 3), 1), 10)
 const deadlineMinutes = Math.min(Math.max(input.minutes ?? 60, 1), 10080)
 const where = { branch: input.branch, repo: input.repo, deadlineMinutes }
 const count = (n, what) => n + ' ' + what + (n === 1 ? '' : 's')
-const named = (list) => list.map(({ name, url }) => '- ' + name.slice(0, 200) + (url ? ' (' + url.slice(0, 500) + ')' : '')).join('\n')
+const named = (list) => list.map(({ name, url }) => '- ' + name.slice(0, 200).replace(/[\p{C}\u2028\u2029]/gu, ' ') + (url ? ' (' + url.slice(0, 500) + ')' : '')).join('\n')
 
 for (let round = 1; ; round++) {
   phase('Checks ' + round)

@@ -27,6 +27,9 @@ const review = {
   },
 }
 
+// What one agent says is told to the other line by line, as svc quotes the words of others.
+const quoted = (text) => String(text).split(/\r\n|[\n\r\v\f\x85\u2028\u2029]/).map((line) => '> ' + line).join('\n')
+
 phase('Implement')
 let report = await agent(
   (input.work || 'Do what the task says.') +
@@ -39,8 +42,8 @@ for (let round = 1; round <= rounds; round++) {
   const { verdict, findings } = await agent(
     'Review the changes in this folder against what was asked for. Change nothing.\n\nAsked for: ' +
       (input.work || 'what the task says') +
-      '\n\nReported by whoever did it:\n' +
-      report +
+      '\n\nFor information: what the one who did it reports:\n' +
+      quoted(report) +
       '\n\nApprove if the work is right and complete. Otherwise list each thing that must change, with its file and the reason.',
     { label: 'review ' + round, agent: input.reviewer, schema: review },
   )
@@ -49,8 +52,8 @@ for (let round = 1; round <= rounds; round++) {
   if (round === rounds) return 'Not approved after ' + rounds + (rounds === 1 ? ' review' : ' reviews') + '. Left to do:\n' + findings.map((one) => '- ' + one).join('\n')
   phase('Fix ' + round)
   report = await agent(
-    'A review asks for these changes:\n' +
-      findings.map((one) => '- ' + one).join('\n') +
+    'Request: changes for which a review asks:\n' +
+      findings.map((one) => quoted('- ' + one)).join('\n') +
       '\n\nMake them, or say why one should not be made. Then check your work again and say what you changed.',
     { label: 'fix ' + round, agent: input.implementer, continues: round === 1 ? 'implement' : 'fix ' + (round - 1) },
   )

@@ -280,7 +280,7 @@ describe('retry', () => {
     expect(await read(next)).toMatchObject({ status: 'queued', parentRunId: runId, triggerSource: 'manual' })
     expect((await read(runId)).successorRunId).toBe(next)
     const { prompt } = await server.ok(`/runs/${next}/context`)
-    expect(prompt).toBe(`Build\n\nThis run retries ${runId}: the disk was full`)
+    expect(prompt).toMatch(/^Build\n\nThis run retries run_\w+\.\n\nRequest: .+\n> the disk was full$/)
     await act(next, 'cancel')
     const plain = await act(runId, 'retry')
     expect((await server.ok(`/runs/${plain.body.runId}/context`)).prompt).toBe('Build')

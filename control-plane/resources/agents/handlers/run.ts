@@ -4,8 +4,9 @@ import type { ExitReason } from '../../../../shared/runs/exit-reasons.ts'
 import { type HarnessName, harnesses } from '../../../../shared/runs/harnesses.ts'
 import type { ModelCatalog } from '../../../catalog/catalog.ts'
 import type { RunOverrides } from '../../../wakes/build-spec.ts'
-import type { Tx } from '../../../db/open.ts'
+import type { Db, Tx } from '../../../db/open.ts'
 import { asked } from '../../../trust/askers.ts'
+import type { Person } from '../../../trust/rules.ts'
 import { causeOfCaller } from '../../runs/cause.ts'
 import { startRun } from '../../../wakes/start-run.ts'
 import type { WakeAnswer } from '../../../wakes/wake.ts'
@@ -13,6 +14,7 @@ import { publicIdOf, type Caller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { lookUpTask, checkRunSettings } from '../../tasks/lookup.ts'
+import { loadAuthors } from '../../tasks/authors.ts'
 import { taskPrompt } from '../../tasks/present.ts'
 import { authorsOf } from '../../tasks/rules.ts'
 import type { TaskRow } from '../../tasks/store.ts'
@@ -66,17 +68,18 @@ async function wake(
   const { db, caller, body, world } = input
   const agent = await acceptAgent(db, found, { caller, world })
   const overrides = overridesOf(body, { agent, catalog: deps.catalog })
+  const askedBy = await causeOfCaller(db, caller)
   const answer = await startRun(
     db as Tx,
     {
       ...asked(
         body.source === 'on_demand' ? onDemand(caller) : body.source,
-        { caller: await causeOfCaller(db, caller) },
+        { caller: askedBy },
         task === null ? [] : authorsOf(task),
       ),
       agent,
       requestedBy: publicIdOf(caller),
-      prompt: promptOf(task, body.prompt),
+      prompt: await promptOf(db, { task, prompt: body.prompt, askedBy }),
       task,
       parent: null,
       overrides,
@@ -107,9 +110,13 @@ function overridesOf(
 }
 
 /** The person's words, about the task when one is named. */
-function promptOf(task: TaskRow | null, prompt: string | undefined): string | null {
+async function promptOf(
+  db: Db,
+  { task, prompt, askedBy }: { task: TaskRow | null; prompt: string | undefined; askedBy: Person },
+): Promise<string | null> {
   if (task === null) return prompt ?? null
-  return taskPrompt(task, { reason: prompt ?? 'You were woken to work on this task.' })
+  const reason = prompt ?? 'You were woken to work on this task.'
+  return taskPrompt(task, { reason, authorOf: await loadAuthors(db, [task]), askedBy })
 }
 
 const onDemand = (caller: Caller) => (caller.kind === 'person' ? 'manual' : 'agent_request')

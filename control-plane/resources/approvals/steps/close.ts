@@ -1,5 +1,6 @@
 import type { Db } from '../../../db/open.ts'
 import { asked } from '../../../trust/askers.ts'
+import { nameOf, onOneLine, quoted, quotedLines, type Speaker } from '../../../trust/quote.ts'
 import { requestWake } from '../../../wakes/wakes.ts'
 import { causeOf, speakersOf } from '../../runs/cause.ts'
 import { findRun } from '../../runs/store.ts'
@@ -81,17 +82,21 @@ function callsOf({ id, gatedThing }: ApprovalRow) {
 
 function resolvedPrompt(
   approval: ApprovalRow,
-  { outcome, reason, by }: { outcome: 'approve' | 'reject'; reason: string | null; by: { name: string } },
+  { outcome, reason, by }: { outcome: 'approve' | 'reject'; reason: string | null; by: Speaker },
 ): string {
   const word = outcome === 'approve' ? 'approved' : 'rejected'
-  const words = reason === null ? '' : `\n\n${by.name} says: ${reason}`
-  return `${by.name} ${word} what you asked for (${approval.id}):\n\n${approval.prompt}${words}\n\n${nextStep(approval, outcome)}`
+  return [
+    `${nameOf(by)} ${word} what you asked for (${approval.id}):`,
+    quotedLines(approval.prompt),
+    ...(reason === null ? [] : [quoted({ as: 'request', what: `note to ${approval.id}`, by, text: reason })]),
+    nextStep(approval, outcome),
+  ].join('\n\n')
 }
 
 function nextStep(approval: ApprovalRow, outcome: 'approve' | 'reject'): string {
   if (outcome === 'reject') return 'Do not do it. Go on without it, or end and say why you cannot.'
   if (approval.trigger === 'tool_permission')
-    return `Make the call of ${approval.gatedThing.name} again, exactly as before: it is allowed once. Then go on.`
+    return `Make the call of ${onOneLine(approval.gatedThing.name)} again, exactly as before: it is allowed once. Then go on.`
   if (approval.trigger === 'instruction_publish') return 'The instructions are published. Go on.'
   return 'Do it now, and go on.'
 }

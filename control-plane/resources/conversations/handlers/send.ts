@@ -138,7 +138,7 @@ async function beginIn(tx: Tx, { input, conversation: { id }, target, body, deps
   const message = await postMessage(tx, posted)
   const ofTask = conversation.taskId === null ? null : await findTaskById(tx, conversation.taskId)
   const task = ofTask?.assigneeAgentId === target.id ? ofTask : null
-  const prompt = await promptFor(tx, { conversation, message, agentId: target.id, task })
+  const prompt = await promptFor(tx, { conversation, message, agentId: target.id, task, askedBy: caller.userId })
   const wake = {
     ...asked('channel_message', { author: caller.userId }, task === null ? [] : authorsOf(task)),
     agent: target,

@@ -1,19 +1,20 @@
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
 import { asked } from '../../../trust/askers.ts'
+import { nameOf } from '../../../trust/quote.ts'
 import type { Person } from '../../../trust/rules.ts'
 import { requestWake } from '../../../wakes/wakes.ts'
 import { causeOf } from '../../runs/cause.ts'
 import { burst, isBursting } from '../message-rules.ts'
 import { listLastAuthors, listMessages, type MessageRow } from '../message-store.ts'
 import { authorsOf } from '../../tasks/rules.ts'
+import { loadAuthors } from '../../tasks/authors.ts'
 import { findTaskById, type TaskRow } from '../../tasks/store.ts'
 import { wakeWatchers } from '../../tasks/steps/wakes.ts'
 import { loadAttachments, toldAttachments } from '../attachments.ts'
-import { loadNames } from '../names.ts'
 import { insertParticipants, listParticipants } from '../participant-store.ts'
 import { messagePrompt } from '../prompt.ts'
-import { linesOf, messagesTold } from '../said.ts'
+import { loadSaid, messagesTold } from '../said.ts'
 import type { ConversationRow } from '../store.ts'
 
 /**
@@ -52,7 +53,13 @@ export async function wakeForMessage(tx: Db, posted: Posted): Promise<void> {
         workspaceId: conversation.workspaceId,
         agentId,
         requestedBy: author.id,
-        prompt: await promptFor(tx, { conversation, message, agentId, task: isAssignee ? task : null }),
+        prompt: await promptFor(tx, {
+          conversation,
+          message,
+          agentId,
+          task: isAssignee ? task : null,
+          askedBy: causedBy,
+        }),
         conversationId: conversation.id,
         taskId: isAssignee ? task.id : null,
         key: `message:${message.id}:${agentId}`,
@@ -61,9 +68,10 @@ export async function wakeForMessage(tx: Db, posted: Posted): Promise<void> {
     )
   }
   if (task === null) return
-  const names = await loadNames(tx, conversation.workspaceId, [author])
-  const what = `${names(author).name} commented: ${message.body.slice(0, 2_000)}`
-  await wakeWatchers(tx, { task, what, actor: author, saidBy: causedBy, world })
+  const [said] = await loadSaid(tx, conversation.workspaceId, [message])
+  const text = message.body.slice(0, watchedChars)
+  const comment = { what: `comment ${message.id}`, by: said!.by, text, asker: causedBy }
+  await wakeWatchers(tx, { task, what: `${nameOf(said!.by)} commented on it.`, said: comment, actor: author, world })
 }
 
 async function targetsOf(
@@ -97,23 +105,25 @@ async function targetsOf(
   return targets
 }
 
-/** The prompt for the agent; `task`: the task it should work on. */
+/** The beginning of a comment that who watches its task is told. */
+const watchedChars = 2_000
+
+/** The prompt for the agent; `task`: the task it should work on; `askedBy`: the person whom the message is from. */
 export async function promptFor(
   tx: Db,
-  wake: { conversation: ConversationRow; message: MessageRow; agentId: string; task: TaskRow | null },
+  wake: { conversation: ConversationRow; message: MessageRow; agentId: string; task: TaskRow | null; askedBy: Person },
 ): Promise<string> {
-  const { conversation, message, agentId } = wake
+  const { conversation, message, agentId, task, askedBy } = wake
   const place = { direction: 'before' as const, seq: message.seq }
   const range = { conversationId: conversation.id, place, withDeleted: false, limit: messagesTold }
   const before = (await listMessages(tx, range)).slice(0, messagesTold)
   const own = before.findIndex((each) => each.authorId === agentId)
   // Older messages are told at the start of a run that begins a new session (`saidBefore`).
   const unseen = (own < 0 ? before : before.slice(0, own)).toReversed()
-  const earlier = await linesOf(tx, conversation.workspaceId, unseen)
-  const nameOf = await loadNames(tx, conversation.workspaceId, [{ type: message.authorType, id: message.authorId }])
-  const author = nameOf({ type: message.authorType, id: message.authorId })
+  const told = await loadSaid(tx, conversation.workspaceId, [...unseen, message])
   const viewing = { workspaceId: conversation.workspaceId, viewer: { type: 'agent' as const, id: agentId } }
   const attachmentsOf = await loadAttachments(tx, viewing, [message])
-  const body = message.body + toldAttachments(attachmentsOf(message))
-  return messagePrompt({ conversation, author, messageId: message.id, body, earlier }, wake.task)
+  const attachments = toldAttachments(attachmentsOf(message))
+  const work = task === null ? null : { task, authorOf: await loadAuthors(tx, [task]), askedBy }
+  return messagePrompt({ conversation, said: told.at(-1)!, attachments, earlier: told.slice(0, -1) }, work)
 }

@@ -69,7 +69,7 @@ export async function closeAnswered(
       workspaceId: question.workspaceId,
       agentId: question.agentId,
       requestedBy: person.userPublicId,
-      prompt: answeredPrompt(question, { answer, by: person.name }),
+      prompt: answeredPrompt(question, { answer, by: { id: person.userPublicId, name: person.name } }),
       taskId: question.taskId,
       conversationId: question.conversationId,
       continues: question.runId,

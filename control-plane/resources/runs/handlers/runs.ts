@@ -7,9 +7,10 @@ import { cancelRun } from '../../../lifecycle/cancel-run.ts'
 import { asked } from '../../../trust/askers.ts'
 import { causeOfCaller, speakersOf } from '../cause.ts'
 import { startRun } from '../../../wakes/start-run.ts'
-import { publicIdOf, type Caller } from '../../../http/callers.ts'
+import { actorOf, publicIdOf, type Caller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
+import { loadSpeaker } from '../../conversations/names.ts'
 import { findAgent, listManagers } from '../../agents/store.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { findTaskById } from '../../tasks/store.ts'
@@ -131,6 +132,8 @@ async function retry({ db, caller, params, body }: HandlerInput<typeof runRoutes
     fail('run.not_retriable', {
       message: 'The run does a gate of a workflow, whose program decides what is done next.',
     })
+  const requestedBy = publicIdOf(caller)
+  const by = await loadSpeaker(db, caller.workspaceId, actorOf(caller))
   // On the same task, whose lock lets one run at a time work on it.
   const task = run.taskId === null ? null : await findTaskById(db, run.taskId)
   const answer = await startRun(
@@ -138,8 +141,8 @@ async function retry({ db, caller, params, body }: HandlerInput<typeof runRoutes
     {
       ...asked('manual', { caller: await causeOfCaller(db, caller) }, speakersOf(run)),
       agent,
-      requestedBy: publicIdOf(caller),
-      prompt: retryPrompt(details?.prompt ?? null, { runId: run.id, reason: body.reason }),
+      requestedBy,
+      prompt: retryPrompt(details?.prompt ?? null, { runId: run.id, reason: body.reason, by }),
       parent: run,
       task,
     },

@@ -16,7 +16,7 @@ import { findConversationOfTask } from '../../conversations/store.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { projectViewerOf } from '../../projects/rules.ts'
 import { causeOfCaller } from '../../runs/cause.ts'
-import { transitionTask } from '../steps/transition.ts'
+import { reasonOf, transitionTask } from '../steps/transition.ts'
 import { assignTask } from '../steps/assign.ts'
 import { createBatch } from '../batch.ts'
 import { recordActivity, setArchived } from '../record.ts'
@@ -187,8 +187,10 @@ async function transition(input: HandlerInput<Routes['transition']>) {
     await postMessage(db, { conversation, author: actor, body: comment, textParam: 'comment', caller, world })
   } else if (isFinished(task)) {
     // A comment wakes the assignee by itself.
-    const reason = `This task was reopened: ${body.reason ?? ''}`
-    await wakeForAssignment(db, { task: moved, actor, world, reason, reasonBy: await causeOfCaller(db, caller) })
+    const said = await reasonOf(db, moved, { reason: body.reason ?? '', actor })
+    const asker = await causeOfCaller(db, caller)
+    const reason = 'This task was reopened.'
+    await wakeForAssignment(db, { task: moved, actor, world, reason, said: { ...said, asker } })
   }
   return presentTask(db, moved, world.now())
 }

@@ -3,12 +3,13 @@ import type { TaskStatus } from '../../../../shared/api/task-fields.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { cancelRun } from '../../../lifecycle/cancel-run.ts'
+import { loadSpeaker } from '../../conversations/names.ts'
 import { causeOf } from '../../runs/cause.ts'
 import { listLiveOfTask } from '../../runs/live-store.ts'
 import { recordActivity, setArchived } from '../record.ts'
 import { isFinished, nextStatuses, transitionRefusal, withStatus, type Actor } from '../rules.ts'
 import { replaceTask, findTaskById, lockClosing, type TaskRow } from '../store.ts'
-import { wakeForFanIn, wakeForResolvedDependency, wakeWatchers } from './wakes.ts'
+import { wakeForFanIn, wakeForResolvedDependency, wakeWatchers, type SaidOfTask } from './wakes.ts'
 
 /** Status changes of tasks, which several parts make: routes of tasks and comments, pull requests, runs. */
 
@@ -45,8 +46,8 @@ export async function transitionTask(tx: Db, move: Move): Promise<TaskRow> {
   }
   // Nobody is woken because work began.
   if (to !== 'in_progress') {
-    const saidBy = reason === null ? {} : { saidBy: await causeOf(tx, actor.id) }
-    await wakeWatchers(tx, { task: moved, what: sentenceOf(moved, move), actor, world, ...saidBy })
+    const said = reason === null ? {} : { said: await reasonOf(tx, moved, { reason, actor }) }
+    await wakeWatchers(tx, { task: moved, what: `${moved.key} is ${moved.status} now.`, actor, world, ...said })
   }
   return moved
 }
@@ -65,8 +66,15 @@ function refuse(task: TaskRow): never {
   })
 }
 
-const sentenceOf = (task: TaskRow, { reason }: Move) =>
-  `${task.key} is ${task.status} now${reason === null ? '.' : `: ${reason}`}`
+/** Why somebody moved the task, for the prompts that quote it. */
+export async function reasonOf(
+  tx: Db,
+  { key, workspaceId }: TaskRow,
+  { reason, actor }: { reason: string; actor: Actor },
+): Promise<SaidOfTask> {
+  const by = await loadSpeaker(tx, workspaceId, actor)
+  return { what: `reason of the change of ${key}`, by, text: reason, asker: await causeOf(tx, actor.id) }
+}
 
 /** Opens a finished task again and takes it out of the archive; the reason is the comment that asks for it. */
 export async function reopenTask(tx: Db, reopening: Omit<Move, 'to'>): Promise<TaskRow> {

@@ -1,11 +1,13 @@
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
 import { asked } from '../../../trust/askers.ts'
+import { inQuotes, quoted, type Speaker } from '../../../trust/quote.ts'
 import type { Person } from '../../../trust/rules.ts'
 import { requestWake, requestWakes, type WakeRequest } from '../../../wakes/wakes.ts'
 import { findAgent } from '../../agents/store.ts'
 import { ensureTaskConversation } from '../../conversations/task-conversation.ts'
 import { listLiveOfAgent } from '../../runs/live-store.ts'
+import { loadAuthors, type AuthorOf } from '../authors.ts'
 import { listDependencies } from '../dependency-store.ts'
 import { taskPrompt } from '../present.ts'
 import { seesProject } from '../lookup.ts'
@@ -28,30 +30,41 @@ import { listWatchers } from '../watcher-store.ts'
 export interface TaskWake {
   task: TaskRow
   triggerSource: 'assignment' | 'fan_in' | 'dependency_resolved'
-  /** A sentence: why. */
+  /** A sentence of ours: why. */
   reason: string
-  /** Whoever's words the reason has beside the task's own. */
-  reasonBy?: Person
+  /** What somebody said with it. */
+  said?: SaidOfTask
   actor: Actor
   world: World
   /** The same key is the same wake. */
   key?: string
 }
 
+/** What somebody said with a change of a task. */
+export interface SaidOfTask {
+  /** In our words: `comment msg_1`. */
+  what: string
+  by: Speaker
+  text: string
+  /** The person behind whoever said it. */
+  asker: Person
+}
+
 /** Wakes the agent that the task is assigned to; nobody when it is finished, archived, or set to start later. */
 export async function wakeAssignee(tx: Db, wake: TaskWake): Promise<void> {
-  await requestWakes(tx, assigneeWakes(wake), wake.world)
+  await requestWakes(tx, assigneeWakes(wake, await loadAuthors(tx, [wake.task])), wake.world)
 }
 
 /** One, or none. */
-function assigneeWakes({ task, world, ...wake }: TaskWake): WakeRequest[] {
+function assigneeWakes({ task, world, ...wake }: TaskWake, authorOf: AuthorOf): WakeRequest[] {
   if (task.assigneeAgentId === null || isFinished(task) || task.archivedAt !== null) return []
   if (task.startAt !== null && task.startAt > world.now()) return []
   const { workspaceId, id: taskId, assigneeAgentId: agentId } = task
-  const prompt = taskPrompt(task, { reason: wake.reason })
-  const { triggerSource, key, reasonBy } = wake
+  const { triggerSource, key, said, reason } = wake
+  const extra = said === undefined ? '' : quoted({ as: 'request', ...said })
+  const prompt = taskPrompt(task, { reason, extra, authorOf })
   const requestedBy = wake.actor.id
-  const words = [...authorsOf(task), ...(reasonBy === undefined ? [] : [reasonBy])]
+  const words = [...authorsOf(task), ...(said === undefined ? [] : [said.asker])]
   const by = asked(triggerSource, { assigner: task.assignedByUserId }, words)
   return [{ ...by, workspaceId, agentId, requestedBy, prompt, taskId, ...(key === undefined ? {} : { key }) }]
 }
@@ -130,13 +143,15 @@ export async function wakeUnblocked(
     const free = ids.filter((id) => !blocked.has(id))
     const read = new Map((await listTasksByIds(tx, blocker.workspaceId, free)).map((task) => [task.id, task]))
     const wakes: WakeRequest[] = []
+    const authorOf = await loadAuthors(tx, [...read.values()])
     for (const task of free.map((id) => read.get(id)).filter((found) => found !== undefined)) {
       const reader = `${task.assigneeAgentId} ${task.assignedByUserId}`
       const name = names.get(reader) ?? (await nameFor(tx, task, blocker))
       names.set(reader, name)
       const triggerSource = 'dependency_resolved'
       const reason = `Nothing blocks this task any more; the last to do so was ${name}`
-      wakes.push(...assigneeWakes({ task, actor, world, triggerSource, reason, ...(keyOf && { key: keyOf(task) }) }))
+      const wake = { task, actor, world, triggerSource, reason, ...(keyOf && { key: keyOf(task) }) } as const
+      wakes.push(...assigneeWakes(wake, authorOf))
     }
     await requestWakes(tx, wakes, world)
   }
@@ -151,12 +166,12 @@ async function nameFor(tx: Db, { assigneeAgentId, assignedByUserId }: TaskRow, o
   const isSeen = other.assigneeAgentId === assigneeAgentId || (agent && (await seesProject(tx, agent, other.projectId)))
   if (!isSeen) return 'a task that you cannot see.'
   return other.titleByUserId === assignedByUserId && assignedByUserId !== null
-    ? `${other.key}: ${other.title}`
+    ? `${other.key}: ${inQuotes(other.title)}`
     : `${other.key}.`
 }
 
 /**
- * Wakes the agents that watch the task and have a place to be woken in (`origin`). `what` is a sentence. Whoever made the
+ * Wakes the agents that watch the task and have a place to be woken in (`origin`). `what` is a sentence of ours. Whoever made the
  * change, and the assignee (who is woken by other reasons), are left out, and so is who may no longer see the task.
  */
 export async function wakeWatchers(
@@ -165,13 +180,14 @@ export async function wakeWatchers(
     task: TaskRow
     what: string
     actor?: Actor
-    /** Whoever's words `what` has beside the task's own. */
-    saidBy?: Person
+    said?: SaidOfTask
     world: World
   },
 ): Promise<void> {
-  const { task, world, actor, saidBy } = change
-  const words = [...authorsOf(task), ...(saidBy === undefined ? [] : [saidBy])]
+  const { task, world, actor, said } = change
+  const words = [...authorsOf(task), ...(said === undefined ? [] : [said.asker])]
+  const extra = said === undefined ? '' : quoted({ as: 'information', ...said })
+  const authorOf = await loadAuthors(tx, [task])
   for (const watcher of await listWatchers(tx, task.id)) {
     if (watcher.subjectType !== 'agent' || watcher.origin === null) continue
     if (watcher.subjectId === actor?.id || watcher.subjectId === task.assigneeAgentId) continue
@@ -184,7 +200,12 @@ export async function wakeWatchers(
         workspaceId: task.workspaceId,
         agentId: watcher.subjectId,
         requestedBy: actor?.id ?? null,
-        prompt: taskPrompt(task, { reason: `A task you watch changed. ${change.what}` }),
+        prompt: taskPrompt(task, {
+          reason: `A task you watch changed. ${change.what}`,
+          extra,
+          authorOf,
+          isWatched: true,
+        }),
         ...(await placeOf(tx, { origin: watcher.origin, watched: task, world })),
       },
       world,
