@@ -32,6 +32,7 @@ export interface Quoted {
 }
 
 /** Every line end that a terminal, a model or a language knows, and CRLF as one. */
+// oxlint-disable-next-line no-control-regex
 const lineEnds = /\r\n|[\n\r\v\f\u001C-\u001E\u0085\u2028\u2029]/u
 
 /** Returns the block with its heading. */

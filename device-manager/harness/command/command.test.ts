@@ -129,6 +129,11 @@ describe('its output', () => {
       isError: false,
     })
     expect(resultOf([], exited(0))).toEqual({ text: '', isError: false })
+    // The transcript has it all as it came.
+    const bar = ['1%\r', '100%\r\n\x1b_Gf=100;', `${'A'.repeat(45_000)}\x1b\\\x07ok\n`]
+    expect(resultOf(bar, exited(0))).toEqual({ text: '100%\nok\n', isError: false })
+    const texts = output(bar).events.flatMap((event) => (event.kind === 'text' ? [event.data.text] : []))
+    expect(texts.join('')).toBe(bar.join(''))
   })
 
   it('that is long is cut to its last 64 KiB, with the count of what is missing', () => {
