@@ -25,6 +25,15 @@ test.each([
   ['```\n@fenced\n```\n@real', ['real']],
   ['~~~ts\n@fenced\n@never closed', []],
   ['@ nobody @- @.', []],
+  // A change of script.
+  ['请@builder看一下', ['builder']],
+  ['@builderさん、お願いします', ['builder']],
+  ['ビルダー@builder-2さんと@größe님', ['builder-2', 'größe']],
+  ['빌더@builder에게 ให้@helperช่วย و@builder2 @runnerу', ['builder', 'helper', 'builder2', 'runner']],
+  ['@usr_7aZ1qX5vNmG9kT3r看 和@me@example.com说', ['usr_7aZ1qX5vNmG9kT3r', 'me@example.com']],
+  ['@日本語 @ビルダーbot @建2 请@张三', ['日本語', 'ビルダー', '建2']],
+  ['写信给me@example.com或git@github.com:a/b，张三@example.com', []],
+  ['a@b ё@в 看@看 x@1 看@1 1@builder /@builder看', []],
 ])('mentions of %j', (body, names) => {
   expect(mentionedNames(body)).toEqual(names)
 })
@@ -39,6 +48,8 @@ test('mentions are bounded, and found in time', () => {
     '```\n'.repeat(25_000),
     '@'.repeat(100_000),
     '@a'.repeat(50_000),
+    '看@a'.repeat(30_000),
+    `@${'a看'.repeat(50_000)}`,
     '` `` '.repeat(20_000),
   ])
     mentionedNames(text)

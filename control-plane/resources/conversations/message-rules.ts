@@ -28,17 +28,65 @@ export function previewOf(body: string): string {
 
 /** Number of mentions that count in a message; further ones are ignored. */
 const maxMentions = 50
-const mention =
-  /(?<![\p{L}\p{N}@./+-])@([\p{L}\p{N}](?:[\p{L}\p{N}_.+-]*[\p{L}\p{N}])?(?:@[\p{L}\p{N}.-]*[\p{L}\p{N}])?)/gu
+const mention = /(?<![\p{N}@./+-])@([\p{L}\p{N}](?:[\p{L}\p{N}_.+-]*[\p{L}\p{N}])?(?:@[\p{L}\p{N}.-]*[\p{L}\p{N}])?)/gu
 
-/** The names after an `@` in a text, in order and once each, except in code and in addresses. */
+/**
+ * The names after an `@` in a text, in order and once each, except in code and in addresses. In texts without blanks a change of
+ * script begins or ends a mention: `请@builder看一下`, `@builderさん`.
+ */
 export function mentionedNames(body: string): string[] {
   const names = new Set<string>()
-  for (const [, name] of proseOf(body).matchAll(mention)) {
-    names.add(name!)
+  const text = proseOf(body)
+  const found = new RegExp(mention)
+  for (let match = found.exec(text); match !== null; match = found.exec(text)) {
+    const { 1: whole = '', index } = match
+    const before = letterBefore(text, index)
+    const script = scriptOf(whole)
+    if (before !== null && (script === null || scriptOf(before) === script)) continue
+    const name = inOneScript(whole, script)
+    // What is not of this name may hold the next one.
+    found.lastIndex = index + '@'.length + name.length
+    // Behind a letter what has a dot is an address: 张三@example.com.
+    if (before !== null && name.includes('.') && !name.includes('@')) continue
+    names.add(name)
     if (names.size === maxMentions) break
   }
   return [...names]
+}
+
+/** Scripts that are written together with each other count as one. */
+const scripts: readonly RegExp[] = [
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Bopomofo}ー]/u,
+  ...['Latin', 'Greek', 'Cyrillic', 'Hangul', 'Arabic', 'Hebrew', 'Thai', 'Lao', 'Khmer', 'Myanmar', 'Tibetan'].map(
+    (name) => new RegExp(`\\p{Script=${name}}`, 'u'),
+  ),
+  // All others.
+  /\p{L}/u,
+]
+
+/** The script of the first letter, as its place in the list; null where no letter comes first. */
+function scriptOf(text: string): number | null {
+  const char = String.fromCodePoint(text.codePointAt(0) ?? 0)
+  const found = scripts.findIndex((script) => script.test(char))
+  return found < 0 ? null : found
+}
+
+/** The beginning of the name that is in one script with its digits and marks. */
+function inOneScript(whole: string, first: number | null): string {
+  let script = first
+  let at = 0
+  for (const char of whole) {
+    const own = scriptOf(char)
+    if (own !== null && script !== null && own !== script) break
+    script ??= own
+    at += char.length
+  }
+  return at === whole.length ? whole : whole.slice(0, at).replace(/[_.+@-]+$/, '')
+}
+
+function letterBefore(text: string, index: number): string | null {
+  const last = /\p{L}$/u.exec(text.slice(Math.max(0, index - 2), index))
+  return last?.[0] ?? null
 }
 
 /** Markdown without its code: without fenced blocks, and without text between runs of backticks of the same length. */
