@@ -52,6 +52,8 @@ export interface RunParts {
 
 /** A harness that was told to stop because a person is asked has this long before it is interrupted. */
 const askGraceMs = 3_000
+/** A run that ends so asked by a call of its own, which has yet to hear that it did. */
+const endsToAsk: readonly ExitReason[] = ['question_asked', 'approval_requested']
 interface Stop {
   exitReason: ExitReason
   message: string | null
@@ -71,6 +73,7 @@ function notBegun(trouble: string): HarnessOutcome {
  *
  *     launched -- leader exits / stop -> tree ended, output drained -> change-set -> ending stored
  *        \------- a call must be asked: told to stop, interrupted after `askGraceMs` --/
+ *        \------- a call has asked: ended once the calls that go on have their results, interrupted after `askGraceMs` --/
  */
 export class LiveRun {
   readonly harness: ProcessIdentity
@@ -91,9 +94,12 @@ export class LiveRun {
   #stopping: Promise<void> | null = null
   /** Tool calls that the harness told of. */
   #callsMade = 0
+  /** Ids of those that have no result yet. */
+  readonly #openCalls = new Set<string>()
   #isForced = false
   #cancelExitGrace: (() => void) | null = null
   #cancelAskGrace: (() => void) | null = null
+  #cancelCallsGrace: (() => void) | null = null
 
   /** Launches it. Throws HarnessLaunchError. */
   constructor(parts: RunParts) {
@@ -176,6 +182,13 @@ export class LiveRun {
     this.#stop ??= { exitReason, message }
     this.#watchdog.stop()
     if (this.#stopping !== null) return
+    if (!endsToAsk.includes(exitReason) || this.#openCalls.size === 0) return this.#interrupt()
+    // An interrupted call looks to the harness like one that a person refused, and the session is gone on with.
+    this.#cancelCallsGrace ??= this.#parts.world.after(askGraceMs, () => this.#interrupt())
+  }
+
+  #interrupt(): void {
+    if (this.#stopping !== null) return
     this.#pipeline.interrupt()
     this.#stopping = stopTree(this.#tree)
   }
@@ -212,6 +225,7 @@ export class LiveRun {
     this.#terminalWatch?.stop()
     this.#cancelExitGrace?.()
     this.#cancelAskGrace?.()
+    this.#cancelCallsGrace?.()
     const processExit: ProcessExit = { ...exit, stoppedFor: this.#stop?.exitReason ?? null }
     this.#parts.writer.keepTail()
     this.#pipeline.end(processExit)
@@ -259,18 +273,23 @@ export class LiveRun {
       decide: (ask, reach) => judge.answer(ask, reach),
       emit: (bodies) => {
         this.#watchdog.sawEvent()
-        for (const body of bodies) {
-          if (body.kind !== 'tool_call') continue
-          this.#callsMade++
-          this.#watchdog.sawToolCall()
-        }
+        for (const body of bodies) this.#noteCall(body)
         writer.emit(bodies)
+        if (this.#cancelCallsGrace !== null && this.#openCalls.size === 0) this.#endNow()
       },
       write: (text) => this.#child.write(text),
       closeInput: () => this.#child.closeInput(),
       onFinished: () => this.#giveExitGrace(),
       onEndNow: () => this.#endNow(),
     })
+  }
+
+  #noteCall(event: RunEventBody): void {
+    if (event.kind === 'tool_result') this.#openCalls.delete(event.data.toolCallId)
+    if (event.kind !== 'tool_call') return
+    this.#callsMade++
+    this.#openCalls.add(event.data.toolCallId)
+    this.#watchdog.sawToolCall()
   }
 
   /** The dialogue says how it ended. */

@@ -101,7 +101,10 @@ export const runDetail = run
     latestEvents: z.array(runEvent).optional().describe('With `expand[]=latestEvents`: the last 20, oldest first.'),
     transcriptRead: z
       .object({
-        finalAnswer: z.string().nullable().describe('What the agent said last; null before it did.'),
+        finalAnswer: z
+          .string()
+          .nullable()
+          .describe('What the agent said last, or what it asked where it stopped to ask; null before it did.'),
         isError: z.boolean(),
         eventCount: z.number().int(),
       })

@@ -109,6 +109,21 @@ test('an answer that comes before the run has ended wakes the agent when it has'
   await device.disconnect()
 })
 
+test('of a run that stopped to ask the question is read, whatever its harness calls the stop', async () => {
+  const { work, device, person } = await working()
+  const { question } = (await ask(work.token, { prompt: 'Which way?' })).body
+  await device.next('run.cancel')
+  const text = '[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=null'
+  await work.events({ kind: 'result', data: { text, isError: true } })
+  await work.end('question_asked')
+  const read = async () =>
+    (await server.ok(`/runs/${work.runId}?expand[]=transcriptRead`, { token: person.token })).transcriptRead
+  expect(await read()).toMatchObject({ finalAnswer: 'Which way?', isError: false })
+  await answer(question.id, { text: 'Left.' }, person.token)
+  expect(await read()).toMatchObject({ finalAnswer: 'Which way?', isError: false })
+  await device.disconnect()
+})
+
 describe('secrets', () => {
   const give = (id: string, value: unknown, token: string = member.token) =>
     server.call(`/questions/${id}/secret`, { body: { value }, token })

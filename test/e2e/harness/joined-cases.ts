@@ -71,6 +71,10 @@ export function answeredCase(stageOf: () => Stage, driver: HarnessDriver): void 
     const [request] = await asked(stage)
     for (const text of ['I ask.', 'blue, please', 'You are Bob of the hills.']) expect(request).toContain(text)
     expect(request).not.toContain('You are Ada of the harbour.')
+    // The call that asked has its own result; that the run ended then looks like no refusal.
+    expect(request).toContain(`[svc: waiting for ${question!.id}; stop now]`)
+    expect(request).not.toMatch(/doesn't want to proceed|interrupted by user/)
+    expect(dataOf(second.events, 'tool_result').at(-1)).toMatchObject({ isError: false })
     const used = (await requestsOf(stage)).map(({ body }) => body['model'])
     expect([used[0], used.at(-1)]).toEqual([model, backupModel])
     // What was done before the failures is not done again.

@@ -9,9 +9,13 @@ import { causeOfCaller, speakersOf } from '../cause.ts'
 import { startRun } from '../../../wakes/start-run.ts'
 import { actorOf, publicIdOf, type Caller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { given } from '../../../../shared/lib/given.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
 import { loadSpeaker } from '../../conversations/names.ts'
 import { findAgent, listManagers } from '../../agents/store.ts'
+import { holdsItsRun, isAsking } from '../../approvals/rules.ts'
+import { listApprovals } from '../../approvals/store.ts'
+import { listQuestions } from '../../questions/store.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { findTaskById } from '../../tasks/store.ts'
 import { findDetails } from '../details-store.ts'
@@ -32,7 +36,9 @@ export function runHandlers(deps: Dependencies): ImplementedRoute[] {
     async get({ db, caller, params, query, world }) {
       const { run, agent } = await readableRunAndAgent(db, caller, params.runId)
       const detail = await presentRunDetail(db, run, { now: world.now(), leaseMs: deps.leaseMs, agent })
-      return query.expand === undefined ? detail : { ...detail, ...(await expand(db, run, query.expand)) }
+      return query.expand === undefined
+        ? detail
+        : { ...detail, ...(await expand(db, run, { parts: query.expand, caller })) }
     },
 
     async cancel(input) {
@@ -95,14 +101,16 @@ async function ownTask(db: Db, caller: Caller): Promise<string | null> {
 
 const latestCount = 20
 
-async function expand(db: Db, run: RunRow, parts: readonly string[]) {
+async function expand(db: Db, run: RunRow, { parts, caller }: { parts: readonly string[]; caller: Caller }) {
   const expanded: Pick<RunDetail, 'latestEvents' | 'transcriptRead'> = {}
   if (parts.includes('latestEvents')) {
     const range = { runId: run.id, beforeSeq: Number.MAX_SAFE_INTEGER, limit: latestCount }
     expanded.latestEvents = (await listEventsBackward(db, range)).events.reverse()
   }
   if (parts.includes('transcriptRead')) {
-    const answer = await findFinalAnswer(db, run.id)
+    const asked = isAsking(run.exitReason) ? await askedBy(db, run, caller) : null
+    // A harness that is stopped to ask may call that an error of its own.
+    const answer = asked === null ? await findFinalAnswer(db, run.id) : { text: asked, isError: false }
     expanded.transcriptRead = {
       finalAnswer: answer?.text ?? null,
       isError: answer?.isError === true || run.status === 'failed',
@@ -111,6 +119,20 @@ async function expand(db: Db, run: RunRow, parts: readonly string[]) {
   }
   return expanded
 }
+
+/** What the run stopped to ask a person, as far as the caller sees it; null: nothing. */
+async function askedBy(db: Db, { workspaceId, id: runId }: RunRow, caller: Caller): Promise<string | null> {
+  const filter = { workspaceId, runId, limit: mostAsked, ...given({ visibleTo: workViewerOf(caller) }) }
+  const questions = (await listQuestions(db, filter)).filter(
+    (each) => each.workflowRunId === null && each.waitUntil === null,
+  )
+  const approvals = (await listApprovals(db, filter)).filter(({ trigger }) => holdsItsRun(trigger))
+  const asked = [...questions, ...approvals]
+  const inOrder = asked.toSorted((a, b) => a.createdAt - b.createdAt).slice(-mostAsked)
+  return inOrder.length === 0 ? null : inOrder.map(({ prompt }) => prompt).join('\n\n')
+}
+
+const mostAsked = 20
 
 /** The run to cancel or retry. The owner of an agent above may, though the run's own agent is hidden from it. */
 async function cancellableRun(db: Db, caller: Caller, reference: string) {
