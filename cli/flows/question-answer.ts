@@ -1,12 +1,12 @@
 import type { CommandContext, Flow } from '../context.ts'
 import { CliError, usageError } from '../errors/cli-error.ts'
-import { textAt } from '../replies/fields.ts'
+import { fieldAt, textAt } from '../replies/fields.ts'
 import type { Client } from '../http/client.ts'
 import { callOf, fillPath, printReply } from '../http/route-call.ts'
 
 /**
  * `question answer`: sends the text, the chosen keys, or, for a question that asks for a secret, its value from
- * standard input.
+ * standard input. A text that is the key of an option chooses it.
  */
 export const questionAnswer: Flow = async (context) => {
   if (context.env.run !== null)
@@ -15,15 +15,20 @@ export const questionAnswer: Flow = async (context) => {
   const path = fillPath('/api/v1/questions/{id}', context.values.params)
   const { body: question } = await client.call({ method: 'GET', path })
   const isSecret = textAt(question, 'answerMode') === 'secret_input' && textAt(question, 'status') === 'open'
-  const { body } = isSecret ? await giveSecret(context, client, path) : await client.call(answerOf(context))
+  const { body } = isSecret ? await giveSecret(context, client, path) : await client.call(answerOf(context, question))
   await printReply(context, body)
 }
 
-function answerOf(context: CommandContext) {
+function answerOf(context: CommandContext, question: unknown) {
   const answer = context.values.body?.['answer'] as { text?: string; selected?: string[] } | undefined
   if (answer === undefined)
     throw usageError('Give the answer: a text, or --select with the key of an option.', 'See `svc question get`.')
-  return callOf(context, { body: { answer: { text: null, selected: null, ...answer } } })
+  const { text = null, selected = null } = answer
+  const key = selected === null && text !== null ? text.trim() : null
+  const options = fieldAt(question, 'options')
+  const isKey = Array.isArray(options) && options.some((option) => textAt(option, 'key') === key)
+  const given = key !== null && isKey ? { text: null, selected: [key] } : { text, selected }
+  return callOf(context, { body: { answer: given } })
 }
 
 async function giveSecret(context: CommandContext, client: Client, path: string) {

@@ -119,6 +119,25 @@ test('a person answers with a text or with keys', async () => {
   expect((await home.svc(['question', 'answer', ids.question])).status).toBe(2)
 })
 
+test('a text that is the key of an option chooses it; any other is a text', async () => {
+  const options = [
+    { key: 'eu', label: 'Europe' },
+    { key: 'us', label: 'eu' },
+  ]
+  await signedIn(() => ({ body: { id: ids.question, status: 'open', answerMode: 'single_select', options } }))
+  const args = [['eu'], [' us\n'], ['Europe'], ['EU'], ['eu', '--select', 'us'], ['--select', 'eu']]
+  for (const more of args) await home.svc(['question', 'answer', ids.question, ...more])
+  const answers = home.api.received.filter((call) => call.method === 'POST').map((call) => call.body)
+  expect(answers).toEqual([
+    { answer: { text: null, selected: ['eu'] } },
+    { answer: { text: null, selected: ['us'] } },
+    { answer: { text: 'Europe', selected: null } },
+    { answer: { text: 'EU', selected: null } },
+    { answer: { text: 'eu', selected: ['us'] } },
+    { answer: { text: null, selected: ['eu'] } },
+  ])
+})
+
 test('a secret is given on standard input alone, to the route for secrets', async () => {
   await signedIn(() => ({ body: { id: ids.question, status: 'open', answerMode: 'secret_input' } }))
   const refused = await home.svc(['question', 'answer', ids.question, 'my-secret-value'])

@@ -286,6 +286,7 @@ describe('send', () => {
     expect(outcomeOf(busy)).toBe('429 rate_limited')
     expect(busy.headers.get('retry-after')).not.toBeNull()
     expect(busy.body.error.details.runId).toBe(run.runId)
+    expect(busy.body.error.message).toContain('svc conversation message post')
     const runtime = await server.call(`/conversations/${id}/runtime`, { method: 'PATCH', body: { speed: 'standard' } })
     expect(outcomeOf(runtime)).toBe('409 conversation_busy')
     await run.end()

@@ -45,7 +45,11 @@ describe('answering', () => {
       [{ selected: ['asia'] }, '400 invalid_option_key'],
     ] as const)
       expect([given, outcomeOf(await answer(one.id, given))]).toEqual([given, expected])
-    expect((await answer(one.id, { selected: ['asia'] })).body.error.allowedValues).toEqual(['eu', 'us'])
+    for (const given of [{ selected: ['asia'] }, { selected: [] }, { text: 'Europe' }])
+      expect((await answer(one.id, given)).body.error).toMatchObject({
+        allowedValues: ['eu', 'us'],
+        message: expect.stringMatching(/exactly one option .*--select/),
+      })
     expect((await answer(one.id, { selected: ['eu'] })).body.answer).toEqual({
       text: null,
       selected: ['eu'],

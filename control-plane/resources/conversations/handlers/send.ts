@@ -131,7 +131,7 @@ async function beginIn(tx: Tx, { input, conversation: { id }, target, body, deps
   const { leaseMs } = deps.wakeContext.offers
   const [live] = await listHolding(tx, ofAgent, { now: world.now(), leaseMs })
   if (live !== undefined) {
-    const message = `${target.name} is still at work in this conversation.`
+    const message = `${target.name} is still at work in this conversation. Send it again later, or post a message (\`svc conversation message post\`), which becomes its next run.`
     return refuseTurn(message, { reason: 'agent_busy', runId: live.id }, { 'Retry-After': '5' })
   }
   const posted = { conversation, author, body, caller, world, sendKey: key, exceptAgentId: target.id }

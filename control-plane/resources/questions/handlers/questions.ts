@@ -64,15 +64,21 @@ export function questionHandlers(deps: Dependencies): ImplementedRoute[] {
       const { text = null, selected = null } = body.answer
       const judged = judgeAnswer(question, { text, selected })
       if ('refusal' in judged) {
-        const keys = (question.options ?? []).map((option) => option.key)
-        const isKey = judged.refusal === 'invalid_option_key'
-        return fail(judged.refusal, { param: judged.param, ...(isKey ? { allowedValues: keys } : {}) })
+        return fail(judged.refusal, { param: judged.param, ...choicesOf(question) })
       }
       return closed(input, deps, { question, answer: judged.answer })
     },
 
     secret: (input) => secret(input, deps),
   })
+}
+
+/** What would have worked, where there are options. */
+function choicesOf({ options, answerMode }: QuestionRow): { allowedValues?: string[]; message?: string } {
+  if (options === null) return {}
+  const count = answerMode === 'single_select' ? 'exactly one option' : 'one or more options'
+  const message = `Choose ${count} by key: \`answer.selected\`, or \`--select KEY\`. A text is a note on the choice.`
+  return { allowedValues: options.map((option) => option.key), message }
 }
 
 const shownQuestion = async (db: Db, question: QuestionRow): Promise<Question> =>
