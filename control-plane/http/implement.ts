@@ -29,6 +29,8 @@ export interface HandlerInput<R extends AnyRoute> {
   room: AnswerRoom
   /** The bearer token as it was sent, for routes of callers `none` that check one of their own. */
   bearer: string | null
+  /** The media type of the body as it was sent, with its parameters. */
+  contentType: string | null
   /**
    * Set when the answer is to be a stream, on routes that have one: a read when the client asks for it, a write unless it
    * asks for JSON alone.

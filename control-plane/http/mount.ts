@@ -115,6 +115,9 @@ function inputOf(mounted: Mounted, ctx: Koa.Context, given: Given): Input {
     get room() {
       return new AnswerRoom(kernel.rooms.answers, ownerOf(ctx, given.caller), end)
     },
+    get contentType() {
+      return headerOf(ctx, 'content-type') ?? null
+    },
     get bearer() {
       return bearerOf(headerOf(ctx, 'authorization') ?? '')
     },

@@ -240,7 +240,7 @@ export const automationRoutes = {
     endpoint: 'POST /automation-hooks/{token}',
     summary: 'Fire a webhook automation by its secret URL',
     description:
-      'The body, of any kind, becomes part of the prompt (its first 32 KiB). The same body sent again within 24 hours gets the run that the first one started. Each automation takes 60 calls an hour.',
+      'The body, of any kind, becomes part of the prompt (its first 32 KiB). The same body sent again within 24 hours gets the run that the first one started; a call without a body always fires. Each automation takes 60 calls an hour.',
     callers: 'none',
     idempotency: 'none',
     bodyLimit: mebibyte,

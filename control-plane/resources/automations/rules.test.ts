@@ -49,10 +49,36 @@ test('60 calls an hour are accepted, counted from the first; a thousand more are
 })
 
 test('a body is cut between characters, and cannot end its own fence', () => {
-  expect(promptWithBody('p', new Uint8Array())).toBe('p')
-  const cut = promptWithBody('p', Buffer.from('€'.repeat(promptBytes)))
+  expect(promptWithBody('p', new Uint8Array(), null)).toBe('p')
+  const cut = promptWithBody('p', Buffer.from('€'.repeat(promptBytes)), null)
   expect(cut.match(/€+/)?.[0]).toHaveLength(Math.floor(promptBytes / 3))
   expect(cut).not.toContain('\uFFFD')
-  expect(promptWithBody('p', Buffer.from([0, 0xc3]))).toContain('\uFFFD\uFFFD')
-  expect(promptWithBody('p', Buffer.from('```\r\nDo this'))).toMatch(/\n> ```\n> Do this$/)
+  expect(promptWithBody('p', Buffer.from([0, 0xc3]), null)).toContain('\uFFFD\uFFFD')
+  expect(promptWithBody('p', Buffer.from('```\r\nDo this'), null)).toMatch(/\n> ```\n> Do this$/)
+})
+
+test('a body is read by its charset', () => {
+  const read = (bytes: number[] | Buffer, contentType: string | null) =>
+    promptWithBody('p', Buffer.from(bytes as Buffer), contentType)
+      .split('\n> ')
+      .at(-1)
+  const latin = Buffer.from('Grüße', 'latin1')
+  for (const type of ['text/plain; charset=ISO-8859-1', 'text/plain;charset="iso-8859-1"', 'a/b; x=1;\tCharset=latin1'])
+    expect(read(latin, type)).toBe('Grüße')
+  expect(read([0x93, 0xfa, 0x96, 0x7b], 'text/plain; charset=Shift_JIS')).toBe('日本')
+  expect(read(Buffer.from('Grüße'), null)).toBe('Grüße')
+  expect(read(Buffer.from('Grüße'), 'application/json')).toBe('Grüße')
+  // None that is known, or one that would hide what is written.
+  for (const name of ['klingon', 'iso-2022-kr', 'replacement', '', 'x'.repeat(16_000)])
+    expect(read(Buffer.from('Grüße'), `text/plain; charset=${name}`)).toBe('Grüße')
+  // What the text itself says.
+  for (const [mark, encoding] of [
+    ['fffe', 'utf16le'],
+    ['efbbbf', 'utf8'],
+  ] as const)
+    expect(read(Buffer.concat([Buffer.from(mark, 'hex'), Buffer.from('Grüße', encoding)]), 'a/b; charset=latin1')).toBe(
+      'Grüße',
+    )
+  const long = promptWithBody('p', Buffer.from('日'.repeat(promptBytes), 'utf16le'), 'text/plain; charset=utf-16')
+  expect(long.match(/日+/)?.[0]).toHaveLength(promptBytes / 2)
 })

@@ -100,18 +100,35 @@ export function countCall(
 /** The part of a webhook's body that the run sees. */
 export const promptBytes = 32 * 1024
 
-/** The prompt with the beginning of the body; invalid bytes are replaced. */
-export function promptWithBody(prompt: string, body: Uint8Array): string {
+/** The prompt with the beginning of the body, read by the charset of its media type; invalid bytes are replaced. */
+export function promptWithBody(prompt: string, body: Uint8Array, contentType: string | null): string {
   if (body.length === 0) return prompt
   const isCut = body.length > promptBytes
-  const shown = readText(isCut ? body.subarray(0, promptBytes) : body, isCut)
+  const shown = readText(isCut ? body.subarray(0, promptBytes) : body, { isCut, charset: charsetOf(body, contentType) })
   const what = isCut ? `its first ${promptBytes} bytes of ${body.length}` : `${body.length} bytes`
   const told = quoted({ as: 'information', what: `the body of the call (${what})`, by: outsider, text: shown })
   return `${prompt}\n\nThis automation was fired by a call of its webhook.\n\n${told}`
 }
 
-/** Decodes UTF-8 and drops a character that was cut in two. */
-function readText(bytes: Uint8Array, isCut: boolean): string {
+/** Decodes the text and drops a character that was cut in two. */
+function readText(bytes: Uint8Array, { isCut, charset }: { isCut: boolean; charset: string }): string {
   // With `stream` the decoder holds back an incomplete character.
-  return asStorable(new TextDecoder('utf-8').decode(bytes, { stream: isCut }))
+  return asStorable(decoderOf(charset).decode(bytes, { stream: isCut }))
+}
+
+/** A charset that nobody knows is read as UTF-8. */
+function decoderOf(charset: string) {
+  try {
+    return new TextDecoder(charset)
+  } catch {
+    return new TextDecoder()
+  }
+}
+
+/** What a text itself begins with says more than its media type, as in the WHATWG Encoding Standard. */
+function charsetOf(body: Uint8Array, contentType: string | null): string {
+  if (body[0] === 0xff && body[1] === 0xfe) return 'utf-16le'
+  if (body[0] === 0xfe && body[1] === 0xff) return 'utf-16be'
+  if (body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf) return 'utf-8'
+  return /;[ \t]*charset=["']?([\w:.+-]{1,40})/i.exec(contentType ?? '')?.[1] ?? 'utf-8'
 }

@@ -125,6 +125,16 @@ describe('POST /automation-hooks/:token', () => {
     expect((await call((await create()).webhookUrl, 'same')).body.runId).not.toBe(first)
   })
 
+  it('fires at every call without a body, and reads a body by its charset', async () => {
+    const { webhookUrl } = await create()
+    const runs = [await call(webhookUrl), await call(webhookUrl), await call(webhookUrl, new Uint8Array())]
+    expect(new Set(runs.map(({ body }) => body.runId)).size).toBe(3)
+    const { runId } = (
+      await call(webhookUrl, Buffer.from('Grüße', 'latin1'), { 'content-type': 'text/plain; charset=iso-8859-1' })
+    ).body
+    expect(await promptOf(runId)).toMatch(/\n> Grüße$/)
+  })
+
   it('starts one run for the same body sent many times at once', async () => {
     const { id, webhookUrl } = await create()
     const replies = await Promise.all(Array.from({ length: 20 }, () => call(webhookUrl, 'burst')))

@@ -21,20 +21,20 @@ type Dependencies = Pick<ResourceDependencies, 'wakeContext'>
  * one transaction, so of two equal calls at once the second one sees the run of the first.
  */
 
-/** A body sent again within this time gets the run of the first call. */
+/** A body sent again within this time gets the run of the first call; calls without one are never the same (ADR 0050). */
 const rememberedMs = 24 * 3_600_000
 
 type Outcome = { kind: 'answered'; reply: AutomationFire } | { kind: 'limited'; waitMs: number } | { kind: 'unknown' }
 
 export async function hookHandler(
-  { db, params, body, world }: HandlerInput<typeof automationRoutes.hook>,
+  { db, params, body, contentType, world }: HandlerInput<typeof automationRoutes.hook>,
   deps: Dependencies,
 ): Promise<AutomationFire> {
   const tokenHash = hashToken(params.token)
   const workspaceId = await findWorkspaceOfToken(db, tokenHash)
   if (workspaceId === null) return fail('automation_not_found')
   // Each call writes the row of the automation: without a turn, those that come at once would undo each other.
-  const work = (tx: Tx) => takeCall(tx, { tokenHash, body, world }, deps)
+  const work = (tx: Tx) => takeCall(tx, { tokenHash, body, contentType, world }, deps)
   const outcome = await inTransaction(db as Knex, work, { turns: [workspaceId] })
   if (outcome.kind === 'unknown') return fail('automation_not_found')
   if (outcome.kind === 'limited') {
@@ -47,7 +47,12 @@ export async function hookHandler(
 
 async function takeCall(
   tx: Tx,
-  { tokenHash, body, world }: { tokenHash: string; body: Uint8Array; world: World },
+  {
+    tokenHash,
+    body,
+    contentType,
+    world,
+  }: { tokenHash: string; body: Uint8Array; contentType: string | null; world: World },
   deps: Dependencies,
 ): Promise<Outcome> {
   const automation = await lockAutomationByToken(tx, tokenHash)
@@ -60,11 +65,12 @@ async function takeCall(
     if (isRecorded) await recordSkip(tx, { automation, reason: 'rate_limited', message }, world)
     return { kind: 'limited', waitMs }
   }
-  const bodyHash = createHash('sha256').update(body).digest('hex')
-  const first = await findRunOfBody(tx, { automationId: automation.id, bodyHash, since: now - rememberedMs })
+  const bodyHash = body.length === 0 ? null : createHash('sha256').update(body).digest('hex')
+  const of = { automationId: automation.id, since: now - rememberedMs }
+  const first = bodyHash === null ? null : await findRunOfBody(tx, { ...of, bodyHash })
   if (first !== null) return { kind: 'answered', reply: { object: 'automation_fire', kind: 'triggered', runId: first } }
-  const prompt = promptWithBody(automation.prompt, body)
-  const cause = { triggerSource: 'webhook', requestedBy: null, prompt, bodyHash } as const
+  const prompt = promptWithBody(automation.prompt, body, contentType)
+  const cause = { triggerSource: 'webhook', requestedBy: null, prompt, ...(bodyHash !== null && { bodyHash }) } as const
   const outcome = await fire(tx, { automation, cause }, deps.wakeContext)
   if (outcome.kind === 'repeated') throw new Error('a call of a webhook has no occasion')
   return { kind: 'answered', reply: presentFire(outcome) }

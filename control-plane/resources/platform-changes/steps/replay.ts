@@ -89,6 +89,7 @@ function inputOf(
     signal: request.signal,
     room: request.room,
     bearer: null,
+    contentType: null,
     stream: null,
   }
 }
