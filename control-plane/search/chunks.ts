@@ -24,7 +24,9 @@ const minChunk = 200
 const maxHeading = 200
 
 export function chunksOf(kind: BodyKind, body: string): Chunks {
-  return kind === 'csv' ? rowsOf(body) : sectionsOf(body)
+  // A byte order mark would hide the heading behind it. Places stay as they are.
+  const text = body.replace(/^\uFEFF/, ' ')
+  return kind === 'csv' ? rowsOf(text) : sectionsOf(text)
 }
 
 function rowsOf(body: string): Chunks {

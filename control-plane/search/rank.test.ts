@@ -37,4 +37,8 @@ test('as one thing before the same words in a title', () => {
   expect(rank('run_id', { body: `run_id ${filler}` }, true)).toBeGreaterThan(
     rank('run_id', { title: 'Run', body: 'id' }),
   )
+  const apart = { title: 'Idle run', headings: ['Run idle'], body: 'idle run '.repeat(50) }
+  const long = { body: `run_id ${filler.repeat(20)}` }
+  for (const query of ['run_id', 'run-id', 'run_id idle', 'src/run_id'])
+    expect([query, rank(query, long, true) > rank(query, apart)]).toEqual([query, true])
 })

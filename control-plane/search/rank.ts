@@ -14,8 +14,8 @@ export interface Found extends Pick<BodyWords, 'headings' | 'counts' | 'length'>
 const weights = { title: 6, heading: 2, body: 2 }
 /** A word that only begins as it was asked counts less. */
 const prefixFactor = 0.7
-/** What is one thing in the query and in the page says more than the same words in a title. */
-const asOneBonus = 5
+/** What is one thing in the query and in the page comes before the same words apart, wherever those stand: more than all else adds up to. */
+const asOneBonus = 1_000
 /** The length of a page, in words, that neither raises nor lowers the rank. */
 const usualLength = 400
 
@@ -29,11 +29,12 @@ export function rankOf({ items }: SearchQuery, page: Found): number {
     rank += mean(found.map(({ title, rest }) => title + rest))
     if (!page.isExact || compounds.length === 0) continue
     const asOne = [...compounds, ...(whole === null ? [] : [whole])].map((word) => scoreOf(word, page))
-    rank += asOneBonus + Math.max(...asOne.map(({ title, rest }) => title + rest))
+    rank += Math.max(...asOne.map(({ title, rest }) => title + rest))
   }
   // A title of these words alone says more than one that has them among others.
   const titleLength = page.title.trim().split(' ').length
-  return rank * (1 + (0.5 * Math.min(inTitle, titleLength)) / titleLength)
+  const isAsOne = page.isExact && items.some(({ compounds }) => compounds.length > 0)
+  return rank * (1 + (0.5 * Math.min(inTitle, titleLength)) / titleLength) + (isAsOne ? asOneBonus : 0)
 }
 
 function scoreOf(word: SearchedWord, page: Found): { title: number; rest: number } {

@@ -28,14 +28,15 @@ interface Piece {
 /** The best of these chunks of a page: the one with most words of the query, the first of several. null: there is none. */
 export function snippetOf(query: SearchQuery | null, chunks: readonly Piece[]): Snippet | null {
   const terms = termsOf(query)
-  let best: { chunk: Piece; ranges: Snippet['ranges']; count: number } | null = null
+  let best: { chunk: Piece; found: FoundIn; count: number } | null = null
   for (const chunk of chunks) {
     if (best?.count === terms.length) break
     if (best !== null && !mayHold(chunk.body, terms)) continue
-    const { ranges, count } = findIn(chunk.body, terms)
-    if (best === null || count > best.count) best = { chunk, ranges, count }
+    const found = findIn(chunk.body, terms)
+    const count = new Set(found.hits.map(({ term }) => term)).size
+    if (best === null || count > best.count) best = { chunk, found, count }
   }
-  return best === null ? null : cutOut(best.chunk, best.ranges)
+  return best === null ? null : cutOut(best.chunk, best.found)
 }
 
 interface Term {
@@ -52,31 +53,46 @@ function mayHold(text: string, terms: readonly Term[]): boolean {
   return terms.some((term) => folded.includes(term.text))
 }
 
-function findIn(text: string, terms: readonly Term[]): { ranges: Snippet['ranges']; count: number } {
+interface FoundIn {
+  ranges: Snippet['ranges']
+  /** Each term where it stands, in the order of the text. */
+  hits: { term: Term; start: number; end: number }[]
+}
+
+function findIn(text: string, terms: readonly Term[]): FoundIn {
   const ranges: Snippet['ranges'] = []
-  const found = new Set<Term>()
+  const hits: FoundIn['hits'] = []
   const matching = (word: string) =>
     terms.filter((term) => (term.isPrefix ? word.startsWith(term.text) : word === term.text))
-  const mark = (start: number, end: number) => {
+  const mark = (of: readonly Term[], { start, end }: { start: number; end: number }) => {
+    if (of.length === 0) return
+    for (const term of of) hits.push({ term, start, end })
     const last = ranges.at(-1)
     if (last !== undefined && start <= last.end) last.end = Math.max(last.end, end)
     else ranges.push({ start, end })
   }
-  for (const { tokens, whole } of tokenGroups(text)) {
-    for (const token of tokens) {
-      const of = matching(token.text)
-      of.forEach((term) => found.add(term))
-      if (of.length > 0) mark(token.start, token.end)
-    }
-    const of = whole === null ? [] : matching(whole)
-    of.forEach((term) => found.add(term))
-    if (of.length > 0) mark(tokens[0]!.start, tokens.at(-1)!.end)
+  for (const { tokens, compounds, whole } of tokenGroups(text)) {
+    for (const token of tokens) mark(matching(token.text), token)
+    const asOne = whole ?? (tokens.length === 2 ? compounds[0] : undefined)
+    if (asOne !== undefined) mark(matching(asOne), { start: tokens[0]!.start, end: tokens.at(-1)!.end })
   }
-  return { ranges, count: found.size }
+  return { ranges, hits: hits.toSorted((a, b) => a.start - b.start) }
 }
 
-function cutOut({ heading, start: at, body: text }: Piece, ranges: Snippet['ranges']): Snippet {
-  const first = ranges[0]?.start ?? 0
+/** Where the excerpt's first word stands: the place with the most terms near to each other, the first of several. */
+function bestStart(hits: FoundIn['hits']): number {
+  let best = { start: 0, count: 0 }
+  for (const [index, { start }] of hits.entries()) {
+    const near = new Set<Term>()
+    for (let at = index; at < hits.length && hits[at]!.start < start + maxText - before; at++)
+      if (hits[at]!.end <= start + maxText - before) near.add(hits[at]!.term)
+    if (near.size > best.count) best = { start, count: near.size }
+  }
+  return best.start
+}
+
+function cutOut({ heading, start: at, body: text }: Piece, { ranges, hits }: FoundIn): Snippet {
+  const first = bestStart(hits)
   let from = Math.max(0, first - before)
   // Not in the middle of a word, and not in that of a character.
   if (from > 0) from = wordStart(text, from, first)

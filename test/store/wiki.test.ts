@@ -28,7 +28,9 @@ import {
   replacePage,
 } from '../../control-plane/resources/wiki/store.ts'
 import {
+  findSource,
   insertSource,
+  listPagesOfFiles,
   listSources,
   removeSource,
   updateSource,
@@ -171,6 +173,12 @@ onBoth('the files of a root are known by their paths, with what their pages are'
   const source = (pageId: string, path: string) => ({ pageId, workspaceId, root: 'docs', path, sha256: 'a' })
   await insertSource(root, source(page.id, 'a.md'))
   await insertSource(root, source(old.id, 'b.md'))
+  expect(await findSource(root, page.id)).toMatchObject({ path: 'a.md' })
+  expect(await findSource(root, 'wik_none')).toBeNull()
+  const { workspaceId: ofSource, root: ofFiles } = source(page.id, 'a.md')
+  const files = { workspaceId: ofSource, root: ofFiles, paths: ['a.md', 'none.md'] }
+  expect(await listPagesOfFiles(root, files)).toMatchObject([{ path: 'a.md', pageId: page.id }])
+  expect(await listPagesOfFiles(root, { ...files, root: 'elsewhere' })).toEqual([])
   await updateSource(root, page.id, 'b')
   const listed = await listSources(root, { workspaceId, root: 'docs' })
   expect(listed.toSorted((one, other) => one.path.localeCompare(other.path))).toEqual([

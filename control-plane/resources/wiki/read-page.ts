@@ -109,7 +109,8 @@ function readMarkdown(body: string): Found {
   const found: Found = { links: [], citation: null, section: null, heading: null }
   const links = new Map<string, PageLink>()
   let before: Token | null = null
-  for (const token of markdown.parse(body, {})) {
+  // A byte order mark would hide the heading behind it.
+  for (const token of markdown.parse(body.replace(/^\uFEFF/, ''), {})) {
     if (token.type === 'inline') {
       if (before?.type === 'heading_open') {
         found.section ??= sourcesHeading(token.content)

@@ -30,6 +30,26 @@ export async function listSources(
   return rows.map((row) => listed.parse(row))
 }
 
+/** The file that a page comes from; null: from none. */
+export async function findSource(db: Db, pageId: string): Promise<WikiSourceRow | null> {
+  return sources.find(db, { pageId })
+}
+
+/** The pages of these files, as far as they were ingested. */
+export async function listPagesOfFiles(
+  db: Db,
+  { workspaceId, root, paths }: { workspaceId: string; root: string; paths: readonly string[] },
+): Promise<Pick<WikiSourceRow, 'path' | 'pageId'>[]> {
+  return paths.length === 0
+    ? []
+    : sources.list(
+        sources
+          .from(db)
+          .where({ workspace_id: workspaceId, root })
+          .whereIn('path', [...paths]),
+      )
+}
+
 export async function insertSource(db: Db, source: WikiSourceRow): Promise<void> {
   await sources.insert(db, source)
 }

@@ -23,6 +23,44 @@ const refused = async (body: object) => outcomeOf(await server.call('/wiki/inges
 const find = async (q: string) => (await server.ok(`/wiki/pages?q=${encodeURIComponent(q)}`)).data
 const nothing = { created: 0, updated: 0, archived: 0, unchanged: 0, missing: [], failed: [] }
 
+test('links from file to file are backlinks, also to files that come later, and a byte order mark hides no heading', async () => {
+  const [root, word] = [newRoot(), `l${server.world.uuid().slice(0, 8)}`]
+  const links = ['guide.md', './guide.md#part', 'sub/deep%20one.md', '../up.markdown?x=1', `/${word}/table.csv`]
+  const elsewhere = [
+    'https://x.example/guide.md',
+    '//x.example/guide.md',
+    '../../out.md',
+    'a.md',
+    'guide.txt',
+    'mailto:a@b.md',
+  ]
+  const body = [...links, ...elsewhere].map((url) => `[to](${url})`).join('\n\n')
+  const from = textOf(`${word}/a.md`, `\uFEFF# The ${word} start\n\n${body}`)
+  const to = [`${word}/guide.md`, `${word}/sub/deep one.md`, 'up.markdown', `${word}/table.csv`].map((path) =>
+    textOf(path, path.endsWith('csv') ? 'a,b\n1,2\n' : `Text of ${path}.`),
+  )
+  await ingest({ root, pages: [from] })
+  await ingest({ root, files: [from, ...to].map(bare), pages: to, complete: true })
+  const page = await server.ok(`/wiki/pages/${word}-a`)
+  expect(page.title).toBe(`The ${word} start`)
+  const pagesOf = async () =>
+    (await server.ok(`/wiki/pages/${page.id}/sources?limit=100`)).data.map(
+      (each: { page: { sourceRef?: string; slug: string } | null }) => each.page?.slug ?? null,
+    )
+  const slugs = [`${word}-guide`, `${word}-guide`, `${word}-sub-deep-one`, 'up', `${word}-table`]
+  expect(await pagesOf()).toEqual([...slugs, ...elsewhere.map(() => null)])
+  for (const slug of slugs)
+    expect((await server.ok(`/wiki/pages/${slug}/backlinks`)).data.map(({ id }: { id: string }) => id)).toEqual([
+      page.id,
+    ])
+  // The same path in another root is another file's, whose page has another slug.
+  const other = newRoot()
+  await ingest({ root: other, pages: to })
+  await ingest({ root: other, pages: [textOf(`${word}/b.md`, '[to](guide.md)'), ...to] })
+  const [found] = (await server.ok(`/wiki/pages/${word}-b/sources`)).data
+  expect(found.page.slug).toBe(`${word}-guide-2`)
+})
+
 test('files become pages, which change, go, and come back with them', async () => {
   const [root, word] = [newRoot(), `w${server.world.uuid().slice(0, 8)}`]
   const one = textOf(`${word}/one.md`, `---\n\n# The ${word} guide #\n\nSome words.`)

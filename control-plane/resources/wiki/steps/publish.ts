@@ -6,6 +6,8 @@ import { readForSearch } from '../../../search/searchable.ts'
 import { indexSubject } from '../../../search/store.ts'
 import { replaceLinks, type WikiLinkRow } from '../link-store.ts'
 import type { PageLink, PageReading } from '../read-page.ts'
+import { linkedFiles, withFileTargets } from '../source-links.ts'
+import { findSource, listPagesOfFiles } from '../source-store.ts'
 import { insertPageRevision, type WikiRevisionRow } from '../revision-store.ts'
 import { tokenCountOf } from '../rules.ts'
 import { listPagesByIds, listPagesBySlugs, replacePage, type WikiPageRow } from '../store.ts'
@@ -61,13 +63,22 @@ export async function addRevision(
   }
   await replacePage(db, page, after)
   await insertPageRevision(db, revision, body)
-  if (isPublished) await replaceLinks(db, page.id, await resolved(db, page, reading.links))
+  if (isPublished) await replaceLinks(db, page.id, await resolved(db, page, await withTargets(db, page, reading.links)))
   // Before its first text is published a page is found by its title.
   if (isTitled && page.archivedAt === null) {
     const searchable = isPublished ? reading.searchable : readForSearch({ kind: page.kind, body: '' })
     await indexSubject(db, { workspaceId: page.workspaceId, subject: page.id, title }, searchable)
   }
   return { page: { ...after, version: page.version + 1 }, revision }
+}
+
+/** Of a page that comes from a file, links to other files of its root lead to their pages. */
+async function withTargets(db: Db, page: WikiPageRow, links: readonly PageLink[]): Promise<readonly PageLink[]> {
+  const source = page.sourceRef === null ? null : await findSource(db, page.id)
+  if (source === null) return links
+  const { workspaceId, root, path } = source
+  const found = await listPagesOfFiles(db, { workspaceId, root, paths: linkedFiles(links, path) })
+  return withFileTargets(links, { path, pages: new Map(found.map((file) => [file.path, file.pageId])) })
 }
 
 /** A link by slug remembers the page that has the slug now: it stays that page's when its slug changes. */
