@@ -139,6 +139,6 @@ onBoth(
     })
     const wakes = (await root('wakes').where({ workspace_id: workspaceId })) as Record<string, unknown>[]
     expect(wakes).toMatchObject([{ agent_id: agent.id, trigger_source: 'approval_resolved', continues_run_id: run.id }])
-    expect(wakes[0]!['prompt']).toContain('Ada answered')
+    expect(wakes[0]!['prompt']).toContain('by "Ada" (usr_')
   },
 )

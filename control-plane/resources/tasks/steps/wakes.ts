@@ -187,9 +187,10 @@ export async function wakeWatchers(
   const { task, world, actor, said } = change
   const words = [...authorsOf(task), ...(said === undefined ? [] : [said.asker])]
   const extra = said === undefined ? '' : quoted({ as: 'information', ...said })
-  const authorOf = await loadAuthors(tx, [task])
-  for (const watcher of await listWatchers(tx, task.id)) {
-    if (watcher.subjectType !== 'agent' || watcher.origin === null) continue
+  const watchers = (await listWatchers(tx, task.id)).filter(({ subjectType }) => subjectType === 'agent')
+  const authorOf = await loadAuthors(tx, watchers.length === 0 ? [] : [task])
+  for (const watcher of watchers) {
+    if (watcher.origin === null) continue
     if (watcher.subjectId === actor?.id || watcher.subjectId === task.assigneeAgentId) continue
     const agent = await findAgent(tx, watcher.subjectId)
     if (agent === null || !(await seesProject(tx, agent, task.projectId))) continue
