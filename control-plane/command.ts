@@ -4,9 +4,9 @@ import { version } from '../shared/lib/version.ts'
 import { readConfig, type ServerConfig, type ServerFlags } from './config.ts'
 import { ConfigError } from './process/config-error.ts'
 import { registerAllRunEffects } from './run-effects.ts'
-import { troubleOf } from './db/dialect.ts'
+import { isFull, NotBegunError, troubleOf } from './db/dialect.ts'
 import { migrate } from './db/migrate.ts'
-import { openDatabase, type Tx } from './db/open.ts'
+import { defaultWriteMs, openDatabase, type Tx } from './db/open.ts'
 import { createLoginLink, serverAddress } from './operator/login-link.ts'
 import { durationMs } from './operator/duration.ts'
 import { deviceCommands, sessionCommands, tokenCommands, userCommands } from './operator/commands.ts'
@@ -34,11 +34,12 @@ export async function runCommand(argv: readonly string[]): Promise<void> {
 
 /** A sentence for the usual reasons why a server cannot start, or null for an unexpected error. */
 function startTrouble(error: unknown): string | null {
-  const { code, port, message, syscall, path, hostname, address } = error as NodeJS.ErrnoException & {
+  const { code, port, syscall, path, hostname, address } = error as NodeJS.ErrnoException & {
     port?: number
     hostname?: string
     address?: string
   }
+  const message = reasonOf(error)
   if (code === 'EADDRINUSE') return `Port ${port} is taken. Choose another with --port (0: any free one) or SVC_PORT.`
   if (code === 'EACCES' && port !== undefined)
     return `Port ${port} may not be used by this user. Choose one with --port.`
@@ -48,6 +49,9 @@ function startTrouble(error: unknown): string | null {
     return `The host ${hostname} cannot be found (${code}). It is that of --host (SVC_HOST) or of --database-url (SVC_DATABASE_URL).`
   if (syscall === 'mkdir') return `The folder ${path} cannot be made: ${message}. Choose another with --data-dir.`
   if (error instanceof VaultError) return `The server does not start: ${error.message}.`
+  if (isFull(error)) return `The disk of the database is full: ${message}. Make room on it, then try again.`
+  if (code === 'ENOSPC' || code === 'EDQUOT')
+    return `There is no room for ${path ?? 'a file'} (${code}). Make room on its disk, then try again.`
   if (troubleOf(error) === 'database_unavailable') return `The database cannot be used: ${message}`
   if (troubleOf(error) === 'transient_conflict')
     return `Somebody else uses what is to be changed in the database, such as a dump or an open transaction: ${message}. Try again.`
@@ -55,6 +59,13 @@ function startTrouble(error: unknown): string | null {
   if (code !== undefined && /^(?:28|3D)[0-9A-Z]{3}$/.test(code))
     return `The database refuses the connection: ${message}`
   return null
+}
+
+/** What is wrong in the words of the database, with its code where the words alone name no cause. */
+function reasonOf(error: unknown): string {
+  const { code, message, name } = (error instanceof NotBegunError ? error.cause : error) as NodeJS.ErrnoException
+  if (name === 'KnexTimeoutError') return 'it gave no connection in time'
+  return code?.startsWith('SQLITE_IOERR') === true ? `${message} (${code})` : message
 }
 
 /** Of a flag that is given twice the last one holds, as with svc. */
@@ -181,7 +192,9 @@ function configOf(args: { [K in keyof ServerFlags]?: ServerFlags[K] }): ServerCo
 async function onDatabase(args: ServerFlags, work: (tx: Tx, config: ServerConfig) => Promise<object>): Promise<void> {
   const config = configOf(args)
   keepPrivate(config)
-  const database = openDatabase({ url: config.databaseUrl, readMs: config.readMs, writeMs: config.writeMs })
+  // A command waits for a busy server for a while, also where requests give up earlier.
+  const writeMs = Math.max(config.writeMs, defaultWriteMs)
+  const database = openDatabase({ url: config.databaseUrl, readMs: config.readMs, writeMs })
   try {
     await migrate(database.root, realWorld.now())
     const result = await inTransaction(database.root, (tx) => work(tx, config))

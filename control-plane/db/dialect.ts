@@ -118,8 +118,8 @@ export type Undone = 'conflict' | 'deadlock' | 'duplicate'
 
 /**
  * Why the database did not let a transaction be, when that was for another one: no order of the two gives what both did,
- * each waited for the other, or the other one had inserted the same key. null: for no such reason. On SQLite the other one
- * is an operator's command, in a process of its own.
+ * each waited for the other, or the other one had inserted the same key. null: for no such reason. A transaction on SQLite has the
+ * lock of the writer from its beginning, so nobody is preferred to it.
  */
 export function undoneFor(error: unknown): Undone | null {
   const code = (error as { code?: unknown } | null | undefined)?.code
@@ -130,7 +130,6 @@ const undoneByCode: Record<string, Undone> = {
   '40001': 'conflict',
   '40P01': 'deadlock',
   '23505': 'duplicate',
-  SQLITE_BUSY_SNAPSHOT: 'conflict',
 }
 
 /**
@@ -149,6 +148,12 @@ export class NotBegunError extends Error {
   constructor(cause: unknown) {
     super(cause instanceof Error ? cause.message : String(cause), { cause })
   }
+}
+
+/** The disk of the database has no room, or what its user may take of it. */
+export function isFull(error: unknown): boolean {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown }
+  return error instanceof NotBegunError ? isFull(cause) : code === 'SQLITE_FULL' || code === '53100'
 }
 
 /** The meaning of a database error to a caller; null for an error that is not about the database's state. */

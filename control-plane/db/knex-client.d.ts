@@ -14,9 +14,20 @@ declare module 'knex/lib/dialects/better-sqlite3/index.js' {
     releaseConnection(connection: BetterSqlite3.Database): Promise<void>
     query(
       connection: BetterSqlite3.Database,
-      query: { sql: string; bindings: readonly unknown[] },
+      query: string | { sql: string; bindings: readonly unknown[] },
     ): Promise<{ response: unknown }>
     destroy(callback?: (error?: Error) => void): Promise<void>
+  }
+}
+
+declare module 'knex/lib/dialects/sqlite3/execution/sqlite-transaction.js' {
+  import type { Knex } from 'knex'
+  import type BetterSqlite3 from 'better-sqlite3'
+
+  export default class SqliteTransaction {
+    readonly trxClient: { query(connection: BetterSqlite3.Database, sql: string): Promise<unknown> }
+    constructor(client: Knex.Client, container: unknown, config?: object, outer?: unknown)
+    begin(connection: BetterSqlite3.Database): Promise<unknown>
   }
 }
 
@@ -42,7 +53,7 @@ declare module 'knex/lib/dialects/postgres/index.js' {
     releaseConnection(connection: Client): Promise<void>
     query(
       connection: Client,
-      query: { sql: string; bindings: readonly unknown[]; options: { name?: string } },
+      query: string | { sql: string; bindings: readonly unknown[]; options: { name?: string } },
     ): Promise<{ response: { rows: unknown[]; rowCount: number | null } }>
   }
 }

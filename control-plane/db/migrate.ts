@@ -1,8 +1,10 @@
 import type { Knex } from 'knex'
+import { z } from 'zod'
 import { dialectOfDb } from './dialect.ts'
 import { migrations } from './migrations/index.ts'
-import type { PostgresClient } from './postgres-client.ts'
 import type { Migration } from './migrations/migration.ts'
+import type { PostgresClient } from './postgres-client.ts'
+import { query } from './statement.ts'
 
 /** Exported for its test. */
 export const migrationLock = 7_331_001
@@ -25,10 +27,18 @@ export async function migrate(
 ): Promise<number> {
   let applied = 0
   const all = async () => {
-    for (const migration of steps) if (await apply(root, { migration, now, lockMs })) applied++
+    const known = await versionsOf(root)
+    const missing = steps.filter(({ version }) => !known.has(version))
+    for (const migration of missing) if (await apply(root, { migration, now, lockMs })) applied++
   }
   await (dialectOfDb(root) === 'postgres' ? (root.client as PostgresClient).patiently(all) : all())
   return applied
+}
+
+/** Read without a lock, so that whoever has nothing to apply, as an operator's command beside a busy server, waits for nobody. */
+async function versionsOf(root: Knex): Promise<Set<number>> {
+  if (!(await root.schema.hasTable('schema_migrations'))) return new Set()
+  return new Set((await root('schema_migrations').pluck('version')) as number[])
 }
 
 /** False: it was applied before. */
@@ -60,9 +70,14 @@ async function ensureTable(tx: Knex.Transaction): Promise<void> {
   )
 }
 
-/** True when the schema is the one this release was written for; `/readyz` asks. */
+const newest = query(
+  'select max(version) as version from schema_migrations',
+  z.object({ version: z.number().nullable() }),
+)
+
+/** True when the schema is the one this release was written for; `/readyz` asks, also while a write waits for the file of SQLite. */
 export async function isMigrated(root: Knex): Promise<boolean> {
   const last = migrations.at(-1)
-  const row = await root('schema_migrations').max({ version: 'version' }).first()
-  return Number(row?.version ?? 0) >= (last?.version ?? 0)
+  const row = await newest.first(root, [])
+  return (row?.version ?? 0) >= (last?.version ?? 0)
 }

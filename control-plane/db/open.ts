@@ -58,6 +58,7 @@ const writesOf = ({ writeMs = defaultWriteMs }: DatabaseOptions): WriteState => 
   world: realWorld,
   turns: new Turns(realWorld),
   writeMs,
+  fullAt: null,
   observers: new Set(),
   onPublished: new Set(),
   onStepFailed: new Set(),
@@ -69,7 +70,7 @@ function openSqlite(options: DatabaseOptions): Knex {
   const config: Config = {
     writes: writesOf(options),
     client: SqliteClient,
-    // Messages of failed queries are logged: the values of a statement stay out of them.
+    // The statement of a failed query is logged (query-failure.ts): its values stay out of it.
     compileSqlOnError: false,
     log: quiet,
     connection: { filename: (options.image ?? options.url) as string },
@@ -85,13 +86,14 @@ function openSqlite(options: DatabaseOptions): Knex {
         // WAL falls back to NORMAL on the second open of a file unless told again each time.
         raw.pragma('synchronous = FULL')
         raw.pragma('foreign_keys = ON')
-        raw.pragma('busy_timeout = 5000')
         raw.pragma('journal_size_limit = 67108864')
         if (process.platform === 'darwin') {
           raw.pragma('fullfsync = 1')
           raw.pragma('checkpoint_fullfsync = 1')
         }
         equip(raw)
+        // Whoever finds the file busy waits without blocking the event loop (sqlite-client.ts); the lines above cannot.
+        raw.pragma('busy_timeout = 0')
         done(null)
       },
     },

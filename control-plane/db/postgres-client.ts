@@ -6,6 +6,7 @@ import { endWhenSilent } from './silence.ts'
 import type { Askable } from './handle.ts'
 import { aloneOn } from './pipeline.ts'
 import { endTurns } from './turns.ts'
+import { failedQuery } from './query-failure.ts'
 import { copyRows, type CopiedInto, type CopiedRow } from './copy.ts'
 import type { StatementClient, StatementText, Value } from './statement.ts'
 
@@ -65,6 +66,10 @@ export class PostgresClient extends Client implements StatementClient {
       Reflect.deleteProperty(connection, '__knexTxId')
       void this.releaseConnection(connection)
     }
+  }
+
+  override query(...[connection, query]: Parameters<Client['query']>): ReturnType<Client['query']> {
+    return super.query(connection, query).catch((error: unknown) => failedQuery(this, error, query))
   }
 
   async onOneConnection<Result>(work: (db: Askable) => Promise<Result>): Promise<Result> {

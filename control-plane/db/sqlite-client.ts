@@ -1,13 +1,20 @@
 import { existsSync } from 'node:fs'
 import BetterSqlite3 from 'better-sqlite3'
+import type { Knex } from 'knex'
 import Client from 'knex/lib/dialects/better-sqlite3/index.js'
+import Transaction from 'knex/lib/dialects/sqlite3/execution/sqlite-transaction.js'
 import type { CopiedInto, CopiedRow } from './copy.ts'
 import type { Askable } from './handle.ts'
 import { textFinder } from './like.ts'
+import { failedQuery, queryStateOf } from './query-failure.ts'
 import type { StatementClient, StatementText, Value } from './statement.ts'
 
 /**
  * knex's client, quicker in two ways, and one that lets others have their turn.
+ *
+ * Other processes, which are those of the operator's commands, write the file as well. A transaction begins with the lock of
+ * the writer: SQLite refuses at once to give it to one that has read already. Whoever asks for the lock waits here, and
+ * not in SQLite, which would block the event loop for as long.
  *
  * A SQLite file is read outside of transactions by a second connection, which only reads: knex's own one is held by each
  * write for as long as it takes. What the second one reads is what is committed at that moment.
@@ -69,11 +76,52 @@ export class SqliteClient extends Client implements StatementClient {
     return super.destroy(...given)
   }
 
+  override transaction(container: unknown, config?: object, outer?: unknown): Knex.Transaction {
+    // As knex makes its own ones, whose type does not say that they are promises of the transaction's result.
+    return new WriterTransaction(this, container, config, outer) as unknown as Knex.Transaction
+  }
+
+  override query(...[connection, query]: Parameters<Client['query']>): ReturnType<Client['query']> {
+    return super.query(connection, query).catch((error: unknown) => failedQuery(this, error, query))
+  }
+
   protected override _query(...[connection, query]: Parameters<Client['_query']>): Promise<unknown> {
-    // The name is knex's.
-    // oxlint-disable-next-line no-underscore-dangle
-    const send = () => super._query(connection, Object.assign(query, limitWritten(query)))
-    return LoopTurns.of(connection).next()?.then(send) ?? send()
+    const send = () => {
+      // The name is knex's.
+      // oxlint-disable-next-line no-underscore-dangle
+      const ask = () => super._query(connection, Object.assign(query, limitWritten(query)))
+      return LoopTurns.of(connection).next()?.then(ask) ?? ask()
+    }
+    return send().catch((error: unknown) => this.afterOthers(send, error, connection))
+  }
+
+  /** Asks again while another process has the file, as long as a write may take. In a transaction nothing has to be waited for. */
+  private async afterOthers(
+    send: () => Promise<unknown>,
+    error: unknown,
+    { inTransaction }: BetterSqlite3.Database,
+  ): Promise<unknown> {
+    const { world, writeMs } = queryStateOf(this)
+    const until = world.monotonic() + writeMs
+    for (let last = error; ;) {
+      if (inTransaction || !isBusy(last) || world.monotonic() >= until) throw last
+      // A server that writes without a pause leaves the file alone for a fraction of a millisecond between two transactions.
+      await world.sleep(1 + 3 * world.random())
+      try {
+        return await send()
+      } catch (again) {
+        last = again
+      }
+    }
+  }
+}
+
+const isBusy = (error: unknown): boolean => String((error as { code?: unknown } | null)?.code).startsWith('SQLITE_BUSY')
+
+class WriterTransaction extends Transaction {
+  /** Asked of the client itself: by `query` of its own class knex does the work of a transaction that did not begin. */
+  override begin(connection: BetterSqlite3.Database): Promise<unknown> {
+    return this.trxClient.query(connection, 'begin immediate')
   }
 }
 

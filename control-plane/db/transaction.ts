@@ -1,18 +1,19 @@
 import type { Knex } from 'knex'
 import { ApiError } from '../../shared/api/errors.ts'
-import type { World } from '../../shared/lib/world.ts'
 import { awaitedAtEnd, collectAnswers } from './statement.ts'
 import { dialectOfDb, NotBegunError, undoneFor, type Undone } from './dialect.ts'
 import type { Askable, Db, Tx } from './handle.ts'
 import { sendEntries, writeEntries, type OutboxEntry, type WrittenEntry } from './outbox.ts'
 import type { PostgresClient } from './postgres-client.ts'
+import type { QueryState } from './query-failure.ts'
 import { lockTurns, type Turns } from './turns.ts'
 
 /**
  * The one way to a transaction that writes. On PostgreSQL it is serializable: whatever replicas do at once, the state that
  * is left is that of some order of their transactions. The database undoes what no order gives, and the work is done
  * again here, from its beginning. So the work keeps nothing outside of its transaction: what is to happen once it is
- * committed (`afterCommit`) is collected anew at each attempt. SQLite has one writer, so it gives an order by nature.
+ * committed (`afterCommit`) is collected anew at each attempt. SQLite has one writer, so it gives an order by nature; the
+ * lock of the writer is taken at the beginning, and other processes are waited for there (sqlite-client.ts).
  *
  * Transactions that are known to meet take turns (`turns`; those of one workspace, mostly) before they look at anything:
  * of two that overlap the database would undo one. Turns are for speed alone: what forgets to take one is still right.
@@ -37,11 +38,8 @@ export interface ReadAhead<Read> {
 }
 
 /** Of a process and a database; see operations.md. */
-export interface WriteState {
-  world: Pick<World, 'monotonic' | 'random' | 'sleep' | 'after'>
+export interface WriteState extends QueryState {
   turns: Turns
-  /** A transaction, its turn and all its attempts included, takes no longer. */
-  writeMs: number
   /** Told of each transaction that is done again or given up. */
   readonly observers: Set<WriteObserver>
   /** Called after each commit that published to the outbox, on PostgreSQL with what it published. */

@@ -30,11 +30,12 @@ test.skipIf(!hasPostgres())('a replica waits for the one that migrates for longe
   const { root } = database
   const open = await root.transaction()
   await open.raw('select pg_advisory_xact_lock(?)', [migrationLock])
-  const migrated = migrate(root, at)
+  const up = () => Promise.resolve()
+  const migrated = migrate(root, at, [{ version: 9_000, name: 'next', up }])
   // Longer than what the limit of a read would have let it wait.
   const [slept] = await Promise.allSettled([open.raw('set local statement_timeout = 0; select pg_sleep(0.6)')])
   await open.commit()
-  expect([slept.status, await migrated]).toEqual(['fulfilled', 0])
+  expect([slept.status, await migrated]).toEqual(['fulfilled', 1])
   await database.close()
 })
 

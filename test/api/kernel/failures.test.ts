@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { fail, failPlain } from '../../../shared/api/errors.ts'
 import { defineRoute } from '../../../shared/api/route.ts'
 import type { Tx } from '../../../control-plane/db/open.ts'
-import { afterCommit } from '../../../control-plane/db/transaction.ts'
+import { afterCommit, writeStateOf } from '../../../control-plane/db/transaction.ts'
 import { assertComplete, implement, type ImplementedRoute } from '../../../control-plane/http/implement.ts'
 import { call, codeOf, startServer, type TestServer } from './server.ts'
 
@@ -171,7 +171,7 @@ test('a database that another writer holds is a transient conflict, and the key 
     isSole: false,
   })
   await call(two, '/nowhere')
-  await two.database.root.raw('pragma busy_timeout = 20')
+  writeStateOf(two.database.root).writeMs = 20
   // The token's use is noted once a minute; that write is done before the lock is taken.
   await call(two, '/fail', { body: { how: 'not at all' } })
   try {

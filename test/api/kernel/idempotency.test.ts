@@ -7,6 +7,7 @@ import { fail } from '../../../shared/api/errors.ts'
 import { defineRoute } from '../../../shared/api/route.ts'
 import { answer, implement } from '../../../control-plane/http/implement.ts'
 import { createVault } from '../../../control-plane/vault/vault.ts'
+import { hasPostgres, openPostgres } from '../../kit/database.ts'
 import { call, codeOf, startServer, type TestServer } from './server.ts'
 
 const made = z.object({ n: z.number() })
@@ -256,9 +257,9 @@ test('twenty requests at once with one key work once', async () => {
   expect(await rowsNamed('burst')).toBe(1)
 })
 
-test('a key at work elsewhere is in progress; of a process that is gone, unknown', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-kernel-'))
-  const url = join(folder, 'test.db')
+test.skipIf(!hasPostgres())('a key at work elsewhere is in progress; of a process that is gone, unknown', async () => {
+  const database = await openPostgres()
+  const { url } = database
   let release = () => {}
   let entered = () => {}
   const isEntered = new Promise<void>((resolve) => (entered = resolve))
@@ -283,6 +284,6 @@ test('a key at work elsewhere is in progress; of a process that is gone, unknown
   } finally {
     release()
     await Promise.all([one.close(), replica.close(), successor.close()])
-    rmSync(folder, { recursive: true })
+    await database.close()
   }
 })

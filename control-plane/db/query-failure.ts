@@ -1,0 +1,29 @@
+import type { World } from '../../shared/lib/world.ts'
+import { isFull } from './dialect.ts'
+
+/** What the clients of both databases go by and note. */
+export interface QueryState {
+  world: Pick<World, 'monotonic' | 'random' | 'sleep' | 'after'>
+  /** A transaction, its turn and all its attempts included, takes no longer. */
+  writeMs: number
+  /** When a query last failed since the disk of the database is full (monotonic); null: none did. */
+  fullAt: number | null
+}
+
+/** knex keeps the whole of its configuration with its client. */
+export const queryStateOf = (client: { config: unknown }): QueryState =>
+  (client.config as { writes: QueryState }).writes
+
+/**
+ * Rethrows what a query failed with, and notes that the disk of the database is full. knex writes the statement before the message;
+ * messages reach people, so it stands beside the message here, where only the log shows it.
+ */
+export function failedQuery(client: { config: unknown }, error: unknown, query: string | { sql: string }): never {
+  const state = queryStateOf(client)
+  if (isFull(error)) state.fullAt = state.world.monotonic()
+  const sql = typeof query === 'string' ? query : query.sql
+  const before = `${sql} - `
+  if (error instanceof Error && error.message.startsWith(before))
+    Object.assign(error, { message: error.message.slice(before.length), sql })
+  throw error
+}
