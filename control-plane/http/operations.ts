@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type Koa from 'koa'
 import type { Knex } from 'knex'
 import { isMigrated } from '../db/migrate.ts'
+import { writeStateOf } from '../db/transaction.ts'
 import type { Metrics } from '../process/metrics.ts'
 import type { CallerLookup } from './auth.ts'
 
@@ -14,9 +15,12 @@ export interface OperationsOptions {
 
 const paths = new Set(['/healthz', '/readyz', '/metrics'])
 
+/** A write that the full disk of the database refused counts for so long: without any write nobody knows whether there is room again. */
+const fullMs = 30_000
+
 /**
- * Liveness (`/healthz`: the process answers), readiness (`/readyz`: the database answers with this release's schema and
- * no drain is under way) and metrics. Callers on this machine need no token; `/metrics` from elsewhere, or through
+ * Liveness (`/healthz`: the process answers), readiness (`/readyz`: the database answers with this release's schema, its disk
+ * was not full a moment ago, and no drain is under way) and metrics. Callers on this machine need no token; `/metrics` from elsewhere, or through
  * a proxy, does.
  */
 export function operations(options: OperationsOptions): Koa.Middleware {
@@ -42,7 +46,9 @@ async function ready(ctx: Koa.Context, options: OperationsOptions): Promise<void
 
 async function databaseTrouble(root: Knex): Promise<string | null> {
   try {
-    return (await isMigrated(root)) ? null : 'schema_outdated'
+    if (!(await isMigrated(root))) return 'schema_outdated'
+    const { fullAt, world } = writeStateOf(root)
+    return fullAt !== null && world.monotonic() - fullAt < fullMs ? 'disk_full' : null
   } catch {
     return 'database_unavailable'
   }
