@@ -47,9 +47,21 @@ export interface BusOptions {
 }
 
 const signalChannel = 'svc_signal'
+/** An entry is given to whoever failed at it so often in all, once a tick. What acts on entries also looks at the state itself by time. */
+const mostAttempts = 5
+/** Of failures that are tried again; beyond it the oldest are given up. */
+const mostFailed = 1_000
 /** A stop waits no longer for a database that does not answer. */
 const lastWordsMs = 1_000
 const notify = 'select pg_notify(channel, key) from unnest($1::text[], $2::text[]) as told (channel, key)'
+
+type Handler = (row: OutboxRow) => void
+
+interface Failed {
+  row: OutboxRow
+  handler: Handler
+  attempts: number
+}
 
 export function createBus(options: BusOptions): Bus {
   return new OutboxBus(options)
@@ -71,6 +83,8 @@ class OutboxBus implements Bus {
   private hasNews = false
   /** Ends when the others were told of all of it. */
   private telling: Promise<void> | null = null
+  /** What handlers threw at, to be tried again. */
+  private failed: Failed[] = []
   /** The numbers of entries that were given out as they were committed, and that were not read from the outbox yet. */
   private readonly givenOut = new Set<number>()
   private readonly published = (written: readonly WrittenEntry[]) => {
@@ -121,7 +135,7 @@ class OutboxBus implements Bus {
     })
   }
 
-  on(topic: Topic, handler: (row: OutboxRow) => void): () => void {
+  on(topic: Topic, handler: Handler): () => void {
     this.topics.on(topic, handler)
     return () => this.topics.off(topic, handler)
   }
@@ -186,12 +200,33 @@ class OutboxBus implements Bus {
       // A query that ended meanwhile may have read it.
       if (this.stopped || xid < from || given.has(seq)) continue
       this.givenOut.add(seq)
-      try {
-        this.topics.emit(topic, { seq, topic, key, payload } satisfies OutboxRow)
-      } catch (error) {
-        this.options.log.warn({ err: error }, 'an entry of the outbox was not acted on')
-      }
+      this.give({ seq, topic, key, payload })
     }
+  }
+
+  /** Each handler is guarded: who fails keeps no other handler, and no entry that follows, from being acted on. */
+  private give(row: OutboxRow): void {
+    for (const handler of this.topics.listeners(row.topic))
+      this.tryOnce({ row, handler: handler as Handler, attempts: 1 })
+  }
+
+  private tryOnce({ row, handler, attempts }: Failed): void {
+    try {
+      handler(row)
+    } catch (error) {
+      const { seq, topic, key } = row
+      const fields = { err: error, seq, topic, key, attempts }
+      if (attempts === mostAttempts) return this.options.log.warn(fields, 'an entry of the outbox is given up')
+      this.options.log.warn(fields, 'an entry of the outbox was not acted on')
+      this.failed.push({ row, handler, attempts: attempts + 1 })
+      if (this.failed.length > mostFailed) this.failed.shift()
+    }
+  }
+
+  private tryAgain(): void {
+    const failed = this.failed
+    this.failed = []
+    for (const each of failed) if (this.topics.listeners(each.row.topic).includes(each.handler)) this.tryOnce(each)
   }
 
   private async read(): Promise<void> {
@@ -199,7 +234,7 @@ class OutboxBus implements Bus {
       for (;;) {
         const page = await listOutbox(this.options.root, this.cursor, 500)
         this.cursor = page.next
-        for (const row of page.rows) if (!this.givenOut.delete(row.seq)) this.topics.emit(row.topic, row)
+        for (const row of page.rows) if (!this.givenOut.delete(row.seq)) this.give(row)
         if (this.stopped) return
         if (!page.hasMore) return
       }
@@ -211,6 +246,7 @@ class OutboxBus implements Bus {
   private tick(): void {
     this.cancelTick = this.options.world.after(this.options.tickMs ?? 2_000, () => {
       if (this.stopped) return
+      this.tryAgain()
       this.poke()
       if (this.options.dialect === 'postgres' && !this.listener && !this.isConnecting) void this.listen()
       this.tick()

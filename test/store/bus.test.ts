@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { createBus } from '../../control-plane/db/bus.ts'
-import { openDatabase, silentMsOf } from '../../control-plane/db/open.ts'
+import { openDatabase, silentMsOf, type Database } from '../../control-plane/db/open.ts'
 import type { WrittenEntry } from '../../control-plane/db/outbox.ts'
 import { inTransaction, publish, writeStateOf } from '../../control-plane/db/transaction.ts'
 import { realWorld } from '../../shared/lib/world.ts'
-import { hasPostgres, openPostgres, type PostgresDatabase } from '../kit/database.ts'
+import { hasPostgres, openPostgres, openSqlite, type PostgresDatabase } from '../kit/database.ts'
 
 /** Tests what replicas of the control plane tell each other beside the outbox. */
 
@@ -176,3 +176,73 @@ test.skipIf(!hasPostgres())(
     }
   },
 )
+
+async function readsPastFailures({ root, dialect }: Database, databaseUrl: string): Promise<void> {
+  const logged: { message: string; key: unknown; attempts: unknown }[] = []
+  const bus = createBus({
+    root,
+    dialect,
+    databaseUrl,
+    silentMs: silentMsOf({}),
+    tickMs: 20,
+    world: realWorld,
+    log: {
+      warn: (fields, message) => {
+        const { key, attempts } = fields as Record<string, unknown>
+        logged.push({ message, key, attempts })
+      },
+    },
+  })
+  const failures = new Map([
+    ['twice', 2],
+    ['always', Infinity],
+  ])
+  const heard: string[] = []
+  bus.on('run.queued', ({ key }) => {
+    const left = failures.get(key) ?? 0
+    failures.set(key, left - 1)
+    if (left > 0) throw new Error('cannot')
+    heard.push(key)
+  })
+  const beside: string[] = []
+  bus.on('run.queued', ({ key }) => void beside.push(key))
+  const removed: string[] = []
+  const off = bus.on('run.queued', ({ key }) => {
+    removed.push(key)
+    off()
+    throw new Error('gone')
+  })
+  try {
+    await bus.start()
+    // A transaction of knex's own is found by reading the outbox.
+    await root.transaction(async (tx) => {
+      for (const key of ['twice', 'always', 'good']) await publish(tx, { topic: 'run.queued', key, at: 1 })
+    })
+    await expect.poll(() => logged.at(-1)?.message, { timeout: 5_000 }).toBe('an entry of the outbox is given up')
+    expect(heard).toEqual(['good', 'twice'])
+    expect(beside).toEqual(['twice', 'always', 'good'])
+    expect(removed).toEqual(['twice'])
+    expect(logged.filter(({ key }) => key === 'always').map(({ attempts }) => attempts)).toEqual([1, 2, 3, 4, 5])
+    expect(logged.map(({ message }) => message)).not.toContain('the outbox could not be read')
+  } finally {
+    await bus.stop()
+  }
+}
+
+const past = 'who fails at an entry that is read keeps nobody from it or from the next, and gets it again'
+test(`${past} (sqlite)`, async () => {
+  const database = openSqlite()
+  try {
+    await readsPastFailures(database, ':memory:')
+  } finally {
+    await database.close()
+  }
+})
+test.skipIf(!hasPostgres())(`${past} (postgres)`, async () => {
+  const database = await openPostgres()
+  try {
+    await readsPastFailures(database, database.url)
+  } finally {
+    await database.close()
+  }
+})
