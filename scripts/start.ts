@@ -1,4 +1,4 @@
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -125,14 +125,15 @@ function connectDevice(server: Server): string {
   return token
 }
 
-function svc(args: readonly string[], input?: string): string {
-  return execFileSync(process.execPath, node('cli', args), {
+/** svc says itself what is wrong. */
+function svc(args: readonly string[], input?: string): void {
+  const { status } = spawnSync(process.execPath, node('cli', args), {
     cwd: root,
     env,
-    encoding: 'utf8',
-    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'inherit'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'ignore', 'inherit'],
     ...(input === undefined ? {} : { input }),
   })
+  if (status !== 0) throw new Error(`\`scripts/svc ${args.slice(0, 2).join(' ')}\` failed, as it says above.`)
 }
 
 /**

@@ -78,6 +78,7 @@ const deviceCommands = [
     name: 'device disconnect',
     summary: 'Stop the device manager and revoke the token of this device; refused while runs are active',
     example: 'svc device disconnect',
+    flags: [flag('local', 'Forget the server without asking it, where it is gone for good.', yes)],
   }),
   local({
     name: 'device status',

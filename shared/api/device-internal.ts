@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { enrolReply } from '../device/control.ts'
+import { nonceBytes } from '../device/server-proof.ts'
 import { devicePublicId, uuid } from './ids.ts'
 import { defineRoute, peopleOnly, type BodyOf } from './route.ts'
 
@@ -26,6 +27,25 @@ export const deviceInternalRoutes = {
     }),
     reply: enrolReply,
     status: 201,
+    cli: null,
+  }),
+
+  prove: defineRoute({
+    id: 'device.prove',
+    endpoint: 'POST /device/proof',
+    base: '/api',
+    summary: 'Prove to a device of the person that this is its server, at whatever address',
+    description: 'The device draws the nonce and sends no token of its own; see shared/device/server-proof.ts.',
+    callers: peopleOnly,
+    idempotency: 'none',
+    body: z.object({
+      publicId: devicePublicId,
+      nonce: z
+        .string()
+        .regex(/^[0-9a-f]+$/)
+        .length(nonceBytes * 2),
+    }),
+    reply: z.object({ proofs: z.array(z.string()).describe('One for each token that the device may have.') }),
     cli: null,
   }),
 

@@ -6,6 +6,8 @@ import { version } from '../../../shared/lib/version.ts'
 import type { CommandContext, Flow } from '../../context.ts'
 import { askDaemonIfThere } from '../../device/daemon-control.ts'
 import { runDaemonHere } from '../../device/daemon-process.ts'
+import { restartDaemon } from '../../device/restart-daemon.ts'
+import { followServer } from '../../device/server-moved.ts'
 import { ApiFailure, CliError, usageError } from '../../errors/cli-error.ts'
 import { parseJsonText } from '../../../shared/lib/lines.ts'
 import { textAt } from '../../replies/fields.ts'
@@ -14,7 +16,7 @@ import { writePrivately } from '../../machine/private-file.ts'
 import { createClient, type Client } from '../../http/client.ts'
 import { devicePlaces, type DevicePlaces } from '../../machine/paths.ts'
 import { startInBackground } from '../../device/service-program.ts'
-import { callerOf, callerWith } from '../../sign-in/caller.ts'
+import { callerWith } from '../../sign-in/caller.ts'
 import { readIdentity } from '../../device/this-device.ts'
 
 /**
@@ -31,13 +33,17 @@ export const deviceConnect: Flow = async (context) => {
   const places = await devicePlaces(env)
   const running = await askDaemonIfThere(places, { op: 'status' })
   if (running !== null) {
-    await checkLogin(context, running.server)
+    const moved = await movedServer(context, places, running)
+    if (moved !== null) {
+      await show(context, await restartDaemon(context, places, running))
+      return 0
+    }
     await show(context, running)
     out.message(`svc: the device manager runs already (pid ${running.pid}).`)
     return 0
   }
-  const known = readIdentity(places)
-  if (known !== null) await checkLogin(context, known.server)
+  const before = readIdentity(places)
+  const known = before === null ? null : ((await movedServer(context, places, before)) ?? before)
   const isEnrolled = known !== null && (await hasToken(context, { places, known }))
   // Before the server makes a device that no daemon could be started for.
   const trouble = stateDirTrouble(places.dir, process.platform)
@@ -61,14 +67,28 @@ async function show({ out }: CommandContext, status: ControlStatus): Promise<voi
   await out.result({ publicId, deviceId, displayName, server, pid, link: link.state })
 }
 
-/** Even without a login an enrolled device can be started: it has a token of its own. */
-async function checkLogin(context: CommandContext, server: string): Promise<void> {
+/**
+ * Returns the identity with the address of the login where that is another one than the device's, and the device's server is
+ * there; else null. Even without a login an enrolled device can be started: it has a token of its own.
+ */
+async function movedServer(
+  context: CommandContext,
+  places: DevicePlaces,
+  { publicId, deviceId, displayName, server }: DeviceIdentity,
+): Promise<DeviceIdentity | null> {
+  const { out, world } = context
+  let client: Client
   try {
-    const caller = await callerOf(context.env, null)
-    if (!sameServer(caller.server, server)) throw otherServer(caller.server, server)
+    client = await context.connect()
   } catch (error) {
-    if (!(error instanceof CliError) || error.code !== 'cli.not_signed_in') throw error
+    if (error instanceof CliError && error.code === 'cli.not_signed_in') return null
+    throw error
   }
+  if (sameServer(client.caller.server, server)) return null
+  const known = { publicId, deviceId, displayName, server }
+  const moved = await followServer(client, { places, known, world })
+  out.message(`svc: the server of this device was ${server}, and is now ${moved.server}.`)
+  return moved
 }
 
 /** False when the server does not accept the token any more (removed, retired): then the device is enrolled anew. */
@@ -96,17 +116,9 @@ function sameServer(a: string, b: string): boolean {
   const parts = (text: string) => {
     const url = new URL(text)
     const host = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname) ? 'here' : url.hostname
-    return `${host}:${url.port === '' ? (url.protocol === 'https:' ? '443' : '80') : url.port}`
+    return `${url.protocol}//${host}:${url.port === '' ? (url.protocol === 'https:' ? '443' : '80') : url.port}`
   }
   return parts(a) === parts(b)
-}
-
-function otherServer(login: string, device: string): CliError {
-  return new CliError(
-    'device_of_another_server',
-    `This machine is a device of ${device}, but you are signed in to ${login}.`,
-    { remediation: 'Type `svc device disconnect` first, or give this device another folder with SVC_STATE_DIR.' },
-  )
 }
 
 async function enrol(
@@ -116,7 +128,7 @@ async function enrol(
 ): Promise<DeviceIdentity> {
   const client = await context.connect()
   const name = context.values.local['name']
-  const previous = known ?? previousDevice(places, client.caller.server)
+  const previous = known ?? previousDevice(places)
   const request: EnrolRequest = {
     ...(typeof name === 'string' ? { displayName: name } : {}),
     hostname: hostname().slice(0, 255) || 'unknown',
@@ -155,9 +167,8 @@ async function askToEnrol(client: Client, request: EnrolRequest, publicId: strin
   }
 }
 
-/** The device of this server that the machine was before it was disconnected. */
-function previousDevice(places: DevicePlaces, server: string): { publicId: string } | null {
-  const value = parseJsonText(readIfThere(places.previous) ?? '')
-  const publicId = textAt(value, 'publicId')
-  return publicId !== null && textAt(value, 'server') === server ? { publicId } : null
+/** The device that the machine was before it was disconnected: a server that does not know it makes a new one. */
+function previousDevice(places: DevicePlaces): { publicId: string } | null {
+  const publicId = textAt(parseJsonText(readIfThere(places.previous) ?? ''), 'publicId')
+  return publicId === null ? null : { publicId }
 }

@@ -16,10 +16,11 @@ const stopMs = 30_000
 
 /**
  * `device disconnect`: revokes the token first and forgets it last, so that the command can be repeated if a step in
- * between fails. The spool stays while it holds events that the server does not have.
+ * between fails. With --local it forgets the token without asking the server, which may be gone. The spool stays while it holds events that the server does not have.
  */
 export const deviceDisconnect: Flow = async (context) => {
-  const { out, world } = context
+  const { out, values, world } = context
+  const isLocal = values.local['local'] === true
   const places = await devicePlaces(context.env)
   const identity = readIdentity(places)
   const status = await askDaemonIfThere(places, { op: 'status' })
@@ -28,8 +29,8 @@ export const deviceDisconnect: Flow = async (context) => {
     out.message('svc: this machine is not connected.')
     return
   }
-  if (status !== null && status.runs.length > 0) throw runsAreActive(status.runs)
-  if (identity !== null) await revoke(context, { places, identity })
+  if (status !== null && status.runs.length > 0) throw runsAreActive(status.runs, isLocal)
+  if (identity !== null && !isLocal) await revoke(context, { places, identity })
   if (status !== null) {
     // The daemon may have ended by itself when the server told it that it was removed.
     if (status.service?.startedByService === true) await askService(places, 'stop')
@@ -54,6 +55,8 @@ export const deviceDisconnect: Flow = async (context) => {
     out.message(`svc: the spool in ${places.dir} still holds ${unsent} events that were not sent; it is kept.`)
   if ((await serviceOfThisDevice(places)) !== null)
     out.message('svc: the service stays installed, and starts nothing until `svc device connect`.')
+  if (isLocal && identity !== null)
+    out.message(`svc: ${identity.server} was not asked: until the device is removed there, its token is valid there.`)
   out.message('svc: this machine is no device any more.')
 }
 
@@ -69,14 +72,24 @@ async function revoke(
   } catch (error) {
     // A token that is not valid any more needs no revoking.
     if (error instanceof ApiFailure && error.status === 401) return
+    if (error instanceof CliError && error.exit === 'unreachable') throw outOfReach(identity, error)
     throw error
   }
 }
 
-function runsAreActive(runs: readonly ControlRun[]): CliError {
+function outOfReach({ server }: DeviceIdentity, { code, message }: CliError): CliError {
+  return new CliError(code.replace(/^cli\./, ''), message, {
+    exit: 'unreachable',
+    remediation: `If ${server} has moved, sign in there and type \`svc device connect\`. If it is gone for good, type \`svc device disconnect --local\`.`,
+  })
+}
+
+function runsAreActive(runs: readonly ControlRun[], isLocal: boolean): CliError {
   const names = runs.map((run) => (run.agent === null ? run.runId : `${run.runId} (${run.agent})`))
   return new CliError('runs_active', `Runs are active on this device: ${names.join(', ')}.`, {
-    remediation: 'Wait for them, or cancel them with `svc run cancel RUN`.',
+    remediation: isLocal
+      ? 'Wait for them: the device ends them when it has been without its server for an hour.'
+      : 'Wait for them, or cancel them with `svc run cancel RUN`.',
     details: { runIds: runs.map((run) => run.runId) },
   })
 }

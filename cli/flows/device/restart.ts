@@ -1,12 +1,11 @@
 import type { CommandContext, Flow } from '../../context.ts'
 import { askDaemon, askDaemonIfThere } from '../../device/daemon-control.ts'
-import { demandProgram, startDaemon, waitForLink, waitUntilStopped } from '../../device/daemon-process.ts'
+import { demandProgram } from '../../device/daemon-process.ts'
+import { restartDaemon } from '../../device/restart-daemon.ts'
 import { CliError } from '../../errors/cli-error.ts'
 import { devicePlaces, type DevicePlaces } from '../../machine/paths.ts'
-import { askService, serviceOfThisDevice } from '../../device/service-program.ts'
 import { readIdentity } from '../../device/this-device.ts'
 
-const stopMs = 30_000
 /** Live runs get up to 30 minutes. */
 const drainMs = 30 * 60_000
 const pollMs = 1_000
@@ -17,7 +16,7 @@ const pollMs = 1_000
  * only for a program that starts.
  */
 export const deviceRestart: Flow = async (context) => {
-  const { env, out, values, world } = context
+  const { env, out, values } = context
   const places = await devicePlaces(env)
   const status = await askDaemonIfThere(places, { op: 'status' })
   if (status === null && readIdentity(places) === null) {
@@ -28,24 +27,7 @@ export const deviceRestart: Flow = async (context) => {
   }
   if (status !== null) await demandProgram(places)
   if (status !== null && values.local['drain'] === true) await drain(context, places)
-  if ((await serviceOfThisDevice(places)) !== null) {
-    // A daemon that systemd or launchd keeps running must be restarted by them, or there would be two.
-    await askService(places, 'restart')
-    const { pid, link } = await waitForLink(places, world, { exit: () => null })
-    await out.result({ restarted: true, pid, link: link.state })
-    return
-  }
-  if (status !== null) {
-    const { runs } = await askDaemon(places, { op: 'stop' })
-    if (runs.length > 0) out.message(`svc: ${runs.length} live runs go on; the new device manager takes them up.`)
-    if (!(await waitUntilStopped(places, world, stopMs))) {
-      throw new CliError('daemon_still_runs', `The device manager (pid ${status.pid}) has not ended.`, {
-        exit: 'no_daemon',
-        remediation: 'See `svc device logs`, and try again.',
-      })
-    }
-  }
-  const { pid, link } = await startDaemon(places, world)
+  const { pid, link } = await restartDaemon(context, places, status)
   await out.result({ restarted: true, pid, link: link.state })
 }
 

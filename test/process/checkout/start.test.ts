@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { isLong } from '../../kit/forms.ts'
 import { waitFor } from '../../kit/programs.ts'
@@ -53,3 +54,16 @@ if (isLong)
     for (let time = 0; time < 2; time++) await startAndServe()
     expect(existsSync(`${checkout.env['SVC_DATA_DIR']}-demo/notes`)).toBe(true)
   })
+
+test('start says in a sentence why this machine cannot be connected', async () => {
+  const state = join(checkout.folder, devices[0])
+  mkdirSync(state, { recursive: true, mode: 0o700 })
+  const identity = { publicId: 'dvc_0000000000000000', deviceId: crypto.randomUUID(), displayName: 'x' }
+  writeFileSync(join(state, 'identity.json'), JSON.stringify({ ...identity, server: 'http://127.0.0.1:1' }))
+  writeFileSync(join(state, 'device-token'), 'svc_dev_x')
+  const { status, stderr } = await checkout.start('start', []).said
+  expect(status).toBe(1)
+  expect(stderr.trimEnd().split('\n').at(-1)).toBe('start: `scripts/svc device connect` failed, as it says above.')
+  expect(stderr).toContain('svc device disconnect --local')
+  expect(stderr).not.toMatch(/Command failed|^\s+at /m)
+})

@@ -1,5 +1,6 @@
 import { deviceInternalRoutes } from '../../../../shared/api/device-internal.ts'
 import { fail } from '../../../../shared/api/errors.ts'
+import { serverProof } from '../../../../shared/device/server-proof.ts'
 import type { Db } from '../../../db/open.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { hashToken, newToken } from '../../../http/token-hash.ts'
@@ -18,6 +19,14 @@ const maxConcurrentDefault = 3
 export function deviceInternalHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(deviceInternalRoutes, {
     enrol: (input) => enrol(input, deps),
+
+    async prove({ db, caller, body }) {
+      const device = await ownDeviceEver(db, caller, body.publicId)
+      const hashes = device.removedAt === null ? [device.tokenHash, device.nextTokenHash] : []
+      return {
+        proofs: await Promise.all(hashes.flatMap((hash) => (hash === null ? [] : [serverProof(hash, body)]))),
+      }
+    },
 
     async disconnect({ db, world, bearer }) {
       const device = await deviceOfToken(db, bearer, world.now())
@@ -67,7 +76,7 @@ async function enrol(input: Enrol, deps: Dependencies) {
   const { db, caller, body, world } = input
   if (caller.via !== 'login_token')
     fail('http_exception', { message: 'A device is connected with a login token; run `svc login` first.' })
-  const before = body.publicId === undefined ? null : await earlierConnection(input, body.publicId)
+  const before = body.publicId === undefined ? null : await ownDeviceEver(db, caller, body.publicId)
   const at = world.now()
   if (before?.removedAt === null) await revokeConnection(db, before, at)
   const token = newToken(world, 'svc_dev_')
@@ -95,7 +104,11 @@ async function enrol(input: Enrol, deps: Dependencies) {
 }
 
 /** A device of somebody else, or of another workspace, looks like an unknown one. */
-async function earlierConnection({ db, caller }: Enrol, publicId: string): Promise<DeviceRow> {
+async function ownDeviceEver(
+  db: Db,
+  caller: { userId: string | null; workspaceId: string },
+  publicId: string,
+): Promise<DeviceRow> {
   const known = await findDeviceEver(db, publicId)
   if (known === null || known.userId !== caller.userId || known.workspaceId !== caller.workspaceId)
     return fail('resource_not_found', { param: 'publicId', message: 'You have no such device here.' })
