@@ -32,6 +32,9 @@ export const device = z
     isWorkspaceDefault: z.boolean(),
     liveness,
     online: z.boolean(),
+    linked: z
+      .boolean()
+      .describe('Its link is open now. One whose link closed stays online until its lease ends, and is offered nothing.'),
     retired: z.boolean(),
     lastHeartbeatAt: timestamp.nullable(),
     liveUntil: timestamp,

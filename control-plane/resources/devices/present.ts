@@ -1,6 +1,6 @@
 import type { Device } from '../../../shared/api/devices.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
-import { isController, liveUntil, livenessOf } from './rules.ts'
+import { isController, isLinked, liveUntil, livenessOf } from './rules.ts'
 import type { DeviceRow } from './store.ts'
 
 export interface DeviceContext {
@@ -31,6 +31,7 @@ export function presentDevice(device: DeviceRow, context: DeviceContext): Device
           expiresAt: device.lastHeartbeatAt === null ? null : toTimestamp(liveUntil(device, leaseMs)),
         },
     online: !isPhone && status === 'connected',
+    linked: isLinked(device, now, leaseMs),
     retired: !isPhone && status === 'retired',
     lastHeartbeatAt: toTimestamp(device.lastHeartbeatAt),
     liveUntil: toTimestamp(liveUntil(device, leaseMs)),

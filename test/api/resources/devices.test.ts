@@ -45,6 +45,7 @@ describe('list', () => {
         isWorkspaceDefault: false,
         liveness: { kind: 'host', status: 'disconnected', expiresAt: null },
         online: false,
+        linked: false,
         retired: false,
         lastHeartbeatAt: null,
         liveUntil: expect.any(String),
@@ -235,6 +236,28 @@ describe('remove', () => {
     expect((await remove(deviceId, person.token)).status).toBe(404)
     await server.ok(`/runs/${offered}/cancel`, { body: {}, token: person.token })
   })
+})
+
+test('a device whose link closed is shown as such at once, keeps its lease, and is offered nothing', async () => {
+  const person = await server.addPerson('member')
+  const device = await FakeDevice.connect(server, { token: person.token })
+  const { identity } = device
+  const shown = async () => {
+    const [{ online, linked, liveness }] = await mine(person)
+    return { online, linked, status: liveness.status }
+  }
+  expect(await shown()).toEqual({ online: true, linked: true, status: 'connected' })
+  await device.disconnect()
+  await expect.poll(shown, { timeout: 5_000 }).toEqual({ online: true, linked: false, status: 'connected' })
+  const agent = await server.createAgent({}, person.token)
+  const runId = await server.startRun(agent.id, {}, person.token)
+  await server.plane.dispatcher.idle()
+  const run = await server.ok(`/runs/${runId}`, { token: person.token })
+  expect(run).toMatchObject({ status: 'queued' })
+  const again = await FakeDevice.connect(server, { identity })
+  expect((await again.next('run.offer')).runId).toBe(runId)
+  expect(await shown()).toMatchObject({ linked: true })
+  await again.disconnect()
 })
 
 describe('what a device says of itself', () => {
