@@ -248,6 +248,7 @@ export class Daemon {
       url: linkUrl(identity.server),
       world,
       log,
+      holdsRuns: () => this.supervisor.known().some(({ state }) => state !== 'accepted'),
       hello: () => ({
         type: 'hello',
         protocol: 1,

@@ -6,7 +6,7 @@ import { ClockWatch } from '../../shared/lib/clock-watch.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log/log.ts'
 import { sinceBoot, type SinceBoot } from '../process/boot-clock.ts'
-import { linkStep, startState, type LinkEffect, type LinkEvent, type LinkState } from './machine.ts'
+import { delayWithRunsMs, linkStep, startState, type LinkEffect, type LinkEvent, type LinkState } from './machine.ts'
 
 interface LinkClientOptions {
   url: string
@@ -16,6 +16,8 @@ interface LinkClientOptions {
   reconnectMaxMs: number
   pingMs: number
   deadMs: number
+  /** Says whether there is something to tell: runs at work, or whose ending the server has not taken. */
+  holdsRuns(): boolean
   hello(): DeviceMessage & { type: 'hello' }
   onWelcome(welcome: ServerMessage & { type: 'welcome' }): void
   onMessage(message: ServerMessage): void
@@ -174,6 +176,9 @@ export class LinkClient {
       random: this.options.world.random(),
       retryAfterMs: this.retryAfterMs,
       spreadMs: this.isSilent ? 0 : this.spreadMs,
+      runsWithinMs: this.options.holdsRuns()
+        ? delayWithRunsMs({ maxMs: this.options.reconnectMaxMs }, this.spreadMs)
+        : null,
     })
   }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { closeCodes, linkLimits } from '../../shared/device/limits.ts'
-import { linkStep, startState, type LinkEvent, type LinkState } from './machine.ts'
+import { delayWithRunsMs, linkStep, startState, type LinkEvent, type LinkState } from './machine.ts'
 
 const delays = { minMs: 1_000, maxMs: 60_000 }
 const closed = (changes: Partial<LinkEvent & { type: 'closed' }> = {}): LinkEvent => ({
@@ -11,6 +11,7 @@ const closed = (changes: Partial<LinkEvent & { type: 'closed' }> = {}): LinkEven
   random: 1,
   retryAfterMs: null,
   spreadMs: 0,
+  runsWithinMs: null,
   ...changes,
 })
 
@@ -43,6 +44,18 @@ describe('the link machine', () => {
     expect(waits.slice(0, 5)).toEqual([1_000, 2_000, 4_000, 4_000, 4_000])
     expect(waits.slice(11, 13)).toEqual([4_000, 12_000])
     expect(waits.slice(39)).toEqual([12_000, 60_000, 60_000])
+  })
+
+  it('keeps the delay of a device that holds runs at 4 s, or at what the server asked for, however long it is down', () => {
+    const down = (runsWithinMs: number) =>
+      play(
+        { type: 'start' },
+        ...Array.from({ length: 60 }, () => [closed({ runsWithinMs }), { type: 'due' } as const]).flat(),
+      )
+    expect(down(delayWithRunsMs(delays, 0)).waits.slice(2)).toEqual(Array.from({ length: 58 }, () => 4_000))
+    expect(Math.max(...down(delayWithRunsMs(delays, 9_000)).waits)).toBe(9_000)
+    expect(Math.max(...down(delayWithRunsMs(delays, 60_000)).waits)).toBe(60_000)
+    expect(down(delayWithRunsMs(delays, 60_000)).waits.slice(0, 3)).toEqual([1_000, 2_000, 4_000])
   })
 
   it('starts over only after a stable minute', () => {

@@ -15,6 +15,9 @@ import { backoffCeilingMs, backoffMs } from '../../shared/lib/backoff.ts'
  * cut for seconds or a minute or two must be in use again soon after it is healed, and one
  * that is down for long is not asked all the time.
  *
+ * A device that holds runs has something to tell, for which people wait: its delay stays as short as at first, however long
+ * the server is away, but no shorter than the server asked its devices to spread.
+ *
  * A server that ends, or refuses, does so to all its devices at once. It told them beforehand over how long to spread:
  * where that is longer than the delay, the first try comes at any time within it, and each further one that much later, so
  * that the tries of all stay spread evenly however long the server is away. A wire that went silent is this
@@ -33,9 +36,17 @@ export type LinkEvent =
   | { type: 'welcomed'; now: number }
   /**
    * `retryAfterMs`: what the server asked for. `spreadMs`: over how long the devices of this server spread their return; 0
-   * where nothing was heard from the other end.
+   * where nothing was heard from the other end. `runsWithinMs`: the longest delay of a device that holds runs; null: it holds none.
    */
-  | { type: 'closed'; code: number; now: number; random: number; retryAfterMs: number | null; spreadMs: number }
+  | {
+      type: 'closed'
+      code: number
+      now: number
+      random: number
+      retryAfterMs: number | null
+      spreadMs: number
+      runsWithinMs: number | null
+    }
   | { type: 'due' }
   | { type: 'stop' }
 
@@ -55,7 +66,7 @@ export interface LinkDelays {
 const ceilings = [
   { tries: 12, part: 1 / 15 },
   { tries: 40, part: 1 / 5 },
-]
+] as const
 
 export const startState: LinkState = { phase: 'idle', attempt: 0 }
 
@@ -98,17 +109,21 @@ function closed(
 }
 
 function delayOf(
-  { random, retryAfterMs, spreadMs }: LinkEvent & { type: 'closed' },
+  { random, retryAfterMs, spreadMs, runsWithinMs }: LinkEvent & { type: 'closed' },
   { attempt, wasOpen }: { attempt: number; wasOpen: boolean },
   delays: LinkDelays,
 ): number {
   if (retryAfterMs !== null) return Math.round(retryAfterMs + random * spreadMs)
-  const limits = withCeiling(attempt, delays)
+  const limits = withCeiling(attempt, delays, runsWithinMs)
   if (spreadMs <= backoffCeilingMs(attempt, limits)) return backoffMs(attempt, { ...limits, random })
   return Math.round(spreadMs * (wasOpen ? random : 0.9 + 0.2 * random))
 }
 
-function withCeiling(attempt: number, { minMs, maxMs }: LinkDelays): LinkDelays {
+/** The longest delay of a device that holds runs. `spreadMs`: what the server said last, whatever became of the link. */
+export const delayWithRunsMs = ({ maxMs }: Pick<LinkDelays, 'maxMs'>, spreadMs: number): number =>
+  Math.max(maxMs * ceilings[0].part, spreadMs)
+
+function withCeiling(attempt: number, { minMs, maxMs }: LinkDelays, mostMs: number | null): LinkDelays {
   const part = ceilings.find(({ tries }) => attempt < tries)?.part ?? 1
-  return { minMs, maxMs: Math.max(minMs, maxMs * part) }
+  return { minMs, maxMs: Math.max(minMs, Math.min(maxMs * part, mostMs ?? Infinity)) }
 }

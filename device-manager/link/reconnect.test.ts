@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { linkLimits } from '../../shared/device/limits.ts'
 import { reconnectSpread } from '../../shared/device/reconnect.ts'
-import { linkStep, startState, type LinkEvent, type LinkState } from './machine.ts'
+import { delayWithRunsMs, linkStep, startState, type LinkEvent, type LinkState } from './machine.ts'
 
 /** The link machines of many devices against one server, on a clock of their own. */
 
@@ -25,11 +25,12 @@ interface Loss {
   /** Says how it is lost: the server ends, or nothing is heard any more. */
   by: 'server' | 'silence'
   retryAfterMs?: number
+  holdsRuns?: boolean
   seed?: number
 }
 
 /** When each device is back, in milliseconds after the server (or the wire) is. */
-function returns({ devices, awayMs, by, retryAfterMs, seed = 1 }: Loss): number[] {
+function returns({ devices, awayMs, by, retryAfterMs, holdsRuns = false, seed = 1 }: Loss): number[] {
   const random = numbers(seed)
   const spreadMs = by === 'server' ? reconnectSpread(devices) : 0
   return Array.from({ length: devices }, () => {
@@ -47,6 +48,7 @@ function returns({ devices, awayMs, by, retryAfterMs, seed = 1 }: Loss): number[
       random: random(),
       retryAfterMs: now === 0 ? null : (retryAfterMs ?? null),
       spreadMs,
+      runsWithinMs: holdsRuns ? delayWithRunsMs(delays, reconnectSpread(devices)) : null,
     })
     apply({ type: 'start' })
     apply({ type: 'opened' })
@@ -121,4 +123,27 @@ describe('one device', () => {
 
 it('the spread grows with the devices, up to a minute', () => {
   expect([0, 1, 12, 500, 750, 10_000].map(reconnectSpread)).toEqual([0, 80, 960, 40_000, 60_000, 60_000])
+})
+
+describe('devices that hold runs', () => {
+  it.each(['server', 'silence'] as const)('come back within 5 s, 19 of 20, however long the %s lasts', (by) => {
+    for (const awayMs of [3_000, 60_000, 180_000, 3_600_000]) {
+      const times = seeds
+        .flatMap((seed) => returns({ devices: 20, awayMs, by, holdsRuns: true, seed }))
+        .toSorted((a, b) => a - b)
+      expect(times[Math.ceil(times.length * 0.95) - 1]).toBeLessThanOrEqual(5_000)
+    }
+  })
+
+  it.each([
+    ['server', 60_000],
+    ['server', 180_000],
+    ['server', 3_600_000],
+    // A shorter silence is that of a wire, and each device's own matter.
+    ['silence', 3_600_000],
+  ] as const)('are spread where they are 10,000, after a %s of %s ms', (by, awayMs) => {
+    const times = returns({ devices: 10_000, awayMs, by, holdsRuns: true })
+    expect(busiestSecond(times)).toBeLessThan(500)
+    expect(Math.max(...times)).toBeLessThanOrEqual(66_000)
+  })
 })

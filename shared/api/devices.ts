@@ -34,7 +34,9 @@ export const device = z
     online: z.boolean(),
     linked: z
       .boolean()
-      .describe('Its link is open now. One whose link closed stays online until its lease ends, and is offered nothing.'),
+      .describe(
+        'Its link is open now. One whose link closed stays online until its lease ends, and is offered nothing.',
+      ),
     retired: z.boolean(),
     lastHeartbeatAt: timestamp.nullable(),
     liveUntil: timestamp,
