@@ -5,8 +5,14 @@ import { monthOf, toNanoUsd } from '../catalog/price.ts'
 import { recordSpend } from '../resources/agents/spend-store.ts'
 import { recordLastRun } from '../resources/agents/store.ts'
 import { findLeftByRun } from '../resources/approvals/run-ended-store.ts'
+import { endedAtOf } from '../resources/runs/rules.ts'
 import { endRun, type Ending, type RunRow } from '../resources/runs/store.ts'
 import { applyRunEffects } from './run-effects.ts'
+
+interface Since {
+  /** The time since the run ended on its device, as that says. */
+  endedAgoMs?: number | undefined
+}
 
 /**
  * Ends a run, adds its cost to what its agent spent, and tells everybody whom it concerns, in the caller's transaction.
@@ -15,11 +21,12 @@ import { applyRunEffects } from './run-effects.ts'
 export async function finishRun(
   db: Db,
   run: RunRow,
-  { world, ...ending }: Omit<Ending, 'runId'> & { world: World },
+  { world, endedAgoMs = 0, ...ending }: Omit<Ending, 'runId' | 'endedAt'> & Since & { world: World },
 ): Promise<boolean> {
+  const endedAt = endedAtOf(run, { heardAt: ending.at, agoMs: endedAgoMs })
   // In one round trip: the second one does nothing unless the first one has ended the run.
   const [isEnded, , left] = await Promise.all([
-    endRun(db, { ...ending, runId: run.id }),
+    endRun(db, { ...ending, endedAt, runId: run.id }),
     recordLastRun(db, run, ending.at),
     findLeftByRun(db, run),
   ])

@@ -39,7 +39,7 @@ export type IngestItem = From &
   (
     | { kind: 'events'; header: EventsHeader; body: Buffer }
     | { kind: 'change_set'; runId: string; fence: number; result: ChangeSetResult }
-    | { kind: 'ended'; runId: string; fence: number; report: EndReport }
+    | { kind: 'ended'; runId: string; fence: number; report: EndReport; endedAgoMs?: number | undefined }
   )
 
 export interface BatchOptions {
@@ -211,7 +211,7 @@ export class IngestBatch {
   }
 
   private async applyEnding(item: IngestItem & { kind: 'ended' }): Promise<void> {
-    const { report, runId, fence } = item
+    const { report, runId, fence, endedAgoMs } = item
     await this.writeFrames(runId)
     const run = await this.runOf(item)
     const closed = () => item.send({ type: 'run.closed', runId, fence })
@@ -220,9 +220,8 @@ export class IngestBatch {
       // The run has ended already (perhaps by this very report, whose answer was lost), belongs to a later lease, or was
       // offered to the device, which has not taken it.
       if (run && (run.fence !== fence || !isSameEnding(run, report))) {
-        const body = Buffer.from(JSON.stringify(report))
         const header = { fence, firstSeq: null, lastSeq: null }
-        await this.keepEvidence(run, { item, header, body, reason: 'late_ending' })
+        await this.keepEvidence(run, { item, header, body: Buffer.from(JSON.stringify(report)), reason: 'late_ending' })
         this.counted.push(() => this.options.counters.refused(run.endedAt !== null ? 'run_ended' : 'stale_fence'))
       }
       this.replies.push(closed)
@@ -238,6 +237,7 @@ export class IngestBatch {
       exitReason,
       errorMessage: message,
       at,
+      endedAgoMs,
       usage: report.usage ? withCost(report.usage, run.modelId, this.options.catalog) : run.usage,
       toolCallCount: report.toolCallCount,
       sessionId: lostSessionId === undefined ? (report.sessionId ?? run.sessionId) : null,

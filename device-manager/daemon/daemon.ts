@@ -338,13 +338,9 @@ export class Daemon {
     if (this.revoked) return
     this.revoked = true
     const keep = reason === 'duplicate_device' || reason === 'protocol_unsupported'
-    if (!keep) {
-      for (const state of this.supervisor.active())
-        this.supervisor.handle(state.runId, {
-          type: 'cancel_received',
-          stop: { exitReason: 'runner_lost', message: text },
-        })
-    }
+    const stop = { exitReason: 'runner_lost' as const, message: text }
+    for (const { runId } of keep ? [] : this.supervisor.active())
+      this.supervisor.handle(runId, { type: 'cancel_received', stop })
     this.options.onFatal(reason, text)
   }
 }

@@ -24,7 +24,7 @@ export interface ForwarderLink {
 }
 
 export interface ForwarderOptions {
-  spool: Pick<DaemonSpool, 'read' | 'ack' | 'setBack' | 'settle' | 'stats' | 'ending'>
+  spool: Pick<DaemonSpool, 'read' | 'ack' | 'setBack' | 'settle' | 'stats' | 'ending' | 'endedAgoMs'>
   link: ForwarderLink
   log: Log
 }
@@ -205,7 +205,9 @@ export class Forwarder {
       const body = new TextEncoder().encode(JSON.stringify(ending.changeSet))
       link.sendBinary(encodeFrame({ type: 'change_set', runId, fence, requestId: null }, body))
     }
-    if (!link.send({ type: 'run.ended', runId, fence, report: ending.report })) return
+    const ago = spool.endedAgoMs(cursor)
+    const since = ago === null ? {} : { endedAgoMs: ago }
+    if (!link.send({ type: 'run.ended', runId, fence, report: ending.report, ...since })) return
     cursor.endedSent = true
     cursor.inFlight.push(0)
   }

@@ -1,9 +1,9 @@
 import { closeSync, existsSync, openSync, readdirSync, readSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
-import { endReport } from '../../shared/device/protocol.ts'
 import { Breaks, endedEvent, type BreakRow } from './breaks.ts'
 import { openConnection, pageBytes, type Connection, type ConnectionOptions } from './connection.ts'
+import { markedReport } from './end-mark.ts'
 import { maxSeq, rowCrc, type ExpectedRun, type Salvage, type SalvagedRun } from './rows.ts'
 import { prepareStatements, type RunRow, type SpoolStatements } from './statements.ts'
 
@@ -227,7 +227,7 @@ function copyEnding({ old, fresh, put, now }: Copying, run: DamagedRun, keptSeq:
       )
       .get(run.run_no)
     if (!ending) return false
-    const report = endReport.parse(JSON.parse(ending.report))
+    const report = markedReport.parse(JSON.parse(ending.report))
     if (ending.change_set !== null) JSON.parse(ending.change_set)
     const isWhole = keptSeq === run.last_seq
     const seq = keptSeq + 1

@@ -1,10 +1,9 @@
 import { z } from 'zod'
-import { changeSetResult, type ChangeSetResult } from '../../shared/device/change-set.ts'
-import { endReport, type EndReport } from '../../shared/device/protocol.ts'
 import { askedCall } from '../../shared/runs/asked-call.ts'
 import { usageData } from '../../shared/runs/events.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { pageBytes, type Connection } from './connection.ts'
+import { agoMs, endingOf, withMark, type EndingRow } from './end-mark.ts'
 import { FileIdentity } from './file-identity.ts'
 import {
   SpoolDamagedError,
@@ -55,7 +54,7 @@ export interface SpoolParts {
   busyTimeoutMs: number
   reservedPages: number
   reserveBytes: number
-  world: Pick<World, 'now'>
+  world: Pick<World, 'now' | 'monotonic'>
 }
 
 /**
@@ -73,7 +72,7 @@ export class Spool {
   readonly #reserve: Reserve
   readonly #limit: { pages: number; pagesOfEndings: number }
   readonly #files: FileIdentity
-  readonly #world: Pick<World, 'now'>
+  readonly #world: Pick<World, 'now' | 'monotonic'>
   readonly #lock: WriteLock
 
   constructor(parts: SpoolParts) {
@@ -113,7 +112,11 @@ export class Spool {
         if (lost) this.#breaks.note(this.#runOf(key).run_no, run?.last_seq ?? 0, lost)
         this.#add(key, rows, stats)
         const changeSet = ending.changeSet ? JSON.stringify(ending.changeSet) : null
-        this.#sql.insertEnding.run(this.#runOf(key).run_no, JSON.stringify(ending.report), changeSet)
+        this.#sql.insertEnding.run(
+          this.#runOf(key).run_no,
+          JSON.stringify(withMark(ending.report, this.#world)),
+          changeSet,
+        )
       }),
     )
   }
@@ -198,14 +201,19 @@ export class Spool {
   }
 
   ending(key: RunKey): RunEnding | null {
+    return this.#ofEnding(key, endingOf)
+  }
+
+  /** The time since the run ended; null: it has not, or nobody knows. */
+  endedAgoMs(key: RunKey): number | null {
+    return this.#ofEnding(key, (row) => agoMs(row, this.#world))
+  }
+
+  #ofEnding<T>({ runId, fence }: RunKey, read: (row: EndingRow) => T): T | null {
     return this.#guard(() => {
-      const run = this.#sql.findRun.get(key.runId, key.fence)
+      const run = this.#sql.findRun.get(runId, fence)
       const row = run && this.#sql.findEnding.get(run.run_no)
-      if (!row) return null
-      const report: EndReport = endReport.parse(JSON.parse(row.report))
-      const changeSet: ChangeSetResult | null =
-        row.change_set === null ? null : changeSetResult.parse(JSON.parse(row.change_set))
-      return { report, changeSet }
+      return row ? read(row) : null
     })
   }
 

@@ -37,7 +37,7 @@ export interface SpoolOptions {
   damage?: string
   /** With `repair`: runs that have rows in the file, as far as is known without it. What it does not hold of them counts as lost. */
   expected?: readonly ExpectedRun[]
-  world?: Pick<World, 'now'>
+  world?: Pick<World, 'now' | 'monotonic'>
 }
 
 const defaults = {

@@ -15,7 +15,18 @@ import {
 /** The daemon's part of the spool; appending to it is the run hosts' work. */
 export interface DaemonSpool extends Pick<
   Spool,
-  'read' | 'ack' | 'setBack' | 'settle' | 'end' | 'stats' | 'ending' | 'runs' | 'remove' | 'freeBytes' | 'isLocked'
+  | 'read'
+  | 'ack'
+  | 'setBack'
+  | 'settle'
+  | 'end'
+  | 'stats'
+  | 'ending'
+  | 'endedAgoMs'
+  | 'runs'
+  | 'remove'
+  | 'freeBytes'
+  | 'isLocked'
 > {
   /** Nothing that was in it was lost since this daemon started: an ending that is not there was not written. */
   readonly isWhole: boolean
@@ -86,6 +97,9 @@ export class StandingSpool implements DaemonSpool {
   }
   ending(...args: Parameters<Spool['ending']>): ReturnType<Spool['ending']> {
     return this.#on((spool) => spool.ending(...args))
+  }
+  endedAgoMs(...args: Parameters<Spool['endedAgoMs']>): number | null {
+    return this.#on((spool) => spool.endedAgoMs(...args))
   }
   runs(): ReturnType<Spool['runs']> {
     return this.#on((spool) => spool.runs())

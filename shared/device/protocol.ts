@@ -139,7 +139,13 @@ export const deviceMessage = z.discriminatedUnion('type', [
     message: z.string().max(1000).nullable(),
   }),
   z.object({ type: z.literal('run.started'), ...ofRun, harnessStartedAt: deviceTime }),
-  z.object({ type: z.literal('run.ended'), ...ofRun, report: endReport }),
+  z.object({
+    type: z.literal('run.ended'),
+    ...ofRun,
+    report: endReport,
+    /** The time since the run ended on the device, by a clock that nobody sets; absent: just now, or the device does not know. */
+    endedAgoMs: z.number().int().nonnegative().optional(),
+  }),
   z.object({
     type: z.literal('folder.result'),
     requestId: z.string().max(64),

@@ -33,3 +33,11 @@ export function retryPrompt(
   const why = `This run retries ${runId}.\n\n${reason}`
   return prompt === null ? why : `${prompt}\n\n${why}`
 }
+
+/** When a run ended of which its device says how long ago: never before it started, never later than now. */
+export function endedAtOf(
+  { startedAt, createdAt }: { startedAt: number | null; createdAt: number },
+  { heardAt, agoMs }: { heardAt: number; agoMs: number },
+): number {
+  return Math.min(heardAt, Math.max(startedAt ?? createdAt, heardAt - agoMs))
+}

@@ -231,7 +231,10 @@ export interface Ending {
   fence: number | null
   exitReason: ExitReason
   errorMessage: string | null
+  /** When the control plane ends it. */
   at: number
+  /** When it ended on its device; left out: at the same time. */
+  endedAt?: number
   usage?: RunUsage | null
   toolCallCount?: number | null
   sessionId?: string | null
@@ -254,7 +257,7 @@ export async function endRun(db: Db, ending: Ending): Promise<boolean> {
       exitReason,
       errorCode: status === 'failed' ? exitReason : null,
       errorMessage,
-      endedAt: ending.at,
+      endedAt: ending.endedAt ?? ending.at,
       leaseState: 'none',
       offerExpiresAt: null,
       ...(usage !== undefined && { usage, costUsd: usage?.costUsd ?? null }),

@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+
 import {
   openSpool,
   SpoolDamagedError,
@@ -20,6 +21,7 @@ import {
   type RunKey,
   type Spool,
 } from '../../../device-manager/spool/spool.ts'
+import { realWorld } from '../../../shared/lib/world.ts'
 import { StandingSpool } from '../../../device-manager/spool/standing-spool.ts'
 import { endReport } from '../../kit/end-report.ts'
 import { repeats } from '../../kit/forms.ts'
@@ -38,7 +40,7 @@ const lineOf = (runId: string, seq: number) =>
 const rowsEach = 600
 const acked = 100
 const open = (options = {}) =>
-  openSpool(path, { reserveBytes: 64 * 1024, world: { now: () => 1_767_225_600_000 }, ...options })
+  openSpool(path, { reserveBytes: 64 * 1024, world: { ...realWorld, now: () => 1_767_225_600_000 }, ...options })
 
 /** Three runs, interleaved, with an acknowledged start each. Written once: each row is a transaction of its own. */
 let filledFolder: string

@@ -107,7 +107,7 @@ test('of damaged spools that were set aside the last two stay, with what belongs
   for (let day = 1; day <= 4; day++) {
     writeFileSync(path, `no database ${day}`)
     if (day === 1) writeFileSync(`${path}-wal`, 'no log')
-    openSpool(path, { reserveBytes: 64 * 1024, world: { now: () => Date.UTC(2026, 0, day) } }).close()
+    openSpool(path, { reserveBytes: 64 * 1024, world: { ...realWorld, now: () => Date.UTC(2026, 0, day) } }).close()
   }
   expect(aside()).toEqual(['spool.db.corrupt-2026-01-03T00-00-00-000Z', 'spool.db.corrupt-2026-01-04T00-00-00-000Z'])
 })
