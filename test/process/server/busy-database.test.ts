@@ -59,7 +59,7 @@ describe('beside a server', () => {
       }
     })
     const commands = [
-      ['user', 'add', '--name', 'Ada', '--email', 'ada@x.example'],
+      ['user', 'add', '--name', 'Ada', '--email', 'ada@x.example', '--workspace', 'main'],
       ['login-link', '--email', 'owner@localhost'],
       ['token', 'create', '--email', 'owner@localhost'],
       ['user', 'add', '--name', 'Eve', '--email', 'eve@x.example', '--workspace', 'other'],
