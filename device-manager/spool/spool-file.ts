@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { askedCall } from '../../shared/runs/asked-call.ts'
 import { usageData } from '../../shared/runs/events.ts'
 import type { World } from '../../shared/lib/world.ts'
+import type { SinceBoot } from '../process/boot-clock.ts'
 import { pageBytes, type Connection } from './connection.ts'
 import { agoMs, endingOf, withMark, type EndingRow } from './end-mark.ts'
 import { FileIdentity } from './file-identity.ts'
@@ -54,7 +55,8 @@ export interface SpoolParts {
   busyTimeoutMs: number
   reservedPages: number
   reserveBytes: number
-  world: Pick<World, 'now' | 'monotonic'>
+  world: Pick<World, 'now'>
+  sinceBoot: SinceBoot
 }
 
 /**
@@ -72,7 +74,8 @@ export class Spool {
   readonly #reserve: Reserve
   readonly #limit: { pages: number; pagesOfEndings: number }
   readonly #files: FileIdentity
-  readonly #world: Pick<World, 'now' | 'monotonic'>
+  readonly #world: Pick<World, 'now'>
+  readonly #sinceBoot: SinceBoot
   readonly #lock: WriteLock
 
   constructor(parts: SpoolParts) {
@@ -85,6 +88,7 @@ export class Spool {
     this.#limit = { pages: parts.maxPageCount, pagesOfEndings: parts.maxPageCount + parts.reservedPages }
     this.#files = new FileIdentity(parts.path)
     this.#world = parts.world
+    this.#sinceBoot = parts.sinceBoot
     this.#lock = new WriteLock(parts.db, parts.busyTimeoutMs)
     this.#reserve.ensure()
   }
@@ -114,7 +118,7 @@ export class Spool {
         const changeSet = ending.changeSet ? JSON.stringify(ending.changeSet) : null
         this.#sql.insertEnding.run(
           this.#runOf(key).run_no,
-          JSON.stringify(withMark(ending.report, this.#world)),
+          JSON.stringify(withMark(ending.report, this.#sinceBoot)),
           changeSet,
         )
       }),
@@ -206,7 +210,7 @@ export class Spool {
 
   /** The time since the run ended; null: it has not, or nobody knows. */
   endedAgoMs(key: RunKey): number | null {
-    return this.#ofEnding(key, (row) => agoMs(row, this.#world))
+    return this.#ofEnding(key, (row) => agoMs(row, this.#sinceBoot))
   }
 
   #ofEnding<T>({ runId, fence }: RunKey, read: (row: EndingRow) => T): T | null {

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { sinceBoot, type SinceBoot } from '../process/boot-clock.ts'
 import { realWorld, type World } from '../../shared/lib/world.ts'
 import { openConnection, pageBytes, type Connection } from './connection.ts'
 import { SpoolDamagedError, toSpoolError } from './errors.ts'
@@ -37,7 +38,8 @@ export interface SpoolOptions {
   damage?: string
   /** With `repair`: runs that have rows in the file, as far as is known without it. What it does not hold of them counts as lost. */
   expected?: readonly ExpectedRun[]
-  world?: Pick<World, 'now' | 'monotonic'>
+  world?: Pick<World, 'now'>
+  sinceBoot?: SinceBoot
 }
 
 const defaults = {
@@ -49,7 +51,7 @@ const defaults = {
   expected: [],
 }
 export function openSpool(path: string, options: SpoolOptions = {}): Spool {
-  const whole = { ...defaults, world: realWorld, ...options }
+  const whole = { ...defaults, world: realWorld, sinceBoot, ...options }
   const settings = { ...whole, mustExist: !whole.repair }
   let salvaged: Salvage | null = null
   let db: Connection

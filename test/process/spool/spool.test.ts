@@ -159,25 +159,25 @@ describe('rows', () => {
   })
 
   test('and how long ago it ended is known to another process of the same boot, whatever the wall clock says', () => {
-    let [now, monotonic] = [1_000_000, 5_000]
-    const world = { now: () => now, monotonic: () => monotonic }
-    const writer = open({ world })
+    let [now, booted] = [1_000_000, 5_000]
+    const clocks = { world: { now: () => now }, sinceBoot: () => booted }
+    const writer = open(clocks)
     expect(writer.endedAgoMs(key)).toBeNull()
     writer.end(key, rows(1, 3), { report, changeSet: null })
     writer.close()
-    ;[now, monotonic] = [now + 86_400_000, monotonic + 143_000]
-    const reader = open({ world })
+    ;[now, booted] = [now + 86_400_000, booted + 143_000]
+    const reader = open(clocks)
     expect(reader.endedAgoMs(key)).toBe(143_000)
     // The machine was started anew: its clock begins at another moment.
-    monotonic = 10
+    booted = 10
     expect(reader.endedAgoMs(key)).toBeNull()
     reader.close()
     const raw = new Database(path)
     const change = (from: string, to: string) =>
       raw.prepare('update endings set report = replace(report, ?, ?)').run(from, to)
     change('"bootId":"', '"bootId":"other')
-    monotonic = 200_000
-    const other = open({ world })
+    booted = 200_000
+    const other = open(clocks)
     expect(other.endedAgoMs(key)).toBeNull()
     // As an earlier release wrote it.
     change('"endMark"', '"unknown"')
