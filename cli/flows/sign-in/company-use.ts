@@ -13,13 +13,15 @@ import { pathSegment } from '../../http/path-segment.ts'
 export const companyUse: Flow = async (context) => {
   const { env, out, values, world } = context
   if (env.run !== null) throw usageError('Within a run the workspace is that of the run.')
-  const { server } = (await context.connect()).caller
+  const client = await context.connect()
+  const { server, token } = client.caller
   const current = await findLogins(env)
   const logins = [current, ...(current?.others ?? [])].filter((login) => login?.server === server).filter(isThere)
   const slug = values.params['slug']!
+  const others = logins.filter((kept) => kept.token !== token)
+  const clients = [client, ...others.map((kept) => createClient(callerWith(server, kept.token), world))]
   const login =
-    logins.find(({ workspace }) => workspace?.slug === slug) ??
-    (await findRenamed(logins, slug, (token) => createClient(callerWith(server, token), world)))
+    logins.find(({ workspace }) => workspace?.slug === slug) ?? (await findRenamed(logins, { slug, clients }))
   if (login === null) {
     throw new CliError('no_login_there', `There is no login for the workspace ${slug} on this machine.`, {
       remediation: `A login token works in one workspace only. Sign in with one of ${slug}: svc login --server ${server} --token -`,
@@ -37,13 +39,12 @@ const isThere = (login: Login | null): login is Login => login !== null
  */
 async function findRenamed(
   logins: readonly Login[],
-  slug: string,
-  clientWith: (token: string) => Client,
+  { slug, clients }: { slug: string; clients: readonly Client[] },
 ): Promise<Login | null> {
   let failure: unknown = null
-  for (const { token } of logins) {
+  for (const client of clients) {
     try {
-      const id = await idOf(clientWith(token), slug)
+      const id = await idOf(client, slug)
       // Null: the workspace exists, but this token is not for it.
       const found = id === null ? undefined : logins.find(({ workspace }) => workspace?.id === id)
       if (id !== null) return found ?? null
