@@ -17,6 +17,7 @@ import { listSecretKeys } from '../resources/secrets/store.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import type { Person } from '../trust/rules.ts'
 import { buildSpec, type SpecInput, runsModel, instructionsFor, type Instructions } from './build-spec.ts'
+import { decidedChangesFor, noDecidedChanges } from './decided-changes.ts'
 import type { Order } from './order.ts'
 import type { Wake, WakeContext } from './wake.ts'
 
@@ -35,6 +36,8 @@ export interface Draft {
   facts: RunFacts
   /** null: it is not to be placed. */
   room: Room | null
+  /** The changes of which its prompt says what became. */
+  told: readonly string[]
 }
 
 /** The spec that a run is given, and the agent's own key that its harness takes. */
@@ -60,7 +63,9 @@ export async function draftRun(
 ): Promise<Draft | null> {
   const { wake, folder, task } = order
   const gate = wake.gate ?? null
-  const input = inputOf(order, context)
+  const hasNews = isPlaced && gate === null && !wake.compacts
+  const decided = hasNews ? await decidedChangesFor(tx, wake) : noDecidedChanges
+  const input = inputOf(order, context, decided.text)
   const built = buildSpec(input)
   const unresumed = wake.compacts ? { ...built, skillFolders: null } : built
   const parent = await parentOf(tx, wake, { spec: unresumed, folderId: folder?.shortId ?? null })
@@ -89,10 +94,14 @@ export async function draftRun(
   const { ahead } = ofTask
   const facts = factsOf(order, { own, fallback, isTaskLocked, ahead, isConfidential, isCauseGone, continued })
   const { runId, instructions } = input
-  return { runId, instructions, own, fallback, continued, secretKeys, facts, room }
+  return { runId, instructions, own, fallback, continued, secretKeys, facts, room, told: decided.ids }
 }
 
-function inputOf({ wake, workspace, overrides, folder }: Order, { world, limits, catalog }: WakeContext): SpecInput {
+function inputOf(
+  { wake, workspace, overrides, folder }: Order,
+  { world, limits, catalog }: WakeContext,
+  news: string,
+): SpecInput {
   const { agent, triggerSource, gate = null } = wake
   return {
     runId: world.id('run_'),
@@ -100,7 +109,9 @@ function inputOf({ wake, workspace, overrides, folder }: Order, { world, limits,
     workspace,
     instructions: gate === null ? instructionsFor(agent, workspace) : [],
     folder,
-    prompt: wake.prompt ?? `You were woken by ${triggerSource}. No prompt was given.`,
+    prompt: [news, wake.prompt ?? `You were woken by ${triggerSource}. No prompt was given.`]
+      .filter(Boolean)
+      .join('\n\n'),
     allowCalls: wake.allowCalls ?? [],
     overrides,
     resumeSessionId: null,

@@ -86,7 +86,8 @@ async function findSameQueued(tx: Tx, wake: Wake): Promise<RunRow | null> {
     if (run.status !== 'queued' || run.triggerSource !== wake.triggerSource || run.taskId !== taskId) continue
     if (run.conversationId !== (wake.conversationId ?? null)) continue
     const details = await findDetails(tx, run.id)
-    if (wake.prompt === null || details?.prompt === wake.prompt) return run
+    // Before it may stand what became of changes that the agent had asked for.
+    if (wake.prompt === null || details?.prompt?.endsWith(wake.prompt)) return run
   }
   return null
 }

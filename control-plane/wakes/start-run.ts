@@ -4,6 +4,7 @@ import type { Tx } from '../db/open.ts'
 import { afterCommit, publish } from '../db/transaction.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { placeNew, specFor } from '../lifecycle/offer.ts'
+import { setTold } from '../resources/platform-changes/store.ts'
 import { findRun, insertRun, setSuccessor, type NewRun } from '../resources/runs/store.ts'
 import type { Admission } from './admission.ts'
 import { draftRun, instructionsBy, type Draft, type Way } from './draft.ts'
@@ -35,6 +36,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const isOnFallback = placement?.kind === 'device' && placement.onFallback
   const [way, other] = isOnFallback ? [fallback!, null] : [own, fallback]
   await store(tx, order, draft, { way, other, offer })
+  await setTold(tx, { runId, ids: draft.told })
   if (continued && !wake.compacts) await setSuccessor(tx, continued.id, runId)
   if (isDeclined) return decline(tx, { runId, admission, world })
   if (offer !== null) {

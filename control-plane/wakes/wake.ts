@@ -46,6 +46,8 @@ export interface Wake extends Asked {
   task?: WakeTask | null
   conversationId?: string | null
   allowCalls?: readonly AllowedCall[]
+  /** Changes that the agent asked for, and of which the prompt says what became. */
+  tells?: readonly string[]
   /** Settings that take precedence over those of the agent and of the task. */
   overrides?: RunOverrides
   /** The place of the run among those that wait; default: behind all of them. */

@@ -6,6 +6,7 @@ import { inTransaction } from '../db/transaction.ts'
 import type { Bus } from '../db/bus.ts'
 import type { Log } from '../process/log.ts'
 import { findAgent } from '../resources/agents/store.ts'
+import { approvalOfWake } from '../resources/approvals/rules.ts'
 import { runtimeOf } from '../resources/conversations/runtime.ts'
 import { claimConversation } from '../resources/conversations/store.ts'
 import { listLiveOfAgent, listLiveOfConversation } from '../resources/runs/live-store.ts'
@@ -164,6 +165,7 @@ export class Waker {
               step: session === null ? null : stepOf(session),
               gate: session === null ? null : await gateOf(tx, session),
               allowCalls: wakes.flatMap((wake) => wake.allowCalls),
+              tells: wakes.flatMap(({ key }) => approvalOfWake(key) ?? []),
               ...afterLimit(leading.key, { parent: session, agent }),
               ...(await afterFailure(tx, leading.key, session)),
             },

@@ -12,10 +12,13 @@ import { questionWaits } from '../../control-plane/db/migrations/025-question-wa
 import { migrations } from '../../control-plane/db/migrations/index.ts'
 import { listApprovals } from '../../control-plane/resources/approvals/store.ts'
 import {
+  clearTold,
   closePlatformChange,
   findPlatformChange,
   insertPlatformChange,
   listPlatformChanges,
+  listUntold,
+  setTold,
 } from '../../control-plane/resources/platform-changes/store.ts'
 import { approveChange } from '../../control-plane/resources/platform-changes/steps/replay.ts'
 import { ApiError, fail } from '../../shared/api/errors.ts'
@@ -39,7 +42,12 @@ onBoth('a stored write keeps what came of it, and is closed once', async ({ root
     createdAt: at,
   }
   await insertPlatformChange(root, change)
-  expect(await findPlatformChange(root, workspaceId, change.id)).toEqual({ ...change, status: 'pending', result: null })
+  expect(await findPlatformChange(root, workspaceId, change.id)).toEqual({
+    ...change,
+    status: 'pending',
+    result: null,
+    toldRunId: null,
+  })
   const close = { id: change.id, status: 'approved', result: { status: 201, body: { id: 'agt_1' } } } as const
   expect(await closePlatformChange(root, close)).toBe(true)
   expect(await closePlatformChange(root, { ...close, status: 'rejected' })).toBe(false)
@@ -182,3 +190,29 @@ onBoth('a write is done with the rights of the person who approves it', async ({
   const forAgents = await approved(root, { route: 'agent', body: { slug: 'agent' }, role: 'admin' })
   expect(forAgents).toMatchObject({ result: { body: { error: { code: 'restore_forbidden' } } }, made: 0 })
 })
+
+onBoth(
+  'a resolved write is news until a run has told of it, and again where that run never began',
+  async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const agentId = id('agt_')
+    const about = { workspaceId, agentId, runId: id('run_'), routeId: 'agents.create', params: {}, body: {} }
+    const asked = [0, 1, 2].map((nth) => ({ ...about, id: id('apr_'), createdAt: at + nth }))
+    for (const change of asked) await insertPlatformChange(root, change)
+    const [first, second, waiting] = asked.map((change) => change.id) as [string, string, string]
+    const idsOf = async (limit = 5) => (await listUntold(root, { agentId, limit })).map((change) => change.id)
+    expect(await idsOf()).toEqual([])
+    await closePlatformChange(root, { id: second, status: 'expired', result: null })
+    await closePlatformChange(root, { id: first, status: 'approved', result: { status: 201, body: {} } })
+    expect(await idsOf()).toEqual([first, second])
+    expect(await idsOf(1)).toEqual([first])
+    expect(await listUntold(root, { agentId: id('agt_'), limit: 5 })).toEqual([])
+    await setTold(root, { runId: 'run_a', ids: [first] })
+    await setTold(root, { runId: 'run_b', ids: [second] })
+    await setTold(root, { runId: 'run_b', ids: [] })
+    expect(await idsOf()).toEqual([])
+    await clearTold(root, 'run_b')
+    expect(await idsOf()).toEqual([second])
+    expect((await findPlatformChange(root, workspaceId, waiting))?.toldRunId).toBeNull()
+  },
+)

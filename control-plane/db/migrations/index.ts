@@ -31,6 +31,7 @@ import { waitedBranches } from './029-waited-branches.ts'
 import { evidenceOfDevice } from './031-evidence-of-device.ts'
 import { whoAsked } from './032-who-asked.ts'
 import { hostNames } from './035-host-names.ts'
+import { toldChanges } from './036-told-changes.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -66,4 +67,5 @@ export const migrations: readonly Migration[] = [
   evidenceOfDevice,
   whoAsked,
   hostNames,
+  toldChanges,
 ]

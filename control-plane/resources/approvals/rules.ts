@@ -23,7 +23,11 @@ export const holdingTriggers = ['tool_permission', 'connection_action', 'instruc
 export const holdsItsRun = (trigger: ApprovalTrigger): boolean => holdingTriggers.some((one) => one === trigger)
 
 /** The key of the wake that resolving the approval asks for. */
-export const approvalWakeKey = (id: string): string => `approval:${id}`
+export const approvalWakeKey = (id: string): string => `${wakePrefix}${id}`
+/** The approval whose resolution asked for the wake with this key. */
+export const approvalOfWake = (key: string | null): string | null =>
+  key?.startsWith(wakePrefix) ? key.slice(wakePrefix.length) : null
+const wakePrefix = 'approval:'
 
 /** Triggers whose approvals are rejected when their run ends for another reason than asking. */
 export const rejectedWithRun = ['budget_breach', 'connection_action'] as const

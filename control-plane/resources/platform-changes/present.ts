@@ -1,7 +1,8 @@
+import { z } from 'zod'
 import { contract } from '../../../shared/api/index.ts'
 import type { AnyRoute } from '../../../shared/api/route.ts'
 import { maskValue } from '../../../shared/lib/secret-patterns.ts'
-import type { PlatformChangeRow } from './store.ts'
+import type { ChangeResult, DecidedChange, PlatformChangeRow } from './store.ts'
 
 export const routeOf = (routeId: string): AnyRoute | null => contract.find((route) => route.id === routeId) ?? null
 
@@ -18,6 +19,27 @@ export function shownChange(change: Pick<PlatformChangeRow, 'routeId' | 'params'
     ),
     result: change.result && { status: change.result.status, body: maskValue(change.result.body) },
   }
+}
+
+/** What became of a change, for the prompt of the agent that asked for it. */
+export function outcomeText({ routeId, params, status, result }: DecidedChange): string {
+  const route = routeOf(routeId)
+  const what = route === null ? routeId : `${route.method} ${pathOf(route, params)}`
+  if (status === 'approved') return `${what}: ${result === null ? 'approved' : resultText(result)}`
+  return `${what}: ${status === 'expired' ? 'expired, since nobody decided it in time' : 'rejected'}`
+}
+
+const refusedBody = z.object({ error: z.object({ code: z.string() }) })
+const madeBody = z.object({ id: z.string().max(100) })
+
+/** What the route answered when the change was approved. */
+export function resultText({ status, body }: ChangeResult): string {
+  if (status < 400) {
+    const made = madeBody.safeParse(body).data
+    return `approved and done (${status}${made === undefined ? '' : `, ${made.id}`})`
+  }
+  const refused = refusedBody.safeParse(body).data
+  return `approved, but refused when it was to be done (${status}${refused === undefined ? '' : `, ${refused.error.code}`})`
 }
 
 function pathOf(route: AnyRoute, params: PlatformChangeRow['params']): string {

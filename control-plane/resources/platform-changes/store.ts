@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { json, nullableJson, text, time } from '../../db/columns.ts'
+import { json, nullableJson, nullableText, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { command } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /** The route's answer when the change was approved. */
@@ -20,13 +21,15 @@ const changes = table('platform_changes', {
   body: json(z.unknown()),
   status: z.enum(['pending', 'approved', 'rejected', 'expired']),
   result: nullableJson(result),
+  /** The run whose prompt told the agent what became of it; null: none has. */
+  toldRunId: nullableText,
   createdAt: time,
 })
 export type PlatformChangeRow = RowOf<typeof changes>
 
 export async function insertPlatformChange(
   db: Db,
-  change: Omit<PlatformChangeRow, 'status' | 'result'>,
+  change: Omit<PlatformChangeRow, 'status' | 'result' | 'toldRunId'>,
 ): Promise<void> {
   await changes.insert(db, { ...change, body: change.body ?? null, status: 'pending' })
 }
@@ -56,4 +59,31 @@ export async function closePlatformChange(
 ): Promise<boolean> {
   const { id, status, result } = change
   return (await changes.update(db, { id, status: 'pending' }, { status, result })) === 1
+}
+
+const { id, routeId, params, status, result: resultColumn } = changes.columns
+/** Without the body, which may be long. */
+const decided = table('platform_changes', { id, routeId, params, status, result: resultColumn })
+export type DecidedChange = RowOf<typeof decided>
+
+const untold = decided.query(
+  "where agent_id = ? and told_run_id is null and status <> 'pending' order by created_at, id limit ?",
+)
+
+/** Resolved changes of an agent that no prompt has told it about, oldest first. */
+export const listUntold = (db: Db, of: { agentId: string; limit: number }): Promise<DecidedChange[]> =>
+  untold.list(db, [of.agentId, of.limit])
+
+const markTold = command('update platform_changes set told_run_id = ? where id in ?')
+
+/** Records that the prompt of this run tells what became of these changes. */
+export async function setTold(db: Db, { runId, ids }: { runId: string; ids: readonly string[] }): Promise<void> {
+  if (ids.length > 0) await markTold(db, [runId, [...ids]])
+}
+
+const forgetTold = command('update platform_changes set told_run_id = null where told_run_id = ?')
+
+/** Lets the next run tell what this one, which never began, would have told. */
+export async function clearTold(db: Db, runId: string): Promise<void> {
+  await forgetTold(db, [runId])
 }

@@ -3,10 +3,15 @@ import { asked } from '../../../trust/askers.ts'
 import { nameOf, onOneLine, quoted, quotedLines, type Speaker } from '../../../trust/quote.ts'
 import { requestWake } from '../../../wakes/wakes.ts'
 import { causeOf, speakersOf } from '../../runs/cause.ts'
-import { findRun } from '../../runs/store.ts'
+import { listLiveOfTask } from '../../runs/live-store.ts'
+import { findRun, type RunRow } from '../../runs/store.ts'
 import type { World } from '../../../../shared/lib/world.ts'
-import { closePlatformChange } from '../../platform-changes/store.ts'
+import { resultText } from '../../platform-changes/present.ts'
+import { closePlatformChange, findPlatformChange, type ChangeResult } from '../../platform-changes/store.ts'
 import { recordGate } from '../../tasks/gate-activity.ts'
+import { isFinished } from '../../tasks/rules.ts'
+import { findTaskById } from '../../tasks/store.ts'
+import { openGatesOfTasks } from '../open-gates.ts'
 import { approvalWakeKey, holdsItsRun } from '../rules.ts'
 import { resolveApproval, type ApprovalRow, type Resolution } from '../store.ts'
 
@@ -41,28 +46,28 @@ export async function recordResolved(
 
 /**
  * Wakes the agent whose run stopped to wait for this approval, in the session in which it asked. After an approved tool
- * call exactly that call is allowed, once. Does nothing for approvals that hold no run.
+ * call exactly that call is allowed, once. Of approvals that hold no run only a platform change wakes, and only where its
+ * agent would go on (`isWokenByChange`); else the agent's next run is told.
  */
 export async function wakeAsker(
   tx: Db,
   approval: ApprovalRow,
   resolved: { outcome: 'approve' | 'reject'; reason: string | null; by: { id: string; name: string }; world: World },
 ): Promise<void> {
-  if (!holdsItsRun(approval.trigger) || approval.agentId === null || approval.runId === null) return
+  if (approval.agentId === null || approval.runId === null) return
+  const run = await findRun(tx, approval.runId)
+  if (!holdsItsRun(approval.trigger) && !(await isWokenByChange(tx, approval, run))) return
   const { world, by, outcome } = resolved
+  const result = await resultOf(tx, approval)
   await requestWake(
     tx,
     {
       // It goes on with that run, and so with the words that this one follows.
-      ...asked(
-        'approval_resolved',
-        { answerer: await causeOf(tx, by.id) },
-        speakersOf(await findRun(tx, approval.runId)),
-      ),
+      ...asked('approval_resolved', { answerer: await causeOf(tx, by.id) }, speakersOf(run)),
       workspaceId: approval.workspaceId,
       agentId: approval.agentId,
       requestedBy: by.id,
-      prompt: resolvedPrompt(approval, resolved),
+      prompt: resolvedPrompt(approval, { ...resolved, result }),
       taskId: approval.taskId,
       conversationId: approval.conversationId,
       continues: approval.runId,
@@ -73,6 +78,23 @@ export async function wakeAsker(
   )
 }
 
+/**
+ * The run that asked for the change did not stop for it. Once it is over, its agent goes on with its task where that is
+ * open and nobody else works on it.
+ */
+async function isWokenByChange(tx: Db, { trigger, taskId }: ApprovalRow, run: RunRow | null): Promise<boolean> {
+  // The program of a workflow says what follows a step of it.
+  if (trigger !== 'platform_change' || taskId === null || run === null || run.workflowRunId !== null) return false
+  const task = await findTaskById(tx, taskId)
+  if (task === null || isFinished(task) || task.archivedAt !== null) return false
+  if (task.assigneeAgentId !== null && task.assigneeAgentId !== run.agentId) return false
+  if ((await listLiveOfTask(tx, taskId)).some(({ compacts }) => !compacts)) return false
+  return !(await openGatesOfTasks(tx, [taskId])).has(taskId)
+}
+
+const resultOf = async (tx: Db, { trigger, workspaceId, id }: ApprovalRow): Promise<ChangeResult | null> =>
+  trigger === 'platform_change' ? ((await findPlatformChange(tx, workspaceId, id))?.result ?? null) : null
+
 /** A call is allowed only if the person could read the arguments that its fingerprint covers. */
 function callsOf({ id, gatedThing }: ApprovalRow) {
   const { kind, name, inputDigest, toolArgs } = gatedThing
@@ -82,21 +104,25 @@ function callsOf({ id, gatedThing }: ApprovalRow) {
 
 function resolvedPrompt(
   approval: ApprovalRow,
-  { outcome, reason, by }: { outcome: 'approve' | 'reject'; reason: string | null; by: Speaker },
+  { outcome, reason, by, result }: Parameters<typeof nextStep>[1] & { reason: string | null; by: Speaker },
 ): string {
   const word = outcome === 'approve' ? 'approved' : 'rejected'
   return [
     `${nameOf(by)} ${word} what you asked for (${approval.id}):`,
     quotedLines(approval.prompt),
     ...(reason === null ? [] : [quoted({ as: 'request', what: `note to ${approval.id}`, by, text: reason })]),
-    nextStep(approval, outcome),
+    nextStep(approval, { outcome, result }),
   ].join('\n\n')
 }
 
-function nextStep(approval: ApprovalRow, outcome: 'approve' | 'reject'): string {
+function nextStep(
+  approval: ApprovalRow,
+  { outcome, result }: { outcome: 'approve' | 'reject'; result: ChangeResult | null },
+): string {
   if (outcome === 'reject') return 'Do not do it. Go on without it, or end and say why you cannot.'
   if (approval.trigger === 'tool_permission')
     return `Make the call of ${onOneLine(approval.gatedThing.name)} again, exactly as before: it is allowed once. Then go on.`
   if (approval.trigger === 'instruction_publish') return 'The instructions are published. Go on.'
+  if (result !== null) return `It was ${resultText(result)}. Go on.`
   return 'Do it now, and go on.'
 }
