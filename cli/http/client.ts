@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import { optimizeNothing } from '../../shared/lib/v8.ts'
 import type { World } from '../../shared/lib/world.ts'
+import { version } from '../../shared/lib/version.ts'
 import { backoffMs } from '../../shared/lib/backoff.ts'
 import { ApiFailure, CliError, usageError } from '../errors/cli-error.ts'
 import { parseJsonText } from '../../shared/lib/lines.ts'
@@ -136,6 +137,7 @@ async function open(
     timeout: idleMs,
     headers: {
       Accept: 'application/json',
+      'User-Agent': `svc/${version}`,
       ...(caller.token === '' ? {} : { Authorization: `Bearer ${caller.token}` }),
       ...(bytes === null ? {} : { 'Content-Type': 'application/json', 'Content-Length': bytes.length }),
       ...(streamed === undefined ? {} : { 'Content-Type': 'application/json' }),

@@ -7,6 +7,10 @@ import type { AnswerRoom } from './answer-room.ts'
 import type { CallerOf } from './callers.ts'
 import type { EventStream } from './sse.ts'
 
+/** `cli`: `svc`; `api`: everything else. */
+export const clients = ['api', 'cli'] as const
+export type Client = (typeof clients)[number]
+
 /** The input of a route's handler. */
 export interface HandlerInput<R extends AnyRoute> {
   params: ParamsOf<R>
@@ -31,6 +35,8 @@ export interface HandlerInput<R extends AnyRoute> {
   bearer: string | null
   /** The media type of the body as it was sent, with its parameters. */
   contentType: string | null
+  /** The kind of client, by its own word: something to show, and to decide nothing by. */
+  client: Client
   /**
    * Set when the answer is to be a stream, on routes that have one: a read when the client asks for it, a write unless it
    * asks for JSON alone.

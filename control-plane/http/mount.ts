@@ -9,7 +9,7 @@ import type { Release } from './body-room.ts'
 import { callerKey, type Caller, hasRole } from './callers.ts'
 import { headerOf } from './headers.ts'
 import { readKey, type Claim, type StoredAnswer } from './idempotency.ts'
-import type { HandlerInput, ImplementedRoute } from './implement.ts'
+import type { Client, HandlerInput, ImplementedRoute } from './implement.ts'
 import type { Kernel, RequestState } from './kernel.ts'
 import { limitHeaders, type LimitState } from './limits.ts'
 import { encodeAnswer, sendAnswer, setHeaders } from './reply.ts'
@@ -121,11 +121,14 @@ function inputOf(mounted: Mounted, ctx: Koa.Context, given: Given): Input {
     get bearer() {
       return bearerOf(headerOf(ctx, 'authorization') ?? '')
     },
+    client: clientOf(headerOf(ctx, 'user-agent')),
     stream: isStream ? { lastEventId: headerOf(ctx, 'last-event-id') ?? null } : null,
   }
 }
 
 const bearerOf = (header: string): string | null => /^Bearer +([!-~]{1,4096})$/i.exec(header)?.[1] ?? null
+
+const clientOf = (userAgent = ''): Client => (userAgent.startsWith('svc/') ? 'cli' : 'api')
 
 function wantsStream(route: AnyRoute, accept: string | undefined): boolean {
   if (/\btext\/event-stream\b/.test(accept ?? '')) return true

@@ -12,6 +12,7 @@ import { runLimits } from '../../shared/device/limits.ts'
 import { type HarnessName, harnesses, plainHarness } from '../../shared/runs/harnesses.ts'
 import { mcpServersFor } from '../../shared/runs/given-servers.ts'
 import { type ModelCatalog, harnessOf } from '../catalog/catalog.ts'
+import { variablesOf } from '../../shared/runs/run-variables.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import type { FolderRow } from '../resources/folders/store.ts'
 import type { WorkspaceRow } from '../resources/workspaces/store.ts'
@@ -204,7 +205,7 @@ export function manifestOf(
   return {
     rules: instructions,
     permissions: spec.permissions,
-    envKeys: ['SVC_API_URL', 'SVC_TOKEN', 'SVC_RUN_ID', 'SVC_AGENT_ID', ...secretKeys],
+    envKeys: [...variablesOf(spec), ...secretKeys],
     harness: spec.harness,
     model: spec.model,
     reasoningEffort: spec.reasoningEffort,

@@ -5,7 +5,10 @@ import { agentId, agentRef, timestamp, uuid } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute } from './route.ts'
 
-/** `config`: settings or AGENT.md; `sessions`: its sessions were reset. */
+/**
+ * `rule`: permission rules alone; `skill`: its skill folders alone; `config`: other settings or AGENT.md, also together with
+ * those; `sessions`: its sessions were reset.
+ */
 export const historyKinds = ['config', 'skill', 'rule', 'sessions'] as const
 export type HistoryKind = (typeof historyKinds)[number]
 
@@ -19,7 +22,7 @@ export const historyEntry = z
     description: z.string(),
     changedBy: z.string().nullable().describe('`usr_` or `agt_` id.'),
     isRevertible: z.boolean().describe('Whether this kind of change can be undone.'),
-    revisionId: uuid.nullable().describe('The revision with the values, of a `config` entry.'),
+    revisionId: uuid.nullable().describe('The revision with the values; null of a `sessions` entry.'),
     revertedEntryId: uuid.nullable().describe('The entry that this one undid.'),
     createdAt: timestamp,
   })

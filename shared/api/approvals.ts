@@ -28,8 +28,12 @@ const platformChangeDetails = z.object({
   method: z.string(),
   path: z.string(),
   body: z.unknown().describe('As it was sent, secrets masked. In lists null where it is longer than 20,000 bytes.'),
-  source: z.string(),
-  commands: z.array(z.string()).describe('The same as commands of `svc`.'),
+  source: z.string().describe('`cli`: the agent called `svc`; `api`: another client.'),
+  commands: z
+    .array(z.string())
+    .describe(
+      'The same as commands of `svc`, secrets masked and long values cut; none where `svc` has no flag for all of it.',
+    ),
   expiresAt: timestamp,
   result: z
     .object({ status: z.number().int(), body: z.unknown() })

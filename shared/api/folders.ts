@@ -12,7 +12,11 @@ export const folder = z
     config: z.object({
       deviceId: devicePublicId,
       rootPath: z.string(),
-      bindingState: z.enum(['active', 'manual_rebind_required']),
+      bindingState: z
+        .enum(['active', 'manual_rebind_required'])
+        .describe(
+          '`manual_rebind_required`: the device was removed, or says that the folder is gone; add it anew where it lies.',
+        ),
     }),
     status: z.enum(['active', 'disconnected', 'revoked']),
     state: z

@@ -18,7 +18,11 @@ test('a call carries the token, prints the reply as one line of JSON, and nothin
   const [call] = home.api.received
   expect(call).toMatchObject({ method: 'GET', path: `/api/v1/runs/${runId}` })
   expect(call!.query.getAll('expand')).toEqual(['latestEvents'])
-  expect(call!.headers).toMatchObject({ authorization: 'Bearer the.run.token', 'svc-workspace-id': 'w-1' })
+  expect(call!.headers).toMatchObject({
+    authorization: 'Bearer the.run.token',
+    'svc-workspace-id': 'w-1',
+    'user-agent': expect.stringMatching(/^svc\/\d/),
+  })
 })
 
 test('several runs with what only one run gives are read one by one, with null for those that are unknown', async () => {

@@ -3,6 +3,7 @@ import { expect } from 'vitest'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import {
+  findAutomationOfRun,
   findRunOfBody,
   hasFired,
   hasLiveRun,
@@ -228,7 +229,14 @@ onBoth('the run of a body is found while it is remembered; a live run is seen un
   await insertFire(root, fireRow(automation, { kind: 'skipped', reason: 'concurrency', bodyHash: 'h' }))
   expect(await findRunOfBody(root, call)).toBeNull()
   expect(await hasLiveRun(root, automation)).toBe(false)
+  expect(await findAutomationOfRun(root, runId)).toBeNull()
   await insertFire(root, fireRow(automation, { runId, bodyHash: 'h' }))
+  expect(await findAutomationOfRun(root, runId)).toBe(automation.id)
+  const step = await seedRun(root, agent)
+  await root('runs').where({ id: step.id }).update({ workflow_run_id: 'flr_a' })
+  expect(await findAutomationOfRun(root, step.id)).toBeNull()
+  await insertFire(root, fireRow(automation, { workflowRunId: 'flr_a' }))
+  expect(await findAutomationOfRun(root, step.id)).toBe(automation.id)
   expect(await findRunOfBody(root, call)).toBe(runId)
   expect(await findRunOfBody(root, { ...call, bodyHash: 'other' })).toBeNull()
   expect(await findRunOfBody(root, { ...call, since: at })).toBeNull()

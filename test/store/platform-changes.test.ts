@@ -39,6 +39,7 @@ onBoth('a stored write keeps what came of it, and is closed once', async ({ root
     routeId: 'agents.create',
     params: { agentId: 'x' },
     body: { name: 'n', deep: [1, null] },
+    source: 'cli' as const,
     createdAt: at,
   }
   await insertPlatformChange(root, change)
@@ -128,7 +129,15 @@ async function approved(db: Db, change: { route: keyof typeof makes; body: z.inp
     return { slug }
   }
   const routes = implement(makes, { any: make, admin: make, agent: make })
-  const stored = { id: id('apr_'), workspaceId, agentId: id('agt_'), runId: id('run_'), params: {}, createdAt: at }
+  const stored = {
+    id: id('apr_'),
+    workspaceId,
+    agentId: id('agt_'),
+    runId: id('run_'),
+    params: {},
+    source: 'api' as const,
+    createdAt: at,
+  }
   await insertPlatformChange(db, { ...stored, routeId: makes[change.route].id, body: change.body })
   const person: PersonCaller = {
     kind: 'person',
@@ -196,7 +205,15 @@ onBoth(
   async ({ root }) => {
     const workspaceId = await seedWorkspace(root)
     const agentId = id('agt_')
-    const about = { workspaceId, agentId, runId: id('run_'), routeId: 'agents.create', params: {}, body: {} }
+    const about = {
+      workspaceId,
+      agentId,
+      runId: id('run_'),
+      routeId: 'agents.create',
+      params: {},
+      body: {},
+      source: 'api' as const,
+    }
     const asked = [0, 1, 2].map((nth) => ({ ...about, id: id('apr_'), createdAt: at + nth }))
     for (const change of asked) await insertPlatformChange(root, change)
     const [first, second, waiting] = asked.map((change) => change.id) as [string, string, string]

@@ -223,10 +223,16 @@ onBoth('a platform change is found in its workspace', async ({ root }) => {
     routeId: 'agents.update',
     params: { agentId: 'agt_b' },
     body: { name: 'x', nested: [null] },
+    source: 'api' as const,
     createdAt: at,
   }
   await insertPlatformChange(root, change)
-  expect(await findPlatformChange(root, workspaceId, change.id)).toEqual({ ...change, status: 'pending', result: null })
+  expect(await findPlatformChange(root, workspaceId, change.id)).toEqual({
+    ...change,
+    status: 'pending',
+    result: null,
+    toldRunId: null,
+  })
   expect(await findPlatformChange(root, await seedWorkspace(root), change.id)).toBeNull()
 })
 

@@ -1,12 +1,13 @@
 import type { Migration } from './migration.ts'
 
-/** Keeps in which run an agent was told what became of a change that it had asked for. */
+/** Keeps in which run an agent was told what became of a change that it had asked for, and through which client it asked. */
 export const toldChanges: Migration = {
   version: 36,
   name: 'told-changes',
   async up(tx) {
     await tx.schema.alterTable('platform_changes', (t) => {
       t.text('told_run_id')
+      t.text('source').notNullable().defaultTo('api')
       t.index(['told_run_id'])
     })
     // What was resolved long ago is no news.

@@ -6,7 +6,7 @@ import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /**
- * The changes of an agent, in words; entries are never changed. Entries of kind `config` are revisions with the same
+ * The changes of an agent, in words; entries are never changed. Entries of all kinds but `sessions` are revisions with the same
  * id.
  */
 const history = table('agent_history', {

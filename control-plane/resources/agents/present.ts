@@ -57,9 +57,8 @@ export function presentSettings(agent: AgentRow) {
   return { config: configOf(agent), agentMd: agent.agentMd, agentMdHash: agent.agentMdHash, slug: agent.handle }
 }
 
-/** An agent has no rules beside its AGENT.md. */
-export function presentIdentity(agent: AgentRow) {
-  return { agentMd: agent.agentMd, agentMdHash: agent.agentMdHash, rules: [] }
+export function presentIdentity(agent: AgentRow, rules: string[]) {
+  return { agentMd: agent.agentMd, agentMdHash: agent.agentMdHash, rules }
 }
 
 export function presentRevision(revision: RevisionRow): ConfigRevision {
@@ -77,7 +76,7 @@ export function presentHistory(entry: HistoryRow): HistoryEntry {
     description: entry.description,
     changedBy: entry.changedBy,
     isRevertible: isRevertible(entry.kind),
-    revisionId: entry.kind === 'config' ? entry.id : null,
+    revisionId: isRevertible(entry.kind) ? entry.id : null,
     revertedEntryId: entry.reverts,
     createdAt: toTimestamp(entry.createdAt),
   }

@@ -6,7 +6,14 @@ import type { AgentRow } from './store.ts'
 /** Decisions about returning to earlier settings. */
 
 /** Only the earlier values of settings and AGENT.md are kept. */
-export const isRevertible = (kind: HistoryKind): boolean => kind === 'config'
+export const isRevertible = (kind: HistoryKind): boolean => kind !== 'sessions'
+
+/** The kind of a change of these dotted keys. */
+export function kindOfChange(keys: readonly string[]): HistoryKind {
+  if (keys.every((key) => ruleKeys.includes(key))) return 'rule'
+  return keys.every((key) => key === 'runtime.skillFolders') ? 'skill' : 'config'
+}
+const ruleKeys = (['allow', 'ask', 'deny'] as const).map((list) => `permissions.tools.${list}`)
 
 /** The settings that a revision kept: all of them, or only those of these dotted keys. */
 export function keptConfig(kept: Record<string, unknown>, keys?: readonly string[]): RevisedConfig {

@@ -6,6 +6,7 @@ import { skipReasons } from '../../../shared/api/automation-fields.ts'
 import { nullableText, text, time } from '../../db/columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
+import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /** The result of each fire: a run (`triggered`), or none with the reason (`skipped`). */
@@ -52,6 +53,17 @@ export async function findRunOfBody(
     text,
   )
 }
+
+const automationOfRun = query(
+  `select automation_id from automation_fires where run_id = ?
+   union all
+   select f.automation_id from runs r join automation_fires f on f.workflow_run_id = r.workflow_run_id where r.id = ?`,
+  z.object({ automation_id: text }),
+)
+
+/** The automation that started this run, or the workflow of which it is a step; null: none did. */
+export const findAutomationOfRun = async (db: Db, runId: string): Promise<string | null> =>
+  (await automationOfRun.first(db, [runId, runId]))?.automation_id ?? null
 
 /** Whether a run that the automation started is queued or running, or a workflow run of it has not ended. */
 export async function hasLiveRun(db: Db, of: { id: string; workspaceId: string }): Promise<boolean> {

@@ -12,6 +12,7 @@ const folders = table('folders', {
   displayName: text,
   rootPath: text,
   repoId: nullableText,
+  /** Always `active`: what is shown is derived. */
   bindingState: z.enum(['active', 'manual_rebind_required']),
   createdBy: text,
   removedAt: nullableTime,

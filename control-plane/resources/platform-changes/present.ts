@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { commandLineOf } from '../../../shared/api/command-line.ts'
 import { contract } from '../../../shared/api/index.ts'
 import type { AnyRoute } from '../../../shared/api/route.ts'
 import { maskValue } from '../../../shared/lib/secret-patterns.ts'
@@ -7,16 +8,15 @@ import type { ChangeResult, DecidedChange, PlatformChangeRow } from './store.ts'
 export const routeOf = (routeId: string): AnyRoute | null => contract.find((route) => route.id === routeId) ?? null
 
 /** The stored write as a person sees it before approving it. */
-export function shownChange(change: Pick<PlatformChangeRow, 'routeId' | 'params' | 'body' | 'result'>) {
+export function shownChange(change: Pick<PlatformChangeRow, 'routeId' | 'params' | 'body' | 'result' | 'source'>) {
   const route = routeOf(change.routeId)
+  const masked = { params: maskValue(change.params) as Record<string, unknown>, body: maskValue(change.body) }
   return {
     method: route?.method ?? 'POST',
     path: route === null ? change.routeId : pathOf(route, change.params),
-    body: maskValue(change.body),
-    source: 'api',
-    commands: (route?.commands ?? []).map(({ command, positionals = [] }) =>
-      ['svc', command, ...positionals.flatMap(({ target }) => valueAt(change, target) ?? [])].join(' '),
-    ),
+    body: masked.body,
+    source: change.source,
+    commands: route === null ? [] : route.commands.flatMap((spec) => commandLineOf(route, spec, masked) ?? []),
     result: change.result && { status: change.result.status, body: maskValue(change.result.body) },
   }
 }
@@ -48,13 +48,4 @@ function pathOf(route: AnyRoute, params: PlatformChangeRow['params']): string {
     return typeof value === 'string' ? encodeURIComponent(value) : whole
   })
   return route.base + path
-}
-
-/** The value of a positional of the command; null when it was not given. */
-function valueAt({ params, body }: Pick<PlatformChangeRow, 'params' | 'body'>, target: string | null): string | null {
-  if (target === null) return null
-  const [part, key = ''] = target.split('.')
-  const from = part === 'params' ? params : part === 'body' && typeof body === 'object' ? body : null
-  const value: unknown = from === null ? null : (from as Record<string, unknown>)[key]
-  return typeof value === 'string' || typeof value === 'number' ? String(maskValue(String(value))) : null
 }

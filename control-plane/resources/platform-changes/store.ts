@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { clients } from '../../http/implement.ts'
 import { json, nullableJson, nullableText, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { command } from '../../db/statement.ts'
@@ -19,6 +20,8 @@ const changes = table('platform_changes', {
   routeId: text,
   params: json(z.record(z.string(), z.unknown())),
   body: json(z.unknown()),
+  /** The kind of client that asked, by its own word. */
+  source: z.enum(clients),
   status: z.enum(['pending', 'approved', 'rejected', 'expired']),
   result: nullableJson(result),
   /** The run whose prompt told the agent what became of it; null: none has. */

@@ -1,4 +1,5 @@
 import { basename, join } from 'node:path'
+import { commandVariables } from '../../../shared/runs/run-variables.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
 import { HarnessLaunchError } from '../parts/adapter-errors.ts'
@@ -16,9 +17,9 @@ export function commandLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch
     ...ownProgram(spec, launch.loginShell),
     env: {
       // A variable cannot hold a zero byte; the file has the prompt as it is.
-      SVC_PROMPT: cutText(spec.prompt.replaceAll('\0', '\u{fffd}'), maxPromptVariableBytes).text,
-      SVC_PROMPT_FILE: promptFile,
-      SVC_INSTRUCTIONS_FILE: instructionsFile,
+      [commandVariables.prompt]: cutText(spec.prompt.replaceAll('\0', '\u{fffd}'), maxPromptVariableBytes).text,
+      [commandVariables.promptFile]: promptFile,
+      [commandVariables.instructionsFile]: instructionsFile,
     },
     io: 'pty',
     files: [

@@ -1,3 +1,4 @@
+import { agentVariable } from '../../../shared/runs/run-variables.ts'
 import { markName } from '../../process/orphans.ts'
 import { unattendedEnv } from '../../process/unattended-env.ts'
 
@@ -45,7 +46,7 @@ export function harnessEnv(parts: HarnessEnvironment): Record<string, string> {
     PATH: pathOf(env['PATH'], parts.svcBinDir),
     SVC_API_URL: parts.apiUrl,
     SVC_TOKEN: parts.token,
-    SVC_AGENT_ID: parts.agentId,
+    [agentVariable]: parts.agentId,
     [markName]: parts.runId,
   }
 }

@@ -199,17 +199,37 @@ describe('an agent', () => {
       }
     }
     const saved = await putMd('me', { agentMd: 'mine', agentMdHash: sha256('current') }, token)
-    expect(saved.body).toEqual({ agentMd: 'mine', agentMdHash: sha256('mine'), rules: [] })
+    expect(saved.body).toEqual({ agentMd: 'mine', agentMdHash: sha256('mine'), rules: [ofSvc] })
     expect(await revisions(agent.id)).toHaveLength(1)
   })
 })
+
+test('the rules of an identity are the texts that its runs read before AGENT.md', async () => {
+  const agent = await server.createAgent({ identityMd: 'Mine.' })
+  const { id: workspaceId } = await server.ok('/workspaces')
+  const set = (contextMd: string | null) =>
+    server.ok(`/workspaces/${workspaceId}`, { method: 'PATCH', body: { contextMd } })
+  await set('We build boats.')
+  const { agentMd, rules } = await server.ok(`/agents/${agent.id}/identity`)
+  expect([agentMd, rules]).toEqual(['Mine.', [ofSvc, 'We build boats.']])
+  const runId = await server.startRun(agent.id)
+  expect((await server.ok(`/runs/${runId}/manifest`)).rules).toEqual(rules)
+  await set(null)
+  expect((await server.ok(`/agents/${agent.id}/identity`)).rules).toEqual([ofSvc])
+})
+
+const ofSvc = expect.stringContaining('You run unattended') as string
 
 test('a person needs no hash, but is held to one that it sends', async () => {
   const agent = await server.createAgent({ identityMd: 'a' })
   expect((await putMd(agent.id, { agentMd: 'b' })).status).toBe(200)
   expect(outcomeOf(await putMd(agent.id, { agentMd: 'c', agentMdHash: sha256('a') }))).toBe('409 agent_md_stale')
   expect((await putMd(agent.id, { agentMd: 'c', agentMdHash: sha256('b') })).status).toBe(200)
-  expect(await server.ok(`/agents/${agent.id}/identity`)).toEqual({ agentMd: 'c', agentMdHash: sha256('c'), rules: [] })
+  expect(await server.ok(`/agents/${agent.id}/identity`)).toEqual({
+    agentMd: 'c',
+    agentMdHash: sha256('c'),
+    rules: [ofSvc],
+  })
   expect(outcomeOf(await putMd('@nobody', { agentMd: 'c' }))).toBe('404 resource_not_found')
   expect(outcomeOf(await putMd(agent.id, {}))).toBe('400 validation_error')
 })

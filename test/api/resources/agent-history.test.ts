@@ -172,6 +172,35 @@ describe('history', () => {
     expect(await list(`?limit=5&after=${page.nextCursor}`)).toEqual(all.slice(1))
   })
 
+  test('permission rules alone are a `rule`, skill folders alone a `skill`, and each can be undone', async () => {
+    const agent = await server.createAgent()
+    const set = (permissions: object, more: object = {}) => put(agent.id, { config: { permissions, ...more } })
+    const folders = { skillFolders: ['.agents/skills'] }
+    await set({ tools: { deny: ['WebFetch'] } })
+    await set({ tools: { allow: ['Read'], ask: ['Bash'] } })
+    await put(agent.id, runtime(folders))
+    await set({ tools: { defaultMode: 'strict' } })
+    await set({ tools: { deny: [] } }, { runtime: { maxTurns: 2 } })
+    await put(agent.id, runtime({ skillFolders: null, maxTurns: 3 }))
+    const list = async (query = '') => (await server.ok(`/agents/${agent.id}/history${query}`)).data
+    const all = await list()
+    const kinds = all.map(({ kind }: { kind: string }) => kind)
+    expect(kinds.toSorted()).toEqual(['config', 'config', 'config', 'rule', 'rule', 'skill'])
+    const rules = await list('?kind=rule')
+    expect(rules.map((entry: { changedKeys: string[] }) => entry.changedKeys.join()).toSorted()).toEqual([
+      'permissions.tools.allow,permissions.tools.ask',
+      'permissions.tools.deny',
+    ])
+    const [skill] = await list('?kind=skill')
+    expect(skill).toMatchObject({ changedKeys: ['runtime.skillFolders'], isRevertible: true, revisionId: skill.id })
+    const asked = rules.find((entry: { changedKeys: string[] }) => entry.changedKeys.length === 2)
+    const undone = await revert(agent.id, asked.id, admin.token)
+    expect(undone.body).toMatchObject({
+      config: { permissions: { tools: { allow: [], ask: [] } } },
+      entry: { kind: 'rule', revertedEntryId: asked.id },
+    })
+  })
+
   test('one change is undone, and what was changed since in other settings stays', async () => {
     const agent = await server.createAgent({ identityMd: 'Old.' })
     const first = await put(agent.id, { ...runtime({ maxTurns: 5, triggers: { wakeOnHook: false } }), agentMd: 'New.' })

@@ -121,6 +121,8 @@ describe('tool calls', () => {
     expect(tools).toMatchObject({ allow: rules, ask: ['Bash'] })
     const { data } = await server.ok(`/agents/${agent.id}/revisions`)
     expect(data[0]).toMatchObject({ changedKeys: ['permissions.tools.allow', 'permissions.tools.ask'] })
+    const history = await server.ok(`/agents/${agent.id}/history?kind=rule`)
+    expect(history.data[0]).toMatchObject({ id: data[0].id, kind: 'rule', changedBy: admin.userId })
     expect(data[0].changeDescription).toContain(id)
   })
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findDetails } from '../../../control-plane/resources/runs/details-store.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
+import { made } from './tasks-kit.ts'
 import {
   createAutomation,
   runsOf,
@@ -25,6 +26,22 @@ const runByHand = (id: string, token?: string) =>
   server.call(`/automations/${id}/run`, { body: {}, ...(token === undefined ? {} : { token }) })
 
 describe('POST /automations/:id/run', () => {
+  it('is named by the messages that its run writes, and by no others', async () => {
+    const { id } = await create()
+    const fired = await server.runToken((await runByHand(id)).body.runId)
+    const other = await server.runToken(await server.startRun(agent.id))
+    const task = await made(server, '/tasks', { title: `Task ${crypto.randomUUID()}` })
+    const path = `/tasks/${task.id}/comments`
+    for (const [body, token] of [['By the automation.', fired], ['By hand.', other], ['A person.']] as const)
+      await made(server, path, { body }, token)
+    const { data } = await server.ok(`/conversations?taskId=${task.id}`)
+    const messages = (await server.ok(`/conversations/${data[0].id}/messages`)).data
+    const of = new Map(
+      messages.map((each: { body: string; automationId: string | null }) => [each.body, each.automationId]),
+    )
+    expect(Object.fromEntries(of)).toEqual({ 'By the automation.': id, 'By hand.': null, 'A person.': null })
+  })
+
   it('starts a manual run with the prompt, and shows it as the last one', async () => {
     const { id } = await create({ modelId: 'claude-haiku-4-5', environment: 'device' })
     const reply = await runByHand(id)

@@ -89,7 +89,10 @@ test('the status follows the device: active, disconnected, revoked', async () =>
   expect((await listed())[0].status).toBe('disconnected')
   server.world.advance(-91_000)
   await server.call(`/devices/${live.identity.deviceId}`, { method: 'DELETE', token: person.token })
-  expect((await listed())[0]).toMatchObject({ status: 'revoked', config: { deviceId: live.identity.publicId } })
+  expect((await listed())[0]).toMatchObject({
+    status: 'revoked',
+    config: { deviceId: live.identity.publicId, bindingState: 'manual_rebind_required' },
+  })
   // Folders are their person's.
   expect((await server.ok('/folders', { token: other.token })).sources).toEqual([])
 })
@@ -114,8 +117,19 @@ test('a device is told of its folders, and what it finds there is shown while it
   tell({ [shortId]: { state: 'ok', branch: 'main' }, fs_of_nobody: { state: 'ok', branch: 'x' } })
   await expect.poll(async () => (await listed())[1]).toMatchObject({ state: 'ok', branch: 'main', status: 'active' })
   expect((await listed())[0]).toMatchObject({ shortId: two.shortId, state: null, branch: null })
-  tell({ [shortId]: { state: 'missing', branch: null } })
-  await expect.poll(async () => (await listed())[1]).toMatchObject({ state: 'missing', branch: null })
+  const bindingOf = async () => (await listed())[1].config.bindingState
+  expect(await bindingOf()).toBe('active')
+  for (const [state, binding] of [
+    ['missing', 'manual_rebind_required'],
+    ['not_permitted', 'active'],
+    ['not_a_directory', 'manual_rebind_required'],
+    ['ok', 'active'],
+    ['missing', 'manual_rebind_required'],
+  ] as const) {
+    tell({ [shortId]: { state, branch: null } })
+    await expect.poll(async () => (await listed())[1]).toMatchObject({ state, branch: null })
+    expect(await bindingOf()).toBe(binding)
+  }
   await server.call(`/folders/${shortId}`, { method: 'DELETE', token: person.token })
   expect((await live.next('config.changed')).folders).toEqual([two])
   tell({ [two.shortId]: { state: 'ok', branch: 'main' } })

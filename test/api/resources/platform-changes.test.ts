@@ -47,10 +47,38 @@ describe('a change that an agent asks for', () => {
     const { expiresAt, body, commands } = approval.gatedThing.platformChange
     expect(Date.parse(expiresAt) - Date.parse(approval.createdAt)).toBe(7 * 24 * 3_600_000)
     expect(JSON.stringify(body)).not.toContain('hunter22')
-    expect(commands).toEqual(['svc agent create'])
+    expect(commands).toEqual([
+      "svc agent create --name Helper --role agent --harness command --environment device --command 'PASSWORD=[masked] x' --visibility company --wake-on-assignment --wake-on-hook",
+    ])
     expect(await server.ok(`/runs/${runId}`)).toMatchObject({ status: 'queued', waitingOn: null })
     const listed = await server.ok('/approvals?trigger=platform_change')
     expect(listed.data[0].gatedThing.platformChange).toEqual(approval.gatedThing.platformChange)
+  })
+
+  test('shows the command of svc with all that was sent, as a shell reads it, or none', async () => {
+    const { token } = await agentCaller()
+    const target = await server.createAgent({}, member.token)
+    const commandsOf = async (id: string) => (await server.ok(`/approvals/${id}`)).gatedThing.platformChange
+    const config = { runtime: { maxTurns: 3, model: null, triggers: { wakeOnHook: false } } }
+    for (const [path, options, command] of [
+      [
+        `/agents/${target.id}`,
+        { method: 'PATCH', body: { name: "Ada's helper", description: null, reportingTo: target.id } },
+        `svc agent update ${target.id} --name 'Ada'\\''s helper' --description none --reporting-to ${target.id}`,
+      ],
+      [
+        '/agents/me/config',
+        { method: 'PUT', body: { config } },
+        expect.stringMatching(/ --model none --max-turns 3 --no-wake-on-hook$/),
+      ],
+      [`/agents/${target.id}`, { method: 'DELETE' }, `svc agent delete ${target.id}`],
+    ] as const) {
+      const reply = await server.call(path, { ...options, token, headers: { 'User-Agent': 'svc/1.2.3' } })
+      const { source, commands } = await commandsOf(reply.body.approvalId)
+      expect([source, commands]).toEqual(['cli', [command]])
+    }
+    const { source } = await commandsOf(await wanted(token, '/agents', { body: { name: 'Other' } }))
+    expect(source).toBe('api')
   })
 
   test('shows a long AGENT.md where it is read alone, and not in a list', async () => {

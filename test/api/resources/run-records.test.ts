@@ -108,7 +108,19 @@ describe('manifest', () => {
       skills: [],
       permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' },
     })
-    expect(body.envKeys).toContain('SVC_RUN_ID')
+    const ofEach = ['SVC_API_URL', 'SVC_TOKEN', 'SVC_RUN_ID', 'SVC_AGENT_ID']
+    expect(body.envKeys).toEqual([...ofEach, 'SVC_PROMPT', 'SVC_PROMPT_FILE', 'SVC_INSTRUCTIONS_FILE'])
+    // Only a command is told its prompt there, and not where it speaks a protocol. The device takes none of theirs.
+    const person = await server.addPerson('member')
+    for (const other of [
+      { harness: 'claude', command: null },
+      { harness: 'command', protocol: 'acp' },
+    ]) {
+      const agent = await server.createAgent(other, person.token)
+      const runId = await server.startRun(agent.id, {}, person.token)
+      const { envKeys } = await server.ok(`/runs/${runId}/manifest`)
+      expect(envKeys).toEqual(ofEach)
+    }
     expect(JSON.stringify(body)).not.toContain(run.token)
     await root()('run_details').where({ run_id: run.runId }).update({ manifest: null })
     expect(outcomeOf(await read(run.runId, 'manifest'))).toBe('404 run.manifest_not_pinned')

@@ -2,6 +2,8 @@ import { agentConfigRoutes } from '../../../../shared/api/agent-config.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
+import { instructionsFor } from '../../../wakes/build-spec.ts'
+import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
@@ -26,7 +28,7 @@ export function agentConfigHandlers(deps: Dependencies): ImplementedRoute[] {
     configPut: (input) => configPut(input, deps),
 
     async identityGet({ db, caller, params }) {
-      return presentIdentity(await readableAgent(db, caller, params.agentId))
+      return identityOf(db, caller, await readableAgent(db, caller, params.agentId))
     },
 
     async identityPutAgentMd({ db, caller, params, body, world }) {
@@ -34,9 +36,18 @@ export function agentConfigHandlers(deps: Dependencies): ImplementedRoute[] {
       checkHash(before, caller, body.agentMdHash)
       const after = withAgentMd(before, body.agentMd)
       const { agent } = await storeAgent(db, { before, after, caller, world })
-      return presentIdentity(agent)
+      return identityOf(db, caller, agent)
     },
   })
+}
+
+/** The texts that its runs are given before AGENT.md, as their manifests name them. */
+async function identityOf(db: Db, caller: Caller, agent: AgentRow) {
+  const texts = instructionsFor({ agentMd: '' }, await workspaceOf(db, caller))
+  return presentIdentity(
+    agent,
+    texts.map(({ text }) => text),
+  )
 }
 
 async function configPut(input: HandlerInput<typeof agentConfigRoutes.configPut>, deps: Dependencies) {

@@ -12,6 +12,7 @@ import { findRepo } from '../../repos/store.ts'
 import { isWordOfOwner } from './accept.ts'
 import { presentAgent } from '../present.ts'
 import { insertHistory, type HistoryRow } from '../history-store.ts'
+import { kindOfChange } from '../revision-rules.ts'
 import { insertRevision, type RevisionRow } from '../revision-store.ts'
 import {
   changedKeys,
@@ -195,7 +196,7 @@ export async function storeAgent(
   const entry: HistoryRow = {
     id,
     agentId,
-    kind: 'config',
+    kind: kindOfChange(keys),
     changedKeys: keys,
     description,
     changedBy,

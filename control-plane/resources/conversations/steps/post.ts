@@ -5,6 +5,7 @@ import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { viewerOf, type Viewer } from '../../agents/rules.ts'
+import { findAutomationOfRun } from '../../automations/fire-store.ts'
 import { checkAttachments } from '../attachments.ts'
 import { fileViewerOf } from '../../files/rules.ts'
 import { findMentions } from '../mentions.ts'
@@ -26,7 +27,6 @@ export interface Post {
   parentMessageId?: string | null
   source?: MessageSource
   externalRef?: string | null
-  automationId?: string | null
   attachmentIds?: readonly string[]
   /** The caller, who cannot mention what they may not see. */
   caller?: Caller
@@ -65,7 +65,7 @@ export async function postMessage(tx: Db, post: Post): Promise<MessageRow> {
     body: post.body,
     source: post.source ?? 'in_app',
     externalRef: post.externalRef ?? null,
-    automationId: post.automationId ?? null,
+    automationId: await automationOf(tx, post),
     mentions: await findMentions(tx, conversation.workspaceId, { body: post.body, viewer: writerOf(post) }),
     parentMessageId: post.parentMessageId ?? null,
     attachmentIds,
@@ -86,6 +86,12 @@ export async function postMessage(tx: Db, post: Post): Promise<MessageRow> {
   const more = { ...(exceptAgentId !== undefined && { exceptAgentId }), ...(causedBy !== undefined && { causedBy }) }
   await wakeForMessage(tx, { conversation, message, world, isAnswer, ...more })
   return message
+}
+
+/** The automation behind the run in which an agent writes. */
+async function automationOf(tx: Db, { author, caller, replyOfRun }: Post): Promise<string | null> {
+  const runId = caller?.kind === 'agent' ? caller.runId : author.type === 'agent' ? replyOfRun : undefined
+  return runId === undefined ? null : findAutomationOfRun(tx, runId)
 }
 
 /** A person's reply in the thread of an open question's message answers it, whichever message of the thread it replies to. */

@@ -129,13 +129,19 @@ function presentFolder(folder: FolderRow, device: DeviceRow | null, moment: { no
   return {
     shortId: folder.shortId,
     displayName: folder.displayName,
-    config: { deviceId: folder.device, rootPath: folder.rootPath, bindingState: folder.bindingState },
+    config: { deviceId: folder.device, rootPath: folder.rootPath, bindingState: bindingOf(device, found) },
     status: device === null ? 'revoked' : isConnected ? 'active' : 'disconnected',
     state: found?.state ?? null,
     branch: found?.branch ?? null,
     repoId: folder.repoId,
     createdAt: toTimestamp(folder.createdAt),
   }
+}
+
+/** Derived, since a folder that is back is bound as before: a person helps where its device or the folder is gone. */
+function bindingOf(device: DeviceRow | null, found: FolderFacts | null): Folder['config']['bindingState'] {
+  const isGone = device === null || found?.state === 'missing' || found?.state === 'not_a_directory'
+  return isGone ? 'manual_rebind_required' : 'active'
 }
 
 function factsOf(folder: FolderRow, { providerReadiness }: DeviceRow): FolderFacts | null {

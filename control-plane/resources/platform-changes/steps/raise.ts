@@ -14,7 +14,7 @@ import { insertPlatformChange } from '../store.ts'
  * approval names it. The run continues and does not wait.
  */
 export async function raisePlatformChange(
-  input: Pick<HandlerInput<AnyRoute>, 'db' | 'world' | 'body'>,
+  input: Pick<HandlerInput<AnyRoute>, 'db' | 'world' | 'body' | 'client'>,
   change: { caller: AgentCaller; routeId: string; params: Record<string, unknown> },
 ): Promise<Answer<202, PlatformChange>> {
   const { db, world } = input
@@ -31,9 +31,10 @@ export async function raisePlatformChange(
     routeId,
     params,
     body,
+    source: input.client,
     createdAt: world.now(),
   })
-  const { method, path } = shownChange({ routeId, params, body, result: null })
+  const { method, path } = shownChange({ routeId, params, body, result: null, source: input.client })
   const summary = routeOf(routeId)?.summary ?? routeId
   const agent = await findAgent(db, caller.agentId)
   await raiseApproval(

@@ -90,6 +90,7 @@ function inputOf(
     room: request.room,
     bearer: null,
     contentType: null,
+    client: change.source,
     stream: null,
   }
 }

@@ -1,4 +1,5 @@
 import { harnessFactsOf } from '../../../../shared/runs/harnesses.ts'
+import { variablesOf } from '../../../../shared/runs/run-variables.ts'
 import type { SkillsGiven } from '../../../../shared/runs/skills.ts'
 import { takesSkills } from '../../../../shared/runs/spec.ts'
 import { createHash } from 'node:crypto'
@@ -135,7 +136,8 @@ function manifestOf({ runId, spec, manifest }: RunDetails): Omit<RunManifest, 'o
     instructions: stored.rules.map(({ name, text }) => ({ name, sha256: sha256(text) })),
     permissions: spec.permissions,
     mcpServers: { given, leftOut: stored.mcpServers.leftOut.filter(({ name }) => !given.includes(name)) },
-    envKeys: stored.envKeys,
+    // Also of a run that was stored before its manifest named all of them.
+    envKeys: [...new Set([...variablesOf(spec), ...stored.envKeys])],
   }
 }
 
