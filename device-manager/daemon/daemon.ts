@@ -7,6 +7,7 @@ import type { DeviceIdentity } from '../../shared/device/control.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { ClaimReports, claimStateOf } from './claim-state.ts'
 import type { DaemonConfig } from '../setup/config.ts'
+import { keepDisplayName } from '../setup/identity-file.ts'
 import { DeviceToken } from './device-token.ts'
 import { MachineWatch } from './machine-watch.ts'
 import { ReadinessReports } from './readiness-reports.ts'
@@ -209,10 +210,21 @@ export class Daemon {
   configure(config: DeviceSettings): void {
     this.capacity = config.capacity
     this.displayName = config.displayName
+    this.keepName()
     this.remoteControlRevoked = config.remoteControlRevoked
     if (config.folders !== undefined) this.machine.folders.set(config.folders)
     this.limits = config.limits ?? []
     this.claimReports.report()
+  }
+
+  /** Tried again with the next settings; until then only this daemon knows the name. */
+  private keepName(): void {
+    const { places, identity, log } = this.options
+    try {
+      keepDisplayName(places, { ...identity, displayName: this.displayName })
+    } catch (error) {
+      log.warn({ err: error }, 'the name of the device cannot be written')
+    }
   }
 
   get deviceToken(): string {

@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { deviceIdentity, type DeviceIdentity } from '../../shared/device/control.ts'
 import type { Places } from './places.ts'
 
@@ -25,6 +25,17 @@ export function readIdentity(places: Places): { identity: DeviceIdentity; token:
 }
 
 const damaged = (path: string) => new SetupError(`${path} is damaged. Remove it and type: svc device connect`)
+
+/**
+ * Keeps the name that the server has for this device, for `svc` while no daemon runs. The file of a device that was disconnected
+ * meanwhile, or is another one, stays as it is.
+ */
+export function keepDisplayName(places: Places, { deviceId, displayName }: DeviceIdentity): void {
+  if (!existsSync(places.identity)) return
+  const { identity } = readIdentity(places)
+  if (identity.deviceId !== deviceId || identity.displayName === displayName) return
+  writePrivately(places.identity, `${JSON.stringify({ ...identity, displayName }, null, 2)}\n`)
+}
 
 /** Whole or not at all: a crash between leaves the old token, which the server still takes. */
 export function replaceToken(places: Places, token: string): void {

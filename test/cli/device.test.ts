@@ -246,6 +246,24 @@ test('a device that was removed from elsewhere is enrolled anew by connect', asy
   expect(json(await home.svc(['device', 'connect']))).toMatchObject({ publicId, link: 'connected' })
 })
 
+test('a device that was renamed is called so by its daemon, and by svc while none runs', async () => {
+  const { deviceId } = json(await home.svc(['device', 'status']))['identity'] as { deviceId: string }
+  const nameOf = async () => {
+    const { identity, displayName } = json(await home.svc(['device', 'status']))
+    return [(identity as { displayName: string }).displayName, displayName]
+  }
+  for (const name of ['Renamed', 'Renamed twice']) {
+    expect((await home.svc(['api', 'PATCH', `/devices/${deviceId}`, '--field', `displayName=${name}`])).status).toBe(0)
+    await until(async () => (await nameOf()).every((each) => each === name))
+  }
+  process.kill(daemonPid()!, 'SIGTERM')
+  await until(() => daemonPid() === null)
+  expect(await nameOf()).toEqual(['Renamed twice', undefined])
+  const again = await home.svc(['device', 'connect'])
+  expect(json(again)).toMatchObject({ displayName: 'Renamed twice' })
+  expect(again.stderr).toContain('connected as Renamed twice')
+})
+
 test('--foreground keeps the daemon in the terminal until it is told to end', async () => {
   expect((await home.svc(['device', 'disconnect'])).status).toBe(0)
   const running = home.start(['device', 'connect', '--foreground'])

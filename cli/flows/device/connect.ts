@@ -58,7 +58,7 @@ export const deviceConnect: Flow = async (context) => {
   }
   const status = await startInBackground(places, world)
   await show(context, status)
-  out.message(`svc: connected as ${identity.displayName} (${identity.publicId}). See \`svc device status\`.`)
+  out.message(`svc: connected as ${status.displayName} (${identity.publicId}). See \`svc device status\`.`)
   return 0
 }
 
