@@ -33,6 +33,8 @@ export const daemonArguments = (...words: readonly string[]): string[] => [
   ...words,
 ]
 
+const orderlyEnds: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
+
 /** Runs the daemon in this terminal until it ends; returns its exit status. */
 export function runDaemonHere(places: DevicePlaces): Promise<number> {
   const child = spawn(process.execPath, daemonArguments('run'), { stdio: 'inherit', env: daemonEnvironment(places) })
@@ -41,12 +43,15 @@ export function runDaemonHere(places: DevicePlaces): Promise<number> {
   const ignore = () => undefined
   process.on('SIGINT', ignore)
   process.on('SIGTERM', pass)
+  // A terminal that closes tells both, a person who sends it to svc does not.
+  process.on('SIGHUP', pass)
   return new Promise((resolve, reject) => {
     child.on('error', reject)
     child.on('exit', (code, signal) => {
       process.off('SIGINT', ignore)
       process.off('SIGTERM', pass)
-      resolve(code ?? (signal === 'SIGINT' || signal === 'SIGTERM' ? 0 : 1))
+      process.off('SIGHUP', pass)
+      resolve(code ?? (signal !== null && orderlyEnds.includes(signal) ? 0 : 1))
     })
   })
 }

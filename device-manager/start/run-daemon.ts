@@ -120,6 +120,8 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
   })
   process.on('SIGTERM', () => void exit(0))
   process.on('SIGINT', () => void exit(0))
+  // The terminal of a daemon in the foreground is gone.
+  process.on('SIGHUP', () => void exit(0))
   process.on('uncaughtException', (error) => {
     log.error({ err: error }, 'uncaught')
     process.stderr.write(`${error.stack ?? error.message}\n`)

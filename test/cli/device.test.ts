@@ -264,6 +264,16 @@ test('a device that was renamed is called so by its daemon, and by svc while non
   expect(again.stderr).toContain('connected as Renamed twice')
 })
 
+test('a terminal that closes ends the daemon in the foreground in its orderly way', async () => {
+  expect((await home.svc(['device', 'disconnect'])).status).toBe(0)
+  const running = home.start(['device', 'connect', '--foreground'])
+  await until(async () => json(await home.svc(['device', 'status']))['running'] === true)
+  running.child.kill('SIGHUP')
+  expect((await running.finished).status).toBe(0)
+  // An orderly end leaves no record of a daemon that runs.
+  expect(daemonPid()).toBeNull()
+})
+
 test('--foreground keeps the daemon in the terminal until it is told to end', async () => {
   expect((await home.svc(['device', 'disconnect'])).status).toBe(0)
   const running = home.start(['device', 'connect', '--foreground'])
