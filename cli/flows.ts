@@ -7,6 +7,7 @@ import type { Flow } from './context.ts'
  */
 const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'agent get': async () => (await import('./flows/batch-get.ts')).batchGet,
+  'agent run': async () => (await import('./flows/run/create.ts')).agentRun,
   'agent config set': async () => (await import('./flows/permission-rules.ts')).agentConfigSet,
   'agent permissions list': async () => (await import('./flows/permission-rules.ts')).permissionsList,
   'agent permissions add': async () => (await import('./flows/permission-rules.ts')).permissionsChange,

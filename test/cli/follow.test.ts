@@ -96,7 +96,33 @@ test('run create --wait: another run that took the wake is waited for; status 5 
   expect(none.status).toBe(8)
   expect(none.stdout).toBe(`${JSON.stringify(wake)}\n`)
   expect((await home.svc([...line, '86400001'], { env })).status).toBe(2)
-  expect((await home.svc(line.slice(0, -1), { env })).status).toBe(0)
+  // Without --wait, too, and by the other command.
+  for (const other of [line.slice(0, -1), ['agent', 'run', '@b', '--prompt', 'x']]) {
+    const unasked = await home.svc(other, { env })
+    expect([unasked.status, unasked.stdout]).toEqual([8, `${JSON.stringify(wake)}\n`])
+    expect(unasked.stderr).toContain('no run came of this: It sleeps.')
+    wake = { kind: 'queued', runPublicId: runId }
+    expect((await home.svc(other, { env })).status).toBe(0)
+    wake = { kind: 'not_dispatched', reason: 'agent_inactive', message: 'It sleeps.' }
+  }
+})
+
+test('run create --wait says at once why the run waits, and Ctrl-C that the run goes on', async () => {
+  const env = await home.inRun(({ method, path }) => {
+    if (method === 'POST') return { body: { kind: 'pending', runPublicId: runId, gateReason: 'device_unavailable' } }
+    return path === eventsPath
+      ? stream([message(1)], 'open')
+      : run('queued', { gateDescription: 'No device is there.' })
+  })
+  const running = home.start(['run', 'create', '--agent', '@b', '--prompt', 'x', '--wait', '60000'], { env })
+  await expect.poll(() => home.api.received.some(({ path }) => path === eventsPath), { timeout: 10_000 }).toBe(true)
+  const killedBy = new Promise((resolve) => running.child.on('exit', (_, signal) => resolve(signal)))
+  running.child.kill('SIGINT')
+  const { stderr, stdout } = await running.finished
+  expect(await killedBy).toBe('SIGINT')
+  expect(stdout).toBe('')
+  expect(stderr).toContain('it waits: No device is there.')
+  expect(stderr).toContain(`${runId} goes on. Follow it with \`svc run events ${runId} --follow\``)
 })
 
 test('run read prints the answer alone; --full all that happened, over all pages', async () => {

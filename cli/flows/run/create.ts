@@ -15,17 +15,10 @@ export const runCreate: Flow = async (context) => {
   const waitMs = readWait(values)
   const client = await context.connect()
   const { body: wake } = await client.call(callOf(context))
-  if (waitMs === null) {
-    await printReply(context, wake)
-    return 0
-  }
   const runId = textAt(wake, 'runPublicId') ?? textAt(wake, 'coalescedIntoRunPublicId')
-  if (runId === null) {
-    await printReply(context, wake)
-    out.message(`svc: no run came of this: ${textAt(wake, 'message') ?? textAt(wake, 'reason') ?? 'not said why'}`)
-    return exitStatus('not_started')
-  }
+  if (waitMs === null || runId === null) return printWake(context, wake)
   out.message(`svc: waiting for ${runId} (${textAt(wake, 'kind')})`)
+  await tellGate(context, { client, runId })
   const isInTime = await waitForEnd(context, { client, runId, waitMs })
   const { body: run } = await client.call({
     method: 'GET',
@@ -42,12 +35,42 @@ export const runCreate: Flow = async (context) => {
   return statusOf(context, run)
 }
 
-/** False when the time is over before the run. */
+/** `agent run`: wakes the agent. */
+export const agentRun: Flow = async (context) => {
+  const client = await context.connect()
+  return printWake(context, (await client.call(callOf(context))).body)
+}
+
+/** Prints what the wake became, and says so where that is no run. */
+async function printWake(context: CommandContext, wake: unknown): Promise<number> {
+  await printReply(context, wake)
+  if (textAt(wake, 'kind') !== 'not_dispatched') return exitStatus('ok')
+  const why = textAt(wake, 'message') ?? textAt(wake, 'reason') ?? 'not said why'
+  context.out.message(`svc: no run came of this: ${why}`)
+  return exitStatus('not_started')
+}
+
+/** Says at once why a run that was made does not begin yet. */
+async function tellGate({ out }: CommandContext, { client, runId }: { client: Client; runId: string }): Promise<void> {
+  const { body: run } = await client.call({ method: 'GET', path: `/api/v1/runs/${runId}` })
+  const gate = textAt(run, 'gateDescription')
+  if (gate !== null) out.message(`svc: it waits: ${gate}`)
+}
+
+/** False when the time is over before the run. Ctrl-C ends svc, and not the run. */
 async function waitForEnd(
-  { world }: CommandContext,
+  { world, out }: CommandContext,
   { client, runId, waitMs }: { client: Client; runId: string; waitMs: number },
 ): Promise<boolean> {
   const timeUp = new AbortController()
+  const onInterrupt = () => {
+    out.message(
+      `svc: ${runId} goes on. Follow it with \`svc run events ${runId} --follow\`, stop it with \`svc run cancel ${runId}\`.`,
+    )
+    // Once more, now without this handler, so that a shell sees what ended svc.
+    process.kill(process.pid, 'SIGINT')
+  }
+  process.once('SIGINT', onInterrupt)
   const stopTimer = world.after(waitMs, () => timeUp.abort(new Error('the time to wait is over')))
   try {
     await followRun({ client, world, runId, after: null, signal: timeUp.signal, onEvent: () => undefined })
@@ -57,6 +80,7 @@ async function waitForEnd(
     throw error
   } finally {
     stopTimer()
+    process.off('SIGINT', onInterrupt)
   }
 }
 
