@@ -10,12 +10,17 @@ const text = z.string().overwrite(asStorable)
 const shown = z.string().max(200)
 const ref = text.min(1).max(200)
 
+/** A step works on the task of its workflow run or on none: only that one was seen by whoever started the workflow. */
+const ownTask = z
+  .null('it can only be null. A step works on the task of its workflow run; start a workflow with the other task')
+  .optional()
+
 const agent = z.strictObject({
   prompt: text.min(1).max(100_000),
   label: shown.nullish(),
   phase: shown.nullish(),
   agent: ref.nullish(),
-  task: z.null().optional(),
+  task: ownTask,
   schema: z.record(z.string(), z.unknown()).nullish(),
   model: text.min(1).max(200).nullish(),
   effort: z.enum(reasoningEfforts).nullish(),
@@ -34,7 +39,7 @@ const gate = z.strictObject({
   label: shown.nullish(),
   phase: shown.nullish(),
   agent: ref.nullish(),
-  task: z.null().optional(),
+  task: ownTask,
   cwd: z
     .string()
     .min(1)

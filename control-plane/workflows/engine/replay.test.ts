@@ -89,6 +89,12 @@ describe('a program', () => {
       2,
       1,
     ],
+    [
+      'agent("x", { task: "MAI-4" })\nawait null\nreturn 1',
+      'TypeError: agent: task: it can only be null. A step works on the task of its workflow run; start a workflow with the other task.',
+      2,
+      1,
+    ],
     ['return 1n', 'TypeError: BigInt are forbidden in JSON.stringify', null, null],
   ])('fails with its message and the place: %s', async (body, message, line, column) => {
     expect(await play(body)).toMatchObject({ end: { kind: 'failed', message, line } })
