@@ -65,7 +65,7 @@ export async function printReply({ command, out, values }: CommandContext, body:
     if (print.stderr !== undefined) out.message(`${print.stderr}: ${textAt(body, print.stderr) ?? ''}`)
     return
   }
-  await out.result(body, columnsOf[command.name], nextFlagOf(command, values))
+  await out.result(body, columnsFor(command, values), nextFlagOf(command, values))
 }
 
 /**
@@ -81,6 +81,12 @@ export function nextFlagOf({ flags }: Command, { query }: Pick<Values, 'query'>)
 function routeOf(command: Command) {
   if (command.route === null) throw new Error(`${command.name} is no call of the API`)
   return command.route
+}
+
+/** A list of deleted files says what can be restored, which means nothing for others. */
+function columnsFor({ name }: Command, { query }: Values): readonly string[] | undefined {
+  if (name !== 'file list' || query['status'] !== 'deleted') return columnsOf[name]
+  return ['id', 'name', 'sizeBytes', 'restorableUntil', 'description', 'createdAt']
 }
 
 /** The columns of lists for people. Other lists show the most telling fields. */
@@ -118,7 +124,7 @@ const columnsOf: Readonly<Record<string, readonly string[]>> = {
   'file list': ['id', 'name', 'contentType', 'sizeBytes', 'description', 'createdAt'],
   'file history': ['id', 'version', 'sizeBytes', 'sha256', 'author.name', 'createdAt'],
   'file relations list': ['id', 'entityType', 'entityId', 'role', 'createdAt'],
-  'wiki list': ['id', 'slug', 'title', 'tokenCount', 'updatedAt'],
+  'wiki list': ['id', 'slug', 'title', 'isPublished', 'tokenCount', 'updatedAt'],
   'wiki backlinks': ['id', 'slug', 'title', 'updatedAt'],
   'wiki sources': ['ord', 'url', 'text', 'page.slug'],
   'wiki history': ['id', 'title', 'author.name', 'isPublished', 'createdAt'],

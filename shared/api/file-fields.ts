@@ -39,6 +39,10 @@ export const file = z
     ownerUserId: userPublicId.nullable().describe('null when an agent uploaded it.'),
     visibility: z.enum(visibilities),
     deletedAt: timestamp.nullable(),
+    restorableUntil: timestamp
+      .nullable()
+      .optional()
+      .describe('Of a deleted file: until when `restore` brings it back; null: its bytes are gone.'),
     createdBy: createdBy.nullable(),
     sha256: z.string().nullable().describe('Of the current bytes.'),
     textPreview: z.string().nullable().describe('The beginning of a text; null for other files.'),
@@ -59,6 +63,7 @@ export const fileSummary = file
     contentType: true,
     sizeBytes: true,
     description: true,
+    restorableUntil: true,
     createdAt: true,
     updatedAt: true,
   })

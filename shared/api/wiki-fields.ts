@@ -60,6 +60,7 @@ export const wikiPageSummary = z
     archivedAt: timestamp.nullable(),
     sourceRef: z.string().nullable().describe('The path of the file from which it comes.'),
     currentRevisionId: wikiRevisionId.nullable().describe('null: never published.'),
+    isPublished: z.boolean().describe('false: readers have not seen a text of it yet.'),
     tokenCount: z.number().int().nullable().describe('About what reading it costs.'),
     createdAt: timestamp,
     updatedAt: timestamp,

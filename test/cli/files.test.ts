@@ -250,3 +250,17 @@ test('bytes that stay away end the wait for them, before the answer and within i
   server.close()
   server.closeAllConnections()
 })
+
+test('a list of deleted files says what can be restored, and until when', async () => {
+  const [gone, kept] = [await upload('gone.txt'), await upload('kept.txt')]
+  expect((await call(['file', 'delete', gone])).status).toBe(0)
+  expect((await call(['file', 'bulk-delete', kept])).status).toBe(0)
+  const { stdout } = await call(['file', 'list', '--status', 'deleted', '--output', 'table'])
+  expect(stdout).toMatch(/^ID .* RESTORABLE UNTIL /)
+  expect(stdout).toMatch(new RegExp(`^${gone}  gone.txt  +4 +- `, 'm'))
+  expect(stdout).toMatch(new RegExp(`^${kept}  kept.txt  +4 +\\d{4}-`, 'm'))
+  expect((await call(['file', 'list', '--output', 'table'])).stdout).not.toContain('RESTORABLE')
+})
+
+const upload = async (name: string): Promise<string> =>
+  (await svc(['file', 'upload', '-', '--name', name], { input: 'text' })).id

@@ -1,5 +1,6 @@
 import type { FileSummary } from '../../../shared/api/file-fields.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
+import { restorableUntil } from './rules.ts'
 import type { FileRow } from './store.ts'
 
 export function presentFileSummary(file: FileRow): FileSummary {
@@ -11,6 +12,7 @@ export function presentFileSummary(file: FileRow): FileSummary {
     contentType,
     sizeBytes,
     description,
+    ...(file.deletedAt !== null && { restorableUntil: toTimestamp(restorableUntil(file)) }),
     createdAt: toTimestamp(createdAt),
     updatedAt: toTimestamp(updatedAt),
   }

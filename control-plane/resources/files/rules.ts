@@ -29,3 +29,7 @@ export const inlineLimitOf = (caller: Caller): number => inlineBytes[caller.kind
 
 /** A deleted file is purged after this time. */
 export const purgeMs = 10 * 60_000
+
+/** Until when a deleted file can be restored; null: it is not deleted, or its bytes went with it. */
+export const restorableUntil = (file: Pick<FileRow, 'deletedAt' | 'blobId'>): number | null =>
+  file.deletedAt === null || file.blobId === null ? null : file.deletedAt + purgeMs

@@ -17,6 +17,7 @@ export function presentPageSummary(page: WikiPageRow): WikiPageSummary {
     archivedAt: toTimestamp(page.archivedAt),
     sourceRef,
     currentRevisionId,
+    isPublished: currentRevisionId !== null,
     tokenCount,
     createdAt: toTimestamp(page.createdAt),
     updatedAt: toTimestamp(page.updatedAt),

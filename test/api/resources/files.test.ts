@@ -177,7 +177,12 @@ test('a deleted file loses its current bytes at once; files deleted together kee
     expect([path, await codeOf(path)]).toEqual([path, '404 resource_not_found'])
   expect((await server.ok(`/files/${two.id}?includeDeleted=true`)).deletedAt).not.toBeNull()
   expect(await codeOf(`/files/${two.id}?includeDeleted=true&expand[]=content`)).toBe('400 kind_mismatch')
-  expect((await server.ok('/files?status=deleted')).data.slice(0, 2)).toMatchObject([{ id: two.id }, { id: one.id }])
+  const deleted = (await server.ok('/files?status=deleted')).data
+  expect(deleted.slice(0, 2)).toMatchObject([{ id: two.id }, { id: one.id }])
+  // Those that were deleted together can be brought back for ten minutes.
+  const { deletedAt } = await server.ok(`/files/${two.id}?includeDeleted=true`)
+  expect(Date.parse(deleted[0].restorableUntil) - Date.parse(deletedAt)).toBe(10 * 60_000)
+  expect(deleted[1].restorableUntil).toBeNull()
   const other = await server.addPerson('member')
   expect(await codeOf(`/files/${two.id}/restore`, { method: 'POST', ...as(other.token) })).toBe('403 restore_forbidden')
   const restored = await server.ok(`/files/${two.id}/restore`, { method: 'POST', ...as(member.token) })

@@ -33,6 +33,7 @@ describe('a new page', () => {
       archivedAt: null,
       sourceRef: null,
       currentRevisionId: expect.stringMatching(/^wrev_\w{16}$/),
+      isPublished: true,
       tokenCount: 3,
       body: '# Über uns\n',
       supersedes: [],
@@ -144,7 +145,11 @@ describe('the list', () => {
     expect(await listed('archived=true&limit=1')).toEqual([old])
     expect(await listed(`q=${word}&neverPublished=true`)).toEqual([draft])
     expect(await listed(`q=${word}&neverPublished=false`)).toEqual([live])
-    expect(await server.ok(`/wiki/pages/${draft}`)).toMatchObject({ body: null, currentRevisionId: null })
+    expect(await server.ok(`/wiki/pages/${draft}`)).toMatchObject({
+      body: null,
+      currentRevisionId: null,
+      isPublished: false,
+    })
   })
 })
 
