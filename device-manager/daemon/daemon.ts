@@ -7,8 +7,7 @@ import type { DeviceIdentity } from '../../shared/device/control.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { ClaimReports, claimStateOf } from './claim-state.ts'
 import type { DaemonConfig } from '../setup/config.ts'
-import { keepDisplayName } from '../setup/identity-file.ts'
-import { DeviceToken } from './device-token.ts'
+import { DeviceName, DeviceToken } from './device-token.ts'
 import { MachineWatch } from './machine-watch.ts'
 import { ReadinessReports } from './readiness-reports.ts'
 import { LinkClient, Contact } from '../link/client.ts'
@@ -74,7 +73,7 @@ export class Daemon {
   private readonly token: DeviceToken
   private capacity = 3
   private limits: NonNullable<DeviceSettings['limits']> = []
-  private displayName: string
+  private readonly displayName: DeviceName
   private remoteControlRevoked = false
   private draining = false
   private cancelDrain: (() => void) | null = null
@@ -88,7 +87,7 @@ export class Daemon {
     const { places, world, log, config } = options
     this.options = options
     this.token = new DeviceToken(options.token, options)
-    this.displayName = options.identity.displayName
+    this.displayName = new DeviceName(options)
     this.startedAt = world.now()
     this.instance = world.uuid()
     this.contact = new Contact(world)
@@ -209,22 +208,11 @@ export class Daemon {
 
   configure(config: DeviceSettings): void {
     this.capacity = config.capacity
-    this.displayName = config.displayName
-    this.keepName()
+    this.displayName.replace(config.displayName)
     this.remoteControlRevoked = config.remoteControlRevoked
     if (config.folders !== undefined) this.machine.folders.set(config.folders)
     this.limits = config.limits ?? []
     this.claimReports.report()
-  }
-
-  /** Tried again with the next settings; until then only this daemon knows the name. */
-  private keepName(): void {
-    const { places, identity, log } = this.options
-    try {
-      keepDisplayName(places, { ...identity, displayName: this.displayName })
-    } catch (error) {
-      log.warn({ err: error }, 'the name of the device cannot be written')
-    }
   }
 
   get deviceToken(): string {
@@ -233,7 +221,7 @@ export class Daemon {
 
   describe() {
     return {
-      displayName: this.displayName,
+      displayName: this.displayName.value,
       capacity: this.capacity,
       limits: this.limits.filter(({ resetsAt }) => resetsAt > this.options.world.now()),
       remoteControlRevoked: this.remoteControlRevoked,

@@ -1,5 +1,6 @@
 import type { World } from '../../shared/lib/world.ts'
-import { replaceToken } from '../setup/identity-file.ts'
+import type { DeviceIdentity } from '../../shared/device/control.ts'
+import { keepDisplayName, replaceToken } from '../setup/identity-file.ts'
 import type { Log } from '../log/log.ts'
 import type { Places } from '../setup/places.ts'
 
@@ -37,5 +38,26 @@ export class DeviceToken {
     }
     this.current = token
     log.info({}, 'device token rotated')
+  }
+}
+
+/** The name that the server has for the device; its identity file has it, too, for `svc` while no daemon runs. */
+export class DeviceName {
+  private readonly options: { identity: DeviceIdentity; places: Places; log: Log }
+  private current: string
+
+  constructor(options: { identity: DeviceIdentity; places: Places; log: Log }) {
+    this.options = options
+    this.current = options.identity.displayName
+  }
+
+  get value(): string {
+    return this.current
+  }
+
+  replace(displayName: string): void {
+    const { places, identity, log } = this.options
+    this.current = displayName
+    keepDisplayName(places, { ...identity, displayName }, log)
   }
 }

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { deviceIdentity, type DeviceIdentity } from '../../shared/device/control.ts'
+import type { Log } from '../log/log.ts'
 import type { Places } from './places.ts'
 
 /** Why the daemon cannot run as it is set up; its text says what to type. */
@@ -28,13 +29,17 @@ const damaged = (path: string) => new SetupError(`${path} is damaged. Remove it 
 
 /**
  * Keeps the name that the server has for this device, for `svc` while no daemon runs. The file of a device that was disconnected
- * meanwhile, or is another one, stays as it is.
+ * meanwhile, or is another one, stays as it is. What cannot be written is tried again with the next settings.
  */
-export function keepDisplayName(places: Places, { deviceId, displayName }: DeviceIdentity): void {
-  if (!existsSync(places.identity)) return
-  const { identity } = readIdentity(places)
-  if (identity.deviceId !== deviceId || identity.displayName === displayName) return
-  writePrivately(places.identity, `${JSON.stringify({ ...identity, displayName }, null, 2)}\n`)
+export function keepDisplayName(places: Places, { deviceId, displayName }: DeviceIdentity, log: Log): void {
+  try {
+    if (!existsSync(places.identity)) return
+    const { identity } = readIdentity(places)
+    if (identity.deviceId !== deviceId || identity.displayName === displayName) return
+    writePrivately(places.identity, `${JSON.stringify({ ...identity, displayName }, null, 2)}\n`)
+  } catch (error) {
+    log.warn({ err: error }, 'the name of the device cannot be written')
+  }
 }
 
 /** Whole or not at all: a crash between leaves the old token, which the server still takes. */
