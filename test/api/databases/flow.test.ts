@@ -5,6 +5,7 @@ import { openStream } from '../../kit/event-stream.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { askedCallFixture } from '../../kit/asked-call.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
+import { newRepo } from '../facts/kit/recipe.ts'
 import { makeDm, say } from '../../kit/talk.ts'
 
 /** The main job from wake to result, on either database; and what only several writers or replicas can show. */
@@ -192,7 +193,7 @@ describe.skipIf(!hasPostgres())('two replicas', () => {
     const make = () =>
       first.ok('/folders', { body: { displayName: 'f', rootPath: '/f', deviceId: device.identity.publicId } })
     const [a, b] = [await make(), await make()]
-    const repoId = crypto.randomUUID()
+    const repoId = await newRepo({ server: first })
     const other = await root.transaction()
     await other('folders').where({ short_id: a.shortId }).update({ repo_id: repoId })
     const answer = first.call(`/folders/${b.shortId}`, { method: 'PATCH', body: { repoId } })
