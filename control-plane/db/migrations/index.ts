@@ -28,10 +28,10 @@ import { wikiSources } from './026-wiki-sources.ts'
 import { skillFolders } from './027-skill-folders.ts'
 import { conversationActivity } from './028-conversation-activity.ts'
 import { waitedBranches } from './029-waited-branches.ts'
-import { evidenceOfDevice } from './031-evidence-of-device.ts'
-import { whoAsked } from './032-who-asked.ts'
-import { hostNames } from './035-host-names.ts'
-import { toldChanges } from './036-told-changes.ts'
+import { evidenceOfDevice } from './030-evidence-of-device.ts'
+import { whoAsked } from './031-who-asked.ts'
+import { hostNames } from './032-host-names.ts'
+import { toldChanges } from './033-told-changes.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [

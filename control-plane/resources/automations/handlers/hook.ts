@@ -21,7 +21,7 @@ type Dependencies = Pick<ResourceDependencies, 'wakeContext'>
  * one transaction, so of two equal calls at once the second one sees the run of the first.
  */
 
-/** A body sent again within this time gets the run of the first call; calls without one are never the same (ADR 0050). */
+/** A body sent again within this time gets the run of the first call; calls without one are never the same (ADR 0046). */
 const rememberedMs = 24 * 3_600_000
 
 type Outcome = { kind: 'answered'; reply: AutomationFire } | { kind: 'limited'; waitMs: number } | { kind: 'unknown' }

@@ -2,7 +2,7 @@ import type { Migration } from './migration.ts'
 
 /** Keeps who assigned a task, whose words it says, and whose words a run follows (docs/trust.md). */
 export const whoAsked: Migration = {
-  version: 32,
+  version: 31,
   name: 'who-asked',
   async up(tx) {
     await tx.schema.alterTable('tasks', (t) => {

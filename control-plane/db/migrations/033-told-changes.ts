@@ -2,7 +2,7 @@ import type { Migration } from './migration.ts'
 
 /** Keeps in which run an agent was told what became of a change that it had asked for, and through which client it asked. */
 export const toldChanges: Migration = {
-  version: 36,
+  version: 33,
   name: 'told-changes',
   async up(tx) {
     await tx.schema.alterTable('platform_changes', (t) => {
