@@ -80,6 +80,11 @@ describe('the default device', () => {
       await root('agents').where({ id }).update({ default_folder_id: folder.shortId })
     await server.startRun(open.id, {}, she.token)
     await (await foreign.take()).end()
+    const codesOf = async () =>
+      (await server.ok(`/agents/${agent.id}/audit`, { token: she.token })).audit.map(
+        (each: { message: string }) => each.message,
+      )
+    expect((await codesOf()).join()).toContain('it is private or given secrets')
     const gateOf = async (runId: string) => (await server.ok(`/runs/${runId}`, { token: she.token })).gateReason
     expect(await gateOf(await server.startRun(agent.id, {}, she.token))).toBe('governance_refused')
     // Secrets, too: his agent works there with none.

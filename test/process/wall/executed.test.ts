@@ -21,6 +21,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { executedOutside, type Installation } from '../../../device-manager/isolation/executed.ts'
 import { specInFolder } from '../../../device-manager/wall/read-only.ts'
 import { linuxTools, needsTool } from '../../kit/needs-bubblewrap.ts'
+import { becomeUser } from '../../kit/nobody.ts'
 import { programFile } from '../../kit/program-file.ts'
 import { wallSpecOf } from '../../kit/wall.ts'
 
@@ -129,6 +130,7 @@ describe.each(linuxTools)('behind the wall of %s', (tool) => {
       import { spawnSync } from 'node:child_process'
       import { makeWall } from '${moduleAt('device-manager/wall/wall.ts')}'
       import { realWorld } from '${moduleAt('shared/lib/world.ts')}'
+      ${who === 'root' ? '' : becomeUser(ordinary)}
       const wall = await makeWall(${JSON.stringify(spec)}, [], realWorld)
       const env = { PATH: '/usr/bin:/bin' }
       const args = ['-c', ${JSON.stringify(`exec 2>&1; ${look}`)}]
@@ -136,10 +138,8 @@ describe.each(linuxTools)('behind the wall of %s', (tool) => {
       process.stdout.write(spawnSync(entered.file, entered.args, { env, encoding: 'utf8' }).stdout)
       await wall.end()
       process.exit(0)`
-    const node = [process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=module-typescript', '-e']
-    const become = ['setpriv', `--reuid=${ordinary}`, `--regid=${ordinary}`, '--clear-groups']
-    const [file, ...args] = [...(isRoot && who !== 'root' ? become : []), ...node, script]
-    return { said: (await run(file, args)).stdout, gaps }
+    const node = ['--disable-warning=ExperimentalWarning', '--input-type=module-typescript', '-e']
+    return { said: (await run(process.execPath, [...node, script])).stdout, gaps }
   }
 
   describe.each(isRoot ? ['root', 'a plain user'] : ['a plain user'])('as %s', (who) => {

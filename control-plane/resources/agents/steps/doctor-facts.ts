@@ -7,8 +7,11 @@ import { isAgentBudgetSpent } from '../budget.ts'
 import { isController, livenessOf } from '../../devices/rules.ts'
 import { listDevicesOfWorkspace, type DeviceRow } from '../../devices/store.ts'
 import { findFolder, type FolderRow } from '../../folders/store.ts'
+import { listAdmins } from '../../members/store.ts'
+import { listSecretKeys } from '../../secrets/store.ts'
+import { takesWork, type Work } from '../../../trust/rules.ts'
 import type { WorkspaceRow } from '../../workspaces/store.ts'
-import { diagnose, type DoctorDevice } from './doctor.ts'
+import { diagnose, type DoctorDevice, type Refused } from './doctor.ts'
 import { findAgentByReference, type AgentRow } from '../store.ts'
 
 /** Runs the agent doctor on a stored agent. */
@@ -25,6 +28,11 @@ export async function auditAgent(
   const manager =
     agent.reportingTo === null ? null : await findAgentByReference(db, agent.workspaceId, agent.reportingTo)
   const harness = harnessOf(agent.harness, model, options.catalog)
+  const work = {
+    agent,
+    isConfidential: agent.visibility === 'private' || (await listSecretKeys(db, agent.id)).size > 0,
+    admins: new Set(await listAdmins(db, agent.workspaceId)),
+  }
   const permissions = effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace)
   return diagnose({
     agent,
@@ -36,7 +44,7 @@ export async function auditAgent(
     folder: agent.defaultFolderId === null ? null : (folder ?? 'missing'),
     devices: devices
       .filter((device) => mayTake(device, { agent, folder, workspace }))
-      .map((device) => toDoctorDevice(device, options)),
+      .map((device) => ({ ...toDoctorDevice(device, options), refuses: refusedBy(device, work) })),
     manager: agent.reportingTo === null ? null : manager === null || manager.deletedAt !== null ? 'missing' : 'present',
     permissionMode: permissions.defaultMode,
     mcpLeftOut: mcpServersFor(workspace.mcpServers, { harness, protocol: agent.protocol, permissions }).leftOut,
@@ -52,7 +60,24 @@ function mayTake(
   return device.publicId === workspace.defaultDevice || device.userId === agent.ownerUserId
 }
 
-function toDoctorDevice(device: DeviceRow, options: { now: number; leaseMs: number }): DoctorDevice {
+/** What keeps all runs of the agent from the device, whoever asks for them. */
+function refusedBy(
+  { userId, runsBy }: DeviceRow,
+  { agent, isConfidential, admins }: { agent: AgentRow; isConfidential: boolean; admins: ReadonlySet<string> },
+): Refused[] {
+  const host = { userId, runsBy, isOfAdmin: admins.has(userId) }
+  const own: Work = { causedBy: userId, wordsBy: [], programBy: userId, isConfidential: false }
+  const isTaken = (work: Partial<Work>) => takesWork(host, { ...own, ...work }, admins)
+  const instructions = agent.agentMd.trim() === '' ? [] : [agent.agentMdByUserId]
+  const isKept = isConfidential && !host.isOfAdmin && userId !== agent.ownerUserId
+  return [
+    ...(isTaken({ programBy: agent.ownerUserId }) ? [] : (['program'] as const)),
+    ...(isTaken({ wordsBy: instructions }) ? [] : (['instructions'] as const)),
+    ...(isKept ? (['confidential'] as const) : []),
+  ]
+}
+
+function toDoctorDevice(device: DeviceRow, options: { now: number; leaseMs: number }): Omit<DoctorDevice, 'refuses'> {
   const { providerReadiness } = device
   return {
     displayName: device.displayName,

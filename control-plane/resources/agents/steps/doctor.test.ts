@@ -23,6 +23,7 @@ const device = (changes: Partial<DoctorDevice> = {}): DoctorDevice => ({
   displayName: 'laptop',
   liveness: 'connected',
   runsBy: 'members',
+  refuses: [],
   readiness: { claude: { installed: true, version: '1', signedIn: true, message: null } },
   isolation: 'full',
   ...changes,
@@ -177,6 +178,11 @@ describe('the agent doctor', () => {
     expect(codes({ agent: { ...healthyAgent, transferredAt: 1 } })).toEqual(['owner_not_agreed'])
     for (const runsBy of ['owner', 'admins'] as const)
       expect(codes({ devices: [device(), device({ runsBy })] })).toEqual(['device_restricted'])
+    for (const refused of ['program', 'instructions', 'confidential'] as const) {
+      const [only, ...others] = diagnose({ ...healthy, devices: [device({ runsBy: 'owner', refuses: [refused] })] })
+      expect([only, others]).toMatchObject([{ code: 'device_restricted', severity: 'warning' }, []])
+      expect(only!.message).toContain('takes none of its runs')
+    }
   })
 
   it('names severity and setting of each warning', () => {

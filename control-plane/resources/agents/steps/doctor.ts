@@ -10,11 +10,15 @@ import type { AgentRow } from '../store.ts'
 
 /** The agent doctor checks an agent's setup for what would keep its runs from working. It only warns. */
 
+export type Refused = 'program' | 'instructions' | 'confidential'
+
 export interface DoctorDevice {
   displayName: string
   liveness: LivenessStatus
-  /** The people whose wakes the device takes. */
+  /** The people whose work the device takes. */
   runsBy: RunsBy
+  /** What of the agent keeps all its runs from the device (docs/trust.md). */
+  refuses: readonly Refused[]
   readiness: ProviderReadiness['harnesses'] | null
   /** null: the device does not report it. */
   isolation: ProviderReadiness['isolation'] | null
@@ -100,12 +104,24 @@ function governanceWarnings({ agent, devices }: DoctorFacts): AgentWarning[] {
       'It was given to its owner, who has not agreed yet, so it runs on none of their devices. `svc agent accept` agrees.'
     found.push(error('owner_not_agreed', 'ownerUserId', message))
   }
-  for (const { displayName, runsBy } of devices)
-    if (runsBy !== 'members') {
-      const message = `${displayName} takes only wakes of its owner${runsBy === 'admins' ? ' and of workspace admins' : ''}; those of others wait.`
+  for (const { displayName, runsBy, refuses } of devices) {
+    for (const what of refuses)
+      found.push(
+        warning('device_restricted', 'defaultFolderId', `${displayName} takes none of its runs: ${why[what]}.`),
+      )
+    if (runsBy !== 'members' && refuses.length === 0) {
+      const message = `${displayName} takes only the work of its owner${runsBy === 'admins' ? ' and of workspace admins' : ''}; what others ask for or wrote waits.`
       found.push(info('device_restricted', 'defaultFolderId', message))
     }
+  }
   return found
+}
+
+const why: Record<Refused, string> = {
+  program: "the agent's owner, who decides what it runs, is nobody whose work the device takes",
+  instructions: 'AGENT.md was last written by somebody whose work the device does not take',
+  confidential:
+    "it is private or given secrets, and the owner of the device is neither the agent's owner nor a workspace admin",
 }
 
 function fallbackWarnings({
