@@ -23,6 +23,13 @@ export function readIdentity(places: DevicePlaces): DeviceIdentity | null {
   return { publicId, deviceId, displayName, server }
 }
 
+/** Why the server took the device no longer when its daemon ended; null: that is not why, or nobody can tell. */
+export function refusalOf({ refused }: DevicePlaces): { reason: string; text: string } | null {
+  const value = parseJsonText(readIfThere(refused) ?? '')
+  const [reason, text] = [textAt(value, 'reason'), textAt(value, 'text')]
+  return reason == null || text == null ? null : { reason, text: text.slice(0, 500) }
+}
+
 function textOf(path: string): string | null {
   try {
     return readIfThere(path)

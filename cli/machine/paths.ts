@@ -21,6 +21,7 @@ export async function devicePlaces(env: CliEnvironment) {
     token: join(dir, stateFiles.token),
     previous: join(dir, stateFiles.previous),
     daemon: join(dir, stateFiles.daemon),
+    refused: join(dir, stateFiles.refused),
     socket: join(dir, stateFiles.socket),
     logs: join(dir, stateFiles.logs),
     daemonLog: join(dir, stateFiles.daemonLog),

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { deviceIdentity, type DeviceIdentity } from '../../shared/device/control.ts'
+import { deviceIdentity, type DeviceIdentity, type Refusal } from '../../shared/device/control.ts'
 import type { Log } from '../log/log.ts'
 import type { Places } from './places.ts'
 
@@ -41,6 +41,18 @@ export function keepDisplayName(places: Places, { deviceId, displayName }: Devic
     log.warn({ err: error }, 'the name of the device cannot be written')
   }
 }
+
+/** Keeps why the server does not take this device any more, for `svc device status` once no daemon runs. */
+export function keepRefusal(places: Places, refusal: Refusal, log: Log): void {
+  try {
+    writePrivately(places.refused, `${JSON.stringify(refusal)}\n`)
+  } catch (error) {
+    log.warn({ err: error }, 'the reason of the end cannot be written')
+  }
+}
+
+/** A daemon that starts asks the server anew. */
+export const forgetRefusal = (places: Places): void => rmSync(places.refused, { force: true })
 
 /** Whole or not at all: a crash between leaves the old token, which the server still takes. */
 export function replaceToken(places: Places, token: string): void {

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { stateFiles } from '../../shared/lib/places.ts'
 
 /** Returns where the device manager keeps things, under its state folder; all of it is this user's alone. */
 export function placesIn(stateDir: string) {
@@ -9,6 +10,7 @@ export function placesIn(stateDir: string) {
     token: join(stateDir, 'device-token'),
     /** The daemon that runs now: pid, start time, version. Removed at its exit. */
     daemon: join(stateDir, 'daemon.json'),
+    refused: join(stateDir, stateFiles.refused),
     /** Held while `daemon.json` is looked at and written. */
     lock: join(stateDir, 'daemon.lock'),
     controlSocket: join(stateDir, 'daemon.sock'),

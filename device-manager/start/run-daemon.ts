@@ -13,7 +13,7 @@ import { ConfigError, readConfig } from '../setup/config.ts'
 import { ControlSocket } from '../daemon/control-socket.ts'
 import { controlHandlers } from '../daemon/control-handlers.ts'
 import { Daemon } from '../daemon/daemon.ts'
-import { readIdentity, SetupError } from '../setup/identity-file.ts'
+import { forgetRefusal, keepRefusal, readIdentity, SetupError } from '../setup/identity-file.ts'
 import { leavePlace, takePlace } from './lock.ts'
 import { createFileLog } from '../log/log.ts'
 import { placesIn } from '../setup/places.ts'
@@ -64,6 +64,7 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
   keepRelease(world, (file, at) => utimesSync(file, at, at))
   const log = createFileLog({ path: places.log, level: config.logLevel, world })
   log.info({ pid: process.pid, version, server: identity.server }, 'daemon starting')
+  forgetRefusal(places)
 
   let exiting = false
   const exit = async (code: number) => {
@@ -97,6 +98,7 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
     onFatal: (reason, text) => {
       log.error({ reason }, text)
       process.stderr.write(`${text}\n`)
+      keepRefusal(places, { reason, text, at: world.now() }, log)
       void whenQuiet(daemon).then(() => exit(doNotRestart))
     },
   })

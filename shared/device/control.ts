@@ -136,6 +136,14 @@ export const deviceIdentity = z.object({
   displayName: z.string().max(255),
   server: z.string().max(2000),
 })
+/** `<state>/refused.json`: why its server no longer takes the device. */
+export interface Refusal {
+  /** Name of the close code. */
+  reason: string
+  text: string
+  /** ms */
+  at: number
+}
 export const enrolReply = deviceIdentity.extend({ token: z.string().min(1).max(200) })
 export type EnrolReply = z.infer<typeof enrolReply>
 export type DeviceIdentity = z.infer<typeof deviceIdentity>

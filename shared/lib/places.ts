@@ -25,6 +25,8 @@ export const stateFiles = {
   previous: 'previous-device.json',
   /** Written by the daemon when it is ready, removed when it ends. */
   daemon: 'daemon.json',
+  /** Why the server no longer takes the device, written by the daemon that ended because of it. Removed when one starts. */
+  refused: 'refused.json',
   socket: 'daemon.sock',
   logs: 'logs',
   daemonLog: 'logs/daemon.log',

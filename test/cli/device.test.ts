@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { askDaemon } from '../../cli/device/daemon-control.ts'
@@ -243,6 +243,24 @@ test('a device that was removed from elsewhere is enrolled anew by connect', asy
   const { devices } = json(await home.svc(['device', 'list'])) as { devices: { deviceId: string }[] }
   expect((await home.svc(['device', 'remove', devices[0]!.deviceId])).status).toBe(0)
   await until(() => daemonPid() === null)
+  const problemsNow = async () => JSON.stringify(json(await home.svc(['device', 'status']))['problems'])
+  expect(await problemsNow()).toMatch(/refused it: .*removed/)
+  expect(json(await home.svc(['device', 'connect']))).toMatchObject({ publicId, link: 'connected' })
+  expect(await problemsNow()).not.toContain('refused it')
+})
+
+test('a device whose server knows nothing of it, as after a restored backup, says so once its daemon has ended', async () => {
+  const pid = daemonPid()!
+  process.kill(pid, 'SIGTERM')
+  await until(() => daemonPid() === null)
+  const token = readFileSync(statePath('device-token'), 'utf8')
+  writeFileSync(statePath('device-token'), 'svc_dev_unknown\n', { mode: 0o600 })
+  const daemon = spawn(process.execPath, [programFile('device-manager'), 'run'], { env: home.env, stdio: 'ignore' })
+  expect(await new Promise((resolve) => daemon.once('exit', resolve))).toBe(78)
+  const [problem] = json(await home.svc(['device', 'status']))['problems'] as { message: string; fix: string }[]
+  expect(problem!.message).toMatch(/refused it: The device token is not known\..* restored from a backup/)
+  expect(problem!.fix).toBe('svc device connect')
+  writeFileSync(statePath('device-token'), token, { mode: 0o600 })
   expect(json(await home.svc(['device', 'connect']))).toMatchObject({ publicId, link: 'connected' })
 })
 

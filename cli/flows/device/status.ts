@@ -6,7 +6,7 @@ import { CliError } from '../../errors/cli-error.ts'
 import { exitStatus } from '../../errors/exit-codes.ts'
 import { devicePlaces, type DevicePlaces } from '../../machine/paths.ts'
 import { serviceOfThisDevice } from '../../device/service-program.ts'
-import { readIdentity } from '../../device/this-device.ts'
+import { readIdentity, refusalOf } from '../../device/this-device.ts'
 
 interface Problem {
   message: string
@@ -20,7 +20,9 @@ export const deviceStatus: Flow = async (context) => {
   const identity = readIdentity(places)
   const status = await askDaemonIfThere(places, { op: 'status' })
   const service = await serviceState(places)
-  const problems = [...problemsOf(identity, status), ...service.problems]
+  const refusal = status === null && identity !== null ? refusalOf(places) : null
+  const stopped = refusal === null ? problemsOf(identity, status) : [refusedProblem(identity!, refusal)]
+  const problems = [...stopped, ...service.problems]
   if (out.format === 'json')
     await out.result({
       running: status !== null,
@@ -56,6 +58,16 @@ async function serviceState(places: DevicePlaces): Promise<{ facts: object; prob
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     return { facts: {}, problems: [{ message: error.message, fix: error.remediation ?? 'svc device install-service' }] }
+  }
+}
+
+/** Of all that a server may say, only an unknown token may be the doing of nobody: its database is older than the token. */
+function refusedProblem({ server }: DeviceIdentity, { reason, text }: { reason: string; text: string }): Problem {
+  const restored =
+    reason === 'auth_failed' ? ' It may have been restored from a backup that is older than this device.' : ''
+  return {
+    message: `The device manager ended, since ${server} refused it: ${text}${restored}`,
+    fix: 'svc device connect',
   }
 }
 
