@@ -29,5 +29,12 @@ export async function decidedChangesFor(db: Db, { agent, tells = [] }: Wake): Pr
   }
 }
 
+/** Returns the prompt without what it says first of decided changes, which is one line each below the heading. */
+export function withoutNews(prompt: string): string {
+  if (!prompt.startsWith(`${heading}\n\n`)) return prompt
+  const end = prompt.indexOf('\n\n', heading.length + 2)
+  return end === -1 ? prompt : prompt.slice(end + 2)
+}
+
 const heading =
   'For your knowledge: changes that you asked for before were decided (`svc approval get ID` shows one of them):'

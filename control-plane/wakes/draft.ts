@@ -15,10 +15,9 @@ import { findSkillsGiven } from '../resources/runs/skills-given.ts'
 import { findRun, type RunRow, findLastWithSession } from '../resources/runs/store.ts'
 import { listSecretKeys } from '../resources/secrets/store.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
-import type { Person } from '../trust/rules.ts'
 import { buildSpec, type SpecInput, runsModel, instructionsFor, type Instructions } from './build-spec.ts'
 import { decidedChangesFor, noDecidedChanges } from './decided-changes.ts'
-import type { Order } from './order.ts'
+import { instructionsBy, type Order } from './order.ts'
 import type { Wake, WakeContext } from './wake.ts'
 
 /** A run that is about to be made. */
@@ -182,10 +181,6 @@ function fallbackOf(input: SpecInput, own: Way, secretKeys: ReadonlyMap<string, 
   const spec = fallbackSpecOf(input, own.spec)
   return spec && { spec, keyId: keyOf(spec.harness, secretKeys) }
 }
-
-/** Who wrote the AGENT.md that the run follows. A command of a workflow follows none. */
-export const instructionsBy = ({ agent, gate = null }: Wake): Person[] =>
-  gate !== null || agent.agentMd.trim() === '' ? [] : [agent.agentMdByUserId]
 
 /** The facts that the placement of a new run depends on. */
 function factsOf(

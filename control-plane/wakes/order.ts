@@ -8,10 +8,12 @@ import { listLiveOfAgent } from '../resources/runs/live-store.ts'
 import type { RunRow, RunStep } from '../resources/runs/store.ts'
 import { findWorkspace, type WorkspaceRow } from '../resources/workspaces/store.ts'
 import { openGatesOfTasks } from '../resources/approvals/open-gates.ts'
+import type { Person } from '../trust/rules.ts'
 import { startsLater } from '../resources/tasks/rules.ts'
 import { hasOpenBlocker } from '../resources/tasks/store.ts'
 import { admit, type Admission, type TaskFacts } from './admission.ts'
 import type { RunOverrides } from './build-spec.ts'
+import { withoutNews } from './decided-changes.ts'
 import { isOver } from './finished-task.ts'
 import type { Wake, WakeContext, WakeTask } from './wake.ts'
 
@@ -85,12 +87,22 @@ async function findSameQueued(tx: Tx, wake: Wake): Promise<RunRow | null> {
   for (const run of await listLiveOfAgent(tx, wake.agent.id)) {
     if (run.status !== 'queued' || run.triggerSource !== wake.triggerSource || run.taskId !== taskId) continue
     if (run.conversationId !== (wake.conversationId ?? null)) continue
+    // A run that no device may take must not take in what somebody else asks for, or what follows other words.
+    if (run.causedByUserId !== wake.causedBy || !isSame(run.wordsBy, wake.wordsBy)) continue
+    if (!isSame(run.instructionsBy, instructionsBy(wake))) continue
     const details = await findDetails(tx, run.id)
-    // Before it may stand what became of changes that the agent had asked for.
-    if (wake.prompt === null || details?.prompt?.endsWith(wake.prompt)) return run
+    const prompt = details?.prompt ?? null
+    if (wake.prompt === null || (prompt !== null && withoutNews(prompt) === wake.prompt)) return run
   }
   return null
 }
+
+/** Who wrote the AGENT.md that the run follows. A command of a workflow follows none. */
+export const instructionsBy = ({ agent, gate = null }: Wake): Person[] =>
+  gate !== null || agent.agentMd.trim() === '' ? [] : [agent.agentMdByUserId]
+
+const isSame = (a: readonly Person[], b: readonly Person[]): boolean =>
+  a.length === b.length && a.every((person) => b.includes(person))
 
 /** Without what is null: that leaves the task's or the agent's own. */
 const given = (overrides: RunOverrides): RunOverrides =>

@@ -7,9 +7,9 @@ import { placeNew, specFor } from '../lifecycle/offer.ts'
 import { setTold } from '../resources/platform-changes/store.ts'
 import { findRun, insertRun, setSuccessor, type NewRun } from '../resources/runs/store.ts'
 import type { Admission } from './admission.ts'
-import { draftRun, instructionsBy, type Draft, type Way } from './draft.ts'
+import { draftRun, type Draft, type Way } from './draft.ts'
 import { manifestOf } from './build-spec.ts'
-import { admissionOf, readOrder, type Order } from './order.ts'
+import { admissionOf, instructionsBy, readOrder, type Order } from './order.ts'
 import type { Wake, WakeAnswer, WakeContext } from './wake.ts'
 
 /**

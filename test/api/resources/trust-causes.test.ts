@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { TriggerSource } from '../../../shared/api/runs.ts'
 import { askers } from '../../../control-plane/trust/askers.ts'
-import { TestServer } from '../../kit/server.ts'
+import { TestServer, type Person } from '../../kit/server.ts'
 import { otherCases } from './trust-other-cases.ts'
 import { quiet, sceneOf, waitingOf, type Case } from './trust-scene.ts'
 import { taskCases } from './trust-task-cases.ts'
@@ -45,6 +45,28 @@ describe.each(Object.entries(cases))('%s', (source, ofSource) => {
     }
     await scene.device.disconnect()
   })
+})
+
+test('a wake is not folded into a run that waits in vain for what somebody else asked', async () => {
+  const scene = await sceneOf(server)
+  const { id, key } = await scene.taskOf(scene.he)
+  const start = (by: Person, prompt = 'Go.') =>
+    server.ok(`/agents/${scene.his}/runs`, { body: { taskId: key, source: 'assignment', prompt }, token: by.token })
+  await scene.post(`/tasks/${id}/assign`, { assignee: scene.his }, scene.he)
+  await scene.clear(scene.his)
+  const hers = await start(scene.she)
+  expect((await server.ok(`/runs/${hers.runPublicId}`, { token: scene.he.token })).gateReason).toBe(
+    'governance_refused',
+  )
+  expect((await start(scene.she)).kind).toBe('coalesced')
+  const his = await start(scene.he)
+  expect(his.runPublicId).not.toBe(hers.runPublicId)
+  expect((await scene.device.take()).runId).toBe(his.runPublicId)
+  // Nor into one whose prompt only ends alike.
+  const long = await start(scene.she, 'Read it. Then tidy.')
+  expect(long.kind).not.toBe('coalesced')
+  expect((await start(scene.she, 'tidy.')).kind).not.toBe('coalesced')
+  await scene.device.disconnect()
 })
 
 test('a run that no device may take holds up no other one of its task', async () => {
