@@ -79,6 +79,11 @@ export class DeviceRequests {
     return parsed.success ? parsed.data : null
   }
 
+  /** Says whether an answer of the device to this request is waited for, here or at the replica that handed it on. */
+  isAsked(device: string, requestId: string): boolean {
+    return this.waiting.get(requestId)?.device === device || this.handedOn.get(requestId) === device
+  }
+
   /** Called when the device's answer arrived on its link on this replica. Ignores answers that nobody asked for. */
   async answered(device: string, requestId: string, answer: DeviceReply): Promise<void> {
     if (this.waiting.get(requestId)?.device === device) return this.settle(requestId, answer)

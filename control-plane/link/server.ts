@@ -236,6 +236,8 @@ export class LinkServer {
     if (!link) return
     if (header.type === 'run.events')
       return this.options.ingest.push({ kind: 'events', header, body, ...this.from(session, link) })
+    // What nobody asked for is not even parsed: a device that lies could have any size of it read.
+    if (header.requestId !== null && !this.options.requests.isAsked(link.publicId, header.requestId)) return
     const result = parseChangeSet(body)
     if (!result) return session.close('malformed_frame')
     if (header.requestId !== null) {

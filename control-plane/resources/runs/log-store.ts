@@ -186,6 +186,14 @@ export async function findChangeSet(db: Db, runId: string): Promise<RowOf<typeof
   return changeSets.find(db, { runId })
 }
 
+/** Length of a run's stored change-set; 0: it has none. */
+export async function measureChangeSet(db: Db, runId: string): Promise<number> {
+  const measured: unknown = await db('run_change_sets')
+    .where({ run_id: runId })
+    .first({ length: db.raw('length(result)') })
+  return z.object({ length: z.coerce.number() }).optional().parse(measured)?.length ?? 0
+}
+
 /** Stores a run's last change-set; sent again it replaces itself. */
 export async function replaceChangeSet(
   db: Db,

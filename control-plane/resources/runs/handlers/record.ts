@@ -15,6 +15,7 @@ import {
 import type { ChangeSetResult } from '../../../../shared/device/change-set.ts'
 import type { Db } from '../../../db/open.ts'
 import { implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import type { AnswerRoom } from '../../../http/answer-room.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { withoutHiddenFiles } from '../../conversations/attachments.ts'
 import { isLinked } from '../../devices/rules.ts'
@@ -22,7 +23,7 @@ import { findDeviceByPublicId } from '../../devices/store.ts'
 import { fileViewerOf } from '../../files/rules.ts'
 import { findDetails, replaceOutput } from '../details-store.ts'
 import type { RunDetails } from '../details-table.ts'
-import { findChangeSet } from '../log-store.ts'
+import { findChangeSet, measureChangeSet } from '../log-store.ts'
 import { findSkillsGiven } from '../skills-given.ts'
 import { listOutputSchemas, misfitOf, unnamedSchemaOf } from '../output-schemas.ts'
 import { lookUpRun, readableRun, unknownRun } from '../lookup.ts'
@@ -32,6 +33,8 @@ type Dependencies = Pick<ResourceDependencies, 'costly' | 'leaseMs' | 'requests'
 
 /** A device that works on a large repository answers within this time, or not at all. */
 const changeSetMs = 25_000
+/** About what the reply takes for a changed file beside its patch. */
+const fileBytes = 256
 
 export function runRecordHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(runRecordRoutes, {
@@ -52,9 +55,9 @@ export function runRecordHandlers(deps: Dependencies): ImplementedRoute[] {
       return { ...manifestOf(details), skills, outputSchemas: await listOutputSchemas(db, run) }
     },
 
-    async changeSet({ db, caller, params, world }) {
+    async changeSet({ db, caller, params, world, room }) {
       const run = await readableRun(db, caller, params.runId)
-      return readChangeSet(db, run, { deps, now: world.now() })
+      return readChangeSet(db, run, { deps, now: world.now(), room })
     },
 
     output: prepared<typeof runRecordRoutes.output, string | null>({
@@ -151,16 +154,20 @@ function skillsOf(given: SkillsGiven | null): RunManifest['skills'] {
 async function readChangeSet(
   db: Db,
   run: RunRow,
-  { deps, now }: { deps: Dependencies; now: number },
+  { deps, now, room }: { deps: Dependencies; now: number; room: AnswerRoom },
 ): Promise<RunChangeSet> {
   if (run.startedAt === null) return neverWorked()
   if (run.endedAt === null) {
     const live = await askDevice(db, run, { deps, now })
-    if (live !== null) return toReply(run, live, true)
+    if (live !== null) {
+      if (live.ok) await room.hold(live.changeSet.diff.length + live.changeSet.files.length * fileBytes)
+      return toReply(run, live, true)
+    }
     // It may have ended while its device was asked.
     if ((await findRun(db, run.id))?.endedAt === null)
       return fail('repo_unavailable', { message: 'The device of this run does not answer.' })
   }
+  await room.hold(await measureChangeSet(db, run.id))
   const stored = await findChangeSet(db, run.id)
   if (stored !== null) return toReply(run, stored.result, false)
   if (run.exitReason === 'dispatch_error' || run.exitReason === 'harness_start_failed') return neverWorked()
