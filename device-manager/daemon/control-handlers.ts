@@ -55,7 +55,7 @@ export function controlHandlers(context: ControlContext): ControlHandlers {
       return config
     },
     drain: async ({ on }) => {
-      daemon.drain(on)
+      daemon.drain.set(on)
       return { draining: on, runs: runsOf(daemon) }
     },
     spool: async () => ({ runs: daemon.spool.runs() }),

@@ -8,6 +8,7 @@ import type { World } from '../../shared/lib/world.ts'
 import { ClaimReports, claimStateOf } from './claim-state.ts'
 import type { DaemonConfig } from '../setup/config.ts'
 import { DeviceName, DeviceToken } from './device-token.ts'
+import { Drain } from './drain.ts'
 import { MachineWatch } from './machine-watch.ts'
 import { ReadinessReports } from './readiness-reports.ts'
 import { LinkClient, Contact } from '../link/client.ts'
@@ -37,6 +38,8 @@ export interface DaemonOptions {
   /** The first run to take over or to start, or events left of one. */
   onWork(): void
   executed: IsolationOptions['executed']
+  /** The server does not know the token, and live runs go on until the owner connects the device anew; null: it knows it. */
+  onRefused(refused: { reason: CloseName; text: string } | null): void
   /** The daemon must end: revoked, retired, or another one has its identity. */
   onFatal(reason: CloseName, text: string): void
 }
@@ -50,9 +53,6 @@ const adoptMs = 500
 /** A look at the harnesses that is younger than this is told to the control plane as it is. */
 const harnessesMs = 5 * 60_000
 
-/** `svc device restart --drain` asks each second. */
-const drainMs = 5_000
-
 /** The device manager's daemon: link, runs, spool and folders of one device. */
 export class Daemon {
   readonly supervisor: Supervisor
@@ -62,6 +62,7 @@ export class Daemon {
   readonly isolation: Isolation
   readonly readiness: ReadinessReports
   readonly machine: MachineWatch
+  readonly drain: Drain
   readonly startedAt: number
   private readonly options: DaemonOptions
   private readonly journal: Journal
@@ -70,14 +71,13 @@ export class Daemon {
   private readonly pool: HostPool
   private readonly forwarder: Forwarder
   private readonly instance: string
-  private readonly token: DeviceToken
+  readonly token: DeviceToken
   private capacity = 3
   private limits: NonNullable<DeviceSettings['limits']> = []
   private readonly displayName: DeviceName
   private remoteControlRevoked = false
-  private draining = false
-  private cancelDrain: (() => void) | null = null
   private revoked = false
+  private isRefused = false
   private readonly contact: Contact
   private readonly messages: MessageContext
   private readonly claimReports: ClaimReports
@@ -91,6 +91,7 @@ export class Daemon {
     this.startedAt = world.now()
     this.instance = world.uuid()
     this.contact = new Contact(world)
+    this.drain = new Drain(world, () => this.claimReports.report())
     mkdirSync(places.stateDir, { recursive: true, mode: 0o700 })
     const isFirst = !existsSync(places.journal)
     const onCaughtUp = (runIds: readonly string[]) => this.supervisor.caughtUp(runIds)
@@ -191,14 +192,6 @@ export class Daemon {
     this.spool.close()
   }
 
-  /** Drains for as long as it is asked again: whoever waits for the runs may be gone before they are over. */
-  drain(on: boolean): void {
-    this.cancelDrain?.()
-    this.cancelDrain = on ? this.options.world.after(drainMs, () => this.drain(false)) : null
-    this.draining = on
-    this.claimReports.report()
-  }
-
   /** Sends again all that is not acknowledged. */
   replay(runId: string | null): { runs: number; rows: number } {
     const runs = this.spool.runs().filter((run) => runId === null || run.runId === runId)
@@ -215,10 +208,6 @@ export class Daemon {
     this.claimReports.report()
   }
 
-  get deviceToken(): string {
-    return this.token.value
-  }
-
   describe() {
     return {
       displayName: this.displayName.value,
@@ -232,7 +221,7 @@ export class Daemon {
 
   claimState(): ClaimState {
     return claimStateOf({
-      isDraining: this.draining || this.revoked,
+      isDraining: this.drain.isOn || this.revoked,
       activeRuns: this.supervisor.active().length,
       capacity: this.capacity,
       spool: this.spool,
@@ -249,6 +238,7 @@ export class Daemon {
       world,
       log,
       holdsRuns: () => this.supervisor.known().some(({ state }) => state !== 'accepted'),
+      hasLiveRuns: () => this.supervisor.active().length > 0,
       hello: () => ({
         type: 'hello',
         protocol: 1,
@@ -264,6 +254,7 @@ export class Daemon {
       onWelcome: (welcome) => this.welcomed(welcome),
       onMessage: (message) => this.received(message),
       onDown: () => this.forwarder.reset(),
+      onRefused: (reason, text) => this.refused({ reason, text }),
       onFatal: (reason, text) => this.fatal(reason, text),
     })
   }
@@ -290,14 +281,24 @@ export class Daemon {
       forgotten: (runId) => this.forwarder.forget(runId),
       spoolDamaged: (message) => this.spool.distrust(message),
       spoolGone: () => this.spool.look(),
-      changed: () => this.claimReports.report(),
+      changed: () => {
+        this.claimReports.report()
+        // With no run left, the next refusal ends the daemon.
+        if (this.isRefused && this.supervisor.active().length === 0) this.link.hurry()
+      },
     })
+  }
+
+  private refused(refusal: { reason: CloseName; text: string } | null): void {
+    this.isRefused = refusal !== null
+    this.options.onRefused(refusal)
   }
 
   private welcomed(welcome: ServerMessage & { type: 'welcome' }): void {
     const { log } = this.options
     log.info({ server: this.options.identity.server, runs: welcome.runs.length }, 'link up')
     this.contact.heard()
+    this.refused(null)
     this.configure(welcome)
     if (welcome.newToken !== null) this.token.replace(welcome.newToken)
     for (const run of welcome.runs) {

@@ -18,10 +18,14 @@ interface LinkClientOptions {
   deadMs: number
   /** Says whether there is something to tell: runs at work, or whose ending the server has not taken. */
   holdsRuns(): boolean
+  /** Says whether a harness is at work. */
+  hasLiveRuns(): boolean
   hello(): DeviceMessage & { type: 'hello' }
   onWelcome(welcome: ServerMessage & { type: 'welcome' }): void
   onMessage(message: ServerMessage): void
   onDown(): void
+  /** The server does not know the token, and live runs go on. It is asked again. */
+  onRefused(reason: CloseName, text: string): void
   onFatal(reason: CloseName, text: string): void
 }
 
@@ -117,6 +121,9 @@ export class LinkClient {
         this.options.log.info({ ms: effect.ms, lastError: this.lastError }, 'link down, connecting again')
         this.cancelWait = this.options.world.after(effect.ms, () => this.apply({ type: 'due' }))
         return
+      case 'refused':
+        this.lastError = effect.text
+        return this.options.onRefused(effect.reason, effect.text)
       case 'fatal':
         this.lastError = effect.text
         return this.options.onFatal(effect.reason, effect.text)
@@ -179,6 +186,7 @@ export class LinkClient {
       runsWithinMs: this.options.holdsRuns()
         ? delayWithRunsMs({ maxMs: this.options.reconnectMaxMs }, this.spreadMs)
         : null,
+      hasLiveRuns: this.options.hasLiveRuns(),
     })
   }
 

@@ -12,6 +12,7 @@ const closed = (changes: Partial<LinkEvent & { type: 'closed' }> = {}): LinkEven
   retryAfterMs: null,
   spreadMs: 0,
   runsWithinMs: null,
+  hasLiveRuns: false,
   ...changes,
 })
 
@@ -107,6 +108,17 @@ describe('the link machine', () => {
     }
   })
 
+  it('asks again within a minute, and not at once, while runs are live and the token is not known', () => {
+    const refused = (random: number) =>
+      play({ type: 'start' }, closed({ code: closeCodes.auth_failed.code, hasLiveRuns: true, random }), { type: 'due' })
+    expect([refused(0).waits, refused(1).waits]).toEqual([[30_000], [60_000]])
+    expect(refused(0).effects).toEqual(['connect', 'refused', 'wait', 'connect'])
+    for (const [name, { code, fatal }] of Object.entries(closeCodes)) {
+      const { state } = play({ type: 'start' }, { type: 'opened' }, closed({ code, hasLiveRuns: true }))
+      expect([name, state.phase]).toEqual([name, fatal && name !== 'auth_failed' ? 'stopped' : 'waiting'])
+    }
+  })
+
   it('never connects twice at once and never leaves `stopped`', () => {
     const event = fc.constantFrom<LinkEvent>(
       { type: 'start' },
@@ -115,6 +127,7 @@ describe('the link machine', () => {
       { type: 'welcomed', now: 1 },
       closed(),
       closed({ code: closeCodes.revoked.code }),
+      closed({ code: closeCodes.auth_failed.code, hasLiveRuns: true }),
       { type: 'stop' },
     )
     fc.assert(

@@ -10,6 +10,9 @@ import { backoffCeilingMs, backoffMs } from '../../shared/lib/backoff.ts'
  *                        +--------------------------------------------------+
  *     a fatal close (removed, retired, a second daemon with this identity) --> stopped: the daemon exits with 78
  *
+ * A server that does not know the token may have been restored from a backup. While runs are live they go on, and the device
+ * asks again until its owner connects it anew, or the runs are over.
+ *
  * The delay has full jitter and doubles; it starts over only when a link stayed open for a minute, so that a server that
  * drops everybody does not get everybody back in the same second. How long it may become grows in steps: a wire that was
  * cut for seconds or a minute or two must be in use again soon after it is healed, and one
@@ -37,6 +40,7 @@ export type LinkEvent =
   /**
    * `retryAfterMs`: what the server asked for. `spreadMs`: over how long the devices of this server spread their return; 0
    * where nothing was heard from the other end. `runsWithinMs`: the longest delay of a device that holds runs; null: it holds none.
+   * `hasLiveRuns`: a harness is at work.
    */
   | {
       type: 'closed'
@@ -46,6 +50,7 @@ export type LinkEvent =
       retryAfterMs: number | null
       spreadMs: number
       runsWithinMs: number | null
+      hasLiveRuns: boolean
     }
   | { type: 'due' }
   | { type: 'stop' }
@@ -54,7 +59,7 @@ export type LinkEffect =
   | { type: 'connect' }
   | { type: 'hello' }
   | { type: 'wait'; ms: number }
-  | { type: 'fatal'; reason: CloseName; text: string }
+  | { type: 'fatal' | 'refused'; reason: CloseName; text: string }
   | { type: 'disconnect' }
 
 export interface LinkDelays {
@@ -98,8 +103,18 @@ function closed(
   if (state.phase === 'idle' || state.phase === 'waiting') return [state, []]
   const name = closeNameOf(event.code)
   if (name && closeCodes[name].fatal) {
-    const fatal: LinkEffect = { type: 'fatal', reason: name, text: closeCodes[name].text }
-    return [{ phase: 'stopped', attempt: state.attempt, reason: name }, [fatal]]
+    const { text } = closeCodes[name]
+    if (name !== 'auth_failed' || !event.hasLiveRuns)
+      return [{ phase: 'stopped', attempt: state.attempt, reason: name }, [{ type: 'fatal', reason: name, text }]]
+    const ms = Math.round(delays.maxMs * (0.5 + event.random / 2))
+    const waiting: LinkState = { phase: 'waiting', attempt: state.attempt, dueAt: event.now + ms }
+    return [
+      waiting,
+      [
+        { type: 'refused', reason: name, text },
+        { type: 'wait', ms },
+      ],
+    ]
   }
   const wasStable = state.phase === 'open' && event.now - state.openedAt >= linkLimits.stableMs
   const attempt = wasStable ? 0 : state.attempt

@@ -48,6 +48,7 @@ function returns({ devices, awayMs, by, retryAfterMs, holdsRuns = false, seed = 
       random: random(),
       retryAfterMs: now === 0 ? null : (retryAfterMs ?? null),
       spreadMs,
+      hasLiveRuns: holdsRuns,
       runsWithinMs: holdsRuns ? delayWithRunsMs(delays, reconnectSpread(devices)) : null,
     })
     apply({ type: 'start' })

@@ -95,6 +95,11 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
       const main = fileURLToPath(programUrl('device-manager'))
       return executedOutside({ node, main, homeDir, platform, env, loaded: loadedFiles(), service })
     },
+    onRefused: (refused) => {
+      if (refused === null) return forgetRefusal(places)
+      log.error(refused, 'the server refuses this device; its live runs go on until it is connected anew')
+      keepRefusal(places, { ...refused, at: world.now() }, log)
+    },
     onFatal: (reason, text) => {
       log.error({ reason }, text)
       process.stderr.write(`${text}\n`)
@@ -112,7 +117,7 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
       log,
       identity,
       version,
-      token: () => daemon.deviceToken,
+      token: () => daemon.token.value,
       serviceInstalled: () => isServiceInstalled({ homeDir: config.homeDir, platform: process.platform }),
       startedByService: service !== null,
     }),

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { askDaemon } from '../../cli/device/daemon-control.ts'
 import { readEnvironment } from '../../cli/machine/environment.ts'
 import { devicePlaces } from '../../cli/machine/paths.ts'
@@ -262,6 +262,53 @@ test('a device whose server knows nothing of it, as after a restored backup, say
   expect(problem!.fix).toBe('svc device connect')
   writeFileSync(statePath('device-token'), token, { mode: 0o600 })
   expect(json(await home.svc(['device', 'connect']))).toMatchObject({ publicId, link: 'connected' })
+})
+
+/** Starts a run that waits for a file, and the daemon anew with a token that its server does not know. */
+async function refusedWithRun() {
+  const runId = String(json(await home.svc(['agent', 'run', '@patient', '--prompt', 'x']))['runPublicId'])
+  const following = home.start(['run', 'events', runId, '--follow'])
+  await following.lines(2)
+  process.kill(daemonPid()!, 'SIGKILL')
+  await until(() => daemonPid() === null)
+  writeFileSync(statePath('device-token'), 'svc_dev_unknown\n', { mode: 0o600 })
+  const daemon = spawn(process.execPath, [programFile('device-manager'), 'run'], { env: home.env, stdio: 'ignore' })
+  await until(() => existsSync(statePath('refused.json')) || daemon.exitCode !== null)
+  return { runId, following, daemon }
+}
+
+describe('a device whose token its server does not know, as after a restored backup, while a run is live', () => {
+  const flag = () => join(home.dir, 'go')
+  beforeAll(async () => {
+    const command = `echo up; until [ -e ${flag()} ]; do sleep 0.1; done; echo went on`
+    await home.svc(['agent', 'create', '--name', 'Patient', '--harness', 'command', '--command', command])
+  })
+
+  test('tells so, and the run is whole once the device is connected again', async () => {
+    const { runId, following } = await refusedWithRun()
+    const { problems, runs } = json(await home.svc(['device', 'status'])) as { problems: object[]; runs: object[] }
+    expect(runs).toMatchObject([{ runId }])
+    const message = /refuses this device: The device token is not known\. Its live runs go on .* restored/
+    expect(problems[0]).toEqual({ message: expect.stringMatching(message), fix: 'svc device connect' })
+    expect(json(await home.svc(['device', 'connect']))).toMatchObject({ publicId, link: 'connected' })
+    expect(existsSync(statePath('refused.json'))).toBe(false)
+    await until(async () => (await daemonStatus()).runs.some((run) => run.runId === runId))
+    writeFileSync(flag(), '')
+    expect((await following.finished).stdout).toContain('went on')
+    expect(json(await home.svc(['run', 'get', runId]))).toMatchObject({ status: 'succeeded' })
+    rmSync(flag())
+  })
+
+  test('ends its daemon when the run has ended, whose ending is told once the device is connected again', async () => {
+    const { runId, following, daemon } = await refusedWithRun()
+    writeFileSync(flag(), '')
+    await until(() => daemon.exitCode !== null)
+    expect(daemon.exitCode).toBe(78)
+    expect(json(await home.svc(['run', 'get', runId]))).toMatchObject({ status: 'running' })
+    expect(json(await home.svc(['device', 'connect']))).toMatchObject({ publicId, link: 'connected' })
+    expect((await following.finished).stdout).toContain('went on')
+    expect(json(await home.svc(['run', 'get', runId]))).toMatchObject({ status: 'succeeded' })
+  })
 })
 
 test('a device that was renamed is called so by its daemon, and by svc while none runs', async () => {

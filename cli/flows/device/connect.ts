@@ -17,7 +17,7 @@ import { createClient, type Client } from '../../http/client.ts'
 import { devicePlaces, type DevicePlaces } from '../../machine/paths.ts'
 import { startInBackground } from '../../device/service-program.ts'
 import { callerWith } from '../../sign-in/caller.ts'
-import { readIdentity } from '../../device/this-device.ts'
+import { readIdentity, refusalOf } from '../../device/this-device.ts'
 
 /**
  * `device connect`: enrols this machine and starts the daemon. Skips each step that is done already, so the command may
@@ -34,7 +34,10 @@ export const deviceConnect: Flow = async (context) => {
   const running = await askDaemonIfThere(places, { op: 'status' })
   if (running !== null) {
     const moved = await movedServer(context, places, running)
-    if (moved !== null) {
+    const isRefused =
+      moved === null && refusalOf(places) !== null && !(await hasToken(context, { places, known: running }))
+    if (isRefused) await enrol(context, places, running)
+    if (moved !== null || isRefused) {
       await show(context, await restartDaemon(context, places, running))
       return 0
     }

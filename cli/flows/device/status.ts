@@ -20,9 +20,9 @@ export const deviceStatus: Flow = async (context) => {
   const identity = readIdentity(places)
   const status = await askDaemonIfThere(places, { op: 'status' })
   const service = await serviceState(places)
-  const refusal = status === null && identity !== null ? refusalOf(places) : null
-  const stopped = refusal === null ? problemsOf(identity, status) : [refusedProblem(identity!, refusal)]
-  const problems = [...stopped, ...service.problems]
+  const refusal = identity === null || status?.link.state === 'connected' ? null : refusalOf(places)
+  const own = refusal === null ? problemsOf(identity, status) : [refusedProblem(identity!, refusal, status)]
+  const problems = [...own, ...service.problems]
   if (out.format === 'json')
     await out.result({
       running: status !== null,
@@ -62,13 +62,18 @@ async function serviceState(places: DevicePlaces): Promise<{ facts: object; prob
 }
 
 /** Of all that a server may say, only an unknown token may be the doing of nobody: its database is older than the token. */
-function refusedProblem({ server }: DeviceIdentity, { reason, text }: { reason: string; text: string }): Problem {
+function refusedProblem(
+  { server }: DeviceIdentity,
+  { reason, text }: { reason: string; text: string },
+  status: ControlStatus | null,
+): Problem {
   const restored =
     reason === 'auth_failed' ? ' It may have been restored from a backup that is older than this device.' : ''
-  return {
-    message: `The device manager ended, since ${server} refused it: ${text}${restored}`,
-    fix: 'svc device connect',
-  }
+  const what =
+    status === null
+      ? `The device manager ended, since ${server} refused it: ${text}`
+      : `${server} refuses this device: ${text} Its live runs go on for an hour at most.`
+  return { message: `${what}${restored}`, fix: 'svc device connect' }
 }
 
 function problemsOf(identity: DeviceIdentity | null, status: ControlStatus | null): Problem[] {
