@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { closeSync, openSync, readFileSync, readlinkSync, readSync, statSync } from 'node:fs'
 import { listPids } from './proc.ts'
 
@@ -21,7 +22,9 @@ export function terminalReaders(terminal: string): TerminalReader[] | null {
   return listPids().flatMap((pid) => {
     // It may end meanwhile, or be nobody's to look into.
     const found = attempt(() => foregroundOf(pid, device))
-    const isWaiting = found !== null && (attempt(() => isReading(pid, { device, calls })) ?? false)
+    if (found === null) return []
+    // What another user runs, as sudo does, cannot be looked into. It waits where the terminal hides what is typed, line by line.
+    const isWaiting = attempt(() => isReading(pid, { device, calls })) ?? (!isOurs(pid) && isHiding(terminal))
     return isWaiting ? [{ pid, name: found }] : []
   })
 }
@@ -32,6 +35,14 @@ function foregroundOf(pid: number, device: number): string | null {
   const [open, close] = [text.indexOf('('), text.lastIndexOf(')')]
   const [state, , group, , terminal, foreground] = text.slice(close + 2).split(' ')
   return state === 'S' && Number(terminal) === device && group === foreground ? text.slice(open + 1, close) : null
+}
+
+const isOurs = (pid: number): boolean => attempt(() => statSync(`/proc/${pid}`).uid) === process.getuid?.()
+
+/** A terminal that asks for a password: no echo, and lines as they are typed. A program that draws its screen reads no lines. */
+function isHiding(terminal: string): boolean {
+  const { stdout } = spawnSync('stty', ['-a', '-F', terminal], { encoding: 'utf8', timeout: 1_000, maxBuffer: 16_384 })
+  return /(^|\s)-echo\s/.test(stdout ?? '') && /\sicanon\s/.test(stdout)
 }
 
 type Waiting = 'read' | 'poll' | 'select' | 'epoll'
