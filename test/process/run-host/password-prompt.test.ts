@@ -32,13 +32,13 @@ test.skipIf(process.platform !== 'linux')(
     const become =
       process.getuid?.() === 0 ? ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups'] : []
     const [program, ...args] = [...become, process.execPath, '--disable-warning=ExperimentalWarning', '-e', script]
-    for (const file of ['su', 'stty', program!])
+    for (const file of ['su', 'stty', program])
       try {
         findProgram({ file, cwd: '/', env: { PATH: process.env['PATH'] ?? '' } })
       } catch {
         skip(`this machine has no ${file}`)
       }
-    const { status, stdout, stderr } = spawnSync(program!, [...args, '--input-type=module'], {
+    const { status, stdout, stderr } = spawnSync(program, [...args, '--input-type=module'], {
       cwd: '/',
       encoding: 'utf8',
       timeout: 30_000,
