@@ -1,7 +1,7 @@
 import { inPages } from '../db/table.ts'
 import type { Tx } from '../db/open.ts'
 import { agentOfBudget, reviewBudgets } from '../resources/approvals/steps/budget-gate.ts'
-import { closeByPlatform } from '../resources/approvals/steps/close.ts'
+import { closeByPlatform, wakeUnanswered } from '../resources/approvals/steps/close.ts'
 import { platformChangeMs, toolPermissionMs } from '../resources/approvals/rules.ts'
 import {
   findApproval,
@@ -53,7 +53,9 @@ function expire({ root, world, log, lines }: SweepContext, due: DueApproval, rea
   const { id, workspaceId, trigger } = due
   const close = async (tx: Tx) => {
     const approval = await findApproval(tx, workspaceId, id)
-    return approval !== null && closeByPlatform(tx, approval, { outcome: 'expired', reason, world })
+    if (approval === null || !(await closeByPlatform(tx, approval, { outcome: 'expired', reason, world }))) return false
+    await wakeUnanswered(tx, approval, world)
+    return true
   }
   const closeAndTell = async () => {
     const closed = await inTransaction(root, close, { turns: [workspaceId] })

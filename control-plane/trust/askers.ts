@@ -14,7 +14,7 @@ import { otherWords, type Person } from './rules.ts'
  * - `setter`: who last changed what the automation starts, or whose session is compacted
  * - `starter`: who started the workflow, if its program is theirs, too
  * - `caller`: who called the route; of an agent, the person behind its run
- * - `stopped`: who asked for the run that a provider stopped
+ * - `stopped`: who asked for the run that was stopped, by a provider or to ask what nobody answered
  */
 export type Asker = 'assigner' | 'author' | 'answerer' | 'watcher' | 'setter' | 'starter' | 'caller' | 'stopped'
 
@@ -25,7 +25,7 @@ export const askers = {
   fan_in: ['assigner'],
   dependency_resolved: ['assigner'],
   task_watched: ['watcher'],
-  approval_resolved: ['answerer'],
+  approval_resolved: ['answerer', 'stopped'],
   webhook: ['setter'],
   cron: ['setter'],
   workflow_step: ['starter'],

@@ -29,11 +29,11 @@ export function approvalCalls(scene: () => GateScene) {
   }
 
   /** A tool call that a device asked about in a run which has ended so. */
-  async function askedCall(command = 'npm publish', name = 'Bash') {
-    const caller = await calls.agentCaller()
+  async function askedCall(command = 'npm publish', name = 'Bash', run: Record<string, unknown> = {}) {
+    const caller = await calls.agentCaller({}, { run })
     const { server } = scene()
     const { root } = server.database
-    const run = (await findRun(root, caller.runId))!
+    const asking = (await findRun(root, caller.runId))!
     const toolArgs = { command }
     const call = {
       toolCallId: 'call_1',
@@ -45,8 +45,8 @@ export function approvalCalls(scene: () => GateScene) {
     }
     const ending = { fence: null, exitReason: 'approval_requested', errorMessage: null } as const
     const id = await root.transaction(async (tx) => {
-      const raised = await raiseToolApproval(tx, run, call, server.world)
-      await finishRun(tx, run, { ...ending, at: server.world.now(), world: server.world })
+      const raised = await raiseToolApproval(tx, asking, call, server.world)
+      await finishRun(tx, asking, { ...ending, at: server.world.now(), world: server.world })
       return raised
     })
     return { ...caller, id, call }

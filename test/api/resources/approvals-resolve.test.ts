@@ -4,6 +4,7 @@ import { findRun } from '../../../control-plane/resources/runs/store.ts'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 import { approvalCalls, digestOf } from './approvals-kit.ts'
+import { task as makeTask } from './tasks-kit.ts'
 
 /** Tests what people make of approvals, and what comes of it. */
 
@@ -17,6 +18,9 @@ const { agentCaller, post, working, wokenRun, ask, raised, askedCall, allowCalls
   server,
   member,
 }))
+
+const change = async (taskId: string, what: string, body: object) =>
+  expect(outcomeOf(await post(`/tasks/${taskId}/${what}`, body))).toBe('200')
 
 describe('resolving', () => {
   test('is for the assigned person alone: no other member, no admin, no agent', async () => {
@@ -257,7 +261,8 @@ describe('by time and by the ending of the run', () => {
   })
 
   test('a tool call expires a day after its run ended, and no sooner', async () => {
-    const { id, agent } = await askedCall()
+    const { id, agent, runId } = await askedCall()
+    const causeOf = (id: string) => server.database.root('runs').where({ id }).first('caused_by_user_id', 'words_by')
     server.world.advance(24 * 3_600_000 - 60_000)
     await server.plane.sweeper.runAll()
     expect((await server.ok(`/approvals/${id}`)).status).toBe('open')
@@ -269,6 +274,33 @@ describe('by time and by the ending of the run', () => {
       resolvedBy: { type: 'system', id: null },
     })
     expect(outcomeOf(await post(`/approvals/${id}/approve`, {}))).toBe('409 approval_resolved')
-    expect((await server.ok(`/runs?agent=${agent.id}&triggerSource=approval_resolved`)).data).toEqual([])
+    const woken = await wokenRun(agent.id)
+    expect((await server.ok(`/runs/${woken}`)).parentRunId).toBe(runId)
+    expect(await causeOf(woken)).toEqual(await causeOf(runId))
+    const { prompt } = await server.ok(`/runs/${woken}/context`)
+    expect(prompt).toMatch(/^Nobody answered within a day .*\n\n> Allow Bash: npm publish\?\n\nIt was not done\./)
+    expect(prompt).not.toMatch(/rejected|refused what/)
+    expect(await allowCallsOf(woken)).toEqual([])
+  })
+
+  test.each([
+    ['is open', [1], async () => undefined],
+    ['is closed', [], async (id: string) => change(id, 'transition', { status: 'cancelled' })],
+    ['is archived', [], async (id: string) => change(id, 'archive', {})],
+    [
+      'went to another agent',
+      [],
+      async (id: string) => change(id, 'assign', { assignee: (await server.createAgent()).id }),
+    ],
+  ])('a tool call that expires while its task %s wakes its agent %j times', async (_, runs, act) => {
+    const task = await makeTask(server, {}, member.token)
+    const { id, agent } = await askedCall('npm publish', 'Bash', { taskId: task.id })
+    await act(task.id)
+    server.world.advance(24 * 3_600_000 + 1)
+    await server.plane.sweeper.runAll()
+    expect(await server.ok(`/approvals/${id}`)).toMatchObject({ result: { outcome: 'expired' } })
+    await server.plane.sweeper.runAll()
+    const woken = (await server.ok(`/runs?agent=${agent.id}&triggerSource=approval_resolved`)).data
+    expect(woken.map(() => 1)).toEqual(runs)
   })
 })

@@ -12,7 +12,7 @@ import { recordGate } from '../../tasks/gate-activity.ts'
 import { isFinished } from '../../tasks/rules.ts'
 import { findTaskById } from '../../tasks/store.ts'
 import { openGatesOfTasks } from '../open-gates.ts'
-import { approvalWakeKey, holdsItsRun } from '../rules.ts'
+import { approvalWakeKey, holdsItsRun, isAsking } from '../rules.ts'
 import { resolveApproval, type ApprovalRow, type Resolution } from '../store.ts'
 
 /** Closes an approval on behalf of the platform; nobody is woken. Returns false when somebody else was first. */
@@ -79,12 +79,40 @@ export async function wakeAsker(
 }
 
 /**
+ * Wakes the agent whose run stopped to wait for this approval, which nobody answered in time, where it would go on. It goes on for
+ * whoever asked for that run. The program of a workflow says itself what follows a step that nobody answered.
+ */
+export async function wakeUnanswered(tx: Db, approval: ApprovalRow, world: World): Promise<void> {
+  const { id, agentId, runId, taskId, trigger } = approval
+  if (agentId === null || runId === null) return
+  const run = await findRun(tx, runId)
+  if (run === null || run.workflowRunId !== null) return
+  if (holdsItsRun(trigger) && !isAsking(run.exitReason)) return
+  if (taskId === null ? !holdsItsRun(trigger) : !(await wouldGoOn(tx, taskId, run))) return
+  const time = holdsItsRun(trigger) ? 'a day after your run ended' : 'a week'
+  const prompt = [
+    `Nobody answered within ${time} what you asked for (${id}):`,
+    quotedLines(approval.prompt),
+    'It was not done. Nobody refused it. Go on without it; where you cannot, say what you need and from whom, and end.',
+  ].join('\n\n')
+  const asking = asked('approval_resolved', { stopped: run.causedByUserId }, run.wordsBy)
+  const { workspaceId, conversationId } = approval
+  const of = { workspaceId, agentId, taskId, conversationId, continues: runId }
+  await requestWake(tx, { ...asking, ...of, requestedBy: null, prompt, key: approvalWakeKey(id) }, world)
+}
+
+/**
  * The run that asked for the change did not stop for it. Once it is over, its agent goes on with its task where that is
  * open and nobody else works on it.
  */
 async function isWokenByChange(tx: Db, { trigger, taskId }: ApprovalRow, run: RunRow | null): Promise<boolean> {
   // The program of a workflow says what follows a step of it.
   if (trigger !== 'platform_change' || taskId === null || run === null || run.workflowRunId !== null) return false
+  return wouldGoOn(tx, taskId, run)
+}
+
+/** Whether the agent of the run would go on with its task: it is open, the agent's, and nobody works on it or is waited for. */
+async function wouldGoOn(tx: Db, taskId: string, run: RunRow): Promise<boolean> {
   const task = await findTaskById(tx, taskId)
   if (task === null || isFinished(task) || task.archivedAt !== null) return false
   if (task.assigneeAgentId !== null && task.assigneeAgentId !== run.agentId) return false
