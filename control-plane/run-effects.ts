@@ -1,6 +1,6 @@
 import { registerRunEffects } from './lifecycle/run-effects.ts'
 import { closeGatesOfRun } from './resources/approvals/steps/run-ended.ts'
-import { goOnAfterFailure, goOnAfterLimit } from './wakes/going-on.ts'
+import { beginAnew, goOnAfterFailure, goOnAfterLimit } from './wakes/going-on.ts'
 import { forgetTold } from './resources/platform-changes/steps/forget-told.ts'
 import { postReply } from './resources/conversations/steps/reply.ts'
 import { endStep } from './resources/workflows/steps/step-ended.ts'
@@ -13,6 +13,6 @@ export function registerAllRunEffects(): void {
   registerRunEffects({
     started: [moveStartedTask],
     // Tasks are locked before conversations, as everywhere.
-    ended: [closeGatesOfRun, forgetTold, recordRunEnd, postReply, goOnAfterLimit, goOnAfterFailure, endStep],
+    ended: [closeGatesOfRun, forgetTold, recordRunEnd, postReply, goOnAfterLimit, goOnAfterFailure, beginAnew, endStep],
   })
 }

@@ -14,6 +14,11 @@ interface Since {
   endedAgoMs?: number | undefined
 }
 
+interface Session {
+  /** The session that it was to go on with is gone, so nothing was done. */
+  sessionLost?: boolean
+}
+
 /**
  * Ends a run, adds its cost to what its agent spent, and tells everybody whom it concerns, in the caller's transaction.
  * False when it had ended already.
@@ -21,7 +26,12 @@ interface Since {
 export async function finishRun(
   db: Db,
   run: RunRow,
-  { world, endedAgoMs = 0, ...ending }: Omit<Ending, 'runId' | 'endedAt'> & Since & { world: World },
+  {
+    world,
+    endedAgoMs = 0,
+    sessionLost = false,
+    ...ending
+  }: Omit<Ending, 'runId' | 'endedAt'> & Since & Session & { world: World },
 ): Promise<boolean> {
   const endedAt = endedAtOf(run, { heardAt: ending.at, agoMs: endedAgoMs })
   // In one round trip: the second one does nothing unless the first one has ended the run.
@@ -46,7 +56,7 @@ export async function finishRun(
     at: ending.at,
   })
   const { at, exitReason, limitResetsAt = null, providerFailed = false } = ending
-  await applyRunEffects(db, run, { at, world, exitReason, limitResetsAt, providerFailed, left })
+  await applyRunEffects(db, run, { at, world, exitReason, limitResetsAt, providerFailed, sessionLost, left })
   return true
 }
 

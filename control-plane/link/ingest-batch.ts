@@ -245,6 +245,7 @@ export class IngestBatch {
       limitResetsAt: report.exitReason === 'rate_limited' ? (report.limitResetsAt ?? null) : null,
       providerFailed,
       logVerified: await this.verify(run, report),
+      sessionLost: lostSessionId !== undefined && exitReason === 'harness_start_failed',
       world: this.options.world,
     })
     if (!finished) throw new RunChangedError('the run changed while its ending was stored')

@@ -12,7 +12,7 @@ import { isMember } from '../resources/members/store.ts'
 import { listCompacting } from '../resources/runs/compaction-store.ts'
 import { findDetails } from '../resources/runs/details-store.ts'
 import { findSkillsGiven } from '../resources/runs/skills-given.ts'
-import { findRun, type RunRow, findLastWithSession } from '../resources/runs/store.ts'
+import { findRun, type RunRow, findLastWithSession, hasWorkedOn } from '../resources/runs/store.ts'
 import { listSecretKeys } from '../resources/secrets/store.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { buildSpec, type SpecInput, runsModel, instructionsFor, type Instructions } from './build-spec.ts'
@@ -71,7 +71,8 @@ export async function draftRun(
   if (wake.compacts && parent?.sessionId == null) return null
   const isCompacting = parent !== null && !wake.compacts && !(await endCompactions(tx, parent, context))
   const { prompt } = input
-  const anew = await toldAnew(tx, wake, { spec: unresumed, prompt: gate === null ? prompt : unresumed.prompt })
+  const told = gate === null ? prompt : unresumed.prompt
+  const anew = await toldAnew(tx, wake, { spec: unresumed, prompt: told, continues: parent !== null })
   const resumeSessionId = parent?.sessionId ?? null
   const spec = await goingOn(tx, parent, { ...unresumed, resumeSessionId, prompt }, anew)
   const { causedBy } = wake
@@ -158,15 +159,22 @@ async function endCompactions(
   return haveEnded
 }
 
-/** The prompt for a session that knows nothing of the conversation. A program without sessions remembers by itself. */
+/**
+ * The prompt for a session that knows nothing of what was said, and of what the agent did before. A program without sessions
+ * remembers by itself. `continues`: it goes on with a run.
+ */
 async function toldAnew(
   tx: Tx,
-  { agent, conversationId = null }: Wake,
-  { spec, prompt }: { spec: RunSpec; prompt: string },
+  { agent, task, conversationId = null, gate = null }: Wake,
+  { spec, prompt, continues }: { spec: RunSpec; prompt: string; continues: boolean },
 ): Promise<string> {
-  if (conversationId === null || !harnessFactsOf(spec).keepsSessions) return prompt
-  const said = await saidBefore(tx, { workspaceId: agent.workspaceId, conversationId, agentId: agent.id })
-  return [said, prompt].filter(Boolean).join('\n\n')
+  if (gate !== null || !harnessFactsOf(spec).keepsSessions) return prompt
+  const { id: agentId, workspaceId } = agent
+  const [said, hasWorked] = await Promise.all([
+    conversationId === null ? '' : saidBefore(tx, { workspaceId, conversationId, agentId }),
+    continues || (task != null && hasWorkedOn(tx, { agentId, taskId: task.id })),
+  ])
+  return [hasWorked ? workedBefore : '', said, prompt].filter(Boolean).join('\n\n')
 }
 
 /** The spec with what it needs where a session is gone on with, or for a new session. */
@@ -228,14 +236,11 @@ function fallbackSpecOf(input: SpecInput, own: RunSpec): RunSpec | null {
   return buildSpec({
     ...input,
     overrides: { ...overrides, harness, model },
-    prompt: own.resumeSessionId === null ? input.prompt : `${anew}${input.prompt}`,
     resumeSessionId: null,
   })
 }
 
-const anew = `You worked on this before with another agent program. Its session is not here, so begin by finding out what is done.
-
-`
+const workedBefore = 'You worked on this before. That session is not here, so begin by finding out what is done.'
 
 /** The place of a new run. A session is continued only in the same place. */
 interface SessionPlace {

@@ -12,14 +12,18 @@ import { accountOf, accountsOf, longestWindowMs, successorsInARow } from '../res
 import { closeQuota } from '../resources/quotas/store.ts'
 import type { WakeRow } from './wake-store.ts'
 import { asked } from '../trust/askers.ts'
-import { requestWake } from './wakes.ts'
+import { withoutNews } from './decided-changes.ts'
+import { requestWake, type WakeRequest } from './wakes.ts'
 import type { Wake } from './wake.ts'
 
-/** Runs that follow one which was stopped by its provider, and go on with its session. */
+/** Runs that follow one which was stopped by its provider, and go on with its session, or whose session was gone. */
 
+const goOn = 'Go on where you stopped, and do nothing twice.\n\nWhat you were asked:\n\n'
+/** What the next run is told before its prompt. One that finds no session is told so itself. */
 const stopped = {
-  limit: 'The limit of a provider stopped you in this work.',
-  failure: 'The provider of your model failed in the middle of this work.',
+  limit: `The limit of a provider stopped you in this work. ${goOn}`,
+  failure: `The provider of your model failed in the middle of this work. ${goOn}`,
+  lost_session: '',
 }
 type Stop = keyof typeof stopped
 
@@ -29,7 +33,12 @@ const keyOf = (stop: Stop, runId: string) => `after_${stop}:${runId}`
 async function goOnAfter(
   db: Db,
   run: RunRow,
-  { stop, prompt, world }: { stop: Stop; prompt: string | null; world: World },
+  {
+    stop,
+    prompt,
+    world,
+    ...also
+  }: { stop: Stop; prompt: string | null; world: World } & Pick<WakeRequest, 'allowCalls'>,
 ): Promise<void> {
   await requestWake(
     db,
@@ -39,11 +48,12 @@ async function goOnAfter(
       // The work is that of the person who caused it, whosever device reported the stop.
       ...asked('manual', { stopped: run.causedByUserId }, run.wordsBy),
       requestedBy: run.requestedBy,
-      prompt: `${stopped[stop]} Go on where you stopped, and do nothing twice.\n\nWhat you were asked:\n\n${prompt ?? ''}`,
+      prompt: `${stopped[stop]}${prompt ?? ''}`,
       taskId: run.taskId,
       conversationId: run.conversationId,
       continues: run.id,
       key: keyOf(stop, run.id),
+      ...also,
     },
     world,
   )
@@ -51,7 +61,7 @@ async function goOnAfter(
 
 /** Whether a wake is that of a run which follows one that was stopped. */
 export const goesOn = ({ key, continuesRunId: id }: Pick<WakeRow, 'key' | 'continuesRunId'>): boolean =>
-  id !== null && (key === keyOf('limit', id) || key === keyOf('failure', id))
+  id !== null && (Object.keys(stopped) as Stop[]).some((stop) => key === keyOf(stop, id))
 
 /** How a run works that follows one which was stopped so: as that one did, in its place in the line. null: it follows none. */
 function asStopped(stop: Stop, key: string | null, run: RunRow | null) {
@@ -118,6 +128,19 @@ export const goOnAfterLimit: RunEffect = async (db, run, { at, world, exitReason
   await goOnAfter(db, run, { stop: 'limit', prompt: details?.prompt ?? null, world })
 }
 
+/**
+ * An effect of a run's end: the session that it was to go on with is not on its device any more, so nothing was done. It is
+ * followed at once by one that begins a new session. That one has none to lose.
+ */
+export const beginAnew: RunEffect = async (db, run, { world, sessionLost = false }) => {
+  if (!sessionLost || run.compacts) return
+  const details = await findDetails(db, run.id)
+  if (details === null || details.spec.resumeSessionId === null) return
+  const { prompt, spec } = details
+  const words = prompt === null ? null : withoutNews(prompt)
+  await goOnAfter(db, run, { stop: 'lost_session', prompt: words, world, allowCalls: spec.allowCalls })
+}
+
 /** Closes the account with which the run worked, and tells its devices. */
 async function closeAccount(
   db: Db,
@@ -140,18 +163,18 @@ async function closeAccount(
 }
 
 /**
- * A run that follows one which reached a limit works as that one did, and has its place in the line. Where that one was on
- * the agent's fallback, the agent's own harness is as good again.
+ * A run that follows one which reached a limit, or lost its session, works as that one did, and has its place in the line. Where that
+ * one was on the agent's fallback, the agent's own harness is as good again.
  */
-export function afterLimit(
+export function asBefore(
   key: string | null,
   { parent, agent }: { parent: RunRow | null; agent: Pick<AgentRow, 'fallbackHarness'> },
 ): Pick<Wake, 'overrides' | 'inLineSince'> {
-  const limited = asStopped('limit', key, parent)
-  if (limited === null) return {}
-  const { harness, modelId: model } = limited.run
-  const overrides = { ...limited.overrides, ...(harness !== agent.fallbackHarness && { harness, model }) }
-  return { overrides, inLineSince: limited.inLineSince }
+  const before = asStopped('limit', key, parent) ?? asStopped('lost_session', key, parent)
+  if (before === null) return {}
+  const { harness, modelId: model } = before.run
+  const overrides = { ...before.overrides, ...(harness !== agent.fallbackHarness && { harness, model }) }
+  return { overrides, inLineSince: before.inLineSince }
 }
 
 /** Not by one that would find the same limit, nor without end. */

@@ -17,7 +17,7 @@ import type { Asked } from '../trust/askers.ts'
 import { otherWords } from '../trust/rules.ts'
 import { listHolding } from '../placement/refused-runs.ts'
 import { Lines } from '../process/lines.ts'
-import { afterFailure, afterLimit, goesOn } from './going-on.ts'
+import { afterFailure, asBefore, goesOn } from './going-on.ts'
 import type { Gate } from './build-spec.ts'
 import { startRun } from './start-run.ts'
 import type { WakeAnswer, WakeContext } from './wake.ts'
@@ -166,7 +166,7 @@ export class Waker {
               gate: session === null ? null : await gateOf(tx, session),
               allowCalls: wakes.flatMap((wake) => wake.allowCalls),
               tells: wakes.flatMap(({ key }) => approvalOfWake(key) ?? []),
-              ...afterLimit(leading.key, { parent: session, agent }),
+              ...asBefore(leading.key, { parent: session, agent }),
               ...(await afterFailure(tx, leading.key, session)),
             },
             this.options.context,

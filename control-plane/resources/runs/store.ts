@@ -17,7 +17,7 @@ import {
 import type { Askable, Db } from '../../db/open.ts'
 import { detailsInsert, type NewDetails } from './details-table.ts'
 import { insertBoth, table, type RowOf } from '../../db/table.ts'
-import { command } from '../../db/statement.ts'
+import { command, query } from '../../db/statement.ts'
 
 /** A row of `runs`. `leaseState`: none, offered (to `device` until `offerExpiresAt`), claimed (by `device`). */
 export const runs = table('runs', {
@@ -183,6 +183,16 @@ export async function findLastWithSession(
   if (of.taskId !== null) void query.where({ task_id: of.taskId })
   else void query.where({ conversation_id: of.conversationId }).whereNull('task_id')
   return runs.first(query.orderByRaw('created_at desc, id desc'))
+}
+
+const worked = query(
+  'select 1 as found from runs where task_id = ? and agent_id = ? and harness_started_at is not null limit 1',
+  z.object({ found: z.number() }),
+)
+
+/** Whether a harness of the agent began to work on the task. */
+export async function hasWorkedOn(db: Askable, of: { agentId: string; taskId: string }): Promise<boolean> {
+  return (await worked.first(db, [of.taskId, of.agentId])) !== null
 }
 
 /** The session is gone or full: no later run of the agent goes on with it. */

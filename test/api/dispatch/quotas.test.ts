@@ -257,7 +257,7 @@ test('with a fallback harness a limited run goes on there at once, as do those t
     model: 'gpt-5.1-codex',
     backupModel: null,
     resumeSessionId: null,
-    prompt: expect.stringMatching(/another agent program.*Go on where you stopped.*Paint the boat\.$/s),
+    prompt: expect.stringMatching(/worked on this before\. That.*Go on where you stopped.*Paint the boat\.$/s),
   })
   expect(await runOf(first.runId)).toMatchObject({ harness: { id: 'codex' }, gateReason: null })
   expect(await server.ok(`/runs/${first.runId}/manifest`)).toMatchObject({ harness: 'codex', model: 'gpt-5.1-codex' })

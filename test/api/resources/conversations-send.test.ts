@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { FakeDevice } from '../../kit/fake-device.ts'
+import type { FakeDevice, FakeRun } from '../../kit/fake-device.ts'
 import { openTurn } from '../../kit/turn-stream.ts'
 import { codeOf, outcomeOf, type TestServer } from '../../kit/server.ts'
 import { keyed, startTalk } from '../../kit/talk.ts'
@@ -230,22 +230,29 @@ describe('send', () => {
   })
 
   test.each([
-    ['that is not on its device any more', 'harness_start_failed', false],
-    ['that is full', 'error', true],
-  ] as const)('a session %s is not gone on with: the turn after next begins anew', async (_, exitReason, isNamed) => {
+    ['that is not on its device any more is begun anew at once', 'harness_start_failed', false],
+    ['that is full is begun anew by the next turn', 'error', true],
+  ] as const)('a session %s, which is told what was said', async (_, exitReason, isNamed) => {
     const { id } = await makeDm()
-    const say = async (body: string, isLost = false) => {
-      const turn = await openTurn(server, id, { body })
-      const run = await device.take()
-      if (!isLost || isNamed) await run.events({ kind: 'session', data: { sessionId: `s-${id}` } }, text('fine'))
-      if (!isLost) await run.end('completed', { sessionId: `s-${id}` })
-      else await run.end(exitReason, { sessionId: null, lostSessionId: `s-${id}` })
-      await turn.rest()
+    const answer = async (run: FakeRun) => {
+      await run.events({ kind: 'session', data: { sessionId: `s-${id}` } }, text('fine'))
+      await run.end('completed', { sessionId: `s-${id}` })
       return run.spec
     }
+    const say = async (body: string) => {
+      const turn = await openTurn(server, id, { body })
+      const spec = await answer(await device.take())
+      await turn.rest()
+      return spec
+    }
     await say('one')
-    expect((await say('two', true)).resumeSessionId).toBe(`s-${id}`)
-    const anew = await say('three')
+    const turn = await openTurn(server, id, { body: 'two' })
+    const lost = await device.take()
+    expect(lost.spec.resumeSessionId).toBe(`s-${id}`)
+    if (isNamed) await lost.events({ kind: 'session', data: { sessionId: `s-${id}` } }, text('fine'))
+    await lost.end(exitReason, { sessionId: null, lostSessionId: `s-${id}` })
+    await turn.rest()
+    const anew = isNamed ? await say('three') : await answer(await device.take())
     expect(anew.resumeSessionId).toBeNull()
     // It knows nothing of what was said in the session that is gone, so it is told.
     for (const said of ['one', 'two', 'fine']) expect(anew.prompt).toContain(said)
