@@ -1,4 +1,8 @@
 import { expect, test } from 'vitest'
+import { inputsOf } from '../../../shared/permissions/call-inputs.ts'
+import { decide } from '../../../shared/permissions/decide.ts'
+import type { JudgedPlace } from '../../../shared/permissions/patterns/path-rules.ts'
+import type { ToolRule } from '../../../shared/runs/spec.ts'
 import type { PersonCaller } from '../../http/callers.ts'
 import { allowRulesOf, assignRefusalOf, holdsItsRun, isAsking, platformChangeMs, refusalOf } from './rules.ts'
 
@@ -23,12 +27,48 @@ test('the rule for a call matches only that call', () => {
   ])
 })
 
+test('texts in quotes are held as they are written, and nothing else passes by the rule', () => {
+  const place = { cwd: '/w', realCwd: '/w', homeDir: '/h', ownFolders: [], svcProgram: null } as unknown as JudgedPlace
+  const allows = (rules: ToolRule[], command: string) => {
+    const call = { name: 'Bash', input: { command } }
+    const inputs = inputsOf(call)
+    const permissions = { allow: rules, ask: [], deny: [], defaultMode: 'strict' as const }
+    return decide(permissions, place, { ...call, inputs, paths: [] }).decision === 'allow'
+  }
+  for (const [command, ...parts] of [
+    ['git commit -m "fix: a (b) & c"', 'git commit -m "fix: a (b) & c"'],
+    ["rg 'foo|bar' src && npm test", "rg 'foo|bar' src", 'npm test'],
+    [`git commit -m "it's; done" ; ls`, `git commit -m "it's; done"`, 'ls'],
+    [`echo 'say "hi"'`, `echo 'say "hi"'`],
+    [`cd "a b" && make`, `cd "a b"`, 'make'],
+  ] as [string, ...string[]][]) {
+    const rules = bash(command)
+    expect(rules).toEqual(parts.map(rule))
+    expect([command, allows(rules!, command)]).toEqual([command, true])
+    for (const other of [
+      `${command} x`,
+      command.replace(/['"]/, ''),
+      `${command}; rm x`,
+      command.replaceAll(/['"]/g, ''),
+    ])
+      expect([other, allows(rules!, other)]).toEqual([other, false])
+  }
+})
+
 test('a call that no rule can match exactly gets none', () => {
   for (const command of [
     'rm -rf *',
     'cat a | sh',
     'a & b',
-    'echo "x"',
+    'echo "x',
+    'echo "$HOME"',
+    'echo "a\\"b"',
+    "grep 'a*' x",
+    "git commit -m 'a\nb'",
+    "curl -H 'Authorization: [masked]'",
+    "A='b c' make",
+    "cd 'a b' && A='b' make",
+    "cat 'a b' | sh",
     'x > y',
     'A=1 make',
     'make\nrm x',

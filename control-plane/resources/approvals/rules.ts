@@ -2,6 +2,8 @@ import type { ErrorCode } from '../../../shared/api/errors.ts'
 import type { ApprovalTrigger, GatedKind } from '../../../shared/api/approval-words.ts'
 import { inputsOf, mainText } from '../../../shared/permissions/call-inputs.ts'
 import { readRule } from '../../../shared/permissions/rule.ts'
+import { quotedIn, shellParts } from '../../../shared/permissions/shell/parts.ts'
+import { steersWhatRuns } from '../../../shared/permissions/shell/steering.ts'
 import { mainFields } from '../../../shared/runs/call-fields.ts'
 import type { ToolRule } from '../../../shared/runs/spec.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
@@ -103,10 +105,20 @@ export function allowRulesOf(call: { name: string; toolArgs?: unknown }): ToolRu
   return rules.every((rule) => readRule(rule).problem === null) ? rules : null
 }
 
-/** The commands of `a && b; c`; null when the line has more than plain words. */
+/**
+ * The commands of `a "b c" && d; e`; null when the line has more than plain words and texts in quotes, which a rule holds as they are
+ * written.
+ */
 function simpleParts(command: string): string[] | null {
-  if (/[|<>`$(){}\\'"#!~?[\]]/.test(command) || /(^|[^&])&([^&]|$)/.test(command)) return null
-  const parts = command.split(/&&|;/).map((part) => part.trim())
+  const quotes = quotedIn(command)
+  // In quotes everything stands for itself, but for what `shellParts` refuses, and a backslash between double ones.
+  if (quotes.some(({ text }) => text.includes('\\'))) return null
+  const bare = quotes
+    .toReversed()
+    .reduce((line, { from, to }) => `${line.slice(0, from)}q${line.slice(to + 1)}`, command)
+  if (/[|<>`$(){}\\'"#!~?[\]]/.test(bare) || /(^|[^&])&([^&]|$)/.test(bare)) return null
+  const parts = bare === command ? command.split(/&&|;/).map((part) => part.trim()) : shellParts(command)
+  if (parts === null || steersWhatRuns(parts)) return null
   // A variable set before a command is more than plain words.
   return parts.some((part) => part === '' || /^\w+=/.test(part)) ? null : [...new Set(parts)]
 }
