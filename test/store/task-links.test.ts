@@ -149,6 +149,87 @@ onBoth('dependencies block while their task is open, and are followed through ot
   expect(await isWaitingFor(root, b.id, d.id)).toBe(false)
 })
 
+onBoth(
+  'whether a task waits for another one is found in long chains and thickets, in few questions',
+  async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const tasks: { id: string }[] = []
+    for (let made = 0; made < 130; made++) tasks.push(await seedTask(root, workspaceId))
+    const linked = (from: number, to: number) => ({
+      taskId: tasks[from]!.id,
+      dependsOnTaskId: tasks[to]!.id,
+      type: 'blocks' as const,
+      createdAt: at,
+    })
+    const waits = async (from: number, to: number) => {
+      let asked = 0
+      const count = () => void asked++
+      root.on('query', count)
+      const is = await isWaitingFor(root, tasks[from]!.id, tasks[to]!.id)
+      root.off('query', count)
+      return { is, asked }
+    }
+    await insertDependencies(
+      root,
+      tasks.slice(1).map((_, at) => linked(at, at + 1)),
+    )
+    expect((await waits(0, 129)).is).toBe(true)
+    const back = await waits(1, 0)
+    expect(back.is).toBe(false)
+    expect(back.asked).toBeLessThanOrEqual(6)
+    // Every one waits for all behind it: more ways than are read at once.
+    for (let from = 0; from < 128; from++)
+      await insertDependencies(
+        root,
+        tasks.slice(from + 2).map((_, at) => linked(from, from + 2 + at)),
+      )
+    expect((await waits(0, 129)).is).toBe(true)
+    expect((await waits(129, 0)).is).toBe(false)
+    expect((await waits(1, 0)).is).toBe(false)
+    expect((await waits(60, 61)).is).toBe(true)
+  },
+)
+
+onBoth('whether a task waits for another one is what a walk over all links says', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const tasks: { id: string }[] = []
+  for (let made = 0; made < 90; made++) tasks.push(await seedTask(root, workspaceId))
+  const behind = new Map<number, number[]>()
+  for (let from = 0; from < tasks.length; from++) {
+    // Mostly the next one, and some far jumps, loops among them.
+    const to = [
+      ...new Set([from + 1, (from * 37 + 11) % 90, (from * 53) % 90].filter((one) => one < 90 && one !== from)),
+    ]
+    behind.set(from, from % 7 === 0 ? to : to.slice(0, 1))
+  }
+  await insertDependencies(
+    root,
+    [...behind].flatMap(([from, all]) =>
+      all.map((to) => ({
+        taskId: tasks[from]!.id,
+        dependsOnTaskId: tasks[to]!.id,
+        type: 'blocks' as const,
+        createdAt: at,
+      })),
+    ),
+  )
+  const reachedFrom = (from: number) => {
+    const reached = new Set<number>()
+    const ahead = [from]
+    for (let one = ahead.pop(); one !== undefined; one = ahead.pop())
+      for (const to of behind.get(one) ?? []) if (!reached.has(to)) reached.add(to) && ahead.push(to)
+    return reached
+  }
+  for (const from of [0, 5, 30, 61, 88, 89])
+    for (let to = 0; to < 90; to += 4)
+      if (to !== from)
+        expect([from, to, await isWaitingFor(root, tasks[from]!.id, tasks[to]!.id)]).toEqual([
+          from,
+          to,
+          reachedFrom(from).has(to),
+        ])
+})
+
 onBoth('watchers are kept once each, and read marks move', async ({ root }) => {
   const task = await seedTask(root, await seedWorkspace(root))
   const watcher = {

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { countBy, countOf } from '../../db/reads.ts'
+import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { briefTasks, type BriefTask } from './store.ts'
 
@@ -84,25 +85,51 @@ export async function listDependencies(
 
 /** Tasks whose links are read at once. */
 const readTogether = 50
+/** Chains that are followed at once, and how far. */
+const fewChains = 20
+const chainLength = 100
+
+const behind = query(
+  `select distinct depends_on_task_id as id from task_dependencies where type = 'blocks' and task_id in ?`,
+  z.object({ id: text }),
+)
+/** From each task on, as long as there is one way on. */
+const alongChains = query(
+  `with recursive chain (start, id, depth) as (
+     select id, id, 0 from tasks where id in ?
+     union all
+     select chain.start,
+            (select way.depends_on_task_id from task_dependencies way
+             where way.task_id = chain.id and way.type = 'blocks' limit 1),
+            chain.depth + 1
+     from chain
+     where chain.depth < ${chainLength} and 1 = (select count(*) from (
+       select 1 from task_dependencies ways where ways.task_id = chain.id and ways.type = 'blocks' limit 2) two))
+   select start, id from chain order by depth`,
+  z.object({ start: text, id: text }),
+)
 
 /**
  * True when `from` waits for `to`, directly or through others. The links are read in pieces, since all of a workspace at
- * once would hold up everybody else.
+ * once would hold up everybody else; chains are followed many links at once.
  */
 export async function isWaitingFor(db: Db, from: string, to: string): Promise<boolean> {
   const reached = new Set([from])
   const ahead = [from]
   while (ahead.length > 0) {
-    const rows: { depends_on_task_id: string }[] = await db('task_dependencies')
-      .whereIn('task_id', ahead.splice(0, readTogether))
-      .where({ type: 'blocks' })
-      .distinct('depends_on_task_id')
-    for (const { depends_on_task_id: id } of rows) {
-      if (id === to) return true
-      if (reached.has(id)) continue
-      reached.add(id)
-      ahead.push(id)
+    const found = (await behind.list(db, [ahead.splice(0, readTogether)])).map(({ id }) => id)
+    if (found.includes(to)) return true
+    const fresh = found.filter((id) => !reached.has(id))
+    for (const id of fresh) reached.add(id)
+    if (fresh.length === 0 || fresh.length > fewChains) {
+      ahead.push(...fresh)
+      continue
     }
+    const along = await alongChains.list(db, [fresh])
+    if (along.some(({ id }) => id === to)) return true
+    const ends = new Map(along.map(({ start, id }) => [start, id]))
+    for (const [start, id] of ends) if (id === start || !reached.has(id)) ahead.push(id)
+    for (const { id } of along) reached.add(id)
   }
   return false
 }
