@@ -217,7 +217,10 @@ onBoth('whether a task waits for another one is what a walk over all links says'
     const reached = new Set<number>()
     const ahead = [from]
     for (let one = ahead.pop(); one !== undefined; one = ahead.pop())
-      for (const to of behind.get(one) ?? []) if (!reached.has(to)) reached.add(to) && ahead.push(to)
+      for (const to of behind.get(one) ?? []) {
+        if (!reached.has(to)) ahead.push(to)
+        reached.add(to)
+      }
     return reached
   }
   for (const from of [0, 5, 30, 61, 88, 89])
