@@ -8,6 +8,7 @@ import type { ServerConfig } from './config.ts'
 import { ConfigError } from './process/config-error.ts'
 import { dialectOf } from './db/dialect.ts'
 import { migrate } from './db/migrate.ts'
+import { measureTables } from './db/statistics.ts'
 import { openDatabase } from './db/open.ts'
 import { claimSqliteFile } from './db/sole-server.ts'
 import { createLog } from './process/log.ts'
@@ -37,6 +38,7 @@ export async function serve(config: ServerConfig): Promise<void> {
   })
   const applied = await migrate(database.root, world.now())
   if (applied > 0) log.info({ applied }, 'database migrated')
+  await measureTables(database.root)
   const tokenFile = join(config.dataDir, dataFiles.loginToken)
   const first = await inTransaction(database.root, async (tx) => {
     const made = await firstStart(tx, world)

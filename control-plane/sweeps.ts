@@ -14,6 +14,7 @@ import { oldRowsSweep, oldSkipsSweep } from './sweeps/old-rows.ts'
 import { purgedFilesSweep } from './sweeps/purged-files.ts'
 import { queuedRunsSweep } from './sweeps/queued-runs.ts'
 import { runningRunsSweep } from './sweeps/running-runs.ts'
+import { statisticsSweep } from './sweeps/statistics.ts'
 import { Sweeper, type Sweep } from './sweeps/sweeper.ts'
 import { workflowsSweep } from './sweeps/workflows.ts'
 import type { Advancer } from './workflows/advance/advancer.ts'
@@ -84,6 +85,7 @@ export function createSweeper(options: {
       blobsSweep({ blobs: options.blobs, everyMs }),
       expiredApprovalsSweep,
       oldRowsSweep,
+      statisticsSweep,
     ],
   })
 }

@@ -69,6 +69,18 @@ export class SqliteClient extends Client implements StatementClient {
     return (this.reader = new Reader(filename))
   }
 
+  /**
+   * Opens the second connection again with the next read: a connection learns what another one measured of the tables
+   * (statistics.ts) when it is opened.
+   */
+  async reopenReader(): Promise<void> {
+    const { reader } = this
+    this.reader = null
+    // Reads that wait for a turn of the loop come before this one.
+    await new Promise((resolve) => setImmediate(resolve))
+    reader?.close()
+  }
+
   /** The reader is closed first: the connection that closes last folds the log into the file. */
   override destroy(...given: Parameters<Client['destroy']>): Promise<void> {
     this.reader?.close()
@@ -217,6 +229,8 @@ function cacheStatements(raw: BetterSqlite3.Database): void {
     const known = cache.get(source)
     if (known && !known.busy) return known
     const statement = prepare(plannedOnce(source))
+    // Is written for the sizes that tables have now (statistics.ts), and changes nothing.
+    if (/^\s*pragma optimize\b/i.test(source)) return statement
     if (/^\s*(?:create|alter|drop|vacuum|pragma)\b/i.test(source)) {
       cache.clear()
       return statement
