@@ -110,9 +110,8 @@ onBoth('approvals are listed newest first, by each filter, and paged both ways',
   const workspaceId = await seedWorkspace(root)
   const agent = await seedAgent(root, workspaceId)
   const run = await seedRun(root, agent)
-  await root('runs').where({ id: run.id }).update({ conversation_id: 'cnv_run' })
   const rows = [
-    approvalRow(workspaceId, { createdAt: at + 1, runId: run.id, agentId: agent.id }),
+    approvalRow(workspaceId, { createdAt: at + 1, runId: run.id, agentId: agent.id, conversationId: 'cnv_run' }),
     approvalRow(workspaceId, { createdAt: at + 2, trigger: 'platform_change', taskId: 'tsk_1' }),
     approvalRow(workspaceId, { createdAt: at + 3, assignedType: 'user', assignedId: 'usr_1', conversationId: 'cnv_1' }),
     approvalRow(workspaceId, { createdAt: at + 4, trigger: 'budget_breach', assignedType: 'system' }),

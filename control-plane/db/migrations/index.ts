@@ -32,6 +32,7 @@ import { evidenceOfDevice } from './030-evidence-of-device.ts'
 import { whoAsked } from './031-who-asked.ts'
 import { hostNames } from './032-host-names.ts'
 import { toldChanges } from './033-told-changes.ts'
+import { narrowIndexes } from './034-narrow-indexes.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -68,4 +69,5 @@ export const migrations: readonly Migration[] = [
   whoAsked,
   hostNames,
   toldChanges,
+  narrowIndexes,
 ]

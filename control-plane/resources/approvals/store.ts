@@ -72,6 +72,9 @@ export type NewApproval = Pick<
   | 'createdAt'
 >
 
+/** Written out, as the indexes of what is open have it: SQLite takes them for no bound value. */
+const isOpen = "status = 'open'"
+
 /** Returns the approval's id, or that of the earlier one when its key was used. */
 export async function insertApproval(db: Db, approval: NewApproval): Promise<string> {
   const row = { ...approval, status: 'open', updatedAt: approval.createdAt } as const
@@ -134,7 +137,7 @@ export interface ApprovalFilter extends IdPage {
   triggers?: readonly string[]
   taskId?: string
   runId?: string
-  /** The conversation of the approval, its run or its task. */
+  /** Its own conversation, which is that of its run, or that of its task. */
   conversation?: { id: string; taskId: string | null }
   assignedId?: string
   /** When set, only approvals that this viewer sees are listed. */
@@ -144,15 +147,14 @@ export interface ApprovalFilter extends IdPage {
 /** Lists approvals newest first (upwards from a cursor that pages back); returns one row more than `limit`. */
 export async function listApprovals(db: Db, filter: ApprovalFilter): Promise<ApprovalRow[]> {
   const { workspaceId, status, taskId, runId } = filter
-  const query = approvals.from(db).where(approvals.toColumns(given({ workspaceId, status, taskId, runId })))
+  const query = approvals.from(db).where(approvals.toColumns(given({ workspaceId, taskId, runId })))
+  if (status !== undefined) void (status === 'open' ? query.whereRaw(isOpen) : query.where({ status }))
   if (filter.triggers !== undefined) void query.whereIn('trigger', [...filter.triggers])
   if (filter.assignedId !== undefined) void query.where({ assigned_type: 'user', assigned_id: filter.assignedId })
   if (filter.conversation) {
     const { id, taskId } = filter.conversation
     void query.where((any) => {
-      void any
-        .where({ conversation_id: id })
-        .orWhereIn('run_id', (runs) => void runs.from('runs').select('id').where({ conversation_id: id }))
+      void any.where({ conversation_id: id })
       if (taskId !== null) void any.orWhere({ task_id: taskId })
     })
   }
@@ -177,7 +179,7 @@ export async function listHoldingApprovals(
   for (let at = 0; at < ids.length; at += idsAtOnce) {
     const query = approvals
       .from(db)
-      .where({ status: 'open' })
+      .whereRaw(isOpen)
       .whereIn(column, ids.slice(at, at + idsAtOnce))
       .whereIn('trigger', [...triggers])
     found.push(...(await approvals.list(query)))
@@ -199,7 +201,8 @@ interface SweptPage {
 /** A page of open approvals, of all workspaces. */
 const openPage = (db: Db, { trigger, after, limit }: SweptPage): Knex.QueryBuilder =>
   db('approvals')
-    .where({ 'approvals.status': 'open', 'approvals.trigger': trigger })
+    .whereRaw(`approvals.${isOpen}`)
+    .where({ 'approvals.trigger': trigger })
     .whereRaw('(approvals.created_at, approvals.id) > (?, ?)', [after?.createdAt ?? -1, after?.id ?? ''])
     .orderBy(['approvals.created_at', 'approvals.id'])
     .limit(limit)

@@ -7,6 +7,7 @@ import { nullableText, text, time } from '../../db/columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
+import { onlyOfStatuses } from '../runs/list-store.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /** The result of each fire: a run (`triggered`), or none with the reason (`skipped`). */
@@ -72,7 +73,7 @@ export async function hasLiveRun(db: Db, of: { id: string; workspaceId: string }
     const fire = db('automation_fires').select('automation_fires.id').whereRaw(isOfFire).where({ automation_id: of.id })
     return (await live.where({ workspace_id: of.workspaceId }).whereExists(fire).first('id')) !== undefined
   }
-  const workflowRuns = db('workflow_runs').whereIn('status', ['running', 'stalled'])
+  const workflowRuns = db('workflow_runs').whereNull('completed_at')
   return (
     (await isAnyOf(db('runs').whereNull('ended_at'), 'automation_fires.run_id = runs.id')) ||
     isAnyOf(workflowRuns, 'automation_fires.workflow_run_id = workflow_runs.id')
@@ -105,7 +106,7 @@ export async function listFiredRuns(db: Db, filter: FiredRunFilter): Promise<z.o
     .join('runs as r', 'r.id', 'f.run_id')
     .where({ 'f.workspace_id': filter.workspaceId, 'f.kind': 'triggered' })
   if (filter.automationId !== undefined) void query.where('f.automation_id', filter.automationId)
-  if (filter.statuses) void query.whereIn('r.status', [...filter.statuses])
+  if (filter.statuses) onlyOfStatuses(query.where({ 'r.workspace_id': filter.workspaceId }), filter.statuses, 'r.')
   if (filter.visibleTo) onlyVisibleWork(query, { viewer: filter.visibleTo, table: 'r' })
   const found = newestFirst(query, filter, 'f.')
   const rows: unknown[] = await found.select({ runId: 'f.run_id', id: 'f.id', createdAt: 'f.created_at' })

@@ -128,7 +128,7 @@ export async function listConversations(db: Db, filter: ConversationFilter): Pro
   if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
   if (filter.task === 'none') void query.whereNull('task_id')
   else if (filter.task) void query.where({ task_id: filter.task.id })
-  if (filter.participantId !== undefined) void query.whereExists((own) => participation(own, filter.participantId!))
+  if (filter.participantId !== undefined) onlyWith(query, filter.participantId)
   if (!filter.withArchived) void query.whereNull('archived_at')
   onlyContaining(query, ['title'], filter.q)
   const { from } = filter
@@ -138,7 +138,7 @@ export async function listConversations(db: Db, filter: ConversationFilter): Pro
 }
 
 function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ConversationViewer>): void {
-  if (viewer.type === 'agent') return void query.whereExists((own) => participation(own, viewer.id))
+  if (viewer.type === 'agent') return onlyWith(query, viewer.id)
   void query.where((any) => {
     void any.where((free) => {
       void free.whereNull('task_id').where((open) => {
@@ -151,6 +151,14 @@ function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ConversationV
         .whereNotExists((hidden) => hiddenTask(hidden, { viewer, table: 'conversations' }))
     })
   })
+}
+
+/** Goes from the participant to the conversations, as there are many in which they are not. */
+function onlyWith(query: Knex.QueryBuilder, subjectId: string): void {
+  void query.whereIn(
+    'id',
+    (own) => void own.from('conversation_participants').select('conversation_id').where({ subject_id: subjectId }),
+  )
 }
 
 function participation(query: Knex.QueryBuilder, subjectId: string): void {
@@ -215,7 +223,8 @@ export async function recordRemoval(
 
 /** Removes the conversation with its messages, participants and marks, and its waiting wakes. */
 export async function removeConversation(db: Db, id: string): Promise<void> {
-  await db('wakes').where({ conversation_id: id, state: 'waiting' }).delete()
+  // Written out, as the index of those that wait has it.
+  await db('wakes').where({ conversation_id: id }).whereRaw("state = 'waiting'").delete()
   for (const table of ['message_edits', 'messages', 'conversation_reads', 'conversation_participants'])
     await db(table).where({ conversation_id: id }).delete()
   await db('conversations').where({ id }).delete()

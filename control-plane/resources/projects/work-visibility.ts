@@ -77,11 +77,20 @@ export function hiddenTask(
     .select('tasks.id')
     .whereRaw(`tasks.id = ${table}.task_id`)
     .where('projects.visibility', 'private')
+  lookedUpByRow(query, `${table}.task_id`)
   if ('userId' in viewer) void query.where((other) => isNot(other, 'projects.owner_user_id', viewer.userId))
   else
     void query
       .where((other) => isNot(other, 'tasks.assignee_agent_id', viewer.agentId))
       .whereNotIn('projects.id', (seen) => onlyGranted(seen.from('projects').select('id'), viewer))
+}
+
+/**
+ * Has the rows looked for one after another. PostgreSQL would look for those of all workspaces at once, for a page of a list: it
+ * reckons with all rows of the list. It does so where nothing but an equality links an `exists` to the row.
+ */
+function lookedUpByRow(query: Knex.QueryBuilder, column: string): void {
+  void query.whereNotNull(column)
 }
 
 function isNot(query: Knex.QueryBuilder, column: string, value: string): void {
@@ -107,4 +116,5 @@ function hiddenDm(query: Knex.QueryBuilder, { viewer, table }: { viewer: WorkVie
         .whereRaw('conversation_participants.conversation_id = conversations.id')
         .where(self)
     })
+  lookedUpByRow(query, `${table}.conversation_id`)
 }

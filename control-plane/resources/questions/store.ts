@@ -60,6 +60,9 @@ export type NewQuestion = Omit<
 > &
   Partial<Pick<QuestionRow, 'workflowRunId' | 'workflowCall' | 'waitUntil'>>
 
+/** Written out, as the indexes of what is open have it: SQLite takes them for no bound value. */
+const isOpen = "status = 'open'"
+
 export async function insertQuestion(db: Db, question: NewQuestion): Promise<void> {
   await questions.insert(db, { ...question, status: 'open', updatedAt: question.createdAt })
 }
@@ -114,8 +117,9 @@ export interface QuestionFilter extends IdPage, Partial<Pick<QuestionRow, Search
 /** Lists questions newest first (upwards from a cursor that pages back); returns one row more than `limit`. */
 export async function listQuestions(db: Db, filter: QuestionFilter): Promise<QuestionRow[]> {
   const { workspaceId, status, taskId, runId, sessionId, conversationId, agentId, visibleTo } = filter
-  const equal = given({ workspaceId, status, taskId, runId, sessionId, conversationId, agentId })
+  const equal = given({ workspaceId, taskId, runId, sessionId, conversationId, agentId })
   const query = questions.from(db).where(questions.toColumns(equal))
+  if (status !== undefined) void (status === 'open' ? query.whereRaw(isOpen) : query.where({ status }))
   if (visibleTo) onlyVisibleWork(query, { viewer: visibleTo, table: 'questions' })
   return questions.list(pageById(query, filter))
 }
@@ -141,7 +145,7 @@ export async function listOpenQuestions(
   if (ids.length === 0) return []
   const query = questions
     .from(db)
-    .where({ status: 'open' })
+    .whereRaw(isOpen)
     .whereIn(column, [...ids])
   if (column === 'run_id' || column === 'agent_id') void query.whereNull('workflow_run_id')
   return questions.list(query.orderBy(['created_at', 'workflow_call', 'id']))
@@ -153,6 +157,6 @@ export async function listOverdueQuestions(
   { now, limit }: { now: number; limit: number },
 ): Promise<QuestionRow[]> {
   return questions.list(
-    questions.from(db).where({ status: 'open' }).where('wait_until', '<=', now).orderBy('wait_until').limit(limit),
+    questions.from(db).whereRaw(isOpen).where('wait_until', '<=', now).orderBy('wait_until').limit(limit),
   )
 }

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
@@ -25,7 +26,7 @@ export interface RunFilter extends OlderPage {
   agentId?: string
   /** When set, only runs that this viewer sees are listed. */
   visibleTo?: WorkViewer
-  task?: string
+  taskId?: string
   statuses?: readonly string[]
   triggerSources?: readonly string[]
   since?: number
@@ -37,16 +38,20 @@ export async function listRuns(db: Db, filter: RunFilter): Promise<RunRow[]> {
   const query = runs.from(db).where({ workspace_id: filter.workspaceId })
   if (filter.agentId !== undefined) void query.where({ agent_id: filter.agentId })
   if (filter.visibleTo) onlyVisibleWork(query, { viewer: filter.visibleTo, table: 'runs' })
-  if (filter.task !== undefined) {
-    const task = filter.task
-    void query.where((either) => void either.where({ task_key: task }).orWhere({ task_id: task }))
-  }
-  if (filter.statuses) void query.whereIn('status', [...filter.statuses])
+  if (filter.taskId !== undefined) void query.where({ task_id: filter.taskId })
+  if (filter.statuses) onlyOfStatuses(query, filter.statuses)
   if (filter.triggerSources) void query.whereIn('trigger_source', [...filter.triggerSources])
   if (filter.since !== undefined) void query.where('created_at', '>=', filter.since)
   if (filter.until !== undefined) void query.where('created_at', '<', filter.until)
   return runs.list(newestFirst(query, filter))
 }
+
+/** Live runs are few, and have indexes of their own. `of`: the table of the runs, in a query of several: `r.`. */
+export function onlyOfStatuses(query: Knex.QueryBuilder, statuses: readonly string[], of = ''): void {
+  void query.whereIn(`${of}status`, [...statuses])
+  if (statuses.every((status) => liveStatuses.has(status))) void query.whereNull(`${of}ended_at`)
+}
+const liveStatuses: ReadonlySet<string> = new Set(['queued', 'running'])
 
 /** Runs of a conversation, oldest first, after this one. */
 export async function listRunsOfConversation(

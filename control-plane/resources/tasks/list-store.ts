@@ -71,7 +71,8 @@ export async function listDuplicateCandidates(
   const query = candidates
     .from(db)
     .where({ workspace_id: of.workspaceId, project_id: of.projectId, parent_task_id: of.parentTaskId })
-    .whereNotIn('status', ['done', 'cancelled'])
+    // As the index of open tasks has it.
+    .whereRaw("status not in ('done', 'cancelled')")
     .whereNull('archived_at')
     .orderByRaw('created_at desc, id desc')
     .limit(mostCompared)

@@ -88,12 +88,10 @@ export async function listPages(db: Db, filter: PageFilter): Promise<WikiPageRow
     void (isPublished ? query.whereNotNull('current_revision_id') : query.whereNull('current_revision_id'))
   if (linkingTo !== undefined) {
     const { id, slug } = linkingTo
-    void query.whereNot({ id }).where((either) => {
-      const links = () => db('wiki_links').select('page_id')
-      void either
-        .whereIn('id', links().where({ target_page_id: id }))
-        .orWhereIn('id', links().where({ workspace_id: workspaceId, target_slug: slug }))
-    })
+    const links = () => db('wiki_links').select('page_id')
+    const bySlug = links().where({ workspace_id: workspaceId, target_slug: slug })
+    // One list of them: with an "or" of two PostgreSQL would walk the pages.
+    void query.whereNot({ id }).whereIn('id', links().where({ target_page_id: id }).union(bySlug))
   }
   return pages.list(newestFirst(query, filter))
 }

@@ -89,6 +89,7 @@ export async function listCalls(
 
 /** The calls of several runs, in their order. */
 export async function listCallsOf(db: Db, workflowRunIds: readonly string[]): Promise<CallRow[]> {
+  if (workflowRunIds.length === 0) return []
   return calls.list(
     calls
       .from(db)
@@ -99,6 +100,7 @@ export async function listCallsOf(db: Db, workflowRunIds: readonly string[]): Pr
 
 /** The number of calls of each of these runs that has any. */
 export async function countCalls(db: Db, workflowRunIds: readonly string[]): Promise<Map<string, number>> {
+  if (workflowRunIds.length === 0) return new Map()
   return countBy(db('workflow_calls').whereIn('workflow_run_id', [...workflowRunIds]), 'workflow_run_id')
 }
 

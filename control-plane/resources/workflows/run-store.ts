@@ -257,8 +257,7 @@ export async function listRunning(db: Db, workspaceId: string, limit: number): P
 
 /** Runs that are to be cancelled and have not ended, oldest first. */
 export async function listCancelled(db: Db, limit: number): Promise<{ id: string; workspaceId: string }[]> {
-  const open = db('workflow_runs').whereIn('status', ['running', 'stalled'])
-  return idsOf(open.whereNotNull('cancel_requested_at'), limit)
+  return idsOf(db('workflow_runs').whereNull('completed_at').whereNotNull('cancel_requested_at'), limit)
 }
 
 /** Runs on the account of this person that have not ended, oldest first. */
@@ -268,7 +267,7 @@ export async function listOpenWorkflowRunsCausedBy(
 ): Promise<WorkflowRunRow[]> {
   const open = runs
     .from(db)
-    .whereIn('status', ['running', 'stalled'])
+    .whereNull('completed_at')
     .where({ caused_by_user_id: userId, ...(workspaceId !== undefined && { workspace_id: workspaceId }) })
   return runs.list(open.orderBy('created_at'))
 }

@@ -13,6 +13,7 @@ export async function listRunsOfSteps(
   workflowRunIds: readonly string[],
   visibleTo?: WorkViewer,
 ): Promise<RunRow[]> {
+  if (workflowRunIds.length === 0) return []
   const query = runs.from(db).whereIn('workflow_run_id', [...workflowRunIds])
   if (visibleTo) onlyVisibleWork(query, { viewer: visibleTo, table: 'runs' })
   return runs.list(query.orderBy(['created_at', 'id']))
@@ -118,7 +119,7 @@ const left = z.object({ workflowRunId: text, seq: int, workspaceId: text })
 export async function listLeftSteps(db: Db, limit: number): Promise<z.output<typeof left>[]> {
   const rows: unknown[] = await db('workflow_calls')
     .join('workflow_runs', 'workflow_runs.id', 'workflow_calls.workflow_run_id')
-    .whereIn('workflow_runs.status', ['running', 'stalled'])
+    .whereNull('workflow_runs.completed_at')
     .whereNotNull('workflow_calls.step_ordinal')
     .whereNull('workflow_calls.advanced_at')
     .whereNull('workflow_calls.ended_at')

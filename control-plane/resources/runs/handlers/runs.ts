@@ -17,7 +17,7 @@ import { holdsItsRun, isAsking } from '../../approvals/rules.ts'
 import { listApprovals } from '../../approvals/store.ts'
 import { listQuestions } from '../../questions/store.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
-import { findTaskById } from '../../tasks/store.ts'
+import { findTask, findTaskById } from '../../tasks/store.ts'
 import { findDetails } from '../details-store.ts'
 import { findFinalAnswer, listEventsBackward } from '../event-log.ts'
 import { lookUpRun, readableRunAndAgent, unknownRun } from '../lookup.ts'
@@ -70,12 +70,12 @@ async function list({ db, caller, query, world }: HandlerInput<typeof runRoutes.
   const after = cursorOf(query, cursorKey)
   const agent = query.agent === undefined ? undefined : await lookUpAgent(db, caller, query.agent)
   // A filter that names nothing the caller can see, matches nothing.
-  const task = query.task === 'current' ? await ownTask(db, caller) : query.task
+  const taskId = query.task === undefined ? undefined : await taskIdOf(db, caller, query.task)
   const filter: RunFilter = {
     workspaceId: caller.workspaceId,
     ...(visibleTo === undefined ? {} : { visibleTo }),
     ...(agent == null ? {} : { agentId: agent.id }),
-    ...(task == null ? {} : { task }),
+    ...(taskId == null ? {} : { taskId }),
     ...(query.status === undefined ? {} : { statuses: query.status }),
     ...(query.triggerSource === undefined ? {} : { triggerSources: query.triggerSource }),
     ...(query.since === undefined ? {} : { since: Date.parse(query.since) }),
@@ -83,7 +83,7 @@ async function list({ db, caller, query, world }: HandlerInput<typeof runRoutes.
     ...(after === null ? {} : { before: { createdAt: after[0], id: after[1] } }),
     limit: query.limit,
   }
-  const rows = agent === null || task === null ? [] : await listRuns(db, filter)
+  const rows = agent === null || taskId === null ? [] : await listRuns(db, filter)
   const shown = await presentRuns(db, rows.slice(0, query.limit), moment)
   const byId = new Map(shown.map((run) => [run.id, run]))
   return pageOf({
@@ -94,8 +94,9 @@ async function list({ db, caller, query, world }: HandlerInput<typeof runRoutes.
   })
 }
 
-/** The task of the calling run; null when it has none, or a person calls. */
-async function ownTask(db: Db, caller: Caller): Promise<string | null> {
+/** The id of the task that a `tsk_` id, key or `current` (that of the calling run) names; null: it names none. */
+async function taskIdOf(db: Db, caller: Caller, reference: string): Promise<string | null> {
+  if (reference !== 'current') return (await findTask(db, caller.workspaceId, reference))?.id ?? null
   return caller.kind === 'agent' ? ((await findRun(db, caller.runId))?.taskId ?? null) : null
 }
 

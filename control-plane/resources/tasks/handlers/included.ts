@@ -91,6 +91,6 @@ export async function runsOf(
   { caller, limit }: { caller: Caller; limit: number },
 ): Promise<RunRow[]> {
   const { workspaceId, id } = task
-  const rows = await listRuns(db, { workspaceId, task: id, limit, ...given({ visibleTo: workViewerOf(caller) }) })
+  const rows = await listRuns(db, { workspaceId, taskId: id, limit, ...given({ visibleTo: workViewerOf(caller) }) })
   return rows.slice(0, limit)
 }
