@@ -65,6 +65,10 @@ export default defineConfig({
           hookTimeout: 60_000,
         },
       },
+      // Measures, for `scripts/bench growth`, and is no test.
+      ...(process.env['SVC_BENCH_RESULTS'] === undefined
+        ? []
+        : [{ test: { ...shared, name: 'bench', include: ['test/bench/**/*.test.ts'], pool: 'forks' as const } }]),
     ],
   },
 })

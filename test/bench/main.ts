@@ -13,6 +13,7 @@ import { dispatch } from './dispatch.ts'
 import { field } from './field.ts'
 import { files } from './files.ts'
 import { follow } from './follow.ts'
+import { growth } from './growth.ts'
 import { harness } from './harness.ts'
 import { harnessFlood } from './harness-flood.ts'
 import { harnessGate } from './harness-gate.ts'
@@ -47,6 +48,7 @@ const benches: readonly Bench[] = [
   follow,
   lists,
   reads,
+  growth,
   search,
   wikiIngest,
   wikiHostile,

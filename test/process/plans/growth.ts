@@ -19,12 +19,28 @@ export const grownId = (prefix: string, number: number): string => `${prefix}g${
 export const future = Date.UTC(2100)
 export const uuid = (number: string) => `'00000000-0000-4000-8000-' || (100000000000 + ${number})`
 
-export const counts = {
+/** How many of each there are. */
+export interface Counts {
+  agents: number
+  projects: number
+  tasks: number
+  runs: number
+  conversations: number
+  messages: number
+  files: number
+  pages: number
+  learnings: number
+  automations: number
+  workflowRuns: number
+}
+
+export const usualCounts: Counts = {
   agents: 60,
   projects: 40,
   tasks: 12_000,
   runs: 20_000,
   conversations: 12_000,
+  messages: 20_000,
   files: 4_000,
   pages: 8_000,
   learnings: 12_000,
@@ -41,11 +57,13 @@ export const long = {
 
 export interface Owners {
   workspaceId: string
+  /** Has a third of the rows. */
   elsewhere: string
+  counts: Counts
 }
 
 /** What rows of many tables have in common. */
-export function columnsOf({ workspaceId, elsewhere }: Owners) {
+export function columnsOf({ workspaceId, elsewhere, counts }: Owners) {
   const like = `workspace_id = '${workspaceId}'`
   const workspace_id = `case when n.i % 3 = 0 then '${elsewhere}' else '${workspaceId}' end`
   const created_at = 't.created_at + n.i'

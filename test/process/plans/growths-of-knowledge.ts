@@ -1,7 +1,8 @@
-import { columnsOf, counts, grown, long, uuid, type Growth, type Owners } from './growth.ts'
+import { columnsOf, grown, long, uuid, type Growth, type Owners } from './growth.ts'
 
 /** What people and agents say, ask and know: conversations, approvals, files, the wiki. */
 export function growthsOfKnowledge(owners: Owners): Record<string, Growth> {
+  const { counts } = owners
   const { like, workspace_id, created_at, times, one, often, agent_id, run_id, file_id, page_id, ofRun } =
     columnsOf(owners)
   return {
@@ -11,7 +12,7 @@ export function growthsOfKnowledge(owners: Owners): Record<string, Growth> {
       set: { id: grown('cnv_', 'n.i'), workspace_id, last_activity_at: created_at, ...times },
     },
     messages: {
-      count: 20_000,
+      count: counts.messages,
       set: {
         id: grown('msg_', 'n.i'),
         conversation_id: often(long.conversation, 'cnv_', counts.conversations),

@@ -1,7 +1,8 @@
-import { columnsOf, byDatabase, counts, future, grown, long, uuid, type Growth, type Owners } from './growth.ts'
+import { columnsOf, byDatabase, future, grown, long, uuid, type Growth, type Owners } from './growth.ts'
 
 /** Agents and their runs, tasks, automations and workflows, and what the server keeps of requests. */
 export function growthsOfWork(owners: Owners): Record<string, Growth> {
+  const { counts } = owners
   const { like, workspace_id, created_at, times, one, agent_id, task_id, run_id } = columnsOf(owners)
   return {
     agents: {

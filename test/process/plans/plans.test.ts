@@ -9,7 +9,7 @@ import { isLong } from '../../kit/forms.ts'
 import { Statements, type Asked, type Walk } from './asked.ts'
 import { exceptions, isExcused } from './exceptions.ts'
 import { growRows } from './grow.ts'
-import { long } from './growth.ts'
+import { long, usualCounts } from './growth.ts'
 import { smallTables } from './growths.ts'
 import { PostgresPlans } from './postgres.ts'
 import { largest, queriesOf, type Ids } from './requests.ts'
@@ -37,7 +37,8 @@ describe.each(['sqlite', 'postgres'] as const)('on %s', (database) => {
     const agentId = await stage.agent()
     things = await makeThings({ server, person: owner, agentId, colleague: member, liveRunId: live.runId })
     await askAllRoutes((_, ask) => ask())
-    await growRows(root, { workspaceId: owner.workspaceId, elsewhere: (await stage.stranger()).workspaceId })
+    const elsewhere = (await stage.stranger()).workspaceId
+    await growRows(root, { workspaceId: owner.workspaceId, elsewhere, counts: usualCounts })
     // A run waits for the lock of a task that has had thousands.
     await server.startRun(agentId, { taskId: long.task })
     // As PostgreSQL does by itself after a while; SQLite is measured by a sweep.
