@@ -47,7 +47,10 @@ export const conversation = z
     createdBy: z.object({ type: z.enum(authorTypes), id: z.string().nullable() }),
     archivedAt: timestamp.nullable(),
     lastReadAt: timestamp.nullable(),
-    unreadCount: z.number().int().describe('Messages of others since you last read; 0 for an agent.'),
+    unreadCount: z
+      .number()
+      .int()
+      .describe('Messages of others since you last read, counted up to 1,000; 0 for an agent.'),
     createdAt: timestamp,
     updatedAt: timestamp,
   })

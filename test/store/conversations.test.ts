@@ -8,6 +8,7 @@ import {
   isParticipant,
   listParticipants,
   listReads,
+  mostUnread,
   recordRead,
   removeParticipant,
 } from '../../control-plane/resources/conversations/participant-store.ts'
@@ -373,6 +374,11 @@ onBoth('unread are live messages of others after the mark, which never goes back
   expect(await listReads(root, ada, [one, two])).toEqual(new Map([[one, { seq: 4, at: at + 2 }]]))
   expect(await listReads(root, ada, [])).toEqual(new Map())
   expect(await countUnread(root, ada, [])).toEqual(new Map())
+  // More than are counted, whatever there is.
+  await root.raw(`insert into messages (id, conversation_id, seq, author_type, author_id, body, source, mentions, attachment_ids, created_at, updated_at)
+    with recursive n(i) as (select 1 union all select i + 1 from n where i < ${mostUnread + 50})
+    select 'msg_' || i, '${two}', 100 + i, 'user', '${ben}', 'Hello.', 'in_app', '[]', '[]', ${at}, ${at} from n`)
+  expect(await unread()).toEqual(new Map([[two, mostUnread]]))
 })
 
 onBoth('a removed conversation takes all that is in it along, and nothing else', async ({ root }) => {

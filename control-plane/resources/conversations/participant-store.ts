@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { int, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
-import { countBy } from '../../db/reads.ts'
+import { query } from '../../db/statement.ts'
 import { table } from '../../db/table.ts'
 
 /** The participants of a conversation, and how far people have read. Ids are `usr_` and `agt_` ids. */
@@ -97,9 +97,29 @@ export async function listReads(
   return new Map((await reads.list(marks)).map(({ conversationId, seq, at }) => [conversationId, { seq, at }]))
 }
 
+/** A conversation that nobody reads may have any number of messages, and each list of conversations counts them. */
+export const mostUnread = 1_000
+
+const unread = query(
+  `select id as value, (
+     select count(*) from (
+       select 1 from messages
+       where messages.conversation_id = conversations.id and messages.deleted_at is null
+         and messages.seq > coalesce((
+           select read_seq from conversation_reads
+           where conversation_reads.conversation_id = conversations.id and conversation_reads.user_id = ?
+         ), 0)
+         and coalesce(messages.author_id, '') <> ?
+       limit ${mostUnread}
+     ) as counted
+   ) as n
+   from conversations where id in ?`,
+  z.object({ value: text, n: int }),
+)
+
 /**
- * Counts messages of others after the person's mark that are not deleted, by conversation; conversations without any
- * have no entry.
+ * Counts messages of others after the person's mark that are not deleted, by conversation, up to `mostUnread`; conversations
+ * without any have no entry.
  */
 export async function countUnread(
   db: Db,
@@ -107,13 +127,6 @@ export async function countUnread(
   conversationIds: readonly string[],
 ): Promise<Map<string, number>> {
   if (conversationIds.length === 0) return new Map()
-  const unread = db('messages')
-    .leftJoin('conversation_reads as r', (on) => {
-      void on.on('r.conversation_id', 'messages.conversation_id').andOnVal('r.user_id', userId)
-    })
-    .whereIn('messages.conversation_id', [...conversationIds])
-    .whereNull('messages.deleted_at')
-    .whereRaw('messages.seq > coalesce(r.read_seq, 0)')
-    .whereRaw('coalesce(messages.author_id, ?) <> ?', ['', userId])
-  return countBy(unread, 'messages.conversation_id')
+  const counted = await unread.list(db, [userId, userId, conversationIds])
+  return new Map(counted.filter(({ n }) => n > 0).map(({ value, n }) => [value, n]))
 }

@@ -58,10 +58,23 @@ const plainTitle = (title: string) => wordsOf(title).join(' ') || title.trim()
 const mostWords = 100
 const mostSlips = 12
 
-/** Alike enough to be worth reading the description, judged by the stored words; cheap, for every open task. */
-export function mayBeSame(words: string, otherWords: string): boolean {
-  if (words === otherWords) return true
-  return overlapOf(words.split(' ', mostWords), otherWords.split(' ', mostWords)) >= 0.5
+/**
+ * Returns whether a title is alike enough for the description to be worth reading, judged by the stored words. Cheap, for every
+ * open task: most share so few words with this one that nothing else of them need be looked at.
+ */
+export function alikeBy(words: string): (otherWords: string) => boolean {
+  const own = words.split(' ', mostWords)
+  const known = new Set(own)
+  const slips = Math.min(mostSlips, own.filter(mayBeSlip).length)
+  return (otherWords) => {
+    if (words === otherWords) return true
+    const others = otherWords.split(' ', mostWords)
+    // Half of all words are shared when these are a third of both together.
+    const isHalf = (shared: number) => shared * 3 >= own.length + others.length
+    if (!isHalf(Math.min(own.length, others.length))) return false
+    const mostShared = others.filter((other) => known.has(other)).length + slips
+    return isHalf(mostShared) && overlapOf(own, others) >= 0.5
+  }
 }
 
 /** Returns whether another task looks like the same work as this one, whose words are read once. */

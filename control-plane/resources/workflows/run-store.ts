@@ -161,19 +161,15 @@ export async function listLastRuns(
   workspaceId: string,
   names: readonly string[],
 ): Promise<Map<string, WorkflowRunRow>> {
-  const found = await runs.list(
-    runs
-      .from(db)
-      .where({ workspace_id: workspaceId })
-      .whereIn('workflow', [...names])
-      .whereNotExists((newer) => {
-        void newer
-          .from({ newer: 'workflow_runs' })
-          .select(db.raw('1'))
-          .whereRaw('newer.workspace_id = workflow_runs.workspace_id and newer.workflow = workflow_runs.workflow')
-          .whereRaw('(newer.created_at, newer.id) > (workflow_runs.created_at, workflow_runs.id)')
-      }),
+  if (names.length === 0) return new Map()
+  const last = `select id from (
+    select id from workflow_runs where workspace_id = ? and workflow = ? order by created_at desc, id desc limit 1
+  ) as last`
+  const lasts = db.raw(
+    names.map(() => last).join(' union all '),
+    names.flatMap((name) => [workspaceId, name]),
   )
+  const found = await runs.list(runs.from(db).whereRaw('id in (?)', [lasts]))
   return new Map(found.map((run) => [run.workflow, run]))
 }
 

@@ -124,7 +124,7 @@ export function growthsOfWork(owners: Owners): Record<string, Growth> {
       set: {
         id: grown('flr_', 'n.i'),
         workspace_id,
-        workflow: `'flow' || (n.i % 20)`,
+        workflow: `case when n.i % 4 = 0 then t.workflow else 'flow' || (n.i % 20) end`,
         status: `'completed'`,
         task_id,
         completed_at: created_at,
