@@ -25,8 +25,9 @@ declare module 'knex/lib/dialects/sqlite3/execution/sqlite-transaction.js' {
   import type BetterSqlite3 from 'better-sqlite3'
 
   export default class SqliteTransaction {
+    readonly client: Knex.Client
     readonly trxClient: { query(connection: BetterSqlite3.Database, sql: string): Promise<unknown> }
-    constructor(client: Knex.Client, container: unknown, config?: object, outer?: unknown)
+    constructor(client: Knex.Client, container: unknown, config?: { until?: number }, outer?: unknown)
     begin(connection: BetterSqlite3.Database): Promise<unknown>
   }
 }
@@ -36,6 +37,7 @@ declare module 'knex/lib/dialects/postgres/execution/pg-transaction.js' {
   import type { Client } from 'pg'
 
   export default class PostgresTransaction {
+    readonly client: Knex.Client
     readonly trxClient: unknown
     constructor(client: Knex.Client, container: unknown, config?: object, outer?: unknown)
     begin(connection: Client): Promise<unknown>
@@ -48,6 +50,8 @@ declare module 'knex/lib/dialects/postgres/index.js' {
   import type { Client } from 'pg'
 
   export default class PostgresClient extends Knex.Client {
+    /** Set on the client of a transaction. */
+    readonly transacting?: boolean
     acquireRawConnection(): Promise<Client>
     acquireConnection(): Promise<Client>
     releaseConnection(connection: Client): Promise<void>

@@ -6,7 +6,8 @@ import { endWhenSilent } from './silence.ts'
 import type { Askable } from './handle.ts'
 import { aloneOn } from './pipeline.ts'
 import { endTurns } from './turns.ts'
-import { failedQuery } from './query-failure.ts'
+import { failedQuery, queryStateOf } from './query-failure.ts'
+import { checkDeadline, setDeadline } from './deadline.ts'
 import { copyRows, type CopiedInto, type CopiedRow } from './copy.ts'
 import type { StatementClient, StatementText, Value } from './statement.ts'
 
@@ -68,7 +69,12 @@ export class PostgresClient extends Client implements StatementClient {
     }
   }
 
-  override query(...[connection, query]: Parameters<Client['query']>): ReturnType<Client['query']> {
+  override async query(...[connection, query]: Parameters<Client['query']>): ReturnType<Client['query']> {
+    if (this.transacting === true) {
+      const limitMs = checkDeadline(connection, query, queryStateOf(this).world.monotonic())
+      // Sent before the statement. When this one fails, so does the statement.
+      if (limitMs !== null) super.query(connection, `set local statement_timeout = ${limitMs}`).catch(() => undefined)
+    }
     return super.query(connection, query).catch((error: unknown) => failedQuery(this, error, query))
   }
 
@@ -142,6 +148,8 @@ function dropWhenEnded(connection: Connection): void {
 
 interface BeginConfig {
   begin?: string
+  /** The time (monotonic) by which it must be over. */
+  until?: number
   /** Asks what may be asked in the round trip of the beginning: when that fails, it is asked outside of a transaction. */
   ahead?: (db: Askable) => void
 }
@@ -149,15 +157,18 @@ interface BeginConfig {
 /** Begins by the text that it was given, in the one round trip that a plain beginning takes. */
 class WriteTransaction extends Transaction {
   private readonly beginText: string | undefined
+  private readonly until: number | undefined
   private readonly ahead: ((db: Askable) => void) | undefined
 
   constructor(client: PostgresClient, container: unknown, config?: BeginConfig, outer?: unknown) {
     super(client, container, config, outer)
     this.beginText = config?.begin
+    this.until = config?.until
     this.ahead = config?.ahead
   }
 
   override begin(connection: Connection): Promise<unknown> {
+    setDeadline(connection, this.until, queryStateOf(this.client).world.monotonic())
     if (this.beginText === undefined) return super.begin(connection)
     const begun = this.query(connection, this.beginText)
     this.ahead?.({ client: this.trxClient })

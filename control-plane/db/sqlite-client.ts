@@ -4,6 +4,7 @@ import type { Knex } from 'knex'
 import Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import Transaction from 'knex/lib/dialects/sqlite3/execution/sqlite-transaction.js'
 import type { CopiedInto, CopiedRow } from './copy.ts'
+import { checkDeadline, setDeadline } from './deadline.ts'
 import type { Askable } from './handle.ts'
 import { textFinder } from './like.ts'
 import { failedQuery, queryStateOf } from './query-failure.ts'
@@ -93,7 +94,8 @@ export class SqliteClient extends Client implements StatementClient {
     return new WriterTransaction(this, container, config, outer) as unknown as Knex.Transaction
   }
 
-  override query(...[connection, query]: Parameters<Client['query']>): ReturnType<Client['query']> {
+  override async query(...[connection, query]: Parameters<Client['query']>): ReturnType<Client['query']> {
+    if (this.transacting === true) checkDeadline(connection, query, queryStateOf(this).world.monotonic())
     return super.query(connection, query).catch((error: unknown) => failedQuery(this, error, query))
   }
 
@@ -131,8 +133,16 @@ export class SqliteClient extends Client implements StatementClient {
 const isBusy = (error: unknown): boolean => String((error as { code?: unknown } | null)?.code).startsWith('SQLITE_BUSY')
 
 class WriterTransaction extends Transaction {
+  private readonly until: number | undefined
+
+  constructor(...[client, container, config, outer]: ConstructorParameters<typeof Transaction>) {
+    super(client, container, config, outer)
+    this.until = config?.until
+  }
+
   /** Asked of the client itself: by `query` of its own class knex does the work of a transaction that did not begin. */
   override begin(connection: BetterSqlite3.Database): Promise<unknown> {
+    setDeadline(connection, this.until, queryStateOf(this.client).world.monotonic())
     return this.trxClient.query(connection, 'begin immediate')
   }
 }

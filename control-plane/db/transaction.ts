@@ -15,6 +15,8 @@ import { lockTurns, type Turns } from './turns.ts'
  * committed (`afterCommit`) is collected anew at each attempt. SQLite has one writer, so it gives an order by nature; the
  * lock of the writer is taken at the beginning, and other processes are waited for there (sqlite-client.ts).
  *
+ * A transaction as a whole, with its turn and all its attempts, ends within the write timeout (deadline.ts).
+ *
  * Transactions that are known to meet take turns (`turns`; those of one workspace, mostly) before they look at anything:
  * of two that overlap the database would undo one. Turns are for speed alone: what forgets to take one is still right.
  *
@@ -162,7 +164,7 @@ async function inOrder<Result, Read>(
   const state = writeStateOf(root)
   const until = state.world.monotonic() + state.writeMs
   if (dialectOfDb(root) === 'sqlite')
-    return repeat(state, until, () => committed(root.transaction((tx) => work(tx, ahead(tx)))))
+    return repeat(state, until, () => committed(root.transaction((tx) => work(tx, ahead(tx)), untilConfig(until))))
   const leftMs = () => Math.max(1, Math.ceil(until - state.world.monotonic()))
   const level = below === undefined ? 'serializable' : 'read committed'
   const locks = lockMs === undefined ? '' : `; set local lock_timeout = ${lockMs}`
@@ -171,6 +173,7 @@ async function inOrder<Result, Read>(
     const config = {
       connection,
       begin: before + beginAt(level, leftMs()) + locks,
+      until,
       ahead(db: Askable) {
         reading = ahead(db)
         // The work looks at it, if it comes to that.
@@ -196,6 +199,9 @@ async function inOrder<Result, Read>(
     leave()
   }
 }
+
+/** knex hands it to the transaction of our client. */
+const untilConfig = (until: number) => ({ until }) as Knex.TransactionConfig
 
 const nothing = <Read>(): Promise<Read> => Promise.resolve(undefined as Read)
 
