@@ -1,10 +1,12 @@
 import type { Knex } from 'knex'
 import type { World } from '../shared/lib/world.ts'
 import type { Blobs } from './blobs/blobs.ts'
+import type { Bus } from './db/bus.ts'
 import type { ServerConfig } from './config.ts'
 import type { Dispatcher } from './lifecycle/dispatcher.ts'
 import type { Log } from './process/log.ts'
 import type { EmbeddingFiller } from './search/embeddings/filler.ts'
+import { BackgroundJobs } from './sweeps/background-jobs.ts'
 import { blobsSweep } from './sweeps/blobs.ts'
 import { dueAutomationsSweep, overdueQuestionsSweep, quotasSweep, scheduledTasksSweep } from './sweeps/due.ts'
 import { embeddingsSweep } from './sweeps/embeddings.ts'
@@ -12,6 +14,7 @@ import { expiredApprovalsSweep } from './sweeps/expired-approvals.ts'
 import { idleCompactionSweep } from './sweeps/idle-compaction.ts'
 import { oldRowsSweep, oldSkipsSweep } from './sweeps/old-rows.ts'
 import { purgedFilesSweep } from './sweeps/purged-files.ts'
+import { removalJobs } from './sweeps/removals.ts'
 import { queuedRunsSweep } from './sweeps/queued-runs.ts'
 import { runningRunsSweep } from './sweeps/running-runs.ts'
 import { statisticsSweep } from './sweeps/statistics.ts'
@@ -24,11 +27,12 @@ import type { Waker } from './wakes/waker.ts'
 /** A busy server may be held up for less. */
 const shortestSleepMs = 10_000
 
-/** All sweeps. A new part adds its sweep to the list. */
+/** All sweeps and background jobs. A new part adds its own to the lists. */
 export function createSweeper(options: {
   root: Knex
   world: World
   log: Log
+  bus: Bus
   config: ServerConfig
   dispatcher: Dispatcher
   waker: Waker
@@ -44,10 +48,12 @@ export function createSweeper(options: {
   const { root, world, log, config, dispatcher, waker, advancer } = options
   const everyMs = config.sweepMs
   const soonMs = Math.min(1_000, everyMs)
+  const jobs = new BackgroundJobs({ ...options, jobs: removalJobs({ world, leaseMs: config.leaseMs }) })
   return new Sweeper({
     root,
     world,
     log,
+    jobs,
     tickMs: soonMs,
     ...(options.noticesSleep && { jumpMs: Math.max(config.leaseMs, shortestSleepMs) }),
     sweeps: [
@@ -78,6 +84,7 @@ export function createSweeper(options: {
         advanceSoon: (run) => advancer.advanceSoon(run),
         idle: () => advancer.idle(),
       }),
+      jobs.sweep(everyMs),
       oldSkipsSweep,
       ...options.github,
       purgedFilesSweep({ blobs: options.blobs, everyMs }),

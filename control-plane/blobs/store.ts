@@ -46,10 +46,6 @@ export async function releaseBlobs(db: Db, ids: readonly string[], now: number):
   await release(db, [now, ids])
 }
 
-export async function releaseBlobsOfWorkspace(db: Db, workspaceId: string, now: number): Promise<void> {
-  await db('blobs').where({ workspace_id: workspaceId }).whereNull('released_at').update({ released_at: now })
-}
-
 /** Releases a blob that has no owner. Returns its row as it is now; null: there is none. */
 export async function giveUpBlob(db: Db, id: string, now: number): Promise<BlobRow | null> {
   await db('blobs').where({ id }).whereNull('owned_at').whereNull('released_at').update({ released_at: now })

@@ -61,6 +61,11 @@ export const belowSerializable: readonly { what: string; tables: readonly string
     why: 'Every reader passes them over by their time already.',
   },
   {
+    what: 'rows of what was removed, in all tables that belong to a workspace',
+    tables: [],
+    why: 'The workspace or conversation was made gone by a transaction in order, and no reader finds its rows any more. A row that somebody adds late keeps the last row from going, by the foreign key, and goes with the next batch.',
+  },
+  {
     what: 'blobs that are intended, given up, forgotten, and removed',
     tables: ['blobs'],
     why: 'One row by its id, from one state to the next under a condition. A transaction that comes to own the blob writes the same row under the same condition.',

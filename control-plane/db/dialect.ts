@@ -39,6 +39,20 @@ export async function lockName(db: Db, name: string): Promise<void> {
   if (dialectOfDb(db) === 'postgres') await db.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [name])
 }
 
+/** Deletes at most so many of the rows that a query of the table finds. Returns their number. */
+export async function deleteSome(
+  db: Db,
+  table: string,
+  { rows, limit }: { rows: Knex.QueryBuilder; limit: number },
+): Promise<number> {
+  const isSqlite = dialectOfDb(db) === 'sqlite'
+  // Where a row lies. PostgreSQL would compare each row of the table with a plain list of these.
+  const [address, isOne] = isSqlite ? ['rowid', 'rowid in ?'] : ['ctid', 'ctid = any(array ?)']
+  return db(table)
+    .whereRaw(isOne, [rows.clone().limit(limit).select(db.raw(address))])
+    .delete()
+}
+
 /** On PostgreSQL: all transactions below it have ended. */
 export const oldestOpen = 'pg_snapshot_xmin(pg_current_snapshot())::text::bigint'
 

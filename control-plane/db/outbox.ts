@@ -17,6 +17,7 @@ export type Topic =
   | 'device.reply'
   | 'link.challenge'
   | 'workflow.changed'
+  | 'job.requested'
 
 export const channel = 'svc_outbox'
 

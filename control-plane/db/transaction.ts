@@ -26,7 +26,7 @@ export interface TransactionOptions {
   /** Transactions with a name in common follow one another, on all replicas. */
   turns?: readonly string[]
   /** An entry of below-serializable.ts: nobody decides by what it writes. */
-  below?: 'run events'
+  below?: 'run events' | 'rows of what was removed'
   /** Fails as `transient_conflict` when it waits longer than this for a row that another one holds. */
   lockMs?: number
 }

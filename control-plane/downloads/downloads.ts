@@ -11,6 +11,7 @@ import type { Log } from '../process/log.ts'
 import { findFileRevision, type FileRevisionRow } from '../resources/files/revision-store.ts'
 import { filesPath, type FileUrls } from '../resources/files/signature.ts'
 import { findFileById } from '../resources/files/store.ts'
+import { findWorkspace } from '../resources/workspaces/store.ts'
 import { isTagged, rangeOf } from './ranges.ts'
 
 /**
@@ -33,8 +34,9 @@ export function downloads(deps: DownloadDependencies): Koa.Middleware {
     const signed = deps.urls.read({ path: ctx.path, search: ctx.querystring, now: deps.world.now() })
     if (signed === null) return fail('http_exception', { message: 'This URL was altered, or it has expired.' })
     const file = await findFileById(deps.root, signed.fileId)
-    const revision = file === null ? null : await findFileRevision(deps.root, signed.fileId, signed.revisionId)
-    // Deleted since then.
+    const isKept = file !== null && (await findWorkspace(deps.root, file.workspaceId)) !== null
+    const revision = !isKept ? null : await findFileRevision(deps.root, signed.fileId, signed.revisionId)
+    // Deleted since then, by itself or with its workspace.
     if (file === null || file.deletedAt !== null || revision?.blobId == null) return fail('resource_not_found')
     return send(ctx, { ...revision, blobId: revision.blobId, name: file.name }, deps)
   }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { roles } from '../../shared/api/route.ts'
 import type { Db } from '../db/open.ts'
+import { inKeptWorkspace } from '../db/removed.ts'
 import { command, query } from '../db/statement.ts'
 
 /** Reads who calls: one query for each kind of token. */
@@ -40,7 +41,7 @@ const login = query(
          (select u.email from users u where u.id = t.user_id) as email,
          (select m.role from members m where m.workspace_id = t.workspace_id and m.user_id = t.user_id) as role
   from login_tokens t
-  where t.token_hash = ?`,
+  where t.token_hash = ? and ${inKeptWorkspace('t')}`,
   sessionRow,
 )
 
@@ -51,7 +52,7 @@ export async function findLogin(db: Db, tokenHash: string): Promise<SessionRow |
 const sessionColumns = `s.id, s.created_at, s.last_used_at, s.revoked_at, s.expires_at, u.id as user_id, u.public_id, u.name, u.email, m.workspace_id, m.role
   from dashboard_sessions s
   join users u on u.id = s.user_id
-  left join members m on m.user_id = s.user_id`
+  left join members m on m.user_id = s.user_id and ${inKeptWorkspace('m')}`
 const session = query(
   `select ${sessionColumns} where s.token_hash = ?
   order by case when m.workspace_id = s.workspace_id then 0 else 1 end, m.created_at, m.workspace_id limit 1`,
@@ -73,7 +74,7 @@ const runOfToken = query(
          (select a.token_generation from agents a where a.id = r.agent_id) as token_generation,
          (select a.deleted_at from agents a where a.id = r.agent_id) as deleted_at
   from runs r
-  where r.id = ? and r.agent_id = ?`,
+  where r.id = ? and r.agent_id = ? and ${inKeptWorkspace('r')}`,
   runRow,
 )
 

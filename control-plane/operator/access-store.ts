@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { nullableTime, text, time } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
+import { inKeptWorkspace } from '../db/removed.ts'
 import { roles } from '../resources/members/store.ts'
 
 /** Everything that gives somebody access, over all workspaces, for the operator. */
@@ -58,6 +59,7 @@ export async function listValidTokens(
     .join('users as u', 'u.id', 't.user_id')
     .where({ ...(userId !== undefined && { 't.user_id': userId }) })
     .whereNull('t.revoked_at')
+    .whereRaw(inKeptWorkspace('t'))
     .where((open) => void open.whereNull('t.expires_at').orWhere('t.expires_at', '>', now))
     .whereRaw('coalesce(t.last_used_at, t.created_at) > ?', [usedSince])
     .orderBy('t.created_at', 'desc')
@@ -94,6 +96,7 @@ export async function listKnownDevices(db: Db, { userId }: AccessFilter): Promis
     .join('users as u', 'u.id', 'd.user_id')
     .where({ ...(userId !== undefined && { 'd.user_id': userId }) })
     .whereNull('d.removed_at')
+    .whereRaw(inKeptWorkspace('d'))
     .orderBy(['d.display_name', 'd.device_id'])
     .select('u.email', {
       deviceId: 'd.device_id',
@@ -112,6 +115,7 @@ export async function listSolelyOwned(db: Db, userId: string): Promise<{ id: str
   const rows: unknown[] = await db('members as m')
     .join('workspaces as w', 'w.id', 'm.workspace_id')
     .where({ 'm.user_id': userId, 'm.role': owner })
+    .whereNull('w.removed_at')
     .whereNotExists(
       db('members as o').whereRaw('o.workspace_id = m.workspace_id and o.role = ? and o.user_id <> ?', [owner, userId]),
     )

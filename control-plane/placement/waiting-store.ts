@@ -3,6 +3,7 @@ import { harnessNames } from '../../shared/runs/harnesses.ts'
 import { int, json, nullableFlag, nullableText, nullableTime, text, time } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
 import { query } from '../db/statement.ts'
+import { notCancelled } from '../resources/runs/cancellation-store.ts'
 import { listLiveOfTask } from '../resources/runs/live-store.ts'
 import { toRunFacts } from './facts.ts'
 import type { RunFacts } from './placement.ts'
@@ -109,7 +110,7 @@ const inLine = 'coalesce(runs.in_line_since, runs.created_at)'
 /**
  * The lock of a task: one run at a time works on it. A run that waits is held while another one of its task is offered or at
  * work, or was made before it and is not held by trust (`ahead` of its facts); `findOthersOfTask` says the same of a run that is
- * about to be made. A run that goes on with a session waits until nobody makes that smaller any more.
+ * about to be made. A run that is about to be cancelled waits no more. A run that goes on with a session waits until nobody makes that smaller any more.
  */
 const waiting = (where: string) =>
   query(
@@ -139,7 +140,7 @@ const waiting = (where: string) =>
      left join folders on folders.workspace_id = runs.workspace_id and folders.short_id = runs.folder_id
        and folders.removed_at is null
      left join runs parents on parents.id = runs.parent_run_id
-     where runs.ended_at is null and runs.status = 'queued' and runs.lease_state = 'none' and ${where}
+     where runs.ended_at is null and runs.status = 'queued' and runs.lease_state = 'none' and ${notCancelled} and ${where}
      order by ${inLine}, runs.id limit ?`,
     row,
   )

@@ -38,11 +38,18 @@ export interface SweepContext {
  */
 const firstMs = 30_000
 
+interface Jobs {
+  start(): void
+  stop(): Promise<void>
+}
+
 interface SweeperOptions {
   root: Knex
   world: World
   log: Log
   sweeps: readonly Sweep[]
+  /** Started and stopped with it; one of its sweeps catches what they missed. */
+  jobs?: Jobs
   tickMs: number
   /**
    * A jump of the clock by more than this says that the machine slept or that this process was stopped; default: none does,
@@ -79,6 +86,11 @@ export class Sweeper {
     this.lines.start()
   }
 
+  /** What goes on in batches after the requests that asked for it. */
+  get jobs(): Jobs | undefined {
+    return this.options.jobs
+  }
+
   get isRunning(): boolean {
     return !this.stopped
   }
@@ -87,6 +99,7 @@ export class Sweeper {
     if (!this.stopped) return
     this.stopped = false
     this.lines.start()
+    this.jobs?.start()
     this.clock.start(this.options.tickMs)
     const now = this.options.world.monotonic()
     for (const { name, everyMs } of this.options.sweeps) this.due.set(name, now + Math.min(everyMs, firstMs))
@@ -98,7 +111,7 @@ export class Sweeper {
     this.clock.stop()
     this.cancel?.()
     await this.work
-    await this.lines.stop()
+    await Promise.all([this.lines.stop(), this.jobs?.stop()])
   }
 
   /** Runs every sweep now, each after all work of the one before is done (for tests, and for an operator's signal). */

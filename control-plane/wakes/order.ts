@@ -4,6 +4,7 @@ import type { AgentRow } from '../resources/agents/store.ts'
 import { spentBudgetOf } from '../resources/agents/budget.ts'
 import { hasOnlyHeldTasks } from '../resources/approvals/held-tasks-store.ts'
 import { findDetails } from '../resources/runs/details-store.ts'
+import { isToBeCancelled } from '../resources/runs/cancellation-store.ts'
 import { listLiveOfAgent } from '../resources/runs/live-store.ts'
 import type { RunRow, RunStep } from '../resources/runs/store.ts'
 import { findWorkspace, type WorkspaceRow } from '../resources/workspaces/store.ts'
@@ -92,7 +93,8 @@ async function findSameQueued(tx: Tx, wake: Wake): Promise<RunRow | null> {
     if (!isSame(run.instructionsBy, instructionsBy(wake))) continue
     const details = await findDetails(tx, run.id)
     const prompt = details?.prompt ?? null
-    if (wake.prompt === null || (prompt !== null && withoutNews(prompt) === wake.prompt)) return run
+    const isAlike = wake.prompt === null || (prompt !== null && withoutNews(prompt) === wake.prompt)
+    if (isAlike && !(await isToBeCancelled(tx, run.id))) return run
   }
   return null
 }

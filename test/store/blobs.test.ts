@@ -8,7 +8,6 @@ import {
   ownBlob,
   postponeRemoval,
   releaseBlobs,
-  releaseBlobsOfWorkspace,
   releaseForgotten,
   removeBlob,
 } from '../../control-plane/blobs/store.ts'
@@ -75,13 +74,4 @@ onBoth('released blobs are listed longest released first, and removed', async ({
   await removeBlob(root, other)
   expect(idsOf(await listReleased(root, 10))).toEqual([first])
   expect(await giveUpBlob(root, other, at)).not.toBeNull()
-})
-
-onBoth('the blobs of a workspace are released, those of another one are not', async ({ root }) => {
-  const workspaceId = realWorld.uuid()
-  const [intended, owned] = [await seedBlob(root, { workspaceId }), await seedBlob(root, { workspaceId })]
-  await seedBlob(root)
-  await ownBlob(root, owned, at)
-  await releaseBlobsOfWorkspace(root, workspaceId, at + 1)
-  expect(new Set(idsOf(await listReleased(root, 10)))).toEqual(new Set([intended, owned]))
 })

@@ -6,7 +6,7 @@ import {
   pauseAutomationsOf,
 } from '../../control-plane/resources/automations/store.ts'
 import { findUser, isMember } from '../../control-plane/resources/members/store.ts'
-import { listLiveCausedBy } from '../../control-plane/resources/runs/live-store.ts'
+import { countLiveCausedBy } from '../../control-plane/resources/runs/live-store.ts'
 import { endRun, findRun } from '../../control-plane/resources/runs/store.ts'
 import { registerAllRunEffects } from '../../control-plane/run-effects.ts'
 import { realWorld as world } from '../../shared/lib/world.ts'
@@ -25,10 +25,14 @@ onBoth('what goes on in the name of a person is found, in one workspace or in al
   await seedRun(root, agent, { causedByUserId: bob })
   const over = await seedRun(root, agent, { causedByUserId: ada })
   await endRun(root, { runId: over.id, fence: null, exitReason: 'completed', errorMessage: null, at })
-  const idsOf = async (of: { userId: string; workspaceId?: string }) =>
-    (await listLiveCausedBy(root, of)).map(({ id }) => id).toSorted()
-  expect(await idsOf({ userId: ada })).toEqual([mine.id, away.id].toSorted())
-  expect(await idsOf({ userId: ada, workspaceId: here })).toEqual([mine.id])
+  const countOf = (of: { userId: string; workspaceId?: string }) => countLiveCausedBy(root, of)
+  expect(await countOf({ userId: ada })).toEqual(
+    new Map([
+      [here, 1],
+      [there, 1],
+    ]),
+  )
+  expect(await countOf({ userId: ada, workspaceId: here })).toEqual(new Map([[here, 1]]))
 
   const automations = [
     automationRow(agent, { causedByUserId: ada }),
@@ -50,5 +54,5 @@ onBoth('what goes on in the name of a person is found, in one workspace or in al
   expect(await statuses()).toEqual(['paused', 'archived', 'active', 'paused'])
   for (const run of [mine, away])
     expect(await findRun(root, run.id)).toMatchObject({ status: 'cancelled', exitReason: 'interrupted' })
-  expect(await idsOf({ userId: bob })).toHaveLength(1)
+  expect(await countOf({ userId: bob })).toEqual(new Map([[here, 1]]))
 })

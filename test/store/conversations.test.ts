@@ -44,6 +44,7 @@ import {
   type MessageRow,
 } from '../../control-plane/resources/conversations/message-store.ts'
 import { listRunsOfConversation } from '../../control-plane/resources/runs/list-store.ts'
+import { listRemoved, removeSomeOfConversation } from '../../control-plane/sweeps/removal-store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace, wroteSecond } from './seed.ts'
@@ -390,8 +391,15 @@ onBoth('a removed conversation takes all that is in it along, and nothing else',
     const message = await post(root, id)
     await replaceBody(root, message, { body: 'b', mentions: [], at })
   }
-  await removeConversation(root, one)
+  await removeConversation(root, { id: one, workspaceId }, at)
   expect(await findConversation(root, one)).toBeNull()
+  expect(await claimConversation(root, one)).toBeNull()
+  expect((await listConversationsByIds(root, workspaceId, [one, two])).map(({ id }) => id)).toEqual([two])
+  expect(await recordPost(root, { conversationId: one, messageId: 'm', preview: 'x', at })).toBeNull()
+  expect(await listRemoved(root, 'conversations', 9)).toEqual([one])
+  for (let end = 'more'; end === 'more';)
+    end = await root.transaction((tx) => removeSomeOfConversation(tx, one, realWorld))
+  expect(await listRemoved(root, 'conversations', 9)).toEqual([])
   expect(await listMessages(root, { conversationId: one, withDeleted: true, limit: 9 })).toEqual([])
   const [left] = await listMessages(root, { conversationId: two, withDeleted: true, limit: 9 })
   expect(await listEdits(root, left!.id, 9)).toHaveLength(1)

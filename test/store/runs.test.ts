@@ -5,7 +5,6 @@ import { findDevice, replaceDevice } from '../../control-plane/resources/devices
 import {
   listLiveOfAgent,
   listLiveOfDevice,
-  listQueued,
   listRunning,
   loadOccupancy,
 } from '../../control-plane/resources/runs/live-store.ts'
@@ -120,9 +119,6 @@ describe('lists', () => {
     await endRun(root, { runId: ended.id, fence: 1, ...completed })
     const ids = (runs: { id: string }[]) => runs.map((run) => run.id)
     const { workspaceId } = agent
-    expect(ids(await listQueued(root, { workspaceId, limit: 10 }))).toEqual([queued.id, offered.id])
-    expect(ids(await listQueued(root, { workspaceId, limit: 1 }))).toEqual([queued.id])
-    expect(await listQueued(root, { workspaceId: await seedWorkspace(root), limit: 10 })).toEqual([])
     expect(ids(await listRunning(root, { after: null, limit: 10 }))).toEqual([running.id])
     expect(ids(await listLiveOfAgent(root, agent.id))).toEqual([queued.id, offered.id, running.id])
     expect(new Set(ids(await listLiveOfDevice(root, device)))).toEqual(new Set([offered.id, running.id]))

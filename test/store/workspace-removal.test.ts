@@ -12,9 +12,10 @@ import { replaceLinks } from '../../control-plane/resources/wiki/link-store.ts'
 import { insertSource } from '../../control-plane/resources/wiki/source-store.ts'
 import { insertRelation } from '../../control-plane/resources/wiki/relation-store.ts'
 import { insertWorkflow } from '../../control-plane/resources/workflows/store.ts'
-import { ownedTables, removeWorkspaceRows } from '../../control-plane/resources/workspaces/removal-store.ts'
+import { listRemoved, ownedTables, removeSomeOfWorkspace } from '../../control-plane/sweeps/removal-store.ts'
+import { inTransaction } from '../../control-plane/db/transaction.ts'
 import { findSlugOwner } from '../../control-plane/resources/workspaces/slug-store.ts'
-import { findWorkspace } from '../../control-plane/resources/workspaces/store.ts'
+import { findWorkspace, markRemoved } from '../../control-plane/resources/workspaces/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth, openSqlite } from '../kit/database.ts'
 import { seedFile } from './file-rows.ts'
@@ -50,7 +51,7 @@ test('each table is either emptied with its workspace or known to stay', async (
     .whereNotIn('name', [...wordIndexTables])
     .orderBy('name')
     .select('name')
-  const known = [...ownedTables.map(({ table }) => table), ...keptTables].toSorted()
+  const known = [...ownedTables, ...keptTables].toSorted()
   expect(tables.map(({ name }) => name)).toEqual(known)
   await database.close()
 })
@@ -60,7 +61,10 @@ onBoth('a removed workspace leaves nothing behind but its slugs, and another one
   const before = await countsOf(root)
   const removed = await furnished(root)
   expect(Object.values(await countsOf(root)).every((count) => count >= 2)).toBe(true)
-  await removeWorkspaceRows(root, removed.workspaceId)
+  await markRemoved(root, (await findWorkspace(root, removed.workspaceId))!, at)
+  expect(await listRemoved(root, 'workspaces', 10)).toEqual([removed.workspaceId])
+  for (let end = 'more'; end === 'more';)
+    end = await inTransaction(root, (tx) => removeSomeOfWorkspace(tx, removed.workspaceId, realWorld))
   expect(await countsOf(root)).toEqual(before)
   expect(await findWorkspace(root, removed.workspaceId)).toBeNull()
   expect(await findSlugOwner(root, removed.slug)).toBe(removed.workspaceId)
@@ -69,7 +73,7 @@ onBoth('a removed workspace leaves nothing behind but its slugs, and another one
 
 async function countsOf(db: Db): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
-  for (const { table } of ownedTables) {
+  for (const table of ownedTables) {
     const counted: unknown = await db(table).count({ n: '*' }).first()
     counts[table] = Number((counted as { n: unknown }).n)
   }
@@ -237,6 +241,17 @@ async function furnished(db: Db) {
       created_at: at,
     },
     secret_grants: { secret_id: id, agent_id: agent.id, workspace_id: workspaceId, granted_by: 'u', created_at: at },
+    run_cancellations: {
+      id,
+      workspace_id: workspaceId,
+      subject: 'workspace',
+      subject_id: workspaceId,
+      extent: 'waiting',
+      exit_reason: 'company_paused',
+      seen_at: -1,
+      seen_id: '',
+      created_at: at,
+    },
     platform_changes: {
       id,
       workspace_id: workspaceId,

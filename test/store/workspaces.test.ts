@@ -18,11 +18,13 @@ import {
   removeEmptyCompany,
   replaceCompany,
 } from '../../control-plane/resources/workspaces/company-store.ts'
-import { removeWorkspaceRows } from '../../control-plane/resources/workspaces/removal-store.ts'
 import { claimSlug, findSlugOwner, insertSlug } from '../../control-plane/resources/workspaces/slug-store.ts'
 import {
+  claimRemoved,
   findWorkspace,
+  hasWorkspace,
   insertWorkspace,
+  markRemoved,
   replaceWorkspace,
   type WorkspaceRow,
 } from '../../control-plane/resources/workspaces/store.ts'
@@ -91,7 +93,12 @@ onBoth('a company is renamed, and removed with its last workspace', async ({ roo
   await expect(replaceCompany(root, company, { name: 'Late', at: at + 1 })).rejects.toMatchObject(wroteSecond)
   expect((await findCompany(root, company.id))?.name).toBe('Acme')
   expect(await removeEmptyCompany(root, company.id)).toBe(false)
-  await removeWorkspaceRows(root, workspace.id)
+  expect(await hasWorkspace(root, company.id)).toBe(true)
+  await markRemoved(root, workspace, at)
+  expect(await hasWorkspace(root, company.id)).toBe(false)
+  await root.transaction(async (tx) => expect(await claimRemoved(tx, workspace.id)).toBe(company.id))
+  await root('workspaces').where({ id: workspace.id }).delete()
+  await root.transaction(async (tx) => expect(await claimRemoved(tx, workspace.id)).toBeNull())
   expect(await removeEmptyCompany(root, company.id)).toBe(true)
   expect(await findCompany(root, company.id)).toBeNull()
 })
@@ -136,7 +143,7 @@ onBoth('live agents and runs of a workspace are counted and listed', async ({ ro
   const ending = { fence: null, exitReason: 'completed', errorMessage: null, at } as const
   await endRun(root, { runId: ended.id, ...ending })
   await seedRun(root, await seedAgent(root, await seedWorkspace(root)))
-  expect((await listLiveOfWorkspace(root, workspaceId)).map((run) => run.id)).toEqual([live.id])
+  expect((await listLiveOfWorkspace(root, workspaceId, 9)).map((run) => run.id)).toEqual([live.id])
 })
 
 onBoth('the slugs of workspaces made by an earlier release are reserved by the migration', async ({ root }) => {

@@ -31,6 +31,7 @@ import { waitedBranches } from './029-waited-branches.ts'
 import { evidenceOfDevice } from './030-evidence-of-device.ts'
 import { whoAsked } from './031-who-asked.ts'
 import { hostNames } from './032-host-names.ts'
+import { removals } from './036-removals.ts'
 import { toldChanges } from './033-told-changes.ts'
 import { narrowIndexes } from './034-narrow-indexes.ts'
 
@@ -70,4 +71,5 @@ export const migrations: readonly Migration[] = [
   hostNames,
   toldChanges,
   narrowIndexes,
+  removals,
 ]

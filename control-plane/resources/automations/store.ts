@@ -14,6 +14,7 @@ import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import { onlyContaining } from '../../db/list-filters.ts'
 import { cellOf } from '../../db/reads.ts'
 import type { Db } from '../../db/open.ts'
+import { inKeptWorkspace } from '../../db/removed.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import type { Viewer } from '../agents/rules.ts'
 
@@ -82,12 +83,18 @@ export async function lockAutomation(db: Db, id: string): Promise<AutomationRow 
 
 /** The workspace of the automation with this secret in its URL. */
 export async function findWorkspaceOfToken(db: Db, tokenHash: string): Promise<string | null> {
-  return cellOf(db('automations').where({ token_hash: tokenHash }), 'workspace_id', text)
+  return cellOf(
+    db('automations').where({ token_hash: tokenHash }).whereRaw(inKeptWorkspace('automations')),
+    'workspace_id',
+    text,
+  )
 }
 
 /** Locks the automation with this secret in its URL. */
 export async function lockAutomationByToken(db: Db, tokenHash: string): Promise<AutomationRow | null> {
-  return automations.first(lockRows(automations.from(db).where({ token_hash: tokenHash })))
+  return automations.first(
+    lockRows(automations.from(db).where({ token_hash: tokenHash }).whereRaw(inKeptWorkspace('automations'))),
+  )
 }
 
 const dues = table('automations', { id: text, workspaceId: text, at: time }, { columns: { at: 'next_fire_at' } })
@@ -98,7 +105,7 @@ export async function listDue(
   db: Db,
   filter: { now: number; after?: { at: number; id: string }; limit: number },
 ): Promise<DueAutomation[]> {
-  const query = dues.from(db).where('next_fire_at', '<=', filter.now)
+  const query = dues.from(db).where('next_fire_at', '<=', filter.now).whereRaw(inKeptWorkspace('automations'))
   if (filter.after) void query.whereRaw('(next_fire_at, id) > (?, ?)', [filter.after.at, filter.after.id])
   return dues.list(query.orderBy(['next_fire_at', 'id']).limit(filter.limit))
 }

@@ -9,6 +9,7 @@ import { pageByTime, type TimePage } from '../../db/id-page.ts'
 import { onlyContaining } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
+import { publish } from '../../db/transaction.ts'
 import { hiddenTask } from '../projects/work-visibility.ts'
 
 const conversations = table('conversations', {
@@ -64,13 +65,15 @@ export async function insertConversation(db: Db, conversation: NewConversation):
   return inserted.length === 1
 }
 
+const byId = conversations.query('where id = ? and removed_at is null')
+
 export async function findConversation(db: Db, id: string): Promise<ConversationRow | null> {
-  return conversations.find(db, { id })
+  return byId.first(db, [id])
 }
 
 /** Finds and locks a conversation until the transaction ends. */
 export async function claimConversation(db: Db, id: string): Promise<ConversationRow | null> {
-  return conversations.first(lockRows(conversations.from(db).where({ id })))
+  return conversations.first(lockRows(conversations.from(db).where({ id }).whereNull('removed_at')))
 }
 
 export async function findConversationOfTask(db: Db, taskId: string): Promise<ConversationRow | null> {
@@ -94,7 +97,8 @@ export async function listConversationsByIds(
     conversations
       .from(db)
       .where({ workspace_id: workspaceId })
-      .whereIn('id', [...ids]),
+      .whereIn('id', [...ids])
+      .whereNull('removed_at'),
   )
 }
 
@@ -124,7 +128,7 @@ const activity = 'coalesce(last_activity_at, created_at)'
  * `limit`.
  */
 export async function listConversations(db: Db, filter: ConversationFilter): Promise<ConversationRow[]> {
-  const query = conversations.from(db).where({ workspace_id: filter.workspaceId })
+  const query = conversations.from(db).where({ workspace_id: filter.workspaceId }).whereNull('removed_at')
   if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
   if (filter.task === 'none') void query.whereNull('task_id')
   else if (filter.task) void query.where({ task_id: filter.task.id })
@@ -187,6 +191,7 @@ export async function recordPost(
 ): Promise<number | null> {
   const changed: unknown[] = await db('conversations')
     .where({ id: post.conversationId })
+    .whereNull('removed_at')
     .update({
       message_seq: db.raw('message_seq + 1'),
       message_count: db.raw('message_count + 1'),
@@ -221,11 +226,20 @@ export async function recordRemoval(
     })
 }
 
-/** Removes the conversation with its messages, participants and marks, and its waiting wakes. */
-export async function removeConversation(db: Db, id: string): Promise<void> {
+/** The name of the job that removes what a conversation leaves behind. */
+export const conversationRemovalJob = 'remove_conversation'
+
+/**
+ * Makes the conversation gone for everybody, with its waiting wakes. Its messages, participants and marks go later, since
+ * there may be any number of them.
+ */
+export async function removeConversation(
+  db: Db,
+  { id, workspaceId }: Pick<ConversationRow, 'id' | 'workspaceId'>,
+  at: number,
+): Promise<void> {
   // Written out, as the index of those that wait has it.
   await db('wakes').where({ conversation_id: id }).whereRaw("state = 'waiting'").delete()
-  for (const table of ['message_edits', 'messages', 'conversation_reads', 'conversation_participants'])
-    await db(table).where({ conversation_id: id }).delete()
-  await db('conversations').where({ id }).delete()
+  await db('conversations').where({ id }).update({ removed_at: at })
+  await publish(db, { topic: 'job.requested', key: id, payload: { job: conversationRemovalJob, workspaceId }, at })
 }

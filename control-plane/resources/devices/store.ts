@@ -9,6 +9,7 @@ import {
 import { flag, int, json, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { expectOnlyWriter, table, type RowOf } from '../../db/table.ts'
+import { inKeptWorkspace } from '../../db/removed.ts'
 import { command } from '../../db/statement.ts'
 
 const devices = table(
@@ -49,7 +50,7 @@ export type DeviceRow = RowOf<typeof devices>
 const byDeviceId = devices.query('where device_id = ? and removed_at is null')
 const byPublicId = devices.query('where public_id = ? and removed_at is null')
 const byPublicIds = devices.query('where public_id in ? order by created_at')
-const byToken = devices.query('where token_hash = ? or next_token_hash = ?')
+const byToken = devices.query(`where (token_hash = ? or next_token_hash = ?) and ${inKeptWorkspace('devices')}`)
 const ofWorkspace = devices.query('where workspace_id = ? and removed_at is null')
 
 type IdentityFields = 'deviceId' | 'publicId' | 'workspaceId' | 'userId' | 'displayName' | 'tokenHash'

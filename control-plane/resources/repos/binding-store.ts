@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { inKeptWorkspace } from '../../db/removed.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /**
@@ -46,6 +47,7 @@ export type RepoBinding = z.infer<typeof bindingRow>
 export async function listBindings(db: Db): Promise<RepoBinding[]> {
   const rows: unknown[] = await db('repo_bindings')
     .join('workspaces', 'workspaces.id', 'repo_bindings.workspace_id')
+    .whereNull('workspaces.removed_at')
     .orderBy(['workspaces.slug', 'repo_bindings.repository'])
     .select('workspaces.id as workspaceId', 'workspaces.slug as workspace', 'repo_bindings.repository')
   return rows.map((value) => bindingRow.parse(value))
@@ -53,7 +55,7 @@ export async function listBindings(db: Db): Promise<RepoBinding[]> {
 
 /** The server's only workspace; null when there are several. */
 export async function findOnlyWorkspace(db: Db): Promise<string | null> {
-  const all: { id: string }[] = await db('workspaces').select('id').limit(2)
+  const all: { id: string }[] = await db('workspaces').whereNull('removed_at').select('id').limit(2)
   return all.length === 1 ? all[0]!.id : null
 }
 
@@ -61,7 +63,9 @@ export async function findOnlyWorkspace(db: Db): Promise<string | null> {
 export async function listBoundWorkspaces(db: Db, repository: string): Promise<string[]> {
   const only = await findOnlyWorkspace(db)
   if (only !== null) return [only]
-  const found = await bindings.list(bindings.from(db).whereIn('repository', patternsOf(repository)))
+  const found = await bindings.list(
+    bindings.from(db).whereIn('repository', patternsOf(repository)).whereRaw(inKeptWorkspace('repo_bindings')),
+  )
   return [...new Set(found.map(({ workspaceId }) => workspaceId))]
 }
 

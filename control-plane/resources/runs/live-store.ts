@@ -1,23 +1,12 @@
 import { z } from 'zod'
 import { int, text } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { countBy } from '../../db/reads.ts'
 import { query } from '../../db/statement.ts'
 import type { QuotaWindow } from '../quotas/store.ts'
 import { runs, type RunRow } from './store.ts'
 
 /** Runs that have not ended. They are few beside the others, and have indexes of their own. */
-
-/** Runs of a workspace that no device holds, oldest first. */
-export async function listQueued(db: Db, of: { workspaceId: string; limit: number }): Promise<RunRow[]> {
-  return runs.list(
-    runs
-      .from(db)
-      .whereNull('ended_at')
-      .where({ status: 'queued', workspace_id: of.workspaceId })
-      .orderBy(['created_at', 'id'])
-      .limit(of.limit),
-  )
-}
 
 /** Live runs that a device holds or is offered. */
 export async function listLiveOfDevice(db: Db, device: string): Promise<RunRow[]> {
@@ -74,22 +63,21 @@ const running = runs.query(
 export const listRunning = (db: Db, page: { after: RunRow | null; limit: number }): Promise<RunRow[]> =>
   running.list(db, [page.after?.createdAt ?? -1, page.after?.id ?? '', page.limit])
 
-export async function listLiveOfWorkspace(db: Db, workspaceId: string): Promise<RunRow[]> {
-  return runs.list(runs.from(db).whereNull('ended_at').where({ workspace_id: workspaceId }).orderBy('created_at'))
+/** Live runs of a workspace, oldest first. */
+export async function listLiveOfWorkspace(db: Db, workspaceId: string, limit: number): Promise<RunRow[]> {
+  const live = runs.from(db).whereNull('ended_at').where({ workspace_id: workspaceId })
+  return runs.list(live.orderBy(['created_at', 'id']).limit(limit))
 }
 
-/** Live runs at whose root is this person, in one workspace or in all of them. */
-export async function listLiveCausedBy(db: Db, of: { userId: string; workspaceId?: string }): Promise<RunRow[]> {
-  return runs.list(
-    runs
-      .from(db)
-      .whereNull('ended_at')
-      .where({
-        caused_by_user_id: of.userId,
-        ...(of.workspaceId !== undefined && { workspace_id: of.workspaceId }),
-      })
-      .orderBy('created_at'),
-  )
+/** Counts the live runs at whose root is this person, by workspace: in one of them, or in all. */
+export async function countLiveCausedBy(
+  db: Db,
+  of: { userId: string; workspaceId?: string },
+): Promise<Map<string, number>> {
+  const live = db('runs')
+    .whereNull('ended_at')
+    .where({ caused_by_user_id: of.userId, ...(of.workspaceId !== undefined && { workspace_id: of.workspaceId }) })
+  return countBy(live, 'workspace_id')
 }
 
 /** Live runs of a task, oldest first. */

@@ -7,6 +7,7 @@ import { int, nullableJson, nullableText, nullableTime, text, time } from '../..
 import { lockName, lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
+import { inKeptWorkspace } from '../../db/removed.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { titleWords } from './duplicates.ts'
 
@@ -197,7 +198,7 @@ export async function listDueStarts(
   db: Db,
   filter: { now: number; after?: Pick<DueStart, 'id' | 'wakeAt'>; limit: number },
 ): Promise<DueStart[]> {
-  const query = dueStarts.from(db).where('wake_at', '<=', filter.now)
+  const query = dueStarts.from(db).where('wake_at', '<=', filter.now).whereRaw(inKeptWorkspace('tasks'))
   if (filter.after) void query.whereRaw('(wake_at, id) > (?, ?)', [filter.after.wakeAt, filter.after.id])
   return dueStarts.list(query.orderBy(['wake_at', 'id']).limit(filter.limit))
 }

@@ -2,6 +2,9 @@ import { slugOf } from '../agents/rules.ts'
 
 /** Decisions about workspaces. */
 
+/** The name of the job that removes what a workspace leaves behind. */
+export const removalJob = 'remove_workspace'
+
 const longestSlug = 63
 
 /** The slug of a name, or null when the name has no usable letter. */

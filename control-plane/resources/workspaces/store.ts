@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { flag, int, json, nullableInt, nullableJson, nullableText, text, time } from '../../db/columns.ts'
-import type { Askable, Db } from '../../db/open.ts'
+import { lockRows } from '../../db/dialect.ts'
+import type { Askable, Db, Tx } from '../../db/open.ts'
+import { cellOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { insertSlug } from './slug-store.ts'
 
@@ -66,8 +68,8 @@ export async function insertWorkspace(db: Db, workspace: NewWorkspace): Promise<
   })
 }
 
-const byId = workspaces.query('where id = ?')
-const byIdLocked = workspaces.query('where id = ? locked')
+const byId = workspaces.query('where id = ? and removed_at is null')
+const byIdLocked = workspaces.query('where id = ? and removed_at is null locked')
 
 /** Finds a workspace; with `lock` nobody else can change it until the transaction ends. */
 export async function findWorkspace(db: Askable, id: string, lock = false): Promise<WorkspaceRow | null> {
@@ -82,13 +84,31 @@ export async function replaceWorkspace(db: Db, before: WorkspaceRow, after: Work
   await workspaces.replace(db, before, after)
 }
 
+/**
+ * Makes the workspace gone for everybody: no query finds it any more, nothing starts in it, and its tokens are nobody's.
+ * Its rows go later (removal-store.ts). Fails with `transient_conflict` when somebody else changed it since it was read.
+ */
+export async function markRemoved(db: Db, before: WorkspaceRow, at: number): Promise<void> {
+  await workspaces.replace(db, before, { status: 'archived', agentsPaused: true, updatedAt: at }, { removed_at: at })
+}
+
+/** Locks a removed workspace until the transaction ends. Returns its company; null: it is gone, or somebody else has it. */
+export async function claimRemoved(tx: Tx, id: string): Promise<string | null> {
+  return cellOf(lockRows(tx('workspaces').where({ id }).whereNotNull('removed_at'), true), 'company_id', text)
+}
+
+/** Whether the company has a workspace. */
+export async function hasWorkspace(db: Db, companyId: string): Promise<boolean> {
+  return (await db('workspaces').where({ company_id: companyId }).whereNull('removed_at').first('id')) !== undefined
+}
+
 export async function findWorkspaceBySlug(db: Db, slug: string): Promise<WorkspaceRow | null> {
-  return workspaces.find(db, { slug })
+  return workspaces.first(workspaces.from(db).where({ slug }).whereNull('removed_at'))
 }
 
 /** Lists workspaces, oldest first. */
 export async function listAllWorkspaces(db: Db, limit: number): Promise<WorkspaceRow[]> {
-  return workspaces.list(workspaces.from(db).orderBy(['created_at', 'id']).limit(limit))
+  return workspaces.list(workspaces.from(db).whereNull('removed_at').orderBy(['created_at', 'id']).limit(limit))
 }
 
 /** Sets the workspace's only default device. Returns false when it is that already. */
@@ -121,6 +141,7 @@ export async function listMemberships(db: Db, userId: string): Promise<Membershi
     .join('workspaces', 'workspaces.id', 'members.workspace_id')
     .join('companies', 'companies.id', 'workspaces.company_id')
     .where({ user_id: userId })
+    .whereNull('workspaces.removed_at')
     .orderBy(['members.created_at', 'workspaces.id'])
     .select(workspaces.fields('workspaces'), 'members.role', 'companies.name as companyName')
   return rows.map((value) => ({ ...membership.parse(value), workspace: workspaces.read(value) }))

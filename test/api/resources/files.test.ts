@@ -219,6 +219,7 @@ test('a removed workspace takes its bytes along', async () => {
     token: stranger.token,
   })
   expect(reply.status).toBeLessThan(300)
+  await expect.poll(() => server.database.root('workspaces').where({ id })).toEqual([])
   await server.plane.sweeper.runAll()
   expect(stored()).toHaveLength(before)
 })

@@ -316,6 +316,7 @@ describe('delete', () => {
     for (const token of [owner.token, member.token, work.token])
       expect(outcomeOf(await server.call('/workspaces', { token }))).toBe('401 auth_invalid')
     const { root } = server.database
+    await expect.poll(() => root('workspaces').where({ id: owner.workspaceId })).toEqual([])
     for (const [table, column, id] of [
       ['runs', 'id', run],
       ['run_frames', 'run_id', run],
@@ -344,6 +345,6 @@ describe('delete', () => {
     expect((await remove(owner, { confirmName: await nameOf(owner) })).body.billing.companyDeleted).toBe(false)
     expect((await server.ok('/user/workspaces', { token: second.token })).data[0].companyId).toBe(company.company_id)
     expect((await remove(second, { confirmName: await nameOf(second) })).body.billing.companyDeleted).toBe(true)
-    expect(await root('companies').where({ id: company.company_id })).toEqual([])
+    await expect.poll(() => root('companies').where({ id: company.company_id })).toEqual([])
   })
 })

@@ -6,15 +6,15 @@ import type { BodyOf } from '../../../../shared/api/route.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import { changedRow } from '../../../db/changed-row.ts'
 import type { Tx } from '../../../db/open.ts'
-import { cancelRun } from '../../../lifecycle/cancel-run.ts'
+import { cancelRuns } from '../../../lifecycle/cancel-runs.ts'
 import type { Caller, PersonCaller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
-import { listLiveOfAgent } from '../../runs/live-store.ts'
 import { hashAgentMd } from '../agent-md.ts'
 import { auditAgent } from '../steps/doctor-facts.ts'
 import { changeableAgent, lookUpAgent, lookUpAgents, readableAgent } from '../lookup.ts'
+import { runsOf } from '../steps/waiting-runs.ts'
 import { presentAgent } from '../present.ts'
 import { isHandleOf, mayMove, nextStatuses, slugOf, viewerOf, newAgentState } from '../rules.ts'
 import { insertAgent, listAgents, type AgentRow, type ListedAgent } from '../store.ts'
@@ -173,10 +173,8 @@ async function changesNothing({ db, caller, body }: Pick<Update, 'db' | 'caller'
 /** Cancels waiting runs of an agent that takes no wakes any more; running ones go on. */
 async function pauseRuns({ db, world }: Update, agent: AgentRow, deps: Dependencies): Promise<void> {
   const reason = `${agent.name} is ${agent.status}; only an active agent starts runs.`
-  for (const run of await listLiveOfAgent(db, agent.id)) {
-    if (run.status !== 'queued') continue
-    await cancelRun(db as Tx, run, { exitReason: 'agent_paused', reason, world, leaseMs: deps.leaseMs })
-  }
+  const runs = { ...runsOf(agent), extent: 'waiting', exitReason: 'agent_paused', reason } as const
+  await cancelRuns(db as Tx, runs, { world, leaseMs: deps.leaseMs })
 }
 
 function checkStatus(from: AgentStatus, to: AgentStatus): void {

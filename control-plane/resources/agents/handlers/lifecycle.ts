@@ -3,7 +3,7 @@ import { fail } from '../../../../shared/api/errors.ts'
 import type { ReplyOf } from '../../../../shared/api/route.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../../db/open.ts'
-import { cancelRun } from '../../../lifecycle/cancel-run.ts'
+import { cancelRuns } from '../../../lifecycle/cancel-runs.ts'
 import { hasRole, type PersonCaller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
@@ -12,7 +12,6 @@ import { findMemberByReference } from '../../members/store.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { closeBySystem } from '../../questions/steps/answer.ts'
 import { listOpenQuestions } from '../../questions/store.ts'
-import { listLiveOfAgent } from '../../runs/live-store.ts'
 import type { WorkspaceRow } from '../../workspaces/store.ts'
 import { auditAgent } from '../steps/doctor-facts.ts'
 import { changeableAgent, lookUpAgent, unknownAgent } from '../lookup.ts'
@@ -21,7 +20,7 @@ import { acceptAgent } from '../steps/accept.ts'
 import { copyOf, mayUseFolder, ownsOrAdministers } from '../rules.ts'
 import { insertAgent, type AgentRow } from '../store.ts'
 import { needsWordOf } from '../trust-rules.ts'
-import { cancelWaiting } from '../steps/waiting-runs.ts'
+import { cancelWaiting, runsOf } from '../steps/waiting-runs.ts'
 import { chooseHandle, refusingTakenHandle, shownAgent, storeAgent, workspaceOf } from '../steps/store-agent.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'catalog' | 'cloudEnabled' | 'leaseMs'>
@@ -106,13 +105,9 @@ async function remove(input: HandlerInput<Routes['delete']>, deps: Dependencies 
   }
   const now = world.now()
   const { agent } = await storeAgent(db, { before, after: { ...before, deletedAt: now }, caller, world })
-  const cancel = {
-    exitReason: 'agent_deleted',
-    reason: 'The agent was deleted.',
-    world,
-    leaseMs: deps.leaseMs,
-  } as const
-  for (const run of await listLiveOfAgent(db, agent.id)) await cancelRun(db as Tx, run, cancel)
+  const reason = 'The agent was deleted.'
+  const runs = { ...runsOf(agent), extent: 'live', exitReason: 'agent_deleted', reason } as const
+  await cancelRuns(db as Tx, runs, { world, leaseMs: deps.leaseMs })
   // Of its runs that stopped to ask. They would hold their tasks and the steps of workflows until somebody answers in vain.
   for (const question of await listOpenQuestions(db, 'agent_id', [agent.id]))
     await closeBySystem(db, question, { reason: 'agent_deleted', world })

@@ -2,7 +2,7 @@ import type { World } from '../../../../shared/lib/world.ts'
 import { linkLimits } from '../../../../shared/device/limits.ts'
 import { publish } from '../../../db/transaction.ts'
 import type { Db, Tx } from '../../../db/open.ts'
-import { cancelRun } from '../../../lifecycle/cancel-run.ts'
+import { cancelRuns } from '../../../lifecycle/cancel-runs.ts'
 import { listLiveOfAgent } from '../../runs/live-store.ts'
 import type { AgentRow } from '../store.ts'
 
@@ -20,7 +20,10 @@ export async function cancelWaiting(
   agent: AgentRow,
   { reason, world }: { reason: string; world: World },
 ): Promise<void> {
-  const cancel = { exitReason: 'interrupted', reason, world, leaseMs: linkLimits.leaseMs } as const
-  for (const run of await listLiveOfAgent(db, agent.id))
-    if (run.leaseState !== 'claimed') await cancelRun(db as Tx, run, cancel)
+  const runs = { ...runsOf(agent), extent: 'waiting', exitReason: 'interrupted', reason } as const
+  await cancelRuns(db as Tx, runs, { world, leaseMs: linkLimits.leaseMs })
 }
+
+/** The runs of an agent, for their cancellation. */
+export const runsOf = ({ id, workspaceId }: Pick<AgentRow, 'id' | 'workspaceId'>) =>
+  ({ workspaceId, subject: 'agent', subjectId: id }) as const

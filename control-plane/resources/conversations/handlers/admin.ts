@@ -28,14 +28,14 @@ export async function unarchiveConversation({ db, caller, params, world }: Handl
   return presentConversation(db, caller, after)
 }
 
-export async function deleteConversation({ db, caller, params }: HandlerInput<Routes['delete']>): Promise<void> {
-  const { id } = await administeredConversation(db, caller, params.id)
+export async function deleteConversation({ db, caller, params, world }: HandlerInput<Routes['delete']>): Promise<void> {
+  const { id, workspaceId } = await administeredConversation(db, caller, params.id)
   // Others that post to it, are woken by it or mark it read wait here, and then find it gone.
   const { kind, taskId } = await heldConversation(db, id)
   const live = await listLiveOfConversation(db, { conversationId: id })
   const refusal = deletionRefusal({ kind, taskId }, live.length > 0)
   if (refusal !== null) fail(refusal, live.length > 0 ? { details: { runId: live[0]?.id } } : {})
-  await removeConversation(db, id)
+  await removeConversation(db, { id, workspaceId }, world.now())
 }
 
 export async function addParticipant({ db, caller, params, body, world }: HandlerInput<Routes['addParticipant']>) {

@@ -1,9 +1,9 @@
 import { linkLimits } from '../../../../shared/device/limits.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../../db/open.ts'
-import { cancelRun } from '../../../lifecycle/cancel-run.ts'
+import { cancelRuns } from '../../../lifecycle/cancel-runs.ts'
 import { pauseAutomationsOf } from '../../automations/store.ts'
-import { listLiveCausedBy } from '../../runs/live-store.ts'
+import { countLiveCausedBy } from '../../runs/live-store.ts'
 import { requestCancel } from '../../workflows/cancel.ts'
 import { listOpenWorkflowRunsCausedBy } from '../../workflows/run-store.ts'
 
@@ -26,10 +26,12 @@ export async function endCauses(
 ): Promise<{ runs: number; workflowRuns: number; automations: number }> {
   const workflowRuns = await cancelWorkflowsOf(db, of, world.now())
   const reason = 'The person who caused this run has left the workspace.'
-  const cancel = { exitReason: 'interrupted', reason, world, leaseMs: linkLimits.leaseMs } as const
-  const live = await listLiveCausedBy(db, of)
-  for (const run of live) await cancelRun(db as Tx, run, cancel)
-  return { runs: live.length, workflowRuns, automations: await pauseAutomationsOf(db, of, world.now()) }
+  const runs = { subject: 'person', subjectId: of.userId, extent: 'live', exitReason: 'interrupted', reason } as const
+  const live = await countLiveCausedBy(db, of)
+  for (const workspaceId of live.keys())
+    await cancelRuns(db as Tx, { ...runs, workspaceId }, { world, leaseMs: linkLimits.leaseMs })
+  const count = [...live.values()].reduce((sum, one) => sum + one, 0)
+  return { runs: count, workflowRuns, automations: await pauseAutomationsOf(db, of, world.now()) }
 }
 
 async function cancelWorkflowsOf(db: Db, of: CausedBy, at: number): Promise<number> {

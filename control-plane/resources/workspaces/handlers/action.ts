@@ -3,10 +3,10 @@ import { fail } from '../../../../shared/api/errors.ts'
 import { workspaceActionRoutes } from '../../../../shared/api/workspace-actions.ts'
 import type { Tx } from '../../../db/open.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { cancelRuns } from '../../../lifecycle/cancel-runs.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { findCompany, replaceCompany } from '../company-store.ts'
 import { exportWorkspace } from './export.ts'
-import { cancelQueuedRuns } from '../steps/halt.ts'
 import { namedWorkspace } from '../lookup.ts'
 import { presentWorkspace } from '../present.ts'
 import { removeWorkspace } from './remove.ts'
@@ -71,7 +71,19 @@ async function change(
   await replaceWorkspace(db, before, after)
   if (isHalted(after)) {
     const reason = after.status === 'archived' ? 'The workspace was archived.' : 'The agents were paused.'
-    await cancelQueuedRuns(db as Tx, after.id, { reason, world, leaseMs: deps.leaseMs })
+    const { id: workspaceId } = after
+    await cancelRuns(
+      db as Tx,
+      {
+        workspaceId,
+        subject: 'workspace',
+        subjectId: workspaceId,
+        extent: 'waiting',
+        exitReason: 'company_paused',
+        reason,
+      },
+      { world, leaseMs: deps.leaseMs },
+    )
   }
   if (isHalted(before) && !isHalted(after)) await resumeWorkflows(db, after.id, now)
   return presentWorkspace(after)
