@@ -15,8 +15,8 @@ import { cliFloors, deviceManagerFloors, sharedFloors } from './floors.ts'
 const root = normalize(join(import.meta.dirname, '..'))
 const parts = ['shared', 'control-plane', 'device-manager', 'cli', 'sandbox']
 const problems: string[] = []
-/** The files that may begin a transaction themselves; migrations wait for each other by a lock. */
-const transactions = new Set(['control-plane/db/transaction.ts', 'control-plane/db/migrate.ts'])
+/** The files that may begin a transaction themselves; migrations wait for each other by a lock, and a snapshot only reads. */
+const transactions = new Set(['transaction', 'migrate', 'snapshot'].map((name) => `control-plane/db/${name}.ts`))
 
 /** Modules of Node that take texts for paths and addresses, and look at nothing. */
 const ofTexts = new Set(['node:path', 'node:url'])

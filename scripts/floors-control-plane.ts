@@ -70,7 +70,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/approvals/steps': 'raising, closing, budgets, what an ending leaves open',
       'resources/platform-changes/steps': 'raising a change, doing it when it is approved, dropping it',
       'resources/agents/steps': 'storing an agent, agreeing to it, the doctor',
-      'resources/workspaces/steps': 'making one, and cancelling what is queued in a halted one',
+      'resources/workspaces/steps': 'making one',
       'resources/tasks/steps': 'transitions, assignments, whom a change wakes, what a run does to its task',
       'resources/conversations/steps': 'posting, reading, whom a message wakes, the reply of a run',
       'resources/devices/steps': 'changing and removing a device',
@@ -120,7 +120,7 @@ export const controlPlaneFloors: readonly Floor[] = [
     rooms: {
       github: 'deliveries of GitHub and what they do, pull requests',
       'sign-in': 'pages, sessions, the device flow, OIDC, login tokens',
-      sweeps: 'what happens by time',
+      sweeps: 'what happens by time, and in batches after the request that asked for it',
       downloads: 'bytes of files for whoever has a signed URL',
       costly: 'work of unbounded cost, in threads',
       'run-effects.ts': 'the effects of the start and the end of a run on other resources',

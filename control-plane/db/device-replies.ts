@@ -1,4 +1,5 @@
 import { text } from './columns.ts'
+import { deleteInBatches } from './dialect.ts'
 import { cellOf } from './reads.ts'
 import type { Db } from './open.ts'
 
@@ -15,5 +16,5 @@ export async function findReply(db: Db, requestId: string): Promise<string | nul
 }
 
 export async function pruneReplies(db: Db, before: number): Promise<number> {
-  return db('device_replies').where('created_at', '<', before).delete()
+  return deleteInBatches(db, 'device_replies', db('device_replies').where('created_at', '<', before))
 }

@@ -39,6 +39,31 @@ export async function lockName(db: Db, name: string): Promise<void> {
   if (dialectOfDb(db) === 'postgres') await db.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [name])
 }
 
+/**
+ * Takes the name until the transaction ends, unless another transaction has it: false then. SQLite knows no names, so there it
+ * is always taken.
+ */
+export async function tryLockName(db: Db, name: string): Promise<boolean> {
+  if (dialectOfDb(db) === 'sqlite') return true
+  const asked: { rows: { taken: boolean }[] } = await db.raw(
+    'select pg_try_advisory_xact_lock(hashtextextended(?, 0)) as taken',
+    [name],
+  )
+  return asked.rows[0]?.taken === true
+}
+
+/** So many rows go in one statement, while a SQLite database does nothing else. */
+const rowsAtOnce = 500
+
+/** Deletes all rows of the table that a query finds, by short statements that each are committed by themselves. Returns their number. */
+export async function deleteInBatches(root: Db, table: string, rows: Knex.QueryBuilder): Promise<number> {
+  for (let sum = 0; ;) {
+    const removed = await deleteSome(root, table, { rows, limit: rowsAtOnce })
+    sum += removed
+    if (removed < rowsAtOnce) return sum
+  }
+}
+
 /** Deletes at most so many of the rows that a query of the table finds. Returns their number. */
 export async function deleteSome(
   db: Db,

@@ -34,10 +34,14 @@ export function pageByTime(
 export interface OlderPage {
   limit: number
   before?: { createdAt: number; id: string }
+  /** Instead: the rows after this one, oldest first. */
+  after?: { createdAt: number; id: string }
 }
 
-/** Newest first, one row more than `limit`. `of`: the table whose rows they are, in a query of several: `t.`. */
-export function newestFirst(query: Knex.QueryBuilder, { before, limit }: OlderPage, of = ''): Knex.QueryBuilder {
-  const from = before && ({ at: before.createdAt, id: before.id, direction: 'after' } as const)
+/** Newest first (with `after` oldest first), one row more than `limit`. `of`: the table whose rows they are, in a query of several: `t.`. */
+export function newestFirst(query: Knex.QueryBuilder, { before, after, limit }: OlderPage, of = ''): Knex.QueryBuilder {
+  const row = after ?? before
+  const direction = after === undefined ? 'after' : 'before'
+  const from = row && ({ at: row.createdAt, id: row.id, direction } as const)
   return pageByTime(query, `${of}created_at`, { limit, id: `${of}id`, ...(from && { from }) })
 }

@@ -26,8 +26,14 @@ declare module 'knex/lib/dialects/sqlite3/execution/sqlite-transaction.js' {
 
   export default class SqliteTransaction {
     readonly client: Knex.Client
+    readonly readOnly?: boolean
     readonly trxClient: { query(connection: BetterSqlite3.Database, sql: string): Promise<unknown> }
-    constructor(client: Knex.Client, container: unknown, config?: { until?: number }, outer?: unknown)
+    constructor(
+      client: Knex.Client,
+      container: unknown,
+      config?: { until?: number; readOnly?: boolean },
+      outer?: unknown,
+    )
     begin(connection: BetterSqlite3.Database): Promise<unknown>
   }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { dialectOfDb, oldestOpen, oldestOpenTransaction } from './dialect.ts'
+import { deleteInBatches, dialectOfDb, oldestOpen, oldestOpenTransaction } from './dialect.ts'
 import type { Db } from './handle.ts'
 import { query, command, sending } from './statement.ts'
 
@@ -165,5 +165,5 @@ export async function outboxEnd(db: Db): Promise<OutboxCursor> {
 }
 
 export async function pruneOutbox(db: Db, before: number): Promise<number> {
-  return db('outbox').where('created_at', '<', before).delete()
+  return deleteInBatches(db, 'outbox', db('outbox').where('created_at', '<', before))
 }

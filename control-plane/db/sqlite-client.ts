@@ -143,7 +143,7 @@ class WriterTransaction extends Transaction {
   /** Asked of the client itself: by `query` of its own class knex does the work of a transaction that did not begin. */
   override begin(connection: BetterSqlite3.Database): Promise<unknown> {
     setDeadline(connection, this.until, queryStateOf(this.client).world.monotonic())
-    return this.trxClient.query(connection, 'begin immediate')
+    return this.trxClient.query(connection, this.readOnly === true ? 'begin' : 'begin immediate')
   }
 }
 

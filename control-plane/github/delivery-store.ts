@@ -1,4 +1,5 @@
 import { int, json, text, time } from '../db/columns.ts'
+import { deleteInBatches } from '../db/dialect.ts'
 import type { Db } from '../db/open.ts'
 import { table, type RowOf } from '../db/table.ts'
 import { happening } from './events.ts'
@@ -55,5 +56,5 @@ export async function failDelivery(
 }
 
 export async function removeOldDeliveries(db: Db, before: number): Promise<number> {
-  return db('github_deliveries').where('created_at', '<', before).delete()
+  return deleteInBatches(db, 'github_deliveries', db('github_deliveries').where('created_at', '<', before))
 }

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 
 /**
  * The address of a client. Behind proxies each adds the address that it saw to the right of X-Forwarded-For; what stands
@@ -18,4 +18,9 @@ export function clientAddress(request: IncomingMessage, trustedProxies: number):
 export function headerOf({ headers }: Pick<IncomingMessage, 'headers'>, name: string): string | undefined {
   const value = headers[name]
   return Array.isArray(value) ? value.join(', ') : value
+}
+
+/** Sets headers given as names and values in turn. */
+export function setHeaders(res: ServerResponse, headers: readonly string[]): void {
+  for (let index = 0; index < headers.length; index += 2) res.setHeader(headers[index]!, headers[index + 1]!)
 }

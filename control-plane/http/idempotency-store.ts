@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { nullableInt, nullableJson, nullableText, text, time } from '../db/columns.ts'
+import { deleteInBatches } from '../db/dialect.ts'
 import type { Db } from '../db/open.ts'
 import { table, type RowOf } from '../db/table.ts'
 
@@ -62,5 +63,5 @@ export async function removeExpiredKey(db: Db, scopeHash: string, now: number): 
 
 /** For the sweep. Returns how many were removed. */
 export async function pruneKeys(db: Db, now: number): Promise<number> {
-  return db('idempotency').where('expires_at', '<=', now).delete()
+  return deleteInBatches(db, 'idempotency', db('idempotency').where('expires_at', '<=', now))
 }

@@ -5,6 +5,7 @@ import type { Db } from '../db/open.ts'
 import type { Log } from '../process/log.ts'
 import type { AnswerRoom } from './answer-room.ts'
 import type { CallerOf } from './callers.ts'
+import type { JsonText } from './json-text.ts'
 import type { EventStream } from './sse.ts'
 
 /** `cli`: `svc`; `api`: everything else. */
@@ -72,6 +73,7 @@ export type HandlerResult<R extends AnyRoute> =
   | OtherAnswer<R>
   | Answer<200 | 201, ReplyOf<R>>
   | EventStream
+  | JsonText
 
 export type Handler<R extends AnyRoute> = (input: HandlerInput<R>) => Promise<HandlerResult<R>>
 export type Handlers<G extends Readonly<Record<string, AnyRoute>>> = {

@@ -7,12 +7,13 @@ import type { ErrorCode } from '../../shared/api/error-codes.ts'
 import { AnswerRoom } from './answer-room.ts'
 import type { Release } from './body-room.ts'
 import { callerKey, type Caller, hasRole } from './callers.ts'
-import { headerOf } from './headers.ts'
+import { headerOf, setHeaders } from './headers.ts'
 import { readKey, type Claim, type StoredAnswer } from './idempotency.ts'
 import type { Client, HandlerInput, ImplementedRoute } from './implement.ts'
 import type { Kernel, RequestState } from './kernel.ts'
+import { sendText, type JsonText } from './json-text.ts'
 import { limitHeaders, type LimitState } from './limits.ts'
-import { encodeAnswer, sendAnswer, setHeaders } from './reply.ts'
+import { encodeAnswer, sendAnswer } from './reply.ts'
 import { EventStream, sendStream } from './sse.ts'
 import { ownerOf, takeBody } from './take-body.ts'
 import { isWithoutEffect } from './trouble.ts'
@@ -172,12 +173,18 @@ async function readAndSend({ route, handler, kernel }: Mounted, ctx: Koa.Context
   setHeaders(ctx.res, (ctx.state as RequestState).headers)
   const { signal } = input
   const mayRead = () => mayStillRead(kernel, ctx, result)
-  const limits = kernel.streamCheckMs === undefined ? {} : { checkMs: kernel.streamCheckMs }
+  const limits = checksOf(kernel)
   await sendStream(ctx.res, { source: result.source, world: kernel.world, signal, mayRead, limits })
 }
 
+const checksOf = ({ streamCheckMs: checkMs }: Kernel) => (checkMs === undefined ? {} : { checkMs })
+
 /** A token is revoked, a session ends, a person leaves, an agent is hidden while a stream goes on. */
-async function mayStillRead(kernel: Kernel, ctx: Koa.Context, stream: EventStream): Promise<boolean> {
+async function mayStillRead(
+  kernel: Kernel,
+  ctx: Koa.Context,
+  stream: Pick<EventStream, 'mayStillRead'>,
+): Promise<boolean> {
   try {
     await stream.mayStillRead(await kernel.callers.callerOf(ctx.req))
     return true
@@ -198,7 +205,11 @@ async function answerWrite(
   ctx: Koa.Context,
   { input, keyed }: { input: Input; keyed: Keyed | null },
 ): Promise<void> {
-  if (keyed === null) return sendAnswer(ctx, await work(mounted, ctx, { input, claim: null }))
+  const answerTo = async (claim: Claim | null) =>
+    mounted.route.stream === 'text'
+      ? writeText(mounted, ctx, { input, claim })
+      : sendAnswer(ctx, await work(mounted, ctx, { input, claim }))
+  if (keyed === null) return answerTo(null)
   const { idempotency, log } = mounted.kernel
   const { method, path, search } = ctx
   const begun = await idempotency.begin({ ...keyed, method, path, search })
@@ -207,7 +218,7 @@ async function answerWrite(
     return sendAnswer(ctx, begun.answer)
   }
   try {
-    sendAnswer(ctx, await work(mounted, ctx, { input, claim: begun }))
+    await answerTo(begun)
   } catch (error) {
     const effect = isWithoutEffect(error) ? 'nothing' : 'unknown'
     await idempotency.release(begun, effect).catch((failure: unknown) => {
@@ -219,6 +230,24 @@ async function answerWrite(
     })
     throw error
   }
+}
+
+/** The answer to a key is kept before its end is sent, so that whoever has all of it may ask again; a large one is not kept. */
+async function writeText(
+  { handler, kernel }: Mounted,
+  ctx: Koa.Context,
+  { input, claim }: { input: Input; claim: Claim | null },
+): Promise<void> {
+  const text = (await handler(input)) as JsonText
+  const { idempotency, root, world } = kernel
+  const keep = async (body: string | null) => {
+    if (claim === null) return
+    if (body === null) return idempotency.release(claim, 'nothing')
+    await idempotency.complete(root, claim, { status: 200, headers: {}, body }, false)
+  }
+  const mayRead = () => mayStillRead(kernel, ctx, text)
+  const { headers } = ctx.state as RequestState
+  await sendText(ctx, text, { world, signal: input.signal, headers, mayRead, keep, limits: checksOf(kernel) })
 }
 
 /**

@@ -114,7 +114,7 @@ function requestHeaders(route: AnyRoute): z.ZodObject {
     ...(route.idempotency === 'none'
       ? {}
       : { 'Idempotency-Key': route.idempotency === 'required' ? key : key.optional() }),
-    ...(route.stream === null
+    ...(route.stream !== 'sse'
       ? {}
       : { 'Last-Event-ID': z.string().optional().describe('Goes on after this message.') }),
   })
@@ -163,7 +163,7 @@ function goodHeaders(route: AnyRoute) {
 
 function contentOf(route: AnyRoute, schema: z.ZodType) {
   const json = { 'application/json': { schema } }
-  return route.stream === null ? json : { ...json, 'text/event-stream': { schema: z.string() } }
+  return route.stream !== 'sse' ? json : { ...json, 'text/event-stream': { schema: z.string() } }
 }
 
 function errorResponse(status: number, { codes, plain }: RouteErrors) {

@@ -65,11 +65,6 @@ function send(
   endAfterBody(ctx.req, res)
 }
 
-/** Sets headers given as names and values in turn. */
-export function setHeaders(res: ServerResponse, headers: readonly string[]): void {
-  for (let index = 0; index < headers.length; index += 2) res.setHeader(headers[index]!, headers[index + 1]!)
-}
-
 /** The error to answer with; a code that the route does not declare is a defect when checking. */
 export function declaredRefusal(route: AnyRoute | null, error: unknown, isChecking: boolean): ApiError | PlainApiError {
   const refusal = refusalOf(error)

@@ -111,7 +111,7 @@ function repeat(world: World, ms: number, run: () => void): () => void {
 }
 
 /** One check after another, however long each takes. What fails for another reason is asked again. */
-function checkAgain(
+export function checkAgain(
   world: World,
   ms: number,
   { mayRead, cut }: { mayRead: StreamOptions['mayRead']; cut: AbortController },
@@ -151,7 +151,7 @@ function abortable(iterator: AsyncIterator<StreamMessage>, signal: AbortSignal) 
 }
 
 /** False when the reader took nothing of what waits for it in time. */
-function drained(response: ServerResponse, options: { world: World; signal: AbortSignal; stallMs: number }) {
+export function drained(response: ServerResponse, options: { world: World; signal: AbortSignal; stallMs: number }) {
   return new Promise<boolean>((resolve) => {
     const done = (isDrained: boolean) => {
       stopTimer()

@@ -1,3 +1,4 @@
+import { deleteInBatches } from '../db/dialect.ts'
 import { pruneReplies } from '../db/device-replies.ts'
 import { pruneOutbox } from '../db/outbox.ts'
 import { removeOldSkips } from '../resources/automations/fire-store.ts'
@@ -11,7 +12,7 @@ import { pruneKeys } from '../http/idempotency-store.ts'
 
 const hour = 3_600_000
 
-/** Removes old rows: the outbox's history, answers that nobody fetched, idempotency keys, wake keys, sign-ins. */
+/** Removes old rows, some at a time: the outbox's history, answers that nobody fetched, idempotency keys, wake keys, sign-ins. */
 export const oldRowsSweep: Sweep = {
   name: 'old_rows',
   everyMs: 5 * 60_000,
@@ -19,7 +20,7 @@ export const oldRowsSweep: Sweep = {
     await pruneOutbox(root, now - hour)
     await pruneReplies(root, now - 10 * 60_000)
     await pruneKeys(root, now)
-    await root('wake_keys').where('expires_at', '<', now).delete()
+    await deleteInBatches(root, 'wake_keys', root('wake_keys').where('expires_at', '<', now))
     await removeOldWakes(root, now - 24 * hour)
     await removeQuotasBefore(root, now - 24 * hour)
     await removeCircuitsBefore(root, now - 24 * hour)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { triggerSources } from '../../shared/api/runs.ts'
 import { allowedCall } from '../../shared/runs/spec.ts'
 import { int, json, nullableText, nullableTime, text, time, toJson } from '../db/columns.ts'
-import { lockRows } from '../db/dialect.ts'
+import { deleteInBatches, lockRows } from '../db/dialect.ts'
 import type { Db } from '../db/open.ts'
 import { table, type RowOf } from '../db/table.ts'
 
@@ -149,5 +149,5 @@ export async function findRefusedWake(
 
 /** Wakes that were answered before `before` and are no longer of use. */
 export async function removeOldWakes(db: Db, before: number): Promise<number> {
-  return db('wakes').where({ state: 'done' }).where('taken_at', '<', before).delete()
+  return deleteInBatches(db, 'wakes', db('wakes').where({ state: 'done' }).where('taken_at', '<', before))
 }

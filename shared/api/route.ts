@@ -97,8 +97,11 @@ export interface RouteInput<
   refusedBodyKeys?: Readonly<Record<string, ErrorCode>>
   /** Writes run in a transaction unless this is false. */
   transaction?: boolean
-  /** With `Accept: text/event-stream` the handler may answer a stream. */
-  stream?: 'sse'
+  /**
+   * `sse`: with `Accept: text/event-stream` the handler may answer a stream. `text`: it answers an object with one long text, which
+   * is sent as it is made. A large one is not kept for its idempotency key, whose next request is then answered anew.
+   */
+  stream?: 'sse' | 'text'
   cli?: CommandSpec | readonly CommandSpec[] | null
 }
 
@@ -118,7 +121,7 @@ export interface Route<
   readonly path: string
   readonly description: string | null
   readonly queryCodes: { readonly refuse: QueryKeyCodes; readonly invalid: QueryKeyCodes }
-  readonly stream: 'sse' | null
+  readonly stream: 'sse' | 'text' | null
   readonly commands: readonly CommandSpec[]
 }
 

@@ -39,6 +39,8 @@ export const workspaceActionRoutes = {
     aliases: ['/companies/{workspaceId}/export'],
     summary: 'Get the agents, tasks and projects of a workspace as a Markdown manifest',
     ...byAdmins,
+    transaction: false,
+    stream: 'text',
     reply: z.object({ manifest: z.string().describe('Markdown.') }).meta({ id: 'WorkspaceExport' }),
     cli: {
       command: 'workspace export',

@@ -102,6 +102,30 @@ onBoth('the outbox is read in order, from where a reader is, and is pruned by ti
   await readOutbox(root, start, { limit: 10, count: 2 })
 })
 
+onBoth('old rows go some at a time, however many there are', async ({ root }) => {
+  const entries = Array.from({ length: 1_300 }, (_, n) => ({
+    topic: 'run.queued',
+    key: `${n}`,
+    payload: '{}',
+    created_at: at + (n < 1_200 ? 0 : 1),
+  }))
+  for (let from = 0; from < entries.length; from += 100) await root('outbox').insert(entries.slice(from, from + 100))
+  const removed: number[] = []
+  const watch = (response: unknown, { sql }: { sql: string }) => {
+    const { changes, rowCount } = response as { changes?: number; rowCount?: number }
+    if (/^delete /i.test(sql)) removed.push(changes ?? rowCount ?? Number(response))
+  }
+  root.on('query-response', watch)
+  expect(await pruneOutbox(root, at + 1)).toBe(1_200)
+  root.off('query-response', watch)
+  expect(Math.max(...removed)).toBeLessThanOrEqual(500)
+  expect(
+    await root('outbox')
+      .where('created_at', at + 1)
+      .select('key'),
+  ).toHaveLength(100)
+})
+
 test('a reader on SQLite remembers the last number alone', async () => {
   const database = openSqlite()
   const { root } = database

@@ -4,6 +4,7 @@ import type { Knex } from 'knex'
 import { z } from 'zod'
 import { skipReasons } from '../../../shared/api/automation-fields.ts'
 import { nullableText, text, time } from '../../db/columns.ts'
+import { deleteInBatches } from '../../db/dialect.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
@@ -115,5 +116,6 @@ export async function listFiredRuns(db: Db, filter: FiredRunFilter): Promise<z.o
 
 /** Removes skips older than `before`, since a paused automation records one at every instant. Fires with a run stay. */
 export async function removeOldSkips(db: Db, before: number): Promise<number> {
-  return db('automation_fires').where({ kind: 'skipped' }).where('created_at', '<', before).delete()
+  const old = db('automation_fires').where({ kind: 'skipped' }).where('created_at', '<', before)
+  return deleteInBatches(db, 'automation_fires', old)
 }

@@ -5,6 +5,7 @@ import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
+import { placeInLine } from './live-store.ts'
 import { runs, type RunRow } from './store.ts'
 
 /**
@@ -21,7 +22,7 @@ const cancellations = table('run_cancellations', {
   extent: z.enum(['waiting', 'live']),
   exitReason: z.enum(exitReasonNames),
   reason: nullableText,
-  /** Time and id of the last run that was seen to. */
+  /** Place in the line, and id, of the last run that was seen to. */
   seenAt: time,
   seenId: text,
   createdAt: time,
@@ -37,12 +38,12 @@ const means = `c.workspace_id = runs.workspace_id and runs.created_at <= c.creat
 export const notCancelled = `not exists (select 1 from run_cancellations c where ${means})`
 
 const toCancel = runs.query(
-  `where ended_at is null and workspace_id = ? and (created_at, id) > (?, ?)
+  `where ended_at is null and workspace_id = ? and (${placeInLine}, id) > (?, ?)
    and exists (select 1 from run_cancellations c where c.id = ? and ${means})
-   order by created_at, id limit ?`,
+   order by ${placeInLine}, id limit ?`,
 )
 
-/** The next live runs that a stored cancellation means, oldest first. */
+/** The next live runs that a stored cancellation means, in the order in which they wait. */
 export async function listToCancel(db: Db, of: RunCancellation, limit: number): Promise<RunRow[]> {
   return toCancel.list(db, [of.workspaceId, of.seenAt, of.seenId, of.id, limit])
 }
@@ -57,8 +58,8 @@ export async function claimCancellation(db: Db, id: string): Promise<RunCancella
 }
 
 /** Notes the last run that was seen to. */
-export async function recordSeen(db: Db, id: string, last: Pick<RunRow, 'id' | 'createdAt'>): Promise<void> {
-  await cancellations.update(db, { id }, { seenAt: last.createdAt, seenId: last.id })
+export async function recordSeen(db: Db, id: string, last: RunRow): Promise<void> {
+  await cancellations.update(db, { id }, { seenAt: last.inLineSince ?? last.createdAt, seenId: last.id })
 }
 
 export async function removeCancellation(db: Db, id: string): Promise<void> {

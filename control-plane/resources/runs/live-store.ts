@@ -8,6 +8,12 @@ import { runs, type RunRow } from './store.ts'
 
 /** Runs that have not ended. They are few beside the others, and have indexes of their own. */
 
+/**
+ * A run's place among those that wait. In the order of this very expression SQLite takes the index of live runs, and not that of
+ * all runs of the workspace.
+ */
+export const placeInLine = 'coalesce(in_line_since, created_at)'
+
 /** Live runs that a device holds or is offered. */
 export async function listLiveOfDevice(db: Db, device: string): Promise<RunRow[]> {
   return runs.list(runs.from(db).whereNull('ended_at').where({ device }).whereNot({ lease_state: 'none' }))
@@ -63,11 +69,11 @@ const running = runs.query(
 export const listRunning = (db: Db, page: { after: RunRow | null; limit: number }): Promise<RunRow[]> =>
   running.list(db, [page.after?.createdAt ?? -1, page.after?.id ?? '', page.limit])
 
-/** Live runs of a workspace, oldest first. */
-export async function listLiveOfWorkspace(db: Db, workspaceId: string, limit: number): Promise<RunRow[]> {
-  const live = runs.from(db).whereNull('ended_at').where({ workspace_id: workspaceId })
-  return runs.list(live.orderBy(['created_at', 'id']).limit(limit))
-}
+const liveOfWorkspace = runs.query(`where ended_at is null and workspace_id = ? order by ${placeInLine}, id limit ?`)
+
+/** Live runs of a workspace, in the order in which they wait or waited. */
+export const listLiveOfWorkspace = (db: Db, workspaceId: string, limit: number): Promise<RunRow[]> =>
+  liveOfWorkspace.list(db, [workspaceId, limit])
 
 /** Counts the live runs at whose root is this person, by workspace: in one of them, or in all. */
 export async function countLiveCausedBy(

@@ -99,9 +99,14 @@ export async function listPages(db: Db, filter: PageFilter): Promise<WikiPageRow
 /** The number of live pages; with `isPublished` only of those that were published. */
 export async function countPages(
   db: Db,
-  { workspaceId, isPublished = false }: { workspaceId: string; isPublished?: boolean },
+  {
+    workspaceId,
+    isPublished = false,
+    withArchived = false,
+  }: { workspaceId: string; isPublished?: boolean; withArchived?: boolean },
 ): Promise<number> {
-  const query = db('wiki_pages').where({ workspace_id: workspaceId }).whereNull('archived_at')
+  const query = db('wiki_pages').where({ workspace_id: workspaceId })
+  if (!withArchived) void query.whereNull('archived_at')
   if (isPublished) void query.whereNotNull('current_revision_id')
   return countOf(query)
 }

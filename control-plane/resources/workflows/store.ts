@@ -60,8 +60,13 @@ export async function lockWorkflow(db: Db, workspaceId: string, name: string): P
 }
 
 /** Those that can be started. */
-export async function countWorkflows(db: Db, workspaceId: string): Promise<number> {
-  return countOf(db('workflows').where({ workspace_id: workspaceId }).whereNull('retired_at'))
+export async function countWorkflows(
+  db: Db,
+  workspaceId: string,
+  { withRetired = false }: { withRetired?: boolean } = {},
+): Promise<number> {
+  const query = db('workflows').where({ workspace_id: workspaceId })
+  return countOf(withRetired ? query : query.whereNull('retired_at'))
 }
 
 /** All of the workspace, by name; built-in ones are put between them. */

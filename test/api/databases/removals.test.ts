@@ -30,7 +30,9 @@ for (const database of ['sqlite', 'postgres'] as const)
       await server.stop()
     })
     const planes = () => [server.plane, ...(beside === null ? [] : [beside.plane])]
-    const holdJobs = () => Promise.all(planes().map((plane) => plane.sweeper.jobs?.stop()))
+    const holdJobs = async () => {
+      for (const plane of planes()) await plane.sweeper.jobs?.stop()
+    }
     const goOn = () => planes().forEach((plane) => plane.sweeper.jobs?.start())
     const root = () => server.database.root
 

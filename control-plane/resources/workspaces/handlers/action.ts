@@ -1,12 +1,15 @@
+import type { Knex } from 'knex'
 import { changedRow } from '../../../db/changed-row.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { workspaceActionRoutes } from '../../../../shared/api/workspace-actions.ts'
 import type { Tx } from '../../../db/open.ts'
+import { hasRole } from '../../../http/callers.ts'
+import { JsonText } from '../../../http/json-text.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { cancelRuns } from '../../../lifecycle/cancel-runs.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { findCompany, replaceCompany } from '../company-store.ts'
-import { exportWorkspace } from './export.ts'
+import { WorkspaceExports } from './export.ts'
 import { namedWorkspace } from '../lookup.ts'
 import { presentWorkspace } from '../present.ts'
 import { removeWorkspace } from './remove.ts'
@@ -20,14 +23,22 @@ type Dependencies = Pick<ResourceDependencies, 'leaseMs'>
 type Routes = typeof workspaceActionRoutes
 
 export function workspaceActionHandlers(deps: Dependencies): ImplementedRoute[] {
+  const exports = new WorkspaceExports()
   return implement(workspaceActionRoutes, {
     pauseAgents: (input) => change(input, deps, { agentsPaused: true }),
     resumeAgents: (input) => change(input, deps, { agentsPaused: false }),
     archive: (input) => change(input, deps, { status: 'archived' }),
 
     async export({ db, caller, params, world }) {
-      const workspace = await namedWorkspace(db, caller, params.workspaceId)
-      return { manifest: await exportWorkspace(db, workspace, world.now()) }
+      const { id } = await namedWorkspace(db, caller, params.workspaceId)
+      return new JsonText(
+        'manifest',
+        exports.write(db as Knex, id, () => world.now()),
+        async (reader) => {
+          if (reader.kind !== 'person' || !hasRole(reader, 'admin')) fail('http_exception')
+          await namedWorkspace(db, reader, id)
+        },
+      )
     },
 
     async delete({ db, caller, params, body, world }) {

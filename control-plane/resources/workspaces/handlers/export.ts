@@ -1,82 +1,159 @@
+import type { Knex } from 'knex'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import { tryLockName } from '../../../db/dialect.ts'
 import type { Db } from '../../../db/open.ts'
+import { openSnapshot } from '../../../db/snapshot.ts'
 import { hashAgentMd } from '../../agents/agent-md.ts'
-import { findAgent, listAgents, type ListedAgent } from '../../agents/store.ts'
-import { listFiles } from '../../files/store.ts'
-import { listLearnings } from '../../learnings/store.ts'
-import { listProjects } from '../../projects/store.ts'
-import { listTasks } from '../../tasks/list-store.ts'
+import { handleText } from '../../agents/present.ts'
+import { countAgents, findAgent, listAgents, type ListedAgent } from '../../agents/store.ts'
+import { countFiles, listFiles } from '../../files/store.ts'
+import { countLearnings, listLearnings } from '../../learnings/store.ts'
+import { countProjects, listProjects } from '../../projects/store.ts'
+import { countTasks, listTasks } from '../../tasks/list-store.ts'
+import { listTasksByIds, type TaskRow } from '../../tasks/store.ts'
 import { findRevisionBody } from '../../wiki/revision-store.ts'
-import { listPages, type WikiPageRow } from '../../wiki/store.ts'
-import { listWorkflows, type WorkflowRow } from '../../workflows/store.ts'
-import { longestInstructions, manifestOf, type ExportedAgent, type ExportedPage } from './manifest.ts'
-import type { WorkspaceRow } from '../store.ts'
+import { countPages, listPages, type WikiPageRow } from '../../wiki/store.ts'
+import { countWorkflows, listWorkflows } from '../../workflows/store.ts'
+import { fileSection, headingOf, headOf, longestInstructions, pageSection, Sections, type Names } from './manifest.ts'
+import { findWorkspace } from '../store.ts'
 
 const pageSize = 200
+/** Exports at once of one replica: each has a connection of its own. */
+const mostExports = 3
+const retryAfterS = 15
 
-/** Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, its workflows by name, what its files are, its wiki and its learnings. */
-export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: number): Promise<string> {
-  const filter = { workspaceId: workspace.id, limit: pageSize }
-  const agents = await withInstructions(db, await readAll((before) => listAgents(db, { ...filter, ...before })))
-  const projects = await readAll((before) => listProjects(db, { ...filter, ...before }))
-  const tasks = await readAll(({ before }) =>
-    listTasks(db, { ...filter, ...(before && { from: { ...before, direction: 'after' } }) }),
-  )
-  const workflows = await allWorkflows(db, workspace.id)
-  const files = await readAll((before) => listFiles(db, { ...filter, visibleTo: null, ...before }))
-  const pages = await withBodies(
-    db,
-    await readAll((before) => listPages(db, { ...filter, isArchived: null, ...before })),
-  )
-  const learnings = await readAll((before) => listLearnings(db, { ...filter, ...before }))
-  const all = { agents, projects, tasks, workflows, files, pages, learnings }
-  return manifestOf({ workspace, exportedAt: toTimestamp(now), ...all })
+/**
+ * Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, its workflows by name, what its files are,
+ * its wiki and its learnings. All of it is of one moment, and no more than a page of it is in memory; no write waits for it.
+ */
+export class WorkspaceExports {
+  private readonly atWork = new Set<string>()
+
+  /** Fails at its first piece when too many are written, or when the workspace is gone. */
+  async *write(root: Knex, workspaceId: string, now: () => number): AsyncGenerator<string> {
+    if (this.atWork.has(workspaceId) || this.atWork.size >= mostExports) tooMany()
+    this.atWork.add(workspaceId)
+    try {
+      const snapshot = await openSnapshot(root)
+      try {
+        // Of all replicas.
+        if (!(await tryLockName(snapshot.db, `export:${workspaceId}`))) tooMany()
+        for await (const lines of linesOf(snapshot.db, workspaceId, now())) yield `${lines.join('\n')}\n`
+      } finally {
+        await snapshot.close()
+      }
+    } finally {
+      this.atWork.delete(workspaceId)
+    }
+  }
 }
 
-async function withInstructions(db: Db, agents: readonly ListedAgent[]): Promise<ExportedAgent[]> {
-  const all: ExportedAgent[] = []
-  let left = longestInstructions
-  for (const agent of agents) {
-    const isEmpty = agent.agentMdHash === hashAgentMd('')
-    const agentMd = isEmpty ? '' : left < 0 ? null : ((await findAgent(db, agent.id))?.agentMd ?? '')
-    left -= agentMd?.length ?? 0
-    all.push({ ...agent, agentMd })
+function tooMany(): never {
+  return fail('rate_limit_exceeded', {
+    message: 'Other exports are being written; try again when they are done.',
+    details: { retryAfter: retryAfterS },
+    headers: { 'Retry-After': String(retryAfterS) },
+  })
+}
+
+async function* linesOf(db: Db, workspaceId: string, now: number): AsyncGenerator<string[]> {
+  const workspace = (await findWorkspace(db, workspaceId)) ?? fail('resource_not_found', { param: 'workspaceId' })
+  const filter = { workspaceId, limit: pageSize }
+  const seesAll = { seesAll: true, userId: null, agentId: null }
+  const agents = () => oldestFirst((after) => listAgents(db, { ...filter, after }))
+  const projects = () => oldestFirst((after) => listProjects(db, { ...filter, after }))
+  const sections = new Sections(await namesOf(agents(), projects()))
+  yield [...headOf(workspace, toTimestamp(now)), ...headingOf('Agents', await countAgents(db, workspaceId, seesAll))]
+  const instructions = { left: longestInstructions }
+  for await (const page of agents())
+    for (const agent of page) yield sections.agent({ ...agent, agentMd: await agentMdOf(db, agent, instructions) })
+  yield headingOf('Projects', await countProjects(db, workspaceId, null))
+  for await (const page of projects()) yield page.flatMap((project) => sections.project(project))
+  yield headingOf('Tasks', await countTasks(db, workspaceId, null))
+  for await (const page of tasksOf(db, workspaceId)) {
+    const keys = await keysOf(db, page)
+    yield page.flatMap((task) =>
+      sections.task(task, task.parentTaskId && (keys.get(task.parentTaskId) ?? task.parentTaskId)),
+    )
   }
-  return all
+  yield headingOf('Workflows', await countWorkflows(db, workspaceId, { withRetired: true }))
+  for await (const page of workflowsOf(db, workspaceId)) yield page.flatMap((workflow) => sections.workflow(workflow))
+  yield headingOf('Files', (await countFiles(db, { workspaceId, visibleTo: null })).count)
+  for await (const page of oldestFirst((after) => listFiles(db, { ...filter, visibleTo: null, after })))
+    yield page.flatMap(fileSection)
+  yield headingOf('Wiki', await countPages(db, { workspaceId, withArchived: true }))
+  const texts = { left: mostTokens }
+  for await (const page of oldestFirst((after) => listPages(db, { ...filter, isArchived: null, after })))
+    for (const one of page) yield pageSection({ ...one, body: await bodyOf(db, one, texts) })
+  yield headingOf('Learnings', await countLearnings(db, { workspaceId }))
+  for await (const page of oldestFirst((after) => listLearnings(db, { ...filter, after })))
+    yield page.flatMap((learning) => sections.learning(learning))
+}
+
+async function namesOf(
+  agents: AsyncIterable<ListedAgent[]>,
+  projects: AsyncIterable<{ id: string; name: string }[]>,
+): Promise<Names> {
+  const names = { agents: new Map<string, string>(), projects: new Map<string, string>() }
+  for await (const page of agents)
+    for (const agent of page) for (const id of [agent.id, agent.uuid]) names.agents.set(id, handleText(agent))
+  for await (const page of projects) for (const { id, name } of page) names.projects.set(id, name)
+  return names
+}
+
+/** null: it is left out. */
+async function agentMdOf(db: Db, agent: ListedAgent, room: { left: number }): Promise<string | null> {
+  if (agent.agentMdHash === hashAgentMd('')) return ''
+  if (room.left < 0) return null
+  const agentMd = (await findAgent(db, agent.id))?.agentMd ?? ''
+  room.left -= agentMd.length
+  return agentMd
 }
 
 /** Beyond this many tokens in total, texts of pages are left out. */
 const mostTokens = 4_000_000
 
-async function withBodies(db: Db, pages: readonly WikiPageRow[]): Promise<ExportedPage[]> {
-  const all: ExportedPage[] = []
-  let left = mostTokens
-  for (const page of pages) {
-    left -= page.tokenCount ?? 0
-    const isRead = page.currentRevisionId !== null && left >= 0
-    all.push({ ...page, body: isRead ? await findRevisionBody(db, page.currentRevisionId!) : null })
-  }
-  return all
+async function bodyOf(db: Db, page: WikiPageRow, room: { left: number }): Promise<string | null> {
+  room.left -= page.tokenCount ?? 0
+  if (page.currentRevisionId === null || room.left < 0) return null
+  return findRevisionBody(db, page.currentRevisionId)
 }
 
-async function allWorkflows(db: Db, workspaceId: string): Promise<WorkflowRow[]> {
-  const all: WorkflowRow[] = []
+const tasksOf = (db: Db, workspaceId: string): AsyncGenerator<TaskRow[]> =>
+  oldestFirst((after) => listTasks(db, { workspaceId, limit: pageSize, from: { ...after, direction: 'before' } }))
+
+/** The keys of the parents of these tasks; those of archived ones are left out. */
+async function keysOf(db: Db, tasks: readonly TaskRow[]): Promise<Map<string, string>> {
+  const ids = [...new Set(tasks.flatMap(({ parentTaskId: id }) => (id === null ? [] : [id])))]
+  const [first] = tasks
+  if (ids.length === 0 || first === undefined) return new Map()
+  const parents = await listTasksByIds(db, first.workspaceId, ids)
+  return new Map(parents.filter(({ archivedAt }) => archivedAt === null).map(({ id, key }) => [id, key]))
+}
+
+async function* workflowsOf(db: Db, workspaceId: string) {
+  let afterName = ''
   for (;;) {
-    const page = await listWorkflows(db, { workspaceId, afterName: all.at(-1)?.name ?? '', limit: pageSize })
-    all.push(...page.slice(0, pageSize))
-    if (page.length <= pageSize) return all
+    const rows = await listWorkflows(db, { workspaceId, afterName, limit: pageSize })
+    const page = rows.slice(0, pageSize)
+    yield page
+    if (rows.length <= pageSize) return
+    afterName = page.at(-1)!.name
   }
 }
 
-/** Reads all pages, which come newest first with one row more than asked for. */
-async function readAll<Row extends { createdAt: number; id: string }>(
-  list: (page: { before?: { createdAt: number; id: string } }) => Promise<Row[]>,
-): Promise<Row[]> {
-  const all: Row[] = []
+/** Reads page after page of a list that answers one row more than it was asked for. */
+async function* oldestFirst<Row extends { createdAt: number; id: string }>(
+  list: (after: { createdAt: number; id: string }) => Promise<Row[]>,
+): AsyncGenerator<Row[]> {
+  let after = { createdAt: -1, id: '' }
   for (;;) {
-    const last = all.at(-1)
-    const page = await list(last === undefined ? {} : { before: { createdAt: last.createdAt, id: last.id } })
-    all.push(...page.slice(0, pageSize))
-    if (page.length <= pageSize) return all.reverse()
+    const rows = await list(after)
+    const page = rows.slice(0, pageSize)
+    yield page
+    const last = page.at(-1)
+    if (rows.length <= pageSize || last === undefined) return
+    after = { createdAt: last.createdAt, id: last.id }
   }
 }

@@ -24,39 +24,11 @@ const longestDescriptions = 16_000_000
 /** `agentMd` null: it is left out. */
 export type ExportedAgent = ListedAgent & { agentMd: string | null }
 
-export interface ManifestFacts {
-  workspace: WorkspaceRow
-  /** ISO 8601. */
-  exportedAt: string
-  agents: readonly ExportedAgent[]
-  projects: readonly ProjectRow[]
-  tasks: readonly TaskRow[]
-  workflows: readonly WorkflowRow[]
-  files: readonly FileRow[]
-  pages: readonly ExportedPage[]
-  learnings: readonly LearningRow[]
-}
-
 /** `body` is null when it was left out for its length, or when there is none. */
 export type ExportedPage = WikiPageRow & { body: string | null }
 
-export function manifestOf({
-  workspace,
-  exportedAt,
-  agents,
-  projects,
-  tasks,
-  workflows,
-  files,
-  pages,
-  learnings,
-}: ManifestFacts): string {
-  const byUuid = new Map(agents.map((agent) => [agent.uuid, agent]))
-  let left = longestInstructions
-  const agentSections = agents.flatMap((agent) => {
-    left -= agent.agentMd?.length ?? 0
-    return agentSection(agent, byUuid, left >= 0)
-  })
+/** What stands before the first list. */
+export function headOf(workspace: WorkspaceRow, exportedAt: string): string[] {
   return [
     `# Workspace ${span(workspace.name)}`,
     '',
@@ -70,32 +42,68 @@ export function manifestOf({
       'Exported at': exportedAt,
     }),
     ...(workspace.contextMd ? ['', 'Context:', '', ...fence(workspace.contextMd)] : []),
-    '',
-    `## Agents (${agents.length})`,
-    ...(agents.length === 0 ? ['', 'None.'] : agentSections),
-    '',
-    `## Projects (${projects.length})`,
-    ...(projects.length === 0 ? ['', 'None.'] : projects.flatMap((project) => projectSection(project, byUuid))),
-    '',
-    `## Tasks (${tasks.length})`,
-    ...(tasks.length === 0 ? ['', 'None.'] : taskSections(tasks, { agents, projects })),
-    '',
-    `## Workflows (${workflows.length})`,
-    ...(workflows.length === 0 ? ['', 'None.'] : workflowSections(workflows)),
-    '',
-    `## Files (${files.length})`,
-    ...(files.length === 0 ? ['', 'None.'] : files.flatMap(fileSection)),
-    '',
-    `## Wiki (${pages.length})`,
-    ...(pages.length === 0 ? ['', 'None.'] : pages.flatMap(pageSection)),
-    '',
-    `## Learnings (${learnings.length})`,
-    ...(learnings.length === 0 ? ['', 'None.'] : learningSections(learnings)),
-    '',
-  ].join('\n')
+  ]
 }
 
-type Agents = ReadonlyMap<string, ListedAgent>
+export const headingOf = (title: string, count: number): string[] => [
+  '',
+  `## ${title} (${count})`,
+  ...(count === 0 ? ['', 'None.'] : []),
+]
+
+/** How others are called where they are named. */
+export interface Names {
+  /** Handles of agents by their UUIDs and by their ids. */
+  agents: ReadonlyMap<string, string>
+  /** By id. */
+  projects: ReadonlyMap<string, string>
+}
+
+/** The lines about one of each kind. Texts are left out once those before them are too long in total. */
+export class Sections {
+  private readonly names: Names
+  private readonly left = {
+    instructions: longestInstructions,
+    programs: longestPrograms,
+    learnings: longestLearnings,
+    descriptions: longestDescriptions,
+  }
+
+  constructor(names: Names) {
+    this.names = names
+  }
+
+  agent(agent: ExportedAgent): string[] {
+    const isWhole = this.takes('instructions', agent.agentMd?.length ?? 0)
+    return agentSection(agent, this.names.agents, isWhole)
+  }
+
+  project(project: ProjectRow): string[] {
+    return projectSection(project, this.names.agents)
+  }
+
+  /** `parent`: the key of its parent. */
+  task(task: TaskRow, parent: string | null): string[] {
+    const isWhole = this.takes('descriptions', task.description?.length ?? 0)
+    return taskSection(task, { names: this.names, parent, isWhole })
+  }
+
+  workflow(workflow: WorkflowRow): string[] {
+    return workflowSection(workflow, this.takes('programs', workflow.source.length))
+  }
+
+  learning(learning: LearningRow): string[] {
+    const lines = linesOf(learning)
+    return learningSection(learning, this.takes('learnings', lines.join('').length) ? lines : null)
+  }
+
+  private takes(kind: keyof Sections['left'], length: number): boolean {
+    this.left[kind] -= length
+    return this.left[kind] >= 0
+  }
+}
+
+type Agents = Names['agents']
 
 function agentSection(agent: ExportedAgent, agents: Agents, isWhole: boolean): string[] {
   const instructions =
@@ -124,7 +132,7 @@ function agentSection(agent: ExportedAgent, agents: Agents, isWhole: boolean): s
 }
 
 /** Their bytes are downloaded one by one. */
-function fileSection({ id, name, contentType, sizeBytes, sha256, visibility, description }: FileRow): string[] {
+export function fileSection({ id, name, contentType, sizeBytes, sha256, visibility, description }: FileRow): string[] {
   return [
     '',
     `### ${span(name)}`,
@@ -140,7 +148,7 @@ function fileSection({ id, name, contentType, sizeBytes, sha256, visibility, des
   ]
 }
 
-function pageSection(page: ExportedPage): string[] {
+export function pageSection(page: ExportedPage): string[] {
   const { id, slug, title, kind, archivedAt, sourceRef, currentRevisionId, body } = page
   return [
     '',
@@ -161,43 +169,37 @@ function pageSection(page: ExportedPage): string[] {
   ]
 }
 
-function learningSections(learnings: readonly LearningRow[]): string[] {
-  let left = longestLearnings
-  return learnings.flatMap(({ id, topic, status, bullets, rejectedReason }) => {
-    const lines = bullets.flatMap(({ text, sources }) => [
-      `- ${span(text)}`,
-      ...sources.map((url) => `  - ${span(url)}`),
-    ])
-    left -= lines.join('').length
-    return [
-      '',
-      `### ${span(topic)}`,
-      '',
-      ...facts({ Id: id, Status: status, 'Rejected because': rejectedReason }),
-      '',
-      ...(left >= 0 ? lines : ['Its bullets are left out for their length.']),
-    ]
-  })
+function linesOf({ bullets }: LearningRow): string[] {
+  return bullets.flatMap(({ text, sources }) => [`- ${span(text)}`, ...sources.map((url) => `  - ${span(url)}`)])
 }
 
-function workflowSections(workflows: readonly WorkflowRow[]): string[] {
-  let left = longestPrograms
-  return workflows.flatMap(({ id, name, title, description, version, retiredAt, source }) => {
-    left -= source.length
-    return [
-      '',
-      `### ${span(name)} ${span(title)}`,
-      '',
-      ...facts({
-        Id: id,
-        Version: String(version),
-        Status: retiredAt === null ? 'active' : 'retired',
-        Description: description,
-      }),
-      '',
-      ...(left >= 0 ? fence(source, 'js') : ['The program is left out for its length.']),
-    ]
-  })
+/** `lines` null: they are left out. */
+function learningSection({ id, topic, status, rejectedReason }: LearningRow, lines: string[] | null): string[] {
+  return [
+    '',
+    `### ${span(topic)}`,
+    '',
+    ...facts({ Id: id, Status: status, 'Rejected because': rejectedReason }),
+    '',
+    ...(lines ?? ['Its bullets are left out for their length.']),
+  ]
+}
+
+function workflowSection(workflow: WorkflowRow, isWhole: boolean): string[] {
+  const { id, name, title, description, version, retiredAt, source } = workflow
+  return [
+    '',
+    `### ${span(name)} ${span(title)}`,
+    '',
+    ...facts({
+      Id: id,
+      Version: String(version),
+      Status: retiredAt === null ? 'active' : 'retired',
+      Description: description,
+    }),
+    '',
+    ...(isWhole ? fence(source, 'js') : ['The program is left out for its length.']),
+  ]
 }
 
 function projectSection(project: ProjectRow, agents: Agents): string[] {
@@ -217,45 +219,35 @@ function projectSection(project: ProjectRow, agents: Agents): string[] {
   ]
 }
 
-function taskSections(
-  tasks: readonly TaskRow[],
-  named: { agents: readonly ListedAgent[]; projects: readonly ProjectRow[] },
+function taskSection(
+  task: TaskRow,
+  { names, parent, isWhole }: { names: Names; parent: string | null; isWhole: boolean },
 ): string[] {
-  const handles = new Map(named.agents.map((agent) => [agent.id, handleText(agent)]))
-  const projects = new Map(named.projects.map((project) => [project.id, project.name]))
-  const keys = new Map(tasks.map((task) => [task.id, task.key]))
-  const nameIn = (names: ReadonlyMap<string, string>, id: string | null) => id && (names.get(id) ?? id)
-  let left = longestDescriptions
-  return tasks.flatMap((task) => {
-    const description = task.description ?? ''
-    left -= description.length
-    return [
-      '',
-      `### ${span(task.key)} ${span(task.title)}`,
-      '',
-      ...facts({
-        Id: task.id,
-        Status: task.status,
-        Priority: task.priority,
-        Assignee: nameIn(handles, task.assigneeAgentId),
-        Parent: nameIn(keys, task.parentTaskId),
-        Project: nameIn(projects, task.projectId),
-        Branch: task.branchName,
-        'Pull request': task.pullRequest?.url ?? null,
-      }),
-      ...(description === ''
-        ? []
-        : left < 0
-          ? ['', 'Its description is left out for its length.']
-          : ['', ...fence(description)]),
-    ]
-  })
+  const description = task.description ?? ''
+  return [
+    '',
+    `### ${span(task.key)} ${span(task.title)}`,
+    '',
+    ...facts({
+      Id: task.id,
+      Status: task.status,
+      Priority: task.priority,
+      Assignee: nameOf(task.assigneeAgentId, names.agents),
+      Parent: parent,
+      Project: nameOf(task.projectId, names.projects),
+      Branch: task.branchName,
+      'Pull request': task.pullRequest?.url ?? null,
+    }),
+    ...(description === ''
+      ? []
+      : isWhole
+        ? ['', ...fence(description)]
+        : ['', 'Its description is left out for its length.']),
+  ]
 }
 
-function nameOf(uuid: string | null, agents: Agents): string | null {
-  const agent = uuid === null ? undefined : agents.get(uuid)
-  return agent === undefined ? uuid : handleText(agent)
-}
+const nameOf = (id: string | null, names: ReadonlyMap<string, string>): string | null =>
+  id === null ? null : (names.get(id) ?? id)
 
 function facts(values: Record<string, string | null>): string[] {
   return Object.entries(values).flatMap(([name, value]) => (value === null ? [] : [`- ${name}: ${span(value)}`]))
