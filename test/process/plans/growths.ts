@@ -22,6 +22,7 @@ export const smallTables: Readonly<Record<string, string>> = {
   device_grants: 'a sweep removes old ones',
   oidc_attempts: 'a sweep removes old ones',
   code_guesses: 'a sweep removes old ones',
+  run_cancellations: 'one for each halt that is not done, which takes seconds',
   device_replies: 'a sweep removes old ones',
   devices: 'machines of people',
   folders: 'a few for each device',
