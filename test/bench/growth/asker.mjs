@@ -7,8 +7,9 @@ const agent = new Agent({ keepAlive: true, maxSockets: 1 })
 const ask = ({ url, method, headers, body }) =>
   new Promise((resolve, reject) => {
     const call = request(url, { agent, method, headers }, (answer) => {
-      answer.on('data', () => {})
-      answer.once('end', () => resolve(answer.statusCode))
+      let bytes = 0
+      answer.on('data', (chunk) => (bytes += chunk.length))
+      answer.once('end', () => resolve({ status: answer.statusCode, bytes }))
       answer.once('error', reject)
     })
     call.once('error', reject)
@@ -16,10 +17,10 @@ const ask = ({ url, method, headers, body }) =>
   })
 
 parentPort.on('message', async ({ id, requests }) => {
-  const statuses = []
+  const answers = []
   try {
-    for (const each of requests) statuses.push(await ask(each))
-    parentPort.postMessage({ id, statuses })
+    for (const each of requests) answers.push(await ask(each))
+    parentPort.postMessage({ id, answers })
   } catch (error) {
     parentPort.postMessage({ id, error: String(error) })
   }

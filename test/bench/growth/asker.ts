@@ -7,20 +7,24 @@ export interface Request {
   body?: string
 }
 
+export interface Answer {
+  status: number
+  bytes: number
+}
+
 /** Asks a server of this process from another thread. */
 export class Asker {
   private readonly worker = new Worker(new URL('asker.mjs', import.meta.url))
   private last = 0
 
-  /** Resolves with the statuses. */
-  ask(requests: readonly Request[]): Promise<number[]> {
+  ask(requests: readonly Request[]): Promise<Answer[]> {
     const id = ++this.last
     return new Promise((resolve, reject) => {
-      const answered = (message: { id: number; statuses?: number[]; error?: string }) => {
+      const answered = (message: { id: number; answers?: Answer[]; error?: string }) => {
         if (message.id !== id) return
         this.worker.off('message', answered)
-        if (message.statuses === undefined) reject(new Error(message.error))
-        else resolve(message.statuses)
+        if (message.answers === undefined) reject(new Error(message.error))
+        else resolve(message.answers)
       }
       this.worker.on('message', answered)
       this.worker.postMessage({ id, requests })
