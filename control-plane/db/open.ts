@@ -31,7 +31,10 @@ export interface DatabaseOptions {
   writeMs?: number
   /** A PostgreSQL that says nothing for so long while a statement is under way counts as gone. Default: 10 s above the limits. */
   silentMs?: number
-  /** Whoever waits longer for a connection fails; a request is then answered 503 `database_unavailable`. */
+  /**
+   * Whoever waits longer for a connection fails; a request is then answered 503 `database_unavailable`. Default: 5 s longer than anything
+   * may take that holds one. On a machine without a free processor a shorter time is over before anything was done.
+   */
   acquireMs?: number
   /** Bytes of a serialized database to open instead of a file (tests). */
   image?: Buffer
@@ -39,7 +42,7 @@ export interface DatabaseOptions {
 
 export const defaultReadMs = 10_000
 export const defaultWriteMs = 20_000
-const defaultAcquireMs = 10_000
+const connectMs = 10_000
 
 export function openDatabase(options: DatabaseOptions): Database {
   const dialect = dialectOf(options.url)
@@ -78,7 +81,7 @@ function openSqlite(options: DatabaseOptions): Knex {
     pool: {
       min: 1,
       max: 1,
-      acquireTimeoutMillis: options.acquireMs ?? defaultAcquireMs,
+      acquireTimeoutMillis: acquireMsOf(options),
       afterCreate: (raw: BetterSqlite3.Database, done: (error: Error | null) => void) => {
         // Rows over one page's quarter spill on small pages; frames are large rows. Takes effect on a new file only.
         raw.pragma('page_size = 16384')
@@ -104,6 +107,9 @@ function openSqlite(options: DatabaseOptions): Knex {
   return knex(config)
 }
 
+const acquireMsOf = ({ readMs = defaultReadMs, writeMs = defaultWriteMs, acquireMs }: DatabaseOptions): number =>
+  acquireMs ?? Math.max(readMs, writeMs) + 5_000
+
 /** PostgreSQL has that much more time to say that it has ended a statement. */
 const silentGraceMs = 10_000
 
@@ -127,11 +133,11 @@ function openPostgres(options: DatabaseOptions): Knex {
       types: { getTypeParser: bigintAsNumber },
       statement_timeout: options.readMs ?? defaultReadMs,
       idle_in_transaction_session_timeout: 60_000,
-      connectionTimeoutMillis: options.acquireMs ?? defaultAcquireMs,
+      connectionTimeoutMillis: options.acquireMs ?? connectMs,
       ...pipelined,
       ...keepAlive,
     },
-    pool: { min: 0, max: options.poolSize ?? 8, acquireTimeoutMillis: options.acquireMs ?? defaultAcquireMs },
+    pool: { min: 0, max: options.poolSize ?? 8, acquireTimeoutMillis: acquireMsOf(options) },
   }
   return knex(config)
 }
