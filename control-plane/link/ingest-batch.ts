@@ -202,12 +202,8 @@ export class IngestBatch {
       this.counted.push(() => this.options.counters.refused('stale_fence'))
       return
     }
-    await replaceChangeSet(this.tx, {
-      runId: run.id,
-      fence: item.fence,
-      result: item.result,
-      at: this.options.world.now(),
-    })
+    const { fence, result } = item
+    await replaceChangeSet(this.tx, { runId: run.id, fence, result, at: this.options.world.now() })
   }
 
   private async applyEnding(item: IngestItem & { kind: 'ended' }): Promise<void> {
@@ -244,6 +240,7 @@ export class IngestBatch {
       gapBytes: report.gapBytes,
       limitResetsAt: report.exitReason === 'rate_limited' ? (report.limitResetsAt ?? null) : null,
       providerFailed,
+      harnessVersion: report.harnessVersion,
       logVerified: await this.verify(run, report),
       sessionLost: lostSessionId !== undefined && exitReason === 'harness_start_failed',
       world: this.options.world,

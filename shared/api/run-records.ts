@@ -16,6 +16,10 @@ export const runManifest = z
     runId,
     agent: z.object({ id: z.string(), handle: z.string(), name: z.string() }),
     harness: z.enum(harnessNames),
+    harnessVersion: z
+      .string()
+      .nullable()
+      .describe('Of its program; null while the run works, and where the device did not tell it.'),
     model: z.string().nullable(),
     backupModel: z.string().nullable(),
     reasoningEffort: z.enum(reasoningEfforts).nullable(),

@@ -68,7 +68,10 @@ export const run = z
         since: timestamp,
       })
       .nullable(),
-    harness: z.object({ id: z.enum(harnessNames) }),
+    harness: z.object({
+      id: z.enum(harnessNames),
+      version: z.string().optional().describe('Of its program, once the run has ended; only where the device told it.'),
+    }),
     environment: runEnvironment.nullable(),
     costUsd: z.string().nullable().describe('Decimal; null when not measured.'),
     workflowStep: workflowStepOfRun.optional().describe('The step of a workflow that it does; only then is it there.'),

@@ -54,7 +54,13 @@ export type GateResult = z.infer<typeof gateResult>
 
 export const runEventSchemas = {
   /** The harness was launched. */
-  started: z.object({ harness: z.string(), pid: z.number().int().optional(), cwd: z.string(), argv0: z.string() }),
+  started: z.object({
+    harness: z.string(),
+    version: z.string().optional(),
+    pid: z.number().int().optional(),
+    cwd: z.string(),
+    argv0: z.string(),
+  }),
   /** The skills that the run was given from the folders of its agent; only where the agent names any. */
   skills: skillsGiven,
   /** The harness named its session; a later run can resume it by this id. */

@@ -34,6 +34,7 @@ import { hostNames } from './032-host-names.ts'
 import { removals } from './036-removals.ts'
 import { toldChanges } from './033-told-changes.ts'
 import { narrowIndexes } from './034-narrow-indexes.ts'
+import { harnessVersions } from './038-harness-versions.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -72,4 +73,5 @@ export const migrations: readonly Migration[] = [
   toldChanges,
   narrowIndexes,
   removals,
+  harnessVersions,
 ]

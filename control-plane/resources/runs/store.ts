@@ -82,6 +82,8 @@ export const runs = table('runs', {
   gapBytes: int,
   logVerified: nullableFlag,
   harnessStartedAt: nullableTime,
+  /** Of its harness's program, once it has ended; null: its device did not say. */
+  harnessVersion: nullableText,
   createdAt: time,
   startedAt: nullableTime,
   endedAt: nullableTime,
@@ -252,12 +254,13 @@ export interface Ending {
   logVerified?: boolean | null
   limitResetsAt?: number | null
   providerFailed?: boolean
+  harnessVersion?: string | null
 }
 
 /** Ends a live run: the one place a run gets its ending. False when it had ended, or the fence is not the run's. */
 export async function endRun(db: Db, ending: Ending): Promise<boolean> {
   const { fence, exitReason, errorMessage, usage, toolCallCount, sessionId, gapBytes, logVerified } = ending
-  const { limitResetsAt, providerFailed } = ending
+  const { limitResetsAt, providerFailed, harnessVersion } = ending
   const status = statusOfExitReason(exitReason)
   const changed = await runs.update(
     db,
@@ -277,6 +280,7 @@ export async function endRun(db: Db, ending: Ending): Promise<boolean> {
       ...(logVerified != null && { logVerified }),
       ...(limitResetsAt != null && { limitResetsAt }),
       ...(providerFailed === true && { providerFailed }),
+      ...(harnessVersion != null && { harnessVersion }),
     },
   )
   return changed === 1

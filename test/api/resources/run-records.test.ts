@@ -93,6 +93,18 @@ describe('manifest', () => {
     await set(null)
   })
 
+  test('names the version of the program that drove the run, as the run does, once its device told it', async () => {
+    const run = await begin()
+    expect((await read(run.runId, 'manifest')).body.harnessVersion).toBeNull()
+    expect((await server.ok(`/runs/${run.runId}`)).harness).toEqual({ id: 'command' })
+    await run.end('completed', { harnessVersion: '2.1.329' })
+    expect((await read(run.runId, 'manifest')).body.harnessVersion).toBe('2.1.329')
+    expect((await server.ok(`/runs/${run.runId}`)).harness).toEqual({ id: 'command', version: '2.1.329' })
+    const untold = await begin()
+    await untold.end()
+    expect((await server.ok(`/runs/${untold.runId}`)).harness).toEqual({ id: 'command' })
+  })
+
   test('is the setup without secrets', async () => {
     const run = await begin()
     const { body } = await read(run.runId, 'manifest')

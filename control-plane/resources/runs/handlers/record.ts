@@ -52,7 +52,7 @@ export function runRecordHandlers(deps: Dependencies): ImplementedRoute[] {
       const details = await findDetails(db, run.id)
       if (details === null || details.manifest === null) return fail('run.manifest_not_pinned')
       const skills = takesSkills(details.spec) ? skillsOf(await findSkillsGiven(db, run.id)) : []
-      return { ...manifestOf(details), skills, outputSchemas: await listOutputSchemas(db, run) }
+      return { ...manifestOf(details, run), skills, outputSchemas: await listOutputSchemas(db, run) }
     },
 
     async changeSet({ db, caller, params, world, room }) {
@@ -121,7 +121,10 @@ const storedManifest = z.object({
   mcpServers: runManifest.shape.mcpServers.default({ given: [], leftOut: [] }),
 })
 
-function manifestOf({ runId, spec, manifest }: RunDetails): Omit<RunManifest, 'outputSchemas' | 'skills'> {
+function manifestOf(
+  { runId, spec, manifest }: RunDetails,
+  { harnessVersion }: RunRow,
+): Omit<RunManifest, 'outputSchemas' | 'skills'> {
   const stored = storedManifest.parse(manifest)
   // A run that went to its fallback harness was given what that one takes.
   const given = Object.keys(spec.mcpServers)
@@ -129,6 +132,7 @@ function manifestOf({ runId, spec, manifest }: RunDetails): Omit<RunManifest, 'o
     runId,
     agent: spec.agent,
     harness: spec.harness,
+    harnessVersion,
     model: spec.model,
     backupModel: spec.backupModel,
     reasoningEffort: spec.reasoningEffort,

@@ -128,7 +128,7 @@ function presentRun(run: RunRow, around: Surroundings): Run {
     gateReason: gate?.reason ?? null,
     gateDescription: gate === null ? null : describeGate(gate, run.harness),
     waitingOn: waitingOnOf(around.gates.get(run.id)?.[0]),
-    harness: { id: run.harness },
+    harness: { id: run.harness, ...given({ version: run.harnessVersion ?? undefined }) },
     environment: environmentOf(run, around),
     costUsd: run.costUsd,
     ...given({ workflowStep: around.workflowSteps.get(run.id) }),
