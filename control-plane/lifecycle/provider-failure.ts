@@ -1,4 +1,4 @@
-import { providerOf } from '../../shared/runs/harnesses.ts'
+import { harnesses, providerOf } from '../../shared/runs/harnesses.ts'
 import type { Db } from '../db/open.ts'
 import { circuitAfter, streakMs, type Circuit } from '../resources/quotas/rules.ts'
 import { findCircuit, replaceCircuit } from '../resources/quotas/store.ts'
@@ -14,7 +14,8 @@ const lookBackMs = 24 * 3_600_000 + streakMs
  */
 export async function openedBy(db: Db, run: RunRow, at: number): Promise<Circuit | null> {
   const { workspaceId, device } = run
-  if (device === null) return null
+  // Nobody knows which provider a program of the agent's own depends on, and two such programs need not share one.
+  if (device === null || harnesses[run.harness].runsOwnCommand) return null
   const provider = providerOf(run.harness, run.modelId)
   const before = await findCircuit(db, { workspaceId, device, provider })
   const ended = await listEnded(db, { workspaceId, since: at - lookBackMs })

@@ -225,6 +225,25 @@ export interface HarnessOutcome {
   resumeRefused: boolean
   /** With `rate_limited`: when the account may be used again, in ms since 1970. Left out where the harness does not say. */
   limitResetsAt?: number
-  /** With `error`: the provider failed (it is overloaded, or answers with an error of its own), not the agent. */
-  providerFailed?: boolean
+  /** The kind of failure of a request to the model that ended the run; left out where none did. */
+  failure?: FailureKind
 }
+
+/**
+ * What kind of failure ended a request to the model. Every adapter sorts the failures of its harness into these kinds, and the same
+ * follows from a kind whatever the harness (parts/failure.ts).
+ */
+export type FailureKind =
+  /** The answer was cut off at the most that the model may say at once. */
+  | 'output_limit'
+  /** The prompt, or the session, is longer than the model can read. */
+  | 'context_full'
+  /** Of requests, or of the account's allowance. */
+  | 'rate_limit'
+  | 'unauthorised'
+  | 'unknown_model'
+  /** The provider was not reached, or its answer broke off. */
+  | 'connection'
+  /** The provider is overloaded, or answers with an error of its own. */
+  | 'provider'
+  | 'other'

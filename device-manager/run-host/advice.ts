@@ -1,16 +1,15 @@
+import type { AgentSetting } from '../../shared/runs/harnesses.ts'
 import type { HarnessOutcome } from '../harness/adapter.ts'
+import { isProvidersFault } from '../harness/parts/failure.ts'
 
 /** What a person can do about an ending that the words of a provider tell, and these words do not say. */
-const advice: readonly { isAbout: (ended: Ended, message: string) => boolean; say: string }[] = [
+const advice: readonly { isAbout: (ended: Ended, message: string) => boolean; say: string; orBackup?: string }[] = [
   {
     isAbout: (_, message) => /credit balance|insufficient[_ ](credit|fund|quota|balance)|billing/i.test(message),
     say: 'Add credit at the provider, or let the agent use another key or account.',
   },
   {
-    isAbout: ({ exitReason }, message) =>
-      exitReason === 'error' &&
-      /model/i.test(message) &&
-      /not found|not exist|may not have access|not_found|unknown model/i.test(message),
+    isAbout: ({ failure }) => failure === 'unknown_model',
     say: 'Choose another model for the agent (`svc agent config set @agent --model NAME`).',
   },
   {
@@ -18,18 +17,29 @@ const advice: readonly { isAbout: (ended: Ended, message: string) => boolean; sa
     say: 'Nobody said when the limit is over: retry the run later, or give the agent a fallback harness.',
   },
   {
-    isAbout: ({ providerFailed }) => providerFailed === true,
-    say: 'The provider has trouble: retry the run later, or give the agent a backup model.',
+    isAbout: ({ failure }) => failure === 'output_limit',
+    say: 'Ask for less at once, or for several smaller files.',
+  },
+  {
+    isAbout: ({ failure }) => failure === 'context_full',
+    say: 'The next run of the agent begins a new session.',
+  },
+  {
+    isAbout: ({ failure }) => isProvidersFault(failure),
+    say: 'The provider has trouble, or is not reached: retry the run later',
+    orBackup: ', or give the agent a backup model',
   },
 ]
 
-type Ended = Pick<HarnessOutcome, 'exitReason' | 'limitResetsAt' | 'providerFailed'>
+type Ended = Pick<HarnessOutcome, 'exitReason' | 'limitResetsAt' | 'failure'>
 
-/** Returns the message with what to do about it. */
-export function advised(ended: Ended, message: string | null): string | null {
+/** Returns the message with what to do about it. `ignores`: settings for which the run's harness has nothing. */
+export function advised(ended: Ended, message: string | null, ignores: readonly AgentSetting[] = []): string | null {
   if (message === null) return null
   const fitting = advice.find(({ isAbout }) => isAbout(ended, message))
   // A harness that says it by itself has the better words.
-  if (fitting === undefined || /another model|sign in again/i.test(message)) return message
-  return `${message.trimEnd().replace(/([^.!?)])$/, '$1.')} ${fitting.say}`
+  if (fitting === undefined || /sign in again/i.test(message)) return message
+  const { say, orBackup } = fitting
+  const told = orBackup === undefined ? say : `${say}${ignores.includes('backupModel') ? '' : orBackup}.`
+  return `${message.trimEnd().replace(/([^.!?)])$/, '$1.')} ${told}`
 }

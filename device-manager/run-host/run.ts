@@ -15,6 +15,7 @@ import { changeSetOf, drain, stopTree, type Tree } from './ending.ts'
 import { CallJudge } from './permission/call-judge.ts'
 import { withServers, launchHarness, type Launched, type StartRequest } from './launch/launch.ts'
 import { errorEvent } from '../harness/parts/error-event.ts'
+import { isProvidersFault } from '../harness/parts/failure.ts'
 import { leftOutEvent, type ServerLeftOut } from '../harness/parts/mcp-servers.ts'
 import { skillEvents } from './launch/skills.ts'
 import { TerminalWatch } from './terminal-watch.ts'
@@ -156,10 +157,13 @@ export class LiveRun {
   begin(): void {
     const { prepared, plan, writer } = this.#parts
     const { pid } = this.#child
-    const { spec, wall } = prepared.assignment
+    const { spec, wall, harnessVersion: version } = prepared.assignment
     const { harness } = spec
     writer.emit([
-      { kind: 'started', data: { harness, pid, cwd: prepared.cwd, argv0: plan.launch.file } },
+      {
+        kind: 'started',
+        data: { harness, ...(version !== null && { version }), pid, cwd: prepared.cwd, argv0: plan.launch.file },
+      },
       ...(prepared.skills === null ? [] : skillEvents(prepared.skills)),
     ])
     if (wall !== null && isInCheckout(wall, prepared.cwd)) writer.emit([errorEvent('svc_checkout', ownCheckoutText)])
@@ -237,7 +241,10 @@ export class LiveRun {
       ...exit,
       exitReason: nothingAllowed === null ? ended.exitReason : 'error',
       message: this.#redacted(
-        nothingAllowed ?? (this.#stop === null ? advised(outcome, outcome.message) : ended.message),
+        nothingAllowed ??
+          (this.#stop === null
+            ? advised(outcome, outcome.message, harnessFactsOf(this.#parts.prepared.assignment.spec).ignores)
+            : ended.message),
       ),
       sessionId: outcome.sessionId,
       lostSessionId: outcome.resumeRefused ? this.#parts.prepared.assignment.spec.resumeSessionId : null,
@@ -246,7 +253,7 @@ export class LiveRun {
         outcome.limitResetsAt !== undefined && { limitResetsAt: outcome.limitResetsAt }),
       ...(this.#stop === null &&
         ended.exitReason === 'error' &&
-        outcome.providerFailed === true && { providerFailed: true }),
+        isProvidersFault(outcome.failure) && { providerFailed: true }),
     }
     const changeSet = await this.changeSet()
     return this.#parts.writer.finish(

@@ -431,9 +431,12 @@ describe('a recorded run', () => {
     })
   })
 
-  it('with an error of the model is an error', () => {
+  it('with an error of the model ends as that', () => {
     const dialogue = acpDialogue(spec())
     dialogue.push(recording('acp', 'opencode-err429'))
-    expect(dialogue.outcome(left)).toMatchObject({ exitReason: 'error', message: expect.stringContaining('429') })
+    expect(dialogue.outcome(left)).toMatchObject({
+      exitReason: 'rate_limited',
+      message: expect.stringContaining('429'),
+    })
   })
 })

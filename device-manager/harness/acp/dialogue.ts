@@ -17,20 +17,12 @@ import { outputText, ToolCalls } from './tool-calls.ts'
 import { cancelLine, ids, initializeLine, promptLine, requestLine, unknownMethodLine } from './lines.ts'
 import { serverListOf } from './mcp-servers.ts'
 import { tooLate, unnamed } from './notes.ts'
+import { anyProgram, type AcpProgram } from './program.ts'
 import { mostOf, noUsage } from './usage.ts'
 import * as wire from './wire.ts'
 
 /** Texts of a person that wait for the end of the turn. */
 const maxTexts = 100
-
-/** The facts about the program that are known beforehand. */
-export interface AcpProgram {
-  /** The words that tell a person how to sign in. */
-  signInHint: string
-  /** The method that takes what a person has signed in with; it is asked for where the program wants it first. */
-  signInMethod?: string
-}
-const anyProgram: AcpProgram = { signInHint: 'Sign in with the program itself.' }
 
 /**
  * One run of a program that speaks ACP. What it goes through:
@@ -56,7 +48,7 @@ export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}, progra
     answer: (askId, decision) => run.answer(askId, decision),
     input: (text) => run.input(text),
     interrupt: () => run.interrupt(),
-    outcome: (exit) => acpOutcome(run.facts, exit, program.signInHint),
+    outcome: (exit) => acpOutcome(run.facts, exit, program),
   }
 }
 

@@ -1,5 +1,7 @@
-import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
+import type { FailureKind, HarnessOutcome, ProcessExit } from '../adapter.ts'
 import { unaskedMessage, type Unasked } from '../parts/asked-calls.ts'
+import { cutOff, failureEnding, type Ending, type SignInWords } from '../parts/failure.ts'
+import { leftEarly } from '../parts/left-early.ts'
 import type { RpcError } from './wire.ts'
 
 /** The facts that a dialogue knows when its process has left. */
@@ -39,7 +41,7 @@ export function factsBefore(resumeSessionId: string | null): OutcomeFacts {
 }
 
 /** The turn decides, not the exit status. A turn that never ended is a failure, whatever the status. */
-export function acpOutcome(facts: OutcomeFacts, exit: ProcessExit, signInHint: string): HarnessOutcome {
+export function acpOutcome(facts: OutcomeFacts, exit: ProcessExit, signIn: SignInWords): HarnessOutcome {
   const { resumeSessionId, refusal } = facts
   if (facts.isResumeRefused) {
     const message = `The program does not go on with its session ${resumeSessionId}: ${refusal?.message ?? ''}`
@@ -51,24 +53,28 @@ export function acpOutcome(facts: OutcomeFacts, exit: ProcessExit, signInHint: s
     return { ...kept, exitReason: 'error', message: unaskedMessage('The program', facts.unasked) }
   }
   if (refusal !== null) {
-    const hint = refusal.code === authRequired ? ` ${signInHint}` : ''
-    const message = `The program refused to start: ${refusal.message}${hint}`
-    return { ...kept, exitReason: 'harness_start_failed', message }
+    const refused = `The program refused to start: ${refusal.message}`
+    const ending = failed(refusal, { ...signIn, didWork: false })
+    const message = ending.failure === 'unauthorised' ? ending.message : refused
+    return { ...kept, ...ending, exitReason: 'harness_start_failed', message }
   }
-  if (facts.failure !== null) return { ...kept, ...failed(facts.failure, { didWork: facts.didWork, signInHint }) }
+  if (facts.failure !== null) return { ...kept, ...failed(facts.failure, { ...signIn, didWork: facts.didWork }) }
   return { ...kept, ...ended(facts, exit) }
 }
 
-type Ending = Pick<HarnessOutcome, 'exitReason' | 'message'>
-
-function failed(error: RpcError, { didWork, signInHint }: { didWork: boolean; signInHint: string }): Ending {
-  const { message } = error
-  if (classOf(error) === 'rate_limit') return { exitReason: 'rate_limited', message }
-  if (error.code !== authRequired) return { exitReason: 'error', message }
-  return { exitReason: didWork ? 'error' : 'harness_start_failed', message: `${message} ${signInHint}` }
+/** The names that adapters of the protocol give errors; a program that gives none tells a status, or words. */
+const kinds: Readonly<Record<string, FailureKind>> = {
+  auth_required: 'unauthorised',
+  authentication_failed: 'unauthorised',
+  rate_limit: 'rate_limit',
+  server_error: 'provider',
+  overloaded: 'provider',
 }
 
-function ended(facts: OutcomeFacts, { exitCode, signal }: ProcessExit): Ending {
+const failed = (error: RpcError, words: SignInWords & { didWork: boolean }): Ending =>
+  failureEnding({ message: error.message, httpStatus: statusOf(error), kind: kinds[classOf(error)] ?? null }, words)
+
+function ended(facts: OutcomeFacts, exit: ProcessExit): Ending {
   switch (facts.stopReason) {
     case 'end_turn':
       return { exitReason: 'completed', message: null }
@@ -81,13 +87,14 @@ function ended(facts: OutcomeFacts, { exitCode, signal }: ProcessExit): Ending {
       return { exitReason: 'error', message: 'The turn was cancelled from outside.' }
     }
     case 'max_tokens':
-      return { exitReason: 'error', message: 'The model reached its maximum number of tokens.' }
+      return cutOff()
     case 'refusal':
       return { exitReason: 'error', message: 'The model refused to go on.' }
     case null: {
-      const how = signal === null ? `exit status ${exitCode ?? 'unknown'}` : `signal ${signal}`
-      const said = facts.stderrTail.trim().split('\n').at(-1)?.slice(0, 500) ?? ''
-      const message = `The program left in the middle of its turn (${how})${said === '' ? '.' : `: ${said}`}`
+      const message = leftEarly('The program', exit, {
+        stderrTail: facts.stderrTail,
+        when: 'in the middle of its turn',
+      })
       return { exitReason: facts.sessionId === null ? 'harness_start_failed' : 'error', message }
     }
     default:
@@ -106,11 +113,19 @@ export function textOf({ message, data }: RpcError): string {
   return message === '' ? detail.slice(0, maxDetailChars) : `${message}: ${detail.slice(0, maxDetailChars)}`
 }
 
-/** The kind of an error, where its data tells. */
-export function classOf({ code, data }: RpcError): string {
-  if (code === authRequired) return 'auth_required'
-  const fields = typeof data === 'object' && data !== null ? (data as Record<string, unknown>) : {}
-  if ([fields['status'], fields['httpStatus'], fields['statusCode']].includes(429)) return 'rate_limit'
-  const kind = fields['errorKind']
+/** The name of an error, where its data tells. */
+export function classOf(error: RpcError): string {
+  if (error.code === authRequired) return 'auth_required'
+  if (statusOf(error) === 429) return 'rate_limit'
+  const kind = fieldsOf(error)['errorKind']
   return typeof kind === 'string' && kind !== '' ? kind.slice(0, 200) : 'other'
 }
+
+function statusOf(error: RpcError): number | null {
+  const fields = fieldsOf(error)
+  const told = [fields['status'], fields['httpStatus'], fields['statusCode']]
+  return told.find((status): status is number => typeof status === 'number' && Number.isInteger(status)) ?? null
+}
+
+const fieldsOf = ({ data }: RpcError) =>
+  (typeof data === 'object' && data !== null ? data : {}) as Record<string, unknown>

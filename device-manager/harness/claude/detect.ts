@@ -13,6 +13,7 @@ type AuthStatus = z.infer<typeof authStatus>
 
 export const signInHint =
   'claude is not signed in; run `claude` once in a terminal and sign in, or set ANTHROPIC_API_KEY.'
+export const signInWith = '`claude`, once in a terminal'
 
 /** Looks at what is installed; `auth status` says whether credentials are present, without using them. */
 export async function detectClaude(probe: HarnessProbe): Promise<HarnessReadiness> {

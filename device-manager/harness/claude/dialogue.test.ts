@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { merged, outputBytes, recording, specOf } from '../../../test/kit/harness-recordings.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessDialogue, ProcessExit } from '../adapter.ts'
+import { isProvidersFault } from '../parts/failure.ts'
 import { claudeDialogue } from './dialogue.ts'
 
 const exit = (exitCode: number | null, signal: string | null = null): ProcessExit => ({
@@ -140,11 +141,11 @@ describe('how a recorded run ended', () => {
     ['mid-stream-overload', exit(0), 'completed', null],
     ['err-429', exit(1), 'rate_limited', expect.stringMatching(/429/)],
     ['err-529', exit(1), 'error', expect.stringMatching(/529/)],
-    ['err-401', exit(1), 'harness_start_failed', expect.stringMatching(/401.*Sign in again/s)],
+    ['err-401', exit(1), 'harness_start_failed', expect.stringMatching(/401.*sign in again/s)],
     ['noauth', exit(1), 'harness_start_failed', expect.stringMatching(/not signed in; run `claude` once/)],
     ['max-turns', exit(1), 'budget_exceeded', 'Reached maximum number of turns (1)'],
     ['model-SIGINT', exit(0), 'error', 'claude was interrupted from outside.'],
-    ['tool-SIGTERM', exit(143), 'error', 'claude exited with status 143 without a result.'],
+    ['tool-SIGTERM', exit(143), 'error', 'claude was killed by SIGTERM without a result.'],
     ['tool-SIGTERM', exit(null, 'SIGKILL'), 'error', 'claude was killed by SIGKILL without a result.'],
   ]
   it.each(cases)('%s, %o: %s', (name, how, exitReason, message) => {
@@ -156,9 +157,9 @@ describe('how a recorded run ended', () => {
   })
 
   it('is a failure of its provider only where it was one', () => {
-    expect(replay('err-529').dialogue.outcome(exit(1)).providerFailed).toBe(true)
+    expect(replay('err-529').dialogue.outcome(exit(1)).failure).toBe('provider')
     for (const name of ['success', 'mid-stream-overload', 'err-429', 'err-401', 'max-turns', 'model-SIGINT'])
-      expect(replay(name).dialogue.outcome(exit(1))).not.toHaveProperty('providerFailed')
+      expect(isProvidersFault(replay(name).dialogue.outcome(exit(1)).failure)).toBe(false)
   })
 
   it('is what the host stopped it for, whatever it said itself', () => {

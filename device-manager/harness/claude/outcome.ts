@@ -1,8 +1,9 @@
-import type { ExitReason } from '../../../shared/runs/exit-reasons.ts'
-import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
+import type { FailureKind, HarnessOutcome, ProcessExit } from '../adapter.ts'
 import { unaskedMessage, type Unasked } from '../parts/asked-calls.ts'
+import { failureEnding, type Ending } from '../parts/failure.ts'
+import { leftEarly } from '../parts/left-early.ts'
 import { cutText } from '../parts/utf8.ts'
-import { signInHint } from './detect.ts'
+import { signInHint, signInWith } from './detect.ts'
 import type { ResultLine } from './wire.ts'
 
 /** The facts that a dialogue knows when its process has left. */
@@ -29,9 +30,7 @@ const unknownSession = /No conversation found with session ID/
 /**
  * Returns how the run ended. The result decides, not the exit status: a harness may linger after it and be killed. Why each:
  *
- * - 429 is `rate_limited`. Overload (529, 503) and other failures of the provider are `error`, and said to be its own: the
- *   control plane makes `circuit_breaker` of several in a row.
- * - No credentials, or refused ones before anything was done: `harness_start_failed`, since a retry cannot help.
+ * - A failed request to the model: see `failureEnding`.
  * - Turn and cost limits are `budget_exceeded`: the agent's own limit ended it, it did not fail.
  * - A session that does not exist: `resumeRefused`; it is forgotten, and the next run begins a new one.
  */
@@ -48,14 +47,7 @@ export function claudeOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOu
   }
   if (facts.result === null) return { ...kept, ...withoutResult(facts, exit) }
   const { result } = facts
-  // Such a session is full: resumed, it could only fail the same way.
-  const sessionId = result.terminal_reason === 'prompt_too_long' ? null : facts.sessionId
-  return { ...kept, sessionId, ...byResult(facts, result) }
-}
-
-type Ending = Pick<HarnessOutcome, 'limitResetsAt' | 'providerFailed'> & {
-  exitReason: ExitReason
-  message: string | null
+  return { ...kept, ...byResult(facts, result) }
 }
 
 function isResumeRefused({ resumeSessionId, result, stderrTail, sessionId }: OutcomeFacts): boolean {
@@ -85,42 +77,32 @@ function byResult(facts: OutcomeFacts, result: ResultLine): Ending {
   return { exitReason: 'completed', message: null }
 }
 
-function byError(facts: OutcomeFacts, result: ResultLine): Ending {
-  const errorClass = facts.lastError?.class ?? null
-  const httpStatus = result.api_error_status ?? facts.lastError?.httpStatus ?? null
-  const message = errorText(result)
-  if (httpStatus === 429 || (errorClass === 'rate_limit' && httpStatus === null)) {
-    const { limitResetsAt } = facts
-    const told = message ?? 'The provider limits the rate of requests.'
-    return { exitReason: 'rate_limited', message: told, ...(limitResetsAt !== null && { limitResetsAt }) }
-  }
-  if (errorClass === 'authentication_failed' || httpStatus === 401) {
-    if (facts.didWork) return { exitReason: 'error', message: message ?? 'The provider refused the credentials.' }
-    const said = httpStatus === null || message === null ? signInHint : `${message} Sign in again: run \`claude\` once.`
-    return { exitReason: 'harness_start_failed', message: said }
-  }
-  const providerFailed = httpStatus === null ? errorClass === 'server_error' : httpStatus >= 500
-  return {
-    exitReason: 'error',
-    message: message ?? 'claude ended with an error.',
-    ...(providerFailed && { providerFailed }),
-  }
+/** claude's own names. `server_error` without a status is that of a connection. */
+const kinds: Readonly<Record<string, FailureKind>> = {
+  authentication_failed: 'unauthorised',
+  max_output_tokens: 'output_limit',
+  model_not_found: 'unknown_model',
+}
+
+function byError({ lastError, didWork, limitResetsAt }: OutcomeFacts, result: ResultLine): Ending {
+  const httpStatus = result.api_error_status ?? lastError?.httpStatus ?? null
+  const named = kinds[lastError?.class ?? ''] ?? null
+  const withoutStatus = lastError?.class === 'rate_limit' ? 'rate_limit' : 'connection'
+  const isUnanswered = httpStatus === null && ['rate_limit', 'server_error'].includes(lastError?.class ?? '')
+  const isFull = result.terminal_reason === 'prompt_too_long'
+  const kind = isFull ? 'context_full' : (named ?? (isUnanswered ? withoutStatus : null))
+  const message = errorText(result) ?? (kind === 'unauthorised' ? '' : 'claude ended with an error.')
+  return failureEnding({ message, httpStatus, kind }, { signInHint, signInWith, didWork, resetsAt: limitResetsAt })
 }
 
 /** Killed, or never started well: no result is no proof of completion, whatever the status. */
 function withoutResult(facts: OutcomeFacts, exit: ProcessExit): Ending {
-  const how = exit.signal === null ? `exited with status ${exit.exitCode ?? 'unknown'}` : `was killed by ${exit.signal}`
-  const said = lastLine(facts.stderrTail)
-  const message = `claude ${how} without a result${said === null ? '.' : `: ${said}`}`
-  return { exitReason: facts.sessionId === null && exit.signal === null ? 'harness_start_failed' : 'error', message }
+  const { sessionId, stderrTail } = facts
+  const message = leftEarly('claude', exit, { stderrTail, when: 'without a result' })
+  return { exitReason: sessionId === null && exit.signal === null ? 'harness_start_failed' : 'error', message }
 }
 
 function errorText(result: ResultLine): string | null {
   const text = result.errors?.join('\n') ?? result.result ?? ''
   return text.trim() === '' ? null : cutText(text.trim(), 2_000).text
-}
-
-function lastLine(text: string): string | null {
-  const line = text.trim().split('\n').at(-1)?.trim() ?? ''
-  return line === '' ? null : cutText(line, 1_000).text
 }

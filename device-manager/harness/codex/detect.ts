@@ -5,6 +5,7 @@ import { installed, notInstalled } from '../parts/readiness.ts'
 const probeMs = 5_000
 
 export const signInHint = 'codex is not signed in; run `codex login` once in a terminal.'
+export const signInWith = '`codex login`'
 
 /** Looks at what is installed; `login status` says whether credentials are present, without using them. */
 export async function detectCodex(probe: HarnessProbe): Promise<HarnessReadiness> {

@@ -3,6 +3,7 @@ import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { merged, recording, specOf } from '../../../test/kit/harness-recordings.ts'
 import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
+import { isProvidersFault } from '../parts/failure.ts'
 import { codexDialogue } from './dialogue.ts'
 import { codexLaunch } from './launch.ts'
 import { scriptOf } from './shell-words.ts'
@@ -100,9 +101,9 @@ describe('how a recorded run ended', () => {
     ['err-quota', { exitReason: 'rate_limited' }],
     [
       'err-503',
-      { exitReason: 'error', message: expect.stringContaining('at capacity') as string, providerFailed: true },
+      { exitReason: 'error', message: expect.stringContaining('at capacity') as string, failure: 'provider' },
     ],
-    ['err-529', { exitReason: 'error', providerFailed: true }],
+    ['err-529', { exitReason: 'error', failure: 'provider' }],
     ['err-ctx', { exitReason: 'error', sessionId: null }],
   ])('%s', (name, outcome) => {
     expect(play(name).outcome).toMatchObject(outcome)
@@ -110,13 +111,13 @@ describe('how a recorded run ended', () => {
 
   it('by a failure that is not its provider’s', () => {
     for (const name of ['err-429', 'err-401', 'err-ctx', 'ask-cancel', 'kill-sigterm'])
-      expect(play(name).outcome).not.toHaveProperty('providerFailed')
+      expect(isProvidersFault(play(name).outcome.failure)).toBe(false)
   })
 
   it('by being killed: no success, whatever the status', () => {
     expect(play('kill-sigterm').outcome).toMatchObject({
       exitReason: 'error',
-      message: 'codex left in the middle of its turn (exit status 0).',
+      message: 'codex exited with status 0 in the middle of its turn.',
     })
     const silent = codexDialogue(specOf({ harness: 'codex' }))
     expect(silent.outcome({ ...left, exitCode: 1 })).toMatchObject({
@@ -221,6 +222,70 @@ describe('a call that was asked', () => {
     const { isStopped, message } = ended(item, decision, made)
     expect(isStopped).toBe(true)
     expect(message).toContain('but not as it was allowed')
+  })
+})
+
+describe('what codex tells beside its items', () => {
+  const log = (text: string) =>
+    Buffer.from(
+      `\u{1b}[2m2026-11-28T23:55:25Z\u{1b}[0m \u{1b}[31mERROR\u{1b}[0m \u{1b}[2mcodex_core::tools::router\u{1b}[0m\u{1b}[2m:\u{1b}[0m \u{1b}[3merror\u{1b}[0m\u{1b}[2m=\u{1b}[0m${text}\n`,
+    )
+
+  it('a call of a tool that it does not have is an event, which ends at once', () => {
+    const dialogue = codexDialogue(specOf({ harness: 'codex' }))
+    const { events } = merged([
+      dialogue.pushStderr(log('unsupported call: no_such_tool')),
+      dialogue.pushStderr(log('unsupported call: other')),
+    ])
+    expect(
+      events.map(({ kind, data }) => [kind, 'toolCallId' in data && data.toolCallId, 'name' in data && data.name]),
+    ).toEqual([
+      ['tool_call', 'unknown-tool-1', 'no_such_tool'],
+      ['tool_result', 'unknown-tool-1', false],
+      ['tool_call', 'unknown-tool-2', 'other'],
+      ['tool_result', 'unknown-tool-2', false],
+    ])
+  })
+
+  it('lines of its log that repeat what its protocol told are left out, and others are not', () => {
+    const dialogue = codexDialogue(specOf({ harness: 'codex' }))
+    const refused = 'exec_command failed: CreateProcess { message: "Rejected(\\"rejected by user\\")" }'
+    expect(dialogue.pushStderr(log(refused)).events).toEqual([])
+    expect(dialogue.pushStderr(log('something else')).events).toMatchObject([{ kind: 'raw' }])
+  })
+
+  it('warnings are told once, and those of every start not at all', () => {
+    const dialogue = codexDialogue(specOf({ harness: 'codex' }))
+    const warn = (method: string, params: object) => dialogue.push(line({ method, params })).events
+    expect(warn('warning', { threadId: 't', message: 'Model metadata for `x` not found. Defaulting.' })).toEqual([])
+    const told = [1, 2].flatMap(() => warn('configWarning', { summary: 'A key is wrong', details: 'line 3' }))
+    expect(told).toMatchObject([{ kind: 'error', data: { class: 'warning', message: 'A key is wrong (line 3)' } }])
+    expect(warn('warning', { message: 7 })).toMatchObject([{ kind: 'raw' }])
+  })
+
+  it('that it waits for a network ends the run at the third time without progress', () => {
+    const dialogue = codexDialogue(specOf({ harness: 'codex' }))
+    const push = (value: object) => dialogue.push(line(value))
+    push({ id: 2, result: { thread: { id: 'main' } } })
+    push({ id: 3, result: { turn: { id: 'turn' } } })
+    const error = {
+      message: 'Reconnecting... waiting for network',
+      codexErrorInfo: { responseStreamDisconnected: { httpStatusCode: null } },
+      additionalDetails: 'Connection failed: error sending request',
+    }
+    const wait = () => push({ method: 'error', params: { error, willRetry: true, threadId: 'main' } }).write
+    const says = { id: 'i', type: 'agentMessage', text: 'On we go.' }
+    expect([wait(), wait()]).toEqual([undefined, undefined])
+    push({ method: 'item/completed', params: { threadId: 'main', item: says } })
+    expect([wait(), wait()]).toEqual([undefined, undefined])
+    expect(wait()).toContain('turn/interrupt')
+    expect(wait()).toBeUndefined()
+    push({ method: 'turn/completed', params: { threadId: 'main', turn: { id: 'turn', status: 'interrupted' } } })
+    expect(dialogue.outcome(left)).toMatchObject({
+      exitReason: 'error',
+      failure: 'connection',
+      message: 'codex does not reach its provider: Connection failed: error sending request',
+    })
   })
 })
 

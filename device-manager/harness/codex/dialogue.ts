@@ -8,7 +8,7 @@ import { isGated } from '../../../shared/runs/gated.ts'
 import { leftOutEvent } from '../parts/mcp-servers.ts'
 import { lineFrame } from '../parts/line-frame.ts'
 import type { GivenSkill } from '../parts/skills.ts'
-import { addedTokens } from '../parts/tokens.ts'
+import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { Approvals } from './approvals.ts'
 import { callOf, resultOf, shownOf, wordsOf } from './items.ts'
 import {
@@ -22,19 +22,18 @@ import {
   turnLine,
 } from './lines.ts'
 import { threadConfig } from './mcp-servers.ts'
-import { noSkills, tooLate } from './notes.ts'
+import { Notes, noSkills, tooLate } from './notes.ts'
 import { threadOf, Threads } from './threads.ts'
+import { UsageMeter } from './usage.ts'
 import { noteAsked, readsResource, wasMade, whatActed } from './unasked.ts'
-import { classOf, codexOutcome, factsBefore, httpStatusOf, type OutcomeFacts } from './outcome.ts'
+import { Errors } from './errors.ts'
+import { codexOutcome, factsBefore, type OutcomeFacts } from './outcome.ts'
 import {
-  errorNote,
   fileItem,
   forScreens,
   itemNote,
-  rateLimits,
   reply,
   threadResult,
-  tokenUsage,
   turnCompleted,
   turnResult,
   type FileChange,
@@ -81,13 +80,14 @@ class CodexRun {
   readonly #patches = new Map<string, readonly FileChange[]>()
   readonly #asked = new AskedCalls(isSameText)
   readonly #threads = new Threads()
+  readonly #usage = new UsageMeter(this.#threads)
+  readonly #notes = new Notes()
+  readonly #errors: Errors
   #phase: 'opening' | 'working' | 'finished' = 'opening'
   #early: string[] = []
   #turnId: string | null = null
   #model: string | null
   #lastMessage = ''
-  #modelCalls = 0
-  #usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
   #inputs = 0
 
   constructor(spec: RunSpec, { redactText, mcpServers, cwd, skills }: RunParts) {
@@ -98,6 +98,7 @@ class CodexRun {
     this.#redactText = redactText
     this.#model = spec.model
     this.facts = factsBefore(spec.resumeSessionId)
+    this.#errors = new Errors(this.facts, { threads: this.#threads, redactText })
   }
 
   open(): DialogueOutput {
@@ -127,7 +128,8 @@ class CodexRun {
   answer(askId: string, decision: CallDecision): DialogueOutput {
     const answered = this.#approvals.answer(askId, decision)
     this.#asked.answered(askId, answered?.isAllowed ?? null)
-    return { events: [], ...(answered !== null && { write: answered.write }) }
+    if (answered === null) return { events: [] }
+    return { events: [], write: answered.write }
   }
 
   /** null: not a line that is understood. */
@@ -141,9 +143,12 @@ class CodexRun {
       case 'item/completed':
         return this.#item(method === 'item/started' ? 'started' : 'completed', params)
       case 'thread/tokenUsage/updated':
-        return this.#tokens(params)
+        return this.#told(this.#usage.read(params, { own: this.#ownTurn(), model: this.#model }))
       case 'account/rateLimits/updated':
-        return this.#rateLimits(params)
+        return this.#told(this.#errors.limits(params))
+      case 'warning':
+      case 'configWarning':
+        return this.#told(this.#notes.warning(params))
       case 'error':
         return this.#error(params)
       case 'turn/completed':
@@ -151,6 +156,18 @@ class CodexRun {
       default:
         return typeof method === 'string' && forScreens.test(method) ? { events: [] } : null
     }
+  }
+
+  logLine(text: string): readonly RunEventBody[] | null {
+    return this.#notes.logLine(text)
+  }
+
+  #told(events: RunEventBody[] | null): DialogueOutput | null {
+    return events && { events }
+  }
+
+  #ownTurn() {
+    return { threadId: this.facts.sessionId, turnId: this.#turnId }
   }
 
   #request(value: Record<string, unknown>): DialogueOutput | null {
@@ -222,6 +239,7 @@ class CodexRun {
     this.#threads.note(threadId, { item, toolCallId: this.#callId(threadId, item.id) })
     if (call === null) return this.#words(when, { threadId, item })
     this.facts.didWork = true
+    this.#errors.sawProgress()
     const toolCallId = this.#callId(threadId, item.id)
     if (when === 'completed') {
       this.#patches.delete(toolCallId)
@@ -242,6 +260,7 @@ class CodexRun {
     const events = wordsOf(item, { redactText: this.#redactText, parent: this.#threads.parentOf(threadId) })
     if (!isModel) return events.length > 0 ? { events } : null
     this.facts.didWork = true
+    this.#errors.sawProgress()
     // A subagent's words are not the answer.
     if (item.type === 'agentMessage' && threadId === this.facts.sessionId)
       this.#lastMessage = events.map(({ data }) => ('text' in data ? data.text : '')).join('')
@@ -262,7 +281,7 @@ class CodexRun {
   #interruptWhenSpent(threadId: string): { write?: string } {
     const { maxTurns } = this.#spec
     const isOurs = threadId === this.facts.sessionId && this.facts.maxTurnsReached === null
-    if (!isOurs || maxTurns === null || this.#modelCalls < maxTurns) return {}
+    if (!isOurs || maxTurns === null || this.#usage.modelCalls < maxTurns) return {}
     this.facts.maxTurnsReached = maxTurns
     return this.#interrupt()
   }
@@ -273,51 +292,9 @@ class CodexRun {
     return { write: interruptLine(threadId, this.#turnId) }
   }
 
-  #tokens(params: unknown): DialogueOutput | null {
-    const parsed = tokenUsage.safeParse(params)
-    if (!parsed.success) return null
-    const { threadId, turnId, tokenUsage: usage } = parsed.data
-    if (!this.#threads.has(threadId)) return null
-    const usedMore = this.#threads.usedMore(threadId, usage.total)
-    const isOurs = threadId === this.facts.sessionId
-    // A session that is gone on with tells what its last turn took.
-    if (isOurs && turnId !== this.#turnId) return { events: [] }
-    if (isOurs) this.#modelCalls++
-    if (!usedMore) return { events: [] }
-    const [{ last }, sum] = [usage, this.#usage]
-    // `inputTokens` counts what came from the cache as well.
-    const uncached = Math.max(0, last.inputTokens - last.cachedInputTokens)
-    sum.inputTokens = addedTokens(sum.inputTokens, uncached)
-    sum.cacheReadTokens = addedTokens(sum.cacheReadTokens, last.cachedInputTokens)
-    sum.cacheWriteTokens = addedTokens(sum.cacheWriteTokens, last.cacheWriteInputTokens)
-    sum.outputTokens = addedTokens(sum.outputTokens, last.outputTokens)
-    return { events: [{ kind: 'usage', data: { ...sum, ...(this.#model !== null && { model: this.#model }) } }] }
-  }
-
-  #rateLimits(params: unknown): DialogueOutput | null {
-    const parsed = rateLimits.safeParse(params)
-    if (!parsed.success) return null
-    const { primary, secondary } = parsed.data.rateLimits
-    this.facts.limits = { ...this.facts.limits, ...(primary && { primary }), ...(secondary && { secondary }) }
-    return { events: [] }
-  }
-
   #error(params: unknown): DialogueOutput | null {
-    const parsed = errorNote.safeParse(params)
-    if (!parsed.success) return null
-    const { error, willRetry, threadId } = parsed.data
-    if (threadId != null && !this.#threads.has(threadId)) return null
-    const httpStatus = httpStatusOf(error.codexErrorInfo)
-    const { text: message } = cappedText(error.message, this.#redactText)
-    if (!willRetry && (threadId ?? this.facts.sessionId) === this.facts.sessionId)
-      this.facts.lastError = { ...error, message }
-    const data = {
-      class: classOf(error.codexErrorInfo),
-      message,
-      ...(httpStatus !== null && { httpStatus }),
-      willRetry,
-    }
-    return { events: [{ kind: 'error', data }] }
+    const error = this.#errors.read(params)
+    return error && { events: error.events, ...(error.isUnreached && this.#interrupt()) }
   }
 
   #turnCompleted(params: unknown): DialogueOutput | null {
@@ -331,7 +308,7 @@ class CodexRun {
     this.facts.turn = turn
     this.#phase = 'finished'
     const isError = turn.status !== 'completed'
-    const said = isError ? (turn.error?.message ?? this.#lastMessage) : this.#lastMessage
+    const said = isError ? (turn.error?.message ?? this.facts.unreached ?? this.#lastMessage) : this.#lastMessage
     const { text, ...cut } = cappedText(said, this.#redactText)
     return { events: [{ kind: 'result', data: { text, isError, ...cut } }], finished: true, closeInput: true }
   }

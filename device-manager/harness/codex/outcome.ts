@@ -1,6 +1,8 @@
-import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
+import type { FailureKind, HarnessOutcome, ProcessExit } from '../adapter.ts'
 import { unaskedMessage, type Unasked } from '../parts/asked-calls.ts'
-import { signInHint } from './detect.ts'
+import { failureEnding, type Ending } from '../parts/failure.ts'
+import { lastWords, leftEarly } from '../parts/left-early.ts'
+import { signInHint, signInWith } from './detect.ts'
 import type { LimitWindow, Turn, TurnError } from './wire.ts'
 
 /** The facts that a dialogue knows when its process has left. */
@@ -19,6 +21,8 @@ export interface OutcomeFacts {
   didWork: boolean
   /** A command, patch or MCP call that was carried out and never asked, or not as it was allowed. */
   unasked: Unasked | null
+  /** codex waits for a network for too long, as it says, and was interrupted. */
+  unreached: string | null
   /** The limit of turns at which the run was interrupted. */
   maxTurnsReached: number | null
   stderrTail: string
@@ -35,6 +39,7 @@ export function factsBefore(resumeSessionId: string | null): OutcomeFacts {
     limits: {},
     didWork: false,
     unasked: null,
+    unreached: null,
     maxTurnsReached: null,
     stderrTail: '',
   }
@@ -46,9 +51,7 @@ const unknownThread = /no rollout found|thread not found|no such thread/i
  * Returns how the run ended. The turn decides, not the exit status: codex exits 0 after a turn that failed. A turn that never
  * ended is a failure, whatever the status. Why each:
  *
- * - 429 and a spent allowance are `rate_limited`; what is wrong is written in codex's own message.
- * - No credentials, or refused ones before anything was done: `harness_start_failed`, since a retry cannot help.
- * - A context that is full: `error`, and the session is not gone on with, since it could only fail the same way.
+ * - A failed request to the model: see `failureEnding`.
  * - A session that does not exist: `resumeRefused`; it is forgotten, and the next run begins a new one.
  */
 export function codexOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOutcome {
@@ -72,47 +75,48 @@ export function codexOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOut
     const message = `codex reached its maximum number of turns (${facts.maxTurnsReached}).`
     return { ...kept, exitReason: 'budget_exceeded', message }
   }
+  if (facts.unreached !== null) {
+    const message = `codex does not reach its provider: ${facts.unreached}`
+    return { ...kept, exitReason: 'error', message, failure: 'connection' }
+  }
   if (turn.status === 'interrupted')
     return { ...kept, exitReason: 'error', message: 'codex was interrupted from outside.' }
   return { ...kept, ...failed(facts, turn.error ?? facts.lastError) }
 }
 
-type Ending = Pick<HarnessOutcome, 'exitReason' | 'message' | 'limitResetsAt' | 'providerFailed'> & { sessionId?: null }
+/** codex's own names; what the others are, status and words tell. */
+const kinds: Readonly<Record<string, FailureKind>> = {
+  usageLimitExceeded: 'rate_limit',
+  rateLimitExceeded: 'rate_limit',
+  unauthorized: 'unauthorised',
+  contextWindowExceeded: 'context_full',
+  sessionBudgetExceeded: 'context_full',
+  modelNotFound: 'unknown_model',
+  serverOverloaded: 'provider',
+  internalServerError: 'provider',
+}
 
 function failed({ didWork, limits }: OutcomeFacts, error: TurnError | null): Ending {
   if (error === null) return { exitReason: 'error', message: 'codex failed without saying why.' }
-  const info = error.codexErrorInfo
-  const [kind, status] = [classOf(info), httpStatusOf(info)]
-  const { message } = error
-  if (status === 429 || kind === 'usageLimitExceeded' || kind === 'rateLimitExceeded') {
-    return { exitReason: 'rate_limited', message, ...spentUntil(limits) }
-  }
-  if (kind === 'unauthorized' || status === 401) {
-    const told = `${message} Sign in again: run \`codex login\`.`
-    return { exitReason: didWork ? 'error' : 'harness_start_failed', message: told }
-  }
-  if (kind === 'contextWindowExceeded' || kind === 'sessionBudgetExceeded') {
-    return { exitReason: 'error', message, sessionId: null }
-  }
-  if (kind === 'modelNotFound')
-    return { exitReason: 'error', message: `${message} Choose another model for the agent.` }
-  const providerFailed = kind === 'serverOverloaded' || kind === 'internalServerError' || (status ?? 0) >= 500
-  return { exitReason: 'error', message, ...(providerFailed && { providerFailed }) }
+  const { message, codexErrorInfo: info } = error
+  return failureEnding(
+    { message, httpStatus: httpStatusOf(info), kind: kinds[classOf(info)] ?? null },
+    { signInHint, signInWith, didWork, resetsAt: spentUntil(limits) },
+  )
 }
 
 /** When every window that is used up has begun anew. */
-function spentUntil({ primary, secondary }: OutcomeFacts['limits']): { limitResetsAt?: number } {
+function spentUntil({ primary, secondary }: OutcomeFacts['limits']): number | null {
   const resets = [primary, secondary].flatMap((window) =>
     window && window.usedPercent >= 100 && window.resetsAt ? [window.resetsAt] : [],
   )
-  return resets.length === 0 ? {} : { limitResetsAt: Math.max(...resets) }
+  return resets.length === 0 ? null : Math.max(...resets)
 }
 
-function withoutTurn({ didWork, stderrTail, sessionId }: OutcomeFacts, { exitCode, signal }: ProcessExit): Ending {
-  const how = signal === null ? `exit status ${exitCode ?? 'unknown'}` : `signal ${signal}`
-  const said = stderrTail.trim().split('\n').at(-1)?.slice(0, 500) ?? ''
-  if (/not logged in|codex login/i.test(said)) return { exitReason: 'harness_start_failed', message: signInHint }
-  const message = `codex left in the middle of its turn (${how})${said === '' ? '.' : `: ${said}`}`
+function withoutTurn({ didWork, stderrTail, sessionId }: OutcomeFacts, exit: ProcessExit): Ending {
+  if (/not logged in|codex login/i.test(lastWords(stderrTail)))
+    return { exitReason: 'harness_start_failed', message: signInHint, failure: 'unauthorised' }
+  const message = leftEarly('codex', exit, { stderrTail, when: 'in the middle of its turn' })
   return { exitReason: sessionId === null && !didWork ? 'harness_start_failed' : 'error', message }
 }
 

@@ -16,9 +16,16 @@ export const reply = z.object({
 export const threadResult = z.object({ thread: z.object({ id, model: z.string().nullish() }) })
 export const turnResult = z.object({ turn: z.object({ id }) })
 
-export const turnError = z.object({ message: z.string(), codexErrorInfo: z.unknown().optional() })
+export const turnError = z.object({
+  message: z.string(),
+  codexErrorInfo: z.unknown().optional(),
+  additionalDetails: z.string().nullish().catch(null),
+})
 export type TurnError = z.infer<typeof turnError>
 export const errorNote = z.object({ error: turnError, willRetry: z.boolean(), threadId: id.nullish() })
+
+export const warning = z.object({ message: z.string().max(10_000) })
+export const configWarning = z.object({ summary: z.string().max(10_000), details: z.string().max(10_000).nullish() })
 
 export const turnCompleted = z.object({
   threadId: id,
@@ -90,7 +97,7 @@ export const mcpItem = z.object({
 
 /** Parts of what comes whole in a later line, and what is for a screen. */
 export const forScreens =
-  /^(thread\/(started|status\/changed|name\/updated|goal\/.*|closed)|turn\/(started|diff\/updated|plan\/updated)|item\/.*([dD]elta|[pP]art[aA]dded|progress|terminalInteraction)|account\/.*|skills\/changed|serverRequest\/resolved|remoteControl\/.*|mcpServer\/startupStatus\/updated|deprecationNotice|hook\/.*)$/
+  /^(thread\/(started|status\/changed|name\/updated|goal\/.*|settings\/updated|environment\/.*|queue\/changed|closed)|app\/list\/updated|turn\/(started|diff\/updated|plan\/updated)|item\/.*([dD]elta|[pP]art[aA]dded|progress|terminalInteraction)|account\/.*|skills\/changed|serverRequest\/resolved|remoteControl\/.*|mcpServer\/startupStatus\/updated|deprecationNotice|hook\/.*)$/
 
 /** A request of codex, which must be answered or the turn hangs. */
 export const request = z.object({
@@ -99,15 +106,18 @@ export const request = z.object({
   params: z.unknown().optional(),
 })
 export type RequestId = z.infer<typeof request>['id']
+const turnId = id.nullish().catch(null)
 export const commandApproval = z.object({
   threadId: id,
+  turnId,
   itemId: id,
   command: z.string().nullish(),
   cwd: z.string().nullish(),
 })
-export const fileApproval = z.object({ threadId: id, itemId: id })
+export const fileApproval = z.object({ threadId: id, turnId, itemId: id })
 export const elicitation = z.object({
   threadId: id,
+  turnId,
   serverName: z.string(),
   _meta: z.object({
     codex_approval_kind: z.literal('mcp_tool_call'),

@@ -1,11 +1,12 @@
-import { acpDialogue, type AcpProgram } from '../acp/dialogue.ts'
+import { acpDialogue } from '../acp/dialogue.ts'
+import type { AcpProgram } from '../acp/program.ts'
 import type { HarnessAdapter } from '../adapter.ts'
 import { isGated } from '../../../shared/runs/gated.ts'
-import { detectCursor, signInHint } from './detect.ts'
+import { detectCursor, signInHint, signInWith } from './detect.ts'
 import { cursorDialogue } from './dialogue.ts'
 import { cursorLaunch } from './launch.ts'
 
-const program: AcpProgram = { signInHint, signInMethod: 'cursor_login' }
+const program: AcpProgram = { signInHint, signInWith, signInMethod: 'cursor_login' }
 
 /** Cursor: by ACP where the agent's lists have a say, since it asks nobody otherwise; else in print mode, by its stream of JSON. */
 export const cursorAdapter: HarnessAdapter = {

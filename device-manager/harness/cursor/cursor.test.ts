@@ -90,7 +90,8 @@ describe('print mode', () => {
 
   it.each([
     ['Error: [resource_exhausted] too many', 'rate_limited', /too many/],
-    ['Error: [unavailable] no route', 'error', /without a result.*no route/],
+    ['Error: [unavailable] no route', 'error', /no route/],
+    ['Error: it broke', 'error', /exited with status 1 without a result: Error: it broke/],
     ['Error: Authentication required. Please run it', 'harness_start_failed', /cursor-agent login/],
   ])('that breaks off with %s ends as %s', (stderr, exitReason, message) => {
     const { outcome } = replay('limit', {}, { stderr, exit: { ...left, exitCode: 1 } })

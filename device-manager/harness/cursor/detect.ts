@@ -6,6 +6,7 @@ import { installed, notInstalled } from '../parts/readiness.ts'
 const probeMs = 10_000
 
 export const signInHint = 'Cursor is not signed in; run `cursor-agent login` once in a terminal.'
+export const signInWith = '`cursor-agent login`'
 
 const status = z.object({ isAuthenticated: z.boolean() })
 

@@ -1,5 +1,7 @@
 import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
-import { signInHint } from './detect.ts'
+import { failureEnding, failureKind, type Ending } from '../parts/failure.ts'
+import { lastWords, leftEarly } from '../parts/left-early.ts'
+import { signInHint, signInWith } from './detect.ts'
 import type { ResultLine } from './wire.ts'
 
 /** The facts that a dialogue knows when its process has left. */
@@ -14,8 +16,6 @@ export interface OutcomeFacts {
   stderrTail: string
 }
 
-const signedOut = /authentication required|\[unauthenticated\]|not logged in/i
-const limited = /\[resource_exhausted\]|rate.?limit|usage limit|\b429\b/i
 const unknownChat = /(chat|session|conversation)[^\n]*(not found|does not exist|unknown)/i
 
 /**
@@ -23,7 +23,7 @@ const unknownChat = /(chat|session|conversation)[^\n]*(not found|does not exist|
  * call that never ended, the run has failed; what went wrong stands on standard error.
  */
 export function cursorOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOutcome {
-  const said = facts.stderrTail.trim().split('\n').at(-1)?.slice(0, 500) ?? ''
+  const said = lastWords(facts.stderrTail)
   if (facts.resumeSessionId !== null && facts.sessionId === null && unknownChat.test(said)) {
     const message = `Cursor's chat ${facts.resumeSessionId} is not on this machine any more.`
     return { exitReason: exit.stoppedFor ?? 'harness_start_failed', message, sessionId: null, resumeRefused: true }
@@ -37,22 +37,18 @@ export function cursorOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOu
   return { ...kept, ...ended(facts, { exit, said }) }
 }
 
-type Ending = Pick<HarnessOutcome, 'exitReason' | 'message'>
-
 function ended(facts: OutcomeFacts, { exit, said }: { exit: ProcessExit; said: string }): Ending {
-  const { result, didWork } = facts
+  const { result, didWork, stderrTail } = facts
   if (result !== null && !result.is_error && result.subtype === 'success') {
     if (facts.openCalls === 0) return { exitReason: 'completed', message: null }
     return { exitReason: 'error', message: 'Cursor said that it was done with a tool call that had not ended.' }
   }
   const told = result?.result ?? said
-  if (signedOut.test(told))
-    return { exitReason: didWork ? 'error' : 'harness_start_failed', message: `${told} ${signInHint}` }
-  if (limited.test(told)) return { exitReason: 'rate_limited', message: told }
-  if (result !== null)
-    return { exitReason: 'error', message: told === '' ? `Cursor ended with ${result.subtype}.` : told }
-  const { signal, exitCode } = exit
-  const how = signal === null ? `exit status ${exitCode ?? 'unknown'}` : `signal ${signal}`
-  const message = `Cursor left without a result (${how})${told === '' ? '.' : `: ${told}`}`
-  return { exitReason: facts.sessionId === null ? 'harness_start_failed' : 'error', message }
+  const failure = failureKind({ message: told })
+  if (result === null && (failure === 'other' || exit.signal !== null)) {
+    const message = leftEarly('Cursor', exit, { stderrTail, when: 'without a result' })
+    return { exitReason: facts.sessionId === null ? 'harness_start_failed' : 'error', message }
+  }
+  const message = told === '' ? `Cursor ended with ${result?.subtype ?? 'no result'}.` : told
+  return failureEnding({ message, kind: failure }, { signInHint, signInWith, didWork })
 }

@@ -16,6 +16,9 @@ const names: Readonly<Record<string, string>> = {
   todoread: 'TodoRead',
 }
 
+/** The tool as which opencode carries out a call that is none: of a tool that it does not have, or without its input. It tells the model so. */
+export const noTool = 'invalid'
+
 /** `servers`: the MCP servers, which give their tools names that begin with theirs. */
 export interface CallPlace {
   servers: readonly string[]
@@ -46,6 +49,12 @@ export function callsOf(tool: string, args: unknown, place: CallPlace): NamedCal
 
 /** Returns what a call is shown as, where it is judged as several. */
 export function shownCall(tool: string, args: unknown, place: CallPlace): NamedCall {
+  const wanted = tool === noTool && typeof args === 'object' && args !== null ? Object.entries(args) : []
+  const name = wanted.find(([key]) => key === 'tool')?.[1]
+  if (typeof name === 'string' && name !== '') {
+    const input = Object.fromEntries(wanted.filter(([key]) => key !== 'tool'))
+    return { name: (Object.hasOwn(names, name) ? names[name] : undefined) ?? name.slice(0, 500), input }
+  }
   const calls = callsOf(tool, args, place)
   return calls?.at(-1) ?? { name: tool, input: args }
 }

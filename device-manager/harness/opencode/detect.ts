@@ -6,6 +6,7 @@ import { installed, notInstalled } from '../parts/readiness.ts'
 const probeMs = 15_000
 
 export const signInHint = 'opencode is not signed in to any provider; run `opencode auth login` once in a terminal.'
+export const signInWith = '`opencode auth login`'
 
 /** The variables by which the known providers take a key. */
 const keyVariables =

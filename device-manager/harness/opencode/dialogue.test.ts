@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { merged, recording, recordingNames, specOf } from '../../../test/kit/harness-recordings.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { DialogueOutput, HarnessDialogue, ProcessExit } from '../adapter.ts'
+import { isProvidersFault } from '../parts/failure.ts'
 import { opencodeDialogue } from './dialogue.ts'
 
 const left: ProcessExit = { exitCode: 0, signal: null, stoppedFor: null }
@@ -64,7 +65,7 @@ describe('a recorded run ends as what happened', () => {
     ['err-429-long', 'rate_limited', /60 min/],
     ['err-503', 'error', /503/],
     ['err-ctx', 'error', /context/],
-    ['err-model', 'error', /another model/],
+    ['err-model', 'error', /model not found/i],
     ['signed-out', 'harness_start_failed', /auth login/],
     ['interrupted', 'error', /from outside/],
   ] as const)('%s', (name, exitReason, message) => {
@@ -80,9 +81,10 @@ describe('a recorded run ends as what happened', () => {
   })
 
   it('as a failure of its provider only where it was one', () => {
-    expect(replay('err-503').outcome.providerFailed).toBe(true)
+    expect(replay('err-503').outcome.failure).toBe('provider')
+    expect(replay('err-model').outcome.failure).toBe('unknown_model')
     for (const name of ['err-401', 'err-429', 'err-429-long', 'err-ctx', 'err-model', 'interrupted'])
-      expect(replay(name).outcome).not.toHaveProperty('providerFailed')
+      expect(isProvidersFault(replay(name).outcome.failure)).toBe(false)
   })
 
   it('killed: whatever the status, it did not finish', () => {

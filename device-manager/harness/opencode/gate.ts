@@ -1,7 +1,7 @@
 import { adviceToModel } from '../../../shared/permissions/decide.ts'
 import type { CallDecision, ToolAsk } from '../adapter.ts'
 import { AskedCalls, isSameText, maxCallsAtOnce, shownDigest } from '../parts/asked-calls.ts'
-import { callsOf, type CallPlace } from './calls.ts'
+import { callsOf, noTool, type CallPlace } from './calls.ts'
 import { stdinLine } from './orders.ts'
 import type { GateCall } from './wire.ts'
 
@@ -55,8 +55,7 @@ export class Gate {
       return answerLine(call.id, twins)
     }
     this.#known.set(key, call.id)
-    // The tool to which opencode turns a call that is none; it only tells the model.
-    if (call.tool === 'invalid') return this.#allowAtOnce(call)
+    if (call.tool === noTool) return this.#allowAtOnce(call)
     if (call.tool === 'question') return this.#answer(call, nobodyThere)
     this.#held.set(key, call)
     return null

@@ -1,6 +1,8 @@
-import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
+import type { FailureKind, HarnessOutcome, ProcessExit } from '../adapter.ts'
 import { unaskedMessage, type Unasked } from '../parts/asked-calls.ts'
-import { signInHint } from './detect.ts'
+import { cutOff, failureEnding, failureKind, type Ending } from '../parts/failure.ts'
+import { leftEarly } from '../parts/left-early.ts'
+import { signInHint, signInWith } from './detect.ts'
 import type { HarnessError } from './wire.ts'
 
 /** Why svc ended the session's work; the first reason counts. */
@@ -31,8 +33,6 @@ export interface OutcomeFacts {
   stderrTail: string
 }
 
-const signInAgain = 'Sign in again: run `opencode auth login`.'
-const limited = /\b429\b|rate.?limit|too many requests|usage limit|quota|resource.?exhausted|free usage/i
 /** An answer that ended like this is none. */
 const brokenOff = new Set(['tool-calls', 'content-filter', 'error'])
 
@@ -40,8 +40,8 @@ const brokenOff = new Set(['tool-calls', 'content-filter', 'error'])
  * Returns how the run ended. What came in the session decides, not the exit status: the server exits when svc closes its input.
  * Why each:
  *
- * - 429 and a wait that the provider asks for are `rate_limited`, other refusals of it `error`.
- * - No provider, or refused credentials before anything was done: `harness_start_failed`, since a retry cannot help.
+ * - A failed request to the model: see `failureEnding`. A provider that asks for a long wait is a limit or trouble of its own.
+ * - No provider: `harness_start_failed`, since a retry cannot help.
  * - A context that stays full after it was compacted: `error`, and the session is not gone on with.
  * - A session that does not exist, or belongs to another folder: `resumeRefused`; the next run begins a new one.
  */
@@ -62,14 +62,13 @@ export function opencodeOutcome(facts: OutcomeFacts, exit: ProcessExit): Harness
   if (halt !== null && halt.why !== 'lost') return { ...kept, ...halted(halt, facts) }
   if (!facts.isIdle) return { ...kept, ...leftInTheMiddle(facts, exit) }
   if (facts.lastError !== null) return { ...kept, ...failed(facts, facts.lastError) }
+  if (facts.lastReason === 'length') return { ...kept, ...cutOff() }
   if (facts.lastReason === null || brokenOff.has(facts.lastReason)) {
     const how = facts.lastReason === null ? 'without an answer' : `in the middle (${facts.lastReason})`
     return { ...kept, exitReason: 'error', message: `opencode ended its turn ${how}.` }
   }
   return { ...kept, exitReason: 'completed', message: null }
 }
-
-type Ending = Pick<HarnessOutcome, 'exitReason' | 'message' | 'limitResetsAt' | 'providerFailed'> & { sessionId?: null }
 
 function halted(halt: Exclude<Halt, { why: 'lost' }>, { didWork }: OutcomeFacts): Ending {
   switch (halt.why) {
@@ -83,38 +82,39 @@ function halted(halt: Exclude<Halt, { why: 'lost' }>, { didWork }: OutcomeFacts)
     }
     case 'overflow': {
       const message = 'The context of the session is full, also after opencode made it smaller.'
-      return { exitReason: 'error', message, sessionId: null }
+      return { exitReason: 'error', message, sessionId: null, failure: 'context_full' }
     }
-    case 'signed_out':
-      return { exitReason: didWork ? 'error' : 'harness_start_failed', message: signInHint }
+    case 'signed_out': {
+      const exitReason = didWork ? 'error' : 'harness_start_failed'
+      return { exitReason, message: signInHint, failure: 'unauthorised' }
+    }
     case 'long_wait': {
       const minutes = Math.ceil(halt.waitMs / 60_000)
       const message = `${halt.message} The provider is to be asked again in ${minutes} min.`
-      if (!limited.test(halt.message)) return { exitReason: 'error', message, providerFailed: true }
-      return { exitReason: 'rate_limited', message, limitResetsAt: halt.until }
+      const failure = failureKind({ message: halt.message }) === 'rate_limit' ? 'rate_limit' : 'provider'
+      if (failure === 'provider') return { exitReason: 'error', message, failure }
+      return { exitReason: 'rate_limited', message, limitResetsAt: halt.until, failure }
     }
   }
 }
 
-function failed({ didWork }: OutcomeFacts, { name, data }: HarnessError): Ending {
-  const { statusCode } = data
-  const message = data.message === '' ? name : data.message
-  if (statusCode === 429 || (name === 'APIError' && statusCode == null && limited.test(message)))
-    return { exitReason: 'rate_limited', message }
-  if (statusCode === 401 || statusCode === 403 || name === 'ProviderAuthError')
-    return { exitReason: didWork ? 'error' : 'harness_start_failed', message: `${message} ${signInAgain}` }
-  if (name === 'ContextOverflowError') return { exitReason: 'error', message, sessionId: null }
-  if (name === 'MessageAbortedError') return { exitReason: 'error', message: 'opencode was interrupted from outside.' }
-  if (/model not found/i.test(message))
-    return { exitReason: 'error', message: `${message} Choose another model for the agent.` }
-  const providerFailed = (statusCode ?? 0) >= 500
-  return { exitReason: 'error', message, ...(providerFailed && { providerFailed }) }
+/** opencode's own names; what an `APIError` is, status and words tell. */
+const kinds: Readonly<Record<string, FailureKind>> = {
+  ProviderAuthError: 'unauthorised',
+  ContextOverflowError: 'context_full',
+  MessageOutputLengthError: 'output_limit',
 }
 
-function leftInTheMiddle({ didWork, stderrTail, halt }: OutcomeFacts, { exitCode, signal }: ProcessExit): Ending {
-  const how = signal === null ? `exit status ${exitCode ?? 'unknown'}` : `signal ${signal}`
-  const said = stderrTail.trim().split('\n').at(-1)?.slice(0, 500) ?? ''
-  const why = halt?.why === 'lost' ? `; ${halt.reason}` : ''
-  const message = `opencode left in the middle of its work (${how}${why})${said === '' ? '.' : `: ${said}`}`
+function failed({ didWork }: OutcomeFacts, { name, data }: HarnessError): Ending {
+  if (name === 'MessageAbortedError') return { exitReason: 'error', message: 'opencode was interrupted from outside.' }
+  const message = data.message === '' ? name : data.message
+  const failure = { message, httpStatus: data.statusCode ?? null, kind: kinds[name] ?? null }
+  return failureEnding(failure, { signInHint, signInWith, didWork })
+}
+
+function leftInTheMiddle({ didWork, stderrTail, halt }: OutcomeFacts, exit: ProcessExit): Ending {
+  // Its events end with it where it was killed.
+  const why = halt?.why === 'lost' && exit.signal === null ? ` (${halt.reason})` : ''
+  const message = leftEarly('opencode', exit, { stderrTail, when: `in the middle of its work${why}` })
   return { exitReason: didWork ? 'error' : 'harness_start_failed', message }
 }

@@ -1,7 +1,7 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { DialogueOutput, RedactText } from '../adapter.ts'
 import { callEvent, cappedText, resultEvent, wordEvents } from '../parts/event-pieces.ts'
-import { shownCall, type CallPlace } from './calls.ts'
+import { noTool, shownCall, type CallPlace } from './calls.ts'
 import type { Gate, ShownCall } from './gate.ts'
 import type { Halt, OutcomeFacts } from './outcome.ts'
 import type { Sessions } from './sessions.ts'
@@ -153,7 +153,7 @@ export class SessionEvents {
     this.#early.delete(`${sessionID}/${callID}`)
     const isCompleted = state.status === 'completed'
     const output = (isCompleted ? state.output : state.error) ?? ''
-    events.push(resultEvent({ ...of, isError: !isCompleted, output }, redactText))
+    events.push(resultEvent({ ...of, isError: !isCompleted || part.tool === noTool, output }, redactText))
     const asked = gate.ended(call, { isCompleted })
     const isTrouble = asked === false || (asked === null && isCompleted)
     // With the plugin in place this does not happen; if it does, nothing more may.

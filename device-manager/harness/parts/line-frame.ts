@@ -14,6 +14,8 @@ export interface LineRun {
   readonly facts: { stderrTail: string }
   /** null: not a line that is understood. */
   line(value: Record<string, unknown>): DialogueOutput | null
+  /** Reads a whole line of standard error, without secrets; null: it says nothing else than itself. */
+  logLine?(text: string): readonly RunEventBody[] | null
 }
 
 /**
@@ -40,17 +42,19 @@ export function lineFrame(
     const bytes = piece.kind === 'part' ? wholeSecrets(piece.bytes, outParts) : piece.bytes
     return output ?? { events: isBlank(bytes) ? [] : raw(bytes, 'stdout') }
   }
-  const readErr = (bytes: Uint8Array): RunEventBody[] => {
+  const readErr = (bytes: Uint8Array, isLine = false): readonly RunEventBody[] => {
     const text = redactText(Buffer.from(bytes).toString('utf8'))
     run.facts.stderrTail = (run.facts.stderrTail + text).slice(-stderrTailChars)
-    return raw(bytes, 'stderr')
+    return (isLine ? run.logLine?.(text) : null) ?? raw(bytes, 'stderr')
   }
   return {
     push: (chunk) => joined(stdout.push(chunk).map(readOut)),
     pushStderr: (chunk) => ({
       events: stderr
         .push(chunk)
-        .flatMap(({ kind, bytes }) => readErr(kind === 'part' ? wholeSecrets(bytes, errParts) : bytes)),
+        .flatMap(({ kind, bytes }) =>
+          readErr(kind === 'part' ? wholeSecrets(bytes, errParts) : bytes, kind === 'line'),
+        ),
     }),
     end() {
       const out = Buffer.concat([outParts.push(stdout.end() ?? nothing), outParts.flush()])

@@ -37,6 +37,14 @@ async function isLast(runId: string): Promise<boolean> {
   return (await runOf(runId)).successorRunId === null
 }
 
+test('programs of an agent’s own share no provider that anybody knows of, so none holds up another', async () => {
+  const { id } = await server.createAgent({ harness: 'command', command: 'agent --acp', protocol: 'acp' })
+  for (let count = 0; count < 4; count++) expect(await runOf(await failOne(id))).toMatchObject({ exitReason: 'error' })
+  const other = await server.createAgent({ harness: 'command', command: 'echo hi' })
+  await server.startRun(other.id)
+  await (await device.take()).end()
+})
+
 test('after three failures in a row the runs of the provider wait; one is tried, and the others follow it', async () => {
   const { id } = await claudeAgent()
   const told = async (runId: string) => (await runOf(runId)).errorMessage as string

@@ -1,0 +1,58 @@
+import type { RunEventBody } from '../../../shared/runs/events.ts'
+import type { RedactText } from '../adapter.ts'
+import { cappedText } from '../parts/event-pieces.ts'
+import { classOf, httpStatusOf, type OutcomeFacts } from './outcome.ts'
+import type { Threads } from './threads.ts'
+import { errorNote, rateLimits } from './wire.ts'
+
+/** Without an end codex waits for a network that it believes is gone, for longer each time; the last of these is told after 15 s. */
+const maxNetworkWaits = 3
+const waitsForNetwork = /waiting for network/i
+
+/** Reads what codex tells of failed requests to the model and of the account's limits, and notes it in the facts of the run. */
+export class Errors {
+  readonly #facts: OutcomeFacts
+  readonly #threads: Threads
+  readonly #redactText: RedactText
+  #networkWaits = 0
+
+  constructor(facts: OutcomeFacts, { threads, redactText }: { threads: Threads; redactText: RedactText }) {
+    this.#facts = facts
+    this.#threads = threads
+    this.#redactText = redactText
+  }
+
+  sawProgress(): void {
+    this.#networkWaits = 0
+  }
+
+  /** null: not what is understood. `isUnreached`: the run must not wait for its provider any longer. */
+  read(params: unknown): { events: RunEventBody[]; isUnreached: boolean } | null {
+    const parsed = errorNote.safeParse(params)
+    if (!parsed.success) return null
+    const { error, willRetry, threadId } = parsed.data
+    if (threadId != null && !this.#threads.has(threadId)) return null
+    const facts = this.#facts
+    const httpStatus = httpStatusOf(error.codexErrorInfo)
+    const { text: message } = cappedText(error.message, this.#redactText)
+    if (!willRetry && (threadId ?? facts.sessionId) === facts.sessionId) facts.lastError = { ...error, message }
+    const data = {
+      class: classOf(error.codexErrorInfo),
+      message,
+      ...(httpStatus !== null && { httpStatus }),
+      willRetry,
+    }
+    const isUnreached = willRetry && waitsForNetwork.test(message) && ++this.#networkWaits === maxNetworkWaits
+    // A provider that is not there ends the run, as it does with the other harnesses: another model or harness has its turn.
+    if (isUnreached) facts.unreached = cappedText(error.additionalDetails ?? message, this.#redactText).text
+    return { events: [{ kind: 'error', data }], isUnreached }
+  }
+
+  limits(params: unknown): RunEventBody[] | null {
+    const parsed = rateLimits.safeParse(params)
+    if (!parsed.success) return null
+    const { primary, secondary } = parsed.data.rateLimits
+    this.#facts.limits = { ...this.#facts.limits, ...(primary && { primary }), ...(secondary && { secondary }) }
+    return []
+  }
+}
