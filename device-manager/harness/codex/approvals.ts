@@ -1,3 +1,4 @@
+import { adviceToModel } from '../../../shared/permissions/decide.ts'
 import type { CallDecision, NamedCall, ToolAsk } from '../adapter.ts'
 import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
 import { maxCallsAtOnce } from '../parts/asked-calls.ts'
@@ -11,15 +12,32 @@ export interface ApprovalStep {
   /** What the questions show of the call, as `shownOf` tells it of the item. */
   shown?: string
   write?: string
+  /** With an answer that refuses. */
+  told?: Told
 }
 
-interface Pending {
+/** The turn in which a call is asked about. */
+interface AskedTurn {
+  threadId: string
+  turnId: string | null
+}
+interface Pending extends AskedTurn {
   id: RequestId
   kind: 'approval' | 'elicitation'
   /** Questions that are not answered yet. */
   left: number
   decision: 'accept' | 'decline' | 'cancel'
+  /** Why it is declined. */
+  reason: string | null
 }
+
+/** The effect of an answer. A refusal of codex's protocol carries no words, so its reason goes to the turn beside it. */
+export interface Answered {
+  write: string
+  isAllowed: boolean
+  told: Told
+}
+export type Told = (AskedTurn & { reason: string }) | null
 
 /**
  * Answers what codex asks before it acts. Under the policy `untrusted` it asks before each command, patch and MCP call, in
@@ -51,26 +69,27 @@ export class Approvals {
       case 'item/commandExecution/requestApproval': {
         const wanted = commandApproval.safeParse(params)
         // Without a command it is about something else, such as the network, for which no rule speaks.
-        if (!wanted.success || wanted.data.command == null) return { write: decided(id, 'approval', 'decline') }
+        if (!wanted.success || wanted.data.command == null) return unjudgeable(id, wanted.data)
         const { itemId, command, cwd } = wanted.data
         return this.#raise(id, {
           kind: 'approval',
           calls: [shellCall(command)],
           shown: command,
           toolCallId: itemId,
+          of: wanted.data,
           ...(cwd != null && { cwd }),
         })
       }
       case 'item/fileChange/requestApproval': {
         const wanted = fileApproval.safeParse(params)
         const changes = wanted.success ? changesOf(wanted.data.threadId, wanted.data.itemId) : null
-        if (!wanted.success || changes === null || changes.length === 0)
-          return { write: decided(id, 'approval', 'decline') }
+        if (!wanted.success || changes === null || changes.length === 0) return unjudgeable(id, wanted.data)
         return this.#raise(id, {
           kind: 'approval',
           calls: patchCalls(changes),
           shown: patchShown(changes),
           toolCallId: wanted.data.itemId,
+          of: wanted.data,
         })
       }
       case 'mcpServer/elicitation/request': {
@@ -84,6 +103,7 @@ export class Approvals {
           calls: [call],
           shown: canonicalJson(call.input),
           toolCallId: null,
+          of: wanted.data,
         })
       }
       default:
@@ -92,7 +112,7 @@ export class Approvals {
   }
 
   /** null: the question is not known, or others of the same request are still open. */
-  answer(askId: string, decision: CallDecision): { write: string; isAllowed: boolean } | null {
+  answer(askId: string, decision: CallDecision): Answered | null {
     const pending = this.#pending.get(askId)
     if (pending === undefined) return null
     this.#pending.delete(askId)
@@ -100,10 +120,12 @@ export class Approvals {
     if (decision.behavior === 'deny') {
       if (decision.stop === true) pending.decision = 'cancel'
       else if (pending.decision === 'accept') pending.decision = 'decline'
+      pending.reason ??= decision.message
     }
     if (pending.left > 0) return null
-    const { id, kind, decision: made } = pending
-    return { write: decided(id, kind, made), isAllowed: made === 'accept' }
+    const { id, kind, decision: made, threadId, turnId, reason } = pending
+    const told = made === 'decline' && reason !== null ? { threadId, turnId, reason } : null
+    return { write: decided(id, kind, made), isAllowed: made === 'accept', told }
   }
 
   #raise(
@@ -114,7 +136,14 @@ export class Approvals {
       shown,
       toolCallId,
       cwd,
-    }: { kind: Pending['kind']; calls: readonly NamedCall[]; shown: string; toolCallId: string | null; cwd?: string },
+      of: { threadId, turnId = null },
+    }: Pick<Pending, 'kind'> & {
+      calls: readonly NamedCall[]
+      shown: string
+      toolCallId: string | null
+      cwd?: string
+      of: { threadId: string; turnId?: string | null | undefined }
+    },
   ): ApprovalStep {
     const twins = [...this.#pending].filter(([, pending]) => pending.id === id)
     if (twins.length > 0) {
@@ -123,7 +152,7 @@ export class Approvals {
       return { write: decided(id, kind, 'decline') }
     }
     if (this.#pending.size >= maxCallsAtOnce) return { write: decided(id, kind, 'decline') }
-    const pending: Pending = { id, kind, left: calls.length, decision: 'accept' }
+    const pending: Pending = { id, kind, threadId, turnId, left: calls.length, decision: 'accept', reason: null }
     const asks = calls.map(({ name, input }): ToolAsk => {
       // Never the request's own id, which codex may use twice.
       const askId = `ask-${++this.#count}`
@@ -132,6 +161,16 @@ export class Approvals {
     })
     return { asks, shown }
   }
+}
+
+/** It says too little of what is to be done. */
+function unjudgeable(
+  id: RequestId,
+  of: { threadId: string; turnId?: string | null | undefined } | undefined,
+): ApprovalStep {
+  const write = decided(id, 'approval', 'decline')
+  const reason = `It says too little of what it does to be judged by the agent's rules.${adviceToModel}`
+  return { write, told: of === undefined ? null : { threadId: of.threadId, turnId: of.turnId ?? null, reason } }
 }
 
 const unanswered = (id: RequestId, method: string): string =>

@@ -225,6 +225,65 @@ describe('a call that was asked', () => {
   })
 })
 
+describe('a call that is denied', () => {
+  const denied = 'Bash(ls) was denied: no rule allows it. Go on without it.'
+  const opened = () => {
+    const dialogue = codexDialogue(specOf({ harness: 'codex' }))
+    const push = (value: object) => dialogue.push(line(value))
+    push({ id: 2, result: { thread: { id: 'main' } } })
+    push({ id: 3, result: { turn: { id: 'turn' } } })
+    const ask = (id: number, params: object) =>
+      push({
+        id,
+        method: 'item/commandExecution/requestApproval',
+        params: { threadId: 'main', itemId: `c${id}`, ...params },
+      })
+    return { dialogue, push, ask }
+  }
+
+  it('is answered once its own turn has taken the reason', () => {
+    const { dialogue, push, ask } = opened()
+    const told = [
+      { threadId: 'main', turnId: 'turn' },
+      { threadId: 'sub', turnId: 'of-sub' },
+    ].map((of, index) => {
+      const { asks } = ask(7 + index, { command: 'ls', ...of })
+      return lines(dialogue.answer(asks![0]!.askId, { behavior: 'deny', message: denied }).write)
+    })
+    const steer = (id: number, threadId: string, expectedTurnId: string) => ({
+      id,
+      method: 'turn/steer',
+      params: { threadId, expectedTurnId, input: [{ text: expect.stringContaining(denied) as string }] },
+    })
+    expect(told).toMatchObject([[steer(-1, 'main', 'turn')], [steer(-2, 'sub', 'of-sub')]])
+    // The turn may be over by then, or take no more.
+    expect(lines(push({ id: -2, result: { turnId: 'of-sub' } }).write)).toEqual([
+      { id: 8, result: { decision: 'decline' } },
+    ])
+    const refused = push({ id: -1, error: { message: 'no active turn' } })
+    expect([lines(refused.write), refused.events]).toEqual([[{ id: 7, result: { decision: 'decline' } }], []])
+    expect(push({ id: -1, result: {} }).write).toBeUndefined()
+  })
+
+  it('without enough to judge it is declined at once, and the model is told so', () => {
+    const { ask, push } = opened()
+    const { asks, write } = ask(7, { command: null, turnId: 'turn' })
+    expect(asks).toBeUndefined()
+    expect(lines(write)).toMatchObject([{ id: -1, method: 'turn/steer' }])
+    expect(lines(push({ id: -1, result: {} }).write)).toEqual([{ id: 7, result: { decision: 'decline' } }])
+  })
+
+  it('adds no words where the turn ends with it, or its turn is not named', () => {
+    const { dialogue, ask } = opened()
+    const stop = { behavior: 'deny', message: 'A person is asked.', stop: true } as const
+    const first = ask(7, { command: 'ls', turnId: 'turn' }).asks![0]!
+    expect(lines(dialogue.answer(first.askId, stop).write)).toMatchObject([{ id: 7, result: { decision: 'cancel' } }])
+    const second = ask(8, { command: 'ls' }).asks![0]!
+    const write = dialogue.answer(second.askId, { behavior: 'deny', message: denied }).write
+    expect(lines(write)).toMatchObject([{ id: 8, result: { decision: 'decline' } }])
+  })
+})
+
 describe('what codex tells beside its items', () => {
   const log = (text: string) =>
     Buffer.from(

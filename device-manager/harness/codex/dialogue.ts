@@ -23,6 +23,7 @@ import {
 } from './lines.ts'
 import { threadConfig } from './mcp-servers.ts'
 import { Notes, noSkills, tooLate } from './notes.ts'
+import { Reasons } from './reasons.ts'
 import { threadOf, Threads } from './threads.ts'
 import { UsageMeter } from './usage.ts'
 import { noteAsked, readsResource, wasMade, whatActed } from './unasked.ts'
@@ -89,6 +90,7 @@ class CodexRun {
   #model: string | null
   #lastMessage = ''
   #inputs = 0
+  readonly #reasons = new Reasons()
 
   constructor(spec: RunSpec, { redactText, mcpServers, cwd, skills }: RunParts) {
     this.#cwd = cwd
@@ -129,7 +131,7 @@ class CodexRun {
     const answered = this.#approvals.answer(askId, decision)
     this.#asked.answered(askId, answered?.isAllowed ?? null)
     if (answered === null) return { events: [] }
-    return { events: [], write: answered.write }
+    return { events: [], write: this.#reasons.before(answered.write, answered.told) }
   }
 
   /** null: not a line that is understood. */
@@ -176,19 +178,27 @@ class CodexRun {
     const step = isOver ? this.#approvals.refuse(value) : this.#approvals.request(value, changesOf)
     if (step === null) return null
     const asks = noteAsked(this.#asked, step, (itemId) => this.#callId(threadOf(value), itemId))
-    return { events: [], ...(step.write !== undefined && { write: step.write }), ...(asks && { asks }) }
+    const write = step.write && this.#reasons.before(step.write, step.told ?? null)
+    return { events: [], ...(write !== undefined && { write }), ...(asks && { asks }) }
   }
 
   #reply(value: Record<string, unknown>): DialogueOutput | null {
     const parsed = reply.safeParse(value)
     if (!parsed.success) return null
     const { id, result, error } = parsed.data
+    if (id <= ids.firstReason) return this.#held(this.#reasons.taken(id))
     if (id >= ids.firstInput) return { events: error === undefined ? [] : [tooLate] }
     if (id === ids.interrupt || (id === ids.initialize && error === undefined)) return { events: [] }
     if (id === ids.skills) return { events: error === undefined ? [] : [noSkills] }
     if (error !== undefined) return this.#isAwaited(id) ? this.#refused(error.message) : null
     if (id === ids.settings) return this.#settings(result)
     return id === ids.thread ? this.#thread(result) : id === ids.turn ? this.#turn(result) : null
+  }
+
+  /** An answer that waited is of no use once the turn is over. */
+  #held(answer: string | null): DialogueOutput | null {
+    if (answer === null) return null
+    return { events: [], ...(this.#phase === 'working' && { write: answer }) }
   }
 
   #isAwaited(id: number): boolean {

@@ -2,7 +2,7 @@ import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { jsonLine } from '../parts/json-lines.ts'
 import type { GivenSkill } from '../parts/skills.ts'
 
-/** The ids of our requests. What a person adds has ids from `firstInput` on. */
+/** The ids of our requests. What a person adds has ids from `firstInput` on; reasons of refusals count down from `firstReason`. */
 export const ids = {
   initialize: 1,
   thread: 2,
@@ -13,6 +13,7 @@ export const ids = {
   item: 7,
   deletion: 8,
   firstInput: 10,
+  firstReason: -1,
 } as const
 
 export function initializeLines(): string {
