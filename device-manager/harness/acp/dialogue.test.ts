@@ -419,6 +419,93 @@ it('does not start in the mode strict', () => {
   expect(() => acpLaunch(strict, facts)).toThrow(/strict cannot hold/)
 })
 
+describe('a turn that ended at a call that was denied', () => {
+  const denied = 'Bash(rm x) was denied: no rule allows it. Go on without it.'
+  const endTurn = (id: number) => line({ id, result: { stopReason: 'end_turn' } })
+  const says = (text: string) => ({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } })
+  function refusedOnce(run: ReturnType<typeof working>, id = 7, stop = false) {
+    const [ask] = run.dialogue.push(permission(id)).asks ?? []
+    run.dialogue.answer(ask!.askId, { behavior: 'deny', message: denied, stop })
+    run.tool('failed', rm)
+  }
+  const prompts = (write: string | undefined) =>
+    read(write).filter((each) => (each as { method?: string }).method === 'session/prompt')
+
+  it('is said, and the model is told why and goes on', () => {
+    const run = working()
+    run.update(says('I remove it.'))
+    refusedOnce(run)
+    // Qwen Code tells of its usage by an empty text.
+    run.update(says(''))
+    const { write, events, closeInput } = run.dialogue.push(endTurn(3))
+    expect(closeInput).toBeUndefined()
+    const told = expect.stringMatching(
+      /^Your turn ended at a call that was denied.*no rule allows it\. Go on without it\.$/,
+    )
+    expect(prompts(write)).toMatchObject([
+      { id: 4, params: { sessionId: 's1', prompt: [{ type: 'text', text: told }] } },
+    ])
+    expect(events).toMatchObject([
+      { kind: 'error', data: { class: 'turn_ended_by_refusal', message: expect.stringContaining('Bash(rm x)') } },
+    ])
+    run.update(says('Then not.'))
+    const end = run.dialogue.push(endTurn(4))
+    expect(end.closeInput).toBe(true)
+    expect(end.events.at(-1)).toEqual({ kind: 'result', data: { text: 'Then not.', isError: false } })
+    expect(run.dialogue.outcome(left)).toMatchObject({ exitReason: 'completed', message: null })
+  })
+
+  it('a second time in a run is no success', () => {
+    const run = working()
+    refusedOnce(run)
+    run.dialogue.push(endTurn(3))
+    refusedOnce(run, 8)
+    const { write, events } = run.dialogue.push(endTurn(4))
+    expect(prompts(write)).toEqual([])
+    expect(events).toMatchObject([{ kind: 'result', data: { isError: true } }])
+    expect(run.dialogue.outcome(left)).toMatchObject({
+      exitReason: 'error',
+      message: expect.stringMatching(/also after it was told to go on: Bash\(rm x\) was denied/),
+    })
+  })
+
+  it('is told with what a person has added, also a second time', () => {
+    const run = working()
+    run.dialogue.input('And be quick.')
+    refusedOnce(run)
+    const first = prompts(run.dialogue.push(endTurn(3)).write)
+    expect(JSON.stringify(first)).toMatch(/Go on without it\."}.*And be quick\./)
+    run.dialogue.input('Stop that.')
+    refusedOnce(run, 8)
+    expect(JSON.stringify(prompts(run.dialogue.push(endTurn(4)).write))).toMatch(/Go on without it\."}.*Stop that\./)
+    run.update(says('All right.'))
+    run.dialogue.push(endTurn(5))
+    expect(run.dialogue.outcome(left)).toMatchObject({ exitReason: 'completed' })
+  })
+
+  it.each<[string, (run: ReturnType<typeof working>) => unknown]>([
+    ['the model spoke after it', (run) => [refusedOnce(run), run.update(says('Then not.'))]],
+    ['a person is asked about it', (run) => refusedOnce(run, 7, true)],
+    ['the run was told to end', (run) => [refusedOnce(run), run.dialogue.interrupt!()]],
+  ])('is the end where %s', (_, before) => {
+    const run = working()
+    before(run)
+    const { write, closeInput } = run.dialogue.push(endTurn(3))
+    expect([prompts(write), closeInput]).toEqual([[], true])
+  })
+
+  it('is no reason to go on where the turn was cancelled or failed', () => {
+    for (const end of [
+      line({ id: 3, result: { stopReason: 'cancelled' } }),
+      line({ id: 3, error: { code: 1, message: 'x' } }),
+    ]) {
+      const run = working()
+      refusedOnce(run)
+      expect(prompts(run.dialogue.push(end).write)).toEqual([])
+    }
+  })
+})
+
 describe('a recorded run', () => {
   it('asks for its command and tells it with its whole input', () => {
     const dialogue = acpDialogue(spec())

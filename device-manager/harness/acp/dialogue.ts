@@ -16,13 +16,11 @@ import { Speech } from './speech.ts'
 import { outputText, ToolCalls } from './tool-calls.ts'
 import { cancelLine, ids, initializeLine, promptLine, requestLine, unknownMethodLine } from './lines.ts'
 import { serverListOf } from './mcp-servers.ts'
-import { tooLate, unnamed } from './notes.ts'
+import { tooLate, tooLittle, unnamed } from './notes.ts'
 import { anyProgram, type AcpProgram } from './program.ts'
+import { Prompts } from './prompts.ts'
 import { mostOf, noUsage } from './usage.ts'
 import * as wire from './wire.ts'
-
-/** Texts of a person that wait for the end of the turn. */
-const maxTexts = 100
 
 /**
  * One run of a program that speaks ACP. What it goes through:
@@ -72,9 +70,9 @@ class AcpRun {
   #phase: 'opening' | 'working' | 'finished' = 'opening'
   /** The session that is gone on with, once it is asked for. */
   #resuming: string | null = null
-  #prompts = 0
+  #promptCount = 0
+  readonly #prompts = new Prompts()
   #usage = noUsage
-  #added: string[] = []
   #turns = 0
   #isModelsTurn = false
 
@@ -98,22 +96,23 @@ class AcpRun {
     if (answered === null) return { events: [] }
     this.#calls.answered(askId, answered.isAllowed)
     const isStop = decision.behavior === 'deny' && decision.stop === true
+    if (isStop) this.#prompts.stop()
+    else if (decision.behavior === 'deny') this.#prompts.refused(decision.message)
     return { events: [], write: answered.write + (isStop ? cancelLine(this.facts.sessionId) : '') }
   }
 
   interrupt(): DialogueOutput {
+    this.#prompts.stop()
     return { events: [], ...(this.#phase === 'working' && { write: cancelLine(this.facts.sessionId) }) }
   }
 
   input(text: string): DialogueOutput {
-    if (this.#phase === 'finished' || this.#added.length >= maxTexts) return { events: [tooLate] }
-    this.#added.push(text)
-    return { events: [] }
+    return { events: this.#phase !== 'finished' && this.#prompts.add(text) ? [] : [tooLate] }
   }
 
   /** Tells of each text that no prompt took. */
   undelivered(): RunEventBody[] {
-    return this.#added.splice(0).map(() => tooLate)
+    return this.#prompts.undelivered().map(() => tooLate)
   }
 
   /** null: not a line that is understood. */
@@ -143,10 +142,12 @@ class AcpRun {
     if (name !== undefined && mustBeNamed(this.#spec, name)) {
       this.#calls.noteAsked(toolCall.toolCallId, { shown, ask: undefined })
       const { write } = this.#approvals.refuse(id, wanted.data)
+      this.#prompts.refused(tooLittle)
       return { events: [...events, unnamed(name)], write }
     }
     const { ask, write } = this.#approvals.raise(id, { ...wanted.data, toolCall: { ...toolCall, kind }, mcpName })
     this.#calls.noteAsked(toolCall.toolCallId, { shown, ask })
+    if (ask === undefined) this.#prompts.refused(tooLittle)
     return { events, ...(write !== undefined && { write }), ...(ask && { asks: [ask] }) }
   }
 
@@ -154,7 +155,7 @@ class AcpRun {
     const parsed = wire.reply.safeParse(value)
     if (!parsed.success) return null
     const { id, result, error } = parsed.data
-    if (this.#phase === 'working') return id === ids.prompt + this.#prompts ? this.#ended(result, error) : null
+    if (this.#phase === 'working') return id === ids.prompt + this.#promptCount ? this.#ended(result, error) : null
     if (this.#phase !== 'opening') return null
     if (error !== undefined) return this.#signIn(error, id) ?? this.#refused(error, id)
     if (id === ids.authenticate && this.#hasSignedIn) return { events: [], write: this.#openSession() }
@@ -249,6 +250,7 @@ class AcpRun {
     if (!parsed.success) return null
     this.facts.didWork = true
     const { text } = parsed.data.content
+    if (text.trim() !== '') this.#prompts.sawWords()
     const kind = update.sessionUpdate === 'agent_message_chunk' ? 'text' : 'thinking'
     return { events: this.speech.say(kind, text), ...this.#modelSpeaks() }
   }
@@ -318,20 +320,23 @@ class AcpRun {
         events.push({ kind: 'usage', data: this.#usage })
       }
     }
-    const isError = this.facts.stopReason !== 'end_turn' || error !== undefined
-    const isOver = isError || this.facts.unasked !== null || this.facts.maxTurnsReached !== null
-    const next = isOver ? undefined : this.#added.shift()
-    if (next !== undefined) return { events, write: this.#nextPrompt(next) }
+    const { unasked, maxTurnsReached } = this.facts
+    const isEnded = error === undefined && this.facts.stopReason === 'end_turn'
+    const next = this.#prompts.next(isEnded && unasked === null && maxTurnsReached === null)
+    this.facts.endedByRefusal = next.failure
+    events.push(...next.events)
+    if (next.texts.length > 0) return { events, write: this.#nextPrompt(next.texts) }
     this.#phase = 'finished'
+    const isError = error !== undefined || this.facts.stopReason !== 'end_turn' || this.facts.endedByRefusal !== null
     const { text, ...cut } = cappedText(this.facts.failure?.message ?? this.speech.answer, this.#redactText)
     events.push({ kind: 'result', data: { text, isError, ...cut } })
     return { events, finished: true, closeInput: true }
   }
 
-  #nextPrompt(text: string): string {
+  #nextPrompt(texts: readonly string[]): string {
     this.speech.answer = ''
     this.#isModelsTurn = false
     this.facts.stopReason = null
-    return promptLine(this.facts.sessionId, ++this.#prompts, [text])
+    return promptLine(this.facts.sessionId, ++this.#promptCount, texts)
   }
 }

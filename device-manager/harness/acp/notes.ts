@@ -10,3 +10,6 @@ export const unnamed = (name: string): RunEventBody =>
     `The program says too little of a tool (${name}) to judge it by the lists, which forbid some tools, so it was refused. ` +
       `A rule \`${name}\` in \`allow\` allows all of these.`,
   )
+
+/** The reason of such a refusal, for the model. */
+export const tooLittle = 'A call says too little of what it does to be judged by the rules of the agent.'

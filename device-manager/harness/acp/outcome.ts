@@ -18,6 +18,8 @@ export interface OutcomeFacts {
   failure: RpcError | null
   didWork: boolean
   unasked: Unasked | null
+  /** Its turn ended at a call that was refused, and so did the one in which it was told to go on. */
+  endedByRefusal: string | null
   /** The limit of turns at which the run was interrupted. */
   maxTurnsReached: number | null
   stderrTail: string
@@ -35,6 +37,7 @@ export function factsBefore(resumeSessionId: string | null): OutcomeFacts {
     failure: null,
     didWork: false,
     unasked: null,
+    endedByRefusal: null,
     maxTurnsReached: null,
     stderrTail: '',
   }
@@ -77,6 +80,7 @@ const failed = (error: RpcError, words: SignInWords & { didWork: boolean }): End
 function ended(facts: OutcomeFacts, exit: ProcessExit): Ending {
   switch (facts.stopReason) {
     case 'end_turn':
+      if (facts.endedByRefusal !== null) return { exitReason: 'error', message: facts.endedByRefusal }
       return { exitReason: 'completed', message: null }
     case 'max_turn_requests':
       return { exitReason: 'budget_exceeded', message: 'The program reached its own maximum number of turns.' }
