@@ -102,6 +102,9 @@ export async function answerResponses(body, step, send) {
   if (step.streamError) {
     const error = { code: 'server_is_overloaded', message: 'Overloaded', ...step.streamError }
     await send('response.failed', { response: { ...head, status: 'failed', error } })
+  } else if (step.stopReason === 'max_tokens') {
+    const incomplete = { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, output, usage }
+    await send('response.incomplete', { response: { ...head, ...incomplete } })
   } else await send('response.completed', { response: { ...head, status: 'completed', output, usage } })
 }
 

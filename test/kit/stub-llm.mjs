@@ -78,6 +78,9 @@ function toolCall(wanted, tools) {
       input: { command: wanted.command, description: 'Run a command', ...wanted.extra },
     }
   }
+  if (wanted.kind === 'shell' && named('run_shell_command')) {
+    return { name: 'run_shell_command', input: { command: wanted.command, is_background: false, ...wanted.extra } }
+  }
   if (wanted.kind === 'write' && named('write')) {
     return { name: named('write').name, input: { file_path: wanted.path, content: wanted.content } }
   }

@@ -22,6 +22,8 @@ export interface StubStep {
   }
   hang?: boolean
   drop?: boolean
+  /** Events until the connection is cut. */
+  cutAfter?: number
   delayMs?: number
 }
 export type StubTool =
