@@ -105,7 +105,7 @@ const table = {
     holdsStrict: false,
     // Its print mode reads those of files only.
     takesMcpUnasked: false,
-    // It does not tell that its provider failed, and its names of models say the effort.
+    // Nobody could try what another model does after its provider failed, and its names of models say the effort.
     ignores: ['backupModel', 'reasoningEffort', 'skillFolders'],
     label: 'Cursor',
     // The program's newer name, `agent`, is too common to be taken for Cursor's.

@@ -83,11 +83,8 @@ export type RealHarness = 'claude' | 'codex' | 'opencode' | 'qwen'
 export const notAsOthers: Partial<Record<RealHarness, Partial<Record<CaseName, string>>>> = {
   qwen: {
     cut_off: 'Qwen Code asks for the rest several times, and then says that its turn ended well.',
-    dropped: 'Qwen Code asks again for minutes without a word.',
-    refused: 'Qwen Code asks again for minutes without a word.',
-    overloaded: 'Qwen Code asks again for minutes without a word.',
-    unavailable: 'Qwen Code asks again for minutes without a word.',
-    rate_limit: 'Qwen Code asks again for minutes without a word.',
+    unavailable: 'Qwen Code asks again for more than seven minutes, without a word.',
+    rate_limit: 'Qwen Code asks again for more than seven minutes, without a word.',
   },
 }
 

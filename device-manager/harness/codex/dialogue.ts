@@ -145,12 +145,12 @@ class CodexRun {
       case 'item/completed':
         return this.#item(method === 'item/started' ? 'started' : 'completed', params)
       case 'thread/tokenUsage/updated':
-        return this.#told(this.#usage.read(params, { own: this.#ownTurn(), model: this.#model }))
+        return this.#asOutput(this.#usage.read(params, { own: this.#ownTurn(), model: this.#model }))
       case 'account/rateLimits/updated':
-        return this.#told(this.#errors.limits(params))
+        return this.#asOutput(this.#errors.limits(params))
       case 'warning':
       case 'configWarning':
-        return this.#told(this.#notes.warning(params))
+        return this.#asOutput(this.#notes.warning(params))
       case 'error':
         return this.#error(params)
       case 'turn/completed':
@@ -164,7 +164,7 @@ class CodexRun {
     return this.#notes.logLine(text)
   }
 
-  #told(events: RunEventBody[] | null): DialogueOutput | null {
+  #asOutput(events: RunEventBody[] | null): DialogueOutput | null {
     return events && { events }
   }
 

@@ -15,8 +15,7 @@ export const tooLate = inputTooLate('codex')
 
 const maxWarnings = 100
 /** codex says these at the start of each run: of a model that its list does not have, and of what svc has it do. */
-const knownWarning =
-  /^Model metadata for .* not found|under-development features|(un)?trusted|could not create PATH aliases/i
+const knownWarning = /^Model metadata for .* not found|^Project-local config, hooks, and exec policies are disabled/
 /** Its log line for a tool that it does not have; its protocol tells nothing of such a call. */
 const unknownCall = /\bcodex_core::tools::router: error=unsupported call: (.{1,200})/
 /** Its log line for each call that was refused, which its protocol tells, too. */

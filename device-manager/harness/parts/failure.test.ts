@@ -30,6 +30,9 @@ it.each([
   ['context_full', { message: 'Connection refused', httpStatus: 429, kind: 'context_full' }],
   // A request that was answered has reached its provider.
   ['other', { message: 'The connection was closed by a policy', httpStatus: 400 }],
+  ['context_full', { message: 'Request exceeds the maximum size', httpStatus: 413 }],
+  ['unauthorised', { message: 'Error: please log in first' }],
+  ['other', { message: 'Cannot write the log in /var: disk quota exceeded' }],
   // A number that is no status.
   ['other', { message: 'It took 500 ms' }],
 ] as const)('%s: %j', (kind, told) => {

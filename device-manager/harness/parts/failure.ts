@@ -23,6 +23,7 @@ function byStatus(status: number | null, message: string): FailureKind | null {
   if (status === 401 || status === 403) return 'unauthorised'
   if (status === 408) return 'connection'
   if (status >= 500) return 'provider'
+  if (status === 413) return 'context_full'
   // What is wrong with a request that was refused, only its words tell. No request that was answered is a broken connection.
   const told = byWords(message)
   return told === 'connection' || told === 'provider' ? 'other' : told
@@ -43,11 +44,11 @@ const words: readonly [FailureKind, RegExp][] = [
   ],
   [
     'rate_limit',
-    /\b429\b|rate.?limit|too many requests|usage limit|quota|resource.?exhausted|free usage|limit (has been )?reached/i,
+    /\b429\b|rate.?limit|too many requests|usage limit|(?<!disk )quota|resource.?exhausted|free usage|limit (has been )?reached/i,
   ],
   [
     'unauthorised',
-    /not (logged|signed) in|(please )?(log|sign) in\b|\[unauthenticated\]|unauthori[sz]ed|authentication (is )?(required|failed)|invalid[^\n]{0,20}api.?key/i,
+    /not (logged|signed) in|please (log|sign) ?in\b|run \S*\/?login\b|\[unauthenticated\]|unauthori[sz]ed|authentication (is )?(required|failed)|invalid[^\n]{0,20}api.?key/i,
   ],
   ['unknown_model', /model[^\n]{0,80}(not found|not exist|not available to|may not have access)|unknown model/i],
   [
