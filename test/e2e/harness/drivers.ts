@@ -28,8 +28,6 @@ export interface HarnessDriver {
   /** Says what the model says again when the program did not know the tool yet. */
   sayAgainWhen: string | null
   holdsStrict: boolean
-  /** A call that is denied ends its turn. */
-  stopsAtDenial: boolean
   /** A session keeps the AGENT.md that it began with, so a changed one begins a new session. */
   keepsInstructions: boolean
   /** A model and a backup model that it takes from the agent; null: it takes none. */
@@ -64,7 +62,6 @@ export const claudeDriver: HarnessDriver = {
   asksBeforeRequests: false,
   sayAgainWhen: null,
   holdsStrict: true,
-  stopsAtDenial: false,
   keepsInstructions: false,
   models: { model: 'claude-opus-4-5', backupModel: 'claude-sonnet-4-5' },
   backupBy: 'itself',
@@ -101,7 +98,6 @@ export const codexDriver: HarnessDriver = {
   asksBeforeRequests: false,
   sayAgainWhen: null,
   holdsStrict: true,
-  stopsAtDenial: false,
   keepsInstructions: true,
   models: { model: 'gpt-5.1-codex', backupModel: 'gpt-5.1-codex-mini' },
   backupBy: 'another run',
@@ -146,7 +142,6 @@ export const opencodeDriver: HarnessDriver = {
   asksBeforeRequests: true,
   sayAgainWhen: null,
   holdsStrict: true,
-  stopsAtDenial: false,
   keepsInstructions: false,
   models: { model: 'stub/stub-model', backupModel: 'stub/second-model' },
   backupBy: 'another run',
@@ -175,12 +170,11 @@ export const acpDriver: HarnessDriver = {
   asksBeforeRequests: false,
   sayAgainWhen: 'not found in registry',
   holdsStrict: false,
-  stopsAtDenial: true,
   keepsInstructions: true,
   models: null,
   backupBy: null,
   limit: null,
   // Of the program whose versions it is tested with, none says it.
   tellsUsage: false,
-  signedOut: { fails: 'error', message: /401/ },
+  signedOut: { fails: 'harness_start_failed', message: /401/ },
 }

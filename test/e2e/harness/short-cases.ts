@@ -82,20 +82,16 @@ export function approvedCase(stageOf: () => Stage, driver: HarnessDriver): void 
   test('a call that is allowed is made, one that is denied is not, and one that is asked is made in the same session once a person has approved it', async () => {
     const stage = stageOf()
     const { agent, first, approval } = await asksOnce(stage, driver)
-    const { shell, stopsAtDenial, tellsUsage } = driver
+    const { shell, tellsUsage } = driver
     await says(stage, [
       { text: 'Thank you.', tool: shell(asking), usage: { input: 300, output: 30 } },
-      ...(stopsAtDenial ? [{ tool: shell(denying) }] : []),
       { text: 'Shipped.', usage: { input: 400, output: 40 } },
     ])
     await stage.api.insist(`/approvals/${approval.id}/approve`)
     const after = await ended(stage, await successorOf(stage, first.run.id), 'completed')
-    expect(decisionsOf(after)).toEqual([
-      `allow approval:${approval.id}`,
-      ...(stopsAtDenial ? [`deny Bash(${denying})`] : []),
-    ])
+    expect(decisionsOf(after)).toEqual([`allow approval:${approval.id}`])
     expect(dataOf(after.events, 'session')).toMatchObject([{ sessionId: first.sessionId, resumed: true }])
-    expect(dataOf(after.events, 'result')).toMatchObject([{ text: stopsAtDenial ? '' : 'Shipped.', isError: false }])
+    expect(dataOf(after.events, 'result')).toMatchObject([{ text: 'Shipped.', isError: false }])
     const used = dataOf(after.events, 'usage').at(-1)
     if (tellsUsage) expect(used).toMatchObject({ inputTokens: 700, outputTokens: 70 })
     else expect(used).toBeUndefined()
@@ -121,19 +117,14 @@ export const decisionsOf = ({ events }: EndedRun) =>
  */
 export async function asksOnce(
   stage: Stage,
-  { program, holdsStrict, stopsAtDenial, shell }: HarnessDriver,
+  { program, holdsStrict, shell }: HarnessDriver,
   { isBrief = false, runtime = {}, ...fields }: { isBrief?: boolean; runtime?: object; identityMd?: string } = {},
 ) {
   const denied = holdsStrict ? { defaultMode: 'strict' } : { deny: [`Bash(${denying})`] }
   const tools = { allow: [`Bash(${making})`], ask: ['Bash(mkdir:*)'], ...denied }
   const config = { permissions: { tools }, runtime }
   const agent = await newAgent(stage, `Careful ${program}`, { ...fields, config })
-  const commands = [
-    ...(isBrief ? [] : [`svc agent get @careful-${program}`]),
-    making,
-    ...(stopsAtDenial ? [] : [denying]),
-    asking,
-  ]
+  const commands = [...(isBrief ? [] : [`svc agent get @careful-${program}`]), making, denying, asking]
   const steps = commands.map((command, index) => ({ text: `Step ${index}.`, tool: shell(command) }))
   await says(stage, [...steps, { text: 'Not reached.' }])
   const first = await plays(stage, agent, { prompt: 'Ship it.', exitReason: 'approval_requested' })
@@ -148,7 +139,7 @@ export async function asksOnce(
   expect(decisionsOf(first)).toEqual([
     ...(isBrief ? [] : ['allow svc']),
     `allow Bash(${making})`,
-    ...(stopsAtDenial ? [] : [`deny ${whatDenies}`]),
+    `deny ${whatDenies}`,
     'ask Bash(mkdir:*)',
   ])
   expect(dataOf(first.events, 'permission').at(-1)).toMatchObject({ ask: { toolArgs: { command: asking } } })
@@ -159,10 +150,8 @@ export async function asksOnce(
   ]
   expect(results.slice(0, allowed.length)).toMatchObject(allowed)
   expect((await asked(stage))[0]).toContain('You run unattended, as an agent of svc')
-  if (!stopsAtDenial) {
-    expect(results[allowed.length]).toMatchObject({ isError: true })
-    expect((await asked(stage)).at(-1)).toMatch(/denied|rejected|declined|not allowed/i)
-  }
+  expect(results[allowed.length]).toMatchObject({ isError: true })
+  expect((await asked(stage)).at(-1)).toMatch(/was denied/)
   expect(madeIn(agent)).toEqual(['made.txt'])
   const { data } = await stage.api.call<{ data: { id: string; runId: string }[] }>('GET', '/approvals')
   const [approval] = data.filter((each) => each.runId === first.run.id)

@@ -101,10 +101,10 @@ it('a call that waits when the process that decides is killed is never made, and
 })
 
 describe('is no success', () => {
-  it('with an error of the model', async () => {
+  it('with a refused key', async () => {
     await stub.script({ run: { loop: true, steps: [{ error: { status: 401, message: 'no such key' } }] } })
     const { outcome } = await drive().done
-    expect(outcome.exitReason).toBe('error')
+    expect(outcome.exitReason).toBe('harness_start_failed')
     expect(outcome.message).toMatch(/401|no such key/)
   })
 
