@@ -31,6 +31,7 @@ type Actor = (typeof actors)[number]
 type Ids = Record<string, string>
 const settings = { SVC_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64') }
 const ownCommand = 'victims-own-command'
+const closedCommand = 'victims-private-command'
 const guardedCommand = 'guarded-own-command'
 /** Stands in each text that a hostile person writes. */
 const hostileWords = 'words of somebody hostile'
@@ -197,7 +198,7 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
     })
   const guarded = await guardedAdmin(server)
   const spy = await FakeDevice.connect(server, { token: member.token })
-  const closed = await server.createAgent({ visibility: 'private' }, victim.token)
+  const closed = await server.createAgent({ visibility: 'private', command: closedCommand }, victim.token)
   /** What the member's device was offered. */
   const spied: string[] = []
   async function lieAndDrain(): Promise<void> {
@@ -321,8 +322,8 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
   expect(guarded.offers.filter(({ prompt }) => prompt.includes(hostileWords))).toEqual([])
   expect(await stateOf()).toEqual(before)
   expect(offers.length).toBeGreaterThan(1)
-  const commands = new Set(offers.map(({ commandOf }) => JSON.stringify(commandOf)))
-  expect([...commands].filter((text) => text !== 'null' && text !== JSON.stringify(ownCommand))).toEqual([])
+  const commands = new Set(offers.map(({ commandOf }) => commandOf))
+  expect([...commands].filter((one) => one !== null && one !== ownCommand && one !== closedCommand)).toEqual([])
   expect(gates.filter((needsRule) => !needsRule)).toEqual([])
   expect(offers.filter(({ protocol, given }) => protocol != null || given.length > 0)).toEqual([])
   expect(new Set(offers.flatMap(({ secrets }) => secrets))).toEqual(new Set(['OWN_KEY']))
