@@ -1,8 +1,8 @@
 import yargs, { type Argv } from 'yargs'
 import { realWorld } from '../shared/lib/world.ts'
 import { version } from '../shared/lib/version.ts'
-import { readConfig, type ServerConfig, type ServerFlags } from './config.ts'
-import { ConfigError } from './process/config-error.ts'
+import { readConfig, readOperatorConfig, type OperatorConfig, type ServerFlags } from './config.ts'
+import { ConfigError, StartError } from './process/config-error.ts'
 import { registerAllRunEffects } from './run-effects.ts'
 import { isFull, NotBegunError, troubleOf } from './db/dialect.ts'
 import { migrate } from './db/migrate.ts'
@@ -10,7 +10,7 @@ import { defaultWriteMs, openDatabase, type Tx } from './db/open.ts'
 import { createLoginLink, serverAddress } from './operator/login-link.ts'
 import { durationMs } from './operator/duration.ts'
 import { deviceCommands, sessionCommands, tokenCommands, userCommands } from './operator/commands.ts'
-import { addUser, createToken, OperatorError, revokeToken } from './operator/people.ts'
+import { addUser, addUserWithoutToken, createToken, OperatorError, revokeToken } from './operator/people.ts'
 import { bindRepository, shownBindings, unbindRepository } from './operator/repos.ts'
 import { keepPrivate } from './private-files.ts'
 import { roles } from './resources/members/store.ts'
@@ -24,13 +24,19 @@ export async function runCommand(argv: readonly string[]): Promise<void> {
   try {
     await parser(argv).parseAsync()
   } catch (error) {
-    const message = error instanceof ConfigError || error instanceof OperatorError ? error.message : startTrouble(error)
+    const message = isForOperator(error) ? error.message : startTrouble(error)
     if (message === null) throw error
     process.stderr.write(`${message}\n`)
     // Also ends everything that was opened before the error.
-    process.exit(1)
+    process.exit(error instanceof ConfigError || error instanceof VaultError ? unusableConfig : 1)
   }
 }
+
+/** A supervisor that is told so (`RestartPreventExitStatus=78`) does not start the server again: only a change of its settings helps. */
+const unusableConfig = 78
+
+const isForOperator = (error: unknown): error is Error =>
+  [ConfigError, StartError, OperatorError].some((kind) => error instanceof kind)
 
 /** A sentence for the usual reasons why a server cannot start, or null for an unexpected error. */
 function startTrouble(error: unknown): string | null {
@@ -83,16 +89,17 @@ function parser(argv: readonly string[]): Argv {
       'Run the control plane',
       (y) =>
         y.option('host', { type: 'string', describe: 'Address to listen on (default 127.0.0.1)' }).option('port', {
-          type: 'number',
+          // Read with the variable, whose refusal names what was typed.
+          type: 'string',
           requiresArg: true,
           describe: 'Port to listen on (default 4400; 0: any free one)',
         }),
-      async (args) => serve(configOf(args)),
+      async (args) => serve(readConfig(process.env, flagsOf(args))),
     )
     .command('user', 'People', (y) =>
       userCommands(y.demandCommand(1), onDatabase).command(
         'add',
-        'Add a person to a workspace; prints a login token',
+        'Add a person to a workspace; prints a login token, unless people sign in at an OIDC issuer',
         (add) =>
           add
             .option('name', { type: 'string', demandOption: true })
@@ -101,11 +108,24 @@ function parser(argv: readonly string[]): Argv {
             .option('role', {
               choices: roles,
               describe: 'Default: the role the person has, else owner of a new workspace, else member',
+            })
+            .option('token', {
+              type: 'boolean',
+              describe: 'With a login token, or --no-token; default: unless SVC_OIDC_ISSUER is set',
+            })
+            .option('expires-in', {
+              type: 'string',
+              describe: 'The token ends after 12h, 30d or 4w; default: when it is revoked',
             }),
         async (args) =>
-          onDatabase(args, (tx) => {
-            const { name, email, role, workspace } = args
-            return addUser(tx, realWorld, { name, email, role: role ?? null, workspace: workspace ?? null })
+          onDatabase(args, (tx, { oidc }) => {
+            const { name, email, role, workspace, expiresIn } = args
+            const person = { name, email, role: role ?? null, workspace: workspace ?? null }
+            const hasToken = args.token ?? (expiresIn !== undefined || oidc === null)
+            if (!hasToken && expiresIn !== undefined)
+              throw new OperatorError('--expires-in is about the token that --no-token leaves out. Give one of them.')
+            const lifeMs = expiresIn === undefined ? null : durationMs(expiresIn)
+            return hasToken ? addUser(tx, realWorld, { ...person, lifeMs }) : addUserWithoutToken(tx, realWorld, person)
           }),
       ),
     )
@@ -174,7 +194,8 @@ function parser(argv: readonly string[]): Argv {
     .fail((message, error) => {
       // When a flag lacks its value, yargs says so by an error of its own.
       if (error && error.name !== 'YError') throw error
-      throw new OperatorError(`${message ?? error?.message}\nType: svc-server --help`)
+      const sentence = `${message ?? error?.message}\nType: svc-server --help`
+      throw isStart(argv) ? new ConfigError(sentence) : new OperatorError(sentence)
     })
 }
 
@@ -183,14 +204,18 @@ const namedRepository = (y: Argv<ServerFlags>) =>
     .positional('repository', { type: 'string', demandOption: true })
     .option('workspace', { type: 'string', demandOption: true, describe: 'Slug' })
 
-function configOf(args: { [K in keyof ServerFlags]?: ServerFlags[K] }): ServerConfig {
-  const { host, port, dataDir, databaseUrl } = args
-  return readConfig(process.env, { host, port, dataDir, databaseUrl })
-}
+const isStart = ([first = 'start']: readonly string[]): boolean => first === 'start' || first.startsWith('-')
+
+const flagsOf = ({ host, port, dataDir, databaseUrl }: ServerFlags): ServerFlags => ({
+  host,
+  port,
+  dataDir,
+  databaseUrl,
+})
 
 /** Does the work in one transaction on the migrated database, and prints its result as one line of JSON. */
-async function onDatabase(args: ServerFlags, work: (tx: Tx, config: ServerConfig) => Promise<object>): Promise<void> {
-  const config = configOf(args)
+async function onDatabase(args: ServerFlags, work: (tx: Tx, config: OperatorConfig) => Promise<object>): Promise<void> {
+  const config = readOperatorConfig(process.env, flagsOf(args))
   keepPrivate(config)
   // A command waits for a busy server for a while, also where requests give up earlier.
   const writeMs = Math.max(config.writeMs, defaultWriteMs)

@@ -19,5 +19,5 @@ test.each([
 ])('%s is on this machine: %s', (url, isHere) => {
   const read = () => readConfig({ SVC_GITHUB_API_URL: url }, {})
   if (isHere) expect(read().github.apiUrl).toBe(url)
-  else expect(read).toThrow('must begin with https://')
+  else expect(read).toThrow('begins with https://')
 })

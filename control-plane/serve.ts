@@ -1,20 +1,23 @@
-import { existsSync, mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { dataFiles } from '../shared/lib/places.ts'
 import { keepRelease } from '../shared/lib/release-use.ts'
 import { optimizeNothing } from '../shared/lib/v8.ts'
 import { realWorld } from '../shared/lib/world.ts'
 import type { ServerConfig } from './config.ts'
-import { ConfigError } from './process/config-error.ts'
-import { dialectOf } from './db/dialect.ts'
+import { StartError } from './process/config-error.ts'
+import { makeFolder } from './process/make-folder.ts'
+import { dialectOf, troubleOf } from './db/dialect.ts'
 import { migrate } from './db/migrate.ts'
 import { measureTables } from './db/statistics.ts'
 import { openDatabase } from './db/open.ts'
 import { claimSqliteFile } from './db/sole-server.ts'
+import { foldFailures } from './process/fold-failures.ts'
 import { createLog } from './process/log.ts'
 import { firstStart } from './operator/first-start.ts'
 import { keepPrivate } from './private-files.ts'
 import { ControlPlane } from './server.ts'
+import { StorageError } from './blobs/place.ts'
 import { inTransaction } from './db/transaction.ts'
 import { urlIn } from './operator/login-link.ts'
 
@@ -24,8 +27,12 @@ const exitMs = 30_000
 /** Runs the control plane until it is told to stop. */
 export async function serve(config: ServerConfig): Promise<void> {
   const world = realWorld
-  const log = createLog({ level: config.logLevel, pretty: process.stderr.isTTY })
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
+  const log = foldFailures(createLog({ level: config.logLevel, pretty: process.stderr.isTTY }), {
+    world,
+    kindOf: whatIsAway,
+  })
+  for (const sentence of config.unknownNames) log.warn({}, sentence)
+  makeFolder(config.dataDir)
   const open = keepPrivate(config)
   if (open.length > 0) log.warn({ files: open }, 'others could read these files; they cannot any more')
   const serverFile = join(config.dataDir, dataFiles.server)
@@ -81,13 +88,19 @@ export async function serve(config: ServerConfig): Promise<void> {
   })
 }
 
+/** What everything that happens needs, and fails for alike while it is away. */
+function whatIsAway(error: unknown): string | null {
+  if (error instanceof StorageError) return 'storage'
+  return troubleOf(error) === 'database_unavailable' ? 'database' : null
+}
+
 function claimSole(databaseUrl: string, serverFile: string): () => void {
   if (databaseUrl === ':memory:') return () => undefined
-  mkdirSync(dirname(databaseUrl), { recursive: true, mode: 0o700 })
+  makeFolder(dirname(databaseUrl))
   const release = claimSqliteFile(databaseUrl)
   if (release) return release
   const where = urlIn(serverFile)
-  throw new ConfigError(
+  throw new StartError(
     `A control plane serves ${databaseUrl} already${where === null ? '' : ` at ${where}`}. Stop it first, or choose another folder with --data-dir.`,
   )
 }

@@ -18,11 +18,10 @@ import { RunStarter } from './lifecycle/run-starter.ts'
 import type { WakeContext } from './wakes/wake.ts'
 import { Waker } from './wakes/waker.ts'
 import { connectGithub, type GithubConnection } from './github/connection.ts'
-import { localUrlOf } from './http/http-server.ts'
 import { createApp } from './http/app.ts'
 import { assertComplete } from './http/implement.ts'
 import { operations } from './http/operations.ts'
-import { createHttpServer } from './http/http-server.ts'
+import { createHttpServer, localUrlOf } from './http/http-server.ts'
 import { createKernel } from './kernel.ts'
 import { IdleMemory } from './process/idle-memory.ts'
 import { createBus, type Bus } from './db/bus.ts'
@@ -36,6 +35,7 @@ import { createMetrics, type Metrics } from './process/metrics.ts'
 import { downloads } from './downloads/downloads.ts'
 import { FileUrls } from './resources/files/signature.ts'
 import { clearAllLinks } from './resources/devices/store.ts'
+import { listAllWorkspaces } from './resources/workspaces/store.ts'
 import { implementResources } from './routes.ts'
 import { registerAllRunEffects } from './run-effects.ts'
 import { createEmbeddings, type Embeddings } from './search/embeddings/embeddings.ts'
@@ -333,10 +333,11 @@ export class ControlPlane {
     assertComplete(contract, implemented)
     const isDraining = () => this.stopping.signal.aborted
     const { callers, isHttps, limiter, rooms } = kernel
-    const { publicUrl } = config
+    const isOnlyWorkspace = async (id: string) => (await listAllWorkspaces(root, 2)).every((each) => each.id === id)
+    const { publicUrl, metricsToken } = config
     const oidc = config.oidc === null ? null : createOidcClient(config.oidc)
     const app = createApp(implemented, kernel, [
-      operations({ root, metrics: this.metrics, callers, isDraining }),
+      operations({ root, metrics: this.metrics, callers, metricsToken, isOnlyWorkspace, isDraining }),
       this.github.receiver({ limiter, costly: this.costly }),
       downloads({ root, blobs: this.blobs, urls: fileUrls, world, log }),
       signInRoutes({ root, world, log, limiter, rooms, publicUrl, isHttps, sessions: config.sessions, oidc }),

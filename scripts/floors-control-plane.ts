@@ -125,6 +125,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       costly: 'work of unbounded cost, in threads',
       'run-effects.ts': 'the effects of the start and the end of a run on other resources',
       operator: 'commands on the database itself',
+      settings: 'the variables of the environment: what each must be, which contradict each other, names that are none',
       'config.ts': 'the environment and flags as one value',
       'private-files.ts': 'files that only their owner may read',
       'node-version.ts': 'which Node the program needs',

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
-import { ConfigError } from '../process/config-error.ts'
+import { StartError } from '../process/config-error.ts'
 import { findServerKey, serverKey } from '../db/server-keys.ts'
 import type { BlobPlace } from './place.ts'
 
@@ -15,7 +15,7 @@ export async function claimPlace(root: Knex, place: BlobPlace, world: World): Pr
   const known = await findServerKey(root, keyName)
   const mark = known ?? (await newMark(root, place, world))
   if (!(await place.isMarked(mark)))
-    throw new ConfigError(
+    throw new StartError(
       `The files of this database are not in ${place.name}. All replicas share one folder or bucket (SVC_FILES_URL); ` +
         `files that were moved keep their folder ${mark}.`,
     )

@@ -141,9 +141,24 @@ async function writeAll(handle: FileHandle, piece: Uint8Array): Promise<void> {
 
 /** The folder, with the entry of each folder on the way to it synced in the one above. */
 async function makeFolder(folder: string): Promise<void> {
-  const first = await mkdir(folder, { recursive: true, mode: 0o700 })
-  if (first === undefined) return
-  for (let made = folder; made.length >= first.length; made = dirname(made)) await syncFolder(dirname(made))
+  try {
+    await makeOne(folder)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    await makeFolder(dirname(folder))
+    await makeOne(folder)
+  }
+}
+
+/** Not `recursive`, which never returns where the system answers ENOENT below a folder that exists, as in /proc. */
+async function makeOne(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { mode: 0o700 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return
+    throw error
+  }
+  await syncFolder(dirname(folder))
 }
 
 async function syncFolder(folder: string): Promise<void> {

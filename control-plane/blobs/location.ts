@@ -19,7 +19,7 @@ export interface S3Keys {
 export function readLocation(text: string, keys: S3Keys): BlobLocation | string {
   if (!URL.canParse(text)) return 'must be a URL'
   const url = new URL(text)
-  if (url.protocol === 'file:') return url.host === '' ? { kind: 'disk', folder: fileURLToPath(url) } : 'names a host'
+  if (url.protocol === 'file:') return folderOf(url)
   if (url.protocol !== 's3:') return 'must begin with s3:// or file://'
   const unknown = [...url.searchParams.keys()].find((key) => key !== 'endpoint' && key !== 'region')
   if (unknown !== undefined) return `has no parameter ${unknown}`
@@ -35,6 +35,15 @@ export function readLocation(text: string, keys: S3Keys): BlobLocation | string 
   const { keyId, secret } = keys
   if (keyId === undefined || secret === undefined) return 'needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'
   return { kind: 's3', endpoint, bucket: url.hostname, prefix, region, keyId, secret }
+}
+
+function folderOf(url: URL): BlobLocation | string {
+  if (url.host !== '') return 'names a host'
+  try {
+    return { kind: 'disk', folder: fileURLToPath(url) }
+  } catch {
+    return 'has an escape (%) that is none, or stands for a slash'
+  }
 }
 
 export function placeOf(location: BlobLocation, world: Pick<World, 'sleep' | 'random'>): BlobPlace {

@@ -1,8 +1,8 @@
-import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import knex, { type Knex } from 'knex'
 import type BetterSqlite3 from 'better-sqlite3'
 import { realWorld } from '../../shared/lib/world.ts'
+import { makeFolder } from '../process/make-folder.ts'
 import { dialectOf, type Dialect } from './dialect.ts'
 import { PostgresClient } from './postgres-client.ts'
 import { pipelined } from './pipeline.ts'
@@ -69,7 +69,7 @@ const writesOf = ({ writeMs = defaultWriteMs }: DatabaseOptions): WriteState => 
 
 function openSqlite(options: DatabaseOptions): Knex {
   const inMemory = options.url === ':memory:'
-  if (!inMemory) mkdirSync(dirname(options.url), { recursive: true, mode: 0o700 })
+  if (!inMemory) makeFolder(dirname(options.url))
   const config: Config = {
     writes: writesOf(options),
     client: SqliteClient,

@@ -108,7 +108,8 @@ function safeHeaders(isHttps: boolean): Record<string, string> {
       useDefaults: false,
       directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
     },
-    strictTransportSecurity: isHttps,
+    // Not for sub-domains: other servers than this one answer there.
+    strictTransportSecurity: isHttps && { includeSubDomains: false },
     originAgentCluster: false,
     xDnsPrefetchControl: false,
     xDownloadOptions: false,

@@ -4,12 +4,18 @@ import type { Knex } from 'knex'
 import { isMigrated } from '../db/migrate.ts'
 import { writeStateOf } from '../db/transaction.ts'
 import type { Metrics } from '../process/metrics.ts'
-import type { CallerLookup } from './auth.ts'
+import { fail } from '../../shared/api/errors.ts'
+import { hashToken, type CallerLookup } from './auth.ts'
+import { hasRole } from './callers.ts'
 
 export interface OperationsOptions {
   root: Knex
   metrics: Metrics
   callers: CallerLookup
+  /** Reads the metrics from anywhere; null: there is none. */
+  metricsToken: string | null
+  /** Whether admins of this workspace stand for the whole server: it has no other. */
+  isOnlyWorkspace: (workspaceId: string) => Promise<boolean>
   isDraining(): boolean
 }
 
@@ -20,8 +26,8 @@ const fullMs = 30_000
 
 /**
  * Liveness (`/healthz`: the process answers), readiness (`/readyz`: the database answers with this release's schema, its disk
- * was not full a moment ago, and no drain is under way) and metrics. Callers on this machine need no token; `/metrics` from elsewhere, or through
- * a proxy, does.
+ * was not full a moment ago, and no drain is under way) and metrics. Callers on this machine need no token; `/metrics` from
+ * elsewhere, or through a proxy, does (docs/adr/0053).
  */
 export function operations(options: OperationsOptions): Koa.Middleware {
   return async (ctx, next) => {
@@ -55,9 +61,21 @@ async function databaseTrouble(root: Knex): Promise<string | null> {
 }
 
 async function metrics(ctx: Koa.Context, options: OperationsOptions): Promise<void> {
-  if (!isFromHere(ctx.req)) await options.callers.callerOf(ctx.req)
+  if (!isFromHere(ctx.req)) await expectReader(ctx.req, options)
   ctx.type = options.metrics.registry.contentType
   ctx.body = await options.metrics.registry.metrics()
+}
+
+async function expectReader(request: IncomingMessage, options: OperationsOptions): Promise<void> {
+  const { metricsToken, callers, isOnlyWorkspace } = options
+  const bearer = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1]
+  // Hashes have one length, and their comparison tells nothing of the token.
+  if (metricsToken !== null && bearer !== undefined && hashToken(bearer) === hashToken(metricsToken)) return
+  const caller = await callers.callerOf(request)
+  if (hasRole(caller, 'admin') && (await isOnlyWorkspace(caller.workspaceId))) return
+  fail('not_permitted', {
+    message: 'The metrics are of the whole server: read them on its machine, or with the token in SVC_METRICS_TOKEN.',
+  })
 }
 
 /** A proxy on this machine also comes from loopback: what it passes on for others says so. */

@@ -2,6 +2,9 @@ import { createHmac } from 'node:crypto'
 
 export const runTokenClaims = { issuer: 'svc', audience: 'svc-api', type: 'svc-run+jwt', algorithm: 'HS256' } as const
 
+/** After so long a run's token ends, whether the run has ended or not. */
+export const runTokenMs = 24 * 3_600_000
+
 export interface RunTokenSubject {
   runId: string
   fence: number
@@ -25,7 +28,7 @@ export function mintRunToken(key: Uint8Array, subject: RunTokenSubject, now: num
     iss: runTokenClaims.issuer,
     aud: runTokenClaims.audience,
     iat: issuedAt,
-    exp: issuedAt + 86_400,
+    exp: issuedAt + runTokenMs / 1000,
   }
   const signed = `${encode({ alg: runTokenClaims.algorithm, typ: runTokenClaims.type })}.${encode(payload)}`
   return `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`

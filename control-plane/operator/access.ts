@@ -49,8 +49,9 @@ export async function removeUser(db: Db, world: World, { email, newOwner }: Remo
   if (heir !== null)
     for (const { id } of owned) await replaceMember(db, { workspaceId: id, userId: heir.id, role: 'owner', at })
   const devices = await listKnownDevices(db, { userId: user.id })
-  for (const { deviceId } of devices) await endDevice(db, world, deviceId)
-  const { runs, workflowRuns, automations } = await endCauses(db, { userId: user.id }, world)
+  let onDevices = 0
+  for (const { deviceId } of devices) onDevices += await endDevice(db, world, deviceId)
+  const { runs: caused, workflowRuns, automations } = await endCauses(db, { userId: user.id }, world)
   const tokens = await revokeTokensOf(db, user.id, at)
   const sessions = await revokeSessions(db, { userId: user.id }, at)
   await removeSignInsOf(db, user.id)
@@ -61,7 +62,8 @@ export async function removeUser(db: Db, world: World, { email, newOwner }: Remo
     removed: true as const,
     workspaces,
     devices: devices.length,
-    runs,
+    /** Those on the person's devices, and those elsewhere that the person caused. */
+    runs: onDevices + caused,
     workflowRuns,
     automations,
     tokens,
@@ -124,9 +126,10 @@ export async function revokeDevice(db: Db, world: World, id: string) {
   return { deviceId: device.deviceId, publicId: device.publicId, revoked: true as const }
 }
 
-async function endDevice(db: Db, world: World, deviceId: string): Promise<void> {
+/** Returns the number of runs that ended with it. */
+async function endDevice(db: Db, world: World, deviceId: string): Promise<number> {
   const device = await findDevice(db, deviceId)
-  if (device !== null) await removeDevice(db, device, world)
+  return device === null ? 0 : removeDevice(db, device, world)
 }
 
 async function known(db: Db, email: string): Promise<UserRow> {

@@ -1,13 +1,13 @@
 import type { Argv } from 'yargs'
 import { realWorld as world } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
-import type { ServerConfig, ServerFlags } from '../config.ts'
+import type { OperatorConfig, ServerFlags } from '../config.ts'
 import { endSessions, listDevices, listSessions, listTokens, removeUser, revokeDevice, unlinkUser } from './access.ts'
 
 /** The operator's commands about who has access. Each works on the database and prints one line of JSON. */
 /** The command line with the options of all commands. */
 export type OperatorArgv = Argv<{ 'data-dir': string | undefined } & { 'database-url': string | undefined }>
-export type OnDatabase = (args: ServerFlags, work: (tx: Tx, config: ServerConfig) => Promise<object>) => Promise<void>
+export type OnDatabase = (args: ServerFlags, work: (tx: Tx, config: OperatorConfig) => Promise<object>) => Promise<void>
 
 const emailOption = { type: 'string', describe: 'Only those of this person' } as const
 

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { toTimestamp } from '../../shared/api/ids.ts'
 import { base62, type World } from '../../shared/lib/world.ts'
 import { dataFiles } from '../../shared/lib/places.ts'
-import type { ServerConfig } from '../config.ts'
+import type { OperatorConfig } from '../config.ts'
 import type { Db } from '../db/open.ts'
 import { hashToken } from '../http/token-hash.ts'
 import { paths } from '../sign-in/paths.ts'
@@ -52,7 +52,7 @@ export async function createLoginLink(
 /**
  * The public address, else the address of the server that runs with this data folder, else the one it would listen on.
  */
-export function serverAddress(config: ServerConfig): string {
+export function serverAddress(config: OperatorConfig): string {
   if (config.publicUrl !== null) return config.publicUrl
   const running = urlIn(join(config.dataDir, dataFiles.server))
   if (running !== null) return running

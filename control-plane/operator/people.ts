@@ -51,7 +51,23 @@ const personName = z.string().trim().min(1).max(200)
 const emailAddress = z.email().max(320).toLowerCase()
 
 /** Makes a person a member of a workspace, with a login token. A known person keeps their name. */
-export async function addUser(db: Db, world: World, input: NewUser): Promise<NewToken & { workspace: string }> {
+export async function addUser(
+  db: Db,
+  world: World,
+  { lifeMs = null, ...input }: NewUser & { lifeMs?: number | null },
+): Promise<NewToken & { workspace: string }> {
+  const { user, workspace } = await addMember(db, world, input)
+  const token = await issueToken(db, world, { user, workspaceId: workspace.id, name: 'user add', lifeMs })
+  return { ...token, workspace: workspace.slug }
+}
+
+/** The same without a token, for people who sign in at an issuer. */
+export async function addUserWithoutToken(db: Db, world: World, input: NewUser) {
+  const { user, workspace } = await addMember(db, world, input)
+  return { userId: user.publicId, workspaceId: workspace.id, workspace: workspace.slug }
+}
+
+async function addMember(db: Db, world: World, input: NewUser) {
   const name = parse(personName, input.name, 'The name')
   const email = parse(emailAddress, input.email, 'The email address')
   const known = await knownWorkspace(db, input.workspace)
@@ -62,8 +78,7 @@ export async function addUser(db: Db, world: World, input: NewUser): Promise<New
   if (role !== 'owner') await refuseForOnlyOwner(db, user, workspace)
   await replaceMember(db, { workspaceId: workspace.id, userId: user.id, role, at: world.now() })
   if (role === 'member') await clearDefaultDeviceOf(db, { workspaceId: workspace.id, userId: user.id })
-  const token = await issueToken(db, world, { user, workspaceId: workspace.id, name: 'user add' })
-  return { ...token, workspace: workspace.slug }
+  return { user, workspace }
 }
 
 /** What only owners may do, nobody could do any more. */

@@ -1,7 +1,8 @@
 import { createCipheriv, createDecipheriv, createHash } from 'node:crypto'
-import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { World } from '../../shared/lib/world.ts'
+import { makeFolder } from '../process/make-folder.ts'
 
 /**
  * Encrypts the values of secrets with AES-256-GCM and a fresh nonce each. A value is bound to the id of its secret, so
@@ -84,7 +85,7 @@ function makeKey(source: KeySource, world: World): Buffer {
   if (source.kind !== 'file') return fresh
   const { path } = source
   const draft = `${path}.${world.uuid()}`
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  makeFolder(dirname(path))
   writeFileSync(draft, `${fresh.toString('base64')}\n`, { mode: 0o600, flag: 'wx', flush: true })
   try {
     linkSync(draft, path)

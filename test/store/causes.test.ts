@@ -6,13 +6,14 @@ import {
   pauseAutomationsOf,
 } from '../../control-plane/resources/automations/store.ts'
 import { findUser, isMember } from '../../control-plane/resources/members/store.ts'
+import { claimRun, offerRuns } from '../../control-plane/resources/runs/lease-store.ts'
 import { countLiveCausedBy } from '../../control-plane/resources/runs/live-store.ts'
 import { endRun, findRun } from '../../control-plane/resources/runs/store.ts'
 import { registerAllRunEffects } from '../../control-plane/run-effects.ts'
 import { realWorld as world } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { automationRow } from './automations-rows.ts'
-import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
+import { at, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 
 registerAllRunEffects()
 
@@ -55,4 +56,26 @@ onBoth('what goes on in the name of a person is found, in one workspace or in al
   for (const run of [mine, away])
     expect(await findRun(root, run.id)).toMatchObject({ status: 'cancelled', exitReason: 'interrupted' })
   expect(await countOf({ userId: bob })).toEqual(new Map([[here, 1]]))
+})
+
+onBoth('whoever is removed is told of all runs that ended: on their devices, and elsewhere', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [ada, bob] = [await seedPerson(root, workspaceId), await seedPerson(root, workspaceId)]
+  const agent = await seedAgent(root, workspaceId)
+  const { publicId: device } = await seedDevice(root, { workspaceId, userId: ada })
+  const claimed = async (causedByUserId: string) => {
+    const run = await seedRun(root, agent, { causedByUserId })
+    await offerRuns(root, { runIds: [run.id], device, expiresAt: at + 1 })
+    await claimRun(root, { runId: run.id, fence: 1, device, at })
+    return run.id
+  }
+  const ended = [await claimed(ada), await claimed(bob), (await seedRun(root, agent, { causedByUserId: ada })).id]
+  const goesOn = (await seedRun(root, agent, { causedByUserId: bob })).id
+  const { email } = (await findUser(root, ada))!
+  expect(await root.transaction((tx) => removeUser(tx, world, { email, newOwner: null }))).toMatchObject({
+    devices: 1,
+    runs: 3,
+  })
+  for (const id of ended) expect((await findRun(root, id))?.endedAt).not.toBeNull()
+  expect((await findRun(root, goesOn))?.endedAt).toBeNull()
 })

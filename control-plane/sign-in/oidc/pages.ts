@@ -43,18 +43,26 @@ export async function finishOidc(ctx: Koa.Context, deps: SignInDependencies): Pr
   const person = await atIssuer(deps, () => oidc.finish(url, { ...attempt, state }))
   const before = await sessionOf(ctx, deps)
   const signedIn = await inTransaction(root, async (tx) => {
-    const userId = await findPerson(tx, { oidc, person, at: world.now() })
-    if (userId === null || (await listMemberships(tx, userId)).length === 0) return null
+    const found = await findPerson(tx, { oidc, person, at: world.now() })
+    if ('refusal' in found) return found
+    const { userId } = found
+    if ((await listMemberships(tx, userId)).length === 0) return { refusal: notKnown(person) }
     const session = { userId, workspaceId: null, cookieBefore: before?.cookie ?? null, sessions: deps.sessions }
     return { userId, cookie: await openSession(tx, world, session) }
   })
-  if (signedIn === null) {
-    const address = person.verifiedEmail ?? 'an account without a verified email address'
-    throw new PageRefusal(403, 'Not known here', `Nobody here signs in as ${address}. Ask your operator to add you.`)
-  }
+  if ('refusal' in signedIn) throw new PageRefusal(403, 'Not known here', signedIn.refusal)
   log.info({ user: signedIn.userId }, 'signed in at the issuer')
   welcome(ctx, deps, signedIn.cookie)
 }
+
+const notKnown = ({ verifiedEmail }: OidcPerson): string =>
+  verifiedEmail === null
+    ? 'The issuer has not verified an email address of your account, and nobody here is known by it. Have it verified there, then try again.'
+    : `Nobody here signs in as ${verifiedEmail}. Ask your operator to add you (svc-server user add --email ${verifiedEmail}).`
+
+/** Told only to who has this address, as the issuer has verified. */
+const knownAsOther = (email: string): string =>
+  `${email} has signed in here with another account of the issuer. If that was you, ask your operator to forget it (svc-server user unlink --email ${email}), then sign in again.`
 
 /**
  * Finds a person by the identity seen before, or at the first sign-in by the address, which the issuer must have
@@ -63,17 +71,17 @@ export async function finishOidc(ctx: Koa.Context, deps: SignInDependencies): Pr
 async function findPerson(
   tx: Tx,
   { oidc, person, at }: { oidc: OidcClient; person: OidcPerson; at: number },
-): Promise<string | null> {
+): Promise<{ userId: string } | { refusal: string }> {
   const identity = { issuer: oidc.issuer, subject: person.subject }
   const known = await findUserOfIdentity(tx, identity)
-  if (known !== null) return known
+  if (known !== null) return { userId: known }
   const user = person.verifiedEmail === null ? null : await findUserByEmail(tx, person.verifiedEmail)
-  if (user === null) return null
+  if (user === null) return { refusal: notKnown(person) }
   // The address may belong to somebody else at the issuer now. Of two who come at once the second sees the first.
   await lockUser(tx, user.id)
-  if (await hasIdentity(tx, { issuer: identity.issuer, userId: user.id })) return null
+  if (await hasIdentity(tx, { issuer: identity.issuer, userId: user.id })) return { refusal: knownAsOther(user.email) }
   await insertIdentity(tx, { ...identity, userId: user.id, at })
-  return user.id
+  return { userId: user.id }
 }
 
 function oidcOf({ oidc }: SignInDependencies): OidcClient {

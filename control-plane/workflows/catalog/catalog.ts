@@ -74,7 +74,11 @@ export class WorkflowCatalog {
         }),
       )
     } catch (error) {
-      this.options.log.warn({ err: error, folder }, 'the folder of workflow programs cannot be read')
+      const reason = (error as Error).message
+      this.options.log.warn(
+        { folder },
+        `the folder of workflow programs (SVC_WORKFLOW_CATALOG_DIR) cannot be read: ${reason}`,
+      )
       throw new CatalogError('The folder of programs cannot be read.')
     }
   }

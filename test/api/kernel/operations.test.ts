@@ -16,11 +16,51 @@ test('health and metrics need no token from this machine', async () => {
   expect((await get('/healthz', { method: 'POST' })).status).toBe(405)
 })
 
+const metricsToken = 'a'.repeat(16)
+/** As a proxy passes it on; `name`: by which header. */
+const passedOn = (token: string | null, { name = 'x-forwarded-for', at = server } = {}) =>
+  fetch(`${at.url}/metrics`, {
+    headers: { [name]: '127.0.0.1', ...(token !== null && { authorization: `Bearer ${token}` }) },
+  })
+
 test.each(['x-forwarded-for', 'forwarded'])('what a proxy passes on (%s) is not from this machine', async (name) => {
-  const headers = { [name]: '127.0.0.1' }
-  expect((await get('/metrics', { headers })).status).toBe(401)
-  expect(
-    (await get('/metrics', { headers: { ...headers, authorization: `Bearer ${server.owner.token}` } })).status,
-  ).toBe(200)
-  expect((await get('/healthz', { headers })).status).toBe(200)
+  expect((await passedOn(null, { name })).status).toBe(401)
+  expect((await passedOn(server.owner.token, { name })).status).toBe(200)
+  expect((await get('/healthz', { headers: { [name]: '127.0.0.1' } })).status).toBe(200)
+})
+
+test("the metrics are the operator's: members, agents and strangers read none from elsewhere", async () => {
+  const [member, admin] = [await server.addPerson('member'), await server.addPerson('admin')]
+  const agent = await server.agentCaller()
+  const refused = await passedOn(member.token)
+  expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining('SVC_METRICS_TOKEN')])
+  expect((await passedOn(agent.token)).status).toBe(403)
+  expect((await passedOn(admin.token)).status).toBe(200)
+  // No token is set on this server, so none counts.
+  expect((await passedOn('null')).status).toBe(401)
+  expect((await passedOn(metricsToken)).status).toBe(401)
+})
+
+test('whoever makes a workspace of their own does not read the metrics by it, but the token of the operator does', async () => {
+  const shared = await TestServer.start({ settings: { SVC_METRICS_TOKEN: metricsToken } })
+  try {
+    expect((await passedOn(shared.owner.token, { at: shared })).status).toBe(200)
+    const other = await shared.addPerson('owner', 'of-their-own')
+    expect((await passedOn(other.token, { at: shared })).status).toBe(403)
+    expect((await passedOn(shared.owner.token, { at: shared })).status).toBe(403)
+    expect(await (await passedOn(metricsToken, { at: shared })).text()).toContain('# TYPE ')
+    expect((await passedOn(`${metricsToken}a`, { at: shared })).status).toBe(401)
+  } finally {
+    await shared.stop()
+  }
+})
+
+test('over https browsers keep to it for this host, and not for those below it', async () => {
+  const secure = await TestServer.start({ settings: { SVC_PUBLIC_URL: 'https://svc.example.com' } })
+  try {
+    const { headers } = await fetch(`${secure.nextUrl()}/healthz`)
+    expect(headers.get('strict-transport-security')).toMatch(/^max-age=\d+$/)
+  } finally {
+    await secure.stop()
+  }
 })

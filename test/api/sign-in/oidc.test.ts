@@ -95,7 +95,9 @@ test('another subject with the same address is not the same person, until the op
   expect((await signIn()).status).toBe(303)
   issuer.person = { sub: 'p2', email: person.email, email_verified: true }
   const browser = new Browser(server)
-  expect([(await signIn(browser)).status, browser.cookies.has('svc_session')]).toEqual([403, false])
+  const page = await signIn(browser)
+  expect([page.status, browser.cookies.has('svc_session')]).toEqual([403, false])
+  expect(page.text).toContain(`svc-server user unlink --email ${person.email}`)
   await unlinkUser(server.database.root, { email: person.email, issuer: null })
   expect((await signIn()).status).toBe(303)
   issuer.person = { sub: 'p1', email: person.email, email_verified: true }
@@ -112,6 +114,7 @@ describe('nobody is signed in', () => {
     const browser = new Browser(server)
     const page = await signIn(browser)
     expect([page.status, browser.cookies.has('svc_session')]).toEqual([403, false])
+    expect(page.text).not.toContain('unlink')
   })
 
   test('where the issuer says nothing about the address', async () => {

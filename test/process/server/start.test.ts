@@ -86,26 +86,134 @@ test('a first start that cannot keep its login token is the first start still', 
   }
 })
 
-test.each([
-  [['start', '--host', '999.1.1.1', '--port', '0'], 'The host 999.1.1.1 cannot be found'],
-  [['start', '--host', '192.0.2.1', '--port', '0'], '192.0.2.1 is no address of this machine'],
-  [['start', '--database-url', 'postgres://svc@nowhere.invalid/svc'], 'The host nowhere.invalid cannot be found'],
-  [['start', '--port'], 'Not enough arguments following: port'],
-  [
-    ['token', 'create', '--email', 'first@x.example', '--email', 'last@x.example'],
-    'Nobody has the address last@x.example.',
-  ],
-])('svc-server %j says what is wrong, and no more', async (args, said) => {
-  const name = `odd-${args.join('').replaceAll(/[^a-z]/g, '')}`
-  const program = new Program({
+const run = (name: string, args: readonly string[], env: Record<string, string> = {}) =>
+  new Program({
     name,
     cwd: folder,
     logPath: join(folder, `${name}.log`),
     args: [programFile('control-plane'), ...args],
-    env: { PATH: process.env['PATH'] ?? '', HOME: folder, SVC_DATA_DIR: join(folder, 'odd'), ...compileCache },
+    env: { PATH: process.env['PATH'] ?? '', HOME: folder, SVC_DATA_DIR: join(folder, 'odd'), ...compileCache, ...env },
   })
+/** What it printed, but for lines of the log. */
+const saidBy = ({ log }: Program) =>
+  log
+    .split('\n')
+    .filter((line) => !line.startsWith('{'))
+    .join('\n')
+
+test.each([
+  [['start', '--host', '999.1.1.1', '--port', '0'], 'The host 999.1.1.1 cannot be found'],
+  [['start', '--host', '192.0.2.1', '--port', '0'], '192.0.2.1 is no address of this machine'],
+  [['start', '--database-url', 'postgres://svc@nowhere.invalid/svc'], 'The host nowhere.invalid cannot be found'],
+  [['start', '--data-dir', '/proc/x/y'], 'The folder /proc/x cannot be made'],
+  [['start', '--data-dir', '/dev/null'], 'The folder /dev/null cannot be made'],
+  [['login-link', '--data-dir', '/proc/x', '--email', 'a@x.example'], 'The folder /proc/x cannot be made'],
+  [
+    ['token', 'create', '--email', 'first@x.example', '--email', 'last@x.example'],
+    'Nobody has the address last@x.example.',
+  ],
+  [['token', 'create'], 'Missing required argument: email'],
+])('svc-server %j says what is wrong, and no more', async (args, said) => {
+  const program = run(`odd-${args.join('').replaceAll(/[^a-z]/g, '')}`, args)
   expect((await program.exited).code).toBe(1)
-  const log = program.log.split('\n').filter((line) => !line.startsWith('{'))
-  expect(log.join('\n')).toContain(said)
-  expect(log.join('\n')).not.toMatch(/^\s+at /m)
+  expect(saidBy(program)).toContain(said)
+  expect(saidBy(program)).not.toMatch(/^\s+at /m)
+})
+
+test.each<[string, readonly string[], Record<string, string>, string]>([
+  ['flagless', ['start', '--port'], {}, 'Not enough arguments following: port'],
+  ['flag', ['start', '--prot', '1'], {}, 'Unknown argument: prot'],
+  [
+    'port',
+    ['start', '--port', 'x'],
+    {},
+    '--port must be a whole number from 0 to 65535; it is "x". Example: --port 4400',
+  ],
+  ['url', ['start'], { SVC_DATABASE_URL: 'postgres://svc:hu/sh@db/svc' }, 'percent-encoded'],
+  ['url-command', ['session', 'list'], { SVC_DATABASE_URL: 'postgres://svc:hu@sh@db/svc' }, 'percent-encoded'],
+  ['lease', ['start'], { SVC_HEARTBEAT_MS: '100000' }, 'must be shorter than SVC_LEASE_MS (90000, the default)'],
+  [
+    'models',
+    ['start', '--port', '0'],
+    { SVC_MODELS_FILE: '/nowhere.json' },
+    'SVC_MODELS_FILE: /nowhere.json cannot be used',
+  ],
+])('a start that no restart can mend (%s) exits with status 78', async (name, args, env, said) => {
+  const program = run(`unusable-${name}`, args, env)
+  expect((await program.exited).code).toBe(78)
+  expect(saidBy(program)).toContain(said)
+  expect(saidBy(program)).not.toMatch(/^\s+at |hu.sh/m)
+})
+
+test('a server whose secrets were sealed with another key exits with status 78, and commands of the operator work', async () => {
+  const data = ['--data-dir', join(folder, 'keys')]
+  const env = { SVC_SECRETS_KEY: '1'.repeat(64) }
+  const first = run('keys-1', ['start', '--port', '0', ...data], env)
+  const file = join(folder, 'keys', 'server.json')
+  await waitFor(() => existsSync(file), 'it serves', { about: () => first.log })
+  const { url } = JSON.parse(readFileSync(file, 'utf8')) as { url: string }
+  const token = readFileSync(join(folder, 'keys', 'login-token'), 'utf8').trim()
+  const headers = {
+    authorization: `Bearer ${token}`,
+    'content-type': 'application/json',
+    'idempotency-key': 'made-once-for-all',
+  }
+  const body = JSON.stringify({ name: 'NAME', value: 'sealed' })
+  const made = await fetch(`${url}/api/v1/secrets`, { method: 'POST', headers, body })
+  expect(made.status, await made.text()).toBe(201)
+  await first.end()
+  const second = run('keys-2', ['start', '--port', '0', ...data], { SVC_SECRETS_KEY: '2'.repeat(64) })
+  expect((await second.exited).code).toBe(78)
+  expect(saidBy(second)).toContain('The server does not start: ')
+})
+
+test('with an issuer for signing in, a person is added without a token, unless one is asked for', async () => {
+  const oidc = { SVC_OIDC_ISSUER: 'https://id.invalid', SVC_OIDC_CLIENT_ID: 'svc', SVC_OIDC_CLIENT_SECRET: 'hush' }
+  const data = ['--data-dir', join(folder, 'issuer')]
+  const add = async (name: string, more: readonly string[], env: Record<string, string>) => {
+    const args = ['user', 'add', '--name', name, '--email', `${name}@x.example`, ...more, ...data]
+    const program = run(`add-${name}`, args, env)
+    await program.exited
+    return JSON.parse(saidBy(program) || program.log) as { userId: string; token?: string; workspace: string }
+  }
+  expect(await add('ada', [], oidc)).toEqual({
+    userId: expect.stringMatching(/^usr_/),
+    workspaceId: expect.any(String),
+    workspace: 'main',
+  })
+  expect((await add('bob', ['--token'], oidc)).token).toMatch(/^svc_pat_/)
+  expect((await add('cid', ['--expires-in', '30d'], oidc)).token).toMatch(/^svc_pat_/)
+  expect((await add('dan', [], {})).token).toMatch(/^svc_pat_/)
+  expect((await add('eve', ['--no-token'], {})).token).toBeUndefined()
+  const list = run('add-list', ['token', 'list', ...data])
+  await list.exited
+  const { tokens } = JSON.parse(list.log) as { tokens: { email: string; expiresAt: string | null }[] }
+  expect(tokens.map(({ email, expiresAt }) => [email, expiresAt !== null]).toReversed()).toEqual([
+    ['bob@x.example', false],
+    ['cid@x.example', true],
+    ['dan@x.example', false],
+  ])
+})
+
+test('a server names settings that are none and a catalog that is not there, and starts', async () => {
+  const program = run('warned', ['start', '--port', '0', '--data-dir', join(folder, 'warned')], {
+    SVC_PUBLICURL: 'hush',
+    SVC_SPOOL_PAGES: '100',
+    SVC_WORKFLOW_CATALOG_DIR: join(folder, 'nowhere'),
+  })
+  try {
+    await waitFor(() => program.log.includes('"listening"'), 'it serves', { about: () => program.log })
+    const warnings = program.log
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as { level: number; msg: string })
+      .filter(({ level }) => level >= 40)
+    expect(warnings.map(({ msg }) => msg)).toEqual([
+      'SVC_PUBLICURL is no setting and is ignored. Did you mean SVC_PUBLIC_URL?',
+      expect.stringMatching(/^the folder of workflow programs \(SVC_WORKFLOW_CATALOG_DIR\) cannot be read: ENOENT/),
+    ])
+    expect(program.log).not.toMatch(/hush|"stack"/)
+  } finally {
+    await program.end()
+  }
 })

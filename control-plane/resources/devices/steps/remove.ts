@@ -9,11 +9,12 @@ import { replaceDevice, type DeviceRow } from '../store.ts'
 
 /**
  * Removes a device: its token stops working, whoever holds its link ends it on reading the outbox, runs it executes end
- * as `runner_lost`, and runs it was offered are queued again. Fails with `transient_conflict` when somebody else changed the row in
+ * as `runner_lost`, and runs it was offered are queued again. Returns the number of runs that ended. Fails with `transient_conflict` when somebody else changed the row in
  * between.
  */
-export async function removeDevice(db: Db, device: DeviceRow, world: World): Promise<void> {
+export async function removeDevice(db: Db, device: DeviceRow, world: World): Promise<number> {
   const at = world.now()
+  let ended = 0
   await revokeConnection(db, device, at)
   await clearDefaultDevice(db, device.workspaceId, device.publicId)
   for (const run of await listLiveOfDevice(db, device.publicId)) {
@@ -22,15 +23,17 @@ export async function removeDevice(db: Db, device: DeviceRow, world: World): Pro
       await publish(db, { topic: 'run.queued', key: run.id, at })
       continue
     }
-    await finishRun(db, run, {
+    const hasEnded = await finishRun(db, run, {
       fence: null,
       exitReason: 'runner_lost',
       errorMessage: 'The device of this run was removed.',
       at,
       world,
     })
+    if (hasEnded) ended++
     await publish(db, { topic: 'run.cancel', key: run.id, at })
   }
+  return ended
 }
 
 /** Ends one connection of a device and its token; everything else under its durable id stays. */

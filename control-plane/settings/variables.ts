@@ -1,0 +1,133 @@
+import { z } from 'zod'
+import { linkLimits, runLimits } from '../../shared/device/limits.ts'
+import { defaultReadMs, defaultWriteMs } from '../db/open.ts'
+import { parseKey } from '../vault/vault.ts'
+import { postgresTrouble } from './addresses.ts'
+import {
+  count,
+  flag,
+  httpAddress,
+  milliseconds,
+  oneOf,
+  optionalMilliseconds,
+  token,
+  words,
+  type Setting,
+} from './kinds.ts'
+
+/** Every variable that `svc-server` reads. What each is for stands in docs/operations.md. */
+
+const databaseUrl = z
+  .string()
+  .superRefine((text, context) => {
+    const trouble = postgresTrouble(text)
+    if (trouble !== null) context.addIssue({ code: 'custom', message: trouble })
+  })
+  .optional()
+
+/** A name or an address, without the port, which has a variable of its own. */
+const host = z
+  .string()
+  .regex(/^[\w.:%-]{1,255}$/)
+  .refine((text) => !/^[^:]*:\d*$/.test(text))
+  .default('127.0.0.1')
+
+/** Names between commas; each is one. */
+const names = z
+  .string()
+  .max(10_000)
+  .transform((text) => text.split(',').map((name) => name.trim()))
+  .refine((list) => list.every((name) => name !== ''))
+  .optional()
+
+const address = (example: string, rules?: Parameters<typeof httpAddress>[1]) => {
+  const setting = httpAddress(example, rules)
+  return { ...setting, schema: setting.schema.optional() }
+}
+const githubApi = httpAddress('https://git.example.com/api/v3', { isEncrypted: true })
+
+export const variables = {
+  SVC_HOST: { schema: host, must: 'a name or an address of this machine, without a port', example: '127.0.0.1' },
+  SVC_PORT: count({ least: 0, most: 65_535, example: '4400' }, 4400),
+  SVC_DATA_DIR: words('/var/lib/svc'),
+  SVC_DATABASE_URL: {
+    schema: databaseUrl,
+    must: 'an address that begins with postgres://',
+    example: 'postgres://svc:p%40ss@db.example.com:5432/svc',
+    isSecret: true,
+  },
+  SVC_DATABASE_POOL: count({ least: 1, most: 200, example: '8' }, 8),
+  SVC_READ_TIMEOUT_MS: milliseconds(defaultReadMs),
+  SVC_WRITE_TIMEOUT_MS: milliseconds(defaultWriteMs),
+  SVC_PUBLIC_URL: address('https://svc.example.com', { isAsked: true }),
+  SVC_TRUSTED_PROXIES: count({ least: 0, most: 10, example: '1' }, 0),
+  SVC_METRICS_TOKEN: token('$(openssl rand -hex 24)', { least: 16 }),
+  SVC_MODELS_FILE: words('/etc/svc/models.json'),
+  SVC_OIDC_ISSUER: address('https://id.example.com', { isEncrypted: true }),
+  SVC_OIDC_CLIENT_ID: words('svc', 500),
+  SVC_OIDC_CLIENT_SECRET: { ...words('the secret that the issuer gave', 2_000), isSecret: true },
+  SVC_GITHUB_API_URL: { ...githubApi, schema: githubApi.schema.default('https://api.github.com') },
+  SVC_GITHUB_TOKEN: token('github_pat_...', { most: 500 }),
+  SVC_GITHUB_APP_ID: {
+    schema: z
+      .string()
+      .regex(/^[A-Za-z0-9._-]{1,100}$/)
+      .optional(),
+    must: 'the id of a GitHub App: 1 to 100 letters, digits and . _ -',
+    example: '123456',
+    // The key of the app is easily put here.
+    isSecret: true,
+  },
+  SVC_GITHUB_APP_KEY_FILE: words('/etc/svc/github-app.pem'),
+  SVC_GITHUB_WEBHOOK_SECRET: {
+    schema: z.string().min(8).max(1000).optional(),
+    must: '8 to 1000 characters long',
+    example: '$(openssl rand -hex 24)',
+    isSecret: true,
+  },
+  SVC_SECRETS_KEY: {
+    schema: z
+      .string()
+      .refine((text) => parseKey(text) !== null)
+      .optional(),
+    must: '32 bytes as hex or base64',
+    example: '$(openssl rand -base64 32)',
+    isSecret: true,
+  },
+  SVC_SECRET_PROVIDERS: { schema: names, must: 'names between commas', example: 'github,npm' },
+  SVC_WORKFLOWS: oneOf(['on', 'off'], 'on'),
+  SVC_WORKFLOW_CATALOG_DIR: words('/etc/svc/workflows'),
+  SVC_EMBEDDINGS_URL: address('https://api.openai.com/v1', { isEncrypted: true }),
+  SVC_EMBEDDINGS_KEY: token('sk-...'),
+  SVC_EMBEDDINGS_MODEL: words('text-embedding-3-small', 200),
+  SVC_FILES_URL: words('s3://bucket/prefix?endpoint=https://s3.example.com', 2_000),
+  AWS_ACCESS_KEY_ID: { ...words('the id that the service gave', 500), isSecret: true },
+  AWS_SECRET_ACCESS_KEY: { ...words('the key that the service gave', 500), isSecret: true },
+  SVC_LOG_LEVEL: oneOf(['trace', 'debug', 'info', 'warn', 'error', 'silent'], 'info'),
+  SVC_RATE_LIMIT_PER_MINUTE: count({ least: 1, most: 1_000_000_000, example: '600000' }, 600_000),
+  SVC_CHECK_REPLIES: flag(),
+  SVC_HEARTBEAT_MS: milliseconds(linkLimits.heartbeatMs),
+  SVC_LEASE_MS: milliseconds(linkLimits.leaseMs),
+  SVC_OFFER_MS: milliseconds(linkLimits.offerMs),
+  SVC_DISPATCH_TIMEOUT_MS: milliseconds(runLimits.dispatchMs),
+  SVC_GATE_TIMEOUT_MS: milliseconds(runLimits.gateMs),
+  SVC_RUNNER_LOST_MS: milliseconds(runLimits.silentMs),
+  SVC_RUN_TIMEOUT_MS: milliseconds(runLimits.runMs),
+  SVC_NO_PROGRESS_MS: milliseconds(runLimits.noProgressMs),
+  SVC_FIRST_EVENT_MS: milliseconds(runLimits.firstEventMs),
+  SVC_SWEEP_MS: milliseconds(15_000),
+  SVC_SESSION_MS: milliseconds(7 * 86_400_000),
+  SVC_SESSION_IDLE_MS: milliseconds(3 * 86_400_000),
+  SVC_TOKEN_IDLE_MS: optionalMilliseconds({ leastMs: 60_000, example: '2592000000' }),
+  SVC_STREAM_CHECK_MS: milliseconds(10_000),
+  SVC_PING_MS: milliseconds(linkLimits.pingMs),
+  SVC_DEAD_MS: milliseconds(linkLimits.deadMs),
+} as const satisfies Record<string, Setting>
+
+export type VariableName = keyof typeof variables
+export const variableNames = Object.keys(variables) as VariableName[]
+
+const schemas = Object.fromEntries(Object.entries(variables).map(([name, { schema }]) => [name, schema]))
+export const environment = z.object(schemas as { [Name in VariableName]: (typeof variables)[Name]['schema'] })
+
+export type Settings = z.infer<typeof environment>
