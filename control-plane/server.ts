@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { contract } from '../shared/api/index.ts'
 import type { World } from '../shared/lib/world.ts'
 import { Blobs } from './blobs/blobs.ts'
-import { claimPlace } from './blobs/claim-place.ts'
+import { claimNowOrLater } from './blobs/claimed-place.ts'
 import { placeOf } from './blobs/location.ts'
-import type { BlobPlace } from './blobs/place.ts'
+import type { UsedPlace } from './blobs/place.ts'
 import { loadCatalog, type ModelCatalog } from './catalog/catalog.ts'
 import type { ServerConfig } from './config.ts'
 import { CostlyPool } from './costly/pool.ts'
@@ -113,20 +113,20 @@ export class ControlPlane {
 
   static async create(options: ControlPlaneOptions): Promise<ControlPlane> {
     registerAllRunEffects()
-    const { database, world } = options
+    const { world, log } = options
+    const { root } = options.database
     const fresh = { value: Buffer.from(world.bytes(32)).toString('base64'), at: world.now() }
-    const key = await serverKey(database.root, 'run_token', fresh)
-    const place = placeOf(options.config.files, world)
-    await claimPlace(database.root, place, world)
+    const key = await serverKey(root, 'run_token', fresh)
+    const place = await claimNowOrLater({ root, place: placeOf(options.config.files, world), world, log })
     const plane = new ControlPlane(options, { runTokenKey: Buffer.from(key, 'base64'), place })
-    await checkKey(database.root, plane.vault)
+    await checkKey(root, plane.vault)
     await plane.mount(Buffer.from(key, 'base64'))
     return plane
   }
 
   private constructor(
     options: ControlPlaneOptions,
-    { runTokenKey, place }: { runTokenKey: Uint8Array; place: BlobPlace },
+    { runTokenKey, place }: { runTokenKey: Uint8Array; place: UsedPlace },
   ) {
     this.options = options
     const { config, database, world, log } = options

@@ -6,7 +6,7 @@ import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
 import { afterCommit } from '../db/transaction.ts'
 import type { Log } from '../process/log.ts'
-import type { BlobPlace, ByteRange, GoneBlob } from './place.ts'
+import type { ByteRange, GoneBlob, UsedPlace } from './place.ts'
 import {
   giveUpBlob,
   insertBlob,
@@ -40,12 +40,12 @@ const sweptAtOnce = 500
  */
 export class Blobs {
   private readonly root: Knex
-  private readonly place: BlobPlace
+  private readonly place: UsedPlace
   private readonly world: World
   private readonly log: Log
   private removal: Promise<void> = Promise.resolve()
 
-  constructor(options: { root: Knex; place: BlobPlace; world: World; log: Log }) {
+  constructor(options: { root: Knex; place: UsedPlace; world: World; log: Log }) {
     this.root = options.root
     this.place = options.place
     this.world = options.world

@@ -12,7 +12,13 @@ import type { BlobPlace } from './place.ts'
  * The mark is in the place before it is in the database: a start that dies in between leaves a mark that nobody asks for.
  */
 export async function claimPlace(root: Knex, place: BlobPlace, world: World): Promise<void> {
-  const known = await findServerKey(root, keyName)
+  await claimMarked({ root, place, world, known: await findMark(root) })
+}
+
+/** The mark of the database; null: no server has claimed a place for it. */
+export const findMark = (root: Knex): Promise<string | null> => findServerKey(root, keyName)
+
+export async function claimMarked({ root, place, world, known }: MarkedClaim): Promise<void> {
   const mark = known ?? (await newMark(root, place, world))
   if (!(await place.isMarked(mark)))
     throw new StartError(
@@ -20,6 +26,14 @@ export async function claimPlace(root: Knex, place: BlobPlace, world: World): Pr
         `files that were moved keep their folder ${mark}.`,
     )
   place.use(mark)
+}
+
+export interface MarkedClaim {
+  root: Knex
+  place: BlobPlace
+  world: World
+  /** The mark that the database has. */
+  known: string | null
 }
 
 const keyName = 'files_mark'

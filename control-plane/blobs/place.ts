@@ -28,6 +28,9 @@ export interface BlobPlace {
   use(mark: string): void
 }
 
+/** What a server does with a place that is its own. */
+export type UsedPlace = Pick<BlobPlace, 'name' | 'put' | 'open' | 'has' | 'remove'>
+
 export interface NewBlob {
   id: string
   /** Called before the first bytes of an upload in parts, with the name by which it can be given up. */
@@ -50,11 +53,14 @@ export interface ByteRange {
 /** The place cannot be reached, is full, or fails otherwise. */
 export class StorageError extends Error {
   override readonly name = 'StorageError'
+  /** The place answers, and refuses what was asked: a wrong key, a bucket that does not exist. */
+  readonly isRefusal: boolean
 
-  constructor(place: string, cause: unknown) {
+  constructor(place: string, cause: unknown, { isRefusal = false } = {}) {
     super(`the storage of files (${place}) failed: ${cause instanceof Error ? cause.message : String(cause)}`, {
       cause,
     })
+    this.isRefusal = isRefusal
   }
 }
 

@@ -125,7 +125,7 @@ export class S3Place implements BlobPlace {
   private async uploadsOf(key: string): Promise<string[]> {
     const listed = await this.again((s3) => s3.listMultipartUploads('/', '', 'GET', { prefix: key })).catch(
       (error: unknown) => {
-        if (error instanceof StorageError && isRefused(error.cause)) return null
+        if (error instanceof StorageError && error.isRefusal) return null
         throw error
       },
     )
@@ -147,7 +147,8 @@ export class S3Place implements BlobPlace {
         this.client ??= connect(this.location)
         return await work(await this.client)
       } catch (error) {
-        if (attempt >= tries || isRefused(error)) throw new StorageError(this.name, error)
+        const isRefusal = isRefused(error)
+        if (attempt >= tries || isRefusal) throw new StorageError(this.name, error, { isRefusal })
         await this.world.sleep(attempt * againMs * (0.5 + this.world.random()))
       }
     }

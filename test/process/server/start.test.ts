@@ -195,6 +195,15 @@ test('with an issuer for signing in, a person is added without a token, unless o
   ])
 })
 
+test("the operator's commands touch no files, and need no keys of the bucket in which they lie", async () => {
+  const env = { SVC_FILES_URL: 's3://bucket/prefix?endpoint=http://127.0.0.1:1' }
+  const command = run('keyless', ['session', 'list', '--data-dir', join(folder, 'keyless')], env)
+  expect([(await command.exited).code, command.log]).toEqual([0, '{"sessions":[]}\n'])
+  const server = run('keyless-server', ['start', '--port', '0', '--data-dir', join(folder, 'keyless')], env)
+  expect((await server.exited).code).toBe(78)
+  expect(saidBy(server)).toContain('SVC_FILES_URL needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY')
+})
+
 test('a server names settings that are none and a catalog that is not there, and starts', async () => {
   const program = run('warned', ['start', '--port', '0', '--data-dir', join(folder, 'warned')], {
     SVC_PUBLICURL: 'hush',
