@@ -33,7 +33,9 @@ export function createApp(
   const headers = Object.entries(safeHeaders(kernel.isHttps)).flat()
   // Errors of the socket reach this listener after the answer is decided; without one Koa prints them.
   app.on('error', (error: unknown) => kernel.log.debug({ err: error }, 'a connection failed'))
+  const noteProxy = proxyNoter(kernel)
   app.use(async (ctx, next) => {
+    noteProxy(ctx.req)
     const requestId = nextRequestId()
     const state: RequestState = {
       requestId,
@@ -67,6 +69,19 @@ export function createApp(
   for (const middleware of others) app.use(middleware)
   app.use((ctx) => refuseUnknown(table, ctx))
   return app
+}
+
+/** Says once that a proxy seems to stand before the server, which then takes all who come through it for one address. */
+function proxyNoter({ log, trustedProxies }: Kernel): (request: IncomingMessage) => void {
+  let isNoted = trustedProxies > 0
+  return ({ headers }) => {
+    if (isNoted || headers['x-forwarded-for'] === undefined) return
+    isNoted = true
+    log.warn(
+      {},
+      'a request came with X-Forwarded-For, which is ignored: if a proxy stands before this server, set SVC_TRUSTED_PROXIES to the number of proxies, else all who come through it count as one address',
+    )
+  }
 }
 
 const notStored = ['Cache-Control', 'no-store'] as const

@@ -16,6 +16,8 @@ import type { World } from '../../shared/lib/world.ts'
 export interface Limiter {
   /** Takes one point. Fails with `rate_limit_exceeded` or `rate_limiter_unavailable`. Null: this class has no limit. */
   take(rateClass: RateClass, key: string): Promise<LimitState | null> | LimitState | null
+  /** Gives a point back that was taken, in a class whose points are counted one by one. Never fails: then it stays taken. */
+  giveBack(rateClass: RateClass, key: string): Promise<void>
 }
 
 export interface LimitState {
@@ -35,7 +37,9 @@ export type RateRules = Readonly<Record<Exclude<RateClass, 'none'>, RateRule | n
 /** Only the written limit (webhook) is tight; the rest keeps a runaway client from taking the whole server. */
 export const defaultRateRules: RateRules = {
   general: { points: 600_000, windowS: 60 },
+  /** Failures (sign-in/limit.ts). */
   sign_in: { points: 30, windowS: 60 },
+  sign_in_any: { points: 600, windowS: 60 },
   webhook: { points: 60, windowS: 3600 },
 }
 
@@ -60,6 +64,12 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
     take(rateClass, key) {
       const window = windows.get(rateClass)
       return window === undefined ? null : (takeHeld(window, key) ?? takeFrom(window, key))
+    },
+    async giveBack(rateClass, key) {
+      await windows
+        .get(rateClass)
+        ?.counter.reward(key, 1)
+        .catch(() => undefined)
     },
   }
 }

@@ -4,9 +4,10 @@ import { ApiError, fail } from '../../shared/api/errors.ts'
 import type { RequestState } from '../http/kernel.ts'
 import { showAccount, showSignIn, signOut } from './account-pages.ts'
 import type { SignInDependencies } from './dependencies.ts'
-import { authorize, takeFromLimit, token } from './device-flow/endpoints.ts'
+import { authorize, token } from './device-flow/endpoints.ts'
 import { decide, enterCode, showCodeForm } from './device-flow/pages.ts'
 import { pagePolicy } from './html.ts'
+import { countIfFailed } from './limit.ts'
 import { confirmLink, openLink } from './link-pages.ts'
 import { beginOidc, finishOidc } from './oidc/pages.ts'
 import { problemPage } from './pages.ts'
@@ -51,8 +52,7 @@ export function signInRoutes(deps: SignInDependencies): Koa.Middleware {
     }
     await answerPage(ctx, async () => {
       if (answer === undefined) return refuseMethod(ctx, route)
-      await takeFromLimit(ctx, deps)
-      await answer(ctx, deps)
+      await countIfFailed(ctx, deps, () => answer(ctx, deps))
     })
   }
 }

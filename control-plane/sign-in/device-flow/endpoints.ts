@@ -11,10 +11,10 @@ import { troubleOf } from '../../db/dialect.ts'
 import type { Tx } from '../../db/open.ts'
 import { hashToken } from '../../http/auth.ts'
 import type { RequestState } from '../../http/kernel.ts'
-import { limitHeaders } from '../../http/limits.ts'
 import { issueToken } from '../issue-token.ts'
 import { findRole, findUser } from '../../resources/members/store.ts'
 import type { SignInDependencies } from '../dependencies.ts'
+import { countFailure, countIfFailed } from '../limit.ts'
 import { addressFor, PageRefusal, readForm } from '../request.ts'
 import { deviceFlowLimits, pollOutcome, showUserCode, userCodeBytes, userCodeFrom } from './rules.ts'
 import { claimGrantRedemption, findGrantToPoll, insertDeviceGrant, replaceGrantPoll, type GrantRow } from './store.ts'
@@ -37,32 +37,37 @@ type Fields = Map<string, string>
 
 /** Section 3.1: makes a grant with its two codes. */
 export async function authorize(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {
-  await answerOauth(ctx, async (): Promise<DeviceAuthorizationReply> => {
-    await takeFromLimit(ctx, deps)
-    const fields = await readClientForm(ctx, deps)
-    const { world } = deps
-    const deviceCode = base62(world.bytes(64), 43)
-    const at = world.now()
-    const userCode = await insertWithCode(deps, {
-      id: world.id('dag_'),
-      deviceCodeHash: hashToken(deviceCode),
-      clientName: clientNameFrom(fields),
-      address: ctx.ip,
-      intervalMs: deviceFlowLimits.intervalMs,
-      createdAt: at,
-      expiresAt: at + deviceFlowLimits.lifeMs,
-    })
-    const uri = addressFor(ctx, deps) + deviceFlow.pagePath
-    const shown = showUserCode(userCode)
-    return {
-      device_code: deviceCode,
-      user_code: shown,
-      verification_uri: uri,
-      verification_uri_complete: `${uri}?user_code=${shown}`,
-      expires_in: deviceFlowLimits.lifeMs / 1000,
-      interval: deviceFlowLimits.intervalMs / 1000,
-    }
+  await answerOauth(ctx, () =>
+    countIfFailed(ctx, deps, async () => {
+      ctx.body = await newGrant(ctx, deps)
+    }),
+  )
+}
+
+async function newGrant(ctx: Koa.Context, deps: SignInDependencies): Promise<DeviceAuthorizationReply> {
+  const fields = await readClientForm(ctx, deps)
+  const { world } = deps
+  const deviceCode = base62(world.bytes(64), 43)
+  const at = world.now()
+  const userCode = await insertWithCode(deps, {
+    id: world.id('dag_'),
+    deviceCodeHash: hashToken(deviceCode),
+    clientName: clientNameFrom(fields),
+    address: ctx.ip,
+    intervalMs: deviceFlowLimits.intervalMs,
+    createdAt: at,
+    expiresAt: at + deviceFlowLimits.lifeMs,
   })
+  const uri = addressFor(ctx, deps) + deviceFlow.pagePath
+  const shown = showUserCode(userCode)
+  return {
+    device_code: deviceCode,
+    user_code: shown,
+    verification_uri: uri,
+    verification_uri_complete: `${uri}?user_code=${shown}`,
+    expires_in: deviceFlowLimits.lifeMs / 1000,
+    interval: deviceFlowLimits.intervalMs / 1000,
+  }
 }
 
 /** The code may equal that of an older grant; then another one is made. */
@@ -89,7 +94,7 @@ function clientNameFrom(fields: Fields): string {
 
 /** Section 3.4: answers a poll, with the login token once the person has approved. */
 export async function token(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {
-  await answerOauth(ctx, async (): Promise<DeviceTokenReply> => {
+  await answerOauth(ctx, async () => {
     const fields = await readClientForm(ctx, deps)
     if (fields.get('grant_type') !== deviceFlow.grantType)
       throw new OauthRefusal('unsupported_grant_type', `Only ${deviceFlow.grantType} is offered here.`)
@@ -98,11 +103,12 @@ export async function token(ctx: Koa.Context, deps: SignInDependencies): Promise
     const answer = await inTransaction(deps.root, (tx) => poll(tx, deps, hashToken(deviceCode)))
     if (typeof answer === 'object') {
       deps.log.info({ user: answer.userId, tokenId: answer.tokenId }, 'svc was signed in')
-      return { access_token: answer.token, token_type: 'Bearer' }
+      ctx.body = { access_token: answer.token, token_type: 'Bearer' } satisfies DeviceTokenReply
+      return
     }
     // A known code has its own pace, so that several people behind one address do not share a limit; guesses do share
     // it.
-    if (answer === 'invalid_grant') await takeFromLimit(ctx, deps)
+    if (answer === 'invalid_grant') await countFailure(ctx, deps)
     throw new OauthRefusal(answer, sentences[answer])
   })
 }
@@ -147,15 +153,10 @@ async function readClientForm(ctx: Koa.Context, deps: SignInDependencies): Promi
   return fields
 }
 
-export async function takeFromLimit(ctx: Koa.Context, { limiter }: SignInDependencies): Promise<void> {
-  const state = await limiter.take('sign_in', `address:${ctx.ip}`)
-  if (state !== null) ctx.set(limitHeaders(state))
-}
-
-async function answerOauth(ctx: Koa.Context, work: () => Promise<object>): Promise<void> {
+async function answerOauth(ctx: Koa.Context, work: () => Promise<void>): Promise<void> {
   ctx.set('Cache-Control', 'no-store')
   try {
-    ctx.body = await work()
+    await work()
   } catch (error) {
     const refusal = refusalOf(error)
     if (refusal === null) throw error

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Log } from '../../../control-plane/process/log.ts'
 import { TestServer } from '../../kit/server.ts'
 
 let server: TestServer
@@ -63,4 +64,26 @@ test('over https browsers keep to it for this host, and not for those below it',
   } finally {
     await secure.stop()
   }
+})
+
+test('a server that sees X-Forwarded-For and trusts no proxy says so once in its log', async () => {
+  const warnings: string[] = []
+  const ignore = () => undefined
+  const warn = (_: object, message: string) => void warnings.push(message)
+  const log: Log = { debug: ignore, info: ignore, warn, error: ignore, child: () => log }
+  const passedOnTwice = async (settings: Record<string, string>) => {
+    const behind = await TestServer.start({ database: 'sqlite', settings, log })
+    try {
+      expect((await fetch(`${behind.url}/healthz`)).status).toBe(200)
+      expect(warnings).toEqual([])
+      for (let time = 0; time < 2; time++)
+        await fetch(`${behind.url}/healthz`, { headers: { 'x-forwarded-for': '192.0.2.1' } })
+    } finally {
+      await behind.stop()
+    }
+  }
+  await passedOnTwice({ SVC_TRUSTED_PROXIES: '1' })
+  expect(warnings).toEqual([])
+  await passedOnTwice({})
+  expect(warnings).toEqual([expect.stringContaining('set SVC_TRUSTED_PROXIES to the number of proxies')])
 })

@@ -12,7 +12,7 @@ import { dropMembership } from '../../kit/rows.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { begin, decide, enterCode, outcome, poll, post } from './device-client.ts'
 
-// Each test has a server of its own: the limit by address counts all requests of a test.
+// Each test has a server of its own: the limits by address count for a whole test.
 let server: TestServer
 beforeEach(async () => {
   server = await TestServer.start()
@@ -178,14 +178,15 @@ describe('limits', () => {
     expect((await enter(again.body.user_code)).status).toBe(200)
   })
 
-  test('thirty requests a minute from one address, polls of a known code aside', async () => {
+  test('thirty failures a minute from one address, polls of a known code aside', async () => {
     const { body } = await begin(server)
     const polls = await Promise.all(Array.from({ length: 40 }, () => poll(server, body.device_code)))
     expect(new Set(polls.map(({ status }) => status))).toEqual(new Set([400]))
     const browser = new Browser(server)
-    const guesses = await Promise.all(Array.from({ length: 28 }, (_, at) => poll(server, `guess-${at}`)))
+    const guesses = await Promise.all(Array.from({ length: 29 }, (_, at) => poll(server, `guess-${at}`)))
     expect(new Set(guesses.map(outcome))).toEqual(new Set(['400 invalid_grant']))
     expect((await browser.visit('/sign-in')).status).toBe(200)
+    expect((await browser.visit('/sign-in/link?token=guess')).status).toBe(410)
     const refused = await poll(server, 'one more')
     expect(outcome(refused)).toBe('429 slow_down')
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
@@ -195,6 +196,30 @@ describe('limits', () => {
     expect(Number(page.headers.get('retry-after'))).toBeGreaterThan(0)
     // The API's own routes are another class.
     expect(outcomeOf(await server.call('/workspaces'))).toBe('200')
+  })
+
+  test('guesses that come at once all count', async () => {
+    const guesses = await Promise.all(
+      Array.from({ length: 45 }, (_, at) => new Browser(server).visit(`/sign-in/link?token=guess-${at}`)),
+    )
+    const statuses = guesses.map(({ status }) => status)
+    expect([410, 429].map((each) => statuses.filter((status) => status === each).length)).toEqual([30, 15])
+  })
+
+  test('forty people of one office sign in within a minute, in a browser and with svc', async () => {
+    for (let person = 0; person < 40; person++) {
+      const browser = await signedIn(server)
+      expect((await browser.visit('/account')).status).toBe(200)
+      expect((await begin(server)).status).toBe(200)
+    }
+  })
+
+  test('one address makes no more than six hundred codes a minute', async () => {
+    const statuses: number[] = []
+    for (let round = 0; round < 35; round++)
+      statuses.push(...(await Promise.all(Array.from({ length: 20 }, () => begin(server)))).map(({ status }) => status))
+    expect(statuses.filter((status) => status === 200)).toHaveLength(600)
+    expect(new Set(statuses)).toEqual(new Set([200, 429]))
   })
 })
 
