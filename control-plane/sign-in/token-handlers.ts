@@ -9,9 +9,12 @@ import { listLoginTokens, revokeTokenIn, type LoginTokenRow } from './token-stor
 
 const cursorKey = timeAndId(loginTokenId)
 
-/** A person's login tokens. A login token acts in one workspace, so each sees only those of its own workspace. */
+/** Who a person is, and their login tokens. A login token acts in one workspace, so each sees only those of its own workspace. */
 export function authHandlers(): ImplementedRoute[] {
   return implement(authInternalRoutes, {
+    me: ({ caller: { userPublicId: userId, name, email, workspaceId, role } }) =>
+      Promise.resolve({ userId, name, email, workspaceId, role }),
+
     async listTokens({ db, world, caller, query, bearer }) {
       if (query.all && !hasRole(caller, 'admin'))
         fail('http_exception', { message: 'Only a workspace admin may list the tokens of everybody.', param: 'all' })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { devicePublicId, loginTokenId, timestamp, userPublicId, uuid } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
-import { adminsOnly, defineRoute, peopleOnly } from './route.ts'
+import { adminsOnly, defineRoute, peopleOnly, roles } from './route.ts'
 
 /**
  * Signing in. `svc` and the server's own pages use these routes; they are not part of the public API, so the OpenAPI
@@ -80,7 +80,26 @@ export const deviceEntry = z.object({
   lastSeenAt: timestamp.nullable(),
 })
 
+export const authMe = z.object({
+  userId: userPublicId,
+  name: z.string(),
+  email: z.string(),
+  /** The workspace in which this call is made, and the role in it. */
+  workspaceId: uuid,
+  role: z.enum(roles),
+})
+
 export const authInternalRoutes = {
+  me: defineRoute({
+    id: 'auth.me',
+    endpoint: 'GET /auth/me',
+    base: '/api',
+    summary: 'Read who you are, and your role in this workspace',
+    callers: peopleOnly,
+    reply: authMe,
+    cli: null,
+  }),
+
   listTokens: defineRoute({
     id: 'auth.tokens.list',
     endpoint: 'GET /auth/tokens',

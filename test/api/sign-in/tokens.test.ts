@@ -20,6 +20,17 @@ const give = (person: Person, name: string) =>
 // oxlint-disable-next-line typescript/no-explicit-any
 const idsOf = ({ body }: { body: any }) => body.data.map(({ id }: { id: string }) => id)
 
+test('people read who they are, by a login token and in a browser; agents and strangers do not', async () => {
+  const me = (options: CallOptions) => server.call('/auth/me', { base: '/api', ...options })
+  const { token, userId, email, workspaceId } = await server.addPerson('admin')
+  expect((await me({ token })).body).toEqual({ userId, name: 'admin', email, workspaceId, role: 'admin' })
+  const browser = await signedIn(server, email)
+  const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+  expect((await me({ token: null, headers: { cookie } })).body).toMatchObject({ userId })
+  const agent = await server.agentCaller()
+  expect([(await me({ token: null })).status, (await me({ token: agent.token })).status]).toEqual([401, 403])
+})
+
 test('people list their own tokens of the workspace, page by page, and admins those of everybody', async () => {
   const [person, admin] = [await server.addPerson('member'), await server.addPerson('admin')]
   const elsewhere = await server.addPerson('owner', 'elsewhere')
