@@ -1,9 +1,11 @@
 import yargs, { type Argv } from 'yargs'
-import { realWorld } from '../shared/lib/world.ts'
+import { realWorld, type World } from '../shared/lib/world.ts'
 import { version } from '../shared/lib/version.ts'
 import { readConfig, readOperatorConfig, type OperatorConfig, type ServerFlags } from './config.ts'
 import { ConfigError, StartError } from './process/config-error.ts'
 import { registerAllRunEffects } from './run-effects.ts'
+import { DatabaseClock } from './db/database-clock.ts'
+import { silentLog } from './process/log.ts'
 import { isFull, NotBegunError, troubleOf } from './db/dialect.ts'
 import { migrate } from './db/migrate.ts'
 import { defaultWriteMs, openDatabase, type Tx } from './db/open.ts'
@@ -118,14 +120,14 @@ function parser(argv: readonly string[]): Argv {
               describe: 'The token ends after 12h, 30d or 4w; default: when it is revoked',
             }),
         async (args) =>
-          onDatabase(args, (tx, { oidc }) => {
+          onDatabase(args, (tx, { world, config: { oidc } }) => {
             const { name, email, role, workspace, expiresIn } = args
             const person = { name, email, role: role ?? null, workspace: workspace ?? null }
             const hasToken = args.token ?? (expiresIn !== undefined || oidc === null)
             if (!hasToken && expiresIn !== undefined)
               throw new OperatorError('--expires-in is about the token that --no-token leaves out. Give one of them.')
             const lifeMs = expiresIn === undefined ? null : durationMs(expiresIn)
-            return hasToken ? addUser(tx, realWorld, { ...person, lifeMs }) : addUserWithoutToken(tx, realWorld, person)
+            return hasToken ? addUser(tx, world, { ...person, lifeMs }) : addUserWithoutToken(tx, world, person)
           }),
       ),
     )
@@ -143,8 +145,8 @@ function parser(argv: readonly string[]): Argv {
               .option('name', { type: 'string', describe: 'What the token is for' })
               .option('expires-in', { type: 'string', describe: '12h, 30d or 4w; default: until it is revoked' }),
           async (args) =>
-            onDatabase(args, (tx) =>
-              createToken(tx, realWorld, {
+            onDatabase(args, (tx, { world }) =>
+              createToken(tx, world, {
                 email: args.email,
                 workspace: args.workspace ?? null,
                 name: args.name ?? null,
@@ -156,14 +158,14 @@ function parser(argv: readonly string[]): Argv {
           'revoke <token>',
           'Revoke a login token by its id or its text',
           (revoke) => revoke.positional('token', { type: 'string', demandOption: true }),
-          async (args) => onDatabase(args, (tx) => revokeToken(tx, realWorld, args.token)),
+          async (args) => onDatabase(args, (tx, { world }) => revokeToken(tx, world, args.token)),
         ),
     )
     .command('repo', 'Repositories of the connection to GitHub that a workspace reaches', (y) =>
       y
         .demandCommand(1)
         .command('bind <repository>', 'Let a workspace reach owner/name, owner/* or *', namedRepository, async (args) =>
-          onDatabase(args, (tx) => bindRepository(tx, realWorld, args)),
+          onDatabase(args, (tx, { world }) => bindRepository(tx, world, args)),
         )
         .command('unbind <repository>', 'Remove such a binding', namedRepository, async (args) =>
           onDatabase(args, (tx) => unbindRepository(tx, args)),
@@ -183,8 +185,8 @@ function parser(argv: readonly string[]): Argv {
           .option('email', { type: 'string', demandOption: true })
           .option('workspace', { type: 'string', describe: 'Slug or id; default: the first joined' }),
       async (args) =>
-        onDatabase(args, (tx, config) =>
-          createLoginLink(tx, realWorld, {
+        onDatabase(args, (tx, { world, config }) =>
+          createLoginLink(tx, world, {
             email: args.email,
             workspace: args.workspace ?? null,
             server: serverAddress(config),
@@ -214,15 +216,22 @@ const flagsOf = ({ host, port, dataDir, databaseUrl }: ServerFlags): ServerFlags
 })
 
 /** Does the work in one transaction on the migrated database, and prints its result as one line of JSON. */
-async function onDatabase(args: ServerFlags, work: (tx: Tx, config: OperatorConfig) => Promise<object>): Promise<void> {
+async function onDatabase(
+  args: ServerFlags,
+  work: (tx: Tx, of: { config: OperatorConfig; world: World }) => Promise<object>,
+): Promise<void> {
   const config = readOperatorConfig(process.env, flagsOf(args))
   keepPrivate(config)
   // A command waits for a busy server for a while, also where requests give up earlier.
   const writeMs = Math.max(config.writeMs, defaultWriteMs)
   const database = openDatabase({ url: config.databaseUrl, readMs: config.readMs, writeMs })
   try {
-    await migrate(database.root, realWorld.now())
-    const result = await inTransaction(database.root, (tx) => work(tx, config))
+    const clock = new DatabaseClock({ root: database.root, world: realWorld, log: silentLog })
+    await clock.start()
+    clock.stop()
+    const { world } = clock
+    await migrate(database.root, world.now())
+    const result = await inTransaction(database.root, (tx) => work(tx, { config, world }))
     process.stdout.write(`${JSON.stringify(result)}\n`)
   } finally {
     await database.close()

@@ -7,6 +7,7 @@ import { realWorld } from '../shared/lib/world.ts'
 import type { ServerConfig } from './config.ts'
 import { StartError } from './process/config-error.ts'
 import { makeFolder } from './process/make-folder.ts'
+import { DatabaseClock } from './db/database-clock.ts'
 import { dialectOf, troubleOf } from './db/dialect.ts'
 import { migrate } from './db/migrate.ts'
 import { measureTables } from './db/statistics.ts'
@@ -14,6 +15,7 @@ import { openDatabase } from './db/open.ts'
 import { claimSqliteFile } from './db/sole-server.ts'
 import { foldFailures } from './process/fold-failures.ts'
 import { createLog } from './process/log.ts'
+import { measureClock } from './process/metrics.ts'
 import { firstStart } from './operator/first-start.ts'
 import { keepPrivate } from './private-files.ts'
 import { ControlPlane } from './server.ts'
@@ -26,9 +28,8 @@ const exitMs = 30_000
 
 /** Runs the control plane until it is told to stop. */
 export async function serve(config: ServerConfig): Promise<void> {
-  const world = realWorld
   const log = foldFailures(createLog({ level: config.logLevel, pretty: process.stderr.isTTY }), {
-    world,
+    world: realWorld,
     kindOf: whatIsAway,
   })
   for (const sentence of config.unknownNames) log.warn({}, sentence)
@@ -43,6 +44,9 @@ export async function serve(config: ServerConfig): Promise<void> {
     readMs: config.readMs,
     writeMs: config.writeMs,
   })
+  const clock = new DatabaseClock({ root: database.root, world: realWorld, log })
+  await clock.start()
+  const { world } = clock
   const applied = await migrate(database.root, world.now())
   if (applied > 0) log.info({ applied }, 'database migrated')
   await measureTables(database.root)
@@ -56,6 +60,7 @@ export async function serve(config: ServerConfig): Promise<void> {
   if (first) log.info({ tokenFile }, 'first start: a person, a company and a workspace were made')
   else if (!existsSync(tokenFile)) log.debug({}, 'no login token beside this data folder')
   const plane = await ControlPlane.create({ config, database, world, log, ownsProcess: true })
+  measureClock(plane.metrics, clock)
   await plane.start()
   keepRelease(world, (file, at) => utimesSync(file, at, at))
   // Written completely or not at all, since others read it meanwhile.
@@ -72,6 +77,7 @@ export async function serve(config: ServerConfig): Promise<void> {
     setTimeout(() => process.exit(1), exitMs).unref()
     rmSync(serverFile, { force: true })
     await plane.stop()
+    clock.stop()
     await database.close()
     release?.()
     log.info({}, 'stopped')

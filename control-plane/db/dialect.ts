@@ -78,6 +78,14 @@ export async function deleteSome(
     .delete()
 }
 
+/** The time by the clock of PostgreSQL (ms UTC). null on SQLite, which has that of its process. */
+export async function databaseNow(db: Db): Promise<number | null> {
+  if (dialectOfDb(db) === 'sqlite') return null
+  const sql = 'select (extract(epoch from clock_timestamp()) * 1000)::bigint as now'
+  const { rows }: { rows: { now: number }[] } = await db.raw(sql)
+  return rows[0]?.now ?? null
+}
+
 /** On PostgreSQL: all transactions below it have ended. */
 export const oldestOpen = 'pg_snapshot_xmin(pg_current_snapshot())::text::bigint'
 

@@ -1,5 +1,5 @@
 import type { Argv } from 'yargs'
-import { realWorld as world } from '../../shared/lib/world.ts'
+import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
 import type { OperatorConfig, ServerFlags } from '../config.ts'
 import { endSessions, listDevices, listSessions, listTokens, removeUser, revokeDevice, unlinkUser } from './access.ts'
@@ -7,7 +7,10 @@ import { endSessions, listDevices, listSessions, listTokens, removeUser, revokeD
 /** The operator's commands about who has access. Each works on the database and prints one line of JSON. */
 /** The command line with the options of all commands. */
 export type OperatorArgv = Argv<{ 'data-dir': string | undefined } & { 'database-url': string | undefined }>
-export type OnDatabase = (args: ServerFlags, work: (tx: Tx, config: OperatorConfig) => Promise<object>) => Promise<void>
+export type OnDatabase = (
+  args: ServerFlags,
+  work: (tx: Tx, of: { config: OperatorConfig; world: World }) => Promise<object>,
+) => Promise<void>
 
 const emailOption = { type: 'string', describe: 'Only those of this person' } as const
 
@@ -22,7 +25,9 @@ export function userCommands(y: OperatorArgv, onDatabase: OnDatabase): OperatorA
           describe: 'Address of the new owner of workspaces that the person alone owns',
         }),
       async (args) =>
-        onDatabase(args, (tx) => removeUser(tx, world, { email: args.email, newOwner: args.newOwner ?? null })),
+        onDatabase(args, (tx, { world }) =>
+          removeUser(tx, world, { email: args.email, newOwner: args.newOwner ?? null }),
+        ),
     )
     .command(
       'unlink',
@@ -41,7 +46,7 @@ export function tokenCommands(y: OperatorArgv, onDatabase: OnDatabase): Operator
     'List the login tokens that work',
     (list) => list.option('email', emailOption),
     async (args) =>
-      onDatabase(args, (tx, { tokenIdleMs }) =>
+      onDatabase(args, (tx, { world, config: { tokenIdleMs } }) =>
         listTokens(tx, world, { email: args.email ?? null, idleMs: tokenIdleMs }),
       ),
   )
@@ -55,8 +60,8 @@ export function sessionCommands(y: OperatorArgv, onDatabase: OnDatabase): Operat
       'List the browsers that are signed in',
       (list) => list.option('email', emailOption),
       async (args) =>
-        onDatabase(args, (tx, { sessions: { idleMs } }) =>
-          listSessions(tx, world, { email: args.email ?? null, idleMs }),
+        onDatabase(args, (tx, { world, config: { sessions } }) =>
+          listSessions(tx, world, { email: args.email ?? null, idleMs: sessions.idleMs }),
         ),
     )
     .command(
@@ -65,7 +70,7 @@ export function sessionCommands(y: OperatorArgv, onDatabase: OnDatabase): Operat
       (end) =>
         end.positional('id', { type: 'string' }).option('email', { type: 'string', describe: 'All of this person' }),
       async (args) =>
-        onDatabase(args, (tx) => endSessions(tx, world, { id: args.id ?? null, email: args.email ?? null })),
+        onDatabase(args, (tx, { world }) => endSessions(tx, world, { id: args.id ?? null, email: args.email ?? null })),
     )
 }
 
@@ -82,6 +87,6 @@ export function deviceCommands(y: OperatorArgv, onDatabase: OnDatabase): Operato
       'revoke <id>',
       'Cut a device off; its runs end',
       (revoke) => revoke.positional('id', { type: 'string', demandOption: true }),
-      async (args) => onDatabase(args, (tx) => revokeDevice(tx, world, args.id)),
+      async (args) => onDatabase(args, (tx, { world }) => revokeDevice(tx, world, args.id)),
     )
 }

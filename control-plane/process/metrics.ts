@@ -66,3 +66,16 @@ export function createMetrics(options: { defaults: boolean }) {
   }
 }
 export type Metrics = ReturnType<typeof createMetrics>
+
+/** Shows by how much the database's clock is ahead of this machine's. */
+export function measureClock({ registry }: Pick<Metrics, 'registry'>, clock: { readonly offsetMs: number }): void {
+  const gauge = new Gauge({
+    name: 'svc_clock_offset_seconds',
+    help: "By how much the database's clock is ahead of this machine's.",
+    registers: [],
+    collect() {
+      this.set(clock.offsetMs / 1_000)
+    },
+  })
+  registry.registerMetric(gauge)
+}

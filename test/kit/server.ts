@@ -121,7 +121,7 @@ export class TestServer {
 
   private static async startOne(options: ServerOptions, twin: TestServer | null): Promise<TestServer> {
     const { beside } = options
-    const world = beside?.world ?? options.world ?? movableWorld()
+    const world = options.world ?? beside?.world ?? movableWorld()
     const settings = {
       SVC_PORT: '0',
       SVC_DATA_DIR: inject('databases').folder,
