@@ -3,6 +3,7 @@ import type { DeviceMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Dispatcher } from '../lifecycle/dispatcher.ts'
 import type { Log } from '../process/log.ts'
+import { isReady } from '../resources/devices/readiness.ts'
 import { recordClaimState, recordReadiness } from '../resources/devices/store.ts'
 import type { Link } from './registry.ts'
 
@@ -28,9 +29,7 @@ export class DeviceStates {
   async readiness(link: Link, message: DeviceMessage & { type: 'readiness' }): Promise<void> {
     const { providerReadiness, capturedAt } = message
     await recordReadiness(this.options.root, link.deviceId, providerReadiness, capturedAt)
-    const can = Object.entries(providerReadiness.harnesses).filter(([, { installed, signedIn }]) => {
-      return installed && signedIn !== false
-    })
+    const can = Object.entries(providerReadiness.harnesses).filter(([, state]) => isReady(state))
     // Another account has limits of its own.
     const ready = can.map(([name, { account = '' }]) => `${name}:${account}`).join(' ')
     if (ready === link.ready) return

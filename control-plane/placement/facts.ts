@@ -1,6 +1,7 @@
 import { providerOf } from '../../shared/runs/harnesses.ts'
 import type { Db, Tx } from '../db/open.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
+import { isReady } from '../resources/devices/readiness.ts'
 import { isController, livenessOf } from '../resources/devices/rules.ts'
 import { listDevicesOfWorkspace, type DeviceRow } from '../resources/devices/store.ts'
 import type { FolderRow } from '../resources/folders/store.ts'
@@ -77,6 +78,7 @@ async function load(db: Db, workspaceId: string, options: Moment & { lock: boole
     defaultDevice: workspace?.defaultDevice ?? null,
     devices: devices.map((device) => ({
       publicId: device.publicId,
+      displayName: device.displayName,
       userId: device.userId,
       liveness: livenessOf(device, options.now, options.leaseMs),
       isLinked: device.replicaId !== null,
@@ -120,11 +122,10 @@ function quotasOf(
 }
 
 /** A harness that the device has not reported counts as ready. */
-function unreadyOf({ providerReadiness }: DeviceRow): string[] {
+function unreadyOf({ providerReadiness }: DeviceRow): Map<string, string | null> {
   const harnesses = 'harnesses' in providerReadiness ? providerReadiness.harnesses : {}
-  return Object.entries(harnesses)
-    .filter(([, { installed, signedIn }]) => !installed || signedIn === false)
-    .map(([name]) => name)
+  const unready = Object.entries(harnesses).filter(([, state]) => !isReady(state))
+  return new Map(unready.map(([name, { message }]) => [name, message]))
 }
 
 type FallbackOfRun = 'fallbackHarness' | 'fallbackKeyId' | 'fallbackModel'

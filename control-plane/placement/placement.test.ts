@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { quotaAt, type Quota } from '../resources/quotas/rules.ts'
-import { placeAll, placeRun, type DeviceFacts, type RunFacts } from './placement.ts'
+import { describeGate, placeAll, placeRun, type DeviceFacts, type RunFacts } from './placement.ts'
 
 const device = (publicId: string, changes: Partial<DeviceFacts> = {}): DeviceFacts => ({
   publicId,
+  displayName: `machine ${publicId}`,
   userId: 'me',
   liveness: 'connected',
   isLinked: true,
@@ -12,7 +13,7 @@ const device = (publicId: string, changes: Partial<DeviceFacts> = {}): DeviceFac
   runsBy: 'members',
   isOfAdmin: false,
   accepting: true,
-  unready: [],
+  unready: new Map(),
   accounts: {},
   capacity: 3,
   used: 0,
@@ -48,6 +49,7 @@ const place = (facts: RunFacts, devices: DeviceFacts[], defaultDevice: string | 
   placeRun(facts, { ...nothing, devices, defaultDevice, admins: new Set(['boss']) })
 const on = (publicId: string) => ({ kind: 'device', publicId })
 const gate = (reason: string) => ({ kind: 'gate', reason })
+const without = (harness: string, message: string | null = null) => ({ unready: new Map([[harness, message]]) })
 
 describe('which device a run goes to', () => {
   it('prefers the folder, then the session, then the default device, then the emptiest of the owner', () => {
@@ -98,11 +100,46 @@ describe('which device a run goes to', () => {
   })
 
   it('goes only where the harness is ready', () => {
-    const devices = [device('a', { unready: ['claude'] }), device('b', { used: 2 })]
+    const devices = [device('a', without('claude')), device('b', { used: 2 })]
     expect(place(run(), devices, 'a')).toEqual(on('b'))
     expect(place(run({ harness: 'codex' }), devices, 'a')).toEqual(on('a'))
-    expect(place(run(), devices.slice(0, 1))).toEqual(gate('no_ready_route'))
-    expect(place(run({ folderDevice: 'a' }), devices)).toEqual(gate('pinned_route_not_ready'))
+    expect(place(run(), devices.slice(0, 1))).toMatchObject(gate('no_ready_route'))
+    expect(place(run({ folderDevice: 'a' }), devices)).toMatchObject(gate('pinned_route_not_ready'))
+  })
+
+  describe('says why it waits for a harness', () => {
+    const told = (devices: DeviceFacts[], changes: Partial<RunFacts> = {}) => {
+      const placement = place(run(changes), devices)
+      return placement.kind === 'gate' ? describeGate(placement, 'claude') : null
+    }
+    const old = 'claude 1.0.0 is too old: svc needs 2.0.0 or newer; update it with: claude update'
+
+    it('with the sentence of the device', () => {
+      const devices = [device('a', without('claude', old)), device('b', { ...without('claude', old), userId: 'you' })]
+      expect(told(devices)).toContain(`machine a: ${old}`)
+      expect(told(devices, { folderDevice: 'b' })).toMatch(
+        /^The device of the folder is not ready.*machine b: claude 1/,
+      )
+    })
+
+    it('with each sentence once, and no more of them than can be read', () => {
+      const same = ['a', 'b', 'c', 'd', 'e'].map((id) => device(id, without('claude', old)))
+      expect(told(same)?.match(/is too old/g)).toHaveLength(1)
+      expect(told(same)).toContain(`machine a, machine b, machine c and 2 more: ${old}`)
+      const many = ['a', 'b', 'c', 'd', 'e'].map((id) => device(id, without('claude', `No. ${id}`)))
+      expect(told(many)).toMatch(/machine a: No\. a \| machine b: No\. b \| machine c: No\. c$/)
+    })
+
+    it('on one line, whatever the device says', () => {
+      const lying = device('a', without('claude', `x\u001b[2J\nrun: \u202E${'y'.repeat(2_000)}`))
+      expect(told([lying])).not.toMatch(/[\p{Cc}\u202E]/u)
+      expect(told([lying])!.length).toBeLessThan(800)
+    })
+
+    it('and names the command that tells more where the device says nothing', () => {
+      for (const message of [null, '', ' \n'])
+        expect(told([device('a', without('claude', message))])).toContain('`svc device status`')
+    })
   })
 
   it('leaves a provider alone that limited the agent a moment ago', () => {
@@ -123,14 +160,14 @@ describe('which device a run goes to', () => {
       onFallback: true,
     })
     // What keeps it from both is told of its own.
-    const unready = devices.map((each) => ({ ...each, unready: ['codex'] }))
+    const unready = devices.map((each) => ({ ...each, ...without('codex') }))
     expect(placeRun(withFallback, { ...limited, devices: unready })).toEqual(gate('rate_limit'))
     const spent = new Map([...quotas, ['codex/a', { room: 0, opensAt: 9 }], ['codex/b', { room: 0, opensAt: 9 }]])
     const held = { ...gate('rate_limit'), opensAt: 5 }
     expect(placeRun(withFallback, { ...nothing, defaultDevice: null, devices, quotas: spent })).toEqual(held)
     // No other gate sends it there.
-    const absent = devices.map((each) => ({ ...each, unready: ['claude'] }))
-    expect(place(withFallback, absent)).toEqual(gate('no_ready_route'))
+    const absent = devices.map((each) => ({ ...each, ...without('claude') }))
+    expect(place(withFallback, absent)).toMatchObject(gate('no_ready_route'))
   })
 
   it('waits where the provider failed on every device, tries one run of it, and takes its fallback meanwhile', () => {

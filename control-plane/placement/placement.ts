@@ -2,6 +2,7 @@ import { toTimestamp } from '../../shared/api/ids.ts'
 import { harnesses, type HarnessName } from '../../shared/runs/harnesses.ts'
 import type { RunsBy } from '../../shared/api/devices.ts'
 import { circuitKey, accountOf, type AccountHolder, type Quota } from '../resources/quotas/rules.ts'
+import { repeatAdvice, type Advice } from '../resources/devices/readiness.ts'
 import type { LivenessStatus } from '../resources/devices/rules.ts'
 import { takesWork, type Person, type Work } from '../trust/rules.ts'
 
@@ -11,6 +12,7 @@ import { takesWork, type Person, type Work } from '../trust/rules.ts'
  */
 
 export interface DeviceFacts extends AccountHolder {
+  displayName: string
   liveness: LivenessStatus
   /** A replica holds its link now. A device counts as connected for a while after its link was lost. */
   isLinked: boolean
@@ -22,8 +24,8 @@ export interface DeviceFacts extends AccountHolder {
   isOfAdmin: boolean
   /** The last report of the device; true before its first one. */
   accepting: boolean
-  /** Harnesses that it says are not installed or not signed in. */
-  unready: readonly string[]
+  /** Harnesses that it says are not installed, too old or not signed in, with what it says is to be done. */
+  unready: ReadonlyMap<string, string | null>
   capacity: number
   /** Runs it holds or is offered. */
   used: number
@@ -91,6 +93,8 @@ export interface Gate {
   reason: GateReason
   /** When it opens by itself, where that is known (ms). */
   opensAt?: number
+  /** What the devices say that are not ready for its harness. */
+  advice?: readonly Advice[]
 }
 /** `onFallback`: with its fallback harness. */
 export type Placement = { kind: 'device'; publicId: string; onFallback?: true } | Gate
@@ -122,8 +126,14 @@ function placeOnOwn(run: RunFacts, facts: PlacementFacts): Placement {
   if (able.length === 0) return { ...gate('no_device'), ...opening(run, known, facts) }
   const allowed = able.filter((device) => isAllowed(run, device, facts))
   if (allowed.length === 0) return gate('governance_refused')
-  const routes = allowed.filter((device) => !device.unready.includes(run.harness))
-  if (routes.length === 0) return gate(run.folderDevice === null ? 'no_ready_route' : 'pinned_route_not_ready')
+  const routes = allowed.filter((device) => !device.unready.has(run.harness))
+  if (routes.length === 0) {
+    const advice = allowed.map(({ displayName, unready }) => ({
+      device: displayName,
+      message: unready.get(run.harness) ?? null,
+    }))
+    return { ...gate(run.folderDevice === null ? 'no_ready_route' : 'pinned_route_not_ready'), advice }
+  }
   const open = routes.filter((device) => hasQuota(quotaFor(run, device, facts)))
   if (open.length === 0) return { ...gate('rate_limit'), ...opening(run, routes, facts) }
   const working = open.filter((device) => hasQuota(circuitFor(run, device, facts)))
@@ -220,13 +230,17 @@ function mayTake(run: RunFacts, facts: PlacementFacts): DeviceFacts[] {
   return [...new Set([...withSession, ...others])]
 }
 
-const descriptions: Record<GateReason, string | ((harness: string) => string)> = {
+const notReady = (who: string, { harness, advice, where }: { harness: string; advice: string; where: string }) =>
+  advice === ''
+    ? `${who} ready to run ${harness}. \`svc device status\` ${where} tells what it lacks.`
+    : `${who} ready to run ${harness}. Do ${where} what it says, then type \`svc device refresh\` there. ${advice}`
+
+const descriptions: Record<GateReason, string | ((harness: string, advice: string) => string)> = {
   no_device: 'No device that may take this run is connected. Connect one with `svc device connect`.',
   task_locked: 'Another run works on the task. This one starts when that one ends.',
-  no_ready_route: (harness) =>
-    `No connected device has ${harness} installed and signed in. \`svc device status\` on a device tells what it lacks.`,
-  pinned_route_not_ready: (harness) =>
-    `The device of the folder does not have ${harness} installed and signed in. \`svc device status\` there tells what it lacks.`,
+  no_ready_route: (harness, advice) => notReady('No connected device is', { harness, advice, where: 'on a device' }),
+  pinned_route_not_ready: (harness, advice) =>
+    notReady('The device of the folder is not', { harness, advice, where: 'on it' }),
   governance_refused:
     "No connected device may take it (`docs/trust.md`): its owner does not take the work of whoever asked for it, wrote its task or message, or owns the agent (`svc device set --runs-by`); it is private or given secrets, which go to devices of the agent's owner and of admins alone; the agent's new owner has not agreed yet (`svc agent accept`); or the person who asked has left the workspace.",
   rate_limit:
@@ -236,10 +250,10 @@ const descriptions: Record<GateReason, string | ((harness: string) => string)> =
   capacity: 'Every device that may take this run is busy. It starts when a run there ends.',
 }
 /** For people. `harness`: the run's. */
-export function describeGate({ reason, opensAt }: Gate, harness: HarnessName): string {
+export function describeGate({ reason, opensAt, advice = [] }: Gate, harness: HarnessName): string {
   const description = descriptions[reason]
   if (opensAt === undefined)
-    return typeof description === 'string' ? description : description(harnesses[harness].label)
+    return typeof description === 'string' ? description : description(harnesses[harness].label, repeatAdvice(advice))
   const at = toTimestamp(opensAt)
   return reason === 'provider_overloaded'
     ? `The provider failed several runs in a row. It is tried again at ${at}; the run starts by itself.`

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { programUrl } from '../../shared/lib/program-file.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { ProviderReadiness } from '../../shared/device/protocol.ts'
+import type { HarnessName } from '../../shared/runs/harnesses.ts'
 import type { DaemonConfig } from '../setup/config.ts'
 import type { HarnessProbe } from '../harness/adapter.ts'
 import { FirstStarts } from '../harness/first-start.ts'
@@ -15,7 +16,7 @@ import type { Log } from '../log/log.ts'
 import type { Places } from '../setup/places.ts'
 import { whenIdle } from '../process/idle-processors.ts'
 import { envOfDaemon, probeLoginEnv } from '../process/login-env.ts'
-import type { HarnessSurroundings } from '../run/hosts/run-hosts.ts'
+import type { HarnessSurroundings } from '../run/hosts/harness-surroundings.ts'
 import type { Isolation } from '../isolation/isolation.ts'
 import { makeWall } from '../wall/wall.ts'
 
@@ -113,8 +114,13 @@ export class Surroundings implements HarnessSurroundings {
     return known && { harnesses: known }
   }
 
-  versionOf(harness: Parameters<HarnessDetector['versionOf']>[0]): string | null {
+  versionOf(harness: HarnessName): string | null {
     return this.detector.versionOf(harness)
+  }
+
+  tooOld(harness: HarnessName): string | null {
+    const known = this.detector.known()?.[harness]
+    return known?.tooOld === true ? known.message : null
   }
 
   wall(): ReturnType<Isolation['forRun']> {

@@ -96,6 +96,8 @@ export interface HarnessReadiness {
   installed: boolean
   version: string | null
   signedIn: boolean | null
+  /** Its version is older than the oldest that works (parts/lowest-versions.ts). */
+  tooOld?: boolean
   message: string | null
   /** The account it is signed in with (parts/account.ts); left out where the harness does not say. */
   account?: string

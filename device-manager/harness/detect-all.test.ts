@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { realWorld } from '../../shared/lib/world.ts'
-import { harnessNames } from '../../shared/runs/harnesses.ts'
+import { harnesses, harnessNames } from '../../shared/runs/harnesses.ts'
 import type { HarnessProbe, ProbeResult } from './adapter.ts'
 import { harnessDetector } from './detect-all.ts'
+import { lowestVersions } from './parts/lowest-versions.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-detect-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -79,6 +80,57 @@ describe('readiness', () => {
     const readiness = await harnessDetector({ world: world() }).detect(machine({ claude: () => slow }).probe)
     expect(readiness['claude']).toMatchObject({ installed: true, version: null, signedIn: null })
     expect(readiness['claude']?.message).toContain('did not answer within 15 s')
+  })
+
+  it.each(['claude', 'codex', 'opencode'] as const)(
+    'says of %s that it is too old, and how it is updated',
+    async (name) => {
+      const { version, update } = lowestVersions.get(name)!
+      const readinessOf = async (text: string, exitCode = 0) => {
+        const program = ([first]: readonly string[]) => ({
+          ...said(first === '--version' ? text : '{"loggedIn":false}'),
+          exitCode: first === '--version' ? exitCode : 0,
+        })
+        return (await harnessDetector({ world: world() }).detect(machine({ [name]: program }).probe))[name]!
+      }
+      expect(await readinessOf(`${name}-cli 0.0.1\n`)).toMatchObject({
+        installed: true,
+        version: '0.0.1',
+        tooOld: true,
+        message: `${name} 0.0.1 is too old: svc needs ${version} or newer; update it with: ${update}`,
+      })
+      for (const fine of [
+        version,
+        `v${version}`,
+        `${name} ${version}-alpha.1`,
+        '0.0.0',
+        'unknown',
+        `shim 0.0.2\n${version}`,
+      ])
+        expect((await readinessOf(fine)).tooOld, fine).toBeUndefined()
+      expect((await readinessOf('error in 0.0.1\n', 1)).tooOld).toBeUndefined()
+    },
+  )
+
+  it('takes a program again that was updated', async () => {
+    let version = '0.0.1'
+    const program = ([first]: readonly string[]) => said(first === '--version' ? version : '{"loggedIn":true}')
+    const { probe, paths } = machine({ claude: program })
+    const detector = harnessDetector({ world: world() })
+    expect((await detector.detect(probe))['claude']).toMatchObject({ tooOld: true })
+    version = lowestVersions.get('claude')!.version
+    utimesSync(paths.get('claude')!, 1, 1)
+    expect((await detector.detect(probe))['claude']).toEqual({
+      installed: true,
+      version,
+      signedIn: true,
+      message: null,
+    })
+  })
+
+  it('knows the lowest version of every program that can be had for tests', () => {
+    const programs = harnessNames.flatMap((name) => harnesses[name].programs)
+    expect(programs.filter((program) => !lowestVersions.has(program))).toEqual(['cursor-agent'])
   })
 
   it.each([

@@ -11,7 +11,8 @@ import { howLost } from './how-lost.ts'
 import type { Journal } from './journal.ts'
 import { helloState, holdsPlace, step, stopWanted } from './machine.ts'
 import type { RunEffect, RunEvent, RunState, Stop } from './machine.ts'
-import { RunHosts, type HarnessSurroundings } from './hosts/run-hosts.ts'
+import type { HarnessSurroundings } from './hosts/harness-surroundings.ts'
+import { RunHosts } from './hosts/run-hosts.ts'
 
 export interface SupervisorOptions {
   places: Places

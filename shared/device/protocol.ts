@@ -40,6 +40,9 @@ export const providerReadiness = z.object({
         version: cutText(200).nullable(),
         /** null: cannot be known without using credentials. */
         signedIn: z.boolean().nullable(),
+        /** The device does not run it, since it is older than the oldest version that works. */
+        tooOld: z.boolean().optional(),
+        /** What to do so that it is ready, in a sentence. */
         message: cutText(2_000).nullable(),
         /** A digest of the account it is signed in with; left out where the harness does not say. */
         account: z

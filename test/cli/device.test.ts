@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { askDaemon } from '../../cli/device/daemon-control.ts'
 import { readEnvironment } from '../../cli/machine/environment.ts'
 import { devicePlaces } from '../../cli/machine/paths.ts'
+import { lowestVersions } from '../../device-manager/harness/parts/lowest-versions.ts'
 import { controlValues, type ControlRequest } from '../../shared/device/control.ts'
 import { programFile } from '../kit/program-file.ts'
 import { turnIsolationOff } from '../kit/wall.ts'
@@ -153,6 +154,43 @@ test('the daemon is asked over its socket: settings, harnesses, spool, a test er
   await until(async () =>
     (await home.svc(['device', 'logs', '--lines', '20'])).stdout.includes(String(report['errorId'])),
   )
+})
+
+/** A codex that only tells its version. */
+function installCodex(version: string): void {
+  mkdirSync(join(home.dir, 'bin'), { recursive: true })
+  writeFileSync(join(home.dir, 'bin/codex'), `#!/bin/sh\necho 'codex-cli ${version}'\n`, { mode: 0o755 })
+  writeFileSync(join(home.dir, '.profile'), `PATH=${join(home.dir, 'bin')}:$PATH\n`)
+}
+
+test('a harness that is too old is told by device status, the doctor and the run, which goes once it was updated', async () => {
+  const { version, update } = lowestVersions.get('codex')!
+  installCodex('0.20.0')
+  const sentence = `codex 0.20.0 is too old: svc needs ${version} or newer; update it with: ${update}`
+  expect(json(await home.svc(['device', 'refresh']))).toMatchObject({
+    readiness: { harnesses: { codex: { installed: true, version: '0.20.0', tooOld: true, message: sentence } } },
+  })
+  const { problems } = json(await home.svc(['device', 'status']))
+  expect(problems).toContainEqual({ message: sentence, fix: 'Update codex, then: svc device refresh' })
+  const { stdout: forPeople } = await home.svc(['device', 'status', '--output', 'table'])
+  expect(forPeople).toContain(`problem   ${sentence}\n`)
+  // What is missing is told with the device's own advice, too.
+  expect(forPeople).toMatch(/harness {3}cursor {2}not installed: .*cursor\.com\/cli says how to install it\./)
+  expect((await home.svc(['agent', 'create', '--name', 'Coder', '--harness', 'codex'])).status).toBe(0)
+  const { stdout: audit } = await home.svc(['agent', 'doctor', '@coder'])
+  expect(audit).toContain(`codex is too old on test box. test box: ${sentence}`)
+  const { runPublicId: runId } = json(await home.svc(['agent', 'run', '@coder', '--prompt', 'x']))
+  expect(json(await home.svc(['run', 'get', String(runId)]))).toMatchObject({
+    status: 'queued',
+    gateReason: 'no_ready_route',
+    gateDescription: expect.stringContaining(`test box: ${sentence}`),
+  })
+  installCodex(version)
+  expect(json(await home.svc(['device', 'refresh']))).toMatchObject({
+    readiness: { harnesses: { codex: { version, signedIn: true, message: null } } },
+  })
+  await until(async () => json(await home.svc(['run', 'get', String(runId)]))['status'] !== 'queued')
+  expect((await home.svc(['agent', 'doctor', '@coder'])).stdout).not.toContain('too old')
 })
 
 test('the daemon keeps to what shared/device/control.ts says of its replies', async () => {

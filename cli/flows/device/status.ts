@@ -129,12 +129,15 @@ function readinessProblems({ readiness }: ControlStatus): Problem[] {
       },
     ]
   }
-  return all
-    .filter(([, harness]) => harness.installed && harness.signedIn === false)
-    .map(([name, harness]) => ({
-      message: `${name} is not signed in.${harness.message === null ? '' : ` ${harness.message}`}`,
-      fix: `Sign in to ${name}, then: svc device refresh`,
-    }))
+  return all.flatMap(([name, harness]) => {
+    if (!harness.installed) return []
+    if (harness.tooOld === true)
+      return [{ message: harness.message ?? `${name} is too old.`, fix: `Update ${name}, then: svc device refresh` }]
+    if (harness.signedIn !== false) return []
+    return [
+      { message: harness.message ?? `${name} is not signed in.`, fix: `Sign in to ${name}, then: svc device refresh` },
+    ]
+  })
 }
 
 function asText(identity: DeviceIdentity | null, status: ControlStatus | null, problems: readonly Problem[]): string {
@@ -154,8 +157,9 @@ function asText(identity: DeviceIdentity | null, status: ControlStatus | null, p
     const { level, tool } = status.isolation
     lines.push(`isolation ${level}${tool === null ? '' : ` (${tool})`}`)
     lines.push(`spool     ${status.spool.rows} events, ${status.spool.bytes} bytes not acknowledged`)
-    for (const [name, harness] of Object.entries(status.readiness?.harnesses ?? {})) {
-      lines.push(`harness   ${name}  ${harness.installed ? (harness.version ?? 'installed') : 'not installed'}`)
+    for (const [name, { installed, version, message }] of Object.entries(status.readiness?.harnesses ?? {})) {
+      const why = message === null ? '' : `: ${message}`
+      lines.push(`harness   ${name}  ${installed ? (version ?? 'installed') : `not installed${why}`}`)
     }
     for (const { harness, resetsAt } of status.limits ?? [])
       lines.push(`limit     ${harness}'s account is used up until ${new Date(resetsAt).toISOString()}`)

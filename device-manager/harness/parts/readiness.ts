@@ -1,5 +1,6 @@
 import type { HarnessReadiness, ProbeResult } from '../adapter.ts'
-import { versionIn } from './version.ts'
+import { lowestVersions } from './lowest-versions.ts'
+import { isSurelyOlder, versionIn } from './version.ts'
 
 export const notInstalled = (message: string): HarnessReadiness => ({
   installed: false,
@@ -17,6 +18,11 @@ export function installed(
   const found = { installed: true, version: versionIn(versionRun.stdout), signedIn }
   if (versionRun.timedOut)
     return { ...found, message: `${program} --version did not answer within ${probeMs / 1000} s.` }
+  const lowest = lowestVersions.get(program)
+  if (lowest !== undefined && versionRun.exitCode === 0 && isSurelyOlder(versionRun.stdout, lowest.version)) {
+    const message = `${program} ${found.version} is too old: svc needs ${lowest.version} or newer; update it with: ${lowest.update}`
+    return { ...found, tooOld: true, message }
+  }
   if (found.version === null) return { ...found, message: `${program} --version did not name a version.` }
   return { ...found, message: signedIn === false ? signInHint : null }
 }

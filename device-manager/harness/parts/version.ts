@@ -1,7 +1,11 @@
+const pattern = /\bv?(\d{1,6}\.\d{1,6}\.\d{1,6})\b/g
+
 /** The first x.y.z in the text, for example of "2.1.329 (Claude Code)". */
 export function versionIn(text: string): string | null {
-  return /\b(\d{1,6}\.\d{1,6}\.\d{1,6})\b/.exec(text)?.[1] ?? null
+  return versionsIn(text)[0] ?? null
 }
+
+const versionsIn = (text: string): string[] => [...text.matchAll(pattern)].map(([, version]) => version!)
 
 /** Says whether `version` is known and not older than `least`. */
 export function isAtLeast(version: string | null, least: string): boolean {
@@ -13,4 +17,13 @@ export function isAtLeast(version: string | null, least: string): boolean {
     if (own !== part) return own > part
   }
   return true
+}
+
+/**
+ * Says whether what a program says of its version is surely older than `least`. It is not where the text names no version, the
+ * 0.0.0 of a build from sources, or a version that is new enough beside others. A pre-release counts as its release.
+ */
+export function isSurelyOlder(text: string, least: string): boolean {
+  const versions = versionsIn(text)
+  return versions.length > 0 && !versions.some((version) => version === '0.0.0' || isAtLeast(version, least))
 }

@@ -56,6 +56,7 @@ test('a start that comes while a host that died is replaced goes to the new one'
       shell: '/bin/sh',
       svcBinDir: null,
       versionOf: () => null,
+      tooOld: () => null,
       wall: () => null,
     },
     find: () => run,
@@ -80,4 +81,39 @@ test('a start that comes while a host that died is replaced goes to the new one'
   hosts.start(runId)
   found.resolve(second)
   await expect.poll(() => second.sent).toEqual(['assign', 'start'])
+})
+
+test('a run of a harness that is too old ends with the sentence that says so, a gate of a workflow goes on', async () => {
+  const handled: unknown[] = []
+  const host = new FakeHost('h1')
+  const begin = (spec: object) => {
+    const run = { ...state, spec: { folder: null, harness: 'codex', ...spec } }
+    const hosts = new RunHosts({
+      log: { debug() {}, info() {}, warn() {}, error() {} },
+      world: realWorld,
+      pool: { isStopped: false, records: { isAlive: () => false }, warm() {}, takeReady: () => host },
+      surroundings: {
+        env: () => ({}),
+        homeDir: tmpdir(),
+        shell: '/bin/sh',
+        svcBinDir: null,
+        versionOf: () => '0.20.0',
+        tooOld: (harness: string) => (harness === 'codex' ? 'codex 0.20.0 is too old' : null),
+        wall: () => null,
+      },
+      find: () => run,
+      handle: (_: string, event: object) => handled.push(event),
+    } as unknown as RunHostsOptions)
+    hosts.reserve(runId)
+    hosts.prepare(run as unknown as RunState)
+  }
+  begin({})
+  const stop = { exitReason: 'harness_start_failed', message: 'codex 0.20.0 is too old' }
+  await expect.poll(() => handled).toEqual([{ type: 'prepare_failed', stop }])
+  expect(host.sent).toEqual(['discard'])
+  for (const spec of [{ gate: { command: 'true' } }, { harness: 'claude' }]) {
+    host.sent.length = 0
+    begin(spec)
+    await expect.poll(() => host.sent).toEqual(['assign'])
+  }
 })

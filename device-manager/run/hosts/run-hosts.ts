@@ -1,24 +1,12 @@
 import type { World } from '../../../shared/lib/world.ts'
 import type { Log } from '../../log/log.ts'
 import type { HostRecord, HostReply, HostRequest } from '../../run-host/wire/protocol.ts'
-import { WallError, type WallSpec } from '../../wall/spec.ts'
 import type { RunEvent, RunState } from '../machine.ts'
 import { folderTrouble, homeTrouble } from './folder-trouble.ts'
 import { HostConnection } from './host-connection.ts'
+import { tooOldStop, wallOrTrouble, type HarnessSurroundings } from './harness-surroundings.ts'
 import type { HostPool } from './host-pool.ts'
 import { endHung, reachHost } from './reach.ts'
-
-/** The base environment for harnesses of this machine, ready before a run needs it. */
-export interface HarnessSurroundings {
-  /** Returns it where it is at hand, or else a promise of it. */
-  env(): Record<string, string> | Promise<Record<string, string>>
-  homeDir: string
-  shell: string
-  svcBinDir: string | null
-  versionOf(harness: RunState['spec']['harness']): string | null
-  /** Returns how the run's wall is made, or null. Fails with a WallError when it cannot be made. */
-  wall(): (WallSpec | null) | Promise<WallSpec | null>
-}
 
 export interface RunHostsOptions {
   log: Log
@@ -271,11 +259,11 @@ export class RunHosts {
     this.reserved.delete(runId)
     const isWanted = () => options.find(runId)?.fence === fence
     const folder = spec.folder ? await folderTrouble(spec.folder.rootPath) : homeTrouble(surroundings.homeDir)
-    if (folder || !isWanted()) {
+    const stop = folder ? ({ exitReason: 'dispatch_error', message: folder } as const) : tooOldStop(spec, surroundings)
+    if (stop || !isWanted()) {
       ready?.send({ type: 'discard' })
       pool.warm()
-      if (folder && isWanted())
-        options.handle(runId, { type: 'prepare_failed', stop: { exitReason: 'dispatch_error', message: folder } })
+      if (stop && isWanted()) options.handle(runId, { type: 'prepare_failed', stop })
       return
     }
     const known = surroundings.env()
@@ -309,16 +297,4 @@ export class RunHosts {
       wall,
     })
   }
-}
-
-/** A text says why the run cannot be started: it never is without the wall that it should have. */
-function wallOrTrouble(
-  surroundings: HarnessSurroundings,
-): (WallSpec | null | string) | Promise<WallSpec | null | string> {
-  const wall = surroundings.wall()
-  if (!(wall instanceof Promise)) return wall
-  return wall.catch((error: unknown) => {
-    if (error instanceof WallError) return error.message
-    throw error
-  })
 }

@@ -68,6 +68,31 @@ test('a run that waits for a harness goes when the device says that somebody sig
   expect((await device.take()).runId).toBe(runId)
 })
 
+test('a run that waits for a harness that is too old says what the device says of it, and goes when it was updated', async () => {
+  const device = await FakeDevice.connect(server)
+  const message = 'codex 0.20.0 is too old: svc needs 0.100.0 or newer; update it with: npm install'
+  const tell = (codex: object) => {
+    const state = { installed: true, version: '0.20.0', signedIn: null, message: null, ...codex }
+    const providerReadiness = { harnesses: { codex: state } }
+    device.send({ type: 'readiness', providerReadiness, capturedAt: server.world.now() })
+  }
+  tell({ tooOld: true, message })
+  await expect
+    .poll(async () => (await server.ok('/devices')).devices[0].providerReadiness)
+    .toMatchObject({ harnesses: { codex: { tooOld: true, message } } })
+  const { displayName } = (await server.ok('/devices')).devices[0]
+  const agent = await server.createAgent({ harness: 'codex', command: null })
+  const runId = await server.startRun(agent.id)
+  expect(device.pending).not.toContain('run.offer')
+  const run = await server.ok(`/runs/${runId}`)
+  expect(run).toMatchObject({ status: 'queued', gateReason: 'no_ready_route' })
+  expect(run.gateDescription).toContain(`${displayName}: ${message}`)
+  const { data } = await server.ok('/runs?status=queued')
+  expect(data).toContainEqual(expect.objectContaining({ id: runId, gateDescription: run.gateDescription }))
+  tell({ version: '0.100.0' })
+  expect((await device.take()).runId).toBe(runId)
+})
+
 test('a run that waits for a device whose lease ended while its link stayed open goes with the next heartbeat', async () => {
   // A sweep would offer it, too, but later.
   await server.plane.sweeper.stop()

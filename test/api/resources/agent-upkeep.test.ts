@@ -45,14 +45,20 @@ describe('the doctor', () => {
       body: { displayName: 'code', rootPath: '/home/x', deviceId: device.identity.publicId },
     })
     const agent = await server.createAgent({ harness: 'codex', command: null, defaultFolderId: folder.shortId })
-    const readiness = async (codex: { installed: boolean; signedIn: boolean | null }) => {
-      const harnesses = { codex: { ...codex, version: null, message: null } }
+    const readiness = async (codex: { installed: boolean; signedIn: boolean | null; tooOld?: boolean }) => {
+      const harnesses = { codex: { ...codex, version: null, message: 'type this' } }
       device.send({ type: 'readiness', providerReadiness: { harnesses }, capturedAt: server.world.now() })
     }
     await readiness({ installed: false, signedIn: null })
     await expect.poll(() => codesOf(agent.id)).toContain('harness_not_installed')
     await readiness({ installed: true, signedIn: false })
     await expect.poll(() => codesOf(agent.id)).toContain('harness_not_signed_in')
+    await readiness({ installed: true, signedIn: false, tooOld: true })
+    await expect.poll(() => codesOf(agent.id)).toContain('harness_too_old')
+    const { audit } = await server.ok(`/agents/${agent.id}/audit`)
+    expect(audit).toContainEqual(
+      expect.objectContaining({ code: 'harness_too_old', message: expect.stringContaining(': type this') }),
+    )
     await readiness({ installed: true, signedIn: true })
     await expect.poll(() => codesOf(agent.id)).not.toContain('harness_not_signed_in')
     const gone = await server.createAgent({ defaultFolderId: folder.shortId })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { loadCatalog } from '../../../catalog/catalog.ts'
 import { diagnose, type DoctorDevice, type DoctorFacts } from './doctor.ts'
+import type { HarnessState } from '../../devices/readiness.ts'
 import type { AgentRow } from '../store.ts'
 
 const healthyAgent = {
@@ -72,6 +73,35 @@ describe('the agent doctor', () => {
     expect(codes({ devices: [claude(false, null), claude(true, true)] })).toEqual([])
     expect(codes({ devices: [device({ readiness: null })] })).toEqual([])
     expect(codes({ harness: 'codex' })).toEqual(['harness_not_installed'])
+  })
+
+  it('repeats what the devices say is to be done', () => {
+    const found = (...states: Partial<HarnessState>[]) =>
+      diagnose({
+        ...healthy,
+        devices: states.map((state, at) =>
+          device({
+            displayName: `d${at}`,
+            readiness: { claude: { installed: true, version: '1', signedIn: true, message: null, ...state } },
+          }),
+        ),
+      }).map(({ code, message }) => [code, message])
+    const missing = { installed: false, message: 'install it with: npm' }
+    const signedOut = { signedIn: false, message: 'run `claude` once' }
+    // An old program may not even tell whether somebody is signed in.
+    const old = { tooOld: true, signedIn: false, message: 'claude 1.0.0 is too old' }
+    expect(found(missing)).toEqual([
+      ['harness_not_installed', 'claude is not installed on d0. d0: install it with: npm'],
+    ])
+    expect(found(old)).toEqual([['harness_too_old', 'claude is too old on d0. d0: claude 1.0.0 is too old']])
+    expect(found(signedOut, missing)).toEqual([
+      ['harness_not_signed_in', 'claude is not signed in on d0. d0: run `claude` once'],
+    ])
+    expect(found(missing, old)).toEqual([['harness_too_old', 'claude is too old on d1. d1: claude 1.0.0 is too old']])
+    expect(found(old, { tooOld: false })).toEqual([])
+    expect(found({ ...signedOut, message: null })).toEqual([
+      ['harness_not_signed_in', 'claude is not signed in on d0.'],
+    ])
   })
 
   it('checks the fallback harness, too', () => {

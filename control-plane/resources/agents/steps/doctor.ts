@@ -5,6 +5,7 @@ import type { ModelEntry } from '../../../catalog/catalog.ts'
 import { type HarnessName, harnesses, harnessFactsOf } from '../../../../shared/runs/harnesses.ts'
 import { sayLeftOut, type McpLeftOut } from '../../../../shared/runs/mcp-servers.ts'
 import { forbidsSomething, ruleWarnings } from './rule-warnings.ts'
+import { isReady, repeatAdvice } from '../../devices/readiness.ts'
 import type { LivenessStatus } from '../../devices/rules.ts'
 import type { AgentRow } from '../store.ts'
 
@@ -151,13 +152,19 @@ function readinessWarnings(
     device.readiness === null ? [] : [{ device, state: device.readiness[harness] }],
   )
   if (reported.length === 0) return []
+  if (reported.some(({ state }) => state !== undefined && isReady(state))) return []
+  const found = (code: string, what: string, of: typeof reported) => {
+    const names = of.map(({ device }) => device.displayName).join(', ')
+    const advice = repeatAdvice(
+      of.map(({ device, state }) => ({ device: device.displayName, message: state?.message ?? null })),
+    )
+    return [warning(code, param, `${harness} is ${what} on ${names}.${advice === '' ? '' : ` ${advice}`}`)]
+  }
   const installed = reported.filter(({ state }) => state?.installed === true)
-  const names = reported.map(({ device }) => device.displayName).join(', ')
-  if (installed.length === 0)
-    return [warning('harness_not_installed', param, `${harness} is not installed on ${names}.`)]
-  // null: the device cannot tell without using credentials.
-  if (installed.some(({ state }) => state?.signedIn !== false)) return []
-  return [warning('harness_not_signed_in', param, `${harness} is not signed in on ${names}.`)]
+  if (installed.length === 0) return found('harness_not_installed', 'not installed', reported)
+  const current = installed.filter(({ state }) => state?.tooOld !== true)
+  if (current.length === 0) return found('harness_too_old', 'too old', installed)
+  return found('harness_not_signed_in', 'not signed in', current)
 }
 
 function cloudWarnings({ cloudEnabled }: DoctorFacts): AgentWarning[] {
