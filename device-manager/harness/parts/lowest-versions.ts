@@ -4,9 +4,10 @@
  *
  * They were found by halving the list of all releases, each driven on Linux as a run host does, against a scripted model: an agent's
  * every setting, a call that was allowed and one that was refused, usage, a session that was gone on with, a run that stopped to ask,
- * and a session that was gone. Just below them these fail:
+ * and a session that was gone. Below them these fail:
  *
- * - claude 2.1.37 does not know `--effort` (2.0.32 and older ones not even `--append-system-prompt-file`), so it exits at once;
+ * - claude 2.1.38 does all of that, but fails the test that a call is asked about also where the person's settings disable hooks. Of the
+ *   versions up to 2.1.197, which passes it, none was tried so. 2.1.37 does not know `--effort`, so it exits at once;
  * - codex 0.150.1 refuses to go on with a session (`thread/resume.excludeTurns requires experimentalApi capability`);
  * - opencode 1.1.34, the next older release, ends its turn without asking the model.
  *
@@ -14,7 +15,7 @@
  * command for its version.
  */
 export const lowestVersions: ReadonlyMap<string, { version: string; update: string }> = new Map([
-  ['claude', { version: '2.1.38', update: 'claude update' }],
+  ['claude', { version: '2.1.197', update: 'claude update' }],
   ['codex', { version: '0.151.0', update: 'npm install -g @openai/codex@latest' }],
   ['opencode', { version: '1.1.53', update: 'opencode upgrade' }],
 ])
