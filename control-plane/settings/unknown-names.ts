@@ -13,6 +13,8 @@ export const namesOfOthers: readonly string[] = [
   'SVC_PROMPT_FILE',
   'SVC_RECONNECT_MAX_MS',
   'SVC_RECONNECT_MIN_MS',
+  // Set by `scripts/env` for the programs of a checkout.
+  'SVC_ROOT',
   'SVC_RUN_ID',
   'SVC_SPOOL_PAGES',
   'SVC_SPOOL_UNSENT_BYTES',

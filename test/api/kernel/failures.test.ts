@@ -171,13 +171,16 @@ test('a database that another writer holds is a transient conflict, and the key 
     isSole: false,
   })
   await call(two, '/nowhere')
-  writeStateOf(two.database.root).writeMs = 20
   // The token's use is noted once a minute; that write is done before the lock is taken.
   await call(two, '/fail', { body: { how: 'not at all' } })
   try {
     await one.database.root.transaction(async (tx) => {
       await tx(table).insert({ name: 'held' })
+      const state = writeStateOf(two.database.root)
+      const { writeMs } = state
+      state.writeMs = 20
       const reply = await call(two, '/fail', { body: { how: 'not at all' } })
+      state.writeMs = writeMs
       expect([reply.status, codeOf(reply), reply.headers.get('retry-after')]).toEqual([503, 'transient_conflict', '1'])
     })
     expect((await call(two, '/fail', { body: { how: 'not at all' } })).status).toBe(200)
