@@ -10,9 +10,9 @@ test.each([
     [{ readMs: 40_000 }, 40_000],
     [{ writeMs: 60_000 }, 60_000],
   ] as const) {
-    const { root, close } = openDatabase({ url, ...limits })
-    const { pool } = root.client as { pool: { acquireTimeoutMillis: number } }
+    const database = openDatabase({ url, ...limits })
+    const { pool } = database.root.client as { pool: { acquireTimeoutMillis: number } }
     expect(pool.acquireTimeoutMillis).toBeGreaterThan(longest)
-    await close()
+    await database.close()
   }
 })

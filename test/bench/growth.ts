@@ -12,7 +12,8 @@ import type { Result } from './measure.ts'
 export const growth: Bench = {
   name: 'growth',
   about: 'processor time of each route in a workspace of 20,000 tasks, against one of 50; idle; removal and export',
-  async run({ scratch, rounds, say }) {
+  async run(context) {
+    const { scratch, rounds } = context
     const root = join(import.meta.dirname, '../..')
     const file = join(scratch, 'growth.json')
     const vitest = spawn(
@@ -29,7 +30,7 @@ export const growth: Bench = {
     const [status] = (await once(vitest, 'close')) as [number | null]
     if (status !== 0) throw new Error(`the measurement failed:\n${told}`)
     const { results, notes } = JSON.parse(readFileSync(file, 'utf8')) as { results: Result[]; notes: string[] }
-    for (const note of notes) say(note)
+    for (const note of notes) context.say(note)
     return results
   },
 }

@@ -1,7 +1,7 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, inject, test } from 'vitest'
-import { ConfigError } from '../../../control-plane/process/config-error.ts'
+import { StartError } from '../../../control-plane/process/config-error.ts'
 import { TestServer } from '../../kit/server.ts'
 import { upload } from '../resources/files-kit.ts'
 
@@ -15,7 +15,7 @@ test('a replica that does not share the files of the others refuses to start, an
   try {
     const { id } = await upload(server, {})
     const refused = beside(others!)
-    await expect(refused).rejects.toThrow(ConfigError)
+    await expect(refused).rejects.toThrow(StartError)
     await expect(refused).rejects.toThrow(
       `The files of this database are not in the folder ${others}. All replicas share one folder or bucket (SVC_FILES_URL)`,
     )

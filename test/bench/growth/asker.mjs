@@ -1,3 +1,5 @@
+// A thread has no origin.
+/* oxlint-disable unicorn/require-post-message-target-origin */
 import { Agent, request } from 'node:http'
 import { parentPort } from 'node:worker_threads'
 
@@ -16,7 +18,9 @@ const ask = ({ url, method, headers, body }) =>
     call.end(body)
   })
 
-parentPort.on('message', async ({ id, requests }) => {
+parentPort.on('message', ({ id, requests }) => void answer(id, requests))
+
+async function answer(id, requests) {
   const answers = []
   try {
     for (const each of requests) answers.push(await ask(each))
@@ -24,4 +28,4 @@ parentPort.on('message', async ({ id, requests }) => {
   } catch (error) {
     parentPort.postMessage({ id, error: String(error) })
   }
-})
+}

@@ -27,6 +27,8 @@ export class Asker {
         else resolve(message.answers)
       }
       this.worker.on('message', answered)
+      // A thread has no origin.
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin
       this.worker.postMessage({ id, requests })
     })
   }

@@ -43,6 +43,7 @@ const rounds = Number(process.env['SVC_BENCH_ROUNDS'] ?? 5)
 /** A route's processor time, large to small. */
 const goal = 1.5
 
+const routes: readonly AnyRoute[] = contract
 const results: Result[] = []
 const notes: string[] = []
 const asker = new Asker()
@@ -85,7 +86,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (database) => {
   })
 
   it.skipIf(!isThere)('reads', { timeout: 1_800_000 }, async () => {
-    for (const route of contract as readonly AnyRoute[]) {
+    for (const route of routes) {
       if (route.method !== 'GET' || isUnavailable(route) || route.base !== '/api/v1') continue
       const [of, against] = [await large.read(route), await small.read(route)]
       if (of === null || against === null) {
@@ -102,7 +103,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (database) => {
 
   it.skipIf(!isThere)('writes', { timeout: 1_800_000 }, async () => {
     for (const id of writes) {
-      const route = (contract as readonly AnyRoute[]).find((each) => each.id === id)
+      const route = routes.find((each) => each.id === id)
       if (route === undefined) throw new Error(`the contract has no ${id}`)
       await measure(
         id,
@@ -217,7 +218,13 @@ class Grown {
   private links: Worker | null = null
 
   static async make(database: 'sqlite' | 'postgres', path: string, counts: Counts | null): Promise<Grown> {
-    const settings = { SVC_CHECK_REPLIES: '0', SVC_RATE_LIMIT_PER_MINUTE: '100000000' }
+    // Its rows are made by statements that take longer than any of the server's.
+    const settings = {
+      SVC_CHECK_REPLIES: '0',
+      SVC_RATE_LIMIT_PER_MINUTE: '100000000',
+      SVC_READ_TIMEOUT_MS: '300000',
+      SVC_WRITE_TIMEOUT_MS: '300000',
+    }
     const stage = await Stage.start({ settings, ...(database === 'sqlite' ? { file: path } : { database }) })
     const { server, owner, member, live } = stage
     const agentId = await stage.agent()
@@ -225,7 +232,7 @@ class Grown {
     const stranger = await stage.stranger()
     const grown = new Grown({ stage, things, stranger })
     // Each table needs a row like which others are made.
-    for (const route of contract as readonly AnyRoute[]) {
+    for (const route of routes) {
       const request = await grown.good(route).catch(() => null)
       if (request !== null) await asker.ask([request])
     }
@@ -309,15 +316,21 @@ class Grown {
   /** Until all its rows are gone. */
   async removed(): Promise<void> {
     const { server, owner } = this.stage
-    await this.must('DELETE', `/workspaces/${owner.workspaceId}`)
+    const { name } = await server.ok('/workspaces')
+    await this.must('DELETE', `/workspaces/${owner.workspaceId}`, { confirmName: name })
     const { root } = server.database
     while ((await root('runs').where({ workspace_id: owner.workspaceId }).first('id')) !== undefined) await sleep(200)
   }
 
-  private async must(method: string, path: string): Promise<void> {
+  private async must(method: string, path: string, body?: object): Promise<void> {
     const { server, owner } = this.stage
-    const headers = { authorization: `Bearer ${owner.token}`, 'idempotency-key': crypto.randomUUID() }
-    const [answer] = await asker.ask([{ url: `${server.plane.localUrl}/api/v1${path}`, method, headers }])
+    const headers = {
+      authorization: `Bearer ${owner.token}`,
+      'idempotency-key': crypto.randomUUID(),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+    }
+    const request = { url: `${server.plane.localUrl}/api/v1${path}`, method, headers }
+    const [answer] = await asker.ask([{ ...request, ...(body !== undefined && { body: JSON.stringify(body) }) }])
     if (answer!.status >= 400) throw new Error(`${method} ${path} answered ${answer!.status}`)
   }
 
@@ -326,20 +339,23 @@ class Grown {
     const other = new Asker()
     const { server } = this.stage
     const headers = { authorization: `Bearer ${this.stranger.token}` }
-    let isOver = false
+    const over = new AbortController()
     let slowest = 0
     const asking = (async () => {
-      while (!isOver) {
+      while (!over.signal.aborted) {
         const began = performance.now()
         await other.ask([{ url: `${server.plane.localUrl}/api/v1/agents`, method: 'GET', headers }])
         slowest = Math.max(slowest, performance.now() - began)
         await sleep(10)
       }
     })()
-    await work()
-    isOver = true
-    await asking
-    await other.end()
+    try {
+      await work()
+    } finally {
+      over.abort()
+      await asking
+      await other.end()
+    }
     return slowest
   }
 }

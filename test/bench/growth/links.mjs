@@ -1,3 +1,5 @@
+// A thread has no origin.
+/* oxlint-disable unicorn/require-post-message-target-origin */
 import { parentPort, workerData } from 'node:worker_threads'
 import { WebSocket } from 'ws'
 
