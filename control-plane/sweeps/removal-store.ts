@@ -77,6 +77,7 @@ const groups: readonly Group[] = [
     dependents: of('run_id', 'run_frames', 'run_evidence', 'run_change_sets', 'run_details'),
   },
   { table: 'run_cancellations' },
+  { table: 'unassignments' },
   { table: 'secrets', key: 'id', dependents: of('secret_id', 'secret_grants') },
   { table: 'projects', key: 'id', dependents: of('project_id', 'project_grants') },
   { table: 'agents', key: 'id', dependents: of('agent_id', 'wake_keys', 'agent_history', 'agent_revisions') },

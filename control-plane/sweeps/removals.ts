@@ -9,6 +9,8 @@ import { revokeConnection } from '../resources/devices/steps/remove.ts'
 import { listDevicesOfWorkspace } from '../resources/devices/store.ts'
 import { listCancellations } from '../resources/runs/cancellation-store.ts'
 import { listLiveOfWorkspace } from '../resources/runs/live-store.ts'
+import { goOnUnassigning, unassignmentJob } from '../resources/tasks/steps/assign.ts'
+import { listUnassignments } from '../resources/tasks/unassignment-store.ts'
 import { removalJob } from '../resources/workspaces/rules.ts'
 import { claimRemoved } from '../resources/workspaces/store.ts'
 import type { BackgroundJob } from './background-jobs.ts'
@@ -39,6 +41,12 @@ export function removalJobs({ world, leaseMs }: { world: World; leaseMs: number 
       list: async (root) => (await listCancellations(root, perRound)).map(({ id }) => id),
       runBatch: async (root, id) =>
         (await inTransaction(root, (tx) => goOnCancelling(tx, id, { world, leaseMs }))) ? 'more' : 'done',
+    },
+    {
+      name: unassignmentJob,
+      list: (root) => listUnassignments(root, perRound),
+      runBatch: async (root, id) =>
+        (await inTransaction(root, (tx) => goOnUnassigning(tx, id, world))) ? 'more' : 'done',
     },
   ]
 }

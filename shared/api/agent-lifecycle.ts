@@ -5,6 +5,9 @@ import { defineRoute, peopleOnly } from './route.ts'
 
 /** Deleting, restoring and copying agents, and giving them another owner. */
 
+/** The most tasks that the answer to a deletion names. */
+export const mostUnassignedNamed = 1_000
+
 export const agentLifecycleRoutes = {
   delete: defineRoute({
     id: 'agents.delete',
@@ -17,7 +20,11 @@ export const agentLifecycleRoutes = {
         agent,
         unassignedTasks: z
           .array(z.object({ id: taskId, key: z.string(), title: z.string() }))
-          .describe('Open tasks that were assigned to it.'),
+          .max(mostUnassignedNamed)
+          .describe(
+            'Open tasks that were assigned to it, up to 1,000. Where there are many, the last are unassigned soon after the answer.',
+          ),
+        hasMore: z.boolean().optional().describe('It was assigned to more open tasks than are listed.'),
       })
       .meta({ id: 'AgentDeleted' }),
     errors: ['platform_change_requires_run'],

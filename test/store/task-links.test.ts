@@ -20,6 +20,13 @@ import {
 } from '../../control-plane/resources/tasks/dependency-store.ts'
 import { hasOpenBlocker, listBlockedTasks, replaceTask } from '../../control-plane/resources/tasks/store.ts'
 import {
+  claimUnassignment,
+  insertUnassignment,
+  isBeingUnassigned,
+  listUnassignments,
+  removeUnassignment,
+} from '../../control-plane/resources/tasks/unassignment-store.ts'
+import {
   countWatchers,
   findWatcher,
   insertWatcher,
@@ -55,6 +62,18 @@ const item = (taskId: string, changes: Partial<ChecklistRow> = {}): ChecklistRow
   createdAt: at,
   updatedAt: at,
   ...changes,
+})
+
+onBoth('a deleted agent that is still on tasks is marked until it is off all of them', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [first, second] = ['agt_1', 'agt_2'].map((agentId, n) => ({ agentId, workspaceId, createdAt: at + n }))
+  for (const each of [second!, first!]) await insertUnassignment(root, each)
+  expect(await listUnassignments(root, 5)).toEqual(['agt_1', 'agt_2'])
+  expect(await listUnassignments(root, 1)).toEqual(['agt_1'])
+  expect(await root.transaction((tx) => claimUnassignment(tx, 'agt_2'))).toEqual(second)
+  await removeUnassignment(root, 'agt_1')
+  expect([await isBeingUnassigned(root, 'agt_1'), await isBeingUnassigned(root, 'agt_2')]).toEqual([false, true])
+  expect(await claimUnassignment(root, 'agt_1')).toBeNull()
 })
 
 onBoth('checklist items keep their order and are counted without the archived ones', async ({ root }) => {

@@ -18,6 +18,7 @@ import {
   insertTask,
   listDueStarts,
   countSubtasks,
+  listUnfinishedOf,
   removeAssignee,
   listSubtasks,
   listTasksByIds,
@@ -229,9 +230,10 @@ onBoth('tasks are read by ids, references, parent and assignee', async ({ root }
   expect(subtasks[0]).not.toHaveProperty('description')
   expect(await countSubtasks(root, parent.id)).toBe(2)
   const { id, key, title } = child
-  const off = { workspaceId, agentId: 'agt_1', at: at + 3 }
-  expect(await removeAssignee(root, off)).toEqual([{ id, key, title }])
-  expect(await removeAssignee(root, off)).toEqual([])
+  expect(await listUnfinishedOf(root, 'agt_1', 2)).toEqual([{ id, key, title }])
+  expect(await listUnfinishedOf(root, 'agt_1', 0)).toEqual([])
+  await removeAssignee(root, [id], at + 3)
+  expect(await listUnfinishedOf(root, 'agt_1', 2)).toEqual([])
   const free = { ...child, assigneeAgentId: null, version: child.version + 1, updatedAt: at + 3 }
   expect(await findTaskById(root, child.id)).toEqual(free)
   expect(await hasOpenSubtask(root, parent.id)).toBe(true)

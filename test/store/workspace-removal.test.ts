@@ -244,6 +244,7 @@ async function furnished(db: Db) {
       created_at: at,
     },
     secret_grants: { secret_id: id, agent_id: agent.id, workspace_id: workspaceId, granted_by: 'u', created_at: at },
+    unassignments: { agent_id: agent.id, workspace_id: workspaceId, created_at: at },
     run_cancellations: {
       id,
       workspace_id: workspaceId,

@@ -31,9 +31,10 @@ import { waitedBranches } from './029-waited-branches.ts'
 import { evidenceOfDevice } from './030-evidence-of-device.ts'
 import { whoAsked } from './031-who-asked.ts'
 import { hostNames } from './032-host-names.ts'
-import { removals } from './036-removals.ts'
 import { toldChanges } from './033-told-changes.ts'
 import { narrowIndexes } from './034-narrow-indexes.ts'
+import { unassignments } from './035-unassignments.ts'
+import { removals } from './036-removals.ts'
 import { harnessVersions } from './038-harness-versions.ts'
 
 /** In the order of their numbers; a released one is never changed. */
@@ -72,6 +73,7 @@ export const migrations: readonly Migration[] = [
   hostNames,
   toldChanges,
   narrowIndexes,
+  unassignments,
   removals,
   harnessVersions,
 ]

@@ -67,6 +67,7 @@ export const briefTasks = table('tasks', { id, workspaceId, projectId, key, titl
 export type BriefTask = RowOf<typeof briefTasks>
 
 const finished = ['done', 'cancelled']
+const unfinished = taskStatuses.filter((status) => !finished.includes(status))
 
 /**
  * The next number of the workspace's task keys, with its prefix. Whoever takes one holds the workspace until its
@@ -124,7 +125,7 @@ export async function listTasksByReferences(
   workspaceId: string,
   references: readonly string[],
 ): Promise<TaskRow[]> {
-  return references.length === 0 ? [] : tasks.list(named(tasks.from(db), workspaceId, references))
+  return references.length === 0 ? [] : tasks.list(byReferences(tasks.from(db), workspaceId, references))
 }
 
 /** The same without what the tasks say. */
@@ -133,10 +134,10 @@ export async function listBriefByReferences(
   workspaceId: string,
   references: readonly string[],
 ): Promise<BriefTask[]> {
-  return references.length === 0 ? [] : briefTasks.list(named(briefTasks.from(db), workspaceId, references))
+  return references.length === 0 ? [] : briefTasks.list(byReferences(briefTasks.from(db), workspaceId, references))
 }
 
-function named(query: Knex.QueryBuilder, workspaceId: string, references: readonly string[]): Knex.QueryBuilder {
+function byReferences(query: Knex.QueryBuilder, workspaceId: string, references: readonly string[]): Knex.QueryBuilder {
   const keys = references.map((reference) => reference.toUpperCase())
   return query
     .where({ workspace_id: workspaceId })
@@ -163,22 +164,21 @@ export async function hasOpenSubtask(db: Db, parentTaskId: string): Promise<bool
   return found !== undefined
 }
 
-/** Takes an agent off its tasks that are not finished, and lists them, oldest first. */
-export async function removeAssignee(
-  db: Db,
-  of: { workspaceId: string; agentId: string; at: number },
-): Promise<{ id: string; key: string; title: string }[]> {
-  const rows: unknown[] = await db('tasks')
-    .where({ workspace_id: of.workspaceId, assignee_agent_id: of.agentId })
-    .whereNotIn('status', finished)
+export type NamedTask = Pick<TaskRow, 'id' | 'key' | 'title'>
+
+/** Lists tasks of an agent that are not finished, archived ones too, oldest first; of more than `limit` any of them. */
+export async function listUnfinishedOf(db: Db, agentId: string, limit: number): Promise<NamedTask[]> {
+  const some = db('tasks').where({ assignee_agent_id: agentId }).whereIn('status', unfinished).limit(limit)
+  const query = briefTasks.from(db).whereIn('id', some.select('id')).orderBy(['created_at', 'id'])
+  return (await briefTasks.list(query)).map(({ id, key, title }) => ({ id, key, title }))
+}
+
+/** Takes whoever is assigned to these tasks off them. */
+export async function removeAssignee(db: Db, taskIds: readonly string[], at: number): Promise<void> {
+  await db('tasks')
+    .whereIn('id', [...taskIds])
     .increment('version', 1)
-    .update({ assignee_agent_id: null, wake_at: null, updated_at: of.at })
-    .returning(['id', 'key', 'title', 'created_at'])
-  const removed = z.object({ id: text, key: text, title: text, created_at: time })
-  return rows
-    .map((row) => removed.parse(row))
-    .toSorted((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1))
-    .map(({ id, key, title }) => ({ id, key, title }))
+    .update({ assignee_agent_id: null, wake_at: null, updated_at: at })
 }
 
 /** Stores what a git host last said of the task's pull request. */

@@ -20,7 +20,7 @@ test('whoever keeps tasks is asked within the deletion of an agent, and says whi
     const deps = { catalog: loadCatalog(null), leaseMs: 1, bus: { poke: () => undefined } }
     const [remove] = agentLifecycleHandlers(deps as unknown as ResourceDependencies, async (db, { agent: deleted }) => {
       seen.push(deleted.id, (await findAgent(db, deleted.id))?.deletedAt, db.isTransaction)
-      return [task]
+      return { tasks: [task], hasMore: false }
     })
     const caller = { kind: 'person', via: 'login_token', userId, userPublicId: 'usr_x', workspaceId, role: 'owner' }
     const input = { caller, params: { agentId: agent.id }, query: {}, body: undefined, afterCommit: () => undefined }

@@ -23,6 +23,7 @@ export const smallTables: Readonly<Record<string, string>> = {
   oidc_attempts: 'a sweep removes old ones',
   code_guesses: 'a sweep removes old ones',
   run_cancellations: 'one for each halt that is not done, which takes seconds',
+  unassignments: 'one for each agent that was deleted in the last seconds',
   device_replies: 'a sweep removes old ones',
   devices: 'machines of people',
   folders: 'a few for each device',

@@ -12,6 +12,7 @@ import { findMemberByReference } from '../../members/store.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { closeBySystem } from '../../questions/steps/answer.ts'
 import { listOpenQuestions } from '../../questions/store.ts'
+import { isBeingUnassigned } from '../../tasks/unassignment-store.ts'
 import type { WorkspaceRow } from '../../workspaces/store.ts'
 import { auditAgent } from '../steps/doctor-facts.ts'
 import { changeableAgent, lookUpAgent, unknownAgent } from '../lookup.ts'
@@ -27,13 +28,15 @@ type Dependencies = Pick<ResourceDependencies, 'catalog' | 'cloudEnabled' | 'lea
 
 type Routes = typeof agentLifecycleRoutes
 
-/** Unassigns the agent's open tasks in the transaction of its deletion, and returns them. */
-export type UnassignTasks = (
-  db: Db,
-  unassign: { agent: AgentRow; now: number; world: World },
-) => Promise<ReplyOf<Routes['delete']>['unassignedTasks']>
+type Deleted = ReplyOf<Routes['delete']>
 
-const noTasks: UnassignTasks = () => Promise.resolve([])
+/** Unassigns the agent's open tasks with its deletion, and returns them. */
+export type UnassignTasks = (
+  tx: Tx,
+  unassign: { agent: AgentRow; world: World },
+) => Promise<{ tasks: Deleted['unassignedTasks']; hasMore: boolean }>
+
+const noTasks: UnassignTasks = () => Promise.resolve({ tasks: [], hasMore: false })
 
 export function agentLifecycleHandlers(deps: Dependencies, unassignTasks: UnassignTasks = noTasks): ImplementedRoute[] {
   return implement(agentLifecycleRoutes, {
@@ -43,6 +46,8 @@ export function agentLifecycleHandlers(deps: Dependencies, unassignTasks: Unassi
       const before = (await lookUpAgent(db, caller, params.agentId)) ?? unknownAgent(params.agentId)
       if (!ownsOrAdministers(before, caller)) fail('restore_forbidden')
       if (before.deletedAt === null) fail('not_deleted')
+      if (await isBeingUnassigned(db, before.id))
+        fail('transient_conflict', { message: 'Its tasks are still being unassigned. Try again.' })
       const { agent } = await storeAgent(db, { before, after: { ...before, deletedAt: null }, caller, world })
       return shownAgent(agent, { db, caller, world, catalog: deps.catalog })
     },
@@ -107,12 +112,14 @@ async function remove(input: HandlerInput<Routes['delete']>, deps: Dependencies 
   const { agent } = await storeAgent(db, { before, after: { ...before, deletedAt: now }, caller, world })
   const reason = 'The agent was deleted.'
   const runs = { ...runsOf(agent), extent: 'live', exitReason: 'agent_deleted', reason } as const
-  await cancelRuns(db as Tx, runs, { world, leaseMs: deps.leaseMs })
+  const tx = db as Tx
+  await cancelRuns(tx, runs, { world, leaseMs: deps.leaseMs })
   // Of its runs that stopped to ask. They would hold their tasks and the steps of workflows until somebody answers in vain.
   for (const question of await listOpenQuestions(db, 'agent_id', [agent.id]))
     await closeBySystem(db, question, { reason: 'agent_deleted', world })
-  const unassignedTasks = await deps.unassignTasks(db, { agent, now, world })
-  return { agent: await shownAgent(agent, { db, caller, world, catalog: deps.catalog }), unassignedTasks }
+  const { tasks, hasMore } = await deps.unassignTasks(tx, { agent, world })
+  const shown = await shownAgent(agent, { db, caller, world, catalog: deps.catalog })
+  return { agent: shown, unassignedTasks: tasks, ...(hasMore && { hasMore }) }
 }
 
 async function clone(input: HandlerInput<Routes['clone']>, deps: Dependencies) {
