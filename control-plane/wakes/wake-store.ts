@@ -37,6 +37,8 @@ const wakes = table(
 export type WakeRow = RowOf<typeof wakes>
 export type NewWake = Omit<WakeRow, 'seq' | 'state' | 'answer' | 'takenAt'>
 
+const idOnly = z.object({ id: text })
+
 /** A few hundred at most. Returns the ids of those whose key no other wake has. */
 export async function insertWakes(db: Db, rows: readonly NewWake[]): Promise<Set<string>> {
   if (rows.length === 0) return new Set()
@@ -45,7 +47,7 @@ export async function insertWakes(db: Db, rows: readonly NewWake[]): Promise<Set
     .onConflict(['workspace_id', 'wake_key'])
     .ignore()
     .returning('id')
-  return new Set(inserted.map((row) => z.object({ id: text }).parse(row).id))
+  return new Set(inserted.map((row) => idOnly.parse(row).id))
 }
 
 export async function findWake(db: Db, id: string): Promise<WakeRow | null> {

@@ -109,6 +109,8 @@ export async function findLastMessage(db: Db, conversationId: string): Promise<M
   )
 }
 
+const lastAuthors = z.array(z.object({ type: z.enum(['user', 'agent']), at: time }))
+
 /** The authors and times of the last messages, newest first, without those of the system. */
 export async function listLastAuthors(
   db: Db,
@@ -121,7 +123,7 @@ export async function listLastAuthors(
     .orderBy('seq', 'desc')
     .limit(limit)
     .select('author_type as type', 'created_at as at')
-  return z.array(z.object({ type: z.enum(['user', 'agent']), at: time })).parse(rows)
+  return lastAuthors.parse(rows)
 }
 
 /** The earlier texts of messages. */

@@ -181,6 +181,8 @@ export async function replaceConversation(db: Db, before: ConversationRow, after
   await conversations.replace(db, before, after)
 }
 
+const messageCounter = z.object({ message_seq: int })
+
 /**
  * Reserves the next message's number and returns it; null when the conversation is gone. Other posts wait until the
  * transaction ends.
@@ -201,7 +203,7 @@ export async function recordPost(
       updated_at: post.at,
     })
     .returning('message_seq')
-  return changed.length === 0 ? null : z.object({ message_seq: int }).parse(changed[0]).message_seq
+  return changed.length === 0 ? null : messageCounter.parse(changed[0]).message_seq
 }
 
 /** Updates the preview of the last message after it was edited. */

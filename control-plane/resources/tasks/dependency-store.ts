@@ -61,6 +61,9 @@ export interface LinkedTask {
   createdAt: number
 }
 
+/** Made once: making a schema takes far longer than reading a row by it. */
+const linkColumns = z.object({ link_type: z.enum(dependencyTypes), linked_at: time })
+
 /** The tasks that this one depends on (`blockedBy`), or that depend on it (`blocking`), oldest first. */
 export async function listDependencies(
   db: Db,
@@ -78,7 +81,7 @@ export async function listDependencies(
       'task_dependencies.created_at as linked_at',
     )
   return rows.map((value) => {
-    const link = z.object({ link_type: z.enum(dependencyTypes), linked_at: time }).parse(value)
+    const link = linkColumns.parse(value)
     return { task: briefTasks.part(value), type: link.link_type, createdAt: link.linked_at }
   })
 }

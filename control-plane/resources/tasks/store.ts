@@ -69,6 +69,8 @@ export type BriefTask = RowOf<typeof briefTasks>
 const finished = ['done', 'cancelled']
 const unfinished = taskStatuses.filter((status) => !finished.includes(status))
 
+const counter = z.object({ issue_prefix: text, issue_counter: int })
+
 /**
  * The next number of the workspace's task keys, with its prefix. Whoever takes one holds the workspace until its
  * transaction ends, so a number that is rolled back is taken again: no gaps, no doubles.
@@ -79,7 +81,7 @@ export async function claimTaskKey(db: Db, workspaceId: string): Promise<{ key: 
     .increment('issue_counter', 1)
     .returning(['issue_prefix', 'issue_counter'])
   if (changed.length === 0) return null
-  const { issue_prefix, issue_counter } = z.object({ issue_prefix: text, issue_counter: int }).parse(changed[0])
+  const { issue_prefix, issue_counter } = counter.parse(changed[0])
   return { key: `${issue_prefix}-${issue_counter}` }
 }
 

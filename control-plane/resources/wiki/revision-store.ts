@@ -32,10 +32,12 @@ export async function findPageRevision(db: Db, pageId: string, id: string): Prom
   return revisions.find(db, { pageId, id })
 }
 
+const bodyOnly = z.object({ body: text })
+
 /** The body of a revision that is there. */
 export async function findRevisionBody(db: Db, id: string): Promise<string> {
   const found: unknown = await db('wiki_revisions').where({ id }).first('body')
-  return z.object({ body: text }).parse(found).body
+  return bodyOnly.parse(found).body
 }
 
 /** Lists the revisions of a page, those with a lower number than `below`, newest first; returns one row more than `limit`. */
