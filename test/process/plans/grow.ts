@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import { dialectOfDb } from '../../../control-plane/db/dialect.ts'
 import { byDatabase, type Growth, type Owners } from './growth.ts'
 import { growthsOf } from './growths.ts'
 
@@ -9,6 +10,8 @@ import { growthsOf } from './growths.ts'
  */
 export async function growRows(root: Knex, of: Owners): Promise<void> {
   await root.transaction(async (tx) => {
+    // SQLite has seen that what they refer to is there, and PostgreSQL would look for each by itself.
+    if (dialectOfDb(tx) === 'postgres') await tx.raw('set local session_replication_role = replica')
     for (const [table, growth] of Object.entries(growthsOf(of))) await grow(tx, table, growth)
   })
 }

@@ -42,7 +42,7 @@ export function growthsOfKnowledge(owners: Owners): Record<string, Growth> {
       set: { conversation_id: one('cnv_', counts.conversations), user_id: grown('usr_', 'n.i') },
     },
     approvals: {
-      count: 8_000,
+      count: 5_000,
       like: `${like} and "trigger" = 'tool_permission'`,
       set: {
         id: grown('apr_', 'n.i'),
@@ -70,7 +70,7 @@ export function growthsOfKnowledge(owners: Owners): Record<string, Growth> {
       },
     },
     questions: {
-      count: 8_000,
+      count: 5_000,
       like,
       set: {
         id: grown('qst_', 'n.i'),

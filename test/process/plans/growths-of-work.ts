@@ -38,16 +38,16 @@ export function growthsOfWork(owners: Owners): Record<string, Growth> {
         ...times,
       },
     },
-    task_activity: { count: 20_000, set: { seq: byDatabase, id: grown('act_', 'n.i'), task_id, created_at } },
+    task_activity: { count: 8_000, set: { seq: byDatabase, id: grown('act_', 'n.i'), task_id, created_at } },
     task_dependencies: {
-      count: 20_000,
+      count: 10_000,
       set: {
         task_id: one('tsk_', counts.tasks),
         depends_on_task_id: grown('tsk_', `(n.i + n.i / ${counts.tasks} + 1) % ${counts.tasks} + 1`),
         created_at,
       },
     },
-    task_watchers: { count: 10_000, set: { task_id: grown('tsk_', 'n.i'), created_at } },
+    task_watchers: { count: 6_000, set: { task_id: grown('tsk_', 'n.i'), created_at } },
     task_reads: { count: 4_000, set: { task_id: grown('tsk_', 'n.i') } },
     task_checklist_items: { count: 4_000, set: { id: grown('chk_', 'n.i'), task_id: grown('tsk_', 'n.i'), ...times } },
     runs: {
@@ -84,7 +84,7 @@ export function growthsOfWork(owners: Owners): Record<string, Growth> {
     },
     run_change_sets: { count: 4_000, like: null, set: { run_id, fence: '1', result: `'{}'`, received_at: '1' } },
     wakes: {
-      count: 8_000,
+      count: 4_000,
       set: {
         seq: byDatabase,
         id: grown('wak_', 'n.i'),
@@ -101,7 +101,7 @@ export function growthsOfWork(owners: Owners): Record<string, Growth> {
       set: { id: grown('aut_', 'n.i'), token_hash: 'null', next_fire_at: 'null', ...times },
     },
     automation_fires: {
-      count: 12_000,
+      count: 6_000,
       set: {
         id: grown('fir_', 'n.i'),
         workspace_id,
@@ -133,7 +133,7 @@ export function growthsOfWork(owners: Owners): Record<string, Growth> {
       },
     },
     workflow_calls: {
-      count: 8_000,
+      count: 4_000,
       set: {
         workflow_run_id: one('flr_', counts.workflowRuns),
         seq: 't.seq + n.i',
