@@ -47,7 +47,9 @@ declare module 'knex/lib/dialects/postgres/execution/pg-transaction.js' {
     readonly trxClient: unknown
     constructor(client: Knex.Client, container: unknown, config?: object, outer?: unknown)
     begin(connection: Client): Promise<unknown>
-    query(connection: Client, sql: string): Promise<unknown>
+    /** `status` 1: the transaction has ended with `value` once this is answered. */
+    query(connection: Client, sql: string, status?: 1, value?: unknown): Promise<unknown>
+    commit(connection: Client, value: unknown): Promise<unknown>
   }
 }
 

@@ -42,15 +42,19 @@ export class PostgresClient extends Client implements StatementClient {
   }
 
   /**
-   * One connection for as long as `use` takes. Turns that its first transaction waits for (`lockTurns`) are over after it.
+   * One connection for as long as `use` takes, whose transactions wait for turns (`lockTurns`): these are over with the commit
+   * of one, or when it fails.
    */
   async inTurn<Result>(use: (connection: Connection) => Promise<Result>): Promise<Result> {
     const connection = await this.acquireConnection()
     try {
-      return await use(connection)
-    } finally {
-      // Whoever waits for the result need not wait for this.
+      const result = await use(connection)
+      this.giveBack(connection)
+      return result
+    } catch (error) {
+      // Whoever waits for the failure need not wait for this.
       void this.endTurn(connection)
+      throw error
     }
   }
 
@@ -63,10 +67,14 @@ export class PostgresClient extends Client implements StatementClient {
       Object.assign(connection, { __knex__disposed: error })
       await connection.end().catch(() => undefined)
     } finally {
-      // knex leaves the mark of a transaction on a connection that it was given.
-      Reflect.deleteProperty(connection, '__knexTxId')
-      void this.releaseConnection(connection)
+      this.giveBack(connection)
     }
+  }
+
+  private giveBack(connection: Connection): void {
+    // knex leaves the mark of a transaction on a connection that it was given.
+    Reflect.deleteProperty(connection, '__knexTxId')
+    void this.releaseConnection(connection)
   }
 
   override async query(...[connection, query]: Parameters<Client['query']>): ReturnType<Client['query']> {
@@ -148,6 +156,8 @@ function dropWhenEnded(connection: Connection): void {
 
 interface BeginConfig {
   begin?: string
+  /** Turns are over with its commit. */
+  endsTurn?: boolean
   /** The time (monotonic) by which it must be over. */
   until?: number
   /** Asks what may be asked in the round trip of the beginning: when that fails, it is asked outside of a transaction. */
@@ -157,12 +167,14 @@ interface BeginConfig {
 /** Begins by the text that it was given, in the one round trip that a plain beginning takes. */
 class WriteTransaction extends Transaction {
   private readonly beginText: string | undefined
+  private readonly endsTurn: boolean
   private readonly until: number | undefined
   private readonly ahead: ((db: Askable) => void) | undefined
 
   constructor(client: PostgresClient, container: unknown, config?: BeginConfig, outer?: unknown) {
     super(client, container, config, outer)
     this.beginText = config?.begin
+    this.endsTurn = config?.endsTurn === true
     this.until = config?.until
     this.ahead = config?.ahead
   }
@@ -173,5 +185,10 @@ class WriteTransaction extends Transaction {
     const begun = this.query(connection, this.beginText)
     this.ahead?.({ client: this.trxClient })
     return begun
+  }
+
+  override commit(connection: Connection, value: unknown): Promise<unknown> {
+    if (!this.endsTurn) return super.commit(connection, value)
+    return this.query(connection, `COMMIT; ${endTurns}`, 1, value)
   }
 }

@@ -173,6 +173,7 @@ async function inOrder<Result, Read>(
     const config = {
       connection,
       begin: before + beginAt(level, leftMs()) + locks,
+      endsTurn: connection !== undefined,
       until,
       ahead(db: Askable) {
         reading = ahead(db)
@@ -186,15 +187,9 @@ async function inOrder<Result, Read>(
   const leave = await state.turns.enter(turns, state.writeMs)
   try {
     const client = root.client as PostgresClient
-    return await client.inTurn((connection) => {
-      // In the round trip of the beginning; what is done again has them.
-      let waitForTurns = `begin; set local statement_timeout = ${leftMs()}; ${lockTurns(turns)} commit; `
-      return repeat(state, until, () => {
-        const before = waitForTurns
-        waitForTurns = ''
-        return attempt(before, connection)
-      })
-    })
+    // In the round trip of the beginning.
+    const waitForTurns = () => `begin; set local statement_timeout = ${leftMs()}; ${lockTurns(turns)} commit; `
+    return await client.inTurn((connection) => repeat(state, until, () => attempt(waitForTurns(), connection)))
   } finally {
     leave()
   }

@@ -65,7 +65,7 @@ export class Turns {
 
 /**
  * Waits for turns that other processes may have, on PostgreSQL. To be sent before the beginning of a transaction, since one
- * sees what was committed when it asked its first question; the session keeps them until `endTurns`.
+ * sees what was committed when it asked its first question; the session keeps them until `endTurns`. Who has them already need not wait.
  */
 export const lockTurns = (names: readonly string[]): string =>
   [...new Set(names)]
@@ -73,6 +73,10 @@ export const lockTurns = (names: readonly string[]): string =>
     .map((name) => `select pg_advisory_lock(${lockKeyOf(name)});`)
     .join(' ')
 
+/**
+ * Sent with the commit, so that the next process has its turn as soon as it is committed: this one may wait long for a processor
+ * until it learns of it. A commit that fails keeps them for the next attempt.
+ */
 export const endTurns = 'select pg_advisory_unlock_all()'
 
 /** Eight bytes of a hash, as PostgreSQL's locks are named. Two names with the same one would share their turns, no more. */
