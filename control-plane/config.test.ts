@@ -21,3 +21,12 @@ test.each([
   if (isHere) expect(read().github.apiUrl).toBe(url)
   else expect(read).toThrow('begins with https://')
 })
+
+test('only where another replica can be, a server that ends tells of it for a while, unless it is told how long', () => {
+  const drainMs = (env: Record<string, string>) => readConfig(env, {}).drainMs
+  const shared = { SVC_DATABASE_URL: 'postgres://svc@db.example.com/svc' }
+  expect(drainMs({})).toBe(0)
+  expect(drainMs(shared)).toBe(5_000)
+  expect(drainMs({ ...shared, SVC_DRAIN_MS: '0' })).toBe(0)
+  expect(drainMs({ SVC_DRAIN_MS: '2000' })).toBe(2_000)
+})

@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path'
 import envPaths from 'env-paths'
 import { dataFiles } from '../shared/lib/places.ts'
 import { readLocation, type BlobLocation } from './blobs/location.ts'
+import { dialectOf } from './db/dialect.ts'
 import { ConfigError } from './process/config-error.ts'
 import type { GithubSettings } from './github/settings.ts'
 import { endpointOf, type EmbeddingSettings } from './search/embeddings/settings.ts'
@@ -77,14 +78,18 @@ function read(env: Environment, flags: ServerFlags) {
 const unusable = (sentences: readonly string[]) =>
   new ConfigError(['The configuration cannot be used.', ...sentences].join('\n'))
 
+/** Where no other replica can be, nobody can go elsewhere. */
+const defaultDrainMs = { postgres: 5_000, sqlite: 0 } as const
+
 function configOf(value: Settings) {
   const dataDir = value.SVC_DATA_DIR ?? envPaths('svc', { suffix: '' }).data
+  const databaseUrl = value.SVC_DATABASE_URL ?? join(dataDir, 'svc.db')
   return {
     host: value.SVC_HOST,
     port: value.SVC_PORT,
     dataDir,
     /** `postgres://...` or the path of the SQLite file. */
-    databaseUrl: value.SVC_DATABASE_URL ?? join(dataDir, 'svc.db'),
+    databaseUrl,
     databasePool: value.SVC_DATABASE_POOL,
     /** PostgreSQL ends reads and writes that take longer. */
     readMs: value.SVC_READ_TIMEOUT_MS,
@@ -120,6 +125,8 @@ function configOf(value: Settings) {
     gateMs: value.SVC_GATE_TIMEOUT_MS,
     runnerLostMs: value.SVC_RUNNER_LOST_MS,
     sweepMs: value.SVC_SWEEP_MS,
+    /** The time between telling that this replica stops and closing its port. */
+    drainMs: value.SVC_DRAIN_MS ?? defaultDrainMs[dialectOf(databaseUrl)],
     /** The time that a session lasts, in total and unused. */
     sessions: {
       totalMs: value.SVC_SESSION_MS,

@@ -23,7 +23,7 @@ import { StorageError } from './blobs/place.ts'
 import { inTransaction } from './db/transaction.ts'
 import { urlIn } from './operator/login-link.ts'
 
-/** A drain that takes longer is cut short. */
+/** A stop that takes longer, from the close of the port on, is cut short. */
 const exitMs = 30_000
 
 /** Runs the control plane until it is told to stop. */
@@ -69,10 +69,14 @@ export async function serve(config: ServerConfig): Promise<void> {
   log.info({ url: plane.localUrl, database: database.dialect, dataDir: config.dataDir }, 'listening')
 
   let ending = false
+  const hurry = new AbortController()
   const end = async (signal: string) => {
-    if (ending) return
+    // A second signal ends the wait.
+    if (ending) return hurry.abort()
     ending = true
-    log.info({ signal }, 'draining')
+    log.info({ signal, drainMs: config.drainMs }, 'draining')
+    await plane.leave(config.drainMs, hurry.signal)
+    log.info({}, 'stopping')
     optimizeNothing()
     setTimeout(() => process.exit(1), exitMs).unref()
     rmSync(serverFile, { force: true })

@@ -99,6 +99,7 @@ export class ControlPlane {
   private readonly requests: DeviceRequests
   private readonly linkServer: LinkServer
   private readonly stopping = new AbortController()
+  private isLeaving = false
   private readonly observeWrites: WriteObserver = (happened, cause) => {
     const { transactionsAgain, transactionsGivenUp } = this.metrics
     ;(happened === 'again' ? transactionsAgain : transactionsGivenUp).inc({ cause })
@@ -213,7 +214,12 @@ export class ControlPlane {
       filler: this.embeddings.filler,
       noticesSleep: options.ownsProcess,
     })
-    this.http = createHttpServer({ takesUpgrade: isLinkRequest, world, stopping: this.stopping.signal })
+    this.http = createHttpServer({
+      takesUpgrade: isLinkRequest,
+      world,
+      stopping: this.stopping.signal,
+      isLeaving: () => this.isLeaving,
+    })
   }
 
   /** The address of this replica: the public one when set, else the one it listens on. */
@@ -253,6 +259,17 @@ export class ControlPlane {
     if (this.engine !== null) await this.workflowCatalog.list().catch(() => undefined)
     // Several servers in one process must not collect its memory.
     if (this.options.ownsProcess) this.idleMemory.start()
+  }
+
+  /**
+   * Announces the stop for `ms`, or until `hurry` is aborted: `/readyz` answers `draining` and devices are sent elsewhere. Requests
+   * are answered as before, each as the last one of its connection.
+   */
+  async leave(ms: number, hurry: AbortSignal): Promise<void> {
+    this.isLeaving = true
+    if (ms === 0) return
+    this.linkServer.leave(ms)
+    await this.options.world.sleep(ms, hurry).catch(() => undefined)
   }
 
   /**
@@ -331,7 +348,7 @@ export class ControlPlane {
       publicUrl: () => this.url,
     })
     assertComplete(contract, implemented)
-    const isDraining = () => this.stopping.signal.aborted
+    const isDraining = () => this.isLeaving || this.stopping.signal.aborted
     const { callers, isHttps, limiter, rooms } = kernel
     const isOnlyWorkspace = async (id: string) => (await listAllWorkspaces(root, 2)).every((each) => each.id === id)
     const { publicUrl, metricsToken } = config

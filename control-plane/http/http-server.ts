@@ -15,11 +15,14 @@ export function createHttpServer({
   takesUpgrade,
   world,
   stopping,
+  isLeaving = () => false,
 }: {
   takesUpgrade: (request: IncomingMessage) => boolean
   world: World
   /** Aborted when the server begins to stop, before it is closed. */
   stopping: AbortSignal
+  /** True from the moment when clients are to go elsewhere, which is some time before it is closed. */
+  isLeaving?: () => boolean
 }): Server {
   const server = createServer({
     shouldUpgradeCallback: takesUpgrade,
@@ -30,7 +33,7 @@ export function createHttpServer({
   // So would it here.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   answerUnreadable(server, world)
-  endWhenAnswered(server, stopping)
+  endWhenAnswered(server, { stopping, isLeaving })
   return server
 }
 
@@ -39,7 +42,10 @@ export function createHttpServer({
  * `keepAliveMs` that was not idle when the server began to stop, as that of a stream which is ended then, and cuts off an
  * answer that is written but not yet taken.
  */
-function endWhenAnswered(server: Server, stopping: AbortSignal): void {
+function endWhenAnswered(
+  server: Server,
+  { stopping, isLeaving }: { stopping: AbortSignal; isLeaving: () => boolean },
+): void {
   /** The answers under way on each. */
   const connections = new Map<Socket, number>()
   const answering = (socket: Socket, change: number) => {
@@ -56,7 +62,7 @@ function endWhenAnswered(server: Server, stopping: AbortSignal): void {
   server.on('request', ({ socket }, response) => {
     answering(socket, 1)
     // The client is told, and sends no other request over it.
-    if (stopping.aborted) response.shouldKeepAlive = false
+    if (stopping.aborted || isLeaving()) response.shouldKeepAlive = false
     response.once('close', () => answering(socket, -1))
   })
   server.closeIdleConnections = () => {}

@@ -96,6 +96,17 @@ export class LinkServer {
     )
   }
 
+  /**
+   * Takes no new links, and within `ms` sends the devices elsewhere, one after another: balancers have the first half of the time
+   * to notice that this replica is left, so that no device is led back to it.
+   */
+  leave(ms: number): void {
+    this.draining = true
+    const sessions = [...this.sessions]
+    for (const [at, session] of sessions.entries())
+      this.options.world.after((ms / 2) * (1 + at / sessions.length), () => session.close('going_away'))
+  }
+
   /** Closes every link with a code that makes its device connect again elsewhere. */
   async stop(): Promise<void> {
     this.draining = true

@@ -116,6 +116,7 @@ export const variables = {
   SVC_NO_PROGRESS_MS: milliseconds(runLimits.noProgressMs),
   SVC_FIRST_EVENT_MS: milliseconds(runLimits.firstEventMs),
   SVC_SWEEP_MS: milliseconds(15_000),
+  SVC_DRAIN_MS: optionalMilliseconds({ leastMs: 0, example: '5000' }),
   SVC_SESSION_MS: milliseconds(7 * 86_400_000),
   SVC_SESSION_IDLE_MS: milliseconds(3 * 86_400_000),
   SVC_TOKEN_IDLE_MS: optionalMilliseconds({ leastMs: 60_000, example: '2592000000' }),

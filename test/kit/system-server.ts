@@ -87,6 +87,8 @@ export class TestServer {
         ...compileCache,
         SVC_CHECK_REPLIES: '1',
         SVC_RATE_LIMIT_PER_MINUTE: '1000000',
+        // No other replica is waited for, but where a test is about that.
+        SVC_DRAIN_MS: '0',
         ...(databaseUrl === null ? {} : { SVC_DATABASE_URL: databaseUrl }),
         ...env,
       },
