@@ -16,7 +16,7 @@ import type { RunRow } from '../resources/runs/store.ts'
  *   queue --all of one tick--> common batch --> stored and answered
  *                |                |-- the database is gone, again and again --> given up
  *                |                `-- a row is held, or something cannot be stored --.
- *                `-- of a run that decides, or that is in order already ------------> line of its workspace, in its turn
+ *                `-- of a run that decides, or that is in order already ------------> line of its workspace
  *                                                                                     |--> stored and answered
  *                                                                                     `-- again and again in vain --> given up
  *
@@ -25,6 +25,10 @@ import type { RunRow } from '../resources/runs/store.ts'
  * with everything queued for its run, and with everything that arrives for that run until the line has stored it. This
  * keeps the order within a run, since each item of the queue is stored before the next is taken. A workspace that cannot
  * get its turn holds up only its own devices.
+ *
+ * Decisions alone have the turn, for which all writes of the workspace wait. After a device went from one replica to
+ * another, its frames wait for rows that the other one still writes, are compared with what is stored, and its logs are hashed anew:
+ * all of that is done before.
  *
  * Giving up closes the links of the devices, which send again after their reconnect delay. If one item cannot be stored,
  * each run is stored by itself, and only the link of that run's device is closed.
@@ -47,6 +51,10 @@ const batchBytes = 16 * 1024 * 1024
 const attempts = 4
 /** Another transaction may hold a row of a run for as long as a write may take. */
 const common: TransactionOptions = { below: 'run events', lockMs: 1_000 }
+/** In the line of a workspace, events wait for a row as long as a write may take, and nobody but that line waits for them. */
+const patient: TransactionOptions = { below: 'run events' }
+/** While a decision waits for a row, all writes of its workspace wait for their turn. */
+const decisionLockMs = 2_000
 
 export class Ingest {
   private readonly options: IngestOptions
@@ -128,7 +136,10 @@ export class Ingest {
     if (queue.length === 0) this.inOrder.delete(workspaceId)
     else this.lines.add(workspaceId, () => this.storeInOrder(workspaceId), workspaceId)
     try {
-      await this.store(items, { turns: [workspaceId] })
+      const { events = [], decisions = [] } = byNeedOfTurn(items)
+      // Each run by itself: who waits for the row of one holds no other.
+      for (const ofRun of Map.groupBy(events, runIdOf).values()) await this.store(ofRun, patient)
+      if (decisions.length > 0) await this.store(decisions, { turns: [workspaceId], lockMs: decisionLockMs })
     } finally {
       for (const item of items) {
         const left = (this.countInOrder.get(runIdOf(item)) ?? 0) - 1
@@ -174,6 +185,7 @@ export class Ingest {
       await work.apply(items)
       return work
     }
+    if (how.turns !== undefined) await this.hashes.catchUp(this.options.root, items)
     const batch = await inTransaction(this.options.root, apply, { ...how, ahead: (db) => readRuns(db, items) })
     for (const count of batch.counted) count()
     for (const runId of batch.touched) this.options.bus.signal(`run:${runId}`)
@@ -204,6 +216,15 @@ function take(queue: Waiting[]): Waiting[] {
     count++
   }
   return queue.splice(0, count)
+}
+
+/** Events are stored without a turn, up to the first decision of their run. */
+function byNeedOfTurn(items: readonly Waiting[]): Partial<Record<'events' | 'decisions', Waiting[]>> {
+  const decided = new Set<string>()
+  return Object.groupBy(items, (item) => {
+    if (isDeciding(item)) decided.add(runIdOf(item))
+    return decided.has(runIdOf(item)) ? 'decisions' : 'events'
+  })
 }
 
 const isOfSeveral = (items: readonly IngestItem[]) => new Set(items.map(runIdOf)).size > 1

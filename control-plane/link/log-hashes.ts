@@ -1,6 +1,8 @@
 import { createHash, type Hash } from 'node:crypto'
 import type { Db } from '../db/open.ts'
 import { listFrames, type Frame } from '../resources/runs/log-store.ts'
+import { findRun } from '../resources/runs/store.ts'
+import type { IngestItem } from './ingest-batch.ts'
 
 /** Logs whose hashes are kept. */
 const mostLogs = 10_000
@@ -26,12 +28,14 @@ export class LogHashes {
     const state = this.states.get(frame.runId)
     // Set anew, it is the last one in their order.
     this.states.delete(frame.runId)
-    if (frame.firstSeq === 1) this.keep(frame, createHash('sha256'))
-    else if (state && state.fence === frame.fence && state.seq === frame.firstSeq - 1) this.keep(frame, state.hash)
+    const { runId, fence, lastSeq: seq, body } = frame
+    if (frame.firstSeq === 1) this.keep({ runId, fence, seq }, createHash('sha256').update(body))
+    else if (state && state.fence === fence && state.seq === frame.firstSeq - 1)
+      this.keep({ runId, fence, seq }, state.hash.update(body))
   }
 
-  private keep({ runId, fence, lastSeq, body }: Frame, hash: Hash): void {
-    this.states.set(runId, { fence, seq: lastSeq, hash: hash.update(body) })
+  private keep({ runId, fence, seq }: Log, hash: Hash): void {
+    this.states.set(runId, { fence, seq, hash })
     if (this.states.size <= this.most) return
     const [oldest] = this.states.keys()
     if (oldest !== undefined) this.states.delete(oldest)
@@ -41,17 +45,44 @@ export class LogHashes {
     this.states.delete(runId)
   }
 
+  /**
+   * Learns the hashes of logs that end and did not pass through this process, so that `of` need not read them in the turn of their
+   * workspace.
+   */
+  async catchUp(db: Db, items: readonly IngestItem[]): Promise<void> {
+    for (const item of items) {
+      if (item.kind !== 'ended' || item.report.logHash === '' || this.states.get(item.runId)?.fence === item.fence)
+        continue
+      const run = await findRun(db, item.runId)
+      const isHeld = run?.fence === item.fence && run.device === item.device && run.endedAt === null
+      if (!isHeld || run.eventSeq === 0 || run.eventSeq < item.report.eventCount) continue
+      const log = { runId: run.id, fence: run.fence, seq: run.eventSeq }
+      this.keep(log, await hashOf(db, log))
+    }
+  }
+
   /** Hex SHA-256 over the first `seq` events of the log. */
-  async of(db: Db, log: { runId: string; fence: number; seq: number }): Promise<string> {
+  async of(db: Db, log: Log): Promise<string> {
     const state = this.states.get(log.runId)
     if (state && state.fence === log.fence && state.seq === log.seq) return state.hash.copy().digest('hex')
-    const hash = createHash('sha256')
-    for (let seq = 0; seq < log.seq;) {
-      const frames = await listFrames(db, { runId: log.runId, afterSeq: seq, limit: 16 })
-      if (frames.length === 0) break
-      for (const frame of frames) hash.update(frame.body)
-      seq = frames.at(-1)?.lastSeq ?? log.seq
-    }
-    return hash.digest('hex')
+    return (await hashOf(db, log)).digest('hex')
   }
+}
+
+interface Log {
+  runId: string
+  fence: number
+  /** The number of its events. */
+  seq: number
+}
+
+async function hashOf(db: Db, { runId, seq: last }: Log): Promise<Hash> {
+  const hash = createHash('sha256')
+  for (let seq = 0; seq < last;) {
+    const frames = await listFrames(db, { runId, afterSeq: seq, limit: 16 })
+    if (frames.length === 0) break
+    for (const frame of frames) hash.update(frame.body)
+    seq = frames.at(-1)?.lastSeq ?? last
+  }
+  return hash
 }

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openDatabase } from '../../../control-plane/db/open.ts'
 import { lockTurns } from '../../../control-plane/db/turns.ts'
+import { silentLog, type Log } from '../../../control-plane/process/log.ts'
 import { requestWake } from '../../../control-plane/wakes/wakes.ts'
 import type { IngestItem } from '../../../control-plane/link/ingest-batch.ts'
 import { closeCodes } from '../../../shared/device/limits.ts'
@@ -17,12 +18,17 @@ import { task } from '../resources/tasks-kit.ts'
  */
 
 const writeMs = 45_000
+/** Messages of errors that the server logged. */
+const errors: string[] = []
+const log: Log = { ...silentLog, error: (_, message) => void errors.push(message), child: () => log }
 let server: TestServer
 /** The owner of the workspace whose turn is held; the other workspace is that of the server's owner. */
 let busy: Person
 beforeEach(async () => {
   if (!hasPostgres()) return
-  server = await TestServer.start({ database: 'postgres', settings: { SVC_WRITE_TIMEOUT_MS: String(writeMs) } })
+  errors.splice(0)
+  const settings = { SVC_WRITE_TIMEOUT_MS: String(writeMs) }
+  server = await TestServer.start({ database: 'postgres', settings, log })
   busy = await server.addPerson('owner', 'busy')
 })
 afterEach(async () => {
@@ -113,6 +119,19 @@ describe.skipIf(!hasPostgres())('what devices send', () => {
     const stored = held.run.events(text('one'))
     await free.run.events(text('one'))
     await free.run.end()
+    await holder.rollback()
+    await stored
+    await held.run.end()
+    expect(await statusOf(held.run.runId, busy.token)).toBe('succeeded')
+  })
+
+  test('holds no turn while it waits for a row, as for one that another replica still writes', async () => {
+    const held = await atWork(busy.token)
+    const holder = await server.database.root.transaction()
+    await holder('runs').where({ id: held.run.runId }).forUpdate()
+    const stored = held.run.events(text('one'))
+    await expect.poll(() => errors, { timeout: 30_000 }).toContain('events were not stored')
+    await server.createAgent({}, busy.token)
     await holder.rollback()
     await stored
     await held.run.end()
