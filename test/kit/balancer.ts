@@ -18,7 +18,7 @@ const askEveryMs = 100
 
 export async function startBalancer(servers: readonly TestServer[]): Promise<Balancer> {
   const states = new Map<TestServer, string>()
-  let isClosed = false
+  const state = { isClosed: false }
   let turn = 0
   const proxy = await startProxy(() => {
     const ready = servers.filter((server) => states.get(server) === 'ready')
@@ -29,7 +29,7 @@ export async function startBalancer(servers: readonly TestServer[]): Promise<Bal
     await Promise.all(servers.map(async (server) => states.set(server, await replicaState(server))))
   }
   const asking = (async () => {
-    while (!isClosed) {
+    while (!state.isClosed) {
       await ask()
       await delay(askEveryMs)
     }
@@ -39,7 +39,7 @@ export async function startBalancer(servers: readonly TestServer[]): Promise<Bal
     proxy,
     states,
     async close() {
-      isClosed = true
+      state.isClosed = true
       await asking
       await proxy.close()
     },
