@@ -21,7 +21,7 @@ import { connectGithub, type GithubConnection } from './github/connection.ts'
 import { createApp } from './http/app.ts'
 import { assertComplete } from './http/implement.ts'
 import { operations } from './http/operations.ts'
-import { createHttpServer, localUrlOf } from './http/http-server.ts'
+import { createHttpServer, listenOn, localUrlOf } from './http/http-server.ts'
 import { createKernel } from './kernel.ts'
 import { IdleMemory } from './process/idle-memory.ts'
 import { createBus, type Bus } from './db/bus.ts'
@@ -68,12 +68,6 @@ const cloudEnabled = false
 
 /** A drain gives open requests this long, then cuts them. */
 const drainMs = 25_000
-
-/**
- * Connections that may wait to be accepted. The system silently drops more, which a device notices only after seconds;
- * with the usual 511 a server that comes back would lose its devices.
- */
-const backlog = 4_096
 
 /** One replica of the control plane, assembled. `start` listens, `stop` drains in order; both may be called twice. */
 export class ControlPlane {
@@ -245,15 +239,7 @@ export class ControlPlane {
     this.starter.listen()
     this.requests.start()
     this.linkServer.start()
-    await new Promise<void>((resolve, reject) => {
-      this.http.once('error', reject)
-      const { port, host } = this.options.config
-      this.http.listen({ port, host, backlog }, () => {
-        this.http.off('error', reject)
-        resolve()
-      })
-    })
-    this.address = this.http.address() as AddressInfo
+    this.address = await listenOn(this.http, this.options.config)
     this.sweeper.start()
     // The routes of the catalog tell what it cannot read now.
     if (this.engine !== null) await this.workflowCatalog.list().catch(() => undefined)
@@ -267,14 +253,11 @@ export class ControlPlane {
    */
   async leave(ms: number, hurry: AbortSignal): Promise<void> {
     this.isLeaving = true
-    if (ms === 0) return
     this.linkServer.leave(ms)
     await this.options.world.sleep(ms, hurry).catch(() => undefined)
   }
 
-  /**
-   * Stops accepting, closes links so that devices go elsewhere, lets requests finish, then stops the parts behind them.
-   */
+  /** Stops accepting, closes links so that devices go elsewhere, lets requests finish, then stops the parts behind. */
   stop(): Promise<void> {
     this.stopped ??= this.drain()
     return this.stopped

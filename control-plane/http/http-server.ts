@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, STATUS_CODES, type ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { World } from '../../shared/lib/world.ts'
 import { ApiError } from '../../shared/api/errors.ts'
@@ -69,6 +69,23 @@ function endWhenAnswered(
   stopping.addEventListener('abort', () => {
     for (const [socket, answers] of connections) if (answers === 0) socket.destroySoon()
   })
+}
+
+/**
+ * Connections that may wait to be accepted. The system silently drops more, which a device notices only after seconds;
+ * with the usual 511 a server that comes back would lose its devices.
+ */
+const backlog = 4_096
+
+export async function listenOn(server: Server, { host, port }: { host: string; port: number }): Promise<AddressInfo> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ port, host, backlog }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+  return server.address() as AddressInfo
 }
 
 const refusals: Readonly<Record<string, { status: number; message: string }>> = {

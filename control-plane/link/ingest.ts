@@ -185,7 +185,7 @@ export class Ingest {
       await work.apply(items)
       return work
     }
-    if (how.turns !== undefined) await this.hashes.catchUp(this.options.root, items)
+    if (how.turns !== undefined) await this.hashes.catchUp(this.options.root, items.flatMap(hashedEndingOf))
     const batch = await inTransaction(this.options.root, apply, { ...how, ahead: (db) => readRuns(db, items) })
     for (const count of batch.counted) count()
     for (const runId of batch.touched) this.options.bus.signal(`run:${runId}`)
@@ -226,6 +226,11 @@ function byNeedOfTurn(items: readonly Waiting[]): Partial<Record<'events' | 'dec
     return decided.has(runIdOf(item)) ? 'decisions' : 'events'
   })
 }
+
+const hashedEndingOf = (item: IngestItem) =>
+  item.kind === 'ended' && item.report.logHash !== ''
+    ? [{ runId: item.runId, fence: item.fence, device: item.device, eventCount: item.report.eventCount }]
+    : []
 
 const isOfSeveral = (items: readonly IngestItem[]) => new Set(items.map(runIdOf)).size > 1
 

@@ -2,7 +2,6 @@ import { createHash, type Hash } from 'node:crypto'
 import type { Db } from '../db/open.ts'
 import { listFrames, type Frame } from '../resources/runs/log-store.ts'
 import { findRun } from '../resources/runs/store.ts'
-import type { IngestItem } from './ingest-batch.ts'
 
 /** Logs whose hashes are kept. */
 const mostLogs = 10_000
@@ -49,13 +48,12 @@ export class LogHashes {
    * Learns the hashes of logs that end and did not pass through this process, so that `of` need not read them in the turn of their
    * workspace.
    */
-  async catchUp(db: Db, items: readonly IngestItem[]): Promise<void> {
-    for (const item of items) {
-      if (item.kind !== 'ended' || item.report.logHash === '' || this.states.get(item.runId)?.fence === item.fence)
-        continue
-      const run = await findRun(db, item.runId)
-      const isHeld = run?.fence === item.fence && run.device === item.device && run.endedAt === null
-      if (!isHeld || run.eventSeq === 0 || run.eventSeq < item.report.eventCount) continue
+  async catchUp(db: Db, endings: readonly LogEnding[]): Promise<void> {
+    for (const { runId, fence, device, eventCount } of endings) {
+      if (this.states.get(runId)?.fence === fence) continue
+      const run = await findRun(db, runId)
+      const isHeld = run?.fence === fence && run.device === device && run.endedAt === null
+      if (!isHeld || run.eventSeq === 0 || run.eventSeq < eventCount) continue
       const log = { runId: run.id, fence: run.fence, seq: run.eventSeq }
       this.keep(log, await hashOf(db, log))
     }
@@ -67,6 +65,14 @@ export class LogHashes {
     if (state && state.fence === log.fence && state.seq === log.seq) return state.hash.copy().digest('hex')
     return (await hashOf(db, log)).digest('hex')
   }
+}
+
+/** What a device says of a run that ends. */
+interface LogEnding {
+  runId: string
+  fence: number
+  device: string
+  eventCount: number
 }
 
 interface Log {
