@@ -48,6 +48,7 @@ export async function startServer(
       PATH: process.env['PATH'] ?? '',
       HOME: scratch,
       SVC_RATE_LIMIT_PER_MINUTE: '100000000',
+      SVC_DRAIN_MS: '0',
       ...(databaseUrl === null ? {} : { SVC_DATABASE_URL: databaseUrl }),
       ...env,
     },

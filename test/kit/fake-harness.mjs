@@ -113,7 +113,7 @@ const actions = {
     return out(process.env[value] === undefined ? `${value} is not set\n` : `${value}=${process.env[value]}\n`)
   },
   cwd: () => out(`cwd: ${process.cwd()}\n`),
-  tty: () => out(`tty: ${process.stdin.isTTY === true} ${process.stdout.columns ?? 0}x${process.stdout.rows ?? 0}\n`),
+  tty: () => out(`tty: ${String(process.stdin.isTTY)} ${process.stdout.columns ?? 0}x${process.stdout.rows ?? 0}\n`),
   ignore: (value) => {
     for (const signal of value.split(',')) process.on(signal, () => void out(`ignored ${signal}\n`))
   },
