@@ -16,7 +16,13 @@ import {
   offerRuns,
   withdrawOffer,
 } from '../../control-plane/resources/runs/lease-store.ts'
-import { endRun, findRun, markHarnessStarted, setUngatedSince } from '../../control-plane/resources/runs/store.ts'
+import {
+  endRun,
+  findRun,
+  hasWorkedOn,
+  markHarnessStarted,
+  setUngatedSince,
+} from '../../control-plane/resources/runs/store.ts'
 import { insertSecret, insertSecretGrant } from '../../control-plane/resources/secrets/store.ts'
 import { onBoth } from '../kit/database.ts'
 import { runSpecFixture } from '../kit/run-spec.ts'
@@ -55,6 +61,21 @@ onBoth('a run is offered, withdrawn, offered again and claimed once, under growi
   await markHarnessStarted(root, { id, fence: 2, device: device!, at: at + 6 })
   await markHarnessStarted(root, { id, fence: 2, device: device!, at: at + 7 })
   expect((await findRun(root, id))?.harnessStartedAt).toBe(at + 6)
+})
+
+onBoth('an agent has worked on a task once a harness of its began there', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [agent, other] = [await seedAgent(root, workspaceId), await seedAgent(root, workspaceId)]
+  const task = await seedTask(root, workspaceId)
+  const { id } = await seedRun(root, agent, { taskId: task.id })
+  await offer(root, id)
+  await claim(root, id)
+  const of = { agentId: agent.id, taskId: task.id }
+  expect(await hasWorkedOn(root, of)).toBe(false)
+  await markHarnessStarted(root, { id, fence: 1, device, at: at + 6 })
+  expect(await hasWorkedOn(root, of)).toBe(true)
+  expect(await hasWorkedOn(root, { ...of, agentId: other.id })).toBe(false)
+  expect(await hasWorkedOn(root, { ...of, taskId: 'tsk_0000000000000000' })).toBe(false)
 })
 
 onBoth('a run is claimed with what its start needs; alone only when it works on no task', async ({ root }) => {

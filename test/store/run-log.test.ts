@@ -16,6 +16,7 @@ import {
   findFrame,
   insertEvidence,
   hasOverlong,
+  measureChangeSet,
   measureEvidence,
   insertFrames,
   listFrames,
@@ -154,11 +155,13 @@ onBoth('evidence is counted; the last change-set replaces the one before', async
   expect(await measureEvidence(root, { device: 'dvc_a' })).toEqual({ count: 3, bytes: 3 })
   expect(await measureEvidence(root, { device: 'dvc_b' })).toEqual({ count: 0, bytes: 0 })
   expect(await findChangeSet(root, runId)).toBeNull()
+  expect(await measureChangeSet(root, runId)).toBe(0)
   const failed = { ok: false, code: 'too_large', message: 'x' } as const
   await replaceChangeSet(root, { runId, fence: 1, result: failed, at })
   const gone = { ...failed, code: 'repo_unavailable' } as const
   await replaceChangeSet(root, { runId, fence: 2, result: gone, at: at + 1 })
   expect(await findChangeSet(root, runId)).toEqual({ runId, fence: 2, result: gone, receivedAt: at + 1 })
+  expect(await measureChangeSet(root, runId)).toBe(JSON.stringify(gone).length)
 })
 
 const spec = {
