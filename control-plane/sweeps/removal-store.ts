@@ -96,6 +96,8 @@ export const ownedTables: readonly string[] = [
 /** A transaction begins no further statement after so long, or so many rows. A SQLite database does nothing else meanwhile. */
 const mostMs = 20
 const mostRows = 2_000
+/** So many rows in any case: on a machine where each statement takes long, a batch of a few rows would never come to an end of them all. */
+const leastRows = 64
 /** A statement begins with few rows, since some are large, and takes more for as long as it is quick. */
 const fewest = 4
 const most = 256
@@ -115,9 +117,8 @@ class Budget {
     this.until = world.monotonic() + mostMs
   }
 
-  /** Never before a row is gone: on a slow machine no batch would come as far as that. */
   get isSpent(): boolean {
-    return this.left < mostRows && (this.left <= 0 || this.world.monotonic() >= this.until)
+    return this.left <= mostRows - leastRows && (this.left <= 0 || this.world.monotonic() >= this.until)
   }
 
   /** Does one statement, which returns the number of rows that it removed. */

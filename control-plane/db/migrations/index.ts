@@ -35,7 +35,7 @@ import { toldChanges } from './033-told-changes.ts'
 import { narrowIndexes } from './034-narrow-indexes.ts'
 import { unassignments } from './035-unassignments.ts'
 import { removals } from './036-removals.ts'
-import { harnessVersions } from './038-harness-versions.ts'
+import { harnessVersions } from './037-harness-versions.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [

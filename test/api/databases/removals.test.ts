@@ -85,14 +85,13 @@ for (const database of ['sqlite', 'postgres'] as const)
         await fill(root(), owner.workspaceId, 2_000)
         const agent = await server.createAgent()
         await remove(owner)
-        const tookMs: number[] = []
+        let written = 0
         while (await isLeft(owner)) {
-          const began = performance.now()
-          await server.ok(`/agents/${agent.id}`, { method: 'PATCH', body: { description: `${began}` } })
-          tookMs.push(performance.now() - began)
+          await server.ok(`/agents/${agent.id}`, { method: 'PATCH', body: { description: `${written}` } })
+          written++
         }
-        expect(tookMs.length).toBeGreaterThan(3)
-        expect(Math.max(...tookMs)).toBeLessThan(1_000)
+        // One transaction for all would have let them in once, before it or after it.
+        expect(written).toBeGreaterThan(3)
       })
 
       test('is seen by nobody while its rows are there', async () => {
