@@ -8,7 +8,9 @@ const agent = new Agent({ keepAlive: true, maxSockets: 1 })
 
 const ask = ({ url, method, headers, body }) =>
   new Promise((resolve, reject) => {
-    const call = request(url, { agent, method, headers }, (answer) => {
+    // Node sends the body of a DELETE without a word of its length.
+    const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
+    const call = request(url, { agent, method, headers: { ...headers, ...length } }, (answer) => {
       let bytes = 0
       answer.on('data', (chunk) => (bytes += chunk.length))
       answer.once('end', () => resolve({ status: answer.statusCode, bytes }))

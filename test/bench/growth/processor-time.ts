@@ -6,14 +6,19 @@ export function ownMs(): number {
   return (user + system) / 1_000
 }
 
-/** Milliseconds of processor time of all processes of PostgreSQL on this machine; where there is no `/proc` 0. */
+const seen = new Map<string, number>()
+
+/**
+ * Milliseconds of processor time of all processes of PostgreSQL on this machine, those among them that have ended since they were
+ * looked at; where there is no `/proc` 0.
+ */
 export function postgresMs(): number {
-  let ns = 0
   for (const pid of pids()) {
     if (read(`/proc/${pid}/comm`)?.trim() !== 'postgres') continue
-    ns += Number(read(`/proc/${pid}/schedstat`)?.split(' ')[0] ?? 0)
+    const [ns] = read(`/proc/${pid}/schedstat`)?.split(' ') ?? []
+    if (ns !== undefined) seen.set(pid, Number(ns))
   }
-  return ns / 1e6
+  return [...seen.values()].reduce((sum, ns) => sum + ns, 0) / 1e6
 }
 
 const pids = (): string[] =>
