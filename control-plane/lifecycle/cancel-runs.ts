@@ -37,10 +37,15 @@ export async function cancelRuns(tx: Tx, runs: RunsToCancel, by: Pick<Cancel, 'w
   await publish(tx, { topic: 'job.requested', key: cancellation.id, payload, at })
 }
 
-/** Goes on with a cancellation, unless somebody else does. Returns whether more is left for the caller. */
-export async function goOnCancelling(tx: Tx, id: string, by: { world: World; leaseMs: number }): Promise<boolean> {
+/** Goes on with a cancellation. `taken`: it is done already, or somebody else is at it. */
+export async function goOnCancelling(
+  tx: Tx,
+  id: string,
+  by: { world: World; leaseMs: number },
+): Promise<'more' | 'done' | 'taken'> {
   const cancellation = await claimCancellation(tx, id)
-  return cancellation !== null && (await cancelSome(tx, cancellation, by))
+  if (cancellation === null) return 'taken'
+  return (await cancelSome(tx, cancellation, by)) ? 'more' : 'done'
 }
 
 async function cancelSome(

@@ -39,14 +39,12 @@ export function removalJobs({ world, leaseMs }: { world: World; leaseMs: number 
     {
       name: cancellationJob,
       list: async (root) => (await listCancellations(root, perRound)).map(({ id }) => id),
-      runBatch: async (root, id) =>
-        (await inTransaction(root, (tx) => goOnCancelling(tx, id, { world, leaseMs }))) ? 'more' : 'done',
+      runBatch: (root, id) => inTransaction(root, (tx) => goOnCancelling(tx, id, { world, leaseMs })),
     },
     {
       name: unassignmentJob,
       list: (root) => listUnassignments(root, perRound),
-      runBatch: async (root, id) =>
-        (await inTransaction(root, (tx) => goOnUnassigning(tx, id, world))) ? 'more' : 'done',
+      runBatch: (root, id) => inTransaction(root, (tx) => goOnUnassigning(tx, id, world)),
     },
   ]
 }

@@ -78,14 +78,14 @@ export async function unassignTasks(
   return { tasks: tasks.slice(0, mostUnassignedNamed), hasMore: tasks.length > mostUnassignedNamed }
 }
 
-/** Takes a deleted agent off some more of its tasks, unless somebody else does. Returns whether more is left for the caller. */
-export async function goOnUnassigning(tx: Tx, agentId: string, world: World): Promise<boolean> {
-  if ((await claimUnassignment(tx, agentId)) === null) return false
+/** Takes a deleted agent off some more of its tasks. `taken`: it is done already, or somebody else is at it. */
+export async function goOnUnassigning(tx: Tx, agentId: string, world: World): Promise<'more' | 'done' | 'taken'> {
+  if ((await claimUnassignment(tx, agentId)) === null) return 'taken'
   const tasks = await listUnfinishedOf(tx, agentId, atOnce + 1)
   await takeOff(tx, tasks.slice(0, atOnce), { agentId, world })
-  if (tasks.length > atOnce) return true
+  if (tasks.length > atOnce) return 'more'
   await removeUnassignment(tx, agentId)
-  return false
+  return 'done'
 }
 
 async function takeOff(
