@@ -188,11 +188,13 @@ export async function findLastWithSession(
 }
 
 const worked = query(
-  'select 1 as found from runs where task_id = ? and agent_id = ? and harness_started_at is not null limit 1',
+  `select 1 as found from
+     (select agent_id, harness_started_at from runs where task_id = ? order by created_at desc, id desc limit 200) latest
+   where agent_id = ? and harness_started_at is not null limit 1`,
   z.object({ found: z.number() }),
 )
 
-/** Whether a harness of the agent began to work on the task. */
+/** Whether a harness of the agent began to work on the task, among its last 200 runs. */
 export async function hasWorkedOn(db: Askable, of: { agentId: string; taskId: string }): Promise<boolean> {
   return (await worked.first(db, [of.taskId, of.agentId])) !== null
 }
