@@ -6,8 +6,8 @@ import { type HarnessName, harnessFactsOf } from '../../shared/runs/harnesses.ts
 import type { RunEffect } from '../lifecycle/run-effects.ts'
 import { findDetails } from '../resources/runs/details-store.ts'
 import { publish } from '../db/transaction.ts'
-import type { AgentRow } from '../resources/agents/store.ts'
-import { listDevicesOfWorkspace } from '../resources/devices/store.ts'
+import { findAgent, type AgentRow } from '../resources/agents/store.ts'
+import { findDeviceByPublicId, listDevicesOfWorkspace } from '../resources/devices/store.ts'
 import { accountOf, accountsOf, longestWindowMs, successorsInARow } from '../resources/quotas/rules.ts'
 import { closeQuota } from '../resources/quotas/store.ts'
 import type { WakeRow } from './wake-store.ts'
@@ -136,9 +136,19 @@ export const beginAnew: RunEffect = async (db, run, { world, sessionLost = false
   if (!sessionLost || run.compacts) return
   const details = await findDetails(db, run.id)
   if (details === null || details.spec.resumeSessionId === null) return
-  const { prompt, spec } = details
-  const words = prompt === null ? null : withoutNews(prompt)
-  await goOnAfter(db, run, { stop: 'lost_session', prompt: words, world, allowCalls: spec.allowCalls })
+  const prompt = details.prompt === null ? null : withoutNews(details.prompt)
+  const allowCalls = (await isOnOwnersDevice(db, run)) ? details.spec.allowCalls : []
+  await goOnAfter(db, run, { stop: 'lost_session', prompt, world, allowCalls })
+}
+
+/**
+ * Only the device says that nothing was done. One of somebody else's could lie, and have a call that a person allowed once made a
+ * second time, elsewhere; then the person is asked again.
+ */
+async function isOnOwnersDevice(db: Db, { agentId, device: publicId }: RunRow): Promise<boolean> {
+  const device = publicId === null ? null : await findDeviceByPublicId(db, publicId)
+  const agent = await findAgent(db, agentId)
+  return device !== null && device.userId === agent?.ownerUserId
 }
 
 /** Closes the account with which the run worked, and tells its devices. */

@@ -122,7 +122,17 @@ describe('a session that is not on its device any more', () => {
     expect((await server.ok(`/runs/${third.runId}`)).successorRunId).toBeNull()
   })
 
-  test('keeps the call that a person approved', async () => {
+  test.each([
+    ['keeps the call that a person approved', true],
+    ['on a device of somebody else has a call approved anew, since that device alone says that it was not made', false],
+  ])('%s', async (_, isOwn) => {
+    if (!isOwn) {
+      await device.disconnect()
+      const { token } = await server.addPerson('admin')
+      device = await FakeDevice.connect(server, { token })
+      const path = `/devices/${device.identity.deviceId}`
+      await server.ok(path, { method: 'PATCH', body: { isWorkspaceDefault: true }, token })
+    }
     const agent = await server.createAgent({ harness: 'claude', command: null })
     await server.startRun(agent.id)
     const asking = await device.take()
@@ -141,7 +151,7 @@ describe('a session that is not on its device any more', () => {
     expect(allowed.spec).toMatchObject({ resumeSessionId: 'ses-1', allowCalls: [{ inputDigest: 'd'.repeat(64) }] })
     await lose(allowed, 'ses-1')
     const anew = await device.take()
-    expect(anew.spec).toMatchObject({ resumeSessionId: null, allowCalls: allowed.spec.allowCalls })
+    expect(anew.spec).toMatchObject({ resumeSessionId: null, allowCalls: isOwn ? allowed.spec.allowCalls : [] })
     expect(anew.spec.prompt).toMatch(toldSo)
     await anew.end()
   })
