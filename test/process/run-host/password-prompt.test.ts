@@ -1,49 +1,66 @@
-import { spawnSync } from 'node:child_process'
-import { createRequire } from 'node:module'
-import { expect, test } from 'vitest'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, chownSync, constants, copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { spawn } from 'node-pty'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { findProgram } from '../../../device-manager/process/program.ts'
 
-/** `su` belongs to root, and a plain user cannot look into what root runs: only the terminal tells that it waits. */
+/**
+ * `su` belongs to root, and a plain user cannot look into what root runs: only the terminal tells that it waits. Whoever looks is a plain
+ * user, who may not go where the checkout of root lies.
+ */
 
 const nobody = 65534
-const readers = new URL('../../../device-manager/process/terminal-readers.ts', import.meta.url).href
-const pty = createRequire(import.meta.url).resolve('node-pty')
-const script = `
-  const { terminalReaders } = await import(${JSON.stringify(readers)})
-  const { spawn } = (await import(${JSON.stringify(pty)})).default
-  const names = []
-  for (const line of ['exec su root -c true', 'stty raw -echo; echo :; sleep 20']) {
-    const child = spawn('/bin/sh', ['-c', line], { cwd: '/' })
-    await new Promise((resolve) => child.onData((text) => text.includes(':') && resolve()))
-    for (let looks = 0; looks < 20; looks++) {
-      const found = terminalReaders(child._pty)
-      if (found === null) throw new Error('this system does not tell')
-      if (found.length > 0) { names.push(...found.map(({ name }) => name)); break }
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
-    child.kill('SIGKILL')
-  }
-  console.log(names.join())
-  process.exit(0)`
+const isRoot = process.getuid?.() === 0
+const become = isRoot ? ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups'] : []
+const env = { PATH: process.env['PATH'] ?? '' }
+const sources = join(import.meta.dirname, '../../../device-manager/process')
 
-test.skipIf(process.platform !== 'linux')(
-  'su, which asks a plain user for a password, waits for the terminal',
-  ({ skip }) => {
-    const become =
-      process.getuid?.() === 0 ? ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups'] : []
-    const [program, ...args] = [...become, process.execPath, '--disable-warning=ExperimentalWarning', '-e', script]
-    for (const file of ['su', 'stty', program])
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-look-'))
+  copyFileSync(process.execPath, join(folder, 'node'), constants.COPYFILE_FICLONE)
+  for (const file of ['terminal-readers.ts', 'proc.ts']) copyFileSync(join(sources, file), join(folder, file))
+  execFileSync('chmod', ['-R', 'a+rX', folder])
+  chmodSync(folder, 0o755)
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+describe.skipIf(process.platform !== 'linux')('a terminal in which a plain user’s program asks for a password', () => {
+  beforeEach(({ skip }) => {
+    for (const file of ['su', 'stty', ...(isRoot ? ['setpriv'] : [])])
       try {
-        findProgram({ file, cwd: '/', env: { PATH: process.env['PATH'] ?? '' } })
+        findProgram({ file, cwd: '/', env })
       } catch {
         skip(`this machine has no ${file}`)
       }
-    const { status, stdout, stderr } = spawnSync(program, [...args, '--input-type=module'], {
-      cwd: '/',
-      encoding: 'utf8',
-      timeout: 30_000,
-    })
-    if (become.length > 0 && /EACCES|permission denied/i.test(stderr)) skip('the checkout lies where only root may go')
-    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: 'su\n', stderr: '' })
-  },
-)
+  })
+
+  test.each([
+    ['is waited at by su', 'exec su root -c true', ['su']],
+    ['is waited at by nobody while a program draws in it', 'stty raw -echo; echo :; exec sleep 30', []],
+  ])('%s', async (_, line, expected) => {
+    const [file, ...args] = [...become, '/bin/sh', '-c', line]
+    const child = spawn(file, args, { name: 'xterm', cols: 80, rows: 24, cwd: '/', env, encoding: null })
+    const terminal = child.ptsName
+    // As that of a run belongs to whoever runs it.
+    if (isRoot) chownSync(terminal, nobody, nobody)
+    try {
+      await new Promise<void>((resolve) => child.onData((chunk) => Buffer.from(chunk).includes(':') && resolve()))
+      await expect.poll(() => readersOf(terminal), { timeout: 10_000 }).toEqual(expected)
+    } finally {
+      process.kill(child.pid, 'SIGKILL')
+    }
+  })
+})
+
+/** What the plain user sees: the names of the programs that wait; null: this system does not tell. */
+function readersOf(terminal: string): string[] | null {
+  const script = `const { terminalReaders } = await import(${JSON.stringify(`${folder}/terminal-readers.ts`)})
+    console.log(JSON.stringify(terminalReaders(${JSON.stringify(terminal)})?.map(({ name }) => name) ?? null))`
+  const [file, ...args] = [...become, join(folder, 'node'), '--input-type=module', '-e', script]
+  return JSON.parse(execFileSync(file, args, { cwd: '/', encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })) as
+    | string[]
+    | null
+}
