@@ -163,9 +163,17 @@ export function table<Shape extends Columns>(
     from,
     first,
     async find(db, by) {
-      const where = whereOf(conditions(by))
+      const all = conditions(by)
+      const id = columnOf.get(key)!
+      // By its id alone where that is given: planned for any values, PostgreSQL may walk all rows that share the other field.
+      const where = whereOf(all[id] == null ? all : { [id]: all[id] })
       const found = await texts.first(db, `${selected} where ${where.sql}`, where.values)
-      return found === undefined ? null : read(found)
+      if (found === undefined) return null
+      const row = read(found)
+      const hasAll = Object.entries(toColumns(row)).every(
+        ([column, value]) => !(column in all) || all[column] === value,
+      )
+      return hasAll ? row : null
     },
     update: (db, by, changes) => update(db, conditions(by), toColumns(changes)),
     query: (rest) => query(`${selected} ${rest}`, schema) as unknown as Query<Row<Shape>>,

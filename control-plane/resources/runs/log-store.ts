@@ -50,45 +50,45 @@ export async function insertFrames(db: Db, given: readonly Frame[]): Promise<voi
 /** Frames are read together up to this many bytes, and one frame in any case: each may have 16 MB. */
 const readBytes = 4 * 1024 * 1024
 
-/** The length of a body is told without reading it. */
-const within = (near: string, order: string): string =>
-  `where run_id = ? and first_seq in (
-     select first_seq from (
-       select first_seq, sum(bytes) over (order by first_seq ${order}) - bytes as bytes_before from (
-         select first_seq, length(body) as bytes from run_frames where run_id = ? and ${near}
-         order by first_seq ${order} limit ?
-       ) near
-     ) sized where bytes_before < ${readBytes}
-   ) order by first_seq ${order}`
+/**
+ * The last of the frames near by that are within `readBytes` together; the length of a body is told without reading it. It is read first, so
+ * that the frames are a range of the index, whatever values PostgreSQL plans for.
+ */
+const furthest = (near: string, order: 'asc' | 'desc'): string =>
+  `(select ${order === 'asc' ? 'max' : 'min'}(first_seq) from (
+     select first_seq, sum(bytes) over (order by first_seq ${order}) - bytes as bytes_before from (
+       select first_seq, length(body) as bytes from run_frames where ${near} order by first_seq ${order} limit ?
+     ) near
+   ) sized where bytes_before < ${readBytes})`
 
 /** Frames follow one another: none before the one that holds `afterSeq` is looked at. */
-const forward = frames.query(
-  within(
-    `last_seq > ? and first_seq >= coalesce(
-       (select max(earlier.first_seq) from run_frames earlier where earlier.run_id = ? and earlier.first_seq <= ?), 0
-     )`,
-    'asc',
-  ),
-)
+const following = `run_id = ? and last_seq > ? and first_seq >= coalesce(
+  (select earlier.first_seq from run_frames earlier where earlier.run_id = ? and earlier.first_seq <= ?
+   order by earlier.first_seq desc limit 1), 0)`
+
+const forward = frames.query(`where ${following} and first_seq <= ${furthest(following, 'asc')} order by first_seq`)
 
 /** Frames that hold events after `afterSeq`, in order, at most `limit`; fewer where they are large (see `mayBeMore`). */
 export async function listFrames(db: Db, range: { runId: string; afterSeq: number; limit: number }): Promise<Frame[]> {
   const { runId, afterSeq, limit } = range
-  return forward.list(db, [runId, runId, afterSeq, runId, afterSeq, limit])
+  const place = [runId, afterSeq, runId, afterSeq]
+  return forward.list(db, [...place, ...place, limit])
 }
 
 /** Says whether frames may follow those that were read with this limit. */
 export const mayBeMore = (read: readonly Frame[], limit: number): boolean =>
   read.length === limit || read.reduce((sum, { body }) => sum + body.length, 0) >= readBytes
 
-const backward = frames.query(within('first_seq < ?', 'desc'))
+const before = 'run_id = ? and first_seq < ?'
+const backward = frames.query(`where ${before} and first_seq >= ${furthest(before, 'desc')} order by first_seq desc`)
 
 /** Frames that hold events before `beforeSeq`, last first; as many as `listFrames`. */
 export async function listFramesBackward(
   db: Db,
   range: { runId: string; beforeSeq: number; limit: number },
 ): Promise<Frame[]> {
-  return backward.list(db, [range.runId, range.runId, range.beforeSeq, range.limit])
+  const place = [range.runId, range.beforeSeq]
+  return backward.list(db, [...place, ...place, range.limit])
 }
 
 const latest = frames.query('where run_id = ? and first_seq < ? order by first_seq desc limit 1')

@@ -7,6 +7,8 @@ export interface Asked {
   on: string
   sql: string
   bindings: readonly unknown[]
+  /** PostgreSQL may answer it by a plan for any values. */
+  isPrepared: boolean
 }
 
 export interface Walk {
@@ -20,6 +22,12 @@ export interface Walk {
 /** How often a text is looked at: other values may be another plan. */
 const kinds = 2
 
+interface Sent {
+  sql: string
+  bindings?: readonly unknown[]
+  options?: { name?: string }
+}
+
 /** Statements that a database plans, each text for the first things in whose course it was asked. */
 export class Statements {
   private readonly known = new Map<string, Asked[]>()
@@ -29,11 +37,12 @@ export class Statements {
 
   constructor(root: Knex) {
     this.root = root
-    root.client.on('query', ({ sql, bindings = [] }: { sql: string; bindings?: readonly unknown[] }) => {
+    root.client.on('query', ({ sql, bindings = [], options }: Sent) => {
       if (this.isStopped || !/^\s*(?:select|with (?!also)|update|delete)/i.test(sql)) return
       const same = this.known.get(sql) ?? []
       if (same.length === 0) this.known.set(sql, same)
-      if (same.length < kinds && same.every(({ on }) => on !== this.on)) same.push({ on: this.on, sql, bindings })
+      if (same.length < kinds && same.every(({ on }) => on !== this.on))
+        same.push({ on: this.on, sql, bindings, isPrepared: options?.name !== undefined })
     })
   }
 

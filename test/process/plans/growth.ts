@@ -49,6 +49,7 @@ export const usualCounts: Counts = {
 }
 /** Things of which there is more than of others of their kind. */
 export const long = {
+  run: grownId('run_', 1),
   task: grownId('tsk_', 1),
   conversation: grownId('cnv_', 1),
   file: grownId('file_', 1),

@@ -77,7 +77,7 @@ export function growthsOfWork(owners: Owners): Record<string, Growth> {
     run_frames: {
       count: 4_000,
       set: {
-        run_id: `case when n.i % 4 = 0 then t.run_id else ${run_id} end`,
+        run_id: `case when n.i % 4 = 0 then '${long.run}' else ${run_id} end`,
         first_seq: 't.last_seq + n.i',
         last_seq: 't.last_seq + n.i',
       },

@@ -9,6 +9,7 @@ export type Ids = Readonly<Record<string, string>>
 /** Ids of things about which there is most. */
 export const largest: Ids = {
   agentId: grownId('agt_', 1),
+  runId: long.run,
   taskId: long.task,
   'tasks.id': long.task,
   'conversations.id': long.conversation,
