@@ -89,6 +89,13 @@ export interface CheckedHandler<R extends AnyRoute, Prepared = unknown> {
   /** `db` is the root handle. Fails as a handler does. Called once, however often the transaction is done again. */
   before(input: HandlerInput<R>): Promise<Prepared>
   handle(input: HandlerInput<R>, prepared: Prepared): Promise<HandlerResult<R>>
+  /** Gives up what was prepared and nobody came to own. Called after the transaction, however it ended; never fails. */
+  giveUp?(prepared: Prepared): Promise<void>
+  /**
+   * On a route of which an agent's request waits for approval: what was prepared then, and stored as the body of the change. Once it is
+   * approved, `handle` gets it as prepared in place of what `before` returns, and no body.
+   */
+  staged?: z.ZodType<Prepared>
 }
 
 /** A handler that gets what its step before the transaction returned. */
@@ -100,6 +107,8 @@ export interface ImplementedRoute {
   route: AnyRoute
   handler: (input: HandlerInput<AnyRoute>, prepared?: unknown) => Promise<unknown>
   before?: (input: HandlerInput<AnyRoute>) => Promise<unknown>
+  giveUp?: (prepared: unknown) => Promise<void>
+  staged?: z.ZodType
 }
 
 /** Joins routes with their handlers. Does not compile while one has none, or returns what its schema does not hold. */
@@ -112,19 +121,24 @@ export function implement<G extends Readonly<Record<string, AnyRoute>>, H extend
   return Object.entries(group).map(([name, route]) => {
     // Each handler takes the input that its own route's schemas have parsed; the list forgets which.
     const handler = handlers[name] as unknown as ImplementedRoute['handler'] | ErasedChecked
-    return typeof handler === 'object' ? { route, handler: handler.handle, before: handler.before } : { route, handler }
+    if (typeof handler !== 'object') return { route, handler }
+    const { handle, ...around } = handler
+    return { route, handler: handle, ...around }
   })
 }
 
-type ErasedChecked = { handle: ImplementedRoute['handler']; before: NonNullable<ImplementedRoute['before']> }
+type ErasedChecked = { handle: ImplementedRoute['handler'] } & Pick<ImplementedRoute, 'giveUp' | 'staged'> &
+  Required<Pick<ImplementedRoute, 'before'>>
 
 /** Throws when a route of the contract has no handler: the server does not start with half an API. */
 export function assertComplete(contract: readonly AnyRoute[], implemented: readonly ImplementedRoute[]): void {
   const known = new Set(implemented.map(({ route }) => route.id))
   const missing = contract.filter((route) => !known.has(route.id)).map((route) => route.id)
   if (missing.length > 0) throw new Error(`no handler for ${missing.join(', ')}`)
-  // A change that an approval repeats is made within the approval's transaction.
-  const repeated = implemented.filter(({ route, before }) => before !== undefined && isApproved(route))
+  // A change that an approval repeats is made within the approval's transaction, from what was staged when it was asked for.
+  const repeated = implemented.filter(
+    ({ route, before, staged }) => before !== undefined && staged === undefined && isApproved(route),
+  )
   if (repeated.length > 0)
     throw new Error(`a step before the transaction of ${repeated.map(({ route }) => route.id).join(', ')}`)
 }

@@ -259,7 +259,7 @@ async function work(
   ctx: Koa.Context,
   { input, claim }: { input: Input; claim: Claim | null },
 ): Promise<StoredAnswer> {
-  const { route, handler, before, kernel } = mounted
+  const { route, handler, before, giveUp, kernel } = mounted
   const { caller } = input
   const prepared = await before?.(input)
   const run = async (db: Db): Promise<StoredAnswer> => {
@@ -274,7 +274,11 @@ async function work(
     return encoded
   }
   const turns = caller === null ? [] : [caller.workspaceId]
-  return route.transaction ? inTransaction(kernel.root, run, { turns }) : run(kernel.root)
+  try {
+    return await (route.transaction ? inTransaction(kernel.root, run, { turns }) : run(kernel.root))
+  } finally {
+    await giveUp?.(prepared)
+  }
 }
 
 /** A handler may be called again with the same body, so none may change it: where replies are checked, so is this. */

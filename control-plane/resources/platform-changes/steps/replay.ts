@@ -43,8 +43,10 @@ async function replayChange(
     if (implemented === undefined) throw new ApiError('route_not_found')
     const caller: PersonCaller = { ...person, onBehalfOf: change.agentId }
     checkRole(implemented.route, caller)
+    const { staged } = implemented
+    const prepared = staged?.parse(change.body)
     return await inSavepoint(request.db as Tx, async (tx) =>
-      answerOf(implemented, inputOf(request, { implemented, change, caller, db: tx })),
+      answerOf(implemented, inputOf(request, { implemented, change, caller, db: tx }), prepared),
     )
   } catch (error) {
     if (error instanceof PlainApiError) return { status: error.status, body: { error: error.message } }
@@ -61,8 +63,12 @@ function checkRole(route: AnyRoute, caller: PersonCaller): void {
     throw new ApiError('http_exception', { message: `Only a workspace ${person} may do this.` })
 }
 
-async function answerOf({ route, handler }: ImplementedRoute, input: HandlerInput<AnyRoute>): Promise<ChangeResult> {
-  const { status, body } = encodeAnswer(route, await handler(input), false)
+async function answerOf(
+  { route, handler }: ImplementedRoute,
+  input: HandlerInput<AnyRoute>,
+  prepared: unknown,
+): Promise<ChangeResult> {
+  const { status, body } = encodeAnswer(route, await handler(input, prepared), false)
   return { status, body: body === null ? null : (JSON.parse(body) as unknown) }
 }
 
@@ -71,14 +77,14 @@ function inputOf(
   replay: { implemented: ImplementedRoute; change: PlatformChangeRow; caller: PersonCaller; db: Db },
 ): HandlerInput<AnyRoute> {
   const { change, caller, db } = replay
-  const { route } = replay.implemented
+  const { route, staged } = replay.implemented
   const validator = createValidator(route)
   const texts = Object.entries(change.params).map(([name, value]) => [name, String(value)])
   return {
     // Validated again: the schemas may have changed since the change was stored.
     params: validator.params(Object.fromEntries(texts) as Record<string, string>) as HandlerInput<AnyRoute>['params'],
     query: validator.query('') as HandlerInput<AnyRoute>['query'],
-    body: validator.body(change.body),
+    body: staged === undefined ? validator.body(change.body) : undefined,
     // Routes for all kinds of callers are in one list; `checkRole` has checked that a person may call this one.
     caller,
     db,
