@@ -37,6 +37,8 @@ const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'learning update': async () => (await import('./flows/learning/bullets.ts')).learningWrite,
   'learning accept': async () => (await import('./flows/learning/review.ts')).learningReview,
   'learning reject': async () => (await import('./flows/learning/review.ts')).learningReview,
+  'skill create': async () => (await import('./flows/skill.ts')).skillWrite,
+  'skill replace-bundle': async () => (await import('./flows/skill.ts')).skillWrite,
   'task get': async () => (await import('./flows/task/get.ts')).taskGet,
   'task batch': async () => (await import('./flows/task/batch.ts')).taskBatch,
   'task assign': async () => (await import('./flows/task/change.ts')).taskAssign,

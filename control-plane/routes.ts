@@ -27,6 +27,8 @@ import { projectGrantHandlers } from './resources/projects/handlers/grant.ts'
 import { projectHandlers } from './resources/projects/handlers/projects.ts'
 import { questionHandlers } from './resources/questions/handlers/questions.ts'
 import { secretHandlers } from './resources/secrets/handlers/secrets.ts'
+import { skillHandlers } from './resources/skills/handlers/skills.ts'
+import { skillShareHandlers } from './resources/skills/handlers/shares.ts'
 import { repoHandlers } from './resources/repos/handlers/repos.ts'
 import { runEventHandlers } from './resources/runs/handlers/event.ts'
 import { runHandlers } from './resources/runs/handlers/runs.ts'
@@ -81,6 +83,8 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...wikiHandlers(deps),
     ...learningHandlers(),
     ...wikiIngestHandlers(deps),
+    ...skillHandlers(deps),
+    ...skillShareHandlers(deps),
     // The server named in the document is the one it was read from.
     ...implementOpenApi(contract, '/'),
   ]

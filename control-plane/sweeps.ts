@@ -14,6 +14,7 @@ import { expiredApprovalsSweep } from './sweeps/expired-approvals.ts'
 import { idleCompactionSweep } from './sweeps/idle-compaction.ts'
 import { oldRowsSweep, oldSkipsSweep } from './sweeps/old-rows.ts'
 import { purgedFilesSweep } from './sweeps/purged-files.ts'
+import { retiredBundlesSweep } from './sweeps/retired-bundles.ts'
 import { removalJobs } from './sweeps/removals.ts'
 import { queuedRunsSweep } from './sweeps/queued-runs.ts'
 import { runningRunsSweep } from './sweeps/running-runs.ts'
@@ -88,6 +89,7 @@ export function createSweeper(options: {
       oldSkipsSweep,
       ...options.github,
       purgedFilesSweep({ blobs: options.blobs, everyMs }),
+      retiredBundlesSweep({ blobs: options.blobs, everyMs }),
       ...(options.filler === null ? [] : [embeddingsSweep({ filler: options.filler, everyMs: soonMs })]),
       blobsSweep({ blobs: options.blobs, everyMs }),
       expiredApprovalsSweep,

@@ -49,6 +49,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/conversations': 'conversations, their messages, who takes part, names of who speaks',
       'resources/wiki': 'pages, their revisions, links and relations, what is read of their texts',
       'resources/learnings': 'learnings, what they are about, who sees them',
+      'resources/skills': 'skills, their bundles, who has them, links by which they are shared',
       'resources/workflows': 'stored programs, their runs and journals',
       'resources/automations': 'automations, their triggers, schedules and fires',
     },
@@ -79,6 +80,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/automations/steps': 'firing',
       'resources/wiki/steps': 'publishing a text, making, archiving and removing pages',
       'resources/files/steps': 'a file as clients read it, what it belongs to, its end',
+      'resources/skills/steps': 'storing and reading bundles, a skill as clients read it',
       'resources/learnings/steps': 'a learning as clients read it, and what its review does',
     },
   },
@@ -113,6 +115,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/files/handlers': 'files, their versions and relations',
       'resources/wiki/handlers': 'pages, their revisions and relations',
       'resources/learnings/handlers': 'learnings',
+      'resources/skills/handlers': 'skills, overrides of agents, share links',
     },
   },
   {

@@ -131,5 +131,7 @@ const columnsOf: Readonly<Record<string, readonly string[]>> = {
   'learning list': ['id', 'status', 'topic', 'createdByAgentId', 'createdAt'],
   'learning accept': ['learningId', 'ok', 'status', 'code', 'message'],
   'learning reject': ['learningId', 'ok', 'status', 'code', 'message'],
+  'skill list': ['id', 'slug', 'name', 'version', 'sourceType', 'enabledByDefault', 'fileCount', 'installedAt'],
+  'skill agent-overrides': ['skillId', 'slug', 'enabled', 'workspaceEnabled', 'effectiveEnabled'],
   'member list': ['userId', 'name', 'email', 'role'],
 }

@@ -1,5 +1,6 @@
 import { readDelivery } from '../github/read-delivery.ts'
 import { checkProgram } from '../workflows/program/check.ts'
+import { readFrontMatter } from '../resources/skills/front-matter.ts'
 import { readPage } from '../resources/wiki/read-page.ts'
 import { findMisfit, findSchemaFlaw } from '../resources/runs/json-schemas.ts'
 
@@ -13,6 +14,7 @@ export const jobs = {
   'github.delivery': readDelivery,
   'workflows.check': checkProgram,
   'wiki.read': readPage,
+  'skills.frontMatter': readFrontMatter,
 } as const
 
 export type JobName = keyof typeof jobs

@@ -150,6 +150,8 @@ const refusal = () =>
 /** Bodies of callers that are known, and of those that nobody knows before the body is read (webhooks). */
 export interface BodyRooms {
   known: BodyRoom
+  /** Those of known callers that are larger than all of that room. */
+  bundles: BodyRoom
   /** Bodies of known callers that are stored as they come: what is in memory of each, however large it is. */
   streamed: BodyRoom
   strangers: BodyRoom
@@ -157,9 +159,13 @@ export interface BodyRooms {
   answers: BodyRoom
 }
 
+/** A route that takes larger bodies than this has the room for bundles, so that those hold up no others. */
+export const knownBytes = 16 * mebibyte
+
 export function createBodyRooms(world: World): BodyRooms {
   return {
-    known: new BodyRoom(world, { bytes: 16 * mebibyte, waitingPerOwner: 100, waitMs: 30_000 }),
+    known: new BodyRoom(world, { bytes: knownBytes, waitingPerOwner: 100, waitMs: 30_000 }),
+    bundles: new BodyRoom(world, { bytes: 48 * mebibyte, waitingPerOwner: 20, waitMs: 60_000 }),
     streamed: new BodyRoom(world, { bytes: 32 * mebibyte, waitingPerOwner: 100, waitMs: 60_000 }),
     answers: new BodyRoom(world, { bytes: 32 * mebibyte, waitingPerOwner: 200, waitMs: 60_000 }),
     strangers: new BodyRoom(world, { bytes: 4 * mebibyte, waitingPerOwner: 20, waitMs: 10_000 }),

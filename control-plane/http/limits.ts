@@ -34,13 +34,14 @@ export interface RateRule {
 /** null: no limit. */
 export type RateRules = Readonly<Record<Exclude<RateClass, 'none'>, RateRule | null>>
 
-/** Only the written limit (webhook) is tight; the rest keeps a runaway client from taking the whole server. */
+/** Only the written limits (webhook, share preview) are tight; the rest keeps a runaway client from taking the whole server. */
 export const defaultRateRules: RateRules = {
   general: { points: 600_000, windowS: 60 },
   /** Failures (sign-in/limit.ts). */
   sign_in: { points: 30, windowS: 60 },
   sign_in_any: { points: 600, windowS: 60 },
   webhook: { points: 60, windowS: 3600 },
+  share_preview: { points: 60, windowS: 60 },
 }
 
 /** Points taken from the database at once: 1/200 of the rule, so that tight rules are counted one by one. */

@@ -2,7 +2,7 @@ import type Koa from 'koa'
 import { fail } from '../../shared/api/errors.ts'
 import { rawBody, type AnyRoute } from '../../shared/api/route.ts'
 import { StoredContent } from '../../shared/api/stored-content.ts'
-import type { Release, RoomOwner } from './body-room.ts'
+import { knownBytes, type Release, type RoomOwner } from './body-room.ts'
 import { parseJson, readBody } from './body.ts'
 import { callerKey, type Caller } from './callers.ts'
 import { readContentBody } from './content-body.ts'
@@ -31,7 +31,7 @@ export async function takeBody(door: Door, ctx: Koa.Context, caller: Caller | nu
   const { route, kernel } = door
   if (route.streamed !== null && caller !== null) return takeStreamed(door, ctx, { caller, streamed: route.streamed })
   const { world, rooms } = kernel
-  const room = caller === null ? rooms.strangers : rooms.known
+  const room = caller === null ? rooms.strangers : route.bodyLimit > knownBytes ? rooms.bundles : rooms.known
   const { bytes, release } = await readBody(ctx.req, {
     limit: route.bodyLimit,
     room,

@@ -35,7 +35,7 @@ export interface ResourceDependencies {
   /** Services whose secrets are accepted; null: any. */
   secretProviders: readonly string[] | null
   /** Where the bytes of files are. */
-  blobs: Pick<Blobs, 'open' | 'has' | 'release'>
+  blobs: Pick<Blobs, 'open' | 'has' | 'release' | 'put' | 'giveUp'>
   /** Finds pages by what they are about; null: the operator named no model. */
   meaning: Pick<Meaning, 'find' | 'model'> | null
   fileUrls: Pick<FileUrls, 'urlOf'>

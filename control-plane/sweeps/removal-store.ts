@@ -22,6 +22,8 @@ interface Group {
   table: string
   /** By which its dependents name a row; left out: it has none. */
   key?: string
+  /** Of a table without dependents: names a blob that nobody needs any more once the row is gone. */
+  blob?: string
   dependents?: readonly Dependent[]
 }
 
@@ -55,6 +57,9 @@ const groups: readonly Group[] = [
     ],
   },
   { table: 'learnings', key: 'id', dependents: of('learning_id', 'learning_entities') },
+  { table: 'skills', key: 'id', dependents: of('skill_id', 'skill_overrides') },
+  ...['skill_shares', 'plugins'].map((table) => ({ table })),
+  { table: 'skill_bundles', blob: 'blob_id' },
   {
     table: 'conversations',
     key: 'id',
@@ -161,8 +166,14 @@ async function removeSomeOf(
   workspaceId: string,
   { group, budget }: { group: Group; budget: Budget },
 ): Promise<boolean> {
-  const { table, key } = group
+  const { table, key, blob } = group
   const rows = tx(table).where({ workspace_id: workspaceId })
+  if (blob !== undefined)
+    return (
+      (await budget.spend(() =>
+        deleteWithBlobs(tx, table, { rows, blob, limit: budget.rows, at: budget.world.now() }),
+      )) > 0
+    )
   if (key === undefined) return (await budget.spend(() => deleteSome(tx, table, { rows, limit: budget.rows }))) > 0
   const keys: unknown[] = await rows.limit(budget.rows).pluck(key)
   return keys.length > 0 && (await removeSomeOfGroup(tx, { group, keys, budget }))

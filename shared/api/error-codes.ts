@@ -225,6 +225,23 @@ export const learningErrors = {
   learning_not_editable: entry(409, 'The learning is reviewed already. File another one.', 'file_again'),
 } as const
 
+export const skillErrors = {
+  skill_not_found: entry(404, 'There is no such skill, or no such agent that you can see.', 'check_id'),
+  ambiguous_skill_ref: entry(409, 'Several skills have this slug; `details.candidates` lists their ids.', 'use_id'),
+  duplicate_skill_slug: entry(409, 'A skill of this workspace has this slug.', 'change_values'),
+  invalid_skill_bundle: entry(400, 'The files are no bundle of a skill.', 'fix_request'),
+  skill_replace_forbidden: entry(409, 'The skill belongs to a plugin: change that.'),
+  skill_plugin_disabled: entry(409, 'The plugin of the skill is off. Turn that on first.'),
+  builtin_skill_delete_forbidden: entry(409, 'The skill is built in. Turn it off instead.'),
+  agent_skill_default_forbidden: entry(403, 'What an agent adds is off for the workspace; a person turns it on.'),
+  skill_file_not_found: entry(404, 'The skill has no such file.', 'check_path'),
+  skill_share_forbidden: entry(409, 'A skill of a plugin is not shared: share the plugin.'),
+  share_not_found: entry(404, 'There is no such share link.', 'check_id'),
+  share_gone: entry(410, 'The share link was revoked or has expired, or its skill is gone.', 'ask_person'),
+  share_forbidden: entry(403, 'You call in another workspace than the one that is named.', 'switch_workspace'),
+  skill_bundle_storage_failed: entry(503, 'The files could not be read or stored. Try again.', 'retry'),
+} as const
+
 export const conversationErrors = {
   conversation_not_found: entry(404, 'There is no conversation with this id that you can see.', 'check_id'),
   dm_already_exists: entry(409, 'You have a dm with this agent; `details.conversationId` names it.', 'use_existing'),
@@ -301,6 +318,7 @@ export const errorCodes = {
   ...fileErrors,
   ...wikiErrors,
   ...learningErrors,
+  ...skillErrors,
   ...gateErrors,
 } satisfies Record<string, ErrorEntry>
 

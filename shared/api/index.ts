@@ -25,6 +25,8 @@ import type { AnyRoute } from './route.ts'
 import { runEventRoutes } from './run-events.ts'
 import { runRecordRoutes } from './run-records.ts'
 import { runRoutes } from './runs.ts'
+import { skillShareRoutes } from './skill-shares.ts'
+import { skillRoutes } from './skills.ts'
 import { taskHistoryRoutes } from './task-history.ts'
 import { taskLinkRoutes } from './task-links.ts'
 import { taskRoutes } from './tasks.ts'
@@ -71,6 +73,8 @@ export const groups = {
   wiki: wikiRoutes,
   learnings: learningRoutes,
   wikiIngest: wikiIngestRoutes,
+  skills: skillRoutes,
+  skillShares: skillShareRoutes,
   openapi: openapiRoutes,
 } as const
 

@@ -21,6 +21,9 @@ import { onBoth, openSqlite } from '../kit/database.ts'
 import { seedFile } from './file-rows.ts'
 import { linkRow, seedPage } from './wiki-rows.ts'
 import { seedLearning } from './learning-rows.ts'
+import { putOverride } from '../../control-plane/resources/skills/override-store.ts'
+import { insertPlugin } from '../../control-plane/resources/skills/plugin-store.ts'
+import { seedShare, seedSkill } from './skill-rows.ts'
 import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
 import { at, projectRow, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 
@@ -111,6 +114,10 @@ async function furnished(db: Db) {
   await insertRelation(db, { fromPageId: page.id, toPageId: other.id, createdAt: at })
   const learning = await seedLearning(db, workspaceId)
   await replaceEntities(db, learning, [{ type: 'repo', name: 'web' }])
+  const skill = await seedSkill(db, workspaceId)
+  await putOverride(db, { skillId: skill.id, agentId: agent.id, enabled: true })
+  await seedShare(db, skill)
+  await insertPlugin(db, { id: realWorld.id('plug_'), workspaceId, name: 'p', enabled: true })
   const id = realWorld.uuid()
   const body = Buffer.from('x')
   const rows: Record<string, Record<string, unknown>> = {

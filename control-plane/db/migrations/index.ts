@@ -36,6 +36,7 @@ import { narrowIndexes } from './034-narrow-indexes.ts'
 import { unassignments } from './035-unassignments.ts'
 import { removals } from './036-removals.ts'
 import { harnessVersions } from './037-harness-versions.ts'
+import { skills } from './038-skills.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -76,4 +77,5 @@ export const migrations: readonly Migration[] = [
   unassignments,
   removals,
   harnessVersions,
+  skills,
 ]

@@ -26,6 +26,9 @@ const left = new Set([
   // No thing that a file hangs on has one.
   'role',
   'sessionId',
+  // Of skills, which have files of their own.
+  'plugin',
+  'path',
 ])
 
 type Filter = (ids: Ids, path: string) => readonly Readonly<Record<string, string>>[]

@@ -6,7 +6,7 @@ import { isLong } from '../../kit/forms.ts'
 import type { CallOptions, TestServer } from '../../kit/server.ts'
 import type { Ids, Place } from '../facts/kit/resource-facts.ts'
 import { bearerIds, goodRequests, makeThings, nothingToRead, places, placesWithin, unknownIds } from './collected.ts'
-import { fill, reaches } from './every-route.ts'
+import { asked as withQuery, fill, reaches } from './every-route.ts'
 import { Stage } from './stage.ts'
 
 /** What is in another workspace is to everybody of ours as if it were not there: in paths, bodies and queries. */
@@ -51,7 +51,8 @@ describe('the ids', () => {
     ({ route, path }) => route.method === 'GET' && path.includes('{') && nothingToRead[route.id] === undefined,
   )
   it.each(reads)('are of things that the stranger reads: $label', async ({ route, path }) => {
-    const reply = await server.call(fill(path, foreign), { base: route.base, token: strangerToken })
+    const { query } = (await goodRequests[route.id]?.(stage)) ?? {}
+    const reply = await server.call(withQuery(fill(path, foreign), query), { base: route.base, token: strangerToken })
     expect([reply.status, reply.body]).toEqual([200, expect.anything()])
   })
 
@@ -67,8 +68,9 @@ describe('an id of a stranger in a path', () => {
   it.each(reaches.filter(({ path }) => path.includes('{')))('$label', async ({ route, path }) => {
     const { method, base, id } = route
     // A body that fits, so that it is the id that is looked at.
-    const body = method === 'GET' ? undefined : ((await goodRequests[id]?.(stage))?.body ?? {})
-    await expectSame(async (ids) => ({ path: fill(path, ids), method, base, body }))
+    const good = (await goodRequests[id]?.(stage)) ?? {}
+    const body = method === 'GET' ? undefined : (good.body ?? {})
+    await expectSame(async (ids) => ({ path: withQuery(fill(path, ids), good.query), method, base, body }))
   })
 
   it.each(placesWithin)('%s %s, below something of ours', async (_, method, placeOf) => {

@@ -24,6 +24,8 @@ import { runEventFacts } from './run-events.ts'
 import { runRecordFacts } from './run-records.ts'
 import { runFacts } from './runs.ts'
 import { secretFacts } from './secrets.ts'
+import { skillShareFacts } from './skill-shares.ts'
+import { skillFacts } from './skills.ts'
 import { taskCommentFacts } from './task-comments.ts'
 import { taskHistoryFacts } from './task-history.ts'
 import { taskLinkFacts } from './task-links.ts'
@@ -72,5 +74,7 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   wiki: wikiFacts,
   learnings: learningFacts,
   wikiIngest: wikiIngestFacts,
+  skills: skillFacts,
+  skillShares: skillShareFacts,
   openapi: openapiFacts,
 }

@@ -118,7 +118,13 @@ function cuttableStore() {
 test('a limiter that cannot count lets nobody through', async () => {
   const { state, shared } = cuttableStore()
   const limiter = await createLimiter({
-    rules: { general: { points: 10, windowS: 60 }, sign_in: null, sign_in_any: null, webhook: null },
+    rules: {
+      general: { points: 10, windowS: 60 },
+      sign_in: null,
+      sign_in_any: null,
+      webhook: null,
+      share_preview: null,
+    },
     world: realWorld,
     shared,
   })
@@ -139,7 +145,13 @@ test('a limiter that cannot count lets nobody through', async () => {
 test('a shared count is asked for in portions, and still ends', async () => {
   const { state, shared } = cuttableStore()
   const limiter = await createLimiter({
-    rules: { general: { points: 1000, windowS: 60 }, sign_in: null, sign_in_any: null, webhook: null },
+    rules: {
+      general: { points: 1000, windowS: 60 },
+      sign_in: null,
+      sign_in_any: null,
+      webhook: null,
+      share_preview: null,
+    },
     world: realWorld,
     shared,
   })
@@ -158,7 +170,13 @@ const take = async (limiter: Limiter) => limiter.take('general', 'person:a')
 
 test('one process gives out every point once, whether it is asked in turn or at once', async () => {
   for (const points of [1, 7, 199, 200, 211, 1000, 1200, 1201]) {
-    const rules = { general: { points, windowS: 60 }, sign_in: null, sign_in_any: null, webhook: null }
+    const rules = {
+      general: { points, windowS: 60 },
+      sign_in: null,
+      sign_in_any: null,
+      webhook: null,
+      share_preview: null,
+    }
     const limiter = await createLimiter({ rules, world: realWorld, shared: null })
     for (let n = 0; n < 3; n++) await take(limiter).catch(() => undefined)
     const asked = await Promise.allSettled(Array.from({ length: points + 50 }, () => take(limiter)))

@@ -188,6 +188,7 @@ if (isTriedHere)
         '### `Draft`',
         '## Learnings (1)',
         '### `# Builds`',
+        '## Skills (0)',
       ])
       for (const text of [
         `- Id: \`${person.workspaceId}\``,

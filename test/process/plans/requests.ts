@@ -85,4 +85,6 @@ const texts: Readonly<Record<string, (things: Ids, route: string) => readonly st
   since: () => [longAgo, inFuture],
   until: () => [longAgo, inFuture],
   q: () => ['nothing has this'],
+  plugin: () => ['tools'],
+  path: () => ['SKILL.md'],
 }

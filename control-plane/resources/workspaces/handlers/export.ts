@@ -12,10 +12,20 @@ import { countLearnings, listLearnings } from '../../learnings/store.ts'
 import { countProjects, listProjects } from '../../projects/store.ts'
 import { countTasks, listTasks } from '../../tasks/list-store.ts'
 import { listTasksByIds, type TaskRow } from '../../tasks/store.ts'
+import { countSkills, listSkills } from '../../skills/store.ts'
 import { findRevisionBody } from '../../wiki/revision-store.ts'
 import { countPages, listPages, type WikiPageRow } from '../../wiki/store.ts'
 import { countWorkflows, listWorkflows } from '../../workflows/store.ts'
-import { fileSection, headingOf, headOf, longestInstructions, pageSection, Sections, type Names } from './manifest.ts'
+import {
+  fileSection,
+  headingOf,
+  headOf,
+  longestInstructions,
+  pageSection,
+  Sections,
+  skillSection,
+  type Names,
+} from './manifest.ts'
 import { findWorkspace } from '../store.ts'
 
 const pageSize = 200
@@ -25,7 +35,7 @@ const retryAfterS = 15
 
 /**
  * Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, its workflows by name, what its files are,
- * its wiki and its learnings. All of it is of one moment, and no more than a page of it is in memory; no write waits for it.
+ * its wiki, its learnings and what its skills are. All of it is of one moment, and no more than a page of it is in memory; no write waits for it.
  */
 export class WorkspaceExports {
   private readonly atWork = new Set<string>()
@@ -89,6 +99,9 @@ async function* linesOf(db: Db, workspaceId: string, now: number): AsyncGenerato
   yield headingOf('Learnings', await countLearnings(db, { workspaceId }))
   for await (const page of oldestFirst((after) => listLearnings(db, { ...filter, after })))
     yield page.flatMap((learning) => sections.learning(learning))
+  yield headingOf('Skills', await countSkills(db, workspaceId))
+  for await (const page of oldestFirst((after) => listSkills(db, { ...filter, after })))
+    yield page.flatMap(skillSection)
 }
 
 async function namesOf(

@@ -4,6 +4,7 @@ import type { FileRow } from '../../files/store.ts'
 import type { LearningRow } from '../../learnings/store.ts'
 import type { ProjectRow } from '../../projects/store.ts'
 import type { TaskRow } from '../../tasks/store.ts'
+import type { SkillRow } from '../../skills/store.ts'
 import type { WikiPageRow } from '../../wiki/store.ts'
 import type { WorkflowRow } from '../../workflows/store.ts'
 import type { WorkspaceRow } from '../store.ts'
@@ -144,6 +145,25 @@ export function fileSection({ id, name, contentType, sizeBytes, sha256, visibili
       'SHA-256': sha256,
       Visibility: visibility,
       Description: description,
+    }),
+  ]
+}
+
+/** Their files are read one by one. */
+export function skillSection(skill: SkillRow): string[] {
+  return [
+    '',
+    `### ${span(skill.name)}`,
+    '',
+    ...facts({
+      Id: skill.id,
+      Slug: skill.slug,
+      Version: String(skill.bundleVersion),
+      Source: skill.sourceType,
+      'On for agents without an override': skill.enabledByDefault ? 'yes' : 'no',
+      Files: String(skill.fileCount),
+      Bytes: String(skill.totalBytes),
+      Description: skill.description,
     }),
   ]
 }

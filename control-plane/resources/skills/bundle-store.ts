@@ -1,0 +1,91 @@
+import { z } from 'zod'
+import { json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import type { Db } from '../../db/open.ts'
+import { command } from '../../db/statement.ts'
+import { expectOnlyWriter, table, type RowOf } from '../../db/table.ts'
+
+/**
+ * Bundles of skills: a list of files, and one blob with the contents of all, one after the other in the order of the list.
+ *
+ *   staged (for a change that waits for approval) --approved--> of a skill --replaced, deleted--> retired --two days--> (none)
+ *      |-- the change is closed otherwise --> (none)
+ *
+ * A bundle never changes. A retired one is kept for the runs that were given it before.
+ */
+const bundleFile = z.object({
+  path: z.string(),
+  sizeBytes: z.number().int(),
+  sha256: z.string(),
+  executable: z.boolean(),
+})
+export type BundleFile = z.infer<typeof bundleFile>
+
+/** What SKILL.md says of itself. */
+export const frontMatter = z.object({
+  name: z.string().nullable(),
+  description: z.string().nullable(),
+  allowedTools: z.array(z.string()),
+})
+export type FrontMatter = z.infer<typeof frontMatter>
+
+const bundles = table('skill_bundles', {
+  id: text,
+  workspaceId: text,
+  blobId: text,
+  bundleHash: text,
+  /** Sorted by path. */
+  files: json(z.array(bundleFile)),
+  frontMatter: json(frontMatter),
+  /** The platform change for which it is staged. */
+  changeId: nullableText,
+  createdAt: time,
+  retiredAt: nullableTime,
+})
+export type BundleRow = RowOf<typeof bundles>
+
+export async function insertBundle(db: Db, bundle: BundleRow): Promise<void> {
+  await bundles.insert(db, bundle)
+}
+
+export async function findBundle(db: Db, workspaceId: string, id: string): Promise<BundleRow | null> {
+  return bundles.find(db, { workspaceId, id })
+}
+
+/** Makes a staged bundle that of a skill. Fails with `transient_conflict` when it is staged no more. */
+export async function adoptBundle(db: Db, id: string): Promise<void> {
+  expectOnlyWriter(
+    await db('skill_bundles').where({ id }).whereNotNull('change_id').whereNull('retired_at').update({
+      change_id: null,
+    }),
+  )
+}
+
+const retire = command('update skill_bundles set retired_at = ? where id = ?')
+
+export async function retireBundle(db: Db, id: string, now: number): Promise<void> {
+  await retire(db, [now, id])
+}
+
+const goneTable = table('skill_bundles', { id: text, workspaceId: text, blobId: text })
+export type GoneBundle = RowOf<typeof goneTable>
+const retiredBefore = goneTable.query('where retired_at < ? order by retired_at, id limit ?')
+const staleStaged = goneTable.query(
+  `where change_id is not null and exists
+     (select 1 from platform_changes where platform_changes.id = skill_bundles.change_id and status <> 'pending')
+   order by change_id limit ?`,
+)
+
+/** Lists bundles that were retired before this time, and those staged for a change that was closed without them. */
+export async function listGoneBundles(
+  db: Db,
+  { retiredBefore: before, limit }: { retiredBefore: number; limit: number },
+): Promise<GoneBundle[]> {
+  return [...(await retiredBefore.list(db, [before, limit])), ...(await staleStaged.list(db, [limit]))]
+}
+
+/** Removes a bundle that no skill has. Returns whether it was there still. */
+export async function removeBundle(db: Db, id: string): Promise<boolean> {
+  const rows = db('skill_bundles').where({ id })
+  void rows.where((any) => void any.whereNotNull('change_id').orWhereNotNull('retired_at'))
+  return (await rows.delete()) === 1
+}

@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto'
+import { skillFile, skillLimits, type BundleFileInput } from '../../../shared/api/skill-fields.ts'
+import { bundlePathsFlaw } from '../../../shared/lib/bundle-path.ts'
+import type { BundleFile } from './bundle-store.ts'
+
+/** Files as they are kept: sorted, decoded, hashed. */
+export interface DecodedBundle {
+  bundleHash: string
+  files: readonly BundleFile[]
+  /** By the same order. */
+  contents: readonly Uint8Array[]
+  instructions: string
+}
+
+export type Decoded = { bundle: DecodedBundle; flaw: null } | { bundle: null; flaw: { param: string; message: string } }
+export interface RawFile {
+  path: string
+  bytes: Uint8Array
+  executable: boolean
+}
+
+const base64 = /^[A-Za-z0-9+/]*={0,2}$/
+
+/** Reads the files of a request. Pure. */
+export function decodeBundle(sent: readonly BundleFileInput[]): Decoded {
+  if (sent.length > skillLimits.files) return flawed(`holds more than ${skillLimits.files} files`)
+  const files: RawFile[] = []
+  for (const [at, { path, content, contentBase64, executable }] of sent.entries()) {
+    const param = `bundle.files.${at}`
+    if ((content === undefined) === (contentBase64 === undefined))
+      return flawed('must have either content or contentBase64', param)
+    if (contentBase64 !== undefined && (contentBase64.length % 4 !== 0 || !base64.test(contentBase64)))
+      return flawed('is not base64', `${param}.contentBase64`)
+    const bytes = content === undefined ? Buffer.from(contentBase64!, 'base64') : Buffer.from(content, 'utf8')
+    files.push({ path, bytes, executable })
+  }
+  return checkBundle(files)
+}
+
+/** Checks files of any source. Pure. */
+export function checkBundle(given: readonly RawFile[]): Decoded {
+  if (given.length > skillLimits.files) return flawed(`holds more than ${skillLimits.files} files`)
+  const wrong = bundlePathsFlaw(given.map(({ path }) => path))
+  if (wrong !== null)
+    return flawed(`The path ${JSON.stringify(wrong.path.slice(0, 100))} ${wrong.flaw}.`, undefined, true)
+  const totalBytes = given.reduce((sum, { bytes }) => sum + bytes.length, 0)
+  if (totalBytes > skillLimits.totalBytes) return flawed(`has more than ${skillLimits.totalBytes} bytes`)
+  const sorted = given.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+  const leading = sorted.find(({ path }) => path === skillFile)
+  if (leading === undefined) return flawed(`has no ${skillFile}`)
+  if (leading.bytes.length > skillLimits.instructionBytes)
+    return flawed(`has a ${skillFile} of more than ${skillLimits.instructionBytes} bytes`)
+  let instructions: string
+  try {
+    instructions = new TextDecoder('utf-8', { fatal: true }).decode(leading.bytes)
+  } catch {
+    return flawed(`has a ${skillFile} that is not UTF-8`)
+  }
+  const files = sorted.map(({ path, bytes, executable }) => ({
+    path,
+    sizeBytes: bytes.length,
+    sha256: createHash('sha256').update(bytes).digest('hex'),
+    executable,
+  }))
+  const contents = sorted.map(({ bytes }) => bytes)
+  return { bundle: { bundleHash: hashOfFiles(files), files, contents, instructions }, flaw: null }
+}
+
+function flawed(flaw: string, param = 'bundle.files', isSentence = false): Decoded {
+  return { bundle: null, flaw: { param, message: isSentence ? flaw : `The bundle ${flaw}.` } }
+}
+
+/** The hash of a bundle: over the list of its files, sorted by path. */
+export function hashOfFiles(files: readonly BundleFile[]): string {
+  const lines = files.map(({ path, sizeBytes, sha256, executable }) =>
+    JSON.stringify([path, sizeBytes, sha256, executable]),
+  )
+  return createHash('sha256')
+    .update(['svc-skill-bundle 1', ...lines].join('\n'))
+    .digest('hex')
+}
+
+/** Where the content of a file lies in the blob of its bundle. */
+export function rangeOf(files: readonly BundleFile[], path: string): { start: number; file: BundleFile } | null {
+  let start = 0
+  for (const file of files) {
+    if (file.path === path) return { start, file }
+    start += file.sizeBytes
+  }
+  return null
+}
+
+export const totalOf = (files: readonly BundleFile[]): number =>
+  files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)

@@ -1,0 +1,132 @@
+import { z } from 'zod'
+import { fail } from '../../../../shared/api/errors.ts'
+import { skillRoutes } from '../../../../shared/api/skills.ts'
+import { answer, type HandlerInput } from '../../../http/implement.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
+import { causeOfCaller } from '../../runs/cause.ts'
+import { decodeBundle } from '../bundle.ts'
+import { retireBundle, type BundleRow } from '../bundle-store.ts'
+import { lookUpSkill } from '../lookup.ts'
+import { putOverride } from '../override-store.ts'
+import { isOfPlugin } from '../rules.ts'
+import {
+  bundleFacts,
+  keepBundle,
+  shownStaged,
+  stagedBundle,
+  storeDecoded,
+  takeStaged,
+  type NewBundle,
+} from '../steps/bundle.ts'
+import { shownSkill } from '../steps/present.ts'
+import { insertSkill, listTakenSlugs, replaceSkill, type SkillRow } from '../store.ts'
+
+/** Writes that bring files: these are checked and stored before the transaction. */
+type Dependencies = Pick<ResourceDependencies, 'blobs' | 'costly'>
+type Create = HandlerInput<typeof skillRoutes.create>
+type Replace = HandlerInput<typeof skillRoutes.replaceBundle>
+
+export async function prepareCreate(input: Create, deps: Dependencies): Promise<NewBundle> {
+  await checkCreate(input)
+  return storeDecoded(decodeBundle(input.body.bundle.files), { caller: input.caller, ...deps })
+}
+
+async function checkCreate({ db, caller, body }: Create): Promise<void> {
+  if (caller.kind === 'agent' && body.enabledByDefault === true)
+    fail('agent_skill_default_forbidden', { param: 'enabledByDefault' })
+  const taken = await listTakenSlugs(db, caller.workspaceId, [body.slug])
+  if (taken.size > 0) fail('duplicate_skill_slug', { param: 'slug' })
+}
+
+export async function create(input: Create, stored: NewBundle) {
+  const { db, caller, body, world } = input
+  await checkCreate(input)
+  const bundle = await keepBundle({ db, world, workspaceId: caller.workspaceId }, stored)
+  const { slug, name, description, source } = body
+  const skill = newSkill(input, bundle, {
+    slug,
+    name,
+    description: description === undefined ? bundle.frontMatter.description : description,
+    sourceType: source?.type ?? 'imported',
+    sourceLabel: source?.label ?? null,
+    enabledByDefault: body.enabledByDefault ?? caller.kind === 'person',
+    writtenByUserId: await causeOfCaller(db, caller),
+  })
+  await insertSkill(db, skill)
+  if (caller.kind === 'agent') await putOverride(db, { skillId: skill.id, agentId: caller.agentId, enabled: true })
+  return answer(201, await shownSkill(db, skill))
+}
+
+type Named = Pick<
+  SkillRow,
+  'slug' | 'name' | 'description' | 'sourceType' | 'sourceLabel' | 'enabledByDefault' | 'writtenByUserId'
+>
+
+/** The row of a new skill of the caller's workspace, of no plugin and no repository. */
+export function newSkill(
+  { caller: { workspaceId }, world }: Pick<Create, 'caller' | 'world'>,
+  bundle: BundleRow,
+  named: Named,
+): SkillRow {
+  const now = world.now()
+  return {
+    id: world.id(''),
+    workspaceId,
+    ...named,
+    repoUrl: null,
+    repoPath: null,
+    repoSha: null,
+    pluginId: null,
+    ...bundleFacts(bundle),
+    bundleVersion: 1,
+    unavailableReason: null,
+    version: 1,
+    createdAt: now,
+    updatedAt: now,
+  }
+}
+
+/** What an agent's request keeps until it is approved. */
+export const replacement = z.object({ bundle: stagedBundle })
+export type Replacement = NewBundle | z.infer<typeof replacement>
+
+export async function prepareReplace(input: Replace, deps: Dependencies): Promise<Replacement> {
+  await replaceable(input)
+  return storeDecoded(decodeBundle(input.body.bundle.files), { caller: input.caller, ...deps })
+}
+
+async function replaceable({ db, caller, params }: Pick<Replace, 'db' | 'caller' | 'params'>): Promise<SkillRow> {
+  const skill = await lookUpSkill(db, caller, params.skillId)
+  return isOfPlugin(skill) ? fail('skill_replace_forbidden') : skill
+}
+
+export async function replaceBundle(input: Replace, made: Replacement) {
+  const { db, caller, world } = input
+  const before = await replaceable(input)
+  const { workspaceId } = before
+  if (caller.kind === 'agent') {
+    if (!('blobId' in made)) return fail('platform_change_requires_run')
+    const id = world.id('skb_')
+    const change = { caller, routeId: skillRoutes.replaceBundle.id, params: { skillId: before.id } }
+    const raised = await raisePlatformChange({ ...input, body: { bundle: shownStaged(id, made) } }, change)
+    await keepBundle({ db, world, workspaceId }, made, { id, changeId: raised.body.approvalId })
+    return raised
+  }
+  const bundle =
+    'blobId' in made
+      ? await keepBundle({ db, world, workspaceId }, made)
+      : await takeStaged({ db, workspaceId }, made.bundle.bundleId)
+  const now = world.now()
+  const after = {
+    ...before,
+    ...bundleFacts(bundle),
+    bundleVersion: before.bundleVersion + 1,
+    unavailableReason: null,
+    writtenByUserId: await causeOfCaller(db, caller),
+    updatedAt: now,
+  }
+  await replaceSkill(db, before, after)
+  await retireBundle(db, before.bundleId, now)
+  return shownSkill(db, after)
+}

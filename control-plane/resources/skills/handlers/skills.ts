@@ -1,0 +1,182 @@
+import { buffer } from 'node:stream/consumers'
+import { fail } from '../../../../shared/api/errors.ts'
+import { beforeOf, pageByTime, timeAndId } from '../../../../shared/api/paging.ts'
+import { skillId, skillLimits } from '../../../../shared/api/skill-fields.ts'
+import { skillRoutes } from '../../../../shared/api/skills.ts'
+import { given } from '../../../../shared/lib/given.ts'
+import { changedRow } from '../../../db/changed-row.ts'
+import { implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
+import { causeOfCaller } from '../../runs/cause.ts'
+import { rangeOf, totalOf } from '../bundle.ts'
+import { findBundle, retireBundle } from '../bundle-store.ts'
+import { agentOfSkills, lookUpSkill } from '../lookup.ts'
+import { putOverride, removeOverride, removeOverridesOfSkill } from '../override-store.ts'
+import { findPluginByReference } from '../plugin-store.ts'
+import { kindOf } from '../present.ts'
+import { isOfPlugin } from '../rules.ts'
+import { forgetSkillOfShares } from '../share-store.ts'
+import { orStorageFailed, type NewBundle } from '../steps/bundle.ts'
+import { pluginOf, shownOverrides, shownSkill, shownSummaries } from '../steps/present.ts'
+import { listSkills, removeSkill, replaceSkill, type SkillFilter, type SkillRow } from '../store.ts'
+import { create, prepareCreate, prepareReplace, replaceBundle, replacement, type Replacement } from './bundles.ts'
+
+type Dependencies = Pick<ResourceDependencies, 'blobs' | 'costly'>
+type Routes = typeof skillRoutes
+
+export function skillHandlers(deps: Dependencies): ImplementedRoute[] {
+  const { blobs } = deps
+  return implement(skillRoutes, {
+    list,
+
+    create: prepared<Routes['create'], NewBundle>({
+      before: (input) => prepareCreate(input, deps),
+      handle: create,
+      giveUp: ({ blobId }) => blobs.giveUp(blobId),
+    }),
+
+    async get({ db, caller, params }) {
+      return shownSkill(db, await lookUpSkill(db, caller, params.skillId))
+    },
+
+    update,
+    delete: remove,
+
+    replaceBundle: prepared<Routes['replaceBundle'], Replacement>({
+      before: (input) => prepareReplace(input, deps),
+      handle: replaceBundle,
+      giveUp: async (made) => void ('blobId' in made && (await blobs.giveUp(made.blobId))),
+      staged: replacement,
+    }),
+
+    content: (input) => content(input, deps),
+
+    async overrides({ db, caller, params, query }) {
+      const { id: agentId } = await agentOfSkills(db, caller, params.agentId)
+      const { limit } = query
+      const { workspaceId } = caller
+      const rows = await listSkills(db, { workspaceId, ...beforeOf(query, listCursor), limit })
+      const shown = await shownOverrides(db, agentId, rows)
+      const bySkill = new Map(shown.map((one) => [one.skillId, one]))
+      return pageByTime(rows, limit, ({ id }) => bySkill.get(id)!)
+    },
+
+    async setOverride({ db, caller, params, body: { enabled } }) {
+      const { skill, agentId } = await ownOverride({ db, caller, params })
+      const plugin = await pluginOf(db, skill)
+      if (enabled && plugin !== null && !plugin.enabled) fail('skill_plugin_disabled', { param: 'enabled' })
+      await putOverride(db, { skillId: skill.id, agentId, enabled })
+      return (await shownOverrides(db, agentId, [skill]))[0]!
+    },
+
+    async clearOverride({ db, caller, params }) {
+      const { skill, agentId } = await ownOverride({ db, caller, params })
+      await removeOverride(db, { skillId: skill.id, agentId })
+    },
+  })
+}
+
+const listCursor = timeAndId(skillId)
+
+async function list({ db, caller: { workspaceId }, query }: HandlerInput<Routes['list']>) {
+  const { limit, sort, sourceType, plugin, enabledByDefault, q } = query
+  const found = plugin === undefined ? undefined : await findPluginByReference(db, workspaceId, plugin)
+  const { before } = beforeOf(query, listCursor)
+  const place = sort === '-installedAt' ? { before } : { after: before ?? { createdAt: -1, id: '' } }
+  const filter = {
+    ...(sourceType === 'repo' ? { isFromRepo: true } : { sourceType }),
+    pluginId: found?.id,
+    enabledByDefault,
+    q,
+    ...place,
+  }
+  const rows: SkillRow[] =
+    found === null ? [] : await listSkills(db, { workspaceId, limit, ...(given(filter) as Partial<SkillFilter>) })
+  const shown = new Map((await shownSummaries(db, rows)).map((one) => [one.id, one]))
+  return pageByTime(rows, limit, ({ id }) => shown.get(id)!)
+}
+
+async function update(input: HandlerInput<Routes['update']>) {
+  const { db, caller, params, body, world } = input
+  const before = await lookUpSkill(db, caller, params.skillId)
+  const { name, description, enabledByDefault } = body
+  if (isOfPlugin(before) && (name !== undefined || description !== undefined)) fail('skill_replace_forbidden')
+  const plugin = await pluginOf(db, before)
+  if (enabledByDefault === true && plugin !== null && !plugin.enabled)
+    fail('skill_plugin_disabled', { param: 'enabledByDefault' })
+  if (caller.kind === 'agent')
+    return raisePlatformChange(input, { caller, routeId: skillRoutes.update.id, params: { skillId: before.id } })
+  const told = changedRow(before, given({ name, description }), world.now())
+  // Agents read the name and the description of a skill.
+  const written = told === before ? before : { ...told, writtenByUserId: await causeOfCaller(db, caller) }
+  const after = changedRow(written, given({ enabledByDefault }), world.now())
+  await replaceSkill(db, before, after)
+  return shownSkill(db, after)
+}
+
+async function remove(input: HandlerInput<Routes['delete']>) {
+  const { db, caller, params, world } = input
+  const skill = await lookUpSkill(db, caller, params.skillId)
+  if (isOfPlugin(skill)) fail('skill_replace_forbidden')
+  if (skill.sourceType === 'builtin') fail('builtin_skill_delete_forbidden')
+  if (caller.kind === 'agent') {
+    const change = { caller, routeId: skillRoutes.delete.id, params: { skillId: skill.id } }
+    return raisePlatformChange({ ...input, body: null }, change)
+  }
+  await forgetSkillOfShares(db, skill.id)
+  await removeOverridesOfSkill(db, skill.id)
+  await removeSkill(db, skill.id)
+  await retireBundle(db, skill.bundleId, world.now())
+  return undefined
+}
+
+/** Both an agent and a person name the agent; an agent only itself. */
+async function ownOverride({
+  db,
+  caller,
+  params,
+}: Pick<HandlerInput<Routes['setOverride']>, 'db' | 'caller' | 'params'>) {
+  const agent = await agentOfSkills(db, caller, params.agentId)
+  if (caller.kind === 'agent' && caller.agentId !== agent.id) fail('agent_self_only', { param: 'agentId' })
+  return { skill: await lookUpSkill(db, caller, params.skillId), agentId: agent.id }
+}
+
+async function content(
+  { db, caller, params, query }: HandlerInput<Routes['content']>,
+  { blobs }: Pick<Dependencies, 'blobs'>,
+) {
+  const skill = await lookUpSkill(db, caller, params.skillId)
+  const bundle = await findBundle(db, skill.workspaceId, skill.bundleId)
+  const found = bundle && rangeOf(bundle.files, query.path)
+  if (bundle === null || found === null) return fail('skill_file_not_found', { param: 'path' })
+  const { start, file } = found
+  const length = Math.min(file.sizeBytes, skillLimits.previewBytes)
+  const read = async () => {
+    // There are no ranges without bytes.
+    if (length === 0) return Buffer.alloc(0)
+    return buffer(await blobs.open(bundle.blobId, { start, end: start + length }, totalOf(bundle.files)))
+  }
+  const bytes = await orStorageFailed(read)
+  const text = textOf(bytes, length < file.sizeBytes)
+  return {
+    object: 'skill_file' as const,
+    path: file.path,
+    kind: kindOf(file.path),
+    sizeBytes: file.sizeBytes,
+    executable: file.executable,
+    content: text,
+    contentBase64: text === null ? bytes.toString('base64') : null,
+    truncated: length < file.sizeBytes,
+  }
+}
+
+/** null: it is no text. A text that is cut may end within a character, which is left out. */
+function textOf(bytes: Uint8Array, isCut: boolean): string | null {
+  if (bytes.includes(0)) return null
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes, { stream: isCut })
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,27 @@
+import { flag, text } from '../../db/columns.ts'
+import type { Db } from '../../db/open.ts'
+import { table, type RowOf } from '../../db/table.ts'
+
+/** What a skill needs to know of the plugin that it belongs to. */
+const plugins = table('plugins', { id: text, workspaceId: text, name: text, enabled: flag })
+export type PluginRow = RowOf<typeof plugins>
+
+export async function insertPlugin(db: Db, plugin: PluginRow): Promise<void> {
+  await plugins.insert(db, plugin)
+}
+
+const byReference = plugins.query('where workspace_id = ? and (id = ? or name = ?)')
+
+/** The plugin with this id, or else with this name; null when there is none. */
+export async function findPluginByReference(db: Db, workspaceId: string, reference: string): Promise<PluginRow | null> {
+  const found = await byReference.list(db, [workspaceId, reference, reference])
+  return found.find(({ id }) => id === reference) ?? found[0] ?? null
+}
+
+const byIds = plugins.query('where id in ?')
+
+/** By their ids. */
+export async function listPluginsByIds(db: Db, ids: readonly string[]): Promise<Map<string, PluginRow>> {
+  const found = ids.length === 0 ? [] : await byIds.list(db, [[...ids]])
+  return new Map(found.map((plugin) => [plugin.id, plugin]))
+}

@@ -1,0 +1,43 @@
+import { skillLimits } from '../../../shared/api/skill-fields.ts'
+import type { PluginRow } from './plugin-store.ts'
+import type { ShareRow } from './share-store.ts'
+import type { SkillRow } from './store.ts'
+
+/** Decisions about skills. */
+
+interface Enabling {
+  /** The agent's own; undefined: it has none. */
+  override: boolean | undefined
+  plugin: Pick<PluginRow, 'enabled'> | null
+}
+
+/** Whether a run of the agent gets the skill. */
+export function isEffective(
+  { enabledByDefault }: Pick<SkillRow, 'enabledByDefault'>,
+  { override, plugin }: Enabling,
+): boolean {
+  return (override ?? enabledByDefault) && (plugin === null || plugin.enabled)
+}
+
+export const isOfPlugin = ({ sourceType }: Pick<SkillRow, 'sourceType'>): boolean => sourceType === 'plugin'
+
+export const isShareOver = ({ expiresAt, revokedAt, skillId }: ShareRow, now: number): boolean =>
+  skillId === null || revokedAt !== null || (expiresAt !== null && expiresAt <= now)
+
+/** How many slugs are tried for a copy; there are never so many copies. */
+const mostCopies = 1_000
+
+/** The slugs for a copy, in their order: `x`, `x-2`, `x-3`; cut so that each has at most 64 characters. */
+export function* slugsForCopy(slug: string): Generator<string> {
+  yield slug
+  for (let number = 2; number <= mostCopies; number++) {
+    const end = `-${number}`
+    yield slug.slice(0, skillLimits.slug - end.length) + end
+  }
+}
+
+/** A token has about four characters. */
+export const tokensOf = (bytes: number): number => Math.ceil(bytes / 4)
+
+/** How long a bundle that was replaced is kept: no run waits and works longer. */
+export const retiredMs = 48 * 3_600_000

@@ -1,0 +1,120 @@
+import { Readable } from 'node:stream'
+import { z } from 'zod'
+import { fail } from '../../../../shared/api/errors.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import { byteLength } from '../../../../shared/lib/byte-length.ts'
+import type { Blobs } from '../../../blobs/blobs.ts'
+import { BlobMissingError, StorageError } from '../../../blobs/place.ts'
+import { ownBlob } from '../../../blobs/store.ts'
+import type { CostlyPool } from '../../../costly/pool.ts'
+import type { Db } from '../../../db/open.ts'
+import { callerKey, type Caller } from '../../../http/callers.ts'
+import { totalOf, type Decoded, type DecodedBundle } from '../bundle.ts'
+import { adoptBundle, findBundle, insertBundle, type BundleRow, type FrontMatter } from '../bundle-store.ts'
+import { tokensOf } from '../rules.ts'
+import { skillFile } from '../../../../shared/api/skill-fields.ts'
+import type { SkillRow } from '../store.ts'
+
+/**
+ * A bundle on its way to a skill. Its bytes are stored before the transaction begins, which then makes them a skill's or stages
+ * them for a change that waits for approval.
+ */
+export type NewBundle = Pick<BundleRow, 'blobId' | 'bundleHash' | 'files' | 'frontMatter'>
+
+/** What of a staged bundle stands in its change, so that whoever approves it sees what they approve. */
+export const stagedBundle = z.object({
+  bundleId: z.string(),
+  bundleHash: z.string(),
+  files: z.array(z.object({ path: z.string(), sizeBytes: z.number(), sha256: z.string(), executable: z.boolean() })),
+})
+export type StagedBundle = z.infer<typeof stagedBundle>
+
+interface Storing {
+  caller: Caller
+  blobs: Pick<Blobs, 'put'>
+  costly: Pick<CostlyPool, 'run'>
+}
+
+/** Fails with `invalid_skill_bundle` and `skill_bundle_storage_failed`. */
+export async function storeDecoded(decoded: Decoded, { caller, blobs, costly }: Storing): Promise<NewBundle> {
+  const bundle = decoded.bundle ?? fail('invalid_skill_bundle', decoded.flaw ?? {})
+  const frontMatter = await frontMatterOf(bundle, { caller, costly })
+  const { workspaceId } = caller
+  const source = Readable.from(bundle.contents.filter(({ length }) => length > 0))
+  const { blobId } = await orStorageFailed(() => blobs.put(source, { workspaceId }))
+  return { blobId, bundleHash: bundle.bundleHash, files: [...bundle.files], frontMatter }
+}
+
+/** The bundle with a copy of its bytes that is the caller's workspace's. */
+export async function copyBundle(
+  { blobId: from, bundleHash, files, frontMatter }: BundleRow,
+  { workspaceId, blobs }: { workspaceId: string; blobs: Pick<Blobs, 'put' | 'open'> },
+): Promise<NewBundle> {
+  const { blobId } = await orStorageFailed(async () =>
+    blobs.put(await blobs.open(from, undefined, totalOf(files)), { workspaceId }),
+  )
+  return { blobId, bundleHash, files, frontMatter }
+}
+
+/** Does what reads or writes the bytes of a bundle; a failure is `skill_bundle_storage_failed`. */
+export async function orStorageFailed<T>(act: () => Promise<T>): Promise<T> {
+  try {
+    return await act()
+  } catch (error) {
+    if (error instanceof StorageError || error instanceof BlobMissingError)
+      return fail('skill_bundle_storage_failed', { cause: error, headers: { 'Retry-After': '5' } })
+    throw error
+  }
+}
+
+async function frontMatterOf(
+  { instructions }: DecodedBundle,
+  { caller, costly }: Pick<Storing, 'caller' | 'costly'>,
+): Promise<FrontMatter> {
+  const owner = { workspaceId: caller.workspaceId, caller: callerKey(caller), bytes: byteLength(instructions) }
+  const answer = await costly.run('skills.frontMatter', instructions, owner)
+  const { matter, flaw } =
+    answer.kind === 'done' ? answer.value : { matter: null, flaw: 'the front matter takes too much to be read' }
+  return matter ?? fail('invalid_skill_bundle', { param: 'bundle.files', message: `${skillFile}: ${flaw}.` })
+}
+
+type Written = { db: Db; world: World; workspaceId: string }
+
+/** Stores the row of a bundle in the transaction; `staged`: its id, and the change for which it is. */
+export async function keepBundle(
+  { db, world, workspaceId }: Written,
+  bundle: NewBundle,
+  staged: { id: string; changeId: string } | null = null,
+): Promise<BundleRow> {
+  const now = world.now()
+  await ownBlob(db, bundle.blobId, now)
+  const { id, changeId } = staged ?? { id: world.id('skb_'), changeId: null }
+  const { blobId, bundleHash, files, frontMatter } = bundle
+  const row = { id, workspaceId, blobId, bundleHash, files, frontMatter, changeId, createdAt: now, retiredAt: null }
+  await insertBundle(db, row)
+  return row
+}
+
+/** Takes what was staged. Fails with `transient_conflict` when it is there no more. */
+export async function takeStaged({ db, workspaceId }: Omit<Written, 'world'>, bundleId: string): Promise<BundleRow> {
+  const bundle = await findBundle(db, workspaceId, bundleId)
+  await adoptBundle(db, bundleId)
+  return bundle ?? fail('transient_conflict')
+}
+
+/** What a skill says of its bundle. */
+export function bundleFacts({ id: bundleId, files }: Pick<BundleRow, 'id' | 'files'>) {
+  const leading = files.find(({ path }) => path === skillFile)
+  return {
+    bundleId,
+    fileCount: files.length,
+    totalBytes: totalOf(files),
+    skillMdTokens: tokensOf(leading?.sizeBytes ?? 0),
+  } satisfies Partial<SkillRow>
+}
+
+export const shownStaged = (bundleId: string, { bundleHash, files }: NewBundle): StagedBundle => ({
+  bundleId,
+  bundleHash,
+  files,
+})

@@ -1,0 +1,46 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import type { Skill, SkillOverride, SkillSummary } from '../../../../shared/api/skill-fields.ts'
+import type { Db } from '../../../db/open.ts'
+import { findBundle } from '../bundle-store.ts'
+import { listOverrides } from '../override-store.ts'
+import { listPluginsByIds, type PluginRow } from '../plugin-store.ts'
+import { presentOverride, presentSkill, presentSummary } from '../present.ts'
+import { listShares } from '../share-store.ts'
+import type { SkillRow } from '../store.ts'
+
+/** Skills as clients read them. */
+
+export async function pluginOf(db: Db, { pluginId }: Pick<SkillRow, 'pluginId'>): Promise<PluginRow | null> {
+  return pluginId === null ? null : ((await listPluginsByIds(db, [pluginId])).get(pluginId) ?? null)
+}
+
+export async function shownSkill(db: Db, skill: SkillRow): Promise<Skill> {
+  const plugin = await pluginOf(db, skill)
+  const bundle = await findBundle(db, skill.workspaceId, skill.bundleId)
+  if (bundle === null) return fail('skill_not_found', { param: 'skillId' })
+  const [latest] = await listShares(db, { skillId: skill.id, limit: 1 })
+  return presentSkill(skill, { plugin, bundle, latestShareId: latest?.id ?? null })
+}
+
+async function pluginsOf(db: Db, skills: readonly SkillRow[]): Promise<(skill: SkillRow) => PluginRow | null> {
+  const ids = [...new Set(skills.flatMap(({ pluginId }) => pluginId ?? []))]
+  const found = await listPluginsByIds(db, ids)
+  return ({ pluginId }) => (pluginId === null ? null : (found.get(pluginId) ?? null))
+}
+
+/** In the order of the skills. */
+export async function shownSummaries(db: Db, skills: readonly SkillRow[]): Promise<SkillSummary[]> {
+  const ofSkill = await pluginsOf(db, skills)
+  return skills.map((skill) => presentSummary(skill, ofSkill(skill)))
+}
+
+/** What one agent has of these skills, in their order. */
+export async function shownOverrides(db: Db, agentId: string, skills: readonly SkillRow[]): Promise<SkillOverride[]> {
+  const ofSkill = await pluginsOf(db, skills)
+  const own = await listOverrides(
+    db,
+    agentId,
+    skills.map(({ id }) => id),
+  )
+  return skills.map((skill) => presentOverride(skill, { override: own.get(skill.id), plugin: ofSkill(skill) }))
+}

@@ -1,0 +1,95 @@
+import { z } from 'zod'
+import { skillSourceTypes, unavailableReasons } from '../../../shared/api/skill-fields.ts'
+import { given } from '../../../shared/lib/given.ts'
+import { flag, int, nullableText, text, time } from '../../db/columns.ts'
+import { newestFirst, type OlderPage } from '../../db/id-page.ts'
+import { onlyContaining } from '../../db/list-filters.ts'
+import type { Db } from '../../db/open.ts'
+import { countOf } from '../../db/reads.ts'
+import { table, type RowOf } from '../../db/table.ts'
+
+const skills = table('skills', {
+  id: text,
+  workspaceId: text,
+  slug: text,
+  name: text,
+  description: nullableText,
+  sourceType: z.enum(skillSourceTypes),
+  sourceLabel: nullableText,
+  /** Of one from a git repository: its address, the folder in it, and the commit. */
+  repoUrl: nullableText,
+  repoPath: nullableText,
+  repoSha: nullableText,
+  pluginId: nullableText,
+  enabledByDefault: flag,
+  bundleId: text,
+  /** From 1; one more with each bundle. */
+  bundleVersion: int,
+  fileCount: int,
+  totalBytes: int,
+  skillMdTokens: int,
+  unavailableReason: z.enum(unavailableReasons).nullable(),
+  /** UUID of who last wrote what an agent reads of it; null: nobody is known. */
+  writtenByUserId: nullableText,
+  version: int,
+  createdAt: time,
+  updatedAt: time,
+})
+export type SkillRow = RowOf<typeof skills>
+
+export async function insertSkill(db: Db, skill: SkillRow): Promise<void> {
+  await skills.insert(db, skill)
+}
+
+/** Fails with `transient_conflict` when somebody else changed it since it was read. */
+export async function replaceSkill(db: Db, before: SkillRow, after: SkillRow): Promise<void> {
+  await skills.replace(db, before, after)
+}
+
+export async function findSkill(db: Db, workspaceId: string, id: string): Promise<SkillRow | null> {
+  return skills.find(db, { workspaceId, id })
+}
+
+const bySlug = skills.query('where workspace_id = ? and slug = ? order by created_at, id limit 100')
+
+/** Lists the skills with this slug, of which plugins may bring several. */
+export const listSkillsBySlug = (db: Db, workspaceId: string, slug: string): Promise<SkillRow[]> =>
+  bySlug.list(db, [workspaceId, slug])
+
+const own = z.object({ slug: text })
+/** Says which of these slugs skills have that belong to no plugin. */
+export async function listTakenSlugs(db: Db, workspaceId: string, slugs: readonly string[]): Promise<Set<string>> {
+  const rows = (await db('skills')
+    .where({ workspace_id: workspaceId })
+    .whereNull('plugin_id')
+    .whereIn('slug', [...slugs])
+    .select('slug')) as unknown[]
+  return new Set(rows.map((row) => own.parse(row).slug))
+}
+
+/** Removes a skill without overrides. */
+export async function removeSkill(db: Db, id: string): Promise<void> {
+  await db('skills').where({ id }).delete()
+}
+
+export interface SkillFilter extends OlderPage {
+  workspaceId: string
+  sourceType?: SkillRow['sourceType']
+  pluginId?: string
+  enabledByDefault?: boolean
+  isFromRepo?: boolean
+  q?: string
+}
+
+/** Lists skills newest first; returns one row more than `limit`. */
+export async function listSkills(db: Db, filter: SkillFilter): Promise<SkillRow[]> {
+  const { workspaceId, sourceType, pluginId, enabledByDefault, isFromRepo, q } = filter
+  const query = skills.from(db).where(skills.toColumns(given({ workspaceId, sourceType, pluginId, enabledByDefault })))
+  if (isFromRepo === true) void query.whereNotNull('repo_url')
+  onlyContaining(query, ['slug', 'name', 'description'], q)
+  return skills.list(newestFirst(query, filter))
+}
+
+export async function countSkills(db: Db, workspaceId: string): Promise<number> {
+  return countOf(db('skills').where({ workspace_id: workspaceId }))
+}

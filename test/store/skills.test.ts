@@ -1,0 +1,156 @@
+import { expect } from 'vitest'
+import { inTransaction } from '../../control-plane/db/transaction.ts'
+import {
+  adoptBundle,
+  findBundle,
+  listGoneBundles,
+  removeBundle,
+  retireBundle,
+} from '../../control-plane/resources/skills/bundle-store.ts'
+import {
+  listOverrides,
+  putOverride,
+  removeOverride,
+  removeOverridesOfSkill,
+} from '../../control-plane/resources/skills/override-store.ts'
+import {
+  findPluginByReference,
+  insertPlugin,
+  listPluginsByIds,
+} from '../../control-plane/resources/skills/plugin-store.ts'
+import {
+  findShare,
+  findShareByToken,
+  forgetSkillOfShares,
+  listShares,
+  revokeShare,
+} from '../../control-plane/resources/skills/share-store.ts'
+import {
+  countSkills,
+  findSkill,
+  listSkills,
+  listSkillsBySlug,
+  listTakenSlugs,
+  removeSkill,
+  replaceSkill,
+} from '../../control-plane/resources/skills/store.ts'
+import { realWorld } from '../../shared/lib/world.ts'
+import { closePlatformChange, insertPlatformChange } from '../../control-plane/resources/platform-changes/store.ts'
+import { onBoth } from '../kit/database.ts'
+import { at, seedWorkspace } from './seed.ts'
+import { seedBundle, seedShare, seedSkill } from './skill-rows.ts'
+
+const plugin = (workspaceId: string) => ({ id: realWorld.id('plug_'), workspaceId, name: 'tools', enabled: true })
+
+onBoth('a skill comes back as it was stored, and is changed by one writer at a time', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const stored = await seedSkill(root, workspaceId, { description: 'Über', unavailableReason: 'bundle_unreadable' })
+  expect(await findSkill(root, workspaceId, stored.id)).toEqual(stored)
+  expect(await findSkill(root, await seedWorkspace(root), stored.id)).toBeNull()
+  const after = { ...stored, enabledByDefault: false, bundleVersion: 2 }
+  await replaceSkill(root, stored, after)
+  expect(await findSkill(root, workspaceId, stored.id)).toEqual({ ...after, version: 2 })
+  await expect(replaceSkill(root, stored, { ...stored, name: 'x' })).rejects.toMatchObject({
+    code: 'transient_conflict',
+  })
+  await removeSkill(root, stored.id)
+  expect(await countSkills(root, workspaceId)).toBe(0)
+})
+
+onBoth('a slug is that of one skill, and of one more in each plugin', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const own = await seedSkill(root, workspaceId, { slug: 'notes' })
+  await expect(seedSkill(root, workspaceId, { slug: 'notes' })).rejects.toThrow(/unique/i)
+  const tools = plugin(workspaceId)
+  await insertPlugin(root, tools)
+  const ofPlugin = await seedSkill(root, workspaceId, { slug: 'notes', pluginId: tools.id, createdAt: at + 1 })
+  await expect(seedSkill(root, workspaceId, { slug: 'notes', pluginId: tools.id })).rejects.toThrow(/unique/i)
+  expect((await listSkillsBySlug(root, workspaceId, 'notes')).map(({ id }) => id)).toEqual([own.id, ofPlugin.id])
+  await removeSkill(root, own.id)
+  expect(await listTakenSlugs(root, workspaceId, ['notes', 'x'])).toEqual(new Set())
+  expect(await findPluginByReference(root, workspaceId, 'tools')).toEqual(tools)
+  expect(await findPluginByReference(root, workspaceId, tools.id)).toEqual(tools)
+  expect(await findPluginByReference(root, await seedWorkspace(root), tools.id)).toBeNull()
+  expect(await listPluginsByIds(root, [tools.id, 'plug_none'])).toEqual(new Map([[tools.id, tools]]))
+})
+
+onBoth('skills are listed by each filter, page by page', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const tools = plugin(workspaceId)
+  await insertPlugin(root, tools)
+  const first = await seedSkill(root, workspaceId, { name: 'Alpha', enabledByDefault: false })
+  const second = await seedSkill(root, workspaceId, { repoUrl: 'https://x/y', createdAt: at + 1 })
+  const third = await seedSkill(root, workspaceId, { sourceType: 'plugin', pluginId: tools.id, createdAt: at + 2 })
+  await seedSkill(root, await seedWorkspace(root))
+  const list = async (filter: object) =>
+    (await listSkills(root, { workspaceId, limit: 10, ...filter })).map(({ id }) => id)
+  expect(await list({})).toEqual([third.id, second.id, first.id])
+  expect(await list({ before: third })).toEqual([second.id, first.id])
+  expect(await list({ after: first })).toEqual([second.id, third.id])
+  expect(await list({ limit: 1 })).toEqual([third.id, second.id])
+  expect(await list({ enabledByDefault: false })).toEqual([first.id])
+  expect(await list({ isFromRepo: true })).toEqual([second.id])
+  expect(await list({ sourceType: 'plugin' })).toEqual([third.id])
+  expect(await list({ pluginId: tools.id })).toEqual([third.id])
+  expect(await list({ q: 'alph' })).toEqual([first.id])
+})
+
+onBoth('an agent has what it was given last', async ({ root }) => {
+  const skill = await seedSkill(root, await seedWorkspace(root))
+  const of = { skillId: skill.id, agentId: 'agt_1' }
+  await removeOverride(root, of)
+  await putOverride(root, { ...of, enabled: true })
+  await putOverride(root, { ...of, enabled: false })
+  await putOverride(root, { ...of, agentId: 'agt_2', enabled: true })
+  expect(await listOverrides(root, 'agt_1', [skill.id, 'x'])).toEqual(new Map([[skill.id, false]]))
+  await removeOverride(root, of)
+  expect(await listOverrides(root, 'agt_1', [skill.id])).toEqual(new Map())
+  await removeOverridesOfSkill(root, skill.id)
+  expect(await listOverrides(root, 'agt_2', [skill.id])).toEqual(new Map())
+})
+
+onBoth('a share link is found by the hash of its token, is revoked once, and outlives its skill', async ({ root }) => {
+  const skill = await seedSkill(root, await seedWorkspace(root))
+  const share = await seedShare(root, skill, { expiresAt: at + 5 })
+  const later = await seedShare(root, skill, { createdAt: at + 1 })
+  expect(await findShareByToken(root, share.tokenHash)).toEqual(share)
+  expect(await findShareByToken(root, 'other')).toBeNull()
+  expect(await findShare(root, skill.id, share.id)).toEqual(share)
+  expect(await findShare(root, 'other', share.id)).toBeNull()
+  expect((await listShares(root, { skillId: skill.id, limit: 5 })).map(({ id }) => id)).toEqual([later.id, share.id])
+  await revokeShare(root, share.id, at + 2)
+  await revokeShare(root, share.id, at + 3)
+  expect((await findShare(root, skill.id, share.id))?.revokedAt).toBe(at + 2)
+  await forgetSkillOfShares(root, skill.id)
+  expect((await findShareByToken(root, later.tokenHash))?.skillId).toBeNull()
+})
+
+onBoth('a bundle goes when it is retired for long, or when its change is closed without it', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const seedChange = async () => {
+    const id = realWorld.id('apr_')
+    const of = { agentId: 'agt_1', runId: 'run_1', routeId: 'skills.replaceBundle', source: 'api' } as const
+    await insertPlatformChange(root, { id, workspaceId, ...of, params: {}, body: null, createdAt: at })
+    return id
+  }
+  const kept = await seedBundle(root, workspaceId)
+  const retired = await seedBundle(root, workspaceId)
+  const [open, rejected] = [await seedChange(), await seedChange()]
+  const staged = await seedBundle(root, workspaceId, { changeId: open })
+  const stale = await seedBundle(root, workspaceId, { changeId: rejected })
+  await closePlatformChange(root, { id: rejected, status: 'rejected', result: null })
+  await retireBundle(root, retired.id, at)
+  const gone = async (retiredBefore: number) =>
+    (await listGoneBundles(root, { retiredBefore, limit: 10 })).map(({ id }) => id)
+  expect(await gone(at)).toEqual([stale.id])
+  expect(await gone(at + 1)).toEqual([retired.id, stale.id])
+  await inTransaction(root, (tx) => adoptBundle(tx, staged.id))
+  expect(await findBundle(root, workspaceId, staged.id)).toEqual({ ...staged, changeId: null })
+  await expect(inTransaction(root, (tx) => adoptBundle(tx, staged.id))).rejects.toMatchObject({
+    code: 'transient_conflict',
+  })
+  const removed = []
+  for (const { id } of [kept, retired, staged, stale]) removed.push(await removeBundle(root, id))
+  expect(removed).toEqual([false, true, false, true])
+  expect(await findBundle(root, await seedWorkspace(root), kept.id)).toBeNull()
+})
