@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import { skillFile, skillLimits, type BundleFileInput } from '../../../shared/api/skill-fields.ts'
 import { bundlePathsFlaw } from '../../../shared/lib/bundle-path.ts'
 import type { BundleFile } from './bundle-store.ts'
@@ -19,13 +20,30 @@ export interface RawFile {
   executable: boolean
 }
 
+/** So much is read or hashed before others have their turn. */
+const turnBytes = 1024 * 1024
+
+class LongWork {
+  #bytes = 0
+
+  /** Called before so many bytes are worked on. */
+  async pauseBefore(bytes: number): Promise<void> {
+    this.#bytes += bytes
+    if (this.#bytes < turnBytes) return
+    this.#bytes = 0
+    await setImmediate()
+  }
+}
+
 const base64 = /^[A-Za-z0-9+/]*={0,2}$/
 
-/** Reads the files of a request. Pure. */
-export function decodeBundle(sent: readonly BundleFileInput[]): Decoded {
+/** Reads the files of a request. Others have their turn meanwhile. */
+export async function decodeBundle(sent: readonly BundleFileInput[]): Promise<Decoded> {
   if (sent.length > skillLimits.files) return flawed(`holds more than ${skillLimits.files} files`)
   const files: RawFile[] = []
+  const work = new LongWork()
   for (const [at, { path, content, contentBase64, executable }] of sent.entries()) {
+    await work.pauseBefore((content ?? contentBase64 ?? '').length)
     const param = `bundle.files.${at}`
     if ((content === undefined) === (contentBase64 === undefined))
       return flawed('must have either content or contentBase64', param)
@@ -37,8 +55,8 @@ export function decodeBundle(sent: readonly BundleFileInput[]): Decoded {
   return checkBundle(files)
 }
 
-/** Checks files of any source. Pure. */
-export function checkBundle(given: readonly RawFile[]): Decoded {
+/** Checks files of any source. Others have their turn meanwhile. */
+export async function checkBundle(given: readonly RawFile[]): Promise<Decoded> {
   if (given.length > skillLimits.files) return flawed(`holds more than ${skillLimits.files} files`)
   const wrong = bundlePathsFlaw(given.map(({ path }) => path))
   if (wrong !== null)
@@ -56,12 +74,13 @@ export function checkBundle(given: readonly RawFile[]): Decoded {
   } catch {
     return flawed(`has a ${skillFile} that is not UTF-8`)
   }
-  const files = sorted.map(({ path, bytes, executable }) => ({
-    path,
-    sizeBytes: bytes.length,
-    sha256: createHash('sha256').update(bytes).digest('hex'),
-    executable,
-  }))
+  const files: BundleFile[] = []
+  const work = new LongWork()
+  for (const { path, bytes, executable } of sorted) {
+    await work.pauseBefore(bytes.length)
+    const sha256 = createHash('sha256').update(bytes).digest('hex')
+    files.push({ path, sizeBytes: bytes.length, sha256, executable })
+  }
   const contents = sorted.map(({ bytes }) => bytes)
   return { bundle: { bundleHash: hashOfFiles(files), files, contents, instructions }, flaw: null }
 }

@@ -29,7 +29,7 @@ type Replace = HandlerInput<typeof skillRoutes.replaceBundle>
 
 export async function prepareCreate(input: Create, deps: Dependencies): Promise<NewBundle> {
   await checkCreate(input)
-  return storeDecoded(decodeBundle(input.body.bundle.files), { caller: input.caller, ...deps })
+  return storeDecoded(await decodeBundle(input.body.bundle.files), { caller: input.caller, ...deps })
 }
 
 async function checkCreate({ db, caller, body }: Create): Promise<void> {
@@ -93,7 +93,7 @@ export type Replacement = NewBundle | z.infer<typeof replacement>
 
 export async function prepareReplace(input: Replace, deps: Dependencies): Promise<Replacement> {
   await replaceable(input)
-  return storeDecoded(decodeBundle(input.body.bundle.files), { caller: input.caller, ...deps })
+  return storeDecoded(await decodeBundle(input.body.bundle.files), { caller: input.caller, ...deps })
 }
 
 async function replaceable({ db, caller, params }: Pick<Replace, 'db' | 'caller' | 'params'>): Promise<SkillRow> {
