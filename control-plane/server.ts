@@ -32,7 +32,7 @@ import { DeviceRequests } from './link/requests.ts'
 import { isLinkRequest, LinkServer } from './link/server.ts'
 import type { Log } from './process/log.ts'
 import { createMetrics, type Metrics } from './process/metrics.ts'
-import { downloads } from './downloads/downloads.ts'
+import { allDownloads } from './downloads/all.ts'
 import { FileUrls } from './resources/files/signature.ts'
 import { clearAllLinks } from './resources/devices/store.ts'
 import { listAllWorkspaces } from './resources/workspaces/store.ts'
@@ -339,7 +339,7 @@ export class ControlPlane {
     const app = createApp(implemented, kernel, [
       operations({ root, metrics: this.metrics, callers, metricsToken, isOnlyWorkspace, isDraining }),
       this.github.receiver({ limiter, costly: this.costly }),
-      downloads({ root, blobs: this.blobs, urls: fileUrls, world, log }),
+      ...allDownloads({ root, blobs: this.blobs, urls: fileUrls, world, log }),
       signInRoutes({ root, world, log, limiter, rooms, publicUrl, isHttps, sessions: config.sessions, oidc }),
     ])
     const handle = app.callback()

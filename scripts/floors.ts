@@ -13,6 +13,7 @@ export const deviceManagerFloors: readonly Floor[] = [
       wall: 'puts a run where it cannot see what belongs to svc',
       'change-set': 'records the base of a run with git, and the differences to it',
       folders: 'checks a folder that people named: whether it exists, and its repository',
+      skills: 'keeps the files of skills of the workspace, and copies them for runs',
     },
   },
   {

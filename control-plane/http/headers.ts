@@ -20,6 +20,8 @@ export function headerOf({ headers }: Pick<IncomingMessage, 'headers'>, name: st
   return Array.isArray(value) ? value.join(', ') : value
 }
 
+export const bearerOf = (header: string): string | null => /^Bearer +([!-~]{1,4096})$/i.exec(header)?.[1] ?? null
+
 /** Sets headers given as names and values in turn. */
 export function setHeaders(res: ServerResponse, headers: readonly string[]): void {
   for (let index = 0; index < headers.length; index += 2) res.setHeader(headers[index]!, headers[index + 1]!)

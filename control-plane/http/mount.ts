@@ -7,7 +7,7 @@ import type { ErrorCode } from '../../shared/api/error-codes.ts'
 import { AnswerRoom } from './answer-room.ts'
 import type { Release } from './body-room.ts'
 import { callerKey, type Caller, hasRole } from './callers.ts'
-import { headerOf, setHeaders } from './headers.ts'
+import { bearerOf, headerOf, setHeaders } from './headers.ts'
 import { readKey, type Claim, type StoredAnswer } from './idempotency.ts'
 import type { Client, HandlerInput, ImplementedRoute } from './implement.ts'
 import type { Kernel, RequestState } from './kernel.ts'
@@ -126,8 +126,6 @@ function inputOf(mounted: Mounted, ctx: Koa.Context, given: Given): Input {
     stream: isStream ? { lastEventId: headerOf(ctx, 'last-event-id') ?? null } : null,
   }
 }
-
-const bearerOf = (header: string): string | null => /^Bearer +([!-~]{1,4096})$/i.exec(header)?.[1] ?? null
 
 const clientOf = (userAgent = ''): Client => (userAgent.startsWith('svc/') ? 'cli' : 'api')
 

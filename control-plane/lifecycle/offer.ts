@@ -8,6 +8,8 @@ import { listSpecs } from '../resources/runs/details-store.ts'
 import { takeFallback } from '../resources/runs/fallback-store.ts'
 import { offerRuns } from '../resources/runs/lease-store.ts'
 import { findRun } from '../resources/runs/store.ts'
+import { leftOutOf } from '../resources/skills/offered.ts'
+import { refusalOfSkill } from '../trust/rules.ts'
 import { cancelRun } from './cancel-run.ts'
 
 /**
@@ -82,17 +84,46 @@ export async function offerQueued(
   return placed.flatMap(({ run, publicId: device }) => {
     const [fence, spec] = [fences.get(run.id), specs.get(run.id)]
     if (fence === undefined || !spec) return []
-    return [{ runId: run.id, fence, device, taskId: run.taskId, spec: specFor(device, { spec, run: run.facts }) }]
+    return [
+      { runId: run.id, fence, device, taskId: run.taskId, spec: specFor(device, { spec, run: run.facts, facts }) },
+    ]
   })
 }
 
-/** The spec as this device gets it: a session that lies on another one cannot be gone on with here. */
+/**
+ * The spec as this device gets it: a session that lies on another one cannot be gone on with here, and skills whose words the run must
+ * not follow here stay behind.
+ */
 export function specFor(
   device: string,
-  { spec, run }: { spec: RunSpec; run: Pick<RunFacts, 'sessionDevice'> },
+  { spec, run, facts }: { spec: RunSpec; run: SkillReader & Pick<RunFacts, 'sessionDevice'>; facts: Trusting },
 ): RunSpec {
-  if (spec.resumeSessionId === null || run.sessionDevice === device) return spec
-  return { ...spec, resumeSessionId: null, prompt: `${anew}${spec.prompt}` }
+  const offered = spec.skills == null ? spec : { ...spec, ...skillsFor(device, { spec, run, facts }) }
+  if (offered.resumeSessionId === null || run.sessionDevice === device) return offered
+  return { ...offered, resumeSessionId: null, prompt: `${anew}${offered.prompt}` }
+}
+
+type SkillReader = Pick<RunFacts, 'ownerUserId' | 'isOfPrivateAgent'>
+type Trusting = Pick<Room['facts'], 'devices' | 'admins'>
+
+/** Who wrote them is nothing that a device needs to know. */
+function skillsFor(
+  device: string,
+  { spec, run, facts: { devices, admins } }: { spec: RunSpec; run: SkillReader; facts: Trusting },
+): Pick<RunSpec, 'skills' | 'skillsLeftOut'> {
+  const host = devices.find(({ publicId }) => publicId === device) ?? null
+  const agent = { ownerUserId: run.ownerUserId, isPrivate: run.isOfPrivateAgent }
+  const judged = (spec.skills ?? []).map(({ writtenBy = [null], ...skill }) => ({
+    skill,
+    // A device that is not of the workspace any more takes nothing.
+    reason: host === null ? ('device_refuses_writer' as const) : refusalOfSkill(writtenBy, { host, agent, admins }),
+  }))
+  const skills = judged.flatMap(({ skill, reason }) => (reason === null ? [skill] : []))
+  const refused = judged.flatMap(({ skill: { slug }, reason }) => (reason === null ? [] : [{ slug, reason }]))
+  return {
+    skills: skills.length === 0 ? null : skills,
+    skillsLeftOut: leftOutOf([...refused, ...(spec.skillsLeftOut ?? [])]),
+  }
 }
 
 const anew = `You worked on this before on another device. That session is not here, so begin by finding out what is done.

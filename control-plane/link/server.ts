@@ -25,6 +25,7 @@ import { listLiveOfDevice } from '../resources/runs/live-store.ts'
 import { revokeLink, type Link, type LinkRegistry } from './registry.ts'
 import type { DeviceRequests } from './requests.ts'
 import { Session } from './session.ts'
+import { recordSkills } from './skill-reports.ts'
 import { Takeover } from './takeover.ts'
 import { WaitingLinks, type WaitingLimits } from './waiting-links.ts'
 
@@ -232,6 +233,10 @@ export class LinkServer {
           device: link.publicId,
           at: message.harnessStartedAt,
         })
+      case 'run.skills': {
+        const { root, world, leaseMs } = this.options
+        return recordSkills(root, link, { ...message, moment: { now: world.now(), leaseMs } })
+      }
       case 'folder.result':
         return this.options.requests.answered(link.publicId, message.requestId, message.result)
     }

@@ -31,10 +31,34 @@ export interface Host {
 /** `admins`: UUIDs of the workspace's owners and admins. */
 export function takesWork(host: Host, work: Work, admins: ReadonlySet<string>): boolean {
   if (work.isConfidential && !host.isOfAdmin && host.userId !== work.programBy) return false
+  return takesWordsOf(host, [work.causedBy, work.programBy, ...work.wordsBy], admins)
+}
+
+function takesWordsOf(host: Host, people: readonly Person[], admins: ReadonlySet<string>): boolean {
   if (host.runsBy === 'members') return true
   const mayCommand = (person: Person) =>
     person !== null && (person === host.userId || (host.runsBy === 'admins' && admins.has(person)))
-  return [work.causedBy, work.programBy, ...work.wordsBy].every(mayCommand)
+  return people.every(mayCommand)
+}
+
+/** Why an agent's runs, or those of them on one device, go without a skill; null: they have it. */
+export type SkillRefusal = 'private_agent' | 'device_refuses_writer'
+
+/**
+ * Whether a run reads a skill of the workspace. Skills do not make runs wait: a run goes without one whose words it must not follow.
+ * `writtenBy`: who last wrote its files and its description. `host` null: no device is asked about.
+ */
+export function refusalOfSkill(
+  writtenBy: readonly Person[],
+  {
+    host,
+    agent,
+    admins,
+  }: { host: Host | null; agent: { ownerUserId: Person; isPrivate: boolean }; admins: ReadonlySet<string> },
+): SkillRefusal | null {
+  const isPersonal = (person: Person) => person !== null && (person === agent.ownerUserId || admins.has(person))
+  if (agent.isPrivate && !writtenBy.every(isPersonal)) return 'private_agent'
+  return host !== null && !takesWordsOf(host, writtenBy, admins) ? 'device_refuses_writer' : null
 }
 
 /** The distinct people whose words a run follows beside those of whoever asked for it. */

@@ -15,6 +15,8 @@ import { type ModelCatalog, harnessOf } from '../catalog/catalog.ts'
 import { variablesOf } from '../../shared/runs/run-variables.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import type { FolderRow } from '../resources/folders/store.ts'
+import type { EffectiveSkill } from '../resources/skills/effective-store.ts'
+import { noSkills, skillsOfSpec } from '../resources/skills/offered.ts'
 import type { WorkspaceRow } from '../resources/workspaces/store.ts'
 import { mcpLimits, type McpLeftOut } from '../../shared/runs/mcp-servers.ts'
 
@@ -48,6 +50,8 @@ export interface SpecInput {
   catalog: ModelCatalog
   limits?: Partial<RunSpec['limits']>
   gate?: Gate | null
+  /** Those of the workspace that the agent has. */
+  skills?: readonly EffectiveSkill[]
 }
 
 /** All a device needs to execute the run, with the workspace's defaults filled in. */
@@ -73,6 +77,7 @@ function gateSpec(spec: RunSpec, { command, timeoutMs }: Gate): RunSpec {
     gate: command,
     mcpServers: {},
     skillFolders: null,
+    ...noSkills,
     // It may be silent for as long as it may take.
     limits: { ...spec.limits, runMs: timeoutMs, noProgressMs: timeoutMs + gateSlackMs },
   }
@@ -104,6 +109,7 @@ function agentSpec(input: SpecInput): RunSpec {
     permissions,
     mcpServers: mcpServersFor(workspace.mcpServers, { harness, protocol: agent.protocol, permissions }).given,
     skillFolders: agent.skillFolders,
+    ...skillsOfSpec(input.skills ?? [], { harness, protocol: agent.protocol }),
     allowCalls: [...input.allowCalls],
     resumeSessionId: input.resumeSessionId,
     limits: {

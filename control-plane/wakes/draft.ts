@@ -15,6 +15,8 @@ import { findSkillsGiven } from '../resources/runs/skills-given.ts'
 import { findRun, type RunRow, findLastWithSession, hasWorkedOn } from '../resources/runs/store.ts'
 import { listSecretKeys } from '../resources/secrets/store.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
+import { listEffectiveSkills } from '../resources/skills/effective-store.ts'
+import { mostSkills } from '../resources/skills/offered.ts'
 import { buildSpec, type SpecInput, runsModel, instructionsFor, type Instructions } from './build-spec.ts'
 import { decidedChangesFor, noDecidedChanges } from './decided-changes.ts'
 import { instructionsBy, type Order } from './order.ts'
@@ -64,7 +66,9 @@ export async function draftRun(
   const gate = wake.gate ?? null
   const hasNews = isPlaced && gate === null && !wake.compacts
   const decided = hasNews ? await decidedChangesFor(tx, wake) : noDecidedChanges
-  const input = inputOf(order, context, decided.text)
+  const hasSkills = gate === null && !wake.compacts
+  const skills = hasSkills ? await skillsOf(tx, wake.agent) : []
+  const input = { ...inputOf(order, context, decided.text), skills }
   const built = buildSpec(input)
   const unresumed = wake.compacts ? { ...built, skillFolders: null } : built
   const parent = await parentOf(tx, wake, { spec: unresumed, folderId: folder?.shortId ?? null })
@@ -74,7 +78,9 @@ export async function draftRun(
   const told = gate === null ? prompt : unresumed.prompt
   const anew = await toldAnew(tx, wake, { spec: unresumed, prompt: told, continues: parent !== null })
   const resumeSessionId = parent?.sessionId ?? null
-  const spec = await goingOn(tx, parent, { ...unresumed, resumeSessionId, prompt }, anew)
+  const next = { ...unresumed, resumeSessionId, prompt }
+  // What makes a session smaller has no skills, and is of use in that session alone.
+  const spec = wake.compacts ? next : await goingOn(tx, parent, next, anew)
   const { causedBy } = wake
   const { workspaceId } = wake.agent
   const [room, secretKeys, isCauseGone, ofTask, isPrivate] = await Promise.all([
@@ -96,6 +102,9 @@ export async function draftRun(
   const { runId, instructions } = input
   return { runId, instructions, own, fallback, continued, secretKeys, facts, room, told: decided.ids }
 }
+
+const skillsOf = (tx: Tx, { id: agentId, workspaceId }: AgentRow) =>
+  listEffectiveSkills(tx, { workspaceId, agentId, limit: mostSkills })
 
 function inputOf(
   { wake, workspace, overrides, folder }: Order,
@@ -180,7 +189,9 @@ async function toldAnew(
 /** The spec with what it needs where a session is gone on with, or for a new session. */
 async function goingOn(tx: Tx, parent: Parent | null, spec: RunSpec, promptAnew: string): Promise<RunSpec> {
   if (parent === null || spec.resumeSessionId === null) return { ...spec, prompt: promptAnew }
-  if (!takesSkills(spec)) return spec
+  // A session also knows the skills that its last run had and this one has not.
+  const before = takesSkills(spec) ? null : await findDetails(tx, parent.run.id)
+  if (!takesSkills(spec) && (before === null || !takesSkills(before.spec))) return spec
   const given = await findSkillsGiven(tx, parent.run.id)
   return { ...spec, sessionSkills: { digest: given?.digest ?? null, promptAnew } }
 }

@@ -41,7 +41,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   if (isDeclined) return decline(tx, { runId, admission, world })
   if (offer !== null) {
     const { device } = offer
-    const spec = specFor(device, { spec: way.spec, run: facts })
+    const spec = specFor(device, { spec: way.spec, run: facts, facts: room!.facts })
     afterCommit(tx, () => offers.push({ runId, fence: 1, device, taskId: order.task?.id ?? null, spec }))
     return { kind: 'queued', runId }
   }

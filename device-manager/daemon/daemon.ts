@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { type CloseName, runLimits } from '../../shared/device/limits.ts'
+import type { CloseName } from '../../shared/device/limits.ts'
 import { encodeFrame } from '../../shared/device/frame.ts'
 import type { ClaimState, ServerMessage } from '../../shared/device/protocol.ts'
 import type { DeviceIdentity } from '../../shared/device/control.ts'
@@ -10,6 +10,7 @@ import type { DaemonConfig } from '../setup/config.ts'
 import { DeviceName, DeviceToken } from './device-token.ts'
 import { Drain } from './drain.ts'
 import { MachineWatch } from './machine-watch.ts'
+import { runsGivenUp } from './silence.ts'
 import { ReadinessReports } from './readiness-reports.ts'
 import { LinkClient, Contact } from '../link/client.ts'
 import { Forwarder } from '../link/forwarder.ts'
@@ -19,10 +20,12 @@ import type { Places } from '../setup/places.ts'
 import { adoptRuns } from '../run/adoption.ts'
 import { HostPool } from '../run/hosts/host-pool.ts'
 import { LockWatch } from '../run/hosts/lock-watch.ts'
+import { bringSkills, wantedBundles } from '../run/bring-skills.ts'
 import { Journal } from '../run/journal.ts'
 import { expectedRows, type RunState } from '../run/machine.ts'
 import { Supervisor } from '../run/supervisor.ts'
 import { receiveMessage, type DeviceSettings, type MessageContext } from './server-messages.ts'
+import { BundleCache } from '../skills/bundle-cache.ts'
 import { StandingSpool } from '../spool/standing-spool.ts'
 import { Surroundings } from './surroundings.ts'
 import { Isolation, type IsolationOptions } from '../isolation/isolation.ts'
@@ -43,9 +46,6 @@ export interface DaemonOptions {
   /** The daemon must end: revoked, retired, or another one has its identity. */
   onFatal(reason: CloseName, text: string): void
 }
-
-/** The device stops its harnesses this long before the control plane would give them up. */
-const silentMarginMs = 5 * 60_000
 
 /** The time for which a daemon that starts waits, before it opens its link, for all hosts of the daemon before. */
 const adoptMs = 500
@@ -69,6 +69,7 @@ export class Daemon {
   /** The runs of the journal, until the supervisor has them. */
   private found: readonly RunState[] | null
   private readonly pool: HostPool
+  private readonly bundles: BundleCache
   private readonly forwarder: Forwarder
   private readonly instance: string
   readonly token: DeviceToken
@@ -114,6 +115,8 @@ export class Daemon {
     const { spoolPages, unsentBytes, hostSilentMs: silentMs } = config
     const wall = () => this.surroundings.wall()
     this.pool = new HostPool({ places, world, log, spoolPages, unsentBytes, silentMs, wall })
+    const ofRuns = { token: () => this.token.value, wanted: () => wantedBundles(this.supervisor.list()) }
+    this.bundles = new BundleCache({ ...options, ...options.identity, ...ofRuns, folder: places.skills })
     this.isolation = new Isolation({
       ...options,
       hidden: config.otherDirs,
@@ -126,21 +129,18 @@ export class Daemon {
       envProbed: () => this.machine.watchSignIns(this.surroundings.signInFiles()),
     })
     this.link = this.createLink()
+    const send: LinkClient['send'] = (message) => this.link.send(message)
     this.readiness = new ReadinessReports({
       world,
       log,
       surroundings: this.surroundings,
       isolation: () => this.isolation.describe().level,
       folders: () => this.machine.folders.facts(),
-      send: (message) => this.link.send(message),
+      send,
       news: () => this.machine.verifyHarnesses(),
     })
     this.machine = new MachineWatch({ world, log, reports: this.readiness })
-    this.claimReports = new ClaimReports({
-      world,
-      claimState: () => this.claimState(),
-      send: (message) => this.link.send(message),
-    })
+    this.claimReports = new ClaimReports({ world, claimState: () => this.claimState(), send })
     this.forwarder = new Forwarder({ spool: this.spool, link: this.link, log })
     this.supervisor = this.createSupervisor()
     this.lockWatch = new LockWatch({
@@ -185,6 +185,7 @@ export class Daemon {
     this.contact.stop()
     this.lockWatch.stop()
     this.claimReports.stop()
+    this.bundles.stop()
     await this.machine.stop()
     await this.pool.stop()
     this.link.stop()
@@ -268,6 +269,7 @@ export class Daemon {
       spool: this.spool,
       journal: this.journal,
       pool: this.pool,
+      bringSkills: (state) => bringSkills(this.bundles, state, (message) => this.link.send(message)),
       surroundings: this.surroundings,
       server: this.options.identity.server,
       send: (message) => this.link.send(message),
@@ -324,11 +326,10 @@ export class Daemon {
   }
 
   private watch(silentMs: number): void {
-    for (const state of this.supervisor.active()) {
-      const limit = state.spec.limits.silentMs ?? runLimits.silentMs
-      if (this.link.isOpen() || silentMs < Math.max(limit - silentMarginMs, limit / 2)) continue
+    const givenUp = this.link.isOpen() ? [] : runsGivenUp(this.supervisor.active(), silentMs)
+    for (const { runId } of givenUp) {
       const message = 'The control plane was out of reach for too long.'
-      this.supervisor.handle(state.runId, { type: 'cancel_received', stop: { exitReason: 'runner_lost', message } })
+      this.supervisor.handle(runId, { type: 'cancel_received', stop: { exitReason: 'runner_lost', message } })
     }
     this.forwarder.pumpAll()
     this.claimReports.report()

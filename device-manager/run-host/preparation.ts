@@ -4,7 +4,7 @@ import envPaths from 'env-paths'
 import { releaseBase } from '../change-set/diff.ts'
 import { takeBase } from '../change-set/snapshot.ts'
 import type { World } from '../../shared/lib/world.ts'
-import { type RunSpec, takesSkills } from '../../shared/runs/spec.ts'
+import { type RunSpec, takesSkills, tellsSkills } from '../../shared/runs/spec.ts'
 import type { HarnessAdapter, HarnessLaunch, LaunchFacts } from '../harness/adapter.ts'
 import { firstStartFolder } from '../harness/first-start.ts'
 import { HarnessLaunchError } from '../harness/parts/adapter-errors.ts'
@@ -21,6 +21,7 @@ import type { JudgedPlace } from '../../shared/permissions/patterns/path-rules.t
 import { appNames, placeVariables } from '../../shared/lib/places.ts'
 import { knownEnv, pathOf } from './launch/environment.ts'
 import { readSkills, type SkillsRead } from './launch/skills.ts'
+import { addSkills } from './launch/workspace-skills.ts'
 import { machineLinks } from './permission/machine-links.ts'
 import type { HostRequest } from './wire/protocol.ts'
 import type { StandingWall } from './standing-wall.ts'
@@ -78,11 +79,12 @@ export async function prepare(
   const taking = baseOf(assigned, { stateDir, storeDir: paths.store, world })
   const walling = wallOf(assigned, { root: paths.root, cwd, wall })
   // While git is at work.
-  const skills = takesSkills(spec) ? await skillsOf(assigned, { stateDir, cwd, world }) : null
+  const skills = tellsSkills(spec) ? await skillsOf(assigned, { stateDir, runDir: wall.own, cwd, world }) : null
   const assignment = skills === null ? assigned : { ...assigned, spec: withTheseSkills(spec, skills.told.digest) }
   const plan = planOf(assignment, { stateDir, runDir: wall.own, cwd, world, skills: skills?.given ?? [] })
   const lookup = new PathLookup(world, machineLinks)
-  const place = await placeOf(assignment, { stateDir, cwd, lookup })
+  const skillFolders = (skills?.given.length ?? 0) > 0 ? [copiesIn(wall.own)] : []
+  const place = await placeOf(assignment, { stateDir, cwd, skillFolders, lookup })
   const base = await taking
   if (base.ok) {
     try {
@@ -107,12 +109,19 @@ export async function prepare(
   }
 }
 
-function skillsOf(
-  { spec, homeDir, wall }: Assignment,
-  { stateDir, cwd, world }: { stateDir: string; cwd: string; world: World },
+async function skillsOf(
+  { spec, homeDir, wall, skills: brought }: Assignment,
+  { stateDir, runDir, cwd, world }: { stateDir: string; runDir: string; cwd: string; world: World },
 ): Promise<SkillsRead> {
-  return readSkills(spec.skillFolders ?? [], { cwd, homeDir, ownFolders: allOwnFolders(stateDir, wall) }, world)
+  const takes = takesSkills(spec)
+  const ofFolders = takes ? (spec.skillFolders ?? []) : []
+  const read = await readSkills(ofFolders, { cwd, homeDir, ownFolders: allOwnFolders(stateDir, wall) }, world)
+  const place = brought === undefined ? null : { brought, folder: copiesIn(runDir) }
+  return addSkills(read, { skills: (takes && spec.skills) || [], leftOut: spec.skillsLeftOut ?? [] }, place)
 }
+
+/** Where a run has its copies of skills of the workspace. */
+const copiesIn = (runDir: string): string => join(runDir, 'skills')
 
 const allOwnFolders = (stateDir: string, wall: Assignment['wall']): string[] => [
   ...ownFolders(stateDir, process.env),
@@ -129,11 +138,17 @@ function withTheseSkills(spec: RunSpec, digest: string): RunSpec {
 /** Resolves what the run's rules are about, before anything of the run can move it. A harness that asks nothing needs none of it. */
 async function placeOf(
   { spec, homeDir, svcBinDir }: Assignment,
-  { stateDir, cwd, lookup }: { stateDir: string; cwd: string; lookup: PathLookup },
+  {
+    stateDir,
+    cwd,
+    skillFolders,
+    lookup,
+  }: { stateDir: string; cwd: string; skillFolders: readonly string[]; lookup: PathLookup },
 ): Promise<JudgedPlace> {
   const facts = {
     cwd,
     homeDir,
+    skillFolders,
     permissions: spec.permissions,
     ownFolders: ownFolders(stateDir, process.env),
     svcProgram: svcBinDir === null ? null : join(svcBinDir, 'svc'),

@@ -18,6 +18,7 @@ import { errorEvent } from '../harness/parts/error-event.ts'
 import { isProvidersFault } from '../harness/parts/failure.ts'
 import { leftOutEvent, type ServerLeftOut } from '../harness/parts/mcp-servers.ts'
 import { skillEvents } from './launch/skills.ts'
+import { leftOutEvents } from './launch/workspace-skills.ts'
 import { TerminalWatch } from './terminal-watch.ts'
 import { type Trip, Watchdog } from './watchdog.ts'
 import type { HostLog } from '../log/host-log.ts'
@@ -164,7 +165,7 @@ export class LiveRun {
         kind: 'started',
         data: { harness, ...(version !== null && { version }), pid, cwd: prepared.cwd, argv0: plan.launch.file },
       },
-      ...(prepared.skills === null ? [] : skillEvents(prepared.skills)),
+      ...(prepared.skills === null ? [] : [...skillEvents(prepared.skills), ...leftOutEvents(prepared.skills)]),
     ])
     if (wall !== null && isInCheckout(wall, prepared.cwd)) writer.emit([errorEvent('svc_checkout', ownCheckoutText)])
     if (this.#serversLeftOut.length > 0) writer.emit(this.#serversLeftOut.map(leftOutEvent))

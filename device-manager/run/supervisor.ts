@@ -12,7 +12,7 @@ import type { Journal } from './journal.ts'
 import { helloState, holdsPlace, step, stopWanted } from './machine.ts'
 import type { RunEffect, RunEvent, RunState, Stop } from './machine.ts'
 import type { HarnessSurroundings } from './hosts/harness-surroundings.ts'
-import { RunHosts } from './hosts/run-hosts.ts'
+import { RunHosts, type RunHostsOptions } from './hosts/run-hosts.ts'
 
 export interface SupervisorOptions {
   places: Places
@@ -21,6 +21,7 @@ export interface SupervisorOptions {
   spool: DaemonSpool
   journal: Journal
   pool: HostPool
+  bringSkills: RunHostsOptions['bringSkills']
   surroundings: HarnessSurroundings
   /** The address at which this device reaches the control plane, and so its runs too: the server itself may know another address. */
   server: string
@@ -28,7 +29,6 @@ export interface SupervisorOptions {
   sendChangeSet(run: { runId: string; fence: number; requestId: string }, result: unknown): void
   /** The run's rows or ending are to be sent. */
   forward(run: { runId: string; fence: number }): void
-  /** The run is over and forgotten. */
   forgotten(runId: string): void
   /** A run host cannot read the spool. */
   spoolDamaged(message: string): void
@@ -67,8 +67,7 @@ export class Supervisor {
   async takeUp(state: RunState, record: HostRecord | undefined): Promise<void> {
     const { runId, phase, hostId } = state
     this.options.log.info({ runId, phase, hostId, host: record !== undefined }, 'run found in the journal')
-    if (!record) return this.hostLost(runId)
-    await this.hosts.regain(runId, record)
+    return record ? this.hosts.regain(runId, record) : this.hostLost(runId)
   }
 
   find(runId: string): RunState | null {

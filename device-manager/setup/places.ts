@@ -20,6 +20,8 @@ export function placesIn(stateDir: string) {
     spool: join(stateDir, 'spool.db'),
     hosts: join(stateDir, 'hosts'),
     bin: join(stateDir, 'bin'),
+    /** The files of skills of the workspace (skills/bundle-cache.ts). */
+    skills: join(stateDir, 'skills'),
     /** Node's cache of compiled sources, for programs that are started often. */
     compileCache: join(stateDir, 'compile-cache'),
     logs: join(stateDir, 'logs'),

@@ -35,8 +35,11 @@ export const runManifest = z
     skills: z
       .array(z.object({ id: z.string(), name: z.string(), version: z.string().nullable() }))
       .describe(
-        "Skills from the agent's folders, as the device told when the run began; `version` changes with SKILL.md and the list of its files.",
+        "Skills from the agent's folders and, with `workspace/` before their name, those of the workspace, as the device told when the run began; `version` changes with SKILL.md and the list of its files.",
       ),
+    skillsLeftOut: z
+      .array(z.object({ name: z.string(), reason: z.string().describe('In words.') }))
+      .describe('Skills of the workspace that its agent has and the run was not given, as the device told.'),
     permissions: toolPermissions,
     mcpServers: z
       .object({

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { bundleLimits } from '../lib/bundle-path.ts'
+import { unavailableReasons } from '../runs/skills.ts'
 import { timestamp } from './ids.ts'
 
 /** Skills as clients write and read them. */
@@ -7,12 +9,11 @@ export const skillSourceTypes = ['builtin', 'imported', 'shared', 'marketplace',
 export type SkillSourceType = (typeof skillSourceTypes)[number]
 /** `builtin` and `plugin` are what the server and plugins bring. */
 export const sentSourceTypes = ['imported', 'shared', 'marketplace'] as const
-export const unavailableReasons = ['not_materialized', 'bundle_unreadable'] as const
 
 export const skillLimits = {
-  files: 200,
+  files: bundleLimits.files,
   /** Of all files together, decoded. */
-  totalBytes: 24 * 1024 * 1024,
+  totalBytes: bundleLimits.totalBytes,
   /** Of SKILL.md, which an agent reads whole. */
   instructionBytes: 1_048_576,
   slug: 64,

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { exitReasonNames } from '../runs/exit-reasons.ts'
 import { askedCall, askedCallLimits } from '../runs/asked-call.ts'
 import { usageData } from '../runs/events.ts'
+import { offeredSkill, skillLimits, unavailableReasons } from '../runs/skills.ts'
 import { runSpec } from '../runs/spec.ts'
 import { cutText, deviceTime } from './bounds.ts'
 import { folderCheck, folderFacts, servedFolder, watchedFolders } from './folder-check.ts'
@@ -21,6 +22,7 @@ const runId = z.string().regex(/^run_[0-9A-Za-z]{16}$/)
 const fence = z.number().int().positive()
 const seq = z.number().int().nonnegative()
 const ofRun = { runId, fence }
+const bundleHash = offeredSkill.shape.bundleHash
 
 /**
  * Wraps a field that nobody reads. Receivers of the last release require it, so it is sent until none of them are left; those of
@@ -142,6 +144,13 @@ export const deviceMessage = z.discriminatedUnion('type', [
     message: z.string().max(1000).nullable(),
   }),
   z.object({ type: z.literal('run.started'), ...ofRun, harnessStartedAt: deviceTime }),
+  /** Which skills of the workspace the device brought to the run where that is news, and which it could not. */
+  z.object({
+    type: z.literal('run.skills'),
+    ...ofRun,
+    placed: z.array(bundleHash).max(skillLimits.skills),
+    missed: z.array(z.object({ bundleHash, reason: z.enum(unavailableReasons) })).max(skillLimits.skills),
+  }),
   z.object({
     type: z.literal('run.ended'),
     ...ofRun,

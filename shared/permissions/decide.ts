@@ -101,8 +101,15 @@ function reachedOwn(place: JudgedPlace, { name, paths, inputs }: JudgedCall): st
   const own = paths.map((path) => ownFolderOf(path, place, { isSearch })).find((folder) => folder !== null)
   if (own !== undefined) return `${own} holds files of svc itself`
   // No more than a help: a shell has other ways to name a folder.
-  const named = place.ownFolders.find((folder) => inputs.commands.some((command) => command.includes(folder)))
+  const commands = inputs.commands.map((command) => withoutSkills(command, place))
+  const named = place.ownFolders.find((folder) => commands.some((command) => command.includes(folder)))
   return named === undefined ? null : `${named} holds files of svc itself`
+}
+
+/** The command without its words for the run's own skills, unless it leads out of their folder. */
+function withoutSkills(command: string, { skillFolders = [] }: JudgedPlace): string {
+  if (command.includes('..')) return command
+  return skillFolders.reduce((text, folder) => text.replaceAll(`${folder}/`, ''), command)
 }
 
 /** Says whether the rule is about a tool whatever its input, and not about something in its input that nobody can read. */

@@ -64,11 +64,13 @@ export class PathLookup {
       realPatterns.set(absolute, posix.join((await realOnce(folder)) + absolute.slice(folder.length)))
     }
     const own = await oneByOne(written.ownFolders, realOnce)
+    const { skillFolders = [] } = written
     return {
       ...written,
       realCwd: await realOnce(written.cwd),
       realPatterns,
       ownFolders: [...new Set([...written.ownFolders, ...own])],
+      skillFolders: [...new Set([...skillFolders, ...(await oneByOne(skillFolders, realOnce))])],
     }
   }
 
@@ -164,6 +166,7 @@ export interface PlaceFacts {
   homeDir: string
   permissions: ToolPermissions
   ownFolders: readonly string[]
+  skillFolders?: readonly string[]
   svcProgram: string | null
 }
 

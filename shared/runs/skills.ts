@@ -41,6 +41,47 @@ export const skillFolder = z
   .refine(staysBelow, wording)
 export const skillFolders = z.array(skillFolder).min(1).max(skillLimits.folders)
 
+/** A skill of the workspace that a run is to have. Its device asks the control plane for the files, by the hash of their list. */
+export const offeredSkill = z.object({
+  slug: z.string().regex(/^[a-z0-9_-]{1,64}$/),
+  /** By which a model knows when to use it. */
+  description: z.string().max(skillLimits.descriptionChars),
+  bundleHash: z.string().regex(/^[0-9a-f]{64}$/),
+  fileCount: z.number().int().nonnegative(),
+  totalBytes: z.number().int().nonnegative(),
+  /** A run could not have it lately, so the device says when this one has it. */
+  isMissed: z.literal(true).optional(),
+  /** As it is stored, not as it is offered: UUIDs of who last wrote it and its description; null: nobody is known. Empty: svc did. */
+  writtenBy: z.array(z.string().max(64).nullable()).max(2).optional(),
+})
+export type OfferedSkill = z.infer<typeof offeredSkill>
+
+/** What a device may say of a skill that it could not bring to a run. */
+export const unavailableReasons = ['not_materialized', 'bundle_unreadable'] as const
+export type UnavailableReason = (typeof unavailableReasons)[number]
+
+/** Why a run does without a skill of the workspace. Newer servers and devices may know more reasons. */
+const whyLeftOut = {
+  private_agent: 'the agent is private, and neither its owner nor an admin wrote the skill last',
+  device_refuses_writer: 'the device does not take the work of whoever wrote it last (docs/trust.md)',
+  harness: 'the agent program of the run takes none from svc',
+  too_many: `a run takes ${skillLimits.skills} skills`,
+  name_taken: 'the run has another skill of this name',
+  not_materialized: 'its files could not be brought to the device',
+  bundle_unreadable: 'its files are not those that the server names',
+} as const
+export type SkillLeftOutReason = keyof typeof whyLeftOut
+
+/** In words for people. */
+export const sayWhyLeftOut = (reason: string): string =>
+  Object.hasOwn(whyLeftOut, reason) ? whyLeftOut[reason as SkillLeftOutReason] : reason
+
+/** A skill of the workspace that a run does without. `reason`: one of those above, or one that a newer peer knows. */
+export const leftOutSkill = z.object({ slug: z.string().max(64), reason: z.string().max(64) })
+export type LeftOutSkill = z.infer<typeof leftOutSkill>
+/** So many are named; more are not. */
+export const toldLeftOut = 20
+
 /** The skills that a run was given, by the folders they come from. */
 export const skillsGiven = z.object({
   folders: z.array(
@@ -51,6 +92,13 @@ export const skillsGiven = z.object({
       skills: z.array(z.object({ name: z.string(), version: z.string() })),
     }),
   ),
+  /** Those of the workspace. `version`: the beginning of the hash of its files. Left out where there are none. */
+  workspace: z
+    .object({
+      skills: z.array(z.object({ name: z.string(), version: z.string() })),
+      leftOut: z.array(leftOutSkill),
+    })
+    .optional(),
   /** Of all skills with their places: a session goes on only with the skills that it began with. */
   digest: z.string(),
 })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { harnessNames, harnessFactsOf } from './harnesses.ts'
 import { inputDigest } from './asked-call.ts'
 import { mcpServers } from './mcp-servers.ts'
-import { skillFolders } from './skills.ts'
+import { leftOutSkill, offeredSkill, skillFolders, skillLimits, toldLeftOut } from './skills.ts'
 
 /** A rule of an agent's tool lists: a tool name or a pattern. */
 export const toolRule = z.union([
@@ -83,8 +83,12 @@ export const runSpec = z.object({
   mcpServers: mcpServers.default({}),
   /** null or left out: none. */
   skillFolders: skillFolders.nullish(),
+  /** Of the workspace; null or left out: none. With those of the folders there are at most 200, and a name of a folder's wins. */
+  skills: z.array(offeredSkill).max(skillLimits.skills).nullish(),
+  /** Skills of the workspace that the agent has and the run does without; the device tells them with the others. */
+  skillsLeftOut: z.array(leftOutSkill).max(toldLeftOut).nullish(),
   /**
-   * With a session to continue and folders of skills: the digest of the skills that the session has, null where nobody knows.
+   * With a session to continue where it or this run has skills: the digest of the skills that the session has, null where nobody knows.
    * Where the device finds others, the run begins a new session, with this prompt.
    */
   sessionSkills: z.object({ digest: z.string().max(64).nullable(), promptAnew: z.string() }).nullish(),
@@ -102,9 +106,22 @@ export const runSpec = z.object({
 })
 export type RunSpec = z.infer<typeof runSpec>
 
-/** Whether the run is given skills: its agent names folders of them, and its harness can be given some. */
-export const takesSkills = (spec: Pick<RunSpec, 'harness' | 'protocol' | 'skillFolders'>): boolean =>
-  spec.skillFolders != null && !harnessFactsOf(spec).ignores.includes('skillFolders')
+type SkillsOfSpec = Pick<
+  RunSpec,
+  'harness' | 'protocol' | 'skillFolders' | 'skills' | 'skillsLeftOut' | 'sessionSkills'
+>
+
+/** Whether a harness can be given skills. */
+export const canHaveSkills = (spec: Pick<SkillsOfSpec, 'harness' | 'protocol'>): boolean =>
+  !harnessFactsOf(spec).ignores.includes('skillFolders')
+
+/** Whether the run is to be given skills: of folders of its agent, or of the workspace. */
+export const takesSkills = (spec: SkillsOfSpec): boolean =>
+  canHaveSkills(spec) && (spec.skillFolders != null || (spec.skills ?? []).length > 0)
+
+/** Whether its device tells which skills it has: also where it has none, and others would expect some. */
+export const tellsSkills = (spec: SkillsOfSpec): boolean =>
+  takesSkills(spec) || (spec.skillsLeftOut ?? []).length > 0 || (canHaveSkills(spec) && spec.sessionSkills != null)
 
 type Mode = ToolPermissions['defaultMode']
 

@@ -47,6 +47,7 @@ export async function seedSkill(db: Db, workspaceId: string, changes: Partial<Sk
     skillMdTokens: 1,
     unavailableReason: null,
     writtenByUserId: null,
+    describedByUserId: null,
     version: 1,
     createdAt: at,
     updatedAt: at,

@@ -37,6 +37,7 @@ import { unassignments } from './035-unassignments.ts'
 import { removals } from './036-removals.ts'
 import { harnessVersions } from './037-harness-versions.ts'
 import { skills } from './038-skills.ts'
+import { skillDescriptions } from './039-skill-descriptions.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -78,4 +79,5 @@ export const migrations: readonly Migration[] = [
   removals,
   harnessVersions,
   skills,
+  skillDescriptions,
 ]

@@ -51,6 +51,15 @@ export async function findBundle(db: Db, workspaceId: string, id: string): Promi
   return bundles.find(db, { workspaceId, id })
 }
 
+const byHash = bundles.query(
+  'where workspace_id = ? and bundle_hash = ? and change_id is null order by created_at desc, id limit 1',
+)
+
+/** The files with this hash that a skill of the workspace has, or had; those that wait for approval are nobody's yet. */
+export async function findBundleByHash(db: Db, workspaceId: string, bundleHash: string): Promise<BundleRow | null> {
+  return byHash.first(db, [workspaceId, bundleHash])
+}
+
 /** Makes a staged bundle that of a skill. Fails with `transient_conflict` when it is staged no more. */
 export async function adoptBundle(db: Db, id: string): Promise<void> {
   expectOnlyWriter(

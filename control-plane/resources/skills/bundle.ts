@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { skillFile, skillLimits, type BundleFileInput } from '../../../shared/api/skill-fields.ts'
+import { bundleHashText } from '../../../shared/lib/bundle-hash.ts'
 import { bundlePathsFlaw } from '../../../shared/lib/bundle-path.ts'
 import type { BundleFile } from './bundle-store.ts'
 
@@ -90,14 +91,8 @@ function flawed(flaw: string, param = 'bundle.files', isSentence = false): Decod
 }
 
 /** The hash of a bundle: over the list of its files, sorted by path. */
-export function hashOfFiles(files: readonly BundleFile[]): string {
-  const lines = files.map(({ path, sizeBytes, sha256, executable }) =>
-    JSON.stringify([path, sizeBytes, sha256, executable]),
-  )
-  return createHash('sha256')
-    .update(['svc-skill-bundle 1', ...lines].join('\n'))
-    .digest('hex')
-}
+export const hashOfFiles = (files: readonly BundleFile[]): string =>
+  createHash('sha256').update(bundleHashText(files)).digest('hex')
 
 /** Where the content of a file lies in the blob of its bundle. */
 export function rangeOf(files: readonly BundleFile[], path: string): { start: number; file: BundleFile } | null {

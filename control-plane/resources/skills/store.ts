@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { skillSourceTypes, unavailableReasons } from '../../../shared/api/skill-fields.ts'
+import { skillSourceTypes } from '../../../shared/api/skill-fields.ts'
+import { unavailableReasons } from '../../../shared/runs/skills.ts'
 import { given } from '../../../shared/lib/given.ts'
 import { flag, int, nullableText, text, time } from '../../db/columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
@@ -29,8 +30,10 @@ const skills = table('skills', {
   totalBytes: int,
   skillMdTokens: int,
   unavailableReason: z.enum(unavailableReasons).nullable(),
-  /** UUID of who last wrote what an agent reads of it; null: nobody is known. */
+  /** UUID of who last wrote its files; null: nobody is known. */
   writtenByUserId: nullableText,
+  /** UUID of who last wrote its name or its description; null: nobody is known. */
+  describedByUserId: nullableText,
   version: int,
   createdAt: time,
   updatedAt: time,

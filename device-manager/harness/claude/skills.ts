@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
+import { skillFileText } from '../parts/skill-file.ts'
 import type { GivenSkill } from '../parts/skills.ts'
 
 /**
@@ -20,13 +21,6 @@ export function skillsPlugin({ skills, runDir }: LaunchFacts): { args: string[];
 /** claude calls the folder of the plugin the skill's base directory; the skill's files are elsewhere. */
 function writtenAnew({ name, description, body, folder, hasFiles }: GivenSkill): string {
   const place = `The files of this skill are in ${folder}, which is meant wherever this text speaks of its base directory or names a file without a folder.`
-  return [
-    '---',
-    // Strings of JSON are strings of YAML.
-    `name: ${JSON.stringify(name)}`,
-    `description: ${JSON.stringify(description)}`,
-    '---',
-    ...(hasFiles ? [place, ''] : []),
-    body.replaceAll('${CLAUDE_SKILL_DIR}', () => folder),
-  ].join('\n')
+  const text = body.replaceAll('${CLAUDE_SKILL_DIR}', () => folder)
+  return skillFileText({ name, description, body: hasFiles ? `${place}\n\n${text}` : text })
 }

@@ -11,7 +11,6 @@ export interface SkillFile {
 /** Reads the file, or says in words for people what is wrong with it. Other keys of the front matter are ignored. */
 export function readSkillFile(text: string): SkillFile | { flaw: string } {
   const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/)
-  const isFence = (line: string) => /^---\s*$/.test(line)
   if (!isFence(lines[0] ?? '')) return { flaw: 'it does not begin with front matter (---)' }
   const end = lines.findIndex((line, at) => at > 0 && isFence(line))
   if (end < 0) return { flaw: 'its front matter has no end (---)' }
@@ -27,6 +26,23 @@ export function readSkillFile(text: string): SkillFile | { flaw: string } {
     return { flaw: `its description is longer than ${skillLimits.descriptionChars} characters` }
   return { name, description, body: lines.slice(end + 1).join('\n') }
 }
+
+/** What follows the front matter; all of it where there is none. */
+export function belowFrontMatter(text: string): string {
+  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/)
+  const end = isFence(lines[0] ?? '') ? lines.findIndex((line, at) => at > 0 && isFence(line)) : -1
+  return lines.slice(end + 1).join('\n')
+}
+
+/**
+ * A SKILL.md with this name, description and text alone: agent programs would take hooks and allowed tools from the front matter that
+ * came, and run those hooks without asking.
+ */
+export const skillFileText = ({ name, description, body }: SkillFile): string =>
+  // Strings of JSON are strings of YAML.
+  ['---', `name: ${JSON.stringify(name)}`, `description: ${JSON.stringify(description)}`, '---', body].join('\n')
+
+const isFence = (line: string): boolean => /^---\s*$/.test(line)
 
 /**
  * The text of a key at the top of the front matter: plain or in quotes, on one line or on several, or a block (`|`, `>`). null:

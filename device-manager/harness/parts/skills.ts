@@ -19,5 +19,16 @@ export interface SkillLeftOut {
   why: string
 }
 
+/** The same of skills of the workspace, by their names. */
+export function skillsLeftOutEvent(names: readonly string[], why: string): RunEventBody {
+  const more = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : ''
+  const what = names.length === 1 ? 'skill' : 'skills'
+  return errorEvent(
+    'skill_left_out',
+    `The run goes without the ${what} ${names.slice(0, mostNamed).join(', ')}${more} of the workspace: ${why}.`,
+  )
+}
+const mostNamed = 10
+
 export const skillLeftOutEvent = ({ path, why }: SkillLeftOut): RunEventBody =>
   errorEvent('skill_left_out', `The run goes without skills of ${path}: ${why}.`)

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { changeSetResult } from '../../../shared/device/change-set.ts'
 import { endReport } from '../../../shared/device/protocol.ts'
 import { exitReasonNames } from '../../../shared/runs/exit-reasons.ts'
+import { unavailableReasons } from '../../../shared/runs/skills.ts'
 import { runSpec, type RunSpec } from '../../../shared/runs/spec.ts'
 import { wallSpec } from '../../wall/spec.ts'
 
@@ -38,6 +39,13 @@ export const hostRequest = z.discriminatedUnion('type', [
     /** Checked whole by the daemon, which started this host, when it came with the offer. */
     spec: z.custom<RunSpec>((spec) => runSpec.shape.runId.safeParse((spec as Partial<RunSpec> | null)?.runId).success),
     fence: z.number().int().positive(),
+    /** Skills of the workspace: the folder in which they are kept, and those that could not be brought there. Left out: the spec has none. */
+    skills: z
+      .object({
+        bundles: z.string(),
+        missed: z.array(z.object({ bundleHash: z.string(), reason: z.enum(unavailableReasons) })),
+      })
+      .optional(),
     /** The harness's base environment: the person's login shell, cut to the allow-list. */
     env: z.record(z.string(), z.string()),
     homeDir: z.string(),

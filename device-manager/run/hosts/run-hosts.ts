@@ -1,3 +1,4 @@
+import { takesSkills } from '../../../shared/runs/spec.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Log } from '../../log/log.ts'
 import type { HostRecord, HostReply, HostRequest } from '../../run-host/wire/protocol.ts'
@@ -23,7 +24,13 @@ export interface RunHostsOptions {
   lost(runId: string, how: { isHung: boolean }): void
   /** The run that a host was taken for; null: none. */
   runOf: (hostId: string) => string | null
+  /** Brings the skills of the workspace that the run is to have to this device. Never fails, and not for long. */
+  bringSkills(state: RunState): Promise<BroughtSkills>
 }
+
+export type BroughtSkills = NonNullable<Extract<HostRequest, { type: 'assign' }>['skills']>
+
+const hasSkillsToBring = (spec: RunState['spec']): boolean => takesSkills(spec) && (spec.skills ?? []).length > 0
 
 export type Start = Extract<HostRequest, { type: 'start' }>
 
@@ -258,6 +265,7 @@ export class RunHosts {
     const ready = this.reserved.get(runId) ?? null
     this.reserved.delete(runId)
     const isWanted = () => options.find(runId)?.fence === fence
+    const bringing = hasSkillsToBring(spec) ? options.bringSkills(state) : undefined
     const folder = spec.folder ? await folderTrouble(spec.folder.rootPath) : homeTrouble(surroundings.homeDir)
     const stop = folder ? ({ exitReason: 'dispatch_error', message: folder } as const) : tooOldStop(spec, surroundings)
     if (stop || !isWanted()) {
@@ -273,6 +281,7 @@ export class RunHosts {
       ready?.isOpen && isAtHand
         ? [ready, known, walling]
         : await Promise.all([ready?.isOpen ? ready : pool.take(), known, walling])
+    const skills = await bringing
     if (!isWanted() || pool.isStopped) {
       host.send({ type: 'discard' })
       return pool.warm()
@@ -289,6 +298,7 @@ export class RunHosts {
       type: 'assign',
       spec,
       fence,
+      ...(skills !== undefined && { skills }),
       env,
       homeDir: surroundings.homeDir,
       loginShell: surroundings.shell,

@@ -12,6 +12,8 @@ export interface JudgedPlace {
   realPatterns: ReadonlyMap<string, string>
   /** Folders of svc's own, in every spelling: no file tool reads or writes them. */
   ownFolders: readonly string[]
+  /** Of these the folder with the run's copies of skills, in every spelling: it is the run's. */
+  skillFolders?: readonly string[]
   /** The run's own `svc`, which is first on its PATH; null: it has none. */
   svcProgram: string | null
 }
@@ -73,11 +75,13 @@ export function absolutePattern(pattern: string, { cwd, homeDir }: Pick<JudgedPl
 /** The own folder that the path reaches; null: none. The working folder is the run's, wherever it lies. */
 export function ownFolderOf(
   path: PathFact,
-  { ownFolders, cwd, realCwd }: JudgedPlace,
+  { ownFolders, skillFolders = [], cwd, realCwd }: JudgedPlace,
   { isSearch }: { isSearch: boolean },
 ): string | null {
   const isRuns = (form: string, own: string) =>
-    [cwd, realCwd].some((folder) => isWithin(folded(folder), folded(own)) && isWithin(form, folded(folder)))
+    [cwd, realCwd, ...skillFolders].some(
+      (folder) => isWithin(folded(folder), folded(own)) && isWithin(form, folded(folder)),
+    )
   for (const own of ownFolders) {
     const reaches = path.forms.map(folded).some((form) => {
       if (isWithin(form, folded(own))) return !isRuns(form, own)

@@ -8,9 +8,9 @@ import type { ResourceDependencies } from '../../dependencies.ts'
 import { listFoldersOfDevice } from '../../folders/store.ts'
 import { listLiveOfDevice } from '../../runs/live-store.ts'
 import { findWorkspace } from '../../workspaces/store.ts'
+import { deviceOfToken } from '../lookup.ts'
 import { removeDevice, revokeConnection } from '../steps/remove.ts'
-import { livenessOf } from '../rules.ts'
-import { findDeviceByToken, findDeviceEver, insertDevice, type DeviceRow } from '../store.ts'
+import { findDeviceEver, insertDevice, type DeviceRow } from '../store.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'heartbeatMs' | 'leaseMs' | 'publicUrl'>
 
@@ -58,16 +58,6 @@ export function deviceInternalHandlers(deps: Dependencies): ImplementedRoute[] {
       }
     },
   })
-}
-
-/** The device of a device token. A retired one must connect anew. */
-async function deviceOfToken(db: Db, bearer: string | null, now: number): Promise<DeviceRow> {
-  if (bearer === null) return fail('auth_missing')
-  const device = bearer.startsWith('svc_dev_') ? await findDeviceByToken(db, hashToken(bearer)) : null
-  if (device === null || device.removedAt !== null) return fail('auth_invalid')
-  if (livenessOf(device, now) === 'retired')
-    return fail('auth_invalid', { message: 'This device was away for too long; connect it again.' })
-  return device
 }
 
 type Enrol = HandlerInput<typeof deviceInternalRoutes.enrol>

@@ -1,7 +1,7 @@
 import { harnessFactsOf } from '../../../../shared/runs/harnesses.ts'
 import { variablesOf } from '../../../../shared/runs/run-variables.ts'
-import type { SkillsGiven } from '../../../../shared/runs/skills.ts'
-import { takesSkills } from '../../../../shared/runs/spec.ts'
+import { sayWhyLeftOut, type SkillsGiven } from '../../../../shared/runs/skills.ts'
+import { tellsSkills } from '../../../../shared/runs/spec.ts'
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { fail } from '../../../../shared/api/errors.ts'
@@ -51,8 +51,9 @@ export function runRecordHandlers(deps: Dependencies): ImplementedRoute[] {
       const run = await readableRun(db, caller, params.runId)
       const details = await findDetails(db, run.id)
       if (details === null || details.manifest === null) return fail('run.manifest_not_pinned')
-      const skills = takesSkills(details.spec) ? skillsOf(await findSkillsGiven(db, run.id)) : []
-      return { ...manifestOf(details, run), skills, outputSchemas: await listOutputSchemas(db, run) }
+      const told = tellsSkills(details.spec) ? await findSkillsGiven(db, run.id) : null
+      const skills = { skills: skillsOf(told), skillsLeftOut: leftOutOf(told) }
+      return { ...manifestOf(details, run), ...skills, outputSchemas: await listOutputSchemas(db, run) }
     },
 
     async changeSet({ db, caller, params, world, room }) {
@@ -124,7 +125,7 @@ const storedManifest = z.object({
 function manifestOf(
   { runId, spec, manifest }: RunDetails,
   { harnessVersion }: RunRow,
-): Omit<RunManifest, 'outputSchemas' | 'skills'> {
+): Omit<RunManifest, 'outputSchemas' | 'skills' | 'skillsLeftOut'> {
   const stored = storedManifest.parse(manifest)
   // A run that went to its fallback harness was given what that one takes.
   const given = Object.keys(spec.mcpServers)
@@ -149,10 +150,15 @@ function manifestOf(
 }
 
 function skillsOf(given: SkillsGiven | null): RunManifest['skills'] {
-  return (given?.folders ?? []).flatMap(({ folder, skills }) =>
+  const ofFolders = (given?.folders ?? []).flatMap(({ folder, skills }) =>
     skills.map(({ name, version }) => ({ id: `${folder.replace(/\/+$/, '')}/${name}`, name, version })),
   )
+  const ofWorkspace = (given?.workspace?.skills ?? []).map((skill) => ({ id: `workspace/${skill.name}`, ...skill }))
+  return [...ofFolders, ...ofWorkspace]
 }
+
+const leftOutOf = (given: SkillsGiven | null): RunManifest['skillsLeftOut'] =>
+  (given?.workspace?.leftOut ?? []).map(({ slug, reason }) => ({ name: slug, reason: sayWhyLeftOut(reason) }))
 
 /** The change-set that the run's device stored last. While the run works, the one that its device computes now. */
 async function readChangeSet(

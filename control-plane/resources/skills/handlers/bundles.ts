@@ -74,6 +74,7 @@ export function newSkill(
     id: world.id(''),
     workspaceId,
     ...named,
+    describedByUserId: named.writtenByUserId,
     repoUrl: null,
     repoPath: null,
     repoSha: null,

@@ -109,7 +109,7 @@ async function update(input: HandlerInput<Routes['update']>) {
     return raisePlatformChange(input, { caller, routeId: skillRoutes.update.id, params: { skillId: before.id } })
   const told = changedRow(before, given({ name, description }), world.now())
   // Agents read the name and the description of a skill.
-  const written = told === before ? before : { ...told, writtenByUserId: await causeOfCaller(db, caller) }
+  const written = told === before ? before : { ...told, describedByUserId: await causeOfCaller(db, caller) }
   const after = changedRow(written, given({ enabledByDefault }), world.now())
   await replaceSkill(db, before, after)
   return shownSkill(db, after)

@@ -1,0 +1,80 @@
+import {
+  skillLimits,
+  toldLeftOut,
+  type LeftOutSkill,
+  type OfferedSkill,
+  type SkillLeftOutReason,
+} from '../../../shared/runs/skills.ts'
+import { canHaveSkills, type RunSpec } from '../../../shared/runs/spec.ts'
+import type { EffectiveSkill } from './effective-store.ts'
+
+/** What of the skills of an agent stands in the spec of a run (pure). */
+
+type SkillsOfSpec = Required<Pick<RunSpec, 'skills' | 'skillsLeftOut'>>
+export const noSkills: SkillsOfSpec = { skills: null, skillsLeftOut: null }
+
+/** So many of an agent's are looked at: what a run takes, and those beyond it that are named. */
+export const mostSkills = skillLimits.skills + toldLeftOut
+
+/**
+ * The order is that of the slugs, whatever the order in which they were added. Of several with one slug, which plugins may bring, the one
+ * of no plugin is had, else that of the plugin with the least id.
+ */
+export function skillsOfSpec(
+  effective: readonly EffectiveSkill[],
+  spec: Pick<RunSpec, 'harness' | 'protocol'>,
+): SkillsOfSpec {
+  if (effective.length === 0) return noSkills
+  if (!canHaveSkills(spec)) {
+    // Nobody chose the one that the server brings.
+    const chosen = effective.filter(({ sourceType }) => sourceType !== 'builtin')
+    return told(
+      [],
+      chosen.map(({ slug }) => ({ slug, reason: 'harness' }) as const),
+    )
+  }
+  const byPlugin = effective.toSorted((a, b) => compareTexts(a.pluginId ?? '', b.pluginId ?? ''))
+  const named = new Map(byPlugin.toReversed().map((skill) => [skill.slug, skill]))
+  const had = effective.filter((skill) => named.get(skill.slug) === skill)
+  const others = effective.filter((skill) => named.get(skill.slug) !== skill)
+  return told(had.slice(0, skillLimits.skills), [
+    ...others.map(({ slug }) => ({ slug, reason: 'name_taken' }) as const),
+    ...had.slice(skillLimits.skills).map(({ slug }) => ({ slug, reason: 'too_many' }) as const),
+  ])
+}
+
+function told(
+  skills: readonly EffectiveSkill[],
+  leftOut: readonly { slug: string; reason: SkillLeftOutReason }[],
+): SkillsOfSpec {
+  return {
+    skills: skills.length === 0 ? null : skills.map(offered).toSorted((a, b) => compareTexts(a.slug, b.slug)),
+    skillsLeftOut: leftOutOf(leftOut),
+  }
+}
+
+export const leftOutOf = (leftOut: readonly LeftOutSkill[]): LeftOutSkill[] | null =>
+  leftOut.length === 0 ? null : leftOut.slice(0, toldLeftOut)
+
+const compareTexts = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+function offered(skill: EffectiveSkill): OfferedSkill {
+  const { slug, bundleHash, fileCount, totalBytes } = skill
+  return {
+    slug,
+    description: (skill.frontMatter.description ?? skill.description ?? skill.name).slice(
+      0,
+      skillLimits.descriptionChars,
+    ),
+    bundleHash,
+    fileCount,
+    totalBytes,
+    ...(skill.unavailableReason !== null && { isMissed: true as const }),
+    writtenBy: skill.sourceType === 'builtin' ? [] : writersOf(skill),
+  }
+}
+
+/** The people whose words it is. */
+export const writersOf = ({ writtenByUserId, describedByUserId }: EffectiveSkill): (string | null)[] => [
+  ...new Set([writtenByUserId, describedByUserId]),
+]

@@ -1,0 +1,121 @@
+import { createHash } from 'node:crypto'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { sayWhyLeftOut, skillLimits, type LeftOutSkill, type OfferedSkill } from '../../../shared/runs/skills.ts'
+import type { RunEventBody } from '../../../shared/runs/events.ts'
+import { belowFrontMatter, skillFileText } from '../../harness/parts/skill-file.ts'
+import { skillsLeftOutEvent, type GivenSkill } from '../../harness/parts/skills.ts'
+import { keptIn, readKept, readList, WrongBundleError } from '../../skills/kept-bundle.ts'
+import type { HostRequest } from '../wire/protocol.ts'
+import type { SkillsRead } from './skills.ts'
+
+/** Where the daemon keeps them, and those that it could not bring there. */
+export type BroughtSkills = NonNullable<Extract<HostRequest, { type: 'assign' }>['skills']>
+
+export interface CopyPlace {
+  brought: BroughtSkills
+  /** A folder of the run alone, outside of its working tree. */
+  folder: string
+}
+
+/**
+ * Adds the skills of the workspace to those of the agent's folders: each as a copy that is this run's alone. A skill of a folder keeps
+ * its name: folders are set by the agent's owner and by admins alone, skills of the workspace by all its people.
+ */
+export async function addSkills(
+  read: SkillsRead,
+  { skills, leftOut }: { skills: readonly OfferedSkill[]; leftOut: readonly LeftOutSkill[] },
+  place: CopyPlace | null,
+): Promise<SkillsRead> {
+  if (skills.length === 0 && leftOut.length === 0) return read
+  const names = new Set(read.given.map(({ name }) => name))
+  const missed = new Map(place?.brought.missed.map(({ bundleHash, reason }) => [bundleHash, reason]))
+  const room = skillLimits.skills - read.given.length
+  const refused = (skill: OfferedSkill, at: number): string | null => {
+    if (names.has(skill.slug)) return 'name_taken'
+    if (at >= room) return 'too_many'
+    return place === null ? 'not_materialized' : (missed.get(skill.bundleHash) ?? null)
+  }
+  // A name that is taken takes no room.
+  let at = 0
+  const judged = skills.map((skill) => ({ skill, reason: refused(skill, names.has(skill.slug) ? at : at++) }))
+  if (place !== null) await rm(place.folder, { recursive: true, force: true })
+  const results: { skill: OfferedSkill; reason: string | null; given: GivenSkill | null }[] = []
+  for (const { skill, reason } of judged) {
+    const copied = reason === null && place !== null ? await copy(skill, place) : { given: null, reason }
+    results.push({ skill, ...copied })
+  }
+  const had = results.filter(({ given }) => given !== null)
+  const told = had.map(({ skill }) => ({ name: skill.slug, version: skill.bundleHash.slice(0, versionChars) }))
+  const without = results.flatMap(({ skill: { slug }, reason }) => (reason === null ? [] : [{ slug, reason }]))
+  const facts = had.map(({ skill: { slug, bundleHash, description } }) => [slug, bundleHash, description])
+  const digest =
+    facts.length === 0
+      ? read.told.digest
+      : createHash('sha256')
+          .update(JSON.stringify([read.told.digest, facts]))
+          .digest('hex')
+  return {
+    ...read,
+    given: [...read.given, ...had.flatMap(({ given }) => given ?? [])],
+    told: { ...read.told, workspace: { skills: told, leftOut: [...leftOut, ...without] }, digest },
+  }
+}
+
+const versionChars = 12
+
+/** One event for each reason. */
+export function leftOutEvents({ told: { workspace } }: SkillsRead): RunEventBody[] {
+  const byReason = Map.groupBy(workspace?.leftOut ?? [], ({ reason }) => reason)
+  return [...byReason].map(([reason, skills]) =>
+    skillsLeftOutEvent(
+      skills.map(({ slug }) => slug),
+      sayWhyLeftOut(reason),
+    ),
+  )
+}
+
+async function copy(
+  skill: OfferedSkill,
+  { brought: { bundles }, folder }: CopyPlace,
+): Promise<{ given: GivenSkill; reason: null } | { given: null; reason: string }> {
+  const target = join(folder, skill.slug)
+  try {
+    return { given: await copied(skill, bundles, target), reason: null }
+  } catch (error) {
+    await rm(target, { recursive: true, force: true }).catch(() => undefined)
+    if (!(error instanceof WrongBundleError)) return { given: null, reason: 'not_materialized' }
+    // The next run has it brought anew.
+    await rm(keptIn(bundles, skill.bundleHash).root, { recursive: true, force: true }).catch(() => undefined)
+    return { given: null, reason: 'bundle_unreadable' }
+  }
+}
+
+async function copied(skill: OfferedSkill, bundles: string, target: string): Promise<GivenSkill> {
+  const { slug: name, description, bundleHash } = skill
+  const files = await readList(bundles, bundleHash)
+  let body = ''
+  const folders = new Set<string>()
+  for (const file of files) {
+    if (programSettings.has(file.path.toLowerCase())) continue
+    const bytes = await readKept(bundles, bundleHash, file)
+    const path = join(target, file.path)
+    if (!folders.has(dirname(path))) await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    folders.add(dirname(path))
+    const content = isSkillFile(file.path) ? belowFrontMatter(textOf(bytes)) : bytes
+    if (file.path === skillFileName) body = String(content)
+    const whole = file.path === skillFileName ? skillFileText({ name, description, body }) : content
+    await writeFile(path, whole, { mode: file.executable ? 0o700 : 0o600 })
+  }
+  return { name, description, body, folder: target, hasFiles: files.length > 1 }
+}
+
+const skillFileName = 'SKILL.md'
+/** Agent programs look for skills in the folders of a skill, too; without front matter it is a text like others. */
+const isSkillFile = (path: string): boolean => /(^|\/)skill\.md$/i.test(path)
+/** codex reads from these which MCP servers a skill wants. */
+const programSettings: ReadonlySet<string> = new Set(['agents/openai.yaml', 'agents/openai.yml', 'skill.json'])
+
+function textOf(bytes: Uint8Array): string {
+  return new TextDecoder('utf-8').decode(bytes)
+}

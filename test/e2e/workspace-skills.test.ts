@@ -1,0 +1,63 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { RunManifest } from '../../shared/api/run-records.ts'
+import type { Skill } from '../../shared/api/skill-fields.ts'
+import { claudeDriver } from './harness/drivers.ts'
+import { dataOf, newAgent, plays, says, stageFor } from './harness/stage.ts'
+
+/** Skills of a workspace in runs of the real claude, which says with its first line which skills it has. */
+
+/** claude, whose output is written to a file, too. */
+const listening = {
+  ...claudeDriver,
+  install(home: string, { binDir, modelUrl }: { binDir: string; modelUrl: string }) {
+    const bin = join(home, 'bin')
+    mkdirSync(bin)
+    const lines = ['#!/bin/sh', `case "$1" in --version) exec '${binDir}/claude' "$@";; esac`]
+    writeFileSync(join(bin, 'claude'), [...lines, `'${binDir}/claude' "$@" | tee -a '${home}/said'`, ''].join('\n'))
+    chmodSync(join(bin, 'claude'), 0o755)
+    claudeDriver.install(home, { binDir: bin, modelUrl })
+  },
+}
+const stageOf = stageFor(listening)
+
+/** Those of the last run's first line. */
+function saidSkills(home: string): string[] {
+  const lines = readFileSync(join(home, 'said'), 'utf8').split('\n')
+  const init = lines.findLast((line) => line.startsWith('{"type":"system","subtype":"init"'))
+  const { skills } = JSON.parse(init ?? '{"skills":[]}') as { skills: string[] }
+  return skills.filter((name) => name.startsWith('svc:'))
+}
+
+test('a run has the skills that are on for its agent, and another set begins a new session', async () => {
+  const { api, device } = stageOf()
+  const agent = await newAgent(stageOf(), 'Sailor', { config: { permissions: { tools: { defaultMode: 'full' } } } })
+  const create = (slug: string, files: object[]) =>
+    api.call<Skill>('POST', '/skills', { slug, name: slug, description: `All about ${slug}.`, bundle: { files } })
+  const text = ['---', 'name: else', 'allowed-tools: Bash', 'hooks:', '  Stop: []', '---', 'Read refs/times.md.']
+  await create('tides', [
+    { path: 'SKILL.md', content: text.join('\n') },
+    { path: 'refs/times.md', content: 'high at noon' },
+    { path: 'run.sh', content: '#!/bin/sh\necho low at six\n', executable: true },
+  ])
+  await create('knots', [{ path: 'SKILL.md', content: 'Make a loop.' }])
+  const run = '"$(dirname "$(find / -path "*skills/tides/run.sh" -not -path "*/proc/*" 2>/dev/null | head -1)")"'
+  await says(stageOf(), [{ tool: { kind: 'shell', command: `${run}/run.sh > low.txt` } }, { text: 'Done.' }])
+  const first = await plays(stageOf(), agent, {})
+  expect(saidSkills(device.homeDir)).toEqual(['svc:knots', 'svc:tides'])
+  expect(readFileSync(join(agent.folder, 'low.txt'), 'utf8')).toBe('low at six\n')
+  const manifest = await api.call<RunManifest>('GET', `/runs/${first.run.id}/manifest`)
+  expect(manifest.skills.map(({ id }) => id)).toEqual(['workspace/knots', 'workspace/tides'])
+  expect(manifest.skillsLeftOut).toEqual([])
+  expect(dataOf(first.events, 'error')).toEqual([])
+
+  await api.call('PUT', `/skills/tides/agents/${agent.id}`, { enabled: false })
+  await says(stageOf(), [{ text: 'Again.' }])
+  await plays(stageOf(), agent, {})
+  expect(saidSkills(device.homeDir)).toEqual(['svc:knots'])
+  const status = execFileSync('git', ['status', '--porcelain'], { cwd: agent.folder, encoding: 'utf8' })
+  expect(status).toBe('?? low.txt\n')
+  expect(existsSync(join(device.stateDir, 'own'))).toBe(true)
+})
