@@ -3,10 +3,12 @@ import { inTransaction } from '../../control-plane/db/transaction.ts'
 import {
   adoptBundle,
   findBundle,
+  findBundleByHash,
   listGoneBundles,
   removeBundle,
   retireBundle,
 } from '../../control-plane/resources/skills/bundle-store.ts'
+import { listEffectiveSkills, setUnavailable } from '../../control-plane/resources/skills/effective-store.ts'
 import {
   listOverrides,
   putOverride,
@@ -154,3 +156,63 @@ onBoth('a bundle goes when it is retired for long, or when its change is closed 
   expect(removed).toEqual([false, true, false, true])
   expect(await findBundle(root, await seedWorkspace(root), kept.id)).toBeNull()
 })
+
+onBoth('an agent has what is on for it: its own first, then what the workspace has on', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [on, off] = [plugin(workspaceId), { ...plugin(workspaceId), name: 'off', enabled: false }]
+  for (const one of [on, off]) await insertPlugin(root, one)
+  const seed = (slug: string, changes: object) => seedSkill(root, workspaceId, { slug, ...changes })
+  await seed('usual', { createdAt: at + 1, unavailableReason: 'not_materialized', writtenByUserId: 'u1' })
+  await seed('first', {})
+  const own = await seed('own', { createdAt: at + 2, enabledByDefault: false })
+  const not = await seed('not', {})
+  await seed('none', { enabledByDefault: false })
+  await seed('of-plugin', { pluginId: on.id, createdAt: at + 3 })
+  const dead = await seed('of-dead-plugin', { pluginId: off.id })
+  await seedSkill(root, await seedWorkspace(root))
+  const put = (skillId: string, enabled: boolean, agentId = 'agt_1') => putOverride(root, { skillId, agentId, enabled })
+  for (const skill of [own, dead]) await put(skill.id, true)
+  await put(not.id, false)
+  await put(not.id, true, 'agt_2')
+  const list = async (agentId: string, limit = 10) =>
+    (await listEffectiveSkills(root, { workspaceId, agentId, limit })).map(({ slug }) => slug)
+  expect(await list('agt_1')).toEqual(['own', 'first', 'usual', 'of-plugin'])
+  expect(await list('agt_1', 2)).toEqual(['own', 'first'])
+  expect(await list('agt_2')).toEqual(['not', 'first', 'usual', 'of-plugin'])
+  const [, , usual] = await listEffectiveSkills(root, { workspaceId, agentId: 'agt_1', limit: 10 })
+  expect(usual).toMatchObject({
+    unavailableReason: 'not_materialized',
+    writtenByUserId: 'u1',
+    bundleHash: 'f'.repeat(64),
+  })
+  expect(usual?.frontMatter.allowedTools).toEqual(['Read'])
+})
+
+onBoth(
+  'files are found by their hash unless they only wait for approval, and are said to be there or not',
+  async ({ root }) => {
+    const [workspaceId, other] = [await seedWorkspace(root), await seedWorkspace(root)]
+    const hash = 'a'.repeat(64)
+    await seedBundle(root, workspaceId, { bundleHash: hash, changeId: 'apr_1' })
+    expect(await findBundleByHash(root, workspaceId, hash)).toBeNull()
+    const bundle = await seedBundle(root, workspaceId, { bundleHash: hash, retiredAt: at })
+    expect(await findBundleByHash(root, workspaceId, hash)).toEqual(bundle)
+    expect(await findBundleByHash(root, other, hash)).toBeNull()
+    const skill = await seedSkill(root, workspaceId, { bundleId: bundle.id })
+    const kept = await seedSkill(root, workspaceId)
+    const set = (reason: 'not_materialized' | null, of = workspaceId) =>
+      setUnavailable(root, { workspaceId: of, bundleHash: hash, reason })
+    const reasons = async () => [
+      (await findSkill(root, workspaceId, skill.id))?.unavailableReason,
+      (await findSkill(root, workspaceId, kept.id))?.unavailableReason,
+    ]
+    await set('not_materialized', other)
+    expect(await reasons()).toEqual([null, null])
+    await set('not_materialized')
+    expect(await reasons()).toEqual(['not_materialized', null])
+    await set('not_materialized')
+    expect((await findSkill(root, workspaceId, skill.id))?.version).toBe(2)
+    await set(null)
+    expect(await reasons()).toEqual([null, null])
+  },
+)

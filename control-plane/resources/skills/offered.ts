@@ -49,7 +49,7 @@ function told(
 ): SkillsOfSpec {
   return {
     skills: skills.length === 0 ? null : skills.map(offered).toSorted((a, b) => compareTexts(a.slug, b.slug)),
-    skillsLeftOut: leftOutOf(leftOut),
+    skillsLeftOut: leftOutOf(leftOut.toSorted((a, b) => compareTexts(a.slug, b.slug))),
   }
 }
 

@@ -1,5 +1,6 @@
 import { effectivePermissions } from '../../../../shared/runs/spec.ts'
 import { mcpServersFor } from '../../../../shared/runs/given-servers.ts'
+import type { HarnessName } from '../../../../shared/runs/harnesses.ts'
 import type { AgentWarning } from '../../../../shared/api/agents.ts'
 import type { Db } from '../../../db/open.ts'
 import { type ModelCatalog, harnessOf } from '../../../catalog/catalog.ts'
@@ -9,9 +10,11 @@ import { listDevicesOfWorkspace, type DeviceRow } from '../../devices/store.ts'
 import { findFolder, type FolderRow } from '../../folders/store.ts'
 import { listAdmins } from '../../members/store.ts'
 import { listSecretKeys } from '../../secrets/store.ts'
-import { takesWork, type Work } from '../../../trust/rules.ts'
+import { listEffectiveSkills } from '../../skills/effective-store.ts'
+import { mostSkills, skillsOfSpec } from '../../skills/offered.ts'
+import { refusalOfSkill, takesWork, type Work } from '../../../trust/rules.ts'
 import type { WorkspaceRow } from '../../workspaces/store.ts'
-import { diagnose, type DoctorDevice, type Refused } from './doctor.ts'
+import { diagnose, type DoctorDevice, type DoctorSkill, type Refused } from './doctor.ts'
 import { findAgentByReference, type AgentRow } from '../store.ts'
 
 /** Runs the agent doctor on a stored agent. */
@@ -33,6 +36,7 @@ export async function auditAgent(
     isConfidential: agent.visibility === 'private' || (await listSecretKeys(db, agent.id)).size > 0,
     admins: new Set(await listAdmins(db, agent.workspaceId)),
   }
+  const mayRun = devices.filter((device) => mayTake(device, { agent, folder, workspace }))
   const permissions = effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace)
   return diagnose({
     agent,
@@ -42,13 +46,40 @@ export async function auditAgent(
     isBudgetSpent: isAgentBudgetSpent(agent, options.now),
     cloudEnabled: options.cloudEnabled,
     folder: agent.defaultFolderId === null ? null : (folder ?? 'missing'),
-    devices: devices
-      .filter((device) => mayTake(device, { agent, folder, workspace }))
-      .map((device) => ({ ...toDoctorDevice(device, options), refuses: refusedBy(device, work) })),
+    devices: mayRun.map((device) => ({ ...toDoctorDevice(device, options), refuses: refusedBy(device, work) })),
     manager: agent.reportingTo === null ? null : manager === null || manager.deletedAt !== null ? 'missing' : 'present',
     permissionMode: permissions.defaultMode,
     mcpLeftOut: mcpServersFor(workspace.mcpServers, { harness, protocol: agent.protocol, permissions }).leftOut,
+    skillsLeftOut: await skillsLeftOut(db, { ...work, harness, devices: mayRun }),
   })
+}
+
+/** Which of the agent's skills stay behind, as far as that is known before a run. */
+async function skillsLeftOut(
+  db: Db,
+  {
+    agent,
+    harness,
+    devices,
+    admins,
+  }: { agent: AgentRow; harness: HarnessName; devices: readonly DeviceRow[]; admins: ReadonlySet<string> },
+): Promise<DoctorSkill[]> {
+  const { id: agentId, workspaceId, ownerUserId, protocol } = agent
+  const found = await listEffectiveSkills(db, { workspaceId, agentId, limit: mostSkills })
+  const { skills, skillsLeftOut: leftOut } = skillsOfSpec(found, { harness, protocol })
+  const missed = new Map(found.map(({ slug, unavailableReason }) => [slug, unavailableReason]))
+  const reader = { agent: { ownerUserId, isPrivate: agent.visibility === 'private' }, admins }
+  const judged = (skills ?? []).flatMap(({ slug, writtenBy = [] }): DoctorSkill[] => {
+    const refused = (host: DeviceRow | null) =>
+      refusalOfSkill(writtenBy, { host: host && { ...host, isOfAdmin: admins.has(host.userId) }, ...reader })
+    const everywhere = refused(null) ?? missed.get(slug) ?? null
+    if (everywhere !== null) return [{ slug, reason: everywhere, device: null }]
+    return devices.flatMap((device) => {
+      const reason = refused(device)
+      return reason === null ? [] : [{ slug, reason, device: device.displayName }]
+    })
+  })
+  return [...(leftOut ?? []).map((skill) => ({ ...skill, device: null })), ...judged]
 }
 
 function mayTake(

@@ -42,6 +42,7 @@ const healthy: DoctorFacts = {
   manager: null,
   permissionMode: 'ask',
   mcpLeftOut: [],
+  skillsLeftOut: [],
 }
 const codes = (changes: Partial<DoctorFacts>) => diagnose({ ...healthy, ...changes }).map((warning) => warning.code)
 const claude = (installed: boolean, signedIn: boolean | null) =>

@@ -3,6 +3,7 @@ import type { RunsBy } from '../../../../shared/api/devices.ts'
 import type { ProviderReadiness } from '../../../../shared/device/protocol.ts'
 import type { ModelEntry } from '../../../catalog/catalog.ts'
 import { type HarnessName, harnesses, harnessFactsOf } from '../../../../shared/runs/harnesses.ts'
+import { sayWhyLeftOut, type LeftOutSkill } from '../../../../shared/runs/skills.ts'
 import { sayLeftOut, type McpLeftOut } from '../../../../shared/runs/mcp-servers.ts'
 import { forbidsSomething, ruleWarnings } from './rule-warnings.ts'
 import { isReady, repeatAdvice } from '../../devices/readiness.ts'
@@ -23,6 +24,11 @@ export interface DoctorDevice {
   readiness: ProviderReadiness['harnesses'] | null
   /** null: the device does not report it. */
   isolation: ProviderReadiness['isolation'] | null
+}
+
+export interface DoctorSkill extends LeftOutSkill {
+  /** The device whose runs do not get it; null: none of its runs do. */
+  device: string | null
 }
 
 export interface DoctorModel {
@@ -49,6 +55,8 @@ export interface DoctorFacts {
   permissionMode: 'strict' | 'ask' | 'full'
   /** MCP servers of the workspace that its runs do not get. */
   mcpLeftOut: readonly McpLeftOut[]
+  /** Skills of the workspace that it has and that its runs do not get. */
+  skillsLeftOut: readonly DoctorSkill[]
 }
 
 export function diagnose(facts: DoctorFacts): AgentWarning[] {
@@ -62,6 +70,7 @@ export function diagnose(facts: DoctorFacts): AgentWarning[] {
     ...setupWarnings(facts),
     ...ruleWarnings(facts),
     ...mcpWarnings(facts),
+    ...skillWarnings(facts),
   ]
 }
 
@@ -226,12 +235,24 @@ function mcpWarnings({ mcpLeftOut }: DoctorFacts): AgentWarning[] {
   const reasons = [...new Set(mcpLeftOut.map(({ reason }) => reason))]
   return reasons.map((reason) => {
     const names = mcpLeftOut.filter((each) => each.reason === reason).map(({ name }) => name)
-    const more = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : ''
-    const message = `Its runs do not get MCP servers of the workspace, ${names.slice(0, mostNamed).join(', ')}${more}: ${sayLeftOut(reason)}.`
+    const message = `Its runs do not get MCP servers of the workspace, ${someOf(names)}: ${sayLeftOut(reason)}.`
     return warning('mcp_server_ignored', 'mcpServers', message)
   })
 }
 const mostNamed = 10
+const someOf = (names: readonly string[]): string =>
+  names.slice(0, mostNamed).join(', ') + (names.length > mostNamed ? ` and ${names.length - mostNamed} more` : '')
+
+/** One for each reason and device. */
+function skillWarnings({ skillsLeftOut }: DoctorFacts): AgentWarning[] {
+  const groups = Map.groupBy(skillsLeftOut, ({ reason, device }) => JSON.stringify([reason, device]))
+  return [...groups.values()].map((skills) => {
+    const [{ reason, device }] = skills as [DoctorSkill]
+    const where = device === null ? 'Its runs' : `Its runs on ${device}`
+    const message = `${where} do not get skills of the workspace, ${someOf(skills.map(({ slug }) => slug))}: ${sayWhyLeftOut(reason)}.`
+    return warning('skill_left_out', 'skills', message)
+  })
+}
 
 function setupWarnings({ agent, harness, manager, permissionMode, isBudgetSpent }: DoctorFacts): AgentWarning[] {
   const found: AgentWarning[] = []
