@@ -129,3 +129,18 @@ test('no command that is allowed takes a file, by any of its words', () => {
   }
   expect([...new Set(opened)].filter((one) => !harmless.has(one))).toEqual([])
 })
+
+test('the run’s copies of skills are its own, though they lie in a folder of svc', () => {
+  const on = judgedPlace({ ownFolders: ['/state'], skillFolders: ['/state/own/h1/skills'] })
+  const allowing: ToolPermissions = { allow: ['Bash', 'Read', 'Grep'], ask: [], deny: [], defaultMode: 'ask' }
+  const decision = (name: string, input: Record<string, string>) =>
+    decide(allowing, on, { name, input, ...plainReach({ name, input }, on) }).decision
+  const [mine, others] = ['/state/own/h1/skills/tides', '/state/own/h2/skills/tides']
+  for (const path of [`${mine}/refs/times.md`, mine, '/state/own/h1/skills'])
+    expect([path, decision('Read', { file_path: path })]).toEqual([path, 'allow'])
+  for (const path of [others, `${mine}/../../../../device-token`, '/state/own/h1', '/state/own/h1/skillsX', '/state'])
+    expect([path, decision('Read', { file_path: path })]).toEqual([path, 'deny'])
+  expect(decision('Grep', { path: '/state', pattern: 'x' })).toBe('deny')
+  const commands = [`sh ${mine}/run.sh`, `cat ${others}/x`, `cat ${mine}/../../../x`, `sh ${mine}/run.sh /state/token`]
+  expect(commands.map((command) => decision('Bash', { command }))).toEqual(['allow', 'deny', 'deny', 'deny'])
+})

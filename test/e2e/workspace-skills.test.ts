@@ -1,11 +1,13 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { RunManifest } from '../../shared/api/run-records.ts'
 import type { Skill } from '../../shared/api/skill-fields.ts'
+import { waitFor } from '../kit/programs.ts'
+import { TestSystem } from '../kit/system.ts'
 import { claudeDriver } from './harness/drivers.ts'
-import { dataOf, newAgent, plays, says, stageFor } from './harness/stage.ts'
+import { dataOf, ended, newAgent, plays, says, stageFor, type Stage } from './harness/stage.ts'
 
 /** Skills of a workspace in runs of the real claude, which says with its first line which skills it has. */
 
@@ -60,4 +62,50 @@ test('a run has the skills that are on for its agent, and another set begins a n
   const status = execFileSync('git', ['status', '--porcelain'], { cwd: agent.folder, encoding: 'utf8' })
   expect(status).toBe('?? low.txt\n')
   expect(existsSync(join(device.stateDir, 'own'))).toBe(true)
+})
+
+test('a daemon that is killed while it brings a skill leaves nothing that counts, and the run has it in the end', async () => {
+  const { stub, binDir, modelUrl } = stageOf()
+  const system = await TestSystem.start({ devices: 0, withProxy: true, device: { isWalled: true } })
+  try {
+    const { api, proxy } = system
+    const device = system.makeDevice()
+    listening.install(device.homeDir, { binDir, modelUrl })
+    await device.enrol(api, proxy.url)
+    await device.start()
+    const stage: Stage = { ...stageOf(), system, api, device, stub }
+    const agent = await newAgent(stage, 'Diver')
+    const large = Buffer.alloc(8 * 1024 * 1024, 'deep').toString('base64')
+    const files = [
+      { path: 'SKILL.md', content: 'Dive.' },
+      { path: 'sea.bin', contentBase64: large },
+    ]
+    const skill = await api.call<Skill>('POST', '/skills', { slug: 'dive', name: 'Dive', bundle: { files } })
+    let bytes = 0
+    // The middle of the files never comes.
+    proxy.intercept((chunk) => {
+      if (chunk.includes('deepdeep')) bytes += chunk.length
+      return bytes > 1_000_000 ? 'drop' : 'pass'
+    })
+    await says(stage, [{ text: 'Done.' }])
+    const runId = await api.startRun(agent.id)
+    const kept = () => (existsSync(join(device.stateDir, 'skills')) ? readdirSync(join(device.stateDir, 'skills')) : [])
+    await waitFor(() => bytes > 1_000_000 && kept().includes('.new-1'), 'the skill is on its way')
+    await device.kill9()
+    expect(kept()).toEqual(['.new-1'])
+    proxy.intercept(null)
+    proxy.heal()
+    await device.start()
+    const { events } = await ended(stage, runId, 'completed')
+    expect(dataOf(events, 'error')).toEqual([])
+    expect(dataOf(events, 'skills')).toMatchObject([{ workspace: { skills: [{ name: 'dive' }], leftOut: [] } }])
+    expect(saidSkills(device.homeDir)).toEqual(['svc:dive'])
+    expect(kept()).toEqual([skill.bundleHash])
+    expect(execFileSync('git', ['status', '--porcelain'], { cwd: agent.folder, encoding: 'utf8' })).toBe('')
+    expect(
+      readdirSync(join(device.stateDir, 'own')).filter((id) => existsSync(join(device.stateDir, 'own', id, 'skills'))),
+    ).toEqual([])
+  } finally {
+    await system.stop()
+  }
 })

@@ -21,6 +21,10 @@ export function isEffective(
 
 export const isOfPlugin = ({ sourceType }: Pick<SkillRow, 'sourceType'>): boolean => sourceType === 'plugin'
 
+/** Its words are those of a plugin or of the server, which nobody changes in it. */
+export const isGiven = (skill: Pick<SkillRow, 'sourceType'>): boolean =>
+  isOfPlugin(skill) || skill.sourceType === 'builtin'
+
 export const isShareOver = ({ expiresAt, revokedAt, skillId }: ShareRow, now: number): boolean =>
   skillId === null || revokedAt !== null || (expiresAt !== null && expiresAt <= now)
 

@@ -20,7 +20,7 @@ import { fitting, type ValueSource } from './schema-values.ts'
  * Beside them works a guarded admin, whose device is the default one and takes nobody else's work. They close, move, watch and
  * comment on what there is, as people do who mean nothing by it: their device gets neither the words nor the programs of others. The
  * member's own device lies about runs that it was never offered, and gets the work of no one else's private agent, nor of one with
- * secrets.
+ * secrets. The admin's agents that read skills, one of them private, get no skill that somebody else wrote, whole or in part.
  * TAKEOVER_SEED repeats a walk, TAKEOVER_STEPS sets its length.
  */
 const seed = Number(process.env['TAKEOVER_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
@@ -130,6 +130,8 @@ async function takeAll(device: FakeDevice, see: (spec: RunSpec, secrets: string[
   }
 }
 
+type Skills = NonNullable<RunSpec['skills']>
+
 /** An admin whose device is the default one and takes nobody else's work, and who does harmless things with what others made. */
 async function guardedAdmin(server: TestServer) {
   const admin = await server.addPerson('admin')
@@ -142,31 +144,54 @@ async function guardedAdmin(server: TestServer) {
   })
   const agent = await server.createAgent({ harness: 'command', command: guardedCommand }, token)
   const offers: { prompt: string; command: unknown }[] = []
+  const readers = [
+    await server.createAgent({ harness: 'claude', command: null }, token),
+    await server.createAgent({ harness: 'claude', command: null, visibility: 'private' }, token),
+  ]
+  const skills: { given: Skills; leftOut: number }[] = []
+  const own = `Of the admin ${crypto.randomUUID()}.`
+  let ownHash: string | null = null
+  /** As the admin wrote it, whatever others made of it since. */
+  const ownSkill = async () => {
+    const bundle = { files: [{ path: 'SKILL.md', content: own }] }
+    return (await send('/skills', { slug: `own-${crypto.randomUUID()}`, name: own, description: own, bundle })).body
+  }
   const send = (path: string, body: unknown) => server.call(path, { body, token, headers: key() })
   const pick = <T>(from: readonly T[], at: number): T | undefined => from[at % Math.max(from.length, 1)]
   async function work(round: number): Promise<void> {
-    const own = (await send('/tasks', { title: `Chore ${crypto.randomUUID()}`, force: true })).body.id
+    const chore = (await send('/tasks', { title: `Chore ${crypto.randomUUID()}`, force: true })).body.id
     const all: { id: string }[] = (await server.ok('/tasks?limit=100', { token })).data
-    const others = all.filter(({ id }) => id !== own)
+    const others = all.filter(({ id }) => id !== chore)
     const one = pick(others, round)
     if (one !== undefined) {
       // What others do beside it, too: each of them has a task wait for this one, or puts it below theirs, in the walk.
-      await send(`/tasks/${one.id}/dependencies`, { dependsOnTaskId: own, type: 'blocks' })
+      await send(`/tasks/${one.id}/dependencies`, { dependsOnTaskId: chore, type: 'blocks' })
       await send(`/tasks/${pick(others, round + 1)!.id}/watchers`, { type: 'agent', id: agent.id })
       if (round % 2 === 0) await send(`/tasks/${own}/move`, { parentTaskId: pick(others, round + 2)!.id })
       await send(`/tasks/${pick(others, round + 3)!.id}/comments`, { body: 'Fine.' })
       if (round % 3 === 0) await send(`/tasks/${pick(others, round + 4)!.id}/transition`, { status: 'done' })
     }
-    await send(`/tasks/${own}/transition`, { status: 'done' })
+    await send(`/tasks/${chore}/transition`, { status: 'done' })
     // Every person may delete an agent that they see.
     await send(`/agents/${agent.id}/restore`, {})
     const { body } = await send(`/agents/${agent.id}/runs`, { prompt: `By myself ${crypto.randomUUID()}` })
-    if (body.kind === 'queued') await waitFor(() => device.pending.includes('run.offer'), 'an offer of my own work')
-    await takeAll(device, ({ prompt, harness, command }) =>
-      offers.push({ prompt, command: harness === 'command' ? command : null }),
-    )
+    const kinds = [body.kind]
+    ownHash ??= (await ownSkill()).bundleHash
+    for (const { id } of readers) {
+      await send(`/agents/${id}/restore`, {})
+      kinds.push((await send(`/agents/${id}/runs`, {})).body.kind)
+    }
+    if (kinds.includes('queued')) await waitFor(() => device.pending.includes('run.offer'), 'an offer of my own work')
+    await takeAll(device, ({ agent: { id }, prompt, harness, command, skills: given, skillsLeftOut }) => {
+      const isReader = readers.some((reader) => reader.id === id)
+      offers.push({ prompt, command: harness === 'command' ? command : isReader ? guardedCommand : null })
+      if (isReader) skills.push({ given: given ?? [], leftOut: (skillsLeftOut ?? []).length })
+    })
+    // Others turn it off, change or delete it.
+    if (round % 4 === 0) await ownSkill()
   }
-  return { offers, work }
+  const isOwn = ({ bundleHash, description }: Skills[number]) => bundleHash === ownHash && description === own
+  return { offers, work, skills, isOwn }
 }
 
 test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async () => {
@@ -320,6 +345,9 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
   expect(guarded.offers.length).toBeGreaterThan(1)
   expect(guarded.offers.filter(({ command }) => command !== guardedCommand)).toEqual([])
   expect(guarded.offers.filter(({ prompt }) => prompt.includes(hostileWords))).toEqual([])
+  expect(guarded.skills.flatMap(({ given }) => given.filter((skill) => !guarded.isOwn(skill)))).toEqual([])
+  expect(guarded.skills.some(({ given }) => given.length > 0)).toBe(true)
+  expect(guarded.skills.some(({ leftOut }) => leftOut > 0)).toBe(true)
   expect(await stateOf()).toEqual(before)
   expect(offers.length).toBeGreaterThan(1)
   const commands = new Set(offers.map(({ commandOf }) => commandOf))

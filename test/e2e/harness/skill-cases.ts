@@ -44,4 +44,32 @@ export function skillCases(stageOf: () => Stage): void {
     const request = (await asked(stage)).join('')
     expect([request.includes('And now?'), request.includes('As I said.')]).toEqual([true, false])
   })
+
+  test('skills of the workspace: a session that is gone on with reads them where they are now', async () => {
+    const stage = stageOf()
+    const files = [
+      { path: 'SKILL.md', content: 'Read the chart.' },
+      { path: 'chart.md', content: 'Rocks ahead.' },
+    ]
+    const body = { slug: 'chart', name: 'Chart', description: 'Knows the rocks.', bundle: { files } }
+    await stage.api.call('POST', '/skills', body)
+    const agent = await newAgent(stage, 'Pilot', { config: { permissions: { tools: { deny: ['Bash(rm:*)'] } } } })
+    await says(stage, [{ text: 'I see.' }])
+    const assignee = { type: 'agent', id: agent.id }
+    const { id: taskId } = await stage.api.insist<{ id: string }>('/tasks', { title: 'Steer', assignee })
+    const runsOf = async () => (await stage.api.call<{ data: { id: string }[] }>('GET', `/runs?task=${taskId}`)).data
+    const runId = await waitFor(async () => (await runsOf())[0]?.id, 'the assignment wakes a run')
+    await ended(stage, runId, 'completed')
+    const placesIn = (text: string) =>
+      new Set([...text.matchAll(/own\/h[^/"\\]*\/skills\/chart/g)].map(([place]) => place))
+    const before = placesIn((await asked(stage)).join(''))
+    await says(stage, [{ text: 'As I said.' }])
+    const second = await plays(stage, agent, { taskId, prompt: 'And now?' })
+    expect(dataOf(second.events, 'session')).toMatchObject([{ resumed: true }])
+    const now = placesIn((await asked(stage)).at(-1)!)
+    // claude is told where they are when it reads the skill.
+    const isTold = [...now].some((place) => !before.has(place)) || stage.driver.program === 'claude'
+    expect([isTold, stage.driver.program]).toEqual([true, stage.driver.program])
+    await stage.api.call('DELETE', '/skills/chart')
+  })
 }

@@ -15,7 +15,7 @@ import { agentOfSkills, lookUpSkill } from '../lookup.ts'
 import { putOverride, removeOverride, removeOverridesOfSkill } from '../override-store.ts'
 import { findPluginByReference } from '../plugin-store.ts'
 import { kindOf } from '../present.ts'
-import { isOfPlugin } from '../rules.ts'
+import { isGiven, isOfPlugin } from '../rules.ts'
 import { forgetSkillOfShares } from '../share-store.ts'
 import { orStorageFailed, type NewBundle } from '../steps/bundle.ts'
 import { pluginOf, shownOverrides, shownSkill, shownSummaries } from '../steps/present.ts'
@@ -101,7 +101,7 @@ async function update(input: HandlerInput<Routes['update']>) {
   const { db, caller, params, body, world } = input
   const before = await lookUpSkill(db, caller, params.skillId)
   const { name, description, enabledByDefault } = body
-  if (isOfPlugin(before) && (name !== undefined || description !== undefined)) fail('skill_replace_forbidden')
+  if (isGiven(before) && (name !== undefined || description !== undefined)) fail('skill_replace_forbidden')
   const plugin = await pluginOf(db, before)
   if (enabledByDefault === true && plugin !== null && !plugin.enabled)
     fail('skill_plugin_disabled', { param: 'enabledByDefault' })
