@@ -1,7 +1,6 @@
 import type { Knex } from 'knex'
 import type { DeviceMessage } from '../../shared/device/protocol.ts'
 import { specFor } from '../lifecycle/offer.ts'
-import { inTransaction } from '../db/transaction.ts'
 import { loadPlacementFacts, type Moment } from '../placement/facts.ts'
 import { findAgent } from '../resources/agents/store.ts'
 import { listSpecs } from '../resources/runs/details-store.ts'
@@ -35,8 +34,5 @@ export async function recordSkills(
     ...missed.map(({ bundleHash, reason }) => [bundleHash, reason] as const),
   ])
   const changes = [...told].filter(([bundleHash]) => offered.has(bundleHash))
-  if (changes.length === 0) return
-  await inTransaction(root, async (tx) => {
-    for (const [bundleHash, reason] of changes) await setUnavailable(tx, { workspaceId, bundleHash, reason })
-  })
+  for (const [bundleHash, reason] of changes) await setUnavailable(root, { workspaceId, bundleHash, reason })
 }

@@ -1,4 +1,5 @@
-import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
+import { utimesSync } from 'node:fs'
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { World } from '../../shared/lib/world.ts'
 import type { OfferedSkill, UnavailableReason } from '../../shared/runs/skills.ts'
@@ -90,21 +91,17 @@ export class BundleCache {
   async #have(hash: string): Promise<MissedBundle['reason'] | null> {
     const coming = this.#coming.get(hash)
     if (coming !== undefined) return coming
-    if (await this.#isKept(hash)) return null
-    const begun = this.#coming.get(hash)
-    if (begun !== undefined) return begun
+    if (this.#isKept(hash)) return null
     const download = this.#download(hash).finally(() => this.#coming.delete(hash))
     this.#coming.set(hash, download)
     return download
   }
 
   /** Notes that it is used, too. */
-  async #isKept(hash: string): Promise<boolean> {
+  #isKept(hash: string): boolean {
     try {
-      const { root } = keptIn(this.#options.folder, hash)
-      await stat(root)
       const now = this.#options.world.now() / 1_000
-      await utimes(root, now, now)
+      utimesSync(keptIn(this.#options.folder, hash).root, now, now)
       return true
     } catch {
       return false
@@ -171,7 +168,7 @@ export class BundleCache {
     const { folder } = this.#options
     try {
       const { mtimeMs } = await stat(keptIn(folder, hash).root)
-      const files = await readList(folder, hash)
+      const files = readList(folder, hash)
       // What a file takes on the disk, about.
       const bytes = files.reduce((sum, { sizeBytes }) => sum + Math.ceil((sizeBytes + 1) / blockBytes) * blockBytes, 0)
       return { hash, bytes, usedAt: mtimeMs }

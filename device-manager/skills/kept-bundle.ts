@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { open, readFile, type FileHandle } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { open, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { bundleHead, bundleHeadBytes } from '../../shared/device/bundle.ts'
 import { bundleHashText, type ListedFile } from '../../shared/lib/bundle-hash.ts'
@@ -41,15 +42,15 @@ export function listOfBundle(text: string, hash: string): ListedFile[] {
 }
 
 /** The list of a bundle that is kept. Fails with the error of the file system when it is not. */
-export async function readList(bundles: string, hash: string): Promise<ListedFile[]> {
-  const text = await readFile(keptIn(bundles, hash).list, 'utf8')
+export function readList(bundles: string, hash: string): ListedFile[] {
+  const text = readFileSync(keptIn(bundles, hash).list, 'utf8')
   if (text.length > bundleHeadBytes) throw new WrongBundleError('the list of its files is too long')
   return listOfBundle(text, hash)
 }
 
 /** Reads a file of a bundle that is kept, and looks whether it is still what the list says. */
-export async function readKept(bundles: string, hash: string, file: ListedFile): Promise<Uint8Array> {
-  const bytes = await readFile(join(keptIn(bundles, hash).files, file.path))
+export function readKept(bundles: string, hash: string, file: ListedFile): Uint8Array {
+  const bytes = readFileSync(join(keptIn(bundles, hash).files, file.path))
   if (bytes.length !== file.sizeBytes || createHash('sha256').update(bytes).digest('hex') !== file.sha256)
     throw new WrongBundleError(`${file.path} was changed on this device`)
   return bytes

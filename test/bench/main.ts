@@ -28,6 +28,7 @@ import { reads } from './reads.ts'
 import { reconnect } from './reconnect.ts'
 import { lineOf } from './report.ts'
 import { search } from './search.ts'
+import { skills } from './skills.ts'
 import { wake } from './wake.ts'
 import { wall } from './wall.ts'
 import { wikiHostile } from './wiki-hostile.ts'
@@ -41,6 +42,7 @@ import { workflows } from './workflows.ts'
  */
 const benches: readonly Bench[] = [
   wake,
+  skills,
   wall,
   dispatch,
   claims,

@@ -210,8 +210,8 @@ onBoth(
     expect(await reasons()).toEqual([null, null])
     await set('not_materialized')
     expect(await reasons()).toEqual(['not_materialized', null])
-    await set('not_materialized')
-    expect((await findSkill(root, workspaceId, skill.id))?.version).toBe(2)
+    await replaceSkill(root, skill, { ...skill, name: 'New' })
+    expect(await reasons()).toEqual(['not_materialized', null])
     await set(null)
     expect(await reasons()).toEqual([null, null])
   },

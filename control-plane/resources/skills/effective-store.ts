@@ -55,12 +55,12 @@ export async function listEffectiveSkills(
 }
 
 const setReason = command(
-  `update skills set unavailable_reason = ?, version = version + 1
+  `update skills set unavailable_reason = ?
    where workspace_id = ? and coalesce(unavailable_reason, '') <> ? and bundle_id in [
      select id from skill_bundles where workspace_id = ? and bundle_hash = ?]`,
 )
 
-/** Sets why the skills with these files cannot be had; null: a run has them. */
+/** Sets why the skills with these files cannot be had; null: a run has them. Whoever changes a skill meanwhile is not held up by it. */
 export async function setUnavailable(
   db: Db,
   { workspaceId, bundleHash, reason }: { workspaceId: string; bundleHash: string; reason: string | null },

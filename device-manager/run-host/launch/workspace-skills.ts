@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { sayWhyLeftOut, skillLimits, type LeftOutSkill, type OfferedSkill } from '../../../shared/runs/skills.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { belowFrontMatter, skillFileText } from '../../harness/parts/skill-file.ts'
@@ -39,7 +40,7 @@ export async function addSkills(
   // A name that is taken takes no room.
   let at = 0
   const judged = skills.map((skill) => ({ skill, reason: refused(skill, names.has(skill.slug) ? at : at++) }))
-  if (place !== null) await rm(place.folder, { recursive: true, force: true })
+  if (place !== null) rmSync(place.folder, { recursive: true, force: true })
   const results: { skill: OfferedSkill; reason: string | null; given: GivenSkill | null }[] = []
   for (const { skill, reason } of judged) {
     const copied = reason === null && place !== null ? await copy(skill, place) : { given: null, reason }
@@ -75,37 +76,50 @@ export function leftOutEvents({ told: { workspace } }: SkillsRead): RunEventBody
   )
 }
 
+function removed(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true, force: true })
+  } catch {
+    // What is left of it is not told to the run.
+  }
+}
+
 async function copy(
   skill: OfferedSkill,
   { brought: { bundles }, folder }: CopyPlace,
 ): Promise<{ given: GivenSkill; reason: null } | { given: null; reason: string }> {
   const target = join(folder, skill.slug)
+  await setImmediate()
   try {
-    return { given: await copied(skill, bundles, target), reason: null }
+    return { given: copied(skill, bundles, target), reason: null }
   } catch (error) {
-    await rm(target, { recursive: true, force: true }).catch(() => undefined)
+    removed(target)
     if (!(error instanceof WrongBundleError)) return { given: null, reason: 'not_materialized' }
     // The next run has it brought anew.
-    await rm(keptIn(bundles, skill.bundleHash).root, { recursive: true, force: true }).catch(() => undefined)
+    removed(keptIn(bundles, skill.bundleHash).root)
     return { given: null, reason: 'bundle_unreadable' }
   }
 }
 
-async function copied(skill: OfferedSkill, bundles: string, target: string): Promise<GivenSkill> {
+/**
+ * Many small files, of svc's own folder: waiting for each of them would take longer than reading and writing them at once. The
+ * processor is given back after each skill.
+ */
+function copied(skill: OfferedSkill, bundles: string, target: string): GivenSkill {
   const { slug: name, description, bundleHash } = skill
-  const files = await readList(bundles, bundleHash)
+  const files = readList(bundles, bundleHash)
   let body = ''
   const folders = new Set<string>()
   for (const file of files) {
     if (programSettings.has(file.path.toLowerCase())) continue
-    const bytes = await readKept(bundles, bundleHash, file)
+    const bytes = readKept(bundles, bundleHash, file)
     const path = join(target, file.path)
-    if (!folders.has(dirname(path))) await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    if (!folders.has(dirname(path))) mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     folders.add(dirname(path))
     const content = isSkillFile(file.path) ? belowFrontMatter(textOf(bytes)) : bytes
     if (file.path === skillFileName) body = String(content)
     const whole = file.path === skillFileName ? skillFileText({ name, description, body }) : content
-    await writeFile(path, whole, { mode: file.executable ? 0o700 : 0o600 })
+    writeFileSync(path, whole, { mode: file.executable ? 0o700 : 0o600 })
   }
   return { name, description, body, folder: target, hasFiles: files.length > 1 }
 }
