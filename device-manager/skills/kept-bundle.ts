@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
-import { bundleHead, bundleHeadBytes } from '../../shared/device/bundle.ts'
+import { bundleHead } from '../../shared/device/bundle.ts'
 import { bundleHashText, type ListedFile } from '../../shared/lib/bundle-hash.ts'
 import { bundleLimits, bundlePathsFlaw } from '../../shared/lib/bundle-path.ts'
 
@@ -33,7 +33,7 @@ export function listOfBundle(text: string, hash: string): ListedFile[] {
   const parsed = bundleHead.safeParse(value)
   if (!parsed.success) throw wrong('cannot be read')
   const { files } = parsed.data
-  if (createHash('sha256').update(bundleHashText(files)).digest('hex') !== hash) throw wrong('has another hash')
+  if (hashOf(files) !== hash) throw wrong('has another hash')
   const flaw = bundlePathsFlaw(files.map(({ path }) => path))
   if (flaw !== null) throw wrong(`has a path that ${flaw.flaw}`)
   if (files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) > bundleLimits.totalBytes) throw wrong('is too large')
@@ -41,11 +41,19 @@ export function listOfBundle(text: string, hash: string): ListedFile[] {
   return files
 }
 
-/** The list of a bundle that is kept. Fails with the error of the file system when it is not. */
+const hashOf = (files: readonly ListedFile[]): string =>
+  createHash('sha256').update(bundleHashText(files)).digest('hex')
+
+/** The list of a bundle that is kept, which was looked through before it was: with the same hash it is the same. Fails with the error of the file system when it is not. */
 export function readList(bundles: string, hash: string): ListedFile[] {
   const text = readFileSync(keptIn(bundles, hash).list, 'utf8')
-  if (text.length > bundleHeadBytes) throw new WrongBundleError('the list of its files is too long')
-  return listOfBundle(text, hash)
+  try {
+    const { files } = JSON.parse(text) as { files: ListedFile[] }
+    if (hashOf(files) === hash) return files
+  } catch {
+    // Not even a list.
+  }
+  throw new WrongBundleError('the list of its files was changed on this device')
 }
 
 /** Reads a file of a bundle that is kept, and looks whether it is still what the list says. */

@@ -62,13 +62,14 @@ async function give({ server }: StandInStack, agent: string, number: number): Pr
   await server.call('PUT', `/skills/${slug}/agents/${agent}`, { enabled: true })
 }
 
-async function begin({ server, device, home, ended }: StandInStack, pipe: Pipe, agent: string): Promise<number> {
+async function begin(stack: StandInStack, pipe: Pipe, agent: string): Promise<number> {
+  const { server, device, home } = stack
   await device.whenWarm()
   const written = pipe.next()
   const sentAt = performance.now()
   const prompt = `bench${JSON.stringify({ at: join(home, 'begun') })}`
   const reply = server.call<{ runPublicId: string }>('POST', `/agents/${agent}/runs`, { prompt })
   const ms = (await written) - sentAt
-  await ended((await reply).runPublicId)
+  await stack.ended((await reply).runPublicId)
   return ms
 }

@@ -5,7 +5,7 @@ import { bundleHashText } from '../../../shared/lib/bundle-hash.ts'
 import { FakeDevice, enrol } from '../../kit/fake-device.ts'
 import { startWithPeople } from '../../kit/people.ts'
 import { waitFor } from '../../kit/programs.ts'
-import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
+import type { Person, TestServer } from '../../kit/server.ts'
 
 /** Skills of the workspace in runs: which of them a device is offered, what it may ask for, and what its word changes. */
 
@@ -125,12 +125,10 @@ describe('a run', () => {
     const guarded = await FakeDevice.connect(server, { token: admin.token })
     const agent = await claude()
     await set(guarded, { isWorkspaceDefault: true, runsBy: 'owner' })
-    const [own, foreign, washed, renamed] = [
-      await create(admin, 'Own.', { slug: 'own' }),
-      await create(member, 'Foreign.', { slug: 'foreign' }),
-      await create(member, 'Washed.', { slug: 'washed' }),
-      await create(admin, 'Renamed.', { slug: 'renamed' }),
-    ]
+    await create(admin, 'Own.', { slug: 'own' })
+    await create(member, 'Foreign.', { slug: 'foreign' })
+    await create(member, 'Washed.', { slug: 'washed' })
+    await create(admin, 'Renamed.', { slug: 'renamed' })
     await write('/skills/washed', 'PATCH', { description: 'Mine.' }, admin)
     await write('/skills/renamed', 'PATCH', { description: 'Yours.' }, member)
     const reasons = ['foreign', 'renamed', 'washed'].map((slug) => `${slug} device_refuses_writer`)
@@ -159,7 +157,7 @@ describe('a run', () => {
   test('pins what it was given: the device takes the words of whoever wrote those, not of who wrote since', async () => {
     const guarded = await FakeDevice.connect(server, { token: admin.token })
     const agent = await claude()
-    const skill = await create(member, 'Foreign.', { slug: 'pinned' })
+    await create(member, 'Foreign.', { slug: 'pinned' })
     await set(guarded, { isWorkspaceDefault: true, runsBy: 'owner', maxConcurrentRuns: 1 })
     await start(agent.id)
     const busy = await guarded.take()
