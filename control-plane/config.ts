@@ -97,6 +97,8 @@ function configOf(value: Settings) {
     publicUrl: value.SVC_PUBLIC_URL?.replace(/\/+$/, '') ?? null,
     /** The number of proxies before the server, each of which adds to X-Forwarded-For. */
     trustedProxies: value.SVC_TRUSTED_PROXIES,
+    /** Hosts that may be private and without TLS, where people name an address that this server asks. */
+    allowHosts: value.SVC_ALLOW_HOSTS ?? [],
     /** Who has it reads `/metrics` from elsewhere; null: admins alone. */
     metricsToken: value.SVC_METRICS_TOKEN ?? null,
     /** A file with models that the operator adds to the catalog. */

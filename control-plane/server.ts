@@ -11,7 +11,7 @@ import type { ServerConfig } from './config.ts'
 import { CostlyPool } from './costly/pool.ts'
 import type { PoolLimits } from './process/worker-pool.ts'
 import { silentMsOf, type Database } from './db/open.ts'
-import { serverKey } from './db/server-keys.ts'
+import { randomServerKey } from './db/server-keys.ts'
 import { writeStateOf, type WriteObserver } from './db/transaction.ts'
 import { Dispatcher } from './lifecycle/dispatcher.ts'
 import { RunStarter } from './lifecycle/run-starter.ts'
@@ -30,6 +30,7 @@ import { Ingest } from './link/ingest.ts'
 import { LinkRegistry } from './link/registry.ts'
 import { DeviceRequests } from './link/requests.ts'
 import { isLinkRequest, LinkServer } from './link/server.ts'
+import { createOutbound } from './outbound/outbound.ts'
 import type { Log } from './process/log.ts'
 import { createMetrics, type Metrics } from './process/metrics.ts'
 import { allDownloads } from './downloads/all.ts'
@@ -110,12 +111,11 @@ export class ControlPlane {
     registerAllRunEffects()
     const { world, log } = options
     const { root } = options.database
-    const fresh = { value: Buffer.from(world.bytes(32)).toString('base64'), at: world.now() }
-    const key = await serverKey(root, 'run_token', fresh)
+    const runTokenKey = await randomServerKey(root, 'run_token', world)
     const place = await claimNowOrLater({ root, place: placeOf(options.config.files, world), world, log })
-    const plane = new ControlPlane(options, { runTokenKey: Buffer.from(key, 'base64'), place })
+    const plane = new ControlPlane(options, { runTokenKey, place })
     await checkKey(root, plane.vault)
-    await plane.mount(Buffer.from(key, 'base64'))
+    await plane.mount(runTokenKey)
     return plane
   }
 
@@ -307,8 +307,7 @@ export class ControlPlane {
         this.metrics.requestSeconds.observe({ route }, record.durationMs / 1000)
       },
     })
-    const urlKey = { value: Buffer.from(world.bytes(32)).toString('base64'), at: world.now() }
-    const fileUrls = new FileUrls(Buffer.from(await serverKey(root, 'file_urls', urlKey), 'base64'))
+    const fileUrls = new FileUrls(await randomServerKey(root, 'file_urls', world))
     const implemented = implementResources({
       bus: this.bus,
       requests: this.requests,
@@ -326,6 +325,7 @@ export class ControlPlane {
       secretProviders: config.secretProviders,
       blobs: this.blobs,
       meaning: this.embeddings.meaning,
+      outbound: createOutbound({ allowHosts: config.allowHosts, world }),
       fileUrls,
       isSweeping: () => this.sweeper.isRunning,
       publicUrl: () => this.url,

@@ -14,6 +14,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       vault: 'sealing and opening of secret values',
       catalog: 'models, prices, and which harness runs a model',
       blobs: 'bytes in a folder or a bucket, and the rows that say which there are',
+      outbound: 'requests to addresses that people name: checked, pinned, bounded',
       search: 'finding texts by their words: what is indexed of them, how they rank; knows not what they are',
       'search/embeddings': 'vectors of a model: asked for, stored, compared',
       http: 'from the socket to a handler and back: callers, limits, idempotency, validation, replies',

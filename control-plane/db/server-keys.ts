@@ -1,3 +1,4 @@
+import type { World } from '../../shared/lib/world.ts'
 import { text } from './columns.ts'
 import { cellOf } from './reads.ts'
 import type { Db } from './open.ts'
@@ -12,4 +13,10 @@ export async function serverKey(db: Db, name: string, fresh: { value: string; at
   await db('server_keys').insert({ name, value: fresh.value, created_at: fresh.at }).onConflict('name').ignore()
   const row: unknown = await db('server_keys').where({ name }).first('value')
   return (row as { value: string }).value
+}
+
+/** The server's own key of that name: 32 random bytes. */
+export async function randomServerKey(db: Db, name: string, world: Pick<World, 'bytes' | 'now'>): Promise<Buffer> {
+  const value = Buffer.from(world.bytes(32)).toString('base64')
+  return Buffer.from(await serverKey(db, name, { value, at: world.now() }), 'base64')
 }

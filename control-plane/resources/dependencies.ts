@@ -4,6 +4,7 @@ import type { CostlyPool } from '../costly/pool.ts'
 import type { GithubClient } from '../github/client.ts'
 import type { Bus } from '../db/bus.ts'
 import type { DeviceRequests } from '../link/requests.ts'
+import type { Outbound } from '../outbound/outbound.ts'
 import type { Meaning } from '../search/embeddings/meaning.ts'
 import type { Vault } from '../vault/vault.ts'
 import type { WakeContext } from '../wakes/wake.ts'
@@ -38,6 +39,8 @@ export interface ResourceDependencies {
   blobs: Pick<Blobs, 'open' | 'has' | 'release' | 'put' | 'giveUp'>
   /** Finds pages by what they are about; null: the operator named no model. */
   meaning: Pick<Meaning, 'find' | 'model'> | null
+  /** Asks at addresses that people and agents name. */
+  outbound: Outbound
   fileUrls: Pick<FileUrls, 'urlOf'>
   /** Whether what was deleted is purged in time; false while the server starts. */
   isSweeping(): boolean

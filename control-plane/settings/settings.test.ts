@@ -34,6 +34,8 @@ test.each([
   ['SVC_CHECK_REPLIES', 'yes', '"yes"'],
   ['SVC_WORKFLOWS', 'no', '"no"'],
   ['SVC_SECRET_PROVIDERS', 'github,,npm', '"github,,npm"'],
+  ['SVC_ALLOW_HOSTS', 'git.example.lan:3000', '"git.example.lan:3000"'],
+  ['SVC_ALLOW_HOSTS', 'a.lan,*.b.lan', '"a.lan,*.b.lan"'],
   ['SVC_PUBLIC_URL', 'svc.example.com', '"svc.example.com"'],
   ['SVC_PUBLIC_URL', 'ftp://svc.example.com', '"ftp://svc.example.com"'],
   ['SVC_PUBLIC_URL', 'https://svc.example.com/#a', '"https://svc.example.com/#a"'],

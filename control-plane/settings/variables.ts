@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { linkLimits, runLimits } from '../../shared/device/limits.ts'
 import { defaultReadMs, defaultWriteMs } from '../db/open.ts'
+import { readHost } from '../outbound/host-name.ts'
 import { parseKey } from '../vault/vault.ts'
 import { postgresTrouble } from './addresses.ts'
 import {
@@ -40,6 +41,13 @@ const names = z
   .refine((list) => list.every((name) => name !== ''))
   .optional()
 
+const hosts = names
+  .unwrap()
+  .transform((list) => list.map(readHost))
+  .refine((list) => !list.includes(null))
+  .transform((list) => list.filter((name) => name !== null))
+  .optional()
+
 const address = (example: string, rules?: Parameters<typeof httpAddress>[1]) => {
   const setting = httpAddress(example, rules)
   return { ...setting, schema: setting.schema.optional() }
@@ -61,6 +69,11 @@ export const variables = {
   SVC_WRITE_TIMEOUT_MS: milliseconds(defaultWriteMs),
   SVC_PUBLIC_URL: address('https://svc.example.com', { isAsked: true }),
   SVC_TRUSTED_PROXIES: count({ least: 0, most: 10, example: '1' }, 0),
+  SVC_ALLOW_HOSTS: {
+    schema: hosts,
+    must: 'names or addresses of hosts between commas, without ports',
+    example: 'git.example.lan,10.0.0.5',
+  },
   SVC_METRICS_TOKEN: token('$(openssl rand -hex 24)', { least: 16 }),
   SVC_MODELS_FILE: words('/etc/svc/models.json'),
   SVC_OIDC_ISSUER: address('https://id.example.com', { isEncrypted: true }),

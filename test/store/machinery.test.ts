@@ -7,7 +7,8 @@ import { isMigrated, migrate, migrationLock } from '../../control-plane/db/migra
 import type { Migration } from '../../control-plane/db/migrations/migration.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { listOutbox, outboxEnd, pruneOutbox, type OutboxCursor } from '../../control-plane/db/outbox.ts'
-import { serverKey } from '../../control-plane/db/server-keys.ts'
+import { randomServerKey, serverKey } from '../../control-plane/db/server-keys.ts'
+import { realWorld } from '../../shared/lib/world.ts'
 import {
   claimKey,
   completeKey,
@@ -202,6 +203,8 @@ onBoth('a server key is made on first use and stays', async ({ root }) => {
   expect(await serverKey(root, 'k', { value: 'one', at })).toBe('one')
   expect(await serverKey(root, 'k', { value: 'two', at })).toBe('one')
   expect(await serverKey(root, 'other', { value: 'three', at })).toBe('three')
+  const random = await randomServerKey(root, 'random', realWorld)
+  expect([random.length, await randomServerKey(root, 'random', realWorld)]).toEqual([32, random])
 })
 
 onBoth('an idempotency key is claimed, completed, freed or unknown, and expires', async ({ root }) => {

@@ -1,0 +1,62 @@
+import { request as requestPlain, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
+import { request as requestTls } from 'node:https'
+import { isIP, isIPv4, type LookupFunction } from 'node:net'
+import type { Destination } from './destination.ts'
+import { OutboundError } from './outbound-error.ts'
+
+/** One request and the head of its answer, over a connection of its own to an address that was checked. */
+
+/** Of the head of an answer, and of what follows a body. */
+const headBytes = 32 * 1024
+
+export interface Sent {
+  method: string
+  headers: OutgoingHttpHeaders
+  body: Buffer | null
+}
+
+export interface ExchangeOptions {
+  signal: AbortSignal
+  /** Certificates that are trusted in place of those of the machine. */
+  ca?: string | undefined
+}
+
+/** Rejects with OutboundError, or with the reason of the signal. */
+export function exchange(to: Destination, sent: Sent, { signal, ca }: ExchangeOptions): Promise<IncomingMessage> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const isTls = to.url.protocol === 'https:'
+  const request = (isTls ? requestTls : requestPlain)({
+    host: to.host,
+    port: to.port,
+    path: to.url.pathname + to.url.search,
+    method: sent.method,
+    headers: sent.headers,
+    // A new agent keeps no connection, and goes through no proxy, whatever the environment says.
+    agent: false,
+    lookup: pinnedTo(to.addresses),
+    maxHeaderSize: headBytes,
+    insecureHTTPParser: false,
+    signal,
+    ...(isTls && { rejectUnauthorized: true, ca, ...(isIP(to.host) === 0 && { servername: to.host }) }),
+  })
+  request.once('response', resolve)
+  request.on('error', (error: NodeJS.ErrnoException) => reject(troubleOf(error, to.host, signal)))
+  request.end(sent.body ?? undefined)
+  return promise
+}
+
+/** Gives the addresses that were checked, whatever the name means by now. */
+function pinnedTo(addresses: readonly string[]): LookupFunction {
+  const all = addresses.map((address) => ({ address, family: isIPv4(address) ? 4 : 6 }))
+  return (_host, options, callback) => {
+    if (options.all === true) callback(null, all)
+    else callback(null, all[0]!.address, all[0]!.family)
+  }
+}
+
+export function troubleOf(error: NodeJS.ErrnoException, host: string, signal: AbortSignal): Error {
+  if (signal.aborted) return signal.reason as Error
+  if (error.code === 'HPE_HEADER_OVERFLOW')
+    return new OutboundError('too_large', `the head of the answer of ${host} is too large`, { cause: error })
+  return new OutboundError('unreachable', `${host} could not be reached, or its answer broke off`, { cause: error })
+}
