@@ -28,6 +28,7 @@ import { projectHandlers } from './resources/projects/handlers/projects.ts'
 import { questionHandlers } from './resources/questions/handlers/questions.ts'
 import { secretHandlers } from './resources/secrets/handlers/secrets.ts'
 import { skillHandlers } from './resources/skills/handlers/skills.ts'
+import { skillRepoHandlers } from './resources/skills/handlers/repos.ts'
 import { skillShareHandlers } from './resources/skills/handlers/shares.ts'
 import { repoHandlers } from './resources/repos/handlers/repos.ts'
 import { runEventHandlers } from './resources/runs/handlers/event.ts'
@@ -84,6 +85,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...learningHandlers(),
     ...wikiIngestHandlers(deps),
     ...skillHandlers(deps),
+    ...skillRepoHandlers(deps),
     ...skillShareHandlers(deps),
     // The server named in the document is the one it was read from.
     ...implementOpenApi(contract, '/'),

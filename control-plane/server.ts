@@ -30,7 +30,7 @@ import { Ingest } from './link/ingest.ts'
 import { LinkRegistry } from './link/registry.ts'
 import { DeviceRequests } from './link/requests.ts'
 import { isLinkRequest, LinkServer } from './link/server.ts'
-import { createOutbound } from './outbound/outbound.ts'
+import { createOutside } from './outside.ts'
 import type { Log } from './process/log.ts'
 import { createMetrics, type Metrics } from './process/metrics.ts'
 import { allDownloads } from './downloads/all.ts'
@@ -325,7 +325,7 @@ export class ControlPlane {
       secretProviders: config.secretProviders,
       blobs: this.blobs,
       meaning: this.embeddings.meaning,
-      outbound: createOutbound({ allowHosts: config.allowHosts, world }),
+      ...createOutside({ config, world, log }),
       fileUrls,
       isSweeping: () => this.sweeper.isRunning,
       publicUrl: () => this.url,

@@ -8,6 +8,7 @@ import type { Outbound } from '../outbound/outbound.ts'
 import type { Meaning } from '../search/embeddings/meaning.ts'
 import type { Vault } from '../vault/vault.ts'
 import type { WakeContext } from '../wakes/wake.ts'
+import type { RepoSources } from '../repo-source/repo-sources.ts'
 import type { FileUrls } from './files/signature.ts'
 import type { WorkflowCatalog } from '../workflows/catalog/catalog.ts'
 import type { EnginePool } from '../workflows/engine/pool.ts'
@@ -41,6 +42,8 @@ export interface ResourceDependencies {
   meaning: Pick<Meaning, 'find' | 'model'> | null
   /** Asks at addresses that people and agents name. */
   outbound: Outbound
+  /** Reads files of git repositories that people and agents name. */
+  repoSources: Pick<RepoSources, 'with'>
   fileUrls: Pick<FileUrls, 'urlOf'>
   /** Whether what was deleted is purged in time; false while the server starts. */
   isSweeping(): boolean

@@ -239,6 +239,9 @@ export const skillErrors = {
   share_not_found: entry(404, 'There is no such share link.', 'check_id'),
   share_gone: entry(410, 'The share link was revoked or has expired, or its skill is gone.', 'ask_person'),
   share_forbidden: entry(403, 'You call in another workspace than the one that is named.', 'switch_workspace'),
+  invalid_skill_source: entry(400, 'The source is no git repository that this server asks.', 'fix_request'),
+  skill_source_unreadable: entry(400, 'The repository could not be read.', 'fix_request'),
+  no_skills_found: entry(404, 'The repository has no SKILL.md in the folders that were searched.', 'check_path'),
   skill_bundle_storage_failed: entry(503, 'The files could not be read or stored. Try again.', 'retry'),
 } as const
 

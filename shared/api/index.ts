@@ -25,6 +25,7 @@ import type { AnyRoute } from './route.ts'
 import { runEventRoutes } from './run-events.ts'
 import { runRecordRoutes } from './run-records.ts'
 import { runRoutes } from './runs.ts'
+import { skillRepoRoutes } from './skill-repos.ts'
 import { skillShareRoutes } from './skill-shares.ts'
 import { skillRoutes } from './skills.ts'
 import { taskHistoryRoutes } from './task-history.ts'
@@ -74,6 +75,7 @@ export const groups = {
   learnings: learningRoutes,
   wikiIngest: wikiIngestRoutes,
   skills: skillRoutes,
+  skillRepos: skillRepoRoutes,
   skillShares: skillShareRoutes,
   openapi: openapiRoutes,
 } as const

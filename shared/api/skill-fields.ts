@@ -134,6 +134,30 @@ export const skillContent = z
   })
   .meta({ id: 'SkillFile' })
 
+export const skipReasons = ['slug_taken', 'invalid_slug', 'invalid_bundle', 'not_found', 'too_much'] as const
+
+const skippedSkill = z.object({
+  slug: z.string().nullable().describe('As the repository names it, or as it was asked for.'),
+  path: z.string().nullable().describe('Its folder in the repository; null: it has none there.'),
+  reason: z
+    .enum(skipReasons)
+    .describe(
+      '`slug_taken`: another skill has the slug. `not_found`: there is none of that name. `too_much`: one install takes no more.',
+    ),
+  message: z.string(),
+})
+export type SkippedSkill = z.infer<typeof skippedSkill>
+
+export const repoInstall = z
+  .object({
+    object: z.literal('skill_repo_install'),
+    installed: z.array(skillSummary).describe('Those that are new, and those that the repository had brought before.'),
+    skipped: z.array(skippedSkill),
+    resolvedSha: z.string().describe('The id of the commit.'),
+  })
+  .meta({ id: 'SkillRepoInstall' })
+export type RepoInstall = z.infer<typeof repoInstall>
+
 export const skillOverride = z
   .object({
     skillId,

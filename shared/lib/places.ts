@@ -56,6 +56,8 @@ export const dataFiles = {
   secretsKey: 'secrets.key',
   /** The folder of the bytes of files, unless the configuration names another place. */
   files: 'files',
+  /** The folder of git repositories that are being read; whatever is in it is of no use later. */
+  fetches: 'fetches',
 } as const
 
 /** Set in the environment of a harness, so that `svc` inside a run acts as the agent. */

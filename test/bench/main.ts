@@ -27,6 +27,7 @@ import { ptyCapture } from './pty-capture.ts'
 import { reads } from './reads.ts'
 import { reconnect } from './reconnect.ts'
 import { lineOf } from './report.ts'
+import { repoInstall } from './repo-install.ts'
 import { search } from './search.ts'
 import { skills } from './skills.ts'
 import { wake } from './wake.ts'
@@ -59,6 +60,7 @@ const benches: readonly Bench[] = [
   workflows,
   workflowLoad,
   files,
+  repoInstall,
   changeSets,
   ptyCapture,
   harness,

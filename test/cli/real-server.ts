@@ -13,7 +13,7 @@ export interface RealServer {
   svc(line: readonly string[], options?: { env?: Record<string, string>; input?: string }): ReturnType<Home['svc']>
 }
 
-export function useRealServer(): RealServer {
+export function useRealServer(settings: Record<string, string> = {}): RealServer {
   let parts: { home: Home; server: TestServer; folder: string } | null = null
   const made = () => {
     if (parts === null) throw new Error('the tests of this file have not begun')
@@ -23,7 +23,7 @@ export function useRealServer(): RealServer {
     const home = makeHome()
     const folder = join(home.dir, 'work')
     mkdirSync(folder)
-    parts = { home, folder, server: await TestServer.start() }
+    parts = { home, folder, server: await TestServer.start({ settings }) }
   })
   afterAll(async () => {
     await parts?.server.stop()

@@ -1,27 +1,57 @@
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { makeSkill } from '../api/facts/kit/skills.ts'
+import { startGitServer, type GitServer } from '../kit/git-server.ts'
 import { useRealServer } from './real-server.ts'
 
 /** The commands of skills, by the real `svc` against a real server. */
 
-const real = useRealServer()
+let git: GitServer
+beforeAll(async () => void (git = await startGitServer()))
+afterAll(() => git.close())
+const real = useRealServer({ SVC_ALLOW_HOSTS: '127.0.0.1' })
 const call = (line: readonly string[]) => real.svc(['skill', ...line])
 
 test('all commands of docs/skills.md work in their order', async () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/skills.md'), 'utf8')
   const lines = page.split('\n').filter((line) => line.startsWith('svc skill '))
-  expect(lines.length).toBe(10)
+  expect(lines.length).toBe(11)
   const agent = await real.server.createAgent({})
-  const values: Record<string, string> = { AGENT: agent.id }
+  git.repo('skills.git').commit({ skills: { changelog: { 'SKILL.md': 'Write it.' }, other: { 'SKILL.md': 'x' } } })
+  const values: Record<string, string> = { AGENT: agent.id, REPOSITORY: `${git.url}/skills.git` }
   for (const line of lines) {
     const words = [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, word]) => quoted ?? values[word!] ?? word!)
     const end = await call(words.slice(2))
     expect([line, end.status, end.stderr]).toEqual([line, 0, ''])
   }
-  expect((await real.server.ok('/skills')).data).toEqual([])
+  expect((await real.server.ok('/skills')).data).toMatchObject([{ slug: 'changelog' }])
+})
+
+test('a repository says what was installed and skipped, and why it cannot be read', async () => {
+  git
+    .repo('many.git')
+    .commit({ skills: { one: { 'SKILL.md': 'x' }, two: { 'SKILL.md': 'x' }, 'No Slug': { 'SKILL.md': 'x' } } })
+  const url = `${git.url}/many.git`
+  const named = await call(['add', url, '--skill', 'one', '--skill', 'two', '--skill', 'none'])
+  expect(JSON.parse(named.stdout)).toMatchObject({
+    installed: [{ slug: 'one' }, { slug: 'two' }],
+    skipped: [{ slug: 'none', reason: 'not_found' }],
+    resolvedSha: expect.stringMatching(/^[0-9a-f]{40}$/),
+  })
+  expect(JSON.parse((await call(['add', url, '--subdir', 'skills/one'])).stdout).installed).toMatchObject([
+    { slug: 'one' },
+  ])
+  for (const [line, code] of [
+    [[url, '--ref=--upload-pack=x'], 'invalid_skill_source'],
+    [['ext::sh -c true'], 'invalid_skill_source'],
+    [[url, '--ref', 'none'], 'skill_source_unreadable'],
+    [[url, '--skill', 'none'], 'no_skills_found'],
+  ] as const) {
+    const { status, stderr } = await call(['add', ...line])
+    expect([line, status, stderr]).toEqual([line, 1, expect.stringContaining(code)])
+  }
 })
 
 test('a folder is sent as it is, with its programs, and without what git keeps there', async () => {

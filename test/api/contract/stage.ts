@@ -2,6 +2,7 @@ import type { ChangeSetResult } from '../../../shared/device/change-set.ts'
 import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { FakeDevice, enrol, type FakeRun, type Identity } from '../../kit/fake-device.ts'
 import { githubSettings, startFakeGithub, type FakeGithub } from '../../kit/fake-github.ts'
+import { startGitServer, type GitServer } from '../../kit/git-server.ts'
 import { TestServer, type Person, type ServerOptions } from '../../kit/server.ts'
 
 /** Another server of the stage's database must have the same one. */
@@ -19,11 +20,12 @@ export class Stage {
   readonly live: FakeRun & { agentId: string }
   /** Says what the server knows as GitHub. */
   readonly github: FakeGithub
+  private repositories: Promise<GitServer> | null = null
   private readonly others = new Map<string, Promise<TestServer>>()
 
   static async start(options: ServerOptions = {}): Promise<Stage> {
     const github = await startFakeGithub()
-    const settings = { SVC_SECRETS_KEY: secretsKey, ...githubSettings(github) }
+    const settings = { SVC_SECRETS_KEY: secretsKey, SVC_ALLOW_HOSTS: '127.0.0.1', ...githubSettings(github) }
     const server = await TestServer.start({ ...options, settings: { ...settings, ...options.settings } })
     const [admin, member] = [await server.addPerson('admin'), await server.addPerson('member')]
     const worker = await server.addPerson('member')
@@ -51,6 +53,7 @@ export class Stage {
     for (const other of this.others.values()) await (await other).stop()
     await this.server.stop()
     await this.github.stop()
+    await (await this.repositories)?.close()
   }
 
   get owner(): Person {
@@ -62,6 +65,11 @@ export class Stage {
     const known = this.others.get(name) ?? start()
     this.others.set(name, known)
     return known
+  }
+
+  /** A server of git repositories that people name. */
+  gitServer(): Promise<GitServer> {
+    return (this.repositories ??= startGitServer())
   }
 
   /** The id of a new agent. */

@@ -25,6 +25,7 @@ import { runRecordFacts } from './run-records.ts'
 import { runFacts } from './runs.ts'
 import { secretFacts } from './secrets.ts'
 import { skillShareFacts } from './skill-shares.ts'
+import { skillRepoFacts } from './skill-repos.ts'
 import { skillFacts } from './skills.ts'
 import { taskCommentFacts } from './task-comments.ts'
 import { taskHistoryFacts } from './task-history.ts'
@@ -75,6 +76,7 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   learnings: learningFacts,
   wikiIngest: wikiIngestFacts,
   skills: skillFacts,
+  skillRepos: skillRepoFacts,
   skillShares: skillShareFacts,
   openapi: openapiFacts,
 }

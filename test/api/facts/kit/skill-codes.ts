@@ -68,7 +68,7 @@ export async function withoutSkillStorage(
 ): Promise<Reply> {
   const server = await stage.other('without storage of skills', async () => {
     const folder = join(inject('databases').folder, crypto.randomUUID())
-    const started = await TestServer.start({ settings: { SVC_DATA_DIR: folder } })
+    const started = await TestServer.start({ settings: { SVC_DATA_DIR: folder, SVC_ALLOW_HOSTS: '127.0.0.1' } })
     await makeSkill({ server: started })
     renameSync(join(folder, 'files'), join(folder, 'away'))
     // No folder any more, so nothing can be looked up in it.

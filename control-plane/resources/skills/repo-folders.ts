@@ -1,0 +1,56 @@
+import { skillFile, skillLimits } from '../../../shared/api/skill-fields.ts'
+import type { TreeEntry } from '../../repo-source/tree.ts'
+
+/** Where skills lie in a repository, and what belongs to them. Pure. */
+
+/** The folders whose own folders are searched, beside the root. */
+export const searchedFolders = ['skills', '.agents/skills', '.claude/skills'] as const
+
+/** What one install takes in all. */
+export const installLimits = { skills: 50, files: 1_000, totalBytes: 64 * 1024 * 1024 } as const
+
+/**
+ * The folders with a SKILL.md, that of the root first; the root is ''. `isSubdir`: the root is a folder that the caller chose, so its
+ * own folders are searched, too.
+ */
+export function skillFoldersOf(entries: readonly TreeEntry[], { isSubdir }: { isSubdir: boolean }): string[] {
+  const parents: readonly string[] = isSubdir ? ['', ...searchedFolders] : searchedFolders
+  const folders = entries.flatMap(({ path, kind }) => {
+    if (kind !== 'file') return []
+    if (path === skillFile) return ['']
+    if (!path.endsWith(`/${skillFile}`)) return []
+    const folder = path.slice(0, -skillFile.length - 1)
+    const end = folder.lastIndexOf('/')
+    return parents.includes(end === -1 ? '' : folder.slice(0, end)) ? [folder] : []
+  })
+  return folders.toSorted((a, b) => (a < b ? -1 : 1))
+}
+
+/** The files of one skill, with paths below it. The root's are all but those of the folders where other skills lie. */
+export function filesBelow(entries: readonly TreeEntry[], folder: string, all: readonly string[]): TreeEntry[] {
+  const others = folder === '' ? [...searchedFolders, ...all.filter((one) => one !== '')] : []
+  const prefix = folder === '' ? '' : `${folder}/`
+  return entries
+    .filter(({ path }) => path.startsWith(prefix) && !others.some((other) => path.startsWith(`${other}/`)))
+    .map((entry) => ({ ...entry, path: entry.path.slice(prefix.length) }))
+}
+
+/** Why these files are no bundle, found before they are read; null: they may be one. */
+export function filesFlaw(files: readonly TreeEntry[]): string | null {
+  const odd = files.find(({ kind }) => kind !== 'file')
+  if (odd !== undefined)
+    return `${shownPath(odd.path)} is a link or a submodule, or has a name that is not UTF-8: a skill has files only.`
+  if (files.length > skillLimits.files) return `It has ${files.length} files; a skill has at most ${skillLimits.files}.`
+  if (bytesOf(files) > skillLimits.totalBytes) return `It has more than ${skillLimits.totalBytes} bytes.`
+  return null
+}
+
+const shownPath = (path: string): string => JSON.stringify(path.slice(0, 100))
+
+export const bytesOf = (files: readonly Pick<TreeEntry, 'sizeBytes'>[]): number =>
+  files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+
+const pointer = Buffer.from('version https://git-lfs.github.com/spec/')
+
+/** Whether a file only says where Git LFS keeps the real one. */
+export const isLfsPointer = (content: Uint8Array): boolean => pointer.equals(content.subarray(0, pointer.length))

@@ -1,0 +1,169 @@
+import { ApiError, fail } from '../../../../shared/api/errors.ts'
+import { skillKeys, type SkippedSkill } from '../../../../shared/api/skill-fields.ts'
+import type { Db } from '../../../db/open.ts'
+import type { Caller } from '../../../http/callers.ts'
+import type { FetchedRepo } from '../../../repo-source/repo-sources.ts'
+import { repoKey, rootName, type RepoSource } from '../../../repo-source/source.ts'
+import type { TreeEntry } from '../../../repo-source/tree.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { checkBundle } from '../bundle.ts'
+import {
+  bytesOf,
+  filesBelow,
+  filesFlaw,
+  installLimits,
+  isLfsPointer,
+  searchedFolders,
+  skillFoldersOf,
+} from '../repo-folders.ts'
+import { listSkillsBySlug, type SkillRow } from '../store.ts'
+import { skillFile } from '../../../../shared/api/skill-fields.ts'
+import { storeDecoded, type NewBundle } from './bundle.ts'
+
+/** Takes the skills out of a repository that was fetched, and stores their files: before the transaction. */
+
+export interface RepoSkill {
+  slug: string
+  name: string
+  description: string | null
+  /** Its folder in the repository. */
+  path: string
+}
+
+export interface TakenSkills {
+  skills: (RepoSkill & NewBundle)[]
+  skipped: SkippedSkill[]
+}
+
+interface Taking {
+  db: Db
+  caller: Caller
+  source: RepoSource
+  /** The names of folders; undefined: all. */
+  wanted: readonly string[] | undefined
+  deps: Pick<ResourceDependencies, 'blobs' | 'costly'>
+}
+
+/** Fails with `no_skills_found` and `skill_bundle_storage_failed`; then nothing stays stored. */
+export async function takeSkills(repo: FetchedRepo, taking: Taking): Promise<TakenSkills> {
+  const { source, wanted, deps } = taking
+  const entries = await entriesOf(repo, source)
+  const folders = skillFoldersOf(entries, { isSubdir: source.subdir !== null })
+  if (folders.length === 0) return fail('no_skills_found', { param: source.subdir === null ? 'url' : 'subdir' })
+  const taken: TakenSkills = { skills: [], skipped: [] }
+  const skip: Skip = (folder, reason, message) => {
+    const path = pathOf(source, folder)
+    taken.skipped.push({ slug: nameOf(folder, source), path, reason, message })
+    return null
+  }
+  const room = { ...installLimits }
+  try {
+    for (const folder of folders) {
+      // What the root is called may stand in its SKILL.md alone.
+      if (folder !== '' && wanted?.includes(nameOf(folder, source)) === false) continue
+      const files = filesBelow(entries, folder, folders)
+      const skill = await takeOne({ folder, files, room, repo, taken, skip }, taking)
+      if (skill !== null) taken.skills.push(skill)
+    }
+    const missing = (wanted ?? []).filter((name) => !namesIn(taken, source).has(name))
+    if (wanted !== undefined && missing.length === wanted.length) fail('no_skills_found', { param: 'skills' })
+    for (const slug of missing)
+      taken.skipped.push({
+        slug,
+        path: null,
+        reason: 'not_found',
+        message: 'The repository has no skill of this name.',
+      })
+    return taken
+  } catch (error) {
+    for (const { blobId } of taken.skills) await deps.blobs.giveUp(blobId)
+    throw error
+  }
+}
+
+type Skip = (folder: string, reason: SkippedSkill['reason'], message: string) => null
+
+async function entriesOf(repo: FetchedRepo, { subdir }: RepoSource): Promise<TreeEntry[]> {
+  if (subdir !== null) return repo.list()
+  // Only a skill at the root takes what lies elsewhere.
+  const some = await repo.list([skillFile, ...searchedFolders])
+  return some.some(({ path }) => path === skillFile) ? repo.list() : some
+}
+
+interface One {
+  folder: string
+  files: readonly TreeEntry[]
+  /** What this install takes yet. */
+  room: { skills: number; files: number; totalBytes: number }
+  repo: FetchedRepo
+  taken: TakenSkills
+  skip: Skip
+}
+
+/** Returns null when it is skipped, or is not among those that are wanted. */
+async function takeOne(one: One, taking: Taking): Promise<(RepoSkill & NewBundle) | null> {
+  const { folder, files, room, repo, skip } = one
+  const { caller, source, wanted, deps } = taking
+  const flaw = filesFlaw(files)
+  if (flaw !== null) return skip(folder, 'invalid_bundle', flaw)
+  if (folder !== '' && (await slugTrouble(nameOf(folder, source), one, taking))) return null
+  if (room.skills < 1 || room.files < files.length || room.totalBytes < bytesOf(files))
+    return skip(folder, 'too_much', 'One install takes no more: name skills, or their folder by subdir.')
+  const contents = await repo.read(files)
+  if (contents.some(isLfsPointer)) return skip(folder, 'invalid_bundle', 'It has files that Git LFS keeps elsewhere.')
+  const given = files.map(({ path, executable }, at) => ({ path, executable, bytes: contents[at]! }))
+  const stored = await orFlaw(async () => storeDecoded(await checkBundle(given), { caller, ...deps }))
+  if (typeof stored === 'string') return skip(folder, 'invalid_bundle', stored)
+  const { name, description } = stored.frontMatter
+  const slug = folder === '' ? (name ?? nameOf('', source)) : nameOf(folder, source)
+  const isWanted = wanted === undefined || wanted.includes(slug) || wanted.includes(nameOf(folder, source))
+  if (!isWanted || (folder === '' && (await slugTrouble(slug, one, taking)))) {
+    await deps.blobs.giveUp(stored.blobId)
+    return null
+  }
+  room.skills -= 1
+  room.files -= files.length
+  room.totalBytes -= bytesOf(files)
+  return { slug, name: name ?? slug, description, path: pathOf(source, folder), ...stored }
+}
+
+/** Whether it is skipped for its slug. */
+async function slugTrouble(slug: string, { folder, taken, skip }: One, { db, caller, source }: Taking) {
+  const trouble = async (): Promise<[SkippedSkill['reason'], string] | null> => {
+    const checked = skillKeys.slug.safeParse(slug)
+    if (!checked.success) return ['invalid_slug', `Its slug ${checked.error.issues[0]?.message ?? 'cannot be taken'}.`]
+    if (taken.skills.some((known) => known.slug === slug)) return ['slug_taken', 'The repository has two of this name.']
+    const known = await findOwnSkill(db, caller.workspaceId, slug)
+    return known === null || known.repoUrl === repoKey(source.url) ? null : ['slug_taken', slugTaken]
+  }
+  const found = await trouble()
+  if (found !== null) skip(folder, ...found)
+  return found !== null
+}
+
+export const slugTaken = 'A skill that is not from this repository has the slug.'
+
+/** The skill of no plugin with this slug. */
+export async function findOwnSkill(db: Db, workspaceId: string, slug: string): Promise<SkillRow | null> {
+  return (await listSkillsBySlug(db, workspaceId, slug)).find(({ pluginId }) => pluginId === null) ?? null
+}
+
+async function orFlaw<T>(store: () => Promise<T>): Promise<T | string> {
+  try {
+    return await store()
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'invalid_skill_bundle') return error.message
+    throw error
+  }
+}
+
+const nameOf = (folder: string, source: RepoSource): string => (folder === '' ? rootName(source) : baseOf(folder))
+const baseOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
+const pathOf = ({ subdir }: RepoSource, folder: string): string =>
+  [subdir ?? '', folder].filter((part) => part !== '').join('/')
+
+/** All names by which skills that were taken or skipped may have been asked for. */
+function namesIn({ skills, skipped }: TakenSkills, source: RepoSource): Set<string> {
+  const root = skills.some(({ path }) => path === (source.subdir ?? '')) ? [rootName(source)] : []
+  return new Set([...skills.map(({ slug }) => slug), ...skipped.flatMap(({ slug }) => slug ?? []), ...root])
+}
