@@ -22,8 +22,8 @@ import { fetchFlaw, isRedirect, readObjects, readTree, type TreeEntry } from './
  */
 
 export interface FetchedRepo {
-  /** The id of the commit. */
-  sha: string
+  /** The id of the commit. Fails with SourceError when none was named. */
+  sha(): Promise<string>
   /** Lists all files, or those below these paths. Fails with SourceError. */
   list(paths?: readonly string[]): Promise<TreeEntry[]>
   /** Reads files that `list` named, all at once. */
@@ -107,7 +107,12 @@ export class RepoSources {
       const gitDir = join(this.deps.folder, this.deps.world.id(`${process.pid}-`))
       try {
         await makeBare(gitDir)
-        return await use(await this.fetch(source, { gitDir, signal }))
+        const repo = await this.fetch(source, { gitDir, signal })
+        try {
+          return await use(repo)
+        } finally {
+          await repo.sha().catch(() => {})
+        }
       } catch (error) {
         signal.throwIfAborted()
         throw error
@@ -125,18 +130,18 @@ export class RepoSources {
       if (moved !== null) end = await this.fetchFrom(moved, source.ref, at)
     }
     if (!end.ok) throw this.failed(end, source)
-    const quick = { ...at, limits: this.limitsFor(1024 * 1024) }
-    const named = await runGit({ ...quick, args: ['rev-parse', '--verify', '--quiet', `${fetched}^{commit}`] })
-    const sha = named.ok ? named.stdout.toString('latin1').trim() : ''
-    if (!/^[0-9a-f]{40,64}$/.test(sha)) throw new SourceError('unreadable', 'This names no commit of the repository.')
+    // Known while the files are listed: each start of git takes its time.
+    const sha = this.shaOf(at)
+    sha.catch(() => {})
     return {
-      sha,
+      sha: () => sha,
       list: async (paths = []) => {
-        const tree = source.subdir === null ? `${sha}^{tree}` : `${sha}:${source.subdir}`
+        const tree = `${fetched}^{commit}:${source.subdir ?? ''}`
         const args = ['ls-tree', '-r', '-l', '-z', '--full-tree', tree, '--', ...paths]
         const listed = await runGit({ ...at, args, limits: this.limitsFor(this.limits.listBytes) })
         if (listed.ok) return readTree(listed.stdout)
         signal.throwIfAborted()
+        await sha
         if (/[Nn]ot a (?:valid object name|tree)/.test(listed.stderr))
           throw new SourceError('no_folder', 'The repository has no such folder.')
         throw this.failed(listed, source)
@@ -152,6 +157,14 @@ export class RepoSources {
         return contents
       },
     }
+  }
+
+  private async shaOf(at: Pick<GitCall, 'gitDir' | 'signal'>): Promise<string> {
+    const args = ['rev-parse', '--verify', '--quiet', `${fetched}^{commit}`]
+    const named = await runGit({ ...at, args, limits: this.limitsFor(1024) })
+    const sha = named.ok ? named.stdout.toString('latin1').trim() : ''
+    if (!/^[0-9a-f]{40,64}$/.test(sha)) throw new SourceError('unreadable', 'This names no commit of the repository.')
+    return sha
   }
 
   private async fetchFrom(url: URL, ref: string | null, at: Pick<GitCall, 'gitDir' | 'signal'>): Promise<GitEnd> {

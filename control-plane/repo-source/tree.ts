@@ -55,10 +55,15 @@ export function fetchFlaw(stderr: string, { ref }: Pick<RepoSource, 'ref'>): str
     return 'There is no git repository at this address.'
   if (isRefMissing(stderr))
     return ref === null ? 'The repository is empty.' : 'The repository has no such branch, tag or commit.'
-  if (/died of signal 2[45]|File too large|File size limit|Out of memory|out of memory|malloc failed|unable to allocate/.test(stderr))
+  if (/File too large|[Oo]ut of memory|malloc failed|unable to allocate/.test(stderr) || isIndexerEnded(stderr))
     return 'The repository is too large.'
   return 'The repository could not be read.'
 }
+
+/** The system has ended the program that takes a pack: at its limits, where the pack came to its end. */
+const isIndexerEnded = (stderr: string): boolean =>
+  /invalid index-pack output/.test(stderr) &&
+  !/early EOF|hung up|disconnect|transfer closed|bytes of body/i.test(stderr)
 
 const isRefMissing = (stderr: string): boolean =>
   /couldn't find remote ref|not our ref|no such remote ref|unadvertised object/i.test(stderr)

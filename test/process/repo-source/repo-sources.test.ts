@@ -49,7 +49,7 @@ async function read(asked: Asked, { sources = sourcesWith(), signal = new AbortC
     const files = entries.filter(({ kind }) => kind === 'file')
     const contents = await repo.read(files)
     return {
-      sha: repo.sha,
+      sha: await repo.sha(),
       entries,
       files: Object.fromEntries(files.map(({ path }, at) => [path, String(contents[at])])),
     }
@@ -318,7 +318,7 @@ describe('callers', () => {
     const sources = sourcesWith({ limits: { atOnce: 2, perWorkspace: 1, waiting: 2 } })
     const signal = new AbortController().signal
     const ask = (workspaceId: string, asked: string) =>
-      sources.with(sourceOf({ url: asked }), { workspaceId, signal }, (repo) => Promise.resolve(repo.sha))
+      sources.with(sourceOf({ url: asked }), { workspaceId, signal }, (repo) => repo.sha())
     const slow = `${server.url}/slow.git`
     const busy = [ask('a', slow), ask('a', slow), ask('a', slow)].map((one) => one.catch((error: Error) => error.name))
     await expect(ask('a', slow)).rejects.toEqual(refused('busy'))

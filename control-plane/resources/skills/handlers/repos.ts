@@ -64,7 +64,6 @@ async function find(input: Install, deps: Dependencies): Promise<Found> {
     return await deps.repoSources.with(source, { workspaceId, signal }, async (repo) => ({
       url: repoKey(source.url),
       ref: source.ref,
-      resolvedSha: repo.sha,
       ...(await takeSkills(repo, { db, caller, source, wanted: body.skills, deps })),
     }))
   } catch (error) {

@@ -33,6 +33,7 @@ export interface RepoSkill {
 export interface TakenSkills {
   skills: (RepoSkill & NewBundle)[]
   skipped: SkippedSkill[]
+  resolvedSha: string
 }
 
 interface Taking {
@@ -50,7 +51,7 @@ export async function takeSkills(repo: FetchedRepo, taking: Taking): Promise<Tak
   const entries = await entriesOf(repo, source)
   const folders = skillFoldersOf(entries, { isSubdir: source.subdir !== null })
   if (folders.length === 0) return fail('no_skills_found', { param: source.subdir === null ? 'url' : 'subdir' })
-  const taken: TakenSkills = { skills: [], skipped: [] }
+  const taken: TakenSkills = { skills: [], skipped: [], resolvedSha: await repo.sha() }
   const skip: Skip = (folder, reason, message) => {
     const path = pathOf(source, folder)
     taken.skipped.push({ slug: nameOf(folder, source), path, reason, message })
