@@ -1,6 +1,6 @@
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi'
 import { z } from 'zod'
-import { errorEnvelope, plainErrorEnvelope } from '../../shared/api/errors.ts'
+import { errorEnvelope, hasShortEnvelope, plainErrorEnvelope, shortErrorEnvelope } from '../../shared/api/errors.ts'
 import { openapiRoutes } from '../../shared/api/openapi.ts'
 import { uuid } from '../../shared/api/ids.ts'
 import { rawBody, type AnyRoute } from '../../shared/api/route.ts'
@@ -169,8 +169,13 @@ function contentOf(route: AnyRoute, schema: z.ZodType) {
 function errorResponse(status: number, { codes, plain }: RouteErrors) {
   const lines = codes.map((code) => `\`${code}\``)
   const plainText = plain.length === 0 ? '' : ` Or plain: ${plain.map((message) => `"${message}"`).join(', ')}.`
-  const either = z.union([errorEnvelope, plainErrorEnvelope])
-  const schema = plain.length === 0 ? errorEnvelope : codes.length === 0 ? plainErrorEnvelope : either
+  const short = codes.filter(hasShortEnvelope)
+  const forms = [
+    ...(codes.length > short.length ? [errorEnvelope] : []),
+    ...(short.length > 0 ? [shortErrorEnvelope] : []),
+    ...(plain.length > 0 ? [plainErrorEnvelope] : []),
+  ]
+  const schema = forms.length === 1 ? forms[0]! : z.union(forms)
   const waits = status === 429 || status === 503
   return {
     description: `${lines.join(', ')}${lines.length === 0 ? '' : '.'}${plainText}`.trim(),

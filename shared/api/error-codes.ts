@@ -245,6 +245,17 @@ export const skillErrors = {
   skill_bundle_storage_failed: entry(503, 'The files could not be read or stored. Try again.', 'retry'),
 } as const
 
+export const connectionErrors = {
+  integration_not_found: entry(404, 'The catalog has no such service.', 'check_id'),
+  connection_not_found: entry(404, 'There is no connection with this id that you can see.', 'check_id'),
+  connection_owner_mismatch: entry(403, 'Only a person connects to this service, or a workspace admin.', 'ask_person'),
+  connection_not_reauthorizable: entry(409, 'The connection is active, or its sign-in is still open.'),
+  connection_not_revokable: entry(400, 'The provider did not revoke the sign-in. Nothing was changed.', 'retry'),
+  api_key_invalid: entry(400, 'A field of the key is missing, or does not have the form it must have.', 'fix_request'),
+  oauth_exchange_failed: entry(400, 'The sign-in at the provider failed.', 'start_over'),
+  unsupported_auth_kind: entry(400, 'The service did not take the credential.', 'fix_request'),
+} as const
+
 export const conversationErrors = {
   conversation_not_found: entry(404, 'There is no conversation with this id that you can see.', 'check_id'),
   dm_already_exists: entry(409, 'You have a dm with this agent; `details.conversationId` names it.', 'use_existing'),
@@ -322,6 +333,7 @@ export const errorCodes = {
   ...wikiErrors,
   ...learningErrors,
   ...skillErrors,
+  ...connectionErrors,
   ...gateErrors,
 } satisfies Record<string, ErrorEntry>
 

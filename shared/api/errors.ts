@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import {
+  connectionErrors,
   errorCodes,
   plainErrors,
   sharedErrors,
@@ -62,6 +63,18 @@ export const errorEnvelope = z
   .meta({ id: 'Error' })
 export type ErrorEnvelope = z.infer<typeof errorEnvelope>
 
+/** Of the errors that routes of connections raise themselves. */
+export const shortErrorEnvelope = z
+  .object({
+    error: z.object({
+      code: z.string().describe('Stable; branch on it.'),
+      message: z.string().describe('A sentence for a person; not to be parsed.'),
+      details: z.record(z.string(), z.unknown()).optional(),
+    }),
+  })
+  .meta({ id: 'ShortError' })
+export type ShortErrorEnvelope = z.infer<typeof shortErrorEnvelope>
+
 export const plainErrorEnvelope = z.object({ error: z.string() }).meta({ id: 'PlainError' })
 
 export interface FailOptions {
@@ -78,7 +91,7 @@ export interface FailOptions {
   cause?: unknown
 }
 
-/** A refusal that reaches the caller as the standard envelope. Thrown only by `fail`. */
+/** A refusal that reaches the caller as the standard envelope, or as the short one. Thrown only by `fail`. */
 export class ApiError extends Error {
   readonly code: ErrorCode
   readonly status: number
@@ -94,8 +107,10 @@ export class ApiError extends Error {
     if (!known.status.includes(this.status)) throw new RangeError(`${code} is never answered with ${this.status}`)
   }
 
-  toEnvelope(requestId: string): ErrorEnvelope {
+  toEnvelope(requestId: string): ErrorEnvelope | ShortErrorEnvelope {
     const { param, details, allowedValues } = this.options
+    if (hasShortEnvelope(this.code))
+      return { error: { code: this.code, message: this.message, ...(details === undefined ? {} : { details }) } }
     const { remediation } = errorCodes[this.code] as ErrorEntry
     return {
       error: {
@@ -148,4 +163,9 @@ export function failPlain(id: PlainErrorId): never {
 
 export function isSharedError(code: string): boolean {
   return Object.hasOwn(sharedErrors, code)
+}
+
+/** Clients get these as code, message and details alone. */
+export function hasShortEnvelope(code: string): boolean {
+  return Object.hasOwn(connectionErrors, code)
 }

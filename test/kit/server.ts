@@ -9,6 +9,7 @@ import { findAgent } from '../../control-plane/resources/agents/store.ts'
 import { findUserByEmail } from '../../control-plane/resources/members/store.ts'
 import { findRun } from '../../control-plane/resources/runs/store.ts'
 import { ControlPlane } from '../../control-plane/server.ts'
+import { hasShortEnvelope, shortErrorEnvelope } from '../../shared/api/errors.ts'
 import type { Role } from '../../shared/api/route.ts'
 import { given } from '../../shared/lib/given.ts'
 import { realWorld, type World } from '../../shared/lib/world.ts'
@@ -281,10 +282,14 @@ async function makeOwner({ root }: Database, world: World): Promise<Person> {
   return { token: first.token, userId: first.userId, uuid: user!.id, email, workspaceId: first.workspaceId }
 }
 
-/** The code of a standard error answer, with what holds for each of them checked. */
+/** The code of an error answer, standard or short, with what holds for each of them checked. */
 export function codeOf(reply: Reply): string {
   const { error } = reply.body as {
     error: { code: string; type: string; message: string; requestId: string; details?: { fields?: unknown } }
+  }
+  if (typeof error === 'object' && hasShortEnvelope(error.code)) {
+    shortErrorEnvelope.strict().extend({ error: shortErrorEnvelope.shape.error.strict() }).parse(reply.body)
+    return error.code
   }
   if (typeof error !== 'object') throw new Error(`not a standard error: ${reply.status} ${JSON.stringify(reply.body)}`)
   if (error.requestId !== reply.headers.get('request-id')) throw new Error('requestId is not that of the header')

@@ -1,4 +1,5 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { hasShortEnvelope } from '../../../shared/api/errors.ts'
 import type { Target } from './fuzz-requests.ts'
 import type { OpenApiDocument } from './openapi-document.ts'
 
@@ -47,6 +48,7 @@ export function troubleWith({ operation }: Target, reply: Answer, judge: Judge):
   if (misfit !== null) return misfit
   const { error } = body as { error?: { code?: string; requestId?: string } | string }
   if (reply.status < 400 || typeof error === 'string') return null
-  if (error?.requestId !== reply.requestId) return 'requestId is not that of the header'
-  return declared.description.includes(`\`${error.code}\``) ? null : `${error.code} is not in the document`
+  const isShort = error?.code !== undefined && hasShortEnvelope(error.code)
+  if (!isShort && error?.requestId !== reply.requestId) return 'requestId is not that of the header'
+  return declared.description.includes(`\`${error?.code}\``) ? null : `${error?.code} is not in the document`
 }
