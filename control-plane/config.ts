@@ -103,6 +103,8 @@ function configOf(value: Settings) {
     metricsToken: value.SVC_METRICS_TOKEN ?? null,
     /** A file with models that the operator adds to the catalog. */
     modelsFile: value.SVC_MODELS_FILE ?? null,
+    /** A file with services that the operator adds to the catalog, and with OAuth clients. */
+    servicesFile: value.SVC_SERVICES_FILE ?? null,
     /** The issuer where people sign in; null: people sign in by one-time links only. */
     oidc: oidcOf(value),
     github: githubOf(value),

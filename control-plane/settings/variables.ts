@@ -76,6 +76,7 @@ export const variables = {
   },
   SVC_METRICS_TOKEN: token('$(openssl rand -hex 24)', { least: 16 }),
   SVC_MODELS_FILE: words('/etc/svc/models.json'),
+  SVC_SERVICES_FILE: words('/etc/svc/services.json'),
   SVC_OIDC_ISSUER: address('https://id.example.com', { isEncrypted: true }),
   SVC_OIDC_CLIENT_ID: words('svc', 500),
   SVC_OIDC_CLIENT_SECRET: { ...words('the secret that the issuer gave', 2_000), isSecret: true },
