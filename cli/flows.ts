@@ -48,6 +48,8 @@ const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'task watch remove': async () => (await import('./flows/task/watch.ts')).taskWatch,
   'question ask': async () => (await import('./flows/question-ask.ts')).questionAsk,
   'question answer': async () => (await import('./flows/question-answer.ts')).questionAnswer,
+  'connection create': async () => (await import('./flows/connection-setup.ts')).connectionSetup,
+  'connection reauthorize': async () => (await import('./flows/connection-setup.ts')).connectionSetup,
   'secret create': async () => (await import('./flows/secret-create.ts')).secretCreate,
   'conversation send': async () => (await import('./flows/conversation-send.ts')).conversationSend,
   'folder add': async () => (await import('./flows/device/folder-add.ts')).folderAdd,

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { dataFiles } from '../shared/lib/places.ts'
 import type { World } from '../shared/lib/world.ts'
+import { loadServices, type ServiceCatalog } from './catalog/services.ts'
 import type { ServerConfig } from './config.ts'
 import { createOutbound, type Outbound } from './outbound/outbound.ts'
 import type { Log } from './process/log.ts'
@@ -10,9 +11,10 @@ import { RepoSources } from './repo-source/repo-sources.ts'
 export function createOutside({ config, world, log }: { config: ServerConfig; world: World; log: Log }): {
   outbound: Outbound
   repoSources: RepoSources
+  services: ServiceCatalog
 } {
   const outbound = createOutbound({ allowHosts: config.allowHosts, world })
   const repoSources = new RepoSources({ folder: join(config.dataDir, dataFiles.fetches), outbound, world, log })
   void repoSources.clear()
-  return { outbound, repoSources }
+  return { outbound, repoSources, services: loadServices(config.servicesFile) }
 }

@@ -11,6 +11,7 @@ import { agentRunHandlers } from './resources/agents/handlers/run.ts'
 import { agentUpkeepHandlers } from './resources/agents/handlers/upkeep.ts'
 import { automationHandlers } from './resources/automations/handlers/automations.ts'
 import { approvalHandlers } from './resources/approvals/handlers/approvals.ts'
+import { connectionHandlers } from './resources/connections/handlers/connections.ts'
 import { conversationHandlers } from './resources/conversations/handlers/conversations.ts'
 import { messageHandlers } from './resources/conversations/handlers/messages.ts'
 import { taskCommentHandlers } from './resources/task-comments/handlers/task-comments.ts'
@@ -87,6 +88,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...skillHandlers(deps),
     ...skillRepoHandlers(deps),
     ...skillShareHandlers(deps),
+    ...connectionHandlers(deps),
     // The server named in the document is the one it was read from.
     ...implementOpenApi(contract, '/'),
   ]

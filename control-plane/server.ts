@@ -308,7 +308,9 @@ export class ControlPlane {
       },
     })
     const fileUrls = new FileUrls(await randomServerKey(root, 'file_urls', world))
+    const shared = { root, vault: this.vault, ...createOutside({ config, world, log }) }
     const implemented = implementResources({
+      ...shared,
       bus: this.bus,
       requests: this.requests,
       costly: this.costly,
@@ -321,28 +323,24 @@ export class ControlPlane {
       wakeContext: this.wakeContext,
       github: this.github.client,
       isGithubInstalled: this.github.isInstalled,
-      vault: this.vault,
       secretProviders: config.secretProviders,
       blobs: this.blobs,
       meaning: this.embeddings.meaning,
-      ...createOutside({ config, world, log }),
       fileUrls,
       isSweeping: () => this.sweeper.isRunning,
       publicUrl: () => this.url,
     })
     assertComplete(contract, implemented)
     const isDraining = () => this.isLeaving || this.stopping.signal.aborted
-    const { callers, isHttps, limiter, rooms } = kernel
     const isOnlyWorkspace = async (id: string) => (await listAllWorkspaces(root, 2)).every((each) => each.id === id)
-    const { publicUrl, metricsToken } = config
+    const [{ callers, isHttps, limiter, rooms }, { publicUrl, metricsToken }] = [kernel, config]
     const oidc = config.oidc === null ? null : createOidcClient(config.oidc)
-    const app = createApp(implemented, kernel, [
+    const handle = createApp(implemented, kernel, [
       operations({ root, metrics: this.metrics, callers, metricsToken, isOnlyWorkspace, isDraining }),
       this.github.receiver({ limiter, costly: this.costly }),
       ...allDownloads({ root, blobs: this.blobs, urls: fileUrls, world, log }),
-      signInRoutes({ root, world, log, limiter, rooms, publicUrl, isHttps, sessions: config.sessions, oidc }),
-    ])
-    const handle = app.callback()
+      signInRoutes({ ...shared, world, log, limiter, rooms, publicUrl, isHttps, sessions: config.sessions, oidc }),
+    ]).callback()
     this.http.on('request', (request, response) => void handle(request, response))
     this.http.on('upgrade', (request, socket, head) => this.linkServer.upgrade(request, socket, head))
   }

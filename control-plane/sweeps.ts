@@ -12,6 +12,7 @@ import { dueAutomationsSweep, overdueQuestionsSweep, quotasSweep, scheduledTasks
 import { embeddingsSweep } from './sweeps/embeddings.ts'
 import { expiredApprovalsSweep } from './sweeps/expired-approvals.ts'
 import { idleCompactionSweep } from './sweeps/idle-compaction.ts'
+import { lapsedConnectionsSweep } from './sweeps/lapsed-connections.ts'
 import { oldRowsSweep, oldSkipsSweep } from './sweeps/old-rows.ts'
 import { purgedFilesSweep } from './sweeps/purged-files.ts'
 import { retiredBundlesSweep } from './sweeps/retired-bundles.ts'
@@ -89,6 +90,7 @@ export function createSweeper(options: {
       oldSkipsSweep,
       ...options.github,
       purgedFilesSweep({ blobs: options.blobs, everyMs }),
+      lapsedConnectionsSweep({ everyMs }),
       retiredBundlesSweep({ blobs: options.blobs, everyMs }),
       ...(options.filler === null ? [] : [embeddingsSweep({ filler: options.filler, everyMs: soonMs })]),
       blobsSweep({ blobs: options.blobs, everyMs }),

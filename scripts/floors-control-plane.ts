@@ -12,7 +12,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       process: 'the log, metrics, lines of work and turns of one process',
       db: 'opening, transactions, migrations, statements, the outbox and the bus that reads it',
       vault: 'sealing and opening of secret values',
-      catalog: 'models, prices, and which harness runs a model',
+      catalog: 'models, prices, and which harness runs a model; outside services to connect to',
       blobs: 'bytes in a folder or a bucket, and the rows that say which there are',
       outbound: 'requests to addresses that people name: checked, pinned, bounded',
       'repo-source': 'files of git repositories that people name, fetched without history and checkout',
@@ -52,6 +52,8 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/wiki': 'pages, their revisions, links and relations, what is read of their texts',
       'resources/learnings': 'learnings, what they are about, who sees them',
       'resources/skills': 'skills, their bundles, who has them, links by which they are shared',
+      'resources/connections':
+        'connections to outside services, their credentials, OAuth with providers, what runs get of them',
       'resources/workflows': 'stored programs, their runs and journals',
       'resources/automations': 'automations, their triggers, schedules and fires',
     },
@@ -83,6 +85,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/wiki/steps': 'publishing a text, making, archiving and removing pages',
       'resources/files/steps': 'a file as clients read it, what it belongs to, its end',
       'resources/skills/steps': 'storing and reading bundles, a skill as clients read it',
+      'resources/connections/steps': 'what becomes of a connection, the end of a sign-in',
       'resources/learnings/steps': 'a learning as clients read it, and what its review does',
     },
   },
@@ -118,6 +121,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/wiki/handlers': 'pages, their revisions and relations',
       'resources/learnings/handlers': 'learnings',
       'resources/skills/handlers': 'skills, overrides of agents, share links',
+      'resources/connections/handlers': 'connections and the services that there are',
     },
   },
   {

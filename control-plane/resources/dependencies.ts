@@ -1,5 +1,7 @@
+import type { Knex } from 'knex'
 import type { Blobs } from '../blobs/blobs.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
+import type { ServiceCatalog } from '../catalog/services.ts'
 import type { CostlyPool } from '../costly/pool.ts'
 import type { GithubClient } from '../github/client.ts'
 import type { Bus } from '../db/bus.ts'
@@ -15,6 +17,8 @@ import type { EnginePool } from '../workflows/engine/pool.ts'
 
 /** The dependencies of handlers, made once when the server is assembled. */
 export interface ResourceDependencies {
+  /** For steps before a transaction, which write in transactions of their own. */
+  root: Knex
   bus: Pick<Bus, 'on' | 'onSignal'>
   requests: Pick<DeviceRequests, 'changeSet' | 'checkFolder'>
   /** Workers for work whose cost a caller decides. */
@@ -27,6 +31,8 @@ export interface ResourceDependencies {
   leaseMs: number
   cloudEnabled: boolean
   catalog: ModelCatalog
+  /** Outside services to connect to. */
+  services: ServiceCatalog
   wakeContext: WakeContext
   /** null: the operator gave no credentials. */
   github: GithubClient | null

@@ -55,7 +55,7 @@ test('a redirect target is a path of this server', () => {
     'https://evil',
     '/a/..//evil',
     '/é',
-    `/${'a'.repeat(1000)}`,
+    `/${'a'.repeat(3000)}`,
   ])
     expect(ownPath(path)).toBeNull()
   fc.assert(

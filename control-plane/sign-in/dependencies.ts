@@ -1,8 +1,6 @@
-import type { Knex } from 'knex'
-import type { World } from '../../shared/lib/world.ts'
 import type { BodyRooms } from '../http/body-room.ts'
 import type { Limiter } from '../http/limits.ts'
-import type { Log } from '../process/log.ts'
+import type { FinishDependencies } from '../resources/connections/steps/finish-sign-in.ts'
 import type { OidcClient } from './oidc/client.ts'
 
 /** The time that a session lasts: in total after signing in, and without being used. */
@@ -12,10 +10,7 @@ export interface SessionLimits {
 }
 
 /** The dependencies of signing in, built once when the server is assembled. */
-export interface SignInDependencies {
-  root: Knex
-  world: World
-  log: Log
+export interface SignInDependencies extends FinishDependencies {
   limiter: Limiter
   rooms: BodyRooms
   /** Without a slash at its end; null: the address by which a caller reached the server. */

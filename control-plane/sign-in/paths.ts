@@ -1,3 +1,5 @@
+import { connectionCallbackPath } from '../../shared/api/connection-fields.ts'
+
 export const paths = {
   signIn: '/sign-in',
   link: '/sign-in/link',
@@ -6,6 +8,7 @@ export const paths = {
   decision: '/device/decision',
   account: '/account',
   signOut: '/sign-out',
+  connectionCallback: connectionCallbackPath,
 } as const
 
 /**
@@ -13,7 +16,7 @@ export const paths = {
  * `/\host` as another host, and drop tabs and line breaks while reading.
  */
 export function ownPath(text: string): string | null {
-  if (text.length > 1000 || !/^\/(?![/\\])[!-~]*$/.test(text)) return null
+  if (text.length > 3000 || !/^\/(?![/\\])[!-~]*$/.test(text)) return null
   const nowhere = 'http://nowhere.invalid'
   const url = URL.canParse(text, nowhere) ? new URL(text, nowhere) : null
   if (url === null || url.origin !== nowhere || url.pathname.startsWith('//')) return null

@@ -3,6 +3,7 @@ import { deviceFlow } from '../../shared/api/auth-internal.ts'
 import { ApiError, fail } from '../../shared/api/errors.ts'
 import type { RequestState } from '../http/kernel.ts'
 import { showAccount, showSignIn, signOut } from './account-pages.ts'
+import { finishConnection } from './connection-callback.ts'
 import type { SignInDependencies } from './dependencies.ts'
 import { authorize, token } from './device-flow/endpoints.ts'
 import { decide, enterCode, showCodeForm } from './device-flow/pages.ts'
@@ -23,6 +24,8 @@ interface SignInRoute {
   POST?: Answer
   /** It answers JSON of OAuth, and has limits of its own. */
   isEndpoint?: true
+  /** It counts each request itself, whether it fails or not. */
+  hasOwnLimit?: true
 }
 
 const routes: Readonly<Record<string, SignInRoute>> = {
@@ -31,6 +34,7 @@ const routes: Readonly<Record<string, SignInRoute>> = {
   [paths.oidc]: { id: 'sign_in.oidc', GET: beginOidc },
   [paths.oidcCallback]: { id: 'sign_in.oidc_callback', GET: finishOidc },
   [paths.account]: { id: 'sign_in.account', GET: showAccount },
+  [paths.connectionCallback]: { id: 'connections.oauthCallback', GET: finishConnection, hasOwnLimit: true },
   [paths.signOut]: { id: 'sign_in.sign_out', POST: signOut },
   [deviceFlow.pagePath]: { id: 'sign_in.device', GET: showCodeForm, POST: enterCode },
   [paths.decision]: { id: 'sign_in.decision', POST: decide },
@@ -52,6 +56,7 @@ export function signInRoutes(deps: SignInDependencies): Koa.Middleware {
     }
     await answerPage(ctx, async () => {
       if (answer === undefined) return refuseMethod(ctx, route)
+      if (route.hasOwnLimit === true) return answer(ctx, deps)
       await countIfFailed(ctx, deps, () => answer(ctx, deps))
     })
   }

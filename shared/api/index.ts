@@ -6,6 +6,7 @@ import { agentUpkeepRoutes } from './agent-upkeep.ts'
 import { agentRoutes } from './agents.ts'
 import { approvalRoutes } from './approvals.ts'
 import { automationRoutes } from './automations.ts'
+import { connectionRoutes } from './connections.ts'
 import { conversationRoutes } from './conversations.ts'
 import { messageRoutes } from './messages.ts'
 import { taskCommentRoutes } from './task-comments.ts'
@@ -77,6 +78,7 @@ export const groups = {
   skills: skillRoutes,
   skillRepos: skillRepoRoutes,
   skillShares: skillShareRoutes,
+  connections: connectionRoutes,
   openapi: openapiRoutes,
 } as const
 

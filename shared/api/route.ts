@@ -33,7 +33,14 @@ export const orPlatformChange = { person: 'member', agent: 'platform_change' } a
 
 export const mebibyte = 1024 * 1024
 /** Classes of request limits; the numbers are part of the server's configuration. */
-export type RateClass = 'general' | 'sign_in' | 'sign_in_any' | 'webhook' | 'share_preview' | 'none'
+export type RateClass =
+  | 'general'
+  | 'sign_in'
+  | 'sign_in_any'
+  | 'webhook'
+  | 'share_preview'
+  | 'connection_callback'
+  | 'none'
 
 export type QueryKeyCodes = Readonly<Record<string, ErrorCode>>
 

@@ -17,6 +17,7 @@ const groups: ReadonlyMap<string, readonly string[] | null> = new Map([
   ['agent', ['get', 'list', 'identity']],
   ['project', ['get', 'list']],
   ['skill', ['get', 'list', 'agent-overrides']],
+  ['connection', ['get', 'list', 'services']],
   ['member', ['list']],
   ['whoami', null],
   ['version', null],

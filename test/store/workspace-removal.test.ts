@@ -23,6 +23,7 @@ import { linkRow, seedPage } from './wiki-rows.ts'
 import { seedLearning } from './learning-rows.ts'
 import { putOverride } from '../../control-plane/resources/skills/override-store.ts'
 import { insertPlugin } from '../../control-plane/resources/skills/plugin-store.ts'
+import { seedConnection, seedSignIn } from './connection-rows.ts'
 import { seedShare, seedSkill } from './skill-rows.ts'
 import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
 import { at, projectRow, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
@@ -118,6 +119,7 @@ async function furnished(db: Db) {
   await putOverride(db, { skillId: skill.id, agentId: agent.id, enabled: true })
   await seedShare(db, skill)
   await insertPlugin(db, { id: realWorld.id('plug_'), workspaceId, name: 'p', enabled: true })
+  await seedSignIn(db, await seedConnection(db, workspaceId))
   const id = realWorld.uuid()
   const body = Buffer.from('x')
   const rows: Record<string, Record<string, unknown>> = {

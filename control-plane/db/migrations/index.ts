@@ -38,6 +38,7 @@ import { removals } from './036-removals.ts'
 import { harnessVersions } from './037-harness-versions.ts'
 import { skills } from './038-skills.ts'
 import { skillDescriptions } from './039-skill-descriptions.ts'
+import { connections } from './040-connections.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -80,4 +81,5 @@ export const migrations: readonly Migration[] = [
   harnessVersions,
   skills,
   skillDescriptions,
+  connections,
 ]

@@ -36,7 +36,7 @@ export async function addSecret(
   const id = world.id('sec_')
   const at = world.now()
   const sealed = vault.seal(id, value)
-  await claimKey(db, vault, at)
+  await claimSecretsKey(db, vault, at)
   try {
     // In a savepoint: after a refused row PostgreSQL accepts no more statements in the transaction.
     await inSavepoint(db as Tx, async (tx) =>
@@ -63,8 +63,11 @@ export async function grantSecret(db: Db, grant: SecretGrantRow): Promise<void> 
 
 const keyName = 'secrets_key'
 
-/** Checks that all replicas have the same key, which the first one to seal something determines. */
-async function claimKey(db: Db, vault: Vault, at: number): Promise<void> {
+/**
+ * Checks that all replicas have the same key, which the first one to seal something determines. Called after something was sealed:
+ * before that there may be no key.
+ */
+export async function claimSecretsKey(db: Db, vault: Pick<Vault, 'fingerprint'>, at: number): Promise<void> {
   const own = vault.fingerprint() ?? 'memory'
   const claimed = await serverKey(db, keyName, { value: own, at })
   if (claimed !== own)

@@ -65,10 +65,11 @@ function read<T extends z.ZodType>(name: string, schema: T): z.output<T> {
   return schema.parse(JSON.parse(readFileSync(path, 'utf8')))
 }
 
-/** Of the third document, the workflows, the files, the wiki, the learnings, and the skills. */
+/** Of the third document, the workflows, the connections, the files, the wiki, the learnings, and the skills. */
 const isBuilt = (fact: { doc: number }) =>
   builtDocuments.includes(fact.doc) ||
-  (fact.doc === 3 && /"((workflows|files|learnings|wiki)\.|learning |skills\.|skill )/.test(JSON.stringify(fact)))
+  (fact.doc === 3 &&
+    /"((workflows|files|learnings|wiki|connections)\.|connection |learning |skills\.|skill )/.test(JSON.stringify(fact)))
 
 export const routeFacts = read('routes', z.array(routeFact)).filter(isBuilt)
 export const commandFacts = read('commands', z.array(commandFact)).filter(isBuilt)

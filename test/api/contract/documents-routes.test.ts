@@ -243,6 +243,8 @@ describe.each(shown)('$method $path', (fact) => {
 
 describe('routes of which the documents show no path', () => {
   const reasons: Readonly<Record<string, string>> = {
+    'connections.oauthCallback':
+      'no path is written; browsers come back to /integrations/connections/callback (docs/connections.md)',
     'mcp.endpoint': 'MCP servers are only referred to',
     'plugins.install': 'plugins are only referred to',
     'plugins.update': 'plugins are only referred to',

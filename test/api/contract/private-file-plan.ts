@@ -29,6 +29,8 @@ const left = new Set([
   // Of skills, which have files of their own.
   'plugin',
   'path',
+  // A service of the catalog.
+  'integration',
 ])
 
 type Filter = (ids: Ids, path: string) => readonly Readonly<Record<string, string>>[]

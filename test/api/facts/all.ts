@@ -6,6 +6,7 @@ import { agentUpkeepFacts } from './agent-upkeep.ts'
 import { agentFacts } from './agents.ts'
 import { approvalFacts } from './approvals.ts'
 import { automationFacts } from './automations.ts'
+import { connectionFacts } from './connections.ts'
 import { conversationFacts } from './conversations.ts'
 import { deviceFacts } from './devices.ts'
 import { fileRelationFacts } from './file-relations.ts'
@@ -78,5 +79,6 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   skills: skillFacts,
   skillRepos: skillRepoFacts,
   skillShares: skillShareFacts,
+  connections: connectionFacts,
   openapi: openapiFacts,
 }

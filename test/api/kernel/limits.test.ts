@@ -124,6 +124,7 @@ test('a limiter that cannot count lets nobody through', async () => {
       sign_in_any: null,
       webhook: null,
       share_preview: null,
+      connection_callback: null,
     },
     world: realWorld,
     shared,
@@ -151,6 +152,7 @@ test('a shared count is asked for in portions, and still ends', async () => {
       sign_in_any: null,
       webhook: null,
       share_preview: null,
+      connection_callback: null,
     },
     world: realWorld,
     shared,
@@ -176,6 +178,7 @@ test('one process gives out every point once, whether it is asked in turn or at 
       sign_in_any: null,
       webhook: null,
       share_preview: null,
+      connection_callback: null,
     }
     const limiter = await createLimiter({ rules, world: realWorld, shared: null })
     for (let n = 0; n < 3; n++) await take(limiter).catch(() => undefined)

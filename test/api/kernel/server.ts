@@ -61,7 +61,14 @@ export interface ServerOptions {
 
 const diskPlace = (): BlobPlace => new DiskPlace(join(inject('databases').folder, 'kernel-files'))
 
-const noRules: RateRules = { general: null, sign_in: null, sign_in_any: null, webhook: null, share_preview: null }
+const noRules: RateRules = {
+  general: null,
+  sign_in: null,
+  sign_in_any: null,
+  webhook: null,
+  share_preview: null,
+  connection_callback: null,
+}
 
 export async function startServer(options: ServerOptions): Promise<TestServer> {
   const clock = { offsetMs: 0 }

@@ -41,6 +41,8 @@ export const smallTables: Readonly<Record<string, string>> = {
   skill_bundles: 'one for each skill, and for two days those that were replaced',
   skill_overrides: 'people say what single agents have',
   skill_shares: 'people make them',
+  connections: 'people make them',
+  connection_sign_ins: 'one for each connection at most, and a sweep removes old ones',
   workflow_programs: 'one for each text of a workflow',
   quota_windows: 'one for each account of a provider',
   provider_circuits: 'one for each device and provider',

@@ -87,4 +87,5 @@ const texts: Readonly<Record<string, (things: Ids, route: string) => readonly st
   q: () => ['nothing has this'],
   plugin: () => ['tools'],
   path: () => ['SKILL.md'],
+  integration: () => ['deepwiki'],
 }

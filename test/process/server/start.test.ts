@@ -138,6 +138,12 @@ test.each<[string, readonly string[], Record<string, string>, string]>([
     { SVC_MODELS_FILE: '/nowhere.json' },
     'SVC_MODELS_FILE: /nowhere.json cannot be used',
   ],
+  [
+    'services',
+    ['start', '--port', '0'],
+    { SVC_SERVICES_FILE: '/nowhere.json' },
+    'SVC_SERVICES_FILE: /nowhere.json cannot be used',
+  ],
 ])('a start that no restart can mend (%s) exits with status 78', async (name, args, env, said) => {
   const program = run(`unusable-${name}`, args, env)
   expect((await program.exited).code).toBe(78)

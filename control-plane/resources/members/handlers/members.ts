@@ -2,6 +2,7 @@ import { fail, failPlain } from '../../../../shared/api/errors.ts'
 import { memberRoutes, type Member } from '../../../../shared/api/members.ts'
 import { hasRole, type PersonCaller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { forgetConnectionsOf } from '../../connections/steps/change.ts'
 import { removeDevice } from '../../devices/steps/remove.ts'
 import { listDevicesOfUser } from '../../devices/store.ts'
 import { wholeList } from '../../../http/whole-list.ts'
@@ -41,6 +42,7 @@ async function leave({ db, caller, params, world }: HandlerInput<typeof memberRo
   for (const device of await listDevicesOfUser(db, member.workspaceId, member.userId))
     await removeDevice(db, device, world)
   await endCauses(db, member, world)
+  await forgetConnectionsOf(db, member)
   await revokeLoginTokensOf(db, member, world.now())
   await removeMember(db, member)
   return { workspaceId: workspace.id, left: true as const }

@@ -7,6 +7,8 @@ import { openSnapshot } from '../../../db/snapshot.ts'
 import { hashAgentMd } from '../../agents/agent-md.ts'
 import { handleText } from '../../agents/present.ts'
 import { countAgents, findAgent, listAgents, type ListedAgent } from '../../agents/store.ts'
+import { placeIn } from '../../connections/order.ts'
+import { countConnections, listConnections, type ConnectionRow } from '../../connections/store.ts'
 import { countFiles, listFiles } from '../../files/store.ts'
 import { countLearnings, listLearnings } from '../../learnings/store.ts'
 import { countProjects, listProjects } from '../../projects/store.ts'
@@ -17,6 +19,7 @@ import { findRevisionBody } from '../../wiki/revision-store.ts'
 import { countPages, listPages, type WikiPageRow } from '../../wiki/store.ts'
 import { countWorkflows, listWorkflows } from '../../workflows/store.ts'
 import {
+  connectionSection,
   fileSection,
   headingOf,
   headOf,
@@ -35,7 +38,7 @@ const retryAfterS = 15
 
 /**
  * Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, its workflows by name, what its files are,
- * its wiki, its learnings and what its skills are. All of it is of one moment, and no more than a page of it is in memory; no write waits for it.
+ * its wiki, its learnings, what its skills are, and to what it is connected. All of it is of one moment, and no more than a page of it is in memory; no write waits for it.
  */
 export class WorkspaceExports {
   private readonly atWork = new Set<string>()
@@ -102,6 +105,8 @@ async function* linesOf(db: Db, workspaceId: string, now: number): AsyncGenerato
   yield headingOf('Skills', await countSkills(db, workspaceId))
   for await (const page of oldestFirst((after) => listSkills(db, { ...filter, after })))
     yield page.flatMap(skillSection)
+  yield headingOf('Connections', await countConnections(db, { workspaceId, now }))
+  for await (const page of connectionsOf(db, workspaceId, now)) yield page.flatMap((one) => connectionSection(one, now))
 }
 
 async function namesOf(
@@ -153,6 +158,19 @@ async function* workflowsOf(db: Db, workspaceId: string) {
     yield page
     if (rows.length <= pageSize) return
     afterName = page.at(-1)!.name
+  }
+}
+
+async function* connectionsOf(db: Db, workspaceId: string, now: number): AsyncGenerator<ConnectionRow[]> {
+  const sort = 'created_asc'
+  let last: ConnectionRow | undefined
+  for (;;) {
+    const after = last === undefined ? {} : { after: placeIn(sort, last) }
+    const rows = await listConnections(db, { workspaceId, now, sort, limit: pageSize, ...after })
+    const page = rows.slice(0, pageSize)
+    yield page
+    last = page.at(-1)
+    if (rows.length <= pageSize || last === undefined) return
   }
 }
 

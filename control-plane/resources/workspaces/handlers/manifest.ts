@@ -1,5 +1,7 @@
 import type { ListedAgent } from '../../agents/store.ts'
 import { handleText } from '../../agents/present.ts'
+import { statusAt } from '../../connections/rules.ts'
+import type { ConnectionRow } from '../../connections/store.ts'
 import type { FileRow } from '../../files/store.ts'
 import type { LearningRow } from '../../learnings/store.ts'
 import type { ProjectRow } from '../../projects/store.ts'
@@ -164,6 +166,25 @@ export function skillSection(skill: SkillRow): string[] {
       Files: String(skill.fileCount),
       Bytes: String(skill.totalBytes),
       Description: skill.description,
+    }),
+  ]
+}
+
+/** Without its credential, which no export has. */
+export function connectionSection(connection: ConnectionRow, now: number): string[] {
+  const { id, serviceId, serviceLabel, authKind, accountLabel, ownerUserId, grantedScopes } = connection
+  return [
+    '',
+    `### ${span(serviceLabel)}`,
+    '',
+    ...facts({
+      Id: id,
+      Service: serviceId,
+      Account: accountLabel === '' ? null : accountLabel,
+      Kind: authKind,
+      Status: statusAt(connection, now),
+      Owner: ownerUserId === null ? 'the workspace' : 'a person',
+      Scopes: grantedScopes.length === 0 ? null : grantedScopes.join(' '),
     }),
   ]
 }

@@ -1,0 +1,148 @@
+import { z } from 'zod'
+import { connectionRoutes } from '../../../../shared/api/connections.ts'
+import { connectionId } from '../../../../shared/api/ids.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import { cursorOf, pageOf } from '../../../../shared/api/paging.ts'
+import { given } from '../../../../shared/lib/given.ts'
+import type { Tx } from '../../../db/open.ts'
+import { implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { wholeList } from '../../../http/whole-list.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { lookUpConnection, ownersOf, viewerOfConnections } from '../lookup.ts'
+import { presentConnection, presentService, presentWhole } from '../present.ts'
+import { placeIn } from '../order.ts'
+import { statusAt } from '../rules.ts'
+import { blankConnection, withdraw } from '../steps/change.ts'
+import { countConnections, findSameConnection, listConnections } from '../store.ts'
+import { releaseWithdrawn, withdrawAtProvider, type Withdrawn } from './revoke.ts'
+import { expectMayConnect, prepareStep, shownSetup, takeStep, type SetupDependencies, type Step } from './setup.ts'
+
+type Dependencies = SetupDependencies & Pick<ResourceDependencies, 'root'>
+type Routes = typeof connectionRoutes
+
+export function connectionHandlers(deps: Dependencies): ImplementedRoute[] {
+  const { services } = deps
+  return implement(connectionRoutes, {
+    catalog: () => Promise.resolve(wholeList(services.list().map(presentService))),
+
+    list,
+
+    create: prepared<Routes['create'], Step | null>({
+      before: (input) => prepareCreate(input, deps),
+      handle: (input, step) => create(input, step, deps),
+    }),
+
+    async get({ db, caller, params, world }) {
+      const row = await lookUpConnection(db, caller, params.id)
+      const owner = (await ownersOf(db, [row]))(row)
+      return presentWhole(row, { owner, now: world.now(), service: services.find(row.serviceId) })
+    },
+
+    revoke: prepared<Routes['revoke'], Withdrawn | null>({
+      before: (input) => withdrawAtProvider(input, deps),
+      handle: revoke,
+      giveUp: (withdrawn) => releaseWithdrawn(withdrawn, deps),
+    }),
+
+    reauthorize: prepared<Routes['reauthorize'], Step>({
+      before: (input) => prepareReauthorize(input, deps),
+      handle: (input, step) => reauthorize(input, step, deps),
+    }),
+  })
+}
+
+/** A list of another order gives out other cursors. */
+const cursorsOf = (sort: string) =>
+  z.tuple([
+    z.literal(sort),
+    sort === 'label_asc'
+      ? z
+          .string()
+          .max(1_000)
+          .regex(/^[^\0]*$/)
+      : z.number().int().nonnegative(),
+    connectionId,
+  ])
+
+async function list({ db, caller, query, world }: HandlerInput<Routes['list']>) {
+  const { sort, limit, integration, status, q } = query
+  const now = world.now()
+  const place = cursorOf(query, cursorsOf(sort))
+  const { workspaceId } = caller
+  const visibleTo = viewerOfConnections(caller)
+  const filter = { workspaceId, visibleTo, now, ...given({ serviceId: integration, status, q }) }
+  const after = place === null ? {} : { after: [place[1], place[2]] as const }
+  const rows = await listConnections(db, { ...filter, sort, limit, ...after })
+  const ownerOf = await ownersOf(db, rows)
+  const page = pageOf({
+    rows,
+    limit,
+    keyOf: (row) => [sort, ...placeIn(sort, row)],
+    present: (row) => presentConnection(row, { owner: ownerOf(row), now }),
+  })
+  return { ...page, returnedCount: page.data.length, totalCount: await countConnections(db, filter) }
+}
+
+type Creating = HandlerInput<Routes['create']>
+
+const serviceOf = ({ body: { integrationId, integration } }: Creating, { services }: Dependencies) =>
+  services.find(integrationId ?? integration!) ?? fail('integration_not_found')
+
+const sameAs = ({ db, caller: { workspaceId }, body: { accountLabel } }: Creating, serviceId: string) =>
+  findSameConnection(db, { workspaceId, serviceId, ownerUserId: null, accountLabel })
+
+/** null: there is an active one, which is answered as it is. */
+async function prepareCreate(input: Creating, deps: Dependencies): Promise<Step | null> {
+  const service = serviceOf(input, deps)
+  expectMayConnect(input.caller, service)
+  const before = await sameAs(input, service.id)
+  if (before !== null && statusAt(before, input.world.now()) === 'active') return null
+  return prepareStep(service, input.body.apiKeyFields, { deps, log: input.log })
+}
+
+async function create(input: Creating, step: Step | null, deps: Dependencies) {
+  const { db, caller, body, world } = input
+  const service = serviceOf(input, deps)
+  expectMayConnect(caller, service)
+  const before = await sameAs(input, service.id)
+  const isActive = before !== null && statusAt(before, world.now()) === 'active'
+  if (isActive) return shownSetup(input, { row: before, nextStep: { kind: 'none' } })
+  // It was active when it was looked at, and is not any more.
+  if (step === null) return fail('transient_conflict')
+  const { workspaceId, userId: createdByUserId } = caller
+  const of = { id: world.id('conn_'), workspaceId, accountLabel: body.accountLabel, createdByUserId, now: world.now() }
+  return takeStep(input, { step, before, blank: blankConnection(service, of) }, { deps, service })
+}
+
+type Reauthorizing = HandlerInput<Routes['reauthorize']>
+
+/** The connection and its service. Fails with `connection_not_reauthorizable` when it works, or a sign-in is open. */
+async function reauthorizable({ db, caller, params, world }: Reauthorizing, { services }: Dependencies) {
+  const row = await lookUpConnection(db, caller, params.id)
+  const service = services.find(row.serviceId)
+  if (service === null || service.authKind !== row.authKind)
+    return fail('unsupported_auth_kind', { message: 'The catalog has this service no more as it was connected to.' })
+  expectMayConnect(caller, service)
+  const status = statusAt(row, world.now())
+  if (status === 'pending' || status === 'active') fail('connection_not_reauthorizable', { details: { status } })
+  return { row, service }
+}
+
+async function prepareReauthorize(input: Reauthorizing, deps: Dependencies): Promise<Step> {
+  const { service } = await reauthorizable(input, deps)
+  return prepareStep(service, input.body.apiKeyFields, { deps, log: input.log })
+}
+
+async function reauthorize(input: Reauthorizing, step: Step, deps: Dependencies) {
+  const { row, service } = await reauthorizable(input, deps)
+  return takeStep(input, { step, before: row, blank: row }, { deps, service })
+}
+
+async function revoke({ db, caller, params, world, log }: HandlerInput<Routes['revoke']>, withdrawn: Withdrawn | null) {
+  const row = await lookUpConnection(db, caller, params.id)
+  // What was withdrawn at the provider is not what is there now.
+  if (withdrawn !== null && withdrawn.credentialVersion !== row.credentialVersion) fail('transient_conflict')
+  const by = caller.kind === 'person' ? caller.name : 'An agent'
+  await withdraw({ tx: db as Tx, world }, { row, event: 'withdraw', reason: `${by} revoked it.` })
+  log.info({ connectionId: row.id, service: row.serviceId }, 'connection revoked')
+}

@@ -1,0 +1,85 @@
+import type { connectionRoutes } from '../../../../shared/api/connections.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import { inTransaction } from '../../../db/transaction.ts'
+import type { HandlerInput } from '../../../http/implement.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import type { OauthCredential } from '../credential.ts'
+import { lookUpConnection } from '../lookup.ts'
+import { isOfProvider, providerOf, ProviderRefusal, ProviderTrouble, withdrawTokens } from '../oauth.ts'
+import { claimTokens, heldBy } from '../renewal.ts'
+import { statusAt } from '../rules.ts'
+import { releaseRenewal, type ConnectionRow } from '../store.ts'
+
+type Dependencies = Pick<ResourceDependencies, 'root' | 'vault' | 'services' | 'outbound'>
+type Input = HandlerInput<(typeof connectionRoutes)['revoke']>
+
+/** The credential that was withdrawn at its provider, and the claim by which nobody renews it in the meantime. */
+export interface Withdrawn {
+  connectionId: string
+  credentialVersion: number
+  claim: string
+}
+
+const waitMs = 20_000
+const lookAgainMs = 100
+
+/**
+ * Has the provider withdraw the tokens of an active connection. null: there is nothing that it could withdraw, or it is not asked. Fails
+ * with `connection_not_revokable`.
+ */
+export async function withdrawAtProvider(input: Input, deps: Dependencies): Promise<Withdrawn | null> {
+  const { db, caller, params, query, world } = input
+  const until = world.monotonic() + waitMs
+  for (;;) {
+    const row = await lookUpConnection(db, caller, params.id)
+    if (query.local || statusAt(row, world.now()) !== 'active') return null
+    const asked = withdrawable(row, deps)
+    if (asked === null) return null
+    // A token that is renewed meanwhile would outlive the revocation.
+    const claim = await claimTokens({ root: deps.root, world }, row)
+    if (claim !== null) return ask(input, { row, claim, ...asked }, deps)
+    if (world.monotonic() >= until)
+      fail('connection_not_revokable', { message: 'The token is being renewed. Nothing was changed; try again.' })
+    await world.sleep(lookAgainMs)
+  }
+}
+
+function withdrawable(row: ConnectionRow, { vault, services }: Dependencies) {
+  const service = services.find(row.serviceId)
+  const provider = service && providerOf(service)
+  const held = heldBy(vault, row)
+  if (provider?.revokeUrl === undefined || held?.kind !== 'oauth' || !isOfProvider(provider, held)) return null
+  return { provider, held }
+}
+
+async function ask({ log }: Input, { row, claim, provider, held }: Asked, deps: Dependencies): Promise<Withdrawn> {
+  const withdrawn = { connectionId: row.id, credentialVersion: row.credentialVersion, claim }
+  try {
+    await withdrawTokens(provider, held, deps.outbound)
+    return withdrawn
+  } catch (error) {
+    await releaseWithdrawn(withdrawn, deps)
+    if (!(error instanceof ProviderRefusal) && !(error instanceof ProviderTrouble)) throw error
+    const told = { connectionId: row.id, service: row.serviceId, reason: error.message }
+    log.warn(told, 'a provider did not revoke a sign-in')
+    return fail('connection_not_revokable', {
+      message: `${error.message} Nothing was changed. With \`local=true\` this server forgets the credential all the same.`,
+    })
+  }
+}
+interface Asked {
+  row: ConnectionRow
+  claim: string
+  provider: NonNullable<ReturnType<typeof providerOf>>
+  held: OauthCredential
+}
+
+/** Lets others renew again, unless the connection is revoked by now. Never fails: a claim ends by itself. */
+export async function releaseWithdrawn(
+  withdrawn: Withdrawn | null,
+  { root }: Pick<Dependencies, 'root'>,
+): Promise<void> {
+  if (withdrawn === null) return
+  const { connectionId, claim } = withdrawn
+  await inTransaction(root, (tx) => releaseRenewal(tx, connectionId, claim)).catch(() => undefined)
+}

@@ -1,0 +1,130 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import type { ConnectionSetup } from '../../../../shared/api/connection-fields.ts'
+import { connectionCallbackPath } from '../../../../shared/api/connection-fields.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Service } from '../../../catalog/services.ts'
+import type { Db, Tx } from '../../../db/open.ts'
+import { hasRole, type PersonCaller } from '../../../http/callers.ts'
+import { OutboundError } from '../../../outbound/outbound-error.ts'
+import type { Log } from '../../../process/log.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { filledHeaders, type SignInAttempt } from '../credential.ts'
+import { ownersOf } from '../lookup.ts'
+import { beginSignIn, providerOf } from '../oauth.ts'
+import { askForFields, presentConnection, presentSetup, type NextStep } from '../present.ts'
+import { needsFields, readKeyFields, type KeyFields } from '../rules.ts'
+import { begin, connect } from '../steps/change.ts'
+import type { ConnectionRow } from '../store.ts'
+
+/** What create and reauthorize have in common: what a service asks for, and what becomes of the connection then. */
+
+export type SetupDependencies = Pick<ResourceDependencies, 'vault' | 'services' | 'outbound' | 'publicUrl'>
+
+/** What was found out before the transaction, which asks nobody else. */
+export type Step =
+  | { kind: 'connect'; values: KeyFields | null }
+  /** A person is to send the fields of the key. */
+  | { kind: 'ask' }
+  | { kind: 'begin'; authorizeUrl: string; attempt: SignInAttempt }
+
+/** Fails with `connection_owner_mismatch` for a service that admins alone connect to. */
+export function expectMayConnect(caller: PersonCaller, service: Service): void {
+  if (service.adminOnly === true && !hasRole(caller, 'admin'))
+    fail('connection_owner_mismatch', { message: `Only a workspace admin connects to ${service.label}.` })
+}
+
+/** Checks what was sent, asks the service whether it takes it, or prepares a sign-in. Fails with the codes of a setup. */
+export async function prepareStep(
+  service: Service,
+  given: KeyFields | undefined,
+  { deps, log }: { deps: SetupDependencies; log: Log },
+): Promise<Step> {
+  const { authKind } = service
+  if (authKind === 'none') {
+    await probe(service, {}, { deps, log })
+    return { kind: 'connect', values: null }
+  }
+  if (authKind === 'api_key') {
+    if (given === undefined && needsFields(service)) return { kind: 'ask' }
+    const read = readKeyFields(service, given ?? {})
+    if ('flaws' in read) return fail('api_key_invalid', { details: { fields: read.flaws } })
+    await probe(service, read.values, { deps, log })
+    return { kind: 'connect', values: read.values }
+  }
+  return { kind: 'begin', ...(await prepareSignIn(service, deps)) }
+}
+
+async function prepareSignIn(service: Service, { outbound, publicUrl }: SetupDependencies) {
+  if (service.authKind === 'mcp_oauth')
+    return fail('oauth_exchange_failed', { message: 'This server does not sign in to MCP servers by OAuth yet.' })
+  const provider = providerOf(service)
+  if (provider === null)
+    return fail('oauth_exchange_failed', {
+      message: `The operator of this server has no OAuth client for ${service.label} (SVC_SERVICES_FILE).`,
+    })
+  return beginSignIn(service, provider, { redirectUri: publicUrl() + connectionCallbackPath, door: outbound })
+}
+
+const probeLimits = { bytes: 1024 * 1024, timeoutMs: 10_000, redirects: 2 } as const
+
+/** Asks the service with the credential. What it says beside the status is shown to nobody: it may repeat what it was sent. */
+async function probe(
+  { id, label, probe: asked }: Service,
+  values: KeyFields,
+  { deps: { outbound }, log }: { deps: SetupDependencies; log: Log },
+): Promise<void> {
+  if (asked === undefined) return
+  const refuse = (message: string) => fail('unsupported_auth_kind', { message: `${label} ${message}` })
+  let status: number
+  try {
+    const answer = await outbound.fetch(asked.url, {
+      headers: filledHeaders(asked.headers ?? {}, values),
+      limits: probeLimits,
+    })
+    status = answer.status
+    await answer.body?.cancel()
+  } catch (error) {
+    if (!(error instanceof OutboundError)) throw error
+    log.warn({ service: id, reason: error.reason }, 'a service could not be asked about a key')
+    return refuse(`could not be asked about the credential: ${error.message}.`)
+  }
+  if (status < 200 || status > 299) refuse(`did not take the credential: it answered with status ${status}.`)
+}
+
+interface Setting {
+  db: Db
+  world: World
+  log: Log
+  caller: PersonCaller
+}
+
+/** Does the step to a connection that is there, or to a new one. */
+export async function takeStep(
+  { db, world, log, caller }: Setting,
+  { step, before, blank }: { step: Step; before: ConnectionRow | null; blank: ConnectionRow },
+  { deps: { vault }, service }: { deps: Pick<SetupDependencies, 'vault'>; service: Service },
+): Promise<ConnectionSetup> {
+  const changing = { tx: db as Tx, world, vault }
+  const userId = caller.userId
+  if (step.kind === 'ask') return shownSetup({ db, world }, { row: before, nextStep: askForFields(service) })
+  const told = (row: ConnectionRow) =>
+    log.info({ connectionId: row.id, service: row.serviceId, status: row.status, user: userId }, 'connection set up')
+  if (step.kind === 'begin') {
+    const row = await begin(changing, { before, blank, attempt: step.attempt, userId })
+    told(row)
+    return shownSetup({ db, world }, { row, nextStep: { kind: 'oauth_redirect', authorizeUrl: step.authorizeUrl } })
+  }
+  const held = step.values && ({ kind: 'fields', values: { ...step.values } } as const)
+  const row = await connect(changing, { before, blank, held })
+  told(row)
+  return shownSetup({ db, world }, { row, nextStep: { kind: 'none' } })
+}
+
+export async function shownSetup(
+  { db, world }: Pick<Setting, 'db' | 'world'>,
+  { row, nextStep }: { row: ConnectionRow | null; nextStep: NextStep },
+): Promise<ConnectionSetup> {
+  if (row === null) return presentSetup(nextStep, undefined)
+  const owner = (await ownersOf(db, [row]))(row)
+  return presentSetup(nextStep, presentConnection(row, { owner, now: world.now() }))
+}

@@ -1,0 +1,30 @@
+import { fail } from '../../../shared/api/errors.ts'
+import { connectionId } from '../../../shared/api/ids.ts'
+import type { Db } from '../../db/open.ts'
+import type { Caller } from '../../http/callers.ts'
+import { listUsersByIds } from '../members/store.ts'
+import { findWorkspace } from '../workspaces/store.ts'
+import type { Owner } from './present.ts'
+import { findConnection, type ConnectionRow } from './store.ts'
+
+/** Whose own connections the caller sees beside those of the workspace. An agent sees the latter alone. */
+export const viewerOfConnections = (caller: Caller): string | null => (caller.kind === 'person' ? caller.userId : null)
+
+/** Fails with `connection_not_found` when there is none that the caller sees. */
+export async function lookUpConnection(db: Db, caller: Caller, id: string): Promise<ConnectionRow> {
+  const found = connectionId.safeParse(id).success ? await findConnection(db, caller.workspaceId, id) : null
+  const isSeen = found !== null && (found.ownerUserId === null || found.ownerUserId === viewerOfConnections(caller))
+  return isSeen ? found : fail('connection_not_found')
+}
+
+/** The owners of connections of one workspace. */
+export async function ownersOf(db: Db, rows: readonly ConnectionRow[]): Promise<(row: ConnectionRow) => Owner> {
+  const [first] = rows
+  const workspace = first === undefined ? null : await findWorkspace(db, first.workspaceId)
+  const users = await listUsersByIds(db, [...new Set(rows.flatMap(({ ownerUserId: id }) => (id === null ? [] : [id])))])
+  return ({ ownerUserId }) => {
+    if (ownerUserId === null) return { type: 'company', id: workspace?.slug ?? '', label: workspace?.name ?? '' }
+    const user = users.find(({ id }) => id === ownerUserId)
+    return { type: 'user', id: user?.publicId ?? '', label: user?.name ?? '' }
+  }
+}

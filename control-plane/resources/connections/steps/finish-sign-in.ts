@@ -1,0 +1,135 @@
+import type { Knex } from 'knex'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { ServiceCatalog } from '../../../catalog/services.ts'
+import type { Db, Tx } from '../../../db/open.ts'
+import { inTransaction } from '../../../db/transaction.ts'
+import { hashToken } from '../../../http/token-hash.ts'
+import type { Outbound } from '../../../outbound/outbound.ts'
+import type { Log } from '../../../process/log.ts'
+import type { Vault } from '../../../vault/vault.ts'
+import { findUser } from '../../members/store.ts'
+import { findWorkspace, listMemberships } from '../../workspaces/store.ts'
+import { openAttempt } from '../credential.ts'
+import { exchangeCode, providerOf, ProviderRefusal, ProviderTrouble, withdrawTokens } from '../oauth.ts'
+import { timesOf } from '../renewal.ts'
+import { statusAt } from '../rules.ts'
+import { claimSignIn, findSignIn, type SignInRow } from '../sign-in-store.ts'
+import { findConnectionById, type ConnectionRow } from '../store.ts'
+import { approve, withdraw } from './change.ts'
+
+/** What happens when a browser comes back from the provider of a service. */
+
+export interface FinishDependencies {
+  root: Knex
+  world: World
+  log: Log
+  vault: Vault
+  services: ServiceCatalog
+  outbound: Pick<Outbound, 'fetch'>
+}
+
+/** A sign-in that is open, with what is told of it to who has its state. */
+export interface OpenSignIn {
+  signIn: SignInRow
+  row: ConnectionRow
+  personName: string
+  workspaceName: string
+}
+
+/** null: it is over, was ended, or there was none. */
+export async function findOpenSignIn(db: Db, state: string, now: number): Promise<OpenSignIn | null> {
+  const signIn = await findSignIn(db, hashToken(state))
+  if (signIn === null || signIn.claimedAt !== null || signIn.expiresAt <= now) return null
+  const row = await findConnectionById(db, signIn.connectionId)
+  if (row === null || statusAt(row, now) !== 'pending') return null
+  const [person, workspace] = [await findUser(db, signIn.userId), await findWorkspace(db, row.workspaceId)]
+  return person && workspace && { signIn, row, personName: person.name, workspaceName: workspace.name }
+}
+
+export type Finish =
+  | { kind: 'connected'; row: ConnectionRow }
+  /** It is not who began it that came back: the connection is revoked. */
+  | { kind: 'mismatch' }
+  /** Somebody ended it, or began it anew, in the meantime. */
+  | { kind: 'over' }
+  | { kind: 'failed'; message: string }
+
+/** Ends a sign-in with the person at the browser; `search` is the query with which it came. The state works no more after that. */
+export async function finishSignIn(
+  deps: FinishDependencies,
+  { signIn, row }: OpenSignIn,
+  { userId, search }: { userId: string; search: string },
+): Promise<Finish> {
+  const { root, world, log } = deps
+  const told = { connectionId: row.id, service: row.serviceId, user: userId }
+  if (!(await isSamePerson(root, { signIn, row, userId }))) {
+    await inTransaction(root, (tx) => revokeMismatch(tx, signIn, world))
+    log.warn(told, 'somebody else came back from the provider: the connection is revoked')
+    return { kind: 'mismatch' }
+  }
+  if (!(await inTransaction(root, (tx) => claimSignIn(tx, signIn.stateHash, world.now())))) return { kind: 'over' }
+  const gotten = await exchange(deps, { signIn, row, search })
+  if ('kind' in gotten) {
+    log.warn({ ...told, reason: gotten.message }, 'a sign-in at a provider failed')
+    return gotten
+  }
+  const { provider, held, scopes } = gotten
+  const stored = await inTransaction(root, async (tx) => {
+    const [mine, now] = [await findSignIn(tx, signIn.stateHash), await findConnectionById(tx, row.id)]
+    if (mine === null || now === null || statusAt(now, world.now()) !== 'pending') return null
+    return approve({ tx, world, vault: deps.vault }, { row: now, held, scopes })
+  })
+  if (stored !== null) {
+    log.info(told, 'connection set up')
+    return { kind: 'connected', row: stored }
+  }
+  // Nobody here has these tokens.
+  await withdrawTokens(provider, held, deps.outbound).catch((error: unknown) =>
+    log.warn({ ...told, reason: (error as Error).message }, 'tokens that nobody needs could not be withdrawn'),
+  )
+  return { kind: 'over' }
+}
+
+/** Who began it, and is a member of the workspace yet. */
+async function isSamePerson(
+  db: Db,
+  { signIn, row, userId }: { signIn: SignInRow; row: ConnectionRow; userId: string },
+): Promise<boolean> {
+  if (signIn.userId !== userId) return false
+  return (await listMemberships(db, userId)).some(({ workspace }) => workspace.id === row.workspaceId)
+}
+
+async function revokeMismatch(tx: Tx, { stateHash, connectionId }: SignInRow, world: World): Promise<void> {
+  const [mine, row] = [await findSignIn(tx, stateHash), await findConnectionById(tx, connectionId)]
+  if (mine === null || row === null || statusAt(row, world.now()) !== 'pending') return
+  await withdraw({ tx, world }, { row, event: 'mismatch', reason: 'Somebody else came back from the provider.' })
+}
+
+async function exchange(
+  { world, vault, services, outbound }: FinishDependencies,
+  { signIn, row, search }: { signIn: SignInRow; row: ConnectionRow; search: string },
+) {
+  const failed = (message: string) => ({ kind: 'failed', message }) as const
+  const service = services.find(row.serviceId)
+  const provider = service && providerOf(service)
+  const attempt = openAttempt(vault, row.id, signIn.attempt)
+  if (provider === null || provider.issuer !== attempt.issuer)
+    return failed('The operator has changed the provider of this service.')
+  try {
+    const tokens = await exchangeCode(provider, { attempt, search, door: outbound })
+    const held = {
+      kind: 'oauth' as const,
+      issuer: provider.issuer,
+      tokenUrl: provider.tokenUrl,
+      clientId: provider.clientId,
+      accessToken: tokens.accessToken,
+      refreshToken: tokens.refreshToken,
+      ...timesOf(tokens, world.now()),
+    }
+    // RFC 6749, section 5.1: without a word about them, all that were asked for.
+    return { provider, held, scopes: tokens.scopes ?? service?.scopes ?? [] }
+  } catch (error) {
+    if (error instanceof ProviderRefusal || error instanceof ProviderTrouble) return failed(error.message)
+    throw error
+  }
+}

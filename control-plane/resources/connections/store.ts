@@ -1,0 +1,214 @@
+import type { Knex } from 'knex'
+import { z } from 'zod'
+import {
+  authKinds,
+  connectionStatuses,
+  type ConnectionSort,
+  type ConnectionStatus,
+} from '../../../shared/api/connection-fields.ts'
+import { int, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { byCharacters } from '../../db/dialect.ts'
+import { onlyContaining } from '../../db/list-filters.ts'
+import type { Db } from '../../db/open.ts'
+import { countOf } from '../../db/reads.ts'
+import { table, type RowOf } from '../../db/table.ts'
+import { sortOrders } from './order.ts'
+
+/** Connections; their credentials are sealed (`credential.ts`). */
+
+const names = json(z.array(z.string()))
+
+const connections = table('connections', {
+  /** `conn_...` */
+  id: text,
+  workspaceId: text,
+  serviceId: text,
+  /** As the catalog had them: a service may leave the catalog. */
+  serviceLabel: text,
+  authKind: z.enum(authKinds),
+  /** UUID; null: the workspace has it. */
+  ownerUserId: nullableText,
+  accountLabel: text,
+  /** Both labels in small letters. */
+  sortLabel: text,
+  /** As it was written; `statusAt` says what it is by now. */
+  status: z.enum(connectionStatuses),
+  statusReason: nullableText,
+  grantedScopes: names,
+  fieldNames: names,
+  credential: z
+    .instanceof(Uint8Array)
+    .nullable()
+    .transform((bytes): Buffer | null => bytes && Buffer.from(bytes)),
+  /** One more with each credential. */
+  credentialVersion: int,
+  /** When the access token ends. */
+  expiresAt: nullableTime,
+  /** When it becomes `expired` unless something happens before: a sign-in that is open, a token that cannot be renewed. */
+  lapsesAt: nullableTime,
+  /** Who renews the token now, on any replica, and until when others leave it to them. */
+  renewedBy: nullableText,
+  renewedUntil: nullableTime,
+  /** 0: never. */
+  lastUsedAt: time,
+  createdByUserId: text,
+  version: int,
+  createdAt: time,
+  updatedAt: time,
+})
+export type ConnectionRow = RowOf<typeof connections>
+
+/** Throws the database's unique violation when there is one to the same service with the same owner and label. */
+export async function insertConnection(db: Db, connection: ConnectionRow): Promise<void> {
+  await connections.insert(db, connection)
+}
+
+/** Fails with `transient_conflict` when somebody else changed it since it was read. */
+export async function replaceConnection(db: Db, before: ConnectionRow, after: ConnectionRow): Promise<void> {
+  await connections.replace(db, before, after)
+}
+
+/** The same, which returns whether it was as it was read; without that nothing is written. */
+export async function replaceSameConnection(db: Db, before: ConnectionRow, after: ConnectionRow): Promise<boolean> {
+  return connections.replaceIfSame(db, before, after)
+}
+
+export async function findConnection(db: Db, workspaceId: string, id: string): Promise<ConnectionRow | null> {
+  return connections.find(db, { workspaceId, id })
+}
+
+/** In whichever workspace it is, for who has the state of its sign-in. */
+export async function findConnectionById(db: Db, id: string): Promise<ConnectionRow | null> {
+  return connections.find(db, { id })
+}
+
+/** The one to a service with this owner and label. */
+export async function findSameConnection(
+  db: Db,
+  of: Pick<ConnectionRow, 'workspaceId' | 'serviceId' | 'ownerUserId' | 'accountLabel'>,
+): Promise<ConnectionRow | null> {
+  const { workspaceId, serviceId, ownerUserId, accountLabel } = of
+  return connections.find(db, { workspaceId, serviceId, ownerUserId, accountLabel })
+}
+
+/** Removes a connection without a sign-in. */
+export async function removeConnection(db: Db, id: string): Promise<void> {
+  await db('connections').where({ id }).delete()
+}
+
+/** Removes a person's own connections in a workspace, which have no sign-ins any more. */
+export async function removeConnectionsOfUser(db: Db, { workspaceId, userId }: Member): Promise<void> {
+  await db('connections').where({ workspace_id: workspaceId, owner_user_id: userId }).delete()
+}
+export interface Member {
+  workspaceId: string
+  /** UUID. */
+  userId: string
+}
+
+export async function recordConnectionUse(db: Db, id: string, at: number): Promise<void> {
+  await connections.update(db, { id }, { lastUsedAt: at })
+}
+
+/** Takes a turn at renewing the token of a connection that nobody else renews. Returns whether it was taken. */
+export async function claimRenewal(db: Db, { id, credentialVersion, by, now, until }: RenewalClaim): Promise<boolean> {
+  const taken: number = await db('connections')
+    .where({ id, credential_version: credentialVersion, status: 'active' })
+    .where((free) => void free.whereNull('renewed_by').orWhere('renewed_until', '<=', now))
+    .update({ renewed_by: by, renewed_until: until })
+  return taken === 1
+}
+interface RenewalClaim {
+  id: string
+  credentialVersion: number
+  by: string
+  now: number
+  until: number
+}
+
+/** Gives the turn back, unless somebody else has taken it since. */
+export async function releaseRenewal(db: Db, id: string, by: string): Promise<void> {
+  await connections.update(db, { id, renewedBy: by }, { renewedBy: null, renewedUntil: null })
+}
+
+/**
+ * Stores a renewed credential in place of the one that was renewed. Returns whether that one was still there, in an active
+ * connection; without that nothing is written. Whoever renews it in the meantime has their own answer of the provider.
+ */
+export async function storeRenewed(
+  db: Db,
+  { id, credentialVersion }: Pick<ConnectionRow, 'id' | 'credentialVersion'>,
+  renewed: Pick<ConnectionRow, 'credential' | 'expiresAt' | 'lapsesAt' | 'grantedScopes'>,
+): Promise<boolean> {
+  const { credential, expiresAt, lapsesAt, grantedScopes } = renewed
+  const changes = {
+    credential,
+    expiresAt,
+    lapsesAt,
+    grantedScopes,
+    credentialVersion: credentialVersion + 1,
+    renewedBy: null,
+    renewedUntil: null,
+  }
+  return (await connections.update(db, { id, credentialVersion, status: 'active' }, changes)) === 1
+}
+
+const lapsing = connections.query('where lapses_at <= ? order by lapses_at, id limit ?')
+/** Lists connections whose time is over, longest ago first. */
+export const listLapsedConnections = (
+  db: Db,
+  { before, limit }: { before: number; limit: number },
+): Promise<ConnectionRow[]> => lapsing.list(db, [before, limit])
+
+export interface ConnectionFilter {
+  workspaceId: string
+  /** UUID of who sees their own beside those of the workspace; null: those of the workspace alone. Left out: all. */
+  visibleTo?: string | null
+  serviceId?: string
+  status?: ConnectionStatus
+  q?: string
+  /** By which lapsed ones are told. */
+  now: number
+}
+
+function filtered(db: Db, { workspaceId, visibleTo, serviceId, status, q, now }: ConnectionFilter): Knex.QueryBuilder {
+  const query = db('connections').where({ workspace_id: workspaceId, ...(serviceId && { service_id: serviceId }) })
+  if (visibleTo !== undefined)
+    void query.where((seen) => {
+      void seen.whereNull('owner_user_id')
+      if (visibleTo !== null) void seen.orWhere({ owner_user_id: visibleTo })
+    })
+  if (status === 'expired') void query.where((is) => void is.where({ status }).orWhere('lapses_at', '<=', now))
+  else if (status !== undefined)
+    void query.where({ status }).where((lives) => void lives.whereNull('lapses_at').orWhere('lapses_at', '>', now))
+  onlyContaining(query, ['service_label', 'account_label', 'service_id'], q)
+  return query
+}
+
+/** Lists connections behind a place, one more than `limit`. */
+export async function listConnections(
+  db: Db,
+  filter: ConnectionFilter & { sort: ConnectionSort; limit: number; after?: readonly [string | number, string] },
+): Promise<ConnectionRow[]> {
+  const { by, direction } = sortOrders[filter.sort]
+  const key = by === 'sort_label' ? byCharacters(db, by) : by
+  const query = filtered(db, filter).select(connections.fields())
+  if (filter.after !== undefined)
+    void query.whereRaw(`(${key}, id) ${direction === 'asc' ? '>' : '<'} (?, ?)`, [...filter.after])
+  return connections.list(query.orderByRaw(`${key} ${direction}, id ${direction}`).limit(filter.limit + 1))
+}
+
+/** More are given to no run. */
+const mostOfRun = 500
+/** Lists the active connections of a workspace and of a person, by label. */
+export async function listActiveConnections(
+  db: Db,
+  of: { workspaceId: string; visibleTo: string | null; now: number },
+): Promise<ConnectionRow[]> {
+  const rows = await listConnections(db, { ...of, status: 'active', sort: 'label_asc', limit: mostOfRun })
+  return rows.slice(0, mostOfRun)
+}
+
+export async function countConnections(db: Db, filter: ConnectionFilter): Promise<number> {
+  return countOf(filtered(db, filter))
+}

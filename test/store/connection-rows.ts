@@ -1,0 +1,46 @@
+import type { Db } from '../../control-plane/db/open.ts'
+import { blankConnection } from '../../control-plane/resources/connections/steps/change.ts'
+import { putSignIn, type SignInRow } from '../../control-plane/resources/connections/sign-in-store.ts'
+import { insertConnection, type ConnectionRow } from '../../control-plane/resources/connections/store.ts'
+import { realWorld } from '../../shared/lib/world.ts'
+import { at } from './seed.ts'
+
+const service = { id: 'svc', label: 'Service', authKind: 'oauth', surfaces: ['mcp'] } as const
+
+/** An active connection of the workspace. */
+export async function seedConnection(
+  db: Db,
+  workspaceId: string,
+  changes: Partial<ConnectionRow> = {},
+): Promise<ConnectionRow> {
+  const id = realWorld.id('conn_')
+  const of = { id, workspaceId, accountLabel: id, createdByUserId: realWorld.uuid(), now: at }
+  const blank = blankConnection({ ...service, surfaces: ['mcp'] }, of)
+  const row: ConnectionRow = {
+    ...blank,
+    status: 'active',
+    credential: Buffer.from('sealed'),
+    credentialVersion: 1,
+    ...changes,
+  }
+  await insertConnection(db, row)
+  return row
+}
+
+export async function seedSignIn(
+  db: Db,
+  { id: connectionId }: ConnectionRow,
+  changes: Partial<SignInRow> = {},
+): Promise<SignInRow> {
+  const row: SignInRow = {
+    stateHash: realWorld.uuid(),
+    connectionId,
+    userId: realWorld.uuid(),
+    attempt: Buffer.from('sealed'),
+    claimedAt: null,
+    expiresAt: at + 1,
+    ...changes,
+  }
+  await putSignIn(db, row)
+  return row
+}
