@@ -18,8 +18,8 @@ export class OauthProvider {
   readonly revoked: string[] = []
   /** What becomes of requests: `away` breaks them off unread, `lost` breaks off after the provider has done its part. */
   wire: 'good' | 'away' | 'lost' = 'good'
-  /** Called when a request of the token endpoint has come, and once more when the provider has done its part. */
-  onToken: (moment: 'asked' | 'done') => Promise<void> | void = () => undefined
+  /** Called when a request of the token endpoint has come, which `drop` breaks off, and once more when the provider has done its part. */
+  onToken: (moment: 'asked' | 'done') => Promise<'drop' | void> | void = () => undefined
   private readonly server = createServer((request, response) => void this.answer(request, response))
   private provider: Provider | null = null
 
@@ -110,7 +110,7 @@ export class OauthProvider {
     if (path.startsWith('/interaction/')) return this.interact(provider, request, response)
     const isToken = path === '/token'
     if (path === '/token/revocation') this.revoked.push('asked')
-    if (isToken) await this.onToken('asked')
+    if (isToken && (await this.onToken('asked')) === 'drop') return void request.socket.destroy()
     const isLost = this.wire === 'lost' && path.startsWith('/token')
     if (!isToken && !isLost) return provider.callback()(request, response)
     // Nothing of the answer leaves before the test has seen that it is there.

@@ -43,6 +43,8 @@ const usedEveryMs = 60_000
 /** A token that is so young is not renewed again because somebody says that the service refused it. */
 const youngMs = 10_000
 const lookAgainMs = 100
+/** A provider whose tokens end at once is not asked for ever. */
+const mostChanges = 5
 /** Longer than a claim lasts that somebody died with. */
 const longestWaitMs = 60_000
 
@@ -57,6 +59,7 @@ export async function useConnection(
 ): Promise<UsedConnection> {
   const { root, world, vault, services } = deps
   const until = world.monotonic() + longestWaitMs
+  let changes = 0
   for (;;) {
     const row = await usableBy(root, run, { connectionId, now: world.now() })
     const service = services.find(row.serviceId)
@@ -66,7 +69,7 @@ export async function useConnection(
     const need = needOf(held, { now: world.now(), isRefused: row.credentialVersion === refused })
     if (need.kind === 'none') return give()
     const renewal = await renew(deps, row, need.held)
-    if (renewal.kind === 'changed') continue
+    if (renewal.kind === 'changed' && ++changes <= mostChanges) continue
     // It still works, so nobody waits.
     if (need.isAlive) return give()
     if (renewal.kind === 'unreachable') throw new ConnectionUnusable('unreachable', renewal.message)

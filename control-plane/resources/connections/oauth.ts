@@ -152,7 +152,11 @@ function parsed(text: string): unknown {
 }
 
 const tokenAnswer = z.object({
-  access_token: z.string().min(1).max(100_000),
+  // It is sent in a header.
+  access_token: z
+    .string()
+    .max(100_000)
+    .regex(/^[\x21-\x7e]+$/),
   refresh_token: z.string().min(1).max(100_000).nullish(),
   expires_in: z.coerce
     .number()

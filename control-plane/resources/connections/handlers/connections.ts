@@ -101,7 +101,7 @@ async function prepareCreate(input: Creating, deps: Dependencies): Promise<Step 
 }
 
 async function create(input: Creating, step: Step | null, deps: Dependencies) {
-  const { db, caller, body, world } = input
+  const { caller, body, world } = input
   const service = serviceOf(input, deps)
   expectMayConnect(caller, service)
   const before = await sameAs(input, service.id)
