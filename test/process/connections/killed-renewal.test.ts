@@ -64,7 +64,7 @@ describe.each(databases)('on %s', (kind) => {
       provider.onToken = () => undefined
       killed.child.kill('SIGKILL')
       await killed.said
-      return 'drop'
+      return 'drop' as const
     }
     expect(await killed.said).toBe('')
     expect(await use(afterClaimMs).said).toBe('2')
