@@ -1,6 +1,7 @@
 import type { Db } from '../../db/open.ts'
 import type { Service } from '../../catalog/services.ts'
 import { deliveredOf, type Credential, type Delivered } from './credential.ts'
+import { isOfProvider, providerOf } from './oauth.ts'
 import { heldBy, renew, type RenewalDependencies } from './renewal.ts'
 import { renewalAt, statusAt } from './rules.ts'
 import { findConnection, listActiveConnections, recordConnectionUse, type ConnectionRow } from './store.ts'
@@ -67,9 +68,15 @@ export async function useConnection(
     const held = heldBy(vault, row)
     const give = () => delivered(deps, { row, service, held })
     const need = needOf(held, { now: world.now(), isRefused: row.credentialVersion === refused })
-    if (need.kind === 'none') return give()
-    const renewal = await renew(deps, row, need.held)
-    if (renewal.kind === 'changed' && ++changes <= mostChanges) continue
+    const provider = providerOf(service)
+    if (held?.kind === 'oauth' && (provider === null || !isOfProvider(provider, held)))
+      throw new ConnectionUnusable('not_active', 'The catalog has another provider than the one that gave the token.')
+    if (need.kind === 'none' || provider === null) return give()
+    const renewal = await renew(deps, row, { held: need.held, provider })
+    if (renewal.kind === 'changed') {
+      if (++changes <= mostChanges) continue
+      throw new ConnectionUnusable('unreachable', 'The provider gives tokens that end at once.')
+    }
     // It still works, so nobody waits.
     if (need.isAlive) return give()
     if (renewal.kind === 'unreachable') throw new ConnectionUnusable('unreachable', renewal.message)

@@ -31,7 +31,8 @@ export interface Tokens {
 }
 
 type Door = Pick<Outbound, 'fetch'>
-type Provider = NonNullable<Service['oauth']> & { clientId: string }
+/** A provider with the operator's client. */
+export type Provider = NonNullable<Service['oauth']> & { clientId: string }
 
 const limits = { bytes: 1024 * 1024, timeoutMs: 15_000, redirects: 0 } as const
 

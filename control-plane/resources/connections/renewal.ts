@@ -7,7 +7,7 @@ import type { Log } from '../../process/log.ts'
 import type { Vault } from '../../vault/vault.ts'
 import { openCredential, sealCredential, type OauthCredential } from './credential.ts'
 import { nextStatus } from './machine.ts'
-import { isOfProvider, providerOf, ProviderRefusal, ProviderTrouble, renewTokens, type Tokens } from './oauth.ts'
+import { ProviderRefusal, ProviderTrouble, renewTokens, type Provider, type Tokens } from './oauth.ts'
 import {
   claimRenewal,
   findConnection,
@@ -61,17 +61,13 @@ export async function claimTokens(
   return (await inTransaction(root, (tx) => claimRenewal(tx, claim))) ? by : null
 }
 
-/** Renews the token of a connection that was read as `row`, unless somebody else does. */
+/** Renews the token of a connection that was read as `row`, at the provider that gave it, unless somebody else does. */
 export async function renew(
   deps: RenewalDependencies,
   row: ConnectionRow,
-  held: OauthCredential & { refreshToken: string },
+  { held, provider }: { held: OauthCredential & { refreshToken: string }; provider: Provider },
 ): Promise<Renewal> {
-  const { root, log, services, outbound } = deps
-  const service = services.find(row.serviceId)
-  const provider = service && providerOf(service)
-  if (provider === null || !isOfProvider(provider, held))
-    return { kind: 'unreachable', message: 'The operator has no client any more at the provider that gave the token.' }
+  const { root, log, outbound } = deps
   const by = await claimTokens(deps, row)
   if (by === null) return { kind: 'taken' }
   let tokens: Tokens

@@ -68,11 +68,6 @@ export async function replaceConnection(db: Db, before: ConnectionRow, after: Co
   await connections.replace(db, before, after)
 }
 
-/** The same, which returns whether it was as it was read; without that nothing is written. */
-export async function replaceSameConnection(db: Db, before: ConnectionRow, after: ConnectionRow): Promise<boolean> {
-  return connections.replaceIfSame(db, before, after)
-}
-
 export async function findConnection(db: Db, workspaceId: string, id: string): Promise<ConnectionRow | null> {
   return connections.find(db, { workspaceId, id })
 }

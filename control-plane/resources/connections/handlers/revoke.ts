@@ -5,7 +5,7 @@ import type { HandlerInput } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import type { OauthCredential } from '../credential.ts'
 import { lookUpConnection } from '../lookup.ts'
-import { isOfProvider, providerOf, ProviderRefusal, ProviderTrouble, withdrawTokens } from '../oauth.ts'
+import { isOfProvider, providerOf, ProviderRefusal, ProviderTrouble, withdrawTokens, type Provider } from '../oauth.ts'
 import { claimTokens, heldBy } from '../renewal.ts'
 import { statusAt } from '../rules.ts'
 import { releaseRenewal, type ConnectionRow } from '../store.ts'
@@ -70,7 +70,7 @@ async function ask({ log }: Input, { row, claim, provider, held }: Asked, deps: 
 interface Asked {
   row: ConnectionRow
   claim: string
-  provider: NonNullable<ReturnType<typeof providerOf>>
+  provider: Provider
   held: OauthCredential
 }
 
