@@ -1,4 +1,5 @@
-import { errorCodes, plainErrors, type ErrorCode, type ErrorEntry } from '../../shared/api/error-codes.ts'
+import { errorCodes, plainErrors, type ErrorCode } from '../../shared/api/error-codes.ts'
+import type { ErrorEntry } from '../../shared/api/error-entry.ts'
 import { declaredCodes, type AnyRoute } from '../../shared/api/route.ts'
 
 /** Everything a route may refuse with, by HTTP status; the OpenAPI document and the generated tests read it. */

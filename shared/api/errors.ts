@@ -1,13 +1,7 @@
 import { z } from 'zod'
-import {
-  connectionErrors,
-  errorCodes,
-  plainErrors,
-  sharedErrors,
-  type ErrorCode,
-  type ErrorEntry,
-  type PlainErrorId,
-} from './error-codes.ts'
+import { errorCodes, plainErrors, sharedErrors, type ErrorCode, type PlainErrorId } from './error-codes.ts'
+import { connectionErrors } from './error-codes-of-things.ts'
+import type { ErrorEntry } from './error-entry.ts'
 
 export type { ErrorCode, PlainErrorId } from './error-codes.ts'
 

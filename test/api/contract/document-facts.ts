@@ -69,7 +69,9 @@ function read<T extends z.ZodType>(name: string, schema: T): z.output<T> {
 const isBuilt = (fact: { doc: number }) =>
   builtDocuments.includes(fact.doc) ||
   (fact.doc === 3 &&
-    /"((workflows|files|learnings|wiki|connections)\.|connection |learning |skills\.|skill )/.test(JSON.stringify(fact)))
+    /"((workflows|files|learnings|wiki|connections)\.|connection |learning |skills\.|skill )/.test(
+      JSON.stringify(fact),
+    ))
 
 export const routeFacts = read('routes', z.array(routeFact)).filter(isBuilt)
 export const commandFacts = read('commands', z.array(commandFact)).filter(isBuilt)
