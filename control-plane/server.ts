@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { contract } from '../shared/api/index.ts'
+import { version } from '../shared/lib/version.ts'
 import type { World } from '../shared/lib/world.ts'
 import { Blobs } from './blobs/blobs.ts'
 import { claimNowOrLater } from './blobs/claimed-place.ts'
@@ -21,6 +22,7 @@ import { connectGithub, type GithubConnection } from './github/connection.ts'
 import { createApp } from './http/app.ts'
 import { assertComplete } from './http/implement.ts'
 import { operations } from './http/operations.ts'
+import { ownRequests } from './http/own-requests.ts'
 import { createHttpServer, listenOn, localUrlOf } from './http/http-server.ts'
 import { createKernel } from './kernel.ts'
 import { IdleMemory } from './process/idle-memory.ts'
@@ -34,6 +36,7 @@ import { createOutside } from './outside.ts'
 import type { Log } from './process/log.ts'
 import { createMetrics, type Metrics } from './process/metrics.ts'
 import { allDownloads } from './downloads/all.ts'
+import { mcpEndpoint } from './mcp/endpoint.ts'
 import { FileUrls } from './resources/files/signature.ts'
 import { clearAllLinks } from './resources/devices/store.ts'
 import { listAllWorkspaces } from './resources/workspaces/store.ts'
@@ -338,6 +341,7 @@ export class ControlPlane {
     const handle = createApp(implemented, kernel, [
       operations({ root, metrics: this.metrics, callers, metricsToken, isOnlyWorkspace, isDraining }),
       this.github.receiver({ limiter, costly: this.costly }),
+      mcpEndpoint({ kernel, contract, ask: ownRequests(this.http), version }),
       ...allDownloads({ root, blobs: this.blobs, urls: fileUrls, world, log }),
       signInRoutes({ ...shared, world, log, limiter, rooms, publicUrl, isHttps, sessions: config.sessions, oidc }),
     ]).callback()

@@ -131,6 +131,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'sign-in': 'pages, sessions, the device flow, OIDC, login tokens',
       sweeps: 'what happens by time, and in batches after the request that asked for it',
       downloads: 'bytes of files for whoever has a signed URL',
+      mcp: 'the API as tools of the Model Context Protocol',
       costly: 'work of unbounded cost, in threads',
       'run-effects.ts': 'the effects of the start and the end of a run on other resources',
       operator: 'commands on the database itself',

@@ -1,0 +1,156 @@
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { McpHttpHandler, McpRequestContext, McpServer } from '@modelcontextprotocol/server'
+import type Koa from 'koa'
+import { fail } from '../../shared/api/errors.ts'
+import { mebibyte, type AnyRoute } from '../../shared/api/route.ts'
+import { parseJson, readBody } from '../http/body.ts'
+import { callerKey } from '../http/callers.ts'
+import { headerOf } from '../http/headers.ts'
+import type { Kernel, RequestState } from '../http/kernel.ts'
+import { limitHeaders } from '../http/limits.ts'
+import type { AskOwn } from '../http/own-requests.ts'
+import { ownerOf } from '../http/take-body.ts'
+import { callOf, type Calling } from './call.ts'
+import { toolsOf, type ToolSet } from './tools.ts'
+
+/**
+ * The API for harnesses that speak MCP (revision 2026-07-28, and without sessions those of 2025): `POST /api/v1/mcp` with a login token or the
+ * token of a run. Each call of a tool is one request to the API, with its caller, role, limits and codes; nothing is decided here.
+ */
+export interface McpDependencies {
+  kernel: Pick<Kernel, 'callers' | 'limiter' | 'rooms' | 'streams' | 'world' | 'log' | 'stopping'>
+  contract: readonly AnyRoute[]
+  ask: AskOwn
+  version: string
+}
+
+export const mcpPath = '/api/v1/mcp'
+/** A file of 50 MB as base64 in an argument. */
+export const mcpBodyLimit = 72 * mebibyte
+/** The list of tools changes with a release. */
+const toolsTtlMs = 300_000
+const listenMethod = 'subscriptions/listen'
+
+export function mcpEndpoint(deps: McpDependencies): Koa.Middleware {
+  const { kernel } = deps
+  let serving: Promise<McpHttpHandler> | null = null
+  // Made when it is first asked for: the library and the schemas of all tools take a while.
+  const served = () => (serving ??= handlerOf(deps))
+  kernel.stopping.addEventListener('abort', () => void serving?.then((handler) => handler.close()), { once: true })
+  return async (ctx, next) => {
+    if (ctx.path !== mcpPath) return next()
+    const state = ctx.state as RequestState
+    state.routeId = 'mcp'
+    ctx.set('Cache-Control', 'no-store')
+    // Not by the cookie of a browser: pages of others could call it then.
+    const authorization = headerOf(ctx, 'authorization') ?? fail('auth_missing')
+    const caller = await kernel.callers.callerOf(ctx.req)
+    state.caller = caller
+    const limit = await kernel.limiter.take('general', callerKey(caller))
+    if (limit !== null) ctx.set(limitHeaders(limit))
+    const { bytes, release } = await readBody(ctx.req, {
+      limit: mcpBodyLimit,
+      room: kernel.rooms.bundles,
+      owner: ownerOf(ctx, caller),
+      world: kernel.world,
+    })
+    const leaving = new AbortController()
+    ctx.res.once('close', () => leaving.abort())
+    try {
+      const message: unknown = ctx.method === 'POST' ? parseJson(bytes, headerOf(ctx, 'content-type')) : undefined
+      // A batch would be any number of calls in one request; the protocol has none since 2025-06-18.
+      if (Array.isArray(message)) fail('validation_error', { param: 'body', message: 'Send one message at a time.' })
+      const leave = methodOf(message) === listenMethod ? kernel.streams.take(caller) : null
+      try {
+        const calling: Calling = {
+          authorization,
+          userAgent: headerOf(ctx, 'user-agent') ?? 'mcp',
+          newKey: () => kernel.world.uuid(),
+          signal: leaving.signal,
+        }
+        const answer = await (
+          await served()
+        ).fetch(requestOf(ctx, leaving.signal), {
+          authInfo: { token: '', clientId: callerKey(caller), scopes: [], extra: { calling } },
+          ...(message === undefined ? {} : { parsedBody: message }),
+        })
+        release()
+        await send(ctx, answer)
+      } finally {
+        leave?.()
+      }
+    } finally {
+      release()
+    }
+  }
+}
+
+/** Without its body, which is parsed already. */
+function requestOf(ctx: Koa.Context, signal: AbortSignal): Request {
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(ctx.headers))
+    if (!hidden.has(name)) for (const one of [value ?? []].flat()) headers.append(name, one)
+  return new Request(`http://svc${mcpPath}`, { method: ctx.method, headers, signal })
+}
+
+const hidden: ReadonlySet<string> = new Set([
+  'authorization',
+  'cookie',
+  'content-length',
+  'content-encoding',
+  'transfer-encoding',
+])
+
+async function send(ctx: Koa.Context, { status, headers, body }: Response): Promise<void> {
+  ctx.status = status
+  for (const [name, value] of headers) ctx.set(name, value)
+  if (body === null) return void (ctx.body = null)
+  ctx.respond = false
+  ctx.res.statusCode = status
+  // Whoever leaves in the middle of a stream ends it.
+  await pipeline(Readable.fromWeb(body), ctx.res).catch(() => undefined)
+}
+
+const methodOf = (message: unknown): unknown =>
+  typeof message === 'object' && message !== null && 'method' in message ? message.method : undefined
+
+type Library = typeof import('@modelcontextprotocol/server')
+
+async function handlerOf({ kernel, contract, ask, version }: McpDependencies): Promise<McpHttpHandler> {
+  const library = await import('@modelcontextprotocol/server')
+  const tools = toolsOf(contract)
+  return library.createMcpHandler((context) => serverOf(context, { library, tools, ask, version }), {
+    maxRequestBodySize: mcpBodyLimit,
+    onerror: (error) => kernel.log.debug({ err: error }, 'a message of MCP was refused'),
+  })
+}
+
+const instructions =
+  'svc runs AI coding agents on the machines of their people. Tasks are the work, agents do it, runs are what they did. ' +
+  'Names such as `task_create` are single calls; find_routes finds everything else. Lists are pages: `after` goes on from `nextCursor`.'
+
+function serverOf(
+  { authInfo }: McpRequestContext,
+  { library, tools, ask, version }: { library: Library; tools: ToolSet; ask: AskOwn; version: string },
+): McpServer {
+  const { ProtocolError, ProtocolErrorCode } = library
+  const mcp = new library.McpServer(
+    { name: 'svc', title: 'svc', version },
+    {
+      capabilities: { tools: {} },
+      instructions,
+      cacheHints: { 'tools/list': { ttlMs: toolsTtlMs, cacheScope: 'public' } },
+    },
+  )
+  const calling = authInfo?.extra?.['calling'] as Calling
+  mcp.server.setRequestHandler('tools/list', () => ({ tools: [...tools.list] }))
+  mcp.server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
+    const { name, arguments: args = {} } = params
+    const signal = AbortSignal.any([calling.signal, mcpReq.signal])
+    const result = await callOf({ name, args }, { tools, ask, calling: { ...calling, signal } })
+    if (result === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name}.`)
+    return result
+  })
+  return mcp
+}
