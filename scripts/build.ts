@@ -39,7 +39,7 @@ const neverLoaded = [
   '@opentelemetry/core',
 ]
 /** Named in code that ajv would write into files. */
-const onlyNamed = ['ajv/dist/runtime/validation_error']
+const onlyNamed = ['ajv/dist/runtime/validation_error', 'ajv-formats/dist/formats']
 
 /** The files that every call of `svc` loads, as one file instead of a dozen. */
 const svcStart =
