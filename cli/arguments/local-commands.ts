@@ -204,6 +204,22 @@ const ownCommands = [
     ],
   }),
   local({
+    name: 'mcp config',
+    summary: 'Print what to paste into the settings of a harness, so that it may use the API as MCP tools',
+    description:
+      'The harness then acts as you: it may do what you may, and each call counts as yours. It reads the login token from the variable SVC_TOKEN.',
+    example: 'svc mcp config claude > .mcp.json',
+    positionals: [
+      {
+        name: 'harness',
+        target: null,
+        isOptional: true,
+        description: 'claude (default), codex, cursor or opencode.',
+      },
+    ],
+    flags: [flag('with-token', 'Write your login token of this machine into it, in place of the variable.', yes)],
+  }),
+  local({
     name: 'completion',
     summary: 'Print the script that completes svc commands in a shell',
     example: 'svc completion bash > ~/.local/share/bash-completion/completions/svc',

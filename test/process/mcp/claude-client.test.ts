@@ -21,7 +21,9 @@ afterAll(async () => {
   await server?.stop()
 })
 
-const call = (name: string, input: Record<string, unknown>): StubStep => ({ tool: { name: `mcp__svc__${name}`, input } })
+const call = (name: string, input: Record<string, unknown>): StubStep => ({
+  tool: { name: `mcp__svc__${name}`, input },
+})
 
 it.skipIf('missing' in found)(
   'makes a task, reads the wiki, and is refused what only a person may do',
