@@ -341,7 +341,13 @@ export class ControlPlane {
     const handle = createApp(implemented, kernel, [
       operations({ root, metrics: this.metrics, callers, metricsToken, isOnlyWorkspace, isDraining }),
       this.github.receiver({ limiter, costly: this.costly }),
-      mcpEndpoint({ kernel, contract, ask: ownRequests(this.http), version }),
+      mcpEndpoint({
+        kernel,
+        contract,
+        ask: ownRequests(this.http),
+        version,
+        skills: { root, blobs: this.blobs },
+      }),
       ...allDownloads({ root, blobs: this.blobs, urls: fileUrls, world, log }),
       signInRoutes({ ...shared, world, log, limiter, rooms, publicUrl, isHttps, sessions: config.sessions, oidc }),
     ]).callback()

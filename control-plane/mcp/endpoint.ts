@@ -5,13 +5,14 @@ import type Koa from 'koa'
 import { fail } from '../../shared/api/errors.ts'
 import { mebibyte, type AnyRoute } from '../../shared/api/route.ts'
 import { parseJson, readBody } from '../http/body.ts'
-import { callerKey } from '../http/callers.ts'
+import { callerKey, type Caller } from '../http/callers.ts'
 import { headerOf } from '../http/headers.ts'
 import type { Kernel, RequestState } from '../http/kernel.ts'
 import { limitHeaders } from '../http/limits.ts'
 import type { AskOwn } from '../http/own-requests.ts'
 import { ownerOf } from '../http/take-body.ts'
 import { callOf, type Calling } from './call.ts'
+import { skillSource, type SkillsDependencies } from './skills.ts'
 import { toolsOf, type ToolSet } from './tools.ts'
 
 /**
@@ -23,6 +24,7 @@ export interface McpDependencies {
   contract: readonly AnyRoute[]
   ask: AskOwn
   version: string
+  skills: SkillsDependencies
 }
 
 export const mcpPath = '/api/v1/mcp'
@@ -72,7 +74,7 @@ export function mcpEndpoint(deps: McpDependencies): Koa.Middleware {
         const answer = await (
           await served()
         ).fetch(requestOf(ctx, leaving.signal), {
-          authInfo: { token: '', clientId: callerKey(caller), scopes: [], extra: { calling } },
+          authInfo: { token: '', clientId: callerKey(caller), scopes: [], extra: { calling, caller } },
           ...(message === undefined ? {} : { parsedBody: message }),
         })
         release()
@@ -115,12 +117,17 @@ async function send(ctx: Koa.Context, { status, headers, body }: Response): Prom
 const methodOf = (message: unknown): unknown =>
   typeof message === 'object' && message !== null && 'method' in message ? message.method : undefined
 
-type Library = typeof import('@modelcontextprotocol/server')
+type Library = typeof import('@modelcontextprotocol/server') & {
+  skills: typeof import('@modelcontextprotocol/server/ext/skills')
+}
 
-async function handlerOf({ kernel, contract, ask, version }: McpDependencies): Promise<McpHttpHandler> {
-  const library = await import('@modelcontextprotocol/server')
+async function handlerOf({ kernel, contract, ...deps }: McpDependencies): Promise<McpHttpHandler> {
+  const library = {
+    ...(await import('@modelcontextprotocol/server')),
+    skills: await import('@modelcontextprotocol/server/ext/skills'),
+  }
   const tools = toolsOf(contract)
-  return library.createMcpHandler((context) => serverOf(context, { library, tools, ask, version }), {
+  return library.createMcpHandler((context) => serverOf(context, { ...deps, library, tools }), {
     maxRequestBodySize: mcpBodyLimit,
     onerror: (error) => kernel.log.debug({ err: error }, 'a message of MCP was refused'),
   })
@@ -130,10 +137,12 @@ const instructions =
   'svc runs AI coding agents on the machines of their people. Tasks are the work, agents do it, runs are what they did. ' +
   'Names such as `task_create` are single calls; find_routes finds everything else. Lists are pages: `after` goes on from `nextCursor`.'
 
-function serverOf(
-  { authInfo }: McpRequestContext,
-  { library, tools, ask, version }: { library: Library; tools: ToolSet; ask: AskOwn; version: string },
-): McpServer {
+interface Serving extends Pick<McpDependencies, 'ask' | 'version' | 'skills'> {
+  library: Library
+  tools: ToolSet
+}
+
+function serverOf({ authInfo }: McpRequestContext, { library, tools, ask, version, skills }: Serving): McpServer {
   const { ProtocolError, ProtocolErrorCode } = library
   const mcp = new library.McpServer(
     { name: 'svc', title: 'svc', version },
@@ -143,7 +152,11 @@ function serverOf(
       cacheHints: { 'tools/list': { ttlMs: toolsTtlMs, cacheScope: 'public' } },
     },
   )
-  const calling = authInfo?.extra?.['calling'] as Calling
+  const { calling, caller } = authInfo?.extra as { calling: Calling; caller: Caller }
+  if (caller.kind === 'person') {
+    const source = skillSource(skills, caller.workspaceId)
+    new library.skills.SkillsExtension({ source, onWarning: () => undefined }).attach(mcp)
+  }
   mcp.server.setRequestHandler('tools/list', () => ({ tools: [...tools.list] }))
   mcp.server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
     const { name, arguments: args = {} } = params

@@ -4,6 +4,7 @@ import {
   adoptBundle,
   findBundle,
   findBundleByHash,
+  listBundles,
   listGoneBundles,
   removeBundle,
   retireBundle,
@@ -197,6 +198,8 @@ onBoth(
     expect(await findBundleByHash(root, workspaceId, hash)).toBeNull()
     const bundle = await seedBundle(root, workspaceId, { bundleHash: hash, retiredAt: at })
     expect(await findBundleByHash(root, workspaceId, hash)).toEqual(bundle)
+    expect(await listBundles(root, workspaceId, [bundle.id, 'skb_none'])).toEqual(new Map([[bundle.id, bundle]]))
+    expect(await listBundles(root, other, [bundle.id])).toEqual(new Map())
     expect(await findBundleByHash(root, other, hash)).toBeNull()
     const skill = await seedSkill(root, workspaceId, { bundleId: bundle.id })
     const kept = await seedSkill(root, workspaceId)

@@ -51,6 +51,18 @@ export async function findBundle(db: Db, workspaceId: string, id: string): Promi
   return bundles.find(db, { workspaceId, id })
 }
 
+const byIds = bundles.query('where workspace_id = ? and id in ?')
+
+/** By their ids. */
+export async function listBundles(
+  db: Db,
+  workspaceId: string,
+  ids: readonly string[],
+): Promise<Map<string, BundleRow>> {
+  const found = ids.length === 0 ? [] : await byIds.list(db, [workspaceId, [...ids]])
+  return new Map(found.map((bundle) => [bundle.id, bundle]))
+}
+
 const byHash = bundles.query(
   'where workspace_id = ? and bundle_hash = ? and change_id is null order by created_at desc, id limit 1',
 )
