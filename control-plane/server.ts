@@ -1,7 +1,6 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { contract } from '../shared/api/index.ts'
-import { version } from '../shared/lib/version.ts'
 import type { World } from '../shared/lib/world.ts'
 import { Blobs } from './blobs/blobs.ts'
 import { claimNowOrLater } from './blobs/claimed-place.ts'
@@ -22,7 +21,6 @@ import { connectGithub, type GithubConnection } from './github/connection.ts'
 import { createApp } from './http/app.ts'
 import { assertComplete } from './http/implement.ts'
 import { operations } from './http/operations.ts'
-import { ownRequests } from './http/own-requests.ts'
 import { createHttpServer, listenOn, localUrlOf } from './http/http-server.ts'
 import { createKernel } from './kernel.ts'
 import { IdleMemory } from './process/idle-memory.ts'
@@ -341,13 +339,7 @@ export class ControlPlane {
     const handle = createApp(implemented, kernel, [
       operations({ root, metrics: this.metrics, callers, metricsToken, isOnlyWorkspace, isDraining }),
       this.github.receiver({ limiter, costly: this.costly }),
-      mcpEndpoint({
-        kernel,
-        contract,
-        ask: ownRequests(this.http),
-        version,
-        skills: { root, blobs: this.blobs },
-      }),
+      mcpEndpoint({ kernel, contract, server: this.http, root, blobs: this.blobs }),
       ...allDownloads({ root, blobs: this.blobs, urls: fileUrls, world, log }),
       signInRoutes({ ...shared, world, log, limiter, rooms, publicUrl, isHttps, sessions: config.sessions, oidc }),
     ]).callback()

@@ -32,7 +32,8 @@ const writers: Readonly<Record<string, (place: Place) => string>> = {
 }
 
 /** `mcp config`: the agent of a run has the API by `svc`, and its token ends with the run. */
-export const mcpConfig: Flow = async ({ connect, out, positionals, values }) => {
+export const mcpConfig: Flow = async (context) => {
+  const { out, positionals, values } = context
   const harness = positionals['harness']?.[0] ?? 'claude'
   const write = Object.hasOwn(writers, harness) ? writers[harness] : undefined
   if (write === undefined)
@@ -40,7 +41,7 @@ export const mcpConfig: Flow = async ({ connect, out, positionals, values }) => 
       `\`${harness}\` is none of the harnesses whose settings are known.`,
       `Name one of ${Object.keys(writers).join(', ')}.`,
     )
-  const { server, token } = (await connect()).caller
+  const { server, token } = (await context.connect()).caller
   const isFilled = values.local['with-token'] === true
   out.exact(`${write({ url: `${server}/api/v1/mcp`, token: isFilled ? token : null })}\n`)
   if (!isFilled) out.message(`The harness needs a login token in its environment, as ${variable}.`)

@@ -1,15 +1,19 @@
+import type { Server } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import type * as library from '@modelcontextprotocol/server'
 import type { McpHttpHandler, McpRequestContext, McpServer } from '@modelcontextprotocol/server'
+import type * as extension from '@modelcontextprotocol/server/ext/skills'
 import type Koa from 'koa'
 import { fail } from '../../shared/api/errors.ts'
 import { mebibyte, type AnyRoute } from '../../shared/api/route.ts'
+import { version } from '../../shared/lib/version.ts'
 import { parseJson, readBody } from '../http/body.ts'
 import { callerKey, type Caller } from '../http/callers.ts'
 import { headerOf } from '../http/headers.ts'
 import type { Kernel, RequestState } from '../http/kernel.ts'
 import { limitHeaders } from '../http/limits.ts'
-import type { AskOwn } from '../http/own-requests.ts'
+import { ownRequests, type AskOwn } from '../http/own-requests.ts'
 import { ownerOf } from '../http/take-body.ts'
 import { callOf, type Calling } from './call.ts'
 import { skillSource, type SkillsDependencies } from './skills.ts'
@@ -19,12 +23,11 @@ import { toolsOf, type ToolSet } from './tools.ts'
  * The API for harnesses that speak MCP (revision 2026-07-28, and without sessions those of 2025): `POST /api/v1/mcp` with a login token or the
  * token of a run. Each call of a tool is one request to the API, with its caller, role, limits and codes; nothing is decided here.
  */
-export interface McpDependencies {
+export interface McpDependencies extends SkillsDependencies {
   kernel: Pick<Kernel, 'callers' | 'limiter' | 'rooms' | 'streams' | 'world' | 'log' | 'stopping'>
   contract: readonly AnyRoute[]
-  ask: AskOwn
-  version: string
-  skills: SkillsDependencies
+  /** That of this replica, which answers the calls. */
+  server: Server
 }
 
 export const mcpPath = '/api/v1/mcp'
@@ -117,32 +120,36 @@ async function send(ctx: Koa.Context, { status, headers, body }: Response): Prom
 const methodOf = (message: unknown): unknown =>
   typeof message === 'object' && message !== null && 'method' in message ? message.method : undefined
 
-type Library = typeof import('@modelcontextprotocol/server') & {
-  skills: typeof import('@modelcontextprotocol/server/ext/skills')
-}
+type Library = typeof library & { skills: typeof extension }
 
-async function handlerOf({ kernel, contract, ...deps }: McpDependencies): Promise<McpHttpHandler> {
-  const library = {
+async function handlerOf({ kernel, contract, server, root, blobs }: McpDependencies): Promise<McpHttpHandler> {
+  const loaded: Library = {
     ...(await import('@modelcontextprotocol/server')),
     skills: await import('@modelcontextprotocol/server/ext/skills'),
   }
   const tools = toolsOf(contract)
-  return library.createMcpHandler((context) => serverOf(context, { ...deps, library, tools }), {
-    maxRequestBodySize: mcpBodyLimit,
-    onerror: (error) => kernel.log.debug({ err: error }, 'a message of MCP was refused'),
-  })
+  const ask = ownRequests(server)
+  return loaded.createMcpHandler(
+    (context) => serverOf(context, { library: loaded, tools, ask, skills: { root, blobs } }),
+    {
+      maxRequestBodySize: mcpBodyLimit,
+      onerror: (error) => kernel.log.debug({ err: error }, 'a message of MCP was refused'),
+    },
+  )
 }
 
 const instructions =
   'svc runs AI coding agents on the machines of their people. Tasks are the work, agents do it, runs are what they did. ' +
   'Names such as `task_create` are single calls; find_routes finds everything else. Lists are pages: `after` goes on from `nextCursor`.'
 
-interface Serving extends Pick<McpDependencies, 'ask' | 'version' | 'skills'> {
+interface Serving {
   library: Library
   tools: ToolSet
+  ask: AskOwn
+  skills: SkillsDependencies
 }
 
-function serverOf({ authInfo }: McpRequestContext, { library, tools, ask, version, skills }: Serving): McpServer {
+function serverOf({ authInfo }: McpRequestContext, { library, tools, ask, skills }: Serving): McpServer {
   const { ProtocolError, ProtocolErrorCode } = library
   const mcp = new library.McpServer(
     { name: 'svc', title: 'svc', version },
@@ -152,7 +159,7 @@ function serverOf({ authInfo }: McpRequestContext, { library, tools, ask, versio
       cacheHints: { 'tools/list': { ttlMs: toolsTtlMs, cacheScope: 'public' } },
     },
   )
-  const { calling, caller } = authInfo?.extra as { calling: Calling; caller: Caller }
+  const { calling, caller } = authInfo!.extra as { calling: Calling; caller: Caller }
   if (caller.kind === 'person') {
     const source = skillSource(skills, caller.workspaceId)
     new library.skills.SkillsExtension({ source, onWarning: () => undefined }).attach(mcp)

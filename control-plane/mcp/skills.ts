@@ -110,7 +110,8 @@ function entryOf({ skill, bundle, plugin }: Served): Skill {
   return {
     uri: uriOf([...of, skillFile]),
     frontmatter: {
-      name: frontMatter.name ?? skill.slug,
+      // The format wants the name of the folder, whatever SKILL.md says.
+      name: skill.slug,
       description: frontMatter.description ?? skill.description ?? skill.name,
     },
     resources: files.map(({ path, sizeBytes, sha256 }) => ({

@@ -76,7 +76,7 @@ it.each([
   'skill://x/../../etc/passwd',
   'file:///etc/passwd',
 ])('serves nothing at %s', async (uri) => {
-  await expect(owner.readResource({ uri })).rejects.toThrow()
+  await expect(owner.readResource({ uri })).rejects.toThrow('Resource not found')
 })
 
 it('serves one that is off to nobody, and none to another workspace', async () => {
@@ -84,10 +84,10 @@ it('serves one that is off to nobody, and none to another workspace', async () =
   const uri = `skill://${slug}/SKILL.md`
   expect((await owner.readResource({ uri })).contents).toHaveLength(1)
   const stranger = await connect((await server.addPerson('owner', 'elsewhere')).token)
-  await expect(stranger.readResource({ uri })).rejects.toThrow()
+  await expect(stranger.readResource({ uri })).rejects.toThrow('Resource not found')
   expect(await list(stranger)).toEqual([])
   await server.ok(`/skills/${id}`, { method: 'PATCH', body: { enabledByDefault: false } })
-  await expect(owner.readResource({ uri })).rejects.toThrow()
+  await expect(owner.readResource({ uri })).rejects.toThrow('Resource not found')
 })
 
 it('serves those of a plugin beside one of the same slug, as long as the plugin is on', async () => {
@@ -97,12 +97,14 @@ it('serves those of a plugin beside one of the same slug, as long as the plugin 
   const uris = (await list()).map(({ uri }) => uri).filter((uri) => uri.includes(slug))
   expect(uris.toSorted()).toEqual([`skill://${pluginName}/${slug}/SKILL.md`, `skill://${slug}/SKILL.md`].toSorted())
   await server.database.root('plugins').where({ id: pluginId }).update({ enabled: 0 })
-  await expect(owner.readResource({ uri: `skill://${pluginName}/${slug}/SKILL.md` })).rejects.toThrow()
+  await expect(owner.readResource({ uri: `skill://${pluginName}/${slug}/SKILL.md` })).rejects.toThrow(
+    'Resource not found',
+  )
 })
 
 it('serves no skills to an agent, which has those that were placed for its run', async () => {
   const { token } = await server.agentCaller({}, { token: member.token })
   const agent = await connect(token)
   expect(agent.getServerCapabilities()?.resources).toBeUndefined()
-  await expect(agent.request({ method: 'skills/list', params: {} }, listed)).rejects.toThrow()
+  await expect(agent.request({ method: 'skills/list', params: {} }, listed)).rejects.toThrow('Method not found')
 })
