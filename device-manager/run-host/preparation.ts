@@ -19,6 +19,7 @@ import { messageOf, type HostLog } from '../log/host-log.ts'
 import { PathLookup } from '../../shared/permissions/path-lookup.ts'
 import type { JudgedPlace } from '../../shared/permissions/patterns/path-rules.ts'
 import { appNames, placeVariables } from '../../shared/lib/places.ts'
+import { openDoors, type Doors } from './door/doors.ts'
 import { knownEnv, pathOf } from './launch/environment.ts'
 import { readSkills, type SkillsRead } from './launch/skills.ts'
 import { addSkills } from './launch/workspace-skills.ts'
@@ -57,6 +58,8 @@ export interface Prepared {
   skills: SkillsRead | null
   /** null: the run has none. */
   wall: Wall | null | { problem: unknown }
+  /** To MCP servers that are given a credential. */
+  doors: Doors
   /** Made when the harness runs. */
   cgroup: string | null
 }
@@ -77,6 +80,7 @@ export async function prepare(
   if (existsSync(paths.root)) for (const old of [paths.base, paths.store]) rmSync(old, { recursive: true, force: true })
   const cwd = spec.folder?.rootPath ?? assigned.homeDir
   const taking = baseOf(assigned, { stateDir, storeDir: paths.store, world })
+  const opening = openDoors(spec.mcpServers, log)
   const walling = wallOf(assigned, { root: paths.root, cwd, wall })
   // While git is at work.
   const skills = tellsSkills(spec) ? await skillsOf(assigned, { stateDir, runDir: wall.own, cwd, world }) : null
@@ -105,6 +109,7 @@ export async function prepare(
     place,
     skills,
     wall: await walling,
+    doors: await opening,
     cgroup: null,
   }
 }
@@ -255,6 +260,7 @@ async function baseOf(
 
 /** The run is over, or was never wanted: nothing of it stays but what is in the spool. */
 export async function cleanUp(prepared: Prepared): Promise<void> {
+  prepared.doors.close()
   if (prepared.wall !== null && 'end' in prepared.wall) await prepared.wall.end()
   if (prepared.base.ok) await releaseBase(prepared.base.base).catch(() => {})
   if (prepared.cgroup !== null) removeRunCgroup(prepared.cgroup)

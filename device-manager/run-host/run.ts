@@ -226,6 +226,7 @@ export class LiveRun {
   async untilEnded(onEnding: () => void): Promise<EndReport | null> {
     const exit = await drain(this.#tree, () => this.#stopping)
     onEnding()
+    this.#parts.prepared.doors.close()
     this.#watchdog.stop()
     this.#terminalWatch?.stop()
     this.#cancelExitGrace?.()

@@ -40,6 +40,17 @@ const filledText = (text: string, env: Readonly<Record<string, string>>, unset: 
     return value ?? all
   })
 
+/** Whether something of the text is filled in. */
+export const namesVariable = (text: string): boolean => text.search(variable) >= 0
+
+/** Names of the variables that an address and its headers are made of. */
+export const variablesOf = (server: McpServer): string[] =>
+  server.type === 'stdio'
+    ? []
+    : [server.url, ...Object.values(server.headers ?? {})].flatMap((text) =>
+        [...text.matchAll(variable)].map(([, name]) => name!),
+      )
+
 function filledServer(server: McpServer, fill: (text: string) => string): McpServer {
   const filledValues = (entries: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(entries).map(([name, value]) => [name, fill(value)]))

@@ -11,6 +11,7 @@ import type { Wall } from '../../wall/wall.ts'
 import type { LaunchPlan, Prepared } from '../preparation.ts'
 import type { HostRequest } from '../wire/protocol.ts'
 import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { filledServers, type ServerLeftOut } from '../../harness/parts/mcp-servers.ts'
 import type { Child, ChildLaunch } from './child.ts'
 import { harnessEnv } from './environment.ts'
@@ -159,12 +160,24 @@ interface ServedPlan {
   leftOut: readonly ServerLeftOut[]
 }
 
+/** Servers behind doors have no variables left, also for an adapter whose program fills them in itself. */
+function withAddresses(spec: RunSpec, servers: McpServers): RunSpec {
+  const remote = Object.entries(servers).filter(([, { type }]) => type !== 'stdio')
+  return { ...spec, mcpServers: { ...spec.mcpServers, ...Object.fromEntries(remote) } }
+}
+
 /** Throws what the adapter throws. What it adds to the environment does not depend on the servers. */
 export function withServers(parts: { prepared: Prepared; plan: LaunchPlan; start: StartRequest }): ServedPlan {
   const { plan, prepared } = parts
   const { spec } = prepared.assignment
   if (Object.keys(spec.mcpServers).length === 0) return { plan, servers: {}, leftOut: [] }
-  const { servers, leftOut } = filledServers(spec.mcpServers, environmentOf(parts))
-  const launch = plan.adapter.command(spec, { ...plan.facts, mcpServers: servers })
-  return { plan: { ...plan, launch }, servers, leftOut }
+  const env = environmentOf(parts)
+  const filled = filledServers(spec.mcpServers, env)
+  const { servers, leftOut } = prepared.doors.lead(filled.servers, {
+    spec: spec.mcpServers,
+    secrets: parts.start.secrets,
+    env,
+  })
+  const launch = plan.adapter.command(withAddresses(spec, servers), { ...plan.facts, mcpServers: servers })
+  return { plan: { ...plan, launch }, servers, leftOut: [...filled.leftOut, ...leftOut] }
 }

@@ -1,0 +1,20 @@
+/** What a server is sent beside what the harness sends it. Values are kept in memory only. */
+export interface Credential {
+  /** Rejects with DoorError where there is none to be had. */
+  headers(): Promise<Readonly<Record<string, string>>>
+  /**
+   * The server refused the last one: gets another one, which `headers` returns from then on. False: there is no other. Absent: the
+   * credential is a secret, of which there is only one.
+   */
+  renew?(): Promise<boolean>
+}
+
+/** A request that cannot be passed on. The message is for the model and for people, and holds no value. */
+export class DoorError extends Error {
+  readonly status: number
+
+  constructor(message: string, status = 502) {
+    super(message)
+    this.status = status
+  }
+}

@@ -1,0 +1,263 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { pipeline, Transform } from 'node:stream'
+import type { Redactor } from '../../../shared/lib/redact.ts'
+import { messageOf, type HostLog } from '../../log/host-log.ts'
+import { DoorError, type Credential } from './credential.ts'
+import { endpointRewriter } from './endpoint-event.ts'
+import { headersBack, headersOn } from './headers.ts'
+import { asksForSkills, mayRepeat, messageIn, type DoorMessage } from './message.ts'
+import type { Upstream } from './upstream.ts'
+
+export const doorLimits = {
+  /** Of one message, and of all that are on their way. */
+  bodyBytes: 16 * 1024 * 1024,
+  bodiesBytes: 32 * 1024 * 1024,
+  openRequests: 100,
+  /** Addresses for messages that streams of the transport `sse` named. */
+  messageAddresses: 100,
+} as const
+
+/** The server that a door leads to. */
+export interface DoorTarget {
+  url: URL
+  isSse: boolean
+  credential: Credential
+  /** Knows what must not come back in an answer. */
+  redactor: Redactor
+  upstream: Upstream
+}
+
+interface Asked {
+  request: IncomingMessage
+  url: URL
+  body: Buffer | null
+  message: DoorMessage
+}
+
+/**
+ * The door to one MCP server: a listener on loopback that sends on what the harness asks, with the credential that the harness does
+ * not have. It belongs to the run host and ends with it.
+ *
+ *     listening -- lead (the run starts) -> open -- close (the run ends) -> closed
+ *
+ * - It answers whoever knows its path, which is in a file of the run alone. Browsers, and names that lead to this machine, are refused.
+ * - An answer is passed on as it comes. A call of a tool is sent once, whatever becomes of it.
+ * - Requests that stay open are no work of the run: nothing here counts as an event, and `close` cuts them.
+ */
+export class Door {
+  readonly #name: string
+  readonly #log: HostLog
+  readonly #server: Server
+  readonly #path = randomBytes(32).toString('base64url')
+  #target: DoorTarget | null = null
+  #port = 0
+  #open = 0
+  #bodiesBytes = 0
+  #addresses = 0
+  readonly #messageAddresses = new Map<string, URL>()
+
+  private constructor(name: string, log: HostLog) {
+    this.#name = name
+    this.#log = log
+    // A harness may use a connection again whenever it likes.
+    const options = { keepAliveTimeout: 0, requestTimeout: 0 }
+    const { createServer } = process.getBuiltinModule('node:http')
+    this.#server = createServer(options, (request, response) => void this.#serve(request, response))
+  }
+
+  static async listen(name: string, log: HostLog): Promise<Door> {
+    const door = new Door(name, log)
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    door.#server.once('error', reject).listen(0, '127.0.0.1', resolve)
+    await promise
+    door.#server.on('error', (error) => log('mcp_door_error', { server: name, error: messageOf(error) }))
+    door.#port = (door.#server.address() as AddressInfo).port
+    return door
+  }
+
+  get address(): string {
+    return `http://127.0.0.1:${this.#port}/${this.#path}`
+  }
+
+  lead(target: DoorTarget): void {
+    this.#target = target
+  }
+
+  close(): void {
+    this.#server.close()
+    this.#server.closeAllConnections()
+    this.#target?.upstream.close()
+    this.#target = null
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    // The harness goes away when it likes.
+    request.on('error', () => {})
+    response.on('error', () => {})
+    const url = this.#urlFor(request)
+    const target = this.#target
+    if (typeof url === 'number' || target === null) {
+      response.writeHead(typeof url === 'number' ? url : 503).end()
+      return
+    }
+    let asked: Asked | null = null
+    let held = 0
+    this.#open++
+    try {
+      if (this.#open > doorLimits.openRequests) throw new DoorError('too many requests are open', 503)
+      const body = await this.#bodyOf(request, (bytes) => (held += bytes))
+      asked = { request, url, body, message: messageIn(body) }
+      if (asksForSkills(asked.message)) return answerError(response, asked, { code: -32601, message: noSkills })
+      await this.#passOn(target, asked, response)
+    } catch (error) {
+      this.#fail(target, { asked, response, error })
+    } finally {
+      this.#open--
+      this.#bodiesBytes -= held
+    }
+  }
+
+  /** The address that is asked for, or the status with which it is refused. */
+  #urlFor({ method, url = '', headers }: IncomingMessage): URL | number {
+    const [path = '', ...more] = (url.split('?')[0] ?? '').slice(1).split('/')
+    if (!isSame(path, this.#path)) return 404
+    // A name that leads to this machine is the way of a page in a browser, and only browsers say where a request is from.
+    if (headers.host !== `127.0.0.1:${this.#port}` || headers.origin !== undefined) return 403
+    if (method !== 'POST' && method !== 'GET' && method !== 'DELETE') return 405
+    const found = more.length === 0 ? this.#target?.url : this.#messageAddresses.get(more.join('/'))
+    return found ?? (this.#target === null ? 503 : 404)
+  }
+
+  async #bodyOf(request: IncomingMessage, hold: (bytes: number) => void): Promise<Buffer | null> {
+    if (request.method !== 'POST') {
+      request.resume()
+      return null
+    }
+    const chunks: Buffer[] = []
+    let bytes = 0
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      bytes += chunk.length
+      this.#bodiesBytes += chunk.length
+      hold(chunk.length)
+      if (bytes > doorLimits.bodyBytes) throw new DoorError('the message is too large', 413)
+      if (this.#bodiesBytes > doorLimits.bodiesBytes)
+        throw new DoorError('too many large messages are on their way', 503)
+      chunks.push(chunk)
+    }
+    return Buffer.concat(chunks)
+  }
+
+  async #passOn(target: DoorTarget, asked: Asked, response: ServerResponse): Promise<void> {
+    const gone = new AbortController()
+    response.once('close', () => gone.abort())
+    if (response.destroyed) return
+    const answer = await this.#answerOf(target, asked, gone.signal)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const type = answer.headers['content-type'] ?? ''
+    const isStream = type.startsWith('text/event-stream')
+    response.writeHead(answer.statusCode ?? 502, headersBack(answer.headers))
+    if (isStream) response.flushHeaders()
+    const rewriting = target.isSse && isStream ? [endpointRewriter((said) => this.#messageAddress(target, said))] : []
+    // An answer that breaks off breaks off for the harness, too: it must not look whole.
+    pipeline([answer, ...rewriting, redacting(target.redactor), response], () => resolve())
+    await promise
+  }
+
+  /** Throws DoorError. */
+  async #answerOf(target: DoorTarget, asked: Asked, signal: AbortSignal): Promise<IncomingMessage> {
+    const { request, url, body, message } = asked
+    const { credential, upstream } = target
+    const isSafe = request.method !== 'POST' || mayRepeat(message)
+    const send = async () => {
+      const headers = headersOn(request.headers, await credential.headers(), body)
+      return upstream.send({ method: request.method ?? 'GET', url, headers, body, mayRepeat: isSafe, signal })
+    }
+    const first = await send()
+    if (first.statusCode !== 401) return first
+    first.resume()
+    if (!(await credential.renew?.())) throw new DoorError('it refused the credential that svc sent (401)')
+    if (!isSafe)
+      throw new DoorError('it refused the credential (401), so nothing was done; svc has a new one now: call again')
+    const second = await send()
+    if (second.statusCode !== 401) return second
+    second.resume()
+    throw new DoorError('it refused the new credential, too (401)')
+  }
+
+  #messageAddress({ url }: DoorTarget, said: string): string {
+    const address = URL.canParse(said, url.href) ? new URL(said, url) : null
+    // The credential is for this origin alone.
+    if (address?.origin !== url.origin) throw new Error('the stream names an address of another origin')
+    const id = String(++this.#addresses)
+    this.#messageAddresses.set(id, address)
+    this.#messageAddresses.delete(String(this.#addresses - doorLimits.messageAddresses))
+    return `/${this.#path}/${id}`
+  }
+
+  #fail(
+    target: DoorTarget,
+    { asked, response, error }: { asked: Asked | null; response: ServerResponse; error: unknown },
+  ) {
+    if (response.destroyed) return
+    if (response.headersSent) return void response.destroy()
+    if (!(error instanceof DoorError)) this.#log('mcp_door_failed', { server: this.#name, error: messageOf(error) })
+    const why = error instanceof DoorError ? error.message : 'svc failed to pass the request on'
+    const status = error instanceof DoorError ? error.status : 500
+    const message = target.redactor.redactText(`The MCP server ${this.#name}: ${why}.`)
+    // What is left of a message that is too large is not read.
+    if (asked === null) response.setHeader('connection', 'close')
+    answerError(response, asked, { code: -32000, message, status })
+  }
+}
+
+const noSkills = 'svc gives no skills of MCP servers to agents: those of the workspace are set with `svc skill`.'
+
+/**
+ * A request gets its answer as one, which every client shows; with a status of failure some would send a call of a tool again.
+ */
+function answerError(
+  response: ServerResponse,
+  asked: Asked | null,
+  { status = 502, ...error }: { code: number; message: string; status?: number },
+): void {
+  const id = asked?.message.id ?? null
+  response.writeHead(id === null ? status : 200, { 'content-type': 'application/json' })
+  response.end(JSON.stringify({ jsonrpc: '2.0', id, error }))
+}
+
+/** What is held back is let go when nothing more came for so long. */
+const releaseMs = 20
+
+/** Takes the values out of an answer that a server says back. */
+function redacting(of: Redactor): Transform {
+  const redactor = of.another()
+  let timer: NodeJS.Timeout | null = null
+  const stopTimer = () => {
+    if (timer !== null) clearTimeout(timer)
+    timer = null
+  }
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      stopTimer()
+      const out = redactor.push(chunk)
+      if (redactor.isHolding) timer = setTimeout(() => this.push(redactor.release()), releaseMs)
+      done(null, out)
+    },
+    flush(done) {
+      stopTimer()
+      done(null, redactor.flush())
+    },
+    destroy(error, done) {
+      stopTimer()
+      done(error)
+    },
+  })
+}
+
+/** Takes as long for any other path. */
+function isSame(one: string, other: string): boolean {
+  const [first, second] = [one, other].map((text) => createHash('sha256').update(text).digest())
+  return timingSafeEqual(first!, second!)
+}

@@ -1,0 +1,78 @@
+import { Redactor, type Secret } from '../../../shared/lib/redact.ts'
+import type { McpServer, McpServers } from '../../../shared/runs/mcp-servers.ts'
+import { namesVariable, variablesOf, type ServerLeftOut } from '../../harness/parts/mcp-servers.ts'
+import { messageOf, type HostLog } from '../../log/host-log.ts'
+import { Door } from './door.ts'
+import { upstreamBy } from './upstream.ts'
+
+type RemoteServer = Extract<McpServer, { type: 'http' | 'sse' }>
+
+/** What the harness is to use, but not to have. */
+const holdsCredential = (server: McpServer): server is RemoteServer =>
+  server.type !== 'stdio' && [server.url, ...Object.values(server.headers ?? {})].some(namesVariable)
+
+/** The doors of one run: one for each server on the network that is given a credential. */
+export interface Doors {
+  /**
+   * Has the doors lead to the servers. Returns the servers as the harness gets them, with addresses of doors, and those
+   * for which there is no door.
+   */
+  lead(
+    filled: McpServers,
+    given: { spec: McpServers; secrets: Readonly<Record<string, string>>; env: Readonly<Record<string, string>> },
+  ): { servers: Record<string, McpServer>; leftOut: ServerLeftOut[] }
+  close(): void
+}
+
+/** They listen before the run starts, which then waits for nothing. */
+export async function openDoors(servers: McpServers, log: HostLog): Promise<Doors> {
+  const doors = new Map<string, Door | null>()
+  const wanted = Object.entries(servers).filter(([, server]) => holdsCredential(server))
+  await Promise.all(wanted.map(async ([name]) => doors.set(name, await doorOrNull(name, log))))
+  return {
+    lead(filled, { spec, secrets, env }) {
+      const given: Record<string, McpServer> = { ...filled }
+      const leftOut: ServerLeftOut[] = []
+      for (const [name, door] of doors) {
+        const server = filled[name]
+        if (server === undefined || server.type === 'stdio') {
+          door?.close()
+          continue
+        }
+        delete given[name]
+        if (door === null) {
+          leftOut.push({ name, why: 'this machine had no port for the door by which its credential is added' })
+          continue
+        }
+        const { type, url, headers = {} } = server
+        door.lead({
+          url: new URL(url),
+          isSse: type === 'sse',
+          credential: { headers: () => Promise.resolve(headers) },
+          redactor: new Redactor(secretsIn(spec[name], secrets)),
+          upstream: upstreamBy(env),
+        })
+        given[name] = { type, url: door.address }
+      }
+      return { servers: given, leftOut }
+    },
+    close: () => doors.forEach((door) => door?.close()),
+  }
+}
+
+async function doorOrNull(name: string, log: HostLog): Promise<Door | null> {
+  try {
+    return await Door.listen(name, log)
+  } catch (error) {
+    log('mcp_door_not_opened', { server: name, error: messageOf(error) })
+    return null
+  }
+}
+
+const secretsIn = (server: McpServer | undefined, secrets: Readonly<Record<string, string>>): Secret[] =>
+  server === undefined
+    ? []
+    : variablesOf(server).flatMap((name) => {
+        const value = Object.hasOwn(secrets, name) ? secrets[name] : undefined
+        return value === undefined ? [] : [{ name, value }]
+      })
