@@ -23,6 +23,7 @@ import { fileHandlers } from './resources/files/handlers/files.ts'
 import { fileRelationHandlers } from './resources/files/handlers/relation.ts'
 import { folderHandlers } from './resources/folders/handlers/folders.ts'
 import { learningHandlers } from './resources/learnings/handlers/learnings.ts'
+import { mcpServerHandlers } from './resources/mcp-servers/handlers/mcp-servers.ts'
 import { memberHandlers } from './resources/members/handlers/members.ts'
 import { projectGrantHandlers } from './resources/projects/handlers/grant.ts'
 import { projectHandlers } from './resources/projects/handlers/projects.ts'
@@ -89,6 +90,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...skillRepoHandlers(deps),
     ...skillShareHandlers(deps),
     ...connectionHandlers(deps),
+    ...mcpServerHandlers(),
     // The server named in the document is the one it was read from.
     ...implementOpenApi(contract, '/'),
   ]

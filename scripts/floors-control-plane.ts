@@ -54,6 +54,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/skills': 'skills, their bundles, who has them, links by which they are shared',
       'resources/connections':
         'connections to outside services, their credentials, OAuth with providers, what runs get of them',
+      'resources/mcp-servers': 'MCP servers of workspaces and agents, and what a run gets of them',
       'resources/workflows': 'stored programs, their runs and journals',
       'resources/automations': 'automations, their triggers, schedules and fires',
     },
@@ -122,6 +123,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/learnings/handlers': 'learnings',
       'resources/skills/handlers': 'skills, overrides of agents, share links',
       'resources/connections/handlers': 'connections and the services that there are',
+      'resources/mcp-servers/handlers': 'MCP servers',
     },
   },
   {

@@ -41,6 +41,8 @@ export interface SpecInput {
   runId: string
   agent: AgentRow
   workspace: WorkspaceRow
+  /** Of the agent and of the workspace. */
+  mcpServers: Readonly<Record<string, unknown>>
   instructions: readonly Instructions[]
   folder: FolderRow | null
   prompt: string
@@ -107,7 +109,7 @@ function agentSpec(input: SpecInput): RunSpec {
     command: agent.command,
     protocol: agent.protocol,
     permissions,
-    mcpServers: mcpServersFor(workspace.mcpServers, { harness, protocol: agent.protocol, permissions }).given,
+    mcpServers: mcpServersFor(input.mcpServers, { harness, protocol: agent.protocol, permissions }).given,
     skillFolders: agent.skillFolders,
     ...skillsOfSpec(input.skills ?? [], { harness, protocol: agent.protocol }),
     allowCalls: [...input.allowCalls],

@@ -107,7 +107,7 @@ const skillsOf = (tx: Tx, { id: agentId, workspaceId }: AgentRow) =>
   listEffectiveSkills(tx, { workspaceId, agentId, limit: mostSkills })
 
 function inputOf(
-  { wake, workspace, overrides, folder }: Order,
+  { wake, workspace, overrides, folder, mcpServers }: Order,
   { world, limits, catalog }: WakeContext,
   news: string,
 ): SpecInput {
@@ -116,6 +116,7 @@ function inputOf(
     runId: world.id('run_'),
     agent,
     workspace,
+    mcpServers,
     instructions: gate === null ? instructionsFor(agent, workspace) : [],
     folder,
     prompt: [news, wake.prompt ?? `You were woken by ${triggerSource}. No prompt was given.`]

@@ -7,6 +7,7 @@ import { findDetails } from '../resources/runs/details-store.ts'
 import { isToBeCancelled } from '../resources/runs/cancellation-store.ts'
 import { listLiveOfAgent } from '../resources/runs/live-store.ts'
 import type { RunRow, RunStep } from '../resources/runs/store.ts'
+import { mcpServersOfAgent } from '../resources/mcp-servers/joined.ts'
 import { findWorkspace, type WorkspaceRow } from '../resources/workspaces/store.ts'
 import { openGatesOfTasks } from '../resources/approvals/open-gates.ts'
 import type { Person } from '../trust/rules.ts'
@@ -27,6 +28,8 @@ export interface Order {
   overrides: RunOverrides
   environment: 'device' | 'cloud'
   folder: FolderRow | null
+  /** MCP servers of the agent and of the workspace. */
+  mcpServers: Readonly<Record<string, unknown>>
   /** Of the wake. */
   at: number
 }
@@ -38,7 +41,9 @@ export async function readOrder(tx: Tx, wake: Wake, at: number): Promise<Order |
   if (workspace === null) return null
   const overrides = { ...overridesOf(task), ...given(wake.overrides ?? {}) }
   const folder = wake.compacts ? await folderOfSession(tx, wake) : await folderOf(tx, { agent, workspace, task })
-  return { wake, workspace, task, overrides, environment: overrides.environment ?? agent.environment, folder, at }
+  const mcpServers = await mcpServersOfAgent(tx, agent, workspace)
+  const environment = overrides.environment ?? agent.environment
+  return { wake, workspace, task, overrides, environment, folder, mcpServers, at }
 }
 
 /** Reads what admission depends on, and asks it. */

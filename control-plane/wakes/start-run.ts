@@ -68,7 +68,7 @@ const unplaced = { placement: null, offer: null }
 /** `way`: how the run goes; `other`: how it goes if its harness cannot be had. */
 async function store(
   tx: Tx,
-  { wake, workspace, task, environment, folder, at }: Order,
+  { wake, mcpServers, task, environment, folder, at }: Order,
   { runId, instructions, continued, secretKeys }: Draft,
   { way, other, offer }: { way: Way; other: Way | null; offer: { device: string; expiresAt: number } | null },
 ): Promise<void> {
@@ -104,7 +104,7 @@ async function store(
     createdAt: at,
     offer,
   }
-  const mcpLeftOut = mcpServersFor(workspace.mcpServers, spec).leftOut
+  const mcpLeftOut = mcpServersFor(mcpServers, spec).leftOut
   const manifest = manifestOf(spec, { instructions, secretKeys: [...secretKeys.keys()], mcpLeftOut })
   await insertRun(tx, run, { prompt: spec.prompt, spec, fallbackSpec: other?.spec ?? null, manifest })
 }

@@ -84,3 +84,7 @@ export const connectionErrors = {
   oauth_exchange_failed: entry(400, 'The sign-in at the provider failed.', 'start_over'),
   unsupported_auth_kind: entry(400, 'The service did not take the credential.', 'fix_request'),
 } as const
+
+export const mcpErrors = {
+  mcp_server_not_found: entry(404, 'There is no MCP server with this id that you can see.', 'check_id'),
+} as const

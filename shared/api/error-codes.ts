@@ -3,6 +3,7 @@ import {
   connectionErrors,
   fileErrors,
   learningErrors,
+  mcpErrors,
   skillErrors,
   wikiErrors,
   workflowErrors,
@@ -249,6 +250,7 @@ export const errorCodes = {
   ...learningErrors,
   ...skillErrors,
   ...connectionErrors,
+  ...mcpErrors,
   ...gateErrors,
 } satisfies Record<string, ErrorEntry>
 

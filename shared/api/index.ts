@@ -15,6 +15,7 @@ import { fileRelationRoutes } from './file-relations.ts'
 import { fileRoutes } from './files.ts'
 import { folderRoutes } from './folders.ts'
 import { learningRoutes } from './learnings.ts'
+import { mcpServerRoutes } from './mcp-servers.ts'
 import { memberRoutes } from './members.ts'
 import { openapiRoutes } from './openapi.ts'
 import { projectGrantRoutes } from './project-grants.ts'
@@ -79,6 +80,7 @@ export const groups = {
   skillRepos: skillRepoRoutes,
   skillShares: skillShareRoutes,
   connections: connectionRoutes,
+  mcpServers: mcpServerRoutes,
   openapi: openapiRoutes,
 } as const
 

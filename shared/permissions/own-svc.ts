@@ -16,6 +16,7 @@ const groups: ReadonlyMap<string, readonly string[] | null> = new Map([
   ['run', ['get', 'list', 'read', 'events', 'result', 'output']],
   ['agent', ['get', 'list', 'identity']],
   ['project', ['get', 'list']],
+  ['mcp', ['get', 'list']],
   ['skill', ['get', 'list', 'agent-overrides']],
   ['connection', ['get', 'list', 'services']],
   ['member', ['list']],

@@ -42,8 +42,22 @@ export function mcpServersFor(
   return { given, leftOut }
 }
 
+/** All that a run may be given, by name: of several that rules could not tell apart, those of the first list. */
+export function joinedServers(
+  ...lists: readonly (Readonly<Record<string, unknown>> | null)[]
+): Readonly<Record<string, unknown>> {
+  const taken = new Set<string>()
+  const all: [string, unknown][] = []
+  for (const list of lists) {
+    const added = Object.entries(list ?? {}).filter(([name]) => !taken.has(ruleNameOf(name)))
+    all.push(...added)
+    for (const [name] of added) taken.add(ruleNameOf(name))
+  }
+  return Object.fromEntries(all)
+}
+
 /** Rules do not tell upper from lower case, and some programs write `_` for `-`. */
-const ruleNameOf = (name: string) => name.toLowerCase().replaceAll('-', '_')
+export const ruleNameOf = (name: string) => name.toLowerCase().replaceAll('-', '_')
 
 function readServer(name: string, sent: unknown, { harness, protocol, permissions }: McpTaker) {
   const { mcpTransports, takesMcpUnasked } = harnessFactsOf({ harness, protocol })

@@ -18,29 +18,30 @@ export const mcpLimits = {
 } as const
 
 /** Programs take no zero bytes. */
-const value = z
+export const mcpValue = z
   .string()
   .max(mcpLimits.valueChars)
   .regex(/^[^\0]*$/)
 const named = (name: RegExp, most: number) =>
   z
-    .record(z.string().regex(name), value)
-    .refine((entries) => Object.keys(entries).length <= most)
-    .optional()
+    .record(z.string().regex(name), mcpValue)
+    .refine((entries) => Object.keys(entries).length <= most, `more than ${most}`)
+export const mcpVariables = named(/^[A-Za-z_][A-Za-z0-9_]{0,199}$/, mcpLimits.variables)
+export const mcpHeaders = named(/^[!#$%&'*+.^_`|~A-Za-z0-9-]{1,200}$/, mcpLimits.headers)
 const notRead = z.never().optional()
 
 const stdioServer = z.object({
   type: z.literal('stdio'),
-  command: value.min(1),
-  args: z.array(value).max(mcpLimits.args).default([]),
-  env: named(/^[A-Za-z_][A-Za-z0-9_]{0,199}$/, mcpLimits.variables),
+  command: mcpValue.min(1),
+  args: z.array(mcpValue).max(mcpLimits.args).default([]),
+  env: mcpVariables.optional(),
   url: notRead,
 })
 const remoteServer = z.object({
   type: z.enum(['http', 'sse']),
   /** The device checks what the variables of a run make of it. */
-  url: value.regex(/^https?:\/\/.|\$\{/i),
-  headers: named(/^[!#$%&'*+.^_`|~A-Za-z0-9-]{1,200}$/, mcpLimits.headers),
+  url: mcpValue.regex(/^https?:\/\/.|\$\{/i),
+  headers: mcpHeaders.optional(),
   command: notRead,
 })
 /** A server as a run gets it. Unknown keys are ignored. */

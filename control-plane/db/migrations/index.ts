@@ -39,6 +39,7 @@ import { harnessVersions } from './037-harness-versions.ts'
 import { skills } from './038-skills.ts'
 import { skillDescriptions } from './039-skill-descriptions.ts'
 import { connections } from './040-connections.ts'
+import { mcpServers } from './042-mcp-servers.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -82,4 +83,5 @@ export const migrations: readonly Migration[] = [
   skills,
   skillDescriptions,
   connections,
+  mcpServers,
 ]

@@ -298,9 +298,15 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
     device: await root('devices')
       .where({ public_id: device.identity.publicId })
       .select('user_id', 'runs_by', 'removed_at'),
+    servers: await root('mcp_servers')
+      .whereIn('agent_id', [plain.id, program.id])
+      .orWhere((of) => void of.where({ workspace_id: victim.workspaceId }).whereNull('agent_id'))
+      .orderBy('id'),
     defaults: await root('workspaces').where({ id: victim.workspaceId }).select('default_device', 'mcp_servers'),
   })
   const before = await stateOf()
+  const owned = before.servers.map(({ name }) => name as string)
+  expect(owned).toHaveLength(1)
   const names = fc.constantFrom('me', 'main', inPool('agentId'), '<victimId>')
   const source: ValueSource = { document, known: names, named, matching: new Map() }
   const done: Record<Actor, number> = { member: 0, 'owner of agents': 0, run: 0, removed: 0, stranger: 0 }
@@ -353,7 +359,9 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
   const commands = new Set(offers.map(({ commandOf }) => commandOf))
   expect([...commands].filter((one) => one !== null && one !== ownCommand && one !== closedCommand)).toEqual([])
   expect(gates.filter((needsRule) => !needsRule)).toEqual([])
-  expect(offers.filter(({ protocol, given }) => protocol != null || given.length > 0)).toEqual([])
+  expect(
+    offers.filter(({ protocol, given }) => protocol != null || given.some((name) => !owned.includes(name))),
+  ).toEqual([])
   expect(new Set(offers.flatMap(({ secrets }) => secrets))).toEqual(new Set(['OWN_KEY']))
   // Else the walk would say little.
   expect(done.removed).toBe(0)

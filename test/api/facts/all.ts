@@ -13,6 +13,7 @@ import { fileRelationFacts } from './file-relations.ts'
 import { fileFacts } from './files.ts'
 import { folderFacts } from './folders.ts'
 import { learningFacts } from './learnings.ts'
+import { mcpServerFacts } from './mcp-servers.ts'
 import { memberFacts } from './members.ts'
 import { messageFacts } from './messages.ts'
 import { openapiFacts } from './openapi.ts'
@@ -80,5 +81,6 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   skillRepos: skillRepoFacts,
   skillShares: skillShareFacts,
   connections: connectionFacts,
+  mcpServers: mcpServerFacts,
   openapi: openapiFacts,
 }

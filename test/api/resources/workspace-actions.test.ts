@@ -1,5 +1,6 @@
 import { makePage } from '../facts/kit/wiki.ts'
 import { makeLearning } from '../facts/kit/learnings.ts'
+import { makeServer } from '../facts/kit/mcp-servers.ts'
 import { upload } from './files-kit.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addUser } from '../../../control-plane/operator/people.ts'
@@ -167,6 +168,7 @@ if (isTriedHere)
     await server.database.root('wiki_pages').where({ id: draft }).update(neverPublished)
     const bullets = [{ text: 'Use `make`.\n# Now', sources: ['https://example.com/builds'] }]
     await makeLearning({ server }, { token: person.token, topic: '# Builds', bullets })
+    await makeServer({ server }, { token: person.token, name: 'tracker', agentId: '@chief' })
     for (const prefix of ['workspaces', 'companies']) {
       const { manifest } = (await act(person, 'export', prefix)).body as { manifest: string }
       const headings = outsideOfFences(manifest).filter((line) => line.startsWith('#'))
@@ -189,6 +191,8 @@ if (isTriedHere)
         '## Learnings (1)',
         '### `# Builds`',
         '## Skills (0)',
+        '## MCP servers (1)',
+        '### `tracker`',
       ])
       for (const text of [
         `- Id: \`${person.workspaceId}\``,

@@ -38,6 +38,7 @@ export const smallTables: Readonly<Record<string, string>> = {
   workflows: 'people write them',
   plugins: 'people install them',
   skills: 'people and agents add them',
+  mcp_servers: 'people add them',
   skill_bundles: 'one for each skill, and for two days those that were replaced',
   skill_overrides: 'people say what single agents have',
   skill_shares: 'people make them',

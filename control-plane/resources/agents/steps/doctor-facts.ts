@@ -8,6 +8,7 @@ import { isAgentBudgetSpent } from '../budget.ts'
 import { isController, livenessOf } from '../../devices/rules.ts'
 import { listDevicesOfWorkspace, type DeviceRow } from '../../devices/store.ts'
 import { findFolder, type FolderRow } from '../../folders/store.ts'
+import { mcpServersOfAgent } from '../../mcp-servers/joined.ts'
 import { listAdmins } from '../../members/store.ts'
 import { listSecretKeys } from '../../secrets/store.ts'
 import { listEffectiveSkills } from '../../skills/effective-store.ts'
@@ -38,6 +39,7 @@ export async function auditAgent(
   }
   const mayRun = devices.filter((device) => mayTake(device, { agent, folder, workspace }))
   const permissions = effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace)
+  const mcpServers = await mcpServersOfAgent(db, agent, workspace)
   return diagnose({
     agent,
     harness,
@@ -49,7 +51,7 @@ export async function auditAgent(
     devices: mayRun.map((device) => ({ ...toDoctorDevice(device, options), refuses: refusedBy(device, work) })),
     manager: agent.reportingTo === null ? null : manager === null || manager.deletedAt !== null ? 'missing' : 'present',
     permissionMode: permissions.defaultMode,
-    mcpLeftOut: mcpServersFor(workspace.mcpServers, { harness, protocol: agent.protocol, permissions }).leftOut,
+    mcpLeftOut: mcpServersFor(mcpServers, { harness, protocol: agent.protocol, permissions }).leftOut,
     skillsLeftOut: await skillsLeftOut(db, { ...work, harness, devices: mayRun }),
   })
 }

@@ -235,7 +235,7 @@ function mcpWarnings({ mcpLeftOut }: DoctorFacts): AgentWarning[] {
   const reasons = [...new Set(mcpLeftOut.map(({ reason }) => reason))]
   return reasons.map((reason) => {
     const names = mcpLeftOut.filter((each) => each.reason === reason).map(({ name }) => name)
-    const message = `Its runs do not get MCP servers of the workspace, ${someOf(names)}: ${sayLeftOut(reason)}.`
+    const message = `Its runs do not get MCP servers from svc, ${someOf(names)}: ${sayLeftOut(reason)}.`
     return warning('mcp_server_ignored', 'mcpServers', message)
   })
 }

@@ -14,6 +14,7 @@ import { countLearnings, listLearnings } from '../../learnings/store.ts'
 import { countProjects, listProjects } from '../../projects/store.ts'
 import { countTasks, listTasks } from '../../tasks/list-store.ts'
 import { listTasksByIds, type TaskRow } from '../../tasks/store.ts'
+import { countMcpServers, listMcpServers } from '../../mcp-servers/store.ts'
 import { countSkills, listSkills } from '../../skills/store.ts'
 import { findRevisionBody } from '../../wiki/revision-store.ts'
 import { countPages, listPages, type WikiPageRow } from '../../wiki/store.ts'
@@ -107,6 +108,9 @@ async function* linesOf(db: Db, workspaceId: string, now: number): AsyncGenerato
     yield page.flatMap(skillSection)
   yield headingOf('Connections', await countConnections(db, { workspaceId, now }))
   for await (const page of connectionsOf(db, workspaceId, now)) yield page.flatMap((one) => connectionSection(one, now))
+  yield headingOf('MCP servers', await countMcpServers(db, { workspaceId }))
+  for await (const page of oldestFirst((after) => listMcpServers(db, { ...filter, after })))
+    yield page.flatMap((server) => sections.mcpServer(server))
 }
 
 async function namesOf(

@@ -6,6 +6,7 @@ import type { FileRow } from '../../files/store.ts'
 import type { LearningRow } from '../../learnings/store.ts'
 import type { ProjectRow } from '../../projects/store.ts'
 import type { TaskRow } from '../../tasks/store.ts'
+import type { McpServerRow } from '../../mcp-servers/store.ts'
 import type { SkillRow } from '../../skills/store.ts'
 import type { WikiPageRow } from '../../wiki/store.ts'
 import type { WorkflowRow } from '../../workflows/store.ts'
@@ -79,6 +80,10 @@ export class Sections {
   agent(agent: ExportedAgent): string[] {
     const isWhole = this.takes('instructions', agent.agentMd?.length ?? 0)
     return agentSection(agent, this.names.agents, isWhole)
+  }
+
+  mcpServer(server: McpServerRow): string[] {
+    return mcpServerSection(server, server.agentId && (this.names.agents.get(server.agentId) ?? server.agentId))
   }
 
   project(project: ProjectRow): string[] {
@@ -185,6 +190,21 @@ export function connectionSection(connection: ConnectionRow, now: number): strin
       Status: statusAt(connection, now),
       Owner: ownerUserId === null ? 'the workspace' : 'a person',
       Scopes: grantedScopes.length === 0 ? null : grantedScopes.join(' '),
+    }),
+  ]
+}
+
+function mcpServerSection({ id, name, server }: McpServerRow, agent: string | null): string[] {
+  return [
+    '',
+    `### ${span(name)}`,
+    '',
+    ...facts({
+      Id: id,
+      Agent: agent,
+      Transport: server.type,
+      Address: server.type === 'stdio' ? null : server.url,
+      Command: server.type === 'stdio' ? [server.command, ...server.args].join(' ') : null,
     }),
   ]
 }

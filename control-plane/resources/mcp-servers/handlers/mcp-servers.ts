@@ -1,0 +1,180 @@
+import { fail, failField } from '../../../../shared/api/errors.ts'
+import { mcpServerId, toTimestamp } from '../../../../shared/api/ids.ts'
+import { mcpServerRoutes, type McpServerShown } from '../../../../shared/api/mcp-servers.ts'
+import { beforeOf, pageByTime, timeAndId } from '../../../../shared/api/paging.ts'
+import { given } from '../../../../shared/lib/given.ts'
+import { ruleNameOf } from '../../../../shared/runs/given-servers.ts'
+import type { McpServer } from '../../../../shared/runs/mcp-servers.ts'
+import { changedRow } from '../../../db/changed-row.ts'
+import { troubleOf } from '../../../db/dialect.ts'
+import type { Db, Tx } from '../../../db/open.ts'
+import { inSavepoint } from '../../../db/transaction.ts'
+import { hasRole, type Caller, type PersonCaller } from '../../../http/callers.ts'
+import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { changeableAgent } from '../../agents/lookup.ts'
+import { isVisible, viewerOf } from '../../agents/rules.ts'
+import { findAgent, type AgentRow } from '../../agents/store.ts'
+import { mayDecideWhatRuns } from '../../agents/trust-rules.ts'
+import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
+import { mostServers, sentOf, serverOf } from '../rules.ts'
+import {
+  countMcpServers,
+  findMcpServer,
+  insertMcpServer,
+  listMcpServers,
+  removeMcpServer,
+  replaceMcpServer,
+  type McpServerRow,
+} from '../store.ts'
+
+type Routes = typeof mcpServerRoutes
+
+export function mcpServerHandlers(): ImplementedRoute[] {
+  return implement(mcpServerRoutes, {
+    list,
+    create,
+
+    async get({ db, caller, params }) {
+      return shown((await seen(db, caller, params.mcpServerId)).row)
+    },
+
+    update,
+    delete: remove,
+  })
+}
+
+const listCursor = timeAndId(mcpServerId)
+
+async function list({ db, caller, query }: HandlerInput<Routes['list']>) {
+  const { limit } = query
+  const agent = query.agentId === undefined ? undefined : await changeableAgent(db, caller, query.agentId)
+  const viewer = viewerOf(caller)
+  const rows = await listMcpServers(db, {
+    workspaceId: caller.workspaceId,
+    ...(agent !== undefined && { agentId: agent.id }),
+    ...(!viewer.seesAll && { visibleTo: viewer }),
+    limit,
+    ...beforeOf(query, listCursor),
+  })
+  return pageByTime(rows, limit, shown)
+}
+
+async function create(input: HandlerInput<Routes['create']>) {
+  const { db, caller, body, world } = input
+  const { name, agentId: reference, ...fields } = body
+  const agent = reference === undefined ? null : await changeableAgent(db, caller, reference)
+  if (caller.kind === 'agent' && agent !== null && agent.id !== caller.agentId)
+    fail('agent_self_only', { param: 'agentId' })
+  const server = readServer(fields)
+  if (caller.kind === 'agent')
+    return raisePlatformChange(
+      { ...input, body: { ...body, ...(agent !== null && { agentId: agent.id }) } },
+      { caller, routeId: mcpServerRoutes.create.id, params: {} },
+    )
+  mustDecide(caller, agent)
+  const { workspaceId, userPublicId: createdBy } = caller
+  const agentId = agent?.id ?? null
+  if ((await countMcpServers(db, { workspaceId, agentId })) >= mostServers)
+    failField(agent === null ? 'name' : 'agentId', `There are at most ${mostServers}.`)
+  const at = world.now()
+  const row: McpServerRow = {
+    id: world.id('mcp_'),
+    workspaceId,
+    agentId,
+    name,
+    ruleName: ruleNameOf(name),
+    server,
+    createdBy,
+    version: 1,
+    createdAt: at,
+    updatedAt: at,
+  }
+  await orTaken(db, (tx) => insertMcpServer(tx, row))
+  return answer(201, shown(row))
+}
+
+async function update(input: HandlerInput<Routes['update']>) {
+  const { db, caller, params, body, world } = input
+  const { row: before, agent } = await seen(db, caller, params.mcpServerId)
+  const { name, ...fields } = body
+  const server = readServer({ ...sentOf(before.server), ...given(fields) })
+  if (caller.kind === 'agent')
+    return raisePlatformChange(input, {
+      caller,
+      routeId: mcpServerRoutes.update.id,
+      params: { mcpServerId: before.id },
+    })
+  mustDecide(caller, agent)
+  const changes = { server, ...(name !== undefined && { name, ruleName: ruleNameOf(name) }) }
+  const after = changedRow(before, changes, world.now())
+  await orTaken(db, (tx) => replaceMcpServer(tx, before, after))
+  return shown(after)
+}
+
+async function remove(input: HandlerInput<Routes['delete']>) {
+  const { db, caller, params } = input
+  const { row, agent } = await seen(db, caller, params.mcpServerId)
+  if (caller.kind === 'agent') {
+    const change = { caller, routeId: mcpServerRoutes.delete.id, params: { mcpServerId: row.id } }
+    return raisePlatformChange({ ...input, body: null }, change)
+  }
+  mustDecide(caller, agent)
+  await removeMcpServer(db, row.id)
+  return undefined
+}
+
+/** A server, and the agent whose it is. Those of a deleted agent come back with it. */
+async function seen(db: Db, caller: Caller, id: string): Promise<{ row: McpServerRow; agent: AgentRow | null }> {
+  const row =
+    (await findMcpServer(db, caller.workspaceId, id)) ?? fail('mcp_server_not_found', { param: 'mcpServerId' })
+  if (row.agentId === null) return { row, agent: null }
+  const agent = await findAgent(db, row.agentId)
+  if (agent === null || agent.deletedAt !== null || !isVisible(agent, viewerOf(caller)))
+    return fail('mcp_server_not_found', { param: 'mcpServerId' })
+  return { row, agent }
+}
+
+/** A server is a program on the device of a run, or is sent the secrets of its agent (docs/trust.md). */
+function mustDecide(caller: PersonCaller, agent: AgentRow | null): void {
+  if (agent === null ? hasRole(caller, 'admin') : mayDecideWhatRuns(caller, agent)) return
+  const who = agent === null ? 'Only workspace admins give' : "Only the agent's owner and workspace admins give it"
+  fail('http_exception', { message: `${who} MCP servers.` })
+}
+
+function readServer(sent: Parameters<typeof serverOf>[0]): McpServer {
+  const read = serverOf(sent)
+  return 'server' in read ? read.server : failField(read.param, read.message)
+}
+
+/** Rules could not tell two of one name apart. In a savepoint: after a refused row PostgreSQL accepts no more statements. */
+async function orTaken(db: Db, write: (tx: Tx) => Promise<void>): Promise<void> {
+  try {
+    await inSavepoint(db as Tx, write)
+  } catch (error) {
+    if (troubleOf(error) !== 'duplicate') throw error
+    fail('duplicate_resource', {
+      param: 'name',
+      message: 'There is an MCP server of this name, or of nearly the same.',
+      cause: error,
+    })
+  }
+}
+
+function shown({ id, agentId, name, server, createdBy, createdAt, updatedAt }: McpServerRow): McpServerShown {
+  const { transport, url = null, headers = {}, command = null, args = [], env = {} } = sentOf(server)
+  return {
+    object: 'mcp_server',
+    id,
+    agentId,
+    name,
+    transport,
+    url,
+    headers,
+    command,
+    args,
+    env,
+    createdBy: { type: 'user', id: createdBy },
+    createdAt: toTimestamp(createdAt),
+    updatedAt: toTimestamp(updatedAt),
+  }
+}

@@ -1,0 +1,17 @@
+import { joinedServers } from '../../../shared/runs/given-servers.ts'
+import type { Db } from '../../db/open.ts'
+import type { AgentRow } from '../agents/store.ts'
+import type { WorkspaceRow } from '../workspaces/store.ts'
+import { listMcpServersForAgent, type McpServerRow } from './store.ts'
+
+/** All servers for the runs of an agent: its own win over the workspace's, and these over those of its setting. */
+export async function mcpServersOfAgent(
+  db: Db,
+  { id, workspaceId }: Pick<AgentRow, 'id' | 'workspaceId'>,
+  { mcpServers }: Pick<WorkspaceRow, 'mcpServers'>,
+): Promise<Readonly<Record<string, unknown>>> {
+  const rows = await listMcpServersForAgent(db, workspaceId, id)
+  const byName = (of: readonly McpServerRow[]) => Object.fromEntries(of.map(({ name, server }) => [name, server]))
+  const [own, all] = [rows.filter(({ agentId }) => agentId !== null), rows.filter(({ agentId }) => agentId === null)]
+  return joinedServers(byName(own), byName(all), mcpServers)
+}

@@ -1,0 +1,87 @@
+import type { Knex } from 'knex'
+import { mcpServer } from '../../../shared/runs/mcp-servers.ts'
+import { json, nullableText, int, text, time } from '../../db/columns.ts'
+import { newestFirst, type OlderPage } from '../../db/id-page.ts'
+import type { Db } from '../../db/open.ts'
+import { countOf } from '../../db/reads.ts'
+import { table, type RowOf } from '../../db/table.ts'
+import { onlyVisibleAgents } from '../agents/visibility.ts'
+
+const servers = table('mcp_servers', {
+  /** `mcp_...` */
+  id: text,
+  workspaceId: text,
+  /** null: all runs of the workspace have it. */
+  agentId: nullableText,
+  name: text,
+  /** The name as rules know it (`ruleNameOf`), of which a workspace and each agent has one. */
+  ruleName: text,
+  server: json(mcpServer),
+  /** `usr_...` */
+  createdBy: text,
+  version: int,
+  createdAt: time,
+  updatedAt: time,
+})
+export type McpServerRow = RowOf<typeof servers>
+
+/** Throws the database's unique violation when the name is taken. */
+export async function insertMcpServer(db: Db, row: McpServerRow): Promise<void> {
+  await servers.insert(db, row)
+}
+
+/**
+ * Fails with `transient_conflict` when somebody else changed it since it was read. Throws the database's unique violation when the
+ * name is taken.
+ */
+export async function replaceMcpServer(db: Db, before: McpServerRow, after: McpServerRow): Promise<void> {
+  await servers.replace(db, before, after)
+}
+
+export async function findMcpServer(db: Db, workspaceId: string, id: string): Promise<McpServerRow | null> {
+  return servers.find(db, { workspaceId, id })
+}
+
+export async function removeMcpServer(db: Db, id: string): Promise<void> {
+  await db('mcp_servers').where({ id }).delete()
+}
+
+export interface McpServerFilter {
+  workspaceId: string
+  /** Of this agent; null: of the workspace. */
+  agentId?: string | null
+  /** Left out: whoever sees all. */
+  visibleTo?: { userId: string | null; agentId: string | null }
+}
+
+/** Lists servers newest first; returns one row more than `limit`. Those of deleted agents are left out. */
+export async function listMcpServers(db: Db, filter: McpServerFilter & OlderPage): Promise<McpServerRow[]> {
+  return servers.list(
+    newestFirst(
+      servers.from(db).where((query) => onlyThese(query, filter)),
+      filter,
+    ),
+  )
+}
+
+export async function countMcpServers(db: Db, filter: McpServerFilter): Promise<number> {
+  return countOf(db('mcp_servers').where((query) => onlyThese(query, filter)))
+}
+
+function onlyThese(query: Knex.QueryBuilder, { workspaceId, agentId, visibleTo }: McpServerFilter): void {
+  void query.where({ workspace_id: workspaceId })
+  if (agentId !== undefined) void query.where({ agent_id: agentId })
+  void query.where((any) => {
+    void any.whereNull('agent_id').orWhereIn('agent_id', (agents) => {
+      void agents.from('agents').select('id').whereNull('deleted_at')
+      if (visibleTo !== undefined) void agents.where((seen) => onlyVisibleAgents(seen, visibleTo))
+    })
+  })
+}
+
+const ofAgent = servers.query(
+  'where workspace_id = ? and (agent_id is null or agent_id = ?) order by created_at, id limit 200',
+)
+/** Lists what an agent's runs may be given, oldest first. */
+export const listMcpServersForAgent = (db: Db, workspaceId: string, agentId: string): Promise<McpServerRow[]> =>
+  ofAgent.list(db, [workspaceId, agentId])

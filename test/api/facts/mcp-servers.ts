@@ -1,0 +1,63 @@
+import fc from 'fast-check'
+import { halfRequest } from '../../kit/half-request.ts'
+import type { Stage } from '../contract/stage.ts'
+import { makeServer, newServer } from './kit/mcp-servers.ts'
+import { on, patch, plain, post } from './kit/recipe.ts'
+import type { Recipe, ResourceFacts } from './kit/resource-facts.ts'
+
+const unknown = 'mcp_0000000000000000'
+const aServer: Recipe = async (stage) => ({ params: { mcpServerId: (await makeServer(stage)).id } })
+
+/** Asks in the name of an agent whose run ends before the body is there. */
+async function afterItsRun(stage: Stage, method: string, { path, body = {} }: { path?: string; body?: unknown } = {}) {
+  const { runId, token } = await stage.caller()
+  const at = path ?? `/mcp-servers/${(await makeServer(stage)).id}`
+  return halfRequest(stage.server, at, { method, body, token, between: () => stage.endRun(runId) })
+}
+
+export const mcpServerFacts: ResourceFacts = {
+  requests: {
+    'mcpServers.list': plain,
+    'mcpServers.create': () => ({ body: newServer() }),
+    'mcpServers.get': aServer,
+    'mcpServers.update': async (stage) => ({ ...(await aServer(stage)), body: { url: 'https://other.example.com' } }),
+    'mcpServers.delete': aServer,
+  },
+  codes: [
+    on('mcpServers.get', '404 mcp_server_not_found', ({ server }) => server.call(`/mcp-servers/${unknown}`)),
+    on('mcpServers.update', '404 mcp_server_not_found', ({ server }) =>
+      server.call(`/mcp-servers/${unknown}`, patch({})),
+    ),
+    on('mcpServers.delete', '404 mcp_server_not_found', ({ server }) =>
+      server.call(`/mcp-servers/${unknown}`, { method: 'DELETE' }),
+    ),
+    on('mcpServers.create', '409 duplicate_resource', async (stage) => {
+      const { name } = await makeServer(stage)
+      return stage.server.call('/mcp-servers', post(newServer({ name: name.toUpperCase() })))
+    }),
+    on('mcpServers.create', '403 agent_self_only', async (stage) =>
+      stage.server.call('/mcp-servers', post(newServer({ agentId: await stage.agent() }), stage.live.token)),
+    ),
+    on('mcpServers.create', '403 platform_change_requires_run', (stage) =>
+      afterItsRun(stage, 'POST', { path: '/mcp-servers', body: newServer() }),
+    ),
+    on('mcpServers.update', '403 platform_change_requires_run', (stage) => afterItsRun(stage, 'PATCH')),
+    on('mcpServers.delete', '403 platform_change_requires_run', (stage) => afterItsRun(stage, 'DELETE')),
+  ],
+
+  unknownIds: { mcpServerId: unknown },
+  things: async ({ server, person: { token }, agentId }) => ({
+    mcpServerId: (await makeServer({ server }, { token, agentId })).id,
+  }),
+  places: [['mcpServers.list', 'GET', (_, ids) => ({ path: `/mcp-servers?agentId=${ids['agentId']}` })]],
+  named: {
+    transport: fc.constantFrom('http', 'stdio'),
+    url: fc.constantFrom('https://mcp.example.com', null),
+    headers: fc.constant({ Authorization: 'Bearer ${TRACKER_TOKEN}' }),
+    command: fc.constantFrom('docs-mcp', null),
+    args: fc.constant(['--all']),
+    env: fc.constant({ TOKEN: '${TRACKER_TOKEN}' }),
+  },
+  hostile: { url: fc.constant('https://evil.example'), command: fc.constant(null), transport: fc.constant('http') },
+  sharp: ['mcpServers.create', 'mcpServers.update', 'mcpServers.delete'],
+}

@@ -1,0 +1,23 @@
+import type { McpServerRow } from '../../control-plane/resources/mcp-servers/store.ts'
+import { realWorld } from '../../shared/lib/world.ts'
+import { ruleNameOf } from '../../shared/runs/given-servers.ts'
+import { at } from './seed.ts'
+
+export function mcpServerRow(
+  workspaceId: string,
+  { name = 'tracker', ...change }: Partial<McpServerRow> = {},
+): McpServerRow {
+  return {
+    id: realWorld.id('mcp_'),
+    workspaceId,
+    agentId: null,
+    name,
+    ruleName: ruleNameOf(name),
+    server: { type: 'http', url: 'https://mcp.example.com', headers: { Authorization: 'Bearer ${KEY}' } },
+    createdBy: 'usr_0000000000000000',
+    version: 1,
+    createdAt: at,
+    updatedAt: at,
+    ...change,
+  }
+}

@@ -1,0 +1,95 @@
+import { expect } from 'vitest'
+import { mcpServersOfAgent } from '../../control-plane/resources/mcp-servers/joined.ts'
+import {
+  countMcpServers,
+  findMcpServer,
+  insertMcpServer,
+  listMcpServers,
+  listMcpServersForAgent,
+  removeMcpServer,
+  replaceMcpServer,
+  type McpServerRow,
+} from '../../control-plane/resources/mcp-servers/store.ts'
+import type { Db } from '../../control-plane/db/open.ts'
+import { inTransaction } from '../../control-plane/db/transaction.ts'
+import { onBoth } from '../kit/database.ts'
+import { mcpServerRow } from './mcp-server-rows.ts'
+import { seedAgent, seedWorkspace } from './seed.ts'
+
+async function seed(db: Db, workspaceId: string, change: Partial<McpServerRow> = {}): Promise<McpServerRow> {
+  const row = mcpServerRow(workspaceId, change)
+  await insertMcpServer(db, row)
+  return row
+}
+
+onBoth('a server comes back as it was stored, and is changed by one writer at a time', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const stored = await seed(root, workspaceId)
+  expect(await findMcpServer(root, workspaceId, stored.id)).toEqual(stored)
+  expect(await findMcpServer(root, await seedWorkspace(root), stored.id)).toBeNull()
+  const after = { ...stored, server: { type: 'stdio' as const, command: 'x', args: ['a'], env: { A: 'b' } } }
+  await replaceMcpServer(root, stored, after)
+  expect(await findMcpServer(root, workspaceId, stored.id)).toEqual({ ...after, version: 2 })
+  await expect(replaceMcpServer(root, stored, { ...stored, name: 'x' })).rejects.toMatchObject({
+    code: 'transient_conflict',
+  })
+  await removeMcpServer(root, stored.id)
+  expect(await countMcpServers(root, { workspaceId })).toBe(0)
+})
+
+onBoth(
+  'a name is that of one server of the workspace, and of one of each agent, however it is written',
+  async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const agent = await seedAgent(root, workspaceId)
+    const named = (change: Partial<McpServerRow>) => mcpServerRow(workspaceId, { name: 'My-Docs', ...change })
+    await insertMcpServer(root, named({}))
+    await insertMcpServer(root, named({ agentId: agent.id }))
+    for (const agentId of [null, agent.id]) {
+      const again = inTransaction(root, (tx) => insertMcpServer(tx, named({ agentId, name: 'my_docs' })))
+      await expect(again).rejects.toThrow(/unique/i)
+    }
+    await insertMcpServer(root, mcpServerRow(await seedWorkspace(root), { name: 'My-Docs' }))
+  },
+)
+
+onBoth('those of an agent are listed for whoever sees the agent, until it is deleted', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [open, hidden] = [
+    await seedAgent(root, workspaceId),
+    await seedAgent(root, workspaceId, { visibility: 'private' }),
+  ]
+  const [ofAll, ofOpen, ofHidden] = [
+    await seed(root, workspaceId, { createdAt: 1 }),
+    await seed(root, workspaceId, { createdAt: 2, agentId: open.id }),
+    await seed(root, workspaceId, { createdAt: 3, agentId: hidden.id }),
+  ]
+  const ids = (rows: readonly McpServerRow[]) => rows.map(({ id }) => id)
+  const listed = async (filter: object) => ids(await listMcpServers(root, { workspaceId, limit: 10, ...filter }))
+  expect(await listed({})).toEqual([ofHidden.id, ofOpen.id, ofAll.id])
+  expect(await listed({ agentId: null })).toEqual([ofAll.id])
+  const stranger = { userId: null, agentId: open.id }
+  expect(await listed({ visibleTo: stranger })).toEqual([ofOpen.id, ofAll.id])
+  expect(await listed({ visibleTo: stranger, agentId: hidden.id })).toEqual([])
+  expect(await listed({ limit: 1, before: ofHidden })).toEqual([ofOpen.id, ofAll.id])
+  expect(await countMcpServers(root, { workspaceId, visibleTo: stranger })).toBe(2)
+  expect(ids(await listMcpServersForAgent(root, workspaceId, open.id))).toEqual([ofAll.id, ofOpen.id])
+  await root('agents').where({ id: hidden.id }).update({ deleted_at: 1 })
+  expect(await listed({})).toEqual([ofOpen.id, ofAll.id])
+})
+
+onBoth("an agent's own server wins over the workspace's, and that over the one in its setting", async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const agent = await seedAgent(root, workspaceId)
+  const at = (url: string) => ({ server: { type: 'http' as const, url } })
+  await seed(root, workspaceId, { name: 'a-b', agentId: agent.id, ...at('https://own') })
+  await seed(root, workspaceId, { name: 'A_B', ...at('https://all') })
+  await seed(root, workspaceId, { name: 'c', ...at('https://all') })
+  const mcpServers = { a_b: { url: 'x' }, C: { url: 'x' }, d: { url: 'x' }, 'no name': 1 }
+  expect(await mcpServersOfAgent(root, agent, { mcpServers })).toEqual({
+    'a-b': { type: 'http', url: 'https://own' },
+    c: { type: 'http', url: 'https://all' },
+    d: { url: 'x' },
+    'no name': 1,
+  })
+})
