@@ -93,7 +93,7 @@ export const mcpServerRoutes = {
     reply: mcpServerShown,
     status: 201,
     otherReplies: changed,
-    errors: ['agent_self_only', 'platform_change_requires_run'],
+    errors: ['agent_not_found', 'agent_self_only', 'platform_change_requires_run'],
     cli: {
       command: 'mcp create',
       flags: { agent: { target: 'body.agentId' }, ...argsFlag },

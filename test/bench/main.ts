@@ -22,6 +22,7 @@ import { heartbeats } from './heartbeats.ts'
 import { ingest } from './ingest.ts'
 import { lists } from './lists.ts'
 import type { Result } from './measure.ts'
+import { mcpDoor } from './mcp-door.ts'
 import { memory } from './memory.ts'
 import { ptyCapture } from './pty-capture.ts'
 import { reads } from './reads.ts'
@@ -66,6 +67,7 @@ const benches: readonly Bench[] = [
   harness,
   harnessMemory,
   harnessGate,
+  mcpDoor,
   harnessFlood,
   cliStart,
   memory,

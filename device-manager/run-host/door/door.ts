@@ -151,17 +151,28 @@ export class Door {
 
   async #passOn(target: DoorTarget, asked: Asked, response: ServerResponse): Promise<void> {
     const gone = new AbortController()
-    response.once('close', () => gone.abort())
+    response.once('close', () => {
+      if (!response.writableFinished) gone.abort()
+    })
     if (response.destroyed) return
     const answer = await this.#answerOf(target, asked, gone.signal)
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const type = answer.headers['content-type'] ?? ''
-    const isStream = type.startsWith('text/event-stream')
-    response.writeHead(answer.statusCode ?? 502, headersBack(answer.headers))
+    const isStream = answer.headers['content-type']?.startsWith('text/event-stream') === true
+    // An answer that is no stream is of use when it is whole: a short one is sent at once, with its length.
+    const begun = isStream ? { bytes: Buffer.alloc(0), isWhole: false } : await orBroken(beginOf(answer))
+    const headers = headersBack(answer.headers)
+    if (begun.isWhole) {
+      const bytes = redactedWhole(target.redactor, begun.bytes)
+      response.writeHead(answer.statusCode ?? 502, { ...headers, 'content-length': bytes.length }).end(bytes)
+      return
+    }
+    response.writeHead(answer.statusCode ?? 502, headers)
     if (isStream) response.flushHeaders()
     const rewriting = target.isSse && isStream ? [endpointRewriter((said) => this.#messageAddress(target, said))] : []
+    const last = redacting(target.redactor)
+    last.write(begun.bytes)
+    const { promise, resolve } = Promise.withResolvers<void>()
     // An answer that breaks off breaks off for the harness, too: it must not look whole.
-    pipeline([answer, ...rewriting, redacting(target.redactor), response], () => resolve())
+    pipeline([answer, ...rewriting, last, response], () => resolve())
     await promise
   }
 
@@ -225,6 +236,34 @@ function answerError(
   const id = asked?.message.id ?? null
   response.writeHead(id === null ? status : 200, { 'content-type': 'application/json' })
   response.end(JSON.stringify({ jsonrpc: '2.0', id, error }))
+}
+
+/** So much of an answer is waited for. */
+const shortBytes = 64 * 1024
+
+async function orBroken<Value>(reading: Promise<Value>): Promise<Value> {
+  try {
+    return await reading
+  } catch {
+    throw new DoorError('its answer broke off')
+  }
+}
+
+/** Reads an answer to its end, or until it is no short one. Rejects when it breaks off. */
+async function beginOf(answer: IncomingMessage): Promise<{ bytes: Buffer; isWhole: boolean }> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of answer.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes > shortBytes) return { bytes: Buffer.concat(chunks), isWhole: false }
+  }
+  return { bytes: Buffer.concat(chunks), isWhole: true }
+}
+
+function redactedWhole(of: Redactor, bytes: Buffer): Buffer {
+  const redactor = of.another()
+  return Buffer.concat([redactor.push(bytes), redactor.flush()])
 }
 
 /** What is held back is let go when nothing more came for so long. */

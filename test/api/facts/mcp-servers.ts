@@ -31,6 +31,9 @@ export const mcpServerFacts: ResourceFacts = {
     on('mcpServers.delete', '404 mcp_server_not_found', ({ server }) =>
       server.call(`/mcp-servers/${unknown}`, { method: 'DELETE' }),
     ),
+    on('mcpServers.create', '404 agent_not_found', ({ server }) =>
+      server.call('/mcp-servers', post(newServer({ agentId: 'agt_0000000000000000' }))),
+    ),
     on('mcpServers.create', '409 duplicate_resource', async (stage) => {
       const { name } = await makeServer(stage)
       return stage.server.call('/mcp-servers', post(newServer({ name: name.toUpperCase() })))
@@ -49,7 +52,10 @@ export const mcpServerFacts: ResourceFacts = {
   things: async ({ server, person: { token }, agentId }) => ({
     mcpServerId: (await makeServer({ server }, { token, agentId })).id,
   }),
-  places: [['mcpServers.list', 'GET', (_, ids) => ({ path: `/mcp-servers?agentId=${ids['agentId']}` })]],
+  places: [
+    ['mcpServers.list', 'GET', (_, ids) => ({ path: `/mcp-servers?agentId=${ids['agentId']}` })],
+    ['mcpServers.create', 'POST', (_, ids) => ({ path: '/mcp-servers', body: newServer({ agentId: ids['agentId'] }) })],
+  ],
   named: {
     transport: fc.constantFrom('http', 'stdio'),
     url: fc.constantFrom('https://mcp.example.com', null),

@@ -279,7 +279,20 @@ describe('what goes wrong', () => {
       setImmediate(() => response.socket?.destroy())
       return true
     }
+    const { status, body } = await ask(address, { body: say('hey') })
+    expect([status, errorOf(body).error.message]).toEqual([200, 'The MCP server web: its answer broke off.'])
+    server.instead = (_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.write('x'.repeat(100_000))
+      setTimeout(() => response.socket?.destroy(), 20)
+      return true
+    }
     await expect(ask(address, { body: say('hey') })).rejects.toThrow('aborted')
+    const large = JSON.stringify({ jsonrpc: '2.0', id: 7, result: [`Bearer ${secret}`, 'x'.repeat(1_000_000)] })
+    server.instead = (_, response) => response.end(large) !== undefined
+    expect((await ask(address, { body: say('hey') })).body).toBe(
+      large.replace(JSON.stringify(secret).slice(1, -1), '[redacted:KEY]'),
+    )
   })
 
   test('redirects are followed within the origin alone', async () => {

@@ -11,7 +11,7 @@ import type { Db, Tx } from '../../../db/open.ts'
 import { inSavepoint } from '../../../db/transaction.ts'
 import { hasRole, type Caller, type PersonCaller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
-import { changeableAgent } from '../../agents/lookup.ts'
+import { lookUpAgent } from '../../agents/lookup.ts'
 import { isVisible, viewerOf } from '../../agents/rules.ts'
 import { findAgent, type AgentRow } from '../../agents/store.ts'
 import { mayDecideWhatRuns } from '../../agents/trust-rules.ts'
@@ -47,7 +47,8 @@ const listCursor = timeAndId(mcpServerId)
 
 async function list({ db, caller, query }: HandlerInput<Routes['list']>) {
   const { limit } = query
-  const agent = query.agentId === undefined ? undefined : await changeableAgent(db, caller, query.agentId)
+  const agent = query.agentId === undefined ? undefined : await lookUpAgent(db, caller, query.agentId)
+  if (agent === null) return pageByTime([], limit, shown)
   const viewer = viewerOf(caller)
   const rows = await listMcpServers(db, {
     workspaceId: caller.workspaceId,
@@ -62,7 +63,7 @@ async function list({ db, caller, query }: HandlerInput<Routes['list']>) {
 async function create(input: HandlerInput<Routes['create']>) {
   const { db, caller, body, world } = input
   const { name, agentId: reference, ...fields } = body
-  const agent = reference === undefined ? null : await changeableAgent(db, caller, reference)
+  const agent = reference === undefined ? null : await agentOf(db, caller, reference)
   if (caller.kind === 'agent' && agent !== null && agent.id !== caller.agentId)
     fail('agent_self_only', { param: 'agentId' })
   const server = readServer(fields)
@@ -121,6 +122,11 @@ async function remove(input: HandlerInput<Routes['delete']>) {
   mustDecide(caller, agent)
   await removeMcpServer(db, row.id)
   return undefined
+}
+
+async function agentOf(db: Db, caller: Caller, reference: string): Promise<AgentRow> {
+  const agent = await lookUpAgent(db, caller, reference)
+  return agent === null || agent.deletedAt !== null ? fail('agent_not_found', { param: 'agentId' }) : agent
 }
 
 /** A server, and the agent whose it is. Those of a deleted agent come back with it. */
