@@ -5,7 +5,9 @@ import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { filledServers } from '../../../device-manager/harness/parts/mcp-servers.ts'
 import { openDoors, type Doors } from '../../../device-manager/run-host/door/doors.ts'
-import { doorLimits } from '../../../device-manager/run-host/door/door.ts'
+import { Door, doorLimits } from '../../../device-manager/run-host/door/door.ts'
+import { upstreamBy } from '../../../device-manager/run-host/door/upstream.ts'
+import { Redactor } from '../../../shared/lib/redact.ts'
 import type { McpServer } from '../../../shared/runs/mcp-servers.ts'
 import { startMcpServer, type McpHttpServer } from '../../kit/mcp-http-server.ts'
 
@@ -318,6 +320,32 @@ describe('what goes wrong', () => {
     }
     expect(other.calls).toEqual([])
   })
+})
+
+test('a credential that can be renewed is, once; a call of a tool is told to be made again', async () => {
+  const held = { headers: { authorization: 'Bearer old' }, renewals: 0, next: `Bearer ${secret}` }
+  const door = await Door.listen('web', () => {})
+  closing.push(door)
+  const renew = () => {
+    held.renewals++
+    held.headers = { authorization: held.next }
+    return Promise.resolve(true)
+  }
+  const credential = { headers: () => Promise.resolve(held.headers), renew }
+  const redactor = new Redactor([])
+  door.lead({ url: new URL(server.url), isSse: false, credential, redactor, upstream: upstreamBy({}) })
+  expect(JSON.parse((await ask(door.address, { body: call('tools/list') })).body)).toHaveProperty('result.tools')
+  expect(held.renewals).toBe(1)
+  held.headers = { authorization: 'Bearer old' }
+  const refused = errorOf((await ask(door.address, { body: say('hey') })).body)
+  expect(refused.error.message).toContain('call again')
+  expect(server.of('tools/call')).toHaveLength(1)
+  expect((await ask(door.address, { body: say('hey') })).body).toContain('said hey')
+  held.headers = { authorization: 'Bearer old' }
+  held.next = 'Bearer wrong'
+  const twice = errorOf((await ask(door.address, { body: call('tools/list') })).body)
+  expect(twice.error.message).toBe('The MCP server web: it refused the new credential, too (401).')
+  expect(server.of('tools/list')).toHaveLength(4)
 })
 
 test('the older transport: messages go to the address that the stream names, of the same origin', async () => {
