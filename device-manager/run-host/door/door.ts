@@ -1,9 +1,10 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { pipeline, Transform } from 'node:stream'
+import { pipeline } from 'node:stream'
 import type { Redactor } from '../../../shared/lib/redact.ts'
 import { messageOf, type HostLog } from '../../log/host-log.ts'
+import { beginOf, redactedWhole, redacting } from './answer.ts'
 import { DoorError, type Credential } from './credential.ts'
 import { endpointRewriter } from './endpoint-event.ts'
 import { headersBack, headersOn } from './headers.ts'
@@ -15,6 +16,7 @@ export const doorLimits = {
   bodyBytes: 16 * 1024 * 1024,
   bodiesBytes: 32 * 1024 * 1024,
   openRequests: 100,
+  connections: 256,
   /** Addresses for messages that streams of the transport `sse` named. */
   messageAddresses: 100,
 } as const
@@ -65,6 +67,7 @@ export class Door {
     const options = { keepAliveTimeout: 0, requestTimeout: 0 }
     const { createServer } = process.getBuiltinModule('node:http')
     this.#server = createServer(options, (request, response) => void this.#serve(request, response))
+    this.#server.maxConnections = doorLimits.connections
   }
 
   static async listen(name: string, log: HostLog): Promise<Door> {
@@ -137,7 +140,8 @@ export class Door {
     }
     const chunks: Buffer[] = []
     let bytes = 0
-    for await (const chunk of request as AsyncIterable<Buffer>) {
+    // What is left of a message that is too large is not read, and its sender hears why.
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       bytes += chunk.length
       this.#bodiesBytes += chunk.length
       hold(chunk.length)
@@ -156,9 +160,9 @@ export class Door {
     })
     if (response.destroyed) return
     const answer = await this.#answerOf(target, asked, gone.signal)
-    const isStream = answer.headers['content-type']?.startsWith('text/event-stream') === true
+    const isStream = /^text\/event-stream/i.test(answer.headers['content-type'] ?? '')
     // An answer that is no stream is of use when it is whole: a short one is sent at once, with its length.
-    const begun = isStream ? { bytes: Buffer.alloc(0), isWhole: false } : await orBroken(beginOf(answer))
+    const begun = isStream ? { bytes: Buffer.alloc(0), isWhole: false } : await beginOf(answer)
     const headers = headersBack(answer.headers)
     if (begun.isWhole) {
       const bytes = redactedWhole(target.redactor, begun.bytes)
@@ -217,7 +221,6 @@ export class Door {
     const why = error instanceof DoorError ? error.message : 'svc failed to pass the request on'
     const status = error instanceof DoorError ? error.status : 500
     const message = target.redactor.redactText(`The MCP server ${this.#name}: ${why}.`)
-    // What is left of a message that is too large is not read.
     if (asked === null) response.setHeader('connection', 'close')
     answerError(response, asked, { code: -32000, message, status })
   }
@@ -236,63 +239,6 @@ function answerError(
   const id = asked?.message.id ?? null
   response.writeHead(id === null ? status : 200, { 'content-type': 'application/json' })
   response.end(JSON.stringify({ jsonrpc: '2.0', id, error }))
-}
-
-/** So much of an answer is waited for. */
-const shortBytes = 64 * 1024
-
-async function orBroken<Value>(reading: Promise<Value>): Promise<Value> {
-  try {
-    return await reading
-  } catch {
-    throw new DoorError('its answer broke off')
-  }
-}
-
-/** Reads an answer to its end, or until it is no short one. Rejects when it breaks off. */
-async function beginOf(answer: IncomingMessage): Promise<{ bytes: Buffer; isWhole: boolean }> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of answer.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    chunks.push(chunk)
-    bytes += chunk.length
-    if (bytes > shortBytes) return { bytes: Buffer.concat(chunks), isWhole: false }
-  }
-  return { bytes: Buffer.concat(chunks), isWhole: true }
-}
-
-function redactedWhole(of: Redactor, bytes: Buffer): Buffer {
-  const redactor = of.another()
-  return Buffer.concat([redactor.push(bytes), redactor.flush()])
-}
-
-/** What is held back is let go when nothing more came for so long. */
-const releaseMs = 20
-
-/** Takes the values out of an answer that a server says back. */
-function redacting(of: Redactor): Transform {
-  const redactor = of.another()
-  let timer: NodeJS.Timeout | null = null
-  const stopTimer = () => {
-    if (timer !== null) clearTimeout(timer)
-    timer = null
-  }
-  return new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      stopTimer()
-      const out = redactor.push(chunk)
-      if (redactor.isHolding) timer = setTimeout(() => this.push(redactor.release()), releaseMs)
-      done(null, out)
-    },
-    flush(done) {
-      stopTimer()
-      done(null, redactor.flush())
-    },
-    destroy(error, done) {
-      stopTimer()
-      done(error)
-    },
-  })
 }
 
 /** Takes as long for any other path. */
