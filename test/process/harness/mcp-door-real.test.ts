@@ -73,12 +73,12 @@ it('uses a tool of a server whose credential stands in no file, argument and eve
     if (said?.method !== 'tools/call') return false
     const folders = [device.stateDir, dirname(machine.home), dirname(device.stateDir)]
     for (const file of folders.flatMap(filesBelow)) {
-      const content = readFileSync(file, 'utf8')
+      const content = textOf(file)
       if (content.includes(secret)) holding.push(file)
       if (/http:\/\/127\.0\.0\.1:\d+\/[\w-]{43}"/.test(content)) doors.push(file)
     }
     for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-      if (argumentsOf(pid).includes(secret)) holding.push(`arguments of ${pid}`)
+      if (textOf(`/proc/${pid}/cmdline`).includes(secret)) holding.push(`arguments of ${pid}`)
     }
     const echo = { content: [{ type: 'text', text: `said hey to Bearer ${secret}` }] }
     response.writeHead(200, { 'content-type': 'application/json' })
@@ -119,11 +119,11 @@ it('is told why a tool failed, and its run ends although a stream of the server 
   expect(server.of('tools/call')).toHaveLength(1)
 })
 
-function argumentsOf(pid: string): string {
+/** Files and processes come and go meanwhile. */
+function textOf(file: string): string {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+    return readFileSync(file, 'utf8')
   } catch {
-    // It ended meanwhile.
     return ''
   }
 }
