@@ -191,6 +191,7 @@ if (isTriedHere)
         '## Learnings (1)',
         '### `# Builds`',
         '## Skills (0)',
+        '## Connections (0)',
         '## MCP servers (1)',
         '### `tracker`',
       ])
