@@ -98,7 +98,9 @@ export const catalogService = z
     surfaces: z.array(z.enum(connectionSurfaces)),
     scopes: z.array(z.string()),
     fields: z.array(shownField),
-    isReady: z.boolean().describe('False: the operator has no OAuth client for it.'),
+    isReady: z
+      .boolean()
+      .describe('False: the operator has no OAuth client for it, or this server does not sign in to it yet.'),
   })
   .meta({ id: 'CatalogService' })
 export type CatalogService = z.infer<typeof catalogService>

@@ -57,7 +57,7 @@ export const presentService = (service: Service): CatalogService => ({
   surfaces: service.surfaces,
   scopes: service.scopes ?? [],
   fields: shownFields(service),
-  isReady: service.authKind !== 'oauth' || service.oauth?.clientId !== undefined,
+  isReady: isReady(service),
 })
 
 /** The next step of a setup; `shown` undefined: there is no connection yet. */
@@ -71,3 +71,9 @@ export const presentSetup = (nextStep: NextStep, shown: ConnectionSummary | unde
 })
 
 export const askForFields = (service: Service): NextStep => ({ kind: 'api_key_fields', fields: shownFields(service) })
+
+/** Whether somebody can connect to it now. */
+function isReady({ authKind, oauth }: Service): boolean {
+  if (authKind === 'mcp_oauth') return false
+  return authKind !== 'oauth' || oauth?.clientId !== undefined
+}
