@@ -117,7 +117,9 @@ async function allPages(client: Client, call: ApiCall): Promise<unknown> {
     else for (const row of data) rows.push(row)
     last = page
   }
-  return { ...(last as object), data: rows }
+  // Some lists say how many rows stand in an answer.
+  const counted = fieldAt(last, 'returnedCount') === undefined ? {} : { returnedCount: rows.length }
+  return { ...(last as object), ...counted, data: rows }
 }
 
 function headOf(reply: ApiReply): string {

@@ -53,11 +53,17 @@ async function fill(): Promise<Record<string, string>> {
   const contentBase64 = 'eA=='
   const { id: fileId } = await post('/files', { name: 'pages.txt', contentBase64 })
   const { id: wikiId } = await post('/wiki/pages', { title: 'Linked', body: 'Words.' })
+  const bundle = { files: [{ path: 'SKILL.md', content: 'Do it.' }] }
+  const { id: skillId } = await post('/skills', { slug: 'notes', name: 'Notes', bundle })
   const links = five.map((n) => `[${n}](https://example.com/${n})`).join(' ')
   for (const n of five) {
     await post(`/wiki/pages/${wikiId}/revisions`, { body: `${links} ${n}` })
     await post('/wiki/pages', { title: `Linking ${n}`, body: '[[Linked]]' })
     const bullets = [{ text: 'Learn.', sources: ['https://example.com/'] }]
+    await post('/skills', { slug: `skill-${n}`, name: 'Skill', bundle })
+    await post(`/skills/${skillId}/share`, {})
+    await post('/connections', { integrationId: 'deepwiki', ownerType: 'company', accountLabel: `Account ${n}` })
+    await post('/mcp-servers', { name: `server${n}`, transport: 'http', url: 'https://mcp.example.com/' })
     await post('/learnings', { topic: `Topic ${n}`, bullets })
     await post('/files', { name: `${n}.txt`, contentBase64 })
     await post(`/files/${fileId}/replace`, { contentBase64 })
@@ -96,6 +102,7 @@ async function fill(): Promise<Record<string, string>> {
     agentId,
     automationId,
     runId: stage.live.runId,
+    skillId,
     taskId: task.id,
     'tasks.id': task.id,
     'files.id': fileId,

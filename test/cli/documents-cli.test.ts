@@ -32,6 +32,12 @@ function written(args: readonly string[]) {
   )
 }
 
+/** Flags that are needed unless another one is given, which is ours; the commands' own tests show that they refuse neither. */
+const orAnother: ReadonlyMap<string, string> = new Map([
+  ['skill create --file', '--dir'],
+  ['skill replace-bundle --file', '--dir'],
+])
+
 /** Where standard output is no terminal. */
 const lineChars = 100
 /** Of the contract's commands, which are loaded first, and of those of this machine a few. */
@@ -73,7 +79,9 @@ describe.each(facts)('svc $command', (fact) => {
       const flag = flags.get(name) ?? (name === '--workspace' ? null : undefined)
       expect([fact.command, name, flag === undefined ? 'missing' : 'there']).toEqual([fact.command, name, 'there'])
       if (flag == null) continue
-      if (required) expect([name, flag.required]).toEqual([name, true])
+      const other = orAnother.get(`${fact.command} ${name}`)
+      if (other !== undefined) expect([fact.command, other, flags.has(other)]).toEqual([fact.command, other, true])
+      else if (required) expect([name, flag.required]).toEqual([name, true])
       if (flag.hidden !== true) expect(help).toContain(`--${flag.name}`)
     }
     const given = command.positionals
