@@ -24,7 +24,7 @@ import { toolsOf, type ToolSet } from './tools.ts'
  * token of a run. Each call of a tool is one request to the API, with its caller, role, limits and codes; nothing is decided here.
  */
 export interface McpDependencies extends SkillsDependencies {
-  kernel: Pick<Kernel, 'callers' | 'limiter' | 'rooms' | 'streams' | 'world' | 'log' | 'stopping'>
+  kernel: Pick<Kernel, 'callers' | 'limiter' | 'rooms' | 'streams' | 'streamCheckMs' | 'world' | 'log' | 'stopping'>
   contract: readonly AnyRoute[]
   /** That of this replica, which answers the calls. */
   server: Server
@@ -66,7 +66,7 @@ export function mcpEndpoint(deps: McpDependencies): Koa.Middleware {
       const message: unknown = ctx.method === 'POST' ? parseJson(bytes, headerOf(ctx, 'content-type')) : undefined
       // A batch would be any number of calls in one request; the protocol has none since 2025-06-18.
       if (Array.isArray(message)) fail('validation_error', { param: 'body', message: 'Send one message at a time.' })
-      const leave = methodOf(message) === listenMethod ? kernel.streams.take(caller) : null
+      const leave = methodOf(message) === listenMethod ? openStream(kernel, ctx, caller) : null
       try {
         const calling: Calling = {
           authorization,
@@ -88,6 +88,26 @@ export function mcpEndpoint(deps: McpDependencies): Koa.Middleware {
     } finally {
       release()
     }
+  }
+}
+
+const streamCheckMs = 10_000
+
+/** Counts a stream that stays open, and ends it when its reader has lost the right to read it. Returns what takes it back. */
+function openStream(kernel: McpDependencies['kernel'], ctx: Koa.Context, caller: Caller): () => void {
+  const leave = kernel.streams.take(caller)
+  const end = () => void ctx.res.destroy()
+  let stop = () => {}
+  const lookLater = () => {
+    stop = kernel.world.after(kernel.streamCheckMs ?? streamCheckMs, () => {
+      kernel.callers.callerOf(ctx.req).then(lookLater, end)
+    })
+  }
+  lookLater()
+  ctx.res.once('close', () => stop())
+  return () => {
+    stop()
+    leave()
   }
 }
 

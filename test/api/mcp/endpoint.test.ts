@@ -5,7 +5,7 @@ import { codeOf, TestServer, type AgentCaller } from '../../kit/server.ts'
 let server: TestServer
 const clients: Client[] = []
 beforeAll(async () => {
-  server = await TestServer.start()
+  server = await TestServer.start({ settings: { SVC_STREAM_CHECK_MS: '50' } })
 })
 afterAll(async () => {
   for (const client of clients) await client.close()
@@ -195,5 +195,13 @@ describe('the endpoint', () => {
       })
       expect(other.status, method).toBe(405)
     }
+  })
+
+  it('ends what its reader listens to once they have lost the right', async () => {
+    const { token, runId } = await server.agentCaller()
+    const client = await connect(token)
+    const listening = await client.listen({ toolsListChanged: true })
+    await server.ok(`/runs/${runId}/cancel`, { body: {} })
+    expect(await listening.closed).not.toBe('local')
   })
 })
