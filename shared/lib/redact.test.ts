@@ -182,6 +182,18 @@ describe('what is found', () => {
     expect(Buffer.concat(out).toString()).toBe('hunter3 h[redacted:NEW] [redacted:OLD] [redacted:NEW]')
   })
 
+  test('a secret added to the redactor from which another stream was begun, and the other way round', () => {
+    const first = new Redactor([secret('unter999')])
+    const second = first.another()
+    const shown = [Buffer.from(second.push(encoder.encode('it is later'))).toString()]
+    first.add(secret('later123', 'NEW'))
+    shown.push(Buffer.from(second.push(encoder.encode('123 or later123'))).toString())
+    shown.push(Buffer.from(second.flush()).toString())
+    expect(shown.join('')).toBe('it is later123 or [redacted:NEW]')
+    second.add(secret('last4567', 'LAST'))
+    expect(first.redactText('unter999 later123 last4567')).toBe('[redacted:KEY] [redacted:NEW] [redacted:LAST]')
+  })
+
   test('all strings of a JSON value', () => {
     const redactor = new Redactor([secret('hunter2')])
     expect(redactor.redactJson({ hunter2: ['a hunter2 b', 1, null, { x: 'no' }] })).toEqual({

@@ -9,7 +9,14 @@ export interface Secret {
 
 const nothing = new Uint8Array(0)
 const encoder = new TextEncoder()
-const noBegins = beginsOf([])
+
+interface Known {
+  secrets: readonly Secret[]
+  automata: readonly Automaton[]
+  begins: BeginTable
+}
+const nothingKnown: Known = { secrets: [], automata: [], begins: beginsOf([]) }
+const scansOf = ({ automata }: Known): Scan[] => automata.map((automaton) => new Scan(automaton))
 
 /** The beginning of a secret that may be seen. Values of less than twice as many bytes are no secrets. */
 const mostReleased = 3
@@ -25,9 +32,10 @@ const mostReleased = 3
  * replaced together, by the name of the longest.
  */
 export class Redactor {
-  private secrets: readonly Secret[] = []
-  private automata: readonly Automaton[] = []
-  private begins: BeginTable = noBegins
+  /** Shared with the redactors that were made of this one. */
+  private readonly shared: { known: Known }
+  /** What `scans` were made of. */
+  private used: Known
   private scans: readonly Scan[] = []
   private pending: Uint8Array = nothing
   /** So many bytes of `pending` were released. */
@@ -35,39 +43,41 @@ export class Redactor {
   /** Matches in `pending`, in order and without overlaps; the last of them may still grow. */
   private found: Match[] = []
 
-  constructor(secrets: Iterable<Secret>) {
+  constructor(secrets: Iterable<Secret>, shared = { known: nothingKnown }) {
+    this.shared = shared
+    this.used = shared.known
+    this.scans = scansOf(shared.known)
     this.add(...secrets)
   }
 
-  /** For another stream, with the same secrets: making the tables anew would take as long as the first time. */
+  /** For another stream, with the same secrets, also those added later: making the tables anew would take as long as the first time. */
   another(): Redactor {
-    const other = new Redactor([])
-    other.use(this.secrets, this.automata, this.begins)
-    return other
+    return new Redactor([], this.shared)
   }
 
   /** Applies to bytes that come later and to those still held back. */
   add(...secrets: readonly Secret[]): void {
     if (secrets.length === 0) return
-    const all = [...this.secrets, ...secrets]
+    const all = [...this.shared.known.secrets, ...secrets]
     const automata = automataOf(all)
-    this.use(all, automata, beginsOf(automata))
-    const held = this.pending
-    this.found = scanAll(this.scans, { buffer: held, from: 0, begins: this.begins }, [])
+    this.shared.known = { secrets: all, automata, begins: beginsOf(automata) }
+    this.catchUp()
   }
 
-  private use(secrets: readonly Secret[], automata: readonly Automaton[], begins: BeginTable): void {
-    this.secrets = secrets
-    this.automata = automata
-    this.begins = begins
-    this.scans = automata.map((automaton) => new Scan(automaton))
+  private catchUp(): void {
+    const { known } = this.shared
+    if (this.used === known) return
+    this.used = known
+    this.scans = scansOf(known)
+    this.found = scanAll(this.scans, { buffer: this.pending, from: 0, begins: known.begins }, [])
   }
 
   /** Returns the bytes that are safe now, possibly `chunk` itself. `chunk` is not kept. */
   push(chunk: Uint8Array): Uint8Array {
+    this.catchUp()
     if (this.scans.length === 0 || chunk.length === 0) return chunk
     const buffer = this.pending.length === 0 ? chunk : concat(this.pending, chunk)
-    this.found = scanAll(this.scans, { buffer, from: this.pending.length, begins: this.begins }, this.found)
+    this.found = scanAll(this.scans, { buffer, from: this.pending.length, begins: this.used.begins }, this.found)
     const safe = this.safeLength(buffer.length)
     const done = this.found.filter((match) => match.end <= safe)
     this.found = this.found.slice(done.length)
@@ -89,6 +99,7 @@ export class Redactor {
    * secret of them later is still replaced.
    */
   release(): Uint8Array {
+    this.catchUp()
     const isLong = this.found.length > 0 || this.scans.some((scan) => scan.openLength > mostReleased)
     if (isLong) return nothing
     const rest = this.pending.subarray(this.shown)
@@ -102,17 +113,18 @@ export class Redactor {
 
   /** Returns the bytes that are still held back at the end of the stream. */
   flush(): Uint8Array {
+    this.catchUp()
     const rest = replaced(this.pending, this.found, this.shown)
     this.pending = nothing
     this.shown = 0
     this.found = []
-    this.scans = this.automata.map((automaton) => new Scan(automaton))
+    this.scans = scansOf(this.used)
     return rest
   }
 
   /** Redacts a whole text by itself; the stream is not touched. */
   redactText(text: string): string {
-    if (this.automata.length === 0 || text.length === 0) return text
+    if (this.shared.known.automata.length === 0 || text.length === 0) return text
     const buffer = encoder.encode(text)
     const found = this.regionsOf(buffer)
     return found.length === 0 ? text : new TextDecoder('utf-8', { ignoreBOM: true }).decode(replaced(buffer, found))
@@ -131,7 +143,7 @@ export class Redactor {
   /** Redacts all strings in a JSON value, names of fields included. */
   redactJson(value: unknown): unknown {
     if (typeof value === 'string') return this.redactText(value)
-    if (this.automata.length === 0 || typeof value !== 'object' || value === null) return value
+    if (this.shared.known.automata.length === 0 || typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) return value.map((item) => this.redactJson(item))
     return Object.fromEntries(
       Object.entries(value).map(([name, item]) => [this.redactText(name), this.redactJson(item)]),
@@ -139,9 +151,9 @@ export class Redactor {
   }
 
   private regionsOf(buffer: Uint8Array): Match[] {
-    if (this.automata.length === 0 || buffer.length === 0) return []
-    const scans = this.automata.map((automaton) => new Scan(automaton))
-    return scanAll(scans, { buffer, from: 0, begins: this.begins }, [])
+    const { known } = this.shared
+    if (known.automata.length === 0 || buffer.length === 0) return []
+    return scanAll(scansOf(known), { buffer, from: 0, begins: known.begins }, [])
   }
 
   /**
