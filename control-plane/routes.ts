@@ -90,7 +90,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...skillRepoHandlers(deps),
     ...skillShareHandlers(deps),
     ...connectionHandlers(deps),
-    ...mcpServerHandlers(),
+    ...mcpServerHandlers(deps),
     // The server named in the document is the one it was read from.
     ...implementOpenApi(contract, '/'),
   ]

@@ -90,7 +90,7 @@ export class ControlPlane {
   private readonly workflowCatalog: WorkflowCatalog
   private readonly embeddings: Embeddings
   private readonly idleMemory: IdleMemory
-  private readonly vault: Vault
+  private readonly shared: ReturnType<typeof createOutside> & { root: Database['root']; vault: Vault }
   private readonly starter: RunStarter
   private readonly requests: DeviceRequests
   private readonly linkServer: LinkServer
@@ -115,7 +115,7 @@ export class ControlPlane {
     const runTokenKey = await randomServerKey(root, 'run_token', world)
     const place = await claimNowOrLater({ root, place: placeOf(options.config.files, world), world, log })
     const plane = new ControlPlane(options, { runTokenKey, place })
-    await checkKey(root, plane.vault)
+    await checkKey(root, plane.shared.vault)
     await plane.mount(runTokenKey)
     return plane
   }
@@ -169,9 +169,9 @@ export class ControlPlane {
       readsChecks: () => this.github.client !== null,
       leaseMs: config.leaseMs,
     })
-    this.vault = createVault(keySourceOf(options), world)
+    this.shared = { root, vault: createVault(keySourceOf(options), world), ...createOutside({ config, world, log }) }
     this.blobs = new Blobs({ root, place, world, log })
-    this.starter = new RunStarter({ ...common, vault: this.vault, runTokenKey, apiUrl: () => this.url })
+    this.starter = new RunStarter({ ...common, vault: this.shared.vault, runTokenKey, apiUrl: () => this.url })
     this.requests = new DeviceRequests(common)
     this.ingest = new Ingest({
       ...common,
@@ -186,6 +186,7 @@ export class ControlPlane {
       dispatcher: this.dispatcher,
       starter: this.starter,
       requests: this.requests,
+      connections: { world, log, ...this.shared },
       heartbeatMs: config.heartbeatMs,
       leaseMs: config.leaseMs,
       trustedProxies: config.trustedProxies,
@@ -298,7 +299,7 @@ export class ControlPlane {
       world,
       log,
       runTokenKey,
-      vault: this.vault,
+      vault: this.shared.vault,
       blobs: this.blobs,
       stopping: this.stopping.signal,
       observe: (record) => {
@@ -309,9 +310,8 @@ export class ControlPlane {
       },
     })
     const fileUrls = new FileUrls(await randomServerKey(root, 'file_urls', world))
-    const shared = { root, vault: this.vault, ...createOutside({ config, world, log }) }
     const implemented = implementResources({
-      ...shared,
+      ...this.shared,
       bus: this.bus,
       requests: this.requests,
       costly: this.costly,
@@ -341,7 +341,7 @@ export class ControlPlane {
       this.github.receiver({ limiter, costly: this.costly }),
       mcpEndpoint({ kernel, contract, server: this.http, root, blobs: this.blobs }),
       ...allDownloads({ root, blobs: this.blobs, urls: fileUrls, world, log }),
-      signInRoutes({ ...shared, world, log, limiter, rooms, publicUrl, isHttps, sessions: config.sessions, oidc }),
+      signInRoutes({ ...this.shared, world, log, limiter, rooms, publicUrl, isHttps, sessions: config.sessions, oidc }),
     ]).callback()
     this.http.on('request', (request, response) => void handle(request, response))
     this.http.on('upgrade', (request, socket, head) => this.linkServer.upgrade(request, socket, head))

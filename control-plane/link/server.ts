@@ -13,10 +13,12 @@ import type { RunStarter } from '../lifecycle/run-starter.ts'
 import { clientAddress } from '../http/headers.ts'
 import type { Log } from '../process/log.ts'
 import type { Metrics } from '../process/metrics.ts'
+import type { RenewalDependencies } from '../resources/connections/renewal.ts'
 import { findDevice, markUnlinked } from '../resources/devices/store.ts'
 import { markHarnessStarted } from '../resources/runs/store.ts'
 import type { Bus } from '../db/bus.ts'
 import { settingsOf } from './device-settings.ts'
+import { CredentialRequests } from './credentials.ts'
 import { DeviceStates } from './device-states.ts'
 import { admitDevice, authenticate } from './hello.ts'
 import { Heartbeats } from './heartbeats.ts'
@@ -46,6 +48,8 @@ export interface LinkServerOptions {
   dispatcher: Dispatcher
   starter: RunStarter
   requests: DeviceRequests
+  /** To answer devices that ask for the credentials of connections. */
+  connections: RenewalDependencies
   replicaId: string
   heartbeatMs: number
   leaseMs: number
@@ -71,6 +75,7 @@ export class LinkServer {
   private readonly heartbeats: Heartbeats
   private readonly takeover: Takeover
   private readonly states: DeviceStates
+  private readonly credentials: CredentialRequests
   private readonly unsubscribe: (() => void)[] = []
   private readonly waiting: WaitingLinks
   private draining = false
@@ -80,6 +85,7 @@ export class LinkServer {
     this.heartbeats = new Heartbeats(options)
     this.takeover = new Takeover(options)
     this.states = new DeviceStates(options)
+    this.credentials = new CredentialRequests(options.connections)
     this.waiting = new WaitingLinks(options.waiting)
   }
 
@@ -237,6 +243,8 @@ export class LinkServer {
         const { root, world, leaseMs } = this.options
         return recordSkills(root, link, { ...message, moment: { now: world.now(), leaseMs } })
       }
+      case 'credential.get':
+        return this.credentials.receive(link, message)
       case 'folder.result':
         return this.options.requests.answered(link.publicId, message.requestId, message.result)
     }

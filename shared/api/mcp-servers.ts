@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mcpHeaders, mcpLimits, mcpServerName, mcpValue, mcpVariables } from '../runs/mcp-servers.ts'
+import { mcpConnectionId, mcpHeaders, mcpLimits, mcpServerName, mcpValue, mcpVariables } from '../runs/mcp-servers.ts'
 import { platformChange } from './agents.ts'
 import { agentId, agentRef, mcpServerId, timestamp, userPublicId } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
@@ -22,6 +22,11 @@ const fields = {
   headers: mcpHeaders.describe(
     'Headers of each request; `${NAME}` stands for a secret of the agent, which the agent does not see.',
   ),
+  connectionId: mcpConnectionId
+    .nullable()
+    .describe(
+      'Connection of an `http` server, whose credential runs use without seeing it. The address is the one that the catalog has for its service, or lies below.',
+    ),
   command: mcpValue
     .min(1)
     .nullable()
@@ -50,6 +55,7 @@ const changed = { 202: platformChange } as const
 const sent = {
   url: fields.url.optional(),
   headers: fields.headers.optional(),
+  connectionId: fields.connectionId.optional(),
   command: fields.command.optional(),
   args: fields.args.optional(),
   env: fields.env.optional(),
@@ -93,7 +99,7 @@ export const mcpServerRoutes = {
     reply: mcpServerShown,
     status: 201,
     otherReplies: changed,
-    errors: ['agent_not_found', 'agent_self_only', 'platform_change_requires_run'],
+    errors: ['agent_not_found', 'agent_self_only', 'connection_not_found', 'platform_change_requires_run'],
     cli: {
       command: 'mcp create',
       flags: { agent: { target: 'body.agentId' }, ...argsFlag },
@@ -121,7 +127,7 @@ export const mcpServerRoutes = {
     body: z.strictObject({ name: fields.name.optional(), ...sent }).meta({ id: 'McpServerUpdate' }),
     reply: mcpServerShown,
     otherReplies: changed,
-    errors: ['mcp_server_not_found', 'platform_change_requires_run'],
+    errors: ['mcp_server_not_found', 'connection_not_found', 'platform_change_requires_run'],
     cli: {
       command: 'mcp update',
       positionals,

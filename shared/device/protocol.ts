@@ -1,10 +1,12 @@
 import { z } from 'zod'
 import { exitReasonNames } from '../runs/exit-reasons.ts'
 import { askedCall, askedCallLimits } from '../runs/asked-call.ts'
+import { mcpConnectionId } from '../runs/mcp-servers.ts'
 import { usageData } from '../runs/events.ts'
 import { offeredSkill, skillLimits, unavailableReasons } from '../runs/skills.ts'
 import { runSpec } from '../runs/spec.ts'
 import { cutText, deviceTime } from './bounds.ts'
+import { credentialAnswer } from './credential.ts'
 import { folderCheck, folderFacts, servedFolder, watchedFolders } from './folder-check.ts'
 import { isolationLevels } from './isolation.ts'
 import { linkLimits } from './limits.ts'
@@ -158,6 +160,15 @@ export const deviceMessage = z.discriminatedUnion('type', [
     /** The time since the run ended on the device, by a clock that nobody sets; absent: just now, or the device does not know. */
     endedAgoMs: z.number().int().nonnegative().optional(),
   }),
+  /** Asks for what a connection of the run's spec signs in with. The same request may come again while it is waited for. */
+  z.object({
+    type: z.literal('credential.get'),
+    requestId: z.string().max(64),
+    ...ofRun,
+    connectionId: mcpConnectionId,
+    /** The one that the service did not take. */
+    refusedVersion: z.number().int().positive().optional(),
+  }),
   z.object({
     type: z.literal('folder.result'),
     requestId: z.string().max(64),
@@ -225,6 +236,7 @@ export const serverMessage = z.discriminatedUnion('type', [
   /** The fence is old or the run is over: the device ends the harness and keeps nothing. */
   z.object({ type: z.literal('run.refused'), ...ofRun, reason: z.enum(['stale_fence', 'run_ended', 'run_unknown']) }),
   z.object({ type: z.literal('change_set.get'), requestId: z.string(), ...ofRun }),
+  z.object({ type: z.literal('credential'), requestId: z.string().max(64), ...ofRun, answer: credentialAnswer }),
   z.object({ type: z.literal('folder.check'), requestId: z.string(), rootPath: z.string() }),
   z.object({ type: z.literal('readiness.get') }),
   z.object({

@@ -29,6 +29,7 @@ const named = (name: RegExp, most: number) =>
 export const mcpVariables = named(/^[A-Za-z_][A-Za-z0-9_]{0,199}$/, mcpLimits.variables)
 export const mcpHeaders = named(/^[!#$%&'*+.^_`|~A-Za-z0-9-]{1,200}$/, mcpLimits.headers)
 const notRead = z.never().optional()
+export const mcpConnectionId = z.string().regex(/^conn_[0-9A-Za-z]{1,64}$/)
 
 const stdioServer = z.object({
   type: z.literal('stdio'),
@@ -42,6 +43,8 @@ const remoteServer = z.object({
   /** The device checks what the variables of a run make of it. */
   url: mcpValue.regex(/^https?:\/\/.|\$\{/i),
   headers: mcpHeaders.optional(),
+  /** The connection whose credential the device adds to requests. The device asks for it when it needs it. */
+  connectionId: mcpConnectionId.optional(),
   command: notRead,
 })
 /** A server as a run gets it. Unknown keys are ignored. */

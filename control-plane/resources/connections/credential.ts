@@ -65,6 +65,8 @@ export function filledHeaders(templates: Readonly<Record<string, string>>, value
 export interface Delivered {
   headers: Record<string, string>
   env: Record<string, string>
+  /** What is secret in the headers. */
+  values: string[]
 }
 
 export function deliveredOf(service: Service, held: Credential): Delivered {
@@ -72,7 +74,8 @@ export function deliveredOf(service: Service, held: Credential): Delivered {
   const isNative = surfaces.includes('native')
   if (held.kind === 'oauth') {
     const env = isNative && oauth?.env !== undefined ? { [oauth.env]: held.accessToken } : {}
-    return { headers: surfaces.includes('mcp') ? { authorization: `Bearer ${held.accessToken}` } : {}, env }
+    if (!surfaces.includes('mcp')) return { headers: {}, env, values: [] }
+    return { headers: { authorization: `Bearer ${held.accessToken}` }, env, values: [held.accessToken] }
   }
   const [first] = fields
   const byDefault = first === undefined ? {} : { authorization: `Bearer {${first.name}}` }
@@ -80,7 +83,9 @@ export function deliveredOf(service: Service, held: Credential): Delivered {
   const named = fields.flatMap(({ name, env }) =>
     env !== undefined && Object.hasOwn(held.values, name) ? [[env, held.values[name]!] as const] : [],
   )
+  const sent = new Set(Object.values(templates).flatMap(fieldsIn))
   return {
+    values: Object.entries(held.values).flatMap(([name, value]) => (sent.has(name) ? [value] : [])),
     headers: surfaces.includes('mcp') ? filledHeaders(templates, held.values) : {},
     env: isNative ? Object.fromEntries(named) : {},
   }

@@ -129,6 +129,6 @@ async function delivered(
     serviceId: row.serviceId,
     credentialVersion: row.credentialVersion,
     expiresAt: row.expiresAt,
-    ...(held === null ? { headers: {}, env: {} } : deliveredOf(service, held)),
+    ...(held === null ? { headers: {}, env: {}, values: [] } : deliveredOf(service, held)),
   }
 }

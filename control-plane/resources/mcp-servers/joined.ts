@@ -13,5 +13,16 @@ export async function mcpServersOfAgent(
   const rows = await listMcpServersForAgent(db, workspaceId, id)
   const byName = (of: readonly McpServerRow[]) => Object.fromEntries(of.map(({ name, server }) => [name, server]))
   const [own, all] = [rows.filter(({ agentId }) => agentId !== null), rows.filter(({ agentId }) => agentId === null)]
-  return joinedServers(byName(own), byName(all), mcpServers)
+  return joinedServers(byName(own), byName(all), withoutConnections(mcpServers))
 }
+
+/** Whoever writes the setting has not been asked whether they see a connection. */
+const withoutConnections = (servers: WorkspaceRow['mcpServers']) =>
+  servers &&
+  Object.fromEntries(
+    Object.entries(servers).map(([name, server]) => {
+      if (typeof server !== 'object' || server === null || !('connectionId' in server)) return [name, server]
+      const { connectionId: _, ...rest } = server
+      return [name, rest]
+    }),
+  )

@@ -1,4 +1,5 @@
 import { mcpServer, type McpServer } from '../../../shared/runs/mcp-servers.ts'
+import type { Service } from '../../catalog/services.ts'
 import type { mcpTransports } from '../../../shared/api/mcp-servers.ts'
 
 /** A workspace, and each agent, has so many. A run takes as many in all. */
@@ -8,13 +9,14 @@ interface Sent {
   transport: (typeof mcpTransports)[number]
   url?: string | null | undefined
   headers?: Record<string, string> | undefined
+  connectionId?: string | null | undefined
   command?: string | null | undefined
   args?: string[] | undefined
   env?: Record<string, string> | undefined
 }
 
 const ofPrograms = ['command', 'args', 'env'] as const
-const ofAddresses = ['url', 'headers'] as const
+const ofAddresses = ['url', 'headers', 'connectionId'] as const
 
 /** The server that was sent, or which field of it does not fit. */
 export function serverOf(sent: Sent): { server: McpServer } | { param: string; message: string } {
@@ -22,11 +24,17 @@ export function serverOf(sent: Sent): { server: McpServer } | { param: string; m
   const strange = (isProgram ? ofAddresses : ofPrograms).find((field) => isSet(sent[field]))
   if (strange !== undefined)
     return { param: strange, message: `A server whose transport is ${sent.transport} has none.` }
+  if (sent.transport === 'sse' && isSet(sent.connectionId))
+    return { param: 'connectionId', message: 'A server with a connection has the transport http.' }
+  // What stands before a server may lead a request by it to another one.
+  if (isSet(sent.connectionId) && Object.keys(sent.headers ?? {}).some((name) => name.toLowerCase() === 'host'))
+    return { param: 'headers', message: 'A server with a connection is sent its own Host.' }
   const needed = isProgram ? 'command' : 'url'
   if (!isSet(sent[needed]))
     return { param: needed, message: `A server whose transport is ${sent.transport} needs one.` }
   const { transport: type, url, headers, command, args = [], env } = sent
-  const read = mcpServer.safeParse(isProgram ? { type, command, args, env } : { type, url, headers })
+  const connectionId = sent.connectionId ?? undefined
+  const read = mcpServer.safeParse(isProgram ? { type, command, args, env } : { type, url, headers, connectionId })
   if (read.success) return { server: read.data }
   return { param: needed, message: 'An address begins with http:// or https://, or is made of variables.' }
 }
@@ -40,4 +48,22 @@ const isSet = (value: unknown): boolean => {
 export const sentOf = (server: McpServer): Sent =>
   server.type === 'stdio'
     ? { transport: 'stdio', command: server.command, args: server.args, env: server.env }
-    : { transport: server.type, url: server.url, headers: server.headers }
+    : { transport: server.type, url: server.url, headers: server.headers, connectionId: server.connectionId }
+
+/**
+ * Why the credential of a connection to this service is not sent to the address; null: it is. Whoever names the address would have the
+ * credential if it went to any.
+ */
+export function whyNotSentTo(url: string, service: Service | null): string | null {
+  if (service?.mcp === undefined || !service.surfaces.includes('mcp'))
+    return 'The catalog has no MCP server of the service of this connection.'
+  const known = new URL(service.mcp.url)
+  const asked = URL.canParse(url) && !url.includes('${') ? new URL(url) : null
+  const below = known.pathname.replace(/\/*$/, '/')
+  const isSame =
+    asked !== null &&
+    asked.origin === known.origin &&
+    (asked.pathname === known.pathname || asked.pathname.startsWith(below)) &&
+    asked.username + asked.password === ''
+  return isSame ? null : `A connection to ${service.label} is for ${known.origin}${known.pathname} and what lies below.`
+}

@@ -256,6 +256,12 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
     stranger: await thingsOf(server, stranger, (await server.createAgent({ command: evil }, stranger.token)).id),
   }
   ids.removed = ids.member
+  // Of the victim alone, and all others know its id.
+  const ownConnection = { id: ids.victim['connections.id'], owner: victim.uuid }
+  await server.database
+    .root('connections')
+    .where({ id: ownConnection.id })
+    .update({ owner_user_id: ownConnection.owner })
   ids.run = ids.member
   const people = {
     victimId: victim.userId,
@@ -355,6 +361,8 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
   expect(guarded.skills.some(({ given }) => given.length > 0)).toBe(true)
   expect(guarded.skills.some(({ leftOut }) => leftOut > 0)).toBe(true)
   expect(await stateOf()).toEqual(before)
+  const withConnection = await root('mcp_servers').whereLike('server', '%conn_%').select('server')
+  expect(withConnection.filter(({ server: one }) => one.includes(ownConnection.id))).toEqual([])
   expect(offers.length).toBeGreaterThan(1)
   const commands = new Set(offers.map(({ commandOf }) => commandOf))
   expect([...commands].filter((one) => one !== null && one !== ownCommand && one !== closedCommand)).toEqual([])

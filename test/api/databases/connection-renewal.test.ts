@@ -99,6 +99,7 @@ describe.each(databases)('on %s', (database) => {
     expect(await useBy(replicas[1]!, connection.id)).toEqual({
       connectionId: connection.id,
       serviceId: 'key-service',
+      values: [service.key],
       credentialVersion: 1,
       expiresAt: null,
       headers: { authorization: `Bearer ${service.key}` },

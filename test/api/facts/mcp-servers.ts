@@ -2,9 +2,11 @@ import fc from 'fast-check'
 import { halfRequest } from '../../kit/half-request.ts'
 import type { Stage } from '../contract/stage.ts'
 import { makeServer, newServer } from './kit/mcp-servers.ts'
-import { on, patch, plain, post } from './kit/recipe.ts'
+import { on, patch, plain, post, thing } from './kit/recipe.ts'
 import type { Recipe, ResourceFacts } from './kit/resource-facts.ts'
 
+/** Where the catalog has the service of the connections that are made here. */
+const deepwiki = 'https://mcp.deepwiki.com/mcp'
 const unknown = 'mcp_0000000000000000'
 const aServer: Recipe = async (stage) => ({ params: { mcpServerId: (await makeServer(stage)).id } })
 
@@ -34,6 +36,13 @@ export const mcpServerFacts: ResourceFacts = {
     on('mcpServers.create', '404 agent_not_found', ({ server }) =>
       server.call('/mcp-servers', post(newServer({ agentId: 'agt_0000000000000000' }))),
     ),
+    on('mcpServers.create', '404 connection_not_found', ({ server }) =>
+      server.call('/mcp-servers', post(newServer({ connectionId: 'conn_0000000000000000' }))),
+    ),
+    on('mcpServers.update', '404 connection_not_found', async (stage) => {
+      const { id } = await makeServer(stage)
+      return stage.server.call(`/mcp-servers/${id}`, patch({ connectionId: 'conn_0000000000000000' }))
+    }),
     on('mcpServers.create', '409 duplicate_resource', async (stage) => {
       const { name } = await makeServer(stage)
       return stage.server.call('/mcp-servers', post(newServer({ name: name.toUpperCase() })))
@@ -59,11 +68,17 @@ export const mcpServerFacts: ResourceFacts = {
   named: {
     transport: fc.constantFrom('http', 'stdio'),
     url: fc.constantFrom('https://mcp.example.com', null),
+    connectionId: fc.constantFrom(null),
     headers: fc.constant({ Authorization: 'Bearer ${TRACKER_TOKEN}' }),
     command: fc.constantFrom('docs-mcp', null),
     args: fc.constant(['--all']),
     env: fc.constant({ TOKEN: '${TRACKER_TOKEN}' }),
   },
-  hostile: { url: fc.constant('https://evil.example'), command: fc.constant(null), transport: fc.constant('http') },
+  hostile: {
+    connectionId: thing('connections.id'),
+    url: fc.constantFrom('https://evil.example', deepwiki),
+    command: fc.constant(null),
+    transport: fc.constant('http'),
+  },
   sharp: ['mcpServers.create', 'mcpServers.update', 'mcpServers.delete'],
 }

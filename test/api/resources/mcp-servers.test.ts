@@ -26,6 +26,7 @@ test('a server is kept as it was sent, changed in parts, and deleted', async () 
     transport: 'http',
     url: 'https://mcp.example.com/mcp',
     headers: { Authorization: 'Bearer ${TRACKER_TOKEN}' },
+    connectionId: null,
     command: null,
     args: [],
     env: {},

@@ -5,6 +5,7 @@ import { beforeOf, pageByTime, timeAndId } from '../../../../shared/api/paging.t
 import { given } from '../../../../shared/lib/given.ts'
 import { ruleNameOf } from '../../../../shared/runs/given-servers.ts'
 import type { McpServer } from '../../../../shared/runs/mcp-servers.ts'
+import type { ServiceCatalog } from '../../../catalog/services.ts'
 import { changedRow } from '../../../db/changed-row.ts'
 import { troubleOf } from '../../../db/dialect.ts'
 import type { Db, Tx } from '../../../db/open.ts'
@@ -16,7 +17,10 @@ import { isVisible, viewerOf } from '../../agents/rules.ts'
 import { findAgent, type AgentRow } from '../../agents/store.ts'
 import { mayDecideWhatRuns } from '../../agents/trust-rules.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
-import { mostServers, sentOf, serverOf } from '../rules.ts'
+import { lookUpConnection } from '../../connections/lookup.ts'
+import { findConnection } from '../../connections/store.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { mostServers, sentOf, serverOf, whyNotSentTo } from '../rules.ts'
 import {
   countMcpServers,
   findMcpServer,
@@ -29,16 +33,16 @@ import {
 
 type Routes = typeof mcpServerRoutes
 
-export function mcpServerHandlers(): ImplementedRoute[] {
+export function mcpServerHandlers({ services }: Pick<ResourceDependencies, 'services'>): ImplementedRoute[] {
   return implement(mcpServerRoutes, {
     list,
-    create,
+    create: (input) => create(input, services),
 
     async get({ db, caller, params }) {
       return shown((await seen(db, caller, params.mcpServerId)).row)
     },
 
-    update,
+    update: (input) => update(input, services),
     delete: remove,
   })
 }
@@ -60,13 +64,14 @@ async function list({ db, caller, query }: HandlerInput<Routes['list']>) {
   return pageByTime(rows, limit, shown)
 }
 
-async function create(input: HandlerInput<Routes['create']>) {
+async function create(input: HandlerInput<Routes['create']>, services: ServiceCatalog) {
   const { db, caller, body, world } = input
   const { name, agentId: reference, ...fields } = body
   const agent = reference === undefined ? null : await agentOf(db, caller, reference)
   if (caller.kind === 'agent' && agent !== null && agent.id !== caller.agentId)
     fail('agent_self_only', { param: 'agentId' })
   const server = readServer(fields)
+  await checkConnection({ db, caller, services }, { server, before: null })
   if (caller.kind === 'agent')
     return raisePlatformChange(
       { ...input, body: { ...body, ...(agent !== null && { agentId: agent.id }) } },
@@ -94,11 +99,12 @@ async function create(input: HandlerInput<Routes['create']>) {
   return answer(201, shown(row))
 }
 
-async function update(input: HandlerInput<Routes['update']>) {
+async function update(input: HandlerInput<Routes['update']>, services: ServiceCatalog) {
   const { db, caller, params, body, world } = input
   const { row: before, agent } = await seen(db, caller, params.mcpServerId)
   const { name, ...fields } = body
   const server = readServer({ ...sentOf(before.server), ...given(fields) })
+  await checkConnection({ db, caller, services }, { server, before: before.server })
   if (caller.kind === 'agent')
     return raisePlatformChange(input, {
       caller,
@@ -147,6 +153,25 @@ function mustDecide(caller: PersonCaller, agent: AgentRow | null): void {
   fail('http_exception', { message: `${who} MCP servers.` })
 }
 
+/**
+ * Nobody makes runs use a connection that they do not see. One that was there before and is gone by now stays named, and its tools
+ * say so.
+ */
+async function checkConnection(
+  { db, caller, services }: { db: Db; caller: Caller; services: ServiceCatalog },
+  { server, before }: { server: McpServer; before: McpServer | null },
+): Promise<void> {
+  if (server.type === 'stdio' || server.connectionId === undefined) return
+  const { connectionId, url } = server
+  const isKept = before !== null && before.type !== 'stdio' && before.connectionId === connectionId
+  if (isKept && before.url === url) return
+  const connection = isKept
+    ? await findConnection(db, caller.workspaceId, connectionId)
+    : await lookUpConnection(db, caller, connectionId)
+  const why = whyNotSentTo(url, connection && services.find(connection.serviceId))
+  if (why !== null) failField('url', why)
+}
+
 function readServer(sent: Parameters<typeof serverOf>[0]): McpServer {
   const read = serverOf(sent)
   return 'server' in read ? read.server : failField(read.param, read.message)
@@ -167,7 +192,15 @@ async function orTaken(db: Db, write: (tx: Tx) => Promise<void>): Promise<void> 
 }
 
 function shown({ id, agentId, name, server, createdBy, createdAt, updatedAt }: McpServerRow): McpServerShown {
-  const { transport, url = null, headers = {}, command = null, args = [], env = {} } = sentOf(server)
+  const {
+    transport,
+    url = null,
+    headers = {},
+    connectionId = null,
+    command = null,
+    args = [],
+    env = {},
+  } = sentOf(server)
   return {
     object: 'mcp_server',
     id,
@@ -176,6 +209,7 @@ function shown({ id, agentId, name, server, createdBy, createdAt, updatedAt }: M
     transport,
     url,
     headers,
+    connectionId,
     command,
     args,
     env,

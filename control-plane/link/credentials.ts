@@ -1,0 +1,115 @@
+import type { CredentialAnswer } from '../../shared/device/credential.ts'
+import type { DeviceMessage } from '../../shared/device/protocol.ts'
+import { findAgent } from '../resources/agents/store.ts'
+import { ConnectionUnusable, useConnection } from '../resources/connections/for-runs.ts'
+import type { RenewalDependencies } from '../resources/connections/renewal.ts'
+import { whyNotSentTo } from '../resources/mcp-servers/rules.ts'
+import { listSpecs } from '../resources/runs/details-store.ts'
+import { findRun, type RunRow } from '../resources/runs/store.ts'
+import type { Link } from './registry.ts'
+
+export const credentialLimits = {
+  /** Requests of one device that are being answered. */
+  open: 200,
+  /** In a minute, of one run and of all runs of one device. */
+  ofRun: 120,
+  ofDevice: 1_200,
+} as const
+const minuteMs = 60_000
+
+type Request = DeviceMessage & { type: 'credential.get' }
+type Asker = Pick<Link, 'publicId' | 'workspaceId' | 'send'>
+
+interface Asked {
+  open: Set<string>
+  since: number
+  count: number
+  ofRuns: Map<string, number>
+}
+
+/**
+ * Answers devices that ask for the credential of a connection for a run. A device gets it for runs that it holds, of connections that
+ * stand in the run's spec and that the agent's owner may use. It never asks by the run's token, which the agent has.
+ */
+export class CredentialRequests {
+  private readonly deps: RenewalDependencies
+  private readonly asked = new WeakMap<Asker, Asked>()
+
+  constructor(deps: RenewalDependencies) {
+    this.deps = deps
+  }
+
+  /** Returns at once: a provider that is slow must not hold up what the device says next. */
+  receive(link: Asker, request: Request): void {
+    const { requestId, runId, fence } = request
+    const asked = this.countOf(link)
+    // It asks again while it waits.
+    if (asked.open.has(requestId)) return
+    const answer = (said: CredentialAnswer) =>
+      void link.send({ type: 'credential', requestId, runId, fence, answer: said })
+    const ofRun = (asked.ofRuns.get(runId) ?? 0) + 1
+    const isTooMuch = ofRun > credentialLimits.ofRun || ++asked.count > credentialLimits.ofDevice
+    if (isTooMuch || asked.open.size >= credentialLimits.open)
+      return answer(no('It was asked for too often. Try again in a minute.'))
+    asked.ofRuns.set(runId, ofRun)
+    asked.open.add(requestId)
+    this.answerTo(link, request)
+      .catch((error: unknown) => {
+        if (error instanceof ConnectionUnusable) return no(`${error.message} ${adviceFor(error, request)}`)
+        this.deps.log.error({ err: error, runId }, 'a credential could not be given to a run')
+        return no('svc could not read it.')
+      })
+      .then(answer)
+      .finally(() => asked.open.delete(requestId))
+      .catch((error: unknown) => this.deps.log.warn({ err: error, runId }, 'an answer about a credential was not sent'))
+  }
+
+  private countOf(link: Asker): Asked {
+    const now = this.deps.world.monotonic()
+    let asked = this.asked.get(link)
+    if (asked === undefined)
+      this.asked.set(link, (asked = { open: new Set(), since: now, count: 0, ofRuns: new Map() }))
+    if (now - asked.since >= minuteMs) Object.assign(asked, { since: now, count: 0, ofRuns: new Map() })
+    return asked
+  }
+
+  private async answerTo(
+    link: Asker,
+    { runId, fence, connectionId, refusedVersion }: Request,
+  ): Promise<CredentialAnswer> {
+    const { root, world, services } = this.deps
+    const heldRun = async (): Promise<RunRow | null> => {
+      const run = await findRun(root, runId)
+      const isHeld = run?.device === link.publicId && run.fence === fence && run.workspaceId === link.workspaceId
+      return isHeld && run.leaseState === 'claimed' && run.endedAt === null ? run : null
+    }
+    const run = await heldRun()
+    if (run === null) return no('This device does not hold the run any more.')
+    const spec = (await listSpecs(root, [runId])).get(runId)
+    const servers = Object.values(spec?.mcpServers ?? {}).filter(
+      (server) => server.type === 'http' && server.connectionId === connectionId,
+    )
+    const agent = await findAgent(root, run.agentId)
+    if (servers.length === 0 || agent === null) return no('The run was not given this connection.')
+    const owner = { workspaceId: run.workspaceId, agentOwnerUserId: agent.ownerUserId }
+    const used = await useConnection(this.deps, owner, { connectionId, refused: refusedVersion ?? null })
+    // The catalog may have changed since the server was set.
+    const why = servers
+      .map(({ url }) => whyNotSentTo(url ?? '', services.find(used.serviceId)))
+      .find((one) => one !== null)
+    if (why !== undefined) return no(why)
+    if ((await heldRun()) === null) return no('The run is over.')
+    const { headers, values, credentialVersion: version, expiresAt } = used
+    const expiresInMs = expiresAt === null ? null : Math.max(0, expiresAt - world.now())
+    return { ok: true, headers, values, version, expiresInMs }
+  }
+}
+
+const no = (message: string): CredentialAnswer => ({ ok: false, message: message.slice(0, 1_000) })
+
+function adviceFor({ reason }: ConnectionUnusable, { connectionId }: Request): string {
+  if (reason === 'not_active') return `A person signs in anew with: svc connection reauthorize ${connectionId}`
+  return reason === 'unreachable'
+    ? 'Try again later.'
+    : 'A person connects the service again, and sets the connection of the MCP server.'
+}
