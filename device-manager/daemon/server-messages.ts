@@ -52,6 +52,8 @@ export function receiveMessage(context: MessageContext, message: ServerMessage):
       return forwarder.refused(message)
     case 'change_set.get':
       return supervisor.changeSet(message)
+    case 'credential':
+      return passCredential(supervisor, message)
     case 'folder.check':
       return void checkFolder(context, message).catch((error: unknown) => {
         context.log.warn({ err: error }, 'a folder could not be looked at')
@@ -91,6 +93,12 @@ function receiveOffer(context: MessageContext, message: ServerMessage & { type: 
   if (supervisor.offer({ spec, fence })) return
   forwarder.forget(runId)
   decline(context.journalTrouble() ?? 'disk_full')
+}
+
+/** It is kept nowhere here. */
+function passCredential(supervisor: Supervisor, message: ServerMessage & { type: 'credential' }): void {
+  const { runId, fence, requestId, answer } = message
+  if (supervisor.find(runId)?.fence === fence) supervisor.hosts.send(runId, { type: 'credential', requestId, answer })
 }
 
 async function checkFolder({ link }: MessageContext, message: ServerMessage & { type: 'folder.check' }): Promise<void> {

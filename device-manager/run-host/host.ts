@@ -10,6 +10,7 @@ import { changeSetOf } from './ending.ts'
 import { redactOfStart, redactWhole } from './output/redaction.ts'
 import type { StartRequest } from './launch/launch.ts'
 import { messageOf, type HostLog } from '../log/host-log.ts'
+import { Connections } from './door/connections.ts'
 import { cleanUp, prepare, type Assignment, type Prepared } from './preparation.ts'
 import { StandingWall } from './standing-wall.ts'
 import type { HostRecord, HostRequest, HostReply, hostPhases } from './wire/protocol.ts'
@@ -68,6 +69,7 @@ export class RunHost {
   /** Opened while nobody waits. */
   #spoolAhead: Spool | null = null
   readonly #wall: StandingWall
+  readonly #connections: Connections
   #writer: EventWriter | null = null
   #run: LiveRun | null = null
   #cancelLonely: (() => void) | null = null
@@ -75,6 +77,7 @@ export class RunHost {
 
   constructor(options: HostOptions) {
     this.#options = options
+    this.#connections = new Connections({ world: options.world, ask: (request) => options.reply(request) })
     this.#wall = new StandingWall(hostPaths(options.stateDir, options.hostId).own, options.world)
   }
 
@@ -146,6 +149,8 @@ export class RunHost {
         return
       case 'change_set.get':
         return void this.#sendChangeSet(request.requestId)
+      case 'credential':
+        return this.#connections.answered(request.requestId, request.answer)
       case 'discard':
         return this.#discard()
     }
@@ -191,7 +196,12 @@ export class RunHost {
         onDamaged: (message) => this.#options.reply({ type: 'spool_damaged', message }),
         onGone: (message) => this.#options.reply({ type: 'spool_gone', message }),
       })
-      this.#prepared = await prepare(stateDir, request, { world, log, wall: this.#wall })
+      this.#prepared = await prepare(stateDir, request, {
+        world,
+        log,
+        wall: this.#wall,
+        connections: this.#connections,
+      })
     } catch (error) {
       log('prepare_failed', { ...key, error: messageOf(error) })
       if (error instanceof SpoolDamagedError) this.#options.reply({ type: 'spool_damaged', message: messageOf(error) })

@@ -19,6 +19,7 @@ import { messageOf, type HostLog } from '../log/host-log.ts'
 import { PathLookup } from '../../shared/permissions/path-lookup.ts'
 import type { JudgedPlace } from '../../shared/permissions/patterns/path-rules.ts'
 import { appNames, placeVariables } from '../../shared/lib/places.ts'
+import type { Connections } from './door/connections.ts'
 import { openDoors, type Doors } from './door/doors.ts'
 import { knownEnv, pathOf } from './launch/environment.ts'
 import { readSkills, type SkillsRead } from './launch/skills.ts'
@@ -60,6 +61,8 @@ export interface Prepared {
   wall: Wall | null | { problem: unknown }
   /** To MCP servers that are given a credential. */
   doors: Doors
+  /** Whose credentials the doors add. */
+  connections: Connections
   /** Made when the harness runs. */
   cgroup: string | null
 }
@@ -72,7 +75,7 @@ export interface Prepared {
 export async function prepare(
   stateDir: string,
   assigned: Assignment,
-  { world, log, wall }: { world: World; log: HostLog; wall: StandingWall },
+  { world, log, wall, connections }: { world: World; log: HostLog; wall: StandingWall; connections: Connections },
 ): Promise<Prepared> {
   const { spec } = assigned
   const paths = runPaths(stateDir, spec.runId)
@@ -80,7 +83,7 @@ export async function prepare(
   if (existsSync(paths.root)) for (const old of [paths.base, paths.store]) rmSync(old, { recursive: true, force: true })
   const cwd = spec.folder?.rootPath ?? assigned.homeDir
   const taking = baseOf(assigned, { stateDir, storeDir: paths.store, world })
-  const opening = openDoors(spec.mcpServers, log)
+  const opening = openDoors(spec.mcpServers, { log, connections })
   const walling = wallOf(assigned, { root: paths.root, cwd, wall })
   // While git is at work.
   const skills = tellsSkills(spec) ? await skillsOf(assigned, { stateDir, runDir: wall.own, cwd, world }) : null
@@ -110,6 +113,7 @@ export async function prepare(
     skills,
     wall: await walling,
     doors: await opening,
+    connections,
     cgroup: null,
   }
 }

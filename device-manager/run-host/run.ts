@@ -132,6 +132,7 @@ export class LiveRun {
     this.holder = wall?.holder ?? null
     this.#tree = { runId: spec.runId, child: this.#child, leader: this.harness, cgroup, wall, world, log: parts.log }
     const redactor = redactorOfStart(start)
+    prepared.connections.teach(redactor)
     this.#redact = wholeValues(redactor)
     this.#dialogue = plan.adapter.dialogue(spec, {
       redactText: this.#redact.text,

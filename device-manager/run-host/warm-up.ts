@@ -9,6 +9,7 @@ import { launchHarness, type StartRequest } from './launch/launch.ts'
 import { messageOf, type HostLog } from '../log/host-log.ts'
 import { Pipeline } from './output/pipeline.ts'
 import { cleanUp, prepare, type Assignment } from './preparation.ts'
+import { Connections } from './door/connections.ts'
 import { StandingWall } from './standing-wall.ts'
 import { hostRequest } from './wire/protocol.ts'
 import { hostPaths } from './wire/record.ts'
@@ -34,6 +35,7 @@ export async function warmUp({ world, log, stateDir, hostId }: WarmUpParts): Pro
       world,
       log,
       wall: new StandingWall(hostPaths(stateDir, `warm_${hostId}`).own, world),
+      connections: new Connections({ world, ask: () => {} }),
     })
     try {
       if ('problem' in prepared.plan) return

@@ -282,6 +282,8 @@ export class Supervisor {
         return this.options.spoolGone()
       case 'change_set':
         return this.options.sendChangeSet({ runId, fence: state.fence, requestId: reply.requestId }, reply.result)
+      case 'credential.get':
+        return void this.options.send({ ...reply, runId, fence: state.fence })
       case 'ended':
         this.options.pool.warm()
         return this.hostEnded(state)
@@ -289,8 +291,7 @@ export class Supervisor {
       case 'refused':
         return
       case 'prepared':
-        this.options.log.debug({ runId }, 'run prepared')
-        return
+        return this.options.log.debug({ runId }, 'run prepared')
     }
   }
 

@@ -3,7 +3,9 @@ import { once } from 'node:events'
 import { Agent, request, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { filledServers } from '../../device-manager/harness/parts/mcp-servers.ts'
+import { Connections } from '../../device-manager/run-host/door/connections.ts'
 import { openDoors } from '../../device-manager/run-host/door/doors.ts'
+import { realWorld } from '../../shared/lib/world.ts'
 import type { McpServers } from '../../shared/runs/mcp-servers.ts'
 import type { Bench } from './context.ts'
 import { atMost, compare } from './measure.ts'
@@ -25,7 +27,10 @@ export const mcpDoor: Bench = {
       web: { type: 'http', url, headers },
       slow: { type: 'http', url: `${url}/slow`, headers },
     }
-    const doors = await openDoors(spec, () => {})
+    const doors = await openDoors(spec, {
+      log: () => {},
+      connections: new Connections({ world: realWorld, ask: () => {} }),
+    })
     const agent = new Agent({ keepAlive: true })
     try {
       const led = doors.lead(filledServers(spec, secrets).servers, { spec, secrets, env: {} }).servers

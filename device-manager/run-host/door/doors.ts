@@ -2,6 +2,7 @@ import { Redactor, type Secret } from '../../../shared/lib/redact.ts'
 import type { McpServer, McpServers } from '../../../shared/runs/mcp-servers.ts'
 import { namesVariable, variablesOf, type ServerLeftOut } from '../../harness/parts/mcp-servers.ts'
 import { messageOf, type HostLog } from '../../log/host-log.ts'
+import type { Connections } from './connections.ts'
 import { Door } from './door.ts'
 import { upstreamBy } from './upstream.ts'
 
@@ -9,7 +10,8 @@ type RemoteServer = Extract<McpServer, { type: 'http' | 'sse' }>
 
 /** What the harness is to use, but not to have. */
 const holdsCredential = (server: McpServer): server is RemoteServer =>
-  server.type !== 'stdio' && [server.url, ...Object.values(server.headers ?? {})].some(namesVariable)
+  server.type !== 'stdio' &&
+  (server.connectionId !== undefined || [server.url, ...Object.values(server.headers ?? {})].some(namesVariable))
 
 /** The doors of one run: one for each server on the network that is given a credential. */
 export interface Doors {
@@ -25,7 +27,10 @@ export interface Doors {
 }
 
 /** They listen before the run starts, which then waits for nothing. */
-export async function openDoors(servers: McpServers, log: HostLog): Promise<Doors> {
+export async function openDoors(
+  servers: McpServers,
+  { log, connections }: { log: HostLog; connections: Connections },
+): Promise<Doors> {
   const doors = new Map<string, Door | null>()
   const wanted = Object.entries(servers).filter(([, server]) => holdsCredential(server))
   await Promise.all(wanted.map(async ([name]) => doors.set(name, await doorOrNull(name, log))))
@@ -45,18 +50,27 @@ export async function openDoors(servers: McpServers, log: HostLog): Promise<Door
           continue
         }
         const { type, url, headers = {} } = server
+        const { connectionId } = spec[name] as RemoteServer
+        const redactor = new Redactor(secretsIn(spec[name], secrets))
+        if (connectionId !== undefined) connections.teach(redactor)
         door.lead({
           url: new URL(url),
           isSse: type === 'sse',
-          credential: { headers: () => Promise.resolve(headers) },
-          redactor: new Redactor(secretsIn(spec[name], secrets)),
+          credential:
+            connectionId === undefined
+              ? { headers: () => Promise.resolve(headers) }
+              : connections.credential(connectionId, headers),
+          redactor,
           upstream: upstreamBy(env),
         })
         given[name] = { type, url: door.address }
       }
       return { servers: given, leftOut }
     },
-    close: () => doors.forEach((door) => door?.close()),
+    close() {
+      connections.close()
+      for (const door of doors.values()) door?.close()
+    },
   }
 }
 

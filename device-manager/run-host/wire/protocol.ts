@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { changeSetResult } from '../../../shared/device/change-set.ts'
+import { credentialAnswer } from '../../../shared/device/credential.ts'
 import { endReport } from '../../../shared/device/protocol.ts'
 import { exitReasonNames } from '../../../shared/runs/exit-reasons.ts'
+import { mcpConnectionId } from '../../../shared/runs/mcp-servers.ts'
 import { unavailableReasons } from '../../../shared/runs/skills.ts'
 import { runSpec, type RunSpec } from '../../../shared/runs/spec.ts'
 import { wallSpec } from '../../wall/spec.ts'
@@ -25,6 +27,8 @@ import { wallSpec } from '../../wall/spec.ts'
  *                           spool_damaged  <-  the daemon sets the file right, which only it may do
  *                              spool_gone  <-  another file or none is at its path; the daemon looks, and makes it anew
  *     stop / input / change_set.get    ->
+ *                          credential.get  <-  a connection's, which the daemon has from the control plane
+ *     credential                       ->      kept in memory alone
  *                                   ended  <-  the ending is in the spool; the host exits
  *     discard                          ->      not started and not wanted any more; the host exits
  */
@@ -65,6 +69,7 @@ export const hostRequest = z.discriminatedUnion('type', [
   z.object({ type: z.literal('stop'), exitReason: z.enum(exitReasonNames), message: z.string().nullable() }),
   z.object({ type: z.literal('input'), inputId: z.string(), text: z.string() }),
   z.object({ type: z.literal('change_set.get'), requestId: z.string() }),
+  z.object({ type: z.literal('credential'), requestId: z.string(), answer: credentialAnswer }),
   z.object({ type: z.literal('discard') }),
 ])
 export type HostRequest = z.infer<typeof hostRequest>
@@ -90,6 +95,12 @@ export const hostReply = z.discriminatedUnion('type', [
   z.object({ type: z.literal('spool_damaged'), message: z.string() }),
   z.object({ type: z.literal('spool_gone'), message: z.string() }),
   z.object({ type: z.literal('change_set'), requestId: z.string(), result: changeSetResult }),
+  z.object({
+    type: z.literal('credential.get'),
+    requestId: z.string(),
+    connectionId: mcpConnectionId,
+    refusedVersion: z.number().int().positive().optional(),
+  }),
   z.object({ type: z.literal('ended'), report: endReport }),
 ])
 export type HostReply = z.infer<typeof hostReply>

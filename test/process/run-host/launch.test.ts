@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { HarnessLaunchError } from '../../../device-manager/harness/parts/adapter-errors.ts'
+import { Connections } from '../../../device-manager/run-host/door/connections.ts'
 import { launchHarness, layOut, type StartRequest } from '../../../device-manager/run-host/launch/launch.ts'
 import { prepare, type Assignment, type Prepared } from '../../../device-manager/run-host/preparation.ts'
 import { StandingWall } from '../../../device-manager/run-host/standing-wall.ts'
@@ -59,6 +60,7 @@ async function prepared(folder: string, path: string): Promise<Prepared> {
     world: realWorld,
     log: () => {},
     wall: new StandingWall(join(folder, 'own'), realWorld),
+    connections: new Connections({ world: realWorld, ask: () => {} }),
   })
 }
 

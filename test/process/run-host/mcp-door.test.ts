@@ -4,10 +4,12 @@ import { createServer, type Server } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { filledServers } from '../../../device-manager/harness/parts/mcp-servers.ts'
+import { Connections } from '../../../device-manager/run-host/door/connections.ts'
 import { openDoors, type Doors } from '../../../device-manager/run-host/door/doors.ts'
 import { Door, doorLimits } from '../../../device-manager/run-host/door/door.ts'
 import { upstreamBy } from '../../../device-manager/run-host/door/upstream.ts'
 import { Redactor } from '../../../shared/lib/redact.ts'
+import { realWorld } from '../../../shared/lib/world.ts'
 import type { McpServer } from '../../../shared/runs/mcp-servers.ts'
 import { startMcpServer, type McpHttpServer } from '../../kit/mcp-http-server.ts'
 
@@ -15,6 +17,7 @@ import { startMcpServer, type McpHttpServer } from '../../kit/mcp-http-server.ts
 
 const secret = 'a-"secret"-nobody-may-see'
 let server: McpHttpServer
+const noConnections = () => ({ log: () => {}, connections: new Connections({ world: realWorld, ask: () => {} }) })
 const closing: { close(): void }[] = []
 
 beforeEach(async () => {
@@ -35,7 +38,7 @@ async function opened(
 ): Promise<Opened> {
   const headers = { Authorization: 'Bearer ${KEY}' }
   const spec = { web: { type: 'http', url: server.url, headers, ...change } as McpServer }
-  const doors = await openDoors(spec, () => {})
+  const doors = await openDoors(spec, noConnections())
   closing.push(doors)
   const { servers } = doors.lead(filledServers(spec, secrets).servers, { spec, secrets, env: secrets })
   const led = servers['web']
@@ -182,7 +185,7 @@ describe('what passes', () => {
     await ask(address, { body: say('hey') })
     expect(server.calls[0]?.path).toBe('/in-the-path/mcp')
     const spec = { plain: { type: 'http', url: server.url, headers: { 'x-a': 'b' } } as McpServer }
-    const doors = await openDoors(spec, () => {})
+    const doors = await openDoors(spec, noConnections())
     expect(doors.lead(spec, { spec, secrets: {}, env: {} })).toEqual({ servers: spec, leftOut: [] })
   })
 })
