@@ -13,12 +13,7 @@ import { commandsFromContract } from './from-contract.ts'
 import { helpOf } from './help.ts'
 import { callOf } from '../http/route-call.ts'
 import { valuesOf } from './values.ts'
-
-/** Splits an example as a shell would: words, and words in double quotes; what comes after `>`, `<` or `|` is not svc's. */
-function wordsOf(example: string): string[] {
-  const own = example.split(/ [<>|] /)[0]!
-  return [...own.matchAll(/"([^"]*)"|(\S+)/g)].map((match) => match[1] ?? match[2]!)
-}
+import { exampleWords } from '../../test/cli/example-words.ts'
 
 test('the stored table equals the one derived from the contract (node scripts/make-command-table.ts rewrites it)', async () => {
   expect(contractCommands()).toEqual(JSON.parse(JSON.stringify(commandsFromContract())))
@@ -57,9 +52,8 @@ test('command names are unique, no command hides a global flag, and no flag has 
 test('the example of each command is accepted by svc and fills the path of its route', async () => {
   const commands = await allCommands()
   for (const command of commands) {
-    const words = wordsOf(command.example)
-    expect(words[0]).toBe('svc')
-    const match = matchCommand(commands, words.slice(1))
+    expect(command.example).toMatch(/^svc /)
+    const match = matchCommand(commands, exampleWords(command.example))
     expect(match?.command.name, command.example).toBe(command.name)
     const rest = bindValues(command, match!.rest)
     const parsed = parseQuickly(command, rest) ?? parseWithYargs(command, rest)
