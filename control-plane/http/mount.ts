@@ -178,8 +178,8 @@ async function readAndSend({ route, handler, kernel }: Mounted, ctx: Koa.Context
 const checksOf = ({ streamCheckMs: checkMs }: Kernel) => (checkMs === undefined ? {} : { checkMs })
 
 /** A token is revoked, a session ends, a person leaves, an agent is hidden while a stream goes on. */
-async function mayStillRead(
-  kernel: Kernel,
+export async function mayStillRead(
+  kernel: Pick<Kernel, 'callers'>,
   ctx: Koa.Context,
   stream: Pick<EventStream, 'mayStillRead'>,
 ): Promise<boolean> {
