@@ -2,7 +2,7 @@ import type { CallToolResult } from '@modelcontextprotocol/server'
 import { ApiError, fail } from '../../shared/api/errors.ts'
 import { mebibyte, type AnyRoute } from '../../shared/api/route.ts'
 import type { AskOwn, OwnAnswer } from '../http/own-requests.ts'
-import { callTool, findRoutes, findTool, isSpread, keyArgument, toldOf, type ToolSet } from './tools.ts'
+import { callTool, findRoutes, findTool, keyArgument, toldOf, type RouteInput, type ToolSet } from './tools.ts'
 
 /** A call of a tool, which becomes one request to the API, and what its answer is for a model. */
 
@@ -32,7 +32,11 @@ export async function callOf(
     const [route, given] = named === undefined ? chosen(tools, args) : [named, args]
     return resultOf(
       route,
-      await ask({ ...requestOf(route, given, calling), mostBytes: mostAnswerBytes, signal: calling.signal }),
+      await ask({
+        ...requestOf(route, given, { ...calling, isSpread: tools.inputOf(route).isSpread }),
+        mostBytes: mostAnswerBytes,
+        signal: calling.signal,
+      }),
     )
   } catch (error) {
     if (error instanceof ApiError) return refused(error)
@@ -44,7 +48,7 @@ function found(tools: ToolSet, { words }: Arguments): CallToolResult {
   if (typeof words !== 'string' || words.length > 200) return refused(misfit('words', 'It must be a text.'))
   const routes = findRoutes(tools, words)
   if (routes.length === 0) return told('No route has these words. Try others, or fewer.')
-  return told(JSON.stringify(routes.map(toldOf)))
+  return told(JSON.stringify(routes.map((route) => toldOf(route, tools.inputOf(route)))))
 }
 
 function chosen({ callable }: ToolSet, { route: id, arguments: given = {} }: Arguments): [AnyRoute, Arguments] {
@@ -58,7 +62,11 @@ function chosen({ callable }: ToolSet, { route: id, arguments: given = {} }: Arg
   return [route, given]
 }
 
-function requestOf(route: AnyRoute, args: Arguments, { authorization, userAgent, newKey }: Calling) {
+function requestOf(
+  route: AnyRoute,
+  args: Arguments,
+  { authorization, userAgent, newKey, isSpread }: Calling & Pick<RouteInput, 'isSpread'>,
+) {
   const isRead = route.method === 'GET'
   const { [keyArgument]: key, ...given } = args
   const rest = new Map(Object.entries(given))
@@ -66,7 +74,7 @@ function requestOf(route: AnyRoute, args: Arguments, { authorization, userAgent,
   const query = new URLSearchParams()
   for (const name of isRead ? [...rest.keys()] : Object.keys(route.query.shape))
     for (const value of textsOf(name, taken(rest, name))) query.append(name, value)
-  const body = isRead || route.body.def.type === 'undefined' ? unexpected(rest) : bodyOf(route, rest)
+  const body = isRead || route.body.def.type === 'undefined' ? unexpected(rest) : bodyOf(route, rest, isSpread)
   return {
     method: route.method,
     path: `${route.base}${path}${query.size === 0 ? '' : `?${query.toString()}`}`,
@@ -108,11 +116,10 @@ function unexpected(rest: ReadonlyMap<string, unknown>): null {
   return null
 }
 
-function bodyOf(route: AnyRoute, rest: ReadonlyMap<string, unknown>): Buffer | null {
-  const value: unknown = isSpread(route) ? Object.fromEntries(rest) : rest.get('body')
-  if (value === undefined || (isSpread(route) && rest.size === 0 && route.body.safeParse(undefined).success))
-    return null
-  return Buffer.from(JSON.stringify(value))
+function bodyOf(route: AnyRoute, rest: ReadonlyMap<string, unknown>, isSpread: boolean): Buffer | null {
+  const isLeftOut = isSpread ? rest.size === 0 && route.body.safeParse(undefined).success : !rest.has('body')
+  if (isLeftOut) return null
+  return Buffer.from(JSON.stringify(isSpread ? Object.fromEntries(rest) : rest.get('body')))
 }
 
 /** Of a text that a header can have. */

@@ -13,7 +13,9 @@ import { callerKey, type Caller } from '../http/callers.ts'
 import { headerOf } from '../http/headers.ts'
 import type { Kernel, RequestState } from '../http/kernel.ts'
 import { limitHeaders } from '../http/limits.ts'
+import { mayStillRead } from '../http/mount.ts'
 import { ownRequests, type AskOwn } from '../http/own-requests.ts'
+import { checkAgain, streamLimits } from '../http/sse.ts'
 import { ownerOf } from '../http/take-body.ts'
 import { callOf, type Calling } from './call.ts'
 import { skillSource, type SkillsDependencies } from './skills.ts'
@@ -30,9 +32,9 @@ export interface McpDependencies extends SkillsDependencies {
   server: Server
 }
 
-export const mcpPath = '/api/v1/mcp'
+const mcpPath = '/api/v1/mcp'
 /** A file of 50 MB as base64 in an argument. */
-export const mcpBodyLimit = 72 * mebibyte
+const mcpBodyLimit = 72 * mebibyte
 /** The list of tools changes with a release. */
 const toolsTtlMs = 300_000
 const listenMethod = 'subscriptions/listen'
@@ -91,22 +93,15 @@ export function mcpEndpoint(deps: McpDependencies): Koa.Middleware {
   }
 }
 
-const streamCheckMs = 10_000
-
 /** Counts a stream that stays open, and ends it when its reader has lost the right to read it. Returns what takes it back. */
 function openStream(kernel: McpDependencies['kernel'], ctx: Koa.Context, caller: Caller): () => void {
   const leave = kernel.streams.take(caller)
-  const end = () => void ctx.res.destroy()
-  let stop = () => {}
-  const lookLater = () => {
-    stop = kernel.world.after(kernel.streamCheckMs ?? streamCheckMs, () => {
-      kernel.callers.callerOf(ctx.req).then(lookLater, end)
-    })
-  }
-  lookLater()
-  ctx.res.once('close', () => stop())
+  const cut = new AbortController()
+  cut.signal.addEventListener('abort', () => void ctx.res.destroy(), { once: true })
+  const mayRead = () => mayStillRead(kernel, ctx, { mayStillRead: () => Promise.resolve() })
+  const stopChecks = checkAgain(kernel.world, kernel.streamCheckMs ?? streamLimits.checkMs, { mayRead, cut })
   return () => {
-    stop()
+    stopChecks()
     leave()
   }
 }

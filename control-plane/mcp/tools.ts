@@ -13,6 +13,14 @@ export interface ToolSet {
   named: ReadonlyMap<string, AnyRoute>
   /** By id: all that can be called, those with names too. */
   callable: ReadonlyMap<string, AnyRoute>
+  /** What a call of the route takes; worked out when it is first asked for. */
+  inputOf(route: AnyRoute): RouteInput
+}
+
+export interface RouteInput {
+  schema: ObjectSchema
+  /** The keys of the body stand beside the others; else the body stands under `body`. */
+  isSpread: boolean
 }
 
 type ObjectSchema = Tool['inputSchema']
@@ -68,8 +76,14 @@ export function toolsOf(contract: readonly AnyRoute[]): ToolSet {
     if (route === undefined) throw new Error(`no route ${id} for a tool`)
     named.set(nameOf(route), route)
   }
-  const list = [...named].map(([name, route]) => toolOf(name, route))
-  return { list: [...list, finding, calling], named, callable }
+  const inputs = new Map<string, RouteInput>()
+  const inputOf = (route: AnyRoute): RouteInput => {
+    const known = inputs.get(route.id) ?? inputFor(route)
+    inputs.set(route.id, known)
+    return known
+  }
+  const list = [...named].map(([name, route]) => toolOf(name, route, inputOf(route)))
+  return { list: [...list, finding, calling], named, callable, inputOf }
 }
 
 /** `task_comment_add` of `svc task comment add`. */
@@ -77,12 +91,12 @@ function nameOf({ id, commands: [command] }: AnyRoute): string {
   return (command?.command ?? id).replaceAll(/[^A-Za-z0-9]+/g, '_')
 }
 
-function toolOf(name: string, route: AnyRoute): Tool {
+function toolOf(name: string, route: AnyRoute, input: RouteInput): Tool {
   return {
     name,
     title: route.summary,
     description: describe(route),
-    inputSchema: inputOf(route),
+    inputSchema: input.schema,
     annotations: {
       readOnlyHint: route.method === 'GET',
       destructiveHint: route.method === 'DELETE',
@@ -93,7 +107,7 @@ function toolOf(name: string, route: AnyRoute): Tool {
 }
 
 /** What a route is, in words for a model. */
-export function describe({ summary, description, callers }: AnyRoute): string {
+function describe({ summary, description, callers }: AnyRoute): string {
   const sentences = [`${summary}.`, description ?? '']
   if (callers !== 'none' && typeof callers.agent === 'object') sentences.push('People alone may do this.')
   if (callers !== 'none' && callers.agent === 'platform_change')
@@ -104,17 +118,20 @@ export function describe({ summary, description, callers }: AnyRoute): string {
 }
 
 /** The parameters, the query and the keys of the body, beside one another. */
-export function inputOf(route: AnyRoute): ObjectSchema {
-  const parts = [jsonSchemaOf(route.params), jsonSchemaOf(route.query), bodyOf(route)]
+function inputFor(route: AnyRoute): RouteInput {
+  const body = route.body.def.type === 'undefined' ? nothing : jsonSchemaOf(route.body)
+  const isSpread = body.properties !== undefined
+  const parts = [jsonSchemaOf(route.params), jsonSchemaOf(route.query), isSpread ? body : underBody(body)]
   const keyed = route.idempotency === 'none' ? {} : { [keyArgument]: keySchema }
   const required = parts.flatMap((part) => part.required ?? [])
   const definitions = Object.assign({}, ...parts.map((part) => part.$defs ?? {})) as Record<string, unknown>
-  return {
+  const schema: ObjectSchema = {
     type: 'object',
     properties: { ...(Object.assign({}, ...parts.map((part) => part.properties)) as object), ...keyed },
     ...(required.length === 0 ? {} : { required }),
     ...(Object.keys(definitions).length === 0 ? {} : { $defs: definitions }),
   }
+  return { schema, isSpread }
 }
 
 const keySchema = {
@@ -125,16 +142,12 @@ const keySchema = {
     'A text of your choice. A call that is sent again with its key is made once. Default: each call is one of its own.',
 }
 
-/** A body that is no list of keys stands under `body`. */
-function bodyOf({ body }: AnyRoute): ObjectSchema {
-  if (body.def.type === 'undefined') return { type: 'object', properties: {} }
-  const schema = jsonSchemaOf(body)
-  if (schema.properties !== undefined) return schema
-  return { type: 'object', properties: { body: schema as NonNullable<ObjectSchema['properties']>[string] } }
-}
+const nothing: ObjectSchema = { type: 'object', properties: {} }
 
-/** True when the keys of the body stand beside the others. */
-export const isSpread = ({ body }: AnyRoute): boolean => jsonSchemaOf(body).properties !== undefined
+const underBody = (body: ObjectSchema): ObjectSchema => ({
+  type: 'object',
+  properties: { body: body as NonNullable<ObjectSchema['properties']>[string] },
+})
 
 /** A schema with a name of its own is given as a reference to its definition, which is taken in its place. */
 function jsonSchemaOf(schema: z.ZodType): ObjectSchema {
@@ -205,6 +218,6 @@ const wordsOf = (text: string): string[] =>
 const has = (words: readonly string[], wanted: string): boolean => words.some((word) => word === wanted)
 
 /** For the answer of `find_routes`. */
-export function toldOf(route: AnyRoute): object {
-  return { route: route.id, about: describe(route), arguments: inputOf(route) }
+export function toldOf(route: AnyRoute, { schema }: RouteInput): object {
+  return { route: route.id, about: describe(route), arguments: schema }
 }
