@@ -122,7 +122,7 @@ function bodyOf(route: AnyRoute, rest: ReadonlyMap<string, unknown>, isSpread: b
   return Buffer.from(JSON.stringify(isSpread ? Object.fromEntries(rest) : rest.get('body')))
 }
 
-/** Of a text that a header can have. */
+/** Fails with `validation_error` for a key that no header can hold. */
 function keyOf(key: unknown): string {
   if (typeof key === 'string' && /^[!-~]{1,255}$/.test(key)) return key
   throw misfit(keyArgument, 'It must be 1 to 255 letters, digits or signs, without blanks.')

@@ -1,13 +1,12 @@
-import { buffer } from 'node:stream/consumers'
 import type { Skill } from '@modelcontextprotocol/core/ext/skills'
 import type { SkillSource } from '@modelcontextprotocol/server/ext/skills'
 import { cursorOf, pageByTime, timeAndId } from '../../shared/api/paging.ts'
 import { skillFile, skillId } from '../../shared/api/skill-fields.ts'
 import type { Blobs } from '../blobs/blobs.ts'
 import type { Db } from '../db/open.ts'
-import { rangeOf, totalOf } from '../resources/skills/bundle.ts'
 import { findBundle, listBundles, type BundleRow } from '../resources/skills/bundle-store.ts'
 import { listPluginsByIds, type PluginRow } from '../resources/skills/plugin-store.ts'
+import { readBundleFile } from '../resources/skills/steps/bundle.ts'
 import { listSkills, listSkillsBySlug, type SkillRow } from '../resources/skills/store.ts'
 
 /**
@@ -54,14 +53,9 @@ export function skillSource({ root, blobs }: SkillsDependencies, workspaceId: st
 
     async read(uri) {
       const found = await lookUp(uri)
-      const part = found && rangeOf(found.bundle.files, found.path)
-      if (found === null || part === null) return undefined
-      const { start, file } = part
-      const range = { start, end: start + file.sizeBytes }
-      const bytes =
-        file.sizeBytes === 0
-          ? Buffer.alloc(0)
-          : await buffer(await blobs.open(found.bundle.blobId, range, totalOf(found.bundle.files)))
+      const read = found && (await readBundleFile(found.bundle, { path: found.path, blobs }))
+      if (read === null) return undefined
+      const { file, bytes } = read
       return file.path.endsWith('.md') ? { text: bytes.toString('utf8'), mimeType: 'text/markdown' } : { bytes }
     },
   }

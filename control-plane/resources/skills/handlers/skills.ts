@@ -1,4 +1,3 @@
-import { buffer } from 'node:stream/consumers'
 import { fail } from '../../../../shared/api/errors.ts'
 import { beforeOf, pageByTime, timeAndId } from '../../../../shared/api/paging.ts'
 import { skillId, skillLimits } from '../../../../shared/api/skill-fields.ts'
@@ -9,7 +8,6 @@ import { implement, prepared, type HandlerInput, type ImplementedRoute } from '.
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { causeOfCaller } from '../../runs/cause.ts'
-import { rangeOf, totalOf } from '../bundle.ts'
 import { findBundle, retireBundle } from '../bundle-store.ts'
 import { agentOfSkills, lookUpSkill } from '../lookup.ts'
 import { putOverride, removeOverride, removeOverridesOfSkill } from '../override-store.ts'
@@ -17,7 +15,7 @@ import { findPluginByReference } from '../plugin-store.ts'
 import { kindOf } from '../present.ts'
 import { isGiven, isOfPlugin } from '../rules.ts'
 import { forgetSkillOfShares } from '../share-store.ts'
-import { orStorageFailed, type NewBundle } from '../steps/bundle.ts'
+import { orStorageFailed, readBundleFile, type NewBundle } from '../steps/bundle.ts'
 import { pluginOf, shownOverrides, shownSkill, shownSummaries } from '../steps/present.ts'
 import { listSkills, removeSkill, replaceSkill, type SkillFilter, type SkillRow } from '../store.ts'
 import { create, prepareCreate, prepareReplace, replaceBundle, replacement, type Replacement } from './bundles.ts'
@@ -148,17 +146,13 @@ async function content(
 ) {
   const skill = await lookUpSkill(db, caller, params.skillId)
   const bundle = await findBundle(db, skill.workspaceId, skill.bundleId)
-  const found = bundle && rangeOf(bundle.files, query.path)
-  if (bundle === null || found === null) return fail('skill_file_not_found', { param: 'path' })
-  const { start, file } = found
-  const length = Math.min(file.sizeBytes, skillLimits.previewBytes)
-  const read = async () => {
-    // There are no ranges without bytes.
-    if (length === 0) return Buffer.alloc(0)
-    return buffer(await blobs.open(bundle.blobId, { start, end: start + length }, totalOf(bundle.files)))
-  }
-  const bytes = await orStorageFailed(read)
-  const text = textOf(bytes, length < file.sizeBytes)
+  const { path } = query
+  const most = skillLimits.previewBytes
+  const read = bundle && (await orStorageFailed(() => readBundleFile(bundle, { path, most, blobs })))
+  if (read === null) return fail('skill_file_not_found', { param: 'path' })
+  const { file, bytes } = read
+  const isCut = bytes.length < file.sizeBytes
+  const text = textOf(bytes, isCut)
   return {
     object: 'skill_file' as const,
     path: file.path,
@@ -167,7 +161,7 @@ async function content(
     executable: file.executable,
     content: text,
     contentBase64: text === null ? bytes.toString('base64') : null,
-    truncated: length < file.sizeBytes,
+    truncated: isCut,
   }
 }
 

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { World } from '../../../../shared/lib/world.ts'
@@ -9,8 +10,15 @@ import { ownBlob } from '../../../blobs/store.ts'
 import type { CostlyPool } from '../../../costly/pool.ts'
 import type { Db } from '../../../db/open.ts'
 import { callerKey, type Caller } from '../../../http/callers.ts'
-import { totalOf, type Decoded, type DecodedBundle } from '../bundle.ts'
-import { adoptBundle, findBundle, insertBundle, type BundleRow, type FrontMatter } from '../bundle-store.ts'
+import { rangeOf, totalOf, type Decoded, type DecodedBundle } from '../bundle.ts'
+import {
+  adoptBundle,
+  findBundle,
+  insertBundle,
+  type BundleFile,
+  type BundleRow,
+  type FrontMatter,
+} from '../bundle-store.ts'
 import { tokensOf } from '../rules.ts'
 import { skillFile } from '../../../../shared/api/skill-fields.ts'
 import type { SkillRow } from '../store.ts'
@@ -54,6 +62,20 @@ export async function copyBundle(
     blobs.put(await blobs.open(from, undefined, totalOf(files)), { workspaceId }),
   )
   return { blobId, bundleHash, files, frontMatter }
+}
+
+/** Reads a file of a bundle, its first `most` bytes at most; null when the bundle has no such file. Fails as `blobs.open` does. */
+export async function readBundleFile(
+  { blobId, files }: Pick<BundleRow, 'blobId' | 'files'>,
+  { path, most = Number.POSITIVE_INFINITY, blobs }: { path: string; most?: number; blobs: Pick<Blobs, 'open'> },
+): Promise<{ file: BundleFile; bytes: Buffer } | null> {
+  const found = rangeOf(files, path)
+  if (found === null) return null
+  const { start, file } = found
+  const end = start + Math.min(file.sizeBytes, most)
+  // There are no ranges without bytes.
+  const bytes = end === start ? Buffer.alloc(0) : await buffer(await blobs.open(blobId, { start, end }, totalOf(files)))
+  return { file, bytes }
 }
 
 /** Does what reads or writes the bytes of a bundle; a failure is `skill_bundle_storage_failed`. */
