@@ -65,6 +65,17 @@ export default defineConfig({
           hookTimeout: 60_000,
         },
       },
+      {
+        test: {
+          ...shared,
+          name: 'sandbox',
+          include: ['test/sandbox/**/*.test.ts'],
+          pool: 'forks',
+          globalSetup: [...shared.globalSetup, 'test/kit/sandbox-setup.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
       // Measures, for `scripts/bench growth`, and is no test.
       ...(process.env['SVC_BENCH_RESULTS'] === undefined
         ? []

@@ -116,6 +116,7 @@ function configOf(value: Settings) {
     runsWorkflows: value.SVC_WORKFLOWS === 'on',
     /** A folder of programs that the operator gives to all workspaces. */
     workflowCatalogDir: value.SVC_WORKFLOW_CATALOG_DIR ?? null,
+    sandbox: sandboxOf(value),
     /** The model that says what texts are about; null: texts are found by their words alone. */
     embeddings: embeddingsOf(value),
     logLevel: value.SVC_LOG_LEVEL,
@@ -172,6 +173,21 @@ function filesOf(value: Settings, dataDir: string, given: Given): BlobLocation {
 function embeddingsOf(value: Settings): EmbeddingSettings | null {
   const { SVC_EMBEDDINGS_URL: url, SVC_EMBEDDINGS_KEY: key, SVC_EMBEDDINGS_MODEL: model } = value
   return url === undefined || model === undefined ? null : { url: endpointOf(url), key: key ?? null, model }
+}
+
+/** The engine that runs sandboxes; null: there are no cloud runs. */
+function sandboxOf(value: Settings) {
+  if (value.SVC_SANDBOX === 'none') return null
+  return {
+    kind: value.SVC_SANDBOX,
+    socket: value.SVC_SANDBOX_SOCKET ?? '/var/run/docker.sock',
+    image: value.SVC_SANDBOX_IMAGE ?? 'svc-sandbox',
+    /** What the engine starts containers with; null: its usual one. */
+    runtime: value.SVC_SANDBOX_RUNTIME ?? null,
+    /** Sandboxes at once, in all and of one workspace. */
+    most: value.SVC_SANDBOX_MAX,
+    mostOfWorkspace: Math.min(value.SVC_SANDBOX_MAX_PER_WORKSPACE ?? value.SVC_SANDBOX_MAX, value.SVC_SANDBOX_MAX),
+  }
 }
 
 function oidcOf(value: Settings): OidcSettings | null {

@@ -25,6 +25,7 @@ import { createHttpServer, listenOn, localUrlOf } from './http/http-server.ts'
 import { createKernel } from './kernel.ts'
 import { IdleMemory } from './process/idle-memory.ts'
 import { createBus, type Bus } from './db/bus.ts'
+import { createCloud, type Cloud } from './cloud.ts'
 import { ingestCounters } from './link/counters.ts'
 import { Ingest } from './link/ingest.ts'
 import { LinkRegistry } from './link/registry.ts'
@@ -65,9 +66,6 @@ export interface ControlPlaneOptions {
   workers?: { costly: CostlyPool; engine: EnginePool }
 }
 
-/** Agents of the cloud are declined: this server has no sandboxes to run them in. */
-const cloudEnabled = false
-
 /** A drain gives open requests this long, then cuts them. */
 const drainMs = 25_000
 
@@ -105,6 +103,7 @@ export class ControlPlane {
     this.options.log.error({ err: error }, 'after-commit step failed')
   private readonly wakeContext: WakeContext
   private readonly http: Server
+  private readonly cloud: Cloud
   private address: AddressInfo | null = null
   private stopped: Promise<void> | null = null
 
@@ -153,7 +152,7 @@ export class ControlPlane {
     this.dispatcher = new Dispatcher({ ...common, leaseMs: config.leaseMs, offerMs: config.offerMs })
     this.wakeContext = {
       world,
-      cloudEnabled,
+      cloudEnabled: config.sandbox !== null,
       runsWorkflows: config.runsWorkflows,
       builtInWorkflows: () => this.workflowCatalog.known(),
       limits: config.runLimits,
@@ -198,9 +197,17 @@ export class ControlPlane {
       wakeContext: this.wakeContext,
     })
     this.embeddings = createEmbeddings(config.embeddings, { root, world, log })
+    this.http = createHttpServer({
+      takesUpgrade: isLinkRequest,
+      world,
+      stopping: this.stopping.signal,
+      isLeaving: () => this.isLeaving,
+    })
+    this.cloud = createCloud({ ...common, config, http: this.http })
     this.sweeper = createSweeper({
       ...common,
       config,
+      cloud: this.cloud,
       dispatcher: this.dispatcher,
       waker: this.waker,
       advancer: this.advancer,
@@ -210,18 +217,11 @@ export class ControlPlane {
       filler: this.embeddings.filler,
       noticesSleep: options.ownsProcess,
     })
-    this.http = createHttpServer({
-      takesUpgrade: isLinkRequest,
-      world,
-      stopping: this.stopping.signal,
-      isLeaving: () => this.isLeaving,
-    })
   }
 
   /** The address of this replica: the public one when set, else the one it listens on. */
   get url(): string {
-    if (this.options.config.publicUrl) return this.options.config.publicUrl
-    return this.localUrl
+    return this.options.config.publicUrl ?? this.localUrl
   }
 
   get localUrl(): string {
@@ -243,6 +243,7 @@ export class ControlPlane {
     this.linkServer.start()
     this.address = await listenOn(this.http, this.options.config)
     this.sweeper.start()
+    await this.cloud.start()
     // The routes of the catalog tell what it cannot read now.
     if (this.engine !== null) await this.workflowCatalog.list().catch(() => undefined)
     // Several servers in one process must not collect its memory.
@@ -269,7 +270,7 @@ export class ControlPlane {
     this.stopping.abort()
     this.idleMemory.stop()
     const closed = new Promise<void>((resolve) => this.http.close(() => resolve()))
-    await Promise.all([this.sweeper.stop(), this.embeddings.filler?.stop()])
+    await Promise.all([this.sweeper.stop(), this.embeddings.filler?.stop(), this.cloud.stop()])
     await this.github.stop()
     await this.linkServer.stop()
     const cancel = this.options.world.after(drainMs, () => this.http.closeAllConnections())
@@ -291,8 +292,7 @@ export class ControlPlane {
   }
 
   private async mount(runTokenKey: Uint8Array): Promise<void> {
-    const { config, database, world, log } = this.options
-    const { root } = database
+    const [{ config, database, world, log }, { root }] = [this.options, this.shared]
     const kernel = await createKernel({
       config,
       database,
@@ -319,7 +319,7 @@ export class ControlPlane {
       workflowCatalog: this.workflowCatalog,
       heartbeatMs: config.heartbeatMs,
       leaseMs: config.leaseMs,
-      cloudEnabled,
+      cloudEnabled: config.sandbox !== null,
       catalog: this.catalog,
       wakeContext: this.wakeContext,
       github: this.github.client,

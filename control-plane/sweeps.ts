@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import type { World } from '../shared/lib/world.ts'
 import type { Blobs } from './blobs/blobs.ts'
+import type { Cloud } from './cloud.ts'
 import type { Bus } from './db/bus.ts'
 import type { ServerConfig } from './config.ts'
 import type { Dispatcher } from './lifecycle/dispatcher.ts'
@@ -44,6 +45,7 @@ export function createSweeper(options: {
   blobs: Blobs
   /** null: there is no model. */
   filler: EmbeddingFiller | null
+  cloud: Pick<Cloud, 'sweeps'>
   /** Whether a jump of the clock says that the machine slept. */
   noticesSleep: boolean
 }): Sweeper {
@@ -89,6 +91,7 @@ export function createSweeper(options: {
       jobs.sweep(everyMs),
       oldSkipsSweep,
       ...options.github,
+      ...options.cloud.sweeps,
       purgedFilesSweep({ blobs: options.blobs, everyMs }),
       lapsedConnectionsSweep({ everyMs }),
       retiredBundlesSweep({ blobs: options.blobs, everyMs }),

@@ -22,6 +22,8 @@ async function main(): Promise<void> {
     setFlagsFromString('--semi-space-growth-factor=1')
     compileForMemory()
     await (await import('./start/run-daemon.ts')).runDaemon(service)
+  } else if (command === 'sandbox' && rest.length === 0) {
+    await (await import('./start/run-sandbox.ts')).runSandbox()
   } else if (command === 'service') {
     const { realWorld } = await import('../shared/lib/world.ts')
     const { thisSystem } = await import('./service/context.ts')
@@ -35,7 +37,7 @@ async function main(): Promise<void> {
     process.stdout.write(`${(await import('../shared/lib/version.ts')).version}\n`)
   } else {
     process.stderr.write(
-      'usage: svc-device run\n       svc-device check\n       svc-device service install|uninstall|start|stop|restart|status\nThe daemon of this device; `svc device connect` sets it up and starts it.\n',
+      'usage: svc-device run\n       svc-device sandbox\n       svc-device check\n       svc-device service install|uninstall|start|stop|restart|status\nThe daemon of this device; `svc device connect` sets it up and starts it.\n',
     )
     process.exit(command === undefined || command === '--help' ? 0 : 2)
   }

@@ -45,6 +45,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/platform-changes': 'writes of agents that wait for approval',
       'resources/approvals': 'approvals, and what a run or task waits for',
       'resources/quotas': 'accounts of harnesses that a provider limits',
+      'resources/sandboxes': 'sandboxes of cloud runs, what is next with each, the engines that have room for them',
       'resources/runs': 'runs, their leases, details, frames and events',
       'resources/files': 'files, their versions and relations, who sees them, what their URLs are signed with',
       'resources/tasks': 'tasks, checklists, dependencies, watchers, activity',
@@ -99,6 +100,13 @@ export const controlPlaneFloors: readonly Floor[] = [
     rooms: { link: 'hello, heartbeats, ingest of frames, requests to devices' },
   },
   {
+    floor: 'sandboxes: where cloud runs execute',
+    rooms: {
+      'sandbox/broker': 'the one way out of a sandbox',
+      sandbox: 'engines, and the sandboxes on them from the run that wants one to their removal',
+    },
+  },
+  {
     floor: 'handlers: the order of steps of each route',
     rooms: {
       resources: 'the dependencies of handlers',
@@ -138,6 +146,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'run-effects.ts': 'the effects of the start and the end of a run on other resources',
       operator: 'commands on the database itself',
       settings: 'the variables of the environment: what each must be, which contradict each other, names that are none',
+      'cloud.ts': 'what runs agents in sandboxes, by the configuration',
       'config.ts': 'the environment and flags as one value',
       'private-files.ts': 'files that only their owner may read',
       'node-version.ts': 'which Node the program needs',

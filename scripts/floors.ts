@@ -43,6 +43,7 @@ export const deviceManagerFloors: readonly Floor[] = [
       'run/hosts': 'starts run hosts, finds them again, and talks with them',
       run: 'the life of each run as the daemon sees it: machine, journal, crashes',
       link: 'holds the link to the control plane, and forwards the spool over it',
+      sandbox: 'the way from a sandbox to its broker',
       daemon: 'joins link, runs, spool and the socket for svc into one daemon',
       service: 'installs and steers the background service of launchd or systemd',
       start: 'starts the daemon: one per state folder, with room on the disk',

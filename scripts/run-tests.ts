@@ -60,15 +60,16 @@ function runCheck(name: string): Promise<boolean> {
 }
 
 async function main(): Promise<number> {
-  // The real harnesses, for the tests that drive them; where one cannot be had its tests say so and are skipped.
-  const harnesses = Promise.all(
-    ['claude', 'codex', 'opencode', 'qwen'].map((name) => run('bash', ['scripts/fetch-harness', name])),
-  )
+  // The real harnesses and an engine, for the tests that drive them; where one cannot be had its tests say so and are skipped.
+  const fetched = Promise.all([
+    ...['claude', 'codex', 'opencode', 'qwen'].map((name) => run('bash', ['scripts/fetch-harness', name])),
+    run('bash', ['scripts/fetch-sandbox']),
+  ])
   const ends = await Promise.all(checks.map(runAll))
   const arePassed = ends.flat()
   let passed = arePassed.filter(Boolean).length
   let failed = arePassed.length - passed
-  await harnesses
+  await fetched
   process.stdout.write('== tests\n')
   const code = await run(
     join(root, 'node_modules', '.bin', 'vitest'),

@@ -7,6 +7,7 @@ import { finishRun } from '../lifecycle/end-run.ts'
 import { applyRunEffects } from '../lifecycle/run-effects.ts'
 import { livenessOf } from '../resources/devices/rules.ts'
 import {
+  exchangeToken,
   findDeviceByToken,
   markLinked,
   promoteToken,
@@ -107,6 +108,12 @@ async function rotate(tx: Tx, device: DeviceRow, usedHash: string, world: World)
   if (device.nextTokenHash === usedHash) {
     await promoteToken(tx, device.deviceId, usedHash, world.now())
     return null
+  }
+  // The one that lies in a sandbox is good for its first link alone.
+  if (device.sandboxId !== null && device.tokenIssuedAt === device.createdAt) {
+    const token = newToken(world, 'svc_dev_')
+    await exchangeToken(tx, device, { tokenHash: hashToken(token), at: world.now() })
+    return token
   }
   if (world.now() - device.tokenIssuedAt < linkLimits.tokenRotateMs) return null
   const token = newToken(world, 'svc_dev_')

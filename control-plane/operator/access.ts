@@ -1,7 +1,8 @@
 import { toTimestamp } from '../../shared/api/ids.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Db } from '../db/open.ts'
-import { findDevice, findDeviceByPublicId } from '../resources/devices/store.ts'
+import { findOwnedDevice } from '../resources/devices/lookup.ts'
+import { findDevice } from '../resources/devices/store.ts'
 import { removeDevice } from '../resources/devices/steps/remove.ts'
 import { endCauses } from '../resources/members/steps/end-causes.ts'
 import { findUserByEmail, replaceMember, type UserRow } from '../resources/members/store.ts'
@@ -120,7 +121,7 @@ export async function listDevices(db: Db, email: string | null) {
 
 /** Revokes a device by either of its ids. Its runs end, and it is told. */
 export async function revokeDevice(db: Db, world: World, id: string) {
-  const device = id.startsWith('dvc_') ? await findDeviceByPublicId(db, id) : await findDevice(db, id)
+  const device = await findOwnedDevice(db, id)
   if (device === null) throw new OperatorError('No device has this id.')
   await endDevice(db, world, device.deviceId)
   return { deviceId: device.deviceId, publicId: device.publicId, revoked: true as const }

@@ -3,7 +3,7 @@ import type { Db, Tx } from '../db/open.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { isReady } from '../resources/devices/readiness.ts'
 import { isController, livenessOf } from '../resources/devices/rules.ts'
-import { listDevicesOfWorkspace, type DeviceRow } from '../resources/devices/store.ts'
+import { listPlacesOfWorkspace, type DeviceRow } from '../resources/devices/store.ts'
 import type { FolderRow } from '../resources/folders/store.ts'
 import { listAdmins } from '../resources/members/store.ts'
 import {
@@ -18,6 +18,7 @@ import {
   roomAt,
   trialMs,
 } from '../resources/quotas/rules.ts'
+import { findCloudRoom } from '../resources/sandboxes/store.ts'
 import { loadOccupancy, type Occupancy } from '../resources/runs/live-store.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 import { isHalted } from '../resources/workspaces/rules.ts'
@@ -52,11 +53,12 @@ export async function lockPlacement(
 }
 
 async function load(db: Db, workspaceId: string, options: Moment & { lock: boolean }) {
-  const [workspace, devices, admins, { live, paused, windows, circuits }] = await Promise.all([
+  const [workspace, devices, admins, cloudRoom, { live, paused, windows, circuits }] = await Promise.all([
     // First: in a transaction the others read once it is locked.
     findWorkspace(db, workspaceId, options.lock),
-    listDevicesOfWorkspace(db, workspaceId),
+    listPlacesOfWorkspace(db, workspaceId),
     listAdmins(db, workspaceId).then((ids) => new Set(ids)),
+    findCloudRoom(db, workspaceId, options.now),
     loadOccupancy(db, {
       workspaceId,
       pausedSince: options.now - rateLimitPauseMs,
@@ -75,6 +77,7 @@ async function load(db: Db, workspaceId: string, options: Moment & { lock: boole
     ),
     quotas: quotasOf(devices, { windows, live, now: options.now }),
     admins,
+    cloudRoom,
     defaultDevice: workspace?.defaultDevice ?? null,
     devices: devices.map((device) => ({
       publicId: device.publicId,
@@ -83,8 +86,10 @@ async function load(db: Db, workspaceId: string, options: Moment & { lock: boole
       liveness: livenessOf(device, options.now, options.leaseMs),
       isLinked: device.replicaId !== null,
       isController: isController(device.platform),
-      runsBy: device.runsBy,
-      isOfAdmin: admins.has(device.userId),
+      // A sandbox is nobody's machine, and holds nothing of a person.
+      isSandbox: device.sandboxId !== null,
+      runsBy: device.sandboxId === null ? device.runsBy : 'members',
+      isOfAdmin: device.sandboxId !== null || admins.has(device.userId),
       remoteControlRevoked: device.remoteControlRevokedAt !== null,
       accepting: device.claimState?.accepting ?? true,
       unready: unreadyOf(device),
@@ -136,6 +141,7 @@ export function toRunFacts(
     RunRow,
     | 'agentId'
     | 'harness'
+    | 'environmentType'
     | 'folderId'
     | 'causedByUserId'
     | 'wordsBy'
@@ -153,9 +159,12 @@ export function toRunFacts(
     isCauseGone: boolean
     isTaskLocked: boolean
     ahead: readonly RunFacts[]
+    /** The durable id of its sandbox, where it has one. */
+    sandbox: string | null
   },
 ): RunFacts {
   return {
+    cloud: run.environmentType === 'cloud' ? { device: rows.sandbox } : null,
     agentId: run.agentId,
     harness: run.harness,
     keyId: run.providerKeyId,

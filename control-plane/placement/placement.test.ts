@@ -9,6 +9,7 @@ const device = (publicId: string, changes: Partial<DeviceFacts> = {}): DeviceFac
   liveness: 'connected',
   isLinked: true,
   isController: false,
+  isSandbox: false,
   remoteControlRevoked: false,
   runsBy: 'members',
   isOfAdmin: false,
@@ -21,6 +22,7 @@ const device = (publicId: string, changes: Partial<DeviceFacts> = {}): DeviceFac
 })
 const run = (changes: Partial<RunFacts> = {}): RunFacts => ({
   agentId: 'agt_1',
+  cloud: null,
   harness: 'claude',
   keyId: null,
   provider: 'claude',
@@ -40,6 +42,7 @@ const run = (changes: Partial<RunFacts> = {}): RunFacts => ({
   ...changes,
 })
 const nothing = {
+  cloudRoom: null,
   rateLimited: new Set<string>(),
   quotas: new Map<string, Quota>(),
   circuits: new Map<string, Quota>(),

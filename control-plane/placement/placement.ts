@@ -17,6 +17,8 @@ export interface DeviceFacts extends AccountHolder {
   /** A replica holds its link now. A device counts as connected for a while after its link was lost. */
   isLinked: boolean
   isController: boolean
+  /** It was made for one run of the cloud, and takes no other. */
+  isSandbox: boolean
   remoteControlRevoked: boolean
   /** The people whose wakes its owner lets it take. */
   runsBy: RunsBy
@@ -33,6 +35,8 @@ export interface DeviceFacts extends AccountHolder {
 
 export interface PlacementFacts {
   devices: readonly DeviceFacts[]
+  /** How many more sandboxes the workspace may have; null: no engine for them is ready. */
+  cloudRoom: number | null
   /** Durable id of the workspace's default device. */
   defaultDevice: string | null
   /** Agent and harness (`agt_.../claude`) whose provider refused a run a moment ago. */
@@ -54,6 +58,8 @@ export interface RunFacts {
   provider: string
   /** The harness on which it goes while its provider keeps it from its harness. */
   fallback: Pick<RunFacts, 'harness' | 'keyId' | 'provider'> | null
+  /** It goes to a sandbox and to no device: that of its own, once there is one. null: it goes to devices. */
+  cloud: { device: string | null } | null
   /** Device of the folder the run starts in; null when it starts in the home folder. */
   folderDevice: string | null
   /** Device whose harness session the run goes on with. */
@@ -95,14 +101,16 @@ export interface Gate {
   opensAt?: number
   /** What the devices say that are not ready for its harness. */
   advice?: readonly Advice[]
+  /** The run goes to a sandbox. */
+  isCloud?: true
 }
-/** `onFallback`: with its fallback harness. */
-export type Placement = { kind: 'device'; publicId: string; onFallback?: true } | Gate
+/** `onFallback`: with its fallback harness. `sandbox`: one is to be made for it. */
+export type Placement = { kind: 'device'; publicId: string; onFallback?: true } | { kind: 'sandbox' } | Gate
 
 /** A run that would wait for its provider goes with its fallback harness, if it may begin with that at once. */
 export function placeRun(run: RunFacts, facts: PlacementFacts): Placement {
   const own = placeOnOwn(run, facts)
-  if (own.kind === 'device' || !isOfProvider(own) || run.fallback === null) return own
+  if (own.kind !== 'gate' || !isOfProvider(own) || run.fallback === null || run.cloud !== null) return own
   const other = placeOnOwn(onFallback(run), facts)
   return other.kind === 'device' ? { ...other, onFallback: true } : own
 }
@@ -120,6 +128,7 @@ function placeOnOwn(run: RunFacts, facts: PlacementFacts): Placement {
   const gate = (reason: GateReason): Gate => ({ kind: 'gate', reason })
   if (run.isTaskLocked || run.ahead.some((other) => !isRefused(other, facts))) return gate('task_locked')
   if (facts.rateLimited.has(`${run.agentId}/${run.harness}`)) return gate('rate_limit')
+  if (run.cloud !== null) return placeInCloud(run, run.cloud, facts)
   const known = candidates(run, facts)
   const able = known.filter(isAble)
   // A device that is away while its account is closed is missed only then.
@@ -145,35 +154,56 @@ function placeOnOwn(run: RunFacts, facts: PlacementFacts): Placement {
   return free ? { kind: 'device', publicId: free.publicId } : gate('capacity')
 }
 
+function placeInCloud(run: RunFacts, { device }: { device: string | null }, { cloudRoom }: PlacementFacts): Placement {
+  const gate = (reason: GateReason): Gate => ({ kind: 'gate', reason, isCloud: true })
+  if (run.isCauseGone) return gate('governance_refused')
+  if (device !== null) return { kind: 'device', publicId: device }
+  if (cloudRoom === null) return gate('no_ready_route')
+  return cloudRoom > 0 ? { kind: 'sandbox' } : gate('capacity')
+}
+
 export interface Placed<Run> {
   run: Run
   publicId: string
   onFallback?: true
 }
 
-/** Places runs one after the other, each taking room. Runs that a gate holds are left out. */
+/**
+ * Places runs one after the other, each taking room. Runs that a gate holds are left out; `wanting` are those for which a sandbox is to
+ * be made.
+ */
 export function placeAll<Run extends { facts: RunFacts }>(
   runs: readonly Run[],
   facts: PlacementFacts,
-): { placed: Placed<Run>[]; left: PlacementFacts } {
+): { placed: Placed<Run>[]; wanting: Run[]; left: PlacementFacts } {
   const devices = facts.devices.map((device) => ({ ...device }))
   const copied = (quotas: PlacementFacts['quotas']) => new Map([...quotas].map(([key, quota]) => [key, { ...quota }]))
   const left = { ...facts, devices, quotas: copied(facts.quotas), circuits: copied(facts.circuits) }
   const placed: Placed<Run>[] = []
+  const wanting: Run[] = []
   for (const run of runs) {
-    if (!devices.some(hasRoom)) break
+    if (!devices.some(hasRoom) && !hasCloudRoom(left)) break
     const placement = placeRun(run.facts, left)
     if (placement.kind === 'gate') continue
+    if (placement.kind === 'sandbox') {
+      wanting.push(run)
+      left.cloudRoom!--
+      continue
+    }
     const { kind: _, ...place } = placement
+    const device = devices.find(({ publicId }) => publicId === place.publicId)
+    // Its sandbox was lost a moment ago.
+    if (device === undefined) continue
     placed.push({ run, ...place })
-    const device = devices.find(({ publicId }) => publicId === place.publicId)!
     device.used++
     const asPlaced = place.onFallback ? onFallback(run.facts) : run.facts
     for (const quota of [quotaFor(asPlaced, device, left), circuitFor(asPlaced, device, left)])
       if (quota !== undefined) quota.room--
   }
-  return { placed, left }
+  return { placed, wanting, left }
 }
+
+const hasCloudRoom = ({ cloudRoom }: PlacementFacts) => (cloudRoom ?? 0) > 0
 
 const quotaFor = (run: RunFacts, device: DeviceFacts, { quotas }: PlacementFacts): Quota | undefined =>
   quotas.get(accountOf(device, run.harness, run.keyId))
@@ -208,6 +238,7 @@ const workOf = ({ causedBy, wordsBy, isConfidential, ownerUserId: programBy }: R
 
 /** Its devices are there, and none may take it. Whoever wakes an agent in vain must not hold up the work of others. */
 export function isRefused(run: RunFacts, facts: PlacementFacts): boolean {
+  if (run.cloud !== null) return run.isCauseGone
   const able = candidates(run, facts).filter(isAble)
   return able.length > 0 && !able.some((device) => isAllowed(run, device, facts))
 }
@@ -220,7 +251,7 @@ function mayTake(run: RunFacts, facts: PlacementFacts): DeviceFacts[] {
   const byId = (publicId: string | null) => facts.devices.filter((device) => device.publicId === publicId)
   if (run.folderDevice !== null) return byId(run.folderDevice)
   const owned = facts.devices
-    .filter((device) => device.userId === run.ownerUserId)
+    .filter((device) => device.userId === run.ownerUserId && !device.isSandbox)
     .toSorted((a, b) => b.capacity - b.used - (a.capacity - a.used) || (a.publicId < b.publicId ? -1 : 1))
   // It is one no longer once its owner is no admin.
   const common = byId(facts.defaultDevice).filter((device) => device.isOfAdmin)
@@ -249,8 +280,17 @@ const descriptions: Record<GateReason, string | ((harness: string, advice: strin
     'The provider failed several runs in a row. This one starts by itself when one of them has got through.',
   capacity: 'Every device that may take this run is busy. It starts when a run there ends.',
 }
+const cloudDescriptions: Partial<Record<GateReason, string>> = {
+  no_ready_route:
+    'No engine for sandboxes is ready. Whoever operates the server sees why with `svc-server sandbox doctor`.',
+  capacity: 'As many sandboxes run as may. It starts when one of them ends.',
+  governance_refused: 'The person who asked for it has left the workspace.',
+}
+
 /** For people. `harness`: the run's. */
-export function describeGate({ reason, opensAt, advice = [] }: Gate, harness: HarnessName): string {
+export function describeGate({ reason, opensAt, advice = [], isCloud }: Gate, harness: HarnessName): string {
+  const ofCloud = isCloud ? cloudDescriptions[reason] : undefined
+  if (ofCloud !== undefined) return ofCloud
   const description = descriptions[reason]
   if (opensAt === undefined)
     return typeof description === 'string' ? description : description(harnesses[harness].label, repeatAdvice(advice))

@@ -27,6 +27,7 @@ const row = z
     workspace_id: text,
     agent_id: text,
     harness: z.enum(harnessNames),
+    environment_type: z.enum(['device', 'cloud']),
     folder_id: nullableText,
     task_id: nullableText,
     created_at: time,
@@ -46,6 +47,7 @@ const row = z
     model_id: nullableText,
     compacts: nullableFlag,
     folder_device: nullableText,
+    sandbox_device: nullableText,
     session_id: nullableText,
     session_device: nullableText,
     is_cause_gone: int,
@@ -64,6 +66,7 @@ const row = z
       {
         agentId: r.agent_id,
         harness: r.harness,
+        environmentType: r.environment_type,
         folderId: r.folder_id,
         causedByUserId: r.caused_by_user_id,
         wordsBy: r.words_by,
@@ -87,6 +90,7 @@ const row = z
         isCauseGone: r.is_cause_gone === 1,
         isTaskLocked: r.is_task_locked === 1,
         ahead: [],
+        sandbox: r.sandbox_device,
       },
     ),
   }))
@@ -114,10 +118,10 @@ const inLine = 'coalesce(runs.in_line_since, runs.created_at)'
  */
 const waiting = (where: string) =>
   query(
-    `select runs.id, runs.workspace_id, runs.agent_id, runs.harness, runs.folder_id, runs.task_id, runs.created_at,
+    `select runs.id, runs.workspace_id, runs.agent_id, runs.harness, runs.environment_type, runs.folder_id, runs.task_id, runs.created_at,
        ${inLine} as in_line,
        runs.ungated_since, runs.caused_by_user_id, runs.words_by, runs.instructions_by, runs.provider_key_id, runs.fallback_harness, runs.fallback_key_id, runs.fallback_model, runs.model_id, runs.compacts,
-       agents.owner_user_id, agents.transferred_at, agents.visibility as agent_visibility, folders.device as folder_device, parents.session_id,
+       agents.owner_user_id, agents.transferred_at, agents.visibility as agent_visibility, folders.device as folder_device, sandboxes.device as sandbox_device, parents.session_id,
        parents.device as session_device,
        case when runs.caused_by_user_id is not null and not exists (
          select 1 from members where members.workspace_id = runs.workspace_id and members.user_id = runs.caused_by_user_id
@@ -139,6 +143,7 @@ const waiting = (where: string) =>
      left join agents on agents.id = runs.agent_id
      left join folders on folders.workspace_id = runs.workspace_id and folders.short_id = runs.folder_id
        and folders.removed_at is null
+     left join sandboxes on sandboxes.run_id = runs.id and sandboxes.removed_at is null and sandboxes.state <> 'ended'
      left join runs parents on parents.id = runs.parent_run_id
      where runs.ended_at is null and runs.status = 'queued' and runs.lease_state = 'none' and ${notCancelled} and ${where}
      order by ${inLine}, runs.id limit ?`,

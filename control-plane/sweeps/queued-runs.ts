@@ -64,9 +64,9 @@ async function sweepWorkspace(context: SweepContext, workspaceId: string, option
   let isAnyUngated = false
   const waiting = inPages<WaitingRun>(pageSize, (next) => listWaiting(root, { workspaceId, after: null, ...next }))
   for await (const page of waiting) {
-    const { placed, left } = placeAll(page, room)
+    const { placed, wanting, left } = placeAll(page, room)
     room = left
-    const ungated = new Set(placed.map(({ run }) => run))
+    const ungated = new Set([...placed.map(({ run }) => run), ...wanting])
     isAnyUngated ||= ungated.size > 0
     for (const run of page) {
       const due = dueOf(run, { gate: ungated.has(run) ? null : { opensAt: opensAt(run) }, now, options })
@@ -84,6 +84,8 @@ function dueOf(
   run: WaitingRun,
   { gate, now, options }: { gate: { opensAt: number | null } | null; now: number; options: QueuedRunsOptions },
 ): Due | null {
+  // How long its sandbox may take is a matter of the sandbox.
+  if (run.facts.cloud?.device != null) return null
   if (gate !== null) {
     if (run.ungatedSince !== null) return 'gated'
     const until = Math.max(run.createdAt + options.gateMs, (gate.opensAt ?? 0) + pastOpeningMs)

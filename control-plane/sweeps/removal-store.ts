@@ -87,9 +87,16 @@ const groups: readonly Group[] = [
   { table: 'secrets', key: 'id', dependents: of('secret_id', 'secret_grants') },
   { table: 'projects', key: 'id', dependents: of('project_id', 'project_grants') },
   { table: 'agents', key: 'id', dependents: of('agent_id', 'wake_keys', 'agent_history', 'agent_revisions') },
-  ...['repos', 'repo_bindings', 'quota_windows', 'provider_circuits', 'folders', 'devices', 'login_tokens'].map(
-    (table) => ({ table }),
-  ),
+  ...[
+    'sandboxes',
+    'repos',
+    'repo_bindings',
+    'quota_windows',
+    'provider_circuits',
+    'folders',
+    'devices',
+    'login_tokens',
+  ].map((table) => ({ table })),
   ...['device_grants', 'sign_in_links', 'members'].map((table) => ({ table })),
 ]
 

@@ -204,7 +204,7 @@ function fallbackOf(input: SpecInput, own: Way, secretKeys: ReadonlyMap<string, 
 
 /** The facts that the placement of a new run depends on. */
 function factsOf(
-  { wake, folder }: Order,
+  { wake, folder, environment }: Order,
   run: Pick<Draft, 'own' | 'fallback' | 'continued'> &
     Pick<RunFacts, 'isTaskLocked' | 'ahead' | 'isConfidential' | 'isCauseGone'>,
 ): RunFacts {
@@ -214,6 +214,7 @@ function factsOf(
     {
       agentId: agent.id,
       harness: own.spec.harness,
+      environmentType: environment,
       folderId: folder?.shortId ?? null,
       causedByUserId: causedBy,
       wordsBy: [...wordsBy],
@@ -225,7 +226,7 @@ function factsOf(
       fallbackKeyId: fallback?.keyId ?? null,
       fallbackModel: fallback?.spec.model ?? null,
     },
-    { agent, folder, parent, ...around },
+    { agent, folder, parent, sandbox: null, ...around },
   )
 }
 

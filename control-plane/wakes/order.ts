@@ -40,9 +40,9 @@ export async function readOrder(tx: Tx, wake: Wake, at: number): Promise<Order |
   const workspace = wake.workspace ?? (await findWorkspace(tx, agent.workspaceId))
   if (workspace === null) return null
   const overrides = { ...overridesOf(task), ...given(wake.overrides ?? {}) }
-  const folder = wake.compacts ? await folderOfSession(tx, wake) : await folderOf(tx, { agent, workspace, task })
-  const mcpServers = await mcpServersOfAgent(tx, agent, workspace)
   const environment = overrides.environment ?? agent.environment
+  const folder = environment === 'cloud' ? null : await folderFor(tx, wake, { workspace, task })
+  const mcpServers = await mcpServersOfAgent(tx, agent, workspace)
   return { wake, workspace, task, overrides, environment, folder, mcpServers, at }
 }
 
@@ -58,7 +58,8 @@ export async function admissionOf(
     agent,
     workspace,
     environment,
-    folder: agent.defaultFolderId === null || task?.repoId ? null : folder ? 'bound' : 'missing',
+    folder:
+      environment === 'cloud' || agent.defaultFolderId === null || task?.repoId ? null : folder ? 'bound' : 'missing',
     cloudEnabled,
     spentBudget: await spentBudgetOf(tx, { agent, workspace, now }),
     task: task && (await loadTaskFacts(tx, task, { agent, triggerSource, now, step: step ?? null })),
@@ -67,6 +68,10 @@ export async function admissionOf(
     sameQueuedRunId: same?.id ?? null,
   })
 }
+
+/** Folders are on devices; a cloud run has none. */
+const folderFor = (tx: Tx, wake: Wake, of: { workspace: WorkspaceRow; task: WakeTask | null }) =>
+  wake.compacts ? folderOfSession(tx, wake) : folderOf(tx, { agent: wake.agent, ...of })
 
 const folderOfSession = async (tx: Tx, { agent, parent }: Wake): Promise<FolderRow | null> =>
   parent?.folderId == null ? null : findFolder(tx, agent.workspaceId, parent.folderId)

@@ -10,7 +10,7 @@ import type { DaemonConfig } from '../setup/config.ts'
 import { DeviceName, DeviceToken } from './device-token.ts'
 import { Drain } from './drain.ts'
 import { MachineWatch } from './machine-watch.ts'
-import { runsGivenUp } from './silence.ts'
+import { endSilentRuns } from './silence.ts'
 import { ReadinessReports } from './readiness-reports.ts'
 import { LinkClient, Contact } from '../link/client.ts'
 import { Forwarder } from '../link/forwarder.ts'
@@ -37,12 +37,15 @@ export interface DaemonOptions {
   log: Log
   identity: DeviceIdentity
   token: string
+  keepsToken: boolean
   version: string
   /** The first run to take over or to start, or events left of one. */
   onWork(): void
   executed: IsolationOptions['executed']
   /** The server does not know the token, and live runs go on until the owner connects the device anew; null: it knows it. */
   onRefused(refused: { reason: CloseName; text: string } | null): void
+  /** The control plane has all of a run, and wants nothing more of it. */
+  onForgotten?(): void
   /** The daemon must end: revoked, retired, or another one has its identity. */
   onFatal(reason: CloseName, text: string): void
 }
@@ -112,9 +115,9 @@ export class Daemon {
       },
     })
     if (this.spool.salvage) log.error({ salvage: this.spool.salvage }, 'the spool was damaged and salvaged')
-    const { spoolPages, unsentBytes, hostSilentMs: silentMs } = config
-    const wall = () => this.surroundings.wall()
-    this.pool = new HostPool({ places, world, log, spoolPages, unsentBytes, silentMs, wall })
+    const { spoolPages, unsentBytes, hostSilentMs } = config
+    const limits = { spoolPages, unsentBytes, silentMs: hostSilentMs }
+    this.pool = new HostPool({ places, world, log, ...limits, wall: () => this.surroundings.wall() })
     const ofRuns = { token: () => this.token.value, wanted: () => wantedBundles(this.supervisor.list()) }
     this.bundles = new BundleCache({ ...options, ...options.identity, ...ofRuns, folder: places.skills })
     this.isolation = new Isolation({
@@ -280,7 +283,10 @@ export class Daemon {
       forward: (run) => {
         if (this.forwarder.isSending(run.runId)) this.forwarder.pump(run.runId)
       },
-      forgotten: (runId) => this.forwarder.forget(runId),
+      forgotten: (runId) => {
+        this.forwarder.forget(runId)
+        this.options.onForgotten?.()
+      },
       spoolDamaged: (message) => this.spool.distrust(message),
       spoolGone: () => this.spool.look(),
       changed: () => {
@@ -326,11 +332,7 @@ export class Daemon {
   }
 
   private watch(silentMs: number): void {
-    const givenUp = this.link.isOpen() ? [] : runsGivenUp(this.supervisor.active(), silentMs)
-    for (const { runId } of givenUp) {
-      const message = 'The control plane was out of reach for too long.'
-      this.supervisor.handle(runId, { type: 'cancel_received', stop: { exitReason: 'runner_lost', message } })
-    }
+    if (!this.link.isOpen()) endSilentRuns(this.supervisor, silentMs)
     this.forwarder.pumpAll()
     this.claimReports.report()
   }

@@ -4,6 +4,14 @@ import { keepDisplayName, replaceToken } from '../setup/identity-file.ts'
 import type { Log } from '../log/log.ts'
 import type { Places } from '../setup/places.ts'
 
+interface TokenOptions {
+  places: Places
+  world: Pick<World, 'after'>
+  log: Log
+  /** False: it is in memory alone, and a daemon that starts anew has none. */
+  keepsToken: boolean
+}
+
 /** The time that a token which cannot be written waits for the next try. */
 const retryMs = 5_000
 
@@ -12,11 +20,11 @@ const retryMs = 5_000
  * not before: a daemon that starts after a crash must not find the old one alone (a full disk may take nothing for hours).
  */
 export class DeviceToken {
-  private readonly options: { places: Places; world: Pick<World, 'after'>; log: Log }
+  private readonly options: TokenOptions
   private current: string
   private newest: string | null = null
 
-  constructor(token: string, options: { places: Places; world: Pick<World, 'after'>; log: Log }) {
+  constructor(token: string, options: TokenOptions) {
     this.current = token
     this.options = options
   }
@@ -27,10 +35,10 @@ export class DeviceToken {
 
   /** Takes the place of the one before as soon as it is on the disk; a still newer one takes its own place. */
   replace(token: string): void {
-    const { places, world, log } = this.options
+    const { places, world, log, keepsToken } = this.options
     this.newest = token
     try {
-      replaceToken(places, token)
+      if (keepsToken) replaceToken(places, token)
     } catch (error) {
       log.error({ err: error }, 'the new device token cannot be written yet')
       world.after(retryMs, () => this.newest === token && this.replace(token))

@@ -49,6 +49,17 @@ export interface Log {
   error(fields: object, message: string): void
 }
 
+/** JSON lines on a stream of this process. */
+export function createStreamLog(
+  stream: Pick<NodeJS.WriteStream, 'write'>,
+  { level: least, world }: Omit<FileLogOptions, 'path'>,
+): Log {
+  const write = (level: LogLevel) => (fields: object, message: string) => {
+    if (logLevels[level] >= logLevels[least]) stream.write(logLine({ level, at: world.now(), message }, fields))
+  }
+  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
+}
+
 interface FileLogOptions {
   path: string
   level: LogLevel

@@ -86,6 +86,7 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
     log,
     identity,
     token,
+    keepsToken: true,
     version,
     onWork: compileForSpeed,
     executed: async () => {

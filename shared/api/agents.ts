@@ -14,6 +14,7 @@ export type AgentStatus = (typeof agentStatuses)[number]
 export const environments = ['device', 'cloud'] as const
 export const visibilities = ['company', 'private'] as const
 export const sandboxSizes = ['small', 'medium', 'large'] as const
+export type SandboxSize = (typeof sandboxSizes)[number]
 
 export const agentName = z.string().trim().min(1).max(100).describe('Name.')
 export const modelId = z.string().trim().min(1).max(200).describe('Model id.')

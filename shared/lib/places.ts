@@ -58,6 +58,8 @@ export const dataFiles = {
   files: 'files',
   /** The folder of git repositories that are being read; whatever is in it is of no use later. */
   fetches: 'fetches',
+  /** A folder for each sandbox that runs, with its token and the socket of its broker. */
+  sandboxes: 'sandboxes',
 } as const
 
 /** Set in the environment of a harness, so that `svc` inside a run acts as the agent. */

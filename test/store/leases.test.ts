@@ -178,6 +178,7 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
     isTaskLocked: false,
     ahead: [],
     isForSession: false,
+    cloud: null,
   }
   const facts = {
     agentId: agent.id,

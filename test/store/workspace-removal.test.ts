@@ -21,11 +21,13 @@ import { onBoth, openSqlite } from '../kit/database.ts'
 import { seedFile } from './file-rows.ts'
 import { linkRow, seedPage } from './wiki-rows.ts'
 import { seedLearning } from './learning-rows.ts'
+import { insertSandbox } from '../../control-plane/resources/sandboxes/store.ts'
 import { insertMcpServer } from '../../control-plane/resources/mcp-servers/store.ts'
 import { putOverride } from '../../control-plane/resources/skills/override-store.ts'
 import { insertPlugin } from '../../control-plane/resources/skills/plugin-store.ts'
 import { seedConnection, seedSignIn } from './connection-rows.ts'
 import { mcpServerRow } from './mcp-server-rows.ts'
+import { sandboxRow } from './sandbox-rows.ts'
 import { seedShare, seedSkill } from './skill-rows.ts'
 import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
 import { at, projectRow, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
@@ -42,6 +44,7 @@ const keptTables = [
   'oidc_attempts',
   'oidc_identities',
   'outbox',
+  'sandbox_engines',
   'schema_migrations',
   'server_keys',
   'users',
@@ -123,6 +126,7 @@ async function furnished(db: Db) {
   await insertPlugin(db, { id: realWorld.id('plug_'), workspaceId, name: 'p', enabled: true })
   await seedSignIn(db, await seedConnection(db, workspaceId))
   await insertMcpServer(db, mcpServerRow(workspaceId))
+  await insertSandbox(db, sandboxRow(workspaceId))
   const id = realWorld.uuid()
   const body = Buffer.from('x')
   const rows: Record<string, Record<string, unknown>> = {

@@ -40,6 +40,7 @@ import { skills } from './038-skills.ts'
 import { skillDescriptions } from './039-skill-descriptions.ts'
 import { connections } from './040-connections.ts'
 import { mcpServers } from './042-mcp-servers.ts'
+import { sandboxes } from './049-sandboxes.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -84,4 +85,5 @@ export const migrations: readonly Migration[] = [
   skillDescriptions,
   connections,
   mcpServers,
+  sandboxes,
 ]

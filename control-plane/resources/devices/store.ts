@@ -38,6 +38,8 @@ const devices = table(
     replicaId: nullableText,
     /** Unique to one link: a daemon that reconnects has another one. */
     linkId: nullableText,
+    /** `sbx_...` of a sandbox, which takes one run; null: the device of a person. */
+    sandboxId: nullableText,
     removedAt: nullableTime,
     rowVersion: int,
     createdAt: time,
@@ -52,11 +54,13 @@ const byPublicId = devices.query('where public_id = ? and removed_at is null')
 const byPublicIds = devices.query('where public_id in ? order by created_at')
 const byToken = devices.query(`where (token_hash = ? or next_token_hash = ?) and ${inKeptWorkspace('devices')}`)
 const ofWorkspace = devices.query('where workspace_id = ? and removed_at is null')
+const isOfPerson = (device: DeviceRow) => device.sandboxId === null
 
 type IdentityFields = 'deviceId' | 'publicId' | 'workspaceId' | 'userId' | 'displayName' | 'tokenHash'
 type HostFields = 'hostname' | 'platform' | 'version'
 type SettingFields = 'isHostnameSet' | 'maxConcurrent' | 'runsBy' | 'remoteControlRevokedAt'
-export type NewDevice = Pick<DeviceRow, IdentityFields | HostFields | SettingFields> & { at: number }
+export type NewDevice = Pick<DeviceRow, IdentityFields | HostFields | SettingFields> &
+  Partial<Pick<DeviceRow, 'sandboxId'>> & { at: number }
 
 export async function insertDevice(db: Db, device: NewDevice): Promise<void> {
   const { at, ...given } = device
@@ -90,6 +94,7 @@ export async function listDevicesOfUser(db: Db, workspaceId: string, userId: str
       .from(db)
       .where({ workspace_id: workspaceId, user_id: userId })
       .whereNull('removed_at')
+      .whereNull('sandbox_id')
       .orderByRaw('created_at desc, device_id desc'),
   )
 }
@@ -98,8 +103,13 @@ export async function listDevicesByPublicId(db: Db, publicIds: readonly string[]
   return publicIds.length === 0 ? [] : byPublicIds.list(db, [publicIds])
 }
 
-/** Devices of a workspace that were not removed. */
+/** Devices of people in a workspace that were not removed. */
 export async function listDevicesOfWorkspace(db: Db, workspaceId: string): Promise<DeviceRow[]> {
+  return (await listPlacesOfWorkspace(db, workspaceId)).filter(isOfPerson)
+}
+
+/** The same, and the sandboxes of cloud runs. */
+export async function listPlacesOfWorkspace(db: Db, workspaceId: string): Promise<DeviceRow[]> {
   const rows = await ofWorkspace.list(db, [workspaceId])
   // Sorting a few rows here is cheaper than planning it in the query.
   return rows.toSorted((a, b) => (a.deviceId < b.deviceId ? -1 : 1))
@@ -173,6 +183,21 @@ export async function promoteToken(db: Db, deviceId: string, tokenHash: string, 
   await db('devices')
     .where({ device_id: deviceId, next_token_hash: tokenHash })
     .update({ token_hash: tokenHash, next_token_hash: null, token_issued_at: at })
+}
+
+/** Never a device of a person. */
+export async function deleteSandboxDevice(db: Db, deviceId: string): Promise<void> {
+  await db('devices').where({ device_id: deviceId }).whereNotNull('sandbox_id').delete()
+}
+
+/** Stores a new token in place of the one that was used, which is invalid at once. */
+export async function exchangeToken(
+  db: Db,
+  { deviceId, createdAt }: DeviceRow,
+  { tokenHash, at }: { tokenHash: string; at: number },
+): Promise<void> {
+  const tokenIssuedAt = Math.max(at, createdAt + 1)
+  await devices.update(db, { deviceId }, { tokenHash, nextTokenHash: null, tokenIssuedAt })
 }
 
 /** Records that the replica no longer holds a link of the device. */

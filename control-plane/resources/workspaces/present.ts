@@ -1,4 +1,3 @@
-import { sandboxSizes } from '../../../shared/api/agents.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import type { UserWorkspace, Workspace } from '../../../shared/api/workspaces.ts'
 import { reasoningEfforts } from '../../../shared/runs/spec.ts'
@@ -22,7 +21,7 @@ export function presentWorkspace(workspace: WorkspaceRow): Workspace {
     agentsPaused: workspace.agentsPaused,
     idleCompaction: workspace.idleCompaction,
     monthlyBudgetCents: workspace.monthlyBudgetCents,
-    sandboxSize: sandboxSizes.find((size) => size === workspace.sandboxSize) ?? null,
+    sandboxSize: workspace.sandboxSize,
     oomResume: workspace.oomResume,
     createdAt: toTimestamp(workspace.createdAt),
     updatedAt: toTimestamp(workspace.updatedAt),

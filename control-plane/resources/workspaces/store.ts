@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { sandboxSizes } from '../../../shared/api/agents.ts'
 import { flag, int, json, nullableInt, nullableJson, nullableText, text, time } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import type { Askable, Db, Tx } from '../../db/open.ts'
@@ -35,7 +36,7 @@ const workspaces = table('workspaces', {
   mcpServers: nullableJson(z.record(z.string(), z.unknown())),
   agentsPaused: flag,
   idleCompaction: json(idleCompaction),
-  sandboxSize: nullableText,
+  sandboxSize: z.enum(sandboxSizes).nullable(),
   oomResume: flag,
   toolPermissionDefault: z.enum(['strict', 'ask', 'full']).nullable(),
   /** Durable id of the device that runs without a folder prefer. */

@@ -83,6 +83,23 @@ export function growthsOfWork(owners: Owners): Record<string, Growth> {
       },
     },
     run_change_sets: { count: 4_000, like: null, set: { run_id, fence: '1', result: `'{}'`, received_at: '1' } },
+    sandboxes: {
+      count: 4_000,
+      like: null,
+      set: {
+        id: grown('sbx_', 'n.i'),
+        workspace_id,
+        run_id,
+        fence: '1',
+        engine_id: `'engine'`,
+        device: grown('dvc_', 'n.i'),
+        size: `'small'`,
+        state: `'ended'`,
+        state_at: '1',
+        removed_at: '1',
+        created_at: 'n.i',
+      },
+    },
     wakes: {
       count: 4_000,
       set: {

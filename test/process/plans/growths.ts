@@ -36,6 +36,7 @@ export const smallTables: Readonly<Record<string, string>> = {
   repo_bindings: 'people name them',
   automations: 'people make them',
   workflows: 'people write them',
+  sandbox_engines: 'engines of an installation',
   plugins: 'people install them',
   skills: 'people and agents add them',
   mcp_servers: 'people add them',

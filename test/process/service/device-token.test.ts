@@ -15,7 +15,12 @@ test('a new token that cannot be written is not used before it is on the disk; t
     const inTheWay = `${places.token}.${process.pid}.new`
     mkdirSync(inTheWay)
     const timers: (() => void)[] = []
-    const token = new DeviceToken('old', { places, log, world: { after: (_ms, fn) => (timers.push(fn), () => {}) } })
+    const token = new DeviceToken('old', {
+      places,
+      log,
+      keepsToken: true,
+      world: { after: (_ms, fn) => (timers.push(fn), () => {}) },
+    })
     token.replace('second')
     token.replace('third')
     expect(token.value).toBe('old')

@@ -3,8 +3,9 @@ import { fail } from '../../../../shared/api/errors.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import { implement, type ImplementedRoute } from '../../../http/implement.ts'
 import { listMembers } from '../../members/store.ts'
+import { findOwnedDevice } from '../lookup.ts'
 import { removeDevice } from '../steps/remove.ts'
-import { findDeviceByPublicId, listDevicesOfWorkspace } from '../store.ts'
+import { listDevicesOfWorkspace } from '../store.ts'
 
 /** Devices of everybody in the workspace, for its admins. */
 export function deviceAdminHandlers(): ImplementedRoute[] {
@@ -22,7 +23,7 @@ export function deviceAdminHandlers(): ImplementedRoute[] {
     },
 
     async revokeDevice({ db, caller, params, world }) {
-      const device = await findDeviceByPublicId(db, params.id)
+      const device = await findOwnedDevice(db, params.id)
       if (device === null || device.workspaceId !== caller.workspaceId) fail('resource_not_found', { param: 'id' })
       await removeDevice(db, device, world)
       return { id: params.id, revoked: true as const }

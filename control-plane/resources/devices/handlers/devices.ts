@@ -6,6 +6,7 @@ import { hasRole, type PersonCaller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { findWorkspace } from '../../workspaces/store.ts'
+import { findOwnedDevice } from '../lookup.ts'
 import { presentDevice } from '../present.ts'
 import { changeDevice } from '../steps/change.ts'
 import { removeDevice } from '../steps/remove.ts'
@@ -64,7 +65,7 @@ async function ownDevice(db: Db, caller: PersonCaller, change: { id: string; bod
 }
 
 async function findInWorkspace(db: Db, caller: PersonCaller, deviceId: string): Promise<DeviceRow | null> {
-  const device = await findDevice(db, deviceId)
+  const device = await findOwnedDevice(db, deviceId)
   return device?.workspaceId === caller.workspaceId ? device : null
 }
 

@@ -5,7 +5,7 @@ import { finishRun } from '../../../lifecycle/end-run.ts'
 import { withdrawOffer } from '../../runs/lease-store.ts'
 import { listLiveOfDevice } from '../../runs/live-store.ts'
 import { clearDefaultDevice } from '../../workspaces/store.ts'
-import { replaceDevice, type DeviceRow } from '../store.ts'
+import { deleteSandboxDevice, replaceDevice, type DeviceRow } from '../store.ts'
 
 /**
  * Removes a device: its token stops working, whoever holds its link ends it on reading the outbox, runs it executes end
@@ -39,6 +39,12 @@ export async function removeDevice(db: Db, device: DeviceRow, world: World): Pro
 /** Ends one connection of a device and its token; everything else under its durable id stays. */
 export async function revokeConnection(db: Db, device: DeviceRow, at: number): Promise<void> {
   await replaceDevice(db, device, { removedAt: at, at })
+  await publishRevoked(db, device, at)
+}
+
+/** The device that a sandbox was: nothing is to be read of it later. */
+export async function removeSandboxDevice(db: Db, device: DeviceRow, at: number): Promise<void> {
+  await deleteSandboxDevice(db, device.deviceId)
   await publishRevoked(db, device, at)
 }
 

@@ -9,8 +9,9 @@ import type { PersonCaller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { findRepo, repoOfRemote } from '../../repos/store.ts'
+import { findOwnedDevice } from '../../devices/lookup.ts'
 import { isLinked, livenessOf } from '../../devices/rules.ts'
-import { findDevice, findDeviceByPublicId, listDevicesByPublicId, type DeviceRow } from '../../devices/store.ts'
+import { findDeviceByPublicId, listDevicesByPublicId, type DeviceRow } from '../../devices/store.ts'
 import {
   countFoldersOfDevice,
   findFolder,
@@ -62,9 +63,7 @@ export function folderHandlers(deps: Dependencies): ImplementedRoute[] {
 
 async function create(input: HandlerInput<typeof folderRoutes.create>, deps: Dependencies) {
   const { db, caller, body, world } = input
-  const device = body.deviceId.startsWith('dvc_')
-    ? await findDeviceByPublicId(db, body.deviceId)
-    : await findDevice(db, body.deviceId)
+  const device = await findOwnedDevice(db, body.deviceId)
   if (device === null || device.workspaceId !== caller.workspaceId) return failPlain('plain.device_not_found')
   if (device.userId !== caller.userId) return failPlain('plain.device_not_owned')
   if ((await countFoldersOfDevice(db, device.publicId)) >= mostFolders)

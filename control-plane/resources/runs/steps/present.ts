@@ -55,8 +55,7 @@ const waitingOnOf = (gate: OpenGate | undefined): Run['waitingOn'] =>
   gate === undefined ? null : { kind: gate.kind, id: gate.id, label: gate.label, since: toTimestamp(gate.since) }
 
 /** Waits for a device and is not being offered to one: something may gate it. */
-const isWaiting = (run: RunRow) =>
-  run.status === 'queued' && run.leaseState === 'none' && run.environmentType === 'device'
+const isWaiting = (run: RunRow) => run.status === 'queued' && run.leaseState === 'none'
 
 /** Only a run that works or that stopped to ask can be waited for. */
 const mayAsk = (run: RunRow) => (run.endedAt === null ? run.startedAt !== null : isAsking(run.exitReason))
@@ -111,8 +110,9 @@ function byKey<K extends string, T extends Record<K, string>>(rows: readonly T[]
   return new Map(rows.map((row) => [row[key], row]))
 }
 
-/** Durable id of the device that executes or executed the run; an offer alone does not count. */
-const executedOn = (run: RunRow): string | null => (run.startedAt === null ? null : run.device)
+/** Durable id of the device that executes or executed the run; an offer alone does not count, and a sandbox is no device. */
+const executedOn = (run: RunRow): string | null =>
+  run.startedAt === null || run.environmentType === 'cloud' ? null : run.device
 
 function presentRun(run: RunRow, around: Surroundings): Run {
   const agent = around.agents.get(run.agentId) ?? null

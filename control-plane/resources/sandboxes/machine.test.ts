@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest'
+import { nextAct, sandboxStates, stateLimits, type Seen } from './machine.ts'
+
+const seen = (changes: Partial<Seen> = {}): Seen => ({
+  container: null,
+  hasLinked: false,
+  isRunOver: false,
+  isBeingCreated: false,
+  forMs: 0,
+  ...changes,
+})
+
+describe('the life of a sandbox', () => {
+  it('leads from the row over the container to its removal', () => {
+    expect(nextAct('wanted', seen())).toEqual({ do: 'enter', state: 'creating' })
+    expect(nextAct('creating', seen())).toEqual({ do: 'create' })
+    expect(nextAct('creating', seen({ container: 'created' }))).toEqual({ do: 'start' })
+    expect(nextAct('creating', seen({ container: 'running' }))).toEqual({ do: 'enter', state: 'starting' })
+    expect(nextAct('starting', seen({ container: 'running' }))).toEqual({ do: 'wait' })
+    expect(nextAct('starting', seen({ container: 'running', hasLinked: true }))).toEqual({
+      do: 'enter',
+      state: 'linked',
+    })
+    expect(nextAct('linked', seen({ container: 'running', hasLinked: true }))).toEqual({ do: 'wait' })
+    expect(nextAct('linked', seen({ container: 'running', isRunOver: true }))).toEqual({ do: 'enter', state: 'ended' })
+    expect(nextAct('ended', seen({ container: 'running', isRunOver: true }))).toEqual({ do: 'wait' })
+    expect(nextAct('ended', seen({ container: 'exited', isRunOver: true }))).toEqual({ do: 'remove' })
+  })
+
+  it('is not created twice at once', () => {
+    expect(nextAct('creating', seen({ isBeingCreated: true }))).toEqual({ do: 'wait' })
+  })
+
+  it('ends with its run in each state, also when no container was made', () => {
+    for (const state of sandboxStates)
+      expect(nextAct(state, seen({ isRunOver: true }))).toEqual(
+        state === 'ended' ? { do: 'remove' } : { do: 'enter', state: 'ended' },
+      )
+  })
+
+  it('is stopped when it does not leave by itself', () => {
+    const late = stateLimits.ended! + 1
+    expect(nextAct('ended', seen({ container: 'running', isRunOver: true, forMs: late }))).toEqual({ do: 'stop' })
+  })
+
+  it('takes the run along when its container is gone or came to nothing', () => {
+    for (const container of ['exited', 'created', null] as const) {
+      expect(nextAct('linked', seen({ container, hasLinked: true }))).toMatchObject({ exitReason: 'sandbox_lost' })
+      expect(nextAct('starting', seen({ container }))).toMatchObject({ exitReason: 'dispatch_error' })
+    }
+  })
+
+  it('gives up what takes too long before the runner is connected, and nothing after', () => {
+    for (const state of ['wanted', 'creating', 'starting'] as const) {
+      const late = seen({ container: 'running', forMs: stateLimits[state]! + 1 })
+      expect(nextAct(state, late)).toMatchObject({ do: 'give up', exitReason: 'dispatch_error' })
+    }
+    expect(nextAct('linked', seen({ container: 'running', hasLinked: true, forMs: 86_400_000 }))).toEqual({
+      do: 'wait',
+    })
+  })
+})

@@ -1,0 +1,88 @@
+/**
+ * The life of a sandbox, as a pure function of what was seen:
+ *
+ *     wanted --> creating --> starting --> linked --> ended --> removed
+ *        |           |            |           |         ^
+ *        +-----------+------------+-----------+---------+   lost: its container is gone, or it took too long
+ *
+ * `wanted`: the row is there, and nothing else. `creating`: the engine was asked. `starting`: its container runs, and its runner
+ * has not said hello. `linked`: the runner has. `ended`: its run needs it no more; the container and the volume are there.
+ * `removed` is `removed_at`. Only what the engine lists says that a container is gone; its events hurry the next list.
+ */
+export const sandboxStates = ['wanted', 'creating', 'starting', 'linked', 'ended'] as const
+export type SandboxState = (typeof sandboxStates)[number]
+
+/** The time that a sandbox has in a state, in ms; null: as long as its run lives. */
+export const stateLimits: Readonly<Record<SandboxState, number | null>> = {
+  wanted: 5 * 60_000,
+  creating: 5 * 60_000,
+  starting: 60_000,
+  linked: null,
+  ended: 30_000,
+}
+
+export interface Seen {
+  /** Of the container: what the engine says; null: it has none. */
+  container: 'created' | 'running' | 'exited' | null
+  /** Its runner is linked, or was. */
+  hasLinked: boolean
+  /** The run has ended, or is gone. */
+  isRunOver: boolean
+  /** Somebody has begun to create it who may still be at it. */
+  isBeingCreated: boolean
+  /** How long the sandbox has been in its state, in ms. */
+  forMs: number
+}
+
+export type Act =
+  /** Nothing is to be done now. */
+  | { do: 'wait' }
+  | { do: 'create' }
+  | { do: 'start' }
+  | { do: 'enter'; state: SandboxState }
+  /** The run cannot go on in it. `why` for people, before what its log says. */
+  | { do: 'give up'; exitReason: 'dispatch_error' | 'sandbox_lost'; why: string }
+  /** Ends the container if it still runs. */
+  | { do: 'stop' }
+  /** The container, its volume and its folder go. */
+  | { do: 'remove' }
+
+const wait: Act = { do: 'wait' }
+
+/** What is to be done next with a sandbox. */
+export function nextAct(state: SandboxState, seen: Seen): Act {
+  if (state === 'ended') {
+    // It leaves by itself once all it has is stored.
+    if (seen.container === 'running') return isOver('ended', seen) ? { do: 'stop' } : wait
+    return { do: 'remove' }
+  }
+  if (seen.isRunOver) return { do: 'enter', state: 'ended' }
+  if (isOver(state, seen)) return { do: 'give up', exitReason: 'dispatch_error', why: tooLate[state] }
+  switch (state) {
+    case 'wanted':
+      return { do: 'enter', state: 'creating' }
+    case 'creating':
+      if (seen.container === null) return seen.isBeingCreated ? wait : { do: 'create' }
+      return seen.container === 'created' ? { do: 'start' } : { do: 'enter', state: 'starting' }
+    case 'starting':
+      if (seen.hasLinked) return { do: 'enter', state: 'linked' }
+      if (seen.container === 'running') return wait
+      return { do: 'give up', exitReason: 'dispatch_error', why: 'The sandbox ended before its runner was connected.' }
+    case 'linked':
+      if (seen.container === 'running') return wait
+      return { do: 'give up', exitReason: 'sandbox_lost', why: 'The sandbox of this run is gone.' }
+  }
+}
+
+function isOver(state: SandboxState, { forMs }: Seen): boolean {
+  const limit = stateLimits[state]
+  return limit !== null && forMs > limit
+}
+
+const tooLate: Readonly<Record<SandboxState, string>> = {
+  wanted: 'No engine made the sandbox in time.',
+  creating: 'The engine took too long to make the sandbox.',
+  starting: 'The runner in the sandbox was not connected in time.',
+  linked: '',
+  ended: '',
+}

@@ -1,0 +1,100 @@
+import { z } from 'zod'
+import { sandboxSizes } from '../../../shared/api/agents.ts'
+import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import type { Db } from '../../db/open.ts'
+import { query } from '../../db/statement.ts'
+import { table, type RowOf } from '../../db/table.ts'
+import { sandboxStates } from './machine.ts'
+
+const sandboxes = table('sandboxes', {
+  /** `sbx_...` */
+  id: text,
+  workspaceId: text,
+  runId: text,
+  /** Of the offer that is made to it. */
+  fence: int,
+  engineId: text,
+  /** The durable id of the device that it is to the link. */
+  device: text,
+  size: z.enum(sandboxSizes),
+  /** Of the machine with the engine: with its token and the socket of its broker. null: nobody has begun to create it. */
+  folder: nullableText,
+  state: z.enum(sandboxStates),
+  /** null: not created yet. */
+  containerId: nullableText,
+  /** By the digest or id that the engine has of it. */
+  image: nullableText,
+  /** What went wrong with it, for people. */
+  trouble: nullableText,
+  /** Since when it is in its state. */
+  stateAt: time,
+  /** Its container and its volume are gone. */
+  removedAt: nullableTime,
+  version: int,
+  createdAt: time,
+})
+export type SandboxRow = RowOf<typeof sandboxes>
+
+/** Throws the database's unique violation when the run has a sandbox that is not removed. */
+export async function insertSandbox(db: Db, row: SandboxRow): Promise<void> {
+  await sandboxes.insert(db, row)
+}
+
+/** Returns whether the row was as it was read; without that nothing is written. */
+export const replaceSandbox = (db: Db, before: SandboxRow, changes: Partial<SandboxRow>): Promise<boolean> =>
+  sandboxes.replaceIfSame(db, before, changes)
+
+export const findSandbox = (db: Db, id: string): Promise<SandboxRow | null> => sandboxes.find(db, { id })
+
+const ofRun = sandboxes.query('where run_id = ? order by created_at desc limit 1')
+/** The last one of a run, also when it is gone. */
+export const findSandboxOfRun = (db: Db, runId: string): Promise<SandboxRow | null> => ofRun.first(db, [runId])
+
+const ofEngine = sandboxes.query('where engine_id = ? and removed_at is null order by created_at')
+/** Those of an engine that are not removed, oldest first. */
+export const listSandboxesOfEngine = (db: Db, engineId: string): Promise<SandboxRow[]> => ofEngine.list(db, [engineId])
+
+const engines = table('sandbox_engines', {
+  /** As the engine names itself. */
+  id: text,
+  kind: text,
+  /** Sandboxes that it may have at once, in all and of one workspace. */
+  most: int,
+  mostOfWorkspace: int,
+  /** When a server last found it able to take sandboxes. */
+  readyAt: time,
+})
+export type EngineRow = RowOf<typeof engines>
+
+const waitingForCloud = query(
+  `select distinct workspace_id from runs
+   where ended_at is null and status = 'queued' and lease_state = 'none' and environment_type = 'cloud'`,
+  z.object({ workspace_id: text }),
+)
+/** The workspaces in which runs of the cloud wait. */
+export const listWorkspacesWaitingForCloud = async (db: Db): Promise<string[]> =>
+  (await waitingForCloud.list(db, [])).map((row) => row.workspace_id)
+
+export async function recordEngine(db: Db, engine: EngineRow): Promise<void> {
+  await db('sandbox_engines').insert(engines.toColumns(engine)).onConflict('id').merge()
+}
+
+/** An engine that no server has found ready for so long takes no sandboxes. */
+export const engineAwayMs = 90_000
+
+const roomOfEngines = query(
+  `select
+     most - (select count(*) from sandboxes where removed_at is null and engine_id = sandbox_engines.id) as left_in_all,
+     most_of_workspace - (
+       select count(*) from sandboxes where removed_at is null and engine_id = sandbox_engines.id and workspace_id = ?
+     ) as left_of_workspace
+   from sandbox_engines where ready_at > ?`,
+  z.object({ left_in_all: int, left_of_workspace: int }),
+)
+
+/** How many more sandboxes a workspace may have now; null: no engine is ready. */
+export async function findCloudRoom(db: Db, workspaceId: string, now: number): Promise<number | null> {
+  const rows = await roomOfEngines.list(db, [workspaceId, now - engineAwayMs])
+  if (rows.length === 0) return null
+  return Math.max(0, ...rows.map((row) => Math.min(row.left_in_all, row.left_of_workspace)))
+}

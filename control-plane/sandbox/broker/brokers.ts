@@ -1,0 +1,113 @@
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import type { Server } from 'node:http'
+import { connect } from 'node:net'
+import { dirname, join } from 'node:path'
+import { sandboxPlaces, type SandboxIdentity } from '../../../shared/device/sandbox.ts'
+import type { Log } from '../../process/log.ts'
+import { Broker } from './broker.ts'
+
+export interface BrokersOptions {
+  /** The folder in which each sandbox has one of its own; only this server's account may enter it. */
+  folder: string
+  /** The server to whose API sandboxes come. */
+  http: Server
+  log: Log
+}
+
+/** A sandbox, and the folder with the socket of its broker. */
+interface Place {
+  id: string
+  folder: string | null
+}
+
+/** The longest path, in bytes, at which Linux makes a socket. */
+const longestPath = 107
+
+/** The brokers of the sandboxes whose folders are on this machine. */
+export class Brokers {
+  private readonly options: BrokersOptions
+  private readonly brokers = new Map<string, Broker>()
+
+  constructor(options: BrokersOptions) {
+    this.options = options
+  }
+
+  /** Why no broker could listen in a folder below this one; null: one can. */
+  static troubleOf(folder: string): string | null {
+    const bytes = Buffer.byteLength(join(folder, 'sbx_0123456789abcdef', sandboxPlaces.socket))
+    if (bytes <= longestPath) return null
+    return `${folder} is too long a path for the sockets of sandboxes. Name a shorter data folder by SVC_DATA_DIR.`
+  }
+
+  folderOf(sandboxId: string): string {
+    return join(this.options.folder, sandboxId)
+  }
+
+  /** The sandboxes that have a folder here. */
+  known(): string[] {
+    return existsSync(this.options.folder) ? readdirSync(this.options.folder) : []
+  }
+
+  /** Writes down who a sandbox is, and listens for it. Done again, it changes nothing. */
+  async open(id: string, identity: SandboxIdentity): Promise<void> {
+    const folder = this.folderOf(id)
+    mkdirSync(dirname(folder), { recursive: true, mode: 0o700 })
+    mkdirSync(folder, { recursive: true })
+    const file = join(folder, sandboxPlaces.identity)
+    writeFileSync(file, JSON.stringify(identity))
+    // The account in the sandbox is another one. Nobody else of this machine comes as far as this folder.
+    chmodSync(folder, 0o755)
+    chmodSync(file, 0o644)
+    await this.listen(id, folder)
+  }
+
+  /** Takes away the token that was used. */
+  forgetToken({ folder }: Place): void {
+    if (folder !== null) rmSync(join(folder, sandboxPlaces.identity), { force: true })
+  }
+
+  /** Listens for the sandboxes whose broker was that of a server that is gone. */
+  async keep(places: readonly Place[]): Promise<void> {
+    for (const { id, folder } of places) {
+      if (folder === null || this.brokers.has(id) || !existsSync(folder)) continue
+      if (await isHeard(join(folder, sandboxPlaces.socket))) continue
+      this.options.log.info({ sandbox: id }, 'the broker of a sandbox is taken over')
+      await this.listen(id, folder)
+    }
+  }
+
+  async close({ id, folder }: Place): Promise<void> {
+    await this.brokers.get(id)?.close()
+    this.brokers.delete(id)
+    rmSync(folder ?? this.folderOf(id), { recursive: true, force: true })
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.brokers.values()].map((broker) => broker.close()))
+    this.brokers.clear()
+  }
+
+  private async listen(id: string, folder: string): Promise<void> {
+    if (this.brokers.has(id)) return
+    const broker = new Broker({ ...this.options, sandboxId: id })
+    this.brokers.set(id, broker)
+    try {
+      await broker.listen(join(folder, sandboxPlaces.socket))
+    } catch (error) {
+      this.brokers.delete(id)
+      throw error
+    }
+  }
+}
+
+/** Whether somebody listens there. */
+function isHeard(socket: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const asked = connect(socket)
+    asked.once('connect', () => {
+      asked.destroy()
+      resolve(true)
+    })
+    asked.once('error', () => resolve(false))
+  })
+}

@@ -1,0 +1,159 @@
+import { z } from 'zod'
+import { sandboxPlaces } from '../../../shared/device/sandbox.ts'
+import type { Container, ContainerSpec, EngineFacts, SandboxEngine } from '../engine.ts'
+import { EngineError } from '../engine.ts'
+import { DockerClient, type DockerClientOptions } from './client.ts'
+import { plainText } from './log-frames.ts'
+
+const label = { server: 'svc.server', sandbox: 'svc.sandbox', workspace: 'svc.workspace', run: 'svc.run' } as const
+const text = z.string().max(4_096)
+
+const info = z.object({ ID: text.min(1), NCPU: z.number().int().positive(), MemTotal: z.number().positive() })
+const image = z.object({ Id: text.regex(/^sha256:[0-9a-f]{64}$|^[0-9a-f]{64}$/) })
+const created = z.object({ Id: text.regex(/^[0-9a-f]{12,64}$/) })
+const listed = z
+  .array(
+    z.object({
+      Id: text.regex(/^[0-9a-f]{12,64}$/),
+      Names: z.array(text).max(20),
+      State: text,
+      Labels: z.record(text, text),
+    }),
+  )
+  .max(10_000)
+
+/** A container that is stopped is given longer by what it is stopped with. */
+const stopSlackMs = 10_000
+const logBytes = 64 * 1024
+
+/** A Docker engine on this machine, or Podman by its compatible socket. */
+export class DockerEngine implements SandboxEngine {
+  readonly kind = 'docker'
+  private readonly client: DockerClient
+  private readonly timeoutMs: number
+
+  constructor(options: DockerClientOptions) {
+    this.client = new DockerClient(options)
+    this.timeoutMs = options.timeoutMs
+  }
+
+  async identify(): Promise<EngineFacts> {
+    const { ID, NCPU, MemTotal } = await this.client.read({ method: 'GET', path: '/info' }, info)
+    return { id: ID, cpus: NCPU, memoryBytes: MemTotal }
+  }
+
+  async findImage(name: string): Promise<string | null> {
+    const path = `/images/${encodeURIComponent(name)}/json`
+    if ((await this.client.call({ method: 'GET', path })).status === 404) return null
+    return (await this.client.read({ method: 'GET', path }, image)).Id
+  }
+
+  async create(spec: ContainerSpec): Promise<string> {
+    const { name } = spec
+    const call = { method: 'POST', path: '/containers/create', query: { name }, body: containerOf(spec) } as const
+    const { status } = await this.client.call({ method: 'GET', path: `/containers/${name}/json` })
+    if (status === 404) {
+      const reply = await this.client.call(call)
+      // Somebody else was faster: the container is the same.
+      if (reply.status !== 409) {
+        const parsed = created.safeParse(JSON.parse(reply.body.toString('utf8') || '{}'))
+        if (reply.status === 201 && parsed.success) return parsed.data.Id
+        const said = reply.body.toString('utf8').slice(0, 500)
+        const isRefusal = reply.status >= 400 && reply.status < 500
+        throw new EngineError(`The engine makes no container: ${said}`, { isRefusal })
+      }
+    }
+    return (await this.client.read({ method: 'GET', path: `/containers/${name}/json` }, created)).Id
+  }
+
+  async start(id: string): Promise<void> {
+    await this.client.does({ method: 'POST', path: `/containers/${id}/start` }, [204, 304])
+  }
+
+  async stop(id: string, graceMs: number): Promise<void> {
+    const query = { t: String(Math.ceil(graceMs / 1_000)) }
+    const timeoutMs = graceMs + stopSlackMs
+    await this.client.does({ method: 'POST', path: `/containers/${id}/stop`, query, timeoutMs }, [204, 304, 404])
+  }
+
+  async logs(id: string, lines: number): Promise<string> {
+    const query = { stdout: '1', stderr: '1', tail: String(lines) }
+    const { status, body } = await this.client.call({ method: 'GET', path: `/containers/${id}/logs`, query })
+    return status === 200 ? plainText(body).slice(-logBytes) : ''
+  }
+
+  async remove({ id, name }: { id: string | null; name: string }): Promise<void> {
+    const query = { force: '1', v: '1' }
+    const timeoutMs = Math.max(this.timeoutMs, 60_000)
+    await this.client.does({ method: 'DELETE', path: `/containers/${id ?? name}`, query, timeoutMs }, [204, 404])
+    await this.client.does({ method: 'DELETE', path: `/volumes/${name}`, query: { force: '1' } }, [204, 404])
+  }
+
+  async list(serverId: string): Promise<Container[]> {
+    const filters = JSON.stringify({ label: [`${label.server}=${serverId}`] })
+    const rows = await this.client.read(
+      { method: 'GET', path: '/containers/json', query: { all: '1', filters } },
+      listed,
+    )
+    return rows.map(({ Id, Names, State, Labels }) => ({
+      id: Id,
+      name: (Names[0] ?? '').replace(/^\//, ''),
+      sandboxId: Labels[label.sandbox] ?? '',
+      state: State === 'created' ? 'created' : isAlive(State) ? 'running' : 'exited',
+    }))
+  }
+
+  async watch(serverId: string, hurry: () => void, signal: AbortSignal): Promise<void> {
+    const filters = JSON.stringify({ type: ['container'], label: [`${label.server}=${serverId}`] })
+    await this.client.follow({ method: 'GET', path: '/events', query: { filters } }, hurry, signal)
+  }
+}
+
+const isAlive = (state: string) => ['running', 'paused', 'restarting', 'removing'].includes(state)
+
+/** What a sandbox may do stands here, and nowhere else. */
+function containerOf(spec: ContainerSpec): Record<string, unknown> {
+  const { size, name } = spec
+  return {
+    Image: spec.image,
+    User: '1000:1000',
+    WorkingDir: sandboxPlaces.work,
+    Hostname: 'sandbox',
+    Env: [],
+    AttachStdin: false,
+    Tty: false,
+    Labels: {
+      [label.server]: spec.serverId,
+      [label.sandbox]: spec.sandboxId,
+      [label.workspace]: spec.workspaceId,
+      [label.run]: spec.runId,
+    },
+    HostConfig: {
+      Init: true,
+      NetworkMode: 'none',
+      ReadonlyRootfs: true,
+      CapDrop: ['ALL'],
+      SecurityOpt: ['no-new-privileges'],
+      Privileged: false,
+      Memory: size.memoryBytes,
+      // The same: no swap.
+      MemorySwap: size.memoryBytes,
+      NanoCpus: Math.round(size.cpus * 1e9),
+      PidsLimit: size.pids,
+      IpcMode: 'private',
+      RestartPolicy: { Name: 'no' },
+      LogConfig: { Type: 'json-file', Config: { 'max-size': '1m', 'max-file': '1' } },
+      Mounts: [
+        {
+          Type: 'volume',
+          Source: name,
+          Target: sandboxPlaces.work,
+          VolumeOptions: { Labels: { [label.server]: spec.serverId } },
+        },
+        { Type: 'bind', Source: spec.brokerFolder, Target: sandboxPlaces.broker, ReadOnly: true },
+      ],
+      Tmpfs: { '/tmp': 'rw,exec,nosuid,nodev,mode=1777,size=256m', '/run/lock': 'rw,nosuid,nodev,size=1m' },
+      ...(spec.runtime !== null && { Runtime: spec.runtime }),
+    },
+  }
+}

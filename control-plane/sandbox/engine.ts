@@ -1,0 +1,80 @@
+import type { SandboxSize } from '../../shared/api/agents.ts'
+
+/**
+ * What runs containers, behind one small interface. Every call has a time limit, and may be made again: a container that is there
+ * already is taken over by its name, and one that is gone counts as removed.
+ */
+export interface SandboxEngine {
+  readonly kind: 'docker'
+  /** The id by which the engine names itself: servers that share a database may share it. Throws when it is out of reach. */
+  identify(): Promise<EngineFacts>
+  /** The image as it is now, by its id; null: the engine has none of this name. */
+  findImage(name: string): Promise<string | null>
+  /** Resolves with the id of the container, which is not started. */
+  create(spec: ContainerSpec): Promise<string>
+  start(id: string): Promise<void>
+  /** Ends it with SIGTERM, and after `graceMs` with SIGKILL. */
+  stop(id: string, graceMs: number): Promise<void>
+  /** The last lines of its output, at most `lines`. */
+  logs(id: string, lines: number): Promise<string>
+  /** With its volume. */
+  remove(container: { id: string | null; name: string }): Promise<void>
+  /** Those of this server, whatever their state. */
+  list(serverId: string): Promise<Container[]>
+  /** Calls `hurry` when something happens to a container of this server, until the signal is aborted or the engine hangs up. */
+  watch(serverId: string, hurry: () => void, signal: AbortSignal): Promise<void>
+}
+
+export interface EngineFacts {
+  id: string
+  /** Processors and bytes of memory that it has. */
+  cpus: number
+  memoryBytes: number
+}
+
+export interface ContainerSpec {
+  /** Unique on the engine; the same for one run and fence. */
+  name: string
+  /** By its id. */
+  image: string
+  serverId: string
+  sandboxId: string
+  workspaceId: string
+  runId: string
+  size: SizeLimits
+  /** A folder of this machine that it reads: its token, and the socket of its broker. */
+  brokerFolder: string
+  /** Of the engine, such as gVisor's; null: its usual one. */
+  runtime: string | null
+}
+
+export interface Container {
+  id: string
+  name: string
+  sandboxId: string
+  state: 'created' | 'running' | 'exited'
+}
+
+export interface SizeLimits {
+  memoryBytes: number
+  cpus: number
+  pids: number
+}
+
+const gib = 1024 ** 3
+export const sizes: Readonly<Record<SandboxSize, SizeLimits>> = {
+  small: { memoryBytes: 2 * gib, cpus: 1, pids: 512 },
+  medium: { memoryBytes: 4 * gib, cpus: 2, pids: 1_024 },
+  large: { memoryBytes: 8 * gib, cpus: 4, pids: 2_048 },
+}
+
+/** The engine is out of reach, refused, or answered what nobody understands. Its message is for people. */
+export class EngineError extends Error {
+  /** The engine understood and refused: asking again does not help. */
+  readonly isRefusal: boolean
+
+  constructor(message: string, { isRefusal = false, cause }: { isRefusal?: boolean; cause?: unknown } = {}) {
+    super(message, { cause })
+    this.isRefusal = isRefusal
+  }
+}

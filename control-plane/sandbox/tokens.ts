@@ -1,0 +1,18 @@
+import { createHmac } from 'node:crypto'
+import { base62 } from '../../shared/lib/world.ts'
+
+/** What the sandboxes of a server are told by, made of a key that all its replicas have. */
+export interface SandboxKeys {
+  /** The label of this server's containers: two servers on one engine leave each other's alone. */
+  serverId: string
+  /** The token with which a sandbox says its first hello. Whoever creates it again gives it the same. */
+  tokenOf: (sandboxId: string) => string
+}
+
+export function sandboxKeys(key: Uint8Array): SandboxKeys {
+  const mac = (of: string) => createHmac('sha512', key).update(of).digest()
+  return {
+    serverId: mac('server').toString('hex').slice(0, 32),
+    tokenOf: (sandboxId) => `svc_dev_${base62(mac(`token of ${sandboxId}`), 43)}`,
+  }
+}

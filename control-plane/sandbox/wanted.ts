@@ -1,0 +1,127 @@
+import type { Knex } from 'knex'
+import type { World } from '../../shared/lib/world.ts'
+import type { SandboxSize } from '../../shared/api/agents.ts'
+import { inTransaction } from '../db/transaction.ts'
+import type { Tx } from '../db/open.ts'
+import { hashToken } from '../http/token-hash.ts'
+import { lockPlacement } from '../placement/facts.ts'
+import { placeAll } from '../placement/placement.ts'
+import { findWaiting, listWaiting, type WaitingRun } from '../placement/waiting-store.ts'
+import { findAgent } from '../resources/agents/store.ts'
+import { insertDevice } from '../resources/devices/store.ts'
+import { listAdmins } from '../resources/members/store.ts'
+import { findRun, type RunRow } from '../resources/runs/store.ts'
+import { insertSandbox, listWorkspacesWaitingForCloud, type SandboxRow } from '../resources/sandboxes/store.ts'
+import { findTaskById } from '../resources/tasks/store.ts'
+import { findWorkspace } from '../resources/workspaces/store.ts'
+
+export interface WantingContext {
+  root: Knex
+  world: World
+  leaseMs: number
+  engineId: string
+  tokenOf: (sandboxId: string) => string
+}
+
+/** Of one workspace, looked at at once. */
+const perWorkspace = 200
+
+/**
+ * Writes a row for each run that is to have a sandbox now, and the device that the sandbox will be to the link. Workspaces take turns, with
+ * their oldest runs first. Returns how many there are.
+ */
+export async function wantSandboxes(context: WantingContext): Promise<number> {
+  const { root } = context
+  const lines: string[][] = []
+  for (const workspaceId of await listWorkspacesWaitingForCloud(root)) {
+    const waiting = await listWaiting(root, { workspaceId, after: null, limit: perWorkspace })
+    lines.push(waiting.filter(({ facts }) => facts.cloud?.device === null).map(({ id }) => id))
+  }
+  let made = 0
+  for (let turn = 0; lines.some((line) => line.length > turn); turn++)
+    for (const line of lines) {
+      const runId = line[turn]
+      if (runId !== undefined && (await wantOne(context, runId))) made++
+    }
+  return made
+}
+
+/** False when the run waits for something else, or somebody else was faster. */
+async function wantOne(context: WantingContext, runId: string): Promise<boolean> {
+  const { root, world, leaseMs } = context
+  const listed = await findRun(root, runId)
+  if (listed === null) return false
+  const want = async (tx: Tx): Promise<boolean> => {
+    const moment = { now: world.now(), leaseMs }
+    const { facts, isHalted } = await lockPlacement(tx, listed.workspaceId, moment)
+    const [waiting] = await findWaiting(tx, [runId])
+    if (waiting === undefined || isHalted) return false
+    const { wanting } = placeAll<WaitingRun>([waiting], facts)
+    const run = wanting.length === 0 ? null : await findRun(tx, runId)
+    if (run === null) return false
+    await write(tx, run, context)
+    return true
+  }
+  return inTransaction(root, want, { turns: [listed.workspaceId, 'sandboxes'] })
+}
+
+async function write(tx: Tx, run: RunRow, { world, engineId, tokenOf }: WantingContext): Promise<void> {
+  const at = world.now()
+  const { workspaceId } = run
+  const id = world.id('sbx_')
+  const device = world.id('dvc_')
+  const size = await sizeOf(tx, run)
+  const sandbox: SandboxRow = {
+    id,
+    workspaceId,
+    runId: run.id,
+    fence: run.fence + 1,
+    engineId,
+    device,
+    size,
+    folder: null,
+    containerId: null,
+    image: null,
+    state: 'wanted',
+    trouble: null,
+    stateAt: at,
+    removedAt: null,
+    version: 1,
+    createdAt: at,
+  }
+  await insertSandbox(tx, sandbox)
+  await insertDevice(tx, {
+    deviceId: world.uuid(),
+    publicId: device,
+    workspaceId,
+    // Nobody but the run has its token there: what it asks for, it asks for whoever caused it.
+    userId: run.causedByUserId ?? (await anyPerson(tx, run)),
+    displayName: `Sandbox of ${run.id}`,
+    hostname: null,
+    isHostnameSet: true,
+    platform: 'linux',
+    version: null,
+    maxConcurrent: 1,
+    runsBy: 'members',
+    remoteControlRevokedAt: null,
+    tokenHash: hashToken(tokenOf(id)),
+    sandboxId: id,
+    at,
+  })
+}
+
+async function anyPerson(tx: Tx, { agentId, workspaceId }: RunRow): Promise<string> {
+  const owner = (await findAgent(tx, agentId))?.ownerUserId ?? null
+  const person = owner ?? (await listAdmins(tx, workspaceId))[0]
+  if (person === undefined) throw new Error(`${workspaceId} has no admin`)
+  return person
+}
+
+/** The task's, else the agent's, else the workspace's, else small. */
+async function sizeOf(tx: Tx, { taskId, agentId, workspaceId }: RunRow): Promise<SandboxSize> {
+  const task = taskId === null ? null : await findTaskById(tx, taskId)
+  if (task?.sandboxSize) return task.sandboxSize
+  const agent = await findAgent(tx, agentId)
+  if (agent?.sandboxSize) return agent.sandboxSize
+  return (await findWorkspace(tx, workspaceId))?.sandboxSize ?? 'small'
+}

@@ -1,0 +1,80 @@
+import { mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { brokerPort, sandboxIdentity, sandboxPlaces } from '../../shared/device/sandbox.ts'
+import { realWorld } from '../../shared/lib/world.ts'
+import { version } from '../../shared/lib/version.ts'
+import { Daemon } from '../daemon/daemon.ts'
+import { createStreamLog } from '../log/log.ts'
+import { forward } from '../sandbox/forwarder.ts'
+import { writeSettings } from '../isolation/setting.ts'
+import { readConfig } from '../setup/config.ts'
+import { placesIn } from '../setup/places.ts'
+import { compileForSpeed } from './compiler.ts'
+
+/** A sandbox that is given no run within this time has nothing to do. */
+const idleMs = 120_000
+/** A runner that must go has this long to end its harness. */
+const lastWorkMs = 20_000
+
+/**
+ * The runner in a sandbox: the daemon of a device that takes one run and leaves once the control plane has all of it. Exit status: 0 when
+ * its run was closed; 75 when it was given none; 76 when the server did not take it.
+ */
+export async function runSandbox(): Promise<void> {
+  const world = realWorld
+  const folders = { stateDir: join(sandboxPlaces.work, 'runner'), homeDir: join(sandboxPlaces.work, 'home') }
+  for (const folder of Object.values(folders)) mkdirSync(folder, { recursive: true, mode: 0o700 })
+  process.env['HOME'] = folders.homeDir
+  const read = readConfig(process.env, { homeDir: folders.homeDir, shell: '/bin/bash' })
+  const config = { ...read, ...folders, reconnectMinMs: 200, reconnectMaxMs: 5_000 }
+  const places = placesIn(config.stateDir)
+  writeSettings(places.settings, { isolation: 'off', folders: {} })
+  const log = createStreamLog(process.stderr, { level: config.logLevel, world })
+  const broker = await forward({ socket: join(sandboxPlaces.broker, sandboxPlaces.socket), port: brokerPort })
+  const { token, ...names } = sandboxIdentity.parse(
+    JSON.parse(readFileSync(join(sandboxPlaces.broker, sandboxPlaces.identity), 'utf8')),
+  )
+  const identity = { ...names, server: `http://127.0.0.1:${broker.port}` }
+  log.info({ version, sandbox: identity.publicId }, 'runner starting')
+
+  let exiting = false
+  const exit = async (code: number) => {
+    if (exiting) return
+    exiting = true
+    log.info({ code }, 'runner ends')
+    await daemon.stop().catch((error: unknown) => log.error({ err: error }, 'the runner did not stop cleanly'))
+    process.exit(code)
+  }
+  const daemon = new Daemon({
+    config,
+    places,
+    world,
+    log,
+    identity,
+    token,
+    keepsToken: false,
+    version,
+    onWork: compileForSpeed,
+    // The container is the wall.
+    executed: async () => ({ paths: { always: [], checkout: null }, gaps: [] }),
+    onRefused: (refused) => {
+      if (refused !== null) log.error(refused, 'the server refuses this sandbox')
+    },
+    onFatal: (reason, text) => {
+      log.error({ reason }, text)
+      void whenQuiet(daemon).then(() => exit(76))
+    },
+    onForgotten: () => void exit(0),
+  })
+  process.on('SIGTERM', () => void exit(0))
+  process.on('SIGINT', () => void exit(0))
+  await daemon.start()
+  world.after(idleMs, () => {
+    if (daemon.supervisor.list().length === 0) void exit(75)
+  })
+}
+
+async function whenQuiet(daemon: Daemon): Promise<void> {
+  const deadline = realWorld.monotonic() + lastWorkMs
+  while (daemon.supervisor.active().length > 0 && realWorld.monotonic() < deadline) await realWorld.sleep(100)
+}

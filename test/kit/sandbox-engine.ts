@@ -1,0 +1,106 @@
+import { execFile, spawn } from 'node:child_process'
+import { existsSync, globSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { currentRelease } from '../../scripts/release.ts'
+
+const root = join(import.meta.dirname, '../..')
+const cache = join(root, '.cache/sandbox')
+const programs = join(cache, 'programs')
+const readyMs = 30_000
+const run = promisify(execFile)
+
+/** A Docker engine of the tests' own: with its own socket and folders, without a network, and stopped by its pid. */
+export interface TestEngine {
+  socket: string
+  /** Runs `docker` with this engine. */
+  docker(...args: readonly string[]): Promise<string>
+  pid: number
+  stop(): Promise<void>
+}
+
+/** Says why there is none here; null: there is (`scripts/fetch-sandbox` has fetched what it needs). */
+export function missingEngine(): string | null {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'sandboxes are tested as root on Linux'
+  if (!existsSync(join(programs, 'whole'))) return 'scripts/fetch-sandbox could not fetch an engine'
+  return globSync('base-*.tar', { cwd: cache }).length === 0 ? 'scripts/fetch-sandbox could not make a base' : null
+}
+
+const environment = {
+  ...process.env,
+  PATH: [join(programs, 'usr/sbin'), join(programs, 'usr/bin'), process.env['PATH']].join(':'),
+  LD_LIBRARY_PATH: globSync('usr/lib/*-linux-gnu', { cwd: programs })
+    .map((folder) => join(programs, folder))
+    .join(':'),
+}
+
+/** `data`: what it keeps, which the next one may go on with. */
+export async function startEngine(data = mkdtempSync(join(tmpdir(), 'svc-engine-data-'))): Promise<TestEngine> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-engine-'))
+  mkdirSync(data, { recursive: true })
+  const socket = join(folder, 'sock')
+  const log = join(folder, 'log')
+  const flags = ['bridge=none', 'iptables=false', 'ip6tables=false', 'ip-forward=false', 'ip-masq=false']
+  const child = spawn(
+    join(programs, 'usr/sbin/dockerd'),
+    [
+      `--data-root=${data}`,
+      `--exec-root=${join(folder, 'exec')}`,
+      `--pidfile=${join(folder, 'pid')}`,
+      `--host=unix://${socket}`,
+      '--storage-driver=overlay2',
+      ...flags.map((flag) => `--${flag}`),
+    ],
+    { env: environment, stdio: ['ignore', openSync(log, 'a'), openSync(log, 'a')] },
+  )
+  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  const docker = async (...args: readonly string[]) =>
+    (
+      await run(join(programs, 'usr/bin/docker'), ['-H', `unix://${socket}`, ...args], { env: environment })
+    ).stdout.trim()
+  const deadline = Date.now() + readyMs
+  for (;;) {
+    const isReady = await docker('version').then(
+      () => true,
+      () => false,
+    )
+    if (isReady) break
+    if (child.exitCode !== null || Date.now() > deadline)
+      throw new Error(`The engine does not start:\n${readFileSync(log, 'utf8').slice(-2_000)}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  return {
+    socket,
+    docker,
+    pid: child.pid!,
+    async stop() {
+      child.kill('SIGTERM')
+      await ended
+      // It leaves the network namespace of builds mounted there.
+      for (const line of readFileSync('/proc/self/mounts', 'utf8').split('\n')) {
+        const place = line.split(' ')[1]
+        if (place?.startsWith(folder)) await run('umount', [place])
+      }
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** The engine that the tests share, with the base and the image of this checkout; what it has is kept for the next time. */
+export async function startSharedEngine(): Promise<TestEngine> {
+  const engine = await startEngine(join(cache, 'engine'))
+  const [base] = globSync('base-*.tar', { cwd: cache })
+  const has = (image: string) =>
+    engine.docker('image', 'inspect', image).then(
+      () => true,
+      () => false,
+    )
+  const named = `svc-sandbox-base:${base!.replace(/^base-(.{12}).*$/, '$1')}`
+  if (!(await has(named)))
+    await engine.docker('import', '--change', 'ENV PATH=/usr/local/bin:/usr/bin:/bin', join(cache, base!), named)
+  await currentRelease()
+  const build = [join(root, 'sandbox/build'), '--quiet', '--network', 'host', '--build-arg', `BASE=${named}`]
+  await run('bash', build, { env: { ...environment, DOCKER_HOST: `unix://${engine.socket}`, DOCKER_BUILDKIT: '0' } })
+  return engine
+}

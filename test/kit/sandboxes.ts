@@ -1,0 +1,40 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { inject, onTestFinished } from 'vitest'
+import { DockerClient } from '../../control-plane/sandbox/docker/client.ts'
+import { TestServer, type ServerOptions } from './server.ts'
+
+/** A test of sandboxes counts as skipped where this is true. */
+export const hasNoEngine = inject('sandboxEngine') === null
+
+/** A server whose cloud runs go to the tests' engine. */
+export async function cloudServer(options: ServerOptions = {}): Promise<TestServer> {
+  // A short path: the sockets of brokers lie below it.
+  const data = mkdtempSync(join(tmpdir(), 'svc-c-'))
+  const settings = {
+    SVC_DATA_DIR: data,
+    SVC_SANDBOX: 'docker',
+    SVC_SANDBOX_SOCKET: inject('sandboxEngine')!.socket,
+    SVC_SANDBOX_IMAGE: 'svc-sandbox',
+    ...options.settings,
+  }
+  const server = await TestServer.start({ ...options, settings })
+  onTestFinished(async () => {
+    await server.stop()
+    rmSync(data, { recursive: true, force: true })
+  })
+  return server
+}
+
+export const engineClient = () => new DockerClient({ socket: inject('sandboxEngine')!.socket, timeoutMs: 30_000 })
+
+/** The names of all containers and volumes that the engine has. */
+export async function leftOnEngine(): Promise<string[]> {
+  const client = engineClient()
+  const containers = await client.call({ method: 'GET', path: '/containers/json', query: { all: '1' } })
+  const volumes = await client.call({ method: 'GET', path: '/volumes' })
+  const rows = JSON.parse(containers.body.toString()) as { Names: string[] }[]
+  const { Volumes } = JSON.parse(volumes.body.toString()) as { Volumes: { Name: string }[] | null }
+  return [...rows.flatMap(({ Names }) => Names), ...(Volumes ?? []).map(({ Name }) => Name)]
+}

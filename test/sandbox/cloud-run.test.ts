@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest'
+import { waitFor } from '../kit/programs.ts'
+import { cloudServer, engineClient, hasNoEngine, leftOnEngine } from '../kit/sandboxes.ts'
+import type { TestServer } from '../kit/server.ts'
+
+const cloudAgent = async (server: TestServer, command: string) =>
+  (await server.ok('/agents', {
+    body: { name: 'Cloudy', harness: 'command', environment: 'cloud', toolPermissionMode: 'full', command },
+  })) as { id: string }
+
+const wake = async (server: TestServer, command: string): Promise<string> => {
+  const agent = await cloudAgent(server, command)
+  const answer = (await server.ok(`/agents/${agent.id}/runs`, { body: { prompt: 'go' } })) as { runPublicId: string }
+  return answer.runPublicId
+}
+
+const ended = (server: TestServer, runId: string) =>
+  waitFor(async () => {
+    const run = (await server.ok(`/runs/${runId}`)) as Record<string, unknown>
+    return run['completedAt'] === null ? null : run
+  }, `the end of ${runId}`)
+
+const textOf = async (server: TestServer, runId: string): Promise<string> => {
+  const { data } = (await server.ok(`/runs/${runId}/events?limit=200`)) as {
+    data: { kind: string; data: { text?: string } }[]
+  }
+  return data.map(({ kind, data: { text = '' } }) => (kind === 'text' ? text : '')).join('')
+}
+
+const emptied = () => waitFor(async () => ((await leftOnEngine()).length === 0 ? true : null), 'an empty engine')
+
+test.skipIf(hasNoEngine)(
+  'a command runs in a sandbox without a network, acts as its agent, and leaves nothing behind',
+  async () => {
+    const server = await cloudServer()
+    const look = [
+      'id -u; pwd; touch /etc/x || echo read-only',
+      "node -e \"require('net').connect(80, '192.0.2.1').on('error', (e) => console.log(e.code))\"",
+      'svc whoami',
+      'cat /run/svc/identity.json || echo no token',
+    ].join('; ')
+    const runId = await wake(server, look)
+    expect(await ended(server, runId)).toMatchObject({
+      status: 'succeeded',
+      exitReason: 'completed',
+      environment: { type: 'cloud', cwd: 'sandbox-root', deviceId: null, deviceName: null },
+    })
+    const text = await textOf(server, runId)
+    expect(text).toContain('1000\r\n/work/home\r\n')
+    expect(text).toContain('read-only')
+    expect(text).toContain('ENETUNREACH')
+    expect(text).toContain(`"runId":"${runId}"`)
+    expect(text).toContain('no token')
+    expect(await server.ok('/devices')).toMatchObject({ devices: [] })
+    await emptied()
+  },
+)
+
+test.skipIf(hasNoEngine)('a sandbox that is killed ends its run, once, and is taken away', async () => {
+  const server = await cloudServer()
+  const runId = await wake(server, 'echo here; sleep 600')
+  await waitFor(async () => ((await textOf(server, runId)).includes('here') ? true : null), 'its output')
+  const [name] = await leftOnEngine()
+  await engineClient().does({ method: 'POST', path: `/containers${name}/kill` }, [204])
+  expect(await ended(server, runId)).toMatchObject({ status: 'failed', exitReason: 'sandbox_lost' })
+  await emptied()
+})
+
+test.skipIf(hasNoEngine)('a run that is cancelled ends in its sandbox', async () => {
+  const server = await cloudServer()
+  const runId = await wake(server, 'echo here; sleep 600')
+  await waitFor(async () => ((await textOf(server, runId)).includes('here') ? true : null), 'its output')
+  await server.ok(`/runs/${runId}/cancel`, { body: {} })
+  expect(await ended(server, runId)).toMatchObject({ status: 'cancelled' })
+  await emptied()
+})

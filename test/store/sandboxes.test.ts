@@ -1,0 +1,86 @@
+import { expect } from 'vitest'
+import { inTransaction } from '../../control-plane/db/transaction.ts'
+import {
+  deleteSandboxDevice,
+  exchangeToken,
+  findDevice,
+  findDeviceByToken,
+  listDevicesOfUser,
+  listDevicesOfWorkspace,
+  listPlacesOfWorkspace,
+} from '../../control-plane/resources/devices/store.ts'
+import {
+  engineAwayMs,
+  findCloudRoom,
+  findSandbox,
+  findSandboxOfRun,
+  insertSandbox,
+  listSandboxesOfEngine,
+  listWorkspacesWaitingForCloud,
+  recordEngine,
+  replaceSandbox,
+} from '../../control-plane/resources/sandboxes/store.ts'
+import { onBoth } from '../kit/database.ts'
+import { sandboxRow } from './sandbox-rows.ts'
+import { at, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
+
+onBoth('a run has one sandbox at a time, which is changed by one writer at a time', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const row = sandboxRow(workspaceId)
+  await insertSandbox(root, row)
+  expect(await findSandbox(root, row.id)).toEqual(row)
+  const second = sandboxRow(workspaceId, { runId: row.runId, fence: 2, createdAt: at + 1 })
+  await expect(inTransaction(root, (tx) => insertSandbox(tx, second))).rejects.toThrow(/unique/i)
+  expect(await replaceSandbox(root, row, { state: 'creating', folder: '/x', stateAt: at + 1 })).toBe(true)
+  expect(await replaceSandbox(root, row, { state: 'ended' })).toBe(false)
+  const now = (await findSandbox(root, row.id))!
+  expect(now).toEqual({ ...row, state: 'creating', folder: '/x', stateAt: at + 1, version: 2 })
+  await replaceSandbox(root, now, { removedAt: at + 2 })
+  await insertSandbox(root, second)
+  expect(await findSandboxOfRun(root, row.runId)).toEqual(second)
+  expect(await listSandboxesOfEngine(root, 'engine')).toEqual([second])
+  expect(await listSandboxesOfEngine(root, 'another')).toEqual([])
+})
+
+onBoth('room is what an engine that is ready has left, in all and of the workspace', async ({ root }) => {
+  const [one, two] = [await seedWorkspace(root), await seedWorkspace(root)]
+  expect(await findCloudRoom(root, one, at)).toBeNull()
+  const engine = { id: 'engine', kind: 'docker', most: 3, mostOfWorkspace: 2, readyAt: at }
+  await recordEngine(root, engine)
+  expect(await findCloudRoom(root, one, at)).toBe(2)
+  await insertSandbox(root, sandboxRow(one))
+  await insertSandbox(root, sandboxRow(one, { state: 'ended' }))
+  await insertSandbox(root, sandboxRow(one, { removedAt: at }))
+  expect([await findCloudRoom(root, one, at), await findCloudRoom(root, two, at)]).toEqual([0, 1])
+  // Fewer than there are.
+  await recordEngine(root, { ...engine, most: 1 })
+  expect(await findCloudRoom(root, two, at)).toBe(0)
+  expect(await findCloudRoom(root, one, at + engineAwayMs)).toBeNull()
+})
+
+onBoth('only runs of the cloud that wait want a sandbox', async ({ root }) => {
+  const [one, two] = [await seedWorkspace(root), await seedWorkspace(root)]
+  await seedRun(root, await seedAgent(root, one))
+  await seedRun(root, await seedAgent(root, two), { environmentType: 'cloud' })
+  expect(await listWorkspacesWaitingForCloud(root)).toEqual([two])
+})
+
+onBoth('a sandbox is a device to the link alone, and its first token is good for one link', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const userId = await seedPerson(root, workspaceId)
+  const laptop = await seedDevice(root, { workspaceId, userId })
+  const sandbox = await seedDevice(root, { workspaceId, userId }, { sandboxId: 'sbx_1', tokenHash: 'first' })
+  const ids = (rows: readonly { deviceId: string }[]) => rows.map(({ deviceId }) => deviceId).toSorted()
+  expect(ids(await listDevicesOfWorkspace(root, workspaceId))).toEqual([laptop.deviceId])
+  expect(ids(await listDevicesOfUser(root, workspaceId, userId))).toEqual([laptop.deviceId])
+  expect(ids(await listPlacesOfWorkspace(root, workspaceId))).toEqual(ids([laptop, sandbox]))
+  const row = (await findDeviceByToken(root, 'first'))!
+  await exchangeToken(root, row, { tokenHash: 'second', at })
+  expect(await findDeviceByToken(root, 'first')).toBeNull()
+  const linked = (await findDeviceByToken(root, 'second'))!
+  // Exchanged in the very millisecond in which it was made, it counts as exchanged all the same.
+  expect(linked.tokenIssuedAt).toBeGreaterThan(linked.createdAt)
+  await deleteSandboxDevice(root, laptop.deviceId)
+  await deleteSandboxDevice(root, sandbox.deviceId)
+  expect([await findDevice(root, laptop.deviceId), await findDevice(root, sandbox.deviceId)]).toMatchObject([{}, null])
+})
