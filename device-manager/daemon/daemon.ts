@@ -98,8 +98,7 @@ export class Daemon {
     this.drain = new Drain(world, () => this.claimReports.report())
     mkdirSync(places.stateDir, { recursive: true, mode: 0o700 })
     const isFirst = !existsSync(places.journal)
-    const onCaughtUp = (runIds: readonly string[]) => this.supervisor.caughtUp(runIds)
-    this.journal = new Journal({ ...options, path: places.journal, onCaughtUp })
+    this.journal = new Journal({ ...options, path: places.journal, onCaughtUp: (ids) => this.supervisor.caughtUp(ids) })
     const { states, unreadable } = this.journal.load()
     if (unreadable.length > 0) log.error({ runs: unreadable }, 'journal rows could not be read')
     this.found = states
