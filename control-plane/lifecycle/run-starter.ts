@@ -95,8 +95,9 @@ export class RunStarter {
     this.sendStart(link, run, { tokenGeneration: agent?.tokenGeneration ?? 0, secrets })
   }
 
-  /** A run starts without the secrets that this server cannot open, since nothing else of it would then start either. */
+  /** None enters a sandbox. Elsewhere a run starts without the secrets that this server cannot open, since nothing else of it would then start either. */
   private async secretsOf(db: Db, run: RunRow): Promise<Record<string, string>> {
+    if (run.environmentType === 'cloud') return {}
     try {
       return await secretsForRun(db, run, this.options.vault)
     } catch (error) {

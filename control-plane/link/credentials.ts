@@ -85,6 +85,7 @@ export class CredentialRequests {
     }
     const run = await heldRun()
     if (run === null) return no('This device does not hold the run any more.')
+    if (run.environmentType === 'cloud') return no('No credential enters a sandbox.')
     const spec = (await listSpecs(root, [runId])).get(runId)
     const servers = Object.values(spec?.mcpServers ?? {}).filter(
       (server) => server.type === 'http' && server.connectionId === connectionId,

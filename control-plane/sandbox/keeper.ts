@@ -44,6 +44,8 @@ const logLines = 100
 const watchAgainMs = 5_000
 /** Between the beginnings of two looks. */
 const restMs = 100
+/** After an event the engine's list is as that says within this time. */
+const settledMs = 500
 /** What the engine says of itself is asked for, and written down, this often. */
 const factsMs = 20_000
 /** Whoever begins to create a sandbox has it created within this time, or is gone. */
@@ -104,10 +106,16 @@ export class SandboxKeeper {
     while (!signal.aborted) {
       this.lookSoon()
       await engine
-        .watch(keys.serverId, () => this.lookSoon(), signal)
+        .watch(keys.serverId, () => this.happened(), signal)
         .catch((error: unknown) => log.debug({ err: error }, 'the engine tells of nothing now'))
       await world.sleep(watchAgainMs, signal).catch(() => undefined)
     }
+  }
+
+  /** The engine tells that a container ends before its list says so. */
+  private happened(): void {
+    this.lookSoon()
+    this.options.world.after(settledMs, () => this.lookSoon())
   }
 
   private async look(): Promise<void> {
@@ -175,6 +183,7 @@ export class SandboxKeeper {
     const { engine } = this.options
     switch (act.do) {
       case 'wait':
+        if (row.state === 'ended') this.options.world.after(settledMs, () => this.lookSoon())
         return
       case 'enter':
         return this.enter(row, act.state)

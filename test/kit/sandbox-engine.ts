@@ -90,6 +90,10 @@ export async function startEngine(data = mkdtempSync(join(tmpdir(), 'svc-engine-
 /** The engine that the tests share, with the base and the image of this checkout; what it has is kept for the next time. */
 export async function startSharedEngine(): Promise<TestEngine> {
   const engine = await startEngine(join(cache, 'engine'))
+  // Of tests that were cut off.
+  for (const id of (await engine.docker('ps', '--all', '--quiet')).split('\n'))
+    if (id !== '') await engine.docker('rm', '--force', '--volumes', id)
+  await engine.docker('volume', 'prune', '--force')
   const [base] = globSync('base-*.tar', { cwd: cache })
   const has = (image: string) =>
     engine.docker('image', 'inspect', image).then(

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inject, onTestFinished } from 'vitest'
 import { DockerClient } from '../../control-plane/sandbox/docker/client.ts'
+import { waitFor } from './programs.ts'
 import { TestServer, type ServerOptions } from './server.ts'
 
 /** A test of sandboxes counts as skipped where this is true. */
@@ -21,6 +22,8 @@ export async function cloudServer(options: ServerOptions = {}): Promise<TestServ
   }
   const server = await TestServer.start({ ...options, settings })
   onTestFinished(async () => {
+    // Whatever the test was about: nothing of its runs stays.
+    await waitFor(async () => (await leftOnEngine()).length === 0, 'an engine without containers and volumes')
     await server.stop()
     rmSync(data, { recursive: true, force: true })
   })
