@@ -19,6 +19,8 @@ export interface SandboxEngine {
   logs(id: string, lines: number): Promise<string>
   /** With its volume. */
   remove(container: { id: string | null; name: string }): Promise<void>
+  /** How it ended; null: it is gone, or has not ended. */
+  ending(id: string): Promise<ContainerEnding | null>
   /** Those of this server, whatever their state. */
   list(serverId: string): Promise<Container[]>
   /** Calls `hurry` when something happens to a container of this server, until the signal is aborted or the engine hangs up. */
@@ -55,6 +57,12 @@ export interface Container {
   state: 'created' | 'running' | 'exited'
 }
 
+export interface ContainerEnding {
+  exitCode: number
+  /** The kernel ended one of its processes for want of memory. */
+  isOutOfMemory: boolean
+}
+
 export interface SizeLimits {
   memoryBytes: number
   cpus: number
@@ -67,6 +75,9 @@ export const sizes: Readonly<Record<SandboxSize, SizeLimits>> = {
   medium: { memoryBytes: 4 * gib, cpus: 2, pids: 1_024 },
   large: { memoryBytes: 8 * gib, cpus: 4, pids: 2_048 },
 }
+
+/** For people: `small, 2 GiB`. */
+export const describeSize = (size: SandboxSize): string => `${size}, ${sizes[size].memoryBytes / gib} GiB`
 
 /** The engine is out of reach, refused, or answered what nobody understands. Its message is for people. */
 export class EngineError extends Error {

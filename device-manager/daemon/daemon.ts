@@ -22,7 +22,7 @@ import { HostPool } from '../run/hosts/host-pool.ts'
 import { LockWatch } from '../run/hosts/lock-watch.ts'
 import { bringSkills, wantedBundles } from '../run/bring-skills.ts'
 import { Journal } from '../run/journal.ts'
-import { expectedRows, type RunState } from '../run/machine.ts'
+import { expectedRows, type RunState, type Stop } from '../run/machine.ts'
 import { Supervisor } from '../run/supervisor.ts'
 import { receiveMessage, type DeviceSettings, type MessageContext } from './server-messages.ts'
 import { BundleCache } from '../skills/bundle-cache.ts'
@@ -46,6 +46,8 @@ export interface DaemonOptions {
   onRefused(refused: { reason: CloseName; text: string } | null): void
   /** The control plane has all of a run, and wants nothing more of it. */
   onForgotten?(): void
+  /** How runs end that a machine which is lost left under way. */
+  lost?: Stop
   /** The daemon must end: revoked, retired, or another one has its identity. */
   onFatal(reason: CloseName, text: string): void
 }
@@ -263,11 +265,8 @@ export class Daemon {
   }
 
   private createSupervisor(): Supervisor {
-    const { places, world, log } = this.options
     return new Supervisor({
-      places,
-      world,
-      log,
+      ...this.options,
       spool: this.spool,
       journal: this.journal,
       pool: this.pool,

@@ -19,6 +19,8 @@ export interface EndingContext {
   spool: DaemonSpool
   world: World
   log: Log
+  /** The machine itself was lost, and this daemon saves what it left: so a run ends that was under way. */
+  lost?: Stop
 }
 
 /** The run was never launched: one event and its ending. Repeating it changes nothing: the spool keeps the first ending. */
@@ -59,7 +61,7 @@ export async function endCrashed(context: EndingContext, state: RunState, left: 
   if (cgroup !== null) removeRunCgroup(cgroup)
   const base = readBase(places, state.runId)
   const changeSet = await withoutSecrets(state, start, () => changeSetOf(context, state, base))
-  const crashed: Stop = { exitReason: 'crashed', message: messageOfCrash(state, isOfEarlierBoot) }
+  const crashed = context.lost ?? { exitReason: 'crashed' as const, message: messageOfCrash(state, isOfEarlierBoot) }
   writeEnding(context, state, { stop: stopWanted(state) ?? crashed, changeSet })
   await removeRunFolder(places, state.runId, state.hostId)
 }

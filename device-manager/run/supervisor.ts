@@ -1,11 +1,8 @@
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { DeviceMessage, ServerMessage } from '../../shared/device/protocol.ts'
-import type { World } from '../../shared/lib/world.ts'
-import type { Log } from '../log/log.ts'
-import type { Places } from '../setup/places.ts'
-import type { HostRecord, HostReply } from '../run-host/wire/protocol.ts'
 import type { DaemonSpool } from '../spool/standing-spool.ts'
-import { endCrashed, endWithoutHost } from './crashed.ts'
+import type { HostRecord, HostReply } from '../run-host/wire/protocol.ts'
+import { endCrashed, endWithoutHost, type EndingContext } from './crashed.ts'
 import type { HostPool } from './hosts/host-pool.ts'
 import { howLost } from './how-lost.ts'
 import type { Journal } from './journal.ts'
@@ -14,11 +11,7 @@ import type { RunEffect, RunEvent, RunState, Stop } from './machine.ts'
 import type { HarnessSurroundings } from './hosts/harness-surroundings.ts'
 import { RunHosts, type RunHostsOptions } from './hosts/run-hosts.ts'
 
-export interface SupervisorOptions {
-  places: Places
-  world: World
-  log: Log
-  spool: DaemonSpool
+export interface SupervisorOptions extends EndingContext {
   journal: Journal
   pool: HostPool
   bringSkills: RunHostsOptions['bringSkills']
@@ -233,8 +226,9 @@ export class Supervisor {
 
   /** The daemon died between the journal's step to `ended` and the ending's row, or the spool lost it: it is written now. */
   ensureEnding(state: RunState): void {
-    const lost: Stop = { exitReason: 'crashed', message: 'The device was interrupted while it recorded the ending.' }
-    this.untilDone(state, 'the ending was not written', () => endWithoutHost(this.options, state, state.cancel ?? lost))
+    const cut: Stop = { exitReason: 'crashed', message: 'The device was interrupted while it recorded the ending.' }
+    const stop = state.cancel ?? this.options.lost ?? cut
+    this.untilDone(state, 'the ending was not written', () => endWithoutHost(this.options, state, stop))
   }
 
   /** The spool was set right: the endings that it lost are written anew. */

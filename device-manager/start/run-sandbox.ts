@@ -31,7 +31,7 @@ export async function runSandbox(): Promise<void> {
   writeSettings(places.settings, { isolation: 'off', folders: {} })
   const log = createStreamLog(process.stderr, { level: config.logLevel, world })
   const broker = await forward({ socket: join(sandboxPlaces.broker, sandboxPlaces.socket), port: brokerPort })
-  const { token, ...names } = sandboxIdentity.parse(
+  const { token, lost, ...names } = sandboxIdentity.parse(
     JSON.parse(readFileSync(join(sandboxPlaces.broker, sandboxPlaces.identity), 'utf8')),
   )
   const identity = { ...names, server: `http://127.0.0.1:${broker.port}` }
@@ -54,6 +54,7 @@ export async function runSandbox(): Promise<void> {
     token,
     keepsToken: false,
     version,
+    ...(lost !== undefined && { lost: { exitReason: 'sandbox_lost' as const, message: lost } }),
     onWork: compileForSpeed,
     // The container is the wall.
     executed: async () => ({ paths: { always: [], checkout: null }, gaps: [] }),

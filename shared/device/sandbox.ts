@@ -20,5 +20,7 @@ export const sandboxIdentity = z.object({
   deviceId: deviceIdentity.shape.deviceId,
   displayName: deviceIdentity.shape.displayName,
   token: z.string().min(1).max(200),
+  /** What became of the sandbox before, whose volume this one has: the runner tells what it left, and takes no run. */
+  lost: z.string().max(4_000).optional(),
 })
 export type SandboxIdentity = z.infer<typeof sandboxIdentity>

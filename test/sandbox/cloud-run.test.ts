@@ -20,12 +20,17 @@ const ended = (server: TestServer, runId: string) =>
     return run['completedAt'] === null ? null : run
   }, `the end of ${runId}`)
 
-const textOf = async (server: TestServer, runId: string): Promise<string> => {
-  const { data } = (await server.ok(`/runs/${runId}/events?limit=200`)) as {
-    data: { kind: string; data: { text?: string } }[]
-  }
-  return data.map(({ kind, data: { text = '' } }) => (kind === 'text' ? text : '')).join('')
+const eventsOf = async (server: TestServer, runId: string) =>
+  ((await server.ok(`/runs/${runId}/events?limit=200`)) as { data: Event[] }).data
+
+interface Event {
+  seq: number
+  kind: string
+  data: { text?: string }
 }
+
+const textOf = async (server: TestServer, runId: string): Promise<string> =>
+  (await eventsOf(server, runId)).map(({ kind, data: { text = '' } }) => (kind === 'text' ? text : '')).join('')
 
 test.skipIf(hasNoEngine)(
   'a command runs in a sandbox without a network, acts as its agent, and leaves nothing behind',
@@ -69,14 +74,23 @@ test.skipIf(hasNoEngine)('no secret enters a sandbox', async () => {
   expect(text).not.toContain('s3cr3t')
 })
 
-test.skipIf(hasNoEngine)('a sandbox that is killed ends its run, once, and is taken away', async () => {
-  const server = await cloudServer()
-  const runId = await wake(server, 'echo here; sleep 600')
-  await waitFor(async () => ((await textOf(server, runId)).includes('here') ? true : null), 'its output')
-  const [name] = await leftOnEngine()
-  await engineClient().does({ method: 'POST', path: `/containers${name}/kill` }, [204])
-  expect(await ended(server, runId)).toMatchObject({ status: 'failed', exitReason: 'sandbox_lost' })
-})
+test.skipIf(hasNoEngine).each(['kill', 'remove'] as const)(
+  'what a sandbox had not sent when it was lost is told by a second one (%s)',
+  async (how) => {
+    const server = await cloudServer()
+    const runId = await wake(server, 'echo here; sleep 600')
+    await waitFor(async () => (await textOf(server, runId)).includes('here'), 'its output')
+    const [name] = await leftOnEngine()
+    if (how === 'kill') await engineClient().does({ method: 'POST', path: `/containers${name}/kill` }, [204])
+    else await engineClient().does({ method: 'DELETE', path: `/containers${name}`, query: { force: '1' } }, [204])
+    const run = await ended(server, runId)
+    expect(run).toMatchObject({ status: 'failed', exitReason: 'sandbox_lost' })
+    expect(run['errorMessage']).toMatch(how === 'kill' ? /ended with status 137/ : /is gone/)
+    const events = await eventsOf(server, runId)
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, at) => at + 1))
+    expect(events.at(-1)).toMatchObject({ kind: 'ended', data: { exitReason: 'sandbox_lost' } })
+  },
+)
 
 test.skipIf(hasNoEngine)('a run that is cancelled ends in its sandbox', async () => {
   const server = await cloudServer()

@@ -8,6 +8,7 @@ import {
   listDevicesOfUser,
   listDevicesOfWorkspace,
   listPlacesOfWorkspace,
+  renewFirstToken,
 } from '../../control-plane/resources/devices/store.ts'
 import {
   engineAwayMs,
@@ -80,6 +81,8 @@ onBoth('a sandbox is a device to the link alone, and its first token is good for
   const linked = (await findDeviceByToken(root, 'second'))!
   // Exchanged in the very millisecond in which it was made, it counts as exchanged all the same.
   expect(linked.tokenIssuedAt).toBeGreaterThan(linked.createdAt)
+  await renewFirstToken(root, linked, 'third')
+  expect(await findDeviceByToken(root, 'third')).toMatchObject({ tokenIssuedAt: linked.createdAt })
   await deleteSandboxDevice(root, laptop.deviceId)
   await deleteSandboxDevice(root, sandbox.deviceId)
   expect([await findDevice(root, laptop.deviceId), await findDevice(root, sandbox.deviceId)]).toMatchObject([{}, null])

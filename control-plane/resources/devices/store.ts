@@ -185,6 +185,11 @@ export async function promoteToken(db: Db, deviceId: string, tokenHash: string, 
     .update({ token_hash: tokenHash, next_token_hash: null, token_issued_at: at })
 }
 
+/** Gives a sandbox a token for one link again, in place of all that it had. */
+export async function renewFirstToken(db: Db, { deviceId, createdAt }: DeviceRow, tokenHash: string): Promise<void> {
+  await devices.update(db, { deviceId }, { tokenHash, nextTokenHash: null, tokenIssuedAt: createdAt })
+}
+
 /** Never a device of a person. */
 export async function deleteSandboxDevice(db: Db, deviceId: string): Promise<void> {
   await db('devices').where({ device_id: deviceId }).whereNotNull('sandbox_id').delete()

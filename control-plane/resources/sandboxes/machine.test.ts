@@ -4,6 +4,7 @@ import { nextAct, sandboxStates, stateLimits, type Seen } from './machine.ts'
 const seen = (changes: Partial<Seen> = {}): Seen => ({
   container: null,
   hasLinked: false,
+  hasStarted: false,
   isRunOver: false,
   isBeingCreated: false,
   forMs: 0,
@@ -46,7 +47,21 @@ describe('the life of a sandbox', () => {
   it('takes the run along when its container is gone or came to nothing', () => {
     for (const container of ['exited', 'created', null] as const) {
       expect(nextAct('linked', seen({ container, hasLinked: true }))).toMatchObject({ exitReason: 'sandbox_lost' })
+      expect(nextAct('salvaging', seen({ container }))).toMatchObject({ exitReason: 'sandbox_lost' })
       expect(nextAct('starting', seen({ container }))).toMatchObject({ exitReason: 'dispatch_error' })
+    }
+  })
+
+  it('has a second container tell what a run left that was under way', () => {
+    const lost = seen({ container: 'exited', hasLinked: true, hasStarted: true })
+    expect(nextAct('linked', lost)).toEqual({ do: 'note loss' })
+    expect(nextAct('lost', lost)).toEqual({ do: 'salvage' })
+    // The server was killed between the start of it and the note of that.
+    expect(nextAct('lost', { ...lost, container: 'running' })).toEqual({ do: 'enter', state: 'salvaging' })
+    expect(nextAct('salvaging', { ...lost, container: 'running' })).toEqual({ do: 'wait' })
+    for (const state of ['lost', 'salvaging'] as const) {
+      const late = { ...lost, container: 'running' as const, forMs: stateLimits[state]! + 1 }
+      expect(nextAct(state, late)).toMatchObject({ do: 'give up', exitReason: 'sandbox_lost' })
     }
   })
 

@@ -2,14 +2,16 @@
  * The life of a sandbox, as a pure function of what was seen:
  *
  *     wanted --> creating --> starting --> linked --> ended --> removed
- *        |           |            |           |         ^
- *        +-----------+------------+-----------+---------+   lost: its container is gone, or it took too long
+ *        |           |            |         |  |          ^
+ *        |           |            |         |  +-> lost --> salvaging --+
+ *        +-----------+------------+---------+-----------+---------------+   it came to nothing
  *
  * `wanted`: the row is there, and nothing else. `creating`: the engine was asked. `starting`: its container runs, and its runner
- * has not said hello. `linked`: the runner has. `ended`: its run needs it no more; the container and the volume are there.
+ * has not said hello. `linked`: the runner has. `lost`: its container is gone though the run was under way. `salvaging`: a container with
+ * the same volume tells what the run left. `ended`: its run needs it no more; the container and the volume are there.
  * `removed` is `removed_at`. Only what the engine lists says that a container is gone; its events hurry the next list.
  */
-export const sandboxStates = ['wanted', 'creating', 'starting', 'linked', 'ended'] as const
+export const sandboxStates = ['wanted', 'creating', 'starting', 'linked', 'lost', 'salvaging', 'ended'] as const
 export type SandboxState = (typeof sandboxStates)[number]
 
 /** The time that a sandbox has in a state, in ms; null: as long as its run lives. */
@@ -18,6 +20,8 @@ export const stateLimits: Readonly<Record<SandboxState, number | null>> = {
   creating: 5 * 60_000,
   starting: 60_000,
   linked: null,
+  lost: 5 * 60_000,
+  salvaging: 120_000,
   ended: 30_000,
 }
 
@@ -26,6 +30,8 @@ export interface Seen {
   container: 'created' | 'running' | 'exited' | null
   /** Its runner is linked, or was. */
   hasLinked: boolean
+  /** A runner has begun with the run. */
+  hasStarted: boolean
   /** The run has ended, or is gone. */
   isRunOver: boolean
   /** Somebody has begun to create it who may still be at it. */
@@ -40,6 +46,10 @@ export type Act =
   | { do: 'create' }
   | { do: 'start' }
   | { do: 'enter'; state: SandboxState }
+  /** Notes what became of the container. */
+  | { do: 'note loss' }
+  /** Has a container with its volume tell what is left. */
+  | { do: 'salvage' }
   /** The run cannot go on in it. `why` for people, before what its log says. */
   | { do: 'give up'; exitReason: 'dispatch_error' | 'sandbox_lost'; why: string }
   /** Ends the container if it still runs. */
@@ -57,7 +67,7 @@ export function nextAct(state: SandboxState, seen: Seen): Act {
     return { do: 'remove' }
   }
   if (seen.isRunOver) return { do: 'enter', state: 'ended' }
-  if (isOver(state, seen)) return { do: 'give up', exitReason: 'dispatch_error', why: tooLate[state] }
+  if (isOver(state, seen)) return { do: 'give up', exitReason: reasonIn(state), why: tooLate[state] }
   switch (state) {
     case 'wanted':
       return { do: 'enter', state: 'creating' }
@@ -70,9 +80,21 @@ export function nextAct(state: SandboxState, seen: Seen): Act {
       return { do: 'give up', exitReason: 'dispatch_error', why: 'The sandbox ended before its runner was connected.' }
     case 'linked':
       if (seen.container === 'running') return wait
-      return { do: 'give up', exitReason: 'sandbox_lost', why: 'The sandbox of this run is gone.' }
+      // Nothing of the run is there that could be lost.
+      return seen.hasStarted ? { do: 'note loss' } : { do: 'give up', exitReason: 'sandbox_lost', why: gone }
+    case 'lost':
+      return seen.container === 'running' ? { do: 'enter', state: 'salvaging' } : { do: 'salvage' }
+    case 'salvaging':
+      if (seen.container === 'running') return wait
+      return { do: 'give up', exitReason: 'sandbox_lost', why: unsaved }
   }
 }
+
+const gone = 'The sandbox of this run is gone.'
+const unsaved = `${gone} What it had not sent is lost.`
+
+const reasonIn = (state: SandboxState) =>
+  state === 'lost' || state === 'salvaging' ? ('sandbox_lost' as const) : ('dispatch_error' as const)
 
 function isOver(state: SandboxState, { forMs }: Seen): boolean {
   const limit = stateLimits[state]
@@ -84,5 +106,7 @@ const tooLate: Readonly<Record<SandboxState, string>> = {
   creating: 'The engine took too long to make the sandbox.',
   starting: 'The runner in the sandbox was not connected in time.',
   linked: '',
+  lost: unsaved,
+  salvaging: unsaved,
   ended: '',
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { sandboxPlaces } from '../../../shared/device/sandbox.ts'
-import type { Container, ContainerSpec, EngineFacts, SandboxEngine } from '../engine.ts'
+import type { Container, ContainerEnding, ContainerSpec, EngineFacts, SandboxEngine } from '../engine.ts'
 import { EngineError } from '../engine.ts'
 import { DockerClient, type DockerClientOptions } from './client.ts'
 import { plainText } from './log-frames.ts'
@@ -11,6 +11,9 @@ const text = z.string().max(4_096)
 const info = z.object({ ID: text.min(1), NCPU: z.number().int().positive(), MemTotal: z.number().positive() })
 const image = z.object({ Id: text.regex(/^sha256:[0-9a-f]{64}$|^[0-9a-f]{64}$/) })
 const created = z.object({ Id: text.regex(/^[0-9a-f]{12,64}$/) })
+const inspected = z.object({
+  State: z.object({ Running: z.boolean(), ExitCode: z.number().int(), OOMKilled: z.boolean() }),
+})
 const listed = z
   .array(
     z.object({
@@ -80,6 +83,13 @@ export class DockerEngine implements SandboxEngine {
     const query = { stdout: '1', stderr: '1', tail: String(lines) }
     const { status, body } = await this.client.call({ method: 'GET', path: `/containers/${id}/logs`, query })
     return status === 200 ? plainText(body).slice(-logBytes) : ''
+  }
+
+  async ending(id: string): Promise<ContainerEnding | null> {
+    const path = `/containers/${id}/json`
+    if ((await this.client.call({ method: 'GET', path })).status === 404) return null
+    const { State } = await this.client.read({ method: 'GET', path }, inspected)
+    return State.Running ? null : { exitCode: State.ExitCode, isOutOfMemory: State.OOMKilled }
   }
 
   async remove({ id, name }: { id: string | null; name: string }): Promise<void> {

@@ -1,0 +1,208 @@
+import type { Knex } from 'knex'
+import type { SandboxIdentity } from '../../shared/device/sandbox.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { Tx } from '../db/open.ts'
+import { inTransaction, publish } from '../db/transaction.ts'
+import { hashToken } from '../http/token-hash.ts'
+import { finishRun } from '../lifecycle/end-run.ts'
+import type { Log } from '../process/log.ts'
+import { removeSandboxDevice } from '../resources/devices/steps/remove.ts'
+import { findDeviceByPublicId, renewFirstToken } from '../resources/devices/store.ts'
+import { findRun } from '../resources/runs/store.ts'
+import type { Act, SandboxState } from '../resources/sandboxes/machine.ts'
+import { findSandbox, replaceSandbox, type SandboxRow } from '../resources/sandboxes/store.ts'
+import type { Brokers } from './broker/brokers.ts'
+import {
+  describeSize,
+  EngineError,
+  sizes,
+  type Container,
+  type ContainerSpec,
+  type EngineFacts,
+  type SandboxEngine,
+  type SizeLimits,
+} from './engine.ts'
+import type { SandboxKeys } from './tokens.ts'
+
+export interface ActOptions {
+  root: Knex
+  world: World
+  log: Log
+  engine: SandboxEngine
+  brokers: Brokers
+  keys: SandboxKeys
+  /** The name of the image. */
+  image: string
+  runtime: string | null
+  lookSoon: () => void
+}
+
+const stopGraceMs = 10_000
+const logLines = 100
+/** After an event the engine's list is as that says within this time. */
+export const settledMs = 500
+
+/** What is done with a sandbox, on the engine and in the database. Each act may be done again after a server died in it. */
+export class SandboxActs {
+  private readonly options: ActOptions
+
+  constructor(options: ActOptions) {
+    this.options = options
+  }
+
+  /** Does what is next, once. */
+  async do(
+    row: SandboxRow,
+    act: Act,
+    { container, facts }: { container: Container | null; facts: EngineFacts },
+  ): Promise<void> {
+    const { engine } = this.options
+    switch (act.do) {
+      case 'wait':
+        if (row.state === 'ended') this.options.world.after(settledMs, () => this.options.lookSoon())
+        return
+      case 'enter':
+        return this.enter(row, act.state)
+      case 'create':
+        return this.create(row, facts)
+      case 'start':
+        await engine.start(container!.id)
+        return this.options.lookSoon()
+      case 'note loss':
+        return this.noteLoss(row, container)
+      case 'salvage':
+        return this.salvage(row, { container, facts })
+      case 'give up':
+        return this.giveUp(row, act, container)
+      case 'stop':
+        await engine.stop(container!.id, stopGraceMs)
+        return this.options.lookSoon()
+      case 'remove':
+        return this.remove(row, container)
+    }
+  }
+
+  private async enter(row: SandboxRow, state: SandboxState): Promise<void> {
+    const { root, world, brokers } = this.options
+    const folder = state === 'creating' ? brokers.folderOf(row.id) : row.folder
+    if (!(await replaceSandbox(root, row, { state, folder, stateAt: world.now() }))) return
+    if (state === 'linked') brokers.forgetToken(row)
+    this.options.lookSoon()
+  }
+
+  private async create(row: SandboxRow, facts: EngineFacts): Promise<void> {
+    const { root, engine, brokers, keys, image: name } = this.options
+    try {
+      const image = row.image ?? (await engine.findImage(name))
+      if (image === null) {
+        const message = `The engine has no image ${name} (docs/sandbox.md says how to build it).`
+        throw new EngineError(message, { isRefusal: true })
+      }
+      const folder = brokers.folderOf(row.id)
+      if (row.folder !== folder && !(await replaceSandbox(root, row, { folder }))) return
+      if (!(await this.openBroker(row, { token: keys.tokenOf(row.id) }))) return
+      const containerId = await engine.create(this.containerOf(row, { image, facts }))
+      const now = await findSandbox(root, row.id)
+      if (now?.state !== 'creating' || !(await replaceSandbox(root, now, { containerId, image }))) return
+      await engine.start(containerId)
+      this.options.lookSoon()
+    } catch (error) {
+      if (!(error instanceof EngineError) || !error.isRefusal) throw error
+      await this.giveUp(row, { exitReason: 'dispatch_error', why: error.message }, null)
+    }
+  }
+
+  private containerOf(row: SandboxRow, { image, facts }: { image: string; facts: EngineFacts }): ContainerSpec {
+    const { keys, brokers, runtime } = this.options
+    return {
+      name: nameOf(row),
+      image,
+      serverId: keys.serverId,
+      sandboxId: row.id,
+      workspaceId: row.workspaceId,
+      runId: row.runId,
+      size: within(sizes[row.size], facts),
+      brokerFolder: brokers.folderOf(row.id),
+      runtime,
+    }
+  }
+
+  /** False when the sandbox is a device no more. */
+  private async openBroker(row: SandboxRow, its: Pick<SandboxIdentity, 'token' | 'lost'>): Promise<boolean> {
+    const device = await findDeviceByPublicId(this.options.root, row.device)
+    if (device === null) return false
+    const { publicId, deviceId, displayName } = device
+    await this.options.brokers.open(row.id, { publicId, deviceId, displayName, ...its })
+    return true
+  }
+
+  private async noteLoss(row: SandboxRow, container: Container | null): Promise<void> {
+    const { root, world, engine, log } = this.options
+    const ending = container === null ? null : await engine.ending(container.id)
+    const how = ending === null ? 'is gone' : `ended with status ${ending.exitCode}`
+    const why = ending?.isOutOfMemory ? `: it ran out of memory (${describeSize(row.size)})` : ''
+    const trouble = `The sandbox of this run ${how}${why}.`
+    log.warn({ sandbox: row.id, runId: row.runId }, trouble)
+    if (await replaceSandbox(root, row, { state: 'lost', stateAt: world.now(), trouble })) this.options.lookSoon()
+  }
+
+  /** The runner of the second container finds the run of the first in its journal, ends it and tells all there is of it. */
+  private async salvage(
+    row: SandboxRow,
+    { container, facts }: { container: Container | null; facts: EngineFacts },
+  ): Promise<void> {
+    const { root, engine, keys } = this.options
+    const device = await findDeviceByPublicId(root, row.device)
+    if (device === null || row.image === null) return
+    const token = keys.tokenOf(`${row.id} once more`)
+    await renewFirstToken(root, device, hashToken(token))
+    await this.openBroker(row, { token, lost: row.trouble ?? 'The sandbox of this run is gone.' })
+    const id = container?.id ?? (await engine.create(this.containerOf(row, { image: row.image, facts })))
+    await engine.start(id)
+    await this.enter(row, 'salvaging')
+  }
+
+  /** Ends the run, with what the sandbox said last. */
+  private async giveUp(
+    row: SandboxRow,
+    { exitReason, why }: { exitReason: 'dispatch_error' | 'sandbox_lost'; why: string },
+    container: Container | null,
+  ): Promise<void> {
+    const { root, world, log, engine } = this.options
+    const said = container === null ? '' : await engine.logs(container.id, logLines).catch(() => '')
+    const trouble = said.trim() === '' ? why : `${why} Its last words:\n${said.trim().slice(-3_000)}`
+    const end = async (tx: Tx) => {
+      const now = await findSandbox(tx, row.id)
+      if (now === null || now.version !== row.version) return
+      const at = world.now()
+      await replaceSandbox(tx, now, { state: 'ended', stateAt: at, trouble })
+      const run = await findRun(tx, row.runId)
+      if (run === null || run.endedAt !== null) return
+      await finishRun(tx, run, { fence: null, exitReason, errorMessage: trouble, at, world })
+      await publish(tx, { topic: 'run.cancel', key: run.id, at })
+    }
+    await inTransaction(root, end, { turns: [row.workspaceId] })
+    log.warn({ sandbox: row.id, runId: row.runId, exitReason }, why)
+    this.options.lookSoon()
+  }
+
+  private async remove(row: SandboxRow, container: Container | null): Promise<void> {
+    const { root, world, engine, brokers } = this.options
+    await engine.remove({ id: container?.id ?? row.containerId, name: nameOf(row) })
+    await brokers.close(row)
+    const gone = async (tx: Tx) => {
+      const at = world.now()
+      const device = await findDeviceByPublicId(tx, row.device)
+      if (device !== null) await removeSandboxDevice(tx, device, at)
+      await replaceSandbox(tx, row, { removedAt: at })
+    }
+    await inTransaction(root, gone, { turns: [row.workspaceId] })
+    // Its place is free.
+    this.options.lookSoon()
+  }
+}
+
+const nameOf = ({ runId, fence }: SandboxRow) => `svc-${runId}-${fence}`
+
+/** The engine refuses more processors than it has. */
+const within = (size: SizeLimits, { cpus }: EngineFacts): SizeLimits => ({ ...size, cpus: Math.min(size.cpus, cpus) })
