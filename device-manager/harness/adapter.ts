@@ -119,7 +119,7 @@ export interface LaunchFacts {
   /** As `detect` said it last; null: not known. */
   version: string | null
   /**
-   * Of the workspace, with all variables filled in (parts/mcp-servers.ts). They may hold secrets, so they go into files or over
+   * Of the workspace, with all variables filled in (shared/runs/filled-servers.ts). They may hold secrets, so they go into files or over
    * standard input, never into arguments or variables. None while the launch is only planned.
    */
   mcpServers: McpServers

@@ -10,7 +10,7 @@ import type {
   ToolAsk,
 } from '../../device-manager/harness/adapter.ts'
 import type { GivenSkill } from '../../device-manager/harness/parts/skills.ts'
-import { filledServers } from '../../device-manager/harness/parts/mcp-servers.ts'
+import { filledServers } from '../../shared/runs/filled-servers.ts'
 import { launcherOf, layOut } from '../../device-manager/run-host/launch/launch.ts'
 import { foldersAround, repositoryFolders } from '../../device-manager/change-set/git-file.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'

@@ -5,7 +5,7 @@ import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, Re
 import { errorEvent } from '../parts/error-event.ts'
 import { asItIs, cappedText, rawEvents, resultEvent, streamAsItIs } from '../parts/event-pieces.ts'
 import { isGated } from '../../../shared/runs/gated.ts'
-import { leftOutEvent } from '../parts/mcp-servers.ts'
+import { leftOutEvent } from '../parts/left-out-event.ts'
 import { promptWithInstructions } from '../parts/instructions.ts'
 import { joined } from '../parts/json-lines.ts'
 import { lineFrame } from '../parts/line-frame.ts'

@@ -1,5 +1,5 @@
 import type { ToolCallUpdate } from './wire.ts'
-import type { ServerLeftOut } from '../parts/mcp-servers.ts'
+import type { ServerLeftOut } from '../../../shared/runs/filled-servers.ts'
 import type { McpServer, McpServers } from '../../../shared/runs/mcp-servers.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { McpServer, McpServers } from '../../../shared/runs/mcp-servers.ts'
-import type { ServerLeftOut } from '../parts/mcp-servers.ts'
+import type { ServerLeftOut } from '../../../shared/runs/filled-servers.ts'
 
 /** The part of codex's settings that is read: the servers of the person. */
 const settingsRead = z.object({

@@ -1,6 +1,6 @@
 import { Redactor, type Secret } from '../../../shared/lib/redact.ts'
 import type { McpServer, McpServers } from '../../../shared/runs/mcp-servers.ts'
-import { namesVariable, variablesOf, type ServerLeftOut } from '../../harness/parts/mcp-servers.ts'
+import { namesVariable, variablesOf, type ServerLeftOut } from '../../../shared/runs/filled-servers.ts'
 import { messageOf, type HostLog } from '../../log/host-log.ts'
 import type { Connections } from './connections.ts'
 import { Door } from './door.ts'

@@ -3,7 +3,7 @@ import { request, type IncomingMessage, type OutgoingHttpHeaders, type ServerRes
 import { createServer, type Server } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { filledServers } from '../../../device-manager/harness/parts/mcp-servers.ts'
+import { filledServers } from '../../../shared/runs/filled-servers.ts'
 import { Connections } from '../../../device-manager/run-host/door/connections.ts'
 import { openDoors, type Doors } from '../../../device-manager/run-host/door/doors.ts'
 import { Door, doorLimits } from '../../../device-manager/run-host/door/door.ts'

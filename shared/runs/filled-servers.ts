@@ -1,15 +1,10 @@
-import type { RunEventBody } from '../../../shared/runs/events.ts'
-import type { McpServer, McpServers } from '../../../shared/runs/mcp-servers.ts'
-import { errorEvent } from './error-event.ts'
+import type { McpServer, McpServers } from './mcp-servers.ts'
 
 /** A server that a run does without, and why, in words that hold no value. */
 export interface ServerLeftOut {
   name: string
   why: string
 }
-
-export const leftOutEvent = ({ name, why }: ServerLeftOut): RunEventBody =>
-  errorEvent('mcp_server_left_out', `The run goes without the MCP server ${name}: ${why}.`)
 
 /**
  * The servers with `${NAME}` and `${NAME:-otherwise}` filled in, once: what a variable holds is not read again. A server that

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { filledServers } from './mcp-servers.ts'
+import { filledServers } from './filled-servers.ts'
 
 const web = (url: string, headers?: Record<string, string>) => ({
   web: { type: 'http' as const, url, ...(headers && { headers }) },
