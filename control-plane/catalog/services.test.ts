@@ -75,6 +75,12 @@ describe('a file that cannot be used says where, and repeats no value of it', ()
       },
     ],
     ['services[1].id: another service of the file', { services: [plain, plain] }],
+    ['clients[0].issuer: a client for MCP servers needs it', { clients: [{ service: 'linear', clientId: 'x' }] }],
+    ['clients[0].issuer: a client for MCP servers needs it', { clients: [{ clientId: 'x' }] }],
+    [
+      'clients[0].issuer: the service has its issuer',
+      { clients: [{ service: 'gitlab', issuer: 'https://id.example', clientId: 'x' }] },
+    ],
     [
       'clients[0].service: names no service',
       { clients: [{ service: 'deepwiki', clientId: 'x', clientSecret: 'hush-hush' }] },

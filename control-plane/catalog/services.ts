@@ -8,7 +8,7 @@ import builtIn from './services.json' with { type: 'json' }
 /**
  * The catalog of outside services that a workspace can connect to. `services.json` holds those that come with the server.
  * `SVC_SERVICES_FILE` names a file of the same form, whose services are added, or replace those with the same id, and whose
- * `clients` are the OAuth clients of services that are there.
+ * `clients` are the OAuth clients of services that are there, and those for MCP servers whose people sign in at an issuer.
  */
 
 const label = z.string().min(1).max(200)
@@ -73,34 +73,66 @@ export type Service = z.infer<typeof serviceEntry>
 
 const servicesFile = z.strictObject({
   services: z.array(serviceEntry).max(1_000).default([]),
-  /** OAuth clients of services that are described already. */
   clients: z
-    .array(z.strictObject({ service: z.string().max(100), clientId: clientText, clientSecret: clientText.optional() }))
+    .array(
+      z.strictObject({
+        /** A service that is described already. Left out: any MCP server whose people sign in at the issuer. */
+        service: z.string().max(100).optional(),
+        /**
+         * Whose client it is, for MCP servers: they name their issuer themselves, and a client is shown to no other than the one that
+         * gave it.
+         */
+        issuer: address.optional(),
+        clientId: clientText,
+        clientSecret: clientText.optional(),
+      }),
+    )
     .max(1_000)
     .default([]),
 })
+
+export interface OperatorClient {
+  clientId: string
+  clientSecret?: string | undefined
+}
 
 export interface ServiceCatalog {
   find(id: string): Service | null
   /** By label. */
   list(): readonly Service[]
+  /** The operator's client at an issuer, for sign-ins to an MCP server: that of the service, else one for any; null: there is none. */
+  clientAt(issuer: string, serviceId: string): OperatorClient | null
 }
 
 /** The services of the server and those of the operator's file. Throws ConfigError with a sentence. */
 export function loadServices(file: string | null): ServiceCatalog {
   const byId = new Map(servicesFile.parse(builtIn).services.map((service) => [service.id, service]))
+  const atIssuers: (OperatorClient & { issuer: string; service: string | null })[] = []
   if (file !== null) {
     const { services, clients } = readServices(file)
     for (const service of services) byId.set(service.id, service)
-    clients.forEach(({ service: id, ...client }, at) => {
-      const service = byId.get(id)
-      if (service?.oauth === undefined)
-        throw unusable(file, [`clients[${at}].service: names no service that has \`oauth\``])
-      byId.set(id, { ...service, oauth: { ...service.oauth, ...client } })
+    clients.forEach(({ service: id = null, issuer, ...client }, at) => {
+      const service = id === null ? null : (byId.get(id) ?? null)
+      const refuse = (field: string, why: string) => unusable(file, [`clients[${at}].${field}: ${why}`])
+      if (id !== null && service?.oauth === undefined && service?.authKind !== 'mcp_oauth')
+        throw refuse('service', 'names no service that has `oauth` or is of `mcp_oauth`')
+      if (service?.oauth !== undefined && issuer !== undefined)
+        throw refuse('issuer', 'the service has its issuer in `oauth`')
+      if (service?.oauth !== undefined)
+        return void byId.set(service.id, { ...service, oauth: { ...service.oauth, ...client } })
+      if (issuer === undefined) throw refuse('issuer', 'a client for MCP servers needs it')
+      atIssuers.push({ ...client, issuer, service: id })
     })
   }
   const sorted = [...byId.values()].toSorted((a, b) => a.label.localeCompare(b.label, 'en'))
-  return { find: (id) => byId.get(id) ?? null, list: () => sorted }
+  return {
+    find: (id) => byId.get(id) ?? null,
+    list: () => sorted,
+    clientAt(issuer, serviceId) {
+      const there = atIssuers.filter((client) => client.issuer === issuer)
+      return there.find(({ service }) => service === serviceId) ?? there.find(({ service }) => service === null) ?? null
+    },
+  }
 }
 
 function readServices(file: string): z.infer<typeof servicesFile> {
