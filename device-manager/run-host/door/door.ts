@@ -190,6 +190,12 @@ export class Door {
       return upstream.send({ method: request.method ?? 'GET', url, headers, body, mayRepeat: isSafe, signal })
     }
     const first = await send()
+    if (credential.renew !== undefined && asksForMore(first)) {
+      first.resume()
+      throw new DoorError(
+        'the sign-in of its connection does not go as far as this call (403, insufficient_scope). A person revokes the connection, and signs in anew with more rights',
+      )
+    }
     if (first.statusCode !== 401) return first
     first.resume()
     if (!(await credential.renew?.())) throw new DoorError('it refused the credential that svc sent (401)')
@@ -240,6 +246,10 @@ function answerError(
   response.writeHead(id === null ? status : 200, { 'content-type': 'application/json' })
   response.end(JSON.stringify({ jsonrpc: '2.0', id, error }))
 }
+
+/** RFC 6750, section 3.1. */
+const asksForMore = ({ statusCode, headers }: IncomingMessage): boolean =>
+  statusCode === 403 && /\berror="?insufficient_scope\b/i.test(headers['www-authenticate'] ?? '')
 
 /** Takes as long for any other path. */
 function isSame(one: string, other: string): boolean {

@@ -116,6 +116,18 @@ test('without another one the call fails with what a person does', async () => {
   expect(await say()).toMatchObject(failing(`svc connection reauthorize ${connectionId}`))
 })
 
+test('a call that needs more than was signed in for says so, and is not made again', async () => {
+  const { call, say } = await opened(token(1))
+  server.instead = ({ said: message }, response) => {
+    if (message?.method !== 'tools/call') return false
+    response.writeHead(403, { 'www-authenticate': 'Bearer error="insufficient_scope", scope="notes:write"' }).end()
+    return true
+  }
+  expect(await say()).toMatchObject(failing('insufficient_scope'))
+  expect([server.of('tools/call').length, asked.length]).toEqual([1, 1])
+  expect(await call('ping')).toMatchObject({ result: {} })
+})
+
 test('what svc says is told, and not asked again at once', async () => {
   const no = { ok: false as const, message: 'The connection to Tracker is expired.' }
   const { say } = await opened(no, token(1))
