@@ -73,6 +73,7 @@ const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'auth revoke': async () => (await import('./flows/sign-in/auth-tokens.ts')).authRevoke,
   whoami: async () => (await import('./flows/sign-in/whoami.ts')).whoami,
   api: async () => (await import('./flows/api.ts')).api,
+  'mcp sign-in': async () => (await import('./flows/connection-setup.ts')).mcpSignIn,
   'mcp config': async () => (await import('./flows/mcp-config.ts')).mcpConfig,
   completion: async () => (await import('./flows/completion.ts')).completion,
   'complete-words': async () => (await import('./flows/completion.ts')).completeWords,

@@ -53,9 +53,9 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/wiki': 'pages, their revisions, links and relations, what is read of their texts',
       'resources/learnings': 'learnings, what they are about, who sees them',
       'resources/skills': 'skills, their bundles, who has them, links by which they are shared',
+      'resources/mcp-servers': 'MCP servers of workspaces and agents, and what a run gets of them',
       'resources/connections':
         'connections to outside services, their credentials, OAuth with providers, what runs get of them',
-      'resources/mcp-servers': 'MCP servers of workspaces and agents, and what a run gets of them',
       'resources/workflows': 'stored programs, their runs and journals',
       'resources/automations': 'automations, their triggers, schedules and fires',
     },

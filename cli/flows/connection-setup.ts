@@ -1,8 +1,17 @@
+import { mcpServerIntegration } from '../../shared/api/connection-fields.ts'
 import { localText } from '../arguments/values.ts'
 import type { CommandContext, Flow } from '../context.ts'
 import { usageError } from '../errors/cli-error.ts'
 import { sendAndPrint } from '../http/route-call.ts'
 import { readFileOrInput } from '../machine/input.ts'
+
+/** `mcp sign-in`: a connection to the server that is named. */
+export const mcpSignIn: Flow = async (context) => {
+  const fields = await keyFields(context)
+  const integrationId = mcpServerIntegration + (context.positionals['server']?.[0] ?? '')
+  const body = { integrationId, ownerType: 'company', ...(fields !== null && { apiKeyFields: fields }) }
+  return sendAndPrint(context, { body })
+}
 
 /** `connection create`, `connection reauthorize`: the fields of a key come from the command line, a file or standard input. */
 export const connectionSetup: Flow = async (context) => {

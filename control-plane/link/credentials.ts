@@ -3,6 +3,7 @@ import type { DeviceMessage } from '../../shared/device/protocol.ts'
 import { findAgent } from '../resources/agents/store.ts'
 import { ConnectionUnusable, useConnection } from '../resources/connections/for-runs.ts'
 import type { RenewalDependencies } from '../resources/connections/renewal.ts'
+import { findService } from '../resources/connections/service-of.ts'
 import { whyNotSentTo } from '../resources/mcp-servers/rules.ts'
 import { listSpecs } from '../resources/runs/details-store.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
@@ -94,10 +95,9 @@ export class CredentialRequests {
     if (servers.length === 0 || agent === null) return no('The run was not given this connection.')
     const owner = { workspaceId: run.workspaceId, agentOwnerUserId: agent.ownerUserId }
     const used = await useConnection(this.deps, owner, { connectionId, refused: refusedVersion ?? null })
-    // The catalog may have changed since the server was set.
-    const why = servers
-      .map(({ url }) => whyNotSentTo(url ?? '', services.find(used.serviceId)))
-      .find((one) => one !== null)
+    // The catalog, or the server that was signed in to, may have changed since the server was set.
+    const service = await findService({ db: root, services }, { ...owner, serviceId: used.serviceId })
+    const why = servers.map(({ url }) => whyNotSentTo(url ?? '', service)).find((one) => one !== null)
     if (why !== undefined) return no(why)
     if ((await heldRun()) === null) return no('The run is over.')
     const { headers, values, credentialVersion: version, expiresAt } = used

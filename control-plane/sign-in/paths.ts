@@ -1,4 +1,4 @@
-import { connectionCallbackPath } from '../../shared/api/connection-fields.ts'
+import { connectionCallbackPath, connectionClientPath } from '../../shared/api/connection-fields.ts'
 
 export const paths = {
   signIn: '/sign-in',
@@ -9,6 +9,7 @@ export const paths = {
   account: '/account',
   signOut: '/sign-out',
   connectionCallback: connectionCallbackPath,
+  connectionClient: connectionClientPath,
 } as const
 
 /**

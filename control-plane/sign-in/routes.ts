@@ -4,6 +4,7 @@ import { ApiError, fail } from '../../shared/api/errors.ts'
 import type { RequestState } from '../http/kernel.ts'
 import { showAccount, showSignIn, signOut } from './account-pages.ts'
 import { finishConnection } from './connection-callback.ts'
+import { showConnectionClient } from './connection-client.ts'
 import type { SignInDependencies } from './dependencies.ts'
 import { authorize, token } from './device-flow/endpoints.ts'
 import { decide, enterCode, showCodeForm } from './device-flow/pages.ts'
@@ -35,6 +36,7 @@ const routes: Readonly<Record<string, SignInRoute>> = {
   [paths.oidcCallback]: { id: 'sign_in.oidc_callback', GET: finishOidc },
   [paths.account]: { id: 'sign_in.account', GET: showAccount },
   [paths.connectionCallback]: { id: 'connections.oauthCallback', GET: finishConnection, hasOwnLimit: true },
+  [paths.connectionClient]: { id: 'connections.client', GET: showConnectionClient, hasOwnLimit: true },
   [paths.signOut]: { id: 'sign_in.sign_out', POST: signOut },
   [deviceFlow.pagePath]: { id: 'sign_in.device', GET: showCodeForm, POST: enterCode },
   [paths.decision]: { id: 'sign_in.decision', POST: decide },

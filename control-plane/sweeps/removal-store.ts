@@ -84,6 +84,7 @@ const groups: readonly Group[] = [
   { table: 'run_cancellations' },
   { table: 'unassignments' },
   { table: 'connections', key: 'id', dependents: of('connection_id', 'connection_sign_ins') },
+  { table: 'connection_clients' },
   { table: 'secrets', key: 'id', dependents: of('secret_id', 'secret_grants') },
   { table: 'projects', key: 'id', dependents: of('project_id', 'project_grants') },
   { table: 'agents', key: 'id', dependents: of('agent_id', 'wake_keys', 'agent_history', 'agent_revisions') },

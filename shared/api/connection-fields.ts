@@ -23,6 +23,12 @@ export const connectionLimits = {
 /** Where providers send the browser back to, on this server. */
 export const connectionCallbackPath = '/integrations/connections/callback'
 
+/** The metadata document of this server as an OAuth client, whose address is its id where it is public. */
+export const connectionClientPath = '/integrations/connections/client.json'
+
+/** What begins the id of a service that is a server of `/mcp-servers`; its id follows. */
+export const mcpServerIntegration = 'mcp-server:'
+
 const integration = z.object({
   id: z.string().describe('Id in the catalog, or `mcp-server:<id>`.'),
   label: z.string(),
@@ -79,7 +85,11 @@ export const connectionSetup = z
       }),
       z.object({
         kind: z.literal('api_key_fields'),
-        fields: z.array(shownField).describe('Send these as `apiKeyFields`.'),
+        fields: z
+          .array(shownField)
+          .describe(
+            'Send these as `apiKeyFields`: of the key, or of an OAuth client that you register at the provider.',
+          ),
       }),
     ]),
     connection: connectionSummary.optional().describe('Left out while there is none.'),
@@ -98,9 +108,7 @@ export const catalogService = z
     surfaces: z.array(z.enum(connectionSurfaces)),
     scopes: z.array(z.string()),
     fields: z.array(shownField),
-    isReady: z
-      .boolean()
-      .describe('False: the operator has no OAuth client for it, or this server does not sign in to it yet.'),
+    isReady: z.boolean().describe('False: it needs an OAuth client of the operator, and there is none.'),
   })
   .meta({ id: 'CatalogService' })
 export type CatalogService = z.infer<typeof catalogService>

@@ -39,6 +39,9 @@ const keyFlag = {
     'The fields of the key as JSON; `@FILE` reads a file, `@-` standard input, which other users do not see.',
 } as const
 
+const clientFlagText =
+  'An OAuth client that you registered, as JSON: `clientId` and perhaps `clientSecret`; `@FILE` reads a file, `@-` standard input, which other users do not see.'
+
 export const connectionRoutes = {
   catalog: defineRoute({
     id: 'connections.catalog',
@@ -71,11 +74,16 @@ export const connectionRoutes = {
     endpoint: 'POST /connections',
     summary: 'Connect to a service, or say what a person must do for it',
     description:
-      'An active connection to the same service with the same label of the account is answered as it is. One that is expired or revoked is made active again, or its sign-in begins anew.',
+      'An active connection to the same service with the same label of the account is answered as it is. One that is expired or revoked is made active again, or its sign-in begins anew. A service is one of the catalog, or `mcp-server:<id>`: an MCP server, whose runs have the connection once somebody has signed in.',
     ...setup,
     body: z
       .object({
-        integrationId: z.string().min(1).max(200).optional().describe('The service: its id in the catalog.'),
+        integrationId: z
+          .string()
+          .min(1)
+          .max(200)
+          .optional()
+          .describe('The service: its id in the catalog, or `mcp-server:<id>`.'),
         integration: z.string().min(1).max(200).optional().describe('Another name for `integrationId`.'),
         ownerType: z.enum(connectionOwnerTypes).describe('Required, and not used: it is the workspace that has it.'),
         accountLabel: z
@@ -94,16 +102,30 @@ export const connectionRoutes = {
       )
       .meta({ id: 'ConnectionCreate' }),
     errors: ['integration_not_found', ...setupErrors],
-    cli: {
-      command: 'connection create',
-      flags: {
-        'integration-id': { target: 'body.integrationId', required: true },
-        integration: null,
-        'api-key-fields': keyFlag,
+    cli: [
+      {
+        command: 'connection create',
+        flags: {
+          'integration-id': { target: 'body.integrationId', required: true },
+          integration: null,
+          'api-key-fields': keyFlag,
+        },
+        flow: true,
+        example: 'svc connection create --integration-id deepwiki --owner-type company',
       },
-      flow: true,
-      example: 'svc connection create --integration-id deepwiki --owner-type company',
-    },
+      {
+        command: 'mcp sign-in',
+        positionals: [{ name: 'server', target: null, description: 'MCP server with the transport http: `mcp_` id.' }],
+        flags: {
+          'integration-id': null,
+          integration: null,
+          'owner-type': null,
+          'api-key-fields': { ...keyFlag, description: clientFlagText },
+        },
+        flow: true,
+        example: 'svc mcp sign-in mcp_5nQ8vT2kXwB6mZ9r',
+      },
+    ],
   }),
 
   get: defineRoute({

@@ -56,8 +56,15 @@ export class OauthProvider {
     }
   }
 
-  /** Knows from now on the server whose people it sends back. */
-  serve(serverUrl: string, { rotates = true }: { rotates?: boolean } = {}): void {
+  /** Knows from now on the server whose people it sends back; `features` and all else are settings of the package. */
+  serve(
+    serverUrl: string,
+    {
+      rotates = true,
+      features = {},
+      ...more
+    }: { rotates?: boolean; features?: object; [setting: string]: unknown } = {},
+  ): void {
     const provider = new Provider(this.url, {
       clients: [
         {
@@ -68,7 +75,8 @@ export class OauthProvider {
         },
       ],
       cookies: { keys: ['for tests'] },
-      features: { devInteractions: { enabled: false }, revocation: { enabled: true } },
+      features: { devInteractions: { enabled: false }, revocation: { enabled: true }, ...features },
+      ...more,
       findAccount: (_: unknown, accountId: string) => ({ accountId, claims: () => ({ sub: accountId }) }),
       interactions: { url: (_: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
       rotateRefreshToken: rotates,
@@ -81,6 +89,12 @@ export class OauthProvider {
     provider.on('grant.success', told('good'))
     provider.on('grant.error', told('refused'))
     this.provider = provider
+  }
+
+  /** For which server an access token is; null: it does not work. */
+  async audienceOf(token: string): Promise<string | null> {
+    const found = await this.provider?.AccessToken.find(token)
+    return found === undefined || found.isExpired ? null : (found.aud ?? '')
   }
 
   /** What the person at the browser does at the provider; returns where they are sent back to. */
@@ -129,6 +143,8 @@ export class OauthProvider {
     if (prompt.name === 'login') return finish({ login: { accountId: this.account } })
     const grant = new provider.Grant({ accountId: session?.accountId ?? this.account, clientId: params.client_id })
     grant.addOIDCScope(params.scope ?? '')
+    for (const [resource, scopes] of Object.entries(prompt.details.missingResourceScopes ?? {}))
+      grant.addResourceScope(resource, scopes.join(' '))
     return finish({ consent: { grantId: await grant.save() } })
   }
 }

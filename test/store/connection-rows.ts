@@ -1,5 +1,9 @@
 import type { Db } from '../../control-plane/db/open.ts'
 import { blankConnection } from '../../control-plane/resources/connections/steps/change.ts'
+import {
+  putConnectionClient,
+  type ConnectionClientRow,
+} from '../../control-plane/resources/connections/client-store.ts'
 import { putSignIn, type SignInRow } from '../../control-plane/resources/connections/sign-in-store.ts'
 import { insertConnection, type ConnectionRow } from '../../control-plane/resources/connections/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
@@ -42,5 +46,28 @@ export async function seedSignIn(
     ...changes,
   }
   await putSignIn(db, row)
+  return row
+}
+
+/** A client of the workspace at an issuer, which has registered it. */
+export async function seedConnectionClient(
+  db: Db,
+  workspaceId: string,
+  changes: Partial<ConnectionClientRow> = {},
+): Promise<ConnectionClientRow> {
+  const row: ConnectionClientRow = {
+    id: realWorld.id('ocl_'),
+    workspaceId,
+    issuer: 'https://id.example.com',
+    clientId: realWorld.uuid(),
+    source: 'registration',
+    clientSecret: Buffer.from('sealed'),
+    clientAuth: 'basic',
+    redirectUri: 'https://svc.example.com/callback',
+    secretExpiresAt: null,
+    createdAt: at,
+    ...changes,
+  }
+  await putConnectionClient(db, row)
   return row
 }

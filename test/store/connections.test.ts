@@ -14,6 +14,7 @@ import {
   findSameConnection,
   listActiveConnections,
   listConnections,
+  listConnectionsOfService,
   listLapsedConnections,
   recordConnectionUse,
   releaseRenewal,
@@ -22,10 +23,15 @@ import {
   replaceConnection,
   storeRenewed,
 } from '../../control-plane/resources/connections/store.ts'
+import {
+  findConnectionClient,
+  findNewestConnectionClient,
+  type ConnectionClientRow,
+} from '../../control-plane/resources/connections/client-store.ts'
 import { listConnectionsForRun } from '../../control-plane/resources/connections/for-runs.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
-import { seedConnection, seedSignIn } from './connection-rows.ts'
+import { seedConnection, seedConnectionClient, seedSignIn } from './connection-rows.ts'
 import { at, seedPerson, seedWorkspace } from './seed.ts'
 
 onBoth('a connection comes back as it was stored, and is changed by one writer at a time', async ({ root }) => {
@@ -56,7 +62,35 @@ onBoth('there is one connection to a service with the same owner and label', asy
   expect(await findSameConnection(root, { ...of, ownerUserId: null })).toEqual(row)
   expect(await findSameConnection(root, { ...of, ownerUserId: own })).toEqual(mine)
   expect(await findSameConnection(root, { ...of, ownerUserId: null, accountLabel: '' })).toBeNull()
+  const other = await seedConnection(root, workspaceId, { accountLabel: 'b' })
+  await seedConnection(root, workspaceId, { serviceId: 'other' })
+  const all = await listConnectionsOfService(root, workspaceId, serviceId)
+  expect(all.map(({ id }) => id)).toEqual([row.id, mine.id, other.id].toSorted())
+  expect(await listConnectionsOfService(root, await seedWorkspace(root), serviceId)).toEqual([])
 })
+
+onBoth(
+  'a client is of one issuer and workspace, and the newest that still works is used for more sign-ins',
+  async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const [issuer, redirectUri] = ['https://id.example.com', 'https://svc.example.com/callback']
+    const store = (clientId: string, changes: Partial<ConnectionClientRow> = {}) =>
+      seedConnectionClient(root, workspaceId, { issuer, redirectUri, clientId, ...changes })
+    const first = await store('first')
+    await store('ended', { createdAt: at + 9, secretExpiresAt: at + 10 })
+    await store('elsewhere', { createdAt: at + 9, redirectUri: 'https://old.example.com/callback' })
+    const ofPerson = await store('typed', { source: 'person', clientSecret: null, clientAuth: null })
+    const newest = (source: 'person' | 'registration', of: object = {}) =>
+      findNewestConnectionClient(root, { workspaceId, issuer, source, redirectUri, now: at + 10, ...of })
+    expect(await newest('registration')).toEqual(first)
+    expect(await newest('person')).toEqual(ofPerson)
+    expect(await newest('registration', { issuer: 'https://id.example.com/' })).toBeNull()
+    expect(await newest('registration', { workspaceId: await seedWorkspace(root) })).toBeNull()
+    const again = await store('first', { createdAt: at + 1 })
+    expect(await findConnectionClient(root, { workspaceId, issuer, clientId: 'first' })).toEqual(again)
+    expect(await findConnectionClient(root, { workspaceId, issuer, clientId: 'other' })).toBeNull()
+  },
+)
 
 onBoth('lists have what the caller sees, by what it is by now', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)

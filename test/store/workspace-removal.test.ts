@@ -25,7 +25,7 @@ import { insertSandbox } from '../../control-plane/resources/sandboxes/store.ts'
 import { insertMcpServer } from '../../control-plane/resources/mcp-servers/store.ts'
 import { putOverride } from '../../control-plane/resources/skills/override-store.ts'
 import { insertPlugin } from '../../control-plane/resources/skills/plugin-store.ts'
-import { seedConnection, seedSignIn } from './connection-rows.ts'
+import { seedConnection, seedConnectionClient, seedSignIn } from './connection-rows.ts'
 import { mcpServerRow } from './mcp-server-rows.ts'
 import { sandboxRow } from './sandbox-rows.ts'
 import { seedShare, seedSkill } from './skill-rows.ts'
@@ -126,6 +126,7 @@ async function furnished(db: Db) {
   await insertPlugin(db, { id: realWorld.id('plug_'), workspaceId, name: 'p', enabled: true })
   await seedSignIn(db, await seedConnection(db, workspaceId))
   await insertMcpServer(db, mcpServerRow(workspaceId))
+  await seedConnectionClient(db, workspaceId)
   await insertSandbox(db, sandboxRow(workspaceId))
   const id = realWorld.uuid()
   const body = Buffer.from('x')

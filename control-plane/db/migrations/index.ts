@@ -40,6 +40,7 @@ import { skills } from './038-skills.ts'
 import { skillDescriptions } from './039-skill-descriptions.ts'
 import { connections } from './040-connections.ts'
 import { mcpServers } from './042-mcp-servers.ts'
+import { connectionClients } from './043-connection-clients.ts'
 import { sandboxes } from './049-sandboxes.ts'
 
 /** In the order of their numbers; a released one is never changed. */
@@ -85,5 +86,6 @@ export const migrations: readonly Migration[] = [
   skillDescriptions,
   connections,
   mcpServers,
+  connectionClients,
   sandboxes,
 ]

@@ -3,6 +3,21 @@ import { fieldsIn, type Service } from '../../catalog/services.ts'
 import type { Vault } from '../../vault/vault.ts'
 import type { KeyFields } from './rules.ts'
 
+/** Whose word it is that a client is this server's at an issuer. `document`: the address of the document is its id. */
+export const clientSources = ['operator', 'person', 'document', 'registration'] as const
+export type ClientSource = (typeof clientSources)[number]
+
+/** What was found out about an MCP server whose people sign in by OAuth: it names its provider itself. */
+const mcpProvider = z.object({
+  /** What was signed in to. A server at another address gets nothing. */
+  serverUrl: z.string(),
+  authorizeUrl: z.string(),
+  revokeUrl: z.string().optional(),
+  clientSource: z.enum(clientSources),
+  clientAuth: z.enum(['basic', 'post']).optional(),
+  resource: z.string().optional(),
+})
+
 /**
  * What a connection signs in with. It is sealed for its row alone, and opened only to be sent to its service or to the device of a
  * run: it stands in no answer, log, event or error.
@@ -19,6 +34,8 @@ const credential = z.discriminatedUnion('kind', [
     refreshToken: z.string().nullable(),
     obtainedAt: z.number(),
     expiresAt: z.number().nullable(),
+    /** Left out: the catalog knows the provider. */
+    mcp: mcpProvider.optional(),
   }),
 ])
 export type Credential = z.infer<typeof credential>
@@ -33,7 +50,23 @@ export const sealCredential = (vault: Pick<Vault, 'seal'>, connectionId: string,
 export const openCredential = (vault: Pick<Vault, 'open'>, connectionId: string, sealed: Buffer): Credential =>
   credential.parse(JSON.parse(vault.open(boundTo(connectionId), sealed)))
 
-const attempt = z.object({ state: z.string(), codeVerifier: z.string(), redirectUri: z.string(), issuer: z.string() })
+const attempt = z.object({
+  state: z.string(),
+  codeVerifier: z.string(),
+  redirectUri: z.string(),
+  issuer: z.string(),
+  /** Of a sign-in to an MCP server. */
+  mcp: mcpProvider
+    .extend({
+      tokenUrl: z.string(),
+      saysIssuer: z.boolean(),
+      scopes: z.array(z.string()),
+      clientId: z.string(),
+      clientSecret: z.string().optional(),
+      secretExpiresAt: z.number().nullable(),
+    })
+    .optional(),
+})
 /** What the exchange of a code needs beside the code. */
 export type SignInAttempt = z.infer<typeof attempt>
 

@@ -1,7 +1,8 @@
 import type { Db } from '../../db/open.ts'
 import type { Service } from '../../catalog/services.ts'
 import { deliveredOf, type Credential, type Delivered } from './credential.ts'
-import { isOfProvider, providerOf } from './oauth.ts'
+import { providerOfHeld } from './provider-of-held.ts'
+import { findService } from './service-of.ts'
 import { heldBy, renew, type RenewalDependencies } from './renewal.ts'
 import { renewalAt, statusAt } from './rules.ts'
 import { findConnection, listActiveConnections, recordConnectionUse, type ConnectionRow } from './store.ts'
@@ -63,14 +64,14 @@ export async function useConnection(
   let changes = 0
   for (;;) {
     const row = await usableBy(root, run, { connectionId, now: world.now() })
-    const service = services.find(row.serviceId)
-    if (service === null) throw new ConnectionUnusable('not_found', 'The catalog has this service no more.')
+    const service = await findService({ db: root, services }, row)
+    if (service === null) throw new ConnectionUnusable('not_found', 'There is no such service any more.')
     const held = heldBy(vault, row)
     const give = () => delivered(deps, { row, service, held })
     const need = needOf(held, { now: world.now(), isRefused: row.credentialVersion === refused })
-    const provider = providerOf(service)
-    if (held?.kind === 'oauth' && (provider === null || !isOfProvider(provider, held)))
-      throw new ConnectionUnusable('not_active', 'The catalog has another provider than the one that gave the token.')
+    const from = await providerOfHeld(deps, { row, service, held })
+    if ('why' in from) throw new ConnectionUnusable('not_active', from.why)
+    const { provider } = from
     if (need.kind === 'none' || provider === null) return give()
     const renewal = await renew(deps, row, { held: need.held, provider })
     if (renewal.kind === 'changed') {

@@ -30,9 +30,15 @@ export interface Tokens {
   scopes: string[] | null
 }
 
-type Door = Pick<Outbound, 'fetch'>
-/** A provider with the operator's client. */
-export type Provider = NonNullable<Service['oauth']> & { clientId: string }
+export type Door = Pick<Outbound, 'fetch'>
+/** A provider with this server's client there. */
+export type Provider = Omit<NonNullable<Service['oauth']>, 'env'> & {
+  clientId: string
+  /** The server that tokens are for (RFC 8707); left out: the provider is not told. */
+  resource?: string | undefined
+  /** It says who it is with each code (RFC 9207): one that comes without is not its. */
+  saysIssuer?: boolean | undefined
+}
 
 const limits = { bytes: 1024 * 1024, timeoutMs: 15_000, redirects: 0 } as const
 
@@ -47,12 +53,10 @@ export const isOfProvider = (provider: Provider, held: OauthCredential): boolean
 
 /** Where the person is sent, and what the exchange of the code needs later. It asks nobody. */
 export async function beginSignIn(
-  service: Service,
   provider: Provider,
-  { redirectUri, door }: { redirectUri: string; door: Door },
+  { scopes, redirectUri, door }: { scopes: readonly string[]; redirectUri: string; door: Door },
 ): Promise<{ authorizeUrl: string; attempt: SignInAttempt }> {
   const library = await import('openid-client')
-  const { scopes = [] } = service
   const attempt = {
     state: library.randomState(),
     codeVerifier: library.randomPKCECodeVerifier(),
@@ -63,6 +67,7 @@ export async function beginSignIn(
     // OpenID Connect Core, section 11: offline access is given where the person is asked for it.
     ...(scopes.includes('offline_access') && { prompt: 'consent' }),
     ...provider.params,
+    ...forResource(provider),
     ...(scopes.length > 0 && { scope: scopes.join(' ') }),
     redirect_uri: redirectUri,
     state: attempt.state,
@@ -81,10 +86,12 @@ export async function exchangeCode(
   url.search = search
   return guarded(async (library) =>
     tokensIn(
-      await library.authorizationCodeGrant(await configurationOf(provider, door), url, {
-        pkceCodeVerifier: attempt.codeVerifier,
-        expectedState: attempt.state,
-      }),
+      await library.authorizationCodeGrant(
+        await configurationOf(provider, door),
+        url,
+        { pkceCodeVerifier: attempt.codeVerifier, expectedState: attempt.state },
+        forResource(provider),
+      ),
     ),
   )
 }
@@ -92,7 +99,9 @@ export async function exchangeCode(
 /** Fails with ProviderRefusal when the provider takes the token no more, and with ProviderTrouble. */
 export async function renewTokens(provider: Provider, refreshToken: string, door: Door): Promise<Tokens> {
   return guarded(async (library) =>
-    tokensIn(await library.refreshTokenGrant(await configurationOf(provider, door), refreshToken)),
+    tokensIn(
+      await library.refreshTokenGrant(await configurationOf(provider, door), refreshToken, forResource(provider)),
+    ),
   )
 }
 
@@ -106,14 +115,17 @@ export async function withdrawTokens(provider: Provider, held: OauthCredential, 
   )
 }
 
+const forResource = ({ resource }: Provider): Record<string, string> => (resource === undefined ? {} : { resource })
+
 async function configurationOf(provider: Provider, door: Door): Promise<OpenidClient.Configuration> {
   const library = await import('openid-client')
-  const { issuer, authorizeUrl, tokenUrl, revokeUrl, clientId, clientSecret, clientAuth } = provider
+  const { issuer, authorizeUrl, tokenUrl, revokeUrl, clientId, clientSecret, clientAuth, saysIssuer } = provider
   const server = {
     issuer,
     authorization_endpoint: authorizeUrl,
     token_endpoint: tokenUrl,
     ...(revokeUrl !== undefined && { revocation_endpoint: revokeUrl }),
+    ...(saysIssuer === true && { authorization_response_iss_parameter_supported: true }),
   }
   const authenticate =
     clientSecret === undefined
@@ -196,6 +208,9 @@ async function guarded<T>(work: (library: Library) => Promise<T>): Promise<T> {
         ? new ProviderTrouble(said, { cause: error })
         : new ProviderRefusal(said, { cause: error })
     }
+    // RFC 6749, section 5.2: whose client comes with a wrong secret in a header is answered by a challenge.
+    if (error instanceof library.WWWAuthenticateChallengeError)
+      throw new ProviderTrouble('The provider does not take the client of this server.', { cause: error })
     const outbound = outboundIn(error)
     // The texts of other errors may quote what was sent.
     const message =
@@ -206,8 +221,8 @@ async function guarded<T>(work: (library: Library) => Promise<T>): Promise<T> {
   }
 }
 
-/** The error of the door, which the library wraps. */
-function outboundIn(error: unknown): OutboundError | null {
+/** The error of the door, which libraries wrap. */
+export function outboundIn(error: unknown): OutboundError | null {
   for (let at = error; at instanceof Error; at = at.cause) if (at instanceof OutboundError) return at
   return null
 }

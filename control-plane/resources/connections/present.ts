@@ -74,6 +74,5 @@ export const askForFields = (service: Service): NextStep => ({ kind: 'api_key_fi
 
 /** Whether somebody can connect to it now. */
 function isReady({ authKind, oauth }: Service): boolean {
-  if (authKind === 'mcp_oauth') return false
   return authKind !== 'oauth' || oauth?.clientId !== undefined
 }

@@ -86,6 +86,11 @@ export async function findSameConnection(
   return connections.find(db, { workspaceId, serviceId, ownerUserId, accountLabel })
 }
 
+const ofService = connections.query('where workspace_id = ? and service_id = ? order by id limit 200')
+/** Lists the connections to one service, of whomever they are. */
+export const listConnectionsOfService = (db: Db, workspaceId: string, serviceId: string): Promise<ConnectionRow[]> =>
+  ofService.list(db, [workspaceId, serviceId])
+
 /** Removes a connection without a sign-in. */
 export async function removeConnection(db: Db, id: string): Promise<void> {
   await db('connections').where({ id }).delete()

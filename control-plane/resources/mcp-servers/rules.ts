@@ -1,4 +1,6 @@
 import { mcpServer, type McpServer } from '../../../shared/runs/mcp-servers.ts'
+import { mcpServerIntegration } from '../../../shared/api/connection-fields.ts'
+import { namesVariable } from '../../../shared/runs/filled-servers.ts'
 import type { Service } from '../../catalog/services.ts'
 import type { mcpTransports } from '../../../shared/api/mcp-servers.ts'
 
@@ -50,6 +52,24 @@ export const sentOf = (server: McpServer): Sent =>
     ? { transport: 'stdio', command: server.command, args: server.args, env: server.env }
     : { transport: server.type, url: server.url, headers: server.headers, connectionId: server.connectionId }
 
+/** The address of a server that people can sign in to; null: it is none, or runs alone know it. */
+export function addressToSignInTo(server: McpServer): string | null {
+  if (server.type !== 'http' || namesVariable(server.url)) return null
+  const url = URL.canParse(server.url) ? new URL(server.url) : null
+  if (url === null || url.username + url.password !== '') return null
+  return Object.keys(server.headers ?? {}).some((name) => name.toLowerCase() === 'host') ? null : server.url
+}
+
+/** Whether both addresses are of one server. Tenants of a host may differ by the path, or by the query. */
+export function isSameServer(one: string, other: string): boolean {
+  const [first, second] = [one, other].map((text) => {
+    const url = URL.canParse(text) ? new URL(text) : null
+    if (url !== null) url.hash = ''
+    return url?.href
+  })
+  return first !== undefined && first === second
+}
+
 /**
  * Why the credential of a connection to this service is not sent to the address; null: it is. Whoever names the address would have the
  * credential if it went to any.
@@ -57,6 +77,9 @@ export const sentOf = (server: McpServer): Sent =>
 export function whyNotSentTo(url: string, service: Service | null): string | null {
   if (service?.mcp === undefined || !service.surfaces.includes('mcp'))
     return 'The catalog has no MCP server of the service of this connection.'
+  // What is below such an address may be somebody else's.
+  if (service.id.startsWith(mcpServerIntegration))
+    return isSameServer(url, service.mcp.url) ? null : `This sign-in is to ${service.mcp.url}, and to no other address.`
   const known = new URL(service.mcp.url)
   const asked = URL.canParse(url) && !url.includes('${') ? new URL(url) : null
   const below = known.pathname.replace(/\/*$/, '/')

@@ -9,7 +9,7 @@ import {
   newConnection,
   withClosedServices,
 } from './kit/connections.ts'
-import { on, plain, post } from './kit/recipe.ts'
+import { inPool, on, plain, post } from './kit/recipe.ts'
 import type { Recipe, ResourceFacts } from './kit/resource-facts.ts'
 
 const unknown = 'conn_0000000000000000'
@@ -72,11 +72,22 @@ export const connectionFacts: ResourceFacts = {
 
   unknownIds: { 'connections.id': unknown },
   things: async ({ server, person: { token } }) => ({ 'connections.id': await makeConnection({ server }, { token }) }),
+  places: [
+    [
+      'connections.create',
+      'POST',
+      (_, ids) => ({
+        path: '/connections',
+        body: newConnection({ integrationId: `mcp-server:${ids['mcpServerId']}` }),
+      }),
+    ],
+  ],
   named: {
     integrationId: fc.constantFrom('deepwiki', 'tavily', 'gitlab'),
     integration: fc.constantFrom('deepwiki', 'tavily'),
     accountLabel: fc.constantFrom('', 'team'),
     apiKeyFields: fc.constantFrom({ apiKey: 'tvly-abc' }, {}),
   },
+  hostile: { integrationId: fc.constant(`mcp-server:${inPool('mcpServerId')}`) },
   sharp: ['connections.create', 'connections.revoke', 'connections.reauthorize'],
 }

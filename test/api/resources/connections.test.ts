@@ -67,7 +67,7 @@ test('the catalog lists at least twelve services of all four kinds, and those of
   expect(data).toContainEqual(expect.objectContaining({ id: 'key-service', label: 'Key service', adminOnly: false }))
   expect(data).toContainEqual(expect.objectContaining({ id: 'sign-in', adminOnly: true, isReady: true }))
   expect(data).toContainEqual(expect.objectContaining({ id: 'gitlab', isReady: false }))
-  expect(data).toContainEqual(expect.objectContaining({ id: 'linear', isReady: false }))
+  expect(data).toContainEqual(expect.objectContaining({ id: 'linear', isReady: true }))
   expect(JSON.stringify(data)).not.toContain('client-secret')
 })
 

@@ -44,6 +44,7 @@ export const smallTables: Readonly<Record<string, string>> = {
   skill_overrides: 'people say what single agents have',
   skill_shares: 'people make them',
   connections: 'people make them',
+  connection_clients: 'people sign in, and a client is used for many sign-ins',
   connection_sign_ins: 'one for each connection at most, and a sweep removes old ones',
   workflow_programs: 'one for each text of a workflow',
   quota_windows: 'one for each account of a provider',

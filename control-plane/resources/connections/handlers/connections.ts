@@ -7,17 +7,19 @@ import { given } from '../../../../shared/lib/given.ts'
 import type { Tx } from '../../../db/open.ts'
 import { implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { wholeList } from '../../../http/whole-list.ts'
-import type { ResourceDependencies } from '../../dependencies.ts'
 import { lookUpConnection, ownersOf, viewerOfConnections } from '../lookup.ts'
 import { presentConnection, presentService, presentWhole } from '../present.ts'
 import { placeIn } from '../order.ts'
 import { statusAt } from '../rules.ts'
+import { findService } from '../service-of.ts'
 import { blankConnection, withdraw } from '../steps/change.ts'
+import { attachAgain } from '../steps/server-sign-in.ts'
 import { countConnections, findSameConnection, listConnections } from '../store.ts'
 import { releaseWithdrawn, withdrawAtProvider, type Withdrawn } from './revoke.ts'
-import { expectMayConnect, prepareStep, shownSetup, takeStep, type SetupDependencies, type Step } from './setup.ts'
+import { prepareStep, shownSetup, takeStep, type SetupDependencies, type Step } from './setup.ts'
+import { findTarget, type Target } from './target.ts'
 
-type Dependencies = SetupDependencies & Pick<ResourceDependencies, 'root'>
+type Dependencies = SetupDependencies
 type Routes = typeof connectionRoutes
 
 export function connectionHandlers(deps: Dependencies): ImplementedRoute[] {
@@ -35,7 +37,7 @@ export function connectionHandlers(deps: Dependencies): ImplementedRoute[] {
     async get({ db, caller, params, world }) {
       const row = await lookUpConnection(db, caller, params.id)
       const owner = (await ownersOf(db, [row]))(row)
-      return presentWhole(row, { owner, now: world.now(), service: services.find(row.serviceId) })
+      return presentWhole(row, { owner, now: world.now(), service: await findService({ db, services }, row) })
     },
 
     revoke: prepared<Routes['revoke'], Withdrawn | null>({
@@ -85,33 +87,36 @@ async function list({ db, caller, query, world }: HandlerInput<Routes['list']>) 
 
 type Creating = HandlerInput<Routes['create']>
 
-const serviceOf = ({ body: { integrationId, integration } }: Creating, { services }: Dependencies) =>
-  services.find(integrationId ?? integration!) ?? fail('integration_not_found')
+const targetOf = async ({ db, caller, body: { integrationId, integration } }: Creating, { services }: Dependencies) =>
+  (await findTarget({ db, caller, services }, integrationId ?? integration!)) ?? fail('integration_not_found')
 
-const sameAs = ({ db, caller: { workspaceId }, body: { accountLabel } }: Creating, serviceId: string) =>
-  findSameConnection(db, { workspaceId, serviceId, ownerUserId: null, accountLabel })
+const sameAs = ({ db, caller: { workspaceId }, body: { accountLabel } }: Creating, { service, ownerUserId }: Target) =>
+  findSameConnection(db, { workspaceId, serviceId: service.id, ownerUserId, accountLabel })
 
 /** null: there is an active one, which is answered as it is. */
 async function prepareCreate(input: Creating, deps: Dependencies): Promise<Step | null> {
-  const service = serviceOf(input, deps)
-  expectMayConnect(input.caller, service)
-  const before = await sameAs(input, service.id)
+  const target = await targetOf(input, deps)
+  const before = await sameAs(input, target)
   if (before !== null && statusAt(before, input.world.now()) === 'active') return null
-  return prepareStep(service, input.body.apiKeyFields, { deps, log: input.log })
+  return prepareStep(target.service, input.body.apiKeyFields, { deps, before, input })
 }
 
 async function create(input: Creating, step: Step | null, deps: Dependencies) {
-  const { caller, body, world } = input
-  const service = serviceOf(input, deps)
-  expectMayConnect(caller, service)
-  const before = await sameAs(input, service.id)
+  const { db, caller, body, world } = input
+  const target = await targetOf(input, deps)
+  const { service, ownerUserId } = target
+  const before = await sameAs(input, target)
   const isActive = before !== null && statusAt(before, world.now()) === 'active'
-  if (isActive) return shownSetup(input, { row: before, nextStep: { kind: 'none' } })
+  if (isActive) {
+    await attachAgain(db as Tx, before, world)
+    return shownSetup(input, { row: before, nextStep: { kind: 'none' } })
+  }
   // It was active when it was looked at, and is not any more.
   if (step === null) return fail('transient_conflict')
   const { workspaceId, userId: createdByUserId } = caller
-  const of = { id: world.id('conn_'), workspaceId, accountLabel: body.accountLabel, createdByUserId, now: world.now() }
-  return takeStep(input, { step, before, blank: blankConnection(service, of) }, { deps, service })
+  const { accountLabel } = body
+  const of = { id: world.id('conn_'), workspaceId, ownerUserId, accountLabel, createdByUserId, now: world.now() }
+  return takeStep(input, { step, before, blank: blankConnection(service, of) }, deps)
 }
 
 type Reauthorizing = HandlerInput<Routes['reauthorize']>
@@ -119,23 +124,23 @@ type Reauthorizing = HandlerInput<Routes['reauthorize']>
 /** The connection and its service. Fails with `connection_not_reauthorizable` when it works, or a sign-in is open. */
 async function reauthorizable({ db, caller, params, world }: Reauthorizing, { services }: Dependencies) {
   const row = await lookUpConnection(db, caller, params.id)
-  const service = services.find(row.serviceId)
-  if (service === null || service.authKind !== row.authKind)
-    return fail('unsupported_auth_kind', { message: 'The catalog has this service no more as it was connected to.' })
-  expectMayConnect(caller, service)
+  const target = await findTarget({ db, caller, services }, row.serviceId)
+  if (target === null || target.service.authKind !== row.authKind || target.ownerUserId !== row.ownerUserId)
+    return fail('unsupported_auth_kind', { message: 'There is no such service any more as it was connected to.' })
+  const { service } = target
   const status = statusAt(row, world.now())
   if (status === 'pending' || status === 'active') fail('connection_not_reauthorizable', { details: { status } })
   return { row, service }
 }
 
 async function prepareReauthorize(input: Reauthorizing, deps: Dependencies): Promise<Step> {
-  const { service } = await reauthorizable(input, deps)
-  return prepareStep(service, input.body.apiKeyFields, { deps, log: input.log })
+  const { row, service } = await reauthorizable(input, deps)
+  return prepareStep(service, input.body.apiKeyFields, { deps, before: row, input })
 }
 
 async function reauthorize(input: Reauthorizing, step: Step, deps: Dependencies) {
-  const { row, service } = await reauthorizable(input, deps)
-  return takeStep(input, { step, before: row, blank: row }, { deps, service })
+  const { row } = await reauthorizable(input, deps)
+  return takeStep(input, { step, before: row, blank: row }, deps)
 }
 
 async function revoke({ db, caller, params, world, log }: HandlerInput<Routes['revoke']>, withdrawn: Withdrawn | null) {

@@ -5,7 +5,9 @@ import type { HandlerInput } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import type { OauthCredential } from '../credential.ts'
 import { lookUpConnection } from '../lookup.ts'
-import { isOfProvider, providerOf, ProviderRefusal, ProviderTrouble, withdrawTokens, type Provider } from '../oauth.ts'
+import { ProviderRefusal, ProviderTrouble, withdrawTokens, type Provider } from '../oauth.ts'
+import { providerOfHeld } from '../provider-of-held.ts'
+import { findService } from '../service-of.ts'
 import { claimTokens, heldBy } from '../renewal.ts'
 import { statusAt } from '../rules.ts'
 import { releaseRenewal, type ConnectionRow } from '../store.ts'
@@ -33,7 +35,7 @@ export async function withdrawAtProvider(input: Input, deps: Dependencies): Prom
   for (;;) {
     const row = await lookUpConnection(db, caller, params.id)
     if (query.local || statusAt(row, world.now()) !== 'active') return null
-    const asked = withdrawable(row, deps)
+    const asked = await withdrawable(row, deps)
     if (asked === null) return null
     // A token that is renewed meanwhile would outlive the revocation.
     const claim = await claimTokens({ root: deps.root, world }, row)
@@ -44,12 +46,13 @@ export async function withdrawAtProvider(input: Input, deps: Dependencies): Prom
   }
 }
 
-function withdrawable(row: ConnectionRow, { vault, services }: Dependencies) {
-  const service = services.find(row.serviceId)
-  const provider = service && providerOf(service)
-  const held = heldBy(vault, row)
-  if (provider?.revokeUrl === undefined || held?.kind !== 'oauth' || !isOfProvider(provider, held)) return null
-  return { provider, held }
+async function withdrawable(row: ConnectionRow, deps: Dependencies) {
+  const service = await findService({ db: deps.root, services: deps.services }, row)
+  const held = heldBy(deps.vault, row)
+  if (service === null || held?.kind !== 'oauth') return null
+  const from = await providerOfHeld(deps, { row, service, held })
+  if ('why' in from || from.provider?.revokeUrl === undefined) return null
+  return { provider: from.provider, held }
 }
 
 async function ask({ log }: Input, { row, claim, provider, held }: Asked, deps: Dependencies): Promise<Withdrawn> {

@@ -4,13 +4,15 @@ import { connectionCallbackPath } from '../../../../shared/api/connection-fields
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Service } from '../../../catalog/services.ts'
 import type { Db, Tx } from '../../../db/open.ts'
-import { hasRole, type PersonCaller } from '../../../http/callers.ts'
+import type { PersonCaller } from '../../../http/callers.ts'
 import { OutboundError } from '../../../outbound/outbound-error.ts'
 import type { Log } from '../../../process/log.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { filledHeaders, type SignInAttempt } from '../credential.ts'
 import { ownersOf } from '../lookup.ts'
-import { beginSignIn, providerOf } from '../oauth.ts'
+import { clientFields } from '../mcp-client.ts'
+import { beginMcpSignIn } from '../mcp-sign-in.ts'
+import { beginSignIn, providerOf, ProviderTrouble } from '../oauth.ts'
 import { askForFields, presentConnection, presentSetup, type NextStep } from '../present.ts'
 import { needsFields, readKeyFields, type KeyFields } from '../rules.ts'
 import { begin, connect } from '../steps/change.ts'
@@ -18,51 +20,73 @@ import type { ConnectionRow } from '../store.ts'
 
 /** What create and reauthorize have in common: what a service asks for, and what becomes of the connection then. */
 
-export type SetupDependencies = Pick<ResourceDependencies, 'vault' | 'services' | 'outbound' | 'publicUrl'>
+export type SetupDependencies = Pick<ResourceDependencies, 'root' | 'vault' | 'services' | 'outbound' | 'publicUrl'>
 
 /** What was found out before the transaction, which asks nobody else. */
 export type Step =
   | { kind: 'connect'; values: KeyFields | null }
-  /** A person is to send the fields of the key. */
-  | { kind: 'ask' }
+  /** A person is to send the fields of the key, or of a client. */
+  | { kind: 'ask'; nextStep: NextStep }
   | { kind: 'begin'; authorizeUrl: string; attempt: SignInAttempt }
-
-/** Fails with `connection_owner_mismatch` for a service that admins alone connect to. */
-export function expectMayConnect(caller: PersonCaller, service: Service): void {
-  if (service.adminOnly === true && !hasRole(caller, 'admin'))
-    fail('connection_owner_mismatch', { message: `Only a workspace admin connects to ${service.label}.` })
-}
 
 /** Checks what was sent, asks the service whether it takes it, or prepares a sign-in. Fails with the codes of a setup. */
 export async function prepareStep(
   service: Service,
   given: KeyFields | undefined,
-  { deps, log }: { deps: SetupDependencies; log: Log },
+  { deps, before, input }: { deps: SetupDependencies; before: ConnectionRow | null; input: Setting },
 ): Promise<Step> {
   const { authKind } = service
+  const { log } = input
   if (authKind === 'none') {
     await probe(service, {}, { deps, log })
     return { kind: 'connect', values: null }
   }
   if (authKind === 'api_key') {
-    if (given === undefined && needsFields(service)) return { kind: 'ask' }
-    const read = readKeyFields(service, given ?? {})
-    if ('flaws' in read) return fail('api_key_invalid', { details: { fields: read.flaws } })
-    await probe(service, read.values, { deps, log })
-    return { kind: 'connect', values: read.values }
+    if (given === undefined && needsFields(service)) return { kind: 'ask', nextStep: askForFields(service) }
+    const values = readFields(service, given ?? {})
+    await probe(service, values, { deps, log })
+    return { kind: 'connect', values }
   }
-  return { kind: 'begin', ...(await prepareSignIn(service, deps)) }
-}
-
-async function prepareSignIn(service: Service, { outbound, publicUrl }: SetupDependencies) {
-  if (service.authKind === 'mcp_oauth')
-    return fail('oauth_exchange_failed', { message: 'This server does not sign in to MCP servers by OAuth yet.' })
+  const redirectUri = deps.publicUrl() + connectionCallbackPath
+  if (authKind === 'mcp_oauth') return prepareMcpSignIn(service, given, { deps, before, input, redirectUri })
   const provider = providerOf(service)
   if (provider === null)
     return fail('oauth_exchange_failed', {
       message: `The operator of this server has no OAuth client for ${service.label} (SVC_SERVICES_FILE).`,
     })
-  return beginSignIn(service, provider, { redirectUri: publicUrl() + connectionCallbackPath, door: outbound })
+  const { scopes = [] } = service
+  return { kind: 'begin', ...(await beginSignIn(provider, { scopes, redirectUri, door: deps.outbound })) }
+}
+
+function readFields(service: Service, given: KeyFields): KeyFields {
+  const read = readKeyFields(service, given)
+  return 'values' in read ? read.values : fail('api_key_invalid', { details: { fields: read.flaws } })
+}
+
+async function prepareMcpSignIn(
+  service: Service,
+  given: KeyFields | undefined,
+  { deps, before, input, redirectUri }: McpSetting,
+): Promise<Step> {
+  const { world, log, caller } = input
+  const client = given === undefined ? null : readFields({ ...service, fields: clientFields() }, given)
+  const { workspaceId } = caller
+  const of = { workspaceId, redirectUri, given: client, isAgain: before?.status === 'pending' }
+  try {
+    const begun = await beginMcpSignIn({ ...deps, world }, service, of)
+    if ('attempt' in begun) return { kind: 'begin', ...begun }
+    return { kind: 'ask', nextStep: askForFields({ ...service, fields: clientFields(begun.askAt) }) }
+  } catch (error) {
+    if (!(error instanceof ProviderTrouble)) throw error
+    log.warn({ service: service.id, reason: error.message }, 'a sign-in to an MCP server could not begin')
+    return fail('oauth_exchange_failed', { message: error.message })
+  }
+}
+interface McpSetting {
+  deps: SetupDependencies
+  before: ConnectionRow | null
+  input: Setting
+  redirectUri: string
 }
 
 const probeLimits = { bytes: 1024 * 1024, timeoutMs: 10_000, redirects: 2 } as const
@@ -102,11 +126,11 @@ interface Setting {
 export async function takeStep(
   { db, world, log, caller }: Setting,
   { step, before, blank }: { step: Step; before: ConnectionRow | null; blank: ConnectionRow },
-  { deps: { vault }, service }: { deps: Pick<SetupDependencies, 'vault'>; service: Service },
+  { vault }: Pick<SetupDependencies, 'vault'>,
 ): Promise<ConnectionSetup> {
   const changing = { tx: db as Tx, world, vault }
   const userId = caller.userId
-  if (step.kind === 'ask') return shownSetup({ db, world }, { row: before, nextStep: askForFields(service) })
+  if (step.kind === 'ask') return shownSetup({ db, world }, { row: before, nextStep: step.nextStep })
   const told = (row: ConnectionRow) =>
     log.info({ connectionId: row.id, service: row.serviceId, status: row.status, user: userId }, 'connection set up')
   if (step.kind === 'begin') {

@@ -29,15 +29,23 @@ interface Changing {
 /** A row that is not stored yet, of a service that a person connects the workspace to. */
 export function blankConnection(
   service: Service,
-  of: { id: string; workspaceId: string; accountLabel: string; createdByUserId: string; now: number },
+  of: {
+    id: string
+    workspaceId: string
+    accountLabel: string
+    createdByUserId: string
+    /** UUID; left out: the workspace has it. */
+    ownerUserId?: string | null
+    now: number
+  },
 ): ConnectionRow {
-  const { now, ...given } = of
+  const { now, ownerUserId = null, ...given } = of
   return {
     ...given,
+    ownerUserId,
     serviceId: service.id,
     serviceLabel: service.label,
     authKind: service.authKind,
-    ownerUserId: null,
     sortLabel: `${service.label} ${of.accountLabel}`.toLowerCase(),
     status: 'pending',
     statusReason: null,

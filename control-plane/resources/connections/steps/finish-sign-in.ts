@@ -9,13 +9,18 @@ import type { Log } from '../../../process/log.ts'
 import type { Vault } from '../../../vault/vault.ts'
 import { findUser } from '../../members/store.ts'
 import { findWorkspace, listMemberships } from '../../workspaces/store.ts'
-import { openAttempt } from '../credential.ts'
+import { putConnectionClient } from '../client-store.ts'
+import { openAttempt, type SignInAttempt } from '../credential.ts'
+import { sealClientSecret } from '../mcp-client.ts'
+import { providerOfAttempt } from '../mcp-sign-in.ts'
 import { exchangeCode, providerOf, ProviderRefusal, ProviderTrouble, withdrawTokens } from '../oauth.ts'
 import { timesOf } from '../renewal.ts'
 import { statusAt } from '../rules.ts'
+import { findService, mcpServerIdOf } from '../service-of.ts'
 import { claimSignIn, findSignIn, type SignInRow } from '../sign-in-store.ts'
 import { findConnectionById, type ConnectionRow } from '../store.ts'
 import { approve, withdraw } from './change.ts'
+import { attachSignIn, findServerOfSignIn } from './server-sign-in.ts'
 
 /** What happens when a browser comes back from the provider of a service. */
 
@@ -73,11 +78,19 @@ export async function finishSignIn(
     log.warn({ ...told, reason: gotten.message }, 'a sign-in at a provider failed')
     return gotten
   }
-  const { provider, held, scopes } = gotten
+  const { provider, held, scopes, attempt } = gotten
   const stored = await inTransaction(root, async (tx) => {
     const [mine, now] = [await findSignIn(tx, signIn.stateHash), await findConnectionById(tx, row.id)]
     if (mine === null || now === null || statusAt(now, world.now()) !== 'pending') return null
-    return approve({ tx, world, vault: deps.vault }, { row: now, held, scopes })
+    const serverId = mcpServerIdOf(now.serviceId)
+    const serverUrl = attempt.mcp?.serverUrl ?? ''
+    const server = serverId === null ? null : await findServerOfSignIn(tx, now, { serverId, serverUrl })
+    // It is at another address by now, or of somebody else.
+    if (serverId !== null && server === null) return null
+    const active = await approve({ tx, world, vault: deps.vault }, { row: now, held, scopes })
+    await storeClient(tx, { workspaceId: now.workspaceId, attempt }, deps)
+    if (server !== null) await attachSignIn(tx, active, server, world)
+    return active
   })
   if (stored !== null) {
     log.info(told, 'connection set up')
@@ -105,16 +118,42 @@ async function revokeMismatch(tx: Tx, { stateHash, connectionId }: SignInRow, wo
   await withdraw({ tx, world }, { row, event: 'mismatch', reason: 'Somebody else came back from the provider.' })
 }
 
+/** A client that has worked is used again. */
+async function storeClient(
+  tx: Tx,
+  { workspaceId, attempt: { issuer, redirectUri, mcp } }: { workspaceId: string; attempt: SignInAttempt },
+  { world, vault }: FinishDependencies,
+): Promise<void> {
+  const source = mcp?.clientSource
+  if (mcp === undefined || (source !== 'person' && source !== 'registration')) return
+  const { clientId, clientSecret, clientAuth = null, secretExpiresAt } = mcp
+  const id = world.id('ocl_')
+  const sealed = clientSecret === undefined ? null : sealClientSecret(vault, id, clientSecret)
+  await putConnectionClient(tx, {
+    id,
+    workspaceId,
+    issuer,
+    redirectUri,
+    source,
+    clientId,
+    clientAuth,
+    secretExpiresAt,
+    clientSecret: sealed,
+    createdAt: world.now(),
+  })
+}
+
 async function exchange(
-  { world, vault, services, outbound }: FinishDependencies,
+  { root, world, vault, services, outbound }: FinishDependencies,
   { signIn, row, search }: { signIn: SignInRow; row: ConnectionRow; search: string },
 ) {
   const failed = (message: string) => ({ kind: 'failed', message }) as const
-  const service = services.find(row.serviceId)
-  const provider = service && providerOf(service)
+  const service = await findService({ db: root, services }, row)
   const attempt = openAttempt(vault, row.id, signIn.attempt)
-  if (provider === null || provider.issuer !== attempt.issuer)
-    return failed('The operator has changed the provider of this service.')
+  const { mcp } = attempt
+  const provider = mcp === undefined ? service && providerOf(service) : providerOfAttempt(attempt, mcp)
+  if (service === null || provider === null || provider.issuer !== attempt.issuer)
+    return failed('The provider of this service was changed.')
   try {
     const tokens = await exchangeCode(provider, { attempt, search, door: outbound })
     const held = {
@@ -125,11 +164,24 @@ async function exchange(
       accessToken: tokens.accessToken,
       refreshToken: tokens.refreshToken,
       ...timesOf(tokens, world.now()),
+      ...(mcp !== undefined && { mcp: withoutClient(mcp) }),
     }
     // RFC 6749, section 5.1: without a word about them, all that were asked for.
-    return { provider, held, scopes: tokens.scopes ?? service?.scopes ?? [] }
+    return { provider, held, attempt, scopes: tokens.scopes ?? mcp?.scopes ?? service.scopes ?? [] }
   } catch (error) {
     if (error instanceof ProviderRefusal || error instanceof ProviderTrouble) return failed(error.message)
     throw error
   }
+}
+
+/** The secret of the client is kept with the client alone. */
+function withoutClient({
+  serverUrl,
+  authorizeUrl,
+  revokeUrl,
+  clientSource,
+  clientAuth,
+  resource,
+}: NonNullable<SignInAttempt['mcp']>) {
+  return { serverUrl, authorizeUrl, revokeUrl, clientSource, clientAuth, resource }
 }

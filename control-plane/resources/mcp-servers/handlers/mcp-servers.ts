@@ -13,17 +13,19 @@ import { inSavepoint } from '../../../db/transaction.ts'
 import { hasRole, type Caller, type PersonCaller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
-import { isVisible, viewerOf } from '../../agents/rules.ts'
-import { findAgent, type AgentRow } from '../../agents/store.ts'
+import { viewerOf } from '../../agents/rules.ts'
+import type { AgentRow } from '../../agents/store.ts'
 import { mayDecideWhatRuns } from '../../agents/trust-rules.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { lookUpConnection } from '../../connections/lookup.ts'
+import { findService, serviceIdOfServer } from '../../connections/service-of.ts'
+import { voidSignIns } from '../../connections/steps/server-sign-in.ts'
 import { findConnection } from '../../connections/store.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
-import { mostServers, sentOf, serverOf, whyNotSentTo } from '../rules.ts'
+import { lookUpMcpServer } from '../lookup.ts'
+import { isSameServer, mostServers, sentOf, serverOf, whyNotSentTo } from '../rules.ts'
 import {
   countMcpServers,
-  findMcpServer,
   insertMcpServer,
   listMcpServers,
   removeMcpServer,
@@ -103,7 +105,11 @@ async function update(input: HandlerInput<Routes['update']>, services: ServiceCa
   const { db, caller, params, body, world } = input
   const { row: before, agent } = await seen(db, caller, params.mcpServerId)
   const { name, ...fields } = body
-  const server = readServer({ ...sentOf(before.server), ...given(fields) })
+  const sent = { ...sentOf(before.server), ...given(fields) }
+  // Who signed in to the server before has not signed in to this one.
+  const isOther = isOtherServer(before.server, sent)
+  if (isOther && fields.connectionId === undefined && (await holdsOwnSignIn(db, before))) sent.connectionId = null
+  const server = readServer(sent)
   await checkConnection({ db, caller, services }, { server, before: before.server })
   if (caller.kind === 'agent')
     return raisePlatformChange(input, {
@@ -115,17 +121,28 @@ async function update(input: HandlerInput<Routes['update']>, services: ServiceCa
   const changes = { server, ...(name !== undefined && { name, ruleName: ruleNameOf(name) }) }
   const after = changedRow(before, changes, world.now())
   await orTaken(db, (tx) => replaceMcpServer(tx, before, after))
+  if (isOther) await voidSignIns({ tx: db as Tx, world }, before, 'The MCP server has another address now.')
   return shown(after)
 }
 
+const isOtherServer = (before: McpServer, { transport, url }: Parameters<typeof serverOf>[0]): boolean =>
+  before.type === 'http' && (transport !== 'http' || (before.url !== url && !isSameServer(before.url, url ?? '')))
+
+async function holdsOwnSignIn(db: Db, { id, workspaceId, server }: McpServerRow): Promise<boolean> {
+  if (server.type === 'stdio' || server.connectionId === undefined) return false
+  const connection = await findConnection(db, workspaceId, server.connectionId)
+  return connection?.serviceId === serviceIdOfServer(id)
+}
+
 async function remove(input: HandlerInput<Routes['delete']>) {
-  const { db, caller, params } = input
+  const { db, caller, params, world } = input
   const { row, agent } = await seen(db, caller, params.mcpServerId)
   if (caller.kind === 'agent') {
     const change = { caller, routeId: mcpServerRoutes.delete.id, params: { mcpServerId: row.id } }
     return raisePlatformChange({ ...input, body: null }, change)
   }
   mustDecide(caller, agent)
+  await voidSignIns({ tx: db as Tx, world }, row, 'The MCP server was deleted.')
   await removeMcpServer(db, row.id)
   return undefined
 }
@@ -135,16 +152,8 @@ async function agentOf(db: Db, caller: Caller, reference: string): Promise<Agent
   return agent === null || agent.deletedAt !== null ? fail('agent_not_found', { param: 'agentId' }) : agent
 }
 
-/** A server, and the agent whose it is. Those of a deleted agent come back with it. */
-async function seen(db: Db, caller: Caller, id: string): Promise<{ row: McpServerRow; agent: AgentRow | null }> {
-  const row =
-    (await findMcpServer(db, caller.workspaceId, id)) ?? fail('mcp_server_not_found', { param: 'mcpServerId' })
-  if (row.agentId === null) return { row, agent: null }
-  const agent = await findAgent(db, row.agentId)
-  if (agent === null || agent.deletedAt !== null || !isVisible(agent, viewerOf(caller)))
-    return fail('mcp_server_not_found', { param: 'mcpServerId' })
-  return { row, agent }
-}
+const seen = async (db: Db, caller: Caller, id: string) =>
+  (await lookUpMcpServer(db, caller, id)) ?? fail('mcp_server_not_found', { param: 'mcpServerId' })
 
 /** A server is a program on the device of a run, or is sent the secrets of its agent (docs/trust.md). */
 function mustDecide(caller: PersonCaller, agent: AgentRow | null): void {
@@ -168,7 +177,7 @@ async function checkConnection(
   const connection = isKept
     ? await findConnection(db, caller.workspaceId, connectionId)
     : await lookUpConnection(db, caller, connectionId)
-  const why = whyNotSentTo(url, connection && services.find(connection.serviceId))
+  const why = whyNotSentTo(url, connection && (await findService({ db, services }, connection)))
   if (why !== null) failField('url', why)
 }
 

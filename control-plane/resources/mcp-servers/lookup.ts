@@ -1,0 +1,18 @@
+import type { Db } from '../../db/open.ts'
+import type { Caller } from '../../http/callers.ts'
+import { isVisible, viewerOf } from '../agents/rules.ts'
+import { findAgent, type AgentRow } from '../agents/store.ts'
+import { findMcpServer, type McpServerRow } from './store.ts'
+
+/** A server that the caller sees, and the agent whose it is; null: there is none. Those of a deleted agent come back with it. */
+export async function lookUpMcpServer(
+  db: Db,
+  caller: Caller,
+  id: string,
+): Promise<{ row: McpServerRow; agent: AgentRow | null } | null> {
+  const row = await findMcpServer(db, caller.workspaceId, id)
+  if (row === null || row.agentId === null) return row && { row, agent: null }
+  const agent = await findAgent(db, row.agentId)
+  if (agent === null || agent.deletedAt !== null || !isVisible(agent, viewerOf(caller))) return null
+  return { row, agent }
+}
