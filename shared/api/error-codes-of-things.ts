@@ -87,4 +87,8 @@ export const connectionErrors = {
 
 export const mcpErrors = {
   mcp_server_not_found: entry(404, 'There is no MCP server with this id that you can see.', 'check_id'),
+  mcp_server_not_asked: entry(409, 'The server is reached from devices alone.'),
+  mcp_values_of_runs: entry(403, 'The server is made of values that its runs alone have.', 'ask_person'),
+  mcp_sign_in_needed: entry(409, 'The server refuses who is not signed in.', 'ask_person'),
+  mcp_server_unreadable: entry(502, 'The server could not be asked, or its answer is none.', 'retry'),
 } as const

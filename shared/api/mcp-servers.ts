@@ -48,6 +48,25 @@ export const mcpServerShown = z
   .meta({ id: 'McpServer' })
 export type McpServerShown = z.infer<typeof mcpServerShown>
 
+export const mcpToolShown = z
+  .object({
+    object: z.literal('mcp_tool'),
+    name: z.string().describe('As the server has it; rules know it as `mcp__<server>__<name>`.'),
+    title: z.string().nullable(),
+    description: z.string().nullable(),
+    inputSchema: z.record(z.string(), z.unknown()).describe('JSON Schema of the arguments.'),
+    annotations: z
+      .object({
+        readOnlyHint: z.boolean().optional(),
+        destructiveHint: z.boolean().optional(),
+        idempotentHint: z.boolean().optional(),
+        openWorldHint: z.boolean().optional(),
+      })
+      .describe('What the server says of the tool. Nobody has checked it.'),
+  })
+  .meta({ id: 'McpTool' })
+export type McpTool = z.infer<typeof mcpToolShown>
+
 const params = z.object({ mcpServerId })
 const positionals = [{ name: 'server', target: 'params.mcpServerId' }] as const
 const exampleId = 'mcp_5nQ8vT2kXwB6mZ9r'
@@ -116,6 +135,24 @@ export const mcpServerRoutes = {
     reply: mcpServerShown,
     errors: ['mcp_server_not_found'],
     cli: { command: 'mcp get', positionals, example: `svc mcp get ${exampleId}` },
+  }),
+
+  tools: defineRoute({
+    id: 'mcpServers.tools',
+    endpoint: 'GET /mcp-servers/{mcpServerId}/tools',
+    summary: 'List the tools that an MCP server on the network has now',
+    description:
+      'This server asks it, with the credential of its connection where you may use that. Values that name secrets are filled in for workspace admins.',
+    params,
+    reply: listOf(mcpToolShown),
+    errors: [
+      'mcp_server_not_found',
+      'mcp_server_not_asked',
+      'mcp_values_of_runs',
+      'mcp_sign_in_needed',
+      'mcp_server_unreadable',
+    ],
+    cli: { command: 'mcp tools', positionals, example: `svc mcp tools ${exampleId}` },
   }),
 
   update: defineRoute({

@@ -14,6 +14,7 @@ import {
   removeSecret,
   removeSecretGrant,
   secretsForRun,
+  secretsOfWorkspace,
 } from '../../control-plane/resources/secrets/store.ts'
 import { createVault } from '../../control-plane/vault/vault.ts'
 import { realWorld } from '../../shared/lib/world.ts'
@@ -97,6 +98,10 @@ onBoth('a run gets the values that its agent was granted, and no others', async 
   }
   expect(await listSecretKeys(root, agent.id)).toEqual(new Map([['MINE', ids[0]]]))
   expect(await secretsForRun(root, { agentId: agent.id }, vault)).toEqual({ MINE: 'value of mine 🔑' })
+  const names = ['MINE', 'NONE']
+  expect(await secretsOfWorkspace(root, { workspaceId, names }, vault)).toEqual({ MINE: 'value of mine 🔑' })
+  const elsewhere = await seedWorkspace(root)
+  expect(await secretsOfWorkspace(root, { workspaceId: elsewhere, names }, vault)).toEqual({})
   const stranger = createVault({ kind: 'given', text: '0'.repeat(64) }, realWorld)
   await expect(secretsForRun(root, { agentId: agent.id }, stranger)).rejects.toThrow('another key')
 })

@@ -116,6 +116,22 @@ export async function listSecretKeys(db: Db, agentId: string): Promise<Map<strin
   return new Map(keys.filter((key) => !steersPrograms(key.env_var_name)).map((key) => [key.env_var_name, key.id]))
 }
 
+const named = secrets.query('where workspace_id = ? and env_var_name in ? order by created_at, id')
+
+/**
+ * The values of secrets of a workspace by their variables, whoever has them. Of several with one variable the last one is given. Throws
+ * `VaultError` when they were sealed with another key.
+ */
+export async function secretsOfWorkspace(
+  db: Db,
+  { workspaceId, names }: { workspaceId: string; names: readonly string[] },
+  vault: Pick<Vault, 'open'>,
+): Promise<Record<string, string>> {
+  const all = names.length === 0 ? [] : await named.list(db, [workspaceId, [...names]])
+  const usable = all.filter(({ envVarName }) => !steersPrograms(envVarName))
+  return Object.fromEntries(usable.map(({ id, envVarName, sealed }) => [envVarName, vault.open(id, sealed)]))
+}
+
 /**
  * The values of the secrets of the run's agent, by the name of their variable. They go to the device with `run.start`,
  * which redacts them. Throws `VaultError` when they were sealed with another key.

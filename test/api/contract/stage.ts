@@ -3,6 +3,7 @@ import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { FakeDevice, enrol, type FakeRun, type Identity } from '../../kit/fake-device.ts'
 import { githubSettings, startFakeGithub, type FakeGithub } from '../../kit/fake-github.ts'
 import { startGitServer, type GitServer } from '../../kit/git-server.ts'
+import { startMcpServer, type McpHttpServer } from '../../kit/mcp-http-server.ts'
 import { TestServer, type Person, type ServerOptions } from '../../kit/server.ts'
 
 /** Another server of the stage's database must have the same one. */
@@ -21,6 +22,7 @@ export class Stage {
   /** Says what the server knows as GitHub. */
   readonly github: FakeGithub
   private repositories: Promise<GitServer> | null = null
+  private tools: Promise<McpHttpServer> | null = null
   private readonly others = new Map<string, Promise<TestServer>>()
 
   static async start(options: ServerOptions = {}): Promise<Stage> {
@@ -54,6 +56,7 @@ export class Stage {
     await this.server.stop()
     await this.github.stop()
     await (await this.repositories)?.close()
+    await (await this.tools)?.stop()
   }
 
   get owner(): Person {
@@ -70,6 +73,11 @@ export class Stage {
   /** A server of git repositories that people name. */
   gitServer(): Promise<GitServer> {
     return (this.repositories ??= startGitServer())
+  }
+
+  /** An MCP server that takes who has its key. */
+  mcpServer(): Promise<McpHttpServer> {
+    return (this.tools ??= startMcpServer('Bearer key-of-tools'))
   }
 
   /** The id of a new agent. */

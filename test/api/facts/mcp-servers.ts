@@ -10,6 +10,12 @@ const deepwiki = 'https://mcp.deepwiki.com/mcp'
 const unknown = 'mcp_0000000000000000'
 const aServer: Recipe = async (stage) => ({ params: { mcpServerId: (await makeServer(stage)).id } })
 
+/** One that answers, unless it is asked without its key. */
+const withTools = async (stage: Stage, headers: object = { Authorization: 'Bearer key-of-tools' }) =>
+  (await makeServer(stage, { url: (await stage.mcpServer()).url, headers })).id
+const tools = ({ server }: Pick<Stage, 'server'>, id: string, token?: string) =>
+  server.call(`/mcp-servers/${id}/tools`, token === undefined ? {} : { token })
+
 /** Asks in the name of an agent whose run ends before the body is there. */
 async function afterItsRun(stage: Stage, method: string, { path, body = {} }: { path?: string; body?: unknown } = {}) {
   const { runId, token } = await stage.caller()
@@ -22,11 +28,24 @@ export const mcpServerFacts: ResourceFacts = {
     'mcpServers.list': plain,
     'mcpServers.create': () => ({ body: newServer() }),
     'mcpServers.get': aServer,
+    'mcpServers.tools': async (stage) => ({ params: { mcpServerId: await withTools(stage) } }),
     'mcpServers.update': async (stage) => ({ ...(await aServer(stage)), body: { url: 'https://other.example.com' } }),
     'mcpServers.delete': aServer,
   },
   codes: [
     on('mcpServers.get', '404 mcp_server_not_found', ({ server }) => server.call(`/mcp-servers/${unknown}`)),
+    on('mcpServers.tools', '404 mcp_server_not_found', (stage) => tools(stage, unknown)),
+    on('mcpServers.tools', '409 mcp_server_not_asked', async (stage) => {
+      const program = { transport: 'stdio', command: 'x', url: undefined, headers: undefined }
+      return tools(stage, (await makeServer(stage, program)).id)
+    }),
+    on('mcpServers.tools', '403 mcp_values_of_runs', async (stage) =>
+      tools(stage, (await makeServer(stage)).id, stage.member.token),
+    ),
+    on('mcpServers.tools', '409 mcp_sign_in_needed', async (stage) => tools(stage, await withTools(stage, {}))),
+    on('mcpServers.tools', '502 mcp_server_unreadable', async (stage) =>
+      tools(stage, (await makeServer(stage, { url: 'http://127.0.0.1:1/mcp', headers: {} })).id),
+    ),
     on('mcpServers.update', '404 mcp_server_not_found', ({ server }) =>
       server.call(`/mcp-servers/${unknown}`, patch({})),
     ),
@@ -58,6 +77,7 @@ export const mcpServerFacts: ResourceFacts = {
   ],
 
   unknownIds: { mcpServerId: unknown },
+  nothingToRead: { 'mcpServers.tools': 'nobody answers at the address of a new one' },
   things: async ({ server, person: { token }, agentId }) => ({
     mcpServerId: (await makeServer({ server }, { token, agentId })).id,
   }),

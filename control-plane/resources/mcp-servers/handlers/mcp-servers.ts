@@ -32,10 +32,14 @@ import {
   replaceMcpServer,
   type McpServerRow,
 } from '../store.ts'
+import { listTools } from './tools.ts'
 
 type Routes = typeof mcpServerRoutes
 
-export function mcpServerHandlers({ services }: Pick<ResourceDependencies, 'services'>): ImplementedRoute[] {
+type Dependencies = Pick<ResourceDependencies, 'root' | 'vault' | 'services' | 'outbound'>
+
+export function mcpServerHandlers(deps: Dependencies): ImplementedRoute[] {
+  const { services } = deps
   return implement(mcpServerRoutes, {
     list,
     create: (input) => create(input, services),
@@ -44,6 +48,7 @@ export function mcpServerHandlers({ services }: Pick<ResourceDependencies, 'serv
       return shown((await seen(db, caller, params.mcpServerId)).row)
     },
 
+    tools: (input) => listTools(input, deps),
     update: (input) => update(input, services),
     delete: remove,
   })
