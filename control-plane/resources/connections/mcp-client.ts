@@ -26,7 +26,7 @@ export interface ChosenClient {
  * with `issuer` the client goes to no other than the one that they were told.
  */
 export const clientFields = (issuer = 'the authorization server') => [
-  { name: 'clientId', label: `OAuth client id at ${issuer}`, required: true },
+  { name: 'clientId', label: `OAuth client id at ${issuer}`, required: true, pattern: '^[\\x21-\\x7e]{1,1000}$' },
   { name: 'clientSecret', label: 'OAuth client secret, unless the client is public', required: false },
   { name: 'issuer', label: `${issuer}, so that the client is shown to no other`, required: false },
 ]
@@ -80,7 +80,9 @@ export async function chooseClient(deps: ClientDependencies, wanted: ClientWante
   }
   const ofPerson = await stored('person')
   if (ofPerson !== null) return ofPerson
-  if (found.takesDocuments && (await isPublic(deps))) return shown('document', clientDocumentUrl(deps.publicUrl()))
+  // The id is the same at all issuers. A code of another one must not pass for one of this issuer.
+  const isKnownByCodes = found.takesDocuments && found.saysIssuer
+  if (isKnownByCodes && (await isPublic(deps))) return shown('document', clientDocumentUrl(deps.publicUrl()))
   const registered = wanted.isAgain ? null : await stored('registration')
   return registered ?? (found.registerUrl === undefined ? null : register(deps, wanted))
 }
@@ -161,7 +163,8 @@ async function register(
   // Whoever gets codes at an address that is not this server's would be given the account.
   if (made.redirect_uris.length !== 1 || made.redirect_uris[0] !== redirectUri)
     throw new ProviderTrouble(`${what}: it registered another redirect address.`)
-  if (!shortText.test(client_id) || (client_secret !== undefined && !shortText.test(client_secret)))
+  const isOfOthers = client_id === clientDocumentUrl(publicUrl())
+  if (isOfOthers || !shortText.test(client_id) || (client_secret !== undefined && !shortText.test(client_secret)))
     throw new ProviderTrouble(`${what}: its answer is none.`)
   const wanted = library.selectClientAuthMethod(made, authMethods)
   return {
@@ -169,6 +172,7 @@ async function register(
     clientId: client_id,
     clientSecret: wanted === 'none' ? undefined : client_secret,
     clientAuth: wanted === 'none' ? undefined : wanted === 'client_secret_post' ? 'post' : 'basic',
-    secretExpiresAt: until > 0 ? until * 1_000 : null,
+    // The year 2286: beyond it is nothing that a server means.
+    secretExpiresAt: until > 0 && until < 1e10 ? Math.floor(until * 1_000) : null,
   }
 }

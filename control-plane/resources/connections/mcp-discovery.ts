@@ -161,7 +161,7 @@ const revocation = z.object({
 
 async function describedIssuer(named: string, { library, asking }: Asking) {
   const what = 'The authorization server of the MCP server does not describe itself well'
-  if (named.length > 1_000) throw new ProviderTrouble(`${what}: its name is too long.`)
+  if (!/^[\x21-\x7e]{1,1000}$/.test(named)) throw new ProviderTrouble(`${what}: its name is none.`)
   const fetchFn = asking.fetch
   // The library compares the issuer with the address under which it was asked (RFC 8414, section 3.3).
   const said = await guarded(what, () => library.discoverAuthorizationServerMetadata(named, { fetchFn })).catch(

@@ -171,6 +171,7 @@ describe('an authorization server that', () => {
     ['has addresses of another network', { token_endpoint: 'http://10.0.0.1/token' }, 'not asked'],
     ['has an address that is a program', { authorization_endpoint: 'javascript:alert(1)' }, 'describe itself'],
     ['gives no codes', { response_types_supported: ['token'] }, 'gives no codes'],
+    ['is nameless', { issuer: undefined }, 'describe itself'],
   ])('%s is not used', async (_, changes, words) => {
     asServer({ authorization_servers: [liar.url] })
     liar.answers['/.well-known/oauth-authorization-server'] = liar.issuer(changes)
@@ -193,6 +194,45 @@ describe('an authorization server that', () => {
     expect(registered).toMatchObject({ redirect_uris: [own], application_type: 'native' })
   })
 
+  test('registers a client id that is this server’s everywhere gives no client, as codes of others could pass for its own', async () => {
+    asServer({ authorization_servers: [liar.url] })
+    liar.answers['/.well-known/oauth-authorization-server'] = liar.issuer({
+      authorization_endpoint: `${site.provider.url}/auth`,
+      authorization_response_iss_parameter_supported: false,
+      client_id_metadata_document_supported: true,
+    })
+    const redirect_uris = [`${server.url}/integrations/connections/callback`]
+    liar.answers['/register'] = { client_id: `${server.url}/integrations/connections/client.json`, redirect_uris }
+    refused(await begin(`${liar.url}/mcp`), 'its answer is none')
+  })
+
+  test('has a name that no database takes is not used', async () => {
+    const name = `${liar.url}/\u0000`
+    asServer({ authorization_servers: [name] })
+    liar.answers['/.well-known/oauth-authorization-server/%00'] = liar.issuer({ issuer: name })
+    refused(await begin(`${liar.url}/mcp`), 'its name is none')
+  })
+
+  test('registers a client whose secret ends beyond all time gives one that does not', async () => {
+    asServer({ authorization_servers: [liar.url] })
+    liar.answers['/.well-known/oauth-authorization-server'] = liar.issuer()
+    const redirect_uris = [`${server.url}/integrations/connections/callback`]
+    const never = { client_secret: 's', client_secret_expires_at: 1e300 }
+    liar.answers['/register'] = { client_id: 'for-ever', ...never, redirect_uris }
+    liar.answers['/token'] = { access_token: 'x', token_type: 'Bearer' }
+    const asked = new URL((await begin(`${liar.url}/mcp`)).body.nextStep.authorizeUrl).searchParams
+    const back = new URL(redirect_uris[0]!)
+    for (const [name, value] of [
+      ['state', asked.get('state')!],
+      ['code', 'c'],
+      ['iss', liar.url],
+    ] as const)
+      back.searchParams.set(name, value)
+    expect((await comeBack(back.href)).status).toBe(200)
+    const [client] = await server.database.root('connection_clients').where({ client_id: 'for-ever' })
+    expect(client.secret_expires_at).toBeNull()
+  })
+
   test('comes in place of the one before gets neither its client nor its tokens', async () => {
     const id = await newServer(site.url)
     const first = await begin(site.url, id)
@@ -205,7 +245,8 @@ describe('an authorization server that', () => {
     liar.answers['/token'] = { access_token: 'x', token_type: 'Bearer' }
     const second = await begin(site.url, id)
     const url = new URL(second.body.nextStep.authorizeUrl)
-    expect([url.origin, url.searchParams.get('client_id')]).toEqual([liar.url, 'of-liar'])
+    expect(url.origin).toBe(liar.url)
+    expect(url.searchParams.get('client_id')).not.toBe(client.client_id)
     // The first sign-in is renewed where it was made.
     expect((await server.call(`/mcp-servers/${id}/tools`)).status).toBe(200)
     server.world.advance(60_000)

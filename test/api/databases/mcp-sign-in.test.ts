@@ -203,11 +203,13 @@ describe.each(databases)('on %s', (database) => {
   test('a row that was changed behind its back sends nothing either', async () => {
     const id = await newServer(site.url)
     const connectionId = await signIn(site, `mcp-server:${id}`)
+    const pending = await create(`mcp-server:${id}`)
     const changed = JSON.stringify({ type: 'http', url: closed.url, connectionId })
     await server.database.root('mcp_servers').where({ id }).update({ server: changed })
     await expect(use(connectionId)).rejects.toThrow('another address')
     closed.seen.length = 0
     expect(outcomeOf(await server.call(`/mcp-servers/${id}/tools`))).toBe('409 mcp_sign_in_needed')
+    expect((await approve(site, pending.body.nextStep.authorizeUrl)).status).toBe(400)
     expect(closed.seen).toEqual([])
   })
 
@@ -250,7 +252,7 @@ describe.each(databases)('on %s', (database) => {
         },
       },
     ])
-    for (const apiKeyFields of [{}, { clientId: ' ' }, { clientId: 'a', other: 'b' }])
+    for (const apiKeyFields of [{}, { clientId: ' ' }, { clientId: 'a', other: 'b' }, { clientId: 'x'.repeat(1_001) }])
       expect(outcomeOf(await create(`mcp-server:${id}`, { apiKeyFields }))).toBe('400 api_key_invalid')
     const elsewhereMeant = { clientId: 'svc', clientSecret: 'x', issuer: 'https://id.example.com' }
     const meant = await create(`mcp-server:${id}`, { apiKeyFields: elsewhereMeant })
