@@ -18,6 +18,8 @@ export class McpOauthServer {
   readonly taken: string[] = []
   /** All credentials that it was sent, whether it took them or not. */
   readonly seen: string[] = []
+  /** For how long a token works that is given from now on. */
+  tokenS = 60
   /** Says something else than the truth of itself; by the path that is asked. True: it did. */
   instead: ((path: string, response: ServerResponse, request: IncomingMessage) => boolean) | null = null
   /** What it says of itself. */
@@ -59,12 +61,12 @@ export class McpOauthServer {
           getResourceServerInfo: (_: unknown, resource: string) => ({
             scope: 'notes:read',
             audience: resource,
-            accessTokenTTL: 60,
             accessTokenFormat: 'opaque',
           }),
         },
         ...features,
       },
+      tokenS: this.tokenS,
       scopes: ['openid', 'offline_access', 'notes:read'],
       ...more,
     })

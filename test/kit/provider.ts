@@ -61,9 +61,10 @@ export class OauthProvider {
     serverUrl: string,
     {
       rotates = true,
+      tokenS = 60,
       features = {},
       ...more
-    }: { rotates?: boolean; features?: object; [setting: string]: unknown } = {},
+    }: { rotates?: boolean; tokenS?: number; features?: object; [setting: string]: unknown } = {},
   ): void {
     const provider = new Provider(this.url, {
       clients: [
@@ -80,7 +81,7 @@ export class OauthProvider {
       findAccount: (_: unknown, accountId: string) => ({ accountId, claims: () => ({ sub: accountId }) }),
       interactions: { url: (_: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
       rotateRefreshToken: rotates,
-      ttl: { AccessToken: 60, Grant: 3_600, IdToken: 60, Interaction: 600, RefreshToken: 3_600, Session: 3_600 },
+      ttl: { AccessToken: tokenS, Grant: 3_600, IdToken: 60, Interaction: 600, RefreshToken: 3_600, Session: 3_600 },
     })
     interface Told {
       oidc: { params?: { grant_type?: string } }
