@@ -40,28 +40,36 @@ const base64 = /^[A-Za-z0-9+/]*={0,2}$/
 
 /** Reads the files of a request. Others have their turn meanwhile. */
 export async function decodeBundle(sent: readonly BundleFileInput[]): Promise<Decoded> {
-  if (sent.length > skillLimits.files) return flawed(`holds more than ${skillLimits.files} files`)
+  const { files, flaw } = await decodeFiles(sent, skillLimits.files)
+  return files === null ? { bundle: null, flaw } : checkBundle(files)
+}
+
+type DecodedFiles = { files: RawFile[]; flaw: null } | { files: null; flaw: { param: string; message: string } }
+
+/** The same for files of which no skill is made as they are. */
+export async function decodeFiles(sent: readonly BundleFileInput[], most: number): Promise<DecodedFiles> {
+  const refused = (flaw: string, param?: string): DecodedFiles => ({ files: null, flaw: flawOf(flaw, param) })
+  if (sent.length > most) return refused(`holds more than ${most} files`)
   const files: RawFile[] = []
   const work = new LongWork()
   for (const [at, { path, content, contentBase64, executable }] of sent.entries()) {
     await work.pauseBefore((content ?? contentBase64 ?? '').length)
     const param = `bundle.files.${at}`
     if ((content === undefined) === (contentBase64 === undefined))
-      return flawed('must have either content or contentBase64', param)
+      return refused('must have either content or contentBase64', param)
     if (contentBase64 !== undefined && (contentBase64.length % 4 !== 0 || !base64.test(contentBase64)))
-      return flawed('is not base64', `${param}.contentBase64`)
+      return refused('is not base64', `${param}.contentBase64`)
     const bytes = content === undefined ? Buffer.from(contentBase64!, 'base64') : Buffer.from(content, 'utf8')
     files.push({ path, bytes, executable })
   }
-  return checkBundle(files)
+  return { files, flaw: null }
 }
 
 /** Checks files of any source. Others have their turn meanwhile. */
 export async function checkBundle(given: readonly RawFile[]): Promise<Decoded> {
   if (given.length > skillLimits.files) return flawed(`holds more than ${skillLimits.files} files`)
-  const wrong = bundlePathsFlaw(given.map(({ path }) => path))
-  if (wrong !== null)
-    return flawed(`The path ${JSON.stringify(wrong.path.slice(0, 100))} ${wrong.flaw}.`, undefined, true)
+  const flaw = pathsFlaw(given.map(({ path }) => path))
+  if (flaw !== null) return { bundle: null, flaw }
   const totalBytes = given.reduce((sum, { bytes }) => sum + bytes.length, 0)
   if (totalBytes > skillLimits.totalBytes) return flawed(`has more than ${skillLimits.totalBytes} bytes`)
   const sorted = given.toSorted((a, b) => (a.path < b.path ? -1 : 1))
@@ -75,19 +83,31 @@ export async function checkBundle(given: readonly RawFile[]): Promise<Decoded> {
   } catch {
     return flawed(`has a ${skillFile} that is not UTF-8`)
   }
-  const files: BundleFile[] = []
-  const work = new LongWork()
-  for (const { path, bytes, executable } of sorted) {
-    await work.pauseBefore(bytes.length)
-    const sha256 = createHash('sha256').update(bytes).digest('hex')
-    files.push({ path, sizeBytes: bytes.length, sha256, executable })
-  }
+  const files = await listedFiles(sorted)
   const contents = sorted.map(({ bytes }) => bytes)
   return { bundle: { bundleHash: hashOfFiles(files), files, contents, instructions }, flaw: null }
 }
 
-function flawed(flaw: string, param = 'bundle.files', isSentence = false): Decoded {
-  return { bundle: null, flaw: { param, message: isSentence ? flaw : `The bundle ${flaw}.` } }
+/** The files as a list has them, in the same order. Others have their turn meanwhile. */
+export async function listedFiles(given: readonly RawFile[]): Promise<BundleFile[]> {
+  const files: BundleFile[] = []
+  const work = new LongWork()
+  for (const { path, bytes, executable } of given) {
+    await work.pauseBefore(bytes.length)
+    const sha256 = createHash('sha256').update(bytes).digest('hex')
+    files.push({ path, sizeBytes: bytes.length, sha256, executable })
+  }
+  return files
+}
+
+const flawOf = (flaw: string, param = 'bundle.files') => ({ param, message: `The bundle ${flaw}.` })
+const flawed = (flaw: string): Decoded => ({ bundle: null, flaw: flawOf(flaw) })
+
+/** Why these paths are not taken together; null: they are. */
+export function pathsFlaw(paths: readonly string[]): { param: string; message: string } | null {
+  const wrong = bundlePathsFlaw(paths)
+  const shown = wrong && JSON.stringify(wrong.path.slice(0, 100))
+  return wrong && { param: 'bundle.files', message: `The path ${shown} ${wrong.flaw}.` }
 }
 
 /** The hash of a bundle: over the list of its files, sorted by path. */

@@ -6,13 +6,14 @@ import type { ResourceDependencies } from '../../dependencies.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { causeOfCaller } from '../../runs/cause.ts'
 import { decodeBundle } from '../bundle.ts'
-import { retireBundle, type BundleRow } from '../bundle-store.ts'
+import { retireBundle } from '../bundle-store.ts'
 import { lookUpSkill } from '../lookup.ts'
 import { putOverride } from '../override-store.ts'
 import { isGiven } from '../rules.ts'
 import {
   bundleFacts,
   keepBundle,
+  newSkill,
   shownStaged,
   stagedBundle,
   storeDecoded,
@@ -56,36 +57,6 @@ export async function create(input: Create, stored: NewBundle) {
   await insertSkill(db, skill)
   if (caller.kind === 'agent') await putOverride(db, { skillId: skill.id, agentId: caller.agentId, enabled: true })
   return answer(201, await shownSkill(db, skill))
-}
-
-type Named = Pick<
-  SkillRow,
-  'slug' | 'name' | 'description' | 'sourceType' | 'sourceLabel' | 'enabledByDefault' | 'writtenByUserId'
->
-
-/** The row of a new skill of the caller's workspace, of no plugin and no repository. */
-export function newSkill(
-  { caller: { workspaceId }, world }: Pick<Create, 'caller' | 'world'>,
-  bundle: BundleRow,
-  named: Named,
-): SkillRow {
-  const now = world.now()
-  return {
-    id: world.id(''),
-    workspaceId,
-    ...named,
-    describedByUserId: named.writtenByUserId,
-    repoUrl: null,
-    repoPath: null,
-    repoSha: null,
-    pluginId: null,
-    ...bundleFacts(bundle),
-    bundleVersion: 1,
-    unavailableReason: null,
-    version: 1,
-    createdAt: now,
-    updatedAt: now,
-  }
 }
 
 /** What an agent's request keeps until it is approved. */

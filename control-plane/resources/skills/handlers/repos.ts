@@ -4,18 +4,24 @@ import { repoInstall, skillKeys, type SkippedSkill } from '../../../../shared/ap
 import { skillRepoRoutes } from '../../../../shared/api/skill-repos.ts'
 import { answer, implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { readSource, repoKey } from '../../../repo-source/source.ts'
-import { SourceError } from '../../../repo-source/source-error.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { causeOfCaller } from '../../runs/cause.ts'
 import { namedWorkspace } from '../../workspaces/lookup.ts'
 import { findBundle, retireBundle } from '../bundle-store.ts'
 import { putOverride } from '../override-store.ts'
-import { bundleFacts, keepBundle, shownStaged, stagedBundle, takeStaged, type NewBundle } from '../steps/bundle.ts'
+import {
+  bundleFacts,
+  keepBundle,
+  newSkill,
+  shownStaged,
+  stagedBundle,
+  takeStaged,
+  type NewBundle,
+} from '../steps/bundle.ts'
 import { shownSummaries } from '../steps/present.ts'
-import { findOwnSkill, slugTaken, takeSkills, type RepoSkill } from '../steps/repo.ts'
+import { findOwnSkill, slugTaken, takeSkills, withRepo, type RepoSkill } from '../steps/repo.ts'
 import { insertSkill, replaceSkill, type SkillRow } from '../store.ts'
-import { newSkill } from './bundles.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'blobs' | 'costly' | 'repoSources'>
 type Routes = typeof skillRepoRoutes
@@ -60,26 +66,18 @@ async function find(input: Install, deps: Dependencies): Promise<Found> {
   const { source, flaw } = readSource(body)
   if (source === null) return fail('invalid_skill_source', flaw)
   const { workspaceId } = caller
-  try {
-    return await deps.repoSources.with(source, { workspaceId, signal }, async (repo) => ({
-      url: repoKey(source.url),
-      ref: source.ref,
-      ...(await takeSkills(repo, { db, caller, source, wanted: body.skills, deps })),
-    }))
-  } catch (error) {
-    // Nobody hears it; that nothing has happened frees the key of the request.
-    if (signal.aborted) return fail('skill_source_unreadable', { cause: error })
-    if (error instanceof SourceError) return failFor(error)
-    throw error
-  }
+  return withRepo(source, { repoSources: deps.repoSources, workspaceId, signal, codes }, async (repo) => ({
+    url: repoKey(source.url),
+    ref: source.ref,
+    ...(await takeSkills(repo, { db, caller, source, wanted: body.skills, deps })),
+  }))
 }
 
-function failFor({ reason, message, cause }: SourceError): never {
-  if (reason === 'refused') return fail('invalid_skill_source', { param: 'url', message, cause })
-  if (reason === 'no_folder') return fail('no_skills_found', { param: 'subdir', message, cause })
-  if (reason === 'busy') return fail('rate_limit_exceeded', { message, headers: { 'Retry-After': '30' } })
-  return fail('skill_source_unreadable', { param: 'url', message, cause })
-}
+const codes = {
+  refused: 'invalid_skill_source',
+  noFolder: 'no_skills_found',
+  unreadable: 'skill_source_unreadable',
+} as const
 
 async function install(input: Install, found: Found) {
   const { db, caller, world, params } = input

@@ -17,10 +17,17 @@ import { putOverride } from '../override-store.ts'
 import { presentFileOf, presentShare } from '../present.ts'
 import { isOfPlugin, isShareOver, slugsForCopy } from '../rules.ts'
 import { findShare, findShareByToken, insertShare, listShares, revokeShare, type ShareRow } from '../share-store.ts'
-import { copyBundle, keepBundle, shownStaged, stagedBundle, takeStaged, type NewBundle } from '../steps/bundle.ts'
+import {
+  copyBundle,
+  keepBundle,
+  newSkill,
+  shownStaged,
+  stagedBundle,
+  takeStaged,
+  type NewBundle,
+} from '../steps/bundle.ts'
 import { shownSkill } from '../steps/present.ts'
 import { findSkill, insertSkill, listTakenSlugs, type SkillRow } from '../store.ts'
-import { newSkill } from './bundles.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'blobs' | 'publicUrl'>
 type Routes = typeof skillShareRoutes

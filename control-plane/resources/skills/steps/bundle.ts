@@ -135,6 +135,36 @@ export function bundleFacts({ id: bundleId, files }: Pick<BundleRow, 'id' | 'fil
   } satisfies Partial<SkillRow>
 }
 
+type Named = Pick<
+  SkillRow,
+  'slug' | 'name' | 'description' | 'sourceType' | 'sourceLabel' | 'enabledByDefault' | 'writtenByUserId'
+>
+
+/** The row of a new skill of the caller's workspace, of no plugin and no repository. */
+export function newSkill(
+  { caller: { workspaceId }, world }: { caller: Pick<Caller, 'workspaceId'>; world: World },
+  bundle: BundleRow,
+  named: Named,
+): SkillRow {
+  const now = world.now()
+  return {
+    id: world.id(''),
+    workspaceId,
+    ...named,
+    describedByUserId: named.writtenByUserId,
+    repoUrl: null,
+    repoPath: null,
+    repoSha: null,
+    pluginId: null,
+    ...bundleFacts(bundle),
+    bundleVersion: 1,
+    unavailableReason: null,
+    version: 1,
+    createdAt: now,
+    updatedAt: now,
+  }
+}
+
 export const shownStaged = (bundleId: string, { bundleHash, files }: NewBundle): StagedBundle => ({
   bundleId,
   bundleHash,

@@ -1,8 +1,10 @@
+import type { ErrorCode } from '../../../../shared/api/error-codes.ts'
 import { ApiError, fail } from '../../../../shared/api/errors.ts'
 import { skillKeys, type SkippedSkill } from '../../../../shared/api/skill-fields.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import type { FetchedRepo } from '../../../repo-source/repo-sources.ts'
+import { SourceError } from '../../../repo-source/source-error.ts'
 import { repoKey, rootName, type RepoSource } from '../../../repo-source/source.ts'
 import type { TreeEntry } from '../../../repo-source/tree.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
@@ -45,6 +47,37 @@ interface Taking {
   deps: Pick<ResourceDependencies, 'blobs' | 'costly'>
 }
 
+interface Fetching {
+  repoSources: ResourceDependencies['repoSources']
+  workspaceId: string
+  signal: AbortSignal
+  /** With which it fails where the repository is not asked, has not the folder, or cannot be read. */
+  codes: Readonly<Record<'refused' | 'noFolder' | 'unreadable', ErrorCode>>
+}
+
+/** Fetches a repository that somebody named, and hands it to `use`. Fails with these codes and `rate_limit_exceeded`. */
+export async function withRepo<T>(
+  source: RepoSource,
+  { repoSources, workspaceId, signal, codes }: Fetching,
+  use: (repo: FetchedRepo) => Promise<T>,
+): Promise<T> {
+  try {
+    return await repoSources.with(source, { workspaceId, signal }, use)
+  } catch (error) {
+    // Nobody hears it; that nothing has happened frees the key of the request.
+    if (signal.aborted) return fail(codes.unreadable, { cause: error })
+    if (error instanceof SourceError) return failFor(error, codes)
+    throw error
+  }
+}
+
+function failFor({ reason, message, cause }: SourceError, codes: Fetching['codes']): never {
+  if (reason === 'refused') return fail(codes.refused, { param: 'url', message, cause })
+  if (reason === 'no_folder') return fail(codes.noFolder, { param: 'subdir', message, cause })
+  if (reason === 'busy') return fail('rate_limit_exceeded', { message, headers: { 'Retry-After': '30' } })
+  return fail(codes.unreadable, { param: 'url', message, cause })
+}
+
 /** Fails with `no_skills_found` and `skill_bundle_storage_failed`; then nothing stays stored. */
 export async function takeSkills(repo: FetchedRepo, taking: Taking): Promise<TakenSkills> {
   const { source, wanted, deps } = taking
@@ -57,7 +90,7 @@ export async function takeSkills(repo: FetchedRepo, taking: Taking): Promise<Tak
     taken.skipped.push({ slug: nameOf(folder, source), path, reason, message })
     return null
   }
-  const room = { ...installLimits }
+  const room: InstallRoom = { ...installLimits }
   try {
     for (const folder of folders) {
       // What the root is called may stand in its SKILL.md alone.
@@ -94,11 +127,38 @@ async function entriesOf(repo: FetchedRepo, { subdir }: RepoSource): Promise<Tre
 interface One {
   folder: string
   files: readonly TreeEntry[]
-  /** What this install takes yet. */
-  room: { skills: number; files: number; totalBytes: number }
+  room: InstallRoom
   repo: FetchedRepo
   taken: TakenSkills
   skip: Skip
+}
+
+/** What an install takes yet. */
+export interface InstallRoom {
+  skills: number
+  files: number
+  totalBytes: number
+}
+
+export const hasRoom = (room: InstallRoom, files: readonly TreeEntry[]): boolean =>
+  room.skills > 0 && room.files >= files.length && room.totalBytes >= bytesOf(files)
+
+export function takeRoom(room: InstallRoom, files: readonly TreeEntry[]): void {
+  room.skills -= 1
+  room.files -= files.length
+  room.totalBytes -= bytesOf(files)
+}
+
+/** Stores the files of one skill, or says why they are none. Fails with `skill_bundle_storage_failed`. */
+export async function storeFiles(
+  files: readonly TreeEntry[],
+  from: Pick<FetchedRepo, 'read'>,
+  storing: Pick<Taking, 'caller'> & Taking['deps'],
+): Promise<NewBundle | string> {
+  const contents = await from.read(files)
+  if (contents.some(isLfsPointer)) return 'It has files that Git LFS keeps elsewhere.'
+  const given = files.map(({ path, executable }, at) => ({ path, executable, bytes: contents[at]! }))
+  return orFlaw(async () => storeDecoded(await checkBundle(given), storing))
 }
 
 /** Returns null when it is skipped, or is not among those that are wanted. */
@@ -108,12 +168,9 @@ async function takeOne(one: One, taking: Taking): Promise<(RepoSkill & NewBundle
   const flaw = filesFlaw(files)
   if (flaw !== null) return skip(folder, 'invalid_bundle', flaw)
   if (folder !== '' && (await slugTrouble(nameOf(folder, source), one, taking))) return null
-  if (room.skills < 1 || room.files < files.length || room.totalBytes < bytesOf(files))
+  if (!hasRoom(room, files))
     return skip(folder, 'too_much', 'One install takes no more: name skills, or their folder by subdir.')
-  const contents = await repo.read(files)
-  if (contents.some(isLfsPointer)) return skip(folder, 'invalid_bundle', 'It has files that Git LFS keeps elsewhere.')
-  const given = files.map(({ path, executable }, at) => ({ path, executable, bytes: contents[at]! }))
-  const stored = await orFlaw(async () => storeDecoded(await checkBundle(given), { caller, ...deps }))
+  const stored = await storeFiles(files, repo, { caller, ...deps })
   if (typeof stored === 'string') return skip(folder, 'invalid_bundle', stored)
   const { name, description } = stored.frontMatter
   const slug = folder === '' ? (name ?? nameOf('', source)) : nameOf(folder, source)
@@ -122,9 +179,7 @@ async function takeOne(one: One, taking: Taking): Promise<(RepoSkill & NewBundle
     await deps.blobs.giveUp(stored.blobId)
     return null
   }
-  room.skills -= 1
-  room.files -= files.length
-  room.totalBytes -= bytesOf(files)
+  takeRoom(room, files)
   return { slug, name: name ?? slug, description, path: pathOf(source, folder), ...stored }
 }
 
