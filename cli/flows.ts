@@ -38,6 +38,8 @@ const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'learning accept': async () => (await import('./flows/learning/review.ts')).learningReview,
   'learning reject': async () => (await import('./flows/learning/review.ts')).learningReview,
   'skill create': async () => (await import('./flows/skill.ts')).skillWrite,
+  'plugin install': async () => (await import('./flows/plugin.ts')).pluginInstall,
+  'plugin update': async () => (await import('./flows/plugin.ts')).pluginUpdate,
   'skill replace-bundle': async () => (await import('./flows/skill.ts')).skillWrite,
   'task get': async () => (await import('./flows/task/get.ts')).taskGet,
   'task batch': async () => (await import('./flows/task/batch.ts')).taskBatch,

@@ -25,6 +25,7 @@ import { folderHandlers } from './resources/folders/handlers/folders.ts'
 import { learningHandlers } from './resources/learnings/handlers/learnings.ts'
 import { mcpServerHandlers } from './resources/mcp-servers/handlers/mcp-servers.ts'
 import { memberHandlers } from './resources/members/handlers/members.ts'
+import { pluginHandlers } from './resources/plugins/handlers/plugins.ts'
 import { projectGrantHandlers } from './resources/projects/handlers/grant.ts'
 import { projectHandlers } from './resources/projects/handlers/projects.ts'
 import { questionHandlers } from './resources/questions/handlers/questions.ts'
@@ -91,6 +92,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...skillShareHandlers(deps),
     ...connectionHandlers(deps),
     ...mcpServerHandlers(deps),
+    ...pluginHandlers(deps),
     // The server named in the document is the one it was read from.
     ...implementOpenApi(contract, '/'),
   ]

@@ -56,6 +56,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/mcp-servers': 'MCP servers of workspaces and agents, and what a run gets of them',
       'resources/connections':
         'connections to outside services, their credentials, OAuth with providers, what runs get of them',
+      'resources/plugins': 'plugins: what their files say, what is stored of them',
       'resources/workflows': 'stored programs, their runs and journals',
       'resources/automations': 'automations, their triggers, schedules and fires',
     },
@@ -87,6 +88,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/wiki/steps': 'publishing a text, making, archiving and removing pages',
       'resources/files/steps': 'a file as clients read it, what it belongs to, its end',
       'resources/skills/steps': 'storing and reading bundles, a skill as clients read it',
+      'resources/plugins/steps': 'taking a plugin out of its files, giving its skills and servers to a workspace',
       'resources/connections/steps': 'what becomes of a connection, the end of a sign-in',
       'resources/learnings/steps': 'a learning as clients read it, and what its review does',
     },
@@ -132,6 +134,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/skills/handlers': 'skills, overrides of agents, share links',
       'resources/connections/handlers': 'connections and the services that there are',
       'resources/mcp-servers/handlers': 'MCP servers',
+      'resources/plugins/handlers': 'plugins',
     },
   },
   {

@@ -85,10 +85,19 @@ export const connectionErrors = {
   unsupported_auth_kind: entry(400, 'The service did not take the credential.', 'fix_request'),
 } as const
 
+export const pluginErrors = {
+  plugin_not_found: entry(404, 'There is no plugin with this id or name.', 'check_id'),
+  duplicate_plugin_name: entry(409, 'The workspace has a plugin of this name. Update or remove it.', 'change_values'),
+  invalid_plugin: entry(400, 'The files are no plugin.', 'fix_request'),
+  invalid_plugin_source: entry(400, 'The source is no git repository that this server asks.', 'fix_request'),
+  plugin_source_unreadable: entry(400, 'The repository could not be read.', 'fix_request'),
+} as const
+
 export const mcpErrors = {
   mcp_server_not_found: entry(404, 'There is no MCP server with this id that you can see.', 'check_id'),
   mcp_server_not_asked: entry(409, 'The server is reached from devices alone.'),
   mcp_values_of_runs: entry(403, 'The server is made of values that its runs alone have.', 'ask_person'),
   mcp_sign_in_needed: entry(409, 'The server refuses who is not signed in.', 'ask_person'),
   mcp_server_unreadable: entry(502, 'The server could not be asked, or its answer is none.', 'retry'),
+  mcp_server_of_plugin: entry(409, 'The MCP server belongs to a plugin: change that.'),
 } as const

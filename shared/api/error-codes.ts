@@ -4,6 +4,7 @@ import {
   fileErrors,
   learningErrors,
   mcpErrors,
+  pluginErrors,
   skillErrors,
   wikiErrors,
   workflowErrors,
@@ -251,6 +252,7 @@ export const errorCodes = {
   ...skillErrors,
   ...connectionErrors,
   ...mcpErrors,
+  ...pluginErrors,
   ...gateErrors,
 } satisfies Record<string, ErrorEntry>
 

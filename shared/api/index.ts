@@ -18,6 +18,7 @@ import { learningRoutes } from './learnings.ts'
 import { mcpServerRoutes } from './mcp-servers.ts'
 import { memberRoutes } from './members.ts'
 import { openapiRoutes } from './openapi.ts'
+import { pluginRoutes } from './plugins.ts'
 import { projectGrantRoutes } from './project-grants.ts'
 import { projectRoutes } from './projects.ts'
 import { pullRequestRoutes } from './pull-requests.ts'
@@ -81,6 +82,7 @@ export const groups = {
   skillShares: skillShareRoutes,
   connections: connectionRoutes,
   mcpServers: mcpServerRoutes,
+  plugins: pluginRoutes,
   openapi: openapiRoutes,
 } as const
 

@@ -40,6 +40,10 @@ export const mcpServerShown = z
     object: z.literal('mcp_server'),
     id: mcpServerId,
     agentId: agentId.nullable().describe('null: it is the workspace’s.'),
+    pluginId: z
+      .string()
+      .nullable()
+      .describe('The plugin that brought it: it is had while that is on, and changed with it.'),
     ...fields,
     createdBy: z.object({ type: z.literal('user'), id: userPublicId }),
     createdAt: timestamp,
@@ -164,7 +168,7 @@ export const mcpServerRoutes = {
     body: z.strictObject({ name: fields.name.optional(), ...sent }).meta({ id: 'McpServerUpdate' }),
     reply: mcpServerShown,
     otherReplies: changed,
-    errors: ['mcp_server_not_found', 'connection_not_found', 'platform_change_requires_run'],
+    errors: ['mcp_server_not_found', 'mcp_server_of_plugin', 'connection_not_found', 'platform_change_requires_run'],
     cli: {
       command: 'mcp update',
       positionals,
@@ -180,7 +184,7 @@ export const mcpServerRoutes = {
     callers: orPlatformChange,
     params,
     otherReplies: changed,
-    errors: ['mcp_server_not_found', 'platform_change_requires_run'],
+    errors: ['mcp_server_not_found', 'mcp_server_of_plugin', 'platform_change_requires_run'],
     cli: { command: 'mcp delete', positionals, example: `svc mcp delete ${exampleId}` },
   }),
 } as const

@@ -29,6 +29,7 @@ export type Callers =
 export const anyone = { person: 'member', agent: 'allowed' } as const satisfies Callers
 export const peopleOnly = { person: 'member', agent: { refused: 'http_exception' } } as const satisfies Callers
 export const adminsOnly = { person: 'admin', agent: { refused: 'http_exception' } } as const satisfies Callers
+export const adminsOrPlatformChange = { person: 'admin', agent: 'platform_change' } as const satisfies Callers
 export const orPlatformChange = { person: 'member', agent: 'platform_change' } as const satisfies Callers
 
 export const mebibyte = 1024 * 1024

@@ -17,6 +17,7 @@ const groups: ReadonlyMap<string, readonly string[] | null> = new Map([
   ['agent', ['get', 'list', 'identity']],
   ['project', ['get', 'list']],
   ['mcp', ['get', 'list']],
+  ['plugin', ['get', 'list']],
   ['skill', ['get', 'list', 'agent-overrides']],
   ['connection', ['get', 'list', 'services']],
   ['member', ['list']],

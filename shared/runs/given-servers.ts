@@ -64,12 +64,14 @@ function readServer(name: string, sent: unknown, { harness, protocol, permission
   if (mcpTransports.length === 0) return 'harness'
   if (!takesMcpUnasked && !isGated({ permissions })) return 'unasked'
   if (!mcpServerName.test(name)) return 'name'
-  const switches = z.object({ disabled: z.literal(true) }).or(z.object({ enabled: z.literal(false) }))
-  if (switches.safeParse(sent).success) return 'disabled'
-  const read = mcpServer.safeParse(withType(sent))
+  if (isSwitchedOff(sent)) return 'disabled'
+  const read = mcpServer.safeParse(withMcpType(sent))
   if (!read.success) return 'unreadable'
   return mcpTransports.includes(read.data.type) ? read.data : 'transport'
 }
+
+const switches = z.object({ disabled: z.literal(true) }).or(z.object({ enabled: z.literal(false) }))
+export const isSwitchedOff = (sent: unknown): boolean => switches.safeParse(sent).success
 
 function noRoom(
   name: string,
@@ -83,7 +85,7 @@ function noRoom(
 const otherTypes: Readonly<Record<string, McpTransport>> = { 'streamable-http': 'http', streamableHttp: 'http' }
 
 /** Other programs let the type go, and have two more words for one. */
-function withType(sent: unknown): unknown {
+export function withMcpType(sent: unknown): unknown {
   if (typeof sent !== 'object' || sent === null) return sent
   const { type, url } = sent as { type?: unknown; url?: unknown }
   if (type === undefined || type === null) return { ...sent, type: url === undefined ? 'stdio' : 'http' }

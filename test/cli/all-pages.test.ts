@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { contract } from '../../shared/api/index.ts'
 import { Stage } from '../api/contract/stage.ts'
 import { isLong } from '../kit/forms.ts'
+import { newPlugin } from '../api/facts/kit/plugins.ts'
 import { makeHome, type Home } from './run-svc.ts'
 
 /** `svc api PATH --paginate` on every list of the contract that has pages, against a real server. */
@@ -64,6 +65,7 @@ async function fill(): Promise<Record<string, string>> {
     await post(`/skills/${skillId}/share`, {})
     await post('/connections', { integrationId: 'deepwiki', ownerType: 'company', accountLabel: `Account ${n}` })
     await post('/mcp-servers', { name: `server${n}`, transport: 'http', url: 'https://mcp.example.com/' })
+    await post('/plugins', newPlugin())
     await post('/learnings', { topic: `Topic ${n}`, bullets })
     await post('/files', { name: `${n}.txt`, contentBase64 })
     await post(`/files/${fileId}/replace`, { contentBase64 })

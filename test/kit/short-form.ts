@@ -33,6 +33,7 @@ export const onReplicas: readonly string[] = [
   'device-internal',
   'files',
   'late-callers',
+  'plugins',
   'questions-wait',
   'run-events',
   'secrets',

@@ -14,6 +14,8 @@ export function mcpServerRow(
     name,
     ruleName: ruleNameOf(name),
     server: { type: 'http', url: 'https://mcp.example.com', headers: { Authorization: 'Bearer ${KEY}' } },
+    pluginId: null,
+    nameInPlugin: null,
     createdBy: 'usr_0000000000000000',
     version: 1,
     createdAt: at,

@@ -6,6 +6,9 @@ import {
   insertMcpServer,
   listMcpServers,
   listMcpServersForAgent,
+  listMcpServersOfPlugin,
+  listMcpServersOfPlugins,
+  listRuleNames,
   removeMcpServer,
   replaceMcpServer,
   type McpServerRow,
@@ -14,6 +17,7 @@ import type { Db } from '../../control-plane/db/open.ts'
 import { inTransaction } from '../../control-plane/db/transaction.ts'
 import { onBoth } from '../kit/database.ts'
 import { mcpServerRow } from './mcp-server-rows.ts'
+import { seedPlugin } from './plugin-rows.ts'
 import { seedAgent, seedWorkspace } from './seed.ts'
 
 async function seed(db: Db, workspaceId: string, change: Partial<McpServerRow> = {}): Promise<McpServerRow> {
@@ -93,3 +97,46 @@ onBoth("an agent's own server wins over the workspace's, and that over the one i
     'no name': 1,
   })
 })
+
+onBoth(
+  'what a plugin brings is had while the plugin is on, after all that the workspace has itself',
+  async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const agent = await seedAgent(root, workspaceId)
+    const [on, off] = [
+      await seedPlugin(root, workspaceId),
+      await seedPlugin(root, workspaceId, { name: 'off', enabled: false }),
+    ]
+    const at = (url: string) => ({ server: { type: 'http' as const, url } })
+    const second = await seed(root, workspaceId, {
+      name: 'plugin-b',
+      pluginId: on.id,
+      nameInPlugin: 'b',
+      ...at('https://b'),
+    })
+    const first = await seed(root, workspaceId, {
+      name: 'plugin-a',
+      pluginId: on.id,
+      nameInPlugin: 'a',
+      ...at('https://a'),
+    })
+    await seed(root, workspaceId, { name: 'plugin-off', pluginId: off.id, nameInPlugin: 'off', ...at('https://off') })
+    await seed(root, workspaceId, { name: 'plugin_b', agentId: agent.id, ...at('https://own') })
+    expect(await mcpServersOfAgent(root, agent, { mcpServers: { 'Plugin-A': { url: 'x' } } })).toEqual({
+      plugin_b: { type: 'http', url: 'https://own' },
+      'Plugin-A': { url: 'x' },
+    })
+    expect(await mcpServersOfAgent(root, agent, { mcpServers: null })).toEqual({
+      plugin_b: { type: 'http', url: 'https://own' },
+      'plugin-a': { type: 'http', url: 'https://a' },
+    })
+    expect(await listMcpServersOfPlugin(root, on.id)).toEqual([first, second])
+    expect((await listMcpServersOfPlugins(root, workspaceId)).length).toBe(2)
+    expect(await listMcpServersOfPlugins(root, await seedWorkspace(root))).toEqual([])
+    expect((await listRuleNames(root, workspaceId)).toSorted()).toEqual(['plugin_a', 'plugin_b', 'plugin_off'])
+    expect(await countMcpServers(root, { workspaceId, isOfPlugin: false })).toBe(1)
+    expect(await countMcpServers(root, { workspaceId, isOfPlugin: true })).toBe(3)
+    const again = inTransaction(root, (tx) => insertMcpServer(tx, mcpServerRow(workspaceId, { name: 'PLUGIN-A' })))
+    await expect(again).rejects.toThrow(/unique/i)
+  },
+)

@@ -16,11 +16,7 @@ import {
   removeOverride,
   removeOverridesOfSkill,
 } from '../../control-plane/resources/skills/override-store.ts'
-import {
-  findPluginByReference,
-  insertPlugin,
-  listPluginsByIds,
-} from '../../control-plane/resources/skills/plugin-store.ts'
+import { findPluginByReference, listPluginsByIds } from '../../control-plane/resources/skills/plugin-store.ts'
 import {
   findShare,
   findShareByToken,
@@ -33,6 +29,7 @@ import {
   findSkill,
   listSkills,
   listSkillsBySlug,
+  listSkillsOfPlugin,
   listTakenSlugs,
   removeSkill,
   replaceSkill,
@@ -41,9 +38,8 @@ import { realWorld } from '../../shared/lib/world.ts'
 import { closePlatformChange, insertPlatformChange } from '../../control-plane/resources/platform-changes/store.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedWorkspace } from './seed.ts'
+import { seedPlugin } from './plugin-rows.ts'
 import { seedBundle, seedShare, seedSkill } from './skill-rows.ts'
-
-const plugin = (workspaceId: string) => ({ id: realWorld.id('plug_'), workspaceId, name: 'tools', enabled: true })
 
 onBoth('a skill comes back as it was stored, and is changed by one writer at a time', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
@@ -64,23 +60,22 @@ onBoth('a slug is that of one skill, and of one more in each plugin', async ({ r
   const workspaceId = await seedWorkspace(root)
   const own = await seedSkill(root, workspaceId, { slug: 'notes' })
   await expect(seedSkill(root, workspaceId, { slug: 'notes' })).rejects.toThrow(/unique/i)
-  const tools = plugin(workspaceId)
-  await insertPlugin(root, tools)
+  const tools = await seedPlugin(root, workspaceId)
   const ofPlugin = await seedSkill(root, workspaceId, { slug: 'notes', pluginId: tools.id, createdAt: at + 1 })
   await expect(seedSkill(root, workspaceId, { slug: 'notes', pluginId: tools.id })).rejects.toThrow(/unique/i)
   expect((await listSkillsBySlug(root, workspaceId, 'notes')).map(({ id }) => id)).toEqual([own.id, ofPlugin.id])
   await removeSkill(root, own.id)
   expect(await listTakenSlugs(root, workspaceId, ['notes', 'x'])).toEqual(new Set())
-  expect(await findPluginByReference(root, workspaceId, 'tools')).toEqual(tools)
-  expect(await findPluginByReference(root, workspaceId, tools.id)).toEqual(tools)
+  const known = { id: tools.id, workspaceId, name: 'tools', enabled: true }
+  expect(await findPluginByReference(root, workspaceId, 'tools')).toEqual(known)
+  expect(await findPluginByReference(root, workspaceId, tools.id)).toEqual(known)
   expect(await findPluginByReference(root, await seedWorkspace(root), tools.id)).toBeNull()
-  expect(await listPluginsByIds(root, [tools.id, 'plug_none'])).toEqual(new Map([[tools.id, tools]]))
+  expect(await listPluginsByIds(root, [tools.id, 'plug_none'])).toEqual(new Map([[tools.id, known]]))
 })
 
 onBoth('skills are listed by each filter, page by page', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
-  const tools = plugin(workspaceId)
-  await insertPlugin(root, tools)
+  const tools = await seedPlugin(root, workspaceId)
   const first = await seedSkill(root, workspaceId, { name: 'Alpha', enabledByDefault: false })
   const second = await seedSkill(root, workspaceId, { repoUrl: 'https://x/y', createdAt: at + 1 })
   const third = await seedSkill(root, workspaceId, { sourceType: 'plugin', pluginId: tools.id, createdAt: at + 2 })
@@ -95,6 +90,8 @@ onBoth('skills are listed by each filter, page by page', async ({ root }) => {
   expect(await list({ isFromRepo: true })).toEqual([second.id])
   expect(await list({ sourceType: 'plugin' })).toEqual([third.id])
   expect(await list({ pluginId: tools.id })).toEqual([third.id])
+  expect(await listSkillsOfPlugin(root, workspaceId, tools.id)).toEqual([third])
+  expect(await listSkillsOfPlugin(root, await seedWorkspace(root), tools.id)).toEqual([])
   expect(await list({ q: 'alph' })).toEqual([first.id])
 })
 
@@ -160,8 +157,8 @@ onBoth('a bundle goes when it is retired for long, or when its change is closed 
 
 onBoth('an agent has what is on for it: its own first, then what the workspace has on', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
-  const [on, off] = [plugin(workspaceId), { ...plugin(workspaceId), name: 'off', enabled: false }]
-  for (const one of [on, off]) await insertPlugin(root, one)
+  const on = await seedPlugin(root, workspaceId)
+  const off = await seedPlugin(root, workspaceId, { name: 'off', enabled: false })
   const seed = (slug: string, changes: object) => seedSkill(root, workspaceId, { slug, ...changes })
   await seed('usual', { createdAt: at + 1, unavailableReason: 'not_materialized', writtenByUserId: 'u1' })
   await seed('first', {})

@@ -24,9 +24,9 @@ import { seedLearning } from './learning-rows.ts'
 import { insertSandbox } from '../../control-plane/resources/sandboxes/store.ts'
 import { insertMcpServer } from '../../control-plane/resources/mcp-servers/store.ts'
 import { putOverride } from '../../control-plane/resources/skills/override-store.ts'
-import { insertPlugin } from '../../control-plane/resources/skills/plugin-store.ts'
 import { seedConnection, seedConnectionClient, seedSignIn } from './connection-rows.ts'
 import { mcpServerRow } from './mcp-server-rows.ts'
+import { seedPlugin } from './plugin-rows.ts'
 import { sandboxRow } from './sandbox-rows.ts'
 import { seedShare, seedSkill } from './skill-rows.ts'
 import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
@@ -123,9 +123,9 @@ async function furnished(db: Db) {
   const skill = await seedSkill(db, workspaceId)
   await putOverride(db, { skillId: skill.id, agentId: agent.id, enabled: true })
   await seedShare(db, skill)
-  await insertPlugin(db, { id: realWorld.id('plug_'), workspaceId, name: 'p', enabled: true })
+  const plugin = await seedPlugin(db, workspaceId)
   await seedSignIn(db, await seedConnection(db, workspaceId))
-  await insertMcpServer(db, mcpServerRow(workspaceId))
+  await insertMcpServer(db, mcpServerRow(workspaceId, { pluginId: plugin.id }))
   await seedConnectionClient(db, workspaceId)
   await insertSandbox(db, sandboxRow(workspaceId))
   const id = realWorld.uuid()

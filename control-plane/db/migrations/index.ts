@@ -41,6 +41,7 @@ import { skillDescriptions } from './039-skill-descriptions.ts'
 import { connections } from './040-connections.ts'
 import { mcpServers } from './042-mcp-servers.ts'
 import { connectionClients } from './043-connection-clients.ts'
+import { plugins } from './045-plugins.ts'
 import { sandboxes } from './049-sandboxes.ts'
 
 /** In the order of their numbers; a released one is never changed. */
@@ -87,5 +88,6 @@ export const migrations: readonly Migration[] = [
   connections,
   mcpServers,
   connectionClients,
+  plugins,
   sandboxes,
 ]

@@ -2,9 +2,9 @@ import { joinedServers } from '../../../shared/runs/given-servers.ts'
 import type { Db } from '../../db/open.ts'
 import type { AgentRow } from '../agents/store.ts'
 import type { WorkspaceRow } from '../workspaces/store.ts'
-import { listMcpServersForAgent, type McpServerRow } from './store.ts'
+import { listMcpServersForAgent, listMcpServersOfPlugins, type McpServerRow } from './store.ts'
 
-/** All servers for the runs of an agent: its own win over the workspace's, and these over those of its setting. */
+/** All servers for the runs of an agent: its own win over the workspace's, these over those of its setting, and all over those of plugins. */
 export async function mcpServersOfAgent(
   db: Db,
   { id, workspaceId }: Pick<AgentRow, 'id' | 'workspaceId'>,
@@ -13,7 +13,8 @@ export async function mcpServersOfAgent(
   const rows = await listMcpServersForAgent(db, workspaceId, id)
   const byName = (of: readonly McpServerRow[]) => Object.fromEntries(of.map(({ name, server }) => [name, server]))
   const [own, all] = [rows.filter(({ agentId }) => agentId !== null), rows.filter(({ agentId }) => agentId === null)]
-  return joinedServers(byName(own), byName(all), withoutConnections(mcpServers))
+  const brought = await listMcpServersOfPlugins(db, workspaceId)
+  return joinedServers(byName(own), byName(all), withoutConnections(mcpServers), byName(brought))
 }
 
 /** Whoever writes the setting has not been asked whether they see a connection. */

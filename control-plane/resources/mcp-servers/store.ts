@@ -1,9 +1,11 @@
 import type { Knex } from 'knex'
+import { z } from 'zod'
 import { mcpServer } from '../../../shared/runs/mcp-servers.ts'
 import { json, nullableText, int, text, time } from '../../db/columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
+import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { onlyVisibleAgents } from '../agents/visibility.ts'
 
@@ -17,6 +19,9 @@ const servers = table('mcp_servers', {
   /** The name as rules know it (`ruleNameOf`), of which a workspace and each agent has one. */
   ruleName: text,
   server: json(mcpServer),
+  /** The plugin that brought it, and what that calls it. */
+  pluginId: nullableText,
+  nameInPlugin: nullableText,
   /** `usr_...` */
   createdBy: text,
   version: int,
@@ -50,6 +55,7 @@ export interface McpServerFilter {
   workspaceId: string
   /** Of this agent; null: of the workspace. */
   agentId?: string | null
+  isOfPlugin?: boolean
   /** Left out: whoever sees all. */
   visibleTo?: { userId: string | null; agentId: string | null }
 }
@@ -68,9 +74,10 @@ export async function countMcpServers(db: Db, filter: McpServerFilter): Promise<
   return countOf(db('mcp_servers').where((query) => onlyThese(query, filter)))
 }
 
-function onlyThese(query: Knex.QueryBuilder, { workspaceId, agentId, visibleTo }: McpServerFilter): void {
+function onlyThese(query: Knex.QueryBuilder, { workspaceId, agentId, isOfPlugin, visibleTo }: McpServerFilter): void {
   void query.where({ workspace_id: workspaceId })
   if (agentId !== undefined) void query.where({ agent_id: agentId })
+  if (isOfPlugin !== undefined) void (isOfPlugin ? query.whereNotNull('plugin_id') : query.whereNull('plugin_id'))
   void query.where((any) => {
     void any.whereNull('agent_id').orWhereIn('agent_id', (agents) => {
       void agents.from('agents').select('id').whereNull('deleted_at')
@@ -80,8 +87,30 @@ function onlyThese(query: Knex.QueryBuilder, { workspaceId, agentId, visibleTo }
 }
 
 const ofAgent = servers.query(
-  'where workspace_id = ? and (agent_id is null or agent_id = ?) order by created_at, id limit 200',
+  `where workspace_id = ? and (agent_id is null or agent_id = ?) and plugin_id is null
+   order by created_at, id limit 200`,
 )
-/** Lists what an agent's runs may be given, oldest first. */
+/** Lists what an agent's runs may be given, oldest first, without what plugins bring. */
 export const listMcpServersForAgent = (db: Db, workspaceId: string, agentId: string): Promise<McpServerRow[]> =>
   ofAgent.list(db, [workspaceId, agentId])
+
+const ofEnabledPlugins = servers.query(
+  `where workspace_id = ? and plugin_id in [select id from plugins where workspace_id = ? and enabled = 1]
+   order by created_at, id limit 200`,
+)
+/** Lists what the plugins bring that are on, oldest first. */
+export const listMcpServersOfPlugins = (db: Db, workspaceId: string): Promise<McpServerRow[]> =>
+  ofEnabledPlugins.list(db, [workspaceId, workspaceId])
+
+const ofPlugin = servers.query('where plugin_id = ? order by name, id')
+export const listMcpServersOfPlugin = (db: Db, pluginId: string): Promise<McpServerRow[]> =>
+  ofPlugin.list(db, [pluginId])
+
+const named = z.object({ ruleName: text })
+const names = query(
+  'select rule_name as "ruleName" from mcp_servers where workspace_id = ? and agent_id is null',
+  named,
+)
+/** Lists the names that servers of the workspace have, as rules know them. */
+export const listRuleNames = async (db: Db, workspaceId: string): Promise<string[]> =>
+  (await names.list(db, [workspaceId])).map(({ ruleName }) => ruleName)

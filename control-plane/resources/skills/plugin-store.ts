@@ -6,10 +6,6 @@ import { table, type RowOf } from '../../db/table.ts'
 const plugins = table('plugins', { id: text, workspaceId: text, name: text, enabled: flag })
 export type PluginRow = RowOf<typeof plugins>
 
-export async function insertPlugin(db: Db, plugin: PluginRow): Promise<void> {
-  await plugins.insert(db, plugin)
-}
-
 const byReference = plugins.query('where workspace_id = ? and (id = ? or name = ?)')
 
 /** The plugin with this id, or else with this name; null when there is none. */

@@ -59,6 +59,10 @@ const bySlug = skills.query('where workspace_id = ? and slug = ? order by create
 export const listSkillsBySlug = (db: Db, workspaceId: string, slug: string): Promise<SkillRow[]> =>
   bySlug.list(db, [workspaceId, slug])
 
+const ofPlugin = skills.query('where workspace_id = ? and plugin_id = ? order by slug, id')
+export const listSkillsOfPlugin = (db: Db, workspaceId: string, pluginId: string): Promise<SkillRow[]> =>
+  ofPlugin.list(db, [workspaceId, pluginId])
+
 const own = z.object({ slug: text })
 /** Says which of these slugs skills have that belong to no plugin. */
 export async function listTakenSlugs(db: Db, workspaceId: string, slugs: readonly string[]): Promise<Set<string>> {

@@ -246,8 +246,6 @@ describe('routes of which the documents show no path', () => {
     'connections.oauthCallback':
       'no path is written; browsers come back to /integrations/connections/callback (docs/connections.md)',
     'mcp.endpoint': 'MCP servers are only referred to',
-    'plugins.install': 'plugins are only referred to',
-    'plugins.update': 'plugins are only referred to',
     'harnessConfig.import': 'only its body limit is written',
     signIn: 'no path is written; signing in is at /sign-in, /device and /api/auth (docs/sign-in.md)',
   }

@@ -6,6 +6,7 @@ import { FakeDevice } from '../../kit/fake-device.ts'
 import { repeats } from '../../kit/forms.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { TestServer, type Person } from '../../kit/server.ts'
+import { makePlugin, tracker } from '../facts/kit/plugins.ts'
 import { evil, inPool } from '../facts/kit/recipe.ts'
 import { endingRoutes, hostileValues, makeThings, sharpRoutes, unknownIds } from './collected.ts'
 import { filled, poolNameOf } from './fuzz-pool.ts'
@@ -256,6 +257,9 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
     stranger: await thingsOf(server, stranger, (await server.createAgent({ command: evil }, stranger.token)).id),
   }
   ids.removed = ids.member
+  // Admins alone install plugins. All know its id, which is theirs to name.
+  const { id: pluginId } = await makePlugin({ server }, { servers: { tracker } })
+  for (const name of ['victim', 'member', 'owner of agents'] as const) ids[name]['pluginId'] = pluginId
   // Of the victim alone, and all others know its id.
   const ownConnection = { id: ids.victim['connections.id'], owner: victim.uuid }
   await server.database
@@ -304,6 +308,12 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
     device: await root('devices')
       .where({ public_id: device.identity.publicId })
       .select('user_id', 'runs_by', 'removed_at'),
+    plugins: await root('plugins').where({ workspace_id: victim.workspaceId }).orderBy('id'),
+    pluginSkills: await root('skills')
+      .where({ workspace_id: victim.workspaceId })
+      .whereNotNull('plugin_id')
+      .orderBy('id')
+      .select('id', 'plugin_id', 'name', 'description', 'bundle_id'),
     servers: await root('mcp_servers')
       .whereIn('agent_id', [plain.id, program.id])
       .orWhere((of) => void of.where({ workspace_id: victim.workspaceId }).whereNull('agent_id'))
@@ -312,7 +322,7 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
   })
   const before = await stateOf()
   const owned = before.servers.map(({ name }) => name as string)
-  expect(owned).toHaveLength(1)
+  expect([owned.length, before.plugins.length, before.pluginSkills.length]).toEqual([2, 1, 1])
   const names = fc.constantFrom('me', 'main', inPool('agentId'), '<victimId>')
   const source: ValueSource = { document, known: names, named, matching: new Map() }
   const done: Record<Actor, number> = { member: 0, 'owner of agents': 0, run: 0, removed: 0, stranger: 0 }

@@ -17,6 +17,7 @@ import { mcpServerFacts } from './mcp-servers.ts'
 import { memberFacts } from './members.ts'
 import { messageFacts } from './messages.ts'
 import { openapiFacts } from './openapi.ts'
+import { pluginFacts } from './plugins.ts'
 import { projectGrantFacts } from './project-grants.ts'
 import { projectFacts } from './projects.ts'
 import { pullRequestFacts } from './pull-requests.ts'
@@ -82,5 +83,6 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   skillShares: skillShareFacts,
   connections: connectionFacts,
   mcpServers: mcpServerFacts,
+  plugins: pluginFacts,
   openapi: openapiFacts,
 }

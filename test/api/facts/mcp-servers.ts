@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { halfRequest } from '../../kit/half-request.ts'
 import type { Stage } from '../contract/stage.ts'
 import { makeServer, newServer } from './kit/mcp-servers.ts'
+import { makePlugin, tracker } from './kit/plugins.ts'
 import { on, patch, plain, post, thing } from './kit/recipe.ts'
 import type { Recipe, ResourceFacts } from './kit/resource-facts.ts'
 
@@ -15,6 +16,8 @@ const withTools = async (stage: Stage, headers: object = { Authorization: 'Beare
   (await makeServer(stage, { url: (await stage.mcpServer()).url, headers })).id
 const tools = ({ server }: Pick<Stage, 'server'>, id: string, token?: string) =>
   server.call(`/mcp-servers/${id}/tools`, token === undefined ? {} : { token })
+const ofPlugin = async (stage: Stage): Promise<string> =>
+  (await makePlugin(stage, { servers: { tracker } })).mcpServers[0].id
 
 /** Asks in the name of an agent whose run ends before the body is there. */
 async function afterItsRun(stage: Stage, method: string, { path, body = {} }: { path?: string; body?: unknown } = {}) {
@@ -62,6 +65,12 @@ export const mcpServerFacts: ResourceFacts = {
       const { id } = await makeServer(stage)
       return stage.server.call(`/mcp-servers/${id}`, patch({ connectionId: 'conn_0000000000000000' }))
     }),
+    on('mcpServers.update', '409 mcp_server_of_plugin', async (stage) =>
+      stage.server.call(`/mcp-servers/${await ofPlugin(stage)}`, patch({ url: 'https://other.example.com' })),
+    ),
+    on('mcpServers.delete', '409 mcp_server_of_plugin', async (stage) =>
+      stage.server.call(`/mcp-servers/${await ofPlugin(stage)}`, { method: 'DELETE' }),
+    ),
     on('mcpServers.create', '409 duplicate_resource', async (stage) => {
       const { name } = await makeServer(stage)
       return stage.server.call('/mcp-servers', post(newServer({ name: name.toUpperCase() })))

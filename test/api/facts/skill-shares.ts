@@ -3,7 +3,8 @@ import type { Stage } from '../contract/stage.ts'
 import { on, post } from './kit/recipe.ts'
 import type { Recipe, ResourceFacts } from './kit/resource-facts.ts'
 import { ambiguousSkill, ofSkillRoutes, shareRoutesBelow, withoutSkillStorage } from './kit/skill-codes.ts'
-import { makePluginSkill, makeShare, makeSkill } from './kit/skills.ts'
+import { makePluginSkill } from './kit/plugins.ts'
+import { makeShare, makeSkill } from './kit/skills.ts'
 
 const unknownToken = `svc_shr_${'0'.repeat(43)}`
 const aShared: Recipe = async (stage) => {

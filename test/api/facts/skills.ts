@@ -3,7 +3,8 @@ import type { Stage } from '../contract/stage.ts'
 import { on, patch, plain, post, put } from './kit/recipe.ts'
 import type { GoodRequest, Recipe, ResourceFacts } from './kit/resource-facts.ts'
 import { afterItsRun, ambiguousSkill, ofSkillRoutes, skillRoutesBelow, withoutSkillStorage } from './kit/skill-codes.ts'
-import { makePluginSkill, makeSkill, newBundle, newSlug } from './kit/skills.ts'
+import { makePluginSkill } from './kit/plugins.ts'
+import { makeSkill, newBundle, newSlug } from './kit/skills.ts'
 
 const aSkill: Recipe = async (stage) => ({ params: { skillId: (await makeSkill(stage)).id } })
 const unknown = '0000000000000000'

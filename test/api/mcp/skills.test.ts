@@ -3,7 +3,8 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { z } from 'zod'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { TestServer, type Person } from '../../kit/server.ts'
-import { makePluginSkill, makeSkill, newBundle } from '../facts/kit/skills.ts'
+import { makePluginSkill } from '../facts/kit/plugins.ts'
+import { makeSkill, newBundle } from '../facts/kit/skills.ts'
 
 /** Skills of a workspace as MCP serves them to the harness of a person. */
 

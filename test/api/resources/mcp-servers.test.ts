@@ -22,6 +22,7 @@ test('a server is kept as it was sent, changed in parts, and deleted', async () 
     object: 'mcp_server',
     id: expect.stringMatching(/^mcp_/),
     agentId: null,
+    pluginId: null,
     name: 'tracker',
     transport: 'http',
     url: 'https://mcp.example.com/mcp',

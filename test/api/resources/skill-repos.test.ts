@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from '
 import { startGitServer, type GitServer, type Tree } from '../../kit/git-server.ts'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
-import { makePluginSkill, makeSkill, newSlug, skillMd } from '../facts/kit/skills.ts'
+import { makePluginSkill } from '../facts/kit/plugins.ts'
+import { makeSkill, newSlug, skillMd } from '../facts/kit/skills.ts'
 import { gateCalls } from './gates-kit.ts'
 
 let server: TestServer, member: Person, git: GitServer

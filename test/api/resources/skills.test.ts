@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
-import { makePluginSkill, makeSkill, newBundle, newSlug, skillMd } from '../facts/kit/skills.ts'
+import { makePluginSkill } from '../facts/kit/plugins.ts'
+import { makeSkill, newBundle, newSlug, skillMd } from '../facts/kit/skills.ts'
 import { gateCalls } from './gates-kit.ts'
 
 let server: TestServer, member: Person, other: Person

@@ -1,5 +1,6 @@
 import { makePage } from '../facts/kit/wiki.ts'
 import { makeLearning } from '../facts/kit/learnings.ts'
+import { makePlugin, tracker } from '../facts/kit/plugins.ts'
 import { makeServer } from '../facts/kit/mcp-servers.ts'
 import { upload } from './files-kit.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -169,6 +170,10 @@ if (isTriedHere)
     const bullets = [{ text: 'Use `make`.\n# Now', sources: ['https://example.com/builds'] }]
     await makeLearning({ server }, { token: person.token, topic: '# Builds', bullets })
     await makeServer({ server }, { token: person.token, name: 'tracker', agentId: '@chief' })
+    await makePlugin(
+      { server },
+      { token: person.token, name: 'kit', skills: { notes: 'Write.' }, servers: { tracker } },
+    )
     for (const prefix of ['workspaces', 'companies']) {
       const { manifest } = (await act(person, 'export', prefix)).body as { manifest: string }
       const headings = outsideOfFences(manifest).filter((line) => line.startsWith('#'))
@@ -190,10 +195,14 @@ if (isTriedHere)
         '### `Draft`',
         '## Learnings (1)',
         '### `# Builds`',
-        '## Skills (0)',
+        '## Skills (1)',
+        '### `notes`',
+        '## Plugins (1)',
+        '### `kit`',
         '## Connections (0)',
-        '## MCP servers (1)',
+        '## MCP servers (2)',
         '### `tracker`',
+        '### `plugin-kit-tracker`',
       ])
       for (const text of [
         `- Id: \`${person.workspaceId}\``,

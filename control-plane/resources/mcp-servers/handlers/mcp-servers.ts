@@ -87,7 +87,7 @@ async function create(input: HandlerInput<Routes['create']>, services: ServiceCa
   mustDecide(caller, agent)
   const { workspaceId, userPublicId: createdBy } = caller
   const agentId = agent?.id ?? null
-  if ((await countMcpServers(db, { workspaceId, agentId })) >= mostServers)
+  if ((await countMcpServers(db, { workspaceId, agentId, isOfPlugin: false })) >= mostServers)
     failField(agent === null ? 'name' : 'agentId', `There are at most ${mostServers}.`)
   const at = world.now()
   const row: McpServerRow = {
@@ -97,6 +97,8 @@ async function create(input: HandlerInput<Routes['create']>, services: ServiceCa
     name,
     ruleName: ruleNameOf(name),
     server,
+    pluginId: null,
+    nameInPlugin: null,
     createdBy,
     version: 1,
     createdAt: at,
@@ -110,6 +112,9 @@ async function update(input: HandlerInput<Routes['update']>, services: ServiceCa
   const { db, caller, params, body, world } = input
   const { row: before, agent } = await seen(db, caller, params.mcpServerId)
   const { name, ...fields } = body
+  // What a plugin brings is its own; whose connection it uses is the workspace's.
+  if (before.pluginId !== null && Object.keys(body).some((field) => field !== 'connectionId'))
+    fail('mcp_server_of_plugin')
   const sent = { ...sentOf(before.server), ...given(fields) }
   // Who signed in to the server before has not signed in to this one.
   const isOther = isOtherServer(before.server, sent)
@@ -142,6 +147,7 @@ async function holdsOwnSignIn(db: Db, { id, workspaceId, server }: McpServerRow)
 async function remove(input: HandlerInput<Routes['delete']>) {
   const { db, caller, params, world } = input
   const { row, agent } = await seen(db, caller, params.mcpServerId)
+  if (row.pluginId !== null) fail('mcp_server_of_plugin')
   if (caller.kind === 'agent') {
     const change = { caller, routeId: mcpServerRoutes.delete.id, params: { mcpServerId: row.id } }
     return raisePlatformChange({ ...input, body: null }, change)
@@ -205,7 +211,7 @@ async function orTaken(db: Db, write: (tx: Tx) => Promise<void>): Promise<void> 
   }
 }
 
-function shown({ id, agentId, name, server, createdBy, createdAt, updatedAt }: McpServerRow): McpServerShown {
+function shown({ id, agentId, pluginId, name, server, createdBy, createdAt, updatedAt }: McpServerRow): McpServerShown {
   const {
     transport,
     url = null,
@@ -219,6 +225,7 @@ function shown({ id, agentId, name, server, createdBy, createdAt, updatedAt }: M
     object: 'mcp_server',
     id,
     agentId,
+    pluginId,
     name,
     transport,
     url,

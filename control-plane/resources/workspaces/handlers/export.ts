@@ -15,21 +15,13 @@ import { countProjects, listProjects } from '../../projects/store.ts'
 import { countTasks, listTasks } from '../../tasks/list-store.ts'
 import { listTasksByIds, type TaskRow } from '../../tasks/store.ts'
 import { countMcpServers, listMcpServers } from '../../mcp-servers/store.ts'
+import { countPlugins, listPlugins } from '../../plugins/store.ts'
 import { countSkills, listSkills } from '../../skills/store.ts'
 import { findRevisionBody } from '../../wiki/revision-store.ts'
 import { countPages, listPages, type WikiPageRow } from '../../wiki/store.ts'
 import { countWorkflows, listWorkflows } from '../../workflows/store.ts'
-import {
-  connectionSection,
-  fileSection,
-  headingOf,
-  headOf,
-  longestInstructions,
-  pageSection,
-  Sections,
-  skillSection,
-  type Names,
-} from './manifest.ts'
+import { connectionSection, pluginSection, skillSection } from './manifest-carried.ts'
+import { fileSection, headingOf, headOf, longestInstructions, pageSection, Sections, type Names } from './manifest.ts'
 import { findWorkspace } from '../store.ts'
 
 const pageSize = 200
@@ -39,7 +31,7 @@ const retryAfterS = 15
 
 /**
  * Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, its workflows by name, what its files are,
- * its wiki, its learnings, what its skills are, and to what it is connected. All of it is of one moment, and no more than a page of it is in memory; no write waits for it.
+ * its wiki, its learnings, what its skills and plugins are, and to what it is connected. All of it is of one moment, and no more than a page of it is in memory; no write waits for it.
  */
 export class WorkspaceExports {
   private readonly atWork = new Set<string>()
@@ -106,6 +98,9 @@ async function* linesOf(db: Db, workspaceId: string, now: number): AsyncGenerato
   yield headingOf('Skills', await countSkills(db, workspaceId))
   for await (const page of oldestFirst((after) => listSkills(db, { ...filter, after })))
     yield page.flatMap(skillSection)
+  yield headingOf('Plugins', await countPlugins(db, workspaceId))
+  for await (const page of oldestFirst((after) => listPlugins(db, { ...filter, after })))
+    yield page.flatMap(pluginSection)
   yield headingOf('Connections', await countConnections(db, { workspaceId, now }))
   for await (const page of connectionsOf(db, workspaceId, now)) yield page.flatMap((one) => connectionSection(one, now))
   yield headingOf('MCP servers', await countMcpServers(db, { workspaceId }))

@@ -1,16 +1,15 @@
 import type { ListedAgent } from '../../agents/store.ts'
 import { handleText } from '../../agents/present.ts'
-import { statusAt } from '../../connections/rules.ts'
-import type { ConnectionRow } from '../../connections/store.ts'
 import type { FileRow } from '../../files/store.ts'
 import type { LearningRow } from '../../learnings/store.ts'
 import type { ProjectRow } from '../../projects/store.ts'
 import type { TaskRow } from '../../tasks/store.ts'
 import type { McpServerRow } from '../../mcp-servers/store.ts'
-import type { SkillRow } from '../../skills/store.ts'
 import type { WikiPageRow } from '../../wiki/store.ts'
 import type { WorkflowRow } from '../../workflows/store.ts'
 import type { WorkspaceRow } from '../store.ts'
+import { mcpServerSection } from './manifest-carried.ts'
+import { facts, fence, span } from './manifest-text.ts'
 
 /**
  * The Markdown of a workspace's export (pure). Text of people is put into code spans or fences, so that it stays text.
@@ -156,59 +155,6 @@ export function fileSection({ id, name, contentType, sizeBytes, sha256, visibili
   ]
 }
 
-/** Their files are read one by one. */
-export function skillSection(skill: SkillRow): string[] {
-  return [
-    '',
-    `### ${span(skill.name)}`,
-    '',
-    ...facts({
-      Id: skill.id,
-      Slug: skill.slug,
-      Version: String(skill.bundleVersion),
-      Source: skill.sourceType,
-      'On for agents without an override': skill.enabledByDefault ? 'yes' : 'no',
-      Files: String(skill.fileCount),
-      Bytes: String(skill.totalBytes),
-      Description: skill.description,
-    }),
-  ]
-}
-
-/** Without its credential, which no export has. */
-export function connectionSection(connection: ConnectionRow, now: number): string[] {
-  const { id, serviceId, serviceLabel, authKind, accountLabel, ownerUserId, grantedScopes } = connection
-  return [
-    '',
-    `### ${span(serviceLabel)}`,
-    '',
-    ...facts({
-      Id: id,
-      Service: serviceId,
-      Account: accountLabel === '' ? null : accountLabel,
-      Kind: authKind,
-      Status: statusAt(connection, now),
-      Owner: ownerUserId === null ? 'the workspace' : 'a person',
-      Scopes: grantedScopes.length === 0 ? null : grantedScopes.join(' '),
-    }),
-  ]
-}
-
-function mcpServerSection({ id, name, server }: McpServerRow, agent: string | null): string[] {
-  return [
-    '',
-    `### ${span(name)}`,
-    '',
-    ...facts({
-      Id: id,
-      Agent: agent,
-      Transport: server.type,
-      Address: server.type === 'stdio' ? null : server.url,
-      Command: server.type === 'stdio' ? [server.command, ...server.args].join(' ') : null,
-    }),
-  ]
-}
-
 export function pageSection(page: ExportedPage): string[] {
   const { id, slug, title, kind, archivedAt, sourceRef, currentRevisionId, body } = page
   return [
@@ -309,23 +255,3 @@ function taskSection(
 
 const nameOf = (id: string | null, names: ReadonlyMap<string, string>): string | null =>
   id === null ? null : (names.get(id) ?? id)
-
-function facts(values: Record<string, string | null>): string[] {
-  return Object.entries(values).flatMap(([name, value]) => (value === null ? [] : [`- ${name}: ${span(value)}`]))
-}
-
-/** A code span with as many backticks as the text needs. */
-function span(text: string): string {
-  const line = text.replaceAll(/\s+/g, ' ').trim()
-  const ticks = '`'.repeat(longestRun(line) + 1)
-  const pad = line.startsWith('`') || line.endsWith('`') ? ' ' : ''
-  return line === '' ? '(empty)' : `${ticks}${pad}${line}${pad}${ticks}`
-}
-
-function fence(text: string, language: 'markdown' | 'csv' | 'js' = 'markdown'): string[] {
-  const ticks = '`'.repeat(Math.max(3, longestRun(text) + 1))
-  return [`${ticks}${language}`, text, ticks]
-}
-
-const longestRun = (text: string): number =>
-  (text.match(/`+/g) ?? []).reduce((longest, run) => Math.max(longest, run.length), 0)

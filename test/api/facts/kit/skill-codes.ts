@@ -6,7 +6,8 @@ import { TestServer, type Reply } from '../../../kit/server.ts'
 import type { Stage } from '../../contract/stage.ts'
 import { on } from './recipe.ts'
 import type { CodeRecipe } from './resource-facts.ts'
-import { makePluginSkill, makeSkill, newBundle } from './skills.ts'
+import { makePlugin, makePluginSkill } from './plugins.ts'
+import { makeSkill, newBundle } from './skills.ts'
 
 /** Codes that all routes below a skill have. */
 
@@ -61,22 +62,25 @@ export async function afterItsRun(stage: Stage, route: Below): Promise<Reply> {
   return halfRequest(stage.server, `/skills/${id}${path}`, { method, body, token, between })
 }
 
-/** Asks a server whose storage is away, and which has a skill with a share link. */
+const pluginName = 'of-away'
+
+/** Asks a server whose storage is away, and which has a skill with a share link, and a plugin. */
 export async function withoutSkillStorage(
   stage: Stage,
-  send: (server: TestServer, skill: { id: string; shareToken: string }) => Promise<Reply>,
+  send: (server: TestServer, skill: { id: string; shareToken: string; pluginName: string }) => Promise<Reply>,
 ): Promise<Reply> {
   const server = await stage.other('without storage of skills', async () => {
     const folder = join(inject('databases').folder, crypto.randomUUID())
     const started = await TestServer.start({ settings: { SVC_DATA_DIR: folder, SVC_ALLOW_HOSTS: '127.0.0.1' } })
     await makeSkill({ server: started })
+    await makePlugin({ server: started }, { name: pluginName })
     renameSync(join(folder, 'files'), join(folder, 'away'))
     // No folder any more, so nothing can be looked up in it.
     writeFileSync(join(folder, 'files'), '')
     return started
   })
-  const { data } = await server.ok('/skills')
+  const { data } = await server.ok('/skills?sourceType=imported')
   const { id } = data[0]
   const { token: shareToken } = await server.ok(`/skills/${id}/share`, { body: {} })
-  return send(server, { id, shareToken })
+  return send(server, { id, shareToken, pluginName })
 }

@@ -17,21 +17,6 @@ export async function makeSkill(
   return server.ok('/skills', { body: sent, ...(token === undefined ? {} : { token }) })
 }
 
-/** A skill that a plugin brought, which no route does yet; `enabled`: the plugin. */
-export async function makePluginSkill(
-  stage: Pick<Stage, 'server'>,
-  { enabled = true, slug = newSlug() }: { enabled?: boolean; slug?: string } = {},
-): Promise<{ id: string; slug: string; pluginId: string; pluginName: string }> {
-  const { id } = await makeSkill(stage)
-  const { root } = stage.server.database
-  const pluginId = stage.server.world.id('plug_')
-  const pluginName = `plugin-${pluginId}`
-  const workspaceId = stage.server.owner.workspaceId
-  await root('plugins').insert({ id: pluginId, workspace_id: workspaceId, name: pluginName, enabled: enabled ? 1 : 0 })
-  await root('skills').where({ id }).update({ slug, plugin_id: pluginId, source_type: 'plugin', enabled_by_default: 0 })
-  return { id, slug, pluginId, pluginName }
-}
-
 /** A share link of a new skill. */
 export async function makeShare(
   stage: Pick<Stage, 'server'>,

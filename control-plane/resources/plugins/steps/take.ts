@@ -1,0 +1,209 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import { pluginLimits, type NotUsed } from '../../../../shared/api/plugin-fields.ts'
+import { skillFile, skillKeys } from '../../../../shared/api/skill-fields.ts'
+import type { Caller } from '../../../http/callers.ts'
+import type { FetchedRepo } from '../../../repo-source/repo-sources.ts'
+import type { TreeEntry } from '../../../repo-source/tree.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { hashOfFiles, listedFiles, type RawFile } from '../../skills/bundle.ts'
+import type { BundleFile } from '../../skills/bundle-store.ts'
+import { filesFlaw } from '../../skills/repo-folders.ts'
+import type { NewBundle } from '../../skills/steps/bundle.ts'
+import { hasRoom, storeFiles, takeRoom, type InstallRoom } from '../../skills/steps/repo.ts'
+import {
+  isAgentPlugins,
+  jsonObject,
+  manifestFiles,
+  notUsedOf,
+  partsNotUsed,
+  readManifest,
+  type Manifest,
+} from '../manifest.ts'
+import { readServers, type PluginServer, type ServersReading } from '../servers.ts'
+
+/**
+ * Takes a plugin out of its files, and stores the files of its skills: before the transaction. Only what is used is read: the manifest, the
+ * file with its MCP servers, and its skills. Nothing of it is executed.
+ */
+
+/** Files that were sent, or those of a repository that was fetched. */
+export type PluginFiles = Pick<FetchedRepo, 'list' | 'read'>
+
+export interface TakenSkill extends NewBundle {
+  slug: string
+  name: string
+  description: string | null
+}
+
+export interface TakenPlugin extends Pick<Manifest, 'format' | 'name' | 'version' | 'description'> {
+  pluginHash: string
+  skills: TakenSkill[]
+  servers: PluginServer[]
+  notUsed: NotUsed[]
+}
+
+interface Taking {
+  caller: Caller
+  deps: Pick<ResourceDependencies, 'blobs' | 'costly'>
+  /** The param that is named when they are no plugin. */
+  param: 'url' | 'bundle.files'
+}
+
+/** Files of a request, as if they were of a repository. */
+export function filesOf(sent: readonly RawFile[]): PluginFiles {
+  const bytes = new Map(
+    sent.map(({ bytes: { buffer, byteOffset, length } }, at) => [String(at), Buffer.from(buffer, byteOffset, length)]),
+  )
+  const entries = sent.map(({ path, executable, bytes: { length } }, at): TreeEntry => ({
+    path,
+    kind: 'file',
+    executable,
+    oid: String(at),
+    sizeBytes: length,
+  }))
+  return {
+    list: () => Promise.resolve(entries),
+    read: (wanted) => Promise.resolve(wanted.map(({ oid }) => bytes.get(oid)!)),
+  }
+}
+
+/** Fails with `invalid_plugin` and `skill_bundle_storage_failed`; then nothing stays stored. */
+export async function takePlugin(from: PluginFiles, taking: Taking): Promise<TakenPlugin> {
+  const reading = new Reading(from, await from.list(), taking)
+  const manifest = await reading.manifest()
+  const servers = await reading.servers(manifest)
+  const notUsed = [...manifest.notUsed, ...partsNotUsed(reading.paths, manifest.format), ...servers.notUsed]
+  const skills: TakenSkill[] = []
+  try {
+    await takeSkillsInto(skills, notUsed, reading)
+    if (skills.length === 0 && servers.servers.length === 0)
+      return reading.refuse(`has no skill and no MCP server that svc uses.${firstReason(notUsed)}`)
+    const { format, name, version, description } = manifest
+    const files = [...reading.used, ...skills.flatMap(({ slug, files: own }) => own.map(below(`skills/${slug}/`)))]
+    const pluginHash = hashOfFiles(files.toSorted((a, b) => (a.path < b.path ? -1 : 1)))
+    const told = notUsed.slice(0, pluginLimits.told)
+    return { format, name, version, description, pluginHash, skills, servers: servers.servers, notUsed: told }
+  } catch (error) {
+    for (const { blobId } of skills) await taking.deps.blobs.giveUp(blobId)
+    throw error
+  }
+}
+
+const below = (folder: string) => (file: BundleFile) => ({ ...file, path: folder + file.path })
+
+function firstReason(notUsed: readonly NotUsed[]): string {
+  const first = notUsed.find(({ kind }) => kind === 'skill' || kind === 'mcp_server') ?? notUsed[0]
+  return first === undefined ? '' : ` ${first.name}: ${first.message}`
+}
+
+/** What was read of the files of a plugin. */
+class Reading {
+  readonly from: PluginFiles
+  readonly entries: readonly TreeEntry[]
+  readonly taking: Taking
+  /** The files that are used beside those of skills. */
+  readonly used: BundleFile[] = []
+
+  constructor(from: PluginFiles, entries: readonly TreeEntry[], taking: Taking) {
+    this.from = from
+    this.entries = entries
+    this.taking = taking
+  }
+
+  get paths(): string[] {
+    return this.entries.map(({ path }) => path)
+  }
+
+  refuse(flaw: string): never {
+    return fail('invalid_plugin', { param: this.taking.param, message: `The plugin ${flaw}` })
+  }
+
+  async manifest(): Promise<Manifest> {
+    const open = await this.object(manifestFiles.agent_plugins.manifest)
+    const isOpen = isAgentPlugins(open?.value ?? null)
+    const found = isOpen ? open : await this.object(manifestFiles.claude_plugin.manifest)
+    const file = isOpen ? manifestFiles.agent_plugins.manifest : manifestFiles.claude_plugin.manifest
+    if (found === null)
+      return this.refuse(
+        open === null
+          ? 'has neither a plugin.json at its root nor a .claude-plugin/plugin.json.'
+          : 'has a plugin.json without the `$schema` of Agent Plugins 1, and no .claude-plugin/plugin.json.',
+      )
+    if (found.value === null) return this.refuse(`has a ${file} that is no object of JSON.`)
+    const { manifest, flaw } = readManifest(found.value, isOpen ? 'agent_plugins' : 'claude_plugin')
+    if (manifest === null) return this.refuse(`${flaw} in its ${file}.`)
+    this.used.push(...(await listedFiles([found.file])))
+    return manifest
+  }
+
+  async servers({ format, servers: named }: Manifest): Promise<ServersReading> {
+    if (typeof named === 'object' && named !== null && !Array.isArray(named))
+      return readServers({ mcpServers: named }, { file: manifestFiles.claude_plugin.manifest, format })
+    const usual = manifestFiles[format].servers
+    const file = named === undefined ? usual : typeof named === 'string' ? named.replace(/^\.\//, '') : null
+    const found = file === null ? null : await this.object(file, () => null)
+    if (file === null || found === null)
+      return named === undefined && !this.paths.includes(usual)
+        ? { servers: [], notUsed: [] }
+        : readServers(null, { file: file ?? 'mcpServers', format })
+    this.used.push(...(await listedFiles([found.file])))
+    return readServers(found.value, { file, format })
+  }
+
+  /** The JSON of a file; null: there is no such file. `large`: what is done about one that is too large, or is a link. */
+  private async object(
+    path: string,
+    large: () => null = () =>
+      this.refuse(`has a ${path} that is a link, or longer than ${pluginLimits.manifestBytes}.`),
+  ): Promise<{ value: Record<string, unknown> | null; file: RawFile } | null> {
+    const entry = this.entries.find((one) => one.path === path)
+    if (entry === undefined) return null
+    if (entry.kind !== 'file' || entry.sizeBytes > pluginLimits.manifestBytes) return large()
+    const [bytes] = await this.from.read([entry])
+    return { value: jsonObject(bytes!), file: { path, bytes: bytes!, executable: entry.executable } }
+  }
+}
+
+/** Skills lie one level deep. One that cannot be taken leaves the others as they are. */
+async function takeSkillsInto(skills: TakenSkill[], notUsed: NotUsed[], reading: Reading): Promise<void> {
+  const room: InstallRoom = { ...pluginLimits }
+  for (const [slug, files] of skillFolders(reading.entries)) {
+    const stored = await takeSkill(slug, files, { room, reading })
+    if ('reason' in stored) notUsed.push(notUsedOf('skill', slug, stored.reason, stored.message))
+    else skills.push(stored)
+  }
+}
+
+/** By their names: the files of each folder of `skills` that has a SKILL.md, with paths below it. */
+function skillFolders(entries: readonly TreeEntry[]): [string, TreeEntry[]][] {
+  const folders = new Map<string, TreeEntry[]>()
+  for (const entry of entries) {
+    const [, slug, path] = /^skills\/([^/]+)\/(.+)$/s.exec(entry.path) ?? []
+    if (slug === undefined || path === undefined) continue
+    const files = folders.get(slug) ?? []
+    files.push({ ...entry, path })
+    folders.set(slug, files)
+  }
+  const isSkill = ([, files]: [string, TreeEntry[]]) =>
+    files.some(({ path, kind }) => path === skillFile && kind === 'file')
+  return [...folders].filter(isSkill).toSorted(([a], [b]) => (a < b ? -1 : 1))
+}
+
+async function takeSkill(
+  slug: string,
+  files: readonly TreeEntry[],
+  { room, reading: { from, taking } }: { room: InstallRoom; reading: Reading },
+): Promise<TakenSkill | Pick<NotUsed, 'reason' | 'message'>> {
+  const named = skillKeys.slug.safeParse(slug)
+  if (!named.success)
+    return { reason: 'invalid_slug', message: `Its folder ${named.error.issues[0]?.message ?? 'cannot be taken'}.` }
+  const flaw = filesFlaw(files)
+  if (flaw !== null) return { reason: 'invalid_bundle', message: flaw }
+  if (!hasRoom(room, files))
+    return { reason: 'too_much', message: `svc takes ${pluginLimits.skills} skills of a plugin, and 24 MiB.` }
+  const stored = await storeFiles(files, from, { caller: taking.caller, ...taking.deps })
+  if (typeof stored === 'string') return { reason: 'invalid_bundle', message: stored }
+  takeRoom(room, files)
+  const { name, description } = stored.frontMatter
+  return { slug, name: name ?? slug, description, ...stored }
+}
