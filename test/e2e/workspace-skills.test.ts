@@ -4,6 +4,9 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { RunManifest } from '../../shared/api/run-records.ts'
 import type { Skill } from '../../shared/api/skill-fields.ts'
+import type { Plugin } from '../../shared/api/plugin-fields.ts'
+import { bundleOf, pluginFiles } from '../api/facts/kit/plugins.ts'
+import { startMcpServer } from '../kit/mcp-http-server.ts'
 import { waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { claudeDriver } from './harness/drivers.ts'
@@ -25,13 +28,14 @@ const listening = {
 }
 const stageOf = stageFor(listening)
 
-/** Those of the last run's first line. */
-function saidSkills(home: string): string[] {
+/** The last run's first line. */
+function saidFirst(home: string): { skills: string[]; mcp_servers: { name: string; status: string }[] } {
   const lines = readFileSync(join(home, 'said'), 'utf8').split('\n')
   const init = lines.findLast((line) => line.startsWith('{"type":"system","subtype":"init"'))
-  const { skills } = JSON.parse(init ?? '{"skills":[]}') as { skills: string[] }
-  return skills.filter((name) => name.startsWith('svc:'))
+  return JSON.parse(init ?? '{"skills":[],"mcp_servers":[]}') as ReturnType<typeof saidFirst>
 }
+const saidSkills = (home: string) => saidFirst(home).skills.filter((name) => name.startsWith('svc:'))
+const saidServers = (home: string) => saidFirst(home).mcp_servers.map(({ name }) => name)
 
 test('a run has the skills that are on for its agent, and another set begins a new session', async () => {
   const { api, device } = stageOf()
@@ -107,5 +111,44 @@ test('a daemon that is killed while it brings a skill leaves nothing that counts
     ).toEqual([])
   } finally {
     await system.stop()
+  }
+})
+
+test('a run has the skills and the MCP servers of a plugin while that is on, and runs nothing else of it', async () => {
+  const { api, device } = stageOf()
+  const mcp = await startMcpServer()
+  try {
+    const agent = await newAgent(stageOf(), 'Plugged', { config: { permissions: { tools: { defaultMode: 'full' } } } })
+    const ran = join(device.homeDir, 'hook-ran')
+    const hook = { type: 'command', command: `touch '${ran}'` }
+    const files = pluginFiles({
+      name: 'harbour',
+      skills: { mooring: 'Moor it.' },
+      servers: { pilot: { url: mcp.url } },
+    })
+    const hooks = JSON.stringify({ hooks: { SessionStart: [{ hooks: [hook] }] } })
+    const sent = bundleOf({ ...files, 'hooks/hooks.json': hooks, 'skills/mooring/hooks/hooks.json': hooks })
+    const plugin = await api.call<Plugin>('POST', '/plugins', { bundle: sent })
+    expect(plugin.notUsed).toMatchObject([{ kind: 'part', name: 'hooks' }])
+    const name = 'plugin-harbour-pilot'
+    const say = { name: `mcp__${name}__say`, input: { text: 'ahoy' } }
+    await says(stageOf(), [{ tool: say }, { text: 'Moored.' }])
+    const { events } = await plays(stageOf(), agent, {})
+    expect(saidSkills(device.homeDir)).toContain('svc:mooring')
+    expect(saidServers(device.homeDir)).toEqual([name])
+    expect(mcp.of('tools/call')).toHaveLength(1)
+    expect(dataOf(events, 'tool_result')).toMatchObject([{ isError: false, output: 'said ahoy' }])
+
+    await api.call('POST', `/plugins/${plugin.id}/disable`)
+    mcp.calls.length = 0
+    await says(stageOf(), [{ text: 'Without it.' }])
+    await plays(stageOf(), agent, {})
+    expect(saidSkills(device.homeDir)).not.toContain('svc:mooring')
+    expect(saidServers(device.homeDir)).toEqual([])
+    expect(mcp.calls).toEqual([])
+    expect(existsSync(ran)).toBe(false)
+    expect(execFileSync('git', ['status', '--porcelain'], { cwd: agent.folder, encoding: 'utf8' })).toBe('')
+  } finally {
+    await mcp.stop()
   }
 })
