@@ -70,7 +70,8 @@ export function readManifest(value: Readonly<Record<string, unknown>>, format: P
       format,
       name,
       version: version === null ? null : shownName(version).slice(0, pluginLimits.version),
-      description: description === null ? null : shownName(description).slice(0, pluginLimits.description),
+      description:
+        description === null ? null : shownName(description.replaceAll(/\s+/g, ' ')).slice(0, pluginLimits.description),
       servers: takesServers ? value['mcpServers'] : undefined,
       notUsed: others.map((key) => notUsedOf('field', key, 'not_supported', 'svc does not use this field.')),
     },

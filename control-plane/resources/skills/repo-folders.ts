@@ -6,6 +6,9 @@ import type { TreeEntry } from '../../repo-source/tree.ts'
 /** The folders whose own folders are searched, beside the root. */
 export const searchedFolders = ['skills', '.agents/skills', '.claude/skills'] as const
 
+/** So many folders of one repository are looked into. */
+export const mostFolders = 500
+
 /** What one install takes in all. */
 export const installLimits = { skills: 50, files: 1_000, totalBytes: 64 * 1024 * 1024 } as const
 
@@ -26,13 +29,29 @@ export function skillFoldersOf(entries: readonly TreeEntry[], { isSubdir }: { is
   return folders.toSorted((a, b) => (a < b ? -1 : 1))
 }
 
-/** The files of one skill, with paths below it. The root's are all but those of the folders where other skills lie. */
-export function filesBelow(entries: readonly TreeEntry[], folder: string, all: readonly string[]): TreeEntry[] {
-  const others = folder === '' ? [...searchedFolders, ...all.filter((one) => one !== '')] : []
-  const prefix = folder === '' ? '' : `${folder}/`
-  return entries
-    .filter(({ path }) => path.startsWith(prefix) && !others.some((other) => path.startsWith(`${other}/`)))
-    .map((entry) => ({ ...entry, path: entry.path.slice(prefix.length) }))
+/**
+ * The files of each skill by its folder, with paths below that. The root's are all but those of the folders where other skills lie. Each
+ * entry is looked at once: a stranger decides how many there are, and how many folders.
+ */
+export function filesByFolder(
+  entries: readonly TreeEntry[],
+  folders: readonly string[],
+): ReadonlyMap<string, readonly TreeEntry[]> {
+  const found = new Map<string, TreeEntry[]>(folders.map((folder) => [folder, []]))
+  const others = new Set<string>([...searchedFolders, ...folders])
+  for (const entry of entries) {
+    const above = foldersAbove(entry.path)
+    for (const folder of above) found.get(folder)?.push({ ...entry, path: entry.path.slice(folder.length + 1) })
+    if (!above.some((folder) => others.has(folder))) found.get('')?.push(entry)
+  }
+  return found
+}
+
+/** `a` and `a/b` for `a/b/c`. */
+function foldersAbove(path: string): string[] {
+  const folders: string[] = []
+  for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) folders.push(path.slice(0, end))
+  return folders
 }
 
 /** Why these files are no bundle, found before they are read; null: they may be one. */

@@ -1,15 +1,15 @@
 import { fail } from '../../../../shared/api/errors.ts'
 import { pluginLimits, type NotUsed } from '../../../../shared/api/plugin-fields.ts'
-import { skillFile, skillKeys } from '../../../../shared/api/skill-fields.ts'
+import { skillKeys } from '../../../../shared/api/skill-fields.ts'
 import type { Caller } from '../../../http/callers.ts'
 import type { FetchedRepo } from '../../../repo-source/repo-sources.ts'
 import type { TreeEntry } from '../../../repo-source/tree.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { hashOfFiles, listedFiles, type RawFile } from '../../skills/bundle.ts'
 import type { BundleFile } from '../../skills/bundle-store.ts'
-import { filesFlaw } from '../../skills/repo-folders.ts'
+import { filesByFolder, skillFoldersOf } from '../../skills/repo-folders.ts'
 import type { NewBundle } from '../../skills/steps/bundle.ts'
-import { hasRoom, storeFiles, takeRoom, type InstallRoom } from '../../skills/steps/repo.ts'
+import { storeFiles, type InstallRoom } from '../../skills/steps/repo.ts'
 import {
   isAgentPlugins,
   jsonObject,
@@ -167,26 +167,15 @@ class Reading {
 /** Skills lie one level deep. One that cannot be taken leaves the others as they are. */
 async function takeSkillsInto(skills: TakenSkill[], notUsed: NotUsed[], reading: Reading): Promise<void> {
   const room: InstallRoom = { ...pluginLimits }
-  for (const [slug, files] of skillFolders(reading.entries)) {
+  const folders = skillFoldersOf(reading.entries, { isSubdir: false }).filter((folder) =>
+    /^skills\/[^/]+$/.test(folder),
+  )
+  for (const [folder, files] of filesByFolder(reading.entries, folders)) {
+    const slug = folder.slice('skills/'.length)
     const stored = await takeSkill(slug, files, { room, reading })
     if ('reason' in stored) notUsed.push(notUsedOf('skill', slug, stored.reason, stored.message))
     else skills.push(stored)
   }
-}
-
-/** By their names: the files of each folder of `skills` that has a SKILL.md, with paths below it. */
-function skillFolders(entries: readonly TreeEntry[]): [string, TreeEntry[]][] {
-  const folders = new Map<string, TreeEntry[]>()
-  for (const entry of entries) {
-    const [, slug, path] = /^skills\/([^/]+)\/(.+)$/s.exec(entry.path) ?? []
-    if (slug === undefined || path === undefined) continue
-    const files = folders.get(slug) ?? []
-    files.push({ ...entry, path })
-    folders.set(slug, files)
-  }
-  const isSkill = ([, files]: [string, TreeEntry[]]) =>
-    files.some(({ path, kind }) => path === skillFile && kind === 'file')
-  return [...folders].filter(isSkill).toSorted(([a], [b]) => (a < b ? -1 : 1))
 }
 
 async function takeSkill(
@@ -197,13 +186,8 @@ async function takeSkill(
   const named = skillKeys.slug.safeParse(slug)
   if (!named.success)
     return { reason: 'invalid_slug', message: `Its folder ${named.error.issues[0]?.message ?? 'cannot be taken'}.` }
-  const flaw = filesFlaw(files)
-  if (flaw !== null) return { reason: 'invalid_bundle', message: flaw }
-  if (!hasRoom(room, files))
-    return { reason: 'too_much', message: `svc takes ${pluginLimits.skills} skills of a plugin, and 24 MiB.` }
-  const stored = await storeFiles(files, from, { caller: taking.caller, ...taking.deps })
-  if (typeof stored === 'string') return { reason: 'invalid_bundle', message: stored }
-  takeRoom(room, files)
+  const stored = await storeFiles(files, { from, room }, { caller: taking.caller, ...taking.deps })
+  if ('reason' in stored) return stored
   const { name, description } = stored.frontMatter
   return { slug, name: name ?? slug, description, ...stored }
 }

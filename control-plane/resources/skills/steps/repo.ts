@@ -11,10 +11,11 @@ import type { ResourceDependencies } from '../../dependencies.ts'
 import { checkBundle } from '../bundle.ts'
 import {
   bytesOf,
-  filesBelow,
+  filesByFolder,
   filesFlaw,
   installLimits,
   isLfsPointer,
+  mostFolders,
   searchedFolders,
   skillFoldersOf,
 } from '../repo-folders.ts'
@@ -90,13 +91,18 @@ export async function takeSkills(repo: FetchedRepo, taking: Taking): Promise<Tak
     taken.skipped.push({ slug: nameOf(folder, source), path, reason, message })
     return null
   }
+  const files = filesByFolder(entries, folders)
   const room: InstallRoom = { ...installLimits }
+  let looked = 0
   try {
     for (const folder of folders) {
       // What the root is called may stand in its SKILL.md alone.
       if (folder !== '' && wanted?.includes(nameOf(folder, source)) === false) continue
-      const files = filesBelow(entries, folder, folders)
-      const skill = await takeOne({ folder, files, room, repo, taken, skip }, taking)
+      if (++looked > mostFolders) {
+        taken.skipped.push({ slug: null, path: null, reason: 'too_much', message: tooManyFolders })
+        break
+      }
+      const skill = await takeOne({ folder, files: files.get(folder) ?? [], room, repo, taken, skip }, taking)
       if (skill !== null) taken.skills.push(skill)
     }
     const missing = (wanted ?? []).filter((name) => !namesIn(taken, source).has(name))
@@ -114,6 +120,8 @@ export async function takeSkills(repo: FetchedRepo, taking: Taking): Promise<Tak
     throw error
   }
 }
+
+const tooManyFolders = `No more than ${mostFolders} skills of a repository are looked at: name skills, or their folder by subdir.`
 
 type Skip = (folder: string, reason: SkippedSkill['reason'], message: string) => null
 
@@ -140,38 +148,38 @@ export interface InstallRoom {
   totalBytes: number
 }
 
-export const hasRoom = (room: InstallRoom, files: readonly TreeEntry[]): boolean =>
-  room.skills > 0 && room.files >= files.length && room.totalBytes >= bytesOf(files)
-
-export function takeRoom(room: InstallRoom, files: readonly TreeEntry[]): void {
-  room.skills -= 1
-  room.files -= files.length
-  room.totalBytes -= bytesOf(files)
-}
-
-/** Stores the files of one skill, or says why they are none. Fails with `skill_bundle_storage_failed`. */
+/**
+ * Stores the files of one skill, or says why they are none. What is read counts, whether it is a skill or not: whoever makes a
+ * repository decides how much of it is none. Fails with `skill_bundle_storage_failed`.
+ */
 export async function storeFiles(
   files: readonly TreeEntry[],
-  from: Pick<FetchedRepo, 'read'>,
+  { from, room }: { from: Pick<FetchedRepo, 'read'>; room: InstallRoom },
   storing: Pick<Taking, 'caller'> & Taking['deps'],
-): Promise<NewBundle | string> {
+): Promise<NewBundle | { reason: 'invalid_bundle' | 'too_much'; message: string }> {
+  const refused = (message: string) => ({ reason: 'invalid_bundle', message }) as const
+  const flaw = filesFlaw(files)
+  if (flaw !== null) return refused(flaw)
+  const bytes = bytesOf(files)
+  if (room.skills < 1 || room.files < files.length || room.totalBytes < bytes)
+    return { reason: 'too_much', message: 'One install reads no more. A part of a repository is named by its folder.' }
+  room.skills -= 1
+  room.files -= files.length
+  room.totalBytes -= bytes
   const contents = await from.read(files)
-  if (contents.some(isLfsPointer)) return 'It has files that Git LFS keeps elsewhere.'
+  if (contents.some(isLfsPointer)) return refused('It has files that Git LFS keeps elsewhere.')
   const given = files.map(({ path, executable }, at) => ({ path, executable, bytes: contents[at]! }))
-  return orFlaw(async () => storeDecoded(await checkBundle(given), storing))
+  const stored = await orFlaw(async () => storeDecoded(await checkBundle(given), storing))
+  return typeof stored === 'string' ? refused(stored) : stored
 }
 
 /** Returns null when it is skipped, or is not among those that are wanted. */
 async function takeOne(one: One, taking: Taking): Promise<(RepoSkill & NewBundle) | null> {
   const { folder, files, room, repo, skip } = one
   const { caller, source, wanted, deps } = taking
-  const flaw = filesFlaw(files)
-  if (flaw !== null) return skip(folder, 'invalid_bundle', flaw)
   if (folder !== '' && (await slugTrouble(nameOf(folder, source), one, taking))) return null
-  if (!hasRoom(room, files))
-    return skip(folder, 'too_much', 'One install takes no more: name skills, or their folder by subdir.')
-  const stored = await storeFiles(files, repo, { caller, ...deps })
-  if (typeof stored === 'string') return skip(folder, 'invalid_bundle', stored)
+  const stored = await storeFiles(files, { from: repo, room }, { caller, ...deps })
+  if ('reason' in stored) return skip(folder, stored.reason, stored.message)
   const { name, description } = stored.frontMatter
   const slug = folder === '' ? (name ?? nameOf('', source)) : nameOf(folder, source)
   const isWanted = wanted === undefined || wanted.includes(slug) || wanted.includes(nameOf(folder, source))
@@ -179,7 +187,6 @@ async function takeOne(one: One, taking: Taking): Promise<(RepoSkill & NewBundle
     await deps.blobs.giveUp(stored.blobId)
     return null
   }
-  takeRoom(room, files)
   return { slug, name: name ?? slug, description, path: pathOf(source, folder), ...stored }
 }
 
