@@ -106,6 +106,15 @@ describe('a command line', () => {
     expect((await values('run create', ['--wait=5000', '--agent', '@a'])).local).toEqual({ wait: 5000 })
   })
 
+  test('true and false behind a switch are its value, and no positional that is left out', async () => {
+    expect((await values('plugin install', ['--dir', '.', '--enabled', 'false'])).body).toEqual({ enabled: false })
+    expect((await values('plugin install', ['acme/x', '--enabled', 'true'])).body).toEqual({
+      url: 'acme/x',
+      enabled: true,
+    })
+    expect((await values('plugin install', ['--enabled', '--', 'true'])).body).toEqual({ url: 'true', enabled: true })
+  })
+
   test('types numbers, booleans and words for null, and nests dotted targets', async () => {
     const line = [
       '@a',

@@ -70,7 +70,7 @@ export function parseQuickly(command: Command, rest: readonly string[]): ParsedA
   const isPlain = flags.every(
     (flag) => flag.bare === undefined || !rest.some((word) => word.startsWith(`--${flag.name}`)),
   )
-  if (!isPlain) return null
+  if (!isPlain || hasSwitchedValue(flags, rest)) return null
   const { parseArgs } = process.getBuiltinModule('node:util')
   const options = Object.fromEntries(
     flags.map((flag) => [flag.name, { type: flag.kind === 'boolean' ? 'boolean' : 'string', multiple: true } as const]),
@@ -84,6 +84,12 @@ export function parseQuickly(command: Command, rest: readonly string[]): ParsedA
   } catch {
     return null
   }
+}
+
+/** Whether `true` or `false` stands behind a switch: Node's parser takes that word for a positional. */
+function hasSwitchedValue(flags: readonly CommandFlag[], rest: readonly string[]): boolean {
+  const switches = new Set(flags.filter(({ kind }) => kind === 'boolean').flatMap(spellingsOf))
+  return rest.some((word, at) => switches.has(word) && ['true', 'false'].includes(rest[at + 1] ?? ''))
 }
 
 /** Of a switch that is given more than once the last one holds. */
