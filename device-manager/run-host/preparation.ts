@@ -8,6 +8,7 @@ import { type RunSpec, takesSkills, tellsSkills } from '../../shared/runs/spec.t
 import type { HarnessAdapter, HarnessLaunch, LaunchFacts } from '../harness/adapter.ts'
 import { firstStartFolder } from '../harness/first-start.ts'
 import { HarnessLaunchError } from '../harness/parts/adapter-errors.ts'
+import type { ServerLeftOut } from '../harness/parts/mcp-servers.ts'
 import { adapterOfRun } from '../harness/registry.ts'
 import { removeRunCgroup } from '../process/cgroup.ts'
 import { findProgram } from '../process/program.ts'
@@ -23,7 +24,8 @@ import type { Connections } from './door/connections.ts'
 import { openDoors, type Doors } from './door/doors.ts'
 import { knownEnv, pathOf } from './launch/environment.ts'
 import { readSkills, type SkillsRead } from './launch/skills.ts'
-import { addSkills } from './launch/workspace-skills.ts'
+import { withPluginFiles } from './launch/plugin-files.ts'
+import { addSkills, type CopyPlace } from './launch/workspace-skills.ts'
 import { machineLinks } from './permission/machine-links.ts'
 import type { HostRequest } from './wire/protocol.ts'
 import type { StandingWall } from './standing-wall.ts'
@@ -57,6 +59,8 @@ export interface Prepared {
   place: JudgedPlace
   /** null: the run is given none, and nothing was looked for. */
   skills: SkillsRead | null
+  /** MCP servers whose plugin's files are not there. */
+  serversLeftOut: readonly ServerLeftOut[]
   /** null: the run has none. */
   wall: Wall | null | { problem: unknown }
   /** To MCP servers that are given a credential. */
@@ -83,11 +87,13 @@ export async function prepare(
   if (existsSync(paths.root)) for (const old of [paths.base, paths.store]) rmSync(old, { recursive: true, force: true })
   const cwd = spec.folder?.rootPath ?? assigned.homeDir
   const taking = baseOf(assigned, { stateDir, storeDir: paths.store, world })
-  const opening = openDoors(spec.mcpServers, { log, connections })
+  const served = await withPluginFiles(spec.mcpServers, placeOfCopies(assigned, join(wall.own, 'plugins')))
+  const opening = openDoors(served.servers, { log, connections })
   const walling = wallOf(assigned, { root: paths.root, cwd, wall })
   // While git is at work.
   const skills = tellsSkills(spec) ? await skillsOf(assigned, { stateDir, runDir: wall.own, cwd, world }) : null
-  const assignment = skills === null ? assigned : { ...assigned, spec: withTheseSkills(spec, skills.told.digest) }
+  const withThem = { ...spec, mcpServers: served.servers }
+  const assignment = { ...assigned, spec: skills === null ? withThem : withTheseSkills(withThem, skills.told.digest) }
   const plan = planOf(assignment, { stateDir, runDir: wall.own, cwd, world, skills: skills?.given ?? [] })
   const lookup = new PathLookup(world, machineLinks)
   const skillFolders = (skills?.given.length ?? 0) > 0 ? [copiesIn(wall.own)] : []
@@ -111,6 +117,7 @@ export async function prepare(
     lookup,
     place,
     skills,
+    serversLeftOut: served.leftOut,
     wall: await walling,
     doors: await opening,
     connections,
@@ -118,15 +125,20 @@ export async function prepare(
   }
 }
 
+/** Where files are copied from, and the folder of the run to which; null: nothing was brought. */
+const placeOfCopies = ({ skills: brought }: Assignment, folder: string): CopyPlace | null =>
+  brought === undefined ? null : { brought, folder }
+
 async function skillsOf(
-  { spec, homeDir, wall, skills: brought }: Assignment,
+  assignment: Assignment,
   { stateDir, runDir, cwd, world }: { stateDir: string; runDir: string; cwd: string; world: World },
 ): Promise<SkillsRead> {
+  const { spec, homeDir, wall } = assignment
   const takes = takesSkills(spec)
   const ofFolders = takes ? (spec.skillFolders ?? []) : []
   const read = await readSkills(ofFolders, { cwd, homeDir, ownFolders: allOwnFolders(stateDir, wall) }, world)
-  const place = brought === undefined ? null : { brought, folder: copiesIn(runDir) }
-  return addSkills(read, { skills: (takes && spec.skills) || [], leftOut: spec.skillsLeftOut ?? [] }, place)
+  const offered = { skills: (takes && spec.skills) || [], leftOut: spec.skillsLeftOut ?? [] }
+  return addSkills(read, offered, placeOfCopies(assignment, copiesIn(runDir)))
 }
 
 /** Where a run has its copies of skills of the workspace. */

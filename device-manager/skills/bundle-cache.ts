@@ -71,7 +71,7 @@ export class BundleCache {
   }
 
   /** Resolves when the skills are there or it is known which are not; never later than the time for which a run waits. Never fails. */
-  async place(skills: readonly OfferedSkill[]): Promise<PlacedBundles> {
+  async place(skills: readonly Pick<OfferedSkill, 'bundleHash' | 'isMissed'>[]): Promise<PlacedBundles> {
     const { world, waitMs = usual.waitMs } = this.#options
     const late = Promise.withResolvers<'not_materialized'>()
     const cancel = world.after(waitMs, () => late.resolve('not_materialized'))

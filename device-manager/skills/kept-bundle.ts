@@ -7,7 +7,7 @@ import { bundleHashText, type ListedFile } from '../../shared/lib/bundle-hash.ts
 import { bundleLimits, bundlePathsFlaw } from '../../shared/lib/bundle-path.ts'
 
 /**
- * Files of a skill on this device: a folder `<state>/skills/<hash>` with the list of the files as it came (`list.json`), and the files
+ * Files of a skill or of a plugin on this device: a folder `<state>/skills/<hash>` with the list of the files as it came (`list.json`), and the files
  * below `files/`. The folder gets its name when all of it is on the disk, so one with a name is whole. What comes from elsewhere is
  * believed as far as its hash says: nobody else's files pass for it, and no path leads out of it.
  */
@@ -20,6 +20,8 @@ export const keptIn = (bundles: string, hash: string) => {
 export class WrongBundleError extends Error {}
 
 const skillFileName = 'SKILL.md'
+/** One of them is in each bundle: it is of a skill, or has all files of a plugin. */
+const leadingFiles: ReadonlySet<string> = new Set([skillFileName, 'plugin.json', '.claude-plugin/plugin.json'])
 
 /** Reads the list of a bundle. Throws WrongBundleError when it is not the one with this hash, or names what no bundle may hold. */
 export function listOfBundle(text: string, hash: string): ListedFile[] {
@@ -37,7 +39,7 @@ export function listOfBundle(text: string, hash: string): ListedFile[] {
   const flaw = bundlePathsFlaw(files.map(({ path }) => path))
   if (flaw !== null) throw wrong(`has a path that ${flaw.flaw}`)
   if (files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) > bundleLimits.totalBytes) throw wrong('is too large')
-  if (!files.some(({ path }) => path === skillFileName)) throw wrong(`has no ${skillFileName}`)
+  if (!files.some(({ path }) => leadingFiles.has(path))) throw wrong(`has no ${skillFileName}`)
   return files
 }
 

@@ -75,7 +75,7 @@ export const notUsed = z.object({
   reason: z
     .enum(notUsedReasons)
     .describe(
-      '`needs_files`: a program of the plugin itself, which is brought to no device. `own_program`, `own_variable`: it names a program or a variable of svc.',
+      '`needs_files`: it needs a file or folder that svc does not bring to devices. `own_program`, `own_variable`: it names a program or a variable of svc.',
     ),
   message: z.string(),
 })

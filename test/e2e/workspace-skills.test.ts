@@ -14,6 +14,8 @@ import { dataOf, ended, newAgent, plays, says, stageFor, type Stage } from './ha
 
 /** Skills of a workspace in runs of the real claude, which says with its first line which skills it has. */
 
+const stdioServer = join(import.meta.dirname, '../kit/mcp-server.mjs')
+
 /** claude, whose output is written to a file, too. */
 const listening = {
   ...claudeDriver,
@@ -121,23 +123,28 @@ test('a run has the skills and the MCP servers of a plugin while that is on, and
     const agent = await newAgent(stageOf(), 'Plugged', { config: { permissions: { tools: { defaultMode: 'full' } } } })
     const ran = join(device.homeDir, 'hook-ran')
     const hook = { type: 'command', command: `touch '${ran}'` }
-    const files = pluginFiles({
-      name: 'harbour',
-      skills: { mooring: 'Moor it.' },
-      servers: { pilot: { url: mcp.url } },
-    })
+    const servers = {
+      pilot: { url: mcp.url },
+      deck: { command: '${CLAUDE_PLUGIN_ROOT}/bin/deck', args: ['${PLUGIN_ROOT}/server.mjs'] },
+    }
+    const files = pluginFiles({ name: 'harbour', skills: { mooring: 'Moor it.' }, servers })
     const hooks = JSON.stringify({ hooks: { SessionStart: [{ hooks: [hook] }] } })
-    const sent = bundleOf({ ...files, 'hooks/hooks.json': hooks, 'skills/mooring/hooks/hooks.json': hooks })
-    const plugin = await api.call<Plugin>('POST', '/plugins', { bundle: sent })
-    expect(plugin.notUsed).toMatchObject([{ kind: 'part', name: 'hooks' }])
-    const name = 'plugin-harbour-pilot'
-    const say = { name: `mcp__${name}__say`, input: { text: 'ahoy' } }
-    await says(stageOf(), [{ tool: say }, { text: 'Moored.' }])
+    const sent = bundleOf({ ...files, 'hooks/hooks.json': hooks, 'server.mjs': readFileSync(stdioServer, 'utf8') })
+    const deck = { path: 'bin/deck', content: `#!/bin/sh\nexec '${process.execPath}' "$1"\n`, executable: true }
+    const plugin = await api.call<Plugin>('POST', '/plugins', { bundle: { files: [...sent.files, deck] } })
+    expect(plugin.notUsed).toMatchObject([{ name: 'bin' }, { name: 'hooks' }])
+    const [ofProgram, ofAddress] = ['plugin-harbour-deck', 'plugin-harbour-pilot']
+    const say = (name: string) => ({ tool: { name: `mcp__${name}__say`, input: { text: 'ahoy' } } })
+    await says(stageOf(), [say(ofAddress), say(ofProgram), { text: 'Moored.' }])
     const { events } = await plays(stageOf(), agent, {})
     expect(saidSkills(device.homeDir)).toContain('svc:mooring')
-    expect(saidServers(device.homeDir)).toEqual([name])
+    expect(saidServers(device.homeDir).toSorted()).toEqual([ofProgram, ofAddress])
     expect(mcp.of('tools/call')).toHaveLength(1)
-    expect(dataOf(events, 'tool_result')).toMatchObject([{ isError: false, output: 'said ahoy' }])
+    expect(dataOf(events, 'tool_result')).toMatchObject([
+      { isError: false, output: 'said ahoy' },
+      { isError: false, output: 'said ahoy' },
+    ])
+    expect(dataOf(events, 'error')).toEqual([])
 
     await api.call('POST', `/plugins/${plugin.id}/disable`)
     mcp.calls.length = 0
@@ -148,6 +155,9 @@ test('a run has the skills and the MCP servers of a plugin while that is on, and
     expect(mcp.calls).toEqual([])
     expect(existsSync(ran)).toBe(false)
     expect(execFileSync('git', ['status', '--porcelain'], { cwd: agent.folder, encoding: 'utf8' })).toBe('')
+    expect(
+      readdirSync(join(device.stateDir, 'own')).filter((id) => existsSync(join(device.stateDir, 'own', id, 'plugins'))),
+    ).toEqual([])
   } finally {
     await mcp.stop()
   }

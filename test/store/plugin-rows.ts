@@ -21,6 +21,7 @@ export async function seedPlugin(
     repoPath: 'plugins/tools',
     repoSha: 'a'.repeat(40),
     pluginHash: 'b'.repeat(64),
+    bundleId: null,
     notUsed: [{ kind: 'part', name: 'hooks', reason: 'not_supported', message: 'No.' }],
     installedBy: 'usr_0000000000000000',
     version: 1,

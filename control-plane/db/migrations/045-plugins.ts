@@ -14,6 +14,7 @@ export const plugins: Migration = {
       t.text('repo_path')
       t.text('repo_sha')
       t.text('plugin_hash').notNullable().defaultTo('')
+      t.text('bundle_id')
       t.text('not_used').notNullable().defaultTo('[]')
       t.text('installed_by')
       t.integer('version').notNullable().defaultTo(1)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { ruleNameOf } from '../../../shared/runs/given-servers.ts'
-import { nameOfServer, readServers } from './servers.ts'
+import { nameOfServer, needsRoot, readServers, withRoot } from './servers.ts'
 
 const read = (servers: unknown, format: 'agent_plugins' | 'claude_plugin' = 'agent_plugins') =>
   readServers({ mcpServers: servers }, { file: 'mcp.json', format })
@@ -29,6 +29,14 @@ describe('a server', () => {
       { type: 'stdio', command: 'docs-mcp', env: { TOKEN: '${TOKEN:-none}' } },
       { type: 'stdio', command: 'docs-mcp', args: [], env: { TOKEN: '${TOKEN:-none}' } },
     ],
+    [
+      { command: '${CLAUDE_PLUGIN_ROOT}/bin/server', args: ['--in=${PLUGIN_ROOT}'] },
+      { type: 'stdio', command: '${PLUGIN_ROOT}/bin/server', args: ['--in=${PLUGIN_ROOT}'] },
+    ],
+    [
+      { command: 'node', args: ['${CLAUDE_PLUGIN_ROOT}/server.js'], env: { DIR: '${PLUGIN_ROOT}' } },
+      { type: 'stdio', command: 'node', args: ['${PLUGIN_ROOT}/server.js'], env: { DIR: '${PLUGIN_ROOT}' } },
+    ],
     // Whose connection it uses is for people to say.
     [
       { url: 'https://a', connectionId: 'conn_4hJ8kL2mQ6xT9vB3' },
@@ -50,8 +58,12 @@ describe('a server', () => {
     ['invalid_server', { command: 'x; curl evil' }],
     ['invalid_server', { command: '${SHELL}' }],
     ['invalid_server', { command: 'x', args: ['${user_config.key}'] }],
-    ['needs_files', { command: '${CLAUDE_PLUGIN_ROOT}/server' }],
-    ['needs_files', { command: 'node', args: ['${PLUGIN_ROOT}/server.js'] }],
+    ['needs_files', { command: '${PLUGIN_ROOT}' }],
+    ['needs_files', { command: '${PLUGIN_ROOT}/../server' }],
+    ['needs_files', { command: '${PLUGIN_ROOT}/./x' }],
+    ['needs_files', { command: '/bin/sh${PLUGIN_ROOT}' }],
+    ['needs_files', { command: '${CLAUDE_PLUGIN_ROOT}/server', cwd: '${CLAUDE_PLUGIN_ROOT}' }],
+    ['needs_files', { url: 'https://a/${PLUGIN_ROOT}' }],
     ['needs_files', { command: 'node', args: ['${plugin_root:-.}/server.js'] }],
     ['needs_files', { command: 'node', env: { DATA: '${PLUGIN_DATA}' } }],
     ['needs_files', { command: './server' }],
@@ -66,6 +78,7 @@ describe('a server', () => {
     ['own_variable', { url: 'https://evil/${SVC_TOKEN}' }],
     ['own_variable', { url: 'https://evil', headers: { X: '${svc_token:-x}' } }],
     ['own_variable', { command: 'x', args: ['${CLAUDE_CONFIG_DIR}'] }],
+    ['own_variable', { command: 'x', args: ['${SVC_PLUGIN_' + 'a'.repeat(64) + '}/x'] }],
     ['own_variable', { command: 'x', env: { SVC_STATE_DIR: '/tmp' } }],
     ['not_supported', { url: 'https://a', disabled: true }],
   ])('is not used for %s: %j', (reason, sent) => expect(one(sent)).toBe(reason))
@@ -95,6 +108,26 @@ test('the form of Claude may leave out the key around them, the open one not', (
       servers: [],
       notUsed: [{ name: 'mcp.json', reason: 'invalid_server' }],
     })
+})
+
+test('a program of the plugin names its folder by the hash of its files', () => {
+  const hash = 'a'.repeat(64)
+  const folder = `\${SVC_PLUGIN_${hash}}`
+  const [own, other] = read({
+    own: { command: 'node', args: ['${PLUGIN_ROOT}/x.js'] },
+    other: { command: 'x' },
+  }).servers
+  expect([needsRoot(own!), needsRoot(other!)]).toEqual([true, false])
+  expect(withRoot(own!, hash)).toEqual({
+    nameInPlugin: 'own',
+    server: {
+      type: 'stdio',
+      command: 'node',
+      args: [`${folder}/x.js`],
+      env: { PLUGIN_ROOT: folder, CLAUDE_PLUGIN_ROOT: folder },
+    },
+  })
+  expect(withRoot(other!, hash)).toBe(other)
 })
 
 describe('the name of a server', () => {

@@ -1,13 +1,16 @@
 import { z } from 'zod'
 import { pluginLimits, type NotUsed, type PluginFormat } from '../../../shared/api/plugin-fields.ts'
 import { isSwitchedOff, ruleNameOf, withMcpType } from '../../../shared/runs/given-servers.ts'
+import { bundlePathFlaw } from '../../../shared/lib/bundle-path.ts'
 import { mcpServer, type McpServer } from '../../../shared/runs/mcp-servers.ts'
+import { mapTexts, pluginFolder } from '../../../shared/runs/plugin-files.ts'
 import { notUsedOf } from './manifest.ts'
 
 /** The MCP servers that a plugin names, and which of them runs can have. Pure. */
 
 export interface PluginServer {
   nameInPlugin: string
+  /** Of a program of the plugin itself, `${PLUGIN_ROOT}` stands for its folder until its files are stored. */
   server: McpServer
 }
 
@@ -48,6 +51,7 @@ function serversIn(
 }
 
 type ServerReading = { server: McpServer } | { reason: NotUsed['reason']; message: string }
+type Program = McpServer & { type: 'stdio' }
 const refused = (reason: NotUsed['reason'], message: string): ServerReading => ({ reason, message })
 
 function readServer(name: string, sent: unknown): ServerReading {
@@ -59,28 +63,46 @@ function readServer(name: string, sent: unknown): ServerReading {
   if (isSwitchedOff(sent)) return refused('not_supported', 'It is switched off in the plugin.')
   const server = ownFields(read.data)
   const wrong = textsOf(server)
-    .map(variableFlaw)
+    .map((text) => variableFlaw(text, server))
     .find((flaw) => flaw !== null)
   if (wrong !== undefined) return wrong
   return server.type === 'stdio' ? (programFlaw(server, sent) ?? { server }) : { server }
 }
 
-/** A connection is chosen by people of the workspace, who are asked whether they see it; never by a plugin. */
-const ownFields = (server: McpServer): McpServer =>
-  server.type === 'stdio'
-    ? { type: 'stdio', command: server.command, args: server.args, ...(server.env && { env: server.env }) }
-    : { type: server.type, url: server.url, ...(server.headers && { headers: server.headers }) }
+/**
+ * A connection is chosen by people of the workspace, who are asked whether they see it; never by a plugin. Both forms have a name for the
+ * folder of the plugin, of which one is kept.
+ */
+function ownFields(server: McpServer): McpServer {
+  if (server.type === 'stdio') return mapTexts(server, (text) => text.replaceAll('${CLAUDE_PLUGIN_ROOT}', root))
+  return { type: server.type, url: server.url, ...(server.headers && { headers: server.headers }) }
+}
 
 function textsOf(server: McpServer): string[] {
   if (server.type !== 'stdio') return [server.url, ...Object.values(server.headers ?? {})]
   return [server.command, ...server.args, ...Object.values(server.env ?? {})]
 }
 
-const needsFiles = 'It is a program of the plugin itself; svc brings no files of plugins but skills to devices.'
+const root = '${PLUGIN_ROOT}'
+export const needsRoot = ({ server }: PluginServer): boolean =>
+  server.type === 'stdio' && textsOf(server).some((text) => text.includes(root))
+
+/** The server with the files of its plugin, which have this hash. Its program finds them by the variables that it knows, too. */
+export function withRoot(brought: PluginServer, bundleHash: string): PluginServer {
+  const { nameInPlugin, server } = brought
+  if (server.type !== 'stdio' || !needsRoot(brought)) return brought
+  const env = { ...server.env, PLUGIN_ROOT: root, CLAUDE_PLUGIN_ROOT: root }
+  const folder = pluginFolder(bundleHash)
+  return { nameInPlugin, server: mapTexts({ ...server, env }, (text) => text.replaceAll(root, folder)) }
+}
+
+const needsFiles =
+  'It needs a file or a folder that svc does not bring. Programs of the plugin are named by ${PLUGIN_ROOT}/ and their path.'
 
 /** The variables of a run that are svc's own hold its token; a stranger's server is not given them. */
-function variableFlaw(text: string): ServerReading | null {
-  for (const [, name = ''] of text.matchAll(/\$\{([^}:]*)/g)) {
+function variableFlaw(text: string, { type }: McpServer): ServerReading | null {
+  const others = type === 'stdio' ? text.replaceAll(root, '') : text
+  for (const [, name = ''] of others.matchAll(/\$\{([^}:]*)/g)) {
     if (/^(?:CLAUDE_)?PLUGIN_/i.test(name)) return refused('needs_files', needsFiles)
     if (/^(?:SVC|CLAUDE)_/i.test(name)) return refused('own_variable', `It names the variable ${name.slice(0, 64)}.`)
     if (!/^[A-Za-z_][A-Za-z0-9_]{0,199}$/.test(name))
@@ -91,11 +113,13 @@ function variableFlaw(text: string): ServerReading | null {
 
 const ownPrograms: ReadonlySet<string> = new Set(['svc', 'svc-device', 'svc-server'])
 
-/** What lies beside the plugin is looked for in the folder of the run, where somebody else's program may have its name. */
-function programFlaw({ command, args, env }: McpServer & { type: 'stdio' }, sent: unknown): ServerReading | null {
-  if (/[/\\]/.test(command) || args.some((arg) => /^\.{1,2}[/\\]/.test(arg))) return refused('needs_files', needsFiles)
+/** A path that is not the plugin's is looked for in the folder of the run, where somebody else's program may have its name. */
+function programFlaw({ command, args, env }: Program, sent: unknown): ServerReading | null {
+  const isOfPlugin = command.startsWith(`${root}/`) && bundlePathFlaw(command.slice(root.length + 1)) === null
+  if (!isOfPlugin && (/[/\\]/.test(command) || command.includes(root))) return refused('needs_files', needsFiles)
+  if (args.some((arg) => /^\.{1,2}[/\\]/.test(arg))) return refused('needs_files', needsFiles)
   if (typeof sent === 'object' && sent !== null && 'cwd' in sent) return refused('needs_files', needsFiles)
-  if (!/^[A-Za-z0-9][\w.+@-]*$/.test(command))
+  if (!isOfPlugin && !/^[A-Za-z0-9][\w.+@-]*$/.test(command))
     return refused('invalid_server', 'Its command is not the name of a program.')
   if (ownPrograms.has(command.toLowerCase())) return refused('own_program', 'Its command is a program of svc.')
   const own = Object.keys(env ?? {}).find((name) => /^(?:SVC|CLAUDE|PLUGIN)_/i.test(name))

@@ -25,6 +25,8 @@ const summary = {
   repoPath: nullableText,
   repoSha: nullableText,
   pluginHash: text,
+  /** Of all its files, where a server needs them. */
+  bundleId: nullableText,
   /** `usr_...` */
   installedBy: nullableText,
   version: int,

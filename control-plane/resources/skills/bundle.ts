@@ -67,13 +67,9 @@ export async function decodeFiles(sent: readonly BundleFileInput[], most: number
 
 /** Checks files of any source. Others have their turn meanwhile. */
 export async function checkBundle(given: readonly RawFile[]): Promise<Decoded> {
-  if (given.length > skillLimits.files) return flawed(`holds more than ${skillLimits.files} files`)
-  const flaw = pathsFlaw(given.map(({ path }) => path))
+  const flaw = boundsFlaw(given)
   if (flaw !== null) return { bundle: null, flaw }
-  const totalBytes = given.reduce((sum, { bytes }) => sum + bytes.length, 0)
-  if (totalBytes > skillLimits.totalBytes) return flawed(`has more than ${skillLimits.totalBytes} bytes`)
-  const sorted = given.toSorted((a, b) => (a.path < b.path ? -1 : 1))
-  const leading = sorted.find(({ path }) => path === skillFile)
+  const leading = given.find(({ path }) => path === skillFile)
   if (leading === undefined) return flawed(`has no ${skillFile}`)
   if (leading.bytes.length > skillLimits.instructionBytes)
     return flawed(`has a ${skillFile} of more than ${skillLimits.instructionBytes} bytes`)
@@ -83,9 +79,25 @@ export async function checkBundle(given: readonly RawFile[]): Promise<Decoded> {
   } catch {
     return flawed(`has a ${skillFile} that is not UTF-8`)
   }
+  return { bundle: { ...(await hashFiles(given)), instructions }, flaw: null }
+}
+
+/** Why no bundle holds these files, whatever is in them; null: one may. */
+export function boundsFlaw(given: readonly RawFile[]): { param: string; message: string } | null {
+  if (given.length > skillLimits.files) return flawOf(`holds more than ${skillLimits.files} files`)
+  const flaw = pathsFlaw(given.map(({ path }) => path))
+  const totalBytes = given.reduce((sum, { bytes }) => sum + bytes.length, 0)
+  if (flaw !== null || totalBytes <= skillLimits.totalBytes) return flaw
+  return flawOf(`has more than ${skillLimits.totalBytes} bytes`)
+}
+
+export type HashedFiles = Omit<DecodedBundle, 'instructions'>
+
+/** The files as they are kept. Others have their turn meanwhile. */
+export async function hashFiles(given: readonly RawFile[]): Promise<HashedFiles> {
+  const sorted = given.toSorted((a, b) => (a.path < b.path ? -1 : 1))
   const files = await listedFiles(sorted)
-  const contents = sorted.map(({ bytes }) => bytes)
-  return { bundle: { bundleHash: hashOfFiles(files), files, contents, instructions }, flaw: null }
+  return { bundleHash: hashOfFiles(files), files, contents: sorted.map(({ bytes }) => bytes) }
 }
 
 /** The files as a list has them, in the same order. Others have their turn meanwhile. */

@@ -170,7 +170,7 @@ function withAddresses(spec: RunSpec, servers: McpServers): RunSpec {
 export function withServers(parts: { prepared: Prepared; plan: LaunchPlan; start: StartRequest }): ServedPlan {
   const { plan, prepared } = parts
   const { spec } = prepared.assignment
-  if (Object.keys(spec.mcpServers).length === 0) return { plan, servers: {}, leftOut: [] }
+  if (Object.keys(spec.mcpServers).length === 0) return { plan, servers: {}, leftOut: prepared.serversLeftOut }
   const env = environmentOf(parts)
   const filled = filledServers(spec.mcpServers, env)
   const { servers, leftOut } = prepared.doors.lead(filled.servers, {
@@ -179,5 +179,5 @@ export function withServers(parts: { prepared: Prepared; plan: LaunchPlan; start
     env,
   })
   const launch = plan.adapter.command(withAddresses(spec, servers), { ...plan.facts, mcpServers: servers })
-  return { plan: { ...plan, launch }, servers, leftOut: [...filled.leftOut, ...leftOut] }
+  return { plan: { ...plan, launch }, servers, leftOut: [...prepared.serversLeftOut, ...filled.leftOut, ...leftOut] }
 }

@@ -1,10 +1,9 @@
-import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { bundleHashText } from '../../../shared/lib/bundle-hash.ts'
 import { skillLimits, type OfferedSkill } from '../../../shared/runs/skills.ts'
+import { keepBundleIn } from '../../../test/kit/kept-bundle.ts'
 import type { SkillsRead } from './skills.ts'
 import { addSkills, leftOutEvents } from './workspace-skills.ts'
 
@@ -23,23 +22,12 @@ const place = (missed: { bundleHash: string; reason: 'not_materialized' }[] = []
 })
 
 /** Puts a bundle where the daemon keeps them. */
-function keep(slug: string, contents: Record<string, string>, description = 'Of the row.'): OfferedSkill {
-  const paths = Object.keys(contents).toSorted()
-  const files = paths.map((path) => ({
-    path,
-    sizeBytes: Buffer.byteLength(contents[path]!),
-    sha256: createHash('sha256').update(contents[path]!).digest('hex'),
-    executable: path.endsWith('.sh'),
-  }))
-  const bundleHash = createHash('sha256').update(bundleHashText(files)).digest('hex')
-  for (const [path, content] of Object.entries(contents)) {
-    const file = join(root, 'skills', bundleHash, 'files', path)
-    mkdirSync(dirname(file), { recursive: true })
-    writeFileSync(file, content)
-  }
-  writeFileSync(join(root, 'skills', bundleHash, 'list.json'), JSON.stringify({ files }))
-  return { slug, description, bundleHash, fileCount: files.length, totalBytes: 1 }
-}
+const keep = (slug: string, contents: Record<string, string>, description = 'Of the row.'): OfferedSkill => ({
+  slug,
+  description,
+  ...keepBundleIn(join(root, 'skills'), contents),
+  totalBytes: 1,
+})
 const add = (read: SkillsRead, skills: OfferedSkill[], where: ReturnType<typeof place> | null = place()) =>
   addSkills(read, { skills, leftOut: [] }, where)
 const reasons = ({ told }: SkillsRead) => told.workspace?.leftOut.map(({ slug, reason }) => `${slug} ${reason}`)

@@ -6,7 +6,13 @@ import { RunHosts, type RunHostsOptions } from './run-hosts.ts'
 import type { RunState } from '../machine.ts'
 
 const runId = 'run_1'
-const state = { runId, fence: 1, phase: 'accepted', spec: { folder: null, harness: 'command' }, hostId: null }
+const state = {
+  runId,
+  fence: 1,
+  phase: 'accepted',
+  spec: { folder: null, harness: 'command', mcpServers: {} },
+  hostId: null,
+}
 
 class FakeHost {
   readonly hostId: string
@@ -87,7 +93,7 @@ test('a run of a harness that is too old ends with the sentence that says so, a 
   const handled: unknown[] = []
   const host = new FakeHost('h1')
   const begin = (spec: object) => {
-    const run = { ...state, spec: { folder: null, harness: 'codex', ...spec } }
+    const run = { ...state, spec: { folder: null, harness: 'codex', mcpServers: {}, ...spec } }
     const hosts = new RunHosts({
       log: { debug() {}, info() {}, warn() {}, error() {} },
       world: realWorld,

@@ -1,9 +1,9 @@
-import { takesSkills } from '../../../shared/runs/spec.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Log } from '../../log/log.ts'
 import type { HostRecord, HostReply, HostRequest } from '../../run-host/wire/protocol.ts'
 import type { RunEvent, RunState } from '../machine.ts'
 import { folderTrouble, homeTrouble } from './folder-trouble.ts'
+import { hasFilesToBring } from './files-to-bring.ts'
 import { HostConnection } from './host-connection.ts'
 import { tooOldStop, wallOrTrouble, type HarnessSurroundings } from './harness-surroundings.ts'
 import type { HostPool } from './host-pool.ts'
@@ -29,8 +29,6 @@ export interface RunHostsOptions {
 }
 
 export type BroughtSkills = NonNullable<Extract<HostRequest, { type: 'assign' }>['skills']>
-
-const hasSkillsToBring = (spec: RunState['spec']): boolean => takesSkills(spec) && (spec.skills ?? []).length > 0
 
 export type Start = Extract<HostRequest, { type: 'start' }>
 
@@ -265,7 +263,7 @@ export class RunHosts {
     const ready = this.reserved.get(runId) ?? null
     this.reserved.delete(runId)
     const isWanted = () => options.find(runId)?.fence === fence
-    const bringing = hasSkillsToBring(spec) ? options.bringSkills(state) : undefined
+    const bringing = hasFilesToBring(spec) ? options.bringSkills(state) : undefined
     const folder = spec.folder ? await folderTrouble(spec.folder.rootPath) : homeTrouble(surroundings.homeDir)
     const stop = folder ? ({ exitReason: 'dispatch_error', message: folder } as const) : tooOldStop(spec, surroundings)
     if (stop || !isWanted()) {

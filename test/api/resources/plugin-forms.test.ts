@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { NotUsed, Plugin } from '../../../shared/api/plugin-fields.ts'
+import { enrol } from '../../kit/fake-device.ts'
 import { startGitServer, type GitServer, type Tree } from '../../kit/git-server.ts'
 import { outcomeOf, TestServer, type Reply } from '../../kit/server.ts'
 import { agentPluginsSchema, bundleOf, newPluginName, pluginFiles, tracker, treeOf } from '../facts/kit/plugins.ts'
@@ -53,7 +54,7 @@ describe('a plugin', () => {
       }),
       'mcp.json': json({
         $schema: 'https://agent-plugins.org/schemas/1.0.0/mcp.schema.json',
-        mcpServers: { tracker, own: { type: 'stdio', command: '${PLUGIN_ROOT}/bin/server' } },
+        mcpServers: { tracker, own: { type: 'stdio', command: './bin/server' } },
       }),
       '.mcp.json': mcp({ other: { command: 'other-mcp' } }),
       ...ofClaude({ name: 'another' }),
@@ -136,6 +137,70 @@ describe('a plugin', () => {
     expect((await installFiles({ ...other, ...ofClaude(), ...aSkill })).body.format).toBe('claude_plugin')
     expect(outcomeOf(await installFiles({ ...other, ...aSkill }))).toBe('400 invalid_plugin')
   })
+})
+
+describe('a program of a plugin', () => {
+  const servers = { own: { command: '${CLAUDE_PLUGIN_ROOT}/bin/server' }, other: { command: 'other-mcp' } }
+
+  test('has all files of the plugin, which devices get by their hash while the plugin is there', async () => {
+    const files = { ...ofClaude(), '.mcp.json': mcp(servers), 'bin/server': '#!/bin/sh\n', 'lib/a.txt': 'x' }
+    const { body } = await installFiles(files)
+    expect(why(body)).toEqual(['part bin not_supported'])
+    const { id, command } = body.mcpServers.find((one: { nameInPlugin: string }) => one.nameInPlugin === 'own')
+    const [, hash] = /^\$\{SVC_PLUGIN_([0-9a-f]{64})\}\/bin\/server$/.exec(command)!
+    expect((await server.ok(`/mcp-servers/${id}`)).env).toEqual({
+      PLUGIN_ROOT: `\${SVC_PLUGIN_${hash}}`,
+      CLAUDE_PLUGIN_ROOT: `\${SVC_PLUGIN_${hash}}`,
+    })
+    const device = await enrol(server)
+    const bundle = async () =>
+      fetch(`${server.url}/api/device/skills/${hash}`, { headers: { authorization: `Bearer ${device.token}` } })
+    const [line] = (await (await bundle()).text()).split('\n')
+    expect((JSON.parse(line!).files as { path: string }[]).map(({ path }) => path)).toEqual(
+      Object.keys(files).toSorted(),
+    )
+    const { root } = server.database
+    const kept = () => root('skill_bundles').where({ bundle_hash: hash! }).select('retired_at', 'change_id')
+    expect(await kept()).toEqual([{ retired_at: null, change_id: null }])
+
+    // The same files are kept, others take their place.
+    const update = async (more: object) =>
+      server.ok(`/plugins/${body.id}/update`, { body: { bundle: bundleOf({ ...files, ...more }) } })
+    expect((await update({})).mcpServers).toEqual(body.mcpServers)
+    expect(await kept()).toHaveLength(1)
+    const before = await blobCount()
+    const next = await update({ 'lib/a.txt': 'y' })
+    expect(next.pluginHash).not.toBe(body.pluginHash)
+    expect(JSON.stringify(next.mcpServers)).not.toContain(hash)
+    expect(await blobCount()).toBe(before + 1)
+    await update({ '.mcp.json': mcp({ other: { command: 'other-mcp' } }) })
+    await server.ok(`/plugins/${body.id}`, { method: 'DELETE' })
+    expect(
+      await root('skill_bundles')
+        .whereNull('retired_at')
+        .whereIn('blob_id', root('blobs').select('id'))
+        .where({ bundle_hash: hash! }),
+    ).toEqual([])
+  })
+
+  test('is left out where the files of the plugin are too many, or are not all files', async () => {
+    const tree = { ...treeOf({ ...ofClaude(), '.mcp.json': mcp(servers) }), bin: { server: 'x' } }
+    const more: Tree[] = [
+      { lib: Object.fromEntries(Array.from({ length: 201 }, (_, at) => [`f${at}`, 'x'])) },
+      { link: { mode: '120000', content: '/etc/passwd' } },
+      { lib: { large: Buffer.alloc(25 * 1024 * 1024) } },
+      { lib: { 'A.md': 'x', 'a.md': 'x' } },
+      { lib: { '..': { 'out.md': 'x' } } },
+      { 'm.bin': 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n' },
+    ]
+    for (const [at, extra] of more.entries()) {
+      const name = newPluginName()
+      const own = { '.claude-plugin': { 'plugin.json': json({ name }) } }
+      const { status, body } = await install({ url: repoOf({ ...tree, ...own, ...extra }) })
+      expect([at, status, why(body).at(-1)]).toEqual([at, 201, 'mcp_server own needs_files'])
+      expect(body.mcpServers.map((one: { nameInPlugin: string }) => one.nameInPlugin)).toEqual(['other'])
+    }
+  }, 30_000)
 })
 
 const manifest = (more: object = {}) => json({ $schema: agentPluginsSchema, name: 'kit', ...more })

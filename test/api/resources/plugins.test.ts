@@ -365,7 +365,8 @@ describe('who decides', () => {
     const { token } = await agentCaller({}, { owner: admin })
     const slug = newSlug()
     const command = { command: 'docs-mcp', args: ['--asked'] }
-    const { name, url, sha, commit } = aRepo({ skills: { [slug]: 'asked' }, servers: { docs: command } })
+    const own = { command: 'node', args: ['${PLUGIN_ROOT}/server.js'] }
+    const { name, url, sha, commit } = aRepo({ skills: { [slug]: 'asked' }, servers: { docs: command, own } })
     const asked = await install({ url }, { token })
     expect([asked.status, asked.body.object]).toEqual([202, 'platform_change'])
     const approval = JSON.stringify(await server.ok(`/approvals/${asked.body.approvalId}`, { token: admin.token }))
@@ -389,10 +390,14 @@ describe('who decides', () => {
     const plugin: Plugin = await server.ok(`/plugins/${name}`)
     expect(plugin).toMatchObject({
       source: { url, resolvedSha: sha },
-      mcpServers: [command],
+      mcpServers: [command, { args: [expect.stringMatching(/^\$\{SVC_PLUGIN_[0-9a-f]{64}\}\/server\.js$/)] }],
       installedBy: { id: admin.userId },
     })
     expect((await server.ok(`/skills/${slug}/files/content?path=SKILL.md`)).content).toBe('asked')
+
+    const hash = /[0-9a-f]{64}/.exec(plugin.mcpServers[1]!.args[0]!)![0]
+    const bundle = server.database.root('skill_bundles').where({ bundle_hash: hash, retired_at: null })
+    expect(await bundle.select('change_id')).toEqual([{ change_id: null }])
 
     git.answer = null
     const next = await update(name, {}, { token })

@@ -9,10 +9,18 @@ import type { Caller } from '../../../http/callers.ts'
 import { answer, implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { listMcpServersOfPlugin } from '../../mcp-servers/store.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
-import { keepBundle, shownStaged } from '../../skills/steps/bundle.ts'
+import { keepBundle, shownStaged, type NewBundle } from '../../skills/steps/bundle.ts'
 import { listSkillsOfPlugin } from '../../skills/store.ts'
 import { presentPlugin, presentPluginSummary } from '../present.ts'
-import { factsOf, placeParts, removeWithParts, stagedInstall, stagedPlugin, type FoundPlugin } from '../steps/place.ts'
+import {
+  factsOf,
+  placeParts,
+  placeRoot,
+  removeWithParts,
+  stagedInstall,
+  stagedPlugin,
+  type FoundPlugin,
+} from '../steps/place.ts'
 import {
   countPlugins,
   findInstalledPlugin,
@@ -29,8 +37,9 @@ type Writing = Pick<HandlerInput<Routes['enable']>, 'db' | 'world' | 'client' | 
 type FoundInstall = FoundPlugin & { enabled: boolean }
 
 export function pluginHandlers(deps: Dependencies): ImplementedRoute[] {
-  const giveUp = async ({ skills }: FoundPlugin): Promise<void> => {
-    for (const skill of skills) if ('blobId' in skill) await deps.blobs.giveUp(skill.blobId)
+  const giveUp = async ({ skills, root }: FoundPlugin): Promise<void> => {
+    for (const bundle of [...skills, root])
+      if (bundle !== null && 'blobId' in bundle) await deps.blobs.giveUp(bundle.blobId)
   }
   return implement(pluginRoutes, {
     list,
@@ -93,6 +102,7 @@ async function install(input: HandlerInput<Routes['install']>, found: FoundInsta
     name,
     enabled,
     ...factsOf(found),
+    bundleId: await placeRoot({ db, world }, { workspaceId, bundleId: null }, found),
     installedBy: caller.userPublicId,
     version: 1,
     createdAt: at,
@@ -110,7 +120,8 @@ async function update(input: HandlerInput<Routes['update']>, found: FoundPlugin)
     fail('invalid_plugin', { message: `These are the files of the plugin ${found.name}. Install that.` })
   if (caller.kind === 'agent')
     return askFirst(input, found, { routeId: pluginRoutes.update.id, params: { pluginId: before.id } })
-  const after = changedRow(before, factsOf(found), world.now())
+  const bundleId = await placeRoot({ db, world }, before, found)
+  const after = changedRow(before, { ...factsOf(found), bundleId }, world.now())
   await replacePlugin(db, before, after)
   await placeParts({ db, world, caller }, after, found)
   return shown(db, after)
@@ -147,14 +158,21 @@ async function askFirst(
 ) {
   const { db, caller, world } = input
   if (caller.kind !== 'agent') return fail('platform_change_requires_run')
-  const kept = found.skills.flatMap((skill) => ('blobId' in skill ? [{ id: world.id('skb_'), skill }] : []))
-  const skills = kept.map(({ id, skill }) => {
+  const kept: { id: string; bundle: NewBundle }[] = []
+  const staged = (bundle: NewBundle) => {
+    const id = world.id('skb_')
+    kept.push({ id, bundle })
+    return shownStaged(id, bundle)
+  }
+  const skills = found.skills.flatMap((skill) => {
+    if (!('blobId' in skill)) return []
     const { slug, name, description, ...bundle } = skill
-    return { slug, name, description, bundle: shownStaged(id, bundle) }
+    return [{ slug, name, description, bundle: staged(bundle) }]
   })
-  const raised = await raisePlatformChange({ ...input, body: { ...found, skills } }, { caller, ...change })
+  const root = found.root !== null && 'blobId' in found.root ? { bundle: staged(found.root) } : null
+  const raised = await raisePlatformChange({ ...input, body: { ...found, skills, root } }, { caller, ...change })
   const { workspaceId } = caller
-  for (const { id, skill } of kept)
-    await keepBundle({ db, world, workspaceId }, skill, { id, changeId: raised.body.approvalId })
+  for (const { id, bundle } of kept)
+    await keepBundle({ db, world, workspaceId }, bundle, { id, changeId: raised.body.approvalId })
   return raised
 }

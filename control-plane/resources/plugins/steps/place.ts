@@ -16,14 +16,22 @@ import {
   type McpServerRow,
 } from '../../mcp-servers/store.ts'
 import { causeOfCaller } from '../../runs/cause.ts'
-import { listBundles, retireBundle, type BundleRow } from '../../skills/bundle-store.ts'
+import { findBundle, listBundles, retireBundle, type BundleRow } from '../../skills/bundle-store.ts'
 import { removeOverridesOfSkill } from '../../skills/override-store.ts'
-import { bundleFacts, keepBundle, newSkill, stagedBundle, takeStaged } from '../../skills/steps/bundle.ts'
+import {
+  bundleFacts,
+  keepBundle,
+  newSkill,
+  stagedBundle,
+  takeStaged,
+  type NewBundle,
+  type StagedBundle,
+} from '../../skills/steps/bundle.ts'
 import { insertSkill, listSkillsOfPlugin, removeSkill, replaceSkill, type SkillRow } from '../../skills/store.ts'
 import { findWorkspace } from '../../workspaces/store.ts'
 import { nameOfServer } from '../servers.ts'
 import { removePlugin, type InstalledPlugin } from '../store.ts'
-import type { TakenPlugin, TakenSkill } from './take.ts'
+import type { TakenPlugin } from './take.ts'
 
 /** Gives a workspace what a plugin brings, or takes it away: in the transaction of the caller. */
 
@@ -49,6 +57,7 @@ export const stagedPlugin = z.object({
     }),
   ),
   servers: z.array(z.object({ nameInPlugin: z.string(), server: mcpServer })),
+  root: z.object({ bundle: stagedBundle }).nullable().default(null),
   notUsed: z.array(notUsed),
 })
 type StagedPlugin = z.infer<typeof stagedPlugin>
@@ -56,7 +65,6 @@ export const stagedInstall = stagedPlugin.extend({ enabled: z.boolean() })
 
 /** A plugin that was taken out of its files just now, or was staged. */
 export type FoundPlugin = (TakenPlugin | Omit<StagedPlugin, 'source'>) & Pick<StagedPlugin, 'source'>
-type FoundSkill = TakenSkill | StagedPlugin['skills'][number]
 
 interface Placing {
   db: Db
@@ -77,6 +85,18 @@ export const factsOf = ({ version, description, format, source, pluginHash, notU
     pluginHash,
     notUsed: rest,
   }) satisfies Partial<InstalledPlugin>
+
+/** All files of the plugin where its servers need them: the bundle in place of the one before. Returns its id. */
+export async function placeRoot(
+  { db, world }: Pick<Placing, 'db' | 'world'>,
+  { workspaceId, bundleId: before }: Pick<InstalledPlugin, 'workspaceId' | 'bundleId'>,
+  { root }: Pick<FoundPlugin, 'root'>,
+): Promise<string | null> {
+  const old = before === null ? null : await findBundle(db, workspaceId, before)
+  if (root !== null && old?.bundleHash === hashOf(root)) return before
+  if (before !== null) await retireBundle(db, before, world.now())
+  return root === null ? null : (await ownedBundle({ db, world, workspaceId }, root)).id
+}
 
 /** Replaces its skills and MCP servers by those that were found. */
 export async function placeParts(placing: Placing, plugin: InstalledPlugin, found: FoundPlugin): Promise<void> {
@@ -119,10 +139,13 @@ async function placeSkills(
   for (const gone of old.values()) await removeSkillOfPlugin(db, gone, world.now())
 }
 
-const hashOf = (skill: FoundSkill): string => ('blobId' in skill ? skill.bundleHash : skill.bundle.bundleHash)
+/** Files that were stored just now, or staged. */
+type FoundFiles = NewBundle | { bundle: StagedBundle }
 
-const ownedBundle = (written: { db: Db; world: World; workspaceId: string }, skill: FoundSkill): Promise<BundleRow> =>
-  'blobId' in skill ? keepBundle(written, skill) : takeStaged(written, skill.bundle.bundleId)
+const hashOf = (found: FoundFiles): string => ('blobId' in found ? found.bundleHash : found.bundle.bundleHash)
+
+const ownedBundle = (written: { db: Db; world: World; workspaceId: string }, found: FoundFiles): Promise<BundleRow> =>
+  'blobId' in found ? keepBundle(written, found) : takeStaged(written, found.bundle.bundleId)
 
 async function removeSkillOfPlugin(db: Db, { id, bundleId }: SkillRow, now: number): Promise<void> {
   await removeOverridesOfSkill(db, id)
@@ -185,9 +208,10 @@ function withConnectionOf(before: McpServer, after: McpServer): McpServer {
 /** Takes away the plugin with all that it brought. */
 export async function removeWithParts(
   { db, world }: Pick<Placing, 'db' | 'world'>,
-  { id, workspaceId }: InstalledPlugin,
+  { id, workspaceId, bundleId }: InstalledPlugin,
 ): Promise<void> {
   for (const skill of await listSkillsOfPlugin(db, workspaceId, id)) await removeSkillOfPlugin(db, skill, world.now())
   for (const server of await listMcpServersOfPlugin(db, id)) await removeMcpServer(db, server.id)
   await removePlugin(db, id)
+  if (bundleId !== null) await retireBundle(db, bundleId, world.now())
 }

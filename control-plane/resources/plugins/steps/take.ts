@@ -5,11 +5,11 @@ import type { Caller } from '../../../http/callers.ts'
 import type { FetchedRepo } from '../../../repo-source/repo-sources.ts'
 import type { TreeEntry } from '../../../repo-source/tree.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
-import { hashOfFiles, listedFiles, type RawFile } from '../../skills/bundle.ts'
+import { boundsFlaw, hashFiles, hashOfFiles, listedFiles, type RawFile } from '../../skills/bundle.ts'
 import type { BundleFile } from '../../skills/bundle-store.ts'
-import { filesByFolder, skillFoldersOf } from '../../skills/repo-folders.ts'
-import type { NewBundle } from '../../skills/steps/bundle.ts'
-import { storeFiles, type InstallRoom } from '../../skills/steps/repo.ts'
+import { filesByFolder, filesFlaw, skillFoldersOf } from '../../skills/repo-folders.ts'
+import { storeHashed, type NewBundle } from '../../skills/steps/bundle.ts'
+import { readFiles, storeFiles, type InstallRoom } from '../../skills/steps/repo.ts'
 import {
   isAgentPlugins,
   jsonObject,
@@ -19,7 +19,7 @@ import {
   readManifest,
   type Manifest,
 } from '../manifest.ts'
-import { readServers, type PluginServer, type ServersReading } from '../servers.ts'
+import { needsRoot, readServers, withRoot, type PluginServer, type ServersReading } from '../servers.ts'
 
 /**
  * Takes a plugin out of its files, and stores the files of its skills: before the transaction. Only what is used is read: the manifest, the
@@ -39,6 +39,8 @@ export interface TakenPlugin extends Pick<Manifest, 'format' | 'name' | 'version
   pluginHash: string
   skills: TakenSkill[]
   servers: PluginServer[]
+  /** All of its files, where a server needs them; its servers name their folder by the hash. */
+  root: NewBundle | null
   notUsed: NotUsed[]
 }
 
@@ -71,20 +73,29 @@ export function filesOf(sent: readonly RawFile[]): PluginFiles {
 export async function takePlugin(from: PluginFiles, taking: Taking): Promise<TakenPlugin> {
   const reading = new Reading(from, await from.list(), taking)
   const manifest = await reading.manifest()
-  const servers = await reading.servers(manifest)
-  const notUsed = [...manifest.notUsed, ...partsNotUsed(reading.paths, manifest.format), ...servers.notUsed]
-  const skills: TakenSkill[] = []
+  const read = await reading.servers(manifest)
+  const notUsed = [...manifest.notUsed, ...partsNotUsed(reading.paths, manifest.format), ...read.notUsed]
+  const stored: NewBundle[] = []
   try {
-    await takeSkillsInto(skills, notUsed, reading)
-    if (skills.length === 0 && servers.servers.length === 0)
+    const skills: TakenSkill[] = []
+    for await (const skill of takeSkillsOf(reading, notUsed)) {
+      skills.push(skill)
+      stored.push(skill)
+    }
+    const { root, servers } = await takeRoot(read.servers, notUsed, reading)
+    if (root !== null) stored.push(root)
+    if (skills.length === 0 && servers.length === 0)
       return reading.refuse(`has no skill and no MCP server that svc uses.${firstReason(notUsed)}`)
     const { format, name, version, description } = manifest
-    const files = [...reading.used, ...skills.flatMap(({ slug, files: own }) => own.map(below(`skills/${slug}/`)))]
+    const files = root?.files ?? [
+      ...reading.used,
+      ...skills.flatMap(({ slug, files: own }) => own.map(below(`skills/${slug}/`))),
+    ]
     const pluginHash = hashOfFiles(files.toSorted((a, b) => (a.path < b.path ? -1 : 1)))
     const told = notUsed.slice(0, pluginLimits.told)
-    return { format, name, version, description, pluginHash, skills, servers: servers.servers, notUsed: told }
+    return { format, name, version, description, pluginHash, skills, servers, root, notUsed: told }
   } catch (error) {
-    for (const { blobId } of skills) await taking.deps.blobs.giveUp(blobId)
+    for (const { blobId } of stored) await taking.deps.blobs.giveUp(blobId)
     throw error
   }
 }
@@ -165,17 +176,36 @@ class Reading {
 }
 
 /** Skills lie one level deep. One that cannot be taken leaves the others as they are. */
-async function takeSkillsInto(skills: TakenSkill[], notUsed: NotUsed[], reading: Reading): Promise<void> {
+async function* takeSkillsOf(reading: Reading, notUsed: NotUsed[]): AsyncGenerator<TakenSkill> {
   const room: InstallRoom = { ...pluginLimits }
   const folders = skillFoldersOf(reading.entries, { isSubdir: false }).filter((folder) =>
     /^skills\/[^/]+$/.test(folder),
   )
   for (const [folder, files] of filesByFolder(reading.entries, folders)) {
     const slug = folder.slice('skills/'.length)
-    const stored = await takeSkill(slug, files, { room, reading })
-    if ('reason' in stored) notUsed.push(notUsedOf('skill', slug, stored.reason, stored.message))
-    else skills.push(stored)
+    const taken = await takeSkill(slug, files, { room, reading })
+    if ('reason' in taken) notUsed.push(notUsedOf('skill', slug, taken.reason, taken.message))
+    else yield taken
   }
+}
+
+/** Stores all files of the plugin where a server needs them. Where they cannot be had, the plugin goes without these servers. */
+async function takeRoot(
+  servers: readonly PluginServer[],
+  notUsed: NotUsed[],
+  { entries, from, taking }: Reading,
+): Promise<{ root: NewBundle | null; servers: PluginServer[] }> {
+  if (!servers.some(needsRoot)) return { root: null, servers: [...servers] }
+  const given = filesFlaw(entries) ?? (await readFiles(entries, from))
+  const flaw = typeof given === 'string' ? given : (boundsFlaw(given)?.message ?? null)
+  if (typeof given === 'string' || flaw !== null) {
+    const without = servers.filter(needsRoot).map(({ nameInPlugin }) => nameInPlugin)
+    notUsed.push(...without.map((name) => notUsedOf('mcp_server', name, 'needs_files', `Of the plugin: ${flaw}`)))
+    return { root: null, servers: servers.filter((server) => !needsRoot(server)) }
+  }
+  const matter = { name: null, description: null, allowedTools: [] }
+  const root = await storeHashed(await hashFiles(given), matter, { caller: taking.caller, blobs: taking.deps.blobs })
+  return { root, servers: servers.map((server) => withRoot(server, root.bundleHash)) }
 }
 
 async function takeSkill(

@@ -10,7 +10,7 @@ import { ownBlob } from '../../../blobs/store.ts'
 import type { CostlyPool } from '../../../costly/pool.ts'
 import type { Db } from '../../../db/open.ts'
 import { callerKey, type Caller } from '../../../http/callers.ts'
-import { rangeOf, totalOf, type Decoded, type DecodedBundle } from '../bundle.ts'
+import { rangeOf, totalOf, type Decoded, type DecodedBundle, type HashedFiles } from '../bundle.ts'
 import {
   adoptBundle,
   findBundle,
@@ -46,11 +46,18 @@ interface Storing {
 /** Fails with `invalid_skill_bundle` and `skill_bundle_storage_failed`. */
 export async function storeDecoded(decoded: Decoded, { caller, blobs, costly }: Storing): Promise<NewBundle> {
   const bundle = decoded.bundle ?? fail('invalid_skill_bundle', decoded.flaw ?? {})
-  const frontMatter = await frontMatterOf(bundle, { caller, costly })
-  const { workspaceId } = caller
-  const source = Readable.from(bundle.contents.filter(({ length }) => length > 0))
+  return storeHashed(bundle, await frontMatterOf(bundle, { caller, costly }), { caller, blobs })
+}
+
+/** Fails with `skill_bundle_storage_failed`. */
+export async function storeHashed(
+  { bundleHash, files, contents }: HashedFiles,
+  matter: FrontMatter,
+  { caller: { workspaceId }, blobs }: Pick<Storing, 'caller' | 'blobs'>,
+): Promise<NewBundle> {
+  const source = Readable.from(contents.filter(({ length }) => length > 0))
   const { blobId } = await orStorageFailed(() => blobs.put(source, { workspaceId }))
-  return { blobId, bundleHash: bundle.bundleHash, files: [...bundle.files], frontMatter }
+  return { blobId, bundleHash, files: [...files], frontMatter: matter }
 }
 
 /** The bundle with a copy of its bytes that is the caller's workspace's. */

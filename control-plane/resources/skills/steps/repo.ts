@@ -8,7 +8,7 @@ import { SourceError } from '../../../repo-source/source-error.ts'
 import { repoKey, rootName, type RepoSource } from '../../../repo-source/source.ts'
 import type { TreeEntry } from '../../../repo-source/tree.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
-import { checkBundle } from '../bundle.ts'
+import { checkBundle, type RawFile } from '../bundle.ts'
 import {
   bytesOf,
   filesByFolder,
@@ -166,11 +166,20 @@ export async function storeFiles(
   room.skills -= 1
   room.files -= files.length
   room.totalBytes -= bytes
-  const contents = await from.read(files)
-  if (contents.some(isLfsPointer)) return refused('It has files that Git LFS keeps elsewhere.')
-  const given = files.map(({ path, executable }, at) => ({ path, executable, bytes: contents[at]! }))
+  const given = await readFiles(files, from)
+  if (typeof given === 'string') return refused(given)
   const stored = await orFlaw(async () => storeDecoded(await checkBundle(given), storing))
   return typeof stored === 'string' ? refused(stored) : stored
+}
+
+/** Returns why they cannot be had where Git LFS has them. */
+export async function readFiles(
+  files: readonly TreeEntry[],
+  from: Pick<FetchedRepo, 'read'>,
+): Promise<RawFile[] | string> {
+  const contents = await from.read(files)
+  if (contents.some(isLfsPointer)) return 'It has files that Git LFS keeps elsewhere.'
+  return files.map(({ path, executable }, at) => ({ path, executable, bytes: contents[at]! }))
 }
 
 /** Returns null when it is skipped, or is not among those that are wanted. */
