@@ -200,7 +200,7 @@ describe('a program of a plugin', () => {
       expect([at, status, why(body).at(-1)]).toEqual([at, 201, 'mcp_server own needs_files'])
       expect(body.mcpServers.map((one: { nameInPlugin: string }) => one.nameInPlugin)).toEqual(['other'])
     }
-  }, 30_000)
+  }, 60_000)
 })
 
 const manifest = (more: object = {}) => json({ $schema: agentPluginsSchema, name: 'kit', ...more })
@@ -331,7 +331,7 @@ describe('a repository', () => {
       ])
         expect(outcomeOf(await install({ url: repoOf(tree) }))).toBe('400 invalid_plugin')
     expect(outcomeOf(await install({ url: repoOf({ '.claude-plugin': link, skills }) }))).toBe('400 invalid_plugin')
-  }, 30_000)
+  }, 60_000)
 
   test('with more than a plugin may have has what fits, and the rest is said', async () => {
     const large = Buffer.alloc(9 * 1024 * 1024)
