@@ -1,5 +1,6 @@
 import type { World } from '../shared/lib/world.ts'
 import type { ServerConfig } from './config.ts'
+import type { ServiceCatalog } from './catalog/services.ts'
 import type { Database } from './db/open.ts'
 import { createCallerLookup } from './http/auth.ts'
 import { createBodyRooms } from './http/body-room.ts'
@@ -8,6 +9,8 @@ import type { Kernel } from './http/kernel.ts'
 import { OpenStreams } from './http/open-streams.ts'
 import { createLimiter, defaultRateRules } from './http/limits.ts'
 import type { Log } from './process/log.ts'
+import { findAgent } from './resources/agents/store.ts'
+import { valuesGivenTo } from './resources/connections/given.ts'
 import { withoutSecrets } from './resources/secrets/redact.ts'
 import type { Vault } from './vault/vault.ts'
 
@@ -20,9 +23,10 @@ export async function createKernel(
     log: Log
     runTokenKey: Uint8Array
     vault: Vault
+    services: ServiceCatalog
   },
 ): Promise<Kernel> {
-  const { config, database, world, log, runTokenKey, vault, blobs, stopping, observe } = parts
+  const { config, database, world, log, runTokenKey, vault, services, blobs, stopping, observe } = parts
   const { root, dialect } = database
   return {
     root,
@@ -51,7 +55,11 @@ export async function createKernel(
     rooms: createBodyRooms(world),
     blobs,
     streamCheckMs: config.streamCheckMs,
-    censor: ({ agentId }, body) => withoutSecrets(root, { run: { agentId }, body, vault }),
+    async censor({ agentId }, body) {
+      const agent = await findAgent(root, agentId)
+      const others = agent === null ? [] : await valuesGivenTo(root, agent, { vault, services, now: world.now() })
+      return withoutSecrets(root, { run: { agentId }, body, vault, others })
+    },
     isChecking: config.checkReplies,
     isHttps: config.publicUrl?.startsWith('https:') ?? false,
     trustedProxies: config.trustedProxies,

@@ -140,16 +140,10 @@ export class ControlPlane {
     this.metrics = createMetrics({ defaults: options.ownsProcess })
     writeStateOf(root).observers.add(this.observeWrites)
     writeStateOf(root).onStepFailed.add(this.stepFailed)
-    this.bus = createBus({
-      root,
-      dialect,
-      databaseUrl: config.databaseUrl,
-      silentMs: silentMsOf(config),
-      world,
-      log,
-    })
+    this.bus = createBus({ root, dialect, databaseUrl: config.databaseUrl, silentMs: silentMsOf(config), world, log })
     const common = { root, world, log, bus: this.bus, links: this.links, replicaId }
     this.dispatcher = new Dispatcher({ ...common, leaseMs: config.leaseMs, offerMs: config.offerMs })
+    this.shared = { root, vault: createVault(keySourceOf(options), world), ...createOutside({ config, world, log }) }
     this.wakeContext = {
       world,
       cloudEnabled: config.sandbox !== null,
@@ -157,6 +151,7 @@ export class ControlPlane {
       builtInWorkflows: () => this.workflowCatalog.known(),
       limits: config.runLimits,
       catalog: this.catalog,
+      services: this.shared.services,
       offers: this.dispatcher,
     }
     this.waker = new Waker({ ...common, context: this.wakeContext })
@@ -168,7 +163,6 @@ export class ControlPlane {
       readsChecks: () => this.github.client !== null,
       leaseMs: config.leaseMs,
     })
-    this.shared = { root, vault: createVault(keySourceOf(options), world), ...createOutside({ config, world, log }) }
     this.blobs = new Blobs({ root, place, world, log })
     this.starter = new RunStarter({ ...common, vault: this.shared.vault, runTokenKey, apiUrl: () => this.url })
     this.requests = new DeviceRequests(common)
@@ -299,7 +293,7 @@ export class ControlPlane {
       world,
       log,
       runTokenKey,
-      vault: this.shared.vault,
+      ...this.shared,
       blobs: this.blobs,
       stopping: this.stopping.signal,
       observe: (record) => {

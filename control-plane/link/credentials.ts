@@ -1,10 +1,14 @@
 import type { CredentialAnswer } from '../../shared/device/credential.ts'
 import type { DeviceMessage } from '../../shared/device/protocol.ts'
-import { findAgent } from '../resources/agents/store.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
+import { findAgent, type AgentRow } from '../resources/agents/store.ts'
+import { connectionsGivenTo } from '../resources/connections/given.ts'
 import { ConnectionUnusable, useConnection } from '../resources/connections/for-runs.ts'
 import type { RenewalDependencies } from '../resources/connections/renewal.ts'
 import { findService } from '../resources/connections/service-of.ts'
 import { whyNotSentTo } from '../resources/mcp-servers/rules.ts'
+import { findDeviceByPublicId } from '../resources/devices/store.ts'
+import { listAdmins } from '../resources/members/store.ts'
 import { listSpecs } from '../resources/runs/details-store.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
 import type { Link } from './registry.ts'
@@ -76,7 +80,7 @@ export class CredentialRequests {
 
   private async answerTo(
     link: Asker,
-    { runId, fence, connectionId, refusedVersion }: Request,
+    { runId, fence, connectionId, refusedVersion, isForEnv }: Request,
   ): Promise<CredentialAnswer> {
     const { root, world, services } = this.deps
     const heldRun = async (): Promise<RunRow | null> => {
@@ -88,11 +92,13 @@ export class CredentialRequests {
     if (run === null) return no('This device does not hold the run any more.')
     if (run.environmentType === 'cloud') return no('No credential enters a sandbox.')
     const spec = (await listSpecs(root, [runId])).get(runId)
-    const servers = Object.values(spec?.mcpServers ?? {}).filter(
+    const agent = await findAgent(root, run.agentId)
+    if (spec === undefined || agent === null) return no('The run was not given this connection.')
+    if (isForEnv === true) return this.variablesOf({ run, spec, agent, connectionId }, heldRun)
+    const servers = Object.values(spec.mcpServers).filter(
       (server) => server.type === 'http' && server.connectionId === connectionId,
     )
-    const agent = await findAgent(root, run.agentId)
-    if (servers.length === 0 || agent === null) return no('The run was not given this connection.')
+    if (servers.length === 0) return no('The run was not given this connection.')
     const owner = { workspaceId: run.workspaceId, agentOwnerUserId: agent.ownerUserId }
     const used = await useConnection(this.deps, owner, { connectionId, refused: refusedVersion ?? null })
     // The catalog, or the server that was signed in to, may have changed since the server was set.
@@ -103,6 +109,31 @@ export class CredentialRequests {
     const { headers, values, credentialVersion: version, expiresAt } = used
     const expiresInMs = expiresAt === null ? null : Math.max(0, expiresAt - world.now())
     return { ok: true, headers, values, version, expiresInMs }
+  }
+
+  /**
+   * Where secrets may not go, neither do these: to devices of others than the agent's owner and workspace admins. Unlike with secrets,
+   * which somebody granted to this agent, the run goes there and does without.
+   */
+  private async variablesOf(
+    { run, spec, agent, connectionId }: { run: RunRow; spec: RunSpec; agent: AgentRow; connectionId: string },
+    heldRun: () => Promise<RunRow | null>,
+  ): Promise<CredentialAnswer> {
+    const { root, world, services } = this.deps
+    const { workspaceId } = run
+    const names = (spec.connectionVariables ?? []).find((one) => one.connectionId === connectionId)?.names ?? []
+    if (names.length === 0) return no('The run was not given this connection.')
+    const device = run.device === null ? null : await findDeviceByPublicId(root, run.device)
+    const mayHave = new Set([agent.ownerUserId, ...(await listAdmins(root, workspaceId))])
+    if (device === null || !mayHave.has(device.userId))
+      return no("Variables of connections go to devices of the agent's owner and of workspace admins alone.")
+    const { given } = await connectionsGivenTo(root, agent, { services, now: world.now() })
+    if (!given.some(({ row }) => row.id === connectionId)) return no('The agent is not given this connection any more.')
+    const owner = { workspaceId, agentOwnerUserId: agent.ownerUserId }
+    const used = await useConnection(this.deps, owner, { connectionId })
+    if ((await heldRun()) === null) return no('The run is over.')
+    const env = Object.fromEntries(Object.entries(used.env).filter(([name]) => names.includes(name)))
+    return { ok: true, headers: {}, values: [], env, version: used.credentialVersion, expiresInMs: null }
   }
 }
 

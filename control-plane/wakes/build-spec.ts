@@ -18,6 +18,7 @@ import type { FolderRow } from '../resources/folders/store.ts'
 import type { EffectiveSkill } from '../resources/skills/effective-store.ts'
 import { noSkills, skillsOfSpec } from '../resources/skills/offered.ts'
 import type { WorkspaceRow } from '../resources/workspaces/store.ts'
+import { connectionVariablesOf, type VariableLeftOut } from '../../shared/runs/connection-variables.ts'
 import { mcpLimits, type McpLeftOut } from '../../shared/runs/mcp-servers.ts'
 
 /** Settings of a task, conversation or automation; null: the agent's own. */
@@ -208,12 +209,19 @@ export function manifestOf(
     instructions,
     secretKeys,
     mcpLeftOut,
-  }: { instructions: readonly Instructions[]; secretKeys: readonly string[]; mcpLeftOut: readonly McpLeftOut[] },
+    variablesLeftOut,
+  }: {
+    instructions: readonly Instructions[]
+    secretKeys: readonly string[]
+    mcpLeftOut: readonly McpLeftOut[]
+    variablesLeftOut: readonly VariableLeftOut[]
+  },
 ): Record<string, unknown> {
   return {
     rules: instructions,
     permissions: spec.permissions,
-    envKeys: [...variablesOf(spec), ...secretKeys],
+    envKeys: [...variablesOf(spec), ...secretKeys, ...connectionVariablesOf(spec)],
+    envKeysLeftOut: variablesLeftOut.slice(0, mcpLimits.told),
     harness: spec.harness,
     model: spec.model,
     reasoningEffort: spec.reasoningEffort,

@@ -1,5 +1,6 @@
 import { type HarnessName, harnesses, harnessFactsOf } from '../../shared/runs/harnesses.ts'
 import { type RunSpec, takesSkills } from '../../shared/runs/spec.ts'
+import type { VariableLeftOut } from '../../shared/runs/connection-variables.ts'
 import type { Tx, Db } from '../db/open.ts'
 import { cancelRun } from '../lifecycle/cancel-run.ts'
 import { lockRoom, type Room } from '../lifecycle/offer.ts'
@@ -13,6 +14,7 @@ import { listCompacting } from '../resources/runs/compaction-store.ts'
 import { findDetails } from '../resources/runs/details-store.ts'
 import { findSkillsGiven } from '../resources/runs/skills-given.ts'
 import { findRun, type RunRow, findLastWithSession, hasWorkedOn } from '../resources/runs/store.ts'
+import { variablesGiven } from '../resources/connections/given.ts'
 import { listSecretKeys } from '../resources/secrets/store.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { listEffectiveSkills } from '../resources/skills/effective-store.ts'
@@ -45,6 +47,7 @@ export interface Draft {
 export interface Way {
   spec: RunSpec
   keyId: string | null
+  variablesLeftOut: readonly VariableLeftOut[]
 }
 
 /** The run that it continues, with its session as far as it can be gone on with. */
@@ -91,9 +94,14 @@ export async function draftRun(
     task === null ? noOthers : findOthersOfTask(tx, task.id),
     isWorkPrivate(tx, wake),
   ])
-  const own: Way = { spec, keyId: keyOf(spec.harness, secretKeys) }
+  const wayOf = (of: RunSpec): Way => ({
+    ...withVariables(of, { connections: order.connections, secretKeys }),
+    keyId: keyOf(of.harness, secretKeys),
+  })
+  const own = wayOf(spec)
   const hasFallback = !wake.compacts && gate === null
-  const fallback = hasFallback ? fallbackOf({ ...input, prompt: anew }, own, secretKeys) : null
+  const fallbackSpec = hasFallback ? fallbackSpecOf({ ...input, prompt: anew }, own.spec) : null
+  const fallback = fallbackSpec && wayOf(fallbackSpec)
   const continued = parent?.run ?? null
   const isTaskLocked = isCompacting || ofTask.isTaken
   const isConfidential = isPrivate || secretKeys.size > 0
@@ -197,9 +205,15 @@ async function goingOn(tx: Tx, parent: Parent | null, spec: RunSpec, promptAnew:
   return { ...spec, sessionSkills: { digest: given?.digest ?? null, promptAnew } }
 }
 
-function fallbackOf(input: SpecInput, own: Way, secretKeys: ReadonlyMap<string, string>): Way | null {
-  const spec = fallbackSpecOf(input, own.spec)
-  return spec && { spec, keyId: keyOf(spec.harness, secretKeys) }
+/** The spec with the variables of connections. With which account a harness works, its agent's secrets alone decide. */
+function withVariables(
+  spec: RunSpec,
+  { connections, secretKeys }: Pick<Order, 'connections'> & Pick<Draft, 'secretKeys'>,
+): Pick<Way, 'spec' | 'variablesLeftOut'> {
+  const { keyNames: harnessKeys } = harnesses[spec.harness]
+  const { variables, leftOut } = variablesGiven(connections, { secrets: new Set(secretKeys.keys()), harnessKeys })
+  const connectionVariables = variables.length === 0 ? null : variables
+  return { spec: { ...spec, connectionVariables }, variablesLeftOut: leftOut }
 }
 
 /** The facts that the placement of a new run depends on. */

@@ -7,6 +7,7 @@ import { findDetails } from '../resources/runs/details-store.ts'
 import { isToBeCancelled } from '../resources/runs/cancellation-store.ts'
 import { listLiveOfAgent } from '../resources/runs/live-store.ts'
 import type { RunRow, RunStep } from '../resources/runs/store.ts'
+import { connectionsGivenTo, type GivenConnection } from '../resources/connections/given.ts'
 import { mcpServersOfAgent } from '../resources/mcp-servers/joined.ts'
 import { findWorkspace, type WorkspaceRow } from '../resources/workspaces/store.ts'
 import { openGatesOfTasks } from '../resources/approvals/open-gates.ts'
@@ -28,22 +29,32 @@ export interface Order {
   overrides: RunOverrides
   environment: 'device' | 'cloud'
   folder: FolderRow | null
-  /** MCP servers of the agent and of the workspace. */
+  /** MCP servers of the agent, of the workspace and of connections. */
   mcpServers: Readonly<Record<string, unknown>>
+  /** Of which runs of the agent get variables. */
+  connections: readonly GivenConnection[]
   /** Of the wake. */
   at: number
 }
 
 /** null: the workspace is gone. */
-export async function readOrder(tx: Tx, wake: Wake, at: number): Promise<Order | null> {
+export async function readOrder(
+  tx: Tx,
+  wake: Wake,
+  { world, services }: Pick<WakeContext, 'world' | 'services'>,
+): Promise<Order | null> {
+  const at = world.now()
   const { agent, task = null } = wake
   const workspace = wake.workspace ?? (await findWorkspace(tx, agent.workspaceId))
   if (workspace === null) return null
   const overrides = { ...overridesOf(task), ...given(wake.overrides ?? {}) }
   const environment = overrides.environment ?? agent.environment
   const folder = environment === 'cloud' ? null : await folderFor(tx, wake, { workspace, task })
-  const mcpServers = await mcpServersOfAgent(tx, agent, workspace)
-  return { wake, workspace, task, overrides, environment, folder, mcpServers, at }
+  // No credential enters a sandbox.
+  const isGiven = environment !== 'cloud'
+  const connections = isGiven ? (await connectionsGivenTo(tx, agent, { services, now: at })).given : []
+  const mcpServers = await mcpServersOfAgent(tx, agent, { workspace, connections })
+  return { wake, workspace, task, overrides, environment, folder, mcpServers, connections, at }
 }
 
 /** Reads what admission depends on, and asks it. */

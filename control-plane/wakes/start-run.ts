@@ -22,7 +22,7 @@ import type { Wake, WakeAnswer, WakeContext } from './wake.ts'
  */
 export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promise<WakeAnswer> {
   const { world, offers } = context
-  const order = await readOrder(tx, wake, world.now())
+  const order = await readOrder(tx, wake, context)
   if (order === null) return workspaceGone
   const admission = await admissionOf(tx, order, context)
   if (admission.kind === 'not_dispatched') return admission
@@ -73,7 +73,7 @@ async function store(
   { way, other, offer }: { way: Way; other: Way | null; offer: { device: string; expiresAt: number } | null },
 ): Promise<void> {
   const { agent, compacts = null } = wake
-  const { spec } = way
+  const { spec, variablesLeftOut } = way
   const run: NewRun = {
     id: runId,
     workspaceId: agent.workspaceId,
@@ -105,7 +105,8 @@ async function store(
     offer,
   }
   const mcpLeftOut = mcpServersFor(mcpServers, spec).leftOut
-  const manifest = manifestOf(spec, { instructions, secretKeys: [...secretKeys.keys()], mcpLeftOut })
+  const told = { instructions, secretKeys: [...secretKeys.keys()], mcpLeftOut, variablesLeftOut }
+  const manifest = manifestOf(spec, told)
   await insertRun(tx, run, { prompt: spec.prompt, spec, fallbackSpec: other?.spec ?? null, manifest })
 }
 

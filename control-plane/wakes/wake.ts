@@ -1,6 +1,7 @@
 import type { World } from '../../shared/lib/world.ts'
 import type { AllowedCall, RunSpec } from '../../shared/runs/spec.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
+import type { ServiceCatalog } from '../catalog/services.ts'
 import type { OfferedRun, Offering } from '../lifecycle/offer.ts'
 import type { GateReason } from '../placement/placement.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
@@ -78,6 +79,8 @@ export interface WakeContext {
   builtInWorkflows: () => readonly Pick<BuiltIn, 'meta' | 'source'>[]
   limits: Partial<RunSpec['limits']>
   catalog: ModelCatalog
+  /** Whose tools and variables runs get of connections. */
+  services: ServiceCatalog
   offers: DirectOffers
 }
 

@@ -33,7 +33,7 @@ export function receiveMessage(context: MessageContext, message: ServerMessage):
     case 'run.offer':
       return receiveOffer(context, message)
     case 'run.start':
-      return supervisor.start(message)
+      return supervisor.starts.receive(message)
     case 'run.withdrawn':
       return ofRun(message, { type: 'withdrawn' })
     case 'run.cancel':
@@ -98,6 +98,7 @@ function receiveOffer(context: MessageContext, message: ServerMessage & { type: 
 /** It is kept nowhere here. */
 function passCredential(supervisor: Supervisor, message: ServerMessage & { type: 'credential' }): void {
   const { runId, fence, requestId, answer } = message
+  if (supervisor.starts.answered(message)) return
   if (supervisor.find(runId)?.fence === fence) supervisor.hosts.send(runId, { type: 'credential', requestId, answer })
 }
 

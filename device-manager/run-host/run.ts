@@ -170,6 +170,8 @@ export class LiveRun {
       ...(prepared.skills === null ? [] : [...skillEvents(prepared.skills), ...leftOutEvents(prepared.skills)]),
     ])
     if (wall !== null && isInCheckout(wall, prepared.cwd)) writer.emit([errorEvent('svc_checkout', ownCheckoutText)])
+    for (const { names, why } of this.#parts.start.variablesMissed ?? [])
+      writer.emit([errorEvent('variable_missed', `The run does without ${names.join(', ')}: ${why}`)])
     if (this.#serversLeftOut.length > 0) writer.emit(this.#serversLeftOut.map(leftOutEvent))
     this.#pipeline.open()
     this.#watchTerminal()

@@ -82,7 +82,7 @@ async function withoutSecrets(
   start: LeftByHost['start'],
   changeSet: () => Promise<ChangeSetResult>,
 ): Promise<ChangeSetResult> {
-  if (!start && state.secretNames.length > 0) {
+  if (state.secretNames.some((name) => !Object.hasOwn(start?.secrets ?? {}, name))) {
     const message = 'The device was restarted in mid-run and cannot tell the secrets of the run from what it changed.'
     return { ok: false, code: 'diff_unavailable', message }
   }

@@ -10,6 +10,7 @@ import { helloState, holdsPlace, step, stopWanted } from './machine.ts'
 import type { RunEffect, RunEvent, RunState, Stop } from './machine.ts'
 import type { HarnessSurroundings } from './hosts/harness-surroundings.ts'
 import { RunHosts, type RunHostsOptions } from './hosts/run-hosts.ts'
+import { RunStarts } from './run-starts.ts'
 
 export interface SupervisorOptions extends EndingContext {
   journal: Journal
@@ -36,19 +37,23 @@ export class Supervisor {
   private readonly options: SupervisorOptions
   private readonly states = new Map<string, RunState>()
   readonly hosts: RunHosts
+  readonly starts: RunStarts
   private readonly crashing = new Set<string>()
 
   constructor(options: SupervisorOptions) {
     this.options = options
+    const find = (runId: string) => this.find(runId)
+    const handle = (runId: string, event: RunEvent) => this.handle(runId, event)
     this.hosts = new RunHosts({
       ...options,
-      find: (runId) => this.find(runId),
+      find,
       mayLaunch: (runId) => !options.journal.isBehind(runId),
-      handle: (runId, event) => this.handle(runId, event),
+      handle,
       said: (runId, reply) => this.hostSaid(runId, reply),
       lost: (runId, { isHung }) => this.hostLost(runId, isHung),
       runOf: (hostId) => this.list().find((state) => state.hostId === hostId)?.runId ?? null,
     })
+    this.starts = new RunStarts({ ...options, hosts: this.hosts, find, handle })
   }
 
   /** Takes up the runs of the daemon before this one (see adoption.ts for who finds their hosts). */
@@ -141,18 +146,6 @@ export class Supervisor {
     const { fence } = after ?? before ?? {}
     this.options.log.info({ runId, fence, phase: after?.phase ?? 'gone', event: event.type }, 'run')
     this.options.changed()
-  }
-
-  start(message: ServerMessage & { type: 'run.start' }): void {
-    const state = this.states.get(message.runId)
-    if (!state || state.fence !== message.fence) return
-    this.hosts.keepStart(message.runId, {
-      type: 'start',
-      token: message.token,
-      apiUrl: this.options.server,
-      secrets: message.secrets,
-    })
-    this.handle(message.runId, { type: 'start_received', secretNames: Object.keys(message.secrets) })
   }
 
   input(message: ServerMessage & { type: 'run.input' }): void {

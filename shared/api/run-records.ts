@@ -48,6 +48,11 @@ export const runManifest = z
       })
       .describe("Names of the workspace's MCP servers; `leftOut` names the first 100 that the run was not given."),
     envKeys: z.array(z.string()).describe('Names of the environment variables; never their values.'),
+    envKeysLeftOut: z
+      .array(z.object({ name: z.string(), reason: z.string().describe('In words.') }))
+      .describe(
+        'Variables of connections that the run was not given. Those that its device could not have are in its log.',
+      ),
     outputSchemas: z
       .record(z.string(), z.record(z.string(), z.unknown()))
       .describe("JSON Schemas that the run's output may name: its own, and those of the runs it continues."),

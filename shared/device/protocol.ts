@@ -168,6 +168,8 @@ export const deviceMessage = z.discriminatedUnion('type', [
     connectionId: mcpConnectionId,
     /** The one that the service did not take. */
     refusedVersion: z.number().int().positive().optional(),
+    /** It is for the variables of the run's environment (`connectionVariables` of the spec), and not for requests. */
+    isForEnv: z.literal(true).optional(),
   }),
   z.object({
     type: z.literal('folder.result'),

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { harnessNames, harnessFactsOf } from './harnesses.ts'
 import { inputDigest } from './asked-call.ts'
+import { connectionVariables, mostWithVariables } from './connection-variables.ts'
 import { mcpServers } from './mcp-servers.ts'
 import { leftOutSkill, offeredSkill, skillFolders, skillLimits, toldLeftOut } from './skills.ts'
 
@@ -81,6 +82,8 @@ export const runSpec = z.object({
   allowCalls: z.array(allowedCall).max(100).default([]),
   /** Of the workspace, beside those that the person has. Their `${NAME}` are filled in on the device. */
   mcpServers: mcpServers.default({}),
+  /** Beside the secrets of the agent, which win; null or left out: none. */
+  connectionVariables: z.array(connectionVariables).max(mostWithVariables).nullish(),
   /** null or left out: none. */
   skillFolders: skillFolders.nullish(),
   /** Of the workspace; null or left out: none. With those of the folders there are at most 200, and a name of a folder's wins. */

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -36,6 +36,17 @@ beforeAll(async () => {
       mcp: { url: mcp.url },
       fields: [{ name: 'apiKey', label: 'Key', required: true }],
     },
+    {
+      id: 'notes',
+      label: 'Notes',
+      authKind: 'api_key',
+      surfaces: ['mcp', 'native'],
+      mcp: { url: mcp.url, headers: { authorization: 'Bearer {apiKey}' } },
+      fields: [
+        { name: 'apiKey', label: 'Key', required: true },
+        { name: 'token', label: 'Token', required: true, env: 'NOTES_TOKEN' },
+      ],
+    },
   ]
   const file = join(mkdtempSync(join(tmpdir(), 'svc-services-')), 'services.json')
   writeFileSync(file, JSON.stringify({ services }))
@@ -48,9 +59,13 @@ beforeAll(async () => {
   await device.start()
   stage = { driver: claudeDriver, system, api: system.api, device, stub, binDir: found.binDir, modelUrl }
 })
-beforeEach((context) => {
+beforeEach(async (context) => {
   if (note !== null) context.skip(note)
+  for (const id of (await activeConnections()).map(({ id }) => id))
+    await stage.api.call('POST', `/connections/${id}/revoke`)
 })
+const activeConnections = async () =>
+  (await stage.api.call<{ data: { id: string }[] }>('GET', '/connections?status=active')).data
 afterAll(async () => {
   await system?.stop()
   await stub?.stop()
@@ -60,12 +75,13 @@ afterAll(async () => {
 const full = { config: { permissions: { tools: { defaultMode: 'full' } } } }
 const say = { name: 'mcp__tracker__say', input: { text: 'hey' } }
 
-async function connect(apiKey: string): Promise<string> {
+async function connect(apiKey: string, more: object = {}): Promise<string> {
   const body = {
     integrationId: 'tracker',
     ownerType: 'company',
     accountLabel: crypto.randomUUID(),
     apiKeyFields: { apiKey },
+    ...more,
   }
   const reply = await stage.api.call<{ connection: { id: string } }>('POST', '/connections', body)
   return reply.connection.id
@@ -92,17 +108,27 @@ function textOf(file: string): string {
   }
 }
 
+/** The files of the device, and the parts of processes, that hold the text. */
+function holdersOf(text: string, folder: string): string[] {
+  const { device } = stage
+  const files = [device.stateDir, device.homeDir, folder].flatMap(filesBelow)
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  const parts = pids.flatMap((pid) => ['cmdline', 'environ'].map((part) => `/proc/${pid}/${part}`))
+  return [...files, ...parts].filter((path) => textOf(path).includes(text))
+}
+
+async function expectNowhereIn(runId: string, events: unknown, text: string): Promise<void> {
+  expect(JSON.stringify(events)).not.toContain(text)
+  for (const path of ['', '/events', '/manifest', '/log'])
+    expect(JSON.stringify((await stage.api.raw('GET', `/runs/${runId}${path}`)).body)).not.toContain(text)
+  expect(textOf(system.server.logPath)).not.toContain(text)
+  expect(filesBelow(dirname(system.server.dataDir)).filter((file) => textOf(file).includes(text))).toEqual([])
+}
+
 test('a tool is used with a key that stands nowhere else', async () => {
   const agent = await agentWith('Tracker', await connect(key))
-  const { device, api } = stage
   const holding: string[] = []
-  const look = () => {
-    for (const file of [device.stateDir, device.homeDir, agent.folder].flatMap(filesBelow))
-      if (textOf(file).includes(key)) holding.push(file)
-    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name)))
-      for (const part of ['cmdline', 'environ'])
-        if (textOf(`/proc/${pid}/${part}`).includes(key)) holding.push(`${part} of ${pid}`)
-  }
+  const look = () => holding.push(...holdersOf(key, agent.folder))
   mcp.instead = ({ said }, response) => {
     if (said?.method !== 'tools/call') return false
     look()
@@ -118,13 +144,42 @@ test('a tool is used with a key that stands nowhere else', async () => {
   expect(dataOf(events, 'tool_result')).toMatchObject([
     { isError: false, output: expect.stringMatching(/^said hey with Bearer \[redacted:conn_/) },
   ])
-  expect(JSON.stringify(events)).not.toContain(key)
   look()
   expect(holding).toEqual([])
-  for (const path of ['', '/events', '/manifest', '/log'])
-    expect(JSON.stringify((await api.raw('GET', `/runs/${run.id}${path}`)).body)).not.toContain(key)
-  expect(textOf(system.server.logPath)).not.toContain(key)
-  expect(filesBelow(dirname(system.server.dataDir)).filter((file) => textOf(file).includes(key))).toEqual([])
+  await expectNowhereIn(run.id, events, key)
+})
+
+test('a service has its tools and its variable in runs without being named, and the variable is in the environment alone', async () => {
+  const token = 'token_nobody_may_see_77c1'
+  const connectionId = await connect('', { integrationId: 'notes', apiKeyFields: { apiKey: key, token } })
+  const agent = await newAgent(stage, 'Notes', full)
+  const holding: string[] = []
+  mcp.instead = ({ said }) => {
+    if (said?.method === 'tools/call') holding.push(...holdersOf(token, agent.folder))
+    return false
+  }
+  const shell = { name: 'Bash', input: { command: 'echo "$NOTES_TOKEN $NOTES_TOKEN" | tee copy.txt' } }
+  await says(stage, [{ tool: { ...say, name: 'mcp__notes__say' } }, { tool: shell }, { text: 'Done.' }])
+  const { run, events } = await plays(stage, agent, {})
+  mcp.instead = null
+  expect(dataOf(events, 'tool_result')).toMatchObject([
+    { isError: false },
+    { isError: false, output: '[redacted:NOTES_TOKEN] [redacted:NOTES_TOKEN]' },
+  ])
+  expect(holding).not.toEqual([])
+  expect(holding.filter((path) => !path.endsWith('/environ'))).toEqual([])
+  // What the agent has printed, claude keeps with all else of its session.
+  rmSync(join(stage.device.homeDir, '.claude/projects'), { recursive: true })
+  const written = holdersOf(token, agent.folder)
+  expect(written).toEqual([join(agent.folder, 'copy.txt')])
+  rmSync(join(agent.folder, 'copy.txt'))
+  await expectNowhereIn(run.id, events, token)
+  await stage.api.call('POST', `/connections/${connectionId}/revoke`)
+  await says(stage, [{ tool: shell }, { text: 'Done.' }])
+  const after = await plays(stage, agent, {})
+  expect(dataOf(after.events, 'tool_result')).toMatchObject([
+    { isError: false, output: expect.not.stringContaining('redacted') },
+  ])
 })
 
 test('a key that the service takes no more, and a connection that is revoked, fail the call with words, and the run goes on', async () => {
@@ -146,6 +201,8 @@ test('a key that the service takes no more, and a connection that is revoked, fa
   expect(result).toMatchObject({ isError: true })
 
   await stage.api.call('POST', `/connections/${revoked}/revoke`)
+  await stage.api.call('POST', `/connections/${refused}/revoke`)
+  expect(await activeConnections()).toEqual([])
   mcp.calls.length = 0
   await says(stage, [{ text: 'Without it.' }])
   await plays(stage, agents[1]!, {})

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { loadCatalog } from '../../control-plane/catalog/catalog.ts'
+import { loadServices } from '../../control-plane/catalog/services.ts'
 import { openDatabase, type Database, type Db } from '../../control-plane/db/open.ts'
 import { silentLog, type Log } from '../../control-plane/process/log.ts'
 import { nextInstant } from '../../control-plane/resources/automations/schedule.ts'
@@ -94,6 +95,7 @@ function replica({ root }: Database, world: MovableWorld, log: Log): Sweeper {
     builtInWorkflows: () => [],
     limits: {},
     catalog,
+    services: loadServices(null),
     offers,
   }
   const sweep = dueAutomationsSweep({ everyMs: 1_000, context })

@@ -1,4 +1,6 @@
 import { expect } from 'vitest'
+import { loadServices } from '../../control-plane/catalog/services.ts'
+import { connectionsGivenTo } from '../../control-plane/resources/connections/given.ts'
 import { mcpServersOfAgent } from '../../control-plane/resources/mcp-servers/joined.ts'
 import {
   countMcpServers,
@@ -17,8 +19,9 @@ import type { Db } from '../../control-plane/db/open.ts'
 import { inTransaction } from '../../control-plane/db/transaction.ts'
 import { onBoth } from '../kit/database.ts'
 import { mcpServerRow } from './mcp-server-rows.ts'
+import { seedConnection } from './connection-rows.ts'
 import { seedPlugin } from './plugin-rows.ts'
-import { seedAgent, seedWorkspace } from './seed.ts'
+import { seedAgent, seedPerson, seedWorkspace } from './seed.ts'
 
 async function seed(db: Db, workspaceId: string, change: Partial<McpServerRow> = {}): Promise<McpServerRow> {
   const row = mcpServerRow(workspaceId, change)
@@ -82,6 +85,46 @@ onBoth('those of an agent are listed for whoever sees the agent, until it is del
   expect(await listed({})).toEqual([ofOpen.id, ofAll.id])
 })
 
+onBoth(
+  'connections of the owner, and those that an admin or the owner signed in to, are servers of runs',
+  async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const owner = await seedPerson(root, workspaceId)
+    const [admin, colleague] = [await seedPerson(root, workspaceId, 'admin'), await seedPerson(root, workspaceId)]
+    const agent = await seedAgent(root, workspaceId, { ownerUserId: owner })
+    const seedOf = (accountLabel: string, createdAt: number, changes: object) =>
+      seedConnection(root, workspaceId, { serviceId: 'deepwiki', accountLabel, createdAt, ...changes })
+    const [ofAdmin, ofOwner, own] = [
+      await seedOf('b', 1, { connectedByUserId: admin }),
+      await seedOf('a', 2, { connectedByUserId: owner }),
+      await seedOf('c', 3, { ownerUserId: owner, connectedByUserId: owner }),
+    ]
+    const refused = [
+      await seedOf('d', 4, { connectedByUserId: colleague }),
+      await seedOf('e', 5, { connectedByUserId: null }),
+    ]
+    await seedOf('f', 6, { connectedByUserId: admin, status: 'expired' })
+    await seedOf('g', 7, { ownerUserId: colleague, connectedByUserId: colleague })
+    await seedOf('h', 8, { connectedByUserId: admin, serviceId: 'left-the-catalog' })
+    const found = await connectionsGivenTo(root, agent, { services: loadServices(null), now: 10 })
+    const ids = (of: typeof found.given) => of.map(({ row }) => row.id)
+    expect(ids(found.given)).toEqual([own.id, ofAdmin.id, ofOwner.id])
+    expect(ids(found.refused)).toEqual(refused.map(({ id }) => id))
+    await seed(root, workspaceId, {
+      name: 'named',
+      server: { type: 'http', url: 'https://x', connectionId: ofAdmin.id },
+    })
+    const joined = await mcpServersOfAgent(root, agent, { workspace: { mcpServers: {} }, connections: found.given })
+    expect(
+      Object.entries(joined).map(([name, server]) => [name, (server as { connectionId: string }).connectionId]),
+    ).toEqual([
+      ['named', ofAdmin.id],
+      ['deepwiki', own.id],
+      ['deepwiki-a', ofOwner.id],
+    ])
+  },
+)
+
 onBoth("an agent's own server wins over the workspace's, and that over the one in its setting", async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const agent = await seedAgent(root, workspaceId)
@@ -90,7 +133,7 @@ onBoth("an agent's own server wins over the workspace's, and that over the one i
   await seed(root, workspaceId, { name: 'A_B', ...at('https://all') })
   await seed(root, workspaceId, { name: 'c', ...at('https://all') })
   const mcpServers = { a_b: { url: 'x' }, C: { url: 'x' }, d: { url: 'x' }, 'no name': 1 }
-  expect(await mcpServersOfAgent(root, agent, { mcpServers })).toEqual({
+  expect(await mcpServersOfAgent(root, agent, { workspace: { mcpServers }, connections: [] })).toEqual({
     'a-b': { type: 'http', url: 'https://own' },
     c: { type: 'http', url: 'https://all' },
     d: { url: 'x' },

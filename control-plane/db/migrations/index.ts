@@ -42,6 +42,7 @@ import { connections } from './040-connections.ts'
 import { mcpServers } from './042-mcp-servers.ts'
 import { connectionClients } from './043-connection-clients.ts'
 import { plugins } from './045-plugins.ts'
+import { connectedBy } from './047-connected-by.ts'
 import { sandboxes } from './049-sandboxes.ts'
 
 /** In the order of their numbers; a released one is never changed. */
@@ -89,5 +90,6 @@ export const migrations: readonly Migration[] = [
   mcpServers,
   connectionClients,
   plugins,
+  connectedBy,
   sandboxes,
 ]

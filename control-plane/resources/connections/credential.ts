@@ -102,6 +102,16 @@ export interface Delivered {
   values: string[]
 }
 
+/** Names of the variables that a run gets of a credential with these fields. */
+export function variablesOf(
+  { surfaces, fields = [], oauth }: Pick<Service, 'surfaces' | 'fields' | 'oauth'>,
+  fieldNames: readonly string[],
+): string[] {
+  if (!surfaces.includes('native')) return []
+  const ofFields = fields.flatMap(({ name, env }) => (env !== undefined && fieldNames.includes(name) ? [env] : []))
+  return oauth?.env !== undefined && fieldNames.includes('accessToken') ? [...ofFields, oauth.env] : ofFields
+}
+
 export function deliveredOf(service: Service, held: Credential): Delivered {
   const { surfaces, mcp, probe, fields = [], oauth } = service
   const isNative = surfaces.includes('native')

@@ -52,6 +52,8 @@ const connections = table('connections', {
   /** 0: never. */
   lastUsedAt: time,
   createdByUserId: text,
+  /** UUID of who signed in last; null: nobody is known. */
+  connectedByUserId: nullableText,
   version: int,
   createdAt: time,
   updatedAt: time,

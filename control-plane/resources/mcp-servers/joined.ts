@@ -1,20 +1,31 @@
 import { joinedServers } from '../../../shared/runs/given-servers.ts'
 import type { Db } from '../../db/open.ts'
 import type { AgentRow } from '../agents/store.ts'
+import { serversOf, type GivenConnection } from '../connections/given.ts'
 import type { WorkspaceRow } from '../workspaces/store.ts'
 import { listMcpServersForAgent, listMcpServersOfPlugins, type McpServerRow } from './store.ts'
 
-/** All servers for the runs of an agent: its own win over the workspace's, these over those of its setting, and all over those of plugins. */
+/**
+ * All servers for the runs of an agent: its own win over the workspace's, these over those of its setting, then those of plugins, and all
+ * over those of connections. A connection that a server names already has no second one.
+ */
 export async function mcpServersOfAgent(
   db: Db,
   { id, workspaceId }: Pick<AgentRow, 'id' | 'workspaceId'>,
-  { mcpServers }: Pick<WorkspaceRow, 'mcpServers'>,
+  {
+    workspace: { mcpServers },
+    connections,
+  }: { workspace: Pick<WorkspaceRow, 'mcpServers'>; connections: readonly GivenConnection[] },
 ): Promise<Readonly<Record<string, unknown>>> {
   const rows = await listMcpServersForAgent(db, workspaceId, id)
   const byName = (of: readonly McpServerRow[]) => Object.fromEntries(of.map(({ name, server }) => [name, server]))
   const [own, all] = [rows.filter(({ agentId }) => agentId !== null), rows.filter(({ agentId }) => agentId === null)]
   const brought = await listMcpServersOfPlugins(db, workspaceId)
-  return joinedServers(byName(own), byName(all), withoutConnections(mcpServers), byName(brought))
+  const named = new Set(
+    [...rows, ...brought].flatMap(({ server }) => (server.type === 'stdio' ? [] : [server.connectionId])),
+  )
+  const ofConnections = serversOf(connections.filter(({ row }) => !named.has(row.id)))
+  return joinedServers(byName(own), byName(all), withoutConnections(mcpServers), byName(brought), ofConnections)
 }
 
 /** Whoever writes the setting has not been asked whether they see a connection. */

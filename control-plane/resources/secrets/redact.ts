@@ -11,16 +11,19 @@ const maxFoundChars = 32 * 1024
 /** Values that overlap are found one after the other. */
 const maxLooks = 8
 
-/** Takes the values of the secrets of the run's agent out of all texts of a body. */
+/** Takes the values of the secrets of the run's agent, and others that it is given, out of all texts of a body. */
 export async function withoutSecrets(
   db: Db,
-  { run, body, vault }: { run: Pick<RunRow, 'agentId'>; body: unknown; vault: Pick<Vault, 'open'> },
+  {
+    run,
+    body,
+    vault,
+    others,
+  }: { run: Pick<RunRow, 'agentId'>; body: unknown; vault: Pick<Vault, 'open'>; others: readonly Secret[] },
 ): Promise<unknown> {
   const values = await secretsForRun(db, run, vault)
-  return censored(
-    body,
-    Object.entries(values).map(([name, value]) => ({ name, value })),
-  )
+  const ofAgent = Object.entries(values).map(([name, value]) => ({ name, value }))
+  return censored(body, [...ofAgent, ...others])
 }
 
 /**

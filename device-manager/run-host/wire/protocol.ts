@@ -65,6 +65,8 @@ export const hostRequest = z.discriminatedUnion('type', [
     token: z.string(),
     apiUrl: z.string(),
     secrets: z.record(z.string(), z.string()),
+    /** Variables of connections that could not be had; absent: there are none. */
+    variablesMissed: z.array(z.object({ names: z.array(z.string()), why: z.string() })).optional(),
   }),
   z.object({ type: z.literal('stop'), exitReason: z.enum(exitReasonNames), message: z.string().nullable() }),
   z.object({ type: z.literal('input'), inputId: z.string(), text: z.string() }),

@@ -214,13 +214,20 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
     token: victim.token,
   })
   const offers: { commandOf: unknown; protocol: unknown; given: string[]; secrets: string[] }[] = []
+  /** Connections that runs were given. */
+  const used: string[] = []
   /** Whether the rules of the agent must allow the command of a gate. */
   const gates: boolean[] = []
   const drain = () =>
-    takeAll(device, ({ harness, command, protocol, mcpServers, skillFolders, gate }, secrets) => {
+    takeAll(device, ({ harness, command, protocol, mcpServers, skillFolders, gate, connectionVariables }, secrets) => {
       if (gate != null) gates.push(gate.needsRule)
+      const byName = Object.entries(mcpServers).filter(([, server]) => !('connectionId' in server))
+      const connections = Object.values(mcpServers).flatMap((server) =>
+        server.type === 'stdio' || server.connectionId === undefined ? [] : [server.connectionId],
+      )
+      used.push(...connections, ...(connectionVariables ?? []).map(({ connectionId }) => connectionId))
       const ofCommand = harness === 'command' ? { commandOf: command, protocol } : { commandOf: null, protocol: null }
-      offers.push({ ...ofCommand, given: [...Object.keys(mcpServers), ...(skillFolders ?? [])], secrets })
+      offers.push({ ...ofCommand, given: [...byName.map(([name]) => name), ...(skillFolders ?? [])], secrets })
     })
   const guarded = await guardedAdmin(server)
   const spy = await FakeDevice.connect(server, { token: member.token })
@@ -380,6 +387,7 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
   expect(
     offers.filter(({ protocol, given }) => protocol != null || given.some((name) => !owned.includes(name))),
   ).toEqual([])
+  expect(new Set(used)).toEqual(new Set([ownConnection.id]))
   expect(new Set(offers.flatMap(({ secrets }) => secrets))).toEqual(new Set(['OWN_KEY']))
   // Else the walk would say little.
   expect(done.removed).toBe(0)

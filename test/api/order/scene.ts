@@ -1,4 +1,5 @@
 import { createCatalog } from '../../../control-plane/catalog/catalog.ts'
+import { loadServices } from '../../../control-plane/catalog/services.ts'
 import { Waker } from '../../../control-plane/wakes/waker.ts'
 import { silentLog } from '../../../control-plane/process/log.ts'
 import type { IngestItem } from '../../../control-plane/link/ingest-batch.ts'
@@ -123,6 +124,7 @@ export async function takeWake(server: TestServer, id: string): Promise<unknown>
       builtInWorkflows: () => [],
       limits: {},
       catalog: createCatalog([]),
+      services: loadServices(null),
       offers: server.plane.dispatcher,
     },
   })

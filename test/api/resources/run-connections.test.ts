@@ -172,8 +172,9 @@ describe('a device', () => {
   })
 
   test('is told nothing of a connection that is not in the spec, or that the owner of the agent may not use', async () => {
-    const [inSpec, outside] = [await connect(), await connect()]
+    const inSpec = await connect()
     const { run } = await runOf(inSpec)
+    const outside = await connect()
     expect(await ask(run, outside)).toMatchObject(refusedFor('was not given this connection'))
     await run.end()
     // An admin gives the connection of their own to another's agent.

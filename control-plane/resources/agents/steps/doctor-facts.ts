@@ -1,13 +1,15 @@
 import { effectivePermissions } from '../../../../shared/runs/spec.ts'
 import { mcpServersFor } from '../../../../shared/runs/given-servers.ts'
-import type { HarnessName } from '../../../../shared/runs/harnesses.ts'
+import { harnesses, type HarnessName } from '../../../../shared/runs/harnesses.ts'
 import type { AgentWarning } from '../../../../shared/api/agents.ts'
 import type { Db } from '../../../db/open.ts'
 import { type ModelCatalog, harnessOf } from '../../../catalog/catalog.ts'
+import type { ServiceCatalog } from '../../../catalog/services.ts'
 import { isAgentBudgetSpent } from '../budget.ts'
 import { isController, livenessOf } from '../../devices/rules.ts'
 import { listDevicesOfWorkspace, type DeviceRow } from '../../devices/store.ts'
 import { findFolder, type FolderRow } from '../../folders/store.ts'
+import { connectionsGivenTo, variablesGiven } from '../../connections/given.ts'
 import { mcpServersOfAgent } from '../../mcp-servers/joined.ts'
 import { listAdmins } from '../../members/store.ts'
 import { listSecretKeys } from '../../secrets/store.ts'
@@ -15,14 +17,21 @@ import { listEffectiveSkills } from '../../skills/effective-store.ts'
 import { mostSkills, skillsOfSpec } from '../../skills/offered.ts'
 import { refusalOfSkill, takesWork, type Work } from '../../../trust/rules.ts'
 import type { WorkspaceRow } from '../../workspaces/store.ts'
-import { diagnose, type DoctorDevice, type DoctorSkill, type Refused } from './doctor.ts'
+import { diagnose, type DoctorDevice, type Refused } from './doctor.ts'
+import type { DoctorSkill } from './given-warnings.ts'
 import { findAgentByReference, type AgentRow } from '../store.ts'
 
 /** Runs the agent doctor on a stored agent. */
 export async function auditAgent(
   db: Db,
   subject: { agent: AgentRow; workspace: WorkspaceRow },
-  options: { now: number; leaseMs: number; cloudEnabled: boolean; catalog: ModelCatalog },
+  options: {
+    now: number
+    leaseMs: number
+    cloudEnabled: boolean
+    catalog: ModelCatalog
+    services: ServiceCatalog
+  },
 ): Promise<AgentWarning[]> {
   const { agent, workspace } = subject
   const model = agent.model ?? workspace.defaultModel
@@ -32,14 +41,20 @@ export async function auditAgent(
   const manager =
     agent.reportingTo === null ? null : await findAgentByReference(db, agent.workspaceId, agent.reportingTo)
   const harness = harnessOf(agent.harness, model, options.catalog)
+  const secretKeys = await listSecretKeys(db, agent.id)
   const work = {
     agent,
-    isConfidential: agent.visibility === 'private' || (await listSecretKeys(db, agent.id)).size > 0,
+    isConfidential: agent.visibility === 'private' || secretKeys.size > 0,
     admins: new Set(await listAdmins(db, agent.workspaceId)),
   }
   const mayRun = devices.filter((device) => mayTake(device, { agent, folder, workspace }))
   const permissions = effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace)
-  const mcpServers = await mcpServersOfAgent(db, agent, workspace)
+  const connections = await connectionsGivenTo(db, agent, options)
+  const mcpServers = await mcpServersOfAgent(db, agent, { workspace, connections: connections.given })
+  const { leftOut: variablesLeftOut } = variablesGiven(connections.given, {
+    secrets: new Set(secretKeys.keys()),
+    harnessKeys: harnesses[harness].keyNames,
+  })
   return diagnose({
     agent,
     harness,
@@ -52,6 +67,8 @@ export async function auditAgent(
     manager: agent.reportingTo === null ? null : manager === null || manager.deletedAt !== null ? 'missing' : 'present',
     permissionMode: permissions.defaultMode,
     mcpLeftOut: mcpServersFor(mcpServers, { harness, protocol: agent.protocol, permissions }).leftOut,
+    connectionsRefused: connections.refused.map(({ row }) => row.serviceLabel),
+    variablesLeftOut,
     skillsLeftOut: await skillsLeftOut(db, { ...work, harness, devices: mayRun }),
   })
 }

@@ -42,6 +42,8 @@ const healthy: DoctorFacts = {
   manager: null,
   permissionMode: 'ask',
   mcpLeftOut: [],
+  connectionsRefused: [],
+  variablesLeftOut: [],
   skillsLeftOut: [],
 }
 const codes = (changes: Partial<DoctorFacts>) => diagnose({ ...healthy, ...changes }).map((warning) => warning.code)

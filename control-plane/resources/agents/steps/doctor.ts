@@ -3,8 +3,7 @@ import type { RunsBy } from '../../../../shared/api/devices.ts'
 import type { ProviderReadiness } from '../../../../shared/device/protocol.ts'
 import type { ModelEntry } from '../../../catalog/catalog.ts'
 import { type HarnessName, harnesses, harnessFactsOf } from '../../../../shared/runs/harnesses.ts'
-import { sayWhyLeftOut, type LeftOutSkill } from '../../../../shared/runs/skills.ts'
-import { sayLeftOut, type McpLeftOut } from '../../../../shared/runs/mcp-servers.ts'
+import { connectionWarnings, mcpWarnings, skillWarnings, type GivenFacts } from './given-warnings.ts'
 import { forbidsSomething, ruleWarnings } from './rule-warnings.ts'
 import { isReady, repeatAdvice } from '../../devices/readiness.ts'
 import type { LivenessStatus } from '../../devices/rules.ts'
@@ -26,18 +25,13 @@ export interface DoctorDevice {
   isolation: ProviderReadiness['isolation'] | null
 }
 
-export interface DoctorSkill extends LeftOutSkill {
-  /** The device whose runs do not get it; null: none of its runs do. */
-  device: string | null
-}
-
 export interface DoctorModel {
   name: string
   /** null: the catalog does not know it. */
   entry: ModelEntry | null
 }
 
-export interface DoctorFacts {
+export interface DoctorFacts extends GivenFacts {
   agent: AgentRow
   harness: HarnessName
   /** The models its runs use after inheriting, as the catalog knows them; null: the harness's own default. */
@@ -53,10 +47,6 @@ export interface DoctorFacts {
   manager: 'present' | 'missing' | null
   /** The mode its runs use after inheriting. */
   permissionMode: 'strict' | 'ask' | 'full'
-  /** MCP servers of the workspace that its runs do not get. */
-  mcpLeftOut: readonly McpLeftOut[]
-  /** Skills of the workspace that it has and that its runs do not get. */
-  skillsLeftOut: readonly DoctorSkill[]
 }
 
 export function diagnose(facts: DoctorFacts): AgentWarning[] {
@@ -70,6 +60,7 @@ export function diagnose(facts: DoctorFacts): AgentWarning[] {
     ...setupWarnings(facts),
     ...ruleWarnings(facts),
     ...mcpWarnings(facts),
+    ...connectionWarnings(facts),
     ...skillWarnings(facts),
   ]
 }
@@ -228,30 +219,6 @@ function ignoredWarnings({ agent, harness }: Pick<DoctorFacts, 'agent' | 'harnes
         `Its ${settingNames[setting]} has no effect: ${program} takes none from svc.`,
       ),
     )
-}
-
-/** One for each reason. */
-function mcpWarnings({ mcpLeftOut }: DoctorFacts): AgentWarning[] {
-  const reasons = [...new Set(mcpLeftOut.map(({ reason }) => reason))]
-  return reasons.map((reason) => {
-    const names = mcpLeftOut.filter((each) => each.reason === reason).map(({ name }) => name)
-    const message = `Its runs do not get MCP servers from svc, ${someOf(names)}: ${sayLeftOut(reason)}.`
-    return warning('mcp_server_ignored', 'mcpServers', message)
-  })
-}
-const mostNamed = 10
-const someOf = (names: readonly string[]): string =>
-  names.slice(0, mostNamed).join(', ') + (names.length > mostNamed ? ` and ${names.length - mostNamed} more` : '')
-
-/** One for each reason and device. */
-function skillWarnings({ skillsLeftOut }: DoctorFacts): AgentWarning[] {
-  const groups = Map.groupBy(skillsLeftOut, ({ reason, device }) => JSON.stringify([reason, device]))
-  return [...groups.values()].map((skills) => {
-    const [{ reason, device }] = skills as [DoctorSkill]
-    const where = device === null ? 'Its runs' : `Its runs on ${device}`
-    const message = `${where} do not get skills of the workspace, ${someOf(skills.map(({ slug }) => slug))}: ${sayWhyLeftOut(reason)}.`
-    return warning('skill_left_out', 'skills', message)
-  })
 }
 
 function setupWarnings({ agent, harness, manager, permissionMode, isBudgetSpent }: DoctorFacts): AgentWarning[] {

@@ -139,7 +139,7 @@ export async function takeStep(
     return shownSetup({ db, world }, { row, nextStep: { kind: 'oauth_redirect', authorizeUrl: step.authorizeUrl } })
   }
   const held = step.values && ({ kind: 'fields', values: { ...step.values } } as const)
-  const row = await connect(changing, { before, blank, held })
+  const row = await connect(changing, { before, blank, held, userId })
   told(row)
   return shownSetup({ db, world }, { row, nextStep: { kind: 'none' } })
 }

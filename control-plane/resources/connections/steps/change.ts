@@ -46,6 +46,7 @@ export function blankConnection(
     serviceId: service.id,
     serviceLabel: service.label,
     authKind: service.authKind,
+    connectedByUserId: of.createdByUserId,
     sortLabel: `${service.label} ${of.accountLabel}`.toLowerCase(),
     status: 'pending',
     statusReason: null,
@@ -80,10 +81,18 @@ function after(row: ConnectionRow | null, event: ConnectionEvent, now: number) {
 
 const unowned = { renewedBy: null, renewedUntil: null } as const
 
-/** `held` null: a service without a credential. */
+interface Connecting {
+  before: ConnectionRow | null
+  blank: ConnectionRow
+  /** null: a service without a credential. */
+  held: Credential | null
+  /** Who connects the workspace. */
+  userId: string
+}
+
 export async function connect(
   { tx, world, vault }: Changing,
-  { before, blank, held }: { before: ConnectionRow | null; blank: ConnectionRow; held: Credential | null },
+  { before, blank, held, userId }: Connecting,
 ): Promise<ConnectionRow> {
   const now = world.now()
   const row = before ?? blank
@@ -97,6 +106,7 @@ export async function connect(
       ...row,
       ...unowned,
       ...sealed,
+      connectedByUserId: userId,
       status,
       statusReason: null,
       grantedScopes: [],
@@ -122,7 +132,8 @@ export async function begin(
   const row = before ?? blank
   const status = after(before, 'begin', now) as 'pending'
   const expiresAt = now + connectionLimits.signInMs
-  const pending = { ...row, ...unowned, status, statusReason: null, lapsesAt: expiresAt, updatedAt: now }
+  const signingIn = { connectedByUserId: userId, status, statusReason: null, lapsesAt: expiresAt, updatedAt: now }
+  const pending = { ...row, ...unowned, ...signingIn }
   const stored = await write(tx, { before, after: pending })
   const sealed = sealAttempt(vault, row.id, attempt)
   await claimSecretsKey(tx, vault, now)

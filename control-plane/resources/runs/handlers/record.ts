@@ -12,6 +12,7 @@ import {
   type RunChangeSet,
   type RunManifest,
 } from '../../../../shared/api/run-records.ts'
+import { sayVariableLeftOut, variableLeftOutReasons } from '../../../../shared/runs/connection-variables.ts'
 import type { ChangeSetResult } from '../../../../shared/device/change-set.ts'
 import type { Db } from '../../../db/open.ts'
 import { implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
@@ -119,6 +120,7 @@ async function checkOutput(
 const storedManifest = z.object({
   rules: z.array(z.object({ name: z.string(), text: z.string() })).default([]),
   envKeys: z.array(z.string()).default([]),
+  envKeysLeftOut: z.array(z.object({ name: z.string(), reason: z.enum(variableLeftOutReasons) })).default([]),
   mcpServers: runManifest.shape.mcpServers.default({ given: [], leftOut: [] }),
 })
 
@@ -146,6 +148,7 @@ function manifestOf(
     mcpServers: { given, leftOut: stored.mcpServers.leftOut.filter(({ name }) => !given.includes(name)) },
     // Also of a run that was stored before its manifest named all of them.
     envKeys: [...new Set([...variablesOf(spec), ...stored.envKeys])],
+    envKeysLeftOut: stored.envKeysLeftOut.map(({ name, reason }) => ({ name, reason: sayVariableLeftOut(reason) })),
   }
 }
 
