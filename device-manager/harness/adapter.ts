@@ -25,6 +25,8 @@ export interface HarnessAdapter {
   signInFiles?(machine: Pick<HarnessProbe, 'env' | 'homeDir'>): readonly string[]
   /** What it does at its first start in a new home, where a run has one of its own and would wait for that (first-start.ts). */
   firstStart?: FirstStart
+  /** The files of the launch that are for skills, in one folder of the run's own, where it has any. They may be made before there is a run. */
+  skillFiles?(facts: Pick<LaunchFacts, 'skills' | 'runDir'>): HarnessLaunch['files']
   /** Returns how to launch it. Pure. Throws HarnessLaunchError (parts/adapter-errors.ts) when the spec does not say enough. */
   command(spec: RunSpec, launch: LaunchFacts): HarnessLaunch
   dialogue(spec: RunSpec, options?: DialogueOptions): HarnessDialogue

@@ -19,6 +19,8 @@ const byName: Readonly<Record<HarnessName, HarnessAdapter>> = {
 }
 export const adapters: readonly HarnessAdapter[] = Object.values(byName)
 
+export const adapterNamed = (harness: HarnessName): HarnessAdapter => byName[harness]
+
 /** Returns the adapter that drives a run: an agent's own command may speak a protocol, and a gate of a workflow is judged first. */
 export function adapterOfRun({
   harness,

@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs'
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
@@ -11,10 +10,11 @@ import { redactOfStart, redactWhole } from './output/redaction.ts'
 import type { StartRequest } from './launch/launch.ts'
 import { messageOf, type HostLog } from '../log/host-log.ts'
 import { Connections } from './door/connections.ts'
+import { SkillsAhead } from './launch/skills-ahead.ts'
 import { cleanUp, prepare, type Assignment, type Prepared } from './preparation.ts'
 import { StandingWall } from './standing-wall.ts'
 import type { HostRecord, HostRequest, HostReply, hostPhases } from './wire/protocol.ts'
-import { hostPaths } from './wire/record.ts'
+import { hostPaths, removeOwnFolders } from './wire/record.ts'
 import { endedEvent, reportMaker } from './end-report.ts'
 import { LiveRun } from './run.ts'
 import { EventWriter } from './output/writer.ts'
@@ -70,6 +70,7 @@ export class RunHost {
   #spoolAhead: Spool | null = null
   readonly #wall: StandingWall
   readonly #connections: Connections
+  readonly #ahead: SkillsAhead
   #writer: EventWriter | null = null
   #run: LiveRun | null = null
   #cancelLonely: (() => void) | null = null
@@ -79,6 +80,7 @@ export class RunHost {
     this.#options = options
     this.#connections = new Connections({ world: options.world, ask: (request) => options.reply(request) })
     this.#wall = new StandingWall(hostPaths(options.stateDir, options.hostId).own, options.world)
+    this.#ahead = new SkillsAhead(this.#wall.own, options.world)
   }
 
   hello(): HostReply {
@@ -136,6 +138,9 @@ export class RunHost {
         return
       case 'stand_by':
         if (this.#phase === 'idle' && !this.#isLeaving) this.#wall.standBy(request.wall)
+        return
+      case 'skills.ahead':
+        if (this.#phase === 'idle' && !this.#isLeaving) void this.#ahead.prepare(request.bundles, request.sets)
         return
       case 'assign':
         return void this.#assign(request)
@@ -201,6 +206,7 @@ export class RunHost {
         log,
         wall: this.#wall,
         connections: this.#connections,
+        ahead: this.#ahead,
       })
     } catch (error) {
       log('prepare_failed', { ...key, error: messageOf(error) })
@@ -254,6 +260,7 @@ export class RunHost {
     // The harness runs from here on; all the rest may fail without changing that.
     const run = this.#run
     run.begin()
+    void this.#ahead.end()
     for (const { inputId, text } of this.#earlyInputs) run.input(inputId, text)
     this.#earlyInputs = []
     this.#options.record({ runId: spec.runId, fence, harness: run.harness, wall: run.holder })
@@ -314,12 +321,13 @@ export class RunHost {
   async #leave(exitCode: number): Promise<void> {
     if (this.#isLeaving) return
     this.#isLeaving = true
+    await this.#ahead.end()
     this.#spoolAhead?.close()
     this.#wall.end()
     this.#writer?.close()
     try {
       if (this.#prepared) await cleanUp(this.#prepared)
-      else rmSync(this.#wall.own, { recursive: true, force: true })
+      else removeOwnFolders(this.#wall.own)
     } catch (error) {
       // What is left the next daemon removes.
       this.#options.log('clean_up_failed', { error: messageOf(error) })

@@ -4,6 +4,7 @@ import envPaths from 'env-paths'
 import { releaseBase } from '../change-set/diff.ts'
 import { takeBase } from '../change-set/snapshot.ts'
 import type { World } from '../../shared/lib/world.ts'
+import type { OfferedSkill } from '../../shared/runs/skills.ts'
 import { type RunSpec, takesSkills, tellsSkills } from '../../shared/runs/spec.ts'
 import type { HarnessAdapter, HarnessLaunch, LaunchFacts } from '../harness/adapter.ts'
 import { firstStartFolder } from '../harness/first-start.ts'
@@ -23,13 +24,14 @@ import { appNames, placeVariables } from '../../shared/lib/places.ts'
 import type { Connections } from './door/connections.ts'
 import { openDoors, type Doors } from './door/doors.ts'
 import { knownEnv, pathOf } from './launch/environment.ts'
+import type { SkillsAhead } from './launch/skills-ahead.ts'
 import { readSkills, type SkillsRead } from './launch/skills.ts'
 import { withPluginFiles } from './launch/plugin-files.ts'
 import { addSkills, type CopyPlace } from './launch/workspace-skills.ts'
 import { machineLinks } from './permission/machine-links.ts'
 import type { HostRequest } from './wire/protocol.ts'
 import type { StandingWall } from './standing-wall.ts'
-import { makePrivateFolder, runPaths, writePrivateFile, type RunPaths } from './wire/record.ts'
+import { makePrivateFolder, removeOwnFolders, runPaths, writePrivateFile, type RunPaths } from './wire/record.ts'
 
 export type Assignment = Extract<HostRequest, { type: 'assign' }>
 type BaseResult = Awaited<ReturnType<typeof takeBase>>
@@ -67,6 +69,8 @@ export interface Prepared {
   doors: Doors
   /** Whose credentials the doors add. */
   connections: Connections
+  /** Copies of skills that were made before there was a run. */
+  ahead: SkillsAhead
   /** Made when the harness runs. */
   cgroup: string | null
 }
@@ -79,7 +83,13 @@ export interface Prepared {
 export async function prepare(
   stateDir: string,
   assigned: Assignment,
-  { world, log, wall, connections }: { world: World; log: HostLog; wall: StandingWall; connections: Connections },
+  {
+    world,
+    log,
+    wall,
+    connections,
+    ahead,
+  }: { world: World; log: HostLog; wall: StandingWall; connections: Connections; ahead: SkillsAhead },
 ): Promise<Prepared> {
   const { spec } = assigned
   const paths = runPaths(stateDir, spec.runId)
@@ -91,9 +101,9 @@ export async function prepare(
   const opening = openDoors(served.servers, { log, connections })
   const walling = wallOf(assigned, { root: paths.root, cwd, wall })
   // While git is at work.
-  const skills = tellsSkills(spec) ? await skillsOf(assigned, { stateDir, runDir: wall.own, cwd, world }) : null
-  const withThem = { ...spec, mcpServers: served.servers }
-  const assignment = { ...assigned, spec: skills === null ? withThem : withTheseSkills(withThem, skills.told.digest) }
+    const skills = tellsSkills(spec) ? await skillsOf(assigned, { stateDir, runDir: wall.own, cwd, world, ahead }) : null
+    const withThem = { ...spec, mcpServers: served.servers }
+    const assignment = { ...assigned, spec: skills === null ? withThem : withTheseSkills(withThem, skills.told.digest) }
   const plan = planOf(assignment, { stateDir, runDir: wall.own, cwd, world, skills: skills?.given ?? [] })
   const lookup = new PathLookup(world, machineLinks)
   const skillFolders = (skills?.given.length ?? 0) > 0 ? [copiesIn(wall.own)] : []
@@ -121,6 +131,7 @@ export async function prepare(
     wall: await walling,
     doors: await opening,
     connections,
+    ahead,
     cgroup: null,
   }
 }
@@ -131,14 +142,22 @@ const placeOfCopies = ({ skills: brought }: Assignment, folder: string): CopyPla
 
 async function skillsOf(
   assignment: Assignment,
-  { stateDir, runDir, cwd, world }: { stateDir: string; runDir: string; cwd: string; world: World },
+  {
+    stateDir,
+    runDir,
+    cwd,
+    world,
+    ahead,
+  }: { stateDir: string; runDir: string; cwd: string; world: World; ahead: SkillsAhead },
 ): Promise<SkillsRead> {
   const { spec, homeDir, wall } = assignment
   const takes = takesSkills(spec)
   const ofFolders = takes ? (spec.skillFolders ?? []) : []
   const read = await readSkills(ofFolders, { cwd, homeDir, ownFolders: allOwnFolders(stateDir, wall) }, world)
   const offered = { skills: (takes && spec.skills) || [], leftOut: spec.skillsLeftOut ?? [] }
-  return addSkills(read, offered, placeOfCopies(assignment, copiesIn(runDir)))
+  const takeAhead = (skills: readonly OfferedSkill[]) => ahead.take({ harness: spec.harness, skills: [...skills] })
+  const place = placeOfCopies(assignment, copiesIn(runDir))
+  return addSkills(read, offered, place && { ...place, takeAhead })
 }
 
 /** Where a run has its copies of skills of the workspace. */
@@ -281,7 +300,7 @@ export async function cleanUp(prepared: Prepared): Promise<void> {
   if (prepared.base.ok) await releaseBase(prepared.base.base).catch(() => {})
   if (prepared.cgroup !== null) removeRunCgroup(prepared.cgroup)
   rmSync(prepared.paths.root, { recursive: true, force: true })
-  rmSync(prepared.harnessDir, { recursive: true, force: true })
+  removeOwnFolders(prepared.harnessDir)
 }
 
 /** Returns svc's own folders on this machine: of the login, of the device's token and journal, of a server's database. */

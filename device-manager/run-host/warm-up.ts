@@ -6,6 +6,7 @@ import { commandDialogue } from '../harness/command/dialogue.ts'
 import { inputsOf } from '../../shared/permissions/call-inputs.ts'
 import { nothingWritten, pendingEvent, toRows } from './output/event-lines.ts'
 import { launchHarness, type StartRequest } from './launch/launch.ts'
+import { SkillsAhead } from './launch/skills-ahead.ts'
 import { messageOf, type HostLog } from '../log/host-log.ts'
 import { Pipeline } from './output/pipeline.ts'
 import { cleanUp, prepare, type Assignment } from './preparation.ts'
@@ -31,10 +32,12 @@ export async function warmUp({ world, log, stateDir, hostId }: WarmUpParts): Pro
     const said = JSON.stringify(assignmentOf(`warm_${hostId}`, stateDir))
     for (let round = 1; round < rounds; round++) readRequests(said)
     const { assignment, start } = readRequests(said)
+    const own = hostPaths(stateDir, `warm_${hostId}`).own
     const prepared = await prepare(stateDir, assignment, {
       world,
       log,
-      wall: new StandingWall(hostPaths(stateDir, `warm_${hostId}`).own, world),
+      wall: new StandingWall(own, world),
+      ahead: new SkillsAhead(own, world),
       connections: new Connections({ world, ask: () => {} }),
     })
     try {
@@ -97,12 +100,15 @@ function assignmentOf(runId: string, homeDir: string): Assignment {
       command: ['sh', '-c', 'echo warm'],
       permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' },
       allowCalls: [],
-      mcpServers: {},
+      mcpServers: Object.fromEntries(['a', 'b', 'c'].map((name) => [name, behindDoor])),
       resumeSessionId: null,
       limits: { runMs: long, noProgressMs: long, firstEventMs: long, toolCalls: 1, silentMs: long },
     },
   }
 }
+
+/** Its door is opened, and closed again. */
+const behindDoor = { type: 'http', url: 'http://127.0.0.1/', headers: { warm: '${WARM}' } } as const
 
 function makePipeline(world: World): Pipeline {
   const redactor = new Redactor([{ name: 'NONE', value: world.id('warm_') }])

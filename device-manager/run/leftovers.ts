@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { BaseSnapshot } from '../change-set/snapshot.ts'
 import type { Log } from '../log/log.ts'
 import type { Places } from '../setup/places.ts'
-import { hostPaths, ownFolderName, runPaths } from '../run-host/wire/record.ts'
+import { aheadEnding, hostPaths, ownFolderName, removeOwnFolders, runPaths } from '../run-host/wire/record.ts'
 
 const baseFile = z.object({
   base: z.union([
@@ -31,7 +31,7 @@ export async function removeRunFolder(places: Places, runId: string, hostId: str
   const release = (base !== null || existsSync(store)) && releaseOf(base, { runId, store })
   if (release) await release.catch(() => undefined)
   rmSync(root, { recursive: true, force: true })
-  if (hostId !== null) rmSync(hostPaths(places.stateDir, hostId).own, { recursive: true, force: true })
+  if (hostId !== null) removeOwnFolders(hostPaths(places.stateDir, hostId).own)
 }
 
 /** A host that died while it took the base has noted it in the private folder only. */
@@ -51,7 +51,8 @@ export interface Leftovers {
 }
 
 export function listLeftovers(places: Places): Leftovers {
-  return { runs: foldersIn(places, 'runs'), hosts: foldersIn(places, ownFolderName) }
+  const ofHosts = foldersIn(places, ownFolderName).map((name) => name.replace(aheadEnding, ''))
+  return { runs: foldersIn(places, 'runs'), hosts: [...new Set(ofHosts)] }
 }
 
 /** Removes those folders of runs that are not in use, and of hosts that are known to have no record: they died before they could clean up. */
@@ -65,8 +66,7 @@ export async function removeLeftovers(
     log.info({ runId }, 'the folder of a forgotten run is removed')
     await removeRunFolder(places, runId, null)
   }
-  for (const hostId of hosts)
-    if (options.hasLeft(hostId)) rmSync(hostPaths(places.stateDir, hostId).own, { recursive: true, force: true })
+  for (const hostId of hosts) if (options.hasLeft(hostId)) removeOwnFolders(hostPaths(places.stateDir, hostId).own)
 }
 
 function foldersIn(places: Places, name: string): string[] {

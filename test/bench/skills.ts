@@ -5,10 +5,13 @@ import { atMost, compare } from './measure.ts'
 import { startStandInStack, type StandInStack } from './stand-in.ts'
 import { openPipe, type Pipe } from './wake.ts'
 
-/** From the moment the wake's request is sent to the first instruction of a claude that has skills of the workspace, against one without. */
+/**
+ * From the moment the wake's request is sent to the first instruction of a claude that has skills of the workspace and MCP servers behind doors,
+ * against one without.
+ */
 export const skills: Bench = {
   name: 'skills',
-  about: 'start of a run with 20 skills that the device has already, against one without',
+  about: 'start of a run with 20 skills that the device has already and 3 MCP servers, against one without',
   async run(context) {
     const pipe = openPipe(join(context.scratch, 'skills-pipe'))
     const stack = await startStandInStack(context, { name: 'skills' })
@@ -16,6 +19,7 @@ export const skills: Bench = {
       tellStart(join(stack.home, 'bin'), join(context.scratch, 'skills-pipe'))
       const [plain, skilled] = [await stack.claudeAgent(), await stack.claudeAgent()]
       for (let number = 1; number <= count; number++) await give(stack, skilled, number)
+      for (let number = 1; number <= servers; number++) await serve(stack, skilled, number)
       // The first one brings them to the device.
       for (const agent of [plain, skilled]) await begin(stack, pipe, agent)
       const samples = async (agent: string) => {
@@ -25,9 +29,9 @@ export const skills: Bench = {
       }
       return [
         await compare({
-          name: `start of a run with ${count} skills`,
+          name: `start of a run with ${count} skills and ${servers} servers`,
           unit: 'ms',
-          peerIs: 'without skills',
+          peerIs: 'without them',
           target: atMost(1.15),
           rounds: context.rounds,
           ours: () => samples(skilled),
@@ -42,6 +46,7 @@ export const skills: Bench = {
 }
 
 const count = 20
+const servers = 3
 const perRound = 6
 
 /** Puts a program before the stand-in that says when it begins. */
@@ -60,6 +65,13 @@ async function give({ server }: StandInStack, agent: string, number: number): Pr
   const body = { slug, name: slug, description: 'Says what to do.', enabledByDefault: false, bundle: { files } }
   await server.call('POST', '/skills', body)
   await server.call('PUT', `/skills/${slug}/agents/${agent}`, { enabled: true })
+}
+
+/** Nobody listens there: the start of a run does not wait for it. */
+async function serve({ server }: StandInStack, agentId: string, number: number): Promise<void> {
+  const headers = { authorization: 'Bearer ${BENCH_TOKEN:-none}' }
+  const body = { name: `server-${number}`, url: 'http://127.0.0.1:9/mcp', headers, agentId }
+  await server.call('POST', '/mcp-servers', body)
 }
 
 async function begin(stack: StandInStack, pipe: Pipe, agent: string): Promise<number> {

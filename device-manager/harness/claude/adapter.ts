@@ -2,6 +2,7 @@ import type { HarnessAdapter } from '../adapter.ts'
 import { claudeSignInFiles, detectClaude } from './detect.ts'
 import { claudeLaunch } from './launch.ts'
 import { claudeDialogue } from './dialogue.ts'
+import { skillFiles } from './skills.ts'
 
 /** Claude Code, driven over pipes by its stream-json protocol; every tool call is asked through its hook. */
 export const claudeAdapter: HarnessAdapter = {
@@ -9,6 +10,7 @@ export const claudeAdapter: HarnessAdapter = {
   can: { resume: true, input: true, ask: true },
   detect: detectClaude,
   signInFiles: claudeSignInFiles,
+  skillFiles,
   command: claudeLaunch,
   dialogue: claudeDialogue,
 }

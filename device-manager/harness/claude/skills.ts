@@ -8,15 +8,19 @@ import type { GivenSkill } from '../parts/skills.ts'
  * its description and its text alone: claude would take hooks and allowed tools from a skill's front matter, also from one that
  * changes while the run goes on, and run those hooks without asking (seen with 2.1.329).
  */
-export function skillsPlugin({ skills, runDir }: LaunchFacts): { args: string[]; files: HarnessLaunch['files'] } {
-  if (skills.length === 0) return { args: [], files: [] }
-  const plugin = join(runDir, 'svc')
-  const files = skills.map((skill) => ({
-    path: join(plugin, 'skills', skill.name, 'SKILL.md'),
+export function skillsPlugin(facts: SkillFacts): { args: string[]; files: HarnessLaunch['files'] } {
+  if (facts.skills.length === 0) return { args: [], files: [] }
+  return { args: [`--plugin-dir=${pluginIn(facts)}`], files: skillFiles(facts) }
+}
+type SkillFacts = Pick<LaunchFacts, 'skills' | 'runDir'>
+
+const pluginIn = ({ runDir }: Pick<LaunchFacts, 'runDir'>): string => join(runDir, 'svc')
+
+export const skillFiles = (facts: SkillFacts): HarnessLaunch['files'] =>
+  facts.skills.map((skill) => ({
+    path: join(pluginIn(facts), 'skills', skill.name, 'SKILL.md'),
     content: writtenAnew(skill),
   }))
-  return { args: [`--plugin-dir=${plugin}`], files }
-}
 
 /** claude calls the folder of the plugin the skill's base directory; the skill's files are elsewhere. */
 function writtenAnew({ name, description, body, folder, hasFiles }: GivenSkill): string {

@@ -15,6 +15,7 @@ import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { filledServers, type ServerLeftOut } from '../../../shared/runs/filled-servers.ts'
 import type { Child, ChildLaunch } from './child.ts'
 import { harnessEnv } from './environment.ts'
+import { hashOf } from './skills-ahead.ts'
 import { launchOverHttp } from './http.ts'
 import { launchOnPipes } from './pipes.ts'
 import { launchInPty } from './pty.ts'
@@ -41,7 +42,7 @@ export function launchHarness(
   const { program } = plan
   const isKnown = program !== null && program.path === path && world.monotonic() - program.at <= freshMs
   const file = isKnown ? program.file : programAt(plan.launch.file, { path, cwd })
-  layOut(harnessDir, plan.launch)
+  layOut(harnessDir, plan.launch, prepared.ahead.laid)
   const launchChild = launcherOf(plan.launch)
   const command = { file, args: plan.launch.args, env, cwd }
   if (wall === null) return { ...launchChild({ ...command, ...on }), launchTrouble: () => null }
@@ -100,12 +101,15 @@ function unwalled(problem: unknown): unknown {
   return problem instanceof WallError ? new HarnessLaunchError(problem.message) : problem
 }
 
-/** Puts into the folder of the run's own what the launch asks for. */
+/** Puts into the folder of the run's own what the launch asks for. `laid`: hashes of files that are there. */
 export function layOut(
   runDir: string,
   { files, links, copies }: Pick<HarnessLaunch, 'files' | 'links' | 'copies'>,
+  laid: ReadonlyMap<string, string> = new Map(),
 ): void {
-  for (const { path, content } of files) writeFileSync(placeInside(runDir, path), content, { mode: 0o600 })
+  for (const { path, content } of files)
+    if (!laid.has(path) || laid.get(path) !== hashOf(content))
+      writeFileSync(placeInside(runDir, path), content, { mode: 0o600 })
   for (const link of links ?? []) linkHarnessFile(runDir, link)
   for (const copy of copies ?? []) copyHarnessFiles(runDir, copy)
 }

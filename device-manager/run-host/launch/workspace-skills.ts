@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { sayWhyLeftOut, skillLimits, type LeftOutSkill, type OfferedSkill } from '../../../shared/runs/skills.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
-import { belowFrontMatter, skillFileText } from '../../harness/parts/skill-file.ts'
 import { skillsLeftOutEvent, type GivenSkill } from '../../harness/parts/skills.ts'
-import { keptIn, readKept, readList, WrongBundleError } from '../../skills/kept-bundle.ts'
+import { keptIn, WrongBundleError } from '../../skills/kept-bundle.ts'
 import type { HostRequest } from '../wire/protocol.ts'
+import { copySkill } from './skill-copy.ts'
 import type { SkillsRead } from './skills.ts'
 
 /** Where the daemon keeps them, and those that it could not bring there. */
@@ -17,6 +17,8 @@ export interface CopyPlace {
   brought: BroughtSkills
   /** A folder of the run alone, outside of its working tree. */
   folder: string
+  /** Copies that were made before there was a run. */
+  takeAhead?: (skills: readonly OfferedSkill[]) => readonly GivenSkill[] | null
 }
 
 /**
@@ -41,8 +43,14 @@ export async function addSkills(
   let at = 0
   const judged = skills.map((skill) => ({ skill, reason: refused(skill, names.has(skill.slug) ? at : at++) }))
   if (place !== null) rmSync(place.folder, { recursive: true, force: true })
+  const wanted = judged.flatMap(({ skill, reason }) => (reason === null ? [skill] : []))
+  const ahead = place?.takeAhead?.(wanted) ?? null
   const results: { skill: OfferedSkill; reason: string | null; given: GivenSkill | null }[] = []
   for (const { skill, reason } of judged) {
+    if (reason === null && ahead !== null) {
+      results.push({ skill, reason, given: ahead.find(({ name }) => name === skill.slug)! })
+      continue
+    }
     const copied = reason === null && place !== null ? await copy(skill, place) : { given: null, reason }
     results.push({ skill, ...copied })
   }
@@ -91,7 +99,7 @@ async function copy(
   const target = join(folder, skill.slug)
   await setImmediate()
   try {
-    return { given: copied(skill, bundles, target), reason: null }
+    return { given: copySkill(skill, { bundles, target }), reason: null }
   } catch (error) {
     removed(target)
     if (!(error instanceof WrongBundleError)) return { given: null, reason: 'not_materialized' }
@@ -99,37 +107,4 @@ async function copy(
     removed(keptIn(bundles, skill.bundleHash).root)
     return { given: null, reason: 'bundle_unreadable' }
   }
-}
-
-/**
- * Many small files, of svc's own folder: waiting for each of them would take longer than reading and writing them at once. The
- * processor is given back after each skill.
- */
-function copied(skill: OfferedSkill, bundles: string, target: string): GivenSkill {
-  const { slug: name, description, bundleHash } = skill
-  const files = readList(bundles, bundleHash)
-  let body = ''
-  const folders = new Set<string>()
-  for (const file of files) {
-    if (programSettings.has(file.path.toLowerCase())) continue
-    const bytes = readKept(bundles, bundleHash, file)
-    const path = join(target, file.path)
-    if (!folders.has(dirname(path))) mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    folders.add(dirname(path))
-    const content = isSkillFile(file.path) ? belowFrontMatter(textOf(bytes)) : bytes
-    if (file.path === skillFileName) body = String(content)
-    const whole = file.path === skillFileName ? skillFileText({ name, description, body }) : content
-    writeFileSync(path, whole, { mode: file.executable ? 0o700 : 0o600 })
-  }
-  return { name, description, body, folder: target, hasFiles: files.length > 1 }
-}
-
-const skillFileName = 'SKILL.md'
-/** Agent programs look for skills in the folders of a skill, too; without front matter it is a text like others. */
-const isSkillFile = (path: string): boolean => /(^|\/)skill\.md$/i.test(path)
-/** codex reads from these which MCP servers a skill wants. */
-const programSettings: ReadonlySet<string> = new Set(['agents/openai.yaml', 'agents/openai.yml', 'skill.json'])
-
-function textOf(bytes: Uint8Array): string {
-  return new TextDecoder('utf-8').decode(bytes)
 }

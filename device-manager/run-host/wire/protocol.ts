@@ -4,7 +4,8 @@ import { credentialAnswer } from '../../../shared/device/credential.ts'
 import { endReport } from '../../../shared/device/protocol.ts'
 import { exitReasonNames } from '../../../shared/runs/exit-reasons.ts'
 import { mcpConnectionId } from '../../../shared/runs/mcp-servers.ts'
-import { unavailableReasons } from '../../../shared/runs/skills.ts'
+import { harnessNames } from '../../../shared/runs/harnesses.ts'
+import { offeredSkill, unavailableReasons } from '../../../shared/runs/skills.ts'
 import { runSpec, type RunSpec } from '../../../shared/runs/spec.ts'
 import { wallSpec } from '../../wall/spec.ts'
 
@@ -19,6 +20,7 @@ import { wallSpec } from '../../wall/spec.ts'
  *                                 refused  <-   and closes)
  *                                   hello  <-  (at once on each connection; says what it holds)
  *     stand_by (wall)                  ->      makes the wall of the run to come, as far as that goes without it
+ *     skills.ahead (sets)              ->      copies them, before there is a run
  *     assign (spec, env)               ->      records the base of the change-set
  *                                prepared  <-
  *     start (token, secrets)           ->      launches the harness; a second start is ignored
@@ -38,6 +40,12 @@ export const hostRequest = z.discriminatedUnion('type', [
   z.object({ type: z.literal('owner'), pid: z.number().int().positive(), startTime: z.string() }),
   /** The wall that a run would be given now. */
   z.object({ type: z.literal('stand_by'), wall: wallSpec }),
+  /** Skills of the workspace that the run to come may have, each set as a run would: likely ones first. */
+  z.object({
+    type: z.literal('skills.ahead'),
+    bundles: z.string(),
+    sets: z.array(z.object({ harness: z.enum(harnessNames), skills: z.array(offeredSkill) })),
+  }),
   z.object({
     type: z.literal('assign'),
     /** Checked whole by the daemon, which started this host, when it came with the offer. */

@@ -17,6 +17,14 @@ export interface HostPaths {
   own: string
 }
 
+/** Beside the folder of a run to come, so that what is made ahead for it is moved there in one step. */
+export const aheadOf = (own: string): string => `${own}${aheadEnding}`
+export const aheadEnding = '.ahead'
+
+export function removeOwnFolders(own: string): void {
+  for (const folder of [own, aheadOf(own)]) rmSync(folder, { recursive: true, force: true })
+}
+
 /** Longer paths cannot be bound on some systems (macOS: 104 with the zero byte). */
 const maxSocketPath = 103
 

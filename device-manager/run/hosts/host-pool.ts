@@ -1,10 +1,12 @@
 import type { ChildProcess } from 'node:child_process'
+import { isDeepStrictEqual } from 'node:util'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Log } from '../../log/log.ts'
 import type { Places } from '../../setup/places.ts'
 import { startTimeOf } from '../../process/identity.ts'
 import { whenIdle } from '../../process/idle-processors.ts'
-import type { HostRecord } from '../../run-host/wire/protocol.ts'
+import type { LikelySkills } from '../../run-host/launch/skills-ahead.ts'
+import type { HostRecord, HostRequest } from '../../run-host/wire/protocol.ts'
 import { hostPaths, removeHostFiles } from '../../run-host/wire/record.ts'
 import { HostConnection } from './host-connection.ts'
 import { startHostProcess } from './host-process.ts'
@@ -25,6 +27,8 @@ export interface HostPoolOptions {
 
 /** From a harness's launch, or from the link of a daemon that starts: the next run host takes most of a processor for a second. */
 const warmAfterMs = { few: 2_500, many: 50 }
+/** Agents with other skills than these wait for their copies. */
+const likelySets = 3
 const startMs = 15_000
 const connectMs = 5_000
 const dismissMs = 2_000
@@ -40,6 +44,7 @@ export class HostPool {
   private ready: HostConnection | null = null
   /** Processes that are not connected yet, by the id of their host. */
   private readonly starting = new Map<string, ChildProcess>()
+  private likely: Omit<Extract<HostRequest, { type: 'skills.ahead' }>, 'type'> | null = null
   private stopped = false
   private cancelWarming = (): void => {}
 
@@ -80,8 +85,16 @@ export class HostPool {
     this.cancelWarming = whenIdle(this.options.world, warmAfterMs, () => this.warm())
   }
 
-  /** Has the spare make the wall of the run to come. What is wrong with it, a run will tell. */
+  /** Runs that come may have the skills of those before. */
+  noteSkills(bundles: string, set: LikelySkills): void {
+    const isOther = ({ harness, skills }: LikelySkills) =>
+      harness !== set.harness || !isDeepStrictEqual(skills, set.skills)
+    this.likely = { bundles, sets: [set, ...(this.likely?.sets ?? []).filter(isOther)].slice(0, likelySets) }
+  }
+
+  /** Has the spare make the wall of the run to come, and copies of skills. What is wrong with it, a run will tell. */
   private async standBy(host: HostConnection): Promise<void> {
+    if (this.likely !== null) host.send({ type: 'skills.ahead', ...this.likely })
     const wall = await Promise.resolve()
       .then(() => this.options.wall())
       .catch(() => null)

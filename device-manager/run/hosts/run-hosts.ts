@@ -30,6 +30,12 @@ export interface RunHostsOptions {
 
 export type BroughtSkills = NonNullable<Extract<HostRequest, { type: 'assign' }>['skills']>
 
+/** The skills of a run, without those that it could not have. */
+function likelyOf({ harness, skills }: RunState['spec'], { missed }: BroughtSkills) {
+  const isMissed = new Set(missed.map(({ bundleHash }) => bundleHash))
+  return { harness, skills: (skills ?? []).filter(({ bundleHash }) => !isMissed.has(bundleHash)) }
+}
+
 export type Start = Extract<HostRequest, { type: 'start' }>
 
 /**
@@ -280,6 +286,7 @@ export class RunHosts {
         ? [ready, known, walling]
         : await Promise.all([ready?.isOpen ? ready : pool.take(), known, walling])
     const skills = await bringing
+    if (skills !== undefined && spec.skills?.length) pool.noteSkills(skills.bundles, likelyOf(spec, skills))
     if (!isWanted() || pool.isStopped) {
       host.send({ type: 'discard' })
       return pool.warm()

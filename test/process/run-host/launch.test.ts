@@ -16,6 +16,7 @@ import { HarnessLaunchError } from '../../../device-manager/harness/parts/adapte
 import { Connections } from '../../../device-manager/run-host/door/connections.ts'
 import { launchHarness, layOut, type StartRequest } from '../../../device-manager/run-host/launch/launch.ts'
 import { prepare, type Assignment, type Prepared } from '../../../device-manager/run-host/preparation.ts'
+import { SkillsAhead } from '../../../device-manager/run-host/launch/skills-ahead.ts'
 import { StandingWall } from '../../../device-manager/run-host/standing-wall.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { runSpecFixture } from '../../kit/run-spec.ts'
@@ -61,6 +62,7 @@ async function prepared(folder: string, path: string): Promise<Prepared> {
     log: () => {},
     wall: new StandingWall(join(folder, 'own'), realWorld),
     connections: new Connections({ world: realWorld, ask: () => {} }),
+    ahead: new SkillsAhead(join(folder, 'own'), realWorld),
   })
 }
 
