@@ -27,6 +27,11 @@ const fields = {
     .describe(
       'Connection of an `http` server, whose credential runs use without seeing it. The address is the one that the catalog has for its service, or lies below.',
     ),
+  trustSkills: z
+    .boolean()
+    .describe(
+      'Whether agents have the skills that the server offers itself (`skills/*`, `skill:` addresses). For workspace admins to set.',
+    ),
   command: mcpValue
     .min(1)
     .nullable()
@@ -79,6 +84,7 @@ const sent = {
   url: fields.url.optional(),
   headers: fields.headers.optional(),
   connectionId: fields.connectionId.optional(),
+  trustSkills: fields.trustSkills.optional(),
   command: fields.command.optional(),
   args: fields.args.optional(),
   env: fields.env.optional(),

@@ -45,6 +45,8 @@ const remoteServer = z.object({
   headers: mcpHeaders.optional(),
   /** The connection whose credential the device adds to requests. The device asks for it when it needs it. */
   connectionId: mcpConnectionId.optional(),
+  /** An admin lets agents have the skills that the server offers. */
+  trustSkills: z.boolean().optional(),
   command: notRead,
 })
 /** A server as a run gets it. Unknown keys are ignored. */

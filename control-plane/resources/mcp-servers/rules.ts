@@ -12,13 +12,14 @@ interface Sent {
   url?: string | null | undefined
   headers?: Record<string, string> | undefined
   connectionId?: string | null | undefined
+  trustSkills?: boolean | undefined
   command?: string | null | undefined
   args?: string[] | undefined
   env?: Record<string, string> | undefined
 }
 
 const ofPrograms = ['command', 'args', 'env'] as const
-const ofAddresses = ['url', 'headers', 'connectionId'] as const
+const ofAddresses = ['url', 'headers', 'connectionId', 'trustSkills'] as const
 
 /** The server that was sent, or which field of it does not fit. */
 export function serverOf(sent: Sent): { server: McpServer } | { param: string; message: string } {
@@ -36,13 +37,15 @@ export function serverOf(sent: Sent): { server: McpServer } | { param: string; m
     return { param: needed, message: `A server whose transport is ${sent.transport} needs one.` }
   const { transport: type, url, headers, command, args = [], env } = sent
   const connectionId = sent.connectionId ?? undefined
-  const read = mcpServer.safeParse(isProgram ? { type, command, args, env } : { type, url, headers, connectionId })
+  const trust = sent.trustSkills === true ? { trustSkills: true } : {}
+  const remote = { type, url, headers, connectionId, ...trust }
+  const read = mcpServer.safeParse(isProgram ? { type, command, args, env } : remote)
   if (read.success) return { server: read.data }
   return { param: needed, message: 'An address begins with http:// or https://, or is made of variables.' }
 }
 
 const isSet = (value: unknown): boolean => {
-  if (value === undefined || value === null) return false
+  if (value === undefined || value === null || value === false) return false
   return typeof value !== 'object' || Object.keys(value).length > 0
 }
 
@@ -50,7 +53,16 @@ const isSet = (value: unknown): boolean => {
 export const sentOf = (server: McpServer): Sent =>
   server.type === 'stdio'
     ? { transport: 'stdio', command: server.command, args: server.args, env: server.env }
-    : { transport: server.type, url: server.url, headers: server.headers, connectionId: server.connectionId }
+    : {
+        transport: server.type,
+        url: server.url,
+        headers: server.headers,
+        connectionId: server.connectionId,
+        trustSkills: server.trustSkills,
+      }
+
+/** Whether agents have the skills that it offers. */
+export const isTrusted = (server: McpServer | null): boolean => server?.type !== 'stdio' && server?.trustSkills === true
 
 /** The address of a server that people can sign in to; null: it is none, or runs alone know it. */
 export function addressToSignInTo(server: McpServer): string | null {

@@ -7,14 +7,17 @@ import { DoorError } from './credential.ts'
 const shortBytes = 64 * 1024
 
 /** Reads an answer to its end, or until it is no short one. Rejects with DoorError when it breaks off. */
-export async function beginOf(answer: IncomingMessage): Promise<{ bytes: Buffer; isWhole: boolean }> {
+export async function beginOf(
+  answer: IncomingMessage,
+  mostBytes = shortBytes,
+): Promise<{ bytes: Buffer; isWhole: boolean }> {
   const chunks: Buffer[] = []
   let bytes = 0
   try {
     for await (const chunk of answer.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       chunks.push(chunk)
       bytes += chunk.length
-      if (bytes > shortBytes) return { bytes: Buffer.concat(chunks), isWhole: false }
+      if (bytes > mostBytes) return { bytes: Buffer.concat(chunks), isWhole: false }
     }
   } catch {
     throw new DoorError('its answer broke off')

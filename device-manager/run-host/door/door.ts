@@ -8,7 +8,8 @@ import { beginOf, redactedWhole, redacting } from './answer.ts'
 import { DoorError, type Credential } from './credential.ts'
 import { endpointRewriter } from './endpoint-event.ts'
 import { headersBack, headersOn } from './headers.ts'
-import { asksForSkills, mayRepeat, messageIn, type DoorMessage } from './message.ts'
+import { asksForList, asksForSkills, mayRepeat, messageIn, type DoorMessage } from './message.ts'
+import { mostListBytes, skillEntryFilter, withoutSkillEntries } from './skill-entries.ts'
 import type { Upstream } from './upstream.ts'
 
 export const doorLimits = {
@@ -25,6 +26,8 @@ export const doorLimits = {
 export interface DoorTarget {
   url: URL
   isSse: boolean
+  /** An admin lets agents have its skills. */
+  trustsSkills: boolean
   credential: Credential
   /** Knows what must not come back in an answer. */
   redactor: Redactor
@@ -112,7 +115,8 @@ export class Door {
       if (this.#open > doorLimits.openRequests) throw new DoorError('too many requests are open', 503)
       const body = await this.#bodyOf(request, (bytes) => (held += bytes))
       asked = { request, url, body, message: messageIn(body) }
-      if (asksForSkills(asked.message)) return answerError(response, asked, { code: -32601, message: noSkills })
+      if (!target.trustsSkills && asksForSkills(asked.message))
+        return answerError(response, asked, { code: -32601, message: noSkills })
       await this.#passOn(target, asked, response)
     } catch (error) {
       this.#fail(target, { asked, response, error })
@@ -162,21 +166,32 @@ export class Door {
     const answer = await this.#answerOf(target, asked, gone.signal)
     const isStream = /^text\/event-stream/i.test(answer.headers['content-type'] ?? '')
     // An answer that is no stream is of use when it is whole: a short one is sent at once, with its length.
-    const begun = isStream ? { bytes: Buffer.alloc(0), isWhole: false } : await beginOf(answer)
+    const hasSkillEntries = !target.trustsSkills && asksForList(asked.message)
+    const begun = isStream
+      ? { bytes: Buffer.alloc(0), isWhole: false }
+      : await beginOf(answer, hasSkillEntries ? mostListBytes : undefined)
+    if (hasSkillEntries && !isStream && !begun.isWhole) {
+      answer.destroy()
+      throw new DoorError('its list is too large')
+    }
     const headers = headersBack(answer.headers)
     if (begun.isWhole) {
-      const bytes = redactedWhole(target.redactor, begun.bytes)
+      const kept = hasSkillEntries ? withoutSkillEntries(begun.bytes) : begun.bytes
+      const bytes = redactedWhole(target.redactor, kept)
       response.writeHead(answer.statusCode ?? 502, { ...headers, 'content-length': bytes.length }).end(bytes)
       return
     }
     response.writeHead(answer.statusCode ?? 502, headers)
     if (isStream) response.flushHeaders()
     const rewriting = target.isSse && isStream ? [endpointRewriter((said) => this.#messageAddress(target, said))] : []
+    // An answer may come by a stream that was asked for apart.
+    const mayList = !target.trustsSkills && (hasSkillEntries || asked.request.method === 'GET')
+    const filtering = isStream && mayList ? [skillEntryFilter()] : []
     const last = redacting(target.redactor)
     last.write(begun.bytes)
     const { promise, resolve } = Promise.withResolvers<void>()
     // An answer that breaks off breaks off for the harness, too: it must not look whole.
-    pipeline([answer, ...rewriting, last, response], () => resolve())
+    pipeline([answer, ...rewriting, ...filtering, last, response], () => resolve())
     await promise
   }
 
@@ -232,7 +247,8 @@ export class Door {
   }
 }
 
-const noSkills = 'svc gives no skills of MCP servers to agents: those of the workspace are set with `svc skill`.'
+const noSkills =
+  'svc gives no skills of this MCP server to agents: those of the workspace are set with `svc skill`, and an admin may trust the server (`svc mcp update --trust-skills true`).'
 
 /**
  * A request gets its answer as one, which every client shows; with a status of failure some would send a call of a tool again.

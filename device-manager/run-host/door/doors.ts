@@ -50,12 +50,13 @@ export async function openDoors(
           continue
         }
         const { type, url, headers = {} } = server
-        const { connectionId } = spec[name] as RemoteServer
+        const { connectionId, trustSkills } = spec[name] as RemoteServer
         const redactor = new Redactor(secretsIn(spec[name], secrets))
         if (connectionId !== undefined) connections.teach(redactor)
         door.lead({
           url: new URL(url),
           isSse: type === 'sse',
+          trustsSkills: trustSkills === true,
           credential:
             connectionId === undefined
               ? { headers: () => Promise.resolve(headers) }

@@ -1,4 +1,5 @@
 import { parseJsonText } from '../../../shared/lib/lines.ts'
+import { isSkillAddress } from './skill-entries.ts'
 
 /** What the door needs to know of a message of JSON-RPC that it passes on. */
 export interface DoorMessage {
@@ -40,9 +41,13 @@ const repeatable =
 
 export const mayRepeat = ({ methods }: DoorMessage): boolean => methods.every((method) => repeatable.test(method))
 
+const lists: ReadonlySet<string> = new Set(['resources/list', 'resources/templates/list'])
+/** Of resources, among which may be skills. */
+export const asksForList = ({ methods }: DoorMessage): boolean => methods.some((method) => lists.has(method))
+
 /**
  * Skills that a server offers (SEP-2640) would pass by what the workspace says about skills: which agent has which. So a harness is
- * given none of them.
+ * given none of them, unless an admin trusts the server for it.
  */
 export const asksForSkills = ({ methods, uris }: DoorMessage): boolean =>
-  methods.some((method) => method.startsWith('skills/')) || uris.some((uri) => /^\s*skill:/i.test(uri))
+  methods.some((method) => method.startsWith('skills/')) || uris.some(isSkillAddress)

@@ -98,6 +98,7 @@ export const mcpServerFacts: ResourceFacts = {
     transport: fc.constantFrom('http', 'stdio'),
     url: fc.constantFrom('https://mcp.example.com', null),
     connectionId: fc.constantFrom(null),
+    trustSkills: fc.boolean(),
     headers: fc.constant({ Authorization: 'Bearer ${TRACKER_TOKEN}' }),
     command: fc.constantFrom('docs-mcp', null),
     args: fc.constant(['--all']),

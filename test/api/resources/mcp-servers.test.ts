@@ -28,6 +28,7 @@ test('a server is kept as it was sent, changed in parts, and deleted', async () 
     url: 'https://mcp.example.com/mcp',
     headers: { Authorization: 'Bearer ${TRACKER_TOKEN}' },
     connectionId: null,
+    trustSkills: false,
     command: null,
     args: [],
     env: {},
@@ -119,6 +120,14 @@ test('an agent asks for one, and gets it when somebody approves who may give it'
   const wide = await call('/mcp-servers', 'POST', newServer({ name: 'wide' }), token)
   await approve(wide.body.approvalId, member)
   expect(namesOf((await call('/mcp-servers')).body)).not.toContain('wide')
+  const trusted = await call(
+    '/mcp-servers',
+    'POST',
+    newServer({ name: 'trusted', agentId: 'me', trustSkills: true }),
+    token,
+  )
+  await approve(trusted.body.approvalId, member)
+  expect(namesOf((await call('/mcp-servers')).body)).not.toContain('trusted')
   expect(outcomeOf(await call('/mcp-servers', 'POST', { name: 'x' }, token))).toBe('400 validation_error')
 })
 
@@ -145,4 +154,29 @@ test('the next run of an agent has its own and those of the workspace, and the d
   expect(manifest.mcpServers.leftOut).toContainEqual({ name: 'off', reason: 'disabled' })
   expect(JSON.stringify(await server.ok(`/agents/${agent.id}/audit`))).toContain('mcp_server_ignored')
   await server.ok(`/workspaces/${workspaceId}`, { method: 'PATCH', body: { mcpServers: null } })
+})
+
+test('admins alone trust a server for its skills, and at the address that they saw', async () => {
+  const agent = await server.createAgent({ harness: 'claude', command: null }, member.token)
+  const body = newServer({ agentId: agent.id, trustSkills: true })
+  expect(outcomeOf(await call('/mcp-servers', 'POST', body, member.token))).toBe('403 http_exception')
+  const made = await makeServer({ server }, { agentId: agent.id, token: member.token })
+  const path = `/mcp-servers/${made.id}`
+  const change = (sent: object, token?: string) => call(path, 'PATCH', sent, token)
+  expect(outcomeOf(await change({ trustSkills: true }, member.token))).toBe('403 http_exception')
+  expect((await change({ trustSkills: true })).body.trustSkills).toBe(true)
+  // The owner of the agent keeps it, and may do without it.
+  expect((await change({ name: 'renamed' }, member.token)).body.trustSkills).toBe(true)
+  expect((await change({ url: 'https://else.example' }, member.token)).body).toMatchObject({ trustSkills: false })
+  expect((await change({ trustSkills: true })).body.trustSkills).toBe(true)
+  const moved = { url: 'https://third.example', trustSkills: true }
+  expect(outcomeOf(await change(moved, member.token))).toBe('403 http_exception')
+  expect((await change({ url: 'https://third.example' })).body.trustSkills).toBe(true)
+  expect((await change({ trustSkills: false }, member.token)).body.trustSkills).toBe(false)
+  const program = {
+    ...newServer({ transport: 'stdio', command: 'x', trustSkills: true }),
+    url: undefined,
+    headers: undefined,
+  }
+  expect(outcomeOf(await call('/mcp-servers', 'POST', program))).toBe('400 validation_error')
 })

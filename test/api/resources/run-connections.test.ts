@@ -181,6 +181,13 @@ describe('a device', () => {
     const agent = await claude(other)
     const own = await connect(admin)
     expect((await create(newOne(own, { agentId: agent.id }))).status).toBe(201)
+    const { audit } = await server.ok(`/agents/${agent.id}/audit`, { token: admin.token })
+    expect(audit).toContainEqual(
+      expect.objectContaining({
+        code: 'mcp_connection_unusable',
+        message: expect.stringContaining("is a person's own, who does not own the agent"),
+      }),
+    )
     const ofOther = await woken(agent.id, other)
     expect(await ask(ofOther, own)).toMatchObject(refusedFor('no such connection that the agent may use'))
     await ofOther.end()
@@ -188,8 +195,12 @@ describe('a device', () => {
 
   test('is told what a person does about a connection that is revoked while the run lasts', async () => {
     const connectionId = await connect()
-    const { run } = await runOf(connectionId)
+    const { run, agent } = await runOf(connectionId)
     await server.ok(`/connections/${connectionId}/revoke`, { method: 'POST', token: admin.token })
+    const { audit } = await server.ok(`/agents/${agent.id}/audit`, { token: admin.token })
+    expect(audit).toContainEqual(
+      expect.objectContaining({ message: expect.stringContaining('the connection to Key service is revoked') }),
+    )
     const said = await ask(run, connectionId)
     expect(said).toMatchObject(refusedFor('The connection to Key service is revoked.'))
     expect(said).toMatchObject(refusedFor(`svc connection reauthorize ${connectionId}`))

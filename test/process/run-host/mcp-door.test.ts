@@ -229,6 +229,66 @@ describe('who does not pass', () => {
   })
 })
 
+describe('skills that a server offers', () => {
+  const skill = { uri: 'skill://tides/SKILL.md', name: 'tides' }
+  const page = { uri: 'file:///page', name: 'page' }
+  const list = { jsonrpc: '2.0', id: 7, result: { resources: [skill, page, { uri: ' SKILL:x', name: 'x' }], next: 1 } }
+  const templates = { jsonrpc: '2.0', id: 7, result: { resourceTemplates: [{ uriTemplate: 'skill://{name}' }] } }
+  const kept = { jsonrpc: '2.0', id: 7, result: { resources: [page], next: 1 } }
+  const saying = (type: string, ...parts: string[]) => {
+    server.instead = (_, response) => {
+      response.writeHead(200, { 'content-type': type })
+      for (const part of parts) response.write(part)
+      return response.end() !== undefined
+    }
+  }
+  const json = 'application/json'
+  const listed = (address: string, name = 'resources/list') => ask(address, { body: call(name) })
+
+  test('are taken out of lists, however they come', async () => {
+    const { address } = await opened()
+    saying(json, JSON.stringify(list))
+    expect(JSON.parse((await listed(address)).body)).toEqual(kept)
+    saying(json, JSON.stringify(templates).replace('skill:', String.raw`\u0073kill:`))
+    expect(JSON.parse((await listed(address, 'resources/templates/list')).body).result).toEqual({
+      resourceTemplates: [],
+    })
+    // Longer than a short answer, and in several messages.
+    const long = { ...list, result: { resources: [...Array<object>(2_000).fill(page), skill] } }
+    saying(json, JSON.stringify([long, list]))
+    const [first, second] = JSON.parse((await listed(address)).body)
+    expect([first.result.resources.length, second]).toEqual([2_000, kept])
+    const note = 'event: message\ndata: {"method":"notifications/message"}\n\n'
+    const event = `id: 4\r\ndata: ${JSON.stringify(list)}\r\n\r\n`
+    for (const method of ['POST', 'GET']) {
+      saying('text/event-stream', note, event.slice(0, 30), event.slice(30, -3), `${event.slice(-3)}: ping\n\n`)
+      const { body } = await ask(address, { method, ...(method === 'POST' && { body: call('resources/list') }) })
+      expect(body).toBe(`${note}id: 4\ndata: ${JSON.stringify(kept)}\n\n: ping\n\n`)
+    }
+  })
+
+  test('are passed on by a server that an admin trusts for them, with all else as it came', async () => {
+    const { address } = await opened({ trustSkills: true })
+    saying(json, JSON.stringify(list))
+    expect((await listed(address)).body).toBe(JSON.stringify(list))
+    for (const body of [call('skills/list'), call('resources/read', { uri: skill.uri })])
+      expect((await ask(address, { body })).body).toBe(JSON.stringify(list))
+    const { address: other } = await opened()
+    const same = ' {"jsonrpc":"2.0",  "id":7,"result":{"resources":[]}}'
+    saying(json, same)
+    expect((await listed(other)).body).toBe(same)
+  })
+
+  test('in a list without end are not waited for', async () => {
+    const { address } = await opened()
+    const large = 'x'.repeat(5 * 1024 * 1024)
+    saying(json, large)
+    expect(errorOf((await listed(address)).body).error.message).toContain('its list is too large')
+    saying('text/event-stream', `data: ${large}`)
+    await expect(listed(address)).rejects.toThrow('aborted')
+  })
+})
+
 describe('what goes wrong', () => {
   const broken = (_: unknown, response: ServerResponse) => response.socket?.destroy() !== undefined
 
@@ -336,7 +396,8 @@ test('a credential that can be renewed is, once; a call of a tool is told to be 
   }
   const credential = { headers: () => Promise.resolve(held.headers), renew }
   const redactor = new Redactor([])
-  door.lead({ url: new URL(server.url), isSse: false, credential, redactor, upstream: upstreamBy({}) })
+  const target = { isSse: false, trustsSkills: false, credential, redactor, upstream: upstreamBy({}) }
+  door.lead({ ...target, url: new URL(server.url) })
   expect(JSON.parse((await ask(door.address, { body: call('tools/list') })).body)).toHaveProperty('result.tools')
   expect(held.renewals).toBe(1)
   held.headers = { authorization: 'Bearer old' }

@@ -2,6 +2,7 @@ import { effectivePermissions } from '../../../../shared/runs/spec.ts'
 import { mcpServersFor } from '../../../../shared/runs/given-servers.ts'
 import { harnesses, type HarnessName } from '../../../../shared/runs/harnesses.ts'
 import type { AgentWarning } from '../../../../shared/api/agents.ts'
+import type { McpServers } from '../../../../shared/runs/mcp-servers.ts'
 import type { Db } from '../../../db/open.ts'
 import { type ModelCatalog, harnessOf } from '../../../catalog/catalog.ts'
 import type { ServiceCatalog } from '../../../catalog/services.ts'
@@ -9,7 +10,9 @@ import { isAgentBudgetSpent } from '../budget.ts'
 import { isController, livenessOf } from '../../devices/rules.ts'
 import { listDevicesOfWorkspace, type DeviceRow } from '../../devices/store.ts'
 import { findFolder, type FolderRow } from '../../folders/store.ts'
-import { connectionsGivenTo, variablesGiven } from '../../connections/given.ts'
+import { connectionsGivenTo, variablesGiven, type GivenConnection } from '../../connections/given.ts'
+import { statusAt } from '../../connections/rules.ts'
+import { findConnection } from '../../connections/store.ts'
 import { mcpServersOfAgent } from '../../mcp-servers/joined.ts'
 import { listAdmins } from '../../members/store.ts'
 import { listSecretKeys } from '../../secrets/store.ts'
@@ -51,6 +54,7 @@ export async function auditAgent(
   const permissions = effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace)
   const connections = await connectionsGivenTo(db, agent, options)
   const mcpServers = await mcpServersOfAgent(db, agent, { workspace, connections: connections.given })
+  const servers = mcpServersFor(mcpServers, { harness, protocol: agent.protocol, permissions })
   const { leftOut: variablesLeftOut } = variablesGiven(connections.given, {
     secrets: new Set(secretKeys.keys()),
     harnessKeys: harnesses[harness].keyNames,
@@ -66,11 +70,45 @@ export async function auditAgent(
     devices: mayRun.map((device) => ({ ...toDoctorDevice(device, options), refuses: refusedBy(device, work) })),
     manager: agent.reportingTo === null ? null : manager === null || manager.deletedAt !== null ? 'missing' : 'present',
     permissionMode: permissions.defaultMode,
-    mcpLeftOut: mcpServersFor(mcpServers, { harness, protocol: agent.protocol, permissions }).leftOut,
+    mcpLeftOut: servers.leftOut,
+    mcpInVain: await inVain(db, {
+      agent,
+      servers: servers.given,
+      usable: [...connections.given, ...connections.refused],
+      now: options.now,
+    }),
     connectionsRefused: connections.refused.map(({ row }) => row.serviceLabel),
     variablesLeftOut,
     skillsLeftOut: await skillsLeftOut(db, { ...work, harness, devices: mayRun }),
   })
+}
+
+/** `usable`: the connections that work and that the owner of the agent may use. */
+async function inVain(
+  db: Db,
+  {
+    agent,
+    servers,
+    usable,
+    now,
+  }: { agent: AgentRow; servers: McpServers; usable: readonly GivenConnection[]; now: number },
+): Promise<{ name: string; why: string }[]> {
+  const works = new Set(usable.map(({ row }) => row.id))
+  const found: { name: string; why: string }[] = []
+  for (const [name, server] of Object.entries(servers)) {
+    const id = server.type === 'stdio' ? undefined : server.connectionId
+    if (id === undefined || works.has(id)) continue
+    const row = await findConnection(db, agent.workspaceId, id)
+    if (row === null) found.push({ name, why: 'its connection is gone' })
+    else if (row.ownerUserId !== null && row.ownerUserId !== agent.ownerUserId)
+      found.push({ name, why: "its connection is a person's own, who does not own the agent; connect the workspace" })
+    else if (statusAt(row, now) !== 'active')
+      found.push({
+        name,
+        why: `the connection to ${row.serviceLabel} is ${statusAt(row, now)} (svc connection reauthorize ${id})`,
+      })
+  }
+  return found
 }
 
 /** Which of the agent's skills stay behind, as far as that is known before a run. */

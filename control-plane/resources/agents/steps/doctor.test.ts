@@ -42,6 +42,7 @@ const healthy: DoctorFacts = {
   manager: null,
   permissionMode: 'ask',
   mcpLeftOut: [],
+  mcpInVain: [],
   connectionsRefused: [],
   variablesLeftOut: [],
   skillsLeftOut: [],

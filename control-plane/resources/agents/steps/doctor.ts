@@ -3,7 +3,7 @@ import type { RunsBy } from '../../../../shared/api/devices.ts'
 import type { ProviderReadiness } from '../../../../shared/device/protocol.ts'
 import type { ModelEntry } from '../../../catalog/catalog.ts'
 import { type HarnessName, harnesses, harnessFactsOf } from '../../../../shared/runs/harnesses.ts'
-import { connectionWarnings, mcpWarnings, skillWarnings, type GivenFacts } from './given-warnings.ts'
+import { connectionWarnings, mcpInVainWarnings, mcpWarnings, skillWarnings, type GivenFacts } from './given-warnings.ts'
 import { forbidsSomething, ruleWarnings } from './rule-warnings.ts'
 import { isReady, repeatAdvice } from '../../devices/readiness.ts'
 import type { LivenessStatus } from '../../devices/rules.ts'
@@ -60,6 +60,7 @@ export function diagnose(facts: DoctorFacts): AgentWarning[] {
     ...setupWarnings(facts),
     ...ruleWarnings(facts),
     ...mcpWarnings(facts),
+    ...mcpInVainWarnings(facts),
     ...connectionWarnings(facts),
     ...skillWarnings(facts),
   ]

@@ -13,6 +13,8 @@ export interface DoctorSkill extends LeftOutSkill {
 export interface GivenFacts {
   /** MCP servers of the workspace that its runs do not get. */
   mcpLeftOut: readonly McpLeftOut[]
+  /** MCP servers that its runs get, and whose connection they may not use or that does not work, and why. */
+  mcpInVain: readonly { name: string; why: string }[]
   /** Services of connections that its runs are not given by themselves, since neither its owner nor an admin connected them. */
   connectionsRefused: readonly string[]
   variablesLeftOut: readonly VariableLeftOut[]
@@ -39,6 +41,13 @@ export function mcpWarnings({ mcpLeftOut }: GivenFacts): AgentWarning[] {
 const mostNamed = 10
 const someOf = (names: readonly string[]): string =>
   names.slice(0, mostNamed).join(', ') + (names.length > mostNamed ? ` and ${names.length - mostNamed} more` : '')
+
+export function mcpInVainWarnings({ mcpInVain }: GivenFacts): AgentWarning[] {
+  return mcpInVain.slice(0, mostNamed).map(({ name, why }) => {
+    const message = `Tools of the MCP server ${name} fail in its runs: ${why}.`
+    return told('warning', 'mcp_connection_unusable', 'mcpServers', message)
+  })
+}
 
 export function connectionWarnings({ connectionsRefused, variablesLeftOut }: GivenFacts): AgentWarning[] {
   const untrusted = `Its runs are not given connections by themselves, ${someOf([...new Set(connectionsRefused)])}: neither its owner nor a workspace admin signed in. Revoke and connect anew, or give it an MCP server with the connection.`

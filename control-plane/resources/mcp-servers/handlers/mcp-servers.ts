@@ -23,7 +23,7 @@ import { voidSignIns } from '../../connections/steps/server-sign-in.ts'
 import { findConnection } from '../../connections/store.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { lookUpMcpServer } from '../lookup.ts'
-import { isSameServer, mostServers, sentOf, serverOf, whyNotSentTo } from '../rules.ts'
+import { isSameServer, isTrusted, mostServers, sentOf, serverOf, whyNotSentTo } from '../rules.ts'
 import {
   countMcpServers,
   insertMcpServer,
@@ -85,6 +85,7 @@ async function create(input: HandlerInput<Routes['create']>, services: ServiceCa
       { caller, routeId: mcpServerRoutes.create.id, params: {} },
     )
   mustDecide(caller, agent)
+  if (isTrusted(server)) mustBeTrusting(caller)
   const { workspaceId, userPublicId: createdBy } = caller
   const agentId = agent?.id ?? null
   if ((await countMcpServers(db, { workspaceId, agentId, isOfPlugin: false })) >= mostServers)
@@ -119,6 +120,9 @@ async function update(input: HandlerInput<Routes['update']>, services: ServiceCa
   // Who signed in to the server before has not signed in to this one.
   const isOther = isOtherServer(before.server, sent)
   if (isOther && fields.connectionId === undefined && (await holdsOwnSignIn(db, before))) sent.connectionId = null
+  // An admin trusted the server at the address of then.
+  const isAdmin = caller.kind === 'person' && hasRole(caller, 'admin')
+  if (!isAdmin && fields.trustSkills === undefined && sent.url !== sentOf(before.server).url) sent.trustSkills = false
   const server = readServer(sent)
   await checkConnection({ db, caller, services }, { server, before: before.server })
   if (caller.kind === 'agent')
@@ -128,6 +132,7 @@ async function update(input: HandlerInput<Routes['update']>, services: ServiceCa
       params: { mcpServerId: before.id },
     })
   mustDecide(caller, agent)
+  if (isTrusted(server) && (isElsewhere || !isTrusted(before.server))) mustBeTrusting(caller)
   const changes = { server, ...(name !== undefined && { name, ruleName: ruleNameOf(name) }) }
   const after = changedRow(before, changes, world.now())
   await orTaken(db, (tx) => replaceMcpServer(tx, before, after))
@@ -156,6 +161,12 @@ async function remove(input: HandlerInput<Routes['delete']>) {
   await voidSignIns({ tx: db as Tx, world }, row, 'The MCP server was deleted.')
   await removeMcpServer(db, row.id)
   return undefined
+}
+
+/** Skills of a server pass by what the workspace says about skills: which agent has which, and who wrote them. */
+function mustBeTrusting(caller: PersonCaller): void {
+  if (!hasRole(caller, 'admin'))
+    fail('http_exception', { message: 'Only workspace admins trust an MCP server for its skills (`trustSkills`).' })
 }
 
 async function agentOf(db: Db, caller: Caller, reference: string): Promise<AgentRow> {
@@ -217,6 +228,7 @@ function shown({ id, agentId, pluginId, name, server, createdBy, createdAt, upda
     url = null,
     headers = {},
     connectionId = null,
+    trustSkills = false,
     command = null,
     args = [],
     env = {},
@@ -231,6 +243,7 @@ function shown({ id, agentId, pluginId, name, server, createdBy, createdAt, upda
     url,
     headers,
     connectionId,
+    trustSkills,
     command,
     args,
     env,
