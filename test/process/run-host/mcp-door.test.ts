@@ -254,7 +254,7 @@ describe('skills that a server offers', () => {
       resourceTemplates: [],
     })
     // Longer than a short answer, and in several messages.
-    const long = { ...list, result: { resources: [...Array<object>(2_000).fill(page), skill] } }
+    const long = { ...list, result: { resources: [...Array.from({ length: 2_000 }, () => page), skill] } }
     saying(json, JSON.stringify([long, list]))
     const [first, second] = JSON.parse((await listed(address)).body)
     expect([first.result.resources.length, second]).toEqual([2_000, kept])
