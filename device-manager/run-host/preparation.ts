@@ -9,7 +9,7 @@ import { type RunSpec, takesSkills, tellsSkills } from '../../shared/runs/spec.t
 import type { HarnessAdapter, HarnessLaunch, LaunchFacts } from '../harness/adapter.ts'
 import { firstStartFolder } from '../harness/first-start.ts'
 import { HarnessLaunchError } from '../harness/parts/adapter-errors.ts'
-import type { ServerLeftOut } from '../harness/parts/mcp-servers.ts'
+import type { ServerLeftOut } from '../../shared/runs/filled-servers.ts'
 import { adapterOfRun } from '../harness/registry.ts'
 import { removeRunCgroup } from '../process/cgroup.ts'
 import { findProgram } from '../process/program.ts'
@@ -101,9 +101,9 @@ export async function prepare(
   const opening = openDoors(served.servers, { log, connections })
   const walling = wallOf(assigned, { root: paths.root, cwd, wall })
   // While git is at work.
-    const skills = tellsSkills(spec) ? await skillsOf(assigned, { stateDir, runDir: wall.own, cwd, world, ahead }) : null
-    const withThem = { ...spec, mcpServers: served.servers }
-    const assignment = { ...assigned, spec: skills === null ? withThem : withTheseSkills(withThem, skills.told.digest) }
+  const skills = tellsSkills(spec) ? await skillsOf(assigned, { stateDir, runDir: wall.own, cwd, world, ahead }) : null
+  const withThem = { ...spec, mcpServers: served.servers }
+  const assignment = { ...assigned, spec: skills === null ? withThem : withTheseSkills(withThem, skills.told.digest) }
   const plan = planOf(assignment, { stateDir, runDir: wall.own, cwd, world, skills: skills?.given ?? [] })
   const lookup = new PathLookup(world, machineLinks)
   const skillFolders = (skills?.given.length ?? 0) > 0 ? [copiesIn(wall.own)] : []

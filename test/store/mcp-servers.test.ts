@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { loadServices } from '../../control-plane/catalog/services.ts'
 import { connectionsGivenTo } from '../../control-plane/resources/connections/given.ts'
-import { mcpServersOfAgent } from '../../control-plane/resources/mcp-servers/joined.ts'
+import { mcpServersOfAgent } from '../../control-plane/resources/connections/joined-servers.ts'
 import {
   countMcpServers,
   findMcpServer,
@@ -165,11 +165,13 @@ onBoth(
     })
     await seed(root, workspaceId, { name: 'plugin-off', pluginId: off.id, nameInPlugin: 'off', ...at('https://off') })
     await seed(root, workspaceId, { name: 'plugin_b', agentId: agent.id, ...at('https://own') })
-    expect(await mcpServersOfAgent(root, agent, { mcpServers: { 'Plugin-A': { url: 'x' } } })).toEqual({
+    const joined = (mcpServers: Record<string, unknown> | null) =>
+      mcpServersOfAgent(root, agent, { workspace: { mcpServers }, connections: [] })
+    expect(await joined({ 'Plugin-A': { url: 'x' } })).toEqual({
       plugin_b: { type: 'http', url: 'https://own' },
       'Plugin-A': { url: 'x' },
     })
-    expect(await mcpServersOfAgent(root, agent, { mcpServers: null })).toEqual({
+    expect(await joined(null)).toEqual({
       plugin_b: { type: 'http', url: 'https://own' },
       'plugin-a': { type: 'http', url: 'https://a' },
     })

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import type { McpServer, McpServers } from '../../../shared/runs/mcp-servers.ts'
 import { pluginBundlesOf, withPluginFolders } from '../../../shared/runs/plugin-files.ts'
-import type { ServerLeftOut } from '../../harness/parts/mcp-servers.ts'
+import type { ServerLeftOut } from '../../../shared/runs/filled-servers.ts'
 import { keptIn, readKept, readList, WrongBundleError } from '../../skills/kept-bundle.ts'
 import type { CopyPlace } from './workspace-skills.ts'
 

@@ -121,8 +121,8 @@ async function update(input: HandlerInput<Routes['update']>, services: ServiceCa
   const isOther = isOtherServer(before.server, sent)
   if (isOther && fields.connectionId === undefined && (await holdsOwnSignIn(db, before))) sent.connectionId = null
   // An admin trusted the server at the address of then.
-  const isAdmin = caller.kind === 'person' && hasRole(caller, 'admin')
-  if (!isAdmin && fields.trustSkills === undefined && sent.url !== sentOf(before.server).url) sent.trustSkills = false
+  const isElsewhere = sent.url !== sentOf(before.server).url && !(caller.kind === 'person' && hasRole(caller, 'admin'))
+  if (isElsewhere && fields.trustSkills === undefined) sent.trustSkills = false
   const server = readServer(sent)
   await checkConnection({ db, caller, services }, { server, before: before.server })
   if (caller.kind === 'agent')

@@ -1,9 +1,9 @@
 import { joinedServers } from '../../../shared/runs/given-servers.ts'
 import type { Db } from '../../db/open.ts'
 import type { AgentRow } from '../agents/store.ts'
-import { serversOf, type GivenConnection } from '../connections/given.ts'
+import { serversOf, type GivenConnection } from './given.ts'
 import type { WorkspaceRow } from '../workspaces/store.ts'
-import { listMcpServersForAgent, listMcpServersOfPlugins, type McpServerRow } from './store.ts'
+import { listMcpServersForAgent, listMcpServersOfPlugins, type McpServerRow } from '../mcp-servers/store.ts'
 
 /**
  * All servers for the runs of an agent: its own win over the workspace's, these over those of its setting, then those of plugins, and all
