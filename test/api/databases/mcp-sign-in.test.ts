@@ -11,6 +11,7 @@ import { FakeDevice } from '../../kit/fake-device.ts'
 import { McpOauthServer } from '../../kit/mcp-oauth-server.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { serviceSettings } from '../../kit/services.ts'
+import { newPlugin } from '../facts/kit/plugins.ts'
 
 /** Signing in to MCP servers by OAuth: a real MCP server and a real provider, browsers with their cookies, and each kind of client. */
 
@@ -221,6 +222,21 @@ describe.each(databases)('on %s', (database) => {
     const again = await server.call(`/connections/${connectionId}/reauthorize`, { body: {} })
     expect(outcomeOf(again)).toBe('400 unsupported_auth_kind')
     expect(outcomeOf(await create(`mcp-server:${id}`))).toBe('404 integration_not_found')
+  })
+
+  test('a plugin that moves its server, or goes, takes the sign-ins to it along', async () => {
+    const carrying = (url: string) => newPlugin({ name: 'carrier', servers: { notes: { type: 'http', url } } })
+    const { id, mcpServers } = await server.ok('/plugins', { body: carrying(site.url) })
+    const integration = `mcp-server:${mcpServers[0].id}`
+    const first = await signIn(site, integration)
+    expect(await server.ok(`/mcp-servers/${mcpServers[0].id}`)).toMatchObject({ connectionId: first })
+    await server.ok(`/plugins/${id}/update`, { body: carrying(operated.url) })
+    expect((await server.ok(`/connections/${first}`)).status).toBe('revoked')
+    expect(await server.ok(`/mcp-servers/${mcpServers[0].id}`)).toMatchObject({ connectionId: null })
+    await server.ok(`/plugins/${id}/update`, { body: carrying(site.url) })
+    const second = await signIn(site, integration)
+    expect((await server.call(`/plugins/${id}`, { method: 'DELETE' })).status).toBeLessThan(300)
+    expect((await server.ok(`/connections/${second}`)).status).toBe('revoked')
   })
 
   test('the operator’s client is used at its issuer', async () => {

@@ -5,8 +5,10 @@ import type { World } from '../../../../shared/lib/world.ts'
 import { ruleNameOf } from '../../../../shared/runs/given-servers.ts'
 import { mcpServer, type McpServer } from '../../../../shared/runs/mcp-servers.ts'
 import { changedRow } from '../../../db/changed-row.ts'
-import type { Db } from '../../../db/open.ts'
+import type { Db, Tx } from '../../../db/open.ts'
 import type { PersonCaller } from '../../../http/callers.ts'
+import { voidSignIns } from '../../connections/steps/server-sign-in.ts'
+import { isSameServer } from '../../mcp-servers/rules.ts'
 import {
   insertMcpServer,
   listMcpServersOfPlugin,
@@ -163,7 +165,7 @@ async function placeServers(
   const rows = await listMcpServersOfPlugin(db, pluginId)
   const old = new Map(rows.map((row) => [row.nameInPlugin, row]))
   const kept = new Set(servers.map(({ nameInPlugin }) => nameInPlugin))
-  for (const row of rows) if (!kept.has(row.nameInPlugin ?? '')) await removeMcpServer(db, row.id)
+  for (const row of rows) if (!kept.has(row.nameInPlugin ?? '')) await removeServer({ db, world }, row)
   const taken = await takenNames(db, workspaceId)
   for (const { nameInPlugin, server } of servers) {
     const before = old.get(nameInPlugin)
@@ -171,6 +173,7 @@ async function placeServers(
     if (before !== undefined) {
       const changes = { server: withConnectionOf(before.server, server) }
       await replaceMcpServer(db, before, changedRow(before, changes, now))
+      if (isMoved(before.server, server)) await voidSignIns({ tx: db as Tx, world }, before, moved)
       continue
     }
     const name = nameOfServer(plugin.name, nameInPlugin, taken)
@@ -194,6 +197,15 @@ async function placeServers(
   }
 }
 
+async function removeServer({ db, world }: Pick<Placing, 'db' | 'world'>, row: McpServerRow): Promise<void> {
+  await voidSignIns({ tx: db as Tx, world }, row, 'The plugin has this MCP server no more.')
+  await removeMcpServer(db, row.id)
+}
+
+const moved = 'The MCP server has another address now.'
+const isMoved = (before: McpServer, after: McpServer): boolean =>
+  before.type === 'http' && !(after.type === 'http' && isSameServer(before.url, after.url))
+
 /** The names of all servers of the workspace, also those of its setting. */
 async function takenNames(db: Db, workspaceId: string): Promise<Set<string>> {
   const setting = (await findWorkspace(db, workspaceId))?.mcpServers ?? {}
@@ -211,7 +223,7 @@ export async function removeWithParts(
   { id, workspaceId, bundleId }: InstalledPlugin,
 ): Promise<void> {
   for (const skill of await listSkillsOfPlugin(db, workspaceId, id)) await removeSkillOfPlugin(db, skill, world.now())
-  for (const server of await listMcpServersOfPlugin(db, id)) await removeMcpServer(db, server.id)
+  for (const server of await listMcpServersOfPlugin(db, id)) await removeServer({ db, world }, server)
   await removePlugin(db, id)
   if (bundleId !== null) await retireBundle(db, bundleId, world.now())
 }
