@@ -148,7 +148,7 @@ test('a run does not wait longer than it may; what comes later is there for the 
     void ended.promise.then(() => response.end(slow.body))
   })
   const quick = serve(bundleOf({ 'SKILL.md': 'Quick.' }))
-  const cache = cacheOf({ waitMs: 200 })
+  const cache = cacheOf({ waitMs: 3_000 })
   expect(await cache.place([skill(slow.hash), skill(quick.hash)])).toEqual(missed(slow.hash))
   ended.resolve()
   expect(await cacheOf({ waitMs: 20_000 }).place([skill(quick.hash)])).toEqual(nothing)
