@@ -132,7 +132,7 @@ export class SandboxActs {
     const device = await findDeviceByPublicId(this.options.root, row.device)
     if (device === null) return false
     const { publicId, deviceId, displayName } = device
-    await this.options.brokers.open(row.id, { publicId, deviceId, displayName, ...its })
+    await this.options.brokers.open(row.id, { publicId, deviceId, displayName, size: row.size, ...its })
     return true
   }
 

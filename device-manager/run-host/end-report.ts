@@ -2,6 +2,10 @@ import { harnessFactsOf } from '../../shared/runs/harnesses.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
+import type { HarnessOutcome } from '../harness/adapter.ts'
+import { isProvidersFault } from '../harness/parts/failure.ts'
+import { advised } from './advice.ts'
 import type { Assignment } from './preparation.ts'
 import type { ReportOf } from './output/writer-options.ts'
 
@@ -22,6 +26,41 @@ export interface Reported {
 }
 
 const maxMessage = 4000
+
+interface HowItEnded {
+  exit: Pick<Reported, 'exitCode' | 'signal'>
+  /** As the harness's own words say. */
+  outcome: HarnessOutcome
+  /** What it was told to end as; null: it ended by itself. */
+  stop: { exitReason: ExitReason; message: string | null } | null
+  /** Why nothing was done although it says that it is; null: something was. */
+  nothingAllowed: string | null
+  /** What ended for want of memory; null: nothing. */
+  exhausted: string | null
+  spec: RunSpec
+  forced: boolean
+}
+
+/** What is told of the end of a run. */
+export function reportOn({ exit, outcome, stop, nothingAllowed, exhausted, spec, forced }: HowItEnded): Reported {
+  const ended = stop ?? outcome
+  const exitReason = nothingAllowed === null ? ended.exitReason : 'error'
+  const ownWords = stop === null ? advised(outcome, outcome.message, harnessFactsOf(spec).ignores) : ended.message
+  const isExhausted = stop === null && exitReason === 'error' && exhausted !== null
+  return {
+    ...exit,
+    exitReason,
+    message: nothingAllowed ?? (isExhausted ? [exhausted, ownWords].filter(Boolean).join(' ') : ownWords),
+    sessionId: outcome.sessionId,
+    lostSessionId: outcome.resumeRefused ? spec.resumeSessionId : null,
+    forced,
+    ...(ended.exitReason === 'rate_limited' &&
+      outcome.limitResetsAt !== undefined && { limitResetsAt: outcome.limitResetsAt }),
+    ...(stop === null &&
+      ended.exitReason === 'error' &&
+      isProvidersFault(outcome.failure) && { providerFailed: true as const }),
+  }
+}
 
 export function endedEvent({ exitReason, exitCode, signal, message, forced }: Reported): RunEventBody {
   const data = { exitReason, exitCode, signal, ...(message !== null && { message: message.slice(0, maxMessage) }) }

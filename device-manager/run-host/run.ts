@@ -15,7 +15,6 @@ import { changeSetOf, drain, stopTree, type Tree } from './ending.ts'
 import { CallJudge } from './permission/call-judge.ts'
 import { withServers, launchHarness, type Launched, type StartRequest } from './launch/launch.ts'
 import { errorEvent } from '../harness/parts/error-event.ts'
-import { isProvidersFault } from '../harness/parts/failure.ts'
 import { leftOutEvent } from '../harness/parts/left-out-event.ts'
 import type { ServerLeftOut } from '../../shared/runs/filled-servers.ts'
 import { skillEvents } from './launch/skills.ts'
@@ -33,8 +32,8 @@ import {
   type Redact,
   type StreamRedactor,
 } from './output/redaction.ts'
-import { advised } from './advice.ts'
-import { endedEvent, reportMaker } from './end-report.ts'
+import { endedEvent, reportMaker, reportOn } from './end-report.ts'
+import { endFirst, sandboxMemory } from './memory.ts'
 import { isInCheckout } from '../wall/read-only.ts'
 import type { EventWriter } from './output/writer.ts'
 
@@ -100,6 +99,7 @@ export class LiveRun {
   /** Ids of those that have no result yet. */
   readonly #openCalls = new Set<string>()
   #isForced = false
+  readonly #memory = sandboxMemory()
   #cancelExitGrace: (() => void) | null = null
   #cancelAskGrace: (() => void) | null = null
   #cancelCallsGrace: (() => void) | null = null
@@ -126,6 +126,7 @@ export class LiveRun {
     // A harness that is gone already has no start time; its group is still known by its number.
     this.harness = launchedAs(pid)
     parts.onLaunched(this.harness)
+    endFirst(pid)
     const cgroup = makeRunCgroup(spec.runId)
     prepared.cgroup = cgroup
     if (cgroup !== null) void enterCgroup(cgroup, pid)
@@ -241,26 +242,12 @@ export class LiveRun {
     this.#pipeline.end(processExit)
     const trouble = this.#child.launchTrouble()
     const outcome = trouble === null ? this.#dialogue.outcome(processExit) : notBegun(trouble)
-    const ended = this.#stop ?? outcome
-    const nothingAllowed = ended.exitReason === 'completed' ? this.#judge.nothingAllowed(this.#callsMade) : null
-    const reported = {
-      ...exit,
-      exitReason: nothingAllowed === null ? ended.exitReason : 'error',
-      message: this.#redacted(
-        nothingAllowed ??
-          (this.#stop === null
-            ? advised(outcome, outcome.message, harnessFactsOf(this.#parts.prepared.assignment.spec).ignores)
-            : ended.message),
-      ),
-      sessionId: outcome.sessionId,
-      lostSessionId: outcome.resumeRefused ? this.#parts.prepared.assignment.spec.resumeSessionId : null,
-      forced: this.#isForced,
-      ...(ended.exitReason === 'rate_limited' &&
-        outcome.limitResetsAt !== undefined && { limitResetsAt: outcome.limitResetsAt }),
-      ...(this.#stop === null &&
-        ended.exitReason === 'error' &&
-        isProvidersFault(outcome.failure) && { providerFailed: true }),
-    }
+    const nothingAllowed =
+      (this.#stop ?? outcome).exitReason === 'completed' ? this.#judge.nothingAllowed(this.#callsMade) : null
+    const { spec } = this.#parts.prepared.assignment
+    const exhausted = this.#memory?.exhausted() ?? null
+    const told = reportOn({ exit, outcome, stop: this.#stop, nothingAllowed, exhausted, spec, forced: this.#isForced })
+    const reported = { ...told, message: this.#redacted(told.message) }
     const changeSet = await this.changeSet()
     return this.#parts.writer.finish(
       endedEvent(reported),

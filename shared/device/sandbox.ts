@@ -11,6 +11,9 @@ export const sandboxPlaces = {
   socket: 'broker.sock',
 } as const
 
+/** Names the size of the sandbox to what runs in it; not set on devices. */
+export const sandboxSizeVariable = 'SVC_SANDBOX_SIZE'
+
 /** The port on 127.0.0.1 of a sandbox behind which its broker is. */
 export const brokerPort = 4400
 
@@ -20,6 +23,8 @@ export const sandboxIdentity = z.object({
   deviceId: deviceIdentity.shape.deviceId,
   displayName: deviceIdentity.shape.displayName,
   token: z.string().min(1).max(200),
+  /** Its name, for people. */
+  size: z.string().max(20),
   /** What became of the sandbox before, whose volume this one has: the runner tells what it left, and takes no run. */
   lost: z.string().max(4_000).optional(),
 })

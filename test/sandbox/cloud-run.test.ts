@@ -99,3 +99,13 @@ test.skipIf(hasNoEngine)('a run that is cancelled ends in its sandbox', async ()
   await server.ok(`/runs/${runId}/cancel`, { body: {} })
   expect(await ended(server, runId)).toMatchObject({ status: 'cancelled' })
 })
+
+test.skipIf(hasNoEngine)('a run that has no memory left ends with its size, and the runner lives on', async () => {
+  const server = await cloudServer()
+  const runId = await wake(server, 'node -e "const all = []; for (;;) all.push(Buffer.alloc(5e7, 1))"')
+  const run = await ended(server, runId)
+  expect(run).toMatchObject({ status: 'failed', exitReason: 'error' })
+  expect(run['errorMessage']).toBe(
+    'The sandbox ran out of memory (small, 2 GiB): the kernel ended a process of the run. The command was killed by SIGKILL.',
+  )
+})
