@@ -1,6 +1,7 @@
 import { request as requestPlain, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
 import { request as requestTls } from 'node:https'
-import { isIP, isIPv4, type LookupFunction } from 'node:net'
+import { connect, isIP, isIPv4, type LookupFunction, type Socket } from 'node:net'
+import { pipeline, type Readable } from 'node:stream'
 import type { Destination } from './destination.ts'
 import { OutboundError } from './outbound-error.ts'
 
@@ -12,7 +13,8 @@ const headBytes = 32 * 1024
 export interface Sent {
   method: string
   headers: OutgoingHttpHeaders
-  body: Buffer | null
+  /** What is a stream is sent as it comes. */
+  body: Buffer | Readable | null
 }
 
 export interface ExchangeOptions {
@@ -41,7 +43,27 @@ export function exchange(to: Destination, sent: Sent, { signal, ca }: ExchangeOp
   })
   request.once('response', resolve)
   request.on('error', (error: NodeJS.ErrnoException) => reject(troubleOf(error, to.host, signal)))
-  request.end(sent.body ?? undefined)
+  // What breaks off on the way is told by the request, too.
+  if (sent.body === null || Buffer.isBuffer(sent.body)) request.end(sent.body ?? undefined)
+  else pipeline(sent.body, request, () => undefined)
+  return promise
+}
+
+/** A connection to one of the addresses that were checked. Rejects with OutboundError, or with the reason of the signal. */
+export function connectTo({ host, port, addresses }: Destination, signal: AbortSignal): Promise<Socket> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>()
+  const socket = connect({ host, port, lookup: pinnedTo(addresses), allowHalfOpen: true })
+  const leave = () => socket.destroy(signal.reason as Error)
+  if (signal.aborted) leave()
+  signal.addEventListener('abort', leave, { once: true })
+  socket.once('connect', () => {
+    signal.removeEventListener('abort', leave)
+    resolve(socket)
+  })
+  socket.on('error', (error) => {
+    signal.removeEventListener('abort', leave)
+    reject(troubleOf(error, host, signal))
+  })
   return promise
 }
 

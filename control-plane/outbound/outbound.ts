@@ -1,8 +1,10 @@
-import type { OutgoingHttpHeaders } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
+import type { Socket } from 'node:net'
 import type { World } from '../../shared/lib/world.ts'
 import { answerOf } from './answer.ts'
 import { destinationOf, type Destination } from './destination.ts'
-import { exchange, type Sent } from './exchange.ts'
+import { connectTo, exchange, type Sent } from './exchange.ts'
+import { hostOf } from './host-name.ts'
 import { OutboundError } from './outbound-error.ts'
 import { placeNamedBy, sentNext } from './redirect.ts'
 import { resolveHost, type ResolveHost } from './resolve-host.ts'
@@ -32,6 +34,13 @@ export interface Outbound {
   fetch(input: string | URL | Request, init?: RequestInit & { limits?: OutboundLimits }): Promise<Response>
   /** The addresses at which the host of a URL may be asked, for programs that are told an address. Fails with OutboundError. */
   resolve(url: URL, options?: { signal?: AbortSignal; timeoutMs?: number }): Promise<Destination>
+  /**
+   * One request, sent as it is, and the head of its answer. Whoever calls follows no redirect, and sets limits of size and, by the signal,
+   * of time. Fails with OutboundError, or with the reason of the signal.
+   */
+  send(url: URL, sent: Sent, signal: AbortSignal): Promise<IncomingMessage>
+  /** A connection for bytes that nobody here reads. `timeoutMs`: for its beginning. Fails with OutboundError. */
+  connect(to: { host: string; port: number }, options?: { timeoutMs?: number }): Promise<Socket>
 }
 
 export interface OutboundOptions {
@@ -98,6 +107,25 @@ export function createOutbound({ allowHosts, world, ca, ...options }: OutboundOp
         ending.cancel()
       }
     },
+
+    async send(url, sent, signal) {
+      return exchange(await destinationOf(url, rules, signal), sent, { signal, ca })
+    },
+
+    async connect({ host, port }, { timeoutMs = defaults.timeoutMs } = {}) {
+      const ending = startEnding(world, timeoutMs, null)
+      try {
+        // Its scheme asks for a public address, or for a host that the operator allows.
+        const url = URL.parse(`https://${host.includes(':') ? `[${host}]` : host}:${port}/`)
+        if (url === null) throw new OutboundError('refused_address', 'this is no address')
+        // Through other ports one would come to mail and the like.
+        if (port !== 443 && !rules.allowHosts.has(hostOf(url)))
+          throw new OutboundError('refused_address', `${host} is connected to at its port 443 alone`)
+        return await connectTo(await destinationOf(url, rules, ending.signal), ending.signal)
+      } finally {
+        ending.cancel()
+      }
+    },
   }
 }
 
@@ -129,7 +157,7 @@ function readUrl(text: string | URL): URL {
 const ofConnection =
   /^(?:host|connection|keep-alive|content-length|transfer-encoding|te|trailer|upgrade|expect|proxy-.*)$/
 
-async function sentBy(request: Request): Promise<Sent> {
+async function sentBy(request: Request): Promise<Sent & { body: Buffer | null }> {
   const body = request.body === null ? null : Buffer.from(await request.arrayBuffer())
   const headers: OutgoingHttpHeaders = { 'user-agent': 'svc-server', accept: '*/*' }
   for (const [name, value] of request.headers) if (!ofConnection.test(name)) headers[name] = value

@@ -1,8 +1,12 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 import { OutboundError } from './outbound-error.ts'
-import type { Sent } from './exchange.ts'
+import type { Sent as SentByExchange } from './exchange.ts'
 
 /** What is sent to the place that an answer names, as the Fetch standard has it, but with less trust. */
+
+interface Sent extends SentByExchange {
+  body: Buffer | null
+}
 
 const redirects: readonly number[] = [301, 302, 303, 307, 308]
 /** What another origin may see. All else may be a credential, by whatever name. */
