@@ -1,18 +1,25 @@
 import { join } from 'node:path'
 import type { Server } from 'node:http'
 import type { Knex } from 'knex'
+import { modelProviders, type ModelProvider } from '../shared/runs/brokered.ts'
 import { dataFiles } from '../shared/lib/places.ts'
 import type { World } from '../shared/lib/world.ts'
 import type { ServerConfig } from './config.ts'
 import type { Bus } from './db/bus.ts'
 import { randomServerKey } from './db/server-keys.ts'
+import { inTransaction } from './db/transaction.ts'
 import { ConfigError } from './process/config-error.ts'
 import type { Log } from './process/log.ts'
+import type { Outbound } from './outbound/outbound.ts'
+import { addNetwork } from './resources/sandboxes/network-store.ts'
+import { findSandbox } from './resources/sandboxes/store.ts'
 import { Brokers } from './sandbox/broker/brokers.ts'
+import { findPermit } from './sandbox/broker/permits.ts'
 import { DockerEngine } from './sandbox/docker/engine.ts'
 import { SandboxKeeper } from './sandbox/keeper.ts'
 import { sandboxKeys } from './sandbox/tokens.ts'
 import type { Sweep } from './sweeps/sweeper.ts'
+import type { Vault } from './vault/vault.ts'
 
 /** What runs agents in sandboxes, by the configuration. */
 export interface Cloud {
@@ -24,6 +31,10 @@ export interface Cloud {
 }
 
 const off: Cloud = { isOn: false, start: async () => undefined, stop: async () => undefined, sweeps: [] }
+
+/** The providers of models for which the operator pays. */
+export const operatorKeysOf = (sandbox: ServerConfig['sandbox']): ModelProvider[] =>
+  modelProviders.filter((provider) => sandbox !== null && sandbox.models[provider].key !== null)
 
 const engineCallMs = 20_000
 
@@ -37,13 +48,28 @@ export function createCloud({
   log: Log
   bus: Bus
   http: Server
+  outbound: Outbound
+  vault: Pick<Vault, 'open'>
 }): Cloud {
   if (sandbox === null) return off
   const folder = join(dataDir, dataFiles.sandboxes)
   const trouble = Brokers.troubleOf(folder)
   if (trouble !== null) throw new ConfigError(trouble)
   const engine = new DockerEngine({ socket: sandbox.socket, timeoutMs: engineCallMs })
-  const brokers = new Brokers({ ...common, folder })
+  const { root, log } = common
+  const brokers = new Brokers({
+    ...common,
+    folder,
+    permitOf: (id) => findPermit({ ...common, models: sandbox.models }, id),
+    async recordOf(id, counted) {
+      try {
+        const row = await findSandbox(root, id)
+        if (row !== null) await inTransaction(root, (tx) => addNetwork(tx, row.runId, counted))
+      } catch (error) {
+        log.warn({ err: error, sandbox: id }, 'what a sandbox asked for could not be written down')
+      }
+    },
+  })
   let keeper: SandboxKeeper | null = null
   return {
     isOn: true,

@@ -184,6 +184,17 @@ function sandboxOf(value: Settings) {
     image: value.SVC_SANDBOX_IMAGE ?? 'svc-sandbox',
     /** What the engine starts containers with; null: its usual one. */
     runtime: value.SVC_SANDBOX_RUNTIME ?? null,
+    /** Where models are asked, and the key with which the operator pays for those who have none; null: nobody is paid for. */
+    models: {
+      anthropic: {
+        url: value.SVC_SANDBOX_ANTHROPIC_URL ?? 'https://api.anthropic.com',
+        key: value.SVC_SANDBOX_ANTHROPIC_KEY ?? null,
+      },
+      openai: {
+        url: value.SVC_SANDBOX_OPENAI_URL ?? 'https://api.openai.com',
+        key: value.SVC_SANDBOX_OPENAI_KEY ?? null,
+      },
+    },
     /** Sandboxes at once, in all and of one workspace. */
     most: value.SVC_SANDBOX_MAX,
     mostOfWorkspace: Math.min(value.SVC_SANDBOX_MAX_PER_WORKSPACE ?? value.SVC_SANDBOX_MAX, value.SVC_SANDBOX_MAX),

@@ -25,7 +25,7 @@ import { createHttpServer, listenOn, localUrlOf } from './http/http-server.ts'
 import { createKernel } from './kernel.ts'
 import { IdleMemory } from './process/idle-memory.ts'
 import { createBus, type Bus } from './db/bus.ts'
-import { createCloud, type Cloud } from './cloud.ts'
+import { createCloud, operatorKeysOf, type Cloud } from './cloud.ts'
 import { ingestCounters } from './link/counters.ts'
 import { Ingest } from './link/ingest.ts'
 import { LinkRegistry } from './link/registry.ts'
@@ -147,6 +147,7 @@ export class ControlPlane {
     this.wakeContext = {
       world,
       cloudEnabled: config.sandbox !== null,
+      operatorKeys: operatorKeysOf(config.sandbox),
       runsWorkflows: config.runsWorkflows,
       builtInWorkflows: () => this.workflowCatalog.known(),
       limits: config.runLimits,
@@ -197,7 +198,7 @@ export class ControlPlane {
       stopping: this.stopping.signal,
       isLeaving: () => this.isLeaving,
     })
-    this.cloud = createCloud({ ...common, config, http: this.http })
+    this.cloud = createCloud({ ...common, ...this.shared, config, http: this.http })
     this.sweeper = createSweeper({
       ...common,
       config,

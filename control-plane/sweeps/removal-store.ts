@@ -79,7 +79,7 @@ const groups: readonly Group[] = [
   {
     table: 'runs',
     key: 'id',
-    dependents: of('run_id', 'run_frames', 'run_evidence', 'run_change_sets', 'run_details'),
+    dependents: of('run_id', 'run_frames', 'run_evidence', 'run_change_sets', 'run_details', 'run_network'),
   },
   { table: 'run_cancellations' },
   { table: 'unassignments' },

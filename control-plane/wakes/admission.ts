@@ -14,6 +14,8 @@ export interface Refusal {
   message: string
   /** With `task_hitl_open`: what waits for a person. */
   blockedBy?: { kind: 'approval' | 'question'; id: string }
+  /** Why its harness has no key in the cloud, as the routes that start a run say it. */
+  code?: 'credits_harness_unsupported' | 'credential_unbrokerable'
 }
 
 export type NotDispatchedReason =

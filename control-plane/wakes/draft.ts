@@ -22,6 +22,8 @@ import { mostSkills } from '../resources/skills/offered.ts'
 import { buildSpec, type SpecInput, runsModel, instructionsFor, type Instructions } from './build-spec.ts'
 import { decidedChangesFor, noDecidedChanges } from './decided-changes.ts'
 import { instructionsBy, type Order } from './order.ts'
+import type { Refusal } from './admission.ts'
+import { keyedSpec, keyOf, type SecretNames } from './model-access.ts'
 import type { Wake, WakeContext } from './wake.ts'
 
 /** A run that is about to be made. */
@@ -33,8 +35,8 @@ export interface Draft {
   fallback: Way | null
   /** The run that it continues. */
   continued: RunRow | null
-  /** The ids of the secrets that the agent is given, by the names of their variables. */
-  secretKeys: ReadonlyMap<string, string>
+  /** The names of variables of secrets that the run is given, and of those that it does without. */
+  secretNames: SecretNames
   /** By them it is placed. */
   facts: RunFacts
   /** null: it is not to be placed. */
@@ -57,14 +59,14 @@ interface Parent {
 }
 
 /**
- * Draws up the run of an order, and locks the room on the devices for it where it is to be placed. null: there is no session that
- * it could make smaller.
+ * Draws up the run of an order, and locks the room on the devices for it where it is to be placed. A refusal: it would have no key for
+ * its model. null: there is no session that it could make smaller.
  */
 export async function draftRun(
   tx: Tx,
   order: Order,
   { isPlaced, ...context }: WakeContext & { isPlaced: boolean },
-): Promise<Draft | null> {
+): Promise<Draft | Refusal | null> {
   const { wake, folder, task } = order
   const gate = wake.gate ?? null
   const hasNews = isPlaced && gate === null && !wake.compacts
@@ -72,7 +74,10 @@ export async function draftRun(
   const hasSkills = gate === null && !wake.compacts
   const skills = hasSkills ? await skillsOf(tx, wake.agent) : []
   const input = { ...inputOf(order, context, decided.text), skills }
-  const built = buildSpec(input)
+  const secretKeys = await listSecretKeys(tx, wake.agent.id)
+  const keyed = keyedSpec(buildSpec(input), { order, secretKeys, isPlaced, ...context })
+  if ('kind' in keyed) return keyed
+  const { spec: built, keyId, secretNames } = keyed
   const unresumed = wake.compacts ? { ...built, skillFolders: null } : built
   const parent = await parentOf(tx, wake, { spec: unresumed, folderId: folder?.shortId ?? null })
   if (wake.compacts && parent?.sessionId == null) return null
@@ -86,30 +91,36 @@ export async function draftRun(
   const spec = wake.compacts ? next : await goingOn(tx, parent, next, anew)
   const { causedBy } = wake
   const { workspaceId } = wake.agent
-  const [room, secretKeys, isCauseGone, ofTask, isPrivate] = await Promise.all([
+  const [room, isCauseGone, ofTask, isPrivate] = await Promise.all([
     // First: whether another run works on the task is read once nobody else places any.
     isPlaced ? lockRoom(tx, workspaceId, context.offers) : null,
-    listSecretKeys(tx, wake.agent.id),
     causedBy !== null && isMember(tx, workspaceId, causedBy).then((is) => !is),
     task === null ? noOthers : findOthersOfTask(tx, task.id),
     isWorkPrivate(tx, wake),
   ])
-  const wayOf = (of: RunSpec): Way => ({
-    ...withVariables(of, { connections: order.connections, secretKeys }),
-    keyId: keyOf(of.harness, secretKeys),
-  })
-  const own = wayOf(spec)
-  const hasFallback = !wake.compacts && gate === null
+  const own: Way =
+    order.environment === 'cloud'
+      ? { spec, variablesLeftOut: outsideOf(order, secretNames.leftOut), keyId }
+      : wayOf(spec, { order, secretKeys })
+  const hasFallback = !wake.compacts && gate === null && order.environment === 'device'
   const fallbackSpec = hasFallback ? fallbackSpecOf({ ...input, prompt: anew }, own.spec) : null
-  const fallback = fallbackSpec && wayOf(fallbackSpec)
+  const fallback = fallbackSpec && wayOf(fallbackSpec, { order, secretKeys })
   const continued = parent?.run ?? null
   const isTaskLocked = isCompacting || ofTask.isTaken
   const isConfidential = isPrivate || secretKeys.size > 0
   const { ahead } = ofTask
   const facts = factsOf(order, { own, fallback, isTaskLocked, ahead, isConfidential, isCauseGone, continued })
   const { runId, instructions } = input
-  return { runId, instructions, own, fallback, continued, secretKeys, facts, room, told: decided.ids }
+  return { runId, instructions, own, fallback, continued, secretNames, facts, room, told: decided.ids }
 }
+
+type Given = { order: Pick<Order, 'connections'>; secretKeys: ReadonlyMap<string, string> }
+
+/** Of a run on a device. */
+const wayOf = (spec: RunSpec, { order: { connections }, secretKeys }: Given): Way => ({
+  ...withVariables(spec, { connections, secretKeys }),
+  keyId: keyOf(spec.harness, secretKeys),
+})
 
 const skillsOf = (tx: Tx, { id: agentId, workspaceId }: AgentRow) =>
   listEffectiveSkills(tx, { workspaceId, agentId, limit: mostSkills })
@@ -208,12 +219,18 @@ async function goingOn(tx: Tx, parent: Parent | null, spec: RunSpec, promptAnew:
 /** The spec with the variables of connections. With which account a harness works, its agent's secrets alone decide. */
 function withVariables(
   spec: RunSpec,
-  { connections, secretKeys }: Pick<Order, 'connections'> & Pick<Draft, 'secretKeys'>,
+  { connections, secretKeys }: Pick<Order, 'connections'> & Pick<Given, 'secretKeys'>,
 ): Pick<Way, 'spec' | 'variablesLeftOut'> {
   const { keyNames: harnessKeys } = harnesses[spec.harness]
   const { variables, leftOut } = variablesGiven(connections, { secrets: new Set(secretKeys.keys()), harnessKeys })
   const connectionVariables = variables.length === 0 ? null : variables
   return { spec: { ...spec, connectionVariables }, variablesLeftOut: leftOut }
+}
+
+/** What a run in a sandbox is not given. */
+function outsideOf({ connections }: Order, secrets: readonly string[]): VariableLeftOut[] {
+  const { variables } = variablesGiven(connections, { secrets: new Set(secrets), harnessKeys: [] })
+  return [...secrets, ...variables.flatMap(({ names }) => names)].map((name) => ({ name, reason: 'sandbox' }))
 }
 
 /** The facts that the placement of a new run depends on. */
@@ -242,12 +259,6 @@ function factsOf(
     },
     { agent, folder, parent, sandbox: null, ...around },
   )
-}
-
-/** The id of the agent's own key that the harness takes. */
-function keyOf(harness: HarnessName, secretKeys: ReadonlyMap<string, string>): string | null {
-  const name = harnesses[harness].keyNames.find((each) => secretKeys.has(each))
-  return name === undefined ? null : secretKeys.get(name)!
 }
 
 /**

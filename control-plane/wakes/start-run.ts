@@ -31,6 +31,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const isDeclined = admission.kind === 'declined'
   const draft = await draftRun(tx, order, { ...context, isPlaced: !isDeclined })
   if (draft === null) return nothingToCompact
+  if ('kind' in draft) return draft
   const { runId, own, fallback, facts, room, continued } = draft
   const { placement, offer } = room === null ? unplaced : placeNew(facts, room, offers)
   const isOnFallback = placement?.kind === 'device' && placement.onFallback
@@ -69,7 +70,7 @@ const unplaced = { placement: null, offer: null }
 async function store(
   tx: Tx,
   { wake, mcpServers, task, environment, folder, at }: Order,
-  { runId, instructions, continued, secretKeys }: Draft,
+  { runId, instructions, continued, secretNames }: Draft,
   { way, other, offer }: { way: Way; other: Way | null; offer: { device: string; expiresAt: number } | null },
 ): Promise<void> {
   const { agent, compacts = null } = wake
@@ -105,7 +106,7 @@ async function store(
     offer,
   }
   const mcpLeftOut = mcpServersFor(mcpServers, spec).leftOut
-  const told = { instructions, secretKeys: [...secretKeys.keys()], mcpLeftOut, variablesLeftOut }
+  const told = { instructions, secretKeys: secretNames.given, mcpLeftOut, variablesLeftOut }
   const manifest = manifestOf(spec, told)
   await insertRun(tx, run, { prompt: spec.prompt, spec, fallbackSpec: other?.spec ?? null, manifest })
 }

@@ -1,4 +1,5 @@
 import type { World } from '../../shared/lib/world.ts'
+import type { ModelProvider } from '../../shared/runs/brokered.ts'
 import type { AllowedCall, RunSpec } from '../../shared/runs/spec.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
 import type { ServiceCatalog } from '../catalog/services.ts'
@@ -74,6 +75,8 @@ export type WakeAnswer =
 export interface WakeContext {
   world: World
   cloudEnabled: boolean
+  /** The providers of models for which the operator pays in the cloud. */
+  operatorKeys: readonly ModelProvider[]
   /** Whether this server runs the programs of workflows, and those that come with it. */
   runsWorkflows: boolean
   builtInWorkflows: () => readonly Pick<BuiltIn, 'meta' | 'source'>[]

@@ -23,6 +23,7 @@ import type { JudgedPlace } from '../../shared/permissions/patterns/path-rules.t
 import { appNames, placeVariables } from '../../shared/lib/places.ts'
 import type { Connections } from './door/connections.ts'
 import { openDoors, type Doors } from './door/doors.ts'
+import { brokerVariables } from '../harness/parts/broker-way.ts'
 import { knownEnv, pathOf } from './launch/environment.ts'
 import type { SkillsAhead } from './launch/skills-ahead.ts'
 import { readSkills, type SkillsRead } from './launch/skills.ts'
@@ -252,7 +253,7 @@ function planOf(
       skills,
     }
     const launch = adapter.command(spec, facts)
-    const known = knownEnv(env, launch.env)
+    const known = knownEnv(env, { ...brokerVariables(spec), ...launch.env })
     const path = pathOf(known['PATH'], svcBinDir)
     return { adapter, launch, facts, env: known, program: lookUpProgram(launch.file, { path, cwd, world }) }
   } catch (problem) {

@@ -5,6 +5,7 @@ import { realWorld } from '../../shared/lib/world.ts'
 import { version } from '../../shared/lib/version.ts'
 import { Daemon } from '../daemon/daemon.ts'
 import { createStreamLog } from '../log/log.ts'
+import { proxyVariables } from '../harness/parts/broker-way.ts'
 import { forward } from '../sandbox/forwarder.ts'
 import { writeSettings } from '../isolation/setting.ts'
 import { readConfig } from '../setup/config.ts'
@@ -24,7 +25,7 @@ export async function runSandbox(): Promise<void> {
   const world = realWorld
   const folders = { stateDir: join(sandboxPlaces.work, 'runner'), homeDir: join(sandboxPlaces.work, 'home') }
   for (const folder of Object.values(folders)) mkdirSync(folder, { recursive: true, mode: 0o700 })
-  process.env['HOME'] = folders.homeDir
+  Object.assign(process.env, { HOME: folders.homeDir }, proxyVariables)
   const read = readConfig(process.env, { homeDir: folders.homeDir, shell: '/bin/bash' })
   const config = { ...read, ...folders, reconnectMinMs: 200, reconnectMaxMs: 5_000 }
   const places = placesIn(config.stateDir)

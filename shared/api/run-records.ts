@@ -3,6 +3,7 @@ import { changedFile, changeSet } from '../device/change-set.ts'
 import { agentSettings, harnessNames } from '../runs/harnesses.ts'
 import { mcpLeftOutReasons } from '../runs/mcp-servers.ts'
 import { reasoningEfforts, toolPermissions } from '../runs/spec.ts'
+import { networkDecisions } from '../runs/network.ts'
 import { runId, timestamp } from './ids.ts'
 import { defineRoute } from './route.ts'
 import { runParams, runPositional } from './runs.ts'
@@ -51,7 +52,7 @@ export const runManifest = z
     envKeysLeftOut: z
       .array(z.object({ name: z.string(), reason: z.string().describe('In words.') }))
       .describe(
-        'Variables of connections that the run was not given. Those that its device could not have are in its log.',
+        'Variables of connections that the run was not given, and of secrets, of which none enters a sandbox. Those that its device could not have are in its log.',
       ),
     outputSchemas: z
       .record(z.string(), z.record(z.string(), z.unknown()))
@@ -75,6 +76,28 @@ export const runChangeSet = z
   .meta({ id: 'RunChangeSet' })
 export type RunChangeSet = z.infer<typeof runChangeSet>
 
+export const runNetwork = z
+  .object({
+    runId,
+    hosts: z
+      .array(
+        z.object({
+          host: z
+            .string()
+            .describe('`svc`: this server; `*`: hosts beyond the first 200; `-`: none that could be read.'),
+          decision: z.enum(networkDecisions).describe('`failed`: it was let through and did not come about.'),
+          requests: z.number().int(),
+          bytesSent: z.number().int().describe('By the sandbox.'),
+          bytesReceived: z.number().int(),
+          firstAt: timestamp,
+          lastAt: timestamp,
+        }),
+      )
+      .describe('First asked first.'),
+  })
+  .meta({ id: 'RunNetwork' })
+export type RunNetwork = z.infer<typeof runNetwork>
+
 export const runRecordRoutes = {
   context: defineRoute({
     id: 'runs.context',
@@ -94,6 +117,16 @@ export const runRecordRoutes = {
     reply: runManifest,
     errors: ['run.manifest_not_pinned'],
     cli: { command: 'run manifest', positionals: [runPositional], example: 'svc run manifest current' },
+  }),
+
+  network: defineRoute({
+    id: 'runs.network',
+    endpoint: 'GET /runs/{runId}/network',
+    summary: 'Read what a cloud run asked for through the broker of its sandbox, by host',
+    description: 'Empty for a run on a device, which svc does not watch. It lags behind a live run by a second.',
+    params: runParams,
+    reply: runNetwork,
+    cli: { command: 'run network', positionals: [runPositional], example: 'svc run network current' },
   }),
 
   changeSet: defineRoute({

@@ -11,6 +11,13 @@ import { defineRoute, peopleOnly, roles, adminsOnly } from './route.ts'
 
 /** 2 to 63: lowercase letters, digits, hyphens, starting with a letter. */
 export const workspaceSlug = z.string().regex(/^[a-z][a-z0-9-]{1,62}$/)
+/** A name of DNS or an address, without a port. A name stands for itself alone, not for those below it. */
+const egressHost = z
+  .string()
+  .toLowerCase()
+  .max(253)
+  .regex(/^[a-z0-9_][a-z0-9_-]{0,62}(?:\.[a-z0-9_-]{1,63})*$|^[0-9a-f]*:[0-9a-f:.]+$/)
+
 export const maxTurns = z.number().int().min(1).max(1000)
 
 export const workspace = z
@@ -37,6 +44,7 @@ export const workspace = z
     monthlyBudgetCents: monthlyBudgetCents.nullable().describe('For the runs of all its agents.'),
     sandboxSize: z.enum(sandboxSizes).nullable(),
     oomResume: z.boolean(),
+    sandboxEgress: z.array(z.string()),
     createdAt: timestamp,
     updatedAt: timestamp,
   })
@@ -84,6 +92,11 @@ const settings = {
     .describe('Cents the runs of all its agents may cost in a month (UTC); once they are spent, wakes are refused.'),
   sandboxSize: z.enum(sandboxSizes).nullable().describe('Size of cloud sandboxes; null: small.'),
   oomResume: z.boolean().describe('Resume a run that ran out of memory on the next size up.'),
+  sandboxEgress: z
+    .array(egressHost)
+    .max(100)
+    .transform((hosts) => [...new Set(hosts)])
+    .describe('Hosts that cloud sandboxes may reach over TLS, beside what their runs need; none by default.'),
 }
 
 const createBody = z

@@ -20,6 +20,7 @@ export const mostWithVariables = 50
 const reasons = {
   secret: 'the agent has a secret of this name',
   harness_key: 'its agent program would sign in with it; grant the agent a secret for that',
+  sandbox: 'no secret enters a sandbox',
   taken: 'another connection gives it',
   too_many: `a run takes those of ${mostWithVariables} connections`,
 } as const

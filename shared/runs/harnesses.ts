@@ -17,6 +17,8 @@ export interface HarnessFacts {
   models: 'own' | 'any' | 'none'
   /** Variables by which it takes a key of its provider, instead of what it is signed in with; the first that is set counts. */
   keyNames: readonly string[]
+  /** In the cloud the operator's key may pay for its models. */
+  takesCredits: boolean
   /** Names of models, in lower case, that it runs although the catalog does not know them. */
   modelNames: RegExp | null
   /** It runs models that are named with their provider (`provider/model`) and that no other harness claims. */
@@ -54,6 +56,7 @@ const acpTools = words('Bash Read Write Edit WebFetch acp__*')
 
 /** An agent program that is driven by messages, like most harnesses. */
 const agentProgram = {
+  takesCredits: false,
   takesProviders: false,
   runsOwnCommand: false,
   keepsSessions: true,
@@ -75,6 +78,7 @@ const table = {
     keepsInstructions: false,
     compactCommand: '/compact',
     changesModel: true,
+    takesCredits: true,
     label: 'Claude Code',
     programs: ['claude'],
     // Of all versions, since nobody knows here which one a device has.
@@ -117,6 +121,7 @@ const table = {
   },
   codex: {
     ...agentProgram,
+    takesCredits: true,
     // It has no client for the old SSE.
     mcpTransports: ['stdio', 'http'],
     label: 'Codex',
@@ -133,6 +138,7 @@ const table = {
     // The gates of workflows are judged as calls of a shell, also of an agent that calls no tools.
     tools: ['Bash'],
     keyNames: [],
+    takesCredits: false,
     models: 'none',
     modelNames: null,
     takesProviders: false,

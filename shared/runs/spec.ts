@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { brokeredModel } from './brokered.ts'
 import { harnessNames, harnessFactsOf } from './harnesses.ts'
 import { inputDigest } from './asked-call.ts'
 import { connectionVariables, mostWithVariables } from './connection-variables.ts'
@@ -80,6 +81,8 @@ export const runSpec = z.object({
   permissions: toolPermissions,
   /** Calls that a person approved, each allowed once. */
   allowCalls: z.array(allowedCall).max(100).default([]),
+  /** Of a run in a sandbox: how it reaches its model; null or left out: its harness finds the way by itself. */
+  brokeredModel: brokeredModel.nullish(),
   /** Of the workspace, beside those that the person has. Their `${NAME}` are filled in on the device. */
   mcpServers: mcpServers.default({}),
   /** Beside the secrets of the agent, which win; null or left out: none. */

@@ -91,6 +91,7 @@ function replica({ root }: Database, world: MovableWorld, log: Log): Sweeper {
   const context = {
     world,
     cloudEnabled: false,
+    operatorKeys: [],
     runsWorkflows: true,
     builtInWorkflows: () => [],
     limits: {},

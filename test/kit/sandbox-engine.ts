@@ -87,6 +87,12 @@ export async function startEngine(data = mkdtempSync(join(tmpdir(), 'svc-engine-
   }
 }
 
+/** Builds an image of this name from a folder. */
+export async function buildImage(socket: string, name: string, folder: string): Promise<void> {
+  const args = ['-H', `unix://${socket}`, 'build', '--quiet', '--network', 'none', '--tag', name, folder]
+  await run(join(programs, 'usr/bin/docker'), args, { env: { ...environment, DOCKER_BUILDKIT: '0' } })
+}
+
 /** The engine that the tests share, with the base and the image of this checkout; what it has is kept for the next time. */
 export async function startSharedEngine(): Promise<TestEngine> {
   const engine = await startEngine(join(cache, 'engine'))

@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inject, onTestFinished } from 'vitest'
 import { DockerClient } from '../../control-plane/sandbox/docker/client.ts'
 import { waitFor } from './programs.ts'
+import { buildImage } from './sandbox-engine.ts'
 import { TestServer, type ServerOptions } from './server.ts'
 
 /** A test of sandboxes counts as skipped where this is true. */
@@ -31,6 +32,32 @@ export async function cloudServer(options: ServerOptions = {}): Promise<TestServ
 }
 
 export const engineClient = () => new DockerClient({ socket: inject('sandboxEngine')!.socket, timeoutMs: 30_000 })
+
+/** The name of an image that has a program beside what `svc-sandbox` has. The engine keeps the layer for the next time. */
+export async function imageWith(program: string, { binDir }: { binDir: string }): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-i-'))
+  try {
+    copyFileSync(join(binDir, program), join(folder, program))
+    const place = `/usr/local/bin/${program}`
+    writeFileSync(join(folder, 'Dockerfile'), `FROM svc-sandbox\nCOPY ${program} ${place}\n`)
+    const name = `svc-sandbox-${program}`
+    await buildImage(inject('sandboxEngine')!.socket, name, folder)
+    return name
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** The run as it is once it has ended. */
+export const endedRun = (server: TestServer, runId: string): Promise<Record<string, unknown>> =>
+  waitFor(
+    async () => {
+      const run = (await server.ok(`/runs/${runId}`)) as Record<string, unknown>
+      return run['completedAt'] === null ? null : run
+    },
+    `the end of ${runId}`,
+    { ms: 100_000 },
+  )
 
 /** The names of all containers and volumes that the engine has. */
 export async function leftOnEngine(): Promise<string[]> {

@@ -74,6 +74,7 @@ onBoth('workspaces with their defaults, memberships and default device', async (
     issueCounter: 0,
     agentsPaused: false,
     oomResume: false,
+    sandboxEgress: [],
     mcpServers: null,
     idleCompaction: idleCompactionDefault,
     defaultDevice: null,

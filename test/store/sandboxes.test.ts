@@ -21,6 +21,8 @@ import {
   recordEngine,
   replaceSandbox,
 } from '../../control-plane/resources/sandboxes/store.ts'
+import { addNetwork, listNetwork } from '../../control-plane/resources/sandboxes/network-store.ts'
+import { networkLimits } from '../../shared/runs/network.ts'
 import { onBoth } from '../kit/database.ts'
 import { sandboxRow } from './sandbox-rows.ts'
 import { at, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
@@ -57,6 +59,40 @@ onBoth('room is what an engine that is ready has left, in all and of the workspa
   await recordEngine(root, { ...engine, most: 1 })
   expect(await findCloudRoom(root, two, at)).toBe(0)
   expect(await findCloudRoom(root, one, at + engineAwayMs)).toBeNull()
+})
+
+onBoth('what a run asked for is added up by host, within a bounded number of rows', async ({ root }) => {
+  const counted = { decision: 'allowed', requests: 2, bytesSent: 3_000_000_000, bytesReceived: 5, firstAt: at } as const
+  const add = (hosts: readonly string[], lastAt: number) =>
+    inTransaction(root, (tx) =>
+      addNetwork(
+        tx,
+        'run_1',
+        hosts.map((host) => ({ ...counted, host, lastAt })),
+      ),
+    )
+  await add(['b.example', 'a.example'], at + 2)
+  await add(['b.example'], at + 1)
+  expect(await listNetwork(root, 'run_1')).toEqual([
+    { ...counted, runId: 'run_1', host: 'a.example', lastAt: at + 2 },
+    {
+      ...counted,
+      runId: 'run_1',
+      host: 'b.example',
+      requests: 4,
+      bytesSent: 6_000_000_000,
+      bytesReceived: 10,
+      lastAt: at + 2,
+    },
+  ])
+  await add(
+    Array.from({ length: networkLimits.hosts + 50 }, (_, n) => `h${n}.example`),
+    at,
+  )
+  const rows = await listNetwork(root, 'run_1')
+  expect(rows.length).toBe(networkLimits.hosts + 1)
+  expect(rows.reduce((sum, { requests }) => sum + requests, 0)).toBe(6 + 2 * (networkLimits.hosts + 50))
+  expect(await listNetwork(root, 'run_2')).toEqual([])
 })
 
 onBoth('only runs of the cloud that wait want a sandbox', async ({ root }) => {

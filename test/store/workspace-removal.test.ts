@@ -21,6 +21,7 @@ import { onBoth, openSqlite } from '../kit/database.ts'
 import { seedFile } from './file-rows.ts'
 import { linkRow, seedPage } from './wiki-rows.ts'
 import { seedLearning } from './learning-rows.ts'
+import { addNetwork } from '../../control-plane/resources/sandboxes/network-store.ts'
 import { insertSandbox } from '../../control-plane/resources/sandboxes/store.ts'
 import { insertMcpServer } from '../../control-plane/resources/mcp-servers/store.ts'
 import { putOverride } from '../../control-plane/resources/skills/override-store.ts'
@@ -128,6 +129,8 @@ async function furnished(db: Db) {
   await insertMcpServer(db, mcpServerRow(workspaceId, { pluginId: plugin.id }))
   await seedConnectionClient(db, workspaceId)
   await insertSandbox(db, sandboxRow(workspaceId))
+  const asked = { host: 'a.example', decision: 'allowed', requests: 1, bytesSent: 1, bytesReceived: 1 } as const
+  await inTransaction(db, (tx) => addNetwork(tx, runId, [{ ...asked, firstAt: at, lastAt: at }]))
   const id = realWorld.uuid()
   const body = Buffer.from('x')
   const rows: Record<string, Record<string, unknown>> = {

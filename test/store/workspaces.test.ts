@@ -53,6 +53,7 @@ onBoth('the settings of a workspace are replaced only from the version that was 
     sandboxSize: 'large',
     monthlyBudgetCents: 9_000_000_000,
     oomResume: true,
+    sandboxEgress: ['api.example.com'],
     toolPermissionDefault: 'ask',
     updatedAt: at + 1,
   }

@@ -44,6 +44,7 @@ import { connectionClients } from './043-connection-clients.ts'
 import { plugins } from './045-plugins.ts'
 import { connectedBy } from './047-connected-by.ts'
 import { sandboxes } from './049-sandboxes.ts'
+import { sandboxNetwork } from './050-sandbox-network.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -92,4 +93,5 @@ export const migrations: readonly Migration[] = [
   plugins,
   connectedBy,
   sandboxes,
+  sandboxNetwork,
 ]

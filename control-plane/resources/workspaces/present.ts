@@ -23,6 +23,7 @@ export function presentWorkspace(workspace: WorkspaceRow): Workspace {
     monthlyBudgetCents: workspace.monthlyBudgetCents,
     sandboxSize: workspace.sandboxSize,
     oomResume: workspace.oomResume,
+    sandboxEgress: workspace.sandboxEgress,
     createdAt: toTimestamp(workspace.createdAt),
     updatedAt: toTimestamp(workspace.updatedAt),
   }

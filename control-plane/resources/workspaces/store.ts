@@ -38,6 +38,8 @@ const workspaces = table('workspaces', {
   idleCompaction: json(idleCompaction),
   sandboxSize: z.enum(sandboxSizes).nullable(),
   oomResume: flag,
+  /** Hosts that sandboxes reach beside what their runs need. */
+  sandboxEgress: json(z.array(z.string())),
   toolPermissionDefault: z.enum(['strict', 'ask', 'full']).nullable(),
   /** Durable id of the device that runs without a folder prefer. */
   defaultDevice: nullableText,
@@ -64,6 +66,7 @@ export async function insertWorkspace(db: Db, workspace: NewWorkspace): Promise<
     ...fields,
     status: 'active',
     idleCompaction: idleCompactionDefault,
+    sandboxEgress: [],
     createdAt: at,
     updatedAt: at,
   })

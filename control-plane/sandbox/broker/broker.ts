@@ -1,48 +1,80 @@
 import { chmodSync, rmSync } from 'node:fs'
-import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { World } from '../../../shared/lib/world.ts'
+import { modelPath, modelProviders } from '../../../shared/runs/brokered.ts'
+import { otherHosts } from '../../../shared/runs/network.ts'
+import { hostOf } from '../../outbound/host-name.ts'
+import type { Outbound } from '../../outbound/outbound.ts'
 import type { Log } from '../../process/log.ts'
+import { Ledger, type LedgerOptions } from './ledger.ts'
+import { modelLimits, ModelRequests, type ModelLimits } from './model-requests.ts'
+import type { Permit } from './permits.ts'
+import { tunnelLimits, Tunnels, type TunnelLimits } from './tunnels.ts'
 
 export interface BrokerOptions {
   sandboxId: string
   http: Server
+  world: World
   log: Log
+  outbound: Pick<Outbound, 'send' | 'connect'>
+  /** What its run may reach; null: nothing any more. */
+  permit(): Promise<Permit | null>
+  record: LedgerOptions['record']
+  /** For tests. */
+  limits?: { headerMs?: number; models?: Partial<ModelLimits>; tunnels?: Partial<TunnelLimits> }
 }
 
 /** Of one sandbox, at once. */
 const mostConnections = 256
 const headerMs = 20_000
+/** What a run may reach is asked for this often at most. */
+const permitMs = 1_000
 
 /**
  * The one way out of a sandbox: a unix socket that it alone has. What it does not let through goes nowhere: the sandbox has no network.
- * Today that is the API and the link of this server.
+ * It lets through the API and the link of this server, the provider of the run's model at a path of its own, with a key that it adds, and
+ * connections to hosts that the workspace names. All else is refused, whatever its form.
  */
 export class Broker {
   private readonly options: BrokerOptions
   private readonly server: Server
+  private readonly ledger: Ledger
+  private readonly models: ModelRequests
+  private readonly tunnels: Tunnels
+  /** All connections: the HTTP server forgets those that became a link or a tunnel, and waits for them when it closes. */
+  private readonly sockets = new Set<Socket>()
+  private permitted: { at: number; permit: Promise<Permit | null> } | null = null
 
   constructor(options: BrokerOptions) {
     this.options = options
-    const { http } = options
-    this.server = createServer({ headersTimeout: headerMs, requireHostHeader: false, maxHeaderSize: 32 * 1024 })
+    const { world, limits = {} } = options
+    this.ledger = new Ledger(options)
+    this.models = new ModelRequests({ ...options, limits: { ...modelLimits, ...limits.models } })
+    this.tunnels = new Tunnels({ world, outbound: options.outbound, limits: { ...tunnelLimits, ...limits.tunnels } })
+    const headersTimeout = limits.headerMs ?? headerMs
+    this.server = createServer({
+      headersTimeout,
+      connectionsCheckingInterval: Math.min(headersTimeout, 5_000),
+      requireHostHeader: false,
+      insecureHTTPParser: false,
+      maxHeaderSize: 32 * 1024,
+    })
     this.server.maxConnections = mostConnections
     this.server.on('connection', (socket) => {
       // Limits by address are this sandbox's own.
       Object.defineProperty(socket, 'remoteAddress', { value: options.sandboxId })
+      this.sockets.add(socket)
+      socket.once('close', () => this.sockets.delete(socket))
     })
-    this.server.on('request', (request, response) => {
-      if (!this.mayPass(request)) {
-        response.writeHead(403, { 'content-type': 'text/plain', connection: 'close' })
-        return void response.end('The broker of this sandbox does not let this through.\n')
-      }
-      http.emit('request', request, response)
+    this.server.on('request', (request, response) => this.answer(request, response))
+    this.server.on('upgrade', (request, socket, head) => this.upgrade(request, socket, head))
+    this.server.on('connect', (request, socket, head) => void this.connect(request, socket, head))
+    this.server.on('clientError', (_error, socket) => {
+      if (socket instanceof Socket) this.ledger.count(otherHosts.unreadable, 'refused', { socket })
+      refuse(socket)
     })
-    this.server.on('upgrade', (request, socket, head) => {
-      if (!this.mayPass(request)) return refuse(socket)
-      http.emit('upgrade', request, socket, head)
-    })
-    this.server.on('connect', (_request, socket) => refuse(socket))
-    this.server.on('clientError', (_error, socket) => refuse(socket))
   }
 
   async listen(path: string): Promise<void> {
@@ -57,15 +89,93 @@ export class Broker {
 
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()))
-    this.server.closeAllConnections()
+    for (const socket of this.sockets) socket.destroy()
     await closed
+    await this.ledger.write()
   }
 
-  /** Only this server, and nothing that a browser or a proxy would say of itself. */
-  private mayPass(request: IncomingMessage): boolean {
-    for (const name of ['x-forwarded-for', 'x-forwarded-proto', 'forwarded', 'cookie']) delete request.headers[name]
-    return request.url?.startsWith('/api/') === true
+  private answer(request: IncomingMessage, response: ServerResponse): void {
+    const { http } = this.options
+    const { socket } = request
+    if (mayPass(request)) {
+      response.once('close', () => this.ledger.count(otherHosts.server, 'allowed', { socket }))
+      return void http.emit('request', request, response)
+    }
+    const provider = modelProviders.find((name) => request.url?.startsWith(`${modelPath(name)}/`))
+    if (provider === undefined) {
+      this.ledger.count(hostIn(request.url), 'refused', { socket })
+      return deny(response)
+    }
+    this.askModel({ request, response }, provider).catch((error: unknown) => {
+      this.options.log.error({ err: error }, 'the broker of a sandbox failed at a request')
+      response.destroy()
+    })
   }
+
+  private async askModel(
+    { request, response }: { request: IncomingMessage; response: ServerResponse },
+    provider: (typeof modelProviders)[number],
+  ): Promise<void> {
+    const { socket } = request
+    const model = (await this.permit())?.model ?? null
+    if (model?.provider !== provider) {
+      this.ledger.count(otherHosts.unreadable, 'refused', { socket })
+      return deny(response)
+    }
+    const target = request.url!.slice(modelPath(provider).length)
+    const decision = await this.models.pass({ request, response, target }, model)
+    this.ledger.count(hostOf(new URL(model.url)), decision, { socket })
+  }
+
+  private upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const isAllowed = mayPass(request)
+    socket.once('close', () => {
+      const host = isAllowed ? otherHosts.server : hostIn(request.url)
+      if (socket instanceof Socket) this.ledger.count(host, isAllowed ? 'allowed' : 'refused', { socket })
+    })
+    if (!isAllowed) return refuse(socket)
+    this.options.http.emit('upgrade', request, socket, head)
+  }
+
+  private async connect(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    socket.on('error', () => undefined)
+    if (!(socket instanceof Socket)) return void socket.destroy()
+    try {
+      const egress = (await this.permit())?.egress ?? new Set<string>()
+      const { host, decision } = await this.tunnels.pass({ request, socket, head }, egress)
+      this.ledger.count(host, decision, { socket })
+    } catch (error) {
+      this.options.log.error({ err: error }, 'the broker of a sandbox failed at a connection')
+      socket.destroy()
+    }
+  }
+
+  private permit(): Promise<Permit | null> {
+    const now = this.options.world.monotonic()
+    if (this.permitted === null || now - this.permitted.at >= permitMs) {
+      const permit = this.options.permit()
+      this.permitted = { at: now, permit }
+      permit.catch(() => (this.permitted = null))
+    }
+    return this.permitted.permit
+  }
+}
+
+/** Only this server, and nothing that a browser or a proxy would say of itself. */
+function mayPass(request: IncomingMessage): boolean {
+  for (const name of ['x-forwarded-for', 'x-forwarded-proto', 'forwarded', 'cookie']) delete request.headers[name]
+  return request.url?.startsWith('/api/') === true
+}
+
+/** The host of a request in the absolute form, which programs send to a proxy; empty: it names none. */
+function hostIn(target = ''): string {
+  const url = /^https?:/i.test(target) ? URL.parse(target) : null
+  return url === null ? '' : hostOf(url)
+}
+
+function deny(response: ServerResponse): void {
+  response.writeHead(403, { 'content-type': 'text/plain', connection: 'close' })
+  response.end('The broker of this sandbox does not let this through.\n')
 }
 
 function refuse(socket: Duplex): void {

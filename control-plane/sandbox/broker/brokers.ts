@@ -4,14 +4,18 @@ import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
 import { sandboxPlaces, type SandboxIdentity } from '../../../shared/device/sandbox.ts'
 import type { Log } from '../../process/log.ts'
-import { Broker } from './broker.ts'
+import { Broker, type BrokerOptions } from './broker.ts'
 
-export interface BrokersOptions {
+export interface BrokersOptions extends Pick<BrokerOptions, 'world' | 'outbound'> {
   /** The folder in which each sandbox has one of its own; only this server's account may enter it. */
   folder: string
   /** The server to whose API sandboxes come. */
   http: Server
   log: Log
+  /** What the run of a sandbox may reach; null: nothing any more. */
+  permitOf(sandboxId: string): ReturnType<BrokerOptions['permit']>
+  /** Writes down what a sandbox asked for. */
+  recordOf(sandboxId: string, counted: Parameters<BrokerOptions['record']>[0]): Promise<void>
 }
 
 /** A sandbox, and the folder with the socket of its broker. */
@@ -89,7 +93,13 @@ export class Brokers {
 
   private async listen(id: string, folder: string): Promise<void> {
     if (this.brokers.has(id)) return
-    const broker = new Broker({ ...this.options, sandboxId: id })
+    const { options } = this
+    const broker = new Broker({
+      ...options,
+      sandboxId: id,
+      permit: () => options.permitOf(id),
+      record: (counted) => options.recordOf(id, counted),
+    })
     this.brokers.set(id, broker)
     try {
       await broker.listen(join(folder, sandboxPlaces.socket))

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
 import { isGated } from '../../../shared/runs/gated.ts'
+import { versionedBase } from '../parts/broker-way.ts'
 import { asArgs, silent } from './settings.ts'
 
 /**
@@ -12,7 +13,11 @@ import { asArgs, silent } from './settings.ts'
 export function codexLaunch(spec: RunSpec, { env, runDir, foldersAround, firstStartDir }: LaunchFacts): HarnessLaunch {
   const home = join(runDir, 'codex')
   const theirs = env['CODEX_HOME'] ?? join(env['HOME'] ?? '/', '.codex')
-  const settings = [...always, ...(isGated(spec) ? [...withoutAGate, untrusted(foldersAround)] : [])]
+  const settings = [
+    ...always,
+    ...throughBroker(spec),
+    ...(isGated(spec) ? [...withoutAGate, untrusted(foldersAround)] : []),
+  ]
   return {
     file: 'codex',
     args: ['app-server', ...asArgs(settings)],
@@ -26,6 +31,15 @@ export function codexLaunch(spec: RunSpec, { env, runDir, foldersAround, firstSt
       { ...linkOf(home, theirs, 'sessions'), isMade: true },
     ],
   }
+}
+
+/** It takes the address of its provider from its settings alone. */
+function throughBroker({ brokeredModel }: RunSpec): string[] {
+  if (brokeredModel == null) return []
+  const { provider, variable } = brokeredModel
+  const settings = { name: 'OpenAI', base_url: versionedBase(provider), env_key: variable, wire_api: 'responses' }
+  const table = Object.entries(settings).map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+  return ['model_provider="broker"', `model_providers.broker={${table.join(',')}}`]
 }
 
 const linkOf = (home: string, theirs: string, name: string) => ({ path: join(home, name), target: join(theirs, name) })

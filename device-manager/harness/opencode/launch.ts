@@ -5,6 +5,7 @@ import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
 import { HarnessLaunchError } from '../parts/adapter-errors.ts'
 import { isGated } from '../../../shared/runs/gated.ts'
+import { versionedBase } from '../parts/broker-way.ts'
 import { jsonObject } from '../parts/json-lines.ts'
 import { gatePlugin } from './gate-plugin.ts'
 
@@ -34,7 +35,9 @@ export function opencodeLaunch(spec: RunSpec, { env, runDir, cwd, mcpServers, sk
       ...(gated && { OPENCODE_DISABLE_PROJECT_CONFIG: '1' }),
       // It takes its folder from this before it asks the system.
       PWD: cwd,
-      OPENCODE_CONFIG_CONTENT: JSON.stringify(settingsOf(env, { gated, plugin: pathToFileURL(plugin).href, skills })),
+      OPENCODE_CONFIG_CONTENT: JSON.stringify(
+        settingsOf(env, { gated, plugin: pathToFileURL(plugin).href, skills, spec }),
+      ),
     },
     io: 'http',
     http: { events: '/event', user: 'opencode', passwordVariable },
@@ -82,12 +85,20 @@ const settingsOfServers = (servers: McpServers): Record<string, object> =>
 /** The person's own settings in this variable stay in force. */
 function settingsOf(
   env: Readonly<Record<string, string>>,
-  { gated, plugin, skills }: { gated: boolean; plugin: string; skills: LaunchFacts['skills'] },
+  {
+    gated,
+    plugin,
+    skills,
+    spec: { brokeredModel },
+  }: { gated: boolean; plugin: string; skills: LaunchFacts['skills']; spec: RunSpec },
 ) {
   const theirs = jsonObject(Buffer.from(env['OPENCODE_CONFIG_CONTENT'] ?? '{}')) ?? {}
   const plugins: unknown[] = Array.isArray(theirs['plugin']) ? theirs['plugin'] : []
   return {
     ...theirs,
+    ...(brokeredModel != null && {
+      provider: { [brokeredModel.provider]: { options: { baseURL: versionedBase(brokeredModel.provider) } } },
+    }),
     ...(skills.length > 0 && { skills: withPaths(theirs['skills'], skills) }),
     // The last one: what another plugin makes of a call's input is what svc judges.
     plugin: [...plugins, plugin],

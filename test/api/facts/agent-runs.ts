@@ -1,9 +1,8 @@
 import type { Stage } from '../contract/stage.ts'
 import { anAgentWith } from './kit/agents.ts'
+import { keylessCodes } from './kit/cloud.ts'
 import { on } from './kit/recipe.ts'
 import type { ResourceFacts } from './kit/resource-facts.ts'
-
-const noCloud = 'a cloud wake is declined as cloud_disabled'
 
 /** Wakes an agent with choices for this run alone. */
 const wake = async (stage: Stage, choices: object) =>
@@ -19,11 +18,8 @@ export const agentRunFacts: ResourceFacts = {
     on('agents.runs.start', '422 harness_model_unsupported', (stage) =>
       wake(stage, { model: 'gpt-5', harness: 'claude' }),
     ),
+    ...keylessCodes('agents.runs.start'),
   ],
-  unprovoked: {
-    credits_harness_unsupported: `there are no cloud runs paid by credits: ${noCloud}`,
-    credential_unbrokerable: `there are no cloud runs with a key of their own: ${noCloud}`,
-  },
   places: [
     [
       'agents.runs.start',

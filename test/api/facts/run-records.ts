@@ -23,6 +23,7 @@ export const runRecordFacts: ResourceFacts = {
   requests: {
     'runs.context': liveRun,
     'runs.manifest': liveRun,
+    'runs.network': liveRun,
     'runs.changeSet': liveRun,
     'runs.output': ({ live }) => ({ params: { runId: live.runId }, token: live.token, body: { data: { n: 1 } } }),
     'runs.output.get': async ({ server, live }) => {

@@ -1,3 +1,4 @@
+import { keylessCodes } from './kit/cloud.ts'
 import { manyIds, on, patch, plain, post } from './kit/recipe.ts'
 import type { ResourceFacts } from './kit/resource-facts.ts'
 
@@ -23,6 +24,7 @@ export const runFacts: ResourceFacts = {
       await stage.server.ok(`/agents/${agentId}`, patch({ status: 'terminated' }))
       return stage.server.call(`/runs/${runId}/retry`, post())
     }),
+    ...keylessCodes('runs.retry'),
     on('runs.cancel', '403 run.cancel_forbidden', async (stage) =>
       stage.server.call(`/runs/${await stage.queuedRun()}/cancel`, post({}, stage.member.token)),
     ),

@@ -120,6 +120,7 @@ export async function takeWake(server: TestServer, id: string): Promise<unknown>
     context: {
       world: server.world,
       cloudEnabled: false,
+      operatorKeys: [],
       runsWorkflows: true,
       builtInWorkflows: () => [],
       limits: {},

@@ -49,6 +49,7 @@ describe('create', () => {
       sandboxSize: null,
       monthlyBudgetCents: null,
       oomResume: true,
+      sandboxEgress: [],
       createdAt: expect.any(String),
       updatedAt: expect.any(String),
     })

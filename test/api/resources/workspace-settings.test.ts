@@ -31,6 +31,7 @@ describe('update', () => {
       sandboxSize: 'large',
       monthlyBudgetCents: 5,
       oomResume: true,
+      sandboxEgress: ['api.example.com', '10.0.0.5'],
     }
     expect((await patch(person, settings)).body).toMatchObject(settings)
     expect((await patch(person, {}, '/companies')).body).toMatchObject(settings)
@@ -76,6 +77,12 @@ describe('update', () => {
       { monthlyBudgetCents: -1 },
       { monthlyBudgetCents: 0.5 },
       { oomResume: null },
+      { sandboxEgress: null },
+      { sandboxEgress: ['*.example.com'] },
+      { sandboxEgress: ['https://example.com'] },
+      { sandboxEgress: ['example.com:443'] },
+      { sandboxEgress: [''] },
+      { sandboxEgress: Array.from({ length: 101 }, (_, n) => `h${n}.example`) },
       { mcpServers: [] },
       { idleCompaction: { afterMinutes: 0 } },
       { idleCompaction: { afterMinutes: 60 } },

@@ -22,6 +22,7 @@ test('the workspace is the caller’s, under both names, for people and agents',
     sandboxSize: null,
     monthlyBudgetCents: null,
     oomResume: false,
+    sandboxEgress: [],
   })
   expect(await server.ok('/companies')).toEqual(workspace)
   expect(await server.ok('/workspaces', { token })).toEqual(workspace)

@@ -83,6 +83,20 @@ export function growthsOfWork(owners: Owners): Record<string, Growth> {
       },
     },
     run_change_sets: { count: 4_000, like: null, set: { run_id, fence: '1', result: `'{}'`, received_at: '1' } },
+    run_network: {
+      count: 4_000,
+      like: null,
+      set: {
+        run_id,
+        host: grown('host_', 'n.i'),
+        decision: `'allowed'`,
+        requests: '1',
+        bytes_sent: '1',
+        bytes_received: '1',
+        first_at: '1',
+        last_at: '1',
+      },
+    },
     sandboxes: {
       count: 4_000,
       like: null,

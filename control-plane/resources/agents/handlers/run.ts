@@ -132,7 +132,8 @@ function toReply(answer: WakeAnswer): StartRunReply {
     case 'declined':
       return { kind: 'declined', runPublicId: answer.runId, exitReason: answer.exitReason as ExitReason }
     default: {
-      const { reason, message, blockedBy } = answer
+      const { reason, message, blockedBy, code } = answer
+      if (code !== undefined) fail(code, { message })
       return { kind: 'not_dispatched', reason, message, ...(blockedBy && { blockedBy }) }
     }
   }

@@ -22,6 +22,7 @@ import { withoutHiddenFiles } from '../../conversations/attachments.ts'
 import { isLinked } from '../../devices/rules.ts'
 import { findDeviceByPublicId } from '../../devices/store.ts'
 import { fileViewerOf } from '../../files/rules.ts'
+import { listNetwork } from '../../sandboxes/network-store.ts'
 import { findDetails, replaceOutput } from '../details-store.ts'
 import type { RunDetails } from '../details-table.ts'
 import { findChangeSet, measureChangeSet } from '../log-store.ts'
@@ -55,6 +56,21 @@ export function runRecordHandlers(deps: Dependencies): ImplementedRoute[] {
       const told = tellsSkills(details.spec) ? await findSkillsGiven(db, run.id) : null
       const skills = { skills: skillsOf(told), skillsLeftOut: leftOutOf(told) }
       return { ...manifestOf(details, run), ...skills, outputSchemas: await listOutputSchemas(db, run) }
+    },
+
+    async network({ db, caller, params }) {
+      const run = await readableRun(db, caller, params.runId)
+      const rows = await listNetwork(db, run.id)
+      const hosts = rows.map(({ host, decision, requests, bytesSent, bytesReceived, firstAt, lastAt }) => ({
+        host,
+        decision,
+        requests,
+        bytesSent,
+        bytesReceived,
+        firstAt: toTimestamp(firstAt),
+        lastAt: toTimestamp(lastAt),
+      }))
+      return { runId: run.id, hosts }
     },
 
     async changeSet({ db, caller, params, world, room }) {

@@ -171,7 +171,10 @@ async function retry({ db, caller, params, body }: HandlerInput<typeof runRoutes
     },
     deps.wakeContext,
   )
-  if (answer.kind === 'not_dispatched') return notDispatched(answer.message)
+  if (answer.kind === 'not_dispatched') {
+    const { code, message } = answer
+    return code === undefined ? notDispatched(message) : fail(code, { message })
+  }
   return { runId: answer.runId }
 }
 

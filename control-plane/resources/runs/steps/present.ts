@@ -3,6 +3,7 @@ import { triggerSources, type Run, type RunDetail } from '../../../../shared/api
 import type { WorkflowStepOfRun } from '../../../../shared/api/workflow-fields.ts'
 import { exitReasonNames } from '../../../../shared/runs/exit-reasons.ts'
 import { given } from '../../../../shared/lib/given.ts'
+import { harnesses } from '../../../../shared/runs/harnesses.ts'
 import { reasoningEfforts } from '../../../../shared/runs/spec.ts'
 import type { Db } from '../../../db/open.ts'
 import { loadPlacementFacts } from '../../../placement/facts.ts'
@@ -172,8 +173,7 @@ function detailOf(run: RunRow) {
         ? null
         : {
             modelId: run.modelId,
-            // Without a key the harness uses the sign-in of the device's owner.
-            accessMode: run.providerKeyId === null ? ('subscription' as const) : ('byok' as const),
+            accessMode: accessModeOf(run),
             providerKeyId: run.providerKeyId,
             reasoningEffort: reasoningEfforts.find((effort) => effort === run.reasoningEffort) ?? null,
             mode: modeOf(run.permissionMode),
@@ -181,6 +181,12 @@ function detailOf(run: RunRow) {
     toolCallCount: run.toolCallCount,
     terminalAt: toTimestamp(run.endedAt),
   }
+}
+
+/** Without a key the harness uses the sign-in of the device's owner, and the operator's key in the cloud. */
+function accessModeOf({ providerKeyId, environmentType, harness }: RunRow): 'credits' | 'byok' | 'subscription' {
+  if (providerKeyId !== null) return 'byok'
+  return environmentType === 'cloud' && !harnesses[harness].runsOwnCommand ? 'credits' : 'subscription'
 }
 
 /** The documents have no name for `strict`, in which only what the agent's lists allow is done. */
