@@ -58,7 +58,7 @@ const groups: readonly Group[] = [
   },
   { table: 'learnings', key: 'id', dependents: of('learning_id', 'learning_entities') },
   { table: 'skills', key: 'id', dependents: of('skill_id', 'skill_overrides') },
-  ...['skill_shares', 'mcp_servers', 'plugins'].map((table) => ({ table })),
+  ...['builtin_skill_settings', 'skill_shares', 'mcp_servers', 'plugins'].map((table) => ({ table })),
   { table: 'skill_bundles', blob: 'blob_id' },
   {
     table: 'conversations',

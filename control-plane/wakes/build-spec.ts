@@ -15,8 +15,7 @@ import { type ModelCatalog, harnessOf } from '../catalog/catalog.ts'
 import { variablesOf } from '../../shared/runs/run-variables.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import type { FolderRow } from '../resources/folders/store.ts'
-import type { EffectiveSkill } from '../resources/skills/effective-store.ts'
-import { noSkills, skillsOfSpec } from '../resources/skills/offered.ts'
+import { noSkills, skillsOfSpec, type HadSkills } from '../resources/skills/offered.ts'
 import type { WorkspaceRow } from '../resources/workspaces/store.ts'
 import { connectionVariablesOf, type VariableLeftOut } from '../../shared/runs/connection-variables.ts'
 import { mcpLimits, type McpLeftOut } from '../../shared/runs/mcp-servers.ts'
@@ -53,8 +52,8 @@ export interface SpecInput {
   catalog: ModelCatalog
   limits?: Partial<RunSpec['limits']>
   gate?: Gate | null
-  /** Those of the workspace that the agent has. */
-  skills?: readonly EffectiveSkill[]
+  /** Those that the agent has. */
+  skills?: HadSkills
 }
 
 /** All a device needs to execute the run, with the workspace's defaults filled in. */
@@ -112,7 +111,7 @@ function agentSpec(input: SpecInput): RunSpec {
     permissions,
     mcpServers: mcpServersFor(input.mcpServers, { harness, protocol: agent.protocol, permissions }).given,
     skillFolders: agent.skillFolders,
-    ...skillsOfSpec(input.skills ?? [], { harness, protocol: agent.protocol }),
+    ...(input.skills ? skillsOfSpec(input.skills, { harness, protocol: agent.protocol }) : noSkills),
     allowCalls: [...input.allowCalls],
     resumeSessionId: input.resumeSessionId,
     limits: {

@@ -17,8 +17,7 @@ import { findRun, type RunRow, findLastWithSession, hasWorkedOn } from '../resou
 import { variablesGiven } from '../resources/connections/given.ts'
 import { listSecretKeys } from '../resources/secrets/store.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
-import { listEffectiveSkills } from '../resources/skills/effective-store.ts'
-import { mostSkills } from '../resources/skills/offered.ts'
+import { skillsHadBy } from '../resources/skills/had.ts'
 import { buildSpec, type SpecInput, runsModel, instructionsFor, type Instructions } from './build-spec.ts'
 import { decidedChangesFor, noDecidedChanges } from './decided-changes.ts'
 import { instructionsBy, type Order } from './order.ts'
@@ -72,8 +71,8 @@ export async function draftRun(
   const hasNews = isPlaced && gate === null && !wake.compacts
   const decided = hasNews ? await decidedChangesFor(tx, wake) : noDecidedChanges
   const hasSkills = gate === null && !wake.compacts
-  const skills = hasSkills ? await skillsOf(tx, wake.agent) : []
-  const input = { ...inputOf(order, context, decided.text), skills }
+  const skills = hasSkills ? { skills: await skillsHadBy(tx, wake.agent) } : {}
+  const input = { ...inputOf(order, context, decided.text), ...skills }
   const secretKeys = await listSecretKeys(tx, wake.agent.id)
   const keyed = keyedSpec(buildSpec(input), { order, secretKeys, isPlaced, ...context })
   if ('kind' in keyed) return keyed
@@ -121,9 +120,6 @@ const wayOf = (spec: RunSpec, { order: { connections }, secretKeys }: Given): Wa
   ...withVariables(spec, { connections, secretKeys }),
   keyId: keyOf(spec.harness, secretKeys),
 })
-
-const skillsOf = (tx: Tx, { id: agentId, workspaceId }: AgentRow) =>
-  listEffectiveSkills(tx, { workspaceId, agentId, limit: mostSkills })
 
 function inputOf(
   { wake, workspace, overrides, folder, mcpServers }: Order,

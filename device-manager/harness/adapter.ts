@@ -27,6 +27,8 @@ export interface HarnessAdapter {
   firstStart?: FirstStart
   /** The files of the launch that are for skills, in one folder of the run's own, where it has any. They may be made before there is a run. */
   skillFiles?(facts: Pick<LaunchFacts, 'skills' | 'runDir'>): HarnessLaunch['files']
+  /** By which name it loads a skill that it is given, where it has a tool for that. */
+  skillName?(name: string): string
   /** Returns how to launch it. Pure. Throws HarnessLaunchError (parts/adapter-errors.ts) when the spec does not say enough. */
   command(spec: RunSpec, launch: LaunchFacts): HarnessLaunch
   dialogue(spec: RunSpec, options?: DialogueOptions): HarnessDialogue

@@ -5,7 +5,7 @@ import { releaseBase } from '../change-set/diff.ts'
 import { takeBase } from '../change-set/snapshot.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { OfferedSkill } from '../../shared/runs/skills.ts'
-import { type RunSpec, takesSkills, tellsSkills } from '../../shared/runs/spec.ts'
+import { type RunSpec, takesSkills, takesSvcSkill, tellsSkills } from '../../shared/runs/spec.ts'
 import type { HarnessAdapter, HarnessLaunch, LaunchFacts } from '../harness/adapter.ts'
 import { firstStartFolder } from '../harness/first-start.ts'
 import { HarnessLaunchError } from '../harness/parts/adapter-errors.ts'
@@ -28,6 +28,7 @@ import { knownEnv, pathOf } from './launch/environment.ts'
 import type { SkillsAhead } from './launch/skills-ahead.ts'
 import { readSkills, type SkillsRead } from './launch/skills.ts'
 import { withPluginFiles } from './launch/plugin-files.ts'
+import { addSvcSkill } from './launch/svc-skill.ts'
 import { addSkills, type CopyPlace } from './launch/workspace-skills.ts'
 import { machineLinks } from './permission/machine-links.ts'
 import type { HostRequest } from './wire/protocol.ts'
@@ -108,7 +109,8 @@ export async function prepare(
   const plan = planOf(assignment, { stateDir, runDir: wall.own, cwd, world, skills: skills?.given ?? [] })
   const lookup = new PathLookup(world, machineLinks)
   const skillFolders = (skills?.given.length ?? 0) > 0 ? [copiesIn(wall.own)] : []
-  const place = await placeOf(assignment, { stateDir, cwd, skillFolders, lookup })
+  const svcSkill = skills?.given.find(({ isBuiltin }) => isBuiltin)?.name
+  const place = await placeOf(assignment, { stateDir, cwd, skillFolders, svcSkill, lookup })
   const base = await taking
   if (base.ok) {
     try {
@@ -158,7 +160,8 @@ async function skillsOf(
   const offered = { skills: (takes && spec.skills) || [], leftOut: spec.skillsLeftOut ?? [] }
   const takeAhead = (skills: readonly OfferedSkill[]) => ahead.take({ harness: spec.harness, skills: [...skills] })
   const place = placeOfCopies(assignment, copiesIn(runDir))
-  return addSkills(read, offered, place && { ...place, takeAhead })
+  const chosen = await addSkills(read, offered, place && { ...place, takeAhead })
+  return takesSvcSkill(spec) ? addSvcSkill(chosen, copiesIn(runDir)) : chosen
 }
 
 /** Where a run has its copies of skills of the workspace. */
@@ -183,13 +186,22 @@ async function placeOf(
     stateDir,
     cwd,
     skillFolders,
+    svcSkill,
     lookup,
-  }: { stateDir: string; cwd: string; skillFolders: readonly string[]; lookup: PathLookup },
+  }: {
+    stateDir: string
+    cwd: string
+    skillFolders: readonly string[]
+    svcSkill: string | undefined
+    lookup: PathLookup
+  },
 ): Promise<JudgedPlace> {
+  const loaded = svcSkill === undefined ? undefined : adapterOfRun(spec).skillName?.(svcSkill)
   const facts = {
     cwd,
     homeDir,
     skillFolders,
+    ...(loaded !== undefined && { svcSkill: loaded }),
     permissions: spec.permissions,
     ownFolders: ownFolders(stateDir, process.env),
     svcProgram: svcBinDir === null ? null : join(svcBinDir, 'svc'),

@@ -32,7 +32,7 @@ export interface Decision {
  * a person wrote, or approved for always, about the wider one. Lists that forbid match generously, the list that allows
  * matches narrowly: a shell command is allowed by a pattern only when each of its parts is, and one that cannot be taken
  * apart for certain never is; a path only in every spelling. What the run needs of its own
- * `svc` is allowed where no rule speaks of it.
+ * `svc`, and to load the skill that tells of it, is allowed where no rule speaks of it.
  */
 export function decide(permissions: ToolPermissions, place: JudgedPlace, judged: JudgedCall): Decision {
   let lines: ShellLine[] | undefined
@@ -55,6 +55,7 @@ export function decide(permissions: ToolPermissions, place: JudgedPlace, judged:
   if (call.approvalId !== undefined) return { decision: 'allow', rule: `approval:${call.approvalId}` }
   const asking = found(permissions.ask, 'forbid')
   if (isSvc && asking.every(isAboutTool)) return { decision: 'allow', rule: ownSvcRule }
+  if (loadsOwnSkill(place, call) && asking.length === 0) return { decision: 'allow', rule: ownSvcRule }
   const isNarrower = (rule: ToolRule) => asking.every((wide) => narrowness(rule) > narrowness(wide))
   const [allowed] = found(permissions.allow, 'allow').filter(isNarrower)
   if (allowed) return { decision: 'allow', rule: ruleText(allowed) }
@@ -87,6 +88,15 @@ function callsOwnSvc(place: JudgedPlace, { name, inputs }: JudgedCall): boolean 
   const { commands, paths, urls } = inputs
   const isShell = name.toLowerCase() === 'bash' && commands.length === 1 && paths.length + urls.length === 0
   return isShell && isOwnSvc(commands[0]!, place.svcProgram)
+}
+
+/** Only reads it: the text of this release, which allows nothing. */
+function loadsOwnSkill(
+  { svcSkill }: JudgedPlace,
+  { name, input, inputs: { commands, paths, urls } }: JudgedCall,
+): boolean {
+  if (svcSkill === undefined || name !== 'Skill' || commands.length + paths.length + urls.length > 0) return false
+  return (input as { skill?: unknown } | null)?.skill === svcSkill
 }
 
 function unjudged({ inputs, paths }: JudgedCall): string | null {

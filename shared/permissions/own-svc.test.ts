@@ -144,3 +144,29 @@ test('the run’s copies of skills are its own, though they lie in a folder of s
   const commands = [`sh ${mine}/run.sh`, `cat ${others}/x`, `cat ${mine}/../../../x`, `sh ${mine}/run.sh /state/token`]
   expect(commands.map((command) => decision('Bash', { command }))).toEqual(['allow', 'deny', 'deny', 'deny'])
 })
+
+describe('the run’s own skill', () => {
+  const own = judgedPlace({ svcSkill: 'svc:svc' })
+  const loads = (input: unknown, change: Partial<ToolPermissions> = {}, { name = 'Skill', on = own } = {}) => {
+    const permissions: ToolPermissions = { allow: [], ask: [], deny: [], defaultMode: 'ask', ...change }
+    return decide(permissions, on, { name, input, ...plainReach({ name, input }, on) }).decision
+  }
+
+  test('is loaded without asking where no rule speaks of it', () => {
+    for (const defaultMode of ['strict', 'ask', 'full'] as const)
+      expect(loads({ skill: 'svc:svc' }, { defaultMode })).toBe('allow')
+    expect(loads({ skill: 'svc:svc', args: 'for tasks' })).toBe('allow')
+    expect(loads({ skill: 'svc:svc' }, { ask: ['Skill'] })).toBe('ask')
+    expect(loads({ skill: 'svc:svc' }, { ask: ['Skill(svc:svc)'] })).toBe('ask')
+    expect(loads({ skill: 'svc:svc' }, { deny: ['Skill'], allow: ['Skill'] })).toBe('deny')
+  })
+
+  test('and no other skill, nor where the run has none', () => {
+    for (const skill of ['svc', 'svc:other', 'SVC:svc', 'svc:svc ', ['svc:svc'], null, undefined])
+      expect([skill, loads({ skill })]).toEqual([skill, 'ask'])
+    expect(loads(null)).not.toBe('allow')
+    expect(loads({ skill: 'svc:svc' }, {}, { name: 'Other' })).toBe('ask')
+    expect(loads({ skill: 'svc:svc' }, {}, { on: judgedPlace() })).toBe('ask')
+    expect(loads({ skill: 'svc:svc', file_path: '/etc/passwd' })).toBe('ask')
+  })
+})

@@ -168,6 +168,7 @@ export interface PlaceFacts {
   ownFolders: readonly string[]
   skillFolders?: readonly string[]
   svcProgram: string | null
+  svcSkill?: string
 }
 
 /** Never two at once: each that hangs holds a thread. */

@@ -94,6 +94,11 @@ export const runSpec = z.object({
   /** Skills of the workspace that the agent has and the run does without; the device tells them with the others. */
   skillsLeftOut: z.array(leftOutSkill).max(toldLeftOut).nullish(),
   /**
+   * The run has the skill `svc`, of which its device has the text. It does not count for the session, which would otherwise begin anew
+   * with each release.
+   */
+  hasSvcSkill: z.boolean().nullish(),
+  /**
    * With a session to continue where it or this run has skills: the digest of the skills that the session has, null where nobody knows.
    * Where the device finds others, the run begins a new session, with this prompt.
    */
@@ -114,7 +119,7 @@ export type RunSpec = z.infer<typeof runSpec>
 
 type SkillsOfSpec = Pick<
   RunSpec,
-  'harness' | 'protocol' | 'skillFolders' | 'skills' | 'skillsLeftOut' | 'sessionSkills'
+  'harness' | 'protocol' | 'skillFolders' | 'skills' | 'skillsLeftOut' | 'hasSvcSkill' | 'sessionSkills'
 >
 
 /** Whether a harness can be given skills. */
@@ -125,9 +130,15 @@ export const canHaveSkills = (spec: Pick<SkillsOfSpec, 'harness' | 'protocol'>):
 export const takesSkills = (spec: SkillsOfSpec): boolean =>
   canHaveSkills(spec) && (spec.skillFolders != null || (spec.skills ?? []).length > 0)
 
+/** Whether the run is to be given the skill that is built in. */
+export const takesSvcSkill = (spec: SkillsOfSpec): boolean => spec.hasSvcSkill === true && canHaveSkills(spec)
+
 /** Whether its device tells which skills it has: also where it has none, and others would expect some. */
 export const tellsSkills = (spec: SkillsOfSpec): boolean =>
-  takesSkills(spec) || (spec.skillsLeftOut ?? []).length > 0 || (canHaveSkills(spec) && spec.sessionSkills != null)
+  takesSkills(spec) ||
+  takesSvcSkill(spec) ||
+  (spec.skillsLeftOut ?? []).length > 0 ||
+  (canHaveSkills(spec) && spec.sessionSkills != null)
 
 type Mode = ToolPermissions['defaultMode']
 

@@ -17,7 +17,7 @@ const call = (line: readonly string[]) => real.svc(['skill', ...line])
 test('all commands of docs/skills.md work in their order', async () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/skills.md'), 'utf8')
   const lines = page.split('\n').filter((line) => line.startsWith('svc skill '))
-  expect(lines.length).toBe(11)
+  expect(lines.length).toBe(15)
   const agent = await real.server.createAgent({})
   git.repo('skills.git').commit({ skills: { changelog: { 'SKILL.md': 'Write it.' }, other: { 'SKILL.md': 'x' } } })
   const values: Record<string, string> = { AGENT: agent.id, REPOSITORY: `${git.url}/skills.git` }
@@ -26,18 +26,26 @@ test('all commands of docs/skills.md work in their order', async () => {
     const end = await call(words.slice(2))
     expect([line, end.status, end.stderr]).toEqual([line, 0, ''])
   }
-  expect((await real.server.ok('/skills')).data).toMatchObject([{ slug: 'changelog' }])
+  expect((await real.server.ok('/skills')).data).toMatchObject([{ slug: 'changelog' }, { slug: 'svc' }])
 })
 
 test('a repository says what was installed and skipped, and why it cannot be read', async () => {
-  git
-    .repo('many.git')
-    .commit({ skills: { one: { 'SKILL.md': 'x' }, two: { 'SKILL.md': 'x' }, 'No Slug': { 'SKILL.md': 'x' } } })
+  git.repo('many.git').commit({
+    skills: {
+      one: { 'SKILL.md': 'x' },
+      two: { 'SKILL.md': 'x' },
+      svc: { 'SKILL.md': 'x' },
+      'No Slug': { 'SKILL.md': 'x' },
+    },
+  })
   const url = `${git.url}/many.git`
-  const named = await call(['add', url, '--skill', 'one', '--skill', 'two', '--skill', 'none'])
+  const named = await call(['add', url, '--skill', 'one', '--skill', 'two', '--skill', 'svc', '--skill', 'none'])
   expect(JSON.parse(named.stdout)).toMatchObject({
     installed: [{ slug: 'one' }, { slug: 'two' }],
-    skipped: [{ slug: 'none', reason: 'not_found' }],
+    skipped: [
+      { slug: 'svc', reason: 'slug_taken' },
+      { slug: 'none', reason: 'not_found' },
+    ],
     resolvedSha: expect.stringMatching(/^[0-9a-f]{40}$/),
   })
   expect(JSON.parse((await call(['add', url, '--subdir', 'skills/one'])).stdout).installed).toMatchObject([
@@ -85,4 +93,34 @@ test('files are named, one way or the other', async () => {
   const colons = await call(['replace-bundle', slug, '--file', 'SKILL.md:a: b:c\nd'])
   expect(colons.status).toBe(0)
   expect((await real.server.ok(`/skills/${slug}/files/content?path=SKILL.md`)).content).toBe('a: b:c\nd')
+})
+
+test('the skill that is built in is listed, shown and turned off, and nothing else', async () => {
+  const agent = await real.server.createAgent({})
+  const asked = async (...line: string[]) => {
+    const { status, stdout, stderr } = await call(line)
+    return status === 0 ? JSON.parse(stdout || 'null') : stderr
+  }
+  expect(await asked('list', '--source-type', 'builtin')).toMatchObject({
+    data: [{ slug: 'svc' }],
+  })
+  expect(await asked('get', 'svc')).toMatchObject({ sourceType: 'builtin', files: [{ path: 'SKILL.md' }] })
+  const off = await asked('set-agent-override', 'svc', '--agent', agent.id, '--enabled', 'false')
+  expect(off).toMatchObject({ slug: 'svc', enabled: false, effectiveEnabled: false })
+  expect(await asked('clear-agent-override', 'svc', '--agent', agent.id)).toBeNull()
+  expect(await asked('update', 'svc', '--enabled-by-default', 'false')).toMatchObject({ enabledByDefault: false })
+  const { data } = await asked('agent-overrides', '--agent', agent.id)
+  expect(data.find(({ slug }: { slug: string }) => slug === 'svc')).toMatchObject({ effectiveEnabled: false })
+  for (const [line, code] of [
+    [['update', 'svc', '--name', 'x'], 'skill_replace_forbidden'],
+    [['replace-bundle', 'svc', '--file', 'SKILL.md:x'], 'skill_replace_forbidden'],
+    [['delete', 'svc'], 'builtin_skill_delete_forbidden'],
+    [['share', 'svc'], 'skill_share_forbidden'],
+    [
+      ['create', '--slug', 'svc', '--name', 'x', '--source-type', 'imported', '--file', 'SKILL.md:x'],
+      'duplicate_skill_slug',
+    ],
+  ] as const)
+    expect([line, await asked(...line)]).toEqual([line, expect.stringContaining(code)])
+  await asked('update', 'svc', '--enabled-by-default', 'true')
 })

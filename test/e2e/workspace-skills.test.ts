@@ -10,7 +10,7 @@ import { startMcpServer } from '../kit/mcp-http-server.ts'
 import { waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { claudeDriver } from './harness/drivers.ts'
-import { dataOf, ended, newAgent, plays, says, stageFor, type Stage } from './harness/stage.ts'
+import { asked, dataOf, ended, newAgent, plays, says, stageFor, type Stage } from './harness/stage.ts'
 
 /** Skills of a workspace in runs of the real claude, which says with its first line which skills it has. */
 
@@ -54,20 +54,48 @@ test('a run has the skills that are on for its agent, and another set begins a n
   const run = '"$(dirname "$(find / -path "*skills/tides/run.sh" -not -path "*/proc/*" 2>/dev/null | head -1)")"'
   await says(stageOf(), [{ tool: { kind: 'shell', command: `${run}/run.sh > low.txt` } }, { text: 'Done.' }])
   const first = await plays(stageOf(), agent, {})
-  expect(saidSkills(device.homeDir)).toEqual(['svc:knots', 'svc:tides'])
+  expect(saidSkills(device.homeDir).toSorted()).toEqual(['svc:knots', 'svc:svc', 'svc:tides'])
   expect(readFileSync(join(agent.folder, 'low.txt'), 'utf8')).toBe('low at six\n')
   const manifest = await api.call<RunManifest>('GET', `/runs/${first.run.id}/manifest`)
-  expect(manifest.skills.map(({ id }) => id)).toEqual(['workspace/knots', 'workspace/tides'])
+  expect(manifest.skills.map(({ id }) => id)).toEqual(['workspace/knots', 'workspace/tides', 'workspace/svc'])
   expect(manifest.skillsLeftOut).toEqual([])
   expect(dataOf(first.events, 'error')).toEqual([])
 
   await api.call('PUT', `/skills/tides/agents/${agent.id}`, { enabled: false })
   await says(stageOf(), [{ text: 'Again.' }])
   await plays(stageOf(), agent, {})
-  expect(saidSkills(device.homeDir)).toEqual(['svc:knots'])
+  expect(saidSkills(device.homeDir).toSorted()).toEqual(['svc:knots', 'svc:svc'])
   const status = execFileSync('git', ['status', '--porcelain'], { cwd: agent.folder, encoding: 'utf8' })
   expect(status).toBe('?? low.txt\n')
   expect(existsSync(join(device.stateDir, 'own'))).toBe(true)
+})
+
+test('a run has the skill svc of its device, and not where it is off for the agent or the workspace', async () => {
+  const { api, device } = stageOf()
+  // Nobody is asked whether it may be read.
+  const agent = await newAgent(stageOf(), 'Reader', { config: { permissions: { tools: { defaultMode: 'ask' } } } })
+  const skillsOfNext = async () => {
+    await says(stageOf(), [{ text: 'Done.' }])
+    const { run, events } = await plays(stageOf(), agent, {})
+    expect(dataOf(events, 'error')).toEqual([])
+    const { skills } = await api.call<RunManifest>('GET', `/runs/${run.id}/manifest`)
+    expect(skills.some(({ id }) => id === 'workspace/svc')).toBe(saidSkills(device.homeDir).includes('svc:svc'))
+    return saidSkills(device.homeDir)
+  }
+  await says(stageOf(), [{ tool: { name: 'Skill', input: { skill: 'svc:svc' } } }, { text: 'Read.' }])
+  const first = await plays(stageOf(), agent, {})
+  expect(dataOf(first.events, 'tool_result')).toMatchObject([{ isError: false }])
+  expect((await asked(stageOf())).join('')).toContain('svc task transition current --status done')
+
+  expect(await skillsOfNext()).toContain('svc:svc')
+  await api.call('PUT', `/skills/svc/agents/${agent.id}`, { enabled: false })
+  expect(await skillsOfNext()).not.toContain('svc:svc')
+  await api.call('DELETE', `/skills/svc/agents/${agent.id}`)
+  await api.call('PATCH', '/skills/svc', { enabledByDefault: false })
+  expect(await skillsOfNext()).not.toContain('svc:svc')
+  await api.call('PUT', `/skills/svc/agents/${agent.id}`, { enabled: true })
+  expect(await skillsOfNext()).toContain('svc:svc')
+  await api.call('PATCH', '/skills/svc', { enabledByDefault: true })
 })
 
 test('a daemon that is killed while it brings a skill leaves nothing that counts, and the run has it in the end', async () => {
@@ -104,8 +132,10 @@ test('a daemon that is killed while it brings a skill leaves nothing that counts
     await device.start()
     const { events } = await ended(stage, runId, 'completed')
     expect(dataOf(events, 'error')).toEqual([])
-    expect(dataOf(events, 'skills')).toMatchObject([{ workspace: { skills: [{ name: 'dive' }], leftOut: [] } }])
-    expect(saidSkills(device.homeDir)).toEqual(['svc:dive'])
+    expect(dataOf(events, 'skills')).toMatchObject([
+      { workspace: { skills: [{ name: 'dive' }, { name: 'svc' }], leftOut: [] } },
+    ])
+    expect(saidSkills(device.homeDir).toSorted()).toEqual(['svc:dive', 'svc:svc'])
     expect(kept()).toEqual([skill.bundleHash])
     expect(execFileSync('git', ['status', '--porcelain'], { cwd: agent.folder, encoding: 'utf8' })).toBe('')
     expect(

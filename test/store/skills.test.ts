@@ -9,6 +9,11 @@ import {
   removeBundle,
   retireBundle,
 } from '../../control-plane/resources/skills/bundle-store.ts'
+import {
+  findBuiltin,
+  putBuiltinSetting,
+  removeBuiltinOverride,
+} from '../../control-plane/resources/skills/builtin-store.ts'
 import { listEffectiveSkills, setUnavailable } from '../../control-plane/resources/skills/effective-store.ts'
 import {
   listOverrides,
@@ -108,6 +113,37 @@ onBoth('an agent has what it was given last', async ({ root }) => {
   await removeOverridesOfSkill(root, skill.id)
   expect(await listOverrides(root, 'agt_2', [skill.id])).toEqual(new Map())
 })
+
+onBoth(
+  'of the skill that is built in is kept what was set last, for the workspace and for an agent',
+  async ({ root }) => {
+    const [workspaceId, other] = [await seedWorkspace(root), await seedWorkspace(root)]
+    const seen = async (of: { workspaceId: string; agentId?: string }) => {
+      const facts = await findBuiltin(root, of)
+      return facts && [facts.enabled, facts.updatedAt, facts.override]
+    }
+    const agent = { workspaceId, agentId: 'agt_1' }
+    expect(await seen(agent)).toEqual([null, null, null])
+    await putBuiltinSetting(root, { ...agent, enabled: true, now: at })
+    await putBuiltinSetting(root, { ...agent, enabled: false, now: at + 1 })
+    expect(await seen(agent)).toEqual([null, null, false])
+    await putBuiltinSetting(root, { workspaceId, enabled: false, now: at + 2 })
+    expect(await seen(agent)).toEqual([false, at + 2, false])
+    expect(await seen({ workspaceId, agentId: 'agt_2' })).toEqual([false, at + 2, null])
+    expect(await seen({ workspaceId: other, agentId: 'agt_1' })).toEqual([null, null, null])
+    await removeBuiltinOverride(root, agent)
+    await removeBuiltinOverride(root, agent)
+    expect(await seen(agent)).toEqual([false, at + 2, null])
+    const plugin = await seedPlugin(root, workspaceId)
+    await seedSkill(root, workspaceId, { slug: 'svc', pluginId: plugin.id })
+    expect(await seen({ workspaceId })).toEqual([false, at + 2, null])
+    const own = await seedSkill(root, workspaceId, { slug: 'svc' })
+    expect(await seen(agent)).toBeNull()
+    await removeSkill(root, own.id)
+    expect(await seen(agent)).toEqual([false, at + 2, null])
+    expect(await listTakenSlugs(root, other, ['svc', 'x'])).toEqual(new Set(['svc']))
+  },
+)
 
 onBoth('a share link is found by the hash of its token, is revoked once, and outlives its skill', async ({ root }) => {
   const skill = await seedSkill(root, await seedWorkspace(root))

@@ -24,6 +24,7 @@ import { seedLearning } from './learning-rows.ts'
 import { addNetwork } from '../../control-plane/resources/sandboxes/network-store.ts'
 import { insertSandbox } from '../../control-plane/resources/sandboxes/store.ts'
 import { insertMcpServer } from '../../control-plane/resources/mcp-servers/store.ts'
+import { putBuiltinSetting } from '../../control-plane/resources/skills/builtin-store.ts'
 import { putOverride } from '../../control-plane/resources/skills/override-store.ts'
 import { seedConnection, seedConnectionClient, seedSignIn } from './connection-rows.ts'
 import { mcpServerRow } from './mcp-server-rows.ts'
@@ -123,6 +124,7 @@ async function furnished(db: Db) {
   await replaceEntities(db, learning, [{ type: 'repo', name: 'web' }])
   const skill = await seedSkill(db, workspaceId)
   await putOverride(db, { skillId: skill.id, agentId: agent.id, enabled: true })
+  await putBuiltinSetting(db, { workspaceId, agentId: agent.id, enabled: false, now: at })
   await seedShare(db, skill)
   const plugin = await seedPlugin(db, workspaceId)
   await seedSignIn(db, await seedConnection(db, workspaceId))

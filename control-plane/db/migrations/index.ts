@@ -43,6 +43,7 @@ import { mcpServers } from './042-mcp-servers.ts'
 import { connectionClients } from './043-connection-clients.ts'
 import { plugins } from './045-plugins.ts'
 import { connectedBy } from './047-connected-by.ts'
+import { builtinSkills } from './048-builtin-skills.ts'
 import { sandboxes } from './049-sandboxes.ts'
 import { sandboxNetwork } from './050-sandbox-network.ts'
 
@@ -92,6 +93,7 @@ export const migrations: readonly Migration[] = [
   connectionClients,
   plugins,
   connectedBy,
+  builtinSkills,
   sandboxes,
   sandboxNetwork,
 ]

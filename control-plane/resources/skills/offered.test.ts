@@ -18,13 +18,13 @@ const skill = (slug: string, more: Partial<EffectiveSkill> = {}): EffectiveSkill
   ...more,
 })
 const claude = { harness: 'claude' } as const
+const ofSpec = (skills: EffectiveSkill[]) => skillsOfSpec({ skills, hasSvcSkill: false }, claude)
 const leftOut = (skills: EffectiveSkill[]) =>
-  skillsOfSpec(skills, claude).skillsLeftOut?.map(({ slug, reason }) => `${slug} ${reason}`)
+  ofSpec(skills).skillsLeftOut?.map(({ slug, reason }) => `${slug} ${reason}`)
 
 test('of skills with one slug that of no plugin is had, else that of the plugin with the least id', () => {
   const ofPlugin = (pluginId: string) => skill('x', { pluginId, description: pluginId })
-  const had = (...skills: EffectiveSkill[]) =>
-    skillsOfSpec(skills, claude).skills?.map(({ description }) => description)
+  const had = (...skills: EffectiveSkill[]) => ofSpec(skills).skills?.map(({ description }) => description)
   expect(had(ofPlugin('b'), ofPlugin('a'))).toEqual(['a'])
   expect(had(ofPlugin('a'), skill('x', { description: 'own' }), ofPlugin('b'))).toEqual(['own'])
   expect(leftOut([ofPlugin('b'), ofPlugin('a')])).toEqual(['x name_taken'])
@@ -32,19 +32,24 @@ test('of skills with one slug that of no plugin is had, else that of the plugin 
 
 test('those beyond what a run takes are named, the last ones of the agent', () => {
   const many = Array.from({ length: 203 }, (_, at) => skill(`s${999 - at}`))
-  expect(skillsOfSpec(many, claude).skills).toHaveLength(200)
+  expect(ofSpec(many).skills).toHaveLength(200)
   expect(leftOut(many)).toEqual(['s797 too_many', 's798 too_many', 's799 too_many'])
 })
 
-test('who wrote it is told with it; of one that svc brings it is nobody', () => {
-  const writers = (one: EffectiveSkill) => skillsOfSpec([one], claude).skills?.[0]?.writtenBy
+test('who wrote it is told with it', () => {
+  const writers = (one: EffectiveSkill) => ofSpec([one]).skills?.[0]?.writtenBy
   expect(writers(skill('x', { describedByUserId: 'b' }))).toEqual(['a', 'b'])
   expect(writers(skill('x', { writtenByUserId: null, describedByUserId: null }))).toEqual([null])
-  expect(writers(skill('x', { sourceType: 'builtin', writtenByUserId: null }))).toEqual([])
 })
 
 test('a harness that takes none is told with those that somebody chose', () => {
-  const skills = [skill('b'), skill('a'), skill('svc', { sourceType: 'builtin' })]
-  const spec = skillsOfSpec(skills, { harness: 'command' })
-  expect(spec).toEqual({ skills: null, skillsLeftOut: ['a', 'b'].map((slug) => ({ slug, reason: 'harness' })) })
+  const spec = skillsOfSpec({ skills: [skill('b'), skill('a')], hasSvcSkill: true }, { harness: 'command' })
+  const skillsLeftOut = ['a', 'b'].map((slug) => ({ slug, reason: 'harness' }))
+  expect(spec).toEqual({ skills: null, skillsLeftOut, hasSvcSkill: null })
+})
+
+test('the skill that is built in takes no room', () => {
+  const many = Array.from({ length: 200 }, (_, at) => skill(`s${at}`))
+  const spec = skillsOfSpec({ skills: many, hasSvcSkill: true }, claude)
+  expect([spec.skills?.length, spec.skillsLeftOut, spec.hasSvcSkill]).toEqual([200, null, true])
 })

@@ -10,8 +10,15 @@ import type { EffectiveSkill } from './effective-store.ts'
 
 /** What of the skills of an agent stands in the spec of a run (pure). */
 
-type SkillsOfSpec = Required<Pick<RunSpec, 'skills' | 'skillsLeftOut'>>
-export const noSkills: SkillsOfSpec = { skills: null, skillsLeftOut: null }
+type SkillsOfSpec = Required<Pick<RunSpec, 'skills' | 'skillsLeftOut' | 'hasSvcSkill'>>
+export const noSkills: SkillsOfSpec = { skills: null, skillsLeftOut: null, hasSvcSkill: null }
+
+/** What an agent has, also those beyond what a run takes. */
+export interface HadSkills {
+  skills: readonly EffectiveSkill[]
+  /** That the run is to have the skill that is built in. */
+  hasSvcSkill: boolean
+}
 
 /** So many of an agent's are looked at: what a run takes, and those beyond it that are named. */
 export const mostSkills = skillLimits.skills + toldLeftOut
@@ -21,32 +28,29 @@ export const mostSkills = skillLimits.skills + toldLeftOut
  * of no plugin is had, else that of the plugin with the least id.
  */
 export function skillsOfSpec(
-  effective: readonly EffectiveSkill[],
+  { skills: effective, hasSvcSkill }: HadSkills,
   spec: Pick<RunSpec, 'harness' | 'protocol'>,
 ): SkillsOfSpec {
-  if (effective.length === 0) return noSkills
+  // Nobody chose the one that is built in, so nobody is told that a harness takes none.
   if (!canHaveSkills(spec)) {
-    // Nobody chose the one that the server brings.
-    const chosen = effective.filter(({ sourceType }) => sourceType !== 'builtin')
-    return told(
-      [],
-      chosen.map(({ slug }) => ({ slug, reason: 'harness' }) as const),
-    )
+    const leftOut = effective.map(({ slug }) => ({ slug, reason: 'harness' }) as const)
+    return { ...told([], leftOut), hasSvcSkill: null }
   }
   const byPlugin = effective.toSorted((a, b) => compareTexts(a.pluginId ?? '', b.pluginId ?? ''))
   const named = new Map(byPlugin.toReversed().map((skill) => [skill.slug, skill]))
   const had = effective.filter((skill) => named.get(skill.slug) === skill)
   const others = effective.filter((skill) => named.get(skill.slug) !== skill)
-  return told(had.slice(0, skillLimits.skills), [
+  const leftOut = [
     ...others.map(({ slug }) => ({ slug, reason: 'name_taken' }) as const),
     ...had.slice(skillLimits.skills).map(({ slug }) => ({ slug, reason: 'too_many' }) as const),
-  ])
+  ]
+  return { ...told(had.slice(0, skillLimits.skills), leftOut), hasSvcSkill: hasSvcSkill || null }
 }
 
 function told(
   skills: readonly EffectiveSkill[],
   leftOut: readonly { slug: string; reason: SkillLeftOutReason }[],
-): SkillsOfSpec {
+): Omit<SkillsOfSpec, 'hasSvcSkill'> {
   return {
     skills: skills.length === 0 ? null : skills.map(offered).toSorted((a, b) => compareTexts(a.slug, b.slug)),
     skillsLeftOut: leftOutOf(leftOut.toSorted((a, b) => compareTexts(a.slug, b.slug))),
@@ -70,7 +74,7 @@ function offered(skill: EffectiveSkill): OfferedSkill {
     fileCount,
     totalBytes,
     ...(skill.unavailableReason !== null && { isMissed: true as const }),
-    writtenBy: skill.sourceType === 'builtin' ? [] : writersOf(skill),
+    writtenBy: writersOf(skill),
   }
 }
 

@@ -9,7 +9,7 @@ import {
 } from '../../../shared/api/skill-fields.ts'
 import type { BundleFile, BundleRow } from './bundle-store.ts'
 import type { PluginRow } from './plugin-store.ts'
-import { isEffective, isOfPlugin } from './rules.ts'
+import { isEffective, isGiven } from './rules.ts'
 import type { ShareRow } from './share-store.ts'
 import type { SkillRow } from './store.ts'
 
@@ -35,7 +35,15 @@ export function presentSummary(skill: SkillRow, plugin: PluginRow | null): Skill
 
 export function presentSkill(
   skill: SkillRow,
-  { plugin, bundle, latestShareId }: { plugin: PluginRow | null; bundle: BundleRow; latestShareId: string | null },
+  {
+    plugin,
+    bundle,
+    latestShareId,
+  }: {
+    plugin: PluginRow | null
+    bundle: Pick<BundleRow, 'bundleHash' | 'files' | 'frontMatter'>
+    latestShareId: string | null
+  },
 ): Skill {
   const { description, allowedTools } = bundle.frontMatter
   return {
@@ -45,7 +53,7 @@ export function presentSkill(
     activation: { description: description ?? skill.description, allowedTools },
     files: bundle.files.map(presentFileOf),
     source: { type: skill.sourceType, label: skill.sourceLabel },
-    share: { isShareable: !isOfPlugin(skill), latestShareId },
+    share: { isShareable: !isGiven(skill), latestShareId },
   }
 }
 

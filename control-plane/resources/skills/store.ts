@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { skillSourceTypes } from '../../../shared/api/skill-fields.ts'
 import { unavailableReasons } from '../../../shared/runs/skills.ts'
+import { svcSkill } from '../../../shared/runs/svc-skill.ts'
 import { given } from '../../../shared/lib/given.ts'
 import { flag, int, nullableText, text, time } from '../../db/columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
@@ -64,14 +65,15 @@ export const listSkillsOfPlugin = (db: Db, workspaceId: string, pluginId: string
   ofPlugin.list(db, [workspaceId, pluginId])
 
 const own = z.object({ slug: text })
-/** Says which of these slugs skills have that belong to no plugin. */
+/** Says which of these slugs skills have that belong to no plugin; that of the one that is built in is taken in any case. */
 export async function listTakenSlugs(db: Db, workspaceId: string, slugs: readonly string[]): Promise<Set<string>> {
   const rows = (await db('skills')
     .where({ workspace_id: workspaceId })
     .whereNull('plugin_id')
     .whereIn('slug', [...slugs])
     .select('slug')) as unknown[]
-  return new Set(rows.map((row) => own.parse(row).slug))
+  const builtin = slugs.filter((slug) => slug === svcSkill.slug)
+  return new Set([...builtin, ...rows.map((row) => own.parse(row).slug)])
 }
 
 /** Removes a skill without overrides. */

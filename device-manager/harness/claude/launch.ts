@@ -110,12 +110,13 @@ function effortArgs({ reasoningEffort }: RunSpec): string[] {
 
 /**
  * Its fast mode has no flag of its own; without a choice the person's settings stand. Models without it pass it over. Where lists
- * have a say, a skill may not have claude run commands while it is read: no hook is asked about those.
+ * have a say, a skill may not have claude run commands while it is read: no hook is asked about those. For svc's own skill, which runs
+ * none, those of the person are left as they are.
  */
 function settingsArgs(spec: RunSpec, { skills }: LaunchFacts): string[] {
   const settings = {
     ...(spec.speed != null && { fastMode: spec.speed === 'fast' }),
-    ...(skills.length > 0 && isGated(spec) && { disableSkillShellExecution: true }),
+    ...(skills.some(({ isBuiltin }) => isBuiltin !== true) && isGated(spec) && { disableSkillShellExecution: true }),
   }
   return Object.keys(settings).length === 0 ? [] : [`--settings=${JSON.stringify(settings)}`]
 }

@@ -12,9 +12,12 @@ export function skillsPlugin(facts: SkillFacts): { args: string[]; files: Harnes
   if (facts.skills.length === 0) return { args: [], files: [] }
   return { args: [`--plugin-dir=${pluginIn(facts)}`], files: skillFiles(facts) }
 }
+export const skillName = (name: string): string => `${pluginName}:${name}`
+
 type SkillFacts = Pick<LaunchFacts, 'skills' | 'runDir'>
 
-const pluginIn = ({ runDir }: Pick<LaunchFacts, 'runDir'>): string => join(runDir, 'svc')
+const pluginName = 'svc'
+const pluginIn = ({ runDir }: Pick<LaunchFacts, 'runDir'>): string => join(runDir, pluginName)
 
 export const skillFiles = (facts: SkillFacts): HarnessLaunch['files'] =>
   facts.skills.map((skill) => ({

@@ -189,7 +189,9 @@ class CodexRun {
     if (id <= ids.firstReason) return this.#held(this.#reasons.taken(id))
     if (id >= ids.firstInput) return { events: error === undefined ? [] : [tooLate] }
     if (id === ids.interrupt || (id === ids.initialize && error === undefined)) return { events: [] }
-    if (id === ids.skills) return { events: error === undefined ? [] : [noSkills] }
+    // That it takes none is of interest where somebody chose some.
+    const isMissed = error !== undefined && this.#skills.some(({ isBuiltin }) => isBuiltin !== true)
+    if (id === ids.skills) return { events: isMissed ? [noSkills] : [] }
     if (error !== undefined) return this.#isAwaited(id) ? this.#refused(error.message) : null
     if (id === ids.settings) return this.#settings(result)
     return id === ids.thread ? this.#thread(result) : id === ids.turn ? this.#turn(result) : null

@@ -7,6 +7,7 @@ import { opencodeLaunch } from './launch.ts'
 export const opencodeAdapter: HarnessAdapter = {
   name: 'opencode',
   can: { resume: true, input: true, ask: true },
+  skillName: (name) => name,
   detect: detectOpencode,
   signInFiles: opencodeSignInFiles,
   command: opencodeLaunch,

@@ -11,6 +11,8 @@ export interface GivenSkill {
   folder: string
   /** It has more files than its SKILL.md. */
   hasFiles: boolean
+  /** It is svc's own, which nobody chose. */
+  isBuiltin?: true
 }
 
 /** A skill, or a folder of skills, that a run does without, and why, in words that say what to do. */

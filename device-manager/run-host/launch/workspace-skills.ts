@@ -71,7 +71,7 @@ export async function addSkills(
   }
 }
 
-const versionChars = 12
+export const versionChars = 12
 
 /** One event for each reason. */
 export function leftOutEvents({ told: { workspace } }: SkillsRead): RunEventBody[] {

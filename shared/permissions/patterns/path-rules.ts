@@ -16,6 +16,8 @@ export interface JudgedPlace {
   skillFolders?: readonly string[]
   /** The run's own `svc`, which is first on its PATH; null: it has none. */
   svcProgram: string | null
+  /** By which name the harness loads the run's own skill `svc`; left out: the run has none. */
+  svcSkill?: string
 }
 
 /** A path of a call, in all of its spellings: as given and as the system would open it (path-lookup.ts). */

@@ -83,15 +83,7 @@ export const skillFacts: ResourceFacts = {
       async (stage) => (await makePluginSkill(stage, { enabled: false })).id,
       ['skills.agents.set'],
     ),
-    ...ofSkillRoutes(
-      '409 builtin_skill_delete_forbidden',
-      async (stage) => {
-        const { id } = await makeSkill(stage)
-        await stage.server.database.root('skills').where({ id }).update({ source_type: 'builtin' })
-        return id as string
-      },
-      ['skills.delete'],
-    ),
+    ...ofSkillRoutes('409 builtin_skill_delete_forbidden', async () => 'svc', ['skills.delete']),
     ...(['skills.update', 'skills.delete', 'skills.replaceBundle'] as const).map((route) =>
       on(route, '403 platform_change_requires_run', (stage) => afterItsRun(stage, route)),
     ),

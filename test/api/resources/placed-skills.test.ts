@@ -17,7 +17,8 @@ beforeAll(async () => {
   await set(device, { isWorkspaceDefault: true })
 })
 afterEach(async () => {
-  for (const { id } of (await server.ok('/skills')).data) await server.ok(`/skills/${id}`, { method: 'DELETE' })
+  for (const { id } of (await server.ok('/skills?sourceType=imported')).data)
+    await server.ok(`/skills/${id}`, { method: 'DELETE' })
 })
 afterAll(async () => {
   await device.disconnect()

@@ -32,7 +32,8 @@ export function skillCases(stageOf: () => Stage): void {
     ])
     const manifest = await stage.api.call('GET', `/runs/${runId}/manifest`)
     const version = expect.stringMatching(/^[0-9a-f]{12}$/)
-    expect(manifest).toMatchObject({ ignored: [], skills: [{ id: '~/team/tides', name: 'tides', version }] })
+    const svc = { id: 'workspace/svc', name: 'svc', version }
+    expect(manifest).toMatchObject({ ignored: [], skills: [{ id: '~/team/tides', name: 'tides', version }, svc] })
 
     await says(stage, [{ text: 'As I said.' }])
     const second = await plays(stage, agent, { taskId, prompt: 'When was it?' })

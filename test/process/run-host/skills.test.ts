@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { isLong } from '../../kit/forms.ts'
@@ -67,6 +67,34 @@ test('they are told with what is left out, and a session goes on only with the s
     expect([before, resumed(next.heard.args)]).toEqual([before, args])
     expect(next.heard.prompt).toContain(prompt)
   }
+})
+
+test('the skill that is built in is given and told, and is no part of what a session has', async () => {
+  const hasSvcSkill = true
+  const alone = await play({ hasSvcSkill, resumeSessionId: 's1' })
+  expect(alone.heard.args).toContain('--resume=s1')
+  expect(alone.heard.args.some((arg) => arg.startsWith('--plugin-dir='))).toBe(true)
+  // Skills of the person may go on running commands while they are read.
+  expect(alone.heard.args.join(' ')).not.toContain('disableSkillShellExecution')
+  const version = expect.stringMatching(/^[0-9a-f]{12}$/)
+  const workspace = { skills: [{ name: 'svc', version }], leftOut: [] }
+  expect(alone.events[1]).toMatchObject({ kind: 'skills', data: { folders: [], workspace } })
+
+  const skillFolders = ['skills']
+  const digestOf = async (change: Partial<RunSpec>) => {
+    const { events, heard } = await play({ skillFolders, ...change })
+    expect(heard.args.join(' ')).toContain('disableSkillShellExecution')
+    return events[1]!.data['digest']
+  }
+  expect(await digestOf({ hasSvcSkill })).toBe(await digestOf({}))
+
+  mkdirSync(join(device.workDir, 'skills', 'svc'))
+  writeFileSync(join(device.workDir, 'skills', 'svc', 'SKILL.md'), '---\nname: svc\ndescription: Ours.\n---\nOurs.\n')
+  const { events } = await play({ skillFolders, hasSvcSkill })
+  rmSync(join(device.workDir, 'skills', 'svc'), { recursive: true })
+  expect(events[1]!.data).not.toHaveProperty('workspace')
+  expect(events[1]!.data).toMatchObject({ folders: [{ skills: [{ name: 'knots' }, { name: 'svc' }] }] })
+  expect(events.map(({ kind }) => kind)).not.toContain('error')
 })
 
 test('nothing is looked for where the agent names none', async () => {

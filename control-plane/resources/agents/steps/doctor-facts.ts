@@ -16,8 +16,8 @@ import { findConnection } from '../../connections/store.ts'
 import { mcpServersOfAgent } from '../../connections/joined-servers.ts'
 import { listAdmins } from '../../members/store.ts'
 import { listSecretKeys } from '../../secrets/store.ts'
-import { listEffectiveSkills } from '../../skills/effective-store.ts'
-import { mostSkills, skillsOfSpec } from '../../skills/offered.ts'
+import { skillsOfSpec } from '../../skills/offered.ts'
+import { skillsHadBy } from '../../skills/had.ts'
 import { refusalOfSkill, takesWork, type Work } from '../../../trust/rules.ts'
 import type { WorkspaceRow } from '../../workspaces/store.ts'
 import { diagnose, type DoctorDevice, type Refused } from './doctor.ts'
@@ -121,10 +121,10 @@ async function skillsLeftOut(
     admins,
   }: { agent: AgentRow; harness: HarnessName; devices: readonly DeviceRow[]; admins: ReadonlySet<string> },
 ): Promise<DoctorSkill[]> {
-  const { id: agentId, workspaceId, ownerUserId, protocol } = agent
-  const found = await listEffectiveSkills(db, { workspaceId, agentId, limit: mostSkills })
+  const { ownerUserId, protocol } = agent
+  const found = await skillsHadBy(db, agent)
   const { skills, skillsLeftOut: leftOut } = skillsOfSpec(found, { harness, protocol })
-  const missed = new Map(found.map(({ slug, unavailableReason }) => [slug, unavailableReason]))
+  const missed = new Map(found.skills.map(({ slug, unavailableReason }) => [slug, unavailableReason]))
   const reader = { agent: { ownerUserId, isPrivate: agent.visibility === 'private' }, admins }
   const judged = (skills ?? []).flatMap(({ slug, writtenBy = [] }): DoctorSkill[] => {
     const refused = (host: DeviceRow | null) =>

@@ -20,7 +20,7 @@ import {
   type NewBundle,
 } from '../steps/bundle.ts'
 import { shownSummaries } from '../steps/present.ts'
-import { findOwnSkill, slugTaken, takeSkills, withRepo, type RepoSkill } from '../steps/repo.ts'
+import { findOwnSkill, isFree, slugTaken, takeSkills, withRepo, type RepoSkill } from '../steps/repo.ts'
 import { insertSkill, replaceSkill, type SkillRow } from '../store.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'blobs' | 'costly' | 'repoSources'>
@@ -123,7 +123,7 @@ async function place(
   const { workspaceId } = caller
   const { slug, name, description, path } = skill
   const before = await findOwnSkill(db, workspaceId, slug)
-  if (before !== null && before.repoUrl !== found.url) return null
+  if (!isFree(slug, { known: before, url: found.url })) return null
   const from = { repoUrl: found.url, repoPath: path, repoSha: found.resolvedSha }
   const { bundleHash } = 'blobId' in skill ? skill : skill.bundle
   const old = before && (await findBundle(db, workspaceId, before.bundleId))

@@ -15,7 +15,7 @@ import { findBundle, type BundleRow } from '../bundle-store.ts'
 import { lookUpSkill } from '../lookup.ts'
 import { putOverride } from '../override-store.ts'
 import { presentFileOf, presentShare } from '../present.ts'
-import { isOfPlugin, isShareOver, slugsForCopy } from '../rules.ts'
+import { isGiven, isShareOver, slugsForCopy } from '../rules.ts'
 import { findShare, findShareByToken, insertShare, listShares, revokeShare, type ShareRow } from '../share-store.ts'
 import {
   copyBundle,
@@ -36,7 +36,7 @@ export function skillShareHandlers({ blobs, publicUrl }: Dependencies): Implemen
   return implement(skillShareRoutes, {
     async share({ db, caller, params, body, world }) {
       const skill = await lookUpSkill(db, caller, params.skillId)
-      if (isOfPlugin(skill)) fail('skill_share_forbidden')
+      if (isGiven(skill)) fail('skill_share_forbidden')
       const now = world.now()
       const expiresAt = body.expiresAt == null ? null : Date.parse(body.expiresAt)
       if (expiresAt !== null && expiresAt <= now)

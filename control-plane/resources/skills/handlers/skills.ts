@@ -4,20 +4,24 @@ import { skillId, skillLimits } from '../../../../shared/api/skill-fields.ts'
 import { skillRoutes } from '../../../../shared/api/skills.ts'
 import { given } from '../../../../shared/lib/given.ts'
 import { changedRow } from '../../../db/changed-row.ts'
+import type { Db } from '../../../db/open.ts'
 import { implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { causeOfCaller } from '../../runs/cause.ts'
+import { isBuiltin, readBuiltinFile } from '../builtin.ts'
+import { putBuiltinSetting } from '../builtin-store.ts'
 import { findBundle, retireBundle } from '../bundle-store.ts'
 import { agentOfSkills, lookUpSkill } from '../lookup.ts'
-import { putOverride, removeOverride, removeOverridesOfSkill } from '../override-store.ts'
+import { removeOverridesOfSkill } from '../override-store.ts'
 import { findPluginByReference } from '../plugin-store.ts'
 import { kindOf } from '../present.ts'
 import { isGiven, isOfPlugin } from '../rules.ts'
 import { forgetSkillOfShares } from '../share-store.ts'
+import { clearOverride, listAllSkills, setOverride } from '../steps/builtin.ts'
 import { orStorageFailed, readBundleFile, type NewBundle } from '../steps/bundle.ts'
 import { pluginOf, shownOverrides, shownSkill, shownSummaries } from '../steps/present.ts'
-import { listSkills, removeSkill, replaceSkill, type SkillFilter, type SkillRow } from '../store.ts'
+import { removeSkill, replaceSkill, type SkillFilter, type SkillRow } from '../store.ts'
 import { create, prepareCreate, prepareReplace, replaceBundle, replacement, type Replacement } from './bundles.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'blobs' | 'costly'>
@@ -54,23 +58,22 @@ export function skillHandlers(deps: Dependencies): ImplementedRoute[] {
       const { id: agentId } = await agentOfSkills(db, caller, params.agentId)
       const { limit } = query
       const { workspaceId } = caller
-      const rows = await listSkills(db, { workspaceId, ...beforeOf(query, listCursor), limit })
+      const rows = await listAllSkills(db, { workspaceId, ...beforeOf(query, listCursor), limit })
       const shown = await shownOverrides(db, agentId, rows)
       const bySkill = new Map(shown.map((one) => [one.skillId, one]))
       return pageByTime(rows, limit, ({ id }) => bySkill.get(id)!)
     },
 
-    async setOverride({ db, caller, params, body: { enabled } }) {
+    async setOverride({ db, caller, params, body: { enabled }, world }) {
       const { skill, agentId } = await ownOverride({ db, caller, params })
       const plugin = await pluginOf(db, skill)
       if (enabled && plugin !== null && !plugin.enabled) fail('skill_plugin_disabled', { param: 'enabled' })
-      await putOverride(db, { skillId: skill.id, agentId, enabled })
+      await setOverride(db, { skill, agentId, enabled, now: world.now() })
       return (await shownOverrides(db, agentId, [skill]))[0]!
     },
 
     async clearOverride({ db, caller, params }) {
-      const { skill, agentId } = await ownOverride({ db, caller, params })
-      await removeOverride(db, { skillId: skill.id, agentId })
+      await clearOverride(db, await ownOverride({ db, caller, params }))
     },
   })
 }
@@ -90,7 +93,7 @@ async function list({ db, caller: { workspaceId }, query }: HandlerInput<Routes[
     ...place,
   }
   const rows: SkillRow[] =
-    found === null ? [] : await listSkills(db, { workspaceId, limit, ...(given(filter) as Partial<SkillFilter>) })
+    found === null ? [] : await listAllSkills(db, { workspaceId, limit, ...(given(filter) as Partial<SkillFilter>) })
   const shown = new Map((await shownSummaries(db, rows)).map((one) => [one.id, one]))
   return pageByTime(rows, limit, ({ id }) => shown.get(id)!)
 }
@@ -105,11 +108,20 @@ async function update(input: HandlerInput<Routes['update']>) {
     fail('skill_plugin_disabled', { param: 'enabledByDefault' })
   if (caller.kind === 'agent')
     return raisePlatformChange(input, { caller, routeId: skillRoutes.update.id, params: { skillId: before.id } })
+  if (isBuiltin(before)) return turn(input, before)
   const told = changedRow(before, given({ name, description }), world.now())
   // Agents read the name and the description of a skill.
   const written = told === before ? before : { ...told, describedByUserId: await causeOfCaller(db, caller) }
   const after = changedRow(written, given({ enabledByDefault }), world.now())
   await replaceSkill(db, before, after)
+  return shownSkill(db, after)
+}
+
+/** Of a skill that is built in nothing else changes. */
+async function turn({ db, body: { enabledByDefault }, world }: HandlerInput<Routes['update']>, before: SkillRow) {
+  const after = changedRow(before, given({ enabledByDefault }), world.now())
+  const { workspaceId, enabledByDefault: enabled, updatedAt: now } = after
+  if (after !== before) await putBuiltinSetting(db, { workspaceId, enabled, now })
   return shownSkill(db, after)
 }
 
@@ -145,10 +157,8 @@ async function content(
   { blobs }: Pick<Dependencies, 'blobs'>,
 ) {
   const skill = await lookUpSkill(db, caller, params.skillId)
-  const bundle = await findBundle(db, skill.workspaceId, skill.bundleId)
   const { path } = query
-  const most = skillLimits.previewBytes
-  const read = bundle && (await orStorageFailed(() => readBundleFile(bundle, { path, most, blobs })))
+  const read = await readFile(db, skill, { path, blobs })
   if (read === null) return fail('skill_file_not_found', { param: 'path' })
   const { file, bytes } = read
   const isCut = bytes.length < file.sizeBytes
@@ -163,6 +173,13 @@ async function content(
     contentBase64: text === null ? bytes.toString('base64') : null,
     truncated: isCut,
   }
+}
+
+/** Its first bytes, as many as are shown. */
+async function readFile(db: Db, skill: SkillRow, { path, blobs }: { path: string } & Pick<Dependencies, 'blobs'>) {
+  if (isBuiltin(skill)) return readBuiltinFile(path)
+  const bundle = await findBundle(db, skill.workspaceId, skill.bundleId)
+  return bundle && orStorageFailed(() => readBundleFile(bundle, { path, most: skillLimits.previewBytes, blobs }))
 }
 
 /** null: it is no text. A text that is cut may end within a character, which is left out. */

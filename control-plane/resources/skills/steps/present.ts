@@ -1,12 +1,11 @@
 import { fail } from '../../../../shared/api/errors.ts'
 import type { Skill, SkillOverride, SkillSummary } from '../../../../shared/api/skill-fields.ts'
 import type { Db } from '../../../db/open.ts'
-import { findBundle } from '../bundle-store.ts'
-import { listOverrides } from '../override-store.ts'
 import { listPluginsByIds, type PluginRow } from '../plugin-store.ts'
 import { presentOverride, presentSkill, presentSummary } from '../present.ts'
 import { listShares } from '../share-store.ts'
 import type { SkillRow } from '../store.ts'
+import { bundleOf, overridesOf } from './builtin.ts'
 
 /** Skills as clients read them. */
 
@@ -16,7 +15,7 @@ export async function pluginOf(db: Db, { pluginId }: Pick<SkillRow, 'pluginId'>)
 
 export async function shownSkill(db: Db, skill: SkillRow): Promise<Skill> {
   const plugin = await pluginOf(db, skill)
-  const bundle = await findBundle(db, skill.workspaceId, skill.bundleId)
+  const bundle = await bundleOf(db, skill)
   if (bundle === null) return fail('skill_not_found', { param: 'skillId' })
   const [latest] = await listShares(db, { skillId: skill.id, limit: 1 })
   return presentSkill(skill, { plugin, bundle, latestShareId: latest?.id ?? null })
@@ -37,10 +36,6 @@ export async function shownSummaries(db: Db, skills: readonly SkillRow[]): Promi
 /** What one agent has of these skills, in their order. */
 export async function shownOverrides(db: Db, agentId: string, skills: readonly SkillRow[]): Promise<SkillOverride[]> {
   const ofSkill = await pluginsOf(db, skills)
-  const own = await listOverrides(
-    db,
-    agentId,
-    skills.map(({ id }) => id),
-  )
+  const own = await overridesOf(db, agentId, skills)
   return skills.map((skill) => presentOverride(skill, { override: own.get(skill.id), plugin: ofSkill(skill) }))
 }

@@ -1,6 +1,7 @@
 import type { ErrorCode } from '../../../../shared/api/error-codes.ts'
 import { ApiError, fail } from '../../../../shared/api/errors.ts'
 import { skillKeys, type SkippedSkill } from '../../../../shared/api/skill-fields.ts'
+import { svcSkill } from '../../../../shared/runs/svc-skill.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import type { FetchedRepo } from '../../../repo-source/repo-sources.ts'
@@ -206,7 +207,7 @@ async function slugTrouble(slug: string, { folder, taken, skip }: One, { db, cal
     if (!checked.success) return ['invalid_slug', `Its slug ${checked.error.issues[0]?.message ?? 'cannot be taken'}.`]
     if (taken.skills.some((known) => known.slug === slug)) return ['slug_taken', 'The repository has two of this name.']
     const known = await findOwnSkill(db, caller.workspaceId, slug)
-    return known === null || known.repoUrl === repoKey(source.url) ? null : ['slug_taken', slugTaken]
+    return isFree(slug, { known, url: repoKey(source.url) }) ? null : ['slug_taken', slugTaken]
   }
   const found = await trouble()
   if (found !== null) skip(folder, ...found)
@@ -214,6 +215,10 @@ async function slugTrouble(slug: string, { folder, taken, skip }: One, { db, cal
 }
 
 export const slugTaken = 'A skill that is not from this repository has the slug.'
+
+/** Whether the skill of this slug may come from the repository. `known`: the skill of no plugin that has the slug. */
+export const isFree = (slug: string, { known, url }: { known: SkillRow | null; url: string }): boolean =>
+  known === null ? slug !== svcSkill.slug : known.repoUrl === url
 
 /** The skill of no plugin with this slug. */
 export async function findOwnSkill(db: Db, workspaceId: string, slug: string): Promise<SkillRow | null> {

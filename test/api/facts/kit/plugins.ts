@@ -52,11 +52,16 @@ export const makePlugin = async (
 /** A skill that a plugin brought, off for the workspace; `enabled`: the plugin. */
 export async function makePluginSkill(
   { server }: Pick<Stage, 'server'>,
-  { enabled = true, slug = newSlug() }: { enabled?: boolean; slug?: string } = {},
+  { enabled = true, slug = newSlug(), token }: { enabled?: boolean; slug?: string; token?: string } = {},
 ): Promise<{ id: string; slug: string; pluginId: string; pluginName: string }> {
-  const { id: pluginId, name: pluginName, skills } = await makePlugin({ server }, { skills: { [slug]: skillMd() } })
+  const by = token === undefined ? {} : { token }
+  const {
+    id: pluginId,
+    name: pluginName,
+    skills,
+  } = await makePlugin({ server }, { skills: { [slug]: skillMd() }, ...by })
   const { id } = skills[0]
-  await server.ok(`/skills/${id}`, { method: 'PATCH', body: { enabledByDefault: false } })
-  if (!enabled) await server.ok(`/plugins/${pluginId}/disable`, { method: 'POST' })
+  await server.ok(`/skills/${id}`, { method: 'PATCH', body: { enabledByDefault: false }, ...by })
+  if (!enabled) await server.ok(`/plugins/${pluginId}/disable`, { method: 'POST', ...by })
   return { id, slug, pluginId, pluginName }
 }

@@ -1,0 +1,18 @@
+import { svcSkill } from '../../../shared/runs/svc-skill.ts'
+import type { Db } from '../../db/open.ts'
+import type { AgentRow } from '../agents/store.ts'
+import { isBuiltinEffective } from './builtin.ts'
+import { findBuiltin } from './builtin-store.ts'
+import { listEffectiveSkills } from './effective-store.ts'
+import { mostSkills, type HadSkills } from './offered.ts'
+
+/** What a run of the agent is to have. */
+export async function skillsHadBy(db: Db, { id: agentId, workspaceId }: AgentRow): Promise<HadSkills> {
+  const [skills, facts] = await Promise.all([
+    listEffectiveSkills(db, { workspaceId, agentId, limit: mostSkills }),
+    findBuiltin(db, { workspaceId, agentId }),
+  ])
+  // What somebody chose wins: a plugin may bring a skill of this slug.
+  const isChosen = skills.some(({ slug }) => slug === svcSkill.slug)
+  return { skills, hasSvcSkill: facts !== null && isBuiltinEffective(facts) && !isChosen }
+}
