@@ -121,6 +121,12 @@ async function rotate(tx: Tx, device: DeviceRow, usedHash: string, world: World)
   return token
 }
 
+const goneFromDevice = { exitReason: 'runner_lost', errorMessage: 'The device came back without this run.' } as const
+const goneFromSandbox = {
+  exitReason: 'sandbox_lost',
+  errorMessage: 'The sandbox of this run was lost, and nothing of the run is left on its volume.',
+} as const
+
 async function settle(
   tx: Tx,
   input: { device: DeviceRow; hello: Hello; before: readonly RunRow[]; world: World },
@@ -145,8 +151,7 @@ async function settle(
   for (const run of outcome.lost)
     await finishRun(tx, run, {
       fence: run.fence,
-      exitReason: 'runner_lost',
-      errorMessage: 'The device came back without this run.',
+      ...(device.sandboxId === null ? goneFromDevice : goneFromSandbox),
       at: now,
       world,
     })

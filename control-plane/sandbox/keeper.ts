@@ -107,7 +107,8 @@ export class SandboxKeeper {
       const container = containers.find(({ sandboxId }) => sandboxId === row.id) ?? null
       this.lines.add(row.id, () => this.lookAt(row, container, facts), 'look')
     }
-    await brokers.keep(rows)
+    // Whoever creates one has begun to listen for it.
+    await brokers.keep(rows.filter(({ state }) => state !== 'wanted' && state !== 'creating' && state !== 'ended'))
     const known = new Set(rows.map(({ id }) => id))
     for (const container of containers)
       if (!known.has(container.sandboxId) && (await this.isGone(container.sandboxId)))

@@ -24,6 +24,8 @@ interface Place {
   folder: string | null
 }
 
+/** Sockets are tried this often at most. */
+const keepMs = 2_000
 /** The longest path, in bytes, at which Linux makes a socket. */
 const longestPath = 107
 
@@ -31,6 +33,7 @@ const longestPath = 107
 export class Brokers {
   private readonly options: BrokersOptions
   private readonly brokers = new Map<string, Broker>()
+  private keptAt = Number.NEGATIVE_INFINITY
 
   constructor(options: BrokersOptions) {
     this.options = options
@@ -70,12 +73,19 @@ export class Brokers {
     if (folder !== null) rmSync(join(folder, sandboxPlaces.identity), { force: true })
   }
 
-  /** Listens for the sandboxes whose broker was that of a server that is gone. */
+  /**
+   * Listens for the sandboxes whose broker was that of a server that is gone. What counts is whether somebody is heard at the socket: a broker
+   * of this server is not, where another one took its place and left.
+   */
   async keep(places: readonly Place[]): Promise<void> {
+    const now = this.options.world.monotonic()
+    if (now - this.keptAt < keepMs) return
+    this.keptAt = now
     for (const { id, folder } of places) {
-      if (folder === null || this.brokers.has(id) || !existsSync(folder)) continue
-      if (await isHeard(join(folder, sandboxPlaces.socket))) continue
+      if (folder === null || !existsSync(folder) || (await isHeard(join(folder, sandboxPlaces.socket)))) continue
       this.options.log.info({ sandbox: id }, 'the broker of a sandbox is taken over')
+      await this.brokers.get(id)?.close()
+      this.brokers.delete(id)
       await this.listen(id, folder)
     }
   }

@@ -1,0 +1,161 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { DockerDouble, playRun, runnerIn, type DoubleContainer, type Fault } from '../../kit/docker-double.ts'
+import { hasPostgres } from '../../kit/database.ts'
+import { isLong } from '../../kit/forms.ts'
+import { waitFor } from '../../kit/programs.ts'
+import { TestServer, type ServerOptions } from '../../kit/server.ts'
+
+/** Sandboxes on an engine that a test has in its hands. */
+
+async function stage(play: (container: DoubleContainer, nth: number) => Promise<number>, options: ServerOptions = {}) {
+  const engine = await new DockerDouble(play).start()
+  const data = mkdtempSync(join(tmpdir(), 'svc-k-'))
+  const settings = {
+    SVC_DATA_DIR: data,
+    SVC_SANDBOX: 'docker',
+    SVC_SANDBOX_SOCKET: engine.socket,
+    SVC_SWEEP_MS: '500',
+    SVC_RATE_LIMIT_PER_MINUTE: '1000000',
+    ...options.settings,
+  }
+  const servers: TestServer[] = []
+  const startServer = async (more: ServerOptions = {}) => {
+    const server = await TestServer.start({ ...options, ...more, settings: { ...settings, ...more.settings } })
+    servers.push(server)
+    return server
+  }
+  const server = await startServer()
+  onTestFinished(async () => {
+    engine.fault = () => null
+    await waitFor(() => engine.containers.size === 0 && engine.volumes.size === 0, 'an engine with nothing left')
+    const folders = join(data, 'sandboxes')
+    await waitFor(() => !existsSync(folders) || readdirSync(folders).length === 0, 'no folder of a sandbox')
+    for (const each of servers.reverse()) await each.stop()
+    await engine.stop()
+    rmSync(data, { recursive: true, force: true })
+  })
+  return { engine, server, startServer }
+}
+
+const cloudAgent = (server: TestServer, name: string) =>
+  server.ok('/agents', {
+    body: { name, harness: 'command', environment: 'cloud', toolPermissionMode: 'full', command: 'true' },
+  }) as Promise<{ id: string }>
+
+const wake = async (server: TestServer, agentId: string) =>
+  ((await server.ok(`/agents/${agentId}/runs`, { body: { prompt: 'go' } })) as { runPublicId: string }).runPublicId
+
+const statusOf = async (server: TestServer, runId: string) => {
+  const { status, exitReason } = (await server.ok(`/runs/${runId}`)) as {
+    status: string
+    exitReason: string | null
+  }
+  return { status, exitReason }
+}
+
+async function endings(server: TestServer, runIds: readonly string[]) {
+  const over = async () => {
+    const all = await Promise.all(runIds.map((id) => statusOf(server, id)))
+    return all.every(({ exitReason }) => exitReason !== null) ? all : null
+  }
+  return waitFor(over, 'all endings', { ms: 90_000, atMostMs: 500 })
+}
+
+test('as many as may be there at once, the oldest first, and all come to their end', async () => {
+  const { engine, server } = await stage(playRun, { settings: { SVC_SANDBOX_MAX: '4' } })
+  const agent = await cloudAgent(server, 'Many')
+  const runIds: string[] = []
+  for (let count = 0; count < 20; count++) runIds.push(await wake(server, agent.id))
+  const ends = await endings(server, runIds)
+  expect(new Set(ends.map(({ exitReason }) => exitReason))).toEqual(new Set(['completed']))
+  expect(engine.peak).toBe(4)
+  const order = engine.created.map((name) => /run_\w{16}/.exec(name)![0])
+  expect(order).toEqual(runIds)
+})
+
+test('a run waits while no engine answers, and says so', async () => {
+  const { engine, server } = await stage(playRun)
+  const agent = await cloudAgent(server, 'Patient')
+  await waitFor(async () => (await endings(server, [await wake(server, agent.id)]))[0], 'a first run')
+  engine.fault = () => 'cut'
+  server.world.advance(120_000)
+  const runId = await wake(server, agent.id)
+  expect(await server.ok(`/runs/${runId}`)).toMatchObject({
+    gateReason: 'no_ready_route',
+    gateDescription: expect.stringContaining('No engine for sandboxes'),
+  })
+  engine.fault = () => null
+  expect(await endings(server, [runId])).toMatchObject([{ exitReason: 'completed' }])
+})
+
+test('whatever the engine does with calls and answers, each run ends once and nothing is left', async () => {
+  const seed = Number(process.env['SANDBOX_SEED'] ?? Date.now() % 1e9)
+  let state = seed
+  const random = () => (state = (state * 1_103_515_245 + 12_345) % 2_147_483_648) / 2_147_483_648
+  const faults: readonly Fault[] = ['lost', 'cut', 'garbage', 500, 503, 429, 409]
+  const { engine, server } = await stage(
+    async (container) => {
+      const fate = random()
+      // Some die before they are linked, and some in the middle of their run.
+      if (fate < 0.1) return 1
+      const device = await runnerIn(container)
+      const run = await device.take()
+      await run.events({ kind: 'text', data: { text: 'here' } })
+      if (fate < 0.25) {
+        await device.disconnect()
+        return 137
+      }
+      await run.end()
+      await device.disconnect()
+      return 0
+    },
+    { settings: { SVC_SANDBOX_MAX: '8' } },
+  )
+  engine.fault = () => (random() < 0.15 ? faults[Math.floor(random() * faults.length)]! : null)
+  const agent = await cloudAgent(server, 'Unlucky')
+  const runIds: string[] = []
+  for (let count = 0; count < (isLong ? 1_000 : 40); count++) runIds.push(await wake(server, agent.id))
+  const ends = await endings(server, runIds)
+  const told = new Set(ends.map(({ exitReason }) => exitReason))
+  expect(
+    [...told].filter((reason) => !['completed', 'dispatch_error', 'sandbox_lost'].includes(reason!)),
+    `seed ${seed}`,
+  ).toEqual([])
+  const rows = await server.database.root('runs').whereIn('id', runIds).whereNull('ended_at')
+  expect(rows, `seed ${seed}`).toEqual([])
+})
+
+test.skipIf(!hasPostgres())('another replica goes on with the sandboxes of one that is gone', async () => {
+  const go = Promise.withResolvers<void>()
+  const { engine, server, startServer } = await stage(
+    async (container) => {
+      const device = await runnerIn(container)
+      const run = await device.take()
+      await run.events({ kind: 'text', data: { text: 'before' } })
+      await go.promise
+      await device.closed
+      await waitFor(() => isHeard(join(container.folder, 'broker.sock')), 'the broker of the other replica')
+      return 0
+    },
+    { database: 'postgres' },
+  )
+  const other = await startServer({ beside: server })
+  const agent = await cloudAgent(server, 'Lasting')
+  const runId = await wake(server, agent.id)
+  await waitFor(async () => (await statusOf(server, runId)).status === 'running', 'the run')
+  await server.plane.stop()
+  go.resolve()
+  expect(await endings(other, [runId])).toMatchObject([{ exitReason: 'sandbox_lost' }])
+  expect(engine.created).toHaveLength(1)
+})
+
+const isHeard = (socket: string) =>
+  new Promise<boolean>((resolve) => {
+    const asked = connect(socket, () => resolve(true))
+    asked.once('error', () => resolve(false))
+    asked.once('connect', () => asked.destroy())
+  })
