@@ -44,6 +44,8 @@ export const settledMs = 500
 
 /** What is done with a sandbox, on the engine and in the database. Each act may be done again after a server died in it. */
 export class SandboxActs {
+  /** Those that this server has begun to create. */
+  readonly begun = new Set<string>()
   private readonly options: ActOptions
 
   constructor(options: ActOptions) {
@@ -86,6 +88,7 @@ export class SandboxActs {
     const { root, world, brokers } = this.options
     const folder = state === 'creating' ? brokers.folderOf(row.id) : row.folder
     if (!(await replaceSandbox(root, row, { state, folder, stateAt: world.now() }))) return
+    if (state === 'creating') this.begun.add(row.id)
     if (state === 'linked') brokers.forgetToken(row)
     this.options.lookSoon()
   }
@@ -197,6 +200,7 @@ export class SandboxActs {
       await replaceSandbox(tx, row, { removedAt: at })
     }
     await inTransaction(root, gone, { turns: [row.workspaceId] })
+    this.begun.delete(row.id)
     // Its place is free.
     this.options.lookSoon()
   }

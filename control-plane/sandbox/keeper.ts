@@ -152,7 +152,7 @@ export class SandboxKeeper {
     const seen: Seen = {
       container: container?.state ?? null,
       hasLinked: device?.lastHeartbeatAt != null,
-      isBeingCreated: row.folder !== this.options.brokers.folderOf(row.id) && world.now() - row.stateAt < creatingMs,
+      isBeingCreated: !this.acts.begun.has(row.id) && world.now() - row.stateAt < creatingMs,
       hasStarted: run !== null && run.startedAt !== null,
       isRunOver: run === null || run.endedAt !== null,
       forMs: world.now() - row.stateAt,

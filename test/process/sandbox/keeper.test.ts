@@ -57,6 +57,11 @@ const statusOf = async (server: TestServer, runId: string) => {
   return { status, exitReason }
 }
 
+interface Made {
+  run_id: string
+  created_at: number
+}
+
 async function endings(server: TestServer, runIds: readonly string[]) {
   const over = async () => {
     const all = await Promise.all(runIds.map((id) => statusOf(server, id)))
@@ -73,8 +78,10 @@ test('as many as may be there at once, the oldest first, and all come to their e
   const ends = await endings(server, runIds)
   expect(new Set(ends.map(({ exitReason }) => exitReason))).toEqual(new Set(['completed']))
   expect(engine.peak).toBe(4)
-  const order = engine.created.map((name) => /run_\w{16}/.exec(name)![0])
-  expect(order).toEqual(runIds)
+  const rows = (await server.database.root('sandboxes').select('run_id', 'created_at')) as Made[]
+  const madeAt = new Map(rows.map((row) => [row.run_id, Number(row.created_at)]))
+  const times = runIds.map((id) => madeAt.get(id)!)
+  expect(times).toEqual(times.toSorted((a, b) => a - b))
 })
 
 test('a run waits while no engine answers, and says so', async () => {
