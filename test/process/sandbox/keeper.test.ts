@@ -59,7 +59,7 @@ const statusOf = async (server: TestServer, runId: string) => {
 
 interface Made {
   run_id: string
-  created_at: number
+  created_at: number | string
 }
 
 async function endings(server: TestServer, runIds: readonly string[]) {
