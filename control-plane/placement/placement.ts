@@ -281,8 +281,7 @@ const descriptions: Record<GateReason, string | ((harness: string, advice: strin
   capacity: 'Every device that may take this run is busy. It starts when a run there ends.',
 }
 const cloudDescriptions: Partial<Record<GateReason, string>> = {
-  no_ready_route:
-    'No engine for sandboxes is ready. Whoever operates the server sees why with `svc-server sandbox doctor`.',
+  no_ready_route: 'No engine for sandboxes is ready. Whoever operates the server finds why in its log.',
   capacity: 'As many sandboxes run as may. It starts when one of them ends.',
   governance_refused: 'The person who asked for it has left the workspace.',
 }

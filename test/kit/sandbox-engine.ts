@@ -27,6 +27,9 @@ export function missingEngine(): string | null {
   return globSync('base-*.tar', { cwd: cache }).length === 0 ? 'scripts/fetch-sandbox could not make a base' : null
 }
 
+/** This machine lets no engine start, or no container run: it is none of the checkout's faults. */
+export class NoEngineError extends Error {}
+
 const environment = {
   ...process.env,
   PATH: [join(programs, 'usr/sbin'), join(programs, 'usr/bin'), process.env['PATH']].join(':'),
@@ -67,7 +70,7 @@ export async function startEngine(data = mkdtempSync(join(tmpdir(), 'svc-engine-
     )
     if (isReady) break
     if (child.exitCode !== null || Date.now() > deadline)
-      throw new Error(`The engine does not start:\n${readFileSync(log, 'utf8').slice(-2_000)}`)
+      throw new NoEngineError(`the engine does not start here:\n${readFileSync(log, 'utf8').slice(-2_000)}`)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
   return {
@@ -109,6 +112,10 @@ export async function startSharedEngine(): Promise<TestEngine> {
   const named = `svc-sandbox-base:${base!.replace(/^base-(.{12}).*$/, '$1')}`
   if (!(await has(named)))
     await engine.docker('import', '--change', 'ENV PATH=/usr/local/bin:/usr/bin:/bin', join(cache, base!), named)
+  await engine.docker('run', '--rm', '--network', 'none', named, 'true').catch(async (error: unknown) => {
+    await engine.stop()
+    throw new NoEngineError(`no container runs here: ${String(error).slice(0, 1_000)}`)
+  })
   await currentRelease()
   const build = [join(root, 'sandbox/build'), '--quiet', '--network', 'host', '--build-arg', `BASE=${named}`]
   await run('bash', build, { env: { ...environment, DOCKER_HOST: `unix://${engine.socket}`, DOCKER_BUILDKIT: '0' } })

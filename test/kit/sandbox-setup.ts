@@ -1,5 +1,5 @@
 import type { TestProject } from 'vitest/node'
-import { missingEngine, startSharedEngine } from './sandbox-engine.ts'
+import { missingEngine, NoEngineError, startSharedEngine, type TestEngine } from './sandbox-engine.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -10,13 +10,24 @@ declare module 'vitest' {
 
 /** Starts the engine of the tests of sandboxes. Without one they are counted as skipped. */
 export async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
-  const missing = missingEngine()
-  if (missing !== null) {
-    process.stderr.write(`The tests of sandboxes are skipped: ${missing}.\n`)
+  const engine = await sharedEngine()
+  if (typeof engine === 'string') {
+    process.stderr.write(`\n*** NOT TESTED: sandboxes, since ${engine}\n\n`)
     project.provide('sandboxEngine', null)
     return undefined
   }
-  const engine = await startSharedEngine()
   project.provide('sandboxEngine', { socket: engine.socket, pid: engine.pid })
   return () => engine.stop()
+}
+
+/** Or why there is none here. */
+async function sharedEngine(): Promise<TestEngine | string> {
+  const missing = missingEngine()
+  if (missing !== null) return missing
+  try {
+    return await startSharedEngine()
+  } catch (error) {
+    if (error instanceof NoEngineError) return error.message
+    throw error
+  }
 }
