@@ -247,8 +247,18 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
         .root('runs')
         .join('agents', 'agents.id', 'runs.agent_id')
         .where({ 'runs.id': runId })
-        .first('agents.owner_user_id as owner', 'agents.id', 'agents.visibility')
-      const secrets = await server.database.root('secret_grants').where({ agent_id: agent.id })
+        .first(
+          'agents.owner_user_id as owner',
+          'agents.id',
+          'agents.visibility',
+          'runs.created_at as at',
+          'error_message',
+        )
+      // It was offered while the agent was the member's: giving it away cancels what waits.
+      if (agent.error_message === 'The agent was given to another owner.') continue
+      // Nor does it have what was granted after it.
+      const grants = server.database.root('secret_grants').where({ agent_id: agent.id })
+      const secrets = await grants.where('created_at', '<=', agent.at)
       if (agent.owner !== member.uuid && (agent.visibility === 'private' || secrets.length > 0)) spied.push(agent.id)
     }
   }
