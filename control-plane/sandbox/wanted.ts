@@ -5,8 +5,8 @@ import { inTransaction } from '../db/transaction.ts'
 import type { Tx } from '../db/open.ts'
 import { hashToken } from '../http/token-hash.ts'
 import { lockPlacement } from '../placement/facts.ts'
-import { placeAll } from '../placement/placement.ts'
-import { findWaiting, listWaiting, type WaitingRun } from '../placement/waiting-store.ts'
+import { placeRun } from '../placement/placement.ts'
+import { findWaiting, listWaiting } from '../placement/waiting-store.ts'
 import { findAgent } from '../resources/agents/store.ts'
 import { insertDevice } from '../resources/devices/store.ts'
 import { listAdmins } from '../resources/members/store.ts'
@@ -41,26 +41,30 @@ export async function wantSandboxes(context: WantingContext): Promise<number> {
   for (let turn = 0; lines.some((line) => line.length > turn); turn++)
     for (const line of lines) {
       const runId = line[turn]
-      if (runId !== undefined && (await wantOne(context, runId))) made++
+      const outcome = runId === undefined ? 'none' : await wantOne(context, runId)
+      if (outcome === 'made') made++
+      // Room that is there in the next moment is not for those behind it.
+      if (outcome === 'full') line.length = 0
     }
   return made
 }
 
-/** False when the run waits for something else, or somebody else was faster. */
-async function wantOne(context: WantingContext, runId: string): Promise<boolean> {
+/** `none`: the run waits for something else, or somebody else was faster. */
+async function wantOne(context: WantingContext, runId: string): Promise<'made' | 'full' | 'none'> {
   const { root, world, leaseMs } = context
   const listed = await findRun(root, runId)
-  if (listed === null) return false
-  const want = async (tx: Tx): Promise<boolean> => {
+  if (listed === null) return 'none'
+  const want = async (tx: Tx): Promise<'made' | 'full' | 'none'> => {
     const moment = { now: world.now(), leaseMs }
     const { facts, isHalted } = await lockPlacement(tx, listed.workspaceId, moment)
     const [waiting] = await findWaiting(tx, [runId])
-    if (waiting === undefined || isHalted) return false
-    const { wanting } = placeAll<WaitingRun>([waiting], facts)
-    const run = wanting.length === 0 ? null : await findRun(tx, runId)
-    if (run === null) return false
+    if (waiting === undefined || isHalted) return 'none'
+    const placement = placeRun(waiting.facts, facts)
+    if (placement.kind === 'gate' && placement.reason === 'capacity') return 'full'
+    const run = placement.kind === 'sandbox' ? await findRun(tx, runId) : null
+    if (run === null) return 'none'
     await write(tx, run, context)
-    return true
+    return 'made'
   }
   return inTransaction(root, want, { turns: [listed.workspaceId, 'sandboxes'] })
 }

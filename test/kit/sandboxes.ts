@@ -2,7 +2,10 @@ import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inject, onTestFinished } from 'vitest'
+import { randomServerKey } from '../../control-plane/db/server-keys.ts'
 import { DockerClient } from '../../control-plane/sandbox/docker/client.ts'
+import { sandboxKeys } from '../../control-plane/sandbox/tokens.ts'
+import { realWorld } from '../../shared/lib/world.ts'
 import { waitFor } from './programs.ts'
 import { buildImage } from './sandbox-engine.ts'
 import { TestServer, type ServerOptions } from './server.ts'
@@ -24,7 +27,7 @@ export async function cloudServer(options: ServerOptions = {}): Promise<TestServ
   const server = await TestServer.start({ ...options, settings })
   onTestFinished(async () => {
     // Whatever the test was about: nothing of its runs stays.
-    await waitFor(async () => (await leftOnEngine()).length === 0, 'an engine without containers and volumes')
+    await waitFor(async () => (await leftOnEngine(server)).length === 0, 'an engine without containers and volumes')
     await server.stop()
     rmSync(data, { recursive: true, force: true })
   })
@@ -59,11 +62,13 @@ export const endedRun = (server: TestServer, runId: string): Promise<Record<stri
     { ms: 100_000 },
   )
 
-/** The names of all containers and volumes that the engine has. */
-export async function leftOnEngine(): Promise<string[]> {
+/** The names of all containers and volumes that the engine has of a server: test files run side by side. */
+export async function leftOnEngine(server: TestServer): Promise<string[]> {
   const client = engineClient()
-  const containers = await client.call({ method: 'GET', path: '/containers/json', query: { all: '1' } })
-  const volumes = await client.call({ method: 'GET', path: '/volumes' })
+  const { serverId } = sandboxKeys(await randomServerKey(server.database.root, 'sandboxes', realWorld))
+  const filters = JSON.stringify({ label: [`svc.server=${serverId}`] })
+  const containers = await client.call({ method: 'GET', path: '/containers/json', query: { all: '1', filters } })
+  const volumes = await client.call({ method: 'GET', path: '/volumes', query: { filters } })
   const rows = JSON.parse(containers.body.toString()) as { Names: string[] }[]
   const { Volumes } = JSON.parse(volumes.body.toString()) as { Volumes: { Name: string }[] | null }
   return [...rows.flatMap(({ Names }) => Names), ...(Volumes ?? []).map(({ Name }) => Name)]

@@ -80,7 +80,7 @@ test.skipIf(hasNoEngine).each(['kill', 'remove'] as const)(
     const server = await cloudServer()
     const runId = await wake(server, 'echo here; sleep 600')
     await waitFor(async () => (await textOf(server, runId)).includes('here'), 'its output')
-    const [name] = await leftOnEngine()
+    const [name] = await leftOnEngine(server)
     if (how === 'kill') await engineClient().does({ method: 'POST', path: `/containers${name}/kill` }, [204])
     else await engineClient().does({ method: 'DELETE', path: `/containers${name}`, query: { force: '1' } }, [204])
     const run = await ended(server, runId)
