@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { sandboxPlaces } from '../../shared/device/sandbox.ts'
 import { waitFor } from '../kit/programs.ts'
 import { cloudServer, engineClient, hasNoEngine, leftOnEngine } from '../kit/sandboxes.ts'
 import type { TestServer } from '../kit/server.ts'
@@ -49,7 +50,7 @@ test.skipIf(hasNoEngine)(
       environment: { type: 'cloud', cwd: 'sandbox-root', deviceId: null, deviceName: null },
     })
     const text = await textOf(server, runId)
-    expect(text).toContain('1000\r\n/work/home\r\n')
+    expect(text).toContain(`1000\r\n${sandboxPlaces.work}/home\r\n`)
     expect(text).toContain('read-only')
     expect(text).toContain('ENETUNREACH')
     expect(text).toContain(`"runId":"${runId}"`)

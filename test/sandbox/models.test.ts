@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { sandboxPlaces } from '../../shared/device/sandbox.ts'
 import { placeholderKey } from '../../shared/runs/brokered.ts'
 import { waitFor } from '../kit/programs.ts'
 import { fetchHarness } from '../kit/real-harness.ts'
@@ -61,7 +62,7 @@ test.skipIf('missing' in claude)('the real claude works in a sandbox with a key 
   await stub.script({
     default: {
       steps: [
-        { tool: { kind: 'write', path: '/work/home/look.mjs', content: program } },
+        { tool: { kind: 'write', path: join(sandboxPlaces.work, 'home/look.mjs'), content: program } },
         { tool: { kind: 'shell', command } },
         { text: 'Looked everywhere.' },
       ],
