@@ -3,77 +3,57 @@ import type { ConnectionRow } from '../../connections/store.ts'
 import type { McpServerRow } from '../../mcp-servers/store.ts'
 import type { PluginSummaryRow } from '../../plugins/store.ts'
 import type { SkillRow } from '../../skills/store.ts'
-import { facts, span } from './manifest-text.ts'
+import { section } from './manifest-text.ts'
 
 /** Sections of an export about what runs carry. */
 
 /** Their files are read one by one. */
 export function skillSection(skill: SkillRow): string[] {
-  return [
-    '',
-    `### ${span(skill.name)}`,
-    '',
-    ...facts({
-      Id: skill.id,
-      Slug: skill.slug,
-      Version: String(skill.bundleVersion),
-      Source: skill.sourceType,
-      'On for agents without an override': skill.enabledByDefault ? 'yes' : 'no',
-      Files: String(skill.fileCount),
-      Bytes: String(skill.totalBytes),
-      Description: skill.description,
-    }),
-  ]
+  return section(skill.name, {
+    Id: skill.id,
+    Slug: skill.slug,
+    Version: String(skill.bundleVersion),
+    Source: skill.sourceType,
+    'On for agents without an override': skill.enabledByDefault ? 'yes' : 'no',
+    Files: String(skill.fileCount),
+    Bytes: String(skill.totalBytes),
+    Description: skill.description,
+  })
 }
 
 /** Its skills and MCP servers stand among those of the workspace. */
 export function pluginSection(plugin: PluginSummaryRow): string[] {
-  return [
-    '',
-    `### ${span(plugin.name)}`,
-    '',
-    ...facts({
-      Id: plugin.id,
-      Version: plugin.pluginVersion,
-      On: plugin.enabled ? 'yes' : 'no',
-      Repository: plugin.repoUrl,
-      Commit: plugin.repoSha,
-      Hash: plugin.pluginHash,
-      Description: plugin.description,
-    }),
-  ]
+  return section(plugin.name, {
+    Id: plugin.id,
+    Version: plugin.pluginVersion,
+    On: plugin.enabled ? 'yes' : 'no',
+    Repository: plugin.repoUrl,
+    Commit: plugin.repoSha,
+    Hash: plugin.pluginHash,
+    Description: plugin.description,
+  })
 }
 
 /** Without its credential, which no export has. */
 export function connectionSection(connection: ConnectionRow, now: number): string[] {
   const { id, serviceId, serviceLabel, authKind, accountLabel, ownerUserId, grantedScopes } = connection
-  return [
-    '',
-    `### ${span(serviceLabel)}`,
-    '',
-    ...facts({
-      Id: id,
-      Service: serviceId,
-      Account: accountLabel === '' ? null : accountLabel,
-      Kind: authKind,
-      Status: statusAt(connection, now),
-      Owner: ownerUserId === null ? 'the workspace' : 'a person',
-      Scopes: grantedScopes.length === 0 ? null : grantedScopes.join(' '),
-    }),
-  ]
+  return section(serviceLabel, {
+    Id: id,
+    Service: serviceId,
+    Account: accountLabel === '' ? null : accountLabel,
+    Kind: authKind,
+    Status: statusAt(connection, now),
+    Owner: ownerUserId === null ? 'the workspace' : 'a person',
+    Scopes: grantedScopes.length === 0 ? null : grantedScopes.join(' '),
+  })
 }
 
 export function mcpServerSection({ id, name, server }: McpServerRow, agent: string | null): string[] {
-  return [
-    '',
-    `### ${span(name)}`,
-    '',
-    ...facts({
-      Id: id,
-      Agent: agent,
-      Transport: server.type,
-      Address: server.type === 'stdio' ? null : server.url,
-      Command: server.type === 'stdio' ? [server.command, ...server.args].join(' ') : null,
-    }),
-  ]
+  return section(name, {
+    Id: id,
+    Agent: agent,
+    Transport: server.type,
+    Address: server.type === 'stdio' ? null : server.url,
+    Command: server.type === 'stdio' ? [server.command, ...server.args].join(' ') : null,
+  })
 }

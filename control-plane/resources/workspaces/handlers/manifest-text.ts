@@ -4,6 +4,14 @@ export function facts(values: Record<string, string | null>): string[] {
   return Object.entries(values).flatMap(([name, value]) => (value === null ? [] : [`- ${name}: ${span(value)}`]))
 }
 
+/** A section about one thing, under its name. */
+export const section = (name: string, values: Record<string, string | null>): string[] => [
+  '',
+  `### ${span(name)}`,
+  '',
+  ...facts(values),
+]
+
 /** A code span with as many backticks as the text needs. */
 export function span(text: string): string {
   const line = text.replaceAll(/\s+/g, ' ').trim()

@@ -9,7 +9,7 @@ import type { WikiPageRow } from '../../wiki/store.ts'
 import type { WorkflowRow } from '../../workflows/store.ts'
 import type { WorkspaceRow } from '../store.ts'
 import { mcpServerSection } from './manifest-carried.ts'
-import { facts, fence, span } from './manifest-text.ts'
+import { facts, fence, section, span } from './manifest-text.ts'
 
 /**
  * The Markdown of a workspace's export (pure). Text of people is put into code spans or fences, so that it stays text.
@@ -118,10 +118,7 @@ function agentSection(agent: ExportedAgent, agents: Agents, isWhole: boolean): s
       ? ['', 'AGENT.md:', '', ...fence(agent.agentMd)]
       : ['', `AGENT.md is left out for its length; its hash is \`${agent.agentMdHash}\`.`]
   return [
-    '',
-    `### ${span(agent.name)}`,
-    '',
-    ...facts({
+    ...section(agent.name, {
       Id: agent.id,
       Handle: handleText(agent),
       Role: agent.role,
@@ -140,28 +137,20 @@ function agentSection(agent: ExportedAgent, agents: Agents, isWhole: boolean): s
 
 /** Their bytes are downloaded one by one. */
 export function fileSection({ id, name, contentType, sizeBytes, sha256, visibility, description }: FileRow): string[] {
-  return [
-    '',
-    `### ${span(name)}`,
-    '',
-    ...facts({
-      Id: id,
-      'Content type': contentType,
-      Bytes: String(sizeBytes),
-      'SHA-256': sha256,
-      Visibility: visibility,
-      Description: description,
-    }),
-  ]
+  return section(name, {
+    Id: id,
+    'Content type': contentType,
+    Bytes: String(sizeBytes),
+    'SHA-256': sha256,
+    Visibility: visibility,
+    Description: description,
+  })
 }
 
 export function pageSection(page: ExportedPage): string[] {
   const { id, slug, title, kind, archivedAt, sourceRef, currentRevisionId, body } = page
   return [
-    '',
-    `### ${span(title)}`,
-    '',
-    ...facts({
+    ...section(title, {
       Id: id,
       Slug: slug,
       Status: archivedAt === null ? 'live' : 'archived',
@@ -183,10 +172,7 @@ function linesOf({ bullets }: LearningRow): string[] {
 /** `lines` null: they are left out. */
 function learningSection({ id, topic, status, rejectedReason }: LearningRow, lines: string[] | null): string[] {
   return [
-    '',
-    `### ${span(topic)}`,
-    '',
-    ...facts({ Id: id, Status: status, 'Rejected because': rejectedReason }),
+    ...section(topic, { Id: id, Status: status, 'Rejected because': rejectedReason }),
     '',
     ...(lines ?? ['Its bullets are left out for their length.']),
   ]
@@ -211,10 +197,7 @@ function workflowSection(workflow: WorkflowRow, isWhole: boolean): string[] {
 
 function projectSection(project: ProjectRow, agents: Agents): string[] {
   return [
-    '',
-    `### ${span(project.name)}`,
-    '',
-    ...facts({
+    ...section(project.name, {
       Id: project.id,
       Status: project.status,
       Prefix: project.prefix,
