@@ -148,7 +148,8 @@ export const beginAnew: RunEffect = async (db, run, { world, sessionLost = false
 async function isOnOwnersDevice(db: Db, { agentId, device: publicId }: RunRow): Promise<boolean> {
   const device = publicId === null ? null : await findDeviceByPublicId(db, publicId)
   const agent = await findAgent(db, agentId)
-  return device !== null && device.userId === agent?.ownerUserId
+  // What runs in a sandbox could speak for its runner.
+  return device !== null && device.sandboxId === null && device.userId === agent?.ownerUserId
 }
 
 /** Closes the account with which the run worked, and tells its devices. */

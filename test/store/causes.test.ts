@@ -6,6 +6,7 @@ import {
   pauseAutomationsOf,
 } from '../../control-plane/resources/automations/store.ts'
 import { findUser, isMember } from '../../control-plane/resources/members/store.ts'
+import { causeThrough } from '../../control-plane/resources/runs/cause.ts'
 import { claimRun, offerRuns } from '../../control-plane/resources/runs/lease-store.ts'
 import { countLiveCausedBy } from '../../control-plane/resources/runs/live-store.ts'
 import { endRun, findRun } from '../../control-plane/resources/runs/store.ts'
@@ -16,6 +17,27 @@ import { automationRow } from './automations-rows.ts'
 import { at, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 
 registerAllRunEffects()
+
+onBoth('a run in a sandbox acts for nobody but the owner of its agent', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [ada, bob] = [await seedPerson(root, workspaceId), await seedPerson(root, workspaceId)]
+  const [hers, nobodys] = [
+    await seedAgent(root, workspaceId, { ownerUserId: ada }),
+    await seedAgent(root, workspaceId, { ownerUserId: null }),
+  ]
+  const causeOn = async (changes: { sandboxId: string | null }, agent: typeof hers, causedByUserId: string) => {
+    const { publicId } = await seedDevice(root, { workspaceId, userId: causedByUserId }, changes)
+    const { id } = await seedRun(root, agent, { causedByUserId })
+    await offerRuns(root, { runIds: [id], device: publicId, expiresAt: at })
+    return causeThrough(root, (await findRun(root, id))!)
+  }
+  const sandbox = { sandboxId: 'sbx_1' }
+  expect(await causeOn(sandbox, hers, ada)).toBe(ada)
+  expect(await causeOn(sandbox, hers, bob)).toBeNull()
+  expect(await causeOn(sandbox, nobodys, bob)).toBeNull()
+  // On his own machine it is he who lets the program in.
+  expect(await causeOn({ sandboxId: null }, hers, bob)).toBe(bob)
+})
 
 onBoth('what goes on in the name of a person is found, in one workspace or in all, and paused', async ({ root }) => {
   const [here, there] = [await seedWorkspace(root), await seedWorkspace(root)]

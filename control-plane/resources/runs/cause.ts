@@ -1,6 +1,7 @@
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import type { Person } from '../../trust/rules.ts'
+import { findAgent } from '../agents/store.ts'
 import { findDeviceByPublicId } from '../devices/store.ts'
 import { findUserByPublicId } from '../members/store.ts'
 import { listLiveOfAgent } from './live-store.ts'
@@ -10,15 +11,17 @@ import { findRun, type RunRow } from './store.ts'
 
 /**
  * Returns the person behind a request of this run: the one whose wake it works from, if it runs on a device of theirs and follows
- * the words of nobody else. Whoever owns the device has the run's token, and would else act for that person.
+ * the words of nobody else. Whoever owns the device has the run's token, and would else act for that person. In a sandbox the program
+ * has it, which the agent's owner decides, and nobody has let that program act for them; so there it is the owner's own wake alone.
  */
 export async function causeThrough(
   db: Db,
-  run: Pick<RunRow, 'causedByUserId' | 'wordsBy' | 'device'>,
+  run: Pick<RunRow, 'causedByUserId' | 'wordsBy' | 'device' | 'agentId'>,
 ): Promise<Person> {
   if (run.causedByUserId === null || run.device === null || run.wordsBy.length > 0) return null
   const device = await findDeviceByPublicId(db, run.device)
-  return device?.userId === run.causedByUserId ? run.causedByUserId : null
+  const holder = device?.sandboxId == null ? device?.userId : (await findAgent(db, run.agentId))?.ownerUserId
+  return holder === run.causedByUserId ? run.causedByUserId : null
 }
 
 /**
