@@ -1,8 +1,8 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { startMcpServer, type McpHttpServer } from '../kit/mcp-http-server.ts'
+import { serviceSettings } from '../kit/services.ts'
 import { fetchHarness } from '../kit/real-harness.ts'
 import { startStubLlm, type StubLlm } from '../kit/stub-llm.ts'
 import { TestSystem } from '../kit/system.ts'
@@ -48,9 +48,7 @@ beforeAll(async () => {
       ],
     },
   ]
-  const file = join(mkdtempSync(join(tmpdir(), 'svc-services-')), 'services.json')
-  writeFileSync(file, JSON.stringify({ services }))
-  const serverEnv = { SVC_SERVICES_FILE: file, SVC_ALLOW_HOSTS: '127.0.0.1' }
+  const serverEnv = serviceSettings({ services })
   system = await TestSystem.start({ devices: 0, device: { isWalled: true }, serverEnv })
   const device = system.makeDevice()
   const modelUrl = `${stub.url}/s/claude`
