@@ -80,7 +80,7 @@ export class SandboxActs {
         await engine.stop(container!.id, stopGraceMs)
         return this.options.lookSoon()
       case 'remove':
-        return this.remove(row, container)
+        return this.remove(row)
     }
   }
 
@@ -102,12 +102,12 @@ export class SandboxActs {
         throw new EngineError(message, { isRefusal: true })
       }
       const folder = brokers.folderOf(row.id)
-      if (row.folder !== folder && !(await replaceSandbox(root, row, { folder }))) return
+      // Before the engine is asked: its answer may be lost, and a second container is to be of the same image.
+      const isNoted = row.folder === folder && row.image === image
+      if (!isNoted && !(await replaceSandbox(root, row, { folder, image }))) return
       if (!(await this.openBroker(row, { token: keys.tokenOf(row.id) }))) return
-      const containerId = await engine.create(this.containerOf(row, { image, facts }))
-      const now = await findSandbox(root, row.id)
-      if (now?.state !== 'creating' || !(await replaceSandbox(root, now, { containerId, image }))) return
-      await engine.start(containerId)
+      const id = await engine.create(this.containerOf(row, { image, facts }))
+      if ((await findSandbox(root, row.id))?.state === 'creating') await engine.start(id)
       this.options.lookSoon()
     } catch (error) {
       if (!(error instanceof EngineError) || !error.isRefusal) throw error
@@ -189,9 +189,9 @@ export class SandboxActs {
     this.options.lookSoon()
   }
 
-  private async remove(row: SandboxRow, container: Container | null): Promise<void> {
+  private async remove(row: SandboxRow): Promise<void> {
     const { root, world, engine, brokers } = this.options
-    await engine.remove({ id: container?.id ?? row.containerId, name: nameOf(row) })
+    await engine.remove(nameOf(row))
     await brokers.close(row)
     const gone = async (tx: Tx) => {
       const at = world.now()

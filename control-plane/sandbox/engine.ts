@@ -17,8 +17,8 @@ export interface SandboxEngine {
   stop(id: string, graceMs: number): Promise<void>
   /** The last lines of its output, at most `lines`. */
   logs(id: string, lines: number): Promise<string>
-  /** With its volume. */
-  remove(container: { id: string | null; name: string }): Promise<void>
+  /** By its name, with its volume. */
+  remove(name: string): Promise<void>
   /** How it ended; null: it is gone, or has not ended. */
   ending(id: string): Promise<ContainerEnding | null>
   /** Those of this server, whatever their state. */
@@ -29,9 +29,8 @@ export interface SandboxEngine {
 
 export interface EngineFacts {
   id: string
-  /** Processors and bytes of memory that it has. */
+  /** Processors that it has. */
   cpus: number
-  memoryBytes: number
 }
 
 export interface ContainerSpec {

@@ -112,7 +112,7 @@ export class SandboxKeeper {
     const known = new Set(rows.map(({ id }) => id))
     for (const container of containers)
       if (!known.has(container.sandboxId) && (await this.isGone(container.sandboxId)))
-        this.lines.add(container.name, () => engine.remove(container), 'orphan')
+        this.lines.add(container.name, () => engine.remove(container.name), 'orphan')
     for (const id of brokers.known())
       if (!known.has(id) && (await this.isGone(id))) await brokers.close({ id, folder: null })
   }

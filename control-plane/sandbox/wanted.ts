@@ -1,12 +1,13 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { SandboxSize } from '../../shared/api/agents.ts'
+import { inPages } from '../db/table.ts'
 import { inTransaction } from '../db/transaction.ts'
 import type { Tx } from '../db/open.ts'
 import { hashToken } from '../http/token-hash.ts'
 import { lockPlacement } from '../placement/facts.ts'
 import { placeRun } from '../placement/placement.ts'
-import { findWaiting, listWaiting } from '../placement/waiting-store.ts'
+import { findWaiting, listWaiting, type WaitingRun } from '../placement/waiting-store.ts'
 import { findAgent } from '../resources/agents/store.ts'
 import { insertDevice } from '../resources/devices/store.ts'
 import { listAdmins } from '../resources/members/store.ts'
@@ -25,6 +26,7 @@ export interface WantingContext {
 
 /** Of one workspace, looked at at once. */
 const perWorkspace = 200
+const pageSize = 500
 
 /**
  * Writes a row for each run that is to have a sandbox now, and the device that the sandbox will be to the link. Workspaces take turns, with
@@ -34,8 +36,7 @@ export async function wantSandboxes(context: WantingContext): Promise<number> {
   const { root } = context
   const lines: string[][] = []
   for (const workspaceId of await listWorkspacesWaitingForCloud(root)) {
-    const waiting = await listWaiting(root, { workspaceId, after: null, limit: perWorkspace })
-    lines.push(waiting.filter(({ facts }) => facts.cloud?.device === null).map(({ id }) => id))
+    lines.push(await listWanting(root, workspaceId))
   }
   let made = 0
   for (let turn = 0; lines.some((line) => line.length > turn); turn++)
@@ -47,6 +48,18 @@ export async function wantSandboxes(context: WantingContext): Promise<number> {
       if (outcome === 'full') line.length = 0
     }
   return made
+}
+
+/** The runs of a workspace that have no sandbox, oldest first. Any number of runs for devices may wait before them. */
+async function listWanting(root: Knex, workspaceId: string): Promise<string[]> {
+  const found: string[] = []
+  for await (const page of inPages<WaitingRun>(pageSize, (next) =>
+    listWaiting(root, { workspaceId, after: null, ...next }),
+  )) {
+    for (const { id, facts } of page) if (facts.cloud?.device === null) found.push(id)
+    if (found.length >= perWorkspace) break
+  }
+  return found
 }
 
 /** `none`: the run waits for something else, or somebody else was faster. */
@@ -84,7 +97,6 @@ async function write(tx: Tx, run: RunRow, { world, engineId, tokenOf }: WantingC
     device,
     size,
     folder: null,
-    containerId: null,
     image: null,
     state: 'wanted',
     trouble: null,
@@ -98,7 +110,7 @@ async function write(tx: Tx, run: RunRow, { world, engineId, tokenOf }: WantingC
     deviceId: world.uuid(),
     publicId: device,
     workspaceId,
-    // Nobody but the run has its token there: what it asks for, it asks for whoever caused it.
+    // A row needs somebody; what a sandbox may do never depends on who it is (causeThrough, trust).
     userId: run.causedByUserId ?? (await anyPerson(tx, run)),
     displayName: `Sandbox of ${run.id}`,
     hostname: null,

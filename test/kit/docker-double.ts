@@ -96,7 +96,7 @@ export class DockerDouble {
       case 'GET version':
         return [200, { ApiVersion: '1.44' }]
       case 'GET info':
-        return [200, { ID: `double ${this.socket}`, NCPU: 2, MemTotal: 8e9 }]
+        return [200, { ID: `double ${this.socket}`, NCPU: 2 }]
       case 'GET images json':
         return [200, { Id: `sha256:${'ab'.repeat(32)}` }]
       case 'GET events':

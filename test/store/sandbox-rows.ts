@@ -12,7 +12,6 @@ export function sandboxRow(workspaceId: string, change: Partial<SandboxRow> = {}
     device: realWorld.id('dvc_'),
     size: 'small',
     folder: null,
-    containerId: null,
     image: null,
     state: 'wanted',
     trouble: null,

@@ -22,7 +22,6 @@ export const sandboxes: Migration = {
       t.text('size').notNullable()
       t.text('state').notNullable()
       t.text('folder')
-      t.text('container_id')
       t.text('image')
       t.text('trouble')
       t.bigint('state_at').notNullable()

@@ -20,9 +20,7 @@ const sandboxes = table('sandboxes', {
   /** Of the machine with the engine: with its token and the socket of its broker. null: nobody has begun to create it. */
   folder: nullableText,
   state: z.enum(sandboxStates),
-  /** null: not created yet. */
-  containerId: nullableText,
-  /** By the digest or id that the engine has of it. */
+  /** By the digest or id that the engine has of it; null: nobody has begun to create it. */
   image: nullableText,
   /** What went wrong with it, for people. */
   trouble: nullableText,

@@ -24,8 +24,8 @@ export interface Reply {
 
 /** More of an answer is not read. */
 const mostBytes = 16 * 1024 * 1024
-/** The newest version of the API that this client was written for. */
-const newest = 1.41
+/** The newest version of the API that this client was written for: 1.41. */
+const newestMinor = 41
 
 /** Asks a Docker engine, or what speaks its API as Podman does, over its socket. */
 export class DockerClient {
@@ -40,10 +40,9 @@ export class DockerClient {
   async versioned(): Promise<string> {
     if (this.version !== null) return this.version
     const { status, body } = await this.send({ method: 'GET', path: '/version' })
-    const said = status === 200 ? /"ApiVersion"\s*:\s*"(1\.\d{1,3})"/.exec(body.toString('utf8')) : null
+    const said = status === 200 ? /"ApiVersion"\s*:\s*"1\.(\d{1,3})"/.exec(body.toString('utf8')) : null
     if (said === null) throw new EngineError(`${this.options.socket} does not answer as a Docker engine does.`)
-    const minor = Math.min(Number(said[1]!.slice(2)), Math.round((newest - 1) * 100))
-    return (this.version = `v1.${minor}`)
+    return (this.version = `v1.${Math.min(Number(said[1]), newestMinor)}`)
   }
 
   /** Resolves with the answer, whatever its status. */
@@ -124,7 +123,8 @@ export class DockerClient {
   }
 }
 
-function parseJson(body: Buffer): unknown {
+/** undefined: it is none. */
+export function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'))
   } catch {
@@ -133,7 +133,7 @@ function parseJson(body: Buffer): unknown {
 }
 
 /** In the engine's own words, as far as they are words. */
-function refusal({ method, path }: Call, { status, body }: Reply): EngineError {
+export function refusal({ method, path }: Call, { status, body }: Reply): EngineError {
   const said = parseJson(body) as { message?: unknown } | undefined
   const words = typeof said?.message === 'string' ? said.message.slice(0, 500) : `status ${status}`
   return new EngineError(`The engine refused ${method} ${path}: ${words}`, { isRefusal: status >= 400 && status < 500 })

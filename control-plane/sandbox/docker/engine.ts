@@ -1,14 +1,13 @@
 import { z } from 'zod'
 import { sandboxPlaces } from '../../../shared/device/sandbox.ts'
 import type { Container, ContainerEnding, ContainerSpec, EngineFacts, SandboxEngine } from '../engine.ts'
-import { EngineError } from '../engine.ts'
-import { DockerClient, type DockerClientOptions } from './client.ts'
+import { DockerClient, parseJson, refusal, type DockerClientOptions } from './client.ts'
 import { plainText } from './log-frames.ts'
 
 const label = { server: 'svc.server', sandbox: 'svc.sandbox', workspace: 'svc.workspace', run: 'svc.run' } as const
 const text = z.string().max(4_096)
 
-const info = z.object({ ID: text.min(1), NCPU: z.number().int().positive(), MemTotal: z.number().positive() })
+const info = z.object({ ID: text.min(1), NCPU: z.number().int().positive() })
 const image = z.object({ Id: text.regex(/^sha256:[0-9a-f]{64}$|^[0-9a-f]{64}$/) })
 const created = z.object({ Id: text.regex(/^[0-9a-f]{12,64}$/) })
 const inspected = z.object({
@@ -41,8 +40,8 @@ export class DockerEngine implements SandboxEngine {
   }
 
   async identify(): Promise<EngineFacts> {
-    const { ID, NCPU, MemTotal } = await this.client.read({ method: 'GET', path: '/info' }, info)
-    return { id: ID, cpus: NCPU, memoryBytes: MemTotal }
+    const { ID, NCPU } = await this.client.read({ method: 'GET', path: '/info' }, info)
+    return { id: ID, cpus: NCPU }
   }
 
   async findImage(name: string): Promise<string | null> {
@@ -59,11 +58,9 @@ export class DockerEngine implements SandboxEngine {
       const reply = await this.client.call(call)
       // Somebody else was faster: the container is the same.
       if (reply.status !== 409) {
-        const parsed = created.safeParse(JSON.parse(reply.body.toString('utf8') || '{}'))
+        const parsed = created.safeParse(parseJson(reply.body))
         if (reply.status === 201 && parsed.success) return parsed.data.Id
-        const said = reply.body.toString('utf8').slice(0, 500)
-        const isRefusal = reply.status >= 400 && reply.status < 500
-        throw new EngineError(`The engine makes no container: ${said}`, { isRefusal })
+        throw refusal(call, reply)
       }
     }
     return (await this.client.read({ method: 'GET', path: `/containers/${name}/json` }, created)).Id
@@ -92,10 +89,10 @@ export class DockerEngine implements SandboxEngine {
     return State.Running ? null : { exitCode: State.ExitCode, isOutOfMemory: State.OOMKilled }
   }
 
-  async remove({ id, name }: { id: string | null; name: string }): Promise<void> {
+  async remove(name: string): Promise<void> {
     const query = { force: '1', v: '1' }
     const timeoutMs = Math.max(this.timeoutMs, 60_000)
-    await this.client.does({ method: 'DELETE', path: `/containers/${id ?? name}`, query, timeoutMs }, [204, 404])
+    await this.client.does({ method: 'DELETE', path: `/containers/${name}`, query, timeoutMs }, [204, 404])
     await this.client.does({ method: 'DELETE', path: `/volumes/${name}`, query: { force: '1' } }, [204, 404])
   }
 
@@ -162,7 +159,7 @@ function containerOf(spec: ContainerSpec): Record<string, unknown> {
         },
         { Type: 'bind', Source: spec.brokerFolder, Target: sandboxPlaces.broker, ReadOnly: true },
       ],
-      Tmpfs: { '/tmp': 'rw,exec,nosuid,nodev,mode=1777,size=256m', '/run/lock': 'rw,nosuid,nodev,size=1m' },
+      Tmpfs: { '/tmp': 'rw,exec,nosuid,nodev,mode=1777,size=256m' },
       ...(spec.runtime !== null && { Runtime: spec.runtime }),
     },
   }

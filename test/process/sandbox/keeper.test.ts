@@ -84,6 +84,19 @@ test('as many as may be there at once, the oldest first, and all come to their e
   expect(times).toEqual(times.toSorted((a, b) => a - b))
 })
 
+test('any number of runs that wait for a device hold up none of the cloud', async () => {
+  const { server } = await stage(playRun)
+  const { id } = await server.createAgent({ command: 'true' })
+  const waiting = await wake(server, id)
+  const runs = () => server.database.root('runs')
+  const row = (await runs().where({ id: waiting }).first()) as object
+  const at = 1_700_000_000_000
+  const copies = Array.from({ length: 1_100 }, (_, n) => ({ ...row, id: server.world.id('run_'), created_at: at + n }))
+  for (let from = 0; from < copies.length; from += 100) await runs().insert(copies.slice(from, from + 100))
+  const runId = await wake(server, (await cloudAgent(server, 'Behind')).id)
+  expect(await endings(server, [runId])).toMatchObject([{ exitReason: 'completed' }])
+})
+
 test('a run waits while no engine answers, and says so', async () => {
   const { engine, server } = await stage(playRun)
   const agent = await cloudAgent(server, 'Patient')
