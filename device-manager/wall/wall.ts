@@ -43,6 +43,9 @@ export interface WallAhead {
 const makeMs = 15_000
 const endMs = 5_000
 
+/** Containers that start and end on the machine mount and unmount several file systems each. */
+const maxLooks = 20
+
 /** Which folders are hidden, and which of those within the state folder (they exist) the run may write to. */
 interface Asked {
   spec: WallSpec
@@ -91,11 +94,30 @@ interface Standing {
   end: () => void
 }
 
+/**
+ * Looks anew when it failed: something may have been mounted or unmounted between the look and the making. What looks the same
+ * afterwards is no proof that nothing was, since a mount comes back under its old number.
+ */
 async function stand(asked: Asked): Promise<Standing> {
-  const mounts = mountsAround()
-  const plan = holderPlan(asked.spec)
-  const made = await standBy(asked, { plan, mounts, mounting: 'at_once' }).catch(() => null)
-  return made ?? (await standBy(asked, { plan, mounts, mounting: 'each' }))
+  const { world } = asked
+  const begunAt = world.monotonic()
+  for (let looks = 1; ; looks += 1) {
+    const mounts = mountsAround()
+    const plan = holderPlan(asked.spec)
+    try {
+      const made = await standAs(asked, { plan, mounts })
+      if (mounts === mountsAround() || isDeepStrictEqual(plan, holderPlan(asked.spec))) return made
+      made.end()
+      throw notMade(asked.spec, 'what is mounted on this machine did not stay the same.')
+    } catch (error) {
+      if (looks === maxLooks || world.monotonic() - begunAt > makeMs) throw error
+    }
+  }
+}
+
+async function standAs(asked: Asked, looked: { plan: HolderPlan; mounts: string }): Promise<Standing> {
+  const made = await standBy(asked, { ...looked, mounting: 'at_once' }).catch(() => null)
+  return made ?? (await standBy(asked, { ...looked, mounting: 'each' }))
 }
 
 /** Says whether it is the wall that would be made now, and hides what it hid. */

@@ -17,22 +17,32 @@ describe.each(linuxTools)('with the wall of %s', (tool) => {
   beforeEach((context) => needsTool(tool, context))
 
   /** Returns what a program behind the wall says on a machine whose mounts `mounts` makes; `$D` is a folder, `$D/home` a file system. */
-  async function behindTheWall(mounts: string, look: string): Promise<string[]> {
+  async function behindTheWall(
+    mounts: string,
+    look: string,
+    { kept, walls }: { kept?: string; walls: number } = { walls: 1 },
+  ): Promise<string[]> {
     const folder = mkdtempSync(join(tmpdir(), 'svc-mounts-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     for (const name of ['home', 'other', 'part', 'covered']) mkdirSync(join(folder, name))
-    const spec = wallSpecOf(join(folder, 'home/ann/state'), tool, [join(folder, 'home/ann/login')])
+    const always = kept === undefined ? [] : [join(folder, 'home/ann', kept)]
+    const spec = {
+      ...wallSpecOf(join(folder, 'home/ann/state'), tool, [join(folder, 'home/ann/login')]),
+      executed: { always, checkout: null },
+    }
     const script = `
       import { execFileSync } from 'node:child_process'
       import { makeWall } from '${wallModule}'
       import { realWorld } from '${worldModule}'
       const own = '${folder}/home/ann/state/runs/run_1/harness'
-      const wall = await makeWall(${JSON.stringify(spec)}, [own], realWorld)
       const env = { PATH: process.env.PATH, D: '${folder}' }
       const look = { file: '/bin/sh', args: ['-c', ${JSON.stringify(look)}], env, cwd: '/', report: '/dev/null' }
-      const { file, args } = wall.enter(look)
-      process.stdout.write(execFileSync(file, args, { env }))
-      await wall.end()
+      for (let made = 0; made < ${walls}; made += 1) {
+        const wall = await makeWall(${JSON.stringify(spec)}, [own], realWorld)
+        const { file, args } = wall.enter(look)
+        process.stdout.write(execFileSync(file, args, { env }))
+        await wall.end()
+      }
       process.exit(0)`
     const node = [process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=module-typescript', '-e']
     const setUp = `set -e; D='${folder}'
@@ -61,6 +71,15 @@ describe.each(linuxTools)('with the wall of %s', (tool) => {
       'cd "$D"; for each in other/state other/login part covered/ann/login; do echo "$each:"; ls -A "$each"; done; cat other/mine'
     const lines = await behindTheWall(mounts, look)
     expect(lines).toEqual(['other/state:', 'other/login:', 'part:', 'covered/ann/login:', 'file', 'mine'])
+  })
+
+  test('what is mounted and unmounted meanwhile in a folder that svc executes does not keep it from standing', async () => {
+    const mounts = `mkdir -p "$D/home/ann/packages/busy"
+      while [ -e "$D/part" ]; do mount -t tmpfs busy "$D/home/ann/packages/busy"; umount "$D/home/ann/packages/busy"; done >/dev/null 2>&1 &`
+    const look = 'cd "$D/home/ann/packages"; { echo x >new; } 2>/dev/null || echo kept'
+    const walls = 20
+    const lines = await behindTheWall(mounts, look, { kept: 'packages', walls })
+    expect(lines).toEqual(Array.from({ length: walls }, () => 'kept'))
   })
 
   test('a mount that is covered does not pass for one that the wall needs', async () => {
