@@ -11,11 +11,13 @@ import { inTransaction } from './db/transaction.ts'
 import { ConfigError } from './process/config-error.ts'
 import type { Log } from './process/log.ts'
 import type { Outbound } from './outbound/outbound.ts'
+import type { CloudSetup } from './resources/dependencies.ts'
 import { addNetwork } from './resources/sandboxes/network-store.ts'
 import { findSandbox } from './resources/sandboxes/store.ts'
 import { Brokers } from './sandbox/broker/brokers.ts'
 import { findPermit } from './sandbox/broker/permits.ts'
 import { DockerEngine } from './sandbox/docker/engine.ts'
+import { describeSize } from './sandbox/engine.ts'
 import { SandboxKeeper } from './sandbox/keeper.ts'
 import { sandboxKeys } from './sandbox/tokens.ts'
 import type { Sweep } from './sweeps/sweeper.ts'
@@ -35,6 +37,9 @@ const off: Cloud = { isOn: false, start: async () => undefined, stop: async () =
 /** The providers of models for which the operator pays. */
 export const operatorKeysOf = (sandbox: ServerConfig['sandbox']): ModelProvider[] =>
   modelProviders.filter((provider) => sandbox !== null && sandbox.models[provider].key !== null)
+
+export const cloudSetupOf = (sandbox: ServerConfig['sandbox']): CloudSetup | null =>
+  sandbox === null ? null : { image: sandbox.image, operatorKeys: operatorKeysOf(sandbox), describeSize }
 
 const engineCallMs = 20_000
 

@@ -11,7 +11,7 @@ import { migrate } from './db/migrate.ts'
 import { defaultWriteMs, openDatabase, type Tx } from './db/open.ts'
 import { createLoginLink, serverAddress } from './operator/login-link.ts'
 import { durationMs } from './operator/duration.ts'
-import { deviceCommands, sessionCommands, tokenCommands, userCommands } from './operator/commands.ts'
+import { companyCommands, deviceCommands, sessionCommands, tokenCommands, userCommands } from './operator/commands.ts'
 import { addUser, addUserWithoutToken, createToken, OperatorError, revokeToken } from './operator/people.ts'
 import { bindRepository, shownBindings, unbindRepository } from './operator/repos.ts'
 import { keepPrivate } from './private-files.ts'
@@ -131,6 +131,7 @@ function parser(argv: readonly string[]): Argv {
           }),
       ),
     )
+    .command('company', 'Companies, which hold workspaces', (y) => companyCommands(y, onDatabase))
     .command('session', 'Browsers that are signed in', (y) => sessionCommands(y, onDatabase))
     .command('device', 'Machines that agents run on', (y) => deviceCommands(y, onDatabase))
     .command('token', 'Login tokens', (y) =>

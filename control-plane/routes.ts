@@ -63,7 +63,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...deviceAdminHandlers(),
     ...deviceInternalHandlers(deps),
     ...folderHandlers(deps),
-    ...workspaceHandlers(),
+    ...workspaceHandlers(deps),
     ...workspaceActionHandlers(deps),
     ...memberHandlers(),
     ...projectHandlers(),

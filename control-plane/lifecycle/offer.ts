@@ -3,14 +3,14 @@ import type { RunSpec } from '../../shared/runs/spec.ts'
 import type { Tx } from '../db/open.ts'
 import { lockPlacement } from '../placement/facts.ts'
 import { placeAll, placeRun, type Placement, type RunFacts } from '../placement/placement.ts'
-import { findWaiting } from '../placement/waiting-store.ts'
+import { findWaiting, type WaitingRun } from '../placement/waiting-store.ts'
 import { listSpecs } from '../resources/runs/details-store.ts'
 import { takeFallback } from '../resources/runs/fallback-store.ts'
 import { offerRuns } from '../resources/runs/lease-store.ts'
 import { findRun } from '../resources/runs/store.ts'
 import { leftOutOf } from '../resources/skills/offered.ts'
 import { refusalOfSkill } from '../trust/rules.ts'
-import { cancelRun } from './cancel-run.ts'
+import { type Cancel, cancelRun } from './cancel-run.ts'
 
 /**
  * The step none -> offered of a lease, in the transaction of whoever offers: a new run by the wake that makes it, which
@@ -45,32 +45,31 @@ export async function lockRoom(tx: Tx, workspaceId: string, { world, leaseMs }: 
 /** Places a run that is about to be inserted. `offer`: it may be inserted as offered to this device. */
 export function placeNew(
   run: RunFacts,
-  { facts, isHalted }: Room,
+  { facts, refusalOf }: Room,
   { world, offerMs, isLinked }: Offering,
 ): { placement: Placement; offer: { device: string; expiresAt: number } | null } {
   const placement = placeRun(run, facts)
   // A workspace that was halted since it was read: the dispatcher sees that, too, and cancels the run.
-  const isOffered = placement.kind === 'device' && !isHalted && isLinked(placement.publicId)
+  const isOffered =
+    placement.kind === 'device' && refusalOf({ isOfCloud: run.cloud !== null }) === null && isLinked(placement.publicId)
   return { placement, offer: isOffered ? { device: placement.publicId, expiresAt: world.now() + offerMs } : null }
 }
 
-/** Offers those of the runs that wait and that a linked device may take now. Cancels them where the workspace is halted. */
+/** Offers those of the runs that wait and that a linked device may take now. Ends those that may not start now. */
 export async function offerQueued(
   tx: Tx,
   { workspaceId, runIds }: { workspaceId: string; runIds: readonly string[] },
   offering: Offering,
 ): Promise<OfferedRun[]> {
   const { world, leaseMs, offerMs, isLinked } = offering
-  const { facts, isHalted } = await lockRoom(tx, workspaceId, offering)
+  const { facts, refusalOf } = await lockRoom(tx, workspaceId, offering)
   // Read once nobody else places runs of the workspace: another one of the same task may just have been offered.
-  const waiting = await findWaiting(tx, runIds)
-  if (isHalted) {
-    // Somebody who did not see these runs yet halted it.
-    for (const { id } of waiting) {
-      const run = await findRun(tx, id)
-      if (run) await cancelRun(tx, run, { exitReason: 'company_paused', reason: null, world, leaseMs })
-    }
-    return []
+  const waiting: WaitingRun[] = []
+  for (const run of await findWaiting(tx, runIds)) {
+    const exitReason = refusalOf({ isOfCloud: run.facts.cloud !== null })
+    if (exitReason === null) waiting.push(run)
+    // Somebody who did not see it yet halted the workspace.
+    else await cancelWaiting(tx, run.id, { exitReason, reason: null, world, leaseMs })
   }
   const placed = placeAll(waiting, facts).placed.filter(({ publicId }) => isLinked(publicId))
   const expiresAt = world.now() + offerMs
@@ -88,6 +87,11 @@ export async function offerQueued(
       { runId: run.id, fence, device, taskId: run.taskId, spec: specFor(device, { spec, run: run.facts, facts }) },
     ]
   })
+}
+
+async function cancelWaiting(tx: Tx, runId: string, cancel: Cancel): Promise<void> {
+  const run = await findRun(tx, runId)
+  if (run !== null) await cancelRun(tx, run, cancel)
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Argv } from 'yargs'
 import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
 import type { OperatorConfig, ServerFlags } from '../config.ts'
+import { lockCompany, shownCompanies, unlockCompany } from './companies.ts'
 import { endSessions, listDevices, listSessions, listTokens, removeUser, revokeDevice, unlinkUser } from './access.ts'
 
 /** The operator's commands about who has access. Each works on the database and prints one line of JSON. */
@@ -50,6 +51,26 @@ export function tokenCommands(y: OperatorArgv, onDatabase: OnDatabase): Operator
         listTokens(tx, world, { email: args.email ?? null, idleMs: tokenIdleMs }),
       ),
   )
+}
+
+const companyOf = (y: OperatorArgv) =>
+  y.positional('workspace', { type: 'string', demandOption: true, describe: 'Slug of a workspace of the company' })
+
+export function companyCommands(y: OperatorArgv, onDatabase: OnDatabase): OperatorArgv {
+  return y
+    .demandCommand(1)
+    .command('lock <workspace>', 'End the runs of a company, and decline its wakes', companyOf, async (args) =>
+      onDatabase(args, (tx, { world, config: { leaseMs } }) => lockCompany(tx, world, { ...args, leaseMs })),
+    )
+    .command('unlock <workspace>', 'Let the agents of a company work again', companyOf, async (args) =>
+      onDatabase(args, (tx, { world }) => unlockCompany(tx, world, args)),
+    )
+    .command(
+      'list',
+      'List the companies with their workspaces',
+      (list) => list,
+      async (args) => onDatabase(args, shownCompanies),
+    )
 }
 
 export function sessionCommands(y: OperatorArgv, onDatabase: OnDatabase): OperatorArgv {

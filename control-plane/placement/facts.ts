@@ -21,7 +21,7 @@ import {
 import { findCloudRoom } from '../resources/sandboxes/store.ts'
 import { loadOccupancy, type Occupancy } from '../resources/runs/live-store.ts'
 import type { RunRow } from '../resources/runs/store.ts'
-import { isHalted } from '../resources/workspaces/rules.ts'
+import { haltOf } from '../resources/workspaces/rules.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
 import type { PlacementFacts, RunFacts } from './placement.ts'
 
@@ -38,6 +38,9 @@ export async function loadPlacementFacts(db: Db, workspaceId: string, moment: Mo
   return (await load(db, workspaceId, { ...moment, lock: false })).facts
 }
 
+/** Why a run may not start in the workspace now; it ends with this. null: it may. */
+type RefusalOf = (run: { isOfCloud: boolean }) => 'billing_locked' | 'company_paused' | 'cloud_disabled' | null
+
 /**
  * The same with the workspace locked: until the transaction ends nobody else gives away room on its devices, and nobody
  * halts it without seeing what is queued in the transaction. One row for all of them, so the devices' own rows, which
@@ -47,9 +50,11 @@ export async function lockPlacement(
   tx: Tx,
   workspaceId: string,
   moment: Moment,
-): Promise<{ facts: PlacementFacts; isHalted: boolean }> {
+): Promise<{ facts: PlacementFacts; refusalOf: RefusalOf }> {
   const { facts, workspace } = await load(tx, workspaceId, { ...moment, lock: true })
-  return { facts, isHalted: workspace === null || isHalted(workspace) }
+  const halt = workspace === null ? 'company_paused' : haltOf(workspace)
+  const ofCloud = halt ?? (workspace?.cloudEnabled === true ? null : 'cloud_disabled')
+  return { facts, refusalOf: ({ isOfCloud }) => (isOfCloud ? ofCloud : halt) }
 }
 
 async function load(db: Db, workspaceId: string, options: Moment & { lock: boolean }) {

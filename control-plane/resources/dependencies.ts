@@ -1,3 +1,5 @@
+import type { SandboxSize } from '../../shared/api/agents.ts'
+import type { ModelProvider } from '../../shared/runs/brokered.ts'
 import type { Knex } from 'knex'
 import type { Blobs } from '../blobs/blobs.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
@@ -15,6 +17,15 @@ import type { FileUrls } from './files/signature.ts'
 import type { WorkflowCatalog } from '../workflows/catalog/catalog.ts'
 import type { EnginePool } from '../workflows/engine/pool.ts'
 
+export interface CloudSetup {
+  /** As the operator names it. */
+  image: string
+  /** The providers of models for which the operator pays. */
+  operatorKeys: readonly ModelProvider[]
+  /** For people. */
+  describeSize: (size: SandboxSize) => string
+}
+
 /** The dependencies of handlers, made once when the server is assembled. */
 export interface ResourceDependencies {
   /** For steps before a transaction, which write in transactions of their own. */
@@ -29,7 +40,8 @@ export interface ResourceDependencies {
   workflowCatalog: Pick<WorkflowCatalog, 'list'>
   heartbeatMs: number
   leaseMs: number
-  cloudEnabled: boolean
+  /** What takes runs of the cloud; null: they are off. */
+  cloud: CloudSetup | null
   catalog: ModelCatalog
   /** Outside services to connect to. */
   services: ServiceCatalog

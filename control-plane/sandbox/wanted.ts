@@ -69,9 +69,9 @@ async function wantOne(context: WantingContext, runId: string): Promise<'made' |
   if (listed === null) return 'none'
   const want = async (tx: Tx): Promise<'made' | 'full' | 'none'> => {
     const moment = { now: world.now(), leaseMs }
-    const { facts, isHalted } = await lockPlacement(tx, listed.workspaceId, moment)
+    const { facts, refusalOf } = await lockPlacement(tx, listed.workspaceId, moment)
     const [waiting] = await findWaiting(tx, [runId])
-    if (waiting === undefined || isHalted) return 'none'
+    if (waiting === undefined || refusalOf({ isOfCloud: true }) !== null) return 'none'
     const placement = placeRun(waiting.facts, facts)
     if (placement.kind === 'gate' && placement.reason === 'capacity') return 'full'
     const run = placement.kind === 'sandbox' ? await findRun(tx, runId) : null

@@ -3,6 +3,7 @@ import { createCatalog, loadCatalog, harnessOf } from '../catalog/catalog.ts'
 import { admit, type WakeFacts } from './admission.ts'
 
 const agent = { status: 'active', deletedAt: null, name: 'A' } as const
+const workspace = { agentsPaused: false, status: 'active', cloudEnabled: true, isBillingLocked: false } as const
 const task = {
   key: 'ABC-1',
   isFinished: false,
@@ -13,7 +14,7 @@ const task = {
 }
 const facts = (changes: Partial<WakeFacts> = {}): WakeFacts => ({
   agent,
-  workspace: { agentsPaused: false, status: 'active' },
+  workspace,
   environment: 'device',
   task: null,
   folder: null,
@@ -50,12 +51,12 @@ describe('what a wake becomes', () => {
     ],
     [
       'a paused workspace',
-      facts({ workspace: { agentsPaused: true, status: 'active' } }),
+      facts({ workspace: { ...workspace, agentsPaused: true } }),
       { kind: 'not_dispatched', reason: 'workspace_agents_paused' },
     ],
     [
       'an archived workspace, whose agents were paused before',
-      facts({ workspace: { agentsPaused: true, status: 'archived' } }),
+      facts({ workspace: { ...workspace, agentsPaused: true, status: 'archived' } }),
       {
         kind: 'not_dispatched',
         reason: 'workspace_agents_paused',
@@ -69,6 +70,17 @@ describe('what a wake becomes', () => {
       'a cloud agent where cloud runs are off',
       facts({ environment: 'cloud' }),
       { kind: 'declined', exitReason: 'cloud_disabled' },
+    ],
+    [
+      'a cloud agent of a workspace where cloud runs are off',
+      facts({ environment: 'cloud', cloudEnabled: true, workspace: { ...workspace, cloudEnabled: false } }),
+      { kind: 'declined', exitReason: 'cloud_disabled', message: 'Cloud runs are off in this workspace.' },
+    ],
+    ['a cloud agent where cloud runs are on', facts({ environment: 'cloud', cloudEnabled: true }), { kind: 'admit' }],
+    [
+      'a locked company',
+      facts({ workspace: { ...workspace, isBillingLocked: true } }),
+      { kind: 'declined', exitReason: 'billing_locked' },
     ],
     ['a task to work on', facts({ task }), { kind: 'admit' }],
     ['a finished task', facts({ task: { ...task, isFinished: true } }), { reason: 'task_already_finished' }],

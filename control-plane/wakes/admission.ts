@@ -1,12 +1,15 @@
 import type { AgentRow } from '../resources/agents/store.ts'
+import type { WorkspaceRow } from '../resources/workspaces/store.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 
 /** The decision about a wake. Its kinds are those of the start-run response of the API. */
-export type Admission =
-  | { kind: 'admit' }
-  | { kind: 'coalesced'; intoRunId: string }
-  | { kind: 'declined'; exitReason: ExitReason; message: string }
-  | Refusal
+export type Admission = { kind: 'admit' } | { kind: 'coalesced'; intoRunId: string } | Decline | Refusal
+
+interface Decline {
+  kind: 'declined'
+  exitReason: ExitReason
+  message: string
+}
 
 export interface Refusal {
   kind: 'not_dispatched'
@@ -50,7 +53,7 @@ export interface WakeFacts {
   agent: Pick<AgentRow, 'status' | 'deletedAt' | 'name'>
   environment: 'device' | 'cloud'
   task: TaskFacts | null
-  workspace: { agentsPaused: boolean; status: 'active' | 'archived' }
+  workspace: Pick<WorkspaceRow, 'agentsPaused' | 'status' | 'cloudEnabled' | 'isBillingLocked'>
   /** null: the agent has no default folder. */
   folder: 'bound' | 'missing' | null
   cloudEnabled: boolean
@@ -72,8 +75,11 @@ export function admit(facts: WakeFacts): Admission {
   if (held) return held
   if (facts.isTimerInVain)
     return refuse('timer_all_tasks_hitl_paused', `All open tasks of ${agent.name} wait for a person.`)
+  if (facts.workspace.isBillingLocked) return decline('billing_locked', locked)
   if (facts.environment === 'cloud' && !facts.cloudEnabled)
-    return { kind: 'declined', exitReason: 'cloud_disabled', message: 'Cloud runs are off on this server.' }
+    return decline('cloud_disabled', 'Cloud runs are off on this server.')
+  if (facts.environment === 'cloud' && !facts.workspace.cloudEnabled)
+    return decline('cloud_disabled', 'Cloud runs are off in this workspace.')
   const spent = budgetRefusal(facts)
   if (spent) return spent
   if (facts.folder === 'missing')
@@ -85,7 +91,13 @@ export function admit(facts: WakeFacts): Admission {
 /** Decides whether a workflow may be started in the name of an agent, as far as the agent and its workspace allow wakes. */
 export const admitWorkflow = (
   facts: Pick<WakeFacts, 'agent' | 'workspace' | 'isUnwantedHook' | 'spentBudget'>,
-): Refusal | null => agentRefusal(facts) ?? budgetRefusal(facts)
+): Refusal | null => agentRefusal(facts) ?? lockRefusal(facts) ?? budgetRefusal(facts)
+
+const locked = 'The operator of this server locked the company of this workspace.'
+
+/** The documents name no reason of its own for a workflow, whose start makes no run that could be declined. */
+const lockRefusal = ({ workspace }: Pick<WakeFacts, 'workspace'>): Refusal | null =>
+  workspace.isBillingLocked ? refuse('workspace_agents_paused', locked) : null
 
 function agentRefusal({
   agent,
@@ -109,6 +121,12 @@ function budgetRefusal({ agent, spentBudget }: Pick<WakeFacts, 'agent' | 'spentB
   const whose = spentBudget === 'agent' ? `The monthly budget of ${agent.name}` : "The workspace's monthly budget"
   return refuse('budget_blocked', `${whose} is spent; raise it, or wait for the next month.`)
 }
+
+const decline = (exitReason: Decline['exitReason'], message: string): Decline => ({
+  kind: 'declined',
+  exitReason,
+  message,
+})
 
 const refuse = (reason: NotDispatchedReason, message: string): Refusal => ({ kind: 'not_dispatched', reason, message })
 

@@ -3,6 +3,7 @@ import { exitReasonNames, runStatuses } from '../runs/exit-reasons.ts'
 import { harnessNames } from '../runs/harnesses.ts'
 import { reasoningEfforts } from '../runs/spec.ts'
 import { gateReasons } from './agent-runs.ts'
+import { sandboxSizes } from './agents.ts'
 import {
   agentId,
   agentRef,
@@ -84,6 +85,17 @@ export type Run = z.infer<typeof run>
 
 export const runDetail = run
   .extend({
+    sandbox: z
+      .object({
+        id: z.string(),
+        size: z.enum(sandboxSizes),
+        image: z
+          .string()
+          .nullable()
+          .describe('By the digest or id that the engine has of it; null: it is not made yet.'),
+      })
+      .nullable()
+      .describe('Where a run of the cloud is, or was, executed; null before it has one, and on a device.'),
     exitReason: z.enum(exitReasonNames).nullable(),
     errorMessage: z.string().nullable(),
     parentRunId: runId.nullable(),

@@ -45,6 +45,7 @@ export const workspace = z
     sandboxSize: z.enum(sandboxSizes).nullable(),
     oomResume: z.boolean(),
     sandboxEgress: z.array(z.string()),
+    cloudEnabled: z.boolean(),
     createdAt: timestamp,
     updatedAt: timestamp,
   })
@@ -97,6 +98,9 @@ const settings = {
     .max(100)
     .transform((hosts) => [...new Set(hosts)])
     .describe('Hosts that cloud sandboxes may reach over TLS, beside what their runs need; none by default.'),
+  cloudEnabled: z
+    .boolean()
+    .describe('Whether agents may run in cloud sandboxes; runs that wait for one end when it is turned off.'),
 }
 
 const createBody = z

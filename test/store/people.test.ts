@@ -23,6 +23,7 @@ import {
   insertCompany,
   insertWorkspace,
   listAllWorkspaces,
+  listWorkspacesOfCompany,
   listMemberships,
   replaceDefaultDevice,
 } from '../../control-plane/resources/workspaces/store.ts'
@@ -75,6 +76,8 @@ onBoth('workspaces with their defaults, memberships and default device', async (
     agentsPaused: false,
     oomResume: false,
     sandboxEgress: [],
+    cloudEnabled: true,
+    isBillingLocked: false,
     mcpServers: null,
     idleCompaction: idleCompactionDefault,
     defaultDevice: null,
@@ -86,7 +89,9 @@ onBoth('workspaces with their defaults, memberships and default device', async (
   expect(await again).toBe('duplicate')
   await seedWorkspace(root, 'later')
   expect(await listAllWorkspaces(root, 1)).toHaveLength(1)
-  expect(await listAllWorkspaces(root, 5)).toHaveLength(2)
+  const all = await listAllWorkspaces(root, 5)
+  expect(all).toHaveLength(2)
+  for (const each of all) expect(await listWorkspacesOfCompany(root, each.companyId)).toContainEqual(each)
   const user = await seedPerson(root, 'w', 'owner')
   expect(await listMemberships(root, user)).toMatchObject([
     { workspace: { id: 'w' }, companyName: 'Company', role: 'owner' },

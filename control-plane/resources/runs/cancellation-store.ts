@@ -18,8 +18,8 @@ const cancellations = table('run_cancellations', {
   /** Whose runs: `subjectId` is the workspace, the agent (`agt_`) or the person (UUID) at their root. */
   subject: z.enum(['workspace', 'agent', 'person']),
   subjectId: text,
-  /** `waiting`: those that no device executed when it was asked for. */
-  extent: z.enum(['waiting', 'live']),
+  /** `waiting`: those that nothing executed when it was asked for; `waiting_for_cloud`: those of the cloud among them. */
+  extent: z.enum(['waiting', 'waiting_for_cloud', 'live']),
   exitReason: z.enum(exitReasonNames),
   reason: nullableText,
   /** Place in the line, and id, of the last run that was seen to. */
@@ -32,6 +32,7 @@ export type RunCancellation = RowOf<typeof cancellations>
 /** Of the tables `c` and `runs`: the cancellation means the run. */
 const means = `c.workspace_id = runs.workspace_id and runs.created_at <= c.created_at
   and (c.extent = 'live' or runs.status = 'queued' or runs.started_at > c.created_at)
+  and (c.extent <> 'waiting_for_cloud' or runs.environment_type = 'cloud')
   and c.subject_id = case c.subject when 'workspace' then runs.workspace_id when 'agent' then runs.agent_id else runs.caused_by_user_id end`
 
 /** The condition on `runs` that a row is not about to be cancelled. */

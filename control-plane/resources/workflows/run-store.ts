@@ -219,17 +219,22 @@ export async function insertProgram(db: Db, program: RowOf<typeof programs>): Pr
 }
 
 const toAdvance = query(
-  `select ${runs.select('runs')}, source, workspaces.status as workspace_status, agents_paused
+  `select ${runs.select('runs')}, source, workspaces.status as workspace_status, agents_paused, is_billing_locked
    from workflow_runs runs join workspaces on workspaces.id = runs.workspace_id
    left join workflow_programs programs
      on programs.workspace_id = runs.workspace_id and programs.digest = runs.program_digest
    where runs.id = ?`,
   z
-    .looseObject({ source: nullableText, workspace_status: z.enum(['active', 'archived']), agents_paused: flag })
-    .transform(({ source, workspace_status: status, agents_paused: agentsPaused, ...row }) => ({
+    .looseObject({
+      source: nullableText,
+      workspace_status: z.enum(['active', 'archived']),
+      agents_paused: flag,
+      is_billing_locked: flag,
+    })
+    .transform(({ source, workspace_status, agents_paused, is_billing_locked, ...row }) => ({
       run: runs.part(row),
       source,
-      workspace: { status, agentsPaused },
+      workspace: { status: workspace_status, agentsPaused: agents_paused, isBillingLocked: is_billing_locked },
     })),
 )
 

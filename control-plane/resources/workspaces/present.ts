@@ -24,6 +24,7 @@ export function presentWorkspace(workspace: WorkspaceRow): Workspace {
     sandboxSize: workspace.sandboxSize,
     oomResume: workspace.oomResume,
     sandboxEgress: workspace.sandboxEgress,
+    cloudEnabled: workspace.cloudEnabled,
     createdAt: toTimestamp(workspace.createdAt),
     updatedAt: toTimestamp(workspace.updatedAt),
   }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { workspaceSlug } from '../../../shared/api/workspaces.ts'
-import { isHalted, issuePrefixOf, slugCandidates, slugFromName } from './rules.ts'
+import { haltOf, isHalted, issuePrefixOf, slugCandidates, slugFromName } from './rules.ts'
 
 test('a slug made from a name is valid, or there is none', () => {
   expect(slugFromName('Acme & Söhne')).toBe('acme-sohne')
@@ -31,7 +31,10 @@ test('the prefix of task keys is the first three letters of the slug', () => {
 })
 
 test('nothing starts in a paused or archived workspace', () => {
-  expect(isHalted({ agentsPaused: false, status: 'active' })).toBe(false)
-  expect(isHalted({ agentsPaused: true, status: 'active' })).toBe(true)
-  expect(isHalted({ agentsPaused: false, status: 'archived' })).toBe(true)
+  const open = { agentsPaused: false, status: 'active', isBillingLocked: false } as const
+  expect(haltOf(open)).toBeNull()
+  expect(haltOf({ ...open, agentsPaused: true })).toBe('company_paused')
+  expect(haltOf({ ...open, status: 'archived' })).toBe('company_paused')
+  expect(haltOf({ ...open, agentsPaused: true, isBillingLocked: true })).toBe('billing_locked')
+  expect([open, { ...open, isBillingLocked: true }].map(isHalted)).toEqual([false, true])
 })

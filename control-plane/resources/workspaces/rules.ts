@@ -32,6 +32,16 @@ export const issuePrefixOf = (slug: string): string =>
     .slice(0, 3)
     .toUpperCase()
 
-/** Whether no run may start in the workspace. */
-export const isHalted = (workspace: { agentsPaused: boolean; status: 'active' | 'archived' }): boolean =>
-  workspace.agentsPaused || workspace.status === 'archived'
+interface Halting {
+  agentsPaused: boolean
+  status: 'active' | 'archived'
+  isBillingLocked: boolean
+}
+
+/** Why no run may start in the workspace; null: runs may. */
+export const haltOf = (workspace: Halting): 'billing_locked' | 'company_paused' | null => {
+  if (workspace.isBillingLocked) return 'billing_locked'
+  return workspace.agentsPaused || workspace.status === 'archived' ? 'company_paused' : null
+}
+
+export const isHalted = (workspace: Halting): boolean => haltOf(workspace) !== null

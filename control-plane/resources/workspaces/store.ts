@@ -40,6 +40,10 @@ const workspaces = table('workspaces', {
   oomResume: flag,
   /** Hosts that sandboxes reach beside what their runs need. */
   sandboxEgress: json(z.array(z.string())),
+  /** Whether runs of the cloud may be made, where the server has an engine. */
+  cloudEnabled: flag,
+  /** The operator locked its company (`svc-server company lock`): no run is made or goes on. */
+  isBillingLocked: flag,
   toolPermissionDefault: z.enum(['strict', 'ask', 'full']).nullable(),
   /** Durable id of the device that runs without a folder prefer. */
   defaultDevice: nullableText,
@@ -67,6 +71,7 @@ export async function insertWorkspace(db: Db, workspace: NewWorkspace): Promise<
     status: 'active',
     idleCompaction: idleCompactionDefault,
     sandboxEgress: [],
+    cloudEnabled: true,
     createdAt: at,
     updatedAt: at,
   })
@@ -104,6 +109,10 @@ export async function claimRemoved(tx: Tx, id: string): Promise<string | null> {
 /** Whether the company has a workspace. */
 export async function hasWorkspace(db: Db, companyId: string): Promise<boolean> {
   return (await db('workspaces').where({ company_id: companyId }).whereNull('removed_at').first('id')) !== undefined
+}
+
+export async function listWorkspacesOfCompany(db: Db, companyId: string): Promise<WorkspaceRow[]> {
+  return workspaces.list(workspaces.from(db).where({ company_id: companyId }).whereNull('removed_at').orderBy('id'))
 }
 
 export async function findWorkspaceBySlug(db: Db, slug: string): Promise<WorkspaceRow | null> {

@@ -50,6 +50,7 @@ describe('create', () => {
       monthlyBudgetCents: null,
       oomResume: true,
       sandboxEgress: [],
+      cloudEnabled: true,
       createdAt: expect.any(String),
       updatedAt: expect.any(String),
     })

@@ -23,6 +23,7 @@ test('the workspace is the caller’s, under both names, for people and agents',
     monthlyBudgetCents: null,
     oomResume: false,
     sandboxEgress: [],
+    cloudEnabled: true,
   })
   expect(await server.ok('/companies')).toEqual(workspace)
   expect(await server.ok('/workspaces', { token })).toEqual(workspace)

@@ -31,7 +31,7 @@ import {
 } from '../steps/store-agent.ts'
 import { given } from '../../../../shared/lib/given.ts'
 
-type Dependencies = Pick<ResourceDependencies, 'catalog' | 'services' | 'cloudEnabled' | 'leaseMs'>
+type Dependencies = Pick<ResourceDependencies, 'catalog' | 'services' | 'cloud' | 'leaseMs'>
 
 const agentCursor = timeAndId(agentId)
 

@@ -17,7 +17,7 @@ import { changedLists, missingRule } from '../permission-rules.ts'
 import { auditAgent } from '../steps/doctor-facts.ts'
 import { checkRules, storeAgent, workspaceOf } from '../steps/store-agent.ts'
 
-type Dependencies = Pick<ResourceDependencies, 'catalog' | 'services' | 'cloudEnabled' | 'leaseMs'>
+type Dependencies = Pick<ResourceDependencies, 'catalog' | 'services' | 'cloud' | 'leaseMs'>
 
 export function agentConfigHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(agentConfigRoutes, {

@@ -24,7 +24,7 @@ import { needsWordOf } from '../trust-rules.ts'
 import { cancelWaiting, runsOf } from '../steps/waiting-runs.ts'
 import { chooseHandle, refusingTakenHandle, shownAgent, storeAgent, workspaceOf } from '../steps/store-agent.ts'
 
-type Dependencies = Pick<ResourceDependencies, 'catalog' | 'services' | 'cloudEnabled' | 'leaseMs'>
+type Dependencies = Pick<ResourceDependencies, 'catalog' | 'services' | 'cloud' | 'leaseMs'>
 
 type Routes = typeof agentLifecycleRoutes
 

@@ -9,7 +9,7 @@ import { insertHistory } from '../history-store.ts'
 import { changeableAgent, readableAgent } from '../lookup.ts'
 import { publicIdOf, storeAgent, workspaceOf } from '../steps/store-agent.ts'
 
-type Dependencies = Pick<ResourceDependencies, 'catalog' | 'services' | 'cloudEnabled' | 'leaseMs'>
+type Dependencies = Pick<ResourceDependencies, 'catalog' | 'services' | 'cloud' | 'leaseMs'>
 
 export function agentUpkeepHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(agentUpkeepRoutes, {

@@ -19,8 +19,10 @@ import { listSecretKeys } from '../../secrets/store.ts'
 import { skillsOfSpec } from '../../skills/offered.ts'
 import { skillsHadBy } from '../../skills/had.ts'
 import { refusalOfSkill, takesWork, type Work } from '../../../trust/rules.ts'
+import { modelAccess } from '../../../wakes/model-access.ts'
+import type { CloudSetup } from '../../dependencies.ts'
 import type { WorkspaceRow } from '../../workspaces/store.ts'
-import { diagnose, type DoctorDevice, type Refused } from './doctor.ts'
+import { type CloudFacts, diagnose, type DoctorDevice, type Refused } from './doctor.ts'
 import type { DoctorSkill } from './given-warnings.ts'
 import { findAgentByReference, type AgentRow } from '../store.ts'
 
@@ -31,7 +33,7 @@ export async function auditAgent(
   options: {
     now: number
     leaseMs: number
-    cloudEnabled: boolean
+    cloud: CloudSetup | null
     catalog: ModelCatalog
     services: ServiceCatalog
   },
@@ -65,7 +67,7 @@ export async function auditAgent(
     model: model === null ? null : { name: model, entry: options.catalog.find(model) },
     backupModel: backupModel === null ? null : { name: backupModel, entry: options.catalog.find(backupModel) },
     isBudgetSpent: isAgentBudgetSpent(agent, options.now),
-    cloudEnabled: options.cloudEnabled,
+    cloud: cloudFacts(subject, { setup: options.cloud, harness, secretKeys, model }),
     folder: agent.defaultFolderId === null ? null : (folder ?? 'missing'),
     devices: mayRun.map((device) => ({ ...toDoctorDevice(device, options), refuses: refusedBy(device, work) })),
     manager: agent.reportingTo === null ? null : manager === null || manager.deletedAt !== null ? 'missing' : 'present',
@@ -81,6 +83,30 @@ export async function auditAgent(
     variablesLeftOut,
     skillsLeftOut: await skillsLeftOut(db, { ...work, harness, devices: mayRun }),
   })
+}
+
+function cloudFacts(
+  { agent, workspace }: { agent: AgentRow; workspace: WorkspaceRow },
+  {
+    setup,
+    harness,
+    model,
+    secretKeys,
+  }: {
+    setup: CloudSetup | null
+    harness: HarnessName
+    model: string | null
+    secretKeys: ReadonlyMap<string, string>
+  },
+): CloudFacts | null {
+  if (setup === null) return null
+  const access = modelAccess({ harness, model, gate: null }, { secretKeys, operatorKeys: setup.operatorKeys })
+  return {
+    isOnInWorkspace: workspace.cloudEnabled,
+    size: setup.describeSize(agent.sandboxSize ?? workspace.sandboxSize ?? 'small'),
+    image: setup.image,
+    keyTrouble: access.kind === 'refused' ? access : null,
+  }
 }
 
 /** `usable`: the connections that work and that the owner of the agent may use. */

@@ -36,7 +36,7 @@ const healthy: DoctorFacts = {
   model: null,
   backupModel: null,
   isBudgetSpent: false,
-  cloudEnabled: true,
+  cloud: { isOnInWorkspace: true, size: 'small, 2 GiB', image: 'svc-sandbox', keyTrouble: null },
   folder: { displayName: 'code' },
   devices: [device()],
   manager: null,
@@ -147,8 +147,15 @@ describe('the agent doctor', () => {
     expect(codes({ manager: 'present' })).toEqual([])
     expect(codes({ agent: { ...healthyAgent, agentMd: ' \n' } })).toEqual(['agent_md_empty'])
     const cloud: AgentRow = { ...healthyAgent, environment: 'cloud' }
-    expect(codes({ agent: cloud, cloudEnabled: false, devices: [] })).toEqual(['cloud_disabled'])
-    expect(codes({ agent: cloud, devices: [] })).toEqual([])
+    expect(codes({ agent: cloud, cloud: null, devices: [] })).toEqual(['cloud_disabled'])
+    const on = { isOnInWorkspace: true, size: 'small, 2 GiB', image: 'svc-sandbox', keyTrouble: null }
+    expect(codes({ agent: cloud, cloud: { ...on, isOnInWorkspace: false }, devices: [] })).toEqual(['cloud_disabled'])
+    expect(codes({ agent: cloud, cloud: on, devices: [] })).toEqual(['cloud_sandbox'])
+    const keyTrouble = { code: 'credential_unbrokerable', message: 'It has no key in the cloud.' }
+    expect(codes({ agent: cloud, cloud: { ...on, keyTrouble }, devices: [] })).toEqual([
+      'cloud_sandbox',
+      'credential_unbrokerable',
+    ])
   })
 
   it('checks the models and the effort', () => {

@@ -31,6 +31,15 @@ export interface DoctorModel {
   entry: ModelEntry | null
 }
 
+export interface CloudFacts {
+  isOnInWorkspace: boolean
+  /** For people: `small, 2 GiB`. */
+  size: string
+  image: string
+  /** Why its harness has no key there, as its wakes are refused. */
+  keyTrouble: { code: string; message: string } | null
+}
+
 export interface DoctorFacts extends GivenFacts {
   agent: AgentRow
   harness: HarnessName
@@ -38,7 +47,8 @@ export interface DoctorFacts extends GivenFacts {
   model: DoctorModel | null
   backupModel: DoctorModel | null
   isBudgetSpent: boolean
-  cloudEnabled: boolean
+  /** What takes its runs of the cloud; null: nothing does. */
+  cloud: CloudFacts | null
   /** null: none is set; `missing`: it was removed. */
   folder: { displayName: string } | 'missing' | null
   /** Devices its runs may use; with a folder only the folder's device, and none if that was removed. */
@@ -168,10 +178,21 @@ function readinessWarnings(
   return found('harness_not_signed_in', 'not signed in', current)
 }
 
-function cloudWarnings({ cloudEnabled }: DoctorFacts): AgentWarning[] {
-  if (cloudEnabled) return []
-  const message = 'Cloud runs are off on this server; its wakes are declined.'
-  return [error('cloud_disabled', 'environment', message)]
+function cloudWarnings({ cloud }: DoctorFacts): AgentWarning[] {
+  const param = 'environment'
+  if (cloud === null)
+    return [error('cloud_disabled', param, 'Cloud runs are off on this server; its wakes are declined.')]
+  if (!cloud.isOnInWorkspace) {
+    const message = 'Cloud runs are off in this workspace; its wakes are declined.'
+    return [error('cloud_disabled', param, message)]
+  }
+  const { size, image, keyTrouble } = cloud
+  const where = info(
+    'cloud_sandbox',
+    'sandboxSize',
+    `Its runs get sandboxes of the size ${size}, from the image ${image}.`,
+  )
+  return keyTrouble === null ? [where] : [where, error(keyTrouble.code, 'harness', keyTrouble.message)]
 }
 
 function modelWarnings({ agent, harness, model, backupModel }: DoctorFacts): AgentWarning[] {

@@ -11,6 +11,7 @@ import { describeGate, placeRun, type Gate, type PlacementFacts, type RunFacts }
 import { findWaiting } from '../../../placement/waiting-store.ts'
 import { handleText } from '../../agents/present.ts'
 import { listAgentIdentities, type AgentIdentity } from '../../agents/identity-store.ts'
+import { findSandboxOfRun, type SandboxRow } from '../../sandboxes/store.ts'
 import { openGatesOfRuns, type OpenGate } from '../../approvals/open-gates.ts'
 import { isAsking } from '../../approvals/rules.ts'
 import { livenessOf } from '../../devices/rules.ts'
@@ -49,7 +50,8 @@ export async function presentRunDetail(
   { agent, ...moment }: Moment & { agent?: AgentIdentity | null },
 ): Promise<RunDetail> {
   const around = await load(db, [run], { ...moment, ...(agent && { agents: [agent] }) })
-  return { ...presentRun(run, around), ...detailOf(run) }
+  const sandbox = run.environmentType === 'cloud' ? await findSandboxOfRun(db, run.id) : null
+  return { ...presentRun(run, around), ...detailOf(run, sandbox) }
 }
 
 const waitingOnOf = (gate: OpenGate | undefined): Run['waitingOn'] =>
@@ -161,8 +163,9 @@ function environmentOf(run: RunRow, around: Surroundings): Run['environment'] {
   }
 }
 
-function detailOf(run: RunRow) {
+function detailOf(run: RunRow, sandbox: SandboxRow | null) {
   return {
+    sandbox: sandbox && { id: sandbox.id, size: sandbox.size, image: sandbox.image },
     exitReason: exitReasonNames.find((reason) => reason === run.exitReason) ?? null,
     errorMessage: run.errorMessage,
     parentRunId: run.parentRunId,

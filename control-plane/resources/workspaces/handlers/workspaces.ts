@@ -3,9 +3,12 @@ import { fail, failPlain } from '../../../../shared/api/errors.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
 import { workspaceRoutes } from '../../../../shared/api/workspaces.ts'
 import { troubleOf } from '../../../db/dialect.ts'
-import type { Db } from '../../../db/open.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Db, Tx } from '../../../db/open.ts'
 import { failElsewhere, type Caller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { cancelRuns } from '../../../lifecycle/cancel-runs.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
 import { viewerOf } from '../../agents/rules.ts'
 import { countAgents } from '../../agents/store.ts'
 import { reviewWorkspaceBudget } from '../../approvals/steps/budget-gate.ts'
@@ -28,7 +31,9 @@ import { claimSlug, findSlugOwner } from '../slug-store.ts'
 import { findWorkspace, listMemberships, replaceWorkspace, type WorkspaceRow } from '../store.ts'
 import { given } from '../../../../shared/lib/given.ts'
 
-export function workspaceHandlers(): ImplementedRoute[] {
+type Dependencies = Pick<ResourceDependencies, 'leaseMs'>
+
+export function workspaceHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(workspaceRoutes, {
     async current({ db, caller }) {
       return presentWorkspace(await ownWorkspace(db, caller))
@@ -41,7 +46,7 @@ export function workspaceHandlers(): ImplementedRoute[] {
       return presentWorkspace(await namedWorkspace(db, caller, params.workspaceId))
     },
 
-    update,
+    update: (input) => update(input, deps),
 
     async stats({ db, caller }) {
       const { workspaceId } = caller
@@ -108,7 +113,10 @@ async function belongsTo(db: Db, caller: Caller, workspace: WorkspaceRow): Promi
   return caller.kind === 'person' && (await findRole(db, workspace.id, caller.userId)) !== null
 }
 
-async function update({ db, caller, world, params, body }: HandlerInput<typeof workspaceRoutes.update>) {
+async function update(
+  { db, caller, world, params, body }: HandlerInput<typeof workspaceRoutes.update>,
+  { leaseMs }: Dependencies,
+) {
   const before = await namedWorkspace(db, caller, params.workspaceId)
   const at = world.now()
   if (body.slug !== undefined && body.slug !== before.slug) {
@@ -117,9 +125,25 @@ async function update({ db, caller, world, params, body }: HandlerInput<typeof w
   }
   const after = changedRow(before, changesOf(before, body), at)
   await replaceWorkspace(db, before, after)
+  if (before.cloudEnabled && !after.cloudEnabled) await cancelCloudRuns(db as Tx, after.id, { world, leaseMs })
   if (after.monthlyBudgetCents !== before.monthlyBudgetCents) await reviewWorkspaceBudget(db, after, world)
   return presentWorkspace(after)
 }
+
+/** Those that wait; what a sandbox executes goes on to its end. */
+const cancelCloudRuns = (tx: Tx, workspaceId: string, by: { world: World; leaseMs: number }): Promise<void> =>
+  cancelRuns(
+    tx,
+    {
+      workspaceId,
+      subject: 'workspace',
+      subjectId: workspaceId,
+      extent: 'waiting_for_cloud',
+      exitReason: 'cloud_disabled',
+      reason: 'Cloud runs were turned off in this workspace.',
+    },
+    by,
+  )
 
 /** The settings that were sent; those of `idleCompaction` are merged one by one. */
 function changesOf(before: WorkspaceRow, body: BodyOf<typeof workspaceRoutes.update>): Partial<WorkspaceRow> {

@@ -1,0 +1,13 @@
+import type { Migration } from './migration.ts'
+
+/** Workspaces in which no run of the cloud, or none at all, may be made. */
+export const cloudAndBilling: Migration = {
+  version: 54,
+  name: 'cloud-and-billing',
+  async up(tx) {
+    await tx.schema.alterTable('workspaces', (t) => {
+      t.integer('cloud_enabled').notNullable().defaultTo(1)
+      t.integer('is_billing_locked').notNullable().defaultTo(0)
+    })
+  },
+}
