@@ -13,11 +13,11 @@ import type { Log } from './process/log.ts'
 import type { Outbound } from './outbound/outbound.ts'
 import type { CloudSetup } from './resources/dependencies.ts'
 import { addNetwork } from './resources/sandboxes/network-store.ts'
-import { findSandbox } from './resources/sandboxes/store.ts'
+import { engineNameOf, findSandbox } from './resources/sandboxes/store.ts'
 import { Brokers } from './sandbox/broker/brokers.ts'
 import { findPermit } from './sandbox/broker/permits.ts'
 import { DockerEngine } from './sandbox/docker/engine.ts'
-import { describeSize } from './sandbox/engine.ts'
+import { describeSize, EngineError } from './sandbox/engine.ts'
 import { SandboxKeeper } from './sandbox/keeper.ts'
 import { sandboxKeys } from './sandbox/tokens.ts'
 import type { Sweep } from './sweeps/sweeper.ts'
@@ -25,21 +25,18 @@ import type { Vault } from './vault/vault.ts'
 
 /** What runs agents in sandboxes, by the configuration. */
 export interface Cloud {
-  /** False: runs of the cloud are declined. */
-  isOn: boolean
+  /** null: runs of the cloud are declined. */
+  setup: CloudSetup | null
   start(): Promise<void>
   stop(): Promise<void>
   sweeps: readonly Sweep[]
 }
 
-const off: Cloud = { isOn: false, start: async () => undefined, stop: async () => undefined, sweeps: [] }
+const off: Cloud = { setup: null, start: async () => undefined, stop: async () => undefined, sweeps: [] }
 
 /** The providers of models for which the operator pays. */
 export const operatorKeysOf = (sandbox: ServerConfig['sandbox']): ModelProvider[] =>
   modelProviders.filter((provider) => sandbox !== null && sandbox.models[provider].key !== null)
-
-export const cloudSetupOf = (sandbox: ServerConfig['sandbox']): CloudSetup | null =>
-  sandbox === null ? null : { image: sandbox.image, operatorKeys: operatorKeysOf(sandbox), describeSize }
 
 const engineCallMs = 20_000
 
@@ -77,7 +74,19 @@ export function createCloud({
   })
   let keeper: SandboxKeeper | null = null
   return {
-    isOn: true,
+    setup: {
+      image: sandbox.image,
+      operatorKeys: operatorKeysOf(sandbox),
+      describeSize,
+      async logOf(row, lines) {
+        try {
+          return await engine.logs(engineNameOf(row), lines)
+        } catch (error) {
+          if (error instanceof EngineError) return null
+          throw error
+        }
+      },
+    },
     async start() {
       const keys = sandboxKeys(await randomServerKey(common.root, 'sandboxes', common.world))
       keeper = new SandboxKeeper({ ...common, ...sandbox, engine, brokers, keys, leaseMs })

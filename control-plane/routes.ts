@@ -29,6 +29,7 @@ import { pluginHandlers } from './resources/plugins/handlers/plugins.ts'
 import { projectGrantHandlers } from './resources/projects/handlers/grant.ts'
 import { projectHandlers } from './resources/projects/handlers/projects.ts'
 import { questionHandlers } from './resources/questions/handlers/questions.ts'
+import { sandboxHandlers } from './resources/sandboxes/handlers/sandboxes.ts'
 import { secretHandlers } from './resources/secrets/handlers/secrets.ts'
 import { skillHandlers } from './resources/skills/handlers/skills.ts'
 import { skillRepoHandlers } from './resources/skills/handlers/repos.ts'
@@ -72,6 +73,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...taskLinkHandlers(),
     ...taskHistoryHandlers(),
     ...repoHandlers(),
+    ...sandboxHandlers(deps),
     ...automationHandlers(deps),
     ...workflowHandlers(deps),
     ...pullRequestHandlers(deps),

@@ -25,7 +25,7 @@ import { createHttpServer, listenOn, localUrlOf } from './http/http-server.ts'
 import { createKernel } from './kernel.ts'
 import { IdleMemory } from './process/idle-memory.ts'
 import { createBus, type Bus } from './db/bus.ts'
-import { cloudSetupOf, createCloud, operatorKeysOf, type Cloud } from './cloud.ts'
+import { createCloud, operatorKeysOf, type Cloud } from './cloud.ts'
 import { ingestCounters } from './link/counters.ts'
 import { Ingest } from './link/ingest.ts'
 import { LinkRegistry } from './link/registry.ts'
@@ -314,7 +314,7 @@ export class ControlPlane {
       workflowCatalog: this.workflowCatalog,
       heartbeatMs: config.heartbeatMs,
       leaseMs: config.leaseMs,
-      cloud: cloudSetupOf(config.sandbox),
+      cloud: this.cloud.setup,
       catalog: this.catalog,
       wakeContext: this.wakeContext,
       github: this.github.client,

@@ -134,6 +134,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/skills/handlers': 'skills, overrides of agents, share links',
       'resources/connections/handlers': 'connections and the services that there are',
       'resources/mcp-servers/handlers': 'MCP servers',
+      'resources/sandboxes/handlers': 'sandboxes, for admins',
       'resources/plugins/handlers': 'plugins',
     },
   },

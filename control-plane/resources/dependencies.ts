@@ -14,6 +14,7 @@ import type { Vault } from '../vault/vault.ts'
 import type { WakeContext } from '../wakes/wake.ts'
 import type { RepoSources } from '../repo-source/repo-sources.ts'
 import type { FileUrls } from './files/signature.ts'
+import type { SandboxRow } from './sandboxes/store.ts'
 import type { WorkflowCatalog } from '../workflows/catalog/catalog.ts'
 import type { EnginePool } from '../workflows/engine/pool.ts'
 
@@ -24,6 +25,8 @@ export interface CloudSetup {
   operatorKeys: readonly ModelProvider[]
   /** For people. */
   describeSize: (size: SandboxSize) => string
+  /** The last lines of what its runner wrote; null: the engine cannot be reached. */
+  logOf: (sandbox: SandboxRow, lines: number) => Promise<string | null>
 }
 
 /** The dependencies of handlers, made once when the server is assembled. */

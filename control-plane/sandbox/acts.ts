@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import type { SandboxState } from '../../shared/runs/sandbox-states.ts'
 import type { SandboxIdentity } from '../../shared/device/sandbox.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
@@ -9,8 +10,8 @@ import type { Log } from '../process/log.ts'
 import { removeSandboxDevice } from '../resources/devices/steps/remove.ts'
 import { findDeviceByPublicId, renewFirstToken } from '../resources/devices/store.ts'
 import { findRun } from '../resources/runs/store.ts'
-import type { Act, SandboxState } from '../resources/sandboxes/machine.ts'
-import { findSandbox, replaceSandbox, type SandboxRow } from '../resources/sandboxes/store.ts'
+import type { Act } from '../resources/sandboxes/machine.ts'
+import { engineNameOf, findSandbox, replaceSandbox, type SandboxRow } from '../resources/sandboxes/store.ts'
 import type { Brokers } from './broker/brokers.ts'
 import {
   describeSize,
@@ -118,7 +119,7 @@ export class SandboxActs {
   private containerOf(row: SandboxRow, { image, facts }: { image: string; facts: EngineFacts }): ContainerSpec {
     const { keys, brokers, runtime } = this.options
     return {
-      name: nameOf(row),
+      name: engineNameOf(row),
       image,
       serverId: keys.serverId,
       sandboxId: row.id,
@@ -191,7 +192,7 @@ export class SandboxActs {
 
   private async remove(row: SandboxRow): Promise<void> {
     const { root, world, engine, brokers } = this.options
-    await engine.remove(nameOf(row))
+    await engine.remove(engineNameOf(row))
     await brokers.close(row)
     const gone = async (tx: Tx) => {
       const at = world.now()
@@ -205,8 +206,6 @@ export class SandboxActs {
     this.options.lookSoon()
   }
 }
-
-const nameOf = ({ runId, fence }: SandboxRow) => `svc-${runId}-${fence}`
 
 /** The engine refuses more processors than it has. */
 const within = (size: SizeLimits, { cpus }: EngineFacts): SizeLimits => ({ ...size, cpus: Math.min(size.cpus, cpus) })

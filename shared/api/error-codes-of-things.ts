@@ -94,6 +94,9 @@ export const pluginErrors = {
 } as const
 
 export const mcpErrors = {
+  sandbox_not_found: entry(404, 'There is no sandbox with this id.', 'check_id'),
+  sandbox_gone: entry(409, 'The sandbox is gone. What its run left is with the run.', 'refresh'),
+  sandbox_engine_unavailable: entry(503, 'The engine of the sandboxes cannot be reached. Try again.', 'retry'),
   mcp_server_not_found: entry(404, 'There is no MCP server with this id that you can see.', 'check_id'),
   mcp_server_not_asked: entry(409, 'The server is reached from devices alone.'),
   mcp_values_of_runs: entry(403, 'The server is made of values that its runs alone have.', 'ask_person'),

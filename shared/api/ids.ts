@@ -26,6 +26,7 @@ export const learningId = prefixed('lrn', 'lrn_7vT2mX9qLbR4kD1s')
 export const connectionId = prefixed('conn', 'conn_4hJ8kL2mQ6xT9vB3')
 export const userPublicId = prefixed('usr', 'usr_7aZ1qX5vNmG9kT3r')
 export const workspacePublicId = prefixed('ws', 'ws_2sD6fH0lWeR4tY8u')
+export const sandboxId = prefixed('sbx', 'sbx_4kR8nV2mQx7T1wZ9')
 export const devicePublicId = prefixed('dvc', 'dvc_5dF9gJ3kZxC7vB1n')
 export const folderShortId = prefixed('fs', 'fs_0mN4bV8cQwE2rT6y')
 

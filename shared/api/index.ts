@@ -34,6 +34,7 @@ import { skillRoutes } from './skills.ts'
 import { taskHistoryRoutes } from './task-history.ts'
 import { taskLinkRoutes } from './task-links.ts'
 import { taskRoutes } from './tasks.ts'
+import { sandboxRoutes } from './sandboxes.ts'
 import { secretRoutes } from './secrets.ts'
 import { wikiIngestRoutes } from './wiki-ingest.ts'
 import { wikiRoutes } from './wiki.ts'
@@ -83,6 +84,7 @@ export const groups = {
   connections: connectionRoutes,
   mcpServers: mcpServerRoutes,
   plugins: pluginRoutes,
+  sandboxes: sandboxRoutes,
   openapi: openapiRoutes,
 } as const
 

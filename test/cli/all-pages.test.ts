@@ -2,6 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { contract } from '../../shared/api/index.ts'
 import { Stage } from '../api/contract/stage.ts'
 import { isLong } from '../kit/forms.ts'
+import { insertSandbox } from '../../control-plane/resources/sandboxes/store.ts'
+import { sandboxRow } from '../store/sandbox-rows.ts'
 import { newPlugin } from '../api/facts/kit/plugins.ts'
 import { makeHome, type Home } from './run-svc.ts'
 
@@ -66,6 +68,7 @@ async function fill(): Promise<Record<string, string>> {
     await post('/connections', { integrationId: 'deepwiki', ownerType: 'company', accountLabel: `Account ${n}` })
     await post('/mcp-servers', { name: `server${n}`, transport: 'http', url: 'https://mcp.example.com/' })
     await post('/plugins', newPlugin())
+    await insertSandbox(server.database.root, sandboxRow(server.owner.workspaceId, { createdAt: n }))
     await post('/learnings', { topic: `Topic ${n}`, bullets })
     await post('/files', { name: `${n}.txt`, contentBase64 })
     await post(`/files/${fileId}/replace`, { contentBase64 })

@@ -16,6 +16,7 @@ import {
   findSandbox,
   findSandboxOfRun,
   insertSandbox,
+  listSandboxes,
   listSandboxesOfEngine,
   listWorkspacesWaitingForCloud,
   recordEngine,
@@ -43,6 +44,11 @@ onBoth('a run has one sandbox at a time, which is changed by one writer at a tim
   expect(await findSandboxOfRun(root, row.runId)).toEqual(second)
   expect(await listSandboxesOfEngine(root, 'engine')).toEqual([second])
   expect(await listSandboxesOfEngine(root, 'another')).toEqual([])
+  const listed = (withRemoved: boolean) => listSandboxes(root, { workspaceId, withRemoved, limit: 10 })
+  expect(await listed(false)).toEqual([second])
+  expect((await listed(true)).map(({ id }) => id)).toContain(second.id)
+  expect((await listed(true)).length).toBeGreaterThan(1)
+  expect(await listSandboxes(root, { workspaceId: 'another', withRemoved: true, limit: 10 })).toEqual([])
 })
 
 onBoth('room is what an engine that is ready has left, in all and of the workspace', async ({ root }) => {

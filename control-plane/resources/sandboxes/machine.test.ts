@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { nextAct, sandboxStates, stateLimits, type Seen } from './machine.ts'
+import { sandboxStates } from '../../../shared/runs/sandbox-states.ts'
+import { nextAct, stateLimits, type Seen } from './machine.ts'
 
 const seen = (changes: Partial<Seen> = {}): Seen => ({
   container: null,

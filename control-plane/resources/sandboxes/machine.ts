@@ -1,3 +1,5 @@
+import type { SandboxState } from '../../../shared/runs/sandbox-states.ts'
+
 /**
  * The life of a sandbox, as a pure function of what was seen:
  *
@@ -11,8 +13,6 @@
  * the same volume tells what the run left. `ended`: its run needs it no more; the container and the volume are there.
  * `removed` is `removed_at`. Only what the engine lists says that a container is gone; its events hurry the next list.
  */
-export const sandboxStates = ['wanted', 'creating', 'starting', 'linked', 'lost', 'salvaging', 'ended'] as const
-export type SandboxState = (typeof sandboxStates)[number]
 
 /** The time that a sandbox has in a state, in ms; null: as long as its run lives. */
 export const stateLimits: Readonly<Record<SandboxState, number | null>> = {

@@ -4,7 +4,8 @@ import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
-import { sandboxStates } from './machine.ts'
+import { sandboxStates } from '../../../shared/runs/sandbox-states.ts'
+import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 
 const sandboxes = table('sandboxes', {
   /** `sbx_...` */
@@ -51,6 +52,18 @@ export const findSandboxOfRun = (db: Db, runId: string): Promise<SandboxRow | nu
 const ofEngine = sandboxes.query('where engine_id = ? and removed_at is null order by created_at')
 /** Those of an engine that are not removed, oldest first. */
 export const listSandboxesOfEngine = (db: Db, engineId: string): Promise<SandboxRow[]> => ofEngine.list(db, [engineId])
+
+/** Newest first; one row more than `limit`. */
+export async function listSandboxes(
+  db: Db,
+  { workspaceId, withRemoved, ...page }: { workspaceId: string; withRemoved: boolean } & OlderPage,
+): Promise<SandboxRow[]> {
+  const found = sandboxes.from(db).where({ workspace_id: workspaceId })
+  return sandboxes.list(newestFirst(withRemoved ? found : found.whereNull('removed_at'), page))
+}
+
+/** Of its container and its volume on the engine. */
+export const engineNameOf = ({ runId, fence }: Pick<SandboxRow, 'runId' | 'fence'>): string => `svc-${runId}-${fence}`
 
 const engines = table('sandbox_engines', {
   /** As the engine names itself. */

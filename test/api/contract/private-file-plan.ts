@@ -29,6 +29,8 @@ const left = new Set([
   // Of skills, which have files of their own.
   'plugin',
   'path',
+  // Of the log of a sandbox.
+  'lines',
   // A service of the catalog.
   'integration',
 ])

@@ -26,6 +26,7 @@ import { repoFacts } from './repos.ts'
 import { runEventFacts } from './run-events.ts'
 import { runRecordFacts } from './run-records.ts'
 import { runFacts } from './runs.ts'
+import { sandboxFacts } from './sandboxes.ts'
 import { secretFacts } from './secrets.ts'
 import { skillShareFacts } from './skill-shares.ts'
 import { skillRepoFacts } from './skill-repos.ts'
@@ -84,5 +85,6 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   connections: connectionFacts,
   mcpServers: mcpServerFacts,
   plugins: pluginFacts,
+  sandboxes: sandboxFacts,
   openapi: openapiFacts,
 }
