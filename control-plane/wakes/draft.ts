@@ -18,7 +18,7 @@ import { variablesGiven } from '../resources/connections/given.ts'
 import { listSecretKeys } from '../resources/secrets/store.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { skillsHadBy } from '../resources/skills/had.ts'
-import { buildSpec, type SpecInput, runsModel, instructionsFor, type Instructions } from './build-spec.ts'
+import { buildSpec, inSandbox, type SpecInput, runsModel, instructionsFor, type Instructions } from './build-spec.ts'
 import { decidedChangesFor, noDecidedChanges } from './decided-changes.ts'
 import { instructionsBy, type Order } from './order.ts'
 import type { Refusal } from './admission.ts'
@@ -74,7 +74,13 @@ export async function draftRun(
   const skills = hasSkills ? { skills: await skillsHadBy(tx, wake.agent) } : {}
   const input = { ...inputOf(order, context, decided.text), ...skills }
   const secretKeys = await listSecretKeys(tx, wake.agent.id)
-  const keyed = keyedSpec(buildSpec(input), { order, secretKeys, isPlaced, ...context })
+  const plain = buildSpec(input)
+  const keyed = keyedSpec(order.environment === 'cloud' ? inSandbox(plain) : plain, {
+    order,
+    secretKeys,
+    isPlaced,
+    ...context,
+  })
   if ('kind' in keyed) return keyed
   const { spec: built, keyId, secretNames } = keyed
   const unresumed = wake.compacts ? { ...built, skillFolders: null } : built

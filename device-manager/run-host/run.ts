@@ -20,6 +20,7 @@ import type { ServerLeftOut } from '../../shared/runs/filled-servers.ts'
 import { skillEvents } from './launch/skills.ts'
 import { leftOutEvents } from './launch/workspace-skills.ts'
 import { TerminalWatch } from './terminal-watch.ts'
+import { Calls } from './calls.ts'
 import { type Trip, Watchdog } from './watchdog.ts'
 import type { HostLog } from '../log/host-log.ts'
 import { Pipeline } from './output/pipeline.ts'
@@ -85,6 +86,7 @@ export class LiveRun {
   readonly #child: Launched
   readonly #pipeline: Pipeline
   readonly #watchdog: Watchdog
+  readonly #calls: Calls
   #terminalWatch: TerminalWatch | null = null
   readonly #dialogue: HarnessDialogue
   readonly #redact: Redact
@@ -94,10 +96,6 @@ export class LiveRun {
   readonly #seenInputs = new Set<string>()
   #stop: Stop | null = null
   #stopping: Promise<void> | null = null
-  /** Tool calls that the harness told of. */
-  #callsMade = 0
-  /** Ids of those that have no result yet. */
-  readonly #openCalls = new Set<string>()
   #isForced = false
   readonly #memory = sandboxMemory()
   #cancelExitGrace: (() => void) | null = null
@@ -154,6 +152,14 @@ export class LiveRun {
       onAsked: ({ safeSummary }) => this.#stopToAsk(safeSummary),
     })
     this.#pipeline = this.#makePipeline(streamRedactor(redactor))
+    this.#calls = new Calls({
+      world,
+      limits: spec.limits,
+      running: { runId: spec.runId, leader: this.harness, cgroup, exclude: [process.pid] },
+      warn: (text) => setImmediate(() => this.#pipeline.input(text)),
+      tell: (event) => parts.writer.emit([event]),
+      onCall: () => this.#watchdog.sawToolCall(),
+    })
     this.#watchdog.start()
   }
 
@@ -192,7 +198,7 @@ export class LiveRun {
     this.#stop ??= { exitReason, message }
     this.#watchdog.stop()
     if (this.#stopping !== null) return
-    if (!endsToAsk.includes(exitReason) || this.#openCalls.size === 0) return this.#interrupt()
+    if (!endsToAsk.includes(exitReason) || !this.#calls.isAnyOpen) return this.#interrupt()
     // An interrupted call looks to the harness like one that a person refused, and the session is gone on with.
     this.#cancelCallsGrace ??= this.#parts.world.after(askGraceMs, () => this.#interrupt())
   }
@@ -233,6 +239,7 @@ export class LiveRun {
     onEnding()
     this.#parts.prepared.doors.close()
     this.#watchdog.stop()
+    this.#calls.stop()
     this.#terminalWatch?.stop()
     this.#cancelExitGrace?.()
     this.#cancelAskGrace?.()
@@ -243,7 +250,7 @@ export class LiveRun {
     const trouble = this.#child.launchTrouble()
     const outcome = trouble === null ? this.#dialogue.outcome(processExit) : notBegun(trouble)
     const nothingAllowed =
-      (this.#stop ?? outcome).exitReason === 'completed' ? this.#judge.nothingAllowed(this.#callsMade) : null
+      (this.#stop ?? outcome).exitReason === 'completed' ? this.#judge.nothingAllowed(this.#calls.made) : null
     const { spec } = this.#parts.prepared.assignment
     const exhausted = this.#memory?.exhausted() ?? null
     const told = reportOn({ exit, outcome, stop: this.#stop, nothingAllowed, exhausted, spec, forced: this.#isForced })
@@ -273,23 +280,15 @@ export class LiveRun {
       decide: (ask, reach) => judge.answer(ask, reach),
       emit: (bodies) => {
         this.#watchdog.sawEvent()
-        for (const body of bodies) this.#noteCall(body)
+        for (const body of bodies) this.#calls.note(body)
         writer.emit(bodies)
-        if (this.#cancelCallsGrace !== null && this.#openCalls.size === 0) this.#endNow()
+        if (this.#cancelCallsGrace !== null && !this.#calls.isAnyOpen) this.#endNow()
       },
       write: (text) => this.#child.write(text),
       closeInput: () => this.#child.closeInput(),
       onFinished: () => this.#giveExitGrace(),
       onEndNow: () => this.#endNow(),
     })
-  }
-
-  #noteCall(event: RunEventBody): void {
-    if (event.kind === 'tool_result') this.#openCalls.delete(event.data.toolCallId)
-    if (event.kind !== 'tool_call') return
-    this.#callsMade++
-    this.#openCalls.add(event.data.toolCallId)
-    this.#watchdog.sawToolCall()
   }
 
   /** The dialogue says how it ended. */

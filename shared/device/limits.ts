@@ -48,6 +48,9 @@ export const runLimits = {
   runMs: (23 * 60 + 55) * 60_000,
   claimExpiredMs: (23 * 60 + 50) * 60_000,
   toolCalls: 1_000,
+  /** In a sandbox: how many calls the agent has made when it is warned, and how long one may take. */
+  warnAtCalls: 800,
+  callMs: 5 * 3_600_000,
 } as const
 
 /** WebSocket close codes of the link. 4xxx codes with `fatal` end the daemon with status 78; the rest reconnect. */

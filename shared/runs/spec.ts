@@ -111,6 +111,10 @@ export const runSpec = z.object({
     noProgressMs: z.number().int().positive(),
     firstEventMs: z.number().int().positive(),
     toolCalls: z.number().int().positive(),
+    /** After so many calls the agent is warned; null: it is not. */
+    warnAtCalls: z.number().int().positive().nullish(),
+    /** The longest that one call may take; null: as long as the run. */
+    callMs: z.number().int().positive().nullish(),
     /** The device stops the harness after this long without the control plane. */
     silentMs: z.number().int().positive(),
   }),

@@ -101,6 +101,35 @@ test.skipIf(hasNoEngine)('a run that is cancelled ends in its sandbox', async ()
   expect(await ended(server, runId)).toMatchObject({ status: 'cancelled' })
 })
 
+test.skipIf(hasNoEngine)(
+  'an admin sees a sandbox, reads what its runner wrote, and stops it with its run',
+  async () => {
+    const server = await cloudServer()
+    const runId = await wake(server, 'echo here; sleep 600')
+    await waitFor(async () => ((await textOf(server, runId)).includes('here') ? true : null), 'its output')
+    const { data } = (await server.ok('/sandboxes')) as { data: { id: string }[] }
+    const image = expect.stringMatching(/^sha256:[0-9a-f]{64}$/) as string
+    expect(data).toMatchObject([{ runId, size: 'small', state: 'linked', image, trouble: null }])
+    const { id } = data[0]!
+    expect(await server.ok(`/runs/${runId}`)).toMatchObject({ sandbox: { id, size: 'small', image } })
+    const { log } = (await server.ok(`/sandboxes/${id}/logs?lines=20`)) as { log: string }
+    expect(log).toMatch(/\S/)
+    expect(log.trimEnd().split('\n').length).toBeLessThanOrEqual(20)
+    const member = await server.addPerson('member')
+    for (const [path, method] of [
+      ['', 'GET'],
+      [`/${id}/logs`, 'GET'],
+      [`/${id}/stop`, 'POST'],
+    ] as const)
+      expect((await server.call(`/sandboxes${path}`, { method, token: member.token })).status).toBe(403)
+    await server.ok(`/sandboxes/${id}/stop`, { method: 'POST' })
+    expect(await ended(server, runId)).toMatchObject({ status: 'cancelled', exitReason: 'interrupted' })
+    await waitFor(async () => ((await server.ok('/sandboxes')) as { data: [] }).data.length === 0, 'no sandbox')
+    expect(await server.ok('/sandboxes?removed=true')).toMatchObject({ data: [{ id, state: 'removed' }] })
+    expect((await server.call(`/sandboxes/${id}/logs`)).status).toBe(409)
+  },
+)
+
 test.skipIf(hasNoEngine)('a run that has no memory left ends with its size, and the runner lives on', async () => {
   const server = await cloudServer()
   const runId = await wake(server, 'node -e "const all = []; for (;;) all.push(Buffer.alloc(5e7, 1))"')

@@ -59,7 +59,9 @@ describe('the key of a run in the cloud', () => {
     const { body: answer } = await wake(await agentWith(body, secrets))
     const runId = answer.runPublicId as string
     const root = server.database.root
-    expect((await listSpecs(root, [runId])).get(runId)).toMatchObject({ brokeredModel })
+    const spec = (await listSpecs(root, [runId])).get(runId)!
+    expect(spec).toMatchObject({ brokeredModel, limits: { warnAtCalls: 800, callMs: 5 * 3_600_000 } })
+    expect(spec.limits.runMs).toBeGreaterThan(5 * 3_600_000)
     const manifest = await server.ok(`/runs/${runId}/manifest`)
     const names = Object.keys(secrets).filter((name) => name !== brokeredModel.variable)
     const leftOut = names.map((name) => ({ name, reason: 'no secret enters a sandbox' }))
@@ -110,6 +112,8 @@ describe('the key of a run in the cloud', () => {
     const agentId = await agentWith({ harness: 'command', command: 'true' }, { NPM_TOKEN: 'npm-secret-1' })
     const { body } = await wake(agentId)
     expect(body).toMatchObject({ kind: 'pending', gateReason: 'no_ready_route' })
+    const specs = await listSpecs(server.database.root, [body.runPublicId])
+    expect(specs.get(body.runPublicId)!.limits.runMs).toBe(5 * 3_600_000)
     expect((await server.ok(`/runs/${body.runPublicId}/manifest`)).envKeysLeftOut).toEqual([
       { name: 'NPM_TOKEN', reason: 'no secret enters a sandbox' },
     ])

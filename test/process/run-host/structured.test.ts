@@ -78,6 +78,16 @@ describe('a structured harness', () => {
     expect(JSON.stringify(answered().at(-1)!.response.response)).toContain('echo hello > hello.txt')
   })
 
+  test('the agent is told once when it has made most of the calls that it may make in a sandbox', async () => {
+    const { limits } = specOf(device, { command: null })
+    const { events } = await play(
+      { ...permissions({ defaultMode: 'full' }), limits: { ...limits, warnAtCalls: 2 } },
+      { PLAYER_CALLS: '4' },
+    )
+    const told = events.filter(({ kind }) => kind === 'input').map(({ data }) => data['text'])
+    expect(told).toEqual([expect.stringContaining(`You have made 2 of the ${limits.toolCalls} tool calls`)])
+  })
+
   const byLists = [
     [{ allow: ['Bash'] }, 'allow', 'Bash', /allow/],
     [{ deny: ['Bash(echo hello:*)'], allow: ['Bash'] }, 'deny', 'Bash(echo hello:*)', /deny.*Bash\(echo hello/],
