@@ -271,6 +271,7 @@ export class ControlPlane {
     const cancel = this.options.world.after(drainMs, () => this.http.closeAllConnections())
     await closed
     cancel()
+    await this.shared.renewals.stop()
     await this.blobs.idle()
     if (this.options.workers === undefined) await this.costly.stop()
     await this.ingest.idle()

@@ -13,6 +13,7 @@ import type { Meaning } from '../search/embeddings/meaning.ts'
 import type { Vault } from '../vault/vault.ts'
 import type { WakeContext } from '../wakes/wake.ts'
 import type { RepoSources } from '../repo-source/repo-sources.ts'
+import type { Renewals } from './connections/renewal.ts'
 import type { FileUrls } from './files/signature.ts'
 import type { SandboxRow } from './sandboxes/store.ts'
 import type { WorkflowCatalog } from '../workflows/catalog/catalog.ts'
@@ -63,6 +64,8 @@ export interface ResourceDependencies {
   meaning: Pick<Meaning, 'find' | 'model'> | null
   /** Asks at addresses that people and agents name. */
   outbound: Outbound
+  /** Renews the tokens of connections. */
+  renewals: Renewals
   /** Reads files of git repositories that people and agents name. */
   repoSources: Pick<RepoSources, 'with'>
   fileUrls: Pick<FileUrls, 'urlOf'>

@@ -4,6 +4,7 @@ import { openDatabase } from '../../control-plane/db/open.ts'
 import { createOutbound } from '../../control-plane/outbound/outbound.ts'
 import { silentLog } from '../../control-plane/process/log.ts'
 import { ConnectionUnusable, useConnection } from '../../control-plane/resources/connections/for-runs.ts'
+import { Renewals } from '../../control-plane/resources/connections/renewal.ts'
 import { createVault } from '../../control-plane/vault/vault.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 
@@ -30,6 +31,7 @@ const deps = {
   vault: createVault({ kind: 'given', text: key }, world),
   services: loadServices(file),
   outbound: createOutbound({ allowHosts: ['127.0.0.1'], world }),
+  renewals: new Renewals(),
 }
 try {
   const used = await useConnection(deps, { workspaceId, agentOwnerUserId: null }, { connectionId })

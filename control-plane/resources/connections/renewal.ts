@@ -29,7 +29,8 @@ import {
  *
  * What a kill leaves open is whether the provider took the refresh token. The next one sends it again: a provider that never saw it
  * takes it, one that did refuses, and the connection is expired with a sentence that says why. Whoever was so slow that the claim ran
- * out stores only in place of the credential that it renewed.
+ * out stores only in place of the credential that it renewed. A server that is told to end stores what it has asked for, and asks for
+ * nothing more.
  */
 export interface RenewalDependencies {
   root: Knex
@@ -38,6 +39,31 @@ export interface RenewalDependencies {
   vault: Vault
   services: ServiceCatalog
   outbound: Pick<Outbound, 'fetch'>
+  renewals: Renewals
+}
+
+/** The renewals that a replica is at, whoever waits for them. */
+export class Renewals {
+  private readonly work = new Set<Promise<unknown>>()
+  private isStopped = false
+
+  /** Does the work, which `stop` waits for. null: it is not begun any more. */
+  async run<T>(work: () => Promise<T>): Promise<T | null> {
+    if (this.isStopped) return null
+    const done = work()
+    this.work.add(done)
+    try {
+      return await done
+    } finally {
+      this.work.delete(done)
+    }
+  }
+
+  /** Resolves when all is stored that a provider gave. */
+  async stop(): Promise<void> {
+    this.isStopped = true
+    await Promise.allSettled(this.work)
+  }
 }
 
 /** Longer than the door waits for a provider. */
@@ -61,12 +87,18 @@ export async function claimTokens(
   return (await inTransaction(root, (tx) => claimRenewal(tx, claim))) ? by : null
 }
 
+interface Renewed {
+  held: OauthCredential & { refreshToken: string }
+  provider: Provider
+}
+
 /** Renews the token of a connection that was read as `row`, at the provider that gave it, unless somebody else does. */
-export async function renew(
-  deps: RenewalDependencies,
-  row: ConnectionRow,
-  { held, provider }: { held: OauthCredential & { refreshToken: string }; provider: Provider },
-): Promise<Renewal> {
+export async function renew(deps: RenewalDependencies, row: ConnectionRow, renewed: Renewed): Promise<Renewal> {
+  const renewal = await deps.renewals.run(() => renewOnce(deps, row, renewed))
+  return renewal ?? { kind: 'unreachable', message: 'This server is being stopped.' }
+}
+
+async function renewOnce(deps: RenewalDependencies, row: ConnectionRow, { held, provider }: Renewed): Promise<Renewal> {
   const { root, log, outbound } = deps
   const by = await claimTokens(deps, row)
   if (by === null) return { kind: 'taken' }

@@ -6,7 +6,11 @@ import { createOutbound } from '../../../control-plane/outbound/outbound.ts'
 import { silentLog } from '../../../control-plane/process/log.ts'
 import { openCredential } from '../../../control-plane/resources/connections/credential.ts'
 import { useConnection, type UsedConnection } from '../../../control-plane/resources/connections/for-runs.ts'
-import { claimTokens, type RenewalDependencies } from '../../../control-plane/resources/connections/renewal.ts'
+import {
+  claimTokens,
+  Renewals,
+  type RenewalDependencies,
+} from '../../../control-plane/resources/connections/renewal.ts'
 import { findConnectionById } from '../../../control-plane/resources/connections/store.ts'
 import { createVault } from '../../../control-plane/vault/vault.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
@@ -51,6 +55,7 @@ describe.each(databases)('on %s', (database) => {
       vault: createVault({ kind: 'given', text: key }, world),
       services: catalog,
       outbound,
+      renewals: new Renewals(),
     }))
   })
   afterAll(async () => {

@@ -3,6 +3,7 @@ import { loadServices } from '../../../control-plane/catalog/services.ts'
 import { createOutbound } from '../../../control-plane/outbound/outbound.ts'
 import { silentLog } from '../../../control-plane/process/log.ts'
 import { useConnection } from '../../../control-plane/resources/connections/for-runs.ts'
+import { Renewals } from '../../../control-plane/resources/connections/renewal.ts'
 import { createVault } from '../../../control-plane/vault/vault.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { signedIn } from '../../kit/browser.ts'
@@ -79,6 +80,7 @@ describe.each(databases)('on %s', (database) => {
       vault: createVault({ kind: 'given', text: key }, world),
       services: loadServices(file.SVC_SERVICES_FILE),
       outbound: createOutbound({ allowHosts: ['127.0.0.1'], world: realWorld }),
+      renewals: new Renewals(),
     }
     const run = { workspaceId: server.owner.workspaceId, agentOwnerUserId }
     return useConnection(deps, run, { connectionId, ...(refused !== undefined && { refused }) })

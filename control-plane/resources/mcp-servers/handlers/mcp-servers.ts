@@ -36,7 +36,7 @@ import { listTools } from './tools.ts'
 
 type Routes = typeof mcpServerRoutes
 
-type Dependencies = Pick<ResourceDependencies, 'root' | 'vault' | 'services' | 'outbound'>
+type Dependencies = Pick<ResourceDependencies, 'root' | 'vault' | 'services' | 'outbound' | 'renewals'>
 
 export function mcpServerHandlers(deps: Dependencies): ImplementedRoute[] {
   const { services } = deps

@@ -15,7 +15,7 @@ import { secretValuesFor } from '../secret-values.ts'
 import { listToolsOf, ToolListError } from '../tool-list.ts'
 import type { McpServerRow } from '../store.ts'
 
-type Dependencies = Pick<ResourceDependencies, 'root' | 'vault' | 'services' | 'outbound'>
+type Dependencies = Pick<ResourceDependencies, 'root' | 'vault' | 'services' | 'outbound' | 'renewals'>
 type Input = HandlerInput<(typeof mcpServerRoutes)['tools']>
 type HttpServer = Extract<McpServer, { type: 'http' | 'sse' }>
 
