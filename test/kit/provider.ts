@@ -3,6 +3,14 @@ import type { AddressInfo } from 'node:net'
 import { Provider } from 'oidc-provider'
 import { Browser } from './browser.ts'
 
+export interface Exchange {
+  /** null: a code was sent. */
+  refreshToken: string | null
+  /** The access token, and then the refresh token; nothing when it was refused. */
+  given: readonly string[]
+  at: number
+}
+
 /**
  * A real provider of OAuth on loopback (oidc-provider): PKCE, refresh tokens that work once, revocation of the whole sign-in when one
  * comes twice, tokens of a minute. A test says what whoever is asked there answers, and what becomes of requests on their way.
@@ -15,6 +23,8 @@ export class OauthProvider {
   approves = true
   /** Grant types and outcomes of all requests of the token endpoint. */
   readonly asked: string[] = []
+  /** All requests of the token endpoint that it answered, with what was sent and given. */
+  readonly exchanges: Exchange[] = []
   readonly revoked: string[] = []
   /** What becomes of requests: `away` breaks them off unread, `lost` breaks off after the provider has done its part. */
   wire: 'good' | 'away' | 'lost' = 'good'
@@ -84,9 +94,16 @@ export class OauthProvider {
       ttl: { AccessToken: tokenS, Grant: 3_600, IdToken: 60, Interaction: 600, RefreshToken: 3_600, Session: 3_600 },
     })
     interface Told {
-      oidc: { params?: { grant_type?: string } }
+      oidc: { params?: { grant_type?: string; refresh_token?: string } }
+      body?: { access_token?: string; refresh_token?: string }
     }
-    const told = (outcome: string) => (ctx: Told) => this.asked.push(`${ctx.oidc.params?.grant_type} ${outcome}`)
+    const told =
+      (outcome: string) =>
+      ({ oidc: { params }, body }: Told) => {
+        this.asked.push(`${params?.grant_type} ${outcome}`)
+        const given = [body?.access_token, body?.refresh_token].filter((token) => token !== undefined)
+        this.exchanges.push({ refreshToken: params?.refresh_token ?? null, given, at: performance.now() })
+      }
     provider.on('grant.success', told('good'))
     provider.on('grant.error', told('refused'))
     this.provider = provider
