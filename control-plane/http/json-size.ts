@@ -47,9 +47,12 @@ export function jsonExcess(bytes: Uint8Array, limits: JsonLimits): 'values' | 'd
   return null
 }
 
-/** Returns the place of the quotation mark that ends the text. */
+/** Returns the place of the quotation mark that ends the text: one before which stands an even number of backslashes. */
 function endOfText(bytes: Uint8Array, from: number): number {
-  let at = from
-  while (at < bytes.length && bytes[at] !== 0x22) at += bytes[at] === 0x5c ? 2 : 1
-  return at
+  for (let end = bytes.indexOf(0x22, from); end >= 0; end = bytes.indexOf(0x22, end + 1)) {
+    let slashes = 0
+    while (end - slashes > from && bytes[end - slashes - 1] === 0x5c) slashes++
+    if (slashes % 2 === 0) return end
+  }
+  return bytes.length
 }

@@ -1,6 +1,6 @@
 import type Koa from 'koa'
 import { fail } from '../../shared/api/errors.ts'
-import { rawBody, type AnyRoute } from '../../shared/api/route.ts'
+import { mebibyte, rawBody, type AnyRoute } from '../../shared/api/route.ts'
 import { StoredContent } from '../../shared/api/stored-content.ts'
 import { knownBytes, type Release, type RoomOwner } from './body-room.ts'
 import { parseJson, readBody } from './body.ts'
@@ -43,7 +43,10 @@ export async function takeBody(door: Door, ctx: Koa.Context, caller: Caller | nu
   try {
     if (route.softLimit !== null && bytes.length > route.softLimit.bytes)
       fail(route.softLimit.code, { message: `The body has more than ${route.softLimit.bytes} bytes.` })
-    return { body: await censored(kernel, caller, parseJson(bytes, headerOf(ctx, 'content-type'))), release }
+    const body = parseJson(bytes, headerOf(ctx, 'content-type'))
+    // Others have their turn before all that is done with a large one.
+    if (bytes.length > mebibyte) await room.inTurn()
+    return { body: await censored(kernel, caller, body), release }
   } catch (error) {
     release()
     throw error
