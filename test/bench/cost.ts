@@ -49,7 +49,7 @@ export const cost: Bench = {
 async function besideAll(context: Context) {
   const server = await startServer(context, { name: 'cost' })
   try {
-    const routes = contract.filter(({ method }) => method !== 'GET')
+    const routes = targets()
     // What is loaded when it is needed first stays, whoever asks for it.
     for (const route of routes) await sendAll(server, route, 1)
     await besideLyingDevice(server, 1)
@@ -100,12 +100,30 @@ function startMonitor(server: BenchServer) {
   }
 }
 
-async function sendAll(server: BenchServer, route: AnyRoute, count: number): Promise<void> {
+/** What is sent where. */
+interface Target {
+  id: string
+  method: string
+  path: string
+  bodies: () => Buffer[]
+}
+
+function targets(): Target[] {
+  const routes = contract.filter(({ method }) => method !== 'GET')
+  const targetOf = (route: AnyRoute): Target => ({
+    id: route.id,
+    method: route.method,
+    path: (route.base + route.path).replaceAll(/\{(\w+)\}/g, (_, name: string) => unknownIds[name] ?? 'x'),
+    bodies: () => worstBodies(route),
+  })
+  return [...routes.map(targetOf), { id: 'mcp', method: 'POST', path: '/api/v1/mcp', bodies: largestMessages }]
+}
+
+async function sendAll(server: BenchServer, { method, path, ...target }: Target, count: number): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: count })
-  const path = (route.base + route.path).replaceAll(/\{(\w+)\}/g, (_, name: string) => unknownIds[name] ?? 'x')
-  const bodies = worstBodies(route)
+  const bodies = target.bodies()
   const sends = Array.from({ length: count }, (_, at) =>
-    ask(server, { agent, method: route.method, path, body: bodies[at % bodies.length]! }),
+    ask(server, { agent, method, path, body: bodies[at % bodies.length]! }),
   )
   await Promise.all(sends)
   agent.destroy()
@@ -117,8 +135,9 @@ const unknownIds: Readonly<Record<string, string>> = {
   workspaceId: '00000000-0000-4000-8000-000000000000',
 }
 
-/** For each field of the body: many wrong values, many keys, one long text; and the same where no field is. */
+/** For each field of the body: many wrong values, many keys, one long text; and the same where no field is. Larger ones where they are taken. */
 function worstBodies(route: AnyRoute): Buffer[] {
+  if (route.streamed === null && route.bodyLimit > 2 * megabyte) return largestBodies(route.bodyLimit)
   const names = [...Object.keys((route.body as { shape?: object }).shape ?? {}).slice(0, 12), 'other']
   const many = `[${Array<string>(values).fill('1').join(',')}]`
   const nested = `[${Array<string>(values / 10)
@@ -128,6 +147,27 @@ function worstBodies(route: AnyRoute): Buffer[] {
   const text = JSON.stringify('`a@b.'.repeat(bytes / 5 - 10))
   const kinds = [many, keys, text, nested]
   return names.flatMap((name, at) => [0, 1].map((more) => bodyOf(name, kinds[(2 * at + more) % kinds.length]!)))
+}
+
+/** The files of a skill and of a plugin, as text and as base64, and a text that is neither. */
+function largestBodies(most: number): Buffer[] {
+  const head = { path: 'SKILL.md', content: '---\nname: large\ndescription: Large.\n---\nText.' }
+  const contents = [{ content: 'x'.repeat(most - 4_096) }, { contentBase64: 'eHh4'.repeat((most - 4_096) / 4) }]
+  const bundles = contents.map((content) => ({ files: [head, { path: 'large.bin', ...content }] }))
+  const named = { slug: 'large', name: 'Large' }
+  const bodies = bundles.flatMap((bundle) => [{ ...named, bundle }, bundle])
+  return [...bodies, { other: contents[0] }].map((body) => Buffer.from(JSON.stringify(body)))
+}
+
+/** Calls of a tool of the largest size, for the same and for one that is not there. */
+function largestMessages(): Buffer[] {
+  const [skill] = largestBodies(24 * megabyte)
+  const args = { route: 'skills.create', arguments: JSON.parse(skill!.toString()) as object }
+  const calls = [
+    { name: 'call_route', arguments: args },
+    { name: 'none', arguments: { text: 'x'.repeat(72 * megabyte - 4_096) } },
+  ]
+  return calls.map((params) => Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })))
 }
 
 /** Of names that no other object has. */
@@ -147,6 +187,7 @@ function ask(server: BenchServer, { agent, method, path, body }: Asked): Promise
   const headers = {
     authorization: `Bearer ${server.token}`,
     'idempotency-key': crypto.randomUUID(),
+    accept: 'application/json, text/event-stream',
     ...(body !== undefined && { 'content-type': 'application/json', 'content-length': body.length }),
   }
   return new Promise((resolve, reject) => {
