@@ -1,20 +1,21 @@
 import { expect, test } from 'vitest'
 import { realWorld, type World } from '../../shared/lib/world.ts'
-import { BodyRoom } from './body-room.ts'
+import { BodyRoom, type RoomLimits } from './body-room.ts'
 
+const mebibyte = 1024 * 1024
 const limits = { bytes: 100, waitingPerOwner: 3, waitMs: 1_000 }
 const never = new AbortController().signal
 /** `acme/ann` is Ann of the group `acme`; who has no group is one. */
 const owner = (member: string) => ({ group: member.split('/')[0]!, member })
 
 /** Timers go off when a test says so. */
-function startRoom() {
+function startRoom(of: RoomLimits = limits) {
   const timers = new Set<() => void>()
   const after: World['after'] = (_ms, run) => {
     timers.add(run)
     return () => void timers.delete(run)
   }
-  const room = new BodyRoom({ ...realWorld, after }, limits)
+  const room = new BodyRoom({ ...realWorld, after }, of)
   const begun: string[] = []
   const take = (name: string, bytes: number, member = name, gone = never) =>
     room.take(bytes, owner(member), gone).then(
@@ -89,4 +90,25 @@ test('who leaves, or waits too long, or asks too often, has no place in the line
   if (typeof first !== 'string') first()
   await settle()
   expect([begun, room.heldBytes, timers.size]).toEqual([['a'], 0, 0])
+})
+
+test('a room with places has so many bodies over 1 MiB at most, two of one owner and three of one group', async () => {
+  const { room, begun, take, settle } = startRoom({ ...limits, bytes: 48 * mebibyte, places: 4, waitingPerOwner: 9 })
+  const large = 1.5 * mebibyte
+  const first = await take('acme/ann 1', large, 'acme/ann')
+  for (const name of ['acme/ann 2', 'acme/ann 3', 'acme/bob 1', 'acme/cid 1', 'other/dan 1', 'other/dan 2'])
+    void take(name, large, name.split(' ')[0])
+  await settle()
+  const four = ['acme/ann 1', 'acme/ann 2', 'acme/bob 1', 'other/dan 1']
+  expect([begun.toSorted(), room.heldBytes]).toEqual([four, 48 * mebibyte])
+  if (typeof first !== 'string') first()
+  await settle()
+  expect(begun).toHaveLength(5)
+  expect(room.heldBytes).toBe(48 * mebibyte)
+})
+
+test('smaller ones take of such a room what they have', async () => {
+  const { room, take } = startRoom({ ...limits, bytes: 48 * mebibyte, places: 4 })
+  await Promise.all(['a', 'b', 'c', 'd', 'e', 'f'].map((name) => take(name, mebibyte)))
+  expect(room.heldBytes).toBe(6 * mebibyte)
 })

@@ -14,6 +14,8 @@ import { Turns } from '../process/turns.ts'
  */
 export interface RoomLimits {
   bytes: number
+  /** Bodies over 1 MiB that are there at once: each has such a part of the room at least. Left out: as many as fit. */
+  places?: number
   /** Bodies of one owner that may wait. */
   waitingPerOwner: number
   waitMs: number
@@ -51,7 +53,9 @@ export class BodyRoom {
   }
 
   /** Resolves once there is room; to be released in any case. Fails with `rate_limit_exceeded`, also when `gone` is aborted. */
-  async take(bytes: number, owner: RoomOwner, gone: AbortSignal): Promise<Release> {
+  async take(length: number, owner: RoomOwner, gone: AbortSignal): Promise<Release> {
+    const { places } = this.limits
+    const bytes = places === undefined || length <= mebibyte ? length : Math.max(length, this.limits.bytes / places)
     if (gone.aborted || this.turns.countOf(owner.member) >= this.limits.waitingPerOwner) throw refusal()
     await new Promise<void>((resolve, reject) => {
       const leave = () => {
@@ -150,8 +154,10 @@ const refusal = () =>
 /** Bodies of callers that are known, and of those that nobody knows before the body is read (webhooks). */
 export interface BodyRooms {
   known: BodyRoom
-  /** Those of known callers that are larger than all of that room. */
+  /** Of routes whose bodies may be larger than all of that room. */
   bundles: BodyRoom
+  /** Messages of MCP. While one is worked on, its request to the API takes another room. */
+  messages: BodyRoom
   /** Bodies of known callers that are stored as they come: what is in memory of each, however large it is. */
   streamed: BodyRoom
   strangers: BodyRoom
@@ -165,7 +171,8 @@ export const knownBytes = 16 * mebibyte
 export function createBodyRooms(world: World): BodyRooms {
   return {
     known: new BodyRoom(world, { bytes: knownBytes, waitingPerOwner: 100, waitMs: 30_000 }),
-    bundles: new BodyRoom(world, { bytes: 48 * mebibyte, waitingPerOwner: 20, waitMs: 60_000 }),
+    bundles: new BodyRoom(world, { bytes: 48 * mebibyte, places: 4, waitingPerOwner: 20, waitMs: 60_000 }),
+    messages: new BodyRoom(world, { bytes: 48 * mebibyte, places: 4, waitingPerOwner: 20, waitMs: 60_000 }),
     streamed: new BodyRoom(world, { bytes: 32 * mebibyte, waitingPerOwner: 100, waitMs: 60_000 }),
     answers: new BodyRoom(world, { bytes: 32 * mebibyte, waitingPerOwner: 200, waitMs: 60_000 }),
     strangers: new BodyRoom(world, { bytes: 4 * mebibyte, waitingPerOwner: 20, waitMs: 10_000 }),

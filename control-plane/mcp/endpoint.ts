@@ -58,7 +58,7 @@ export function mcpEndpoint(deps: McpDependencies): Koa.Middleware {
     if (limit !== null) ctx.set(limitHeaders(limit))
     const { bytes, release } = await readBody(ctx.req, {
       limit: mcpBodyLimit,
-      room: kernel.rooms.bundles,
+      room: kernel.rooms.messages,
       owner: ownerOf(ctx, caller),
       world: kernel.world,
     })

@@ -140,6 +140,19 @@ describe('a call of a tool', () => {
       expect(code(await use(owner, 'call_route', { route, arguments: {} }))).toMatch(/route_not_found|validation_error/)
   })
 
+  it('that is large takes the room of one, and its request to the API that of another', async () => {
+    const bundle = {
+      files: [
+        { path: 'SKILL.md', content: '---\nname: large\ndescription: Large.\n---\nText.' },
+        { path: 'large.txt', content: 'x'.repeat(13 * 1024 * 1024) },
+      ],
+    }
+    const made = json(
+      await use(owner, 'call_route', { route: 'skills.create', arguments: { slug: 'large', name: 'Large', bundle } }),
+    )
+    expect(made).toMatchObject({ slug: 'large' })
+  })
+
   it('whose answer is too large says so', async () => {
     const body = 'x'.repeat(60_000)
     const { id } = json(await use(owner, 'task_create', { title: 'Long' }))
