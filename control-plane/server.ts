@@ -203,6 +203,7 @@ export class ControlPlane {
       ...common,
       config,
       cloud: this.cloud,
+      connections: { world, log, ...this.shared },
       dispatcher: this.dispatcher,
       waker: this.waker,
       advancer: this.advancer,

@@ -6,6 +6,7 @@ import type { Bus } from './db/bus.ts'
 import type { ServerConfig } from './config.ts'
 import type { Dispatcher } from './lifecycle/dispatcher.ts'
 import type { Log } from './process/log.ts'
+import type { RenewalDependencies } from './resources/connections/renewal.ts'
 import type { EmbeddingFiller } from './search/embeddings/filler.ts'
 import { BackgroundJobs } from './sweeps/background-jobs.ts'
 import { blobsSweep } from './sweeps/blobs.ts'
@@ -22,6 +23,7 @@ import { queuedRunsSweep } from './sweeps/queued-runs.ts'
 import { runningRunsSweep } from './sweeps/running-runs.ts'
 import { statisticsSweep } from './sweeps/statistics.ts'
 import { Sweeper, type Sweep } from './sweeps/sweeper.ts'
+import { withdrawalsSweep } from './sweeps/withdrawals.ts'
 import { workflowsSweep } from './sweeps/workflows.ts'
 import type { Advancer } from './workflows/advance/advancer.ts'
 import type { WakeContext } from './wakes/wake.ts'
@@ -46,6 +48,8 @@ export function createSweeper(options: {
   /** null: there is no model. */
   filler: EmbeddingFiller | null
   cloud: Pick<Cloud, 'sweeps'>
+  /** To tell providers of tokens whose connections are gone. */
+  connections: RenewalDependencies
   /** Whether a jump of the clock says that the machine slept. */
   noticesSleep: boolean
 }): Sweeper {
@@ -94,6 +98,7 @@ export function createSweeper(options: {
       ...options.cloud.sweeps,
       purgedFilesSweep({ blobs: options.blobs, everyMs }),
       lapsedConnectionsSweep({ everyMs }),
+      withdrawalsSweep({ deps: options.connections, everyMs }),
       retiredBundlesSweep({ blobs: options.blobs, everyMs }),
       ...(options.filler === null ? [] : [embeddingsSweep({ filler: options.filler, everyMs: soonMs })]),
       blobsSweep({ blobs: options.blobs, everyMs }),

@@ -4,6 +4,7 @@ import type { Db } from '../db/open.ts'
 import { findOwnedDevice } from '../resources/devices/lookup.ts'
 import { findDevice } from '../resources/devices/store.ts'
 import { removeDevice } from '../resources/devices/steps/remove.ts'
+import { forgetConnectionsOf } from '../resources/connections/steps/change.ts'
 import { endCauses } from '../resources/members/steps/end-causes.ts'
 import { findUserByEmail, replaceMember, type UserRow } from '../resources/members/store.ts'
 import { removeIdentities } from '../sign-in/oidc/store.ts'
@@ -56,6 +57,7 @@ export async function removeUser(db: Db, world: World, { email, newOwner }: Remo
   const tokens = await revokeTokensOf(db, user.id, at)
   const sessions = await revokeSessions(db, { userId: user.id }, at)
   await removeSignInsOf(db, user.id)
+  await forgetConnectionsOf(db, { userId: user.id }, at)
   const identities = await removeIdentities(db, user.id, null)
   const workspaces = await removeMemberships(db, user.id)
   return {

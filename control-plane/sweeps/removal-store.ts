@@ -3,6 +3,7 @@ import { nullableText, text } from '../db/columns.ts'
 import { releaseBlobs } from '../blobs/store.ts'
 import { deleteSome, lockRows } from '../db/dialect.ts'
 import type { Db, Tx } from '../db/open.ts'
+import { hasWithdrawals, queueWithdrawals } from '../resources/connections/withdrawal-store.ts'
 import { removeEmptyCompany } from '../resources/workspaces/company-store.ts'
 import { claimRemoved } from '../resources/workspaces/store.ts'
 import type { World } from '../../shared/lib/world.ts'
@@ -84,7 +85,6 @@ const groups: readonly Group[] = [
   { table: 'run_cancellations' },
   { table: 'unassignments' },
   { table: 'connections', key: 'id', dependents: of('connection_id', 'connection_sign_ins') },
-  { table: 'connection_clients' },
   { table: 'secrets', key: 'id', dependents: of('secret_id', 'secret_grants') },
   { table: 'projects', key: 'id', dependents: of('project_id', 'project_grants') },
   { table: 'agents', key: 'id', dependents: of('agent_id', 'wake_keys', 'agent_history', 'agent_revisions') },
@@ -99,6 +99,8 @@ const groups: readonly Group[] = [
     'login_tokens',
   ].map((table) => ({ table })),
   ...['device_grants', 'sign_in_links', 'members'].map((table) => ({ table })),
+  // Last: the providers of connections that were here are asked by these.
+  { table: 'connection_clients' },
 ]
 
 /** The tables that a removed workspace leaves empty. */
@@ -150,14 +152,16 @@ type BatchEnd = 'more' | 'done' | 'taken'
 
 /**
  * Removes some of the rows of a removed workspace, last itself, and its company when it was the last one there. `taken`:
- * somebody else is at it.
+ * somebody else is at it, or providers are still asked by the clients that are left.
  */
 export async function removeSomeOfWorkspace(tx: Tx, id: string, world: Clock): Promise<BatchEnd> {
   const companyId = await claimRemoved(tx, id)
   if (companyId === null) return 'taken'
+  await queueWithdrawals(tx, { workspaceId: id }, world.now())
   const budget = new Budget(world)
   while (!budget.isSpent) {
     const group = await firstFilled(tx, id)
+    if (group?.table === 'connection_clients' && (await hasWithdrawals(tx, id))) return 'taken'
     if (group === null) {
       await tx('workspaces').where({ id }).delete()
       await removeEmptyCompany(tx, companyId)

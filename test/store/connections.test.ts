@@ -28,6 +28,13 @@ import {
   findNewestConnectionClient,
   type ConnectionClientRow,
 } from '../../control-plane/resources/connections/client-store.ts'
+import {
+  claimWithdrawal,
+  hasWithdrawals,
+  listDueWithdrawals,
+  queueWithdrawals,
+  removeWithdrawal,
+} from '../../control-plane/resources/connections/withdrawal-store.ts'
 import { listConnectionsForRun } from '../../control-plane/resources/connections/for-runs.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
@@ -186,3 +193,35 @@ onBoth("a person's own connections in a workspace are removed with their sign-in
   expect([await findSignIn(root, signIn.stateHash), await findConnectionById(root, mine.id)]).toEqual([null, null])
   for (const { id } of others) expect(await findConnectionById(root, id)).not.toBeNull()
 })
+
+onBoth(
+  'tokens of connections that go are kept for their providers, and asked about by one at a time',
+  async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const own = await seedPerson(root, workspaceId)
+    const mine = await seedConnection(root, workspaceId, { ownerUserId: own })
+    const key = await seedConnection(root, workspaceId, { ownerUserId: own, authKind: 'api_key' })
+    const shared = await seedConnection(root, workspaceId)
+    await queueWithdrawals(root, { userId: own }, at)
+    expect((await findConnectionById(root, mine.id))!.credential).toBeNull()
+    expect((await findConnectionById(root, key.id))!.credential).not.toBeNull()
+    expect((await findConnectionById(root, shared.id))!.credential).not.toBeNull()
+    const [row, ...others] = await listDueWithdrawals(root, { now: at, limit: 9 })
+    const { id: connectionId, serviceId, credential } = mine
+    const id = `${connectionId}:1`
+    const queued = { id, connectionId, workspaceId, serviceId, credential, tries: 0, dueAt: at }
+    expect([row, others]).toEqual([queued, []])
+    expect(await claimWithdrawal(root, row!, at + 5)).toBe(true)
+    expect(await claimWithdrawal(root, row!, at + 5)).toBe(false)
+    expect(await listDueWithdrawals(root, { now: at + 4, limit: 9 })).toEqual([])
+    await queueWithdrawals(root, { workspaceId }, at)
+    expect((await listDueWithdrawals(root, { now: at + 5, limit: 9 })).map((each) => each.id)).toEqual([
+      `${shared.id}:1`,
+      id,
+    ])
+    await removeWithdrawal(root, id)
+    expect(await hasWithdrawals(root, workspaceId)).toBe(true)
+    await removeWithdrawal(root, `${shared.id}:1`)
+    expect(await hasWithdrawals(root, workspaceId)).toBe(false)
+  },
+)

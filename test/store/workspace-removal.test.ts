@@ -26,6 +26,7 @@ import { insertSandbox } from '../../control-plane/resources/sandboxes/store.ts'
 import { insertMcpServer } from '../../control-plane/resources/mcp-servers/store.ts'
 import { putBuiltinSetting } from '../../control-plane/resources/skills/builtin-store.ts'
 import { putOverride } from '../../control-plane/resources/skills/override-store.ts'
+import { listDueWithdrawals, removeWithdrawal } from '../../control-plane/resources/connections/withdrawal-store.ts'
 import { seedConnection, seedConnectionClient, seedSignIn } from './connection-rows.ts'
 import { mcpServerRow } from './mcp-server-rows.ts'
 import { seedPlugin } from './plugin-rows.ts'
@@ -39,6 +40,7 @@ const keptTables = [
   'blobs',
   'code_guesses',
   'companies',
+  'connection_withdrawals',
   'dashboard_sessions',
   'device_replies',
   'github_deliveries',
@@ -77,8 +79,16 @@ onBoth('a removed workspace leaves nothing behind but its slugs, and another one
   // A machine so slow that the time of a batch is over before its first statement.
   let now = 0
   const slow = { ...realWorld, monotonic: () => (now += 1_000) }
-  for (let end = 'more'; end === 'more';)
-    end = await inTransaction(root, (tx) => removeSomeOfWorkspace(tx, removed.workspaceId, slow))
+  const removeAll = async () => {
+    for (let end = 'more'; end === 'more';)
+      end = await inTransaction(root, (tx) => removeSomeOfWorkspace(tx, removed.workspaceId, slow))
+  }
+  await removeAll()
+  // Its clients of OAuth are there until providers have been told of its tokens.
+  expect(await countsOf(root)).toEqual({ ...before, connection_clients: 2, workspaces: 2 })
+  for (const { id } of await listDueWithdrawals(root, { now: Number.MAX_SAFE_INTEGER, limit: 9 }))
+    await removeWithdrawal(root, id)
+  await removeAll()
   expect(await countsOf(root)).toEqual(before)
   expect(await findWorkspace(root, removed.workspaceId)).toBeNull()
   expect(await findSlugOwner(root, removed.slug)).toBe(removed.workspaceId)

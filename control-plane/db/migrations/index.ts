@@ -46,6 +46,7 @@ import { connectedBy } from './047-connected-by.ts'
 import { builtinSkills } from './048-builtin-skills.ts'
 import { sandboxes } from './049-sandboxes.ts'
 import { sandboxNetwork } from './050-sandbox-network.ts'
+import { connectionWithdrawals } from './051-connection-withdrawals.ts'
 import { cloudAndBilling } from './054-cloud-and-billing.ts'
 
 /** In the order of their numbers; a released one is never changed. */
@@ -97,5 +98,6 @@ export const migrations: readonly Migration[] = [
   builtinSkills,
   sandboxes,
   sandboxNetwork,
+  connectionWithdrawals,
   cloudAndBilling,
 ]

@@ -30,34 +30,55 @@ export async function providerOfHeld(
   return { why: 'The catalog has another provider than the one that gave the token.' }
 }
 
+/** The provider that gave tokens, whatever has become of their service; null: nobody knows it any more, or this server's client there. */
+export async function providerThatGave(
+  deps: Dependencies & { services: Pick<ServiceCatalog, 'find'> },
+  of: Place,
+  held: OauthCredential,
+): Promise<Provider | null> {
+  if (held.mcp !== undefined) return providerOfSignIn(deps, of, { ...held, mcp: held.mcp })
+  const service = deps.services.find(of.serviceId)
+  const provider = service && providerOf(service)
+  return provider !== null && isOfProvider(provider, held) ? provider : null
+}
+type Place = Pick<ConnectionRow, 'workspaceId' | 'serviceId'>
+
 async function providerOfServer(
   deps: Dependencies,
-  { row, service, held, mcp }: Held,
+  {
+    row,
+    service,
+    held,
+    mcp,
+  }: { row: ConnectionRow; service: Service; held: OauthCredential; mcp: HeldOfServer['mcp'] },
 ): Promise<{ provider: Provider } | { why: string }> {
   if (service.authKind !== 'mcp_oauth' || !isSameServer(mcp.serverUrl, service.mcp?.url ?? ''))
     return { why: 'The MCP server has another address than the one that was signed in to.' }
-  const { issuer, tokenUrl, clientId } = held
-  const client = await clientOf(deps, { row, service, held, mcp })
-  if (client === null) return { why: 'This server has another OAuth client there than the one that signed in.' }
-  return { provider: { ...mcp, issuer, tokenUrl, clientId, ...client } }
+  const provider = await providerOfSignIn(deps, row, { ...held, mcp })
+  return provider === null
+    ? { why: 'This server has another OAuth client there than the one that signed in.' }
+    : { provider }
 }
-interface Held {
-  row: ConnectionRow
-  service: Service
-  held: OauthCredential
-  mcp: NonNullable<OauthCredential['mcp']>
+
+type HeldOfServer = OauthCredential & { mcp: NonNullable<OauthCredential['mcp']> }
+
+async function providerOfSignIn(deps: Dependencies, of: Place, held: HeldOfServer): Promise<Provider | null> {
+  const { issuer, tokenUrl, clientId, mcp } = held
+  const client = await clientOf(deps, of, held)
+  return client && { ...mcp, issuer, tokenUrl, clientId, ...client }
 }
 
 /** The secret of the client that signed in. It belongs to the issuer that gave the tokens. */
 async function clientOf(
   { root, vault, services }: Dependencies,
-  { row, service, held: { issuer, clientId }, mcp }: Held,
+  { workspaceId, serviceId }: Place,
+  { issuer, clientId, mcp }: HeldOfServer,
 ): Promise<{ clientSecret?: string | undefined } | null> {
   if (mcp.clientSource === 'document') return {}
   if (mcp.clientSource === 'operator') {
-    const client = services.clientAt(issuer, service.id)
+    const client = services.clientAt(issuer, serviceId)
     return client?.clientId === clientId ? { clientSecret: client.clientSecret } : null
   }
-  const client = await findConnectionClient(root, { workspaceId: row.workspaceId, issuer, clientId })
+  const client = await findConnectionClient(root, { workspaceId, issuer, clientId })
   return client && { clientSecret: openClientSecret(vault, client) }
 }

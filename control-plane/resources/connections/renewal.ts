@@ -7,7 +7,7 @@ import type { Log } from '../../process/log.ts'
 import type { Vault } from '../../vault/vault.ts'
 import { openCredential, sealCredential, type OauthCredential } from './credential.ts'
 import { nextStatus } from './machine.ts'
-import { ProviderRefusal, ProviderTrouble, renewTokens, type Provider, type Tokens } from './oauth.ts'
+import { ProviderRefusal, ProviderTrouble, renewTokens, withdrawTokens, type Provider, type Tokens } from './oauth.ts'
 import {
   claimRenewal,
   findConnection,
@@ -113,15 +113,15 @@ async function renewOnce(deps: RenewalDependencies, row: ConnectionRow, { held, 
     log.warn({ connectionId: row.id, service: row.serviceId, reason: message }, 'a token could not be renewed')
     return { kind: 'unreachable', message }
   }
-  await store(deps, row, { held, tokens })
+  await store(deps, row, { held, tokens, provider })
   return { kind: 'changed' }
 }
 
 /** The only copy of what the provider gave: a database that is away for a moment must not lose it. */
 async function store(
-  { root, world, vault, log }: RenewalDependencies,
+  { root, world, vault, log, outbound }: RenewalDependencies,
   row: ConnectionRow,
-  { held, tokens }: { held: OauthCredential; tokens: Tokens },
+  { held, tokens, provider }: { held: OauthCredential; tokens: Tokens; provider: Provider },
 ): Promise<void> {
   const next = { ...held, ...timesOf(tokens, world.now()), accessToken: tokens.accessToken }
   // RFC 6749, section 6: without a new one, the one before goes on.
@@ -137,9 +137,14 @@ async function store(
     try {
       const isStored = await inTransaction(root, (tx) => storeRenewed(tx, row, renewed))
       const told = { connectionId: row.id, service: row.serviceId }
-      if (isStored) log.info(told, 'a token was renewed')
-      else log.warn(told, 'a renewed token was dropped: the connection was changed meanwhile')
-      return
+      if (isStored) return log.info(told, 'a token was renewed')
+      log.warn(told, 'a renewed token was dropped: the connection was changed meanwhile')
+      const now = await findConnection(root, row.workspaceId, row.id)
+      // Somebody else may have tokens of the same sign-in.
+      if (now !== null && now.credential !== null) return
+      return await withdrawTokens(provider, next, outbound).catch((trouble: unknown) =>
+        log.warn({ ...told, reason: (trouble as Error).message }, 'tokens that nobody needs could not be withdrawn'),
+      )
     } catch (error) {
       if (world.monotonic() >= until) throw error
       await world.sleep(storeAgainMs)

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { nullableTime, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
+import type { OwnConnections } from './store.ts'
 
 /** Sign-ins at a provider that were begun, of which a connection has one at most. */
 
@@ -38,8 +39,11 @@ export async function removeSignIn(db: Db, connectionId: string): Promise<void> 
   await db('connection_sign_ins').where({ connection_id: connectionId }).delete()
 }
 
-/** Removes those of a person's own connections in a workspace. */
-export async function removeSignInsOfUser(db: Db, of: { workspaceId: string; userId: string }): Promise<void> {
-  const own = db('connections').where({ workspace_id: of.workspaceId, owner_user_id: of.userId }).select('id')
+/** Removes those of a person's own connections. */
+export async function removeSignInsOfUser(db: Db, { workspaceId, userId }: OwnConnections): Promise<void> {
+  const inWorkspace = workspaceId !== undefined && { workspace_id: workspaceId }
+  const own = db('connections')
+    .where({ ...inWorkspace, owner_user_id: userId })
+    .select('id')
   await db('connection_sign_ins').whereIn('connection_id', own).delete()
 }

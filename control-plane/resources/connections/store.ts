@@ -98,12 +98,17 @@ export async function removeConnection(db: Db, id: string): Promise<void> {
   await db('connections').where({ id }).delete()
 }
 
-/** Removes a person's own connections in a workspace, which have no sign-ins any more. */
-export async function removeConnectionsOfUser(db: Db, { workspaceId, userId }: Member): Promise<void> {
-  await db('connections').where({ workspace_id: workspaceId, owner_user_id: userId }).delete()
+/** Removes a person's own connections, which have no sign-ins any more. */
+export async function removeConnectionsOfUser(db: Db, { workspaceId, userId }: OwnConnections): Promise<void> {
+  const inWorkspace = workspaceId !== undefined && { workspace_id: workspaceId }
+  await db('connections')
+    .where({ ...inWorkspace, owner_user_id: userId })
+    .delete()
 }
-export interface Member {
-  workspaceId: string
+/** Those that a person has. */
+export interface OwnConnections {
+  /** Left out: all workspaces. */
+  workspaceId?: string
   /** UUID. */
   userId: string
 }

@@ -46,6 +46,7 @@ export const smallTables: Readonly<Record<string, string>> = {
   skill_shares: 'people make them',
   connections: 'people make them',
   connection_clients: 'people sign in, and a client is used for many sign-ins',
+  connection_withdrawals: 'one for each connection that is gone, for some hours at most',
   connection_sign_ins: 'one for each connection at most, and a sweep removes old ones',
   workflow_programs: 'one for each text of a workflow',
   quota_windows: 'one for each account of a provider',

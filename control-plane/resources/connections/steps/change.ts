@@ -15,8 +15,9 @@ import {
   removeConnectionsOfUser,
   replaceConnection,
   type ConnectionRow,
-  type Member,
+  type OwnConnections,
 } from '../store.ts'
+import { queueWithdrawals } from '../withdrawal-store.ts'
 
 /** What becomes of a connection, written. Each is one event of the machine. */
 
@@ -186,8 +187,9 @@ export async function withdraw(
   await replaceConnection(tx, row, { ...row, ...nothing, status, statusReason: reason, updatedAt: now })
 }
 
-/** Forgets a person's own connections in a workspace that they leave; those of the workspace stay. */
-export async function forgetConnectionsOf(db: Db, member: Member): Promise<void> {
-  await removeSignInsOfUser(db, member)
-  await removeConnectionsOfUser(db, member)
+/** Forgets the own connections of a person who leaves; those of the workspace stay. Their providers are told later. */
+export async function forgetConnectionsOf(db: Db, of: OwnConnections, now: number): Promise<void> {
+  await removeSignInsOfUser(db, of)
+  await queueWithdrawals(db, of, now)
+  await removeConnectionsOfUser(db, of)
 }

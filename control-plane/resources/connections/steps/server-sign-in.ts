@@ -6,6 +6,7 @@ import { isSameServer } from '../../mcp-servers/rules.ts'
 import { findMcpServer, replaceMcpServer, type McpServerRow } from '../../mcp-servers/store.ts'
 import { mcpServerIdOf, serviceIdOfServer, serviceOfServer } from '../service-of.ts'
 import { listConnectionsOfService, type ConnectionRow } from '../store.ts'
+import { queueWithdrawals } from '../withdrawal-store.ts'
 import { withdraw } from './change.ts'
 
 /** What sign-ins and the MCP servers that they are to do to each other. */
@@ -40,12 +41,13 @@ export async function attachAgain(tx: Tx, row: ConnectionRow, world: World): Pro
   if (server !== null) await attachSignIn(tx, row, server, world)
 }
 
-/** Forgets all sign-ins to a server that goes, or that is at another address from now on. Their providers are not told. */
+/** Forgets all sign-ins to a server that goes, or that is at another address from now on. Their providers are told later. */
 export async function voidSignIns(
   { tx, world }: { tx: Tx; world: World },
   { id, workspaceId }: Pick<McpServerRow, 'id' | 'workspaceId'>,
   reason: string,
 ): Promise<void> {
+  await queueWithdrawals(tx, { workspaceId, serviceId: serviceIdOfServer(id) }, world.now())
   for (const row of await listConnectionsOfService(tx, workspaceId, serviceIdOfServer(id)))
     await withdraw({ tx, world }, { row, event: 'withdraw', reason })
 }

@@ -42,7 +42,7 @@ async function leave({ db, caller, params, world }: HandlerInput<typeof memberRo
   for (const device of await listDevicesOfUser(db, member.workspaceId, member.userId))
     await removeDevice(db, device, world)
   await endCauses(db, member, world)
-  await forgetConnectionsOf(db, member)
+  await forgetConnectionsOf(db, member, world.now())
   await revokeLoginTokensOf(db, member, world.now())
   await removeMember(db, member)
   return { workspaceId: workspace.id, left: true as const }
