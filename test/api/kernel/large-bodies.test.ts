@@ -40,7 +40,14 @@ afterEach(() => server?.close())
 
 async function start() {
   const room = () => new BodyRoom(realWorld, { bytes: 3 * mebibyte, waitingPerOwner: 100, waitMs: 60_000 })
-  const rooms = { known: room(), bundles: room(), messages: room(), streamed: room(), strangers: room(), answers: room() }
+  const rooms = {
+    known: room(),
+    bundles: room(),
+    messages: room(),
+    streamed: room(),
+    strangers: room(),
+    answers: room(),
+  }
   const held: (() => void)[] = []
   const state = { isHolding: false }
   const implemented = implement(routes, {
