@@ -94,6 +94,29 @@ export const included = {
   session: includedSession.optional().describe('With `include[]=session`.'),
 }
 
+/** The most text that is shown of one staged file, and of all of one change. */
+export const stagedTextLimits = { fileBytes: 262_144, bytes: 2_097_152 } as const
+const stagedFile = z.object({
+  path: z.string().describe('Below the folder of its skill, whose name comes first.'),
+  sizeBytes: z.number().int(),
+  sha256: z.string(),
+  executable: z.boolean(),
+  content: z
+    .string()
+    .nullable()
+    .describe('Its text; null: it is no text, there is too much before it, or it cannot be read now.'),
+  truncated: z.boolean().describe('The text goes on, or is left out.'),
+})
+const staged = {
+  files: z
+    .array(stagedFile)
+    .nullable()
+    .optional()
+    .describe(
+      'With `include[]=files`: those of skills that approving would install; null for those who cannot approve.',
+    ),
+}
+
 const params = z.object({ approvalId })
 const positionals = [{ name: 'approval', target: 'params.approvalId' }] as const
 const exampleId = 'apr_6tG4kV2zMxF8pL0w'
@@ -192,11 +215,11 @@ export const approvalRoutes = {
     endpoint: 'GET /approvals/{approvalId}',
     summary: 'Read one approval',
     params,
-    query: z.object({ include: includeParam('task', 'run', 'session') }),
+    query: z.object({ include: includeParam('task', 'run', 'session', 'files') }),
     queryCodes: { invalid: { include: 'invalid_include' } },
-    reply: approval.extend(included),
+    reply: approval.extend({ ...included, ...staged }),
     errors: ['approval_not_found', 'invalid_include'],
-    cli: { command: 'approval get', positionals, example: `svc approval get ${exampleId}` },
+    cli: { command: 'approval get', positionals, example: `svc approval get ${exampleId} --include files` },
   }),
 
   create: defineRoute({

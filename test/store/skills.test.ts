@@ -6,6 +6,7 @@ import {
   findBundleByHash,
   listBundles,
   listGoneBundles,
+  listStagedBundles,
   removeBundle,
   retireBundle,
 } from '../../control-plane/resources/skills/bundle-store.ts'
@@ -180,6 +181,8 @@ onBoth('a bundle goes when it is retired for long, or when its change is closed 
     (await listGoneBundles(root, { retiredBefore, limit: 10 })).map(({ id }) => id)
   expect(await gone(at)).toEqual([stale.id])
   expect(await gone(at + 1)).toEqual([retired.id, stale.id])
+  expect(await listStagedBundles(root, workspaceId, open)).toEqual([staged])
+  expect(await listStagedBundles(root, await seedWorkspace(root), open)).toEqual([])
   await inTransaction(root, (tx) => adoptBundle(tx, staged.id))
   expect(await findBundle(root, workspaceId, staged.id)).toEqual({ ...staged, changeId: null })
   await expect(inTransaction(root, (tx) => adoptBundle(tx, staged.id))).rejects.toMatchObject({

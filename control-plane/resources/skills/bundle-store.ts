@@ -72,6 +72,11 @@ export async function findBundleByHash(db: Db, workspaceId: string, bundleHash: 
   return byHash.first(db, [workspaceId, bundleHash])
 }
 
+const staged = bundles.query('where change_id = ? and workspace_id = ? and retired_at is null order by id limit 200')
+/** Lists those that wait for the approval of a platform change. */
+export const listStagedBundles = (db: Db, workspaceId: string, changeId: string): Promise<BundleRow[]> =>
+  staged.list(db, [changeId, workspaceId])
+
 /** Makes a staged bundle that of a skill. Fails with `transient_conflict` when it is staged no more. */
 export async function adoptBundle(db: Db, id: string): Promise<void> {
   expectOnlyWriter(

@@ -138,3 +138,13 @@ export function rangeOf(files: readonly BundleFile[], path: string): { start: nu
 
 export const totalOf = (files: readonly BundleFile[]): number =>
   files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+
+/** null: it is no text. A text that is cut may end within a character, which is left out. */
+export function shownText(bytes: Uint8Array, isCut: boolean): string | null {
+  if (bytes.includes(0)) return null
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes, { stream: isCut })
+  } catch {
+    return null
+  }
+}

@@ -205,7 +205,7 @@ describe('reading', () => {
     const wrong = await server.call(`/approvals/${id}?include[]=agent`)
     expect([outcomeOf(wrong), wrong.body.error.allowedValues]).toEqual([
       '400 invalid_include',
-      ['task', 'run', 'session'],
+      ['task', 'run', 'session', 'files'],
     ])
     const stranger = await server.addPerson('owner', 'elsewhere')
     expect(outcomeOf(await server.call(`/approvals/${id}`, { token: stranger.token }))).toBe('404 approval_not_found')

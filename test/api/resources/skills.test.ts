@@ -314,6 +314,14 @@ describe('an agent', () => {
     const approval = await server.ok(`/approvals/${approvalId}`, { token: member.token })
     expect(JSON.stringify(approval)).toContain('"SKILL.md"')
     expect(JSON.stringify(approval)).not.toContain('Asked')
+    // Who may approve reads what they approve, and the agent that asks does not.
+    const { files } = await server.ok(`/approvals/${approvalId}?include[]=files`, { token: member.token })
+    expect(files.find((file: { path: string }) => file.path.endsWith('SKILL.md'))).toMatchObject({
+      content: skillMd('Asked'),
+      sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+      truncated: false,
+    })
+    expect((await server.ok(`/approvals/${approvalId}?include[]=files`, { token })).files).toBeNull()
     // What others do meanwhile does not change what was asked for.
     await call(`${path}/replace-bundle`, 'POST', { bundle: newBundle('Between') })
     expect((await approve(approvalId)).status).toBe(200)
@@ -327,6 +335,27 @@ describe('an agent', () => {
     const gone = await call(path, 'DELETE', undefined, token)
     expect((await approve(gone.body.approvalId)).status).toBe(200)
     expect(outcomeOf(await call(path, 'GET'))).toBe('404 skill_not_found')
+  })
+
+  test('stages files that are shown as far as they are text, and not too long', async () => {
+    const { token } = await agentCaller()
+    const files = [
+      ...newBundle('Long').files,
+      { path: 'data.bin', contentBase64: Buffer.from([0, 1, 2]).toString('base64') },
+      ...Array.from({ length: 12 }, (_, at) => ({ path: `text-${10 + at}.txt`, content: 'é'.repeat(150_000) })),
+    ]
+    const skill = await makeSkill({ server })
+    const asked = await call(`/skills/${skill.id}/replace-bundle`, 'POST', { bundle: { files } }, token)
+    const path = `/approvals/${asked.body.approvalId}?include[]=files`
+    const shown = (await server.ok(path, { token: member.token })).files as { path: string; content: string | null }[]
+    expect(shown).toHaveLength(files.length)
+    expect(shown.find((file) => file.path.endsWith('data.bin'))).toMatchObject({ content: null, truncated: false })
+    const texts = shown.filter((file) => file.path.includes('text-'))
+    expect(texts[0]).toMatchObject({ content: 'é'.repeat(131_072), sizeBytes: 300_000, truncated: true })
+    expect(texts.at(-1)).toMatchObject({ content: null, truncated: true })
+    expect(Buffer.byteLength(shown.map(({ content }) => content ?? '').join(''))).toBeLessThanOrEqual(2_097_152)
+    expect((await approve(asked.body.approvalId)).status).toBe(200)
+    expect((await server.ok(path, { token: member.token })).files).toBeNull()
   })
 
   test('cannot have what it staged taken by another request, and what is rejected is removed', async () => {

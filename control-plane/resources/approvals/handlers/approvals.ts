@@ -5,7 +5,7 @@ import type { Page } from '../../../../shared/api/paging.ts'
 import type { Approval, ApprovalSummary } from '../../../../shared/api/approvals.ts'
 import type { ModelCatalog } from '../../../catalog/catalog.ts'
 import type { Db } from '../../../db/open.ts'
-import type { PersonCaller } from '../../../http/callers.ts'
+import type { Caller, PersonCaller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { findConversation } from '../../conversations/store.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
@@ -15,6 +15,7 @@ import { lookUpTask } from '../../tasks/lookup.ts'
 import { endRejectedGate } from '../../workflows/steps/gate-rejected.ts'
 import { recordResolved, wakeAsker } from '../steps/close.ts'
 import { approvalEffects } from './on-resolve.ts'
+import { stagedFilesOf } from '../../skills/steps/staged-files.ts'
 import { includedIn } from '../steps/include.ts'
 import { pageFrom } from '../../../http/page-from.ts'
 import { unknownApproval, visibleApproval } from '../lookup.ts'
@@ -33,7 +34,10 @@ import {
 import { given } from '../../../../shared/lib/given.ts'
 import { workViewerOf } from '../../projects/work-visibility.ts'
 
-type Dependencies = Pick<ResourceDependencies, 'leaseMs' | 'catalog'>
+type Dependencies = Pick<ResourceDependencies, 'leaseMs' | 'catalog' | 'blobs'>
+
+const mayAnswer = (approval: ApprovalRow, caller: Caller, now: number): boolean =>
+  caller.kind === 'person' && refusalOf(approval, caller, now) === null
 
 /** `routes`: every route of the API with its handler; approving a platform change calls one of them. */
 export function approvalHandlers(deps: Dependencies, routes: () => readonly ImplementedRoute[]) {
@@ -47,6 +51,11 @@ export function approvalHandlers(deps: Dependencies, routes: () => readonly Impl
       return {
         ...(await shown(db, approval)),
         ...(await includedIn(db, approval, query.include ?? [], { caller, moment })),
+        ...(query.include?.includes('files') && {
+          files: mayAnswer(approval, caller, world.now())
+            ? await stagedFilesOf(db, { workspaceId: approval.workspaceId, changeId: approval.id }, deps.blobs)
+            : null,
+        }),
       }
     },
 

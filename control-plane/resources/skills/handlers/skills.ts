@@ -15,6 +15,7 @@ import { findBundle, retireBundle } from '../bundle-store.ts'
 import { agentOfSkills, lookUpSkill } from '../lookup.ts'
 import { removeOverridesOfSkill } from '../override-store.ts'
 import { findPluginByReference } from '../plugin-store.ts'
+import { shownText } from '../bundle.ts'
 import { kindOf } from '../present.ts'
 import { isGiven, isOfPlugin } from '../rules.ts'
 import { forgetSkillOfShares } from '../share-store.ts'
@@ -162,7 +163,7 @@ async function content(
   if (read === null) return fail('skill_file_not_found', { param: 'path' })
   const { file, bytes } = read
   const isCut = bytes.length < file.sizeBytes
-  const text = textOf(bytes, isCut)
+  const text = shownText(bytes, isCut)
   return {
     object: 'skill_file' as const,
     path: file.path,
@@ -180,14 +181,4 @@ async function readFile(db: Db, skill: SkillRow, { path, blobs }: { path: string
   if (isBuiltin(skill)) return readBuiltinFile(path)
   const bundle = await findBundle(db, skill.workspaceId, skill.bundleId)
   return bundle && orStorageFailed(() => readBundleFile(bundle, { path, most: skillLimits.previewBytes, blobs }))
-}
-
-/** null: it is no text. A text that is cut may end within a character, which is left out. */
-function textOf(bytes: Uint8Array, isCut: boolean): string | null {
-  if (bytes.includes(0)) return null
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes, { stream: isCut })
-  } catch {
-    return null
-  }
 }
