@@ -34,7 +34,7 @@ export async function withdrawQueued(deps: RenewalDependencies, row: WithdrawalR
     }
   } catch (error) {
     const isKnown = [ProviderRefusal, ProviderTrouble, VaultError].some((kind) => error instanceof kind)
-    if (!isKnown) throw error
+    if (!isKnown && nextMs !== null) throw error
     const isOver = !(error instanceof ProviderTrouble) || nextMs === null
     log.warn({ ...told, reason: (error as Error).message, isOver }, 'a provider did not withdraw tokens')
     if (!isOver) return
