@@ -195,6 +195,7 @@ function sandboxOf(value: Settings) {
         key: value.SVC_SANDBOX_OPENAI_KEY ?? null,
       },
     },
+    sizes: { small: value.SVC_SANDBOX_SMALL, medium: value.SVC_SANDBOX_MEDIUM, large: value.SVC_SANDBOX_LARGE },
     /** Sandboxes at once, in all and of one workspace. */
     most: value.SVC_SANDBOX_MAX,
     mostOfWorkspace: Math.min(value.SVC_SANDBOX_MAX_PER_WORKSPACE ?? value.SVC_SANDBOX_MAX, value.SVC_SANDBOX_MAX),

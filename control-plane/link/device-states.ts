@@ -5,6 +5,8 @@ import type { Dispatcher } from '../lifecycle/dispatcher.ts'
 import type { Log } from '../process/log.ts'
 import { isReady } from '../resources/devices/readiness.ts'
 import { recordClaimState, recordReadiness } from '../resources/devices/store.ts'
+import { recordWall } from '../resources/runs/details-store.ts'
+import { findRun } from '../resources/runs/store.ts'
 import type { Link } from './registry.ts'
 
 /** The delay before a run is offered again to a device that still ends an older lease of it. */
@@ -35,6 +37,14 @@ export class DeviceStates {
     if (ready === link.ready) return
     link.ready = ready
     this.options.dispatcher.capacityChanged(link.workspaceId)
+  }
+
+  /** A device is believed about the walls of runs that it holds. */
+  async wall(link: Link, { runId, fence, acts }: DeviceMessage & { type: 'run.wall' }): Promise<void> {
+    const { root } = this.options
+    const run = await findRun(root, runId)
+    if (run?.device === link.publicId && run.fence === fence && run.endedAt === null)
+      await recordWall(root, runId, acts)
   }
 
   async declined(link: Link, message: DeviceMessage & { type: 'run.declined' }): Promise<void> {

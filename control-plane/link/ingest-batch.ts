@@ -10,6 +10,7 @@ import type { Askable, Tx } from '../db/open.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { raiseToolApproval } from '../resources/approvals/steps/raise.ts'
 import { openedBy } from '../lifecycle/provider-failure.ts'
+import { recordWall } from '../resources/runs/details-store.ts'
 import {
   advanceLog,
   findFrame,
@@ -245,6 +246,7 @@ export class IngestBatch {
       sessionLost: lostSessionId !== undefined && exitReason === 'harness_start_failed',
       world: this.options.world,
     })
+    if (report.wall !== undefined) await recordWall(this.tx, runId, report.wall)
     if (!finished) throw new RunChangedError('the run changed while its ending was stored')
     if (lostSessionId !== undefined) await forgetSession(this.tx, { agentId: run.agentId, sessionId: lostSessionId })
     this.runs.set(runId, { ...run, endedAt: at, exitReason, providerFailed })

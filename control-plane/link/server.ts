@@ -239,6 +239,8 @@ export class LinkServer {
           device: link.publicId,
           at: message.harnessStartedAt,
         })
+      case 'run.wall':
+        return this.states.wall(link, message)
       case 'run.skills': {
         const { root, world, leaseMs } = this.options
         return recordSkills(root, link, { ...message, moment: { now: world.now(), leaseMs } })

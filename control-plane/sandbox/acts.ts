@@ -16,12 +16,12 @@ import type { Brokers } from './broker/brokers.ts'
 import {
   describeSize,
   EngineError,
-  sizes,
   type Container,
   type ContainerSpec,
   type EngineFacts,
   type SandboxEngine,
   type SizeLimits,
+  type Sizes,
 } from './engine.ts'
 import type { SandboxKeys } from './tokens.ts'
 
@@ -35,6 +35,7 @@ export interface ActOptions {
   /** The name of the image. */
   image: string
   runtime: string | null
+  sizes: Sizes
   lookSoon: () => void
 }
 
@@ -69,8 +70,7 @@ export class SandboxActs {
       case 'create':
         return this.create(row, facts)
       case 'start':
-        await engine.start(container!.id)
-        return this.options.lookSoon()
+        return this.start(row, container!)
       case 'note loss':
         return this.noteLoss(row, container)
       case 'salvage':
@@ -116,8 +116,18 @@ export class SandboxActs {
     }
   }
 
+  private async start(row: SandboxRow, container: Container): Promise<void> {
+    try {
+      await this.options.engine.start(container.id)
+      this.options.lookSoon()
+    } catch (error) {
+      if (!(error instanceof EngineError) || !error.isRefusal) throw error
+      await this.giveUp(row, { exitReason: 'dispatch_error', why: error.message }, null)
+    }
+  }
+
   private containerOf(row: SandboxRow, { image, facts }: { image: string; facts: EngineFacts }): ContainerSpec {
-    const { keys, brokers, runtime } = this.options
+    const { keys, brokers, runtime, sizes } = this.options
     return {
       name: engineNameOf(row),
       image,
@@ -136,15 +146,18 @@ export class SandboxActs {
     const device = await findDeviceByPublicId(this.options.root, row.device)
     if (device === null) return false
     const { publicId, deviceId, displayName } = device
-    await this.options.brokers.open(row.id, { publicId, deviceId, displayName, size: row.size, ...its })
+    const { diskBytes } = this.options.sizes[row.size]
+    const hostFolder = this.options.brokers.folderOf(row.id)
+    const facts = { size: row.size, diskBytes, hostFolder }
+    await this.options.brokers.open(row.id, { publicId, deviceId, displayName, ...facts, ...its })
     return true
   }
 
   private async noteLoss(row: SandboxRow, container: Container | null): Promise<void> {
-    const { root, world, engine, log } = this.options
+    const { root, world, engine, log, sizes } = this.options
     const ending = container === null ? null : await engine.ending(container.id)
     const how = ending === null ? 'is gone' : `ended with status ${ending.exitCode}`
-    const why = ending?.isOutOfMemory ? `: it ran out of memory (${describeSize(row.size)})` : ''
+    const why = ending?.isOutOfMemory ? `: it ran out of memory (${describeSize(row.size, sizes[row.size])})` : ''
     const trouble = `The sandbox of this run ${how}${why}.`
     log.warn({ sandbox: row.id, runId: row.runId }, trouble)
     if (await replaceSandbox(root, row, { state: 'lost', stateAt: world.now(), trouble })) this.options.lookSoon()

@@ -66,17 +66,15 @@ export interface SizeLimits {
   memoryBytes: number
   cpus: number
   pids: number
+  /** Engines hold nobody to it: the runner counts what is on the volume. */
+  diskBytes: number
 }
 
-const gib = 1024 ** 3
-export const sizes: Readonly<Record<SandboxSize, SizeLimits>> = {
-  small: { memoryBytes: 2 * gib, cpus: 1, pids: 512 },
-  medium: { memoryBytes: 4 * gib, cpus: 2, pids: 1_024 },
-  large: { memoryBytes: 8 * gib, cpus: 4, pids: 2_048 },
-}
+export type Sizes = Readonly<Record<SandboxSize, SizeLimits>>
 
 /** For people: `small, 2 GiB`. */
-export const describeSize = (size: SandboxSize): string => `${size}, ${sizes[size].memoryBytes / gib} GiB`
+export const describeSize = (size: SandboxSize, { memoryBytes }: SizeLimits): string =>
+  `${size}, ${Number((memoryBytes / 1024 ** 3).toFixed(2))} GiB`
 
 /** The engine is out of reach, refused, or answered what nobody understands. Its message is for people. */
 export class EngineError extends Error {

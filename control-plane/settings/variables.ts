@@ -54,6 +54,32 @@ const address = (example: string, rules?: Parameters<typeof httpAddress>[1]) => 
 }
 const githubApi = httpAddress('https://git.example.com/api/v3', { isEncrypted: true })
 
+const mib = 1024 ** 2
+const sizeText = /^([1-9]\d{0,7})\/(\d{1,4}(?:\.\d{1,2})?)\/([1-9]\d{0,6})\/([1-9]\d{0,9})$/
+
+/** What a sandbox of a size has. */
+const sandboxSize = (usual: string) => ({
+  schema: z
+    .string()
+    .default(usual)
+    .transform((text, context) => {
+      const [, memory, cpus, pids, disk] = sizeText.exec(text) ?? []
+      // Less than these no engine takes, or no runner starts in.
+      if (memory === undefined || Number(memory) < 128 || Number(cpus) < 0.1 || Number(pids) < 64) {
+        context.addIssue({ code: 'custom' })
+        return z.NEVER
+      }
+      return {
+        memoryBytes: Number(memory) * mib,
+        cpus: Number(cpus),
+        pids: Number(pids),
+        diskBytes: Number(disk) * mib,
+      }
+    }),
+  must: 'MiB of memory (128 at least), processors (0.1), processes (64) and MiB of disk, between slashes',
+  example: usual,
+})
+
 export const variables = {
   SVC_HOST: { schema: host, must: 'a name or an address of this machine, without a port', example: '127.0.0.1' },
   SVC_PORT: count({ least: 0, most: 65_535, example: '4400' }, 4400),
@@ -120,6 +146,9 @@ export const variables = {
     ...count({ least: 1, most: 10_000, example: '2' }, 4),
     schema: count({ least: 1, most: 10_000, example: '2' }, 4).schema.unwrap().optional(),
   },
+  SVC_SANDBOX_SMALL: sandboxSize('2048/1/512/10240'),
+  SVC_SANDBOX_MEDIUM: sandboxSize('4096/2/1024/20480'),
+  SVC_SANDBOX_LARGE: sandboxSize('8192/4/2048/40960'),
   SVC_SANDBOX_ANTHROPIC_KEY: token('sk-ant-...', { most: 500 }),
   SVC_SANDBOX_ANTHROPIC_URL: address('https://gateway.example.com/anthropic'),
   SVC_SANDBOX_OPENAI_KEY: token('sk-...', { most: 500 }),

@@ -3,6 +3,7 @@ import type { EndReport } from '../../shared/device/protocol.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
+import type { TriedAct } from '../../shared/runs/wall-acts.ts'
 import type { HarnessOutcome } from '../harness/adapter.ts'
 import { isProvidersFault } from '../harness/parts/failure.ts'
 import { advised } from './advice.ts'
@@ -23,6 +24,10 @@ export interface Reported {
   limitResetsAt?: number
   /** See HarnessOutcome. */
   providerFailed?: boolean
+  /** A process of the run was ended since the sandbox had no memory left. */
+  outOfMemory?: boolean
+  /** What was tried of the wall; null: nothing. */
+  wall?: readonly TriedAct[] | null
 }
 
 const maxMessage = 4000
@@ -32,7 +37,7 @@ interface HowItEnded {
   /** As the harness's own words say. */
   outcome: HarnessOutcome
   /** What it was told to end as; null: it ended by itself. */
-  stop: { exitReason: ExitReason; message: string | null } | null
+  stop: { exitReason: ExitReason; message: string | null; outOfMemory?: boolean } | null
   /** Why nothing was done although it says that it is; null: something was. */
   nothingAllowed: string | null
   /** What ended for want of memory; null: nothing. */
@@ -54,6 +59,7 @@ export function reportOn({ exit, outcome, stop, nothingAllowed, exhausted, spec,
     sessionId: outcome.sessionId,
     lostSessionId: outcome.resumeRefused ? spec.resumeSessionId : null,
     forced,
+    ...((isExhausted || stop?.outOfMemory === true) && { outOfMemory: true }),
     ...(ended.exitReason === 'rate_limited' &&
       outcome.limitResetsAt !== undefined && { limitResetsAt: outcome.limitResetsAt }),
     ...(stop === null &&
@@ -86,6 +92,8 @@ export function reportMaker(reported: Reported, { spec, harnessVersion }: Assign
       forced: reported.forced,
       ...(reported.limitResetsAt !== undefined && { limitResetsAt: reported.limitResetsAt }),
       ...(reported.providerFailed === true && { providerFailed: true }),
+      ...(reported.outOfMemory === true && { outOfMemory: true }),
+      ...(reported.wall != null && { wall: [...reported.wall] }),
     } satisfies EndReport
   }
 }

@@ -2,8 +2,11 @@ import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import type { ProcessIdentity } from '../process/identity.ts'
+import { sandboxFactsIn } from '../../shared/device/sandbox.ts'
+import type { TriedAct } from '../../shared/runs/wall-acts.ts'
+import { WallOpenError } from '../wall/spec.ts'
 import { HarnessLaunchError } from '../harness/parts/adapter-errors.ts'
-import { openSpool, SpoolDamagedError, SpoolUnavailableError, type RunKey, type Spool } from '../spool/spool.ts'
+import { SpoolDamagedError, SpoolUnavailableError, type RunKey, type Spool } from '../spool/spool.ts'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import { changeSetOf } from './ending.ts'
 import { redactOfStart, redactWhole } from './output/redaction.ts'
@@ -79,7 +82,8 @@ export class RunHost {
   constructor(options: HostOptions) {
     this.#options = options
     this.#connections = new Connections({ world: options.world, ask: (request) => options.reply(request) })
-    this.#wall = new StandingWall(hostPaths(options.stateDir, options.hostId).own, options.world)
+    const { own } = hostPaths(options.stateDir, options.hostId)
+    this.#wall = new StandingWall(own, options.world, sandboxFactsIn(process.env))
     this.#ahead = new SkillsAhead(this.#wall.own, options.world)
   }
 
@@ -124,6 +128,7 @@ export class RunHost {
   /** Opens the spool before there is a run. What is wrong with it shows, and counts, when a run is assigned. */
   openAhead(): void {
     if (this.#assignment || this.#isLeaving) return
+    void this.#wall.tryActs()
     try {
       this.#spoolAhead ??= this.#options.openSpool()
     } catch (error) {
@@ -250,12 +255,14 @@ export class RunHost {
       const { plan } = prepared
       if ('problem' in plan) throw plan.problem
       const onLaunched = ({ pid }: ProcessIdentity) => this.#options.reply({ type: 'started', pid, at: world.now() })
-      const limits = { exitGraceMs, quietTerminalMs }
+      const onTried = (acts: readonly TriedAct[]) => this.#options.reply({ type: 'wall', acts: [...acts] })
+      const limits = { exitGraceMs, quietTerminalMs, onTried }
       this.#run = new LiveRun({ world, log, prepared, plan, start, writer: this.#writer!, ...limits, onLaunched })
     } catch (error) {
       this.#options.reply({ type: 'started', pid: null, at: world.now() })
       if (!(error instanceof HarnessLaunchError)) log('launch_failed', { runId: spec.runId, error: messageOf(error) })
-      return void this.#endWithoutHarness('harness_start_failed', messageOf(error))
+      const exitReason = error instanceof WallOpenError ? 'dispatch_error' : 'harness_start_failed'
+      return void this.#endWithoutHarness(exitReason, messageOf(error))
     }
     // The harness runs from here on; all the rest may fail without changing that.
     const run = this.#run
@@ -270,9 +277,9 @@ export class RunHost {
   async #endWithoutHarness(exitReason: ExitReason, message: string | null): Promise<void> {
     if (this.#phase === 'ending') return
     this.#phase = 'ending'
-    const { assignment } = this.#prepared!
+    const { assignment, sandboxActs: wall } = this.#prepared!
     const told = message === null ? null : redactOfStart(this.#start).text(message)
-    const reported = { exitReason, exitCode: null, signal: null, message: told, sessionId: null, forced: false }
+    const reported = { exitReason, exitCode: null, signal: null, message: told, sessionId: null, forced: false, wall }
     const changeSet = await this.#changeSetWithoutHarness(this.#prepared!)
     const report = await this.#writer!.finish(endedEvent(reported), changeSet, reportMaker(reported, assignment))
     await this.#ended(report)
@@ -334,12 +341,4 @@ export class RunHost {
     }
     this.#options.leave(exitCode, (this.#prepared?.lookup.hanging ?? 0) > 0)
   }
-}
-
-/** A host waits only shortly for the others' locks: its event loop serves the terminal and the daemon as well. */
-const busyTimeoutMs = 250
-
-export function spoolOpener(path: string, maxPageCount: number | undefined): () => Spool {
-  const limit = maxPageCount === undefined ? {} : { maxPageCount }
-  return () => openSpool(path, { repair: false, busyTimeoutMs, ...limit })
 }

@@ -1,42 +1,103 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { sandboxSizeVariable } from '../../shared/device/sandbox.ts'
+import { sandboxFactsIn } from '../../shared/device/sandbox.ts'
+import type { World } from '../../shared/lib/world.ts'
 
 /**
- * The memory of a sandbox. The kernel ends a process in it for want of memory; the harness is preferred to the runner, which then says so.
- * On a device there is no such limit, and all of this does nothing.
+ * The memory of a sandbox. Want of it shows in three ways: the kernel ends a process, and the harness is preferred to the runner, which then
+ * says so; a program gives up by itself; or nothing is ended, and all that is done is to read programs again and again, which
+ * goes on for minutes.
  */
 
 /** Of cgroups of version 2, and of version 1. */
 const places = [
-  { kills: '/sys/fs/cgroup/memory.events', limit: '/sys/fs/cgroup/memory.max' },
-  { kills: '/sys/fs/cgroup/memory/memory.oom_control', limit: '/sys/fs/cgroup/memory/memory.limit_in_bytes' },
+  {
+    kills: '/sys/fs/cgroup/memory.events',
+    limit: '/sys/fs/cgroup/memory.max',
+    stat: '/sys/fs/cgroup/memory.stat',
+    held: /^anon (\d+)$/m,
+    faults: /^pgmajfault (\d+)$/m,
+  },
+  {
+    kills: '/sys/fs/cgroup/memory/memory.oom_control',
+    limit: '/sys/fs/cgroup/memory/memory.limit_in_bytes',
+    stat: '/sys/fs/cgroup/memory/memory.stat',
+    held: /^total_rss (\d+)$/m,
+    faults: /^total_pgmajfault (\d+)$/m,
+  },
 ] as const
 
 const gib = 1024 ** 3
+export const inGib = (bytes: number): string => `${Number((bytes / gib).toFixed(2))} GiB`
 
-export interface SandboxMemory {
-  /** What ended for want of memory since the run began, as a sentence; null: nothing. */
-  exhausted(): string | null
+const sampleMs = 1_000
+/** So many samples in a row with this share held by programs, in each of which as many pages were read again, are thrashing. */
+const thrashing = { samples: 5, share: 0.9, faults: 200 }
+/** A program that gives up by itself has a limit of its own below that of the sandbox: V8's is half of it. */
+const givesUp = { share: 0.4, withinMs: 10_000 }
+/** How a program ends that gives up for want of memory, also where a shell tells it. */
+const gaveUpBy = { signals: ['SIGABRT', 'SIGSEGV'], codes: [134, 139] }
+
+interface Exit {
+  exitCode: number | null
+  signal: string | null
 }
 
-/** null: this is no sandbox. */
-export function sandboxMemory(env: NodeJS.ProcessEnv = process.env): SandboxMemory | null {
-  const size = env[sandboxSizeVariable]
-  if (size === undefined) return null
-  const before = killsNow()
-  return {
-    exhausted() {
-      if (killsNow() <= before) return null
-      const limit = limitNow()
-      const at = limit === null ? '' : `, ${Number((limit / gib).toFixed(2))} GiB`
-      return `The sandbox ran out of memory (${size}${at}): the kernel ended a process of the run.`
-    },
+export class MemoryWatch {
+  readonly #world: World
+  readonly #size: string
+  readonly #onThrashing: (message: string) => void
+  readonly #killsBefore = killsNow()
+  readonly #limit = limitNow()
+  #cancel: (() => void) | null = null
+  #faults = 0
+  #inARow = 0
+  #fullAt = Number.NEGATIVE_INFINITY
+
+  /** `size`: the name of the sandbox's. `onThrashing`: called once, with a sentence. */
+  constructor(world: World, size: string, onThrashing: (message: string) => void) {
+    this.#world = world
+    this.#size = size
+    this.#onThrashing = onThrashing
+    if (this.#limit !== null) this.#arm()
+  }
+
+  stop(): void {
+    this.#cancel?.()
+    this.#cancel = null
+  }
+
+  /** What ended for want of memory since the run began, as a sentence; null: nothing. */
+  exhausted({ exitCode, signal }: Exit): string | null {
+    if (killsNow() > this.#killsBefore) return this.#sentence('the kernel ended a process of the run')
+    const gaveUp = gaveUpBy.signals.includes(signal ?? '') || gaveUpBy.codes.includes(exitCode ?? 0)
+    if (!gaveUp || this.#world.monotonic() - this.#fullAt > givesUp.withinMs) return null
+    return this.#sentence('a program of the run gave up, as programs do that get no more')
+  }
+
+  #sentence(what: string): string {
+    const at = this.#limit === null ? '' : `, ${inGib(this.#limit)}`
+    return `The sandbox ran out of memory (${this.#size}${at}): ${what}.`
+  }
+
+  #arm(): void {
+    this.#cancel = this.#world.after(sampleMs, () => this.#sample())
+  }
+
+  #sample(): void {
+    const { held, faults } = usageNow()
+    const share = held / this.#limit!
+    if (share >= givesUp.share) this.#fullAt = this.#world.monotonic()
+    const isThrashing = share >= thrashing.share && faults - this.#faults >= thrashing.faults
+    this.#faults = faults
+    this.#inARow = isThrashing ? this.#inARow + 1 : 0
+    if (this.#inARow < thrashing.samples) return this.#arm()
+    this.#onThrashing(this.#sentence('it did little else but to read its programs again'))
   }
 }
 
 /** Of what a sandbox runs, the kernel ends this process first, with all that it starts from now on. Raising it needs no right. */
 export function endFirst(pid: number, env: NodeJS.ProcessEnv = process.env): void {
-  if (env[sandboxSizeVariable] === undefined) return
+  if (sandboxFactsIn(env) === null) return
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, '1000')
   } catch {
@@ -50,6 +111,16 @@ function killsNow(): number {
     if (found !== null) return Number(found[1])
   }
   return 0
+}
+
+/** What programs hold, and the pages that were read again, since ever. */
+function usageNow(): { held: number; faults: number } {
+  for (const { stat, held, faults } of places) {
+    const text = read(stat) ?? ''
+    const found = held.exec(text)
+    if (found !== null) return { held: Number(found[1]), faults: Number(faults.exec(text)?.[1] ?? 0) }
+  }
+  return { held: 0, faults: 0 }
 }
 
 function limitNow(): number | null {

@@ -5,6 +5,7 @@ import { releaseBase } from '../change-set/diff.ts'
 import { takeBase } from '../change-set/snapshot.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { OfferedSkill } from '../../shared/runs/skills.ts'
+import type { TriedAct } from '../../shared/runs/wall-acts.ts'
 import { type RunSpec, takesSkills, takesSvcSkill, tellsSkills } from '../../shared/runs/spec.ts'
 import type { HarnessAdapter, HarnessLaunch, LaunchFacts } from '../harness/adapter.ts'
 import { firstStartFolder } from '../harness/first-start.ts'
@@ -67,6 +68,8 @@ export interface Prepared {
   serversLeftOut: readonly ServerLeftOut[]
   /** null: the run has none. */
   wall: Wall | null | { problem: unknown }
+  /** What was tried of the walls of the sandbox; null: this is none. */
+  sandboxActs: readonly TriedAct[] | null
   /** To MCP servers that are given a credential. */
   doors: Doors
   /** Whose credentials the doors add. */
@@ -132,6 +135,7 @@ export async function prepare(
     skills,
     serversLeftOut: served.leftOut,
     wall: await walling,
+    sandboxActs: await wall.tryActs(),
     doors: await opening,
     connections,
     ahead,

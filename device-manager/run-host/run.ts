@@ -1,4 +1,3 @@
-import { harnessFactsOf } from '../../shared/runs/harnesses.ts'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
@@ -7,7 +6,7 @@ import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import { terminalReaders } from '../process/terminal-readers.ts'
-import type { RunSpec } from '../../shared/runs/spec.ts'
+import { openedWall, type TriedAct } from '../../shared/runs/wall-acts.ts'
 import { makeRunCgroup } from '../process/cgroup.ts'
 import { identityOf, type ProcessIdentity } from '../process/identity.ts'
 import type { HarnessOutcome, HarnessDialogue, ProcessExit } from '../harness/adapter.ts'
@@ -21,7 +20,7 @@ import { skillEvents } from './launch/skills.ts'
 import { leftOutEvents } from './launch/workspace-skills.ts'
 import { TerminalWatch } from './terminal-watch.ts'
 import { Calls } from './calls.ts'
-import { type Trip, Watchdog } from './watchdog.ts'
+import { type Watchdog, watchdogOf } from './watchdog.ts'
 import type { HostLog } from '../log/host-log.ts'
 import { Pipeline } from './output/pipeline.ts'
 import type { LaunchPlan, Prepared } from './preparation.ts'
@@ -34,7 +33,8 @@ import {
   type StreamRedactor,
 } from './output/redaction.ts'
 import { endedEvent, reportMaker, reportOn } from './end-report.ts'
-import { endFirst, sandboxMemory } from './memory.ts'
+import { endFirst } from './memory.ts'
+import { type SandboxWatch, watchSandbox } from './sandbox-watch.ts'
 import { isInCheckout } from '../wall/read-only.ts'
 import type { EventWriter } from './output/writer.ts'
 
@@ -47,6 +47,8 @@ export interface RunParts {
   writer: EventWriter
   /** Called within the constructor, before what the launch does not need. */
   onLaunched(harness: ProcessIdentity): void
+  /** What was tried of the wall is known. */
+  onTried(acts: readonly TriedAct[]): void
   /** A harness that has given its result has this long to exit by itself. */
   exitGraceMs: number
   /** A terminal in which nothing was printed for this long is looked at. */
@@ -55,17 +57,21 @@ export interface RunParts {
 
 /** A harness that was told to stop because a person is asked has this long before it is interrupted. */
 const askGraceMs = 3_000
+const triedMs = 500
 /** A run that ends so asked by a call of its own, which has yet to hear that it did. */
 const endsToAsk: readonly ExitReason[] = ['question_asked', 'approval_requested']
 interface Stop {
   exitReason: ExitReason
   message: string | null
+  outOfMemory?: boolean
 }
 
 const ownCheckoutText =
   'This run works in the checkout from which svc runs on this machine. It may change the sources, and the next svc that a person types there executes them outside of the wall; releases, packages and Node are read-only. Let runs develop svc in a clone of its own.'
 
-function notBegun(trouble: string): HarnessOutcome {
+function notBegun(trouble: string, tried: readonly TriedAct[] | null): HarnessOutcome {
+  const opened = tried && openedWall(tried)
+  if (opened !== null) return { exitReason: 'dispatch_error', message: opened, sessionId: null, resumeRefused: false }
   const message = `The wall around the run could not be entered: ${trouble}`
   return { exitReason: 'harness_start_failed', message, sessionId: null, resumeRefused: false }
 }
@@ -97,7 +103,8 @@ export class LiveRun {
   #stop: Stop | null = null
   #stopping: Promise<void> | null = null
   #isForced = false
-  readonly #memory = sandboxMemory()
+  readonly #sandbox: SandboxWatch | null
+  #cancelTelling: (() => void) | null = null
   #cancelExitGrace: (() => void) | null = null
   #cancelAskGrace: (() => void) | null = null
   #cancelCallsGrace: (() => void) | null = null
@@ -142,7 +149,7 @@ export class LiveRun {
       mcpServers: servers,
       skills: plan.facts.skills,
     })
-    this.#watchdog = makeWatchdog(world, spec, (trip) => this.stop(trip.exitReason, trip.message))
+    this.#watchdog = watchdogOf(world, spec, (trip) => this.stop(trip.exitReason, trip.message))
     this.#judge = new CallJudge({
       spec,
       place: prepared.place,
@@ -161,6 +168,10 @@ export class LiveRun {
       onCall: () => this.#watchdog.sawToolCall(),
     })
     this.#watchdog.start()
+    this.#sandbox = watchSandbox(world, (exhaustion) => {
+      this.#stop ??= { exitReason: 'error', ...exhaustion }
+      this.#endNow()
+    })
   }
 
   /** Writes the first event, and sends the harness what it is sent first. */
@@ -182,6 +193,11 @@ export class LiveRun {
     if (this.#serversLeftOut.length > 0) writer.emit(this.#serversLeftOut.map(leftOutEvent))
     this.#pipeline.open()
     this.#watchTerminal()
+    // The shell that tried has become the harness by then; else the report of the end tells.
+    this.#cancelTelling = this.#parts.world.after(triedMs, () => {
+      const acts = this.#child.actsTried()
+      if (acts !== null) this.#parts.onTried(acts)
+    })
   }
 
   #watchTerminal(): void {
@@ -241,20 +257,23 @@ export class LiveRun {
     this.#watchdog.stop()
     this.#calls.stop()
     this.#terminalWatch?.stop()
+    this.#sandbox?.stop()
+    this.#cancelTelling?.()
     this.#cancelExitGrace?.()
     this.#cancelAskGrace?.()
     this.#cancelCallsGrace?.()
     const processExit: ProcessExit = { ...exit, stoppedFor: this.#stop?.exitReason ?? null }
     this.#parts.writer.keepTail()
     this.#pipeline.end(processExit)
+    const wall = this.#child.actsTried()
     const trouble = this.#child.launchTrouble()
-    const outcome = trouble === null ? this.#dialogue.outcome(processExit) : notBegun(trouble)
+    const outcome = trouble === null ? this.#dialogue.outcome(processExit) : notBegun(trouble, wall)
     const nothingAllowed =
       (this.#stop ?? outcome).exitReason === 'completed' ? this.#judge.nothingAllowed(this.#calls.made) : null
     const { spec } = this.#parts.prepared.assignment
-    const exhausted = this.#memory?.exhausted() ?? null
+    const exhausted = this.#sandbox?.exhausted(exit) ?? null
     const told = reportOn({ exit, outcome, stop: this.#stop, nothingAllowed, exhausted, spec, forced: this.#isForced })
-    const reported = { ...told, message: this.#redacted(told.message) }
+    const reported = { ...told, message: this.#redacted(told.message), wall }
     const changeSet = await this.changeSet()
     return this.#parts.writer.finish(
       endedEvent(reported),
@@ -313,15 +332,6 @@ function launchedAs(pid: number): ProcessIdentity {
   } catch {
     return { pid, startTime: '' }
   }
-}
-
-/** A command may be silent for as long as it likes at its start; a structured harness tells at once that it is there. */
-function makeWatchdog(world: World, { harness, protocol, limits }: RunSpec, onTrip: (trip: Trip) => void): Watchdog {
-  return new Watchdog(
-    { world },
-    { ...limits, firstEventMs: harnessFactsOf({ harness, protocol }).speaksFirst ? limits.firstEventMs : null },
-    onTrip,
-  )
 }
 
 /**

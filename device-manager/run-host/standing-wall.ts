@@ -1,5 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
+import { sandboxPlaces, type SandboxFacts } from '../../shared/device/sandbox.ts'
 import type { World } from '../../shared/lib/world.ts'
+import type { TriedAct } from '../../shared/runs/wall-acts.ts'
+import { trySandboxActs } from '../wall/sandbox-acts.ts'
 import type { WallSpec } from '../wall/spec.ts'
 import { beginWall, makeWall, type Wall, type WallAhead } from '../wall/wall.ts'
 import { makePrivateFolder } from './wire/record.ts'
@@ -9,11 +12,22 @@ export class StandingWall {
   /** The folder within the state folder that the harness may write to. */
   readonly own: string
   readonly #world: World
+  readonly #sandbox: SandboxFacts | null
+  #acts: Promise<TriedAct[]> | null = null
   #ahead: { spec: WallSpec; wall: WallAhead } | null = null
 
-  constructor(own: string, world: World) {
+  /** `sandbox`: in which this host is; null: in none whose walls are to be tried. */
+  constructor(own: string, world: World, sandbox: SandboxFacts | null) {
     this.own = own
     this.#world = world
+    this.#sandbox = sandbox
+  }
+
+  /** What was tried of the walls of the sandbox, once; null: this is none. */
+  async tryActs(): Promise<TriedAct[] | null> {
+    if (this.#sandbox === null) return null
+    const { hostFolder = null } = this.#sandbox
+    return (this.#acts ??= trySandboxActs({ work: sandboxPlaces.work, hostFolder }))
   }
 
   /** What keeps it from being made, such as a full disk, a run will tell. */

@@ -36,7 +36,7 @@ export async function warmUp({ world, log, stateDir, hostId }: WarmUpParts): Pro
     const prepared = await prepare(stateDir, assignment, {
       world,
       log,
-      wall: new StandingWall(own, world),
+      wall: new StandingWall(own, world, null),
       ahead: new SkillsAhead(own, world),
       connections: new Connections({ world, ask: () => {} }),
     })

@@ -1,5 +1,7 @@
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
+import { harnessFactsOf } from '../../shared/runs/harnesses.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
 import { sinceBoot, type SinceBoot } from '../process/boot-clock.ts'
 
 export interface WatchLimits {
@@ -96,6 +98,19 @@ export class Watchdog {
     this.stop()
     this.#onTrip({ exitReason, message })
   }
+}
+
+/** A command may be silent for as long as it likes at its start; a structured harness tells at once that it is there. */
+export function watchdogOf(
+  world: World,
+  { harness, protocol, limits }: RunSpec,
+  onTrip: (trip: Trip) => void,
+): Watchdog {
+  return new Watchdog(
+    { world },
+    { ...limits, firstEventMs: harnessFactsOf({ harness, protocol }).speaksFirst ? limits.firstEventMs : null },
+    onTrip,
+  )
 }
 
 function inWords(ms: number): string {

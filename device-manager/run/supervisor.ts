@@ -261,6 +261,8 @@ export class Supervisor {
       case 'started':
         this.options.pool.warmLater()
         return this.handle(runId, { type: 'host_started' })
+      case 'wall':
+        return void this.options.send({ type: 'run.wall', runId, fence: state.fence, acts: reply.acts })
       case 'spooled':
         return this.options.forward(state)
       case 'spool_damaged':

@@ -1,6 +1,12 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { brokerPort, sandboxIdentity, sandboxPlaces, sandboxSizeVariable } from '../../shared/device/sandbox.ts'
+import {
+  brokerPort,
+  sandboxFacts,
+  sandboxIdentity,
+  sandboxPlaces,
+  sandboxVariable,
+} from '../../shared/device/sandbox.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { version } from '../../shared/lib/version.ts'
 import { Daemon } from '../daemon/daemon.ts'
@@ -32,11 +38,12 @@ export async function runSandbox(): Promise<void> {
   writeSettings(places.settings, { isolation: 'off', folders: {} })
   const log = createStreamLog(process.stderr, { level: config.logLevel, world })
   const broker = await forward({ socket: join(sandboxPlaces.broker, sandboxPlaces.socket), port: brokerPort })
-  const { token, lost, size, ...names } = sandboxIdentity.parse(
+  const given = sandboxIdentity.parse(
     JSON.parse(readFileSync(join(sandboxPlaces.broker, sandboxPlaces.identity), 'utf8')),
   )
-  process.env[sandboxSizeVariable] = size
-  const identity = { ...names, server: `http://127.0.0.1:${broker.port}` }
+  const { token, lost, publicId, deviceId, displayName } = given
+  process.env[sandboxVariable] = JSON.stringify(sandboxFacts.parse(given))
+  const identity = { publicId, deviceId, displayName, server: `http://127.0.0.1:${broker.port}` }
   log.info({ version, sandbox: identity.publicId }, 'runner starting')
 
   let exiting = false

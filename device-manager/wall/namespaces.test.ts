@@ -194,7 +194,7 @@ describe('the profile for macOS', () => {
   })
 
   test('is handed to sandbox-exec, inside of which the folder is entered', () => {
-    const { args } = sandboxCommand(spec('sandbox-exec'), '(version 1)', entering)
+    const { args } = sandboxCommand(spec('sandbox-exec'), { profile: '(version 1)', acts: null }, entering)
     expect(args.slice(2, 8)).toEqual(['svc', '/state/report', '/usr/bin/sandbox-exec', '-p', '(version 1)', '/bin/sh'])
   })
 })

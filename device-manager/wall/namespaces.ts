@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { openSync, readSync, writeSync } from 'node:fs'
+import type { TriedAct } from '../../shared/runs/wall-acts.ts'
 import {
   bindReadOnly,
   bindTree,
@@ -10,6 +11,7 @@ import {
   quote,
   type MountEntry,
 } from './mount-entry.ts'
+import { actsIn, actsScript, type DeviceActs } from './device-acts.ts'
 import type { WallSpec } from './spec.ts'
 
 /** The last step before the program says it. */
@@ -25,6 +27,8 @@ interface LaunchReport {
   path: string
   /** null: the program began. */
   trouble(): string | null
+  /** What was tried of the wall; null: nothing, or not yet. */
+  tried(): TriedAct[] | null
   /** Returns how the program itself exited. */
   trueExit(exit: ExitOfProgram): ExitOfProgram
 }
@@ -43,7 +47,12 @@ export function openReport(path: string): LaunchReport {
     const count = readSync(file, buffer, 0, reportBytes, 0)
     return buffer.toString('utf8', 0, count).replace(/\0.*/s, '')
   }
-  return { path, trouble: () => troubleIn(said()), trueExit: (exit) => trueExit(said(), exit) }
+  return {
+    path,
+    trouble: () => troubleIn(said()),
+    tried: () => actsIn(said()),
+    trueExit: (exit) => trueExit(said(), exit),
+  }
 }
 
 /** Pure. Exported for its test. */
@@ -209,6 +218,8 @@ export interface Entering {
   cwd: string
   /** A file of the caller for what the steps before the program have to say (`openReport`). */
   report: string
+  /** The forbidden acts are tried before the program begins. */
+  triesActs?: boolean
 }
 
 export interface Entered {
@@ -237,7 +248,10 @@ const insideScript = [
 ].join('; ')
 
 /** Returns what goes around the program, outside and inside, in the shell's words. */
-export function shells({ file, args, env, cwd, report }: Entering): {
+export function shells(
+  { file, args, env, cwd, report }: Entering,
+  acts: DeviceActs | null,
+): {
   before: string[]
   after: string[]
   env: Record<string, string>
@@ -246,7 +260,17 @@ export function shells({ file, args, env, cwd, report }: Entering): {
   const exported = steering.map(([name, value]) => `${name}=${value}`)
   return {
     before: ['-c', outsideScript, 'svc', report],
-    after: ['/bin/sh', '-c', insideScript, 'svc', cwd, String(exported.length), ...exported, file, ...args],
+    after: [
+      '/bin/sh',
+      '-c',
+      `${acts === null ? '' : actsScript(acts)}${insideScript}`,
+      'svc',
+      cwd,
+      String(exported.length),
+      ...exported,
+      file,
+      ...args,
+    ],
     env: Object.fromEntries(Object.entries(env).filter(([name]) => !steersPrograms.test(name))),
   }
 }
@@ -254,10 +278,10 @@ export function shells({ file, args, env, cwd, report }: Entering): {
 /** No step of the chain is looked up on the run's own PATH. */
 export function enterCommand(
   { programs }: Pick<WallSpec, 'programs'>,
-  holder: { pid: number; isRoot: boolean },
+  holder: { pid: number; isRoot: boolean; acts?: DeviceActs | null },
   entering: Entering,
 ): Entered {
-  const { before, after, env } = shells(entering)
+  const { before, after, env } = shells(entering, holder.acts ?? null)
   const namespaces = ['--no-fork', '--preserve-credentials', '--user', '--mount', '--pid']
   const lead = [programs['nsenter']!, ...namespaces, '--target', String(holder.pid), '--']
   const relay = [programs['unshare']!, '--fork', '--']

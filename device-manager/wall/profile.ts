@@ -1,4 +1,5 @@
 import path from 'node:path'
+import type { DeviceActs } from './device-acts.ts'
 import type { Entered, Entering, HolderPlan } from './namespaces.ts'
 import { shells } from './namespaces.ts'
 import type { WallSpec } from './spec.ts'
@@ -35,8 +36,12 @@ export function sandboxProfile(
   ].join('\n')
 }
 
-export function sandboxCommand({ programs }: Pick<WallSpec, 'programs'>, profile: string, entering: Entering): Entered {
-  const { before, after, env } = shells(entering)
+export function sandboxCommand(
+  { programs }: Pick<WallSpec, 'programs'>,
+  { profile, acts }: { profile: string; acts: DeviceActs | null },
+  entering: Entering,
+): Entered {
+  const { before, after, env } = shells(entering, acts)
   return { file: '/bin/sh', args: [...before, programs['sandbox-exec']!, '-p', profile, ...after], env }
 }
 

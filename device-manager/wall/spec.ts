@@ -34,3 +34,6 @@ export type WallSpec = z.infer<typeof wallSpec>
 
 /** The machine does not let the wall be made, or it was broken; its text is a sentence for the owner of the device. */
 export class WallError extends Error {}
+
+/** A wall stands, and an act that it must refuse was not refused: nothing is started behind it. */
+export class WallOpenError extends Error {}

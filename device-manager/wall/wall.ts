@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { World } from '../../shared/lib/world.ts'
 import { identityOf, isAlive, type ProcessIdentity } from '../process/identity.ts'
 import { spawnPiped } from '../process/program.ts'
+import { type DeviceActs, deviceActs } from './device-acts.ts'
 import { demandCovered, holderPlan } from './hidden.ts'
 import {
   type Entered,
@@ -72,8 +73,15 @@ export function beginWall(spec: WallSpec, own: readonly string[], world: World):
 export async function makeWall(spec: WallSpec, own: readonly string[], world: World): Promise<Wall> {
   try {
     if (spec.tool === 'sandbox-exec') {
-      const profile = sandboxProfile(holderPlan(spec), namesOf({ spec, own }))
-      return { holder: null, enter: (entering) => sandboxCommand(spec, profile, entering), end: async () => {} }
+      const plan = holderPlan(spec)
+      const names = namesOf({ spec, own })
+      const profile = sandboxProfile(plan, names)
+      const acts = (entering: Entering) => actsOf(entering, plan, names)
+      return {
+        holder: null,
+        enter: (entering) => sandboxCommand(spec, { profile, acts: acts(entering) }, entering),
+        end: async () => {},
+      }
     }
     return (await stand({ spec, own, world })).wall
   } catch (error) {
@@ -81,6 +89,9 @@ export async function makeWall(spec: WallSpec, own: readonly string[], world: Wo
     throw error instanceof WallError ? error : notMade(spec, error instanceof Error ? error.message : String(error))
   }
 }
+
+const actsOf = ({ triesActs = false }: Entering, plan: HolderPlan, own: readonly string[]): DeviceActs | null =>
+  triesActs ? deviceActs(plan, { own, platform: process.platform }) : null
 
 /** A wall with what it was made for. */
 interface Standing {
@@ -169,7 +180,8 @@ async function standBy(
       enter: (entering) => {
         // Its number may have come to another process, whose namespaces are not ours.
         if (!isAlive(first)) throw new WallError('The wall around the run is gone.')
-        return enterCommand(spec, { pid: first.pid, isRoot: plan.isRoot }, entering)
+        const acts = actsOf(entering, plan, own)
+        return enterCommand(spec, { pid: first.pid, isRoot: plan.isRoot, acts }, entering)
       },
       end: async () => {
         child.stdin.destroy()

@@ -3,6 +3,7 @@ import { changedFile, changeSet } from '../device/change-set.ts'
 import { agentSettings, harnessNames } from '../runs/harnesses.ts'
 import { mcpLeftOutReasons } from '../runs/mcp-servers.ts'
 import { reasoningEfforts, toolPermissions } from '../runs/spec.ts'
+import { wallActs, wallOutcomes } from '../runs/wall-acts.ts'
 import { networkDecisions } from '../runs/network.ts'
 import { runId, timestamp } from './ids.ts'
 import { defineRoute } from './route.ts'
@@ -53,6 +54,20 @@ export const runManifest = z
       .array(z.object({ name: z.string(), reason: z.string().describe('In words.') }))
       .describe(
         'Variables of connections that the run was not given, and of secrets, of which none enters a sandbox. Those that its device could not have are in its log.',
+      ),
+    wall: z
+      .array(
+        z.object({
+          act: z.enum(wallActs),
+          outcome: z
+            .enum(wallOutcomes)
+            .describe('`not_applicable`: it is allowed where the run works, or nothing is there to try it on.'),
+          seen: z.string().describe('What was tried, and what the system answered.'),
+        }),
+      )
+      .nullable()
+      .describe(
+        'Acts that the run must not be able to do, as its runner tried them before the first instruction. A run for which one of them was `not_refused` ended as `dispatch_error`. null: it has not begun, has no wall, or its device did not tell.',
       ),
     outputSchemas: z
       .record(z.string(), z.record(z.string(), z.unknown()))

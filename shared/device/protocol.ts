@@ -5,6 +5,7 @@ import { mcpConnectionId } from '../runs/mcp-servers.ts'
 import { usageData } from '../runs/events.ts'
 import { offeredSkill, skillLimits, unavailableReasons } from '../runs/skills.ts'
 import { runSpec } from '../runs/spec.ts'
+import { triedActs } from '../runs/wall-acts.ts'
 import { cutText, deviceTime } from './bounds.ts'
 import { credentialAnswer } from './credential.ts'
 import { folderCheck, folderFacts, servedFolder, watchedFolders } from './folder-check.ts'
@@ -117,6 +118,10 @@ export const endReport = z.object({
   limitResetsAt: z.number().int().positive().optional(),
   /** With `error`: the provider failed, by being overloaded or by an error of its own. */
   providerFailed: z.boolean().optional(),
+  /** With `error`: the sandbox had no memory left. */
+  outOfMemory: z.boolean().optional(),
+  /** What was tried of the wall around the run. */
+  wall: triedActs.optional(),
   /** All calls the run asked about. */
   approvals,
 })
@@ -146,6 +151,8 @@ export const deviceMessage = z.discriminatedUnion('type', [
     message: z.string().max(1000).nullable(),
   }),
   z.object({ type: z.literal('run.started'), ...ofRun, harnessStartedAt: deviceTime }),
+  /** What was tried of the wall around the run; the report of its end says it again. */
+  z.object({ type: z.literal('run.wall'), ...ofRun, acts: triedActs }),
   /** Which skills of the workspace the device brought to the run where that is news, and which it could not. */
   z.object({
     type: z.literal('run.skills'),

@@ -11,11 +11,27 @@ export const sandboxPlaces = {
   socket: 'broker.sock',
 } as const
 
-/** Names the size of the sandbox to what runs in it; not set on devices. */
-export const sandboxSizeVariable = 'SVC_SANDBOX_SIZE'
+/** The variable by which the processes of a runner know that they are in a sandbox, and in which; not set on devices. */
+export const sandboxVariable = 'SVC_SANDBOX_FACTS'
 
 /** The port on 127.0.0.1 of a sandbox behind which its broker is. */
 export const brokerPort = 4400
+
+export const sandboxFacts = z.object({
+  /** Its name, for people. */
+  size: z.string().max(20),
+  /** The bytes that its volume may hold; absent: nobody counts them. */
+  diskBytes: z.number().int().positive().optional(),
+  /** The folder of its broker, as it is called on the machine of the engine. Nothing in the sandbox can open it. */
+  hostFolder: z.string().max(4_096).optional(),
+})
+export type SandboxFacts = z.infer<typeof sandboxFacts>
+
+/** null: this is no sandbox. */
+export function sandboxFactsIn(env: Readonly<Record<string, string | undefined>>): SandboxFacts | null {
+  const facts = env[sandboxVariable]
+  return facts === undefined ? null : sandboxFacts.parse(JSON.parse(facts))
+}
 
 /** Who a sandbox is to the link. Its token is good for one link: the hello answers the one that counts then. */
 export const sandboxIdentity = z.object({
@@ -23,8 +39,7 @@ export const sandboxIdentity = z.object({
   deviceId: deviceIdentity.shape.deviceId,
   displayName: deviceIdentity.shape.displayName,
   token: z.string().min(1).max(200),
-  /** Its name, for people. */
-  size: z.string().max(20),
+  ...sandboxFacts.shape,
   /** What became of the sandbox before, whose volume this one has: the runner tells what it left, and takes no run. */
   lost: z.string().max(4_000).optional(),
 })

@@ -139,3 +139,31 @@ test.skipIf(hasNoEngine)('a run that has no memory left ends with its size, and 
     'The sandbox ran out of memory (small, 2 GiB): the kernel ended a process of the run. The command was killed by SIGKILL.',
   )
 })
+
+test.skipIf(hasNoEngine)('a run whose volume holds more than its size allows ends, and says so', async () => {
+  const server = await cloudServer({ settings: { SVC_SANDBOX_SMALL: '1024/1/512/64' } })
+  const runId = await wake(server, 'head -c 100000000 /dev/zero >big; echo written; sleep 600')
+  const run = await ended(server, runId)
+  expect(run).toMatchObject({ status: 'failed', exitReason: 'error' })
+  expect(run['errorMessage']).toMatch(
+    /^The disk of the sandbox is full \(small\): its volume holds 0\.\d+ GiB of 0\.06 GiB\.$/,
+  )
+  expect(await textOf(server, runId)).toContain('written')
+})
+
+test.skipIf(hasNoEngine)('a run that only reads its programs again and again for want of memory ends', async () => {
+  const server = await cloudServer({ settings: { SVC_SANDBOX_SMALL: '320/1/512/1024' } })
+  const program = [
+    "const fs = require('fs')",
+    "const limit = Number(fs.readFileSync('/sys/fs/cgroup/memory/memory.limit_in_bytes', 'utf8'))",
+    "const used = () => Number(/total_rss (\\d+)/.exec(fs.readFileSync('/sys/fs/cgroup/memory/memory.stat', 'utf8'))[1])",
+    'const all = []',
+    'const fill = () => { while (used() < limit * 0.94) all.push(Buffer.alloc(5e5, 1)) }',
+    'const file = process.execPath; const size = fs.statSync(file).size; const fd = fs.openSync(file); const page = Buffer.alloc(4096)',
+    'fill(); for (;;) fs.readSync(fd, page, 0, 4096, Math.floor(Math.random() * size))',
+  ].join(';')
+  const runId = await wake(server, `node -e "${program.replaceAll('"', '\\"').replaceAll('\\d', '\\\\d')}"`)
+  const run = await ended(server, runId)
+  expect(run).toMatchObject({ status: 'failed', exitReason: 'error' })
+  expect(run['errorMessage']).toMatch(/^The sandbox ran out of memory \(small, 0\.31 GiB\)/)
+})

@@ -1,3 +1,4 @@
+import { tried } from '../../shared/runs/wall-acts.ts'
 import { lineWithinBound } from '../../shared/device/event-line.ts'
 import { linkLimits } from '../../shared/device/limits.ts'
 import { expect } from 'vitest'
@@ -7,6 +8,7 @@ import type { NewDetails } from '../../control-plane/resources/runs/details-tabl
 import {
   findDetails,
   replaceOutput,
+  recordWall,
   replaceOutputSchemas,
   replaceSpec,
 } from '../../control-plane/resources/runs/details-store.ts'
@@ -201,6 +203,11 @@ onBoth('details hold the prompt, the spec, and the last output, whatever JSON it
   const schemas = { Note: { type: 'string' } }
   await replaceOutputSchemas(root, runId, schemas)
   expect((await findDetails(root, runId))?.outputSchemas).toEqual(schemas)
+  expect((await findDetails(root, runId))?.wall).toBeNull()
+  const seen = [tried('mount', 'refused', 'EPERM')]
+  await recordWall(root, runId, seen)
+  await recordWall(root, runId, [tried('mount', 'not_refused', 'told later')])
+  expect((await findDetails(root, runId))?.wall).toEqual(seen)
 })
 
 onBoth('a wake key is taken once until it expires', async ({ root }) => {

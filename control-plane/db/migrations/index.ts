@@ -47,6 +47,7 @@ import { builtinSkills } from './048-builtin-skills.ts'
 import { sandboxes } from './049-sandboxes.ts'
 import { sandboxNetwork } from './050-sandbox-network.ts'
 import { connectionWithdrawals } from './051-connection-withdrawals.ts'
+import { wallsAndVolumes } from './053-walls-and-volumes.ts'
 import { cloudAndBilling } from './054-cloud-and-billing.ts'
 
 /** In the order of their numbers; a released one is never changed. */
@@ -99,5 +100,6 @@ export const migrations: readonly Migration[] = [
   sandboxes,
   sandboxNetwork,
   connectionWithdrawals,
+  wallsAndVolumes,
   cloudAndBilling,
 ]

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { JsonSchemas } from '../../../shared/api/agent-runs.ts'
 import { runSpec, type RunSpec } from '../../../shared/runs/spec.ts'
+import type { TriedAct } from '../../../shared/runs/wall-acts.ts'
 import { json, text } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
@@ -39,4 +40,9 @@ export async function replaceOutputSchemas(db: Db, runId: string, schemas: JsonS
 /** For a run that no device was given yet. */
 export async function replaceSpec(db: Db, runId: string, spec: RunSpec): Promise<void> {
   await details.update(db, { runId }, { spec })
+}
+
+/** What was tried of the wall around the run. What was told first stays: it is from before the run could have a part in it. */
+export async function recordWall(db: Db, runId: string, wall: TriedAct[]): Promise<void> {
+  await details.update(db, { runId, wall: null }, { wall })
 }

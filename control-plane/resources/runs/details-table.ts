@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { runSpec } from '../../../shared/runs/spec.ts'
+import { triedActs } from '../../../shared/runs/wall-acts.ts'
 import { json, nullableJson, nullableText, nullableTime, text } from '../../db/columns.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -14,6 +15,8 @@ export const details = table('run_details', {
   outputSchema: nullableText,
   outputAt: nullableTime,
   outputSchemas: nullableJson(z.record(z.string(), z.record(z.string(), z.unknown()))),
+  /** What was tried of the wall around it; null: nobody told. */
+  wall: nullableJson(triedActs),
 })
 export type RunDetails = RowOf<typeof details>
 

@@ -6,12 +6,13 @@ import { HarnessLaunchError } from '../../harness/parts/adapter-errors.ts'
 import { messageOf } from '../../log/host-log.ts'
 import { findProgram, SpawnError } from '../../process/program.ts'
 import { openReport } from '../../wall/namespaces.ts'
-import { WallError } from '../../wall/spec.ts'
+import { WallError, WallOpenError } from '../../wall/spec.ts'
 import type { Wall } from '../../wall/wall.ts'
 import type { LaunchPlan, Prepared } from '../preparation.ts'
 import type { HostRequest } from '../wire/protocol.ts'
 import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
+import { openedWall, type TriedAct } from '../../../shared/runs/wall-acts.ts'
 import { filledServers, type ServerLeftOut } from '../../../shared/runs/filled-servers.ts'
 import type { Child, ChildLaunch } from './child.ts'
 import { harnessEnv } from './environment.ts'
@@ -28,6 +29,8 @@ const freshMs = 1_000
 export interface Launched extends Child {
   /** Says why the wall was not passed, so that what exited is not the harness; null: the harness began. */
   launchTrouble(): string | null
+  /** What was tried of the wall before that; null: nothing, or not yet. */
+  actsTried(): readonly TriedAct[] | null
 }
 
 /** Launches it. Throws HarnessLaunchError when the program, the folder or the wall is not what it should be. */
@@ -35,8 +38,10 @@ export function launchHarness(
   { prepared, plan, start, world }: { prepared: Prepared; plan: LaunchPlan; start: StartRequest; world: World },
   on: Pick<ChildLaunch, 'onOutput' | 'onStderr'>,
 ): Launched {
-  const { cwd, paths, harnessDir, wall } = prepared
+  const { cwd, paths, harnessDir, wall, sandboxActs } = prepared
   if (wall !== null && 'problem' in wall) throw unwalled(wall.problem)
+  const opened = sandboxActs && openedWall(sandboxActs)
+  if (opened !== null) throw new WallOpenError(opened)
   const env = environmentOf({ prepared, plan, start })
   const path = env['PATH'] ?? ''
   const { program } = plan
@@ -45,13 +50,15 @@ export function launchHarness(
   layOut(harnessDir, plan.launch, prepared.ahead.laid)
   const launchChild = launcherOf(plan.launch)
   const command = { file, args: plan.launch.args, env, cwd }
-  if (wall === null) return { ...launchChild({ ...command, ...on }), launchTrouble: () => null }
+  if (wall === null)
+    return { ...launchChild({ ...command, ...on }), launchTrouble: () => null, actsTried: () => sandboxActs }
   const report = openReport(join(paths.root, 'launch'))
-  const child = launchChild({ ...enter(wall, { ...command, report: report.path }), cwd: '/', ...on })
+  const child = launchChild({ ...enter(wall, { ...command, report: report.path, triesActs: true }), cwd: '/', ...on })
   return {
     ...child,
     closed: child.closed.then((exit) => report.trueExit(exit)),
     launchTrouble: () => report.trouble(),
+    actsTried: () => report.tried(),
   }
 }
 

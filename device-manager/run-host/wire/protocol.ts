@@ -7,6 +7,7 @@ import { mcpConnectionId } from '../../../shared/runs/mcp-servers.ts'
 import { harnessNames } from '../../../shared/runs/harnesses.ts'
 import { offeredSkill, unavailableReasons } from '../../../shared/runs/skills.ts'
 import { runSpec, type RunSpec } from '../../../shared/runs/spec.ts'
+import { triedActs } from '../../../shared/runs/wall-acts.ts'
 import { wallSpec } from '../../wall/spec.ts'
 
 /**
@@ -24,6 +25,7 @@ import { wallSpec } from '../../wall/spec.ts'
  *     assign (spec, env)               ->      records the base of the change-set
  *                                prepared  <-
  *     start (token, secrets)           ->      launches the harness; a second start is ignored
+ *                                    wall  <-  what was tried of the wall, when it is known
  *                                 started  <-
  *                                 spooled  <-  rows up to lastSeq are on disk (coalesced)
  *                           spool_damaged  <-  the daemon sets the file right, which only it may do
@@ -101,6 +103,8 @@ export const hostReply = z.discriminatedUnion('type', [
   z.object({ type: z.literal('prepared') }),
   /** `pid` is null for a harness that could not be launched; `ended` follows. */
   z.object({ type: z.literal('started'), pid: z.number().int().nullable(), at: z.number().int() }),
+  /** What was tried of the wall around the run. */
+  z.object({ type: z.literal('wall'), acts: triedActs }),
   z.object({ type: z.literal('spooled'), lastSeq: z.number().int().nonnegative() }),
   z.object({ type: z.literal('spool_damaged'), message: z.string() }),
   z.object({ type: z.literal('spool_gone'), message: z.string() }),

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, mkdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { sandboxSizeVariable } from '../../../shared/device/sandbox.ts'
+import { sandboxVariable } from '../../../shared/device/sandbox.ts'
 import { programUrl } from '../../../shared/lib/program-file.ts'
 import { openHostLog } from '../../log/host-log.ts'
 import type { Places } from '../../setup/places.ts'
@@ -59,7 +59,7 @@ function hostEnvironment(): Record<string, string> {
     'SVC_CONFIG_DIR',
     'SVC_DATA_DIR',
     'NODE_EXTRA_CA_CERTS',
-    sandboxSizeVariable,
+    sandboxVariable,
   ]
   return Object.fromEntries(
     kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),

@@ -1,3 +1,4 @@
+import { tried } from '../../../shared/runs/wall-acts.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ChangeSetResult } from '../../../shared/device/change-set.ts'
 import { endRun } from '../../../control-plane/resources/runs/store.ts'
@@ -55,6 +56,30 @@ describe('context', () => {
 })
 
 describe('manifest', () => {
+  test('says what was tried of the wall, as the device that has the run told it first, or at the end', async () => {
+    const acts = [tried('read_host', 'refused', 'the token'), tried('metadata', 'not_applicable', 'It has a network.')]
+    const wallOf = async (runId: string) => (await read(runId, 'manifest')).body.wall
+    const run = await begin()
+    const { runId, fence } = run
+    expect(await wallOf(runId)).toBeNull()
+    const lie = [tried('read_host', 'not_refused', 'a lie')]
+    const liar = await FakeDevice.connect(server)
+    liar.send({ type: 'run.wall', runId, fence, acts: lie })
+    device.send({ type: 'run.wall', runId, fence: fence + 1, acts: lie })
+    await Promise.all([liar.beat(), device.beat()])
+    expect(await wallOf(runId)).toBeNull()
+    device.send({ type: 'run.wall', runId, fence, acts })
+    await device.beat()
+    expect(await wallOf(runId)).toEqual(acts)
+    device.send({ type: 'run.wall', runId, fence, acts: lie })
+    await run.end('completed', { wall: lie })
+    expect(await wallOf(runId)).toEqual(acts)
+    await liar.disconnect()
+    const other = await begin()
+    await other.end('completed', { wall: acts })
+    expect(await wallOf(other.runId)).toEqual(acts)
+  })
+
   test("names the workspace's MCP servers that the run was given, and the others, as the doctor does", async () => {
     const { id: workspaceId } = await server.ok('/workspaces')
     const set = (mcpServers: object | null) =>

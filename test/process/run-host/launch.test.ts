@@ -60,7 +60,7 @@ async function prepared(folder: string, path: string): Promise<Prepared> {
   return prepare(folder, assignment, {
     world: realWorld,
     log: () => {},
-    wall: new StandingWall(join(folder, 'own'), realWorld),
+    wall: new StandingWall(join(folder, 'own'), realWorld, null),
     connections: new Connections({ world: realWorld, ask: () => {} }),
     ahead: new SkillsAhead(join(folder, 'own'), realWorld),
   })

@@ -141,7 +141,7 @@ const storedManifest = z.object({
 })
 
 function manifestOf(
-  { runId, spec, manifest }: RunDetails,
+  { runId, spec, manifest, wall }: RunDetails,
   { harnessVersion }: RunRow,
 ): Omit<RunManifest, 'outputSchemas' | 'skills' | 'skillsLeftOut'> {
   const stored = storedManifest.parse(manifest)
@@ -165,6 +165,7 @@ function manifestOf(
     // Also of a run that was stored before its manifest named all of them.
     envKeys: [...new Set([...variablesOf(spec), ...stored.envKeys])],
     envKeysLeftOut: stored.envKeysLeftOut.map(({ name, reason }) => ({ name, reason: sayVariableLeftOut(reason) })),
+    wall,
   }
 }
 
