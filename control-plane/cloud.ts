@@ -77,7 +77,7 @@ export function createCloud({
     setup: {
       image: sandbox.image,
       operatorKeys: operatorKeysOf(sandbox),
-      describeSize,
+      describeSize: (size) => describeSize(size, sandbox.sizes[size]),
       async logOf(row, lines) {
         try {
           return await engine.logs(engineNameOf(row), lines)

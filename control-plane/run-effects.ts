@@ -1,6 +1,7 @@
 import { registerRunEffects } from './lifecycle/run-effects.ts'
 import { closeGatesOfRun } from './resources/approvals/steps/run-ended.ts'
 import { beginAnew, goOnAfterFailure, goOnAfterLimit } from './wakes/going-on.ts'
+import { goOnAfterMemory } from './wakes/more-memory.ts'
 import { forgetTold } from './resources/platform-changes/steps/forget-told.ts'
 import { postReply } from './resources/conversations/steps/reply.ts'
 import { endStep } from './resources/workflows/steps/step-ended.ts'
@@ -13,6 +14,16 @@ export function registerAllRunEffects(): void {
   registerRunEffects({
     started: [moveStartedTask],
     // Tasks are locked before conversations, as everywhere.
-    ended: [closeGatesOfRun, forgetTold, recordRunEnd, postReply, goOnAfterLimit, goOnAfterFailure, beginAnew, endStep],
+    ended: [
+      closeGatesOfRun,
+      forgetTold,
+      recordRunEnd,
+      postReply,
+      goOnAfterLimit,
+      goOnAfterFailure,
+      goOnAfterMemory,
+      beginAnew,
+      endStep,
+    ],
   })
 }

@@ -14,6 +14,11 @@ interface Since {
   endedAgoMs?: number | undefined
 }
 
+interface Memory {
+  /** Its sandbox had no memory left, as the runner in it says. */
+  outOfMemory?: boolean
+}
+
 interface Session {
   /** The session that it was to go on with is gone, so nothing was done. */
   sessionLost?: boolean
@@ -30,8 +35,9 @@ export async function finishRun(
     world,
     endedAgoMs = 0,
     sessionLost = false,
+    outOfMemory = false,
     ...ending
-  }: Omit<Ending, 'runId' | 'endedAt'> & Since & Session & { world: World },
+  }: Omit<Ending, 'runId' | 'endedAt'> & Since & Session & Memory & { world: World },
 ): Promise<boolean> {
   const endedAt = endedAtOf(run, { heardAt: ending.at, agoMs: endedAgoMs })
   // In one round trip: the second one does nothing unless the first one has ended the run.
@@ -56,7 +62,16 @@ export async function finishRun(
     at: ending.at,
   })
   const { at, exitReason, limitResetsAt = null, providerFailed = false } = ending
-  await applyRunEffects(db, run, { at, world, exitReason, limitResetsAt, providerFailed, sessionLost, left })
+  await applyRunEffects(db, run, {
+    at,
+    world,
+    exitReason,
+    limitResetsAt,
+    providerFailed,
+    sessionLost,
+    outOfMemory,
+    left,
+  })
   return true
 }
 

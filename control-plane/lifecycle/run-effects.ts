@@ -18,6 +18,8 @@ export type RunEffect = (
     limitResetsAt?: number | null
     /** A failure of its provider ended it. */
     providerFailed?: boolean
+    /** Its sandbox had no memory left. */
+    outOfMemory?: boolean
     /** The session that it was to go on with is gone. */
     sessionLost?: boolean
     /** What the run may leave to close; null: the run starts. */

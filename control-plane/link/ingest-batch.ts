@@ -243,6 +243,7 @@ export class IngestBatch {
       providerFailed,
       harnessVersion: report.harnessVersion,
       logVerified: await this.verify(run, report),
+      outOfMemory: report.outOfMemory === true,
       sessionLost: lostSessionId !== undefined && exitReason === 'harness_start_failed',
       world: this.options.world,
     })

@@ -11,7 +11,7 @@ import { removeSandboxDevice } from '../resources/devices/steps/remove.ts'
 import { findDeviceByPublicId, renewFirstToken } from '../resources/devices/store.ts'
 import { findRun } from '../resources/runs/store.ts'
 import type { Act } from '../resources/sandboxes/machine.ts'
-import { engineNameOf, findSandbox, replaceSandbox, type SandboxRow } from '../resources/sandboxes/store.ts'
+import { engineNameOf, volumeOf, findSandbox, replaceSandbox, type SandboxRow } from '../resources/sandboxes/store.ts'
 import type { Brokers } from './broker/brokers.ts'
 import {
   describeSize,
@@ -106,7 +106,8 @@ export class SandboxActs {
       // Before the engine is asked: its answer may be lost, and a second container is to be of the same image.
       const isNoted = row.folder === folder && row.image === image
       if (!isNoted && !(await replaceSandbox(root, row, { folder, image }))) return
-      if (!(await this.openBroker(row, { token: keys.tokenOf(row.id) }))) return
+      const resumes = row.volume !== null
+      if (!(await this.openBroker(row, { token: keys.tokenOf(row.id), ...(resumes && { resumes }) }))) return
       const id = await engine.create(this.containerOf(row, { image, facts }))
       if ((await findSandbox(root, row.id))?.state === 'creating') await engine.start(id)
       this.options.lookSoon()
@@ -135,6 +136,7 @@ export class SandboxActs {
       sandboxId: row.id,
       workspaceId: row.workspaceId,
       runId: row.runId,
+      volume: volumeOf(row),
       size: within(sizes[row.size], facts),
       brokerFolder: brokers.folderOf(row.id),
       runtime,
@@ -142,7 +144,10 @@ export class SandboxActs {
   }
 
   /** False when the sandbox is a device no more. */
-  private async openBroker(row: SandboxRow, its: Pick<SandboxIdentity, 'token' | 'lost'>): Promise<boolean> {
+  private async openBroker(
+    row: SandboxRow,
+    its: Pick<SandboxIdentity, 'token' | 'lost' | 'resumes'>,
+  ): Promise<boolean> {
     const device = await findDeviceByPublicId(this.options.root, row.device)
     if (device === null) return false
     const { publicId, deviceId, displayName } = device
@@ -157,10 +162,12 @@ export class SandboxActs {
     const { root, world, engine, log, sizes } = this.options
     const ending = container === null ? null : await engine.ending(container.id)
     const how = ending === null ? 'is gone' : `ended with status ${ending.exitCode}`
-    const why = ending?.isOutOfMemory ? `: it ran out of memory (${describeSize(row.size, sizes[row.size])})` : ''
+    const outOfMemory = ending !== null && (ending.isOutOfMemory || gaveUpForMemory.includes(ending.exitCode))
+    const why = outOfMemory ? `: it ran out of memory (${describeSize(row.size, sizes[row.size])})` : ''
     const trouble = `The sandbox of this run ${how}${why}.`
     log.warn({ sandbox: row.id, runId: row.runId }, trouble)
-    if (await replaceSandbox(root, row, { state: 'lost', stateAt: world.now(), trouble })) this.options.lookSoon()
+    if (await replaceSandbox(root, row, { state: 'lost', stateAt: world.now(), outOfMemory, trouble }))
+      this.options.lookSoon()
   }
 
   /** The runner of the second container finds the run of the first in its journal, ends it and tells all there is of it. */
@@ -205,7 +212,7 @@ export class SandboxActs {
 
   private async remove(row: SandboxRow): Promise<void> {
     const { root, world, engine, brokers } = this.options
-    await engine.remove(engineNameOf(row))
+    await engine.remove(engineNameOf(row), row.leavesVolume === true ? null : volumeOf(row))
     await brokers.close(row)
     const gone = async (tx: Tx) => {
       const at = world.now()
@@ -219,6 +226,9 @@ export class SandboxActs {
     this.options.lookSoon()
   }
 }
+
+/** How the runner ends when V8 gets no more memory. */
+const gaveUpForMemory = [134, 139]
 
 /** The engine refuses more processors than it has. */
 const within = (size: SizeLimits, { cpus }: EngineFacts): SizeLimits => ({ ...size, cpus: Math.min(size.cpus, cpus) })

@@ -17,8 +17,9 @@ export interface SandboxEngine {
   stop(id: string, graceMs: number): Promise<void>
   /** The last lines of its output, at most `lines`. */
   logs(id: string, lines: number): Promise<string>
-  /** By its name, with its volume. */
-  remove(name: string): Promise<void>
+  /** By their names; null: there is no volume that is to go. */
+  remove(container: string, volume: string | null): Promise<void>
+  removeVolume(name: string): Promise<void>
   /** How it ended; null: it is gone, or has not ended. */
   ending(id: string): Promise<ContainerEnding | null>
   /** Those of this server, whatever their state. */
@@ -43,6 +44,8 @@ export interface ContainerSpec {
   workspaceId: string
   runId: string
   size: SizeLimits
+  /** Its name. It is made where there is none. */
+  volume: string
   /** A folder of this machine that it reads: its token, and the socket of its broker. */
   brokerFolder: string
   /** Of the engine, such as gVisor's; null: its usual one. */

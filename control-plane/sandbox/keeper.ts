@@ -3,7 +3,16 @@ import { Lines } from '../process/lines.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
 import { findRun } from '../resources/runs/store.ts'
 import { nextAct, type Seen } from '../resources/sandboxes/machine.ts'
-import { findSandbox, listSandboxesOfEngine, recordEngine, type SandboxRow } from '../resources/sandboxes/store.ts'
+import {
+  findSandbox,
+  isVolumeTaken,
+  listLeftVolumes,
+  listSandboxesOfEngine,
+  recordEngine,
+  replaceSandbox,
+  type SandboxRow,
+  volumeOf,
+} from '../resources/sandboxes/store.ts'
 import { type ActOptions, SandboxActs, settledMs } from './acts.ts'
 import { type Container, EngineError, type EngineFacts } from './engine.ts'
 import { wantSandboxes } from './wanted.ts'
@@ -21,6 +30,8 @@ const watchAgainMs = 5_000
 const restMs = 100
 /** What the engine says of itself is asked for, and written down, this often. */
 const factsMs = 20_000
+/** A run that goes on with a volume is made within this time. */
+const heirMs = 10 * 60_000
 /** Whoever begins to create a sandbox has it created within this time, or is gone. */
 const creatingMs = 60_000
 
@@ -112,9 +123,25 @@ export class SandboxKeeper {
     const known = new Set(rows.map(({ id }) => id))
     for (const container of containers)
       if (!known.has(container.sandboxId) && (await this.isGone(container.sandboxId)))
-        this.lines.add(container.name, () => engine.remove(container.name), 'orphan')
+        this.lines.add(container.name, () => this.removeOrphan(container.name), 'orphan')
+    for (const row of await listLeftVolumes(root, facts.id)) this.lines.add(row.id, () => this.lookAtLeft(row), 'left')
     for (const id of brokers.known())
       if (!known.has(id) && (await this.isGone(id))) await brokers.close({ id, folder: null })
+  }
+
+  private async removeOrphan(name: string): Promise<void> {
+    await this.options.engine.remove(name, (await isVolumeTaken(this.options.root, name)) ? null : name)
+  }
+
+  /** A volume that no sandbox will go on with: the run that was to have it has ended, or none was made. */
+  private async lookAtLeft(row: SandboxRow): Promise<void> {
+    const { root, world, engine } = this.options
+    const heirId = (await findRun(root, row.runId))?.successorRunId ?? null
+    const heir = heirId === null ? null : await findRun(root, heirId)
+    const isWaitedFor = heir === null ? world.now() - (row.removedAt ?? 0) < heirMs : heir.endedAt === null
+    // First: whoever makes a sandbox with it meanwhile finds that it is left to nobody.
+    if (isWaitedFor || !(await replaceSandbox(root, row, { leavesVolume: false }))) return
+    await engine.removeVolume(volumeOf(row))
   }
 
   private async isGone(sandboxId: string): Promise<boolean> {

@@ -12,7 +12,15 @@ import { findAgent } from '../resources/agents/store.ts'
 import { insertDevice } from '../resources/devices/store.ts'
 import { listAdmins } from '../resources/members/store.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
-import { insertSandbox, listWorkspacesWaitingForCloud, type SandboxRow } from '../resources/sandboxes/store.ts'
+import { nextSize } from '../resources/sandboxes/sizes.ts'
+import {
+  findSandboxOfRun,
+  insertSandbox,
+  listWorkspacesWaitingForCloud,
+  replaceSandbox,
+  type SandboxRow,
+  volumeOf,
+} from '../resources/sandboxes/store.ts'
 import { findTaskById } from '../resources/tasks/store.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
 
@@ -76,18 +84,32 @@ async function wantOne(context: WantingContext, runId: string): Promise<'made' |
     if (placement.kind === 'gate' && placement.reason === 'capacity') return 'full'
     const run = placement.kind === 'sandbox' ? await findRun(tx, runId) : null
     if (run === null) return 'none'
-    await write(tx, run, context)
+    const before = await findBefore(tx, run)
+    // Its volume is on that engine, and still in use until it is removed.
+    if (before !== null && (before.removedAt === null || before.engineId !== context.engineId)) return 'none'
+    await write(tx, run, { ...context, before })
+    if (before !== null) await replaceSandbox(tx, before, { leavesVolume: false })
     return 'made'
   }
   return inTransaction(root, want, { turns: [listed.workspaceId, 'sandboxes'] })
 }
 
-async function write(tx: Tx, run: RunRow, { world, engineId, tokenOf }: WantingContext): Promise<void> {
+/** The sandbox with whose volume the run goes on, in one of the next size up; null: it begins with an empty one. */
+async function findBefore(tx: Tx, { parentRunId }: RunRow): Promise<SandboxRow | null> {
+  const before = parentRunId === null ? null : await findSandboxOfRun(tx, parentRunId)
+  return before?.leavesVolume === true ? before : null
+}
+
+async function write(
+  tx: Tx,
+  run: RunRow,
+  { world, engineId, tokenOf, before }: WantingContext & { before: SandboxRow | null },
+): Promise<void> {
   const at = world.now()
   const { workspaceId } = run
   const id = world.id('sbx_')
   const device = world.id('dvc_')
-  const size = await sizeOf(tx, run)
+  const size = (before && nextSize(before.size)) ?? (await sizeOf(tx, run))
   const sandbox: SandboxRow = {
     id,
     workspaceId,
@@ -98,6 +120,9 @@ async function write(tx: Tx, run: RunRow, { world, engineId, tokenOf }: WantingC
     size,
     folder: null,
     image: null,
+    volume: before && volumeOf(before),
+    outOfMemory: null,
+    leavesVolume: null,
     state: 'wanted',
     trouble: null,
     stateAt: at,

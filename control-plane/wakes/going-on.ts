@@ -24,13 +24,14 @@ const stopped = {
   limit: `The limit of a provider stopped you in this work. ${goOn}`,
   failure: `The provider of your model failed in the middle of this work. ${goOn}`,
   lost_session: '',
+  memory: `A sandbox had no memory left for this work. You are in a larger one now, with the files that you left. ${goOn}`,
 }
 type Stop = keyof typeof stopped
 
 const keyOf = (stop: Stop, runId: string) => `after_${stop}:${runId}`
 
 /** Asks for the run that follows this one. `prompt`: what this one was asked. */
-async function goOnAfter(
+export async function goOnAfter(
   db: Db,
   run: RunRow,
   {
@@ -181,7 +182,8 @@ export function asBefore(
   key: string | null,
   { parent, agent }: { parent: RunRow | null; agent: Pick<AgentRow, 'fallbackHarness'> },
 ): Pick<Wake, 'overrides' | 'inLineSince'> {
-  const before = asStopped('limit', key, parent) ?? asStopped('lost_session', key, parent)
+  const before =
+    asStopped('limit', key, parent) ?? asStopped('lost_session', key, parent) ?? asStopped('memory', key, parent)
   if (before === null) return {}
   const { harness, modelId: model } = before.run
   const overrides = { ...before.overrides, ...(harness !== agent.fallbackHarness && { harness, model }) }

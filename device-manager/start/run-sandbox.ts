@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   brokerPort,
@@ -30,6 +30,10 @@ const lastWorkMs = 20_000
 export async function runSandbox(): Promise<void> {
   const world = realWorld
   const folders = { stateDir: join(sandboxPlaces.work, 'runner'), homeDir: join(sandboxPlaces.work, 'home') }
+  const given = sandboxIdentity.parse(
+    JSON.parse(readFileSync(join(sandboxPlaces.broker, sandboxPlaces.identity), 'utf8')),
+  )
+  if (given.resumes === true) rmSync(folders.stateDir, { recursive: true, force: true })
   for (const folder of Object.values(folders)) mkdirSync(folder, { recursive: true, mode: 0o700 })
   Object.assign(process.env, { HOME: folders.homeDir }, proxyVariables)
   const read = readConfig(process.env, { homeDir: folders.homeDir, shell: '/bin/bash' })
@@ -38,9 +42,6 @@ export async function runSandbox(): Promise<void> {
   writeSettings(places.settings, { isolation: 'off', folders: {} })
   const log = createStreamLog(process.stderr, { level: config.logLevel, world })
   const broker = await forward({ socket: join(sandboxPlaces.broker, sandboxPlaces.socket), port: brokerPort })
-  const given = sandboxIdentity.parse(
-    JSON.parse(readFileSync(join(sandboxPlaces.broker, sandboxPlaces.identity), 'utf8')),
-  )
   const { token, lost, publicId, deviceId, displayName } = given
   process.env[sandboxVariable] = JSON.stringify(sandboxFacts.parse(given))
   const identity = { publicId, deviceId, displayName, server: `http://127.0.0.1:${broker.port}` }

@@ -40,6 +40,8 @@ export const sandboxIdentity = z.object({
   displayName: deviceIdentity.shape.displayName,
   token: z.string().min(1).max(200),
   ...sandboxFacts.shape,
+  /** It goes on with the volume of a sandbox before: what the runner of that one left there is of no use to it. */
+  resumes: z.boolean().optional(),
   /** What became of the sandbox before, whose volume this one has: the runner tells what it left, and takes no run. */
   lost: z.string().max(4_000).optional(),
 })

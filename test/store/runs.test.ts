@@ -14,6 +14,7 @@ import {
   findRun,
   findRunInWorkspace,
   requestCancel,
+  addToErrorMessage,
   setSuccessor,
   setUngatedSince,
 } from '../../control-plane/resources/runs/store.ts'
@@ -92,10 +93,13 @@ describe('one run', () => {
     const next = await seedRun(root, agent, { parentRunId: id })
     await setSuccessor(root, id, next.id)
     await setUngatedSince(root, id, at + 2)
+    await addToErrorMessage(root, id, 'It failed.')
+    await addToErrorMessage(root, id, 'Another goes on.')
     expect(await findRun(root, id)).toMatchObject({
       cancelReason: 'first',
       cancelRequestedAt: at + 1,
       successorRunId: next.id,
+      errorMessage: 'It failed. Another goes on.',
       ungatedSince: at + 2,
     })
     await offer(root, id)

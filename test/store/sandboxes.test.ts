@@ -16,6 +16,8 @@ import {
   findSandbox,
   findSandboxOfRun,
   insertSandbox,
+  isVolumeTaken,
+  listLeftVolumes,
   listSandboxes,
   listSandboxesOfEngine,
   listWorkspacesWaitingForCloud,
@@ -128,4 +130,20 @@ onBoth('a sandbox is a device to the link alone, and its first token is good for
   await deleteSandboxDevice(root, laptop.deviceId)
   await deleteSandboxDevice(root, sandbox.deviceId)
   expect([await findDevice(root, laptop.deviceId), await findDevice(root, sandbox.deviceId)]).toMatchObject([{}, null])
+})
+
+onBoth('a volume is left until another sandbox goes on with it', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const before = sandboxRow(workspaceId, { leavesVolume: true, outOfMemory: true })
+  await insertSandbox(root, before)
+  expect(await listLeftVolumes(root, 'engine')).toEqual([])
+  await replaceSandbox(root, before, { removedAt: at + 1 })
+  expect((await listLeftVolumes(root, 'engine')).map(({ id }) => id)).toEqual([before.id])
+  expect(await listLeftVolumes(root, 'another engine')).toEqual([])
+  expect(await isVolumeTaken(root, 'volume')).toBe(false)
+  const next = sandboxRow(workspaceId, { volume: 'volume', size: 'medium' })
+  await insertSandbox(root, next)
+  expect(await isVolumeTaken(root, 'volume')).toBe(true)
+  await replaceSandbox(root, next, { removedAt: at + 2 })
+  expect(await isVolumeTaken(root, 'volume')).toBe(false)
 })

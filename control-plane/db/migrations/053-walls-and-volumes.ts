@@ -14,5 +14,6 @@ export const wallsAndVolumes: Migration = {
       t.integer('leaves_volume')
     })
     await tx.raw('create index sandboxes_left on sandboxes (engine_id) where leaves_volume = 1')
+    await tx.raw('create index sandboxes_volume on sandboxes (volume) where volume is not null')
   },
 }

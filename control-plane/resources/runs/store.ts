@@ -239,6 +239,12 @@ export async function setSuccessor(db: Db, runId: string, successorRunId: string
   await succeed(db, [successorRunId, runId])
 }
 
+const addWords = command("update runs set error_message = coalesce(error_message || ' ', '') || ? where id = ?")
+/** Adds a sentence to what is told of how a run ended. */
+export async function addToErrorMessage(db: Db, runId: string, sentence: string): Promise<void> {
+  await addWords(db, [sentence, runId])
+}
+
 export interface Ending {
   runId: string
   /** Only the lease with this fence may end the run; null: the control plane ends it whoever holds it. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { sandboxSizes } from '../../../shared/api/agents.ts'
-import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { int, nullableFlag, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -23,6 +23,12 @@ const sandboxes = table('sandboxes', {
   state: z.enum(sandboxStates),
   /** By the digest or id that the engine has of it; null: nobody has begun to create it. */
   image: nullableText,
+  /** The volume of the sandbox before, with which it goes on; null: its own. */
+  volume: nullableText,
+  /** Its container ended for want of memory. */
+  outOfMemory: nullableFlag,
+  /** Its volume is kept for a sandbox that goes on with it, and has not been made yet. */
+  leavesVolume: nullableFlag,
   /** What went wrong with it, for people. */
   trouble: nullableText,
   /** Since when it is in its state. */
@@ -62,8 +68,20 @@ export async function listSandboxes(
   return sandboxes.list(newestFirst(withRemoved ? found : found.whereNull('removed_at'), page))
 }
 
-/** Of its container and its volume on the engine. */
+/** Of its container on the engine, and of its own volume. */
 export const engineNameOf = ({ runId, fence }: Pick<SandboxRow, 'runId' | 'fence'>): string => `svc-${runId}-${fence}`
+
+/** With which it works: its own, or that of the sandbox before. */
+export const volumeOf = (row: SandboxRow): string => row.volume ?? engineNameOf(row)
+
+const left = sandboxes.query('where engine_id = ? and leaves_volume = 1 and removed_at is not null order by created_at')
+/** Those that are removed, and whose volumes are kept. */
+export const listLeftVolumes = (db: Db, engineId: string): Promise<SandboxRow[]> => left.list(db, [engineId])
+
+const ofVolume = sandboxes.query('where volume = ? and removed_at is null limit 1')
+/** Whether a sandbox goes on with the volume of an earlier one. */
+export const isVolumeTaken = async (db: Db, volume: string): Promise<boolean> =>
+  (await ofVolume.first(db, [volume])) !== null
 
 const engines = table('sandbox_engines', {
   /** As the engine names itself. */

@@ -89,10 +89,14 @@ export class DockerEngine implements SandboxEngine {
     return State.Running ? null : { exitCode: State.ExitCode, isOutOfMemory: State.OOMKilled }
   }
 
-  async remove(name: string): Promise<void> {
+  async remove(name: string, volume: string | null): Promise<void> {
     const query = { force: '1', v: '1' }
     const timeoutMs = Math.max(this.timeoutMs, 60_000)
     await this.client.does({ method: 'DELETE', path: `/containers/${name}`, query, timeoutMs }, [204, 404])
+    if (volume !== null) await this.removeVolume(volume)
+  }
+
+  async removeVolume(name: string): Promise<void> {
     await this.client.does({ method: 'DELETE', path: `/volumes/${name}`, query: { force: '1' } }, [204, 404])
   }
 
@@ -120,7 +124,7 @@ const isAlive = (state: string) => ['running', 'paused', 'restarting', 'removing
 
 /** What a sandbox may do stands here, and nowhere else. */
 function containerOf(spec: ContainerSpec): Record<string, unknown> {
-  const { size, name } = spec
+  const { size } = spec
   return {
     Image: spec.image,
     User: '1000:1000',
@@ -153,7 +157,7 @@ function containerOf(spec: ContainerSpec): Record<string, unknown> {
       Mounts: [
         {
           Type: 'volume',
-          Source: name,
+          Source: spec.volume,
           Target: sandboxPlaces.work,
           VolumeOptions: { Labels: { [label.server]: spec.serverId } },
         },
