@@ -8,18 +8,16 @@ import type { ServerConfig } from './config.ts'
 import type { Bus } from './db/bus.ts'
 import { randomServerKey } from './db/server-keys.ts'
 import { inTransaction } from './db/transaction.ts'
-import { ConfigError } from './process/config-error.ts'
 import type { Log } from './process/log.ts'
 import type { Outbound } from './outbound/outbound.ts'
 import type { CloudSetup } from './resources/dependencies.ts'
 import { addNetwork } from './resources/sandboxes/network-store.ts'
 import { engineNameOf, findSandbox } from './resources/sandboxes/store.ts'
-import { Brokers } from './sandbox/broker/brokers.ts'
 import { findPermit } from './sandbox/broker/permits.ts'
-import { DockerEngine } from './sandbox/docker/engine.ts'
+import { createBrokers, createEngine } from './sandbox/engines.ts'
 import { describeSize, EngineError } from './sandbox/engine.ts'
 import { SandboxKeeper } from './sandbox/keeper.ts'
-import { sandboxKeys } from './sandbox/tokens.ts'
+import { sandboxKeys, type SandboxKeys } from './sandbox/tokens.ts'
 import type { Sweep } from './sweeps/sweeper.ts'
 import type { Vault } from './vault/vault.ts'
 
@@ -38,8 +36,6 @@ const off: Cloud = { setup: null, start: async () => undefined, stop: async () =
 export const operatorKeysOf = (sandbox: ServerConfig['sandbox']): ModelProvider[] =>
   modelProviders.filter((provider) => sandbox !== null && sandbox.models[provider].key !== null)
 
-const engineCallMs = 20_000
-
 export function createCloud({
   config: { sandbox, dataDir, leaseMs, sweepMs },
   ...common
@@ -54,14 +50,13 @@ export function createCloud({
   vault: Pick<Vault, 'open'>
 }): Cloud {
   if (sandbox === null) return off
-  const folder = join(dataDir, dataFiles.sandboxes)
-  const trouble = Brokers.troubleOf(folder)
-  if (trouble !== null) throw new ConfigError(trouble)
-  const engine = new DockerEngine({ socket: sandbox.socket, timeoutMs: engineCallMs })
+  const engine = createEngine(sandbox.engine)
   const { root, log } = common
-  const brokers = new Brokers({
+  let keys: SandboxKeys | null = null
+  const brokers = createBrokers(sandbox.engine, {
     ...common,
-    folder,
+    folder: join(dataDir, dataFiles.sandboxes),
+    keyOf: (id) => keys!.brokerKeyOf(id),
     permitOf: (id) => findPermit({ ...common, models: sandbox.models }, id),
     async recordOf(id, counted) {
       try {
@@ -88,7 +83,8 @@ export function createCloud({
       },
     },
     async start() {
-      const keys = sandboxKeys(await randomServerKey(common.root, 'sandboxes', common.world))
+      keys = sandboxKeys(await randomServerKey(common.root, 'sandboxes', common.world))
+      await brokers.start()
       keeper = new SandboxKeeper({ ...common, ...sandbox, engine, brokers, keys, leaseMs })
       keeper.start()
     },

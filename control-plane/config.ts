@@ -1,3 +1,4 @@
+import type { EngineSettings } from './sandbox/engines.ts'
 import { join, resolve } from 'node:path'
 import envPaths from 'env-paths'
 import { dataFiles } from '../shared/lib/places.ts'
@@ -175,12 +176,26 @@ function embeddingsOf(value: Settings): EmbeddingSettings | null {
   return url === undefined || model === undefined ? null : { url: endpointOf(url), key: key ?? null, model }
 }
 
+/** `contradictionsIn` has seen that a cluster has what it needs. */
+function engineOf(value: Settings, kind: 'docker' | 'kubernetes'): EngineSettings {
+  if (kind === 'docker') return { kind, socket: value.SVC_SANDBOX_SOCKET ?? '/var/run/docker.sock' }
+  const account = '/var/run/secrets/kubernetes.io/serviceaccount'
+  return {
+    kind,
+    url: new URL(value.SVC_SANDBOX_CLUSTER_URL ?? 'https://kubernetes.default.svc'),
+    tokenFile: value.SVC_SANDBOX_CLUSTER_TOKEN_FILE ?? `${account}/token`,
+    caFile: value.SVC_SANDBOX_CLUSTER_CA_FILE ?? `${account}/ca.crt`,
+    namespace: value.SVC_SANDBOX_NAMESPACE ?? '',
+    storageClass: value.SVC_SANDBOX_STORAGE_CLASS ?? null,
+    broker: { host: value.SVC_SANDBOX_BROKER_HOST ?? '', port: value.SVC_SANDBOX_BROKER_PORT },
+  }
+}
+
 /** The engine that runs sandboxes; null: there are no cloud runs. */
 function sandboxOf(value: Settings) {
   if (value.SVC_SANDBOX === 'none') return null
   return {
-    kind: value.SVC_SANDBOX,
-    socket: value.SVC_SANDBOX_SOCKET ?? '/var/run/docker.sock',
+    engine: engineOf(value, value.SVC_SANDBOX),
     image: value.SVC_SANDBOX_IMAGE ?? 'svc-sandbox',
     /** What the engine starts containers with; null: its usual one. */
     runtime: value.SVC_SANDBOX_RUNTIME ?? null,

@@ -16,6 +16,7 @@ import {
 } from '../resources/devices/store.ts'
 import { listLiveOfDevice } from '../resources/runs/live-store.ts'
 import { claimRun, withdrawOffer } from '../resources/runs/lease-store.ts'
+import { findSandbox } from '../resources/sandboxes/store.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
 import { hashToken, newToken } from '../http/token-hash.ts'
 import { reconcile, type Reconciliation } from './reconcile.ts'
@@ -122,10 +123,13 @@ async function rotate(tx: Tx, device: DeviceRow, usedHash: string, world: World)
 }
 
 const goneFromDevice = { exitReason: 'runner_lost', errorMessage: 'The device came back without this run.' } as const
-const goneFromSandbox = {
-  exitReason: 'sandbox_lost',
-  errorMessage: 'The sandbox of this run was lost, and nothing of the run is left on its volume.',
-} as const
+
+/** With what became of the sandbox, where that was seen. */
+async function howGone(tx: Tx, { sandboxId }: DeviceRow) {
+  if (sandboxId === null) return goneFromDevice
+  const trouble = (await findSandbox(tx, sandboxId))?.trouble ?? 'The sandbox of this run was lost.'
+  return { exitReason: 'sandbox_lost', errorMessage: `${trouble} Nothing of the run is left on its volume.` } as const
+}
 
 async function settle(
   tx: Tx,
@@ -148,12 +152,7 @@ async function settle(
     await withdrawOffer(tx, run.id, run.fence)
     await publish(tx, { topic: 'run.queued', key: run.id, at: now })
   }
-  for (const run of outcome.lost)
-    await finishRun(tx, run, {
-      fence: run.fence,
-      ...(device.sandboxId === null ? goneFromDevice : goneFromSandbox),
-      at: now,
-      world,
-    })
+  const how = outcome.lost.length === 0 ? null : await howGone(tx, device)
+  for (const run of outcome.lost) await finishRun(tx, run, { fence: run.fence, ...how!, at: now, world })
   return outcome
 }

@@ -12,7 +12,7 @@ import { findDeviceByPublicId, renewFirstToken } from '../resources/devices/stor
 import { findRun } from '../resources/runs/store.ts'
 import type { Act } from '../resources/sandboxes/machine.ts'
 import { engineNameOf, volumeOf, findSandbox, replaceSandbox, type SandboxRow } from '../resources/sandboxes/store.ts'
-import type { Brokers } from './broker/brokers.ts'
+import type { BrokerPlaces } from './broker/brokers.ts'
 import {
   describeSize,
   EngineError,
@@ -30,7 +30,7 @@ export interface ActOptions {
   world: World
   log: Log
   engine: SandboxEngine
-  brokers: Brokers
+  brokers: BrokerPlaces
   keys: SandboxKeys
   /** The name of the image. */
   image: string
@@ -107,8 +107,9 @@ export class SandboxActs {
       const isNoted = row.folder === folder && row.image === image
       if (!isNoted && !(await replaceSandbox(root, row, { folder, image }))) return
       const resumes = row.volume !== null
-      if (!(await this.openBroker(row, { token: keys.tokenOf(row.id), ...(resumes && { resumes }) }))) return
-      const id = await engine.create(this.containerOf(row, { image, facts }))
+      const identity = await this.openBroker(row, { token: keys.tokenOf(row.id), ...(resumes && { resumes }) })
+      if (identity === null) return
+      const id = await engine.create(this.containerOf(row, { image, facts, identity }))
       if ((await findSandbox(root, row.id))?.state === 'creating') await engine.start(id)
       this.options.lookSoon()
     } catch (error) {
@@ -127,7 +128,10 @@ export class SandboxActs {
     }
   }
 
-  private containerOf(row: SandboxRow, { image, facts }: { image: string; facts: EngineFacts }): ContainerSpec {
+  private containerOf(
+    row: SandboxRow,
+    { image, facts, identity }: { image: string; facts: EngineFacts; identity: SandboxIdentity },
+  ): ContainerSpec {
     const { keys, brokers, runtime, sizes } = this.options
     return {
       name: engineNameOf(row),
@@ -139,23 +143,24 @@ export class SandboxActs {
       volume: volumeOf(row),
       size: within(sizes[row.size], facts),
       brokerFolder: brokers.folderOf(row.id),
+      identity,
       runtime,
     }
   }
 
-  /** False when the sandbox is a device no more. */
+  /** Returns as whom it knows itself; null: it is a device no more. */
   private async openBroker(
     row: SandboxRow,
     its: Pick<SandboxIdentity, 'token' | 'lost' | 'resumes'>,
-  ): Promise<boolean> {
-    const device = await findDeviceByPublicId(this.options.root, row.device)
-    if (device === null) return false
+  ): Promise<SandboxIdentity | null> {
+    const { root, brokers, sizes } = this.options
+    const device = await findDeviceByPublicId(root, row.device)
+    if (device === null) return null
     const { publicId, deviceId, displayName } = device
-    const { diskBytes } = this.options.sizes[row.size]
-    const hostFolder = this.options.brokers.folderOf(row.id)
-    const facts = { size: row.size, diskBytes, hostFolder }
-    await this.options.brokers.open(row.id, { publicId, deviceId, displayName, ...facts, ...its })
-    return true
+    const facts = { size: row.size, diskBytes: sizes[row.size].diskBytes, hostFolder: brokers.folderOf(row.id) }
+    const identity = { publicId, deviceId, displayName, ...facts, ...its, ...(await brokers.wayOf(row.id)) }
+    await brokers.open(row.id, identity)
+    return identity
   }
 
   private async noteLoss(row: SandboxRow, container: Container | null): Promise<void> {
@@ -180,8 +185,10 @@ export class SandboxActs {
     if (device === null || row.image === null) return
     const token = keys.tokenOf(`${row.id} once more`)
     await renewFirstToken(root, device, hashToken(token))
-    await this.openBroker(row, { token, lost: row.trouble ?? 'The sandbox of this run is gone.' })
-    const id = container?.id ?? (await engine.create(this.containerOf(row, { image: row.image, facts })))
+    const identity = await this.openBroker(row, { token, lost: row.trouble ?? 'The sandbox of this run is gone.' })
+    if (identity === null) return
+    const spec = this.containerOf(row, { image: row.image, facts, identity })
+    const id = await engine.createAgain(spec, container?.id ?? null)
     await engine.start(id)
     await this.enter(row, 'salvaging')
   }
@@ -189,10 +196,12 @@ export class SandboxActs {
   /** Ends the run, with what the sandbox said last. */
   private async giveUp(
     row: SandboxRow,
-    { exitReason, why }: { exitReason: 'dispatch_error' | 'sandbox_lost'; why: string },
+    { exitReason, why: last }: { exitReason: 'dispatch_error' | 'sandbox_lost'; why: string },
     container: Container | null,
   ): Promise<void> {
     const { root, world, log, engine } = this.options
+    const isLost = row.state === 'lost' || row.state === 'salvaging'
+    const why = isLost && row.trouble !== null ? `${row.trouble} ${last}` : last
     const said = container === null ? '' : await engine.logs(container.id, logLines).catch(() => '')
     const trouble = said.trim() === '' ? why : `${why} Its last words:\n${said.trim().slice(-3_000)}`
     const end = async (tx: Tx) => {

@@ -1,3 +1,4 @@
+import type { SandboxIdentity } from '../../shared/device/sandbox.ts'
 import type { SandboxSize } from '../../shared/api/agents.ts'
 
 /**
@@ -5,13 +6,15 @@ import type { SandboxSize } from '../../shared/api/agents.ts'
  * already is taken over by its name, and one that is gone counts as removed.
  */
 export interface SandboxEngine {
-  readonly kind: 'docker'
+  readonly kind: 'docker' | 'kubernetes'
   /** The id by which the engine names itself: servers that share a database may share it. Throws when it is out of reach. */
   identify(): Promise<EngineFacts>
   /** The image as it is now, by its id; null: the engine has none of this name. */
   findImage(name: string): Promise<string | null>
   /** Resolves with the id of the container, which is not started. */
   create(spec: ContainerSpec): Promise<string>
+  /** The same with the volume of one that has ended, which may be there (`ended`: its id) or gone. */
+  createAgain(spec: ContainerSpec, ended: string | null): Promise<string>
   start(id: string): Promise<void>
   /** Ends it with SIGTERM, and after `graceMs` with SIGKILL. */
   stop(id: string, graceMs: number): Promise<void>
@@ -48,6 +51,8 @@ export interface ContainerSpec {
   volume: string
   /** A folder of this machine that it reads: its token, and the socket of its broker. */
   brokerFolder: string
+  /** What it reads of itself. */
+  identity: SandboxIdentity
   /** Of the engine, such as gVisor's; null: its usual one. */
   runtime: string | null
 }

@@ -7,12 +7,15 @@ export interface SandboxKeys {
   serverId: string
   /** The token with which a sandbox says its first hello. Whoever creates it again gives it the same. */
   tokenOf: (sandboxId: string) => string
+  /** What it shows to its broker at a port. */
+  brokerKeyOf: (sandboxId: string) => string
 }
 
 export function sandboxKeys(key: Uint8Array): SandboxKeys {
   const mac = (of: string) => createHmac('sha512', key).update(of).digest()
   return {
     serverId: mac('server').toString('hex').slice(0, 32),
+    brokerKeyOf: (sandboxId) => base62(mac(`broker of ${sandboxId}`), 43),
     tokenOf: (sandboxId) => `svc_dev_${base62(mac(`token of ${sandboxId}`), 43)}`,
   }
 }

@@ -76,7 +76,13 @@ export function contradictionsIn(settings: Settings, isSet: (name: VariableName)
       `${told(shorter)} must be ${mayBeEqual === true ? 'no longer' : 'shorter'} than ${told(longer)}, since ${why}. Example: ${example}`,
     ]
   })
-  return [...sentences, ...idleTrouble(settings, isSet), ...runTokenTrouble(settings), ...halves(settings)]
+  return [
+    ...sentences,
+    ...idleTrouble(settings, isSet),
+    ...runTokenTrouble(settings),
+    ...halves(settings),
+    ...clusterTrouble(settings),
+  ]
 }
 
 /** A use is noted once a minute, so a shorter limit would end what is in use. */
@@ -91,6 +97,18 @@ function runTokenTrouble({ SVC_RUN_TIMEOUT_MS: runMs }: Settings): string[] {
   if (runMs <= runTokenMs) return []
   return [
     `SVC_RUN_TIMEOUT_MS (${runMs}) must be no longer than ${runTokenMs}, since the token of a run works for so many milliseconds. Example: SVC_RUN_TIMEOUT_MS=86100000`,
+  ]
+}
+
+/** An image of a cluster is pulled by each node, so its name must stand for the same one on all. */
+function clusterTrouble(settings: Settings): string[] {
+  if (settings.SVC_SANDBOX !== 'kubernetes') return []
+  const needed = ['SVC_SANDBOX_NAMESPACE', 'SVC_SANDBOX_BROKER_HOST', 'SVC_SANDBOX_IMAGE'] as const
+  const missing = needed.filter((name) => settings[name] === undefined)
+  if (missing.length > 0) return [`SVC_SANDBOX=kubernetes needs ${missing.join(' and ')}, too (docs/sandbox.md).`]
+  if (/@sha256:[0-9a-f]{64}$/.test(settings.SVC_SANDBOX_IMAGE!)) return []
+  return [
+    `SVC_SANDBOX_IMAGE (${settings.SVC_SANDBOX_IMAGE}) must end with its digest on Kubernetes. Example: SVC_SANDBOX_IMAGE=images.example.com/svc-sandbox@sha256:...`,
   ]
 }
 

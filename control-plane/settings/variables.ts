@@ -80,6 +80,15 @@ const sandboxSize = (usual: string) => ({
   example: usual,
 })
 
+const clusterName = (example: string) => ({
+  schema: z
+    .string()
+    .regex(/^[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?$/)
+    .optional(),
+  must: 'the name of an object of the cluster: small letters, digits, dots and dashes',
+  example,
+})
+
 export const variables = {
   SVC_HOST: { schema: host, must: 'a name or an address of this machine, without a port', example: '127.0.0.1' },
   SVC_PORT: count({ least: 0, most: 65_535, example: '4400' }, 4400),
@@ -137,8 +146,15 @@ export const variables = {
   SVC_SECRET_PROVIDERS: { schema: names, must: 'names between commas', example: 'github,npm' },
   SVC_WORKFLOWS: oneOf(['on', 'off'], 'on'),
   SVC_WORKFLOW_CATALOG_DIR: words('/etc/svc/workflows'),
-  SVC_SANDBOX: oneOf(['none', 'docker'], 'none'),
+  SVC_SANDBOX: oneOf(['none', 'docker', 'kubernetes'], 'none'),
   SVC_SANDBOX_SOCKET: words('/run/user/1000/podman/podman.sock', 107),
+  SVC_SANDBOX_NAMESPACE: clusterName('svc-sandboxes'),
+  SVC_SANDBOX_BROKER_HOST: words('svc-broker.svc.svc.cluster.local', 253),
+  SVC_SANDBOX_BROKER_PORT: count({ least: 1, most: 65_535, example: '4401' }, 4_401),
+  SVC_SANDBOX_STORAGE_CLASS: clusterName('fast'),
+  SVC_SANDBOX_CLUSTER_URL: address('https://10.0.0.1:6443', { isEncrypted: true }),
+  SVC_SANDBOX_CLUSTER_TOKEN_FILE: words('/var/run/secrets/kubernetes.io/serviceaccount/token'),
+  SVC_SANDBOX_CLUSTER_CA_FILE: words('/var/run/secrets/kubernetes.io/serviceaccount/ca.crt'),
   SVC_SANDBOX_IMAGE: words('svc-sandbox', 500),
   SVC_SANDBOX_RUNTIME: words('runsc', 100),
   SVC_SANDBOX_MAX: count({ least: 1, most: 10_000, example: '4' }, 4),

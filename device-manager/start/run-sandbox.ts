@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import {
+  brokerHello,
   brokerPort,
   sandboxFacts,
   sandboxIdentity,
@@ -41,8 +42,11 @@ export async function runSandbox(): Promise<void> {
   const places = placesIn(config.stateDir)
   writeSettings(places.settings, { isolation: 'off', folders: {} })
   const log = createStreamLog(process.stderr, { level: config.logLevel, world })
-  const broker = await forward({ socket: join(sandboxPlaces.broker, sandboxPlaces.socket), port: brokerPort })
-  const { token, lost, publicId, deviceId, displayName } = given
+  const { token, lost, publicId, deviceId, displayName, broker: remote } = given
+  const way = remote
+    ? { host: remote.host, port: remote.port, hello: brokerHello(remote.sandbox, remote.key) }
+    : { path: join(sandboxPlaces.broker, sandboxPlaces.socket) }
+  const broker = await forward(way, { port: brokerPort })
   process.env[sandboxVariable] = JSON.stringify(sandboxFacts.parse(given))
   const identity = { publicId, deviceId, displayName, server: `http://127.0.0.1:${broker.port}` }
   log.info({ version, sandbox: identity.publicId }, 'runner starting')

@@ -33,6 +33,9 @@ export function sandboxFactsIn(env: Readonly<Record<string, string | undefined>>
   return facts === undefined ? null : sandboxFacts.parse(JSON.parse(facts))
 }
 
+/** The line with which a connection to a broker at a port begins. */
+export const brokerHello = (sandboxId: string, key: string): string => `svc-broker ${sandboxId} ${key}\n`
+
 /** Who a sandbox is to the link. Its token is good for one link: the hello answers the one that counts then. */
 export const sandboxIdentity = z.object({
   publicId: deviceIdentity.shape.publicId,
@@ -42,6 +45,17 @@ export const sandboxIdentity = z.object({
   ...sandboxFacts.shape,
   /** It goes on with the volume of a sandbox before: what the runner of that one left there is of no use to it. */
   resumes: z.boolean().optional(),
+  /** Where its broker is, on another machine; left out: at the socket beside this file. */
+  broker: z
+    .object({
+      /** `sbx_...`, as whom it asks. */
+      sandbox: z.string().max(50),
+      host: z.string().max(100),
+      port: z.number().int().min(1).max(65_535),
+      /** Shown at the beginning of each connection. */
+      key: z.string().regex(/^[0-9A-Za-z]{1,100}$/),
+    })
+    .optional(),
   /** What became of the sandbox before, whose volume this one has: the runner tells what it left, and takes no run. */
   lost: z.string().max(4_000).optional(),
 })

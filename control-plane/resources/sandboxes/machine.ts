@@ -50,7 +50,7 @@ export type Act =
   | { do: 'note loss' }
   /** Has a container with its volume tell what is left. */
   | { do: 'salvage' }
-  /** The run cannot go on in it. `why` for people, before what its log says. */
+  /** The run cannot go on in it. `why` for people, after what is known of its loss, and before what its log says. */
   | { do: 'give up'; exitReason: 'dispatch_error' | 'sandbox_lost'; why: string }
   /** Ends the container if it still runs. */
   | { do: 'stop' }
@@ -91,7 +91,8 @@ export function nextAct(state: SandboxState, seen: Seen): Act {
 }
 
 const gone = 'The sandbox of this run is gone.'
-const unsaved = `${gone} What it had not sent is lost.`
+/** After what became of the sandbox. */
+const unsaved = 'What it had not sent is lost.'
 
 const reasonIn = (state: SandboxState) =>
   state === 'lost' || state === 'salvaging' ? ('sandbox_lost' as const) : ('dispatch_error' as const)

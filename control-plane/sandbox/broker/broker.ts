@@ -45,6 +45,7 @@ export class Broker {
   private readonly tunnels: Tunnels
   /** All connections: the HTTP server forgets those that became a link or a tunnel, and waits for them when it closes. */
   private readonly sockets = new Set<Socket>()
+  private isWatched = false
   private permitted: { at: number; permit: Promise<Permit | null> } | null = null
 
   constructor(options: BrokerOptions) {
@@ -83,8 +84,19 @@ export class Broker {
       this.server.once('error', reject)
       this.server.listen(path, resolve)
     })
+    this.isWatched = true
     this.server.on('error', (error) => this.options.log.warn({ err: error }, 'the broker of a sandbox has trouble'))
     chmodSync(path, 0o666)
+  }
+
+  /** A connection that was accepted elsewhere. */
+  take(socket: Socket): void {
+    if (this.sockets.size >= mostConnections) return void socket.destroy()
+    // Node begins to watch for slow headers when a server listens, which this one does not.
+    if (!this.isWatched) this.server.emit('listening')
+    this.isWatched = true
+    this.server.emit('connection', socket)
+    socket.resume()
   }
 
   async close(): Promise<void> {

@@ -7,8 +7,6 @@ import type { Log } from '../../process/log.ts'
 import { Broker, type BrokerOptions } from './broker.ts'
 
 export interface BrokersOptions extends Pick<BrokerOptions, 'world' | 'outbound'> {
-  /** The folder in which each sandbox has one of its own; only this server's account may enter it. */
-  folder: string
   /** The server to whose API sandboxes come. */
   http: Server
   log: Log
@@ -18,11 +16,41 @@ export interface BrokersOptions extends Pick<BrokerOptions, 'world' | 'outbound'
   recordOf(sandboxId: string, counted: Parameters<BrokerOptions['record']>[0]): Promise<void>
 }
 
+export interface FolderBrokersOptions extends BrokersOptions {
+  /** The folder in which each sandbox has one of its own; only this server's account may enter it. */
+  folder: string
+}
+
 /** A sandbox, and the folder with the socket of its broker. */
-interface Place {
+export interface BrokerPlace {
   id: string
   folder: string | null
 }
+
+/** Where the sandboxes of a server find their brokers. */
+export interface BrokerPlaces {
+  /** What names the place of a sandbox's broker for all replicas. */
+  folderOf(sandboxId: string): string
+  /** What a sandbox must know to find its broker. */
+  wayOf(sandboxId: string): Promise<Pick<SandboxIdentity, 'broker'>>
+  /** Once, before all else. */
+  start(): Promise<void>
+  open(sandboxId: string, identity: SandboxIdentity): Promise<void>
+  forgetToken(place: BrokerPlace): void
+  keep(places: readonly BrokerPlace[]): Promise<void>
+  /** The sandboxes that have a place here. */
+  known(): string[]
+  close(place: BrokerPlace): Promise<void>
+  stop(): Promise<void>
+}
+
+export const brokerOf = (options: BrokersOptions, sandboxId: string): Broker =>
+  new Broker({
+    ...options,
+    sandboxId,
+    permit: () => options.permitOf(sandboxId),
+    record: (counted) => options.recordOf(sandboxId, counted),
+  })
 
 /** Sockets are tried this often at most. */
 const keepMs = 2_000
@@ -30,12 +58,12 @@ const keepMs = 2_000
 const longestPath = 107
 
 /** The brokers of the sandboxes whose folders are on this machine. */
-export class Brokers {
-  private readonly options: BrokersOptions
+export class FolderBrokers implements BrokerPlaces {
+  private readonly options: FolderBrokersOptions
   private readonly brokers = new Map<string, Broker>()
   private keptAt = Number.NEGATIVE_INFINITY
 
-  constructor(options: BrokersOptions) {
+  constructor(options: FolderBrokersOptions) {
     this.options = options
   }
 
@@ -50,7 +78,13 @@ export class Brokers {
     return join(this.options.folder, sandboxId)
   }
 
-  /** The sandboxes that have a folder here. */
+  async start(): Promise<void> {}
+
+  /** At its socket. */
+  async wayOf(): Promise<Pick<SandboxIdentity, 'broker'>> {
+    return {}
+  }
+
   known(): string[] {
     return existsSync(this.options.folder) ? readdirSync(this.options.folder) : []
   }
@@ -69,7 +103,7 @@ export class Brokers {
   }
 
   /** Takes away the token that was used. */
-  forgetToken({ folder }: Place): void {
+  forgetToken({ folder }: BrokerPlace): void {
     if (folder !== null) rmSync(join(folder, sandboxPlaces.identity), { force: true })
   }
 
@@ -77,7 +111,7 @@ export class Brokers {
    * Listens for the sandboxes whose broker was that of a server that is gone. What counts is whether somebody is heard at the socket: a broker
    * of this server is not, where another one took its place and left.
    */
-  async keep(places: readonly Place[]): Promise<void> {
+  async keep(places: readonly BrokerPlace[]): Promise<void> {
     const now = this.options.world.monotonic()
     if (now - this.keptAt < keepMs) return
     this.keptAt = now
@@ -90,7 +124,7 @@ export class Brokers {
     }
   }
 
-  async close({ id, folder }: Place): Promise<void> {
+  async close({ id, folder }: BrokerPlace): Promise<void> {
     await this.brokers.get(id)?.close()
     this.brokers.delete(id)
     rmSync(folder ?? this.folderOf(id), { recursive: true, force: true })
@@ -103,13 +137,7 @@ export class Brokers {
 
   private async listen(id: string, folder: string): Promise<void> {
     if (this.brokers.has(id)) return
-    const { options } = this
-    const broker = new Broker({
-      ...options,
-      sandboxId: id,
-      permit: () => options.permitOf(id),
-      record: (counted) => options.recordOf(id, counted),
-    })
+    const broker = brokerOf(this.options, id)
     this.brokers.set(id, broker)
     try {
       await broker.listen(join(folder, sandboxPlaces.socket))

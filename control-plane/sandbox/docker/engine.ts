@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { sandboxPlaces } from '../../../shared/device/sandbox.ts'
 import type { Container, ContainerEnding, ContainerSpec, EngineFacts, SandboxEngine } from '../engine.ts'
-import { DockerClient, parseJson, refusal, type DockerClientOptions } from './client.ts'
+import { parseJson } from '../engine-client.ts'
+import { DockerClient, type DockerClientOptions } from './client.ts'
 import { plainText } from './log-frames.ts'
 
 const label = { server: 'svc.server', sandbox: 'svc.sandbox', workspace: 'svc.workspace', run: 'svc.run' } as const
@@ -60,10 +61,14 @@ export class DockerEngine implements SandboxEngine {
       if (reply.status !== 409) {
         const parsed = created.safeParse(parseJson(reply.body))
         if (reply.status === 201 && parsed.success) return parsed.data.Id
-        throw refusal(call, reply)
+        throw this.client.refusal(call, reply)
       }
     }
     return (await this.client.read({ method: 'GET', path: `/containers/${name}/json` }, created)).Id
+  }
+
+  async createAgain(spec: ContainerSpec, ended: string | null): Promise<string> {
+    return ended ?? this.create(spec)
   }
 
   async start(id: string): Promise<void> {

@@ -1,0 +1,124 @@
+import { timingSafeEqual } from 'node:crypto'
+import { lookup } from 'node:dns/promises'
+import { createServer, type Server, type Socket } from 'node:net'
+import type { SandboxIdentity } from '../../../shared/device/sandbox.ts'
+import { hashToken } from '../../http/token-hash.ts'
+import { brokerOf, type BrokerPlaces, type BrokersOptions } from './brokers.ts'
+import type { Broker } from './broker.ts'
+
+export interface PortBrokersOptions extends BrokersOptions {
+  /** The address at which sandboxes find this port, or that of another replica: the name of a Service. */
+  host: string
+  port: number
+  /** What a sandbox shows for a key. */
+  keyOf: (sandboxId: string) => string
+}
+
+/** A connection that has not said whose it is by then is nobody's. */
+const helloMs = 5_000
+const helloBytes = 200
+const mostStrangers = 200
+
+/**
+ * The brokers of sandboxes on other machines, at one port: a connection begins with a line that says of which sandbox it is, with the
+ * key of it that every replica knows. What comes after that is as at a socket of its own.
+ */
+export class PortBrokers implements BrokerPlaces {
+  private readonly options: PortBrokersOptions
+  private readonly brokers = new Map<string, Broker>()
+  private readonly strangers = new Set<Socket>()
+  private readonly server: Server
+
+  constructor(options: PortBrokersOptions) {
+    this.options = options
+    this.server = createServer({ allowHalfOpen: true, keepAlive: true }, (socket) => this.meet(socket))
+  }
+
+  async start(): Promise<void> {
+    const { port, log } = this.options
+    await new Promise<void>((resolve, reject) => {
+      this.server.once('error', reject)
+      this.server.listen(port, resolve)
+    })
+    this.server.on('error', (error) => log.warn({ err: error }, 'the port of the brokers has trouble'))
+  }
+
+  folderOf(): string {
+    return 'cluster'
+  }
+
+  async wayOf(id: string): Promise<Pick<SandboxIdentity, 'broker'>> {
+    const { host, port, keyOf } = this.options
+    try {
+      // A sandbox looks no name up.
+      const { address } = await lookup(host)
+      return { broker: { sandbox: id, host: address, port, key: keyOf(id) } }
+    } catch (error) {
+      throw new Error(`${host}, by which sandboxes are to find their broker, has no address.`, { cause: error })
+    }
+  }
+
+  async open(): Promise<void> {}
+  forgetToken(): void {}
+  async keep(): Promise<void> {}
+
+  known(): string[] {
+    return [...this.brokers.keys()]
+  }
+
+  async close({ id }: { id: string }): Promise<void> {
+    const broker = this.brokers.get(id)
+    this.brokers.delete(id)
+    await broker?.close()
+  }
+
+  async stop(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()))
+    for (const socket of this.strangers) socket.destroy()
+    await Promise.all([...this.brokers.values()].map((broker) => broker.close()))
+    this.brokers.clear()
+    await closed
+  }
+
+  private meet(socket: Socket): void {
+    socket.on('error', () => socket.destroy())
+    if (this.strangers.size >= mostStrangers) return void socket.destroy()
+    this.strangers.add(socket)
+    const over = this.options.world.after(helloMs, () => socket.destroy())
+    let said = Buffer.alloc(0)
+    const hear = (chunk: Buffer) => {
+      said = Buffer.concat([said, chunk])
+      const end = said.indexOf(10)
+      if (end < 0 && said.length <= helloBytes) return
+      socket.pause()
+      socket.off('data', hear)
+      leave()
+      const id = end < 0 || end > helloBytes ? null : this.sandboxOf(said.subarray(0, end).toString('latin1'))
+      if (id === null) return void socket.destroy()
+      socket.unshift(said.subarray(end + 1))
+      this.brokerOf(id).take(socket)
+    }
+    const leave = () => {
+      over()
+      this.strangers.delete(socket)
+    }
+    socket.on('data', hear)
+    socket.once('close', leave)
+  }
+
+  /** null: it does not show the key of the sandbox that it names. */
+  private sandboxOf(line: string): string | null {
+    const [, id, key] = /^svc-broker (sbx_[0-9A-Za-z]{16}) ([0-9A-Za-z]{1,100})$/.exec(line) ?? []
+    if (id === undefined || key === undefined) return null
+    const [own, shown] = [this.options.keyOf(id), key].map((each) => Buffer.from(hashToken(each)))
+    return timingSafeEqual(own!, shown!) ? id : null
+  }
+
+  private brokerOf(id: string): Broker {
+    const known = this.brokers.get(id)
+    if (known !== undefined) return known
+    const broker = brokerOf(this.options, id)
+    this.brokers.set(id, broker)
+    return broker
+  }
+}

@@ -1,0 +1,197 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { FakeDevice } from '../../kit/fake-device.ts'
+import { isLong } from '../../kit/forms.ts'
+import {
+  KubernetesDouble,
+  playPod,
+  runnerInPod,
+  type ClusterFault,
+  type DoublePod,
+} from '../../kit/kubernetes-double.ts'
+import { waitFor } from '../../kit/programs.ts'
+import { TestServer } from '../../kit/server.ts'
+
+/** Sandboxes in a cluster that a test has in its hands. */
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+async function stage(play: (pod: DoublePod) => Promise<number>, more: Record<string, string> = {}) {
+  const cluster = await new KubernetesDouble(play).start()
+  const data = mkdtempSync(join(tmpdir(), 'svc-k-'))
+  const port = await freePort()
+  const own = { SVC_DATA_DIR: data, SVC_SWEEP_MS: '500', SVC_RATE_LIMIT_PER_MINUTE: '1000000' }
+  const server = await TestServer.start({ settings: { ...own, ...cluster.settings(port), ...more } })
+  onTestFinished(async () => {
+    cluster.fault = () => null
+    await waitFor(() => cluster.isEmpty, 'a cluster with nothing left')
+    await server.stop()
+    await cluster.stop()
+    rmSync(data, { recursive: true, force: true })
+  })
+  const agent = (await server.ok('/agents', {
+    body: { name: 'Cloudy', harness: 'command', environment: 'cloud', toolPermissionMode: 'full', command: 'true' },
+  })) as { id: string }
+  const wake = async () =>
+    ((await server.ok(`/agents/${agent.id}/runs`, { body: { prompt: 'go' } })) as { runPublicId: string }).runPublicId
+  return { cluster, server, port, wake }
+}
+
+const runOf = async (server: TestServer, id: string) =>
+  (await server.ok(`/runs/${id}`)) as { exitReason: string | null; errorMessage: string | null; status: string }
+
+const endings = (server: TestServer, runIds: readonly string[]) =>
+  waitFor(
+    async () => {
+      const all = await Promise.all(runIds.map((id) => runOf(server, id)))
+      return all.every(({ exitReason }) => exitReason !== null) ? all : null
+    },
+    'all endings',
+    { ms: 90_000, atMostMs: 500 },
+  )
+
+test('as many as may be there at once, and all come to their end', async () => {
+  const { cluster, server, wake } = await stage(playPod, { SVC_SANDBOX_MAX: '4' })
+  const runIds: string[] = []
+  for (let count = 0; count < 12; count++) runIds.push(await wake())
+  const ends = await endings(server, runIds)
+  expect(new Set(ends.map(({ exitReason }) => exitReason))).toEqual(new Set(['completed']))
+  expect(cluster.peak).toBeLessThanOrEqual(4)
+})
+
+test('the token of the cluster is read anew when it was rotated, and a watch that was forgotten is begun anew', async () => {
+  const { cluster, server, wake } = await stage(playPod)
+  expect(await endings(server, [await wake()])).toMatchObject([{ exitReason: 'completed' }])
+  cluster.rotate('token-2')
+  cluster.forget()
+  expect(await endings(server, [await wake()])).toMatchObject([{ exitReason: 'completed' }])
+})
+
+test('a pod that ran out of memory in mid-run is told from one that is gone', async () => {
+  const linked = Promise.withResolvers<{ pod: DoublePod; device: FakeDevice }>()
+  const { cluster, server, wake } = await stage(async (pod) => {
+    const device = await runnerInPod(pod)
+    const run = await device.take()
+    await run.events({ kind: 'text', data: { text: 'here' } })
+    linked.resolve({ pod, device })
+    await device.closed
+    return 137
+  })
+  const runId = await wake()
+  const { pod, device } = await linked.promise
+  cluster.end(pod, 137, 'OOMKilled')
+  await device.disconnect()
+  const [run] = await endings(server, [runId])
+  expect(run).toMatchObject({ exitReason: 'sandbox_lost' })
+  expect(run!.errorMessage).toMatch(/ended with status 137: it ran out of memory \(small, 2 GiB\)/)
+})
+
+test.each([
+  [{ status: 403, message: 'forbidden: User "svc" cannot create jobs' }, /cannot create jobs/],
+  [{ status: 422, message: 'Job is invalid: spec.template' }, /Job is invalid/],
+])('what the cluster refuses ends the run with its words (%j)', async (refusal, words) => {
+  const { cluster, server, wake } = await stage(playPod)
+  cluster.fault = (call) => (call.startsWith('POST') && call.endsWith('/jobs') ? refusal : null)
+  const [run] = await endings(server, [await wake()])
+  expect(run).toMatchObject({ exitReason: 'dispatch_error' })
+  expect(run!.errorMessage).toMatch(words)
+})
+
+test('a quota without room is waited for', async () => {
+  const { cluster, server, wake } = await stage(playPod)
+  const full = { status: 403, message: 'exceeded quota: pods, requested: 1, used: 4, limited: 4', reason: 'Forbidden' }
+  cluster.fault = (call) => (call.startsWith('POST') && call.endsWith('/jobs') ? full : null)
+  const runId = await wake()
+  await waitFor(() => cluster.secrets.size === 1, 'the first try')
+  expect(await runOf(server, runId)).toMatchObject({ status: 'queued' })
+  cluster.fault = () => null
+  expect(await endings(server, [runId])).toMatchObject([{ exitReason: 'completed' }])
+})
+
+test('whatever the cluster does with calls and answers, each run ends once and nothing is left', async () => {
+  const seed = Number(process.env['SANDBOX_SEED'] ?? Date.now() % 1e9)
+  let state = seed
+  const random = () => (state = (state * 1_103_515_245 + 12_345) % 2_147_483_648) / 2_147_483_648
+  const busy = (status: number): ClusterFault => ({ status, message: 'the cluster has a bad day' })
+  const faults: readonly ClusterFault[] = [
+    'lost',
+    'cut',
+    'garbage',
+    busy(500),
+    busy(503),
+    busy(429),
+    busy(409),
+    busy(410),
+  ]
+  const { cluster, server, wake } = await stage(
+    async (pod) => {
+      const fate = random()
+      if (fate < 0.1) return 1
+      const device = await runnerInPod(pod)
+      const run = await device.take()
+      await run.events({ kind: 'text', data: { text: 'here' } })
+      if (fate >= 0.25) await run.end()
+      await device.disconnect()
+      return fate < 0.25 ? 137 : 0
+    },
+    { SVC_SANDBOX_MAX: '8' },
+  )
+  cluster.fault = () => (random() < 0.15 ? faults[Math.floor(random() * faults.length)]! : null)
+  const runIds: string[] = []
+  for (let count = 0; count < (isLong ? 1_000 : 30); count++) runIds.push(await wake())
+  const told = new Set((await endings(server, runIds)).map(({ exitReason }) => exitReason!))
+  const known = ['completed', 'dispatch_error', 'sandbox_lost']
+  expect(
+    [...told].filter((reason) => !known.includes(reason)),
+    `seed ${seed}`,
+  ).toEqual([])
+})
+
+/** Resolves with what came back until the other end closed. */
+const sayTo = (port: number, words: string) =>
+  new Promise<string>((resolve) => {
+    let heard = ''
+    const socket = connect(port, '127.0.0.1', () => socket.write(words))
+    socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
+    socket.on('error', () => resolve(heard))
+    socket.on('close', () => resolve(heard))
+  })
+
+test('the port of the brokers answers nobody who does not show the key of a sandbox', async () => {
+  const here = Promise.withResolvers<DoublePod>()
+  const go = Promise.withResolvers<void>()
+  const { server, port, wake } = await stage(async (pod) => {
+    here.resolve(pod)
+    await go.promise
+    return playPod(pod)
+  })
+  const runId = await wake()
+  const { sandbox, key } = (await here.promise).identity.broker!
+  const asked = 'GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
+  const other = `sbx_${'0'.repeat(16)}`
+  for (const hello of [
+    '',
+    `svc-broker ${sandbox} ${'0'.repeat(43)}\n`,
+    `svc-broker ${other} ${key}\n`,
+    `svc-broker ${sandbox}\n`,
+    `svc-broker ${sandbox} ${key} more\n`,
+    `${'x'.repeat(100_000)}\n`,
+  ])
+    expect(await sayTo(port, hello + asked), hello.slice(0, 60)).toBe('')
+  expect(await sayTo(port, `svc-broker ${sandbox} ${key}\n${asked}`)).toMatch(/^HTTP\/1\.1 [24]\d\d /)
+  // What was asked for does not depend on where the words are cut.
+  expect(
+    await sayTo(port, `svc-broker ${sandbox} ${key}\nGET http://example.com/ HTTP/1.1\r\nHost: x\r\n\r\n`),
+  ).toMatch(/^HTTP\/1\.1 403 /)
+  go.resolve()
+  expect(await endings(server, [runId])).toMatchObject([{ exitReason: 'completed' }])
+})
