@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { sizes } from '../../../control-plane/sandbox/engine.ts'
 import { claimOf, jobOf, objectName, secretOf } from '../../../control-plane/sandbox/kubernetes/manifests.ts'
 import { flawsOf, type ClusterObject } from '../../kit/manifests.ts'
 
@@ -16,7 +15,8 @@ const spec = {
   sandboxId: 'sbx_4kR8nV2mQx7T1wZ9',
   workspaceId: '17fa8608-948b-4012-94f3-331b846a0c1d',
   runId: 'run_3nB7cW1yHsD5jK9q',
-  size: sizes.medium,
+  size: { memoryBytes: 4 * 1024 ** 3, cpus: 1.5, pids: 1_024, diskBytes: 20 * 1024 ** 3 },
+  volume: 'svc-run_3nB7cW1yHsD5jK9q-1',
   brokerFolder: 'cluster',
   identity,
   runtime: 'gvisor',
