@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isBranchName } from '../runs/repo.ts'
 import { harnessNames } from '../runs/harnesses.ts'
 import { reasoningEfforts } from '../runs/spec.ts'
 import { environments, sandboxSizes } from './agents.ts'
@@ -116,11 +117,7 @@ export const taskWatcher = z
   .meta({ id: 'TaskWatcher' })
 export type TaskWatcher = z.infer<typeof taskWatcher>
 
-/** Names that git takes for a branch (git-check-ref-format), short of its rarest exceptions. */
-const isBranch = (name: string) =>
-  !/[\s\p{Cc}~^:?*[\\]|\.\.|@\{|[/.]$/u.test(name) &&
-  name.split('/').every((part) => part !== '' && !/^[.-]|\.lock$/.test(part))
-const branch = z.string().min(1).max(255).refine(isBranch, 'not a name of a branch')
+const branch = z.string().min(1).max(255).refine(isBranchName, 'not a name of a branch')
 
 export const title = z.string().trim().min(1).max(500).describe('What is to be done, in a line.')
 

@@ -4,6 +4,7 @@ import { harnessNames, harnessFactsOf } from './harnesses.ts'
 import { inputDigest } from './asked-call.ts'
 import { connectionVariables, mostWithVariables } from './connection-variables.ts'
 import { mcpServers } from './mcp-servers.ts'
+import { runRepo } from './repo.ts'
 import { leftOutSkill, offeredSkill, skillFolders, skillLimits, toldLeftOut } from './skills.ts'
 
 /** A rule of an agent's tool lists: a tool name or a pattern. */
@@ -83,6 +84,8 @@ export const runSpec = z.object({
   allowCalls: z.array(allowedCall).max(100).default([]),
   /** Of a run in a sandbox: how it reaches its model; null or left out: its harness finds the way by itself. */
   brokeredModel: brokeredModel.nullish(),
+  /** Of a run in a sandbox: what is cloned into its folder before it starts; null or left out: nothing. */
+  repo: runRepo.nullish(),
   /** Of the workspace, beside those that the person has. Their `${NAME}` are filled in on the device. */
   mcpServers: mcpServers.default({}),
   /** Beside the secrets of the agent, which win; null or left out: none. */

@@ -292,6 +292,7 @@ onBoth('a repo is known by its remote in any form, once in each workspace', asyn
     ...readRemote(remote)!,
     id: realWorld.uuid(),
     workspaceId: id,
+    cloneUrl: null,
     defaultBranch: 'main',
     createdAt: at,
   })

@@ -49,6 +49,7 @@ import { sandboxNetwork } from './050-sandbox-network.ts'
 import { connectionWithdrawals } from './051-connection-withdrawals.ts'
 import { wallsAndVolumes } from './053-walls-and-volumes.ts'
 import { cloudAndBilling } from './054-cloud-and-billing.ts'
+import { sandboxRepos } from './052-sandbox-repos.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -102,4 +103,5 @@ export const migrations: readonly Migration[] = [
   connectionWithdrawals,
   wallsAndVolumes,
   cloudAndBilling,
+  sandboxRepos,
 ]

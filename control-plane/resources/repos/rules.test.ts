@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readRemote } from './rules.ts'
+import { addressOfRepo, cloneUrlOf, readRemote } from './rules.ts'
 
 test('all forms of one remote are one repo', () => {
   const forms = [
@@ -48,4 +48,27 @@ test('a text that is no remote address names no repository', () => {
     'javascript://x/a/b',
   ])
     expect([url, readRemote(url)]).toEqual([url, null])
+})
+
+test.each([
+  ['https://github.com/Acme/Web', 'https://github.com/Acme/Web', 'https://github.com/Acme/Web.git'],
+  [
+    'https://me:secret@github.com/acme/web.git?x#y',
+    'https://github.com/acme/web.git',
+    'https://github.com/acme/web.git',
+  ],
+  ['http://127.0.0.1:8080/Acme/web', 'http://127.0.0.1:8080/Acme/web', 'http://127.0.0.1:8080/Acme/web'],
+  ['git@gitlab.com:Group/Sub/app.git', 'https://gitlab.com/Group/Sub/app.git', 'https://gitlab.com/Group/Sub/app.git'],
+  ['ssh://git@git.example.com:22/a/b', 'https://git.example.com/a/b', 'https://git.example.com/a/b'],
+  ['git.example.com/a//b/', 'https://git.example.com/a/b', 'https://git.example.com/a/b'],
+])('%s is cloned from %s', (given, cloneUrl, address) => {
+  expect(cloneUrlOf(given)).toBe(cloneUrl)
+  expect(addressOfRepo({ ...readRemote(given)!, cloneUrl })).toBe(address)
+})
+
+test('a repo of which only the name was kept is asked for by https', () => {
+  expect(addressOfRepo({ ...readRemote('git@github.com:acme/web')!, cloneUrl: null })).toBe(
+    'https://github.com/acme/web.git',
+  )
+  expect(cloneUrlOf('/srv/git/web.git')).toBe(null)
 })

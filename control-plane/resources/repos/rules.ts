@@ -27,6 +27,30 @@ export function readRemote(url: string): Remote | null {
   return { gitRemote: `${host}/${path}`, name: path, host, provider: providerOf(host) }
 }
 
+/**
+ * The address at which git is asked for what `url` names, with its case and its port; null: `url` names no repository. Other ways than
+ * http are asked by https at the usual port.
+ */
+export function cloneUrlOf(url: string): string | null {
+  const text = url.trim()
+  const parts = urlForm(text) ?? scpForm(text)
+  if (parts === null || readRemote(text) === null) return null
+  const path = parts.path.replaceAll(/\/{2,}/g, '/').replace(/^\/+|\/+$/g, '')
+  const host = parts.host.toLowerCase().replace(/\.$/, '')
+  const given = /^https?:/i.test(text) ? URL.parse(text) : null
+  return given === null ? `https://${host}/${path}` : `${given.protocol}//${given.host}/${path}`
+}
+
+/** Where git is asked for a repository. Some hosts send elsewhere where the end is missing, and nobody follows. */
+export function addressOfRepo({
+  cloneUrl,
+  gitRemote,
+  provider,
+}: Pick<Remote, 'gitRemote' | 'provider'> & { cloneUrl: string | null }): string {
+  const url = cloneUrl ?? `https://${gitRemote}`
+  return provider === 'other' || url.endsWith('.git') ? url : `${url}.git`
+}
+
 function urlForm(url: string): { host: string; path: string } | null {
   const match =
     /^(?:(?:https?|ssh|git|git\+ssh|ssh\+git):\/\/)(?:[^/@\s]*@)?(\[[^\]]*\]|[^/:@\s]+)(?::\d{1,5})?\/(\S+)$/i.exec(url)

@@ -4,7 +4,7 @@ import { mostRepos, repoRoutes, type Repo } from '../../../../shared/api/repos.t
 import { troubleOf } from '../../../db/dialect.ts'
 import { answer, implement, type ImplementedRoute } from '../../../http/implement.ts'
 import { wholeList } from '../../../http/whole-list.ts'
-import { readRemote } from '../rules.ts'
+import { cloneUrlOf, readRemote } from '../rules.ts'
 import { countRepos, insertRepo, listRepos, removeRepo, type RepoRow } from '../store.ts'
 
 export function repoHandlers(): ImplementedRoute[] {
@@ -23,6 +23,7 @@ export function repoHandlers(): ImplementedRoute[] {
         ...remote,
         id: world.uuid(),
         workspaceId: caller.workspaceId,
+        cloneUrl: cloneUrlOf(body.gitRemote),
         defaultBranch: body.defaultBranch ?? null,
         createdAt: world.now(),
       }

@@ -1,0 +1,15 @@
+import type { Migration } from './migration.ts'
+
+/** Where a repository is cloned from, and which one a cloud run works on. */
+export const sandboxRepos: Migration = {
+  version: 52,
+  name: 'sandbox-repos',
+  async up(tx) {
+    await tx.schema.alterTable('repos', (t) => {
+      t.text('clone_url')
+    })
+    await tx.schema.alterTable('runs', (t) => {
+      t.text('repo_id')
+    })
+  },
+}

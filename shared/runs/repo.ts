@@ -1,0 +1,26 @@
+import { z } from 'zod'
+
+/** The repository of a run in a sandbox, as part of its spec: what is cloned, and where the work goes. */
+export const runRepo = z.object({
+  id: z.string().max(64),
+  /** Its address, as the clone names its origin; null: the workspace has no such repository any more. */
+  address: z.string().max(2_100).nullable(),
+  /** null: the branch that the git host calls the repository's own. */
+  baseBranch: z.string().max(255).nullable(),
+  /** The one branch to which the run may push. It goes on where the branch is, if there is one. */
+  branch: z.string().max(255),
+  /** Takes what could not be pushed. */
+  rescueBranch: z.string().max(255),
+})
+export type RunRepo = z.infer<typeof runRepo>
+
+/** Where a sandbox has the clone: on its volume. */
+export const cloneFolder = '/work/repo'
+
+/** The path of a repository at the broker, in front of what git asks for. */
+export const repoPath = (id: string): string => `/git/${id}`
+
+/** Whether git takes it for the name of a branch (git-check-ref-format(1)). */
+export const isBranchName = (name: string): boolean =>
+  !/[\s\p{Cc}\p{Cs}~^:?*[\\]|\.\.|@\{|[/.]$|^@$|^HEAD$/u.test(name) &&
+  name.split('/').every((part) => part !== '' && !/^[.-]|\.lock$/.test(part))
