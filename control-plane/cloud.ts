@@ -6,6 +6,7 @@ import { dataFiles } from '../shared/lib/places.ts'
 import type { World } from '../shared/lib/world.ts'
 import type { ServerConfig } from './config.ts'
 import type { Bus } from './db/bus.ts'
+import type { GithubClient } from './github/client.ts'
 import { randomServerKey } from './db/server-keys.ts'
 import { inTransaction } from './db/transaction.ts'
 import type { Log } from './process/log.ts'
@@ -48,16 +49,19 @@ export function createCloud({
   http: Server
   outbound: Outbound
   vault: Pick<Vault, 'open'>
+  github: GithubClient | null
 }): Cloud {
   if (sandbox === null) return off
   const engine = createEngine(sandbox.engine)
   const { root, log } = common
+  const { github } = common
+  const gitHost = github && { host: github.host, tokenFor: (repository: string) => github.gitToken(repository) }
   let keys: SandboxKeys | null = null
   const brokers = createBrokers(sandbox.engine, {
     ...common,
     folder: join(dataDir, dataFiles.sandboxes),
     keyOf: (id) => keys!.brokerKeyOf(id),
-    permitOf: (id) => findPermit({ ...common, models: sandbox.models }, id),
+    permitOf: (id) => findPermit({ ...common, gitHost, models: sandbox.models }, id),
     async recordOf(id, counted) {
       try {
         const row = await findSandbox(root, id)

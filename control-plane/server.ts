@@ -198,7 +198,7 @@ export class ControlPlane {
       stopping: this.stopping.signal,
       isLeaving: () => this.isLeaving,
     })
-    this.cloud = createCloud({ ...common, ...this.shared, config, http: this.http })
+    this.cloud = createCloud({ ...common, ...this.shared, config, http: this.http, github: this.github.client })
     this.sweeper = createSweeper({
       ...common,
       config,

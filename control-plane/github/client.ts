@@ -16,6 +16,11 @@ export interface GithubClient {
   readonly host: string
   /** Returns null when there is nothing, or nothing that this server may see. Fails with GithubTrouble. */
   get<T extends z.ZodType>(repo: string, path: string, schema: T): Promise<z.output<T> | null>
+  /**
+   * With which git fetches from the repository and pushes to it; an app's is for this repository alone, and for an hour. null: this server
+   * may not see it. Fails with GithubTrouble.
+   */
+  gitToken(repo: string): Promise<string | null>
 }
 
 /** GitHub cannot be reached, refuses, or sends an answer that does not fit. */
@@ -33,8 +38,10 @@ const replyBytes = 8 * 1024 * 1024
 export function createGithubClient(settings: GithubSettings, world: World): GithubClient | null {
   const { auth, apiUrl } = settings
   if (auth === null) return null
-  const tokenFor =
-    auth.kind === 'token' ? () => Promise.resolve(auth.token) : installationTokens({ ...auth, apiUrl }, world)
+  const own = auth.kind === 'token' ? () => Promise.resolve(auth.token) : null
+  const app = auth.kind === 'token' ? null : { ...auth, apiUrl, key: readKey(auth.keyFile) }
+  const tokenFor = own ?? installationTokens(app!, world)
+  const gitTokenFor = own ?? installationTokens({ ...app!, asks: onlyContents }, world)
   return {
     host: repositoryHost(apiUrl),
     async get(repo, path, schema) {
@@ -42,6 +49,10 @@ export function createGithubClient(settings: GithubSettings, world: World): Gith
       const token = await tokenFor(repo)
       if (token === null) return null
       return read(await send(`${apiUrl}/repos/${repo}${path}`, { token, method: 'GET' }), schema)
+    },
+    async gitToken(repo) {
+      checkRepo(repo)
+      return gitTokenFor(repo)
     },
   }
 }
@@ -56,7 +67,10 @@ interface Sent {
   text: string
 }
 
-async function send(url: string, { token, method }: { token: string; method: 'GET' | 'POST' }): Promise<Sent> {
+async function send(
+  url: string,
+  { token, method, body }: { token: string; method: 'GET' | 'POST'; body?: unknown },
+): Promise<Sent> {
   const signal = AbortSignal.timeout(timeoutMs)
   try {
     let at = url
@@ -69,6 +83,7 @@ async function send(url: string, { token, method }: { token: string; method: 'GE
           'user-agent': 'svc-server',
           'x-github-api-version': '2022-11-28',
         },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
         redirect: 'manual',
         signal,
       })
@@ -122,6 +137,9 @@ interface Known {
   token: string
   until: number
 }
+/** What git needs, and nothing of the installation's other repositories. */
+const onlyContents = (repo: string) => ({ repositories: [repo.split('/')[1]], permissions: { contents: 'write' } })
+
 /** Number of repositories whose tokens are remembered; beyond it all are forgotten. */
 const maxKnown = 1_000
 
@@ -130,10 +148,10 @@ const maxKnown = 1_000
  * repository.
  */
 function installationTokens(
-  app: { appId: string; keyFile: string; apiUrl: string },
+  app: { appId: string; key: KeyObject; apiUrl: string; asks?: (repo: string) => unknown },
   world: World,
 ): (repo: string) => Promise<string | null> {
-  const key = readKey(app.keyFile)
+  const { key, asks } = app
   const known = new Map<string, Known>()
   return async (repo) => {
     const held = known.get(repo)
@@ -152,7 +170,7 @@ function installationTokens(
     )
     if (found === null) return null
     const url = `${app.apiUrl}/app/installations/${found.id}/access_tokens`
-    const made = read(await send(url, { token: jwt, method: 'POST' }), installationToken)
+    const made = read(await send(url, { token: jwt, method: 'POST', body: asks?.(repo) }), installationToken)
     if (made === null) return null
     if (known.size >= maxKnown) known.clear()
     // Replaced a minute early, so that a token does not expire on its way.

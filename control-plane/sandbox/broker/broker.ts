@@ -4,10 +4,12 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { World } from '../../../shared/lib/world.ts'
 import { modelPath, modelProviders } from '../../../shared/runs/brokered.ts'
+import { repoPath } from '../../../shared/runs/repo.ts'
 import { otherHosts } from '../../../shared/runs/network.ts'
 import { hostOf } from '../../outbound/host-name.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
 import type { Log } from '../../process/log.ts'
+import { gitLimits, GitRequests, type GitLimits } from './git-requests.ts'
 import { Ledger, type LedgerOptions } from './ledger.ts'
 import { modelLimits, ModelRequests, type ModelLimits } from './model-requests.ts'
 import type { Permit } from './permits.ts'
@@ -23,7 +25,12 @@ export interface BrokerOptions {
   permit(): Promise<Permit | null>
   record: LedgerOptions['record']
   /** For tests. */
-  limits?: { headerMs?: number; models?: Partial<ModelLimits>; tunnels?: Partial<TunnelLimits> }
+  limits?: {
+    headerMs?: number
+    models?: Partial<ModelLimits>
+    git?: Partial<GitLimits>
+    tunnels?: Partial<TunnelLimits>
+  }
 }
 
 /** Of one sandbox, at once. */
@@ -34,14 +41,15 @@ const permitMs = 1_000
 
 /**
  * The one way out of a sandbox: a unix socket that it alone has. What it does not let through goes nowhere: the sandbox has no network.
- * It lets through the API and the link of this server, the provider of the run's model at a path of its own, with a key that it adds, and
- * connections to hosts that the workspace names. All else is refused, whatever its form.
+ * It lets through the API and the link of this server, the provider of the run's model and the run's repository, each at a path of its own
+ * and with a credential that it adds, and connections to hosts that the workspace names. All else is refused, whatever its form.
  */
 export class Broker {
   private readonly options: BrokerOptions
   private readonly server: Server
   private readonly ledger: Ledger
   private readonly models: ModelRequests
+  private readonly git: GitRequests
   private readonly tunnels: Tunnels
   /** All connections: the HTTP server forgets those that became a link or a tunnel, and waits for them when it closes. */
   private readonly sockets = new Set<Socket>()
@@ -53,6 +61,7 @@ export class Broker {
     const { world, limits = {} } = options
     this.ledger = new Ledger(options)
     this.models = new ModelRequests({ ...options, limits: { ...modelLimits, ...limits.models } })
+    this.git = new GitRequests({ ...options, limits: { ...gitLimits, ...limits.git } })
     this.tunnels = new Tunnels({ world, outbound: options.outbound, limits: { ...tunnelLimits, ...limits.tunnels } })
     const headersTimeout = limits.headerMs ?? headerMs
     this.server = createServer({
@@ -114,11 +123,14 @@ export class Broker {
       return void http.emit('request', request, response)
     }
     const provider = modelProviders.find((name) => request.url?.startsWith(`${modelPath(name)}/`))
-    if (provider === undefined) {
+    const isGit = request.url?.startsWith(repoPath('')) === true
+    if (provider === undefined && !isGit) {
       this.ledger.count(hostIn(request.url), 'refused', { socket })
       return deny(response)
     }
-    this.askModel({ request, response }, provider).catch((error: unknown) => {
+    const asked = { request, response }
+    const asking = provider === undefined ? this.askGit(asked) : this.askModel(asked, provider)
+    asking.catch((error: unknown) => {
       this.options.log.error({ err: error }, 'the broker of a sandbox failed at a request')
       response.destroy()
     })
@@ -137,6 +149,18 @@ export class Broker {
     const target = request.url!.slice(modelPath(provider).length)
     const decision = await this.models.pass({ request, response, target }, model)
     this.ledger.count(hostOf(new URL(model.url)), decision, { socket })
+  }
+
+  private async askGit({ request, response }: { request: IncomingMessage; response: ServerResponse }): Promise<void> {
+    const { socket } = request
+    const repo = (await this.permit())?.repo ?? null
+    const path = repo === null ? null : repoPath(repo.id)
+    if (repo === null || !request.url?.startsWith(`${path}/`)) {
+      this.ledger.count(otherHosts.unreadable, 'refused', { socket })
+      return deny(response)
+    }
+    const decision = await this.git.pass({ request, response, target: request.url.slice(path!.length) }, repo)
+    this.ledger.count(hostOf(new URL(repo.url)), decision, { socket })
   }
 
   private upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {

@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { pipeline, Transform, type TransformCallback } from 'node:stream'
+import { pipeline } from 'node:stream'
 import type { World } from '../../../shared/lib/world.ts'
 import type { NetworkDecision } from '../../../shared/runs/network.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
 import { OutboundError } from '../../outbound/outbound-error.ts'
 import type { Log } from '../../process/log.ts'
+import { Counted } from './counted.ts'
 import { KeyGuard } from './key-guard.ts'
 import { addressOf, headersFrom, headersTo } from './model-services.ts'
 import type { Permit } from './permits.ts'
@@ -117,22 +118,6 @@ function whyNot({ statusCode = 0, headers }: IncomingMessage): string | null {
   if (statusCode >= 300 && statusCode < 400 && statusCode !== 304) return 'The provider sends to another address.'
   const encoding = headers['content-encoding']?.trim().toLowerCase() ?? ''
   return ['', 'identity'].includes(encoding) ? null : 'The provider answers in a packed form that was not asked for.'
-}
-
-/** Breaks off where a body is longer than it may be. */
-class Counted extends Transform {
-  private left: number
-
-  constructor(mostBytes: number) {
-    super()
-    this.left = mostBytes
-  }
-
-  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    this.left -= chunk.length
-    if (this.left < 0) done(new OutboundError('too_large', 'the request is larger than the broker takes'))
-    else done(null, chunk)
-  }
 }
 
 function refuse(response: ServerResponse, status: number, message: string): 'refused' {

@@ -1,13 +1,15 @@
 import type { Knex } from 'knex'
 import { brokeredKeys, usualKey, type ModelProvider } from '../../../shared/runs/brokered.ts'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { Log } from '../../process/log.ts'
 import { readHost } from '../../outbound/host-name.ts'
 import { listSpecs } from '../../resources/runs/details-store.ts'
 import { findRun, type RunRow } from '../../resources/runs/store.ts'
 import { findSandbox } from '../../resources/sandboxes/store.ts'
-import { listSecretsOfAgent } from '../../resources/secrets/store.ts'
+import { listSecretsOfAgent, type SecretRow } from '../../resources/secrets/store.ts'
 import { findWorkspace } from '../../resources/workspaces/store.ts'
 import type { Vault } from '../../vault/vault.ts'
+import { findRepoPermit, type RepoPermit, type RepoSourcesOfKeys } from './repo-access.ts'
 
 /** What the run of a sandbox may reach now. */
 export interface Permit {
@@ -15,6 +17,8 @@ export interface Permit {
   model: { provider: ModelProvider; url: string; key: ModelKey | null } | null
   /** Hosts, as `readHost` gives them. */
   egress: ReadonlySet<string>
+  /** null: it has none, or that is not in the workspace any more. */
+  repo: RepoPermit | null
 }
 
 export interface ModelKey {
@@ -22,51 +26,71 @@ export interface ModelKey {
   header: 'bearer' | 'x-api-key'
 }
 
-export interface PermitSources {
+export interface PermitSources extends Pick<RepoSourcesOfKeys, 'gitHost'> {
   root: Knex
   vault: Pick<Vault, 'open'>
   log: Log
   models: Readonly<Record<ModelProvider, { url: string; key: string | null }>>
 }
 
-/** By what is stored now: a secret that is taken from the agent is of no use from then on. null: the run is over. */
+/**
+ * By what is stored now: a secret that is taken from the agent is of no use from then on. null: the run is over, and its sandbox has nothing
+ * to rescue.
+ */
 export async function findPermit(sources: PermitSources, sandboxId: string): Promise<Permit | null> {
-  const { root, models } = sources
+  const { root } = sources
   const sandbox = await findSandbox(root, sandboxId)
   if (sandbox === null || sandbox.removedAt !== null) return null
   const run = await findRun(root, sandbox.runId)
-  if (run === null || run.endedAt !== null) return null
+  if (run === null) return null
+  const spec = (await listSpecs(root, [run.id])).get(run.id)
+  const secretOf = (of: RunRow, names: readonly string[]) => secretNamed(sources, of, names)
+  const repo = spec?.repo == null ? null : await findRepoPermit({ ...sources, secretOf }, run, spec.repo)
+  if (run.endedAt !== null) return repo && { model: null, egress: new Set(), repo }
   const workspace = await findWorkspace(root, run.workspaceId)
-  const model = (await listSpecs(root, [run.id])).get(run.id)?.brokeredModel ?? null
   const hosts = (workspace?.sandboxEgress ?? []).map(readHost).filter((host) => host !== null)
-  return {
-    egress: new Set(hosts),
-    model: model && {
-      provider: model.provider,
-      url: models[model.provider].url,
-      key: await keyOf(sources, run, model.provider),
-    },
-  }
+  return { egress: new Set(hosts), model: await modelOf(sources, run, spec), repo }
 }
 
-async function keyOf(
-  { root, vault, log, models }: PermitSources,
-  { id: runId, agentId, providerKeyId }: RunRow,
-  provider: ModelProvider,
-): Promise<ModelKey | null> {
+async function modelOf(sources: PermitSources, run: RunRow, spec: RunSpec | undefined): Promise<Permit['model']> {
+  const { provider } = spec?.brokeredModel ?? {}
+  if (provider === undefined) return null
+  return { provider, url: sources.models[provider].url, key: await keyOf(sources, run, provider) }
+}
+
+async function keyOf(sources: PermitSources, run: RunRow, provider: ModelProvider): Promise<ModelKey | null> {
+  const { providerKeyId } = run
   if (providerKeyId === null) {
-    const value = models[provider].key
+    const value = sources.models[provider].key
     return value === null ? null : { value, header: brokeredKeys[usualKey[provider]]!.header }
   }
-  const secret = (await listSecretsOfAgent(root, agentId)).find(({ id }) => id === providerKeyId)
+  const secret = (await listSecretsOfAgent(sources.root, run.agentId)).find(({ id }) => id === providerKeyId)
   const known = secret === undefined ? undefined : brokeredKeys[secret.envVarName]
   if (secret === undefined || known?.provider !== provider) return null
+  const value = opened(sources, run, secret)
+  return value === null ? null : { value, header: known.header }
+}
+
+async function secretNamed(sources: PermitSources, run: RunRow, names: readonly string[]): Promise<string | null> {
+  const secrets = await listSecretsOfAgent(sources.root, run.agentId)
+  const found = names
+    .map((name) => secrets.find(({ envVarName }) => envVarName === name))
+    .find((one) => one !== undefined)
+  return found === undefined ? null : opened(sources, run, found)
+}
+
+/** null: it cannot be opened, or is no value of a header. */
+function opened(
+  { vault, log }: PermitSources,
+  { id: runId }: RunRow,
+  secret: Pick<SecretRow, 'id' | 'sealed'>,
+): string | null {
   try {
     const value = vault.open(secret.id, secret.sealed).trim()
     // Node refuses what is no value of a header, with an error that would name it.
-    return /^[\x21-\x7e]+$/.test(value) ? { value, header: known.header } : null
+    return /^[\x21-\x7e]+$/.test(value) ? value : null
   } catch (error) {
-    log.error({ err: error, runId }, 'the key of a run in a sandbox cannot be opened')
+    log.error({ err: error, runId }, 'a secret for a run in a sandbox cannot be opened')
     return null
   }
 }

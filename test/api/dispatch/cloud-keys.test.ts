@@ -134,10 +134,10 @@ describe('the key of a run in the cloud', () => {
       openai: { url: 'https://other.test', key: null },
     }
     const { vault } = (server.plane as unknown as { shared: { vault: never } }).shared
-    const permit = () => findPermit({ root, vault, log: silentLog, models }, row.id)
+    const permit = () => findPermit({ root, vault, log: silentLog, models, gitHost: null }, row.id)
     const model = { provider: 'anthropic', url: 'https://models.test' }
     const key = { value: 'own-token', header: 'bearer' }
-    expect(await permit()).toEqual({ egress: new Set(['api.example.com']), model: { ...model, key } })
+    expect(await permit()).toEqual({ egress: new Set(['api.example.com']), model: { ...model, key }, repo: null })
     await root('secret_grants').where({ agent_id: agentId }).delete()
     // The operator does not step in for a key that is gone.
     expect(await permit()).toMatchObject({ model: { ...model, key: null } })

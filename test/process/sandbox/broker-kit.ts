@@ -108,6 +108,7 @@ export async function startProvider(answer: RequestListener) {
   const url = `http://127.0.0.1:${server.port}`
   const permit: Permit = {
     egress: new Set(),
+    repo: null,
     model: { provider: 'anthropic', url, key: { value: key, header: 'x-api-key' } },
   }
   return { server, url, permit }

@@ -1,0 +1,303 @@
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { pipeline, Readable } from 'node:stream'
+import type { World } from '../../../shared/lib/world.ts'
+import type { NetworkDecision } from '../../../shared/runs/network.ts'
+import type { Outbound } from '../../outbound/outbound.ts'
+import { OutboundError } from '../../outbound/outbound-error.ts'
+import type { Log } from '../../process/log.ts'
+import { Counted } from './counted.ts'
+import { KeyGuard } from './key-guard.ts'
+import { PackCommits, packLimits } from './pack-commits.ts'
+import { judgePush, PushRefused, readPushHead, refusalOf } from './push-commands.ts'
+import type { RepoCredential, RepoPermit } from './repo-access.ts'
+
+export interface GitLimits {
+  /** Of a push, of what else is asked, and of an answer. */
+  pushBytes: number
+  askedBytes: number
+  answerBytes: number
+  /** From a request to the end of its answer. */
+  timeMs: number
+  /** Of one sandbox, at once and in all. */
+  open: number
+  requests: number
+  allPushBytes: number
+  allAnswerBytes: number
+  /** Read of a push that is refused, so that its client hears why. */
+  drainedBytes: number
+}
+
+const mib = 1024 ** 2
+export const gitLimits: GitLimits = {
+  pushBytes: 1024 * mib,
+  askedBytes: 64 * mib,
+  answerBytes: 4 * 1024 * mib,
+  timeMs: 30 * 60_000,
+  open: 8,
+  requests: 5_000,
+  allPushBytes: 4 * 1024 * mib,
+  allAnswerBytes: 20 * 1024 * mib,
+  drainedBytes: 64 * mib,
+}
+
+export interface GitRequestsOptions {
+  world: World
+  outbound: Pick<Outbound, 'send'>
+  log: Log
+  limits: GitLimits
+}
+
+interface Asked {
+  request: IncomingMessage
+  response: ServerResponse
+}
+
+interface Door {
+  path: string
+  service: 'git-upload-pack' | 'git-receive-pack'
+  method: 'GET' | 'POST'
+}
+
+/** All that git asks by smart HTTP (gitprotocol-http(5)), letter by letter. */
+const doors: readonly Door[] = (['git-upload-pack', 'git-receive-pack'] as const).flatMap((service) => [
+  { path: `/info/refs?service=${service}`, service, method: 'GET' as const },
+  { path: `/${service}`, service, method: 'POST' as const },
+])
+
+/** Why something is not let through, with the status of the answer. */
+class Refusal extends Error {
+  override name = 'GitRefusal'
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+/**
+ * Hands what git asks of the run's repository on to its host, with the credential, which stays out here. A push is read before it is let
+ * through: it may move the branches of its run alone, and forward alone.
+ */
+export class GitRequests {
+  private readonly options: GitRequestsOptions
+  private open = 0
+  private requests = 0
+  private pushLeft: number
+  private answerLeft: number
+
+  constructor(options: GitRequestsOptions) {
+    this.options = options
+    this.pushLeft = options.limits.allPushBytes
+    this.answerLeft = options.limits.allAnswerBytes
+  }
+
+  /** Resolves when the answer has ended, with what became of it. `target`: what stands behind the path of the repository. */
+  async pass(asked: Asked & { target: string }, repo: RepoPermit): Promise<NetworkDecision> {
+    const { limits, log } = this.options
+    const { request, response } = asked
+    const door = doors.find(({ path, method }) => path === asked.target && method === request.method)
+    if (door === undefined)
+      return refuse(response, 403, 'The broker of this sandbox lets git fetch and push, and not this.')
+    if (this.open >= limits.open || this.requests >= limits.requests || this.pushLeft <= 0 || this.answerLeft <= 0)
+      return refuse(response, 429, 'This sandbox has asked git for too much.')
+    this.open++
+    this.requests++
+    const ending = new AbortController()
+    const cancel = this.options.world.after(limits.timeMs, () =>
+      ending.abort(new OutboundError('timed_out', 'it took too long')),
+    )
+    response.once('close', () => ending.abort(new Error('the sandbox left')))
+    ending.signal.addEventListener('abort', () => void request.destroy())
+    try {
+      const body = door.method === 'GET' ? null : await this.bodyOf(asked, door, repo)
+      return await this.exchange(asked, { door, repo, body, ending })
+    } catch (error) {
+      if (error instanceof PushRefused) return await this.refusePush(asked, error)
+      if (error instanceof Refusal) return refuse(response, error.status, error.message)
+      const why = error instanceof OutboundError ? error : null
+      if (why === null && !ending.signal.aborted) log.warn({ err: error }, 'a git host could not be asked')
+      if (why?.reason === 'too_large') return refuse(response, 413, 'It is more than the broker of this sandbox takes.')
+      end(response, 502, `The git host could not be asked: ${why?.message ?? 'the request broke off'}.`)
+      return why?.reason === 'refused_address' || why?.reason === 'not_https' ? 'refused' : 'failed'
+    } finally {
+      cancel()
+      this.open--
+    }
+  }
+
+  /** The body as it is sent on, once it is known to be let through. */
+  private async bodyOf({ request }: Asked, { service }: Door, repo: RepoPermit): Promise<Readable> {
+    const { limits } = this.options
+    const isPush = service === 'git-receive-pack'
+    const most = isPush ? Math.min(limits.pushBytes, this.pushLeft) : limits.askedBytes
+    const { 'content-type': type, 'content-encoding': encoding, 'content-length': length } = request.headers
+    if (type !== `application/x-${service}-request`) throw new Refusal(415, 'This is not what git sends.')
+    if (Number(length ?? 0) > most) throw new Refusal(413, 'It is more than the broker of this sandbox takes.')
+    // A git host would read what was not read here.
+    if (encoding !== undefined && (isPush || encoding !== 'gzip')) throw new Refusal(415, 'A push is not to be packed.')
+    if (!isPush) return request.pipe(new Counted(most))
+    const head = await readPush(request, repo)
+    const counted = new Counted(most, (bytes) => (this.pushLeft -= bytes))
+    // What breaks off shows at the answer.
+    pipeline(Readable.from(joined(head, request), { objectMode: false }), counted, () => undefined)
+    return counted
+  }
+
+  private async exchange(
+    { request, response }: Asked,
+    { door, repo, body, ending }: { door: Door; repo: RepoPermit; body: Readable | null; ending: AbortController },
+  ): Promise<NetworkDecision> {
+    const { outbound, limits, log } = this.options
+    const { signal } = ending
+    const credential = await repo.credential().catch((error: unknown) => {
+      throw new Refusal(502, `The credential for the repository could not be had: ${sayOf(error)}.`)
+    })
+    signal.throwIfAborted()
+    const url = new URL(repo.url.replace(/\/+$/, '') + door.path)
+    body?.once('error', (error) => ending.abort(error))
+    const headers = headersTo(url, request, { door, credential })
+    const answer = await outbound.send(url, { method: door.method, headers, body }, signal)
+    try {
+      checkAnswer(answer, door, credential)
+    } catch (error) {
+      answer.destroy()
+      throw error
+    }
+    response.writeHead(200, { 'content-type': answer.headers['content-type']!, 'cache-control': 'no-cache' })
+    const most = Math.min(limits.answerBytes, this.answerLeft)
+    const counted = new Counted(most, (bytes) => (this.answerLeft -= bytes))
+    const guard =
+      credential === null ? [] : [credential.secret, packed(credential)].map((text) => new KeyGuard(text, most))
+    return new Promise((resolve) => {
+      pipeline([answer, counted, ...guard, response], (error) => {
+        if (error) log.debug({ err: error, host: url.host }, 'the answer of a git host broke off')
+        resolve(error ? 'failed' : 'allowed')
+      })
+    })
+  }
+
+  /** In the words of a git host where the client takes them, so that it says why. */
+  private async refusePush({ request, response }: Asked, { message, head }: PushRefused): Promise<'refused'> {
+    const report = refusalOf(head, message)
+    let left = this.options.limits.drainedBytes
+    for await (const chunk of request.iterator({ destroyOnReturn: false }))
+      if ((left -= (chunk as Buffer).length) < 0) break
+    if (report === null || left < 0) return refuse(response, 403, message)
+    response.writeHead(200, { 'content-type': 'application/x-git-receive-pack-result', connection: 'close' })
+    response.end(report)
+    return 'refused'
+  }
+}
+
+/** Reads as much of a push as it takes to judge it, which is returned. Throws PushRefused. */
+async function readPush(request: IncomingMessage, repo: RepoPermit): Promise<Buffer> {
+  const chunks = request.iterator({ destroyOnReturn: false }) as AsyncIterableIterator<Buffer>
+  try {
+    return await readFrom(chunks, repo)
+  } finally {
+    await chunks.return?.()
+  }
+}
+
+async function readFrom(chunks: AsyncIterator<Buffer>, { branch, rescueBranch }: RepoPermit): Promise<Buffer> {
+  let read: Buffer = Buffer.alloc(0)
+  let isWhole = false
+  /** Reads until there is so much; false at the end. */
+  const readTo = async (least: number): Promise<boolean> => {
+    const parts: Buffer[] = [read]
+    for (let length = read.length; length < least && !isWhole;) {
+      const next = await chunks.next()
+      isWhole = next.done === true
+      if (next.done === true) break
+      parts.push(next.value)
+      length += next.value.length
+    }
+    read = Buffer.concat(parts)
+    return !isWhole
+  }
+  let head = readPushHead(read)
+  while (head === null && (await readTo(read.length + 1))) head = readPushHead(read)
+  const nothing = { commands: [], abilities: new Set<string>() }
+  if (head === null) throw new PushRefused('The push ends too early.', nothing)
+  // By it a client finds out whether it is let in.
+  if (head.commands.length === 0) {
+    await readTo(head.length + 1)
+    if (read.length > head.length) throw new PushRefused('The push is not of a form that git sends.', nothing)
+    return read
+  }
+  for (const { oldId, newId, ref } of judgePush(head, { result: branch, rescue: rescueBranch })) {
+    const commits = new PackCommits(newId.length)
+    for (;;) {
+      const found = await commits.leads(read.subarray(head.length), { from: newId, to: oldId, isWhole })
+      if (found === 'yes') break
+      if (found === 'no')
+        throw new PushRefused(
+          `${ref.slice('refs/heads/'.length)} only moves forward: nothing in the push leads from what is there to the new commit.`,
+          head,
+        )
+      // At least twice as much as before, so that no byte is looked at too often.
+      await readTo(Math.min(Math.max(64 * 1024, read.length * 2), packLimits.bytes + head.length))
+    }
+  }
+  return read
+}
+
+async function* joined(head: Buffer, rest: IncomingMessage): AsyncGenerator<Buffer> {
+  yield head
+  for await (const chunk of rest) yield chunk as Buffer
+}
+
+/** As it is sent. */
+const packed = ({ user, secret }: RepoCredential): string => Buffer.from(`${user}:${secret}`).toString('base64')
+
+function headersTo(
+  url: URL,
+  request: IncomingMessage,
+  { door, credential }: { door: Door; credential: RepoCredential | null },
+): OutgoingHttpHeaders {
+  const { 'git-protocol': protocol, 'content-length': length, 'content-encoding': encoding } = request.headers
+  return {
+    host: url.host,
+    'user-agent': 'git/2.39 (svc)',
+    accept: '*/*',
+    'accept-encoding': 'identity',
+    // A push has one protocol alone, which is read here.
+    ...(door.service === 'git-upload-pack' && /^version=[012]$/.test(String(protocol)) && { 'git-protocol': protocol }),
+    ...(door.method === 'POST' && {
+      'content-type': `application/x-${door.service}-request`,
+      ...(length !== undefined && { 'content-length': length }),
+      ...(encoding !== undefined && { 'content-encoding': encoding }),
+    }),
+    ...(credential !== null && {
+      authorization: `Basic ${packed(credential)}`,
+    }),
+  }
+}
+
+/** A host that sends elsewhere is not followed: whoever it names would be told the credential. */
+function checkAnswer(answer: IncomingMessage, { service, method }: Door, credential: RepoCredential | null): void {
+  const { statusCode = 0, headers } = answer
+  const as = credential === null ? 'without a credential' : 'with the credential that this run has'
+  if (statusCode === 401 || statusCode === 403) throw new Refusal(403, `The git host lets nobody in ${as}.`)
+  if (statusCode === 404 || statusCode === 410) throw new Refusal(404, `The git host shows no such repository ${as}.`)
+  if (statusCode >= 300 && statusCode < 400)
+    throw new Refusal(502, 'The git host has the repository at another address.')
+  const type = `application/x-${service}-${method === 'GET' ? 'advertisement' : 'result'}`
+  const encoding = headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
+  if (statusCode !== 200 || headers['content-type'] !== type || encoding !== 'identity')
+    throw new Refusal(502, `The git host did not answer as one does (status ${statusCode}).`)
+}
+
+const sayOf = (error: unknown): string => (error instanceof Error ? error.message : 'nobody knows why')
+
+function refuse(response: ServerResponse, status: number, message: string): 'refused' {
+  end(response, status, message)
+  return 'refused'
+}
+
+function end(response: ServerResponse, status: number, message: string): void {
+  if (response.headersSent) return void response.destroy()
+  response.writeHead(status, { 'content-type': 'text/plain', connection: 'close' })
+  response.end(`${message}\n`)
+}
