@@ -17,6 +17,7 @@ const programs: readonly Program[] = [
   'control-plane/workflows/engine',
   'device-manager',
   'device-manager/run-host',
+  'device-manager/clone',
 ]
 /** Packages that stay in `node_modules`: compiled code, and libraries that load their own files by path. */
 export const unbundled = ['better-sqlite3', 'node-pty', 'pino', 'pino-pretty']

@@ -12,6 +12,7 @@ export const deviceManagerFloors: readonly Floor[] = [
       spool: 'keeps run events in SQLite until the control plane has them',
       wall: 'puts a run where it cannot see what belongs to svc',
       'change-set': 'records the base of a run with git, and the differences to it',
+      clone: 'clones the repository of a run in a sandbox, and pushes what the run did, in a process of its own',
       folders: 'checks a folder that people named: whether it exists, and its repository',
       skills: 'keeps the files of skills of the workspace, and copies them for runs',
     },

@@ -12,9 +12,11 @@ import { runLimits } from '../../shared/device/limits.ts'
 import { type HarnessName, harnesses, plainHarness } from '../../shared/runs/harnesses.ts'
 import { mcpServersFor } from '../../shared/runs/given-servers.ts'
 import { type ModelCatalog, harnessOf } from '../catalog/catalog.ts'
+import { cloneFolder } from '../../shared/runs/repo.ts'
 import { variablesOf } from '../../shared/runs/run-variables.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import type { FolderRow } from '../resources/folders/store.ts'
+import { runRepoOf, type CloudRepo } from './cloud-repo.ts'
 import { noSkills, skillsOfSpec, type HadSkills } from '../resources/skills/offered.ts'
 import type { WorkspaceRow } from '../resources/workspaces/store.ts'
 import { connectionVariablesOf, type VariableLeftOut } from '../../shared/runs/connection-variables.ts'
@@ -45,6 +47,7 @@ export interface SpecInput {
   mcpServers: Readonly<Record<string, unknown>>
   instructions: readonly Instructions[]
   folder: FolderRow | null
+  repo: CloudRepo | null
   prompt: string
   allowCalls: readonly AllowedCall[]
   overrides?: RunOverrides
@@ -97,7 +100,7 @@ function gateSpec(spec: RunSpec, { command, timeoutMs }: Gate): RunSpec {
 const gateSlackMs = 60_000
 
 function agentSpec(input: SpecInput): RunSpec {
-  const { agent, workspace, folder, overrides = {} } = input
+  const { agent, workspace, folder, repo, overrides = {} } = input
   const { harness, model, backupModel } = programOf(input)
   const own = effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace)
   const permissions = { ...own, defaultMode: stricter(own.defaultMode, overrides.toolMode ?? null) }
@@ -106,7 +109,8 @@ function agentSpec(input: SpecInput): RunSpec {
     workspaceId: workspace.id,
     agent: { id: agent.id, handle: `@${agent.handle}`, name: agent.name },
     harness,
-    folder: folder && { shortId: folder.shortId, rootPath: folder.rootPath },
+    folder: repo === null ? folder && { shortId: folder.shortId, rootPath: folder.rootPath } : clone,
+    ...(repo !== null && { repo: runRepoOf(repo, input.runId) }),
     prompt: input.prompt,
     agentMd: joinedInstructions(input.instructions),
     model,
@@ -132,6 +136,9 @@ function agentSpec(input: SpecInput): RunSpec {
     },
   }
 }
+
+/** As a folder has it, though nobody named it. */
+const clone = { shortId: 'repo', rootPath: cloneFolder }
 
 /** The modes are listed from the strictest on. */
 function stricter(own: ToolPermissions['defaultMode'], other: ToolPermissions['defaultMode'] | null) {

@@ -128,7 +128,7 @@ const wayOf = (spec: RunSpec, { order: { connections }, secretKeys }: Given): Wa
 })
 
 function inputOf(
-  { wake, workspace, overrides, folder, mcpServers }: Order,
+  { wake, workspace, overrides, folder, repo, mcpServers }: Order,
   { world, limits, catalog }: WakeContext,
   news: string,
 ): SpecInput {
@@ -140,6 +140,7 @@ function inputOf(
     mcpServers,
     instructions: gate === null ? instructionsFor(agent, workspace) : [],
     folder,
+    repo,
     prompt: [news, wake.prompt ?? `You were woken by ${triggerSource}. No prompt was given.`]
       .filter(Boolean)
       .join('\n\n'),

@@ -3,6 +3,7 @@ import type { Tx, Db } from '../db/open.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { spentBudgetOf } from '../resources/agents/budget.ts'
 import { hasOnlyHeldTasks } from '../resources/approvals/held-tasks-store.ts'
+import { cloudRepoOf, type CloudRepo } from './cloud-repo.ts'
 import { findDetails } from '../resources/runs/details-store.ts'
 import { isToBeCancelled } from '../resources/runs/cancellation-store.ts'
 import { listLiveOfAgent } from '../resources/runs/live-store.ts'
@@ -29,6 +30,8 @@ export interface Order {
   overrides: RunOverrides
   environment: 'device' | 'cloud'
   folder: FolderRow | null
+  /** What a cloud run works on; null: it has no repository, or is none of the cloud. */
+  repo: CloudRepo | null
   /** MCP servers of the agent, of the workspace and of connections. */
   mcpServers: Readonly<Record<string, unknown>>
   /** Of which runs of the agent get variables. */
@@ -50,11 +53,12 @@ export async function readOrder(
   const overrides = { ...overridesOf(task), ...given(wake.overrides ?? {}) }
   const environment = overrides.environment ?? agent.environment
   const folder = environment === 'cloud' ? null : await folderFor(tx, wake, { workspace, task })
+  const repo = environment === 'cloud' ? await cloudRepoOf(tx, agent, task) : null
   // No credential enters a sandbox.
   const isGiven = environment !== 'cloud'
   const connections = isGiven ? (await connectionsGivenTo(tx, agent, { services, now: at })).given : []
   const mcpServers = await mcpServersOfAgent(tx, agent, { workspace, connections })
-  return { wake, workspace, task, overrides, environment, folder, mcpServers, connections, at }
+  return { wake, workspace, task, overrides, environment, folder, repo, mcpServers, connections, at }
 }
 
 /** Reads what admission depends on, and asks it. */

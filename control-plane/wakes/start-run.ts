@@ -69,7 +69,7 @@ const unplaced = { placement: null, offer: null }
 /** `way`: how the run goes; `other`: how it goes if its harness cannot be had. */
 async function store(
   tx: Tx,
-  { wake, mcpServers, task, environment, folder, at }: Order,
+  { wake, mcpServers, task, environment, folder, repo, at }: Order,
   { runId, instructions, continued, secretNames }: Draft,
   { way, other, offer }: { way: Way; other: Way | null; offer: { device: string; expiresAt: number } | null },
 ): Promise<void> {
@@ -87,6 +87,7 @@ async function store(
     harness: spec.harness,
     environmentType: environment,
     folderId: folder?.shortId ?? null,
+    repoId: repo?.id ?? null,
     taskId: task?.id ?? null,
     taskKey: task?.key ?? null,
     taskTitle: task?.title ?? null,

@@ -29,6 +29,8 @@ export type WakeTask = Pick<
   | 'startAt'
   | 'projectId'
   | 'repoId'
+  | 'baseBranch'
+  | 'branchName'
   | 'environment'
   | 'harness'
   | 'modelId'

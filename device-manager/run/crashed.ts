@@ -1,7 +1,9 @@
 import { harnessFactsOf } from '../../shared/runs/harnesses.ts'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
+import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { World } from '../../shared/lib/world.ts'
+import { deliverWork, rescueMs } from '../clone/run-job.ts'
 import type { BaseSnapshot } from '../change-set/snapshot.ts'
 import type { Log } from '../log/log.ts'
 import type { Places } from '../setup/places.ts'
@@ -62,7 +64,10 @@ export async function endCrashed(context: EndingContext, state: RunState, left: 
   const base = readBase(places, state.runId)
   const changeSet = await withoutSecrets(state, start, () => changeSetOf(context, state, base))
   const crashed = context.lost ?? { exitReason: 'crashed' as const, message: messageOfCrash(state, isOfEarlierBoot) }
-  writeEnding(context, state, { stop: stopWanted(state) ?? crashed, changeSet })
+  const { deliveryEvents, withDelivery } = await import('../run-host/delivery.ts')
+  const delivered = await deliverWork(state.spec, rescueMs)
+  const stop = withDelivery(stopWanted(state) ?? crashed, delivered)
+  writeEnding(context, state, { stop, changeSet, events: deliveryEvents(delivered) })
   await removeRunFolder(places, state.runId, state.hostId)
 }
 
@@ -122,7 +127,7 @@ const asked: Stop = {
 function writeEnding(
   context: EndingContext,
   state: RunState,
-  ending: { stop: Stop; changeSet: ChangeSetResult | null },
+  ending: { stop: Stop; changeSet: ChangeSetResult | null; events?: readonly RunEventBody[] },
 ): void {
   const { spool, world } = context
   const key = { runId: state.runId, fence: state.fence }
@@ -134,7 +139,7 @@ function writeEnding(
   const approvals = [...(stats?.approvals ?? [])]
   const { exitReason, message } = approvals.length > 0 && ending.stop.exitReason === 'crashed' ? asked : ending.stop
   const data = { exitReason, exitCode: null, signal: null, ...(message === null ? {} : { message }) }
-  const events = [...(gap ? [{ kind: 'gap', data: gap }] : []), { kind: 'ended', data }]
+  const events = [...(gap ? [{ kind: 'gap', data: gap }] : []), ...(ending.events ?? []), { kind: 'ended', data }]
   const rows = events.map((event, i) => {
     const seq = firstSeq + i
     return { seq, line: Buffer.from(`${JSON.stringify({ seq, at: world.now(), ...event })}\n`) }

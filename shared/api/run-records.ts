@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { runRepo } from '../runs/repo.ts'
 import { changedFile, changeSet } from '../device/change-set.ts'
 import { agentSettings, harnessNames } from '../runs/harnesses.ts'
 import { mcpLeftOutReasons } from '../runs/mcp-servers.ts'
@@ -28,6 +29,10 @@ export const runManifest = z
     maxTurns: z.number().int().nullable(),
     ignored: z.array(z.enum(agentSettings)).describe('Those of the settings above that the harness has nothing for.'),
     folder: z.object({ shortId: z.string(), rootPath: z.string() }).nullable().describe('null: the home folder.'),
+    repo: runRepo
+      .omit({ address: true })
+      .optional()
+      .describe('Of a cloud run: the repository that it works on, and where its work is pushed.'),
     rules: z.array(z.string()).describe('Rules the run was given beside its AGENT.md.'),
     instructions: z
       .array(z.object({ name: z.string(), sha256: z.string() }))

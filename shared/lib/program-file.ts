@@ -8,6 +8,8 @@ export type Program =
   | 'control-plane/workflows/engine'
   | 'device-manager'
   | 'device-manager/run-host'
+  /** git for the repository of a run in a sandbox. */
+  | 'device-manager/clone'
 
 /** Files of libraries that a program reads: where they are in a checkout. The build copies them into `assets`. */
 export const assets = { 'quickjs.wasm': 'node_modules/quickjs-wasi/quickjs.wasm' } as const

@@ -61,7 +61,8 @@ for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name) && !o
       }
     })
   }
-  const name = readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').slice(0, 3).join(' ')
+  const line = quietly(() => readFileSync(`/proc/${pid}/cmdline`, 'latin1')) ?? 'gone'
+  const name = line.split('\0').slice(0, 3).join(' ')
   memory.push({ name, bytes })
 }
 

@@ -131,6 +131,7 @@ export async function seedRun(
     harness: 'claude',
     environmentType: 'device',
     folderId: null,
+    repoId: null,
     taskId: null,
     taskKey: null,
     taskTitle: null,

@@ -47,9 +47,9 @@ import { builtinSkills } from './048-builtin-skills.ts'
 import { sandboxes } from './049-sandboxes.ts'
 import { sandboxNetwork } from './050-sandbox-network.ts'
 import { connectionWithdrawals } from './051-connection-withdrawals.ts'
+import { sandboxRepos } from './052-sandbox-repos.ts'
 import { wallsAndVolumes } from './053-walls-and-volumes.ts'
 import { cloudAndBilling } from './054-cloud-and-billing.ts'
-import { sandboxRepos } from './052-sandbox-repos.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -101,7 +101,7 @@ export const migrations: readonly Migration[] = [
   sandboxes,
   sandboxNetwork,
   connectionWithdrawals,
+  sandboxRepos,
   wallsAndVolumes,
   cloudAndBilling,
-  sandboxRepos,
 ]

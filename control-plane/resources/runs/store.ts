@@ -36,6 +36,8 @@ export const runs = table('runs', {
   harness: z.enum(harnessNames),
   environmentType: z.enum(['device', 'cloud']),
   folderId: nullableText,
+  /** Of a cloud run: the repository in its sandbox. */
+  repoId: nullableText,
   taskId: nullableText,
   taskKey: nullableText,
   taskTitle: nullableText,
@@ -103,6 +105,7 @@ const given = [
   'harness',
   'environmentType',
   'folderId',
+  'repoId',
   'taskId',
   'taskKey',
   'taskTitle',

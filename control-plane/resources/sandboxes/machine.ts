@@ -21,8 +21,10 @@ export const stateLimits: Readonly<Record<SandboxState, number | null>> = {
   starting: 60_000,
   linked: null,
   lost: 5 * 60_000,
-  salvaging: 120_000,
-  ended: 30_000,
+  // With what is pushed of a repository, which has half of it.
+  salvaging: 300_000,
+  // Work that is not pushed may still be rescued.
+  ended: 120_000,
 }
 
 export interface Seen {

@@ -2,6 +2,7 @@ import type { World } from '../../../shared/lib/world.ts'
 import type { Log } from '../../log/log.ts'
 import type { HostRecord, HostReply, HostRequest } from '../../run-host/wire/protocol.ts'
 import type { RunEvent, RunState } from '../machine.ts'
+import { bringRepo } from '../../clone/run-job.ts'
 import { folderTrouble, homeTrouble } from './folder-trouble.ts'
 import { hasFilesToBring } from './files-to-bring.ts'
 import { HostConnection } from './host-connection.ts'
@@ -62,6 +63,8 @@ export class RunHosts {
   private readonly verifying = new Set<string>()
   /** Hosts that are asked for what they hold. */
   private readonly checking = new Set<string>()
+  /** Clones that are under way. */
+  private readonly bringing = new Map<string, AbortController>()
   /** Hosts taken with the offer of a run, until they are assigned to it. */
   private readonly reserved = new Map<string, HostConnection>()
 
@@ -240,6 +243,7 @@ export class RunHosts {
       if (this.send(runId, stop)) void this.seeThrough(runId)
     }
     if (this.attached.has(runId)) return send()
+    this.bringing.get(runId)?.abort()
     void this.preparing.get(runId)?.then(send)
   }
 
@@ -261,6 +265,18 @@ export class RunHosts {
     }
   }
 
+  /** Why the run's clone cannot be had, for people; null: it is there, or the run has none. A run that is to stop waits for none. */
+  private async bring({ runId, spec }: RunState): Promise<string | null> {
+    if (spec.repo == null) return null
+    const bringing = new AbortController()
+    this.bringing.set(runId, bringing)
+    try {
+      return await bringRepo(spec, bringing.signal)
+    } finally {
+      this.bringing.delete(runId)
+    }
+  }
+
   /** Waits for nothing where all is at hand: a host that stands by, the environment, and a run in no folder. */
   private async assign(state: RunState): Promise<void> {
     const { runId, fence, spec } = state
@@ -270,8 +286,14 @@ export class RunHosts {
     this.reserved.delete(runId)
     const isWanted = () => options.find(runId)?.fence === fence
     const bringing = hasFilesToBring(spec) ? options.bringSkills(state) : undefined
-    const folder = spec.folder ? await folderTrouble(spec.folder.rootPath) : homeTrouble(surroundings.homeDir)
-    const stop = folder ? ({ exitReason: 'dispatch_error', message: folder } as const) : tooOldStop(spec, surroundings)
+    const missing = await this.bring(state)
+    const folder =
+      missing ?? (spec.folder ? await folderTrouble(spec.folder.rootPath) : homeTrouble(surroundings.homeDir))
+    const cancel = spec.repo == null ? null : (options.find(runId)?.cancel ?? null)
+    const trouble = folder
+      ? ({ exitReason: 'dispatch_error', message: folder } as const)
+      : tooOldStop(spec, surroundings)
+    const stop = cancel ?? trouble
     if (stop || !isWanted()) {
       ready?.send({ type: 'discard' })
       pool.warm()

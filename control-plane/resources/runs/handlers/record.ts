@@ -1,3 +1,4 @@
+import type { RunRepo } from '../../../../shared/runs/repo.ts'
 import { harnessFactsOf } from '../../../../shared/runs/harnesses.ts'
 import { variablesOf } from '../../../../shared/runs/run-variables.ts'
 import { sayWhyLeftOut, type SkillsGiven } from '../../../../shared/runs/skills.ts'
@@ -158,6 +159,7 @@ function manifestOf(
     maxTurns: spec.maxTurns,
     ignored: harnessFactsOf(spec).ignores.filter((setting) => spec[setting] != null),
     folder: spec.folder,
+    ...(spec.repo != null && { repo: repoOf(spec.repo) }),
     rules: stored.rules.filter((rule) => rule.name !== 'AGENT.md').map((rule) => rule.text),
     instructions: stored.rules.map(({ name, text }) => ({ name, sha256: sha256(text) })),
     permissions: spec.permissions,
@@ -168,6 +170,13 @@ function manifestOf(
     wall,
   }
 }
+
+const repoOf = ({ id, baseBranch, branch, rescueBranch }: RunRepo): RunManifest['repo'] => ({
+  id,
+  baseBranch,
+  branch,
+  rescueBranch,
+})
 
 function skillsOf(given: SkillsGiven | null): RunManifest['skills'] {
   const ofFolders = (given?.folders ?? []).flatMap(({ folder, skills }) =>

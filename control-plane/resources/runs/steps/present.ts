@@ -156,11 +156,16 @@ function environmentOf(run: RunRow, around: Surroundings): Run['environment'] {
   return {
     id: type,
     type,
-    cwd: type === 'cloud' ? 'sandbox-root' : run.folderId === null ? 'home' : 'repo-root',
+    cwd: cwdOf(run),
     deviceName: device?.displayName ?? null,
     deviceId: device?.deviceId ?? null,
     deviceLiveness: device && livenessOf(device, around.now, around.leaseMs),
   }
+}
+
+function cwdOf({ environmentType, folderId, repoId }: RunRow): NonNullable<Run['environment']>['cwd'] {
+  if (folderId !== null || repoId !== null) return 'repo-root'
+  return environmentType === 'cloud' ? 'sandbox-root' : 'home'
 }
 
 function detailOf(run: RunRow, sandbox: SandboxRow | null) {

@@ -1,0 +1,33 @@
+import type { RunRepo } from '../../shared/runs/repo.ts'
+import type { Tx } from '../db/open.ts'
+import type { AgentRow } from '../resources/agents/store.ts'
+import { addressOfRepo } from '../resources/repos/rules.ts'
+import { findRepo, type RepoRow } from '../resources/repos/store.ts'
+import type { TaskRow } from '../resources/tasks/store.ts'
+
+/** The repository that a cloud run works on: the task's, else the agent's own. */
+export interface CloudRepo {
+  id: string
+  /** null: it was removed from the workspace. */
+  row: RepoRow | null
+  task: Pick<TaskRow, 'key' | 'branchName' | 'baseBranch'> | null
+}
+
+type Task = Pick<TaskRow, 'key' | 'repoId' | 'branchName' | 'baseBranch'>
+
+export async function cloudRepoOf(tx: Tx, agent: AgentRow, task: Task | null): Promise<CloudRepo | null> {
+  const id = task?.repoId ?? agent.defaultRepoId
+  if (id === null) return null
+  const row = await findRepo(tx, agent.workspaceId, id)
+  // A base branch is of the repository that the task names.
+  const baseBranch = task?.repoId == null ? null : task.baseBranch
+  return { id, row, task: task && { key: task.key, branchName: task.branchName, baseBranch } }
+}
+
+export const runRepoOf = ({ id, row, task }: CloudRepo, runId: string): RunRepo => ({
+  id,
+  address: row && addressOfRepo(row),
+  baseBranch: task?.baseBranch ?? row?.defaultBranch ?? null,
+  branch: task?.branchName ?? `svc/${task?.key ?? runId}`,
+  rescueBranch: `svc/rescue/${runId}`,
+})

@@ -1,0 +1,24 @@
+import type { Delivered } from '../clone/job.ts'
+import { errorEvent } from '../harness/parts/error-event.ts'
+import type { RunEventBody } from '../../shared/runs/events.ts'
+import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
+
+/** What a run tells of work that is not on its branch. */
+export function deliveryEvents(delivered: Delivered | null): RunEventBody[] {
+  const { rescued, lost } = delivered ?? { rescued: null, lost: null }
+  return [
+    ...(rescued === null ? [] : [errorEvent('work_rescued', rescued.why)]),
+    ...(lost === null ? [] : [errorEvent('work_lost', lost)]),
+  ]
+}
+
+/** A run of which work is lost has not done what it was for; the loss is told with its end. */
+export function withDelivery<Ended extends { exitReason: ExitReason; message: string | null }>(
+  ended: Ended,
+  delivered: Delivered | null,
+): Ended {
+  const told = [ended.message, delivered?.rescued?.why, delivered?.lost].filter((text) => text != null)
+  if (told.length === 0 || delivered === null) return ended
+  const isLost = delivered.lost !== null && ended.exitReason === 'completed'
+  return { ...ended, message: told.join(' '), ...(isLost && { exitReason: 'error' as const }) }
+}
