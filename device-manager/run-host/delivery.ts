@@ -1,4 +1,5 @@
 import type { Delivered } from '../clone/job.ts'
+import { deliverMs, deliverWork } from '../clone/run-job.ts'
 import { errorEvent } from '../harness/parts/error-event.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
@@ -21,4 +22,14 @@ export function withDelivery<Ended extends { exitReason: ExitReason; message: st
   if (told.length === 0 || delivered === null) return ended
   const isLost = delivered.lost !== null && ended.exitReason === 'completed'
   return { ...ended, message: told.join(' '), ...(isLost && { exitReason: 'error' as const }) }
+}
+
+/** Pushes what a run did, once nothing of it works in its clone any more. */
+export async function deliver(
+  spec: Parameters<typeof deliverWork>[0],
+  emit: (events: RunEventBody[]) => void,
+): Promise<Delivered | null> {
+  const delivered = await deliverWork(spec, deliverMs)
+  emit(deliveryEvents(delivered))
+  return delivered
 }

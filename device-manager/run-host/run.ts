@@ -32,10 +32,8 @@ import {
   type Redact,
   type StreamRedactor,
 } from './output/redaction.ts'
-import { deliverWork, deliverMs } from '../clone/run-job.ts'
-import type { Delivered } from '../clone/job.ts'
-import { deliveryEvents, withDelivery } from './delivery.ts'
-import { endedEvent, reportMaker, reportOn, type Reported } from './end-report.ts'
+import { deliver, withDelivery } from './delivery.ts'
+import { endedEvent, reportMaker, reportOn } from './end-report.ts'
 import { endFirst } from './memory.ts'
 import { type SandboxWatch, watchSandbox } from './sandbox-watch.ts'
 import { isInCheckout } from '../wall/read-only.ts'
@@ -276,21 +274,15 @@ export class LiveRun {
     const { spec } = this.#parts.prepared.assignment
     const exhausted = this.#sandbox?.exhausted(exit) ?? null
     const told = reportOn({ exit, outcome, stop: this.#stop, nothingAllowed, exhausted, spec, forced: this.#isForced })
-    let reported: Reported = { ...told, message: this.#redacted(told.message), wall }
+    const inClone = { ...told, message: this.#redacted(told.message), wall }
     const changeSet = await this.changeSet()
-    reported = withDelivery(reported, await this.#deliver())
+    const delivered = await deliver(spec, (events) => this.#parts.writer.emit(events))
+    const reported = withDelivery(inClone, delivered)
     return this.#parts.writer.finish(
       endedEvent(reported),
       changeSet,
       reportMaker(reported, this.#parts.prepared.assignment),
     )
-  }
-
-  /** Once nothing of the run works in its clone any more. */
-  async #deliver(): Promise<Delivered | null> {
-    const delivered = await deliverWork(this.#parts.prepared.assignment.spec, deliverMs)
-    this.#parts.writer.emit(deliveryEvents(delivered))
-    return delivered
   }
 
   #redacted(message: string | null): string | null {

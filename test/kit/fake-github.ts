@@ -17,6 +17,8 @@ export interface FakeGithub {
   answers: Map<string, unknown>
   /** Says where calls of paths below `/repos` are redirected to. */
   redirects: Map<string, string>
+  /** What was asked for with tokens of an app, each as JSON. */
+  minting: unknown[]
   /** Paths that were asked for, with their query. */
   asked: string[]
   /** Answers every call with this instead. */
@@ -49,6 +51,7 @@ export async function startFakeGithub(): Promise<FakeGithub> {
     redirects: new Map(),
     asked: [],
     trouble: null,
+    minting: [],
     app: null,
     stop: () =>
       new Promise((resolve) => {
@@ -69,7 +72,11 @@ async function answer(fake: FakeGithub, request: IncomingMessage, response: Serv
   fake.asked.push(path + url.search)
   if (fake.trouble !== null) return void response.writeHead(fake.trouble.status).end(fake.trouble.text)
   const bearer = (request.headers.authorization ?? '').replace(/^Bearer /, '')
-  if (fake.app !== null && /\/installation$|^\/app\//.test(path)) return answerApp(fake.app, { path, bearer, send })
+  if (fake.app !== null && /\/installation$|^\/app\//.test(path)) {
+    const asks = await textOf(request)
+    if (asks !== '') fake.minting.push(JSON.parse(asks))
+    return answerApp(fake.app, { path, bearer, send })
+  }
   if (bearer !== fake.token) return void send(401, { message: 'Bad credentials' })
   const elsewhere = fake.redirects.get(path.replace(/^\/repos/, ''))
   if (elsewhere !== undefined) return void response.writeHead(301, { location: elsewhere }).end()
@@ -78,6 +85,12 @@ async function answer(fake: FakeGithub, request: IncomingMessage, response: Serv
     typeof known === 'function' ? (known as (query: URLSearchParams) => unknown)(url.searchParams) : known
   if (body === undefined) send(404, { message: 'Not Found' })
   else send(200, body)
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  let text = ''
+  for await (const chunk of request) text += String(chunk)
+  return text
 }
 
 async function answerApp(

@@ -72,3 +72,9 @@ test('a repo of which only the name was kept is asked for by https', () => {
   )
   expect(cloneUrlOf('/srv/git/web.git')).toBe(null)
 })
+
+test('an address is not asked at another host than the one that it shows', () => {
+  const url = 'https://evil.example\\@github.com/acme/web'
+  expect(readRemote(url)?.gitRemote).toBe('github.com/acme/web')
+  expect(cloneUrlOf(url)).toBe(null)
+})

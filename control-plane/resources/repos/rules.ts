@@ -38,6 +38,8 @@ export function cloneUrlOf(url: string): string | null {
   const path = parts.path.replaceAll(/\/{2,}/g, '/').replace(/^\/+|\/+$/g, '')
   const host = parts.host.toLowerCase().replace(/\.$/, '')
   const given = /^https?:/i.test(text) ? URL.parse(text) : null
+  // An address that others would read in another way (`https://a\\@b/...`) is none to go to.
+  if (given !== null && given.hostname !== host) return null
   return given === null ? `https://${host}/${path}` : `${given.protocol}//${given.host}/${path}`
 }
 

@@ -7,8 +7,8 @@ import { OutboundError } from '../../outbound/outbound-error.ts'
 import type { Log } from '../../process/log.ts'
 import { Counted } from './counted.ts'
 import { KeyGuard } from './key-guard.ts'
-import { PackCommits, packLimits } from './pack-commits.ts'
-import { judgePush, PushRefused, readPushHead, refusalOf } from './push-commands.ts'
+import { PushRefused, refusalOf } from './push-commands.ts'
+import { readPush } from './read-push.ts'
 import type { RepoCredential, RepoPermit } from './repo-access.ts'
 
 export interface GitLimits {
@@ -20,6 +20,8 @@ export interface GitLimits {
   timeMs: number
   /** Of one sandbox, at once and in all. */
   open: number
+  /** Of these, pushes: the beginning of each is kept while it is read. */
+  openPushes: number
   requests: number
   allPushBytes: number
   allAnswerBytes: number
@@ -34,6 +36,7 @@ export const gitLimits: GitLimits = {
   answerBytes: 4 * 1024 * mib,
   timeMs: 30 * 60_000,
   open: 8,
+  openPushes: 2,
   requests: 5_000,
   allPushBytes: 4 * 1024 * mib,
   allAnswerBytes: 20 * 1024 * mib,
@@ -82,6 +85,7 @@ class Refusal extends Error {
 export class GitRequests {
   private readonly options: GitRequestsOptions
   private open = 0
+  private openPushes = 0
   private requests = 0
   private pushLeft: number
   private answerLeft: number
@@ -99,9 +103,13 @@ export class GitRequests {
     const door = doors.find(({ path, method }) => path === asked.target && method === request.method)
     if (door === undefined)
       return refuse(response, 403, 'The broker of this sandbox lets git fetch and push, and not this.')
+    const isPush = door.method === 'POST' && door.service === 'git-receive-pack'
+    if (isPush && this.openPushes >= limits.openPushes)
+      return refuse(response, 429, 'This sandbox pushes too much at once.')
     if (this.open >= limits.open || this.requests >= limits.requests || this.pushLeft <= 0 || this.answerLeft <= 0)
       return refuse(response, 429, 'This sandbox has asked git for too much.')
     this.open++
+    if (isPush) this.openPushes++
     this.requests++
     const ending = new AbortController()
     const cancel = this.options.world.after(limits.timeMs, () =>
@@ -123,6 +131,7 @@ export class GitRequests {
     } finally {
       cancel()
       this.open--
+      if (isPush) this.openPushes--
     }
   }
 
@@ -188,59 +197,6 @@ export class GitRequests {
     response.end(report)
     return 'refused'
   }
-}
-
-/** Reads as much of a push as it takes to judge it, which is returned. Throws PushRefused. */
-async function readPush(request: IncomingMessage, repo: RepoPermit): Promise<Buffer> {
-  const chunks = request.iterator({ destroyOnReturn: false }) as AsyncIterableIterator<Buffer>
-  try {
-    return await readFrom(chunks, repo)
-  } finally {
-    await chunks.return?.()
-  }
-}
-
-async function readFrom(chunks: AsyncIterator<Buffer>, { branch, rescueBranch }: RepoPermit): Promise<Buffer> {
-  let read: Buffer = Buffer.alloc(0)
-  let isWhole = false
-  /** Reads until there is so much; false at the end. */
-  const readTo = async (least: number): Promise<boolean> => {
-    const parts: Buffer[] = [read]
-    for (let length = read.length; length < least && !isWhole;) {
-      const next = await chunks.next()
-      isWhole = next.done === true
-      if (next.done === true) break
-      parts.push(next.value)
-      length += next.value.length
-    }
-    read = Buffer.concat(parts)
-    return !isWhole
-  }
-  let head = readPushHead(read)
-  while (head === null && (await readTo(read.length + 1))) head = readPushHead(read)
-  const nothing = { commands: [], abilities: new Set<string>() }
-  if (head === null) throw new PushRefused('The push ends too early.', nothing)
-  // By it a client finds out whether it is let in.
-  if (head.commands.length === 0) {
-    await readTo(head.length + 1)
-    if (read.length > head.length) throw new PushRefused('The push is not of a form that git sends.', nothing)
-    return read
-  }
-  for (const { oldId, newId, ref } of judgePush(head, { result: branch, rescue: rescueBranch })) {
-    const commits = new PackCommits(newId.length)
-    for (;;) {
-      const found = await commits.leads(read.subarray(head.length), { from: newId, to: oldId, isWhole })
-      if (found === 'yes') break
-      if (found === 'no')
-        throw new PushRefused(
-          `${ref.slice('refs/heads/'.length)} only moves forward: nothing in the push leads from what is there to the new commit.`,
-          head,
-        )
-      // At least twice as much as before, so that no byte is looked at too often.
-      await readTo(Math.min(Math.max(64 * 1024, read.length * 2), packLimits.bytes + head.length))
-    }
-  }
-  return read
 }
 
 async function* joined(head: Buffer, rest: IncomingMessage): AsyncGenerator<Buffer> {

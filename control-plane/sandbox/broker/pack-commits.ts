@@ -15,13 +15,13 @@ export interface PackLimits {
   commits: number
 }
 
-export const packLimits: PackLimits = { bytes: 32 * 1024 * 1024, unpackedBytes: 64 * 1024 * 1024, commits: 50_000 }
+export const packLimits: PackLimits = { bytes: 8 * 1024 * 1024, unpackedBytes: 16 * 1024 * 1024, commits: 20_000 }
 
 const commitType = 1
 const tagType = 4
 const offsetDelta = 6
 const refDelta = 7
-const mostOfOne = 4 * 1024 * 1024
+const mostOfOne = 1024 * 1024
 /** Read in one go: other requests are not to wait long. */
 const perTurn = 100
 
@@ -37,6 +37,8 @@ export class PackCommits {
   private readonly limits: PackLimits
   private readonly hash: 'sha1' | 'sha256'
   private readonly parents = new Map<string, string[]>()
+  /** All parents. */
+  private readonly named = new Set<string>()
   private readonly byOffset = new Map<number, Content>()
   private readonly byId = new Map<string, Content>()
   private at = 12
@@ -123,10 +125,14 @@ export class PackCommits {
     const id = createHash(this.hash).update(`${kind} ${bytes.length}\0`).update(bytes).digest('hex')
     this.byOffset.set(offset, content)
     this.byId.set(id, content)
-    if (type === commitType) this.parents.set(id, parentsIn(bytes))
+    if (type !== commitType) return
+    const parents = parentsIn(bytes)
+    this.parents.set(id, parents)
+    for (const parent of parents) this.named.add(parent)
   }
 
   private reaches(from: string, to: string): boolean {
+    if (from !== to && !this.named.has(to)) return false
     const seen = new Set([from])
     for (const id of seen) {
       if (id === to) return true

@@ -45,7 +45,7 @@ export async function gitDoor({ permit, limits }: { permit?: Partial<RepoPermit>
     permit: { model: null, egress: new Set(), repo: may },
     ...(limits && { limits: { git: limits } }),
   })
-  const forwarder = await forward({ socket: broker.socket, port: 0 })
+  const forwarder = await forward({ path: broker.socket }, { port: 0 })
   const root = mkdtempSync(join(tmpdir(), 'svc-g-'))
   const folder = join(root, 'web')
   mkdirSync(join(root, 'home'))
