@@ -157,7 +157,7 @@ export class SandboxActs {
     const device = await findDeviceByPublicId(root, row.device)
     if (device === null) return null
     const { publicId, deviceId, displayName } = device
-    const facts = { size: row.size, diskBytes: sizes[row.size].diskBytes, hostFolder: brokers.folderOf(row.id) }
+    const facts = { size: row.size, diskBytes: sizes[row.size].diskBytes }
     const identity = { publicId, deviceId, displayName, ...facts, ...its, ...(await brokers.wayOf(row.id)) }
     await brokers.open(row.id, identity)
     return identity

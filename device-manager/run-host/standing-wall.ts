@@ -26,8 +26,8 @@ export class StandingWall {
   /** What was tried of the walls of the sandbox, once; null: this is none. */
   async tryActs(): Promise<TriedAct[] | null> {
     if (this.#sandbox === null) return null
-    const { hostFolder = null } = this.#sandbox
-    return (this.#acts ??= trySandboxActs({ work: sandboxPlaces.work, hostFolder }))
+    const { hostFolder = null, network } = this.#sandbox
+    return (this.#acts ??= trySandboxActs({ work: sandboxPlaces.work, hostFolder, network }))
   }
 
   /** What keeps it from being made, such as a full disk, a run will tell. */

@@ -16,8 +16,10 @@ import { parseMounts } from './mounts.ts'
 export interface ActPlaces {
   /** The volume of the sandbox. */
   work: string
-  /** The folder of its broker, as the machine outside calls it; null: nobody said. */
+  /** The folder of its broker, as the machine outside calls it; null: it is on another machine. */
   hostFolder: string | null
+  /** It has none, or one in which a policy lets nothing through but the way to its broker. */
+  network: 'none' | 'policy'
 }
 
 interface Attempt {
@@ -36,14 +38,14 @@ export async function trySandboxActs(places: ActPlaces): Promise<TriedAct[]> {
   const privileged = tryPrivileged()
   const attempts: [WallAct, () => Attempt | null | Promise<Attempt>][] = [
     ['write_outside', writeOutside],
-    ['connect_outside', connectOutside],
+    ['connect_outside', () => (places.network === 'none' ? connectOutside() : connectInCluster())],
     ['read_host', () => readHost(places)],
     ['ptrace', reachNeighbour],
     ['raw_socket', async () => (await privileged).raw],
     ['mount', async () => (await privileged).mount],
     ['device', openDevice],
     ['engine_socket', engineSocket],
-    ['metadata', () => connectToAny(metadataAddresses)],
+    ['metadata', () => connectToAny(metadataAddresses, places.network)],
     ['other_run', () => readOtherRun(places)],
   ]
   return Promise.all(
@@ -103,14 +105,17 @@ const metadataAddresses = ['169.254.169.254', '100.100.100.200', 'fd00:ec2::254'
 /** The system answers so where no packet can leave. Others come from somewhere. */
 const nowhere = ['ENETUNREACH', 'EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EACCES', 'EPERM', 'ENETDOWN']
 
-function connectTo(host: string, port: number): Promise<Attempt> {
+function connectTo(host: string, { port, network }: { port: number; network: ActPlaces['network'] }): Promise<Attempt> {
   const { promise, resolve } = Promise.withResolvers<Attempt>()
   const socket = connect({ host, port })
-  const timer = setTimeout(() => resolve(open(`${host} gave no answer, so something may have left`)), connectMs)
+  const timer = setTimeout(() => {
+    const seen = `${host} gave no answer`
+    resolve(network === 'policy' ? refused(seen) : open(`${seen}, so something may have left`))
+  }, connectMs)
   socket.once('connect', () => resolve(open(`${host} took the connection`)))
   socket.once('error', (error) => {
     const seen = `${host}: ${codeOf(error)}`
-    resolve(nowhere.includes(codeOf(error)) ? refused(seen) : open(seen))
+    resolve(network === 'policy' || nowhere.includes(codeOf(error)) ? refused(seen) : open(seen))
   })
   return promise.finally(() => {
     clearTimeout(timer)
@@ -118,8 +123,22 @@ function connectTo(host: string, port: number): Promise<Attempt> {
   })
 }
 
-const connectToAny = async (hosts: readonly string[]): Promise<Attempt> =>
-  firstOpen(await Promise.all(hosts.map((host) => connectTo(host, 80))))
+const connectToAny = async (hosts: readonly string[], network: ActPlaces['network'] = 'none'): Promise<Attempt> =>
+  firstOpen(await Promise.all(hosts.map((host) => connectTo(host, { port: 80, network }))))
+
+/**
+ * What a policy of the cluster refuses gets no answer, or a refusal, as what is not there does. So what proves it is the API of the cluster,
+ * which takes the connections of all others at once; a network plugin that ignores policies is seen by it. Exported for its test: the other acts must
+ * not be tried outside of a sandbox.
+ */
+export async function connectInCluster(env = process.env): Promise<Attempt> {
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env
+  if (host === undefined || !/^\d{1,5}$/.test(port ?? '')) return open('the cluster does not say where its API is')
+  return firstOpen([
+    await connectTo(host, { port: Number(port), network: 'policy' }),
+    await connectToAny([testNet], 'policy'),
+  ])
+}
 
 /** Also a network that leads no further has the machine at its other end. */
 function connectOutside(): Promise<Attempt> {
@@ -208,13 +227,18 @@ function readOtherRun({ work, hostFolder }: ActPlaces): Attempt {
 
 const mounts = () => parseMounts(readFileSync('/proc/self/mountinfo', 'utf8'))
 
-/** Numbers of the call `mount`. */
-const mountCalls: Partial<Record<NodeJS.Architecture, number>> = { x64: 165, arm64: 40 }
+/** Numbers of the calls `mount` and `umount2`: one that comes about is undone at once. */
+const mountCalls: Partial<Record<NodeJS.Architecture, { mount: number; unmount: number }>> = {
+  x64: { mount: 165, unmount: 166 },
+  arm64: { mount: 40, unmount: 39 },
+}
+const detached = 2
 
 /** Node makes neither of these calls; Perl is in every Debian. */
 async function tryPrivileged(): Promise<{ raw: Attempt; mount: Attempt }> {
-  const number = mountCalls[process.arch]
-  const mounting = number === undefined ? '"-"' : `syscall(${number}, @to, 0, 0) == 0 ? 0 : $!+0`
+  const calls = mountCalls[process.arch]
+  const undone = calls && `do { syscall(${calls.unmount}, "/tmp", ${detached}); 0 }`
+  const mounting = calls ? `syscall(${calls.mount}, @to, 0, 0) == 0 ? ${undone} : $!+0` : '"-"'
   const program = `my @to = ("none", "/tmp", "tmpfs"); print socket(my $s, 2, 3, 1) ? 0 : $!+0, " ", ${mounting}`
   const said = await new Promise<string>((resolve) => {
     const options = { timeout: actMs, killSignal: 'SIGKILL' as const, env: { PATH: '/usr/bin:/bin' }, cwd: '/' }

@@ -24,6 +24,8 @@ export const sandboxFacts = z.object({
   diskBytes: z.number().int().positive().optional(),
   /** The folder of its broker, as it is called on the machine of the engine. Nothing in the sandbox can open it. */
   hostFolder: z.string().max(4_096).optional(),
+  /** `policy`: it has a network, in which a policy lets it reach its broker alone. */
+  network: z.enum(['none', 'policy']).default('none'),
 })
 export type SandboxFacts = z.infer<typeof sandboxFacts>
 

@@ -27,12 +27,14 @@ export interface BrokerPlace {
   folder: string | null
 }
 
+export type BrokerWay = Pick<SandboxIdentity, 'network' | 'hostFolder' | 'broker'>
+
 /** Where the sandboxes of a server find their brokers. */
 export interface BrokerPlaces {
   /** What names the place of a sandbox's broker for all replicas. */
   folderOf(sandboxId: string): string
-  /** What a sandbox must know to find its broker. */
-  wayOf(sandboxId: string): Promise<Pick<SandboxIdentity, 'broker'>>
+  /** What a sandbox must know of the way to its broker. */
+  wayOf(sandboxId: string): Promise<BrokerWay>
   /** Once, before all else. */
   start(): Promise<void>
   open(sandboxId: string, identity: SandboxIdentity): Promise<void>
@@ -81,8 +83,8 @@ export class FolderBrokers implements BrokerPlaces {
   async start(): Promise<void> {}
 
   /** At its socket. */
-  async wayOf(): Promise<Pick<SandboxIdentity, 'broker'>> {
-    return {}
+  async wayOf(sandboxId: string): Promise<BrokerWay> {
+    return { network: 'none', hostFolder: this.folderOf(sandboxId) }
   }
 
   known(): string[] {

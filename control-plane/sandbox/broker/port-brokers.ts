@@ -1,9 +1,8 @@
 import { timingSafeEqual } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { createServer, type Server, type Socket } from 'node:net'
-import type { SandboxIdentity } from '../../../shared/device/sandbox.ts'
 import { hashToken } from '../../http/token-hash.ts'
-import { brokerOf, type BrokerPlaces, type BrokersOptions } from './brokers.ts'
+import { brokerOf, type BrokerPlaces, type BrokerWay, type BrokersOptions } from './brokers.ts'
 import type { Broker } from './broker.ts'
 
 export interface PortBrokersOptions extends BrokersOptions {
@@ -47,12 +46,12 @@ export class PortBrokers implements BrokerPlaces {
     return 'cluster'
   }
 
-  async wayOf(id: string): Promise<Pick<SandboxIdentity, 'broker'>> {
+  async wayOf(id: string): Promise<BrokerWay> {
     const { host, port, keyOf } = this.options
     try {
       // A sandbox looks no name up.
       const { address } = await lookup(host)
-      return { broker: { sandbox: id, host: address, port, key: keyOf(id) } }
+      return { network: 'policy', broker: { sandbox: id, host: address, port, key: keyOf(id) } }
     } catch (error) {
       throw new Error(`${host}, by which sandboxes are to find their broker, has no address.`, { cause: error })
     }

@@ -60,6 +60,9 @@ function hostEnvironment(): Record<string, string> {
     'SVC_DATA_DIR',
     'NODE_EXTRA_CA_CERTS',
     sandboxVariable,
+    // By what a sandbox in a cluster tries its wall.
+    'KUBERNETES_SERVICE_HOST',
+    'KUBERNETES_SERVICE_PORT',
   ]
   return Object.fromEntries(
     kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),

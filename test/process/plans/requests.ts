@@ -65,6 +65,7 @@ const texts: Readonly<Record<string, (things: Ids, route: string) => readonly st
   assignee: ({ agentId }) => [agentId!, largest['agentId']!, 'none'],
   lead: ({ agentId }) => [agentId!],
   role: () => ['agent'],
+  lines: () => ['10'],
   task: ({ taskId }) => [taskId!, long.task, 'MAI-1'],
   taskId: ({ taskId }) => [taskId!, long.task],
   parentTaskId: ({ taskId }) => [taskId!, 'none'],

@@ -3,11 +3,18 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { claimOf, jobOf, objectName, secretOf } from '../../../control-plane/sandbox/kubernetes/manifests.ts'
+import { sandboxIdentity } from '../../../shared/device/sandbox.ts'
 import { flawsOf, type ClusterObject } from '../../kit/manifests.ts'
 
 /** What is sent to a cluster, and what an operator applies to it, against the schemas that Kubernetes publishes. */
 
-const identity = { publicId: 'dvc_5dF9gJ3kZxC7vB1n', deviceId: '1', displayName: 'Sandbox', token: 't', size: 'small' }
+const identity = sandboxIdentity.parse({
+  publicId: 'dvc_5dF9gJ3kZxC7vB1n',
+  deviceId: '17fa8608-948b-4012-94f3-331b846a0c1d',
+  displayName: 'Sandbox',
+  token: 't',
+  size: 'small',
+})
 const spec = {
   name: 'svc-run_3nB7cW1yHsD5jK9q-1',
   image: `images.example.com/svc-sandbox@sha256:${'ab'.repeat(32)}`,
@@ -28,7 +35,7 @@ describe('the check', () => {
     ['a value of another kind', { spec: { ...jobOf(spec).spec, suspend: 'yes' } }, /^\/spec\/suspend: /],
     ['a field of the top', { status2: {} }, '/status2: no such field'],
   ])('finds %s', async (_what, change, flaw) => {
-    const flaws = await flawsOf({ ...jobOf(spec), ...change } as ClusterObject)
+    const flaws = await flawsOf({ ...jobOf(spec), ...change })
     expect(flaws).toHaveLength(1)
     expect(flaws[0]).toMatch(flaw)
   })
