@@ -17,6 +17,7 @@ import { bindRepository, shownBindings, unbindRepository } from './operator/repo
 import { keepPrivate } from './private-files.ts'
 import { roles } from './resources/members/store.ts'
 import { VaultError } from './vault/vault.ts'
+import { sandboxDoctor } from './operator/sandbox-doctor.ts'
 import { serve } from './serve.ts'
 import { inTransaction } from './db/transaction.ts'
 
@@ -132,6 +133,18 @@ function parser(argv: readonly string[]): Argv {
       ),
     )
     .command('company', 'Companies, which hold workspaces', (y) => companyCommands(y, onDatabase))
+    .command('sandbox', 'Where cloud runs are executed', (y) =>
+      y.demandCommand(1).command(
+        'doctor',
+        'Try the engine, the image, the limits and the walls of sandboxes',
+        (doctor) => doctor,
+        async (args) => {
+          const config = readConfig(process.env, flagsOf(args))
+          keepPrivate(config)
+          await sandboxDoctor(config)
+        },
+      ),
+    )
     .command('session', 'Browsers that are signed in', (y) => sessionCommands(y, onDatabase))
     .command('device', 'Machines that agents run on', (y) => deviceCommands(y, onDatabase))
     .command('token', 'Login tokens', (y) =>

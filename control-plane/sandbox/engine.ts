@@ -11,6 +11,8 @@ export interface SandboxEngine {
   identify(): Promise<EngineFacts>
   /** The image as it is now, by its id; null: the engine has none of this name. */
   findImage(name: string): Promise<string | null>
+  /** What it cannot hold a container to, in sentences. Nothing is made. */
+  findTroubles(spec: ContainerSpec): Promise<string[]>
   /** Resolves with the id of the container, which is not started. */
   create(spec: ContainerSpec): Promise<string>
   /** The same with the volume of one that has ended, which may be there (`ended`: its id) or gone. */

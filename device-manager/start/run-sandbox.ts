@@ -14,6 +14,7 @@ import { Daemon } from '../daemon/daemon.ts'
 import { createStreamLog } from '../log/log.ts'
 import { proxyVariables } from '../harness/parts/broker-way.ts'
 import { forward } from '../sandbox/forwarder.ts'
+import { trySandboxActs } from '../wall/sandbox-acts.ts'
 import { writeSettings } from '../isolation/setting.ts'
 import { readConfig } from '../setup/config.ts'
 import { placesIn } from '../setup/places.ts'
@@ -34,6 +35,12 @@ export async function runSandbox(): Promise<void> {
   const given = sandboxIdentity.parse(
     JSON.parse(readFileSync(join(sandboxPlaces.broker, sandboxPlaces.identity), 'utf8')),
   )
+  if (given.isTrial === true) {
+    const { hostFolder = null, network } = given
+    const svcTrial = await trySandboxActs({ work: sandboxPlaces.work, hostFolder, network })
+    process.stdout.write(`${JSON.stringify({ svcTrial })}\n`, () => process.exit(0))
+    return
+  }
   if (given.resumes === true) rmSync(folders.stateDir, { recursive: true, force: true })
   for (const folder of Object.values(folders)) mkdirSync(folder, { recursive: true, mode: 0o700 })
   Object.assign(process.env, { HOME: folders.homeDir }, proxyVariables)

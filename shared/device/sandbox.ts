@@ -35,6 +35,9 @@ export function sandboxFactsIn(env: Readonly<Record<string, string | undefined>>
   return facts === undefined ? null : sandboxFacts.parse(JSON.parse(facts))
 }
 
+/** Stands for a token where none is needed. */
+export const trialMark = 'trial'
+
 /** The line with which a connection to a broker at a port begins. */
 export const brokerHello = (sandboxId: string, key: string): string => `svc-broker ${sandboxId} ${key}\n`
 
@@ -58,6 +61,8 @@ export const sandboxIdentity = z.object({
       key: z.string().regex(/^[0-9A-Za-z]{1,100}$/),
     })
     .optional(),
+  /** It takes no run: it tries its walls, tells what it saw and ends. */
+  isTrial: z.boolean().optional(),
   /** What became of the sandbox before, whose volume this one has: the runner tells what it left, and takes no run. */
   lost: z.string().max(4_000).optional(),
 })

@@ -150,6 +150,7 @@ export class KubernetesDouble {
         url.pathname,
       ) ?? []
     if (kind === undefined) throw new Error(`The double knows no ${url.pathname}`)
+    if (method === 'POST' && url.searchParams.get('dryRun') === 'All') return [201, body]
     if (method === 'POST') return this.create(kind, body!)
     if (kind === 'pods') return this.actOnPods(method, url, { name, verb })
     if (name === undefined) return this.list(kind, url)

@@ -9,6 +9,14 @@ const label = { server: 'svc.server', sandbox: 'svc.sandbox', workspace: 'svc.wo
 const text = z.string().max(4_096)
 
 const info = z.object({ ID: text.min(1), NCPU: z.number().int().positive() })
+const ability = z.object({
+  MemoryLimit: z.boolean().nullish(),
+  SwapLimit: z.boolean().nullish(),
+  CpuCfsQuota: z.boolean().nullish(),
+  PidsLimit: z.boolean().nullish(),
+  SecurityOptions: z.array(text).max(50).nullish(),
+  Runtimes: z.record(text, z.unknown()).nullish(),
+})
 const image = z.object({ Id: text.regex(/^sha256:[0-9a-f]{64}$|^[0-9a-f]{64}$/) })
 const created = z.object({ Id: text.regex(/^[0-9a-f]{12,64}$/) })
 const inspected = z.object({
@@ -49,6 +57,21 @@ export class DockerEngine implements SandboxEngine {
     const path = `/images/${encodeURIComponent(name)}/json`
     if ((await this.client.call({ method: 'GET', path })).status === 404) return null
     return (await this.client.read({ method: 'GET', path }, image)).Id
+  }
+
+  async findTroubles({ runtime }: ContainerSpec): Promise<string[]> {
+    const facts = await this.client.read({ method: 'GET', path: '/info' }, ability)
+    const isKept = (option: string) => facts.SecurityOptions?.some((each) => each.startsWith(`name=${option}`)) === true
+    return [
+      facts.MemoryLimit === false ? 'It cannot limit memory.' : '',
+      facts.SwapLimit === false
+        ? 'It cannot keep a container from swapping: its memory is not limited to its size.'
+        : '',
+      facts.CpuCfsQuota === false ? 'It cannot limit processors.' : '',
+      facts.PidsLimit === false ? 'It cannot limit the number of processes.' : '',
+      isKept('seccomp') ? '' : 'It filters no system calls (seccomp).',
+      runtime !== null && facts.Runtimes?.[runtime] === undefined ? `It has no runtime ${runtime}.` : '',
+    ].filter((sentence) => sentence !== '')
   }
 
   async create(spec: ContainerSpec): Promise<string> {

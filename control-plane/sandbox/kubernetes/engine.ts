@@ -73,6 +73,22 @@ export class KubernetesEngine implements SandboxEngine {
     return name
   }
 
+  /** The cluster says what it would make of each object: rights, quotas, and what its policies of pods admit. */
+  async findTroubles(spec: ContainerSpec): Promise<string[]> {
+    const asked = [
+      { path: this.core('persistentvolumeclaims'), body: claimOf(spec, this.options) },
+      { path: this.core('secrets'), body: secretOf(spec, spec.identity) },
+      { path: this.jobs(), body: jobOf(spec) },
+    ]
+    const troubles: string[] = []
+    for (const each of asked) {
+      const call = { method: 'POST', ...each, query: { dryRun: 'All' } } as const
+      const reply = await this.client.call(call)
+      if (reply.status >= 300) troubles.push(this.client.refusal(call, reply).message)
+    }
+    return troubles
+  }
+
   async create(spec: ContainerSpec): Promise<string> {
     const { client, options } = this
     await client.make(this.core('persistentvolumeclaims'), claimOf(spec, options))

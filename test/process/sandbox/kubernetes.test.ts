@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { FakeDevice } from '../../kit/fake-device.ts'
+import { KubernetesEngine } from '../../../control-plane/sandbox/kubernetes/engine.ts'
 import { isLong } from '../../kit/forms.ts'
 import {
   KubernetesDouble,
@@ -13,6 +14,7 @@ import {
   type DoublePod,
 } from '../../kit/kubernetes-double.ts'
 import { waitFor } from '../../kit/programs.ts'
+import { aSpec } from '../../kit/container-spec.ts'
 import { TestServer } from '../../kit/server.ts'
 
 /** Sandboxes in a cluster that a test has in its hands. */
@@ -154,6 +156,24 @@ test('whatever the cluster does with calls and answers, each run ends once and n
     [...told].filter((reason) => !known.includes(reason)),
     `seed ${seed}`,
   ).toEqual([])
+})
+
+test('what it would refuse is found without making anything', async () => {
+  const cluster = await new KubernetesDouble(playPod).start()
+  onTestFinished(() => cluster.stop())
+  const settings = cluster.settings(1)
+  const engine = new KubernetesEngine({
+    url: new URL(settings['SVC_SANDBOX_CLUSTER_URL']!),
+    tokenFile: settings['SVC_SANDBOX_CLUSTER_TOKEN_FILE']!,
+    caFile: settings['SVC_SANDBOX_CLUSTER_CA_FILE']!,
+    namespace: settings['SVC_SANDBOX_NAMESPACE']!,
+    storageClass: null,
+    timeoutMs: 5_000,
+  })
+  expect(await engine.findTroubles(aSpec)).toEqual([])
+  cluster.fault = (call) => (call.endsWith('/jobs') ? { status: 403, message: 'violates PodSecurity' } : null)
+  expect(await engine.findTroubles(aSpec)).toEqual([expect.stringMatching(/violates PodSecurity/)])
+  expect([cluster.isEmpty, cluster.manifests]).toEqual([true, []])
 })
 
 /** Resolves with what came back until the other end closed. */

@@ -3,31 +3,13 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { claimOf, jobOf, objectName, secretOf } from '../../../control-plane/sandbox/kubernetes/manifests.ts'
-import { sandboxIdentity } from '../../../shared/device/sandbox.ts'
+import { aSpec } from '../../kit/container-spec.ts'
 import { flawsOf, type ClusterObject } from '../../kit/manifests.ts'
 
 /** What is sent to a cluster, and what an operator applies to it, against the schemas that Kubernetes publishes. */
 
-const identity = sandboxIdentity.parse({
-  publicId: 'dvc_5dF9gJ3kZxC7vB1n',
-  deviceId: '17fa8608-948b-4012-94f3-331b846a0c1d',
-  displayName: 'Sandbox',
-  token: 't',
-  size: 'small',
-})
-const spec = {
-  name: 'svc-run_3nB7cW1yHsD5jK9q-1',
-  image: `images.example.com/svc-sandbox@sha256:${'ab'.repeat(32)}`,
-  serverId: '0123456789abcdef0123456789abcdef',
-  sandboxId: 'sbx_4kR8nV2mQx7T1wZ9',
-  workspaceId: '17fa8608-948b-4012-94f3-331b846a0c1d',
-  runId: 'run_3nB7cW1yHsD5jK9q',
-  size: { memoryBytes: 4 * 1024 ** 3, cpus: 1.5, pids: 1_024, diskBytes: 20 * 1024 ** 3 },
-  volume: 'svc-run_3nB7cW1yHsD5jK9q-1',
-  brokerFolder: 'cluster',
-  identity,
-  runtime: 'gvisor',
-}
+const spec = aSpec
+const { identity } = spec
 
 describe('the check', () => {
   test.each([
