@@ -172,7 +172,7 @@ onBoth('runs of one program share its text, and are read with it', async ({ root
   await insertProgram(root, { workspaceId, digest: 'd', source: 'return 1' })
   await insertProgram(root, { workspaceId, digest: 'd', source: 'never' })
   const [run, other] = [await seedFlow(root, workspaceId), await seedFlow(root, workspaceId, { programDigest: 'e' })]
-  const workspace = { status: 'active', agentsPaused: false }
+  const workspace = { status: 'active', agentsPaused: false, isBillingLocked: false }
   expect(await findRunToAdvance(root, run.id)).toEqual({ run, source: 'return 1', workspace })
   expect(await findRunToAdvance(root, other.id)).toEqual({ run: other, source: null, workspace })
   expect(await findRunToAdvance(root, 'flr_none')).toBeNull()
