@@ -8,6 +8,11 @@ import { currentRelease } from '../../scripts/release.ts'
 const root = join(import.meta.dirname, '../..')
 const cache = join(root, '.cache/sandbox')
 const programs = join(cache, 'programs')
+/** Where `docker` lies. */
+export const engineCommands = join(programs, 'usr/bin')
+const postgresFolder = join(cache, 'postgres')
+/** Debian's docker-compose, unpacked. */
+export const composeFolder = join(cache, 'compose')
 const readyMs = 30_000
 const run = promisify(execFile)
 
@@ -27,12 +32,19 @@ export function missingEngine(): string | null {
   return globSync('base-*.tar', { cwd: cache }).length === 0 ? 'scripts/fetch-sandbox could not make a base' : null
 }
 
+/** Says why the compose file cannot be tried here, where there is an engine. */
+export function missingCompose(): string | null {
+  if (!existsSync('/usr/bin/python3')) return "compose needs Debian's Python"
+  const isWhole = [composeFolder, postgresFolder].every((folder) => existsSync(join(folder, 'whole')))
+  return isWhole ? null : 'scripts/fetch-sandbox could not fetch compose and PostgreSQL'
+}
+
 /** This machine lets no engine start, or no container run: it is none of the checkout's faults. */
 export class NoEngineError extends Error {}
 
 const environment = {
   ...process.env,
-  PATH: [join(programs, 'usr/sbin'), join(programs, 'usr/bin'), process.env['PATH']].join(':'),
+  PATH: [join(programs, 'usr/sbin'), engineCommands, process.env['PATH']].join(':'),
   LD_LIBRARY_PATH: globSync('usr/lib/*-linux-gnu', { cwd: programs })
     .map((folder) => join(programs, folder))
     .join(':'),
@@ -59,9 +71,7 @@ export async function startEngine(data = mkdtempSync(join(tmpdir(), 'svc-engine-
   )
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
   const docker = async (...args: readonly string[]) =>
-    (
-      await run(join(programs, 'usr/bin/docker'), ['-H', `unix://${socket}`, ...args], { env: environment })
-    ).stdout.trim()
+    (await run(join(engineCommands, 'docker'), ['-H', `unix://${socket}`, ...args], { env: environment })).stdout.trim()
   const deadline = Date.now() + readyMs
   for (;;) {
     const isReady = await docker('version').then(
@@ -93,7 +103,7 @@ export async function startEngine(data = mkdtempSync(join(tmpdir(), 'svc-engine-
 /** Builds an image of this name from a folder. */
 export async function buildImage(socket: string, name: string, folder: string): Promise<void> {
   const args = ['-H', `unix://${socket}`, 'build', '--quiet', '--network', 'none', '--tag', name, folder]
-  await run(join(programs, 'usr/bin/docker'), args, { env: { ...environment, DOCKER_BUILDKIT: '0' } })
+  await run(join(engineCommands, 'docker'), args, { env: { ...environment, DOCKER_BUILDKIT: '0' } })
 }
 
 /** The engine that the tests share, with the base and the image of this checkout; what it has is kept for the next time. */
@@ -103,21 +113,39 @@ export async function startSharedEngine(): Promise<TestEngine> {
   for (const id of (await engine.docker('ps', '--all', '--quiet')).split('\n'))
     if (id !== '') await engine.docker('rm', '--force', '--volumes', id)
   await engine.docker('volume', 'prune', '--force')
-  const [base] = globSync('base-*.tar', { cwd: cache })
+  await engine.docker('network', 'prune', '--force')
+  const base = baseFile()
   const has = (image: string) =>
     engine.docker('image', 'inspect', image).then(
       () => true,
       () => false,
     )
-  const named = `svc-sandbox-base:${base!.replace(/^base-(.{12}).*$/, '$1')}`
+  const named = baseName()
   if (!(await has(named)))
-    await engine.docker('import', '--change', 'ENV PATH=/usr/local/bin:/usr/bin:/bin', join(cache, base!), named)
+    await engine.docker('import', '--change', 'ENV PATH=/usr/local/bin:/usr/bin:/bin', join(cache, base), named)
   await engine.docker('run', '--rm', '--network', 'none', named, 'true').catch(async (error: unknown) => {
     await engine.stop()
     throw new NoEngineError(`no container runs here: ${String(error).slice(0, 1_000)}`)
   })
   await currentRelease()
-  const build = [join(root, 'sandbox/build'), '--quiet', '--network', 'host', '--build-arg', `BASE=${named}`]
-  await run('bash', build, { env: { ...environment, DOCKER_HOST: `unix://${engine.socket}`, DOCKER_BUILDKIT: '0' } })
+  await buildFrom(engine.socket, 'bash', [join(root, 'sandbox/build')])
   return engine
 }
+
+/** Builds what the compose file brings up: `svc-server` of this checkout, and PostgreSQL as `svc-test-postgres`. */
+export async function buildDeployment(socket: string): Promise<void> {
+  await buildFrom(socket, 'bash', [join(root, 'control-plane/deploy/build')])
+  const dockerfile = join(import.meta.dirname, 'postgres-image/Dockerfile')
+  const built = ['--tag', 'svc-test-postgres', '--file', dockerfile, postgresFolder]
+  await buildFrom(socket, join(engineCommands, 'docker'), ['build'], built)
+}
+
+async function buildFrom(socket: string, program: string, first: string[], last: string[] = []): Promise<void> {
+  const args = [...first, '--quiet', '--network', 'host', '--build-arg', `BASE=${baseName()}`, ...last]
+  await run(program, args, { env: { ...environment, DOCKER_HOST: `unix://${socket}`, DOCKER_BUILDKIT: '0' } })
+}
+
+const baseFile = (): string => globSync('base-*.tar', { cwd: cache })[0]!
+
+/** By what it is made of. */
+const baseName = (): string => `svc-sandbox-base:${baseFile().replace(/^base-(.{12}).*$/, '$1')}`

@@ -1,5 +1,5 @@
 import type { TestProject } from 'vitest/node'
-import { missingEngine, NoEngineError, startSharedEngine, type TestEngine } from './sandbox-engine.ts'
+import { missingCompose, missingEngine, NoEngineError, startSharedEngine, type TestEngine } from './sandbox-engine.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -17,6 +17,8 @@ export async function setup(project: TestProject): Promise<(() => Promise<void>)
     return undefined
   }
   project.provide('sandboxEngine', { socket: engine.socket, pid: engine.pid })
+  const compose = missingCompose()
+  if (compose !== null) process.stderr.write(`\n*** NOT TESTED: the compose file, since ${compose}\n\n`)
   return () => engine.stop()
 }
 
