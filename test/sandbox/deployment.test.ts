@@ -37,6 +37,8 @@ describe.skipIf(hasNoEngine || missingCompose() !== null)('the compose file', ()
     expect(await there.compose('exec', '-T', '-e', password, 'postgres', ...rows)).toBe('1')
     // Its socket alone lets nobody in.
     await expect(there.compose('exec', '-T', 'postgres', ...rows, '--no-password')).rejects.toThrow('no password')
+    // It makes a container by itself, with a folder that the engine has to find.
+    expect(await there.compose('exec', '-T', 'server', 'svc-server', 'sandbox', 'doctor')).toContain('wall')
     await removed(runId)
   })
 
