@@ -1,0 +1,96 @@
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { pipeline, type Transform } from 'node:stream'
+import type { World } from '../../../shared/lib/world.ts'
+import type { NetworkDecision } from '../../../shared/runs/network.ts'
+import type { Outbound } from '../../outbound/outbound.ts'
+import { OutboundError } from '../../outbound/outbound-error.ts'
+import type { Log } from '../../process/log.ts'
+import { Counted } from './counted.ts'
+
+/** One request of a sandbox, handed on to an address outside with headers of ours. */
+
+export interface ForwardLimits {
+  /** Of one request, and of its answer. */
+  sentBytes: number
+  answerBytes: number
+  /** From a request to the end of its answer. */
+  timeMs: number
+}
+
+export interface ForwardOptions {
+  world: World
+  outbound: Pick<Outbound, 'send'>
+  log: Log
+  limits: ForwardLimits
+}
+
+export interface Asked {
+  request: IncomingMessage
+  response: ServerResponse
+}
+
+export interface Forwarded {
+  url: URL
+  headers: OutgoingHttpHeaders
+  hasBody: boolean
+  /** As sentences name it: `the model`. */
+  whom: string
+  /** The head that the sandbox gets, or a sentence that says why it gets nothing. */
+  headOf: (answer: IncomingMessage) => OutgoingHttpHeaders | string
+  /** Ends the body where it holds what must not come in. */
+  guard: Transform
+  /** Answers with a sentence. */
+  end: (response: ServerResponse, status: number, message: string) => void
+}
+
+/** Resolves when the answer has ended, with what became of it. */
+export async function forward(
+  { request, response }: Asked,
+  { url, headers, hasBody, whom, headOf, guard, end }: Forwarded,
+  { world, outbound, log, limits }: ForwardOptions,
+): Promise<NetworkDecision> {
+  const ending = new AbortController()
+  const cancel = world.after(limits.timeMs, () =>
+    ending.abort(new OutboundError('timed_out', `the answer of ${whom} took too long`)),
+  )
+  response.once('close', () => ending.abort(new Error('the sandbox left')))
+  const { method = 'GET' } = request
+  const body = hasBody ? request.pipe(new Counted(limits.sentBytes)) : null
+  body?.once('error', (error) => ending.abort(error))
+  const length = request.headers['content-length']
+  try {
+    const sent = { ...headers, ...(body && length !== undefined && { 'content-length': length }) }
+    const answer = await outbound.send(url, { method, headers: sent, body }, ending.signal)
+    const head = headOf(answer)
+    if (typeof head === 'string') {
+      answer.destroy()
+      end(response, 502, head)
+      return 'failed'
+    }
+    response.writeHead(answer.statusCode ?? 502, head)
+    return await new Promise<NetworkDecision>((resolve) => {
+      // Each event is there at once.
+      response.flushHeaders()
+      pipeline(answer, guard, response, (error) => {
+        if (error) log.debug({ err: error, host: url.host }, 'an answer to a sandbox broke off')
+        resolve(error ? 'failed' : 'allowed')
+      })
+    })
+  } catch (error) {
+    const why = error instanceof OutboundError ? error : null
+    if (why === null && !ending.signal.aborted) log.warn({ err: error, host: url.host }, 'a host could not be asked')
+    const message = `${whom[0]!.toUpperCase()}${whom.slice(1)} could not be asked: ${why?.message ?? 'the request broke off'}.`
+    const isTooLarge = why?.reason === 'too_large'
+    end(response, isTooLarge ? 413 : 502, message)
+    return isTooLarge || why?.reason === 'refused_address' || why?.reason === 'not_https' ? 'refused' : 'failed'
+  } finally {
+    cancel()
+    body?.destroy()
+  }
+}
+
+/** A packed answer could hold a secret unseen. */
+export function isPacked({ headers }: IncomingMessage): boolean {
+  const encoding = headers['content-encoding']?.trim().toLowerCase() ?? ''
+  return !['', 'identity'].includes(encoding)
+}
