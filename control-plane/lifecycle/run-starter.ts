@@ -9,6 +9,7 @@ import { findAgent } from '../resources/agents/store.ts'
 import { claimLoneRun, claimRun, type ClaimedRun } from '../resources/runs/lease-store.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
 import { applyRunEffects } from './run-effects.ts'
+import { secretsForSandbox } from '../resources/secrets/in-cloud.ts'
 import { secretsForRun } from '../resources/secrets/store.ts'
 import { VaultError, type Vault } from '../vault/vault.ts'
 import { mintRunToken } from '../http/run-token.ts'
@@ -95,10 +96,10 @@ export class RunStarter {
     this.sendStart(link, run, { tokenGeneration: agent?.tokenGeneration ?? 0, secrets })
   }
 
-  /** None enters a sandbox. Elsewhere a run starts without the secrets that this server cannot open, since nothing else of it would then start either. */
+  /** A run starts without the secrets that this server cannot open, since nothing else of it would then start either. */
   private async secretsOf(db: Db, run: RunRow): Promise<Record<string, string>> {
-    if (run.environmentType === 'cloud') return {}
     try {
+      if (run.environmentType === 'cloud') return await secretsForSandbox(db, run, this.options)
       return await secretsForRun(db, run, this.options.vault)
     } catch (error) {
       if (!(error instanceof VaultError)) throw error

@@ -15,6 +15,7 @@ import { findDetails } from '../resources/runs/details-store.ts'
 import { findSkillsGiven } from '../resources/runs/skills-given.ts'
 import { findRun, type RunRow, findLastWithSession, hasWorkedOn } from '../resources/runs/store.ts'
 import { variablesGiven } from '../resources/connections/given.ts'
+import { listCloudSecrets } from '../resources/secrets/in-cloud.ts'
 import { listSecretKeys } from '../resources/secrets/store.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { skillsHadBy } from '../resources/skills/had.ts'
@@ -75,9 +76,11 @@ export async function draftRun(
   const input = { ...inputOf(order, context, decided.text), ...skills }
   const secretKeys = await listSecretKeys(tx, wake.agent.id)
   const plain = buildSpec(input)
-  const keyed = keyedSpec(order.environment === 'cloud' ? inSandbox(plain) : plain, {
+  const isCloud = order.environment === 'cloud'
+  const keyed = keyedSpec(isCloud ? inSandbox(plain) : plain, {
     order,
     secretKeys,
+    cloudSecrets: isCloud ? await listCloudSecrets(tx, wake.agent.id) : [],
     isPlaced,
     ...context,
   })
@@ -103,10 +106,9 @@ export async function draftRun(
     task === null ? noOthers : findOthersOfTask(tx, task.id),
     isWorkPrivate(tx, wake),
   ])
-  const own: Way =
-    order.environment === 'cloud'
-      ? { spec, variablesLeftOut: outsideOf(order, secretNames.leftOut), keyId }
-      : wayOf(spec, { order, secretKeys })
+  const own: Way = isCloud
+    ? { spec, variablesLeftOut: outsideOf(order, secretNames.leftOut), keyId }
+    : wayOf(spec, { order, secretKeys })
   const hasFallback = !wake.compacts && gate === null && order.environment === 'device'
   const fallbackSpec = hasFallback ? fallbackSpecOf({ ...input, prompt: anew }, own.spec) : null
   const fallback = fallbackSpec && wayOf(fallbackSpec, { order, secretKeys })

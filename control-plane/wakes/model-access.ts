@@ -1,6 +1,7 @@
 import { brokeredKeys, usualKey, type BrokeredModel, type ModelProvider } from '../../shared/runs/brokered.ts'
 import { harnesses, type HarnessName } from '../../shared/runs/harnesses.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
+import { troubleInSandbox, wayIntoSandbox, type CloudSecret } from '../resources/secrets/in-cloud.ts'
 import type { Refusal } from './admission.ts'
 import type { Order } from './order.ts'
 import type { WakeContext } from './wake.ts'
@@ -62,18 +63,24 @@ export interface SecretNames {
   leftOut: readonly string[]
 }
 
-/** The spec with the way to its model, and the id of the agent's own key that the harness takes. In the cloud a run is given no secret. */
+/**
+ * The spec with the way to its model, the id of the agent's own key that the harness takes, and the names of what it is given. A refusal: it
+ * would have no key, or a secret has no way into a sandbox.
+ */
 export function keyedSpec(
   spec: RunSpec,
   {
     order: { environment },
     secretKeys,
+    cloudSecrets,
     operatorKeys,
     isPlaced,
   }: {
     order: Pick<Order, 'environment'>
     /** Ids of secrets by the names of their variables. */
     secretKeys: ReadonlyMap<string, string>
+    /** The same secrets, where the run is one of the cloud. */
+    cloudSecrets: readonly CloudSecret[]
     /** False: it never starts, so it needs no key. */
     isPlaced: boolean
   } & Pick<WakeContext, 'operatorKeys'>,
@@ -82,15 +89,27 @@ export function keyedSpec(
   if (environment === 'device')
     return { spec, keyId: keyOf(spec.harness, secretKeys), secretNames: { given: names, leftOut: [] } }
   const access = modelAccess(spec, { secretKeys, operatorKeys })
-  if (access.kind === 'refused' && isPlaced) {
-    const { code, message } = access
-    return { kind: 'not_dispatched', reason: 'route_gate_declined', message, code }
-  }
-  if (access.kind !== 'brokered') return { spec, keyId: null, secretNames: { given: [], leftOut: names } }
-  const { model, keyId } = access
-  const leftOut = names.filter((name) => keyId === null || secretKeys.get(name) !== keyId)
-  return { spec: { ...spec, brokeredModel: model }, keyId, secretNames: { given: [model.variable], leftOut } }
+  if (access.kind === 'refused' && isPlaced) return refusal(access)
+  const { model: brokeredModel, keyId } = access.kind === 'brokered' ? access : { model: null, keyId: null }
+  const next = brokeredModel === null ? spec : { ...spec, brokeredModel }
+  const message = troubleInSandbox(cloudSecrets, next)
+  if (message !== null && isPlaced) return refusal({ code: 'credential_unbrokerable', message })
+  const entering = cloudSecrets.filter((secret) => ['plain', 'placeholder'].includes(wayIntoSandbox(secret, next)))
+  const given = [
+    ...(brokeredModel === null ? [] : [brokeredModel.variable]),
+    ...entering.map(({ envVarName }) => envVarName),
+  ]
+  // The operator pays: a key of the agent's in the same variable stays outside.
+  const isGiven = (name: string) => given.includes(name) && (name !== brokeredModel?.variable || keyId !== null)
+  return { spec: next, keyId, secretNames: { given, leftOut: names.filter((name) => !isGiven(name)) } }
 }
+
+const refusal = ({ code, message }: { code: NonNullable<Refusal['code']>; message: string }): Refusal => ({
+  kind: 'not_dispatched',
+  reason: 'route_gate_declined',
+  message,
+  code,
+})
 
 /** The id of the agent's own key that the harness takes on a device. */
 export function keyOf(harness: HarnessName, secretKeys: ReadonlyMap<string, string>): string | null {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { steersPrograms } from '../lib/env-names.ts'
+import { brokerHost } from './host-names.ts'
 import { agentId, agentRef, secretId, timestamp, userPublicId, uuid } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute, peopleOnly, adminsOnly } from './route.ts'
@@ -22,6 +23,20 @@ export const secretFields = {
     .describe('The value, 1 to 10,000 characters; only reveal ever shows it again.'),
 }
 
+/** How the runs of cloud sandboxes get a secret. */
+const cloudFields = {
+  brokerHosts: z
+    .array(brokerHost)
+    .max(20)
+    .transform((hosts) => [...new Set(hosts)])
+    .describe(
+      'Hosts, such as `api.example.com`, towards which the broker of a cloud sandbox puts the value in place of a placeholder; none: it is of no use there.',
+    ),
+  cloudPlain: z
+    .boolean()
+    .describe('Whether cloud sandboxes get the value itself, as devices do (only workspace admins change it).'),
+}
+
 export const secret = z
   .object({
     object: z.literal('secret'),
@@ -32,6 +47,8 @@ export const secret = z
     envVarName: z.string(),
     grantedTo: z.array(z.object({ type: z.literal('agent'), id: agentId })),
     createdBy: z.object({ type: z.literal('user'), id: userPublicId }),
+    brokerHosts: z.array(z.string()),
+    cloudPlain: z.boolean(),
     lastRevealedBy: z.object({ type: z.literal('user'), id: userPublicId }).nullable(),
     lastRevealedAt: timestamp.nullable(),
     createdAt: timestamp,
@@ -68,6 +85,8 @@ export const secretRoutes = {
         provider: secretFields.provider.nullable().optional(),
         envVarName: secretFields.envVarName.optional(),
         agentId: agentRef.optional().describe('An agent to grant it to at once.'),
+        brokerHosts: cloudFields.brokerHosts.optional(),
+        cloudPlain: cloudFields.cloudPlain.optional(),
       })
       .meta({ id: 'SecretCreate' }),
     reply: secret,
@@ -78,6 +97,22 @@ export const secretRoutes = {
       flags: { value: null, 'env-var-name': { aliases: ['env'] }, agent: { target: 'body.agentId' } },
       flow: true,
       example: 'svc secret create --name deploy-key --env DEPLOY_KEY --agent @builder < key.txt',
+    },
+  }),
+
+  update: defineRoute({
+    id: 'secrets.update',
+    endpoint: 'PATCH /secrets/{secretId}',
+    summary: 'Change how cloud sandboxes get a secret (who stored it, and workspace admins)',
+    callers: peopleOnly,
+    params,
+    body: z.strictObject(cloudFields).partial().meta({ id: 'SecretUpdate' }),
+    reply: secret,
+    errors: ['secret_not_found'],
+    cli: {
+      command: 'secret update',
+      positionals,
+      example: `svc secret update ${exampleId} --broker-hosts api.example.com`,
     },
   }),
 

@@ -3,6 +3,7 @@ import { reasoningEfforts, toolPermissionModes } from '../runs/spec.ts'
 import { modelId, monthlyBudgetCents, sandboxSizes } from './agents.ts'
 import { type CommandSpec, fileFlag } from './command.ts'
 import { kebab } from './flags.ts'
+import { egressHost } from './host-names.ts'
 import { timestamp, uuid, workspacePublicId } from './ids.ts'
 import { listOf } from './paging.ts'
 import { defineRoute, peopleOnly, roles, adminsOnly } from './route.ts'
@@ -11,12 +12,6 @@ import { defineRoute, peopleOnly, roles, adminsOnly } from './route.ts'
 
 /** 2 to 63: lowercase letters, digits, hyphens, starting with a letter. */
 export const workspaceSlug = z.string().regex(/^[a-z][a-z0-9-]{1,62}$/)
-/** A name of DNS or an address, without a port. A name stands for itself alone, not for those below it. */
-const egressHost = z
-  .string()
-  .toLowerCase()
-  .max(253)
-  .regex(/^[a-z0-9_][a-z0-9_-]{0,62}(?:\.[a-z0-9_-]{1,63})*$|^[0-9a-f]*:[0-9a-f:.]+$/)
 
 export const maxTurns = z.number().int().min(1).max(1000)
 

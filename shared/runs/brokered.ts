@@ -31,6 +31,18 @@ export const usualKey: Readonly<Record<ModelProvider, string>> = {
   openai: 'OPENAI_API_KEY',
 }
 
+/** Variables of tokens with which a broker signs in to git hosts. Each other host has one that is made of its name. */
+export const gitTokens = {
+  'github.com': ['GITHUB_TOKEN', 'GH_TOKEN'],
+  'gitlab.com': ['GITLAB_TOKEN'],
+  'bitbucket.org': ['BITBUCKET_TOKEN'],
+} as const satisfies Readonly<Record<string, readonly string[]>>
+const usualGitTokens = new Set<string>(Object.values(gitTokens).flat())
+
+/** Whether a broker knows what a variable is for: a provider of models, or a git host. */
+export const isKnownToBroker = (name: string): boolean =>
+  brokeredKeys[name] !== undefined || usualGitTokens.has(name) || /^REPO_[A-Z0-9_]+_TOKEN$/.test(name)
+
 /** The path of a provider at the broker. */
 export const modelPath = (provider: ModelProvider): string => `/model/${provider}`
 

@@ -45,5 +45,11 @@ export async function startServer(answer: RequestListener, options: TestServerOp
 
 const fixture = (name: string) => readFileSync(join(import.meta.dirname, '../fixtures/tls', name), 'utf8')
 
+/** A certificate of 127.0.0.2 alone, which nobody has signed. */
+export const secondLoopbackCertificate = (): Certificate => ({
+  key: fixture('second-loopback-key.pem'),
+  cert: fixture('second-loopback-cert.pem'),
+})
+
 /** A certificate of the name `a.test` alone, which nobody has signed. */
 export const testCertificate = (): Certificate => ({ key: fixture('key.pem'), cert: fixture('cert.pem') })

@@ -100,7 +100,16 @@ onBoth('a run is claimed with what its start needs; alone only when it works on 
   expect(await claimLoneRun(root, { runId: ofTask.id, ...by })).toBeNull()
   expect((await findRun(root, ofTask.id))?.leaseState).toBe('offered')
   const sealed = Buffer.from('sealed')
-  const secret = { id: 'sec_1', workspaceId, name: 'one', provider: null, envVarName: 'ONE', sealed }
+  const secret = {
+    id: 'sec_1',
+    workspaceId,
+    name: 'one',
+    provider: null,
+    envVarName: 'ONE',
+    sealed,
+    brokerHosts: [],
+    isCloudPlain: false,
+  }
   await insertSecret(root, { ...secret, createdBy: 'usr_1', createdAt: at })
   await insertSecretGrant(root, {
     secretId: 'sec_1',

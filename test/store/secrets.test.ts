@@ -13,6 +13,7 @@ import {
   recordReveal,
   removeSecret,
   removeSecretGrant,
+  replaceCloudUse,
   secretsForRun,
   secretsOfWorkspace,
 } from '../../control-plane/resources/secrets/store.ts'
@@ -30,6 +31,8 @@ const secretRow = (workspaceId: string, name: string, changes: object = {}) => (
   provider: 'github',
   envVarName: name.toUpperCase(),
   sealed: Buffer.from([0, 255, 1]),
+  brokerHosts: [],
+  isCloudPlain: false,
   createdBy: 'usr_1',
   createdAt: at,
   ...changes,
@@ -64,6 +67,12 @@ onBoth(
       lastRevealedBy: 'usr_2',
       lastRevealedAt: at + 5,
     })
+    await replaceCloudUse(root, first.id, { brokerHosts: ['api.example.com', 'x.test:8443'] })
+    await replaceCloudUse(root, first.id, { isCloudPlain: true })
+    await replaceCloudUse(root, first.id, {})
+    const used = { brokerHosts: ['api.example.com', 'x.test:8443'], isCloudPlain: true }
+    expect(await findSecret(root, workspaceId, first.id)).toMatchObject(used)
+    expect(await findSecret(root, workspaceId, second.id)).toMatchObject({ brokerHosts: [], isCloudPlain: false })
     const grant = { secretId: first.id, agentId: agent.id, workspaceId, grantedBy: 'usr_1', createdAt: at }
     await insertSecretGrant(root, grant)
     await insertSecretGrant(root, { ...grant, createdAt: at + 9 })

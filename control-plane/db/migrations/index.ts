@@ -50,6 +50,7 @@ import { connectionWithdrawals } from './051-connection-withdrawals.ts'
 import { sandboxRepos } from './052-sandbox-repos.ts'
 import { wallsAndVolumes } from './053-walls-and-volumes.ts'
 import { cloudAndBilling } from './054-cloud-and-billing.ts'
+import { secretsInSandboxes } from './055-secrets-in-sandboxes.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -104,4 +105,5 @@ export const migrations: readonly Migration[] = [
   sandboxRepos,
   wallsAndVolumes,
   cloudAndBilling,
+  secretsInSandboxes,
 ]

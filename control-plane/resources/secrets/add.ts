@@ -13,6 +13,7 @@ import {
   type SecretGrantRow,
   type SecretRow,
 } from './store.ts'
+import { brokeredChars, brokeredValue } from './in-cloud.ts'
 import { VaultError, type Vault } from '../../vault/vault.ts'
 import { inSavepoint } from '../../db/transaction.ts'
 
@@ -27,9 +28,12 @@ export async function addSecret(
     value: string
     /** `agt_` id of an agent to grant it to. */
     agentId: string | null
+    brokerHosts?: string[]
+    isCloudPlain?: boolean
   },
 ): Promise<SecretRow> {
-  const { value, agentId, ...fields } = given
+  const { value, agentId, brokerHosts = [], isCloudPlain = false, ...fields } = given
+  if (brokerHosts.length > 0) checkBrokered(value)
   const param = 'name'
   const { workspaceId, userPublicId: by } = caller
   if (await isSecretNameTaken(db, workspaceId, fields.name)) fail('secret.duplicate_name', { param })
@@ -40,7 +44,7 @@ export async function addSecret(
   try {
     // In a savepoint: after a refused row PostgreSQL accepts no more statements in the transaction.
     await inSavepoint(db as Tx, async (tx) =>
-      insertSecret(tx, { id, workspaceId, ...fields, sealed, createdBy: by, createdAt: at }),
+      insertSecret(tx, { id, workspaceId, ...fields, brokerHosts, isCloudPlain, sealed, createdBy: by, createdAt: at }),
     )
   } catch (error) {
     // The name was free when it was looked up, so another write came in between.
@@ -49,6 +53,15 @@ export async function addSecret(
   }
   if (agentId !== null) await grantSecret(db, { secretId: id, agentId, workspaceId, grantedBy: by, createdAt: at })
   return (await findSecret(db, workspaceId, id)) ?? fail('secret_not_found')
+}
+
+/** Fails with `validation_error` when a broker could not put the value into a header, or not know it in an answer. */
+export function checkBrokered(value: string): void {
+  if (brokeredValue(value) === null)
+    failField(
+      'brokerHosts',
+      `The broker takes values of ${brokeredChars.least} to ${brokeredChars.most} visible characters in one line, which fit into a header.`,
+    )
 }
 
 /** All of an agent are opened for each of its runs, and looked for in all that it writes. */

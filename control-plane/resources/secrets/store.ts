@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { steersPrograms } from '../../../shared/lib/env-names.ts'
-import { nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { flag, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
@@ -18,6 +18,10 @@ const secrets = table('secrets', {
   /** The variable under which agents get it. */
   envVarName: text,
   sealed: z.instanceof(Uint8Array).transform((bytes): Buffer => Buffer.from(bytes)),
+  /** Towards them the broker of a sandbox puts the value in place of a placeholder. */
+  brokerHosts: json(z.array(z.string())),
+  /** Sandboxes get the value itself. */
+  isCloudPlain: flag,
   /** `usr_...` */
   createdBy: text,
   lastRevealedBy: nullableText,
@@ -49,6 +53,15 @@ export async function listSecrets(db: Db, filter: OlderPage & { workspaceId: str
 
 export async function recordReveal(db: Db, reveal: { secretId: string; by: string; at: number }): Promise<void> {
   await secrets.update(db, { id: reveal.secretId }, { lastRevealedBy: reveal.by, lastRevealedAt: reveal.at })
+}
+
+/** Changes how sandboxes get it. */
+export async function replaceCloudUse(
+  db: Db,
+  secretId: string,
+  use: Partial<Pick<SecretRow, 'brokerHosts' | 'isCloudPlain'>>,
+): Promise<void> {
+  if (Object.keys(use).length > 0) await secrets.update(db, { id: secretId }, use)
 }
 
 /** Removes a secret with its grants; runs that have it keep it until they end. */

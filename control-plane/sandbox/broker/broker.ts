@@ -10,6 +10,7 @@ import { hostOf } from '../../outbound/host-name.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
 import type { Log } from '../../process/log.ts'
 import { gitLimits, GitRequests, type GitLimits } from './git-requests.ts'
+import { HostRequests, hostLimits, isNamed, placeOf, type HostLimits } from './host-requests.ts'
 import { Ledger, type LedgerOptions } from './ledger.ts'
 import { modelLimits, ModelRequests, type ModelLimits } from './model-requests.ts'
 import type { Permit } from './permits.ts'
@@ -29,6 +30,7 @@ export interface BrokerOptions {
     headerMs?: number
     models?: Partial<ModelLimits>
     git?: Partial<GitLimits>
+    hosts?: Partial<HostLimits>
     tunnels?: Partial<TunnelLimits>
   }
 }
@@ -42,7 +44,8 @@ const permitMs = 1_000
 /**
  * The one way out of a sandbox: a unix socket that it alone has. What it does not let through goes nowhere: the sandbox has no network.
  * It lets through the API and the link of this server, the provider of the run's model and the run's repository, each at a path of its own
- * and with a credential that it adds, and connections to hosts that the workspace names. All else is refused, whatever its form.
+ * and with a credential that it adds, requests to hosts that secrets of the run name, and connections to hosts that the workspace names. All
+ * else is refused, whatever its form.
  */
 export class Broker {
   private readonly options: BrokerOptions
@@ -50,10 +53,15 @@ export class Broker {
   private readonly ledger: Ledger
   private readonly models: ModelRequests
   private readonly git: GitRequests
+  private readonly hosts: HostRequests
   private readonly tunnels: Tunnels
+  /** Reads what comes through connections to hosts that secrets name, in place of these hosts. */
+  private readonly inner: Server
+  /** Their addresses. */
+  private readonly leading = new WeakMap<Socket, URL>()
   /** All connections: the HTTP server forgets those that became a link or a tunnel, and waits for them when it closes. */
   private readonly sockets = new Set<Socket>()
-  private isWatched = false
+  private readonly watched = new Set<Server>()
   private permitted: { at: number; permit: Promise<Permit | null> } | null = null
 
   constructor(options: BrokerOptions) {
@@ -62,15 +70,13 @@ export class Broker {
     this.ledger = new Ledger(options)
     this.models = new ModelRequests({ ...options, limits: { ...modelLimits, ...limits.models } })
     this.git = new GitRequests({ ...options, limits: { ...gitLimits, ...limits.git } })
+    this.hosts = new HostRequests({ ...options, limits: { ...hostLimits, ...limits.hosts } })
     this.tunnels = new Tunnels({ world, outbound: options.outbound, limits: { ...tunnelLimits, ...limits.tunnels } })
-    const headersTimeout = limits.headerMs ?? headerMs
-    this.server = createServer({
-      headersTimeout,
-      connectionsCheckingInterval: Math.min(headersTimeout, 5_000),
-      requireHostHeader: false,
-      insecureHTTPParser: false,
-      maxHeaderSize: 32 * 1024,
-    })
+    this.server = this.reader(limits.headerMs ?? headerMs)
+    this.inner = this.reader(limits.headerMs ?? headerMs)
+    this.inner.on('request', (request, response) => this.run(this.askHost({ request, response }), response))
+    for (const event of ['upgrade', 'connect'] as const)
+      this.inner.on(event, (request, socket) => this.turnAway(request, socket))
     this.server.maxConnections = mostConnections
     this.server.on('connection', (socket) => {
       // Limits by address are this sandbox's own.
@@ -81,10 +87,23 @@ export class Broker {
     this.server.on('request', (request, response) => this.answer(request, response))
     this.server.on('upgrade', (request, socket, head) => this.upgrade(request, socket, head))
     this.server.on('connect', (request, socket, head) => void this.connect(request, socket, head))
-    this.server.on('clientError', (_error, socket) => {
-      if (socket instanceof Socket) this.ledger.count(otherHosts.unreadable, 'refused', { socket })
+  }
+
+  private reader(headersTimeout: number): Server {
+    const server = createServer({
+      headersTimeout,
+      connectionsCheckingInterval: Math.min(headersTimeout, 5_000),
+      requireHostHeader: false,
+      insecureHTTPParser: false,
+      maxHeaderSize: 32 * 1024,
+    })
+    server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket) => {
+      // An answer that was cut off is counted by who cut it.
+      const isUnreadable = /^(?:HPE|ERR_HTTP)_/.test(code)
+      if (isUnreadable && socket instanceof Socket) this.ledger.count(otherHosts.unreadable, 'refused', { socket })
       refuse(socket)
     })
+    return server
   }
 
   async listen(path: string): Promise<void> {
@@ -93,7 +112,7 @@ export class Broker {
       this.server.once('error', reject)
       this.server.listen(path, resolve)
     })
-    this.isWatched = true
+    this.watched.add(this.server)
     this.server.on('error', (error) => this.options.log.warn({ err: error }, 'the broker of a sandbox has trouble'))
     chmodSync(path, 0o666)
   }
@@ -101,16 +120,13 @@ export class Broker {
   /** A connection that was accepted elsewhere. */
   take(socket: Socket): void {
     if (this.sockets.size >= mostConnections) return void socket.destroy()
-    // Node begins to watch for slow headers when a server listens, which this one does not.
-    if (!this.isWatched) this.server.emit('listening')
-    this.isWatched = true
-    this.server.emit('connection', socket)
-    socket.resume()
+    this.hand(socket, this.server)
   }
 
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()))
     for (const socket of this.sockets) socket.destroy()
+    this.inner.close()
     await closed
     await this.ledger.write()
   }
@@ -118,6 +134,7 @@ export class Broker {
   private answer(request: IncomingMessage, response: ServerResponse): void {
     const { http } = this.options
     const { socket } = request
+    if (isAbsolute(request.url)) return this.run(this.askHost({ request, response }), response)
     if (mayPass(request)) {
       response.once('close', () => this.ledger.count(otherHosts.server, 'allowed', { socket }))
       return void http.emit('request', request, response)
@@ -125,11 +142,14 @@ export class Broker {
     const provider = modelProviders.find((name) => request.url?.startsWith(`${modelPath(name)}/`))
     const isGit = request.url?.startsWith(repoPath('')) === true
     if (provider === undefined && !isGit) {
-      this.ledger.count(hostIn(request.url), 'refused', { socket })
+      this.ledger.count(otherHosts.unreadable, 'refused', { socket })
       return deny(response)
     }
     const asked = { request, response }
-    const asking = provider === undefined ? this.askGit(asked) : this.askModel(asked, provider)
+    this.run(provider === undefined ? this.askGit(asked) : this.askModel(asked, provider), response)
+  }
+
+  private run(asking: Promise<void>, response: ServerResponse): void {
     asking.catch((error: unknown) => {
       this.options.log.error({ err: error }, 'the broker of a sandbox failed at a request')
       response.destroy()
@@ -163,6 +183,22 @@ export class Broker {
     this.ledger.count(hostOf(new URL(repo.url)), decision, { socket })
   }
 
+  /** Of a request in the absolute form, which programs send to a proxy, or of one in a connection that leads to a host. */
+  private async askHost({ request, response }: { request: IncomingMessage; response: ServerResponse }): Promise<void> {
+    const { socket } = request
+    const leading = this.leading.get(socket)
+    const target = leading === undefined ? request.url! : `http://${leading.host}${request.url}`
+    const secrets = (await this.permit())?.secrets ?? []
+    const decision = await this.hosts.pass({ request, response, target }, secrets)
+    this.ledger.count(leading === undefined ? hostIn(target) : hostOf(leading), decision, { socket })
+  }
+
+  private turnAway(request: IncomingMessage, socket: Duplex): void {
+    const host = hostIn(request.url) || otherHosts.unreadable
+    if (socket instanceof Socket) this.ledger.count(host, 'refused', { socket })
+    refuse(socket)
+  }
+
   private upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     const isAllowed = mayPass(request)
     socket.once('close', () => {
@@ -177,13 +213,32 @@ export class Broker {
     socket.on('error', () => undefined)
     if (!(socket instanceof Socket)) return void socket.destroy()
     try {
-      const egress = (await this.permit())?.egress ?? new Set<string>()
-      const { host, decision } = await this.tunnels.pass({ request, socket, head }, egress)
+      const { egress, secrets } = (await this.permit()) ?? nothing
+      const leading = plainAddress(request.url)
+      if (leading !== null && isNamed(placeOf(leading), secrets) && !egress.has(placeOf(leading)))
+        return this.lead({ socket, head }, leading)
+      const { host, decision } = await this.tunnels.pass({ request, socket, head }, { egress, secrets })
       this.ledger.count(host, decision, { socket })
     } catch (error) {
       this.options.log.error({ err: error }, 'the broker of a sandbox failed at a connection')
       socket.destroy()
     }
+  }
+
+  /** Some programs ask a proxy for a connection also where they speak plain HTTP in it, such as `fetch` of Node. */
+  private lead({ socket, head }: { socket: Socket; head: Buffer }, address: URL): void {
+    this.leading.set(socket, address)
+    socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
+    if (head.length > 0) socket.unshift(head)
+    this.hand(socket, this.inner)
+  }
+
+  private hand(socket: Socket, server: Server): void {
+    // Node begins to watch for slow headers when a server listens, which this one does not.
+    if (!this.watched.has(server)) server.emit('listening')
+    this.watched.add(server)
+    server.emit('connection', socket)
+    socket.resume()
   }
 
   private permit(): Promise<Permit | null> {
@@ -197,6 +252,16 @@ export class Broker {
   }
 }
 
+const nothing: Pick<Permit, 'egress' | 'secrets'> = { egress: new Set(), secrets: [] }
+
+const isAbsolute = (target = ''): boolean => /^https?:/i.test(target)
+
+/** Where a connection leads in which plain HTTP may be spoken; null: it is for TLS, or for nothing. */
+function plainAddress(authority = ''): URL | null {
+  const url = /^[\w.-]{1,253}:\d{1,5}$/.test(authority) ? URL.parse(`http://${authority}`) : null
+  return url === null || url.port === '443' ? null : url
+}
+
 /** Only this server, and nothing that a browser or a proxy would say of itself. */
 function mayPass(request: IncomingMessage): boolean {
   for (const name of ['x-forwarded-for', 'x-forwarded-proto', 'forwarded', 'cookie']) delete request.headers[name]
@@ -205,7 +270,7 @@ function mayPass(request: IncomingMessage): boolean {
 
 /** The host of a request in the absolute form, which programs send to a proxy; empty: it names none. */
 function hostIn(target = ''): string {
-  const url = /^https?:/i.test(target) ? URL.parse(target) : null
+  const url = isAbsolute(target) ? URL.parse(target) : null
   return url === null ? '' : hostOf(url)
 }
 

@@ -1,11 +1,13 @@
 import type { Knex } from 'knex'
 import { brokeredKeys, usualKey, type ModelProvider } from '../../../shared/runs/brokered.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
+import type { World } from '../../../shared/lib/world.ts'
 import type { Log } from '../../process/log.ts'
 import { readHost } from '../../outbound/host-name.ts'
 import { listSpecs } from '../../resources/runs/details-store.ts'
 import { findRun, type RunRow } from '../../resources/runs/store.ts'
 import { findSandbox } from '../../resources/sandboxes/store.ts'
+import { listBrokeredSecrets, type BrokeredSecret } from '../../resources/secrets/in-cloud.ts'
 import { listSecretsOfAgent, type SecretRow } from '../../resources/secrets/store.ts'
 import { findWorkspace } from '../../resources/workspaces/store.ts'
 import type { Vault } from '../../vault/vault.ts'
@@ -19,6 +21,8 @@ export interface Permit {
   egress: ReadonlySet<string>
   /** null: it has none, or that is not in the workspace any more. */
   repo: RepoPermit | null
+  /** For which the run has placeholders. */
+  secrets: readonly BrokeredSecret[]
 }
 
 export interface ModelKey {
@@ -29,6 +33,7 @@ export interface ModelKey {
 export interface PermitSources extends Pick<RepoSourcesOfKeys, 'gitHost'> {
   root: Knex
   vault: Pick<Vault, 'open'>
+  world: Pick<World, 'bytes' | 'now'>
   log: Log
   models: Readonly<Record<ModelProvider, { url: string; key: string | null }>>
 }
@@ -46,10 +51,11 @@ export async function findPermit(sources: PermitSources, sandboxId: string): Pro
   const spec = (await listSpecs(root, [run.id])).get(run.id)
   const secretOf = (of: RunRow, names: readonly string[]) => secretNamed(sources, of, names)
   const repo = spec?.repo == null ? null : await findRepoPermit({ ...sources, secretOf }, run, spec.repo)
-  if (run.endedAt !== null) return repo && { model: null, egress: new Set(), repo }
+  if (run.endedAt !== null) return repo && { model: null, egress: new Set(), repo, secrets: [] }
   const workspace = await findWorkspace(root, run.workspaceId)
   const hosts = (workspace?.sandboxEgress ?? []).map(readHost).filter((host) => host !== null)
-  return { egress: new Set(hosts), model: await modelOf(sources, run, spec), repo }
+  const secrets = spec === undefined ? [] : await listBrokeredSecrets(root, { run, spec }, sources)
+  return { egress: new Set(hosts), model: await modelOf(sources, run, spec), repo, secrets }
 }
 
 async function modelOf(sources: PermitSources, run: RunRow, spec: RunSpec | undefined): Promise<Permit['model']> {

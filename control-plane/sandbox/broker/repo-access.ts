@@ -1,6 +1,7 @@
 import { addressOfRepo } from '../../resources/repos/rules.ts'
 import { isBound } from '../../resources/repos/binding-store.ts'
 import { findRepo, type RepoRow } from '../../resources/repos/store.ts'
+import { gitTokens } from '../../../shared/runs/brokered.ts'
 import { isBranchName, type RunRepo } from '../../../shared/runs/repo.ts'
 import type { RunRow } from '../../resources/runs/store.ts'
 import type { Knex } from 'knex'
@@ -62,9 +63,9 @@ async function credentialOf(
 }
 
 const usual: Readonly<Record<string, { names: readonly string[]; user: string }>> = {
-  'github.com': { names: ['GITHUB_TOKEN', 'GH_TOKEN'], user: 'x-access-token' },
-  'gitlab.com': { names: ['GITLAB_TOKEN'], user: 'oauth2' },
-  'bitbucket.org': { names: ['BITBUCKET_TOKEN'], user: 'x-token-auth' },
+  'github.com': { names: gitTokens['github.com'], user: 'x-access-token' },
+  'gitlab.com': { names: gitTokens['gitlab.com'], user: 'oauth2' },
+  'bitbucket.org': { names: gitTokens['bitbucket.org'], user: 'x-token-auth' },
 }
 
 /**

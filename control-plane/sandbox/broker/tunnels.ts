@@ -5,6 +5,7 @@ import type { NetworkDecision } from '../../../shared/runs/network.ts'
 import { readHost } from '../../outbound/host-name.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
 import { OutboundError } from '../../outbound/outbound-error.ts'
+import { isNamed } from './host-requests.ts'
 import type { Permit } from './permits.ts'
 
 export interface TunnelLimits {
@@ -48,14 +49,17 @@ export class Tunnels {
   /** Resolves when the tunnel has ended, with the host and what became of it. */
   async pass(
     { request, socket, head }: Asked,
-    egress: Permit['egress'],
+    { egress, secrets }: Pick<Permit, 'egress' | 'secrets'>,
   ): Promise<{ host: string; decision: NetworkDecision }> {
     const { outbound, limits } = this.options
     const to = placeOf(request.url ?? '')
     const host = to?.host ?? ''
     const refused = { host, decision: 'refused' } as const
     if (to === null || !egress.has(to.host)) {
-      answer(socket, '403 Forbidden', `The broker of this sandbox does not let ${host || 'this'} through.`)
+      const message = isNamed(host, secrets)
+        ? `Ask ${host} by http://, so that the broker can put the secret in. It speaks TLS outside.`
+        : `The broker of this sandbox does not let ${host || 'this'} through.`
+      answer(socket, '403 Forbidden', message)
       return refused
     }
     if (this.open >= limits.open || this.left <= 0) {

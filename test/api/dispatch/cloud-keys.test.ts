@@ -40,7 +40,7 @@ describe('the key of a run in the cloud', () => {
     [
       'claude with a key of its own',
       { harness: 'claude' },
-      { ANTHROPIC_API_KEY: 'sk-own', NPM_TOKEN: 'npm-secret-1' },
+      { ANTHROPIC_API_KEY: 'sk-own', GITHUB_TOKEN: 'gh-secret-1' },
       { provider: 'anthropic', variable: 'ANTHROPIC_API_KEY' },
     ],
     [
@@ -109,13 +109,13 @@ describe('the key of a run in the cloud', () => {
   })
 
   test('is not needed by a command', async () => {
-    const agentId = await agentWith({ harness: 'command', command: 'true' }, { NPM_TOKEN: 'npm-secret-1' })
+    const agentId = await agentWith({ harness: 'command', command: 'true' }, { OPENAI_API_KEY: 'sk-own' })
     const { body } = await wake(agentId)
     expect(body).toMatchObject({ kind: 'pending', gateReason: 'no_ready_route' })
     const specs = await listSpecs(server.database.root, [body.runPublicId])
     expect(specs.get(body.runPublicId)!.limits.runMs).toBe(5 * 3_600_000)
     expect((await server.ok(`/runs/${body.runPublicId}/manifest`)).envKeysLeftOut).toEqual([
-      { name: 'NPM_TOKEN', reason: 'no secret enters a sandbox' },
+      { name: 'OPENAI_API_KEY', reason: 'no secret enters a sandbox' },
     ])
   })
 
@@ -134,10 +134,15 @@ describe('the key of a run in the cloud', () => {
       openai: { url: 'https://other.test', key: null },
     }
     const { vault } = (server.plane as unknown as { shared: { vault: never } }).shared
-    const permit = () => findPermit({ root, vault, log: silentLog, models, gitHost: null }, row.id)
+    const permit = () => findPermit({ root, vault, world: server.world, log: silentLog, models, gitHost: null }, row.id)
     const model = { provider: 'anthropic', url: 'https://models.test' }
     const key = { value: 'own-token', header: 'bearer' }
-    expect(await permit()).toEqual({ egress: new Set(['api.example.com']), model: { ...model, key }, repo: null })
+    expect(await permit()).toEqual({
+      egress: new Set(['api.example.com']),
+      model: { ...model, key },
+      repo: null,
+      secrets: [],
+    })
     await root('secret_grants').where({ agent_id: agentId }).delete()
     // The operator does not step in for a key that is gone.
     expect(await permit()).toMatchObject({ model: { ...model, key: null } })

@@ -103,7 +103,7 @@ describe('what a run may reach of its repository', () => {
     const none = { url: 'https://models.test', key: null }
     const { vault } = (server.plane as unknown as { shared: { vault: never } }).shared
     const models = { anthropic: none, openai: none }
-    return () => findPermit({ root, vault, log: silentLog, models, gitHost }, row.id)
+    return () => findPermit({ root, vault, world: server.world, log: silentLog, models, gitHost }, row.id)
   }
 
   test.each([

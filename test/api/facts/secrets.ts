@@ -13,6 +13,7 @@ export const secretFacts: ResourceFacts = {
   requests: {
     'secrets.list': plain,
     'secrets.create': ({ server }) => ({ body: newSecret(server) }),
+    'secrets.update': async (stage) => ({ ...(await aSecret(stage)), body: { cloudPlain: true } }),
     'secrets.reveal': aSecret,
     'secrets.grant': async (stage) => ({ ...(await aSecret(stage)), body: { agentId: await stage.agent() } }),
     'secrets.grants.revoke': async (stage) => {
@@ -27,6 +28,16 @@ export const secretFacts: ResourceFacts = {
     const body = { ...newSecret(server), envVarName: 'OWN_KEY', agentId }
     return { secretId: (await server.ok('/secrets', { token: person.token, body })).id }
   },
-  hostile: { envVarName: fc.constantFrom('DEPLOY_KEY', 'LD_PRELOAD', 'ANTHROPIC_BASE_URL') },
-  sharp: ['secrets.create', 'secrets.reveal', 'secrets.grant', 'secrets.grants.revoke', 'secrets.delete'],
+  hostile: {
+    brokerHosts: fc.constantFrom(['api.example.com'], ['169.254.169.254'], ['*'], ['a.test:0'], []),
+    envVarName: fc.constantFrom('DEPLOY_KEY', 'LD_PRELOAD', 'ANTHROPIC_BASE_URL'),
+  },
+  sharp: [
+    'secrets.create',
+    'secrets.update',
+    'secrets.reveal',
+    'secrets.grant',
+    'secrets.grants.revoke',
+    'secrets.delete',
+  ],
 }

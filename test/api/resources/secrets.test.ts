@@ -43,6 +43,8 @@ describe('storing', () => {
       envVarName: 'GH_TOKEN',
       grantedTo: [],
       createdBy: { type: 'user', id: member.userId },
+      brokerHosts: [],
+      cloudPlain: false,
       lastRevealedBy: null,
       lastRevealedAt: null,
       createdAt: expect.any(String),
@@ -101,6 +103,80 @@ describe('storing', () => {
     const second = await server.ok(`/secrets?limit=1&after=${first.nextCursor}`)
     expect(second.data[0].id).not.toBe(id)
     expect(outcomeOf(await server.call('/secrets?after=x'))).toBe('400 invalid_cursor')
+  })
+})
+
+describe('how cloud sandboxes get a secret', () => {
+  const value = 'a-value-of-a-token'
+  const update = (id: string, body: object, token = member.token) =>
+    server.call(`/secrets/${id}`, { method: 'PATCH', body, token })
+
+  test('its hosts are named by who stored it and by admins, and what enters as it is by admins alone', async () => {
+    const { body: made } = await create({ value, brokerHosts: ['API.example.com', 'api.example.com', 'b.test:443'] })
+    expect(made).toMatchObject({ brokerHosts: ['api.example.com', 'b.test'], cloudPlain: false })
+    const hosts = { brokerHosts: ['registry.example.com:8443'] }
+    expect(outcomeOf(await update(made.id, hosts, other.token))).toBe('403 http_exception')
+    expect((await update(made.id, hosts)).body).toEqual({ ...made, ...hosts })
+    expect((await update(made.id, {})).body).toEqual({ ...made, ...hosts })
+    for (const cloudPlain of [true, false])
+      expect(outcomeOf(await update(made.id, { cloudPlain }))).toBe('403 http_exception')
+    expect((await update(made.id, { cloudPlain: true }, admin.token)).body).toEqual({
+      ...made,
+      ...hosts,
+      cloudPlain: true,
+    })
+    expect((await update(made.id, { brokerHosts: [] }, admin.token)).body).toMatchObject({ brokerHosts: [] })
+    expect((await server.ok('/secrets')).data.find(({ id }: { id: string }) => id === made.id)).toMatchObject({
+      brokerHosts: [],
+      cloudPlain: true,
+    })
+    expect(outcomeOf(await create({ value, cloudPlain: true }))).toBe('403 http_exception')
+    expect((await create({ value, cloudPlain: true }, admin.token)).body.cloudPlain).toBe(true)
+    const stranger = await server.addPerson('owner', 'stranger-of-hosts')
+    expect(outcomeOf(await update(made.id, hosts, stranger.token))).toBe('404 secret_not_found')
+    expect(outcomeOf(await update(made.id, hosts, await agentToken()))).toBe('403 http_exception')
+    expect(outcomeOf(await update('sec_0000000000000000', hosts))).toBe('404 secret_not_found')
+  })
+
+  test.each([
+    ['*.example.com'],
+    ['https://example.com'],
+    ['example.com/x'],
+    ['example.com:0'],
+    ['example.com:65536'],
+    ['example.com:'],
+    ['a@example.com'],
+    ['-x'],
+    [''],
+    ['a b'],
+    ['[::1]'],
+  ])('%j is no host', async (host) => {
+    const { id } = (await create({ value })).body
+    expect(outcomeOf(await update(id, { brokerHosts: [host] }))).toBe('400 validation_error')
+    expect(outcomeOf(await create({ value, brokerHosts: [host] }))).toBe('400 validation_error')
+  })
+
+  test('takes twenty hosts, nothing else, and values that fit into a header', async () => {
+    const { id } = (await create({ value })).body
+    const many = (count: number) => ({ brokerHosts: Array.from({ length: count }, (_, n) => `h${n}.test`) })
+    expect(outcomeOf(await update(id, many(20)))).toBe('200')
+    for (const body of [many(21), { brokerHosts: null }, { cloudPlain: null }, { value: 'new' }, { name: 'x' }])
+      expect([body, outcomeOf(await update(id, body, admin.token))]).toEqual([body, '400 validation_error'])
+    for (const wrong of ['short', 'two\nlines-of-it', 'ümlaut-of-it', 'x'.repeat(4_097)]) {
+      const hosts = { brokerHosts: ['api.example.com'] }
+      expect([wrong, outcomeOf(await create({ value: wrong, ...hosts }))]).toEqual([wrong, '400 validation_error'])
+      const stored = (await create({ value: wrong })).body
+      const reply = await update(stored.id, hosts)
+      expect([outcomeOf(reply), JSON.stringify(reply.body).includes(wrong)]).toEqual(['400 validation_error', false])
+      expect(outcomeOf(await update(stored.id, { brokerHosts: [] }))).toBe('200')
+    }
+  })
+
+  test('two changes at once keep what each changed', async () => {
+    const { id } = (await create({ value }, admin.token)).body
+    const hosts = { brokerHosts: ['api.example.com'] }
+    await Promise.all([update(id, hosts, admin.token), update(id, { cloudPlain: true }, admin.token)])
+    expect((await update(id, {}, admin.token)).body).toMatchObject({ ...hosts, cloudPlain: true })
   })
 })
 

@@ -4,7 +4,7 @@ import type { Permit } from '../../../control-plane/sandbox/broker/permits.ts'
 import { networkLimits } from '../../../shared/runs/network.ts'
 import { get, key, post, startBroker, startProvider, statusOf, textOf } from './broker-kit.ts'
 
-const nothing: Permit = { egress: new Set(), model: null, repo: null }
+const nothing: Permit = { egress: new Set(), model: null, repo: null, secrets: [] }
 
 /** A host that says what it is told, and how often it was reached. */
 async function startHost() {
@@ -35,7 +35,7 @@ describe('what a sandbox sends to its broker', () => {
     'reaches nothing by the absolute form %s',
     async (target) => {
       const { say, counted } = await startBroker({
-        permit: { egress: new Set(['example.com']), model: null, repo: null },
+        permit: { egress: new Set(['example.com']), model: null, repo: null, secrets: [] },
       })
       expect(statusOf(await say(get(target)))).toBe(403)
       expect(await counted()).toMatchObject([{ decision: 'refused', requests: 1 }])
@@ -96,7 +96,9 @@ describe('what a sandbox sends to its broker', () => {
 describe('a connection through the broker', () => {
   test('reaches a host of the workspace, both ways, with nothing added', async () => {
     const { port, reached } = await startHost()
-    const { open, counted } = await startBroker({ permit: { egress: new Set(['127.0.0.1']), model: null, repo: null } })
+    const { open, counted } = await startBroker({
+      permit: { egress: new Set(['127.0.0.1']), model: null, repo: null, secrets: [] },
+    })
     const socket = await open()
     const said = textOf(socket)
     socket.end(`${connectTo(`127.0.0.1:${port}`)}hello with the-broker-adds-the-key`)
@@ -125,7 +127,9 @@ describe('a connection through the broker', () => {
     '2130706433:443',
     '*:443',
   ])('is refused to %s', async (authority) => {
-    const { say, counted } = await startBroker({ permit: { egress: new Set(['named.test']), model: null, repo: null } })
+    const { say, counted } = await startBroker({
+      permit: { egress: new Set(['named.test']), model: null, repo: null, secrets: [] },
+    })
     expect([0, 400, 403]).toContain(statusOf(await say(connectTo(authority))))
     const rows = await counted()
     expect(rows.every(({ decision }) => decision === 'refused')).toBe(true)
@@ -135,7 +139,7 @@ describe('a connection through the broker', () => {
     'is refused to a name that means %s',
     async (address) => {
       const { say, counted } = await startBroker({
-        permit: { egress: new Set(['named.test']), model: null, repo: null },
+        permit: { egress: new Set(['named.test']), model: null, repo: null, secrets: [] },
         outbound: { allowHosts: [], resolveHost: () => Promise.resolve(['93.184.216.34', address]) },
       })
       expect(statusOf(await say(connectTo('named.test:443')))).toBe(403)
@@ -145,7 +149,7 @@ describe('a connection through the broker', () => {
 
   test('is refused to another port than that of TLS, unless the operator allows the host', async () => {
     const { say } = await startBroker({
-      permit: { egress: new Set(['named.test']), model: null, repo: null },
+      permit: { egress: new Set(['named.test']), model: null, repo: null, secrets: [] },
       outbound: { allowHosts: [], resolveHost: () => Promise.resolve(['93.184.216.34']) },
     })
     expect(statusOf(await say(connectTo('named.test:25')))).toBe(403)
@@ -156,7 +160,7 @@ describe('a connection through the broker', () => {
     let times = 0
     const resolveHost = () => Promise.resolve(times++ === 0 ? ['127.0.0.1'] : ['192.0.2.1'])
     const { open } = await startBroker({
-      permit: { egress: new Set(['named.test']), model: null, repo: null },
+      permit: { egress: new Set(['named.test']), model: null, repo: null, secrets: [] },
       outbound: { allowHosts: ['named.test'], resolveHost },
     })
     const socket = await open()
@@ -168,7 +172,7 @@ describe('a connection through the broker', () => {
 
   test('ends at its limits of bytes, of silence and of time, and there are so many at once', async () => {
     const { port } = await startHost()
-    const permit = { egress: new Set(['127.0.0.1']), model: null, repo: null }
+    const permit = { egress: new Set(['127.0.0.1']), model: null, repo: null, secrets: [] }
     const flooded = await startBroker({ permit, limits: { tunnels: { bytes: 1_000 } } })
     await flooded.say(`${connectTo(`127.0.0.1:${port}`)}${'x'.repeat(5_000)}`)
     expect(await flooded.counted()).toMatchObject([{ decision: 'failed' }])

@@ -109,6 +109,7 @@ export async function startProvider(answer: RequestListener) {
   const permit: Permit = {
     egress: new Set(),
     repo: null,
+    secrets: [],
     model: { provider: 'anthropic', url, key: { value: key, header: 'x-api-key' } },
   }
   return { server, url, permit }

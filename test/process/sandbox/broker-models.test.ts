@@ -37,7 +37,7 @@ describe('a model behind the broker', () => {
   test('takes a key as a bearer where the provider wants it so', async () => {
     const { url } = await startProvider((request, response) => response.end(request.headers.authorization ?? 'none'))
     const model = { provider: 'openai', url, key: { value: 'sk-other', header: 'bearer' } } as const
-    const { say } = await startBroker({ permit: { egress: new Set(), model, repo: null } })
+    const { say } = await startBroker({ permit: { egress: new Set(), model, repo: null, secrets: [] } })
     // It is told by the provider, so it does not come in.
     expect(await say(post('/model/openai/v1/responses'))).not.toContain('sk-other')
     expect(statusOf(await say(post('/model/anthropic/v1/messages')))).toBe(403)

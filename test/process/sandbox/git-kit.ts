@@ -42,7 +42,7 @@ export async function gitDoor({ permit, limits }: { permit?: Partial<RepoPermit>
     ...permit,
   }
   const broker = await startBroker({
-    permit: { model: null, egress: new Set(), repo: may },
+    permit: { model: null, egress: new Set(), repo: may, secrets: [] },
     ...(limits && { limits: { git: limits } }),
   })
   const forwarder = await forward({ path: broker.socket }, { port: 0 })

@@ -15,6 +15,7 @@ import { statusAt } from '../../connections/rules.ts'
 import { findConnection } from '../../connections/store.ts'
 import { mcpServersOfAgent } from '../../connections/joined-servers.ts'
 import { listAdmins } from '../../members/store.ts'
+import { listCloudSecrets, troubleInSandbox, type CloudSecret } from '../../secrets/in-cloud.ts'
 import { listSecretKeys } from '../../secrets/store.ts'
 import { skillsOfSpec } from '../../skills/offered.ts'
 import { skillsHadBy } from '../../skills/had.ts'
@@ -47,6 +48,7 @@ export async function auditAgent(
     agent.reportingTo === null ? null : await findAgentByReference(db, agent.workspaceId, agent.reportingTo)
   const harness = harnessOf(agent.harness, model, options.catalog)
   const secretKeys = await listSecretKeys(db, agent.id)
+  const cloudSecrets = agent.environment === 'cloud' ? await listCloudSecrets(db, agent.id) : []
   const work = {
     agent,
     isConfidential: agent.visibility === 'private' || secretKeys.size > 0,
@@ -67,7 +69,7 @@ export async function auditAgent(
     model: model === null ? null : { name: model, entry: options.catalog.find(model) },
     backupModel: backupModel === null ? null : { name: backupModel, entry: options.catalog.find(backupModel) },
     isBudgetSpent: isAgentBudgetSpent(agent, options.now),
-    cloud: cloudFacts(subject, { setup: options.cloud, harness, secretKeys, model }),
+    cloud: cloudFacts(subject, { setup: options.cloud, harness, secretKeys, cloudSecrets, model }),
     folder: agent.defaultFolderId === null ? null : (folder ?? 'missing'),
     devices: mayRun.map((device) => ({ ...toDoctorDevice(device, options), refuses: refusedBy(device, work) })),
     manager: agent.reportingTo === null ? null : manager === null || manager.deletedAt !== null ? 'missing' : 'present',
@@ -92,20 +94,27 @@ function cloudFacts(
     harness,
     model,
     secretKeys,
+    cloudSecrets,
   }: {
     setup: CloudSetup | null
     harness: HarnessName
     model: string | null
     secretKeys: ReadonlyMap<string, string>
+    cloudSecrets: readonly CloudSecret[]
   },
 ): CloudFacts | null {
   if (setup === null) return null
   const access = modelAccess({ harness, model, gate: null }, { secretKeys, operatorKeys: setup.operatorKeys })
+  const message = troubleInSandbox(cloudSecrets, {
+    harness,
+    brokeredModel: access.kind === 'brokered' ? access.model : null,
+  })
+  const secretTrouble = message === null ? null : { code: 'credential_unbrokerable', message }
   return {
     isOnInWorkspace: workspace.cloudEnabled,
     size: setup.describeSize(agent.sandboxSize ?? workspace.sandboxSize ?? 'small'),
     image: setup.image,
-    keyTrouble: access.kind === 'refused' ? access : null,
+    keyTrouble: access.kind === 'refused' ? access : secretTrouble,
   }
 }
 

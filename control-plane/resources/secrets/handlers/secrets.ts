@@ -10,7 +10,7 @@ import { listHiddenAgents, lookUpAgent } from '../../agents/lookup.ts'
 import type { AgentRow } from '../../agents/store.ts'
 import { mayDecideWhatRuns } from '../../agents/trust-rules.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
-import { addSecret, grantSecret } from '../add.ts'
+import { addSecret, checkBrokered, grantSecret } from '../add.ts'
 import { envVarNameFor } from '../rules.ts'
 import {
   findSecret,
@@ -19,6 +19,7 @@ import {
   recordReveal,
   removeSecret,
   removeSecretGrant,
+  replaceCloudUse,
   type SecretRow,
 } from '../store.ts'
 
@@ -31,15 +32,31 @@ export function secretHandlers(deps: Dependencies): ImplementedRoute[] {
     async create(input) {
       const { db, caller, body } = input
       const agent = body.agentId === undefined ? null : await grantee(db, caller, body.agentId)
-      const { name, value, provider = null, envVarName = envVarNameFor(name) } = body
+      const { name, value, provider = null, envVarName = envVarNameFor(name), brokerHosts = [], cloudPlain } = body
+      mayMakePlain(caller, cloudPlain)
       if (redirectsTraffic(envVarName) && !hasRole(caller, 'admin'))
         fail('http_exception', {
           param: 'envVarName',
           message: `${envVarName} says where the traffic of programs goes; a workspace admin stores such a secret.`,
         })
       const agentId = agent?.id ?? null
-      const secret = await addSecret(input, deps, { name, value, provider, envVarName, agentId })
+      const use = { brokerHosts, isCloudPlain: cloudPlain ?? false }
+      const secret = await addSecret(input, deps, { name, value, provider, envVarName, agentId, ...use })
       return answer(201, await shown(db, caller, secret))
+    },
+
+    async update({ db, caller, params, body, log }) {
+      const secret = await ownSecret(db, caller, params.secretId)
+      const { brokerHosts, cloudPlain } = body
+      mayMakePlain(caller, cloudPlain)
+      if (brokerHosts !== undefined && brokerHosts.length > 0) checkBrokered(deps.vault.open(secret.id, secret.sealed))
+      await replaceCloudUse(db, secret.id, {
+        ...(brokerHosts !== undefined && { brokerHosts }),
+        ...(cloudPlain !== undefined && { isCloudPlain: cloudPlain }),
+      })
+      const by = { secretId: secret.id, user: caller.userPublicId }
+      log.info({ ...by, brokerHosts, cloudPlain }, 'how sandboxes get a secret was changed')
+      return shown(db, caller, await knownSecret(db, caller, secret.id))
     },
 
     async reveal({ db, caller, params, world, log }) {
@@ -99,6 +116,14 @@ async function ownSecret(db: Db, caller: PersonCaller, id: string): Promise<Secr
   return secret
 }
 
+function mayMakePlain(caller: PersonCaller, cloudPlain: boolean | undefined): void {
+  if (cloudPlain !== undefined && !hasRole(caller, 'admin'))
+    fail('http_exception', {
+      param: 'cloudPlain',
+      message: 'Whether the value itself enters sandboxes, workspace admins decide.',
+    })
+}
+
 /** The agent to grant a secret to, which becomes part of the environment of the agent's program. */
 async function grantee(db: Db, caller: PersonCaller, reference: string): Promise<AgentRow> {
   const agent = await lookUpAgent(db, caller, reference)
@@ -132,6 +157,8 @@ function presentSecret(secret: SecretRow, grantedTo: readonly string[]): Secret 
     envVarName: secret.envVarName,
     grantedTo: grantedTo.map((id) => ({ type: 'agent', id })),
     createdBy: { type: 'user', id: secret.createdBy },
+    brokerHosts: secret.brokerHosts,
+    cloudPlain: secret.isCloudPlain,
     lastRevealedBy: secret.lastRevealedBy === null ? null : { type: 'user', id: secret.lastRevealedBy },
     lastRevealedAt: toTimestamp(secret.lastRevealedAt),
     createdAt: toTimestamp(secret.createdAt),

@@ -1,0 +1,145 @@
+import { createHmac } from 'node:crypto'
+import { steersPrograms } from '../../../shared/lib/env-names.ts'
+import type { World } from '../../../shared/lib/world.ts'
+import { isKnownToBroker } from '../../../shared/runs/brokered.ts'
+import { harnesses } from '../../../shared/runs/harnesses.ts'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import type { Db } from '../../db/open.ts'
+import { randomServerKey } from '../../db/server-keys.ts'
+import { VaultError, type Vault } from '../../vault/vault.ts'
+import { listSpecs } from '../runs/details-store.ts'
+import type { RunRow } from '../runs/store.ts'
+import { listSecretsOfAgent, type SecretRow } from './store.ts'
+
+/**
+ * How a run in a sandbox gets the secrets of its agent. Only those that an admin marked as plain enter. In place of one that names hosts the
+ * run has a placeholder, which its broker replaces towards these hosts.
+ */
+
+export type CloudSecret = Pick<SecretRow, 'id' | 'name' | 'envVarName' | 'brokerHosts' | 'isCloudPlain'>
+
+export type WayIntoSandbox =
+  | 'plain'
+  | 'placeholder'
+  /** Its harness signs in to the model with it, or would: what it gets in place of the key, its spec says. */
+  | 'model_key'
+  /** The broker adds it where it is needed. */
+  | 'outside'
+  /** There is no way. */
+  | 'none'
+
+export function wayIntoSandbox(secret: CloudSecret, spec: Pick<RunSpec, 'harness' | 'brokeredModel'>): WayIntoSandbox {
+  const { envVarName: name, brokerHosts, isCloudPlain } = secret
+  const { harness, brokeredModel } = spec
+  const isOfHarness = brokeredModel?.variable === name || harnesses[harness].keyNames.includes(name)
+  if (brokeredModel != null && isOfHarness) return 'model_key'
+  if (isCloudPlain) return 'plain'
+  if (brokerHosts.length > 0) return 'placeholder'
+  return isKnownToBroker(name) ? 'outside' : 'none'
+}
+
+/** The secrets of an agent, one for each variable: of several the last one is given. */
+export async function listCloudSecrets(db: Db, agentId: string): Promise<SecretRow[]> {
+  const all = await listSecretsOfAgent(db, agentId)
+  const usable = all.filter(({ envVarName }) => !steersPrograms(envVarName))
+  return [...new Map(usable.map((secret) => [secret.envVarName, secret])).values()]
+}
+
+/** Shorter ones would be found everywhere in answers; longer ones fit into no header. */
+export const brokeredChars = { least: 8, most: 4_096 } as const
+
+/** The value as it stands in a header; null: it cannot. */
+export function brokeredValue(value: string): string | null {
+  const trimmed = value.trim()
+  const isInRange = trimmed.length >= brokeredChars.least && trimmed.length <= brokeredChars.most
+  return isInRange && /^[\x20-\x7e]+$/.test(trimmed) ? trimmed : null
+}
+
+/** What stands in place of a value. */
+export const placeholderForm = /brokered-[0-9a-f]{40}/g
+
+/** Of one secret in one run, for all replicas the same. Nobody who has not the key can make one. */
+const placeholderOf = (key: Uint8Array, run: Pick<RunRow, 'id'>, secret: Pick<SecretRow, 'id'>): string =>
+  `brokered-${createHmac('sha256', key).update(`${run.id} ${secret.id}`).digest('hex').slice(0, 40)}`
+
+const keyOfPlaceholders = (db: Db, world: Pick<World, 'bytes' | 'now'>) =>
+  randomServerKey(db, 'secret_placeholders', world)
+
+interface Opening {
+  vault: Pick<Vault, 'open'>
+  world: Pick<World, 'bytes' | 'now'>
+}
+
+/** What a run in a sandbox has in its environment, by variables. Throws `VaultError` as `secretsForRun`. */
+export async function secretsForSandbox(
+  db: Db,
+  run: Pick<RunRow, 'id' | 'agentId'>,
+  { vault, world }: Opening,
+): Promise<Record<string, string>> {
+  const secrets = await listCloudSecrets(db, run.agentId)
+  const spec = (await listSpecs(db, [run.id])).get(run.id)
+  if (secrets.length === 0 || spec === undefined) return {}
+  const key = await keyOfPlaceholders(db, world)
+  const given = secrets.flatMap((secret) => {
+    const way = wayIntoSandbox(secret, spec)
+    if (way === 'placeholder') return [[secret.envVarName, placeholderOf(key, run, secret)]]
+    return way === 'plain' ? [[secret.envVarName, vault.open(secret.id, secret.sealed)]] : []
+  })
+  return Object.fromEntries(given) as Record<string, string>
+}
+
+/** A secret that the broker of a run replaces. */
+export interface BrokeredSecret {
+  /** Its variable. */
+  name: string
+  placeholder: string
+  /** null: it cannot be opened, or stands in no header. */
+  value: string | null
+  /** With a port where that is not 443. */
+  hosts: ReadonlySet<string>
+}
+
+export async function listBrokeredSecrets(
+  db: Db,
+  { run, spec }: { run: Pick<RunRow, 'id' | 'agentId'>; spec: RunSpec },
+  { vault, world }: Opening,
+): Promise<BrokeredSecret[]> {
+  const secrets = await listCloudSecrets(db, run.agentId)
+  const brokered = secrets.filter((secret) => wayIntoSandbox(secret, spec) === 'placeholder')
+  if (brokered.length === 0) return []
+  const key = await keyOfPlaceholders(db, world)
+  return brokered.map((secret) => ({
+    name: secret.envVarName,
+    placeholder: placeholderOf(key, run, secret),
+    value: openedValue(secret, vault),
+    hosts: new Set(secret.brokerHosts),
+  }))
+}
+
+function openedValue(secret: SecretRow, vault: Pick<Vault, 'open'>): string | null {
+  try {
+    return brokeredValue(vault.open(secret.id, secret.sealed))
+  } catch (error) {
+    if (!(error instanceof VaultError)) throw error
+    return null
+  }
+}
+
+const mostNamed = 3
+
+/** Why a run may not go into a sandbox with these secrets; null: it may. */
+export function troubleInSandbox(
+  secrets: readonly CloudSecret[],
+  spec: Pick<RunSpec, 'harness' | 'brokeredModel'>,
+): string | null {
+  const without = secrets.filter((secret) => wayIntoSandbox(secret, spec) === 'none')
+  const [first] = without
+  if (first === undefined) return null
+  const names = without.slice(0, mostNamed).map(({ name, envVarName }) => `${name} (${envVarName})`)
+  const others = without.length > mostNamed ? ` and ${without.length - mostNamed} more` : ''
+  return [
+    `No broker knows for which hosts the agent's ${without.length === 1 ? 'secret' : 'secrets'} ${names.join(', ')}${others} may be used, so no run in the cloud has it.`,
+    `Name them: svc secret update ${first.id} --broker-hosts api.example.com.`,
+    'Or take the secret from the agent, or have a workspace admin let the value itself in (--cloud-plain).',
+  ].join(' ')
+}

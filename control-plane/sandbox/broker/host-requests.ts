@@ -1,0 +1,177 @@
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { Redactor } from '../../../shared/lib/redact.ts'
+import type { NetworkDecision } from '../../../shared/runs/network.ts'
+import { hostOf } from '../../outbound/host-name.ts'
+import { placeholderForm, type BrokeredSecret } from '../../resources/secrets/in-cloud.ts'
+import { forward, isPacked, type Asked, type ForwardOptions } from './forward.ts'
+import { modelLimits, type ModelLimits } from './model-requests.ts'
+import { ValueGuard } from './value-guard.ts'
+
+export type HostLimits = ModelLimits
+export const hostLimits: HostLimits = modelLimits
+
+/** Of all values of a run: to make the tables by which longer ones are found takes longer than a server may stand still. */
+const mostChars = 32 * 1024
+
+/** Why something is not let through. */
+class Refusal extends Error {
+  override name = 'HostRefusal'
+}
+
+/**
+ * Hands requests for the hosts that are named on secrets of the run on to them, over TLS, with the values in place of the placeholders.
+ * The sandbox asks in plain HTTP, as a proxy is asked, so that its headers can be read here.
+ */
+export class HostRequests {
+  private readonly options: ForwardOptions & { limits: HostLimits }
+  private open = 0
+  private guard: { of: string; redactor: Redactor } | null = null
+
+  constructor(options: HostRequests['options']) {
+    this.options = options
+  }
+
+  /** Resolves when the answer has ended, with what became of it. `target`: an absolute address. */
+  async pass(
+    { request, response, target }: Asked & { target: string },
+    secrets: readonly BrokeredSecret[],
+  ): Promise<NetworkDecision> {
+    const { limits } = this.options
+    const url = addressOf(target)
+    const place = url && placeOf(url)
+    if (url === null || place === null || !isNamed(place, secrets))
+      return refuse(response, 403, `The broker of this sandbox does not let ${place ?? 'this'} through.`)
+    if (Number(request.headers['content-length'] ?? 0) > limits.sentBytes)
+      return refuse(response, 413, 'The request is larger than the broker of this sandbox takes.')
+    if (this.open >= limits.open) return refuse(response, 429, 'Too many requests are open at once.')
+    this.open++
+    try {
+      const headers = headersTo(request, { url, place, secrets })
+      const redactor = this.redactorOf(secrets)
+      return await forward(
+        { request, response },
+        {
+          url,
+          headers,
+          hasBody: hasBody(request),
+          whom: place,
+          headOf: (answer) => headOf(answer, { place, redactor }),
+          guard: new ValueGuard(redactor.another(), limits.answerBytes),
+          end,
+        },
+        this.options,
+      )
+    } catch (error) {
+      if (error instanceof Refusal) return refuse(response, 403, error.message)
+      throw error
+    } finally {
+      this.open--
+    }
+  }
+
+  /** Of all values of the run: what one host was told another might repeat. */
+  private redactorOf(secrets: readonly BrokeredSecret[]): Redactor {
+    const values = secrets.flatMap(({ name, value }) => (value === null ? [] : [{ name, value }]))
+    if (values.reduce((sum, { value }) => sum + value.length, 0) > mostChars)
+      throw new Refusal(`The secrets of this run are longer than ${mostChars} characters together.`)
+    const of = JSON.stringify(values)
+    if (this.guard?.of !== of) this.guard = { of, redactor: new Redactor(values) }
+    return this.guard.redactor
+  }
+}
+
+/** Whether one of the secrets names the host. */
+export const isNamed = (place: string, secrets: readonly BrokeredSecret[]): boolean =>
+  secrets.some(({ hosts }) => hosts.has(place))
+
+/** A host as secrets name it: with its port where that is not that of TLS. Plain HTTP of the sandbox means TLS outside. */
+export function placeOf(url: URL): string {
+  const port = url.port === '443' ? '' : url.port
+  return port === '' ? hostOf(url) : `${hostOf(url)}:${port}`
+}
+
+/** The address that is asked outside; null: it is none. */
+function addressOf(target: string): URL | null {
+  const url = /^https?:\/\//i.test(target) ? URL.parse(target.replace(/^http:/i, 'http:')) : null
+  if (url === null || url.username !== '' || url.password !== '') return null
+  return URL.parse(`https://${url.port === '' ? url.hostname : url.host}${url.pathname}${url.search}`)
+}
+
+/** What is between the sandbox and its broker. */
+const ofConnection =
+  /^(?:host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|content-length|accept-encoding|x-forwarded-.*|x-real-ip|forwarded|via)$/
+/** What hosts are wont to write down and to show. */
+const shown = /^(?:user-agent|referer|origin|from|content-.*|accept.*)$/
+
+function headersTo(
+  request: IncomingMessage,
+  { url, place, secrets }: { url: URL; place: string; secrets: readonly BrokeredSecret[] },
+): OutgoingHttpHeaders {
+  if (!['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].includes(request.method ?? ''))
+    throw new Refusal('The broker of this sandbox does not let this method through.')
+  if (url.href.search(placeholderForm) >= 0)
+    throw new Refusal('The broker puts secrets into headers alone, and not into addresses.')
+  const named = (request.headers.connection ?? '').toLowerCase().split(/[\s,]+/)
+  const headers: OutgoingHttpHeaders = {}
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (value === undefined || ofConnection.test(name) || named.includes(name)) continue
+    const text = Array.isArray(value) ? value.join(', ') : value
+    const filled = fill(text, { place, secrets })
+    if (filled !== text && shown.test(name)) throw new Refusal(`The broker puts no secret into the header ${name}.`)
+    headers[name] = filled
+  }
+  return { ...headers, host: url.host, 'accept-encoding': 'identity' }
+}
+
+type Filling = { place: string; secrets: readonly BrokeredSecret[] }
+
+function fill(text: string, filling: Filling): string {
+  const [, scheme, packed] = /^(basic +)([\w+/=-]+)$/i.exec(text) ?? []
+  if (scheme === undefined || packed === undefined) return replaced(text, filling)
+  const account = Buffer.from(packed, 'base64').toString('latin1')
+  const filled = replaced(account, filling)
+  return filled === account ? text : scheme + Buffer.from(filled, 'latin1').toString('base64')
+}
+
+/** A placeholder of another run or for other hosts goes nowhere, so that a mistake is told. */
+const replaced = (text: string, { place, secrets }: Filling): string =>
+  text.replace(placeholderForm, (placeholder) => {
+    const secret = secrets.find((each) => each.placeholder === placeholder)
+    if (secret === undefined) throw new Refusal('This run has no secret for which this placeholder stands.')
+    const { name, value, hosts } = secret
+    if (!hosts.has(place)) throw new Refusal(`The secret in ${name} is not for ${place}.`)
+    if (value === null) throw new Refusal(`The secret in ${name} cannot be used.`)
+    return value
+  })
+
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+
+const kept =
+  /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|alt-svc|strict-transport-security)$/
+
+/** The broker follows no redirect. A program that follows one asks anew, and by plain HTTP where it stays with the host. */
+function headOf(
+  answer: IncomingMessage,
+  { place, redactor }: { place: string; redactor: Redactor },
+): OutgoingHttpHeaders | string {
+  if (isPacked(answer)) return `${place} answers in a packed form that was not asked for.`
+  const entries = Object.entries(answer.headers).filter(([name]) => !kept.test(name))
+  const text = JSON.stringify(entries)
+  if (redactor.redactText(text) !== text) return `${place} told the secret in its answer.`
+  const { location } = answer.headers
+  const next = location === undefined ? null : URL.parse(location)
+  const isHere = next?.protocol === 'https:' && placeOf(next) === place
+  return { ...Object.fromEntries(entries), ...(isHere && { location: next.href.replace(/^https:/, 'http:') }) }
+}
+
+function refuse(response: ServerResponse, status: number, message: string): 'refused' {
+  end(response, status, message)
+  return 'refused'
+}
+
+function end(response: ServerResponse, status: number, message: string): void {
+  if (response.headersSent) return void response.destroy()
+  response.writeHead(status, { 'content-type': 'text/plain', connection: 'close' })
+  response.end(`${message}\n`)
+}

@@ -1,0 +1,17 @@
+import { z } from 'zod'
+
+/** A name of DNS or an address, without a port. A name stands for itself alone, not for those below it. */
+export const egressHost = z
+  .string()
+  .toLowerCase()
+  .max(253)
+  .regex(/^[a-z0-9_][a-z0-9_-]{0,62}(?:\.[a-z0-9_-]{1,63})*$|^[0-9a-f]*:[0-9a-f:.]+$/)
+
+/** The same with a port, where that is not 443. */
+export const brokerHost = z
+  .string()
+  .toLowerCase()
+  .max(259)
+  .regex(/^[a-z0-9_][a-z0-9_-]{0,62}(?:\.[a-z0-9_-]{1,63})*(?::[1-9]\d{0,4})?$/)
+  .refine((text) => Number(text.split(':')[1] ?? 1) <= 65_535, 'has a port that does not exist')
+  .transform((text) => text.replace(/:443$/, ''))
