@@ -7,6 +7,7 @@ import type { Link, LinkRegistry } from '../link/registry.ts'
 import type { Log } from '../process/log.ts'
 import { findAgent } from '../resources/agents/store.ts'
 import { claimLoneRun, claimRun, type ClaimedRun } from '../resources/runs/lease-store.ts'
+import { listSpecs } from '../resources/runs/details-store.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
 import { applyRunEffects } from './run-effects.ts'
 import { secretsForSandbox } from '../resources/secrets/in-cloud.ts'
@@ -99,7 +100,10 @@ export class RunStarter {
   /** A run starts without the secrets that this server cannot open, since nothing else of it would then start either. */
   private async secretsOf(db: Db, run: RunRow): Promise<Record<string, string>> {
     try {
-      if (run.environmentType === 'cloud') return await secretsForSandbox(db, run, this.options)
+      if (run.environmentType === 'cloud') {
+        const spec = (await listSpecs(db, [run.id])).get(run.id)
+        return spec === undefined ? {} : await secretsForSandbox(db, { run, spec }, this.options)
+      }
       return await secretsForRun(db, run, this.options.vault)
     } catch (error) {
       if (!(error instanceof VaultError)) throw error

@@ -7,7 +7,6 @@ import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { Db } from '../../db/open.ts'
 import { randomServerKey } from '../../db/server-keys.ts'
 import { VaultError, type Vault } from '../../vault/vault.ts'
-import { listSpecs } from '../runs/details-store.ts'
 import type { RunRow } from '../runs/store.ts'
 import { listSecretsOfAgent, type SecretRow } from './store.ts'
 
@@ -65,6 +64,11 @@ const placeholderOf = (key: Uint8Array, run: Pick<RunRow, 'id'>, secret: Pick<Se
 const keyOfPlaceholders = (db: Db, world: Pick<World, 'bytes' | 'now'>) =>
   randomServerKey(db, 'secret_placeholders', world)
 
+interface CloudRun {
+  run: Pick<RunRow, 'id' | 'agentId'>
+  spec: Pick<RunSpec, 'harness' | 'brokeredModel'>
+}
+
 interface Opening {
   vault: Pick<Vault, 'open'>
   world: Pick<World, 'bytes' | 'now'>
@@ -73,12 +77,11 @@ interface Opening {
 /** What a run in a sandbox has in its environment, by variables. Throws `VaultError` as `secretsForRun`. */
 export async function secretsForSandbox(
   db: Db,
-  run: Pick<RunRow, 'id' | 'agentId'>,
+  { run, spec }: CloudRun,
   { vault, world }: Opening,
 ): Promise<Record<string, string>> {
   const secrets = await listCloudSecrets(db, run.agentId)
-  const spec = (await listSpecs(db, [run.id])).get(run.id)
-  if (secrets.length === 0 || spec === undefined) return {}
+  if (secrets.length === 0) return {}
   const key = await keyOfPlaceholders(db, world)
   const given = secrets.flatMap((secret) => {
     const way = wayIntoSandbox(secret, spec)
@@ -101,7 +104,7 @@ export interface BrokeredSecret {
 
 export async function listBrokeredSecrets(
   db: Db,
-  { run, spec }: { run: Pick<RunRow, 'id' | 'agentId'>; spec: RunSpec },
+  { run, spec }: CloudRun,
   { vault, world }: Opening,
 ): Promise<BrokeredSecret[]> {
   const secrets = await listCloudSecrets(db, run.agentId)

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { silentLog } from '../../../control-plane/process/log.ts'
+import { listSpecs } from '../../../control-plane/resources/runs/details-store.ts'
 import { secretsForSandbox } from '../../../control-plane/resources/secrets/in-cloud.ts'
 import { insertSandbox } from '../../../control-plane/resources/sandboxes/store.ts'
 import { findPermit } from '../../../control-plane/sandbox/broker/permits.ts'
@@ -37,8 +38,11 @@ const runOf = async (agentId: string) => (await wake(agentId)).body.runPublicId 
 const vaultOf = () => (server.plane as unknown as { shared: { vault: never } }).shared.vault
 
 /** What the run would have in its environment. */
-const insideOf = (agentId: string, runId: string) =>
-  secretsForSandbox(server.database.root, { id: runId, agentId }, { vault: vaultOf(), world: server.world })
+async function insideOf(agentId: string, runId: string) {
+  const { root } = server.database
+  const spec = (await listSpecs(root, [runId])).get(runId)!
+  return secretsForSandbox(root, { run: { id: runId, agentId }, spec }, { vault: vaultOf(), world: server.world })
+}
 
 async function permitOf(runId: string) {
   const { root } = server.database

@@ -114,7 +114,7 @@ describe('how cloud sandboxes get a secret', () => {
   test('its hosts are named by who stored it and by admins, and what enters as it is by admins alone', async () => {
     const { body: made } = await create({ value, brokerHosts: ['API.example.com', 'api.example.com', 'b.test:443'] })
     expect(made).toMatchObject({ brokerHosts: ['api.example.com', 'b.test'], cloudPlain: false })
-    const hosts = { brokerHosts: ['registry.example.com:8443'] }
+    const hosts = { brokerHosts: ['files.example.com:8443'] }
     expect(outcomeOf(await update(made.id, hosts, other.token))).toBe('403 http_exception')
     expect((await update(made.id, hosts)).body).toEqual({ ...made, ...hosts })
     expect((await update(made.id, {})).body).toEqual({ ...made, ...hosts })
