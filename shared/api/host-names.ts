@@ -7,11 +7,10 @@ export const egressHost = z
   .max(253)
   .regex(/^[a-z0-9_][a-z0-9_-]{0,62}(?:\.[a-z0-9_-]{1,63})*$|^[0-9a-f]*:[0-9a-f:.]+$/)
 
-/** The same with a port, where that is not 443. */
+/** The same with a port, which is 443 where it is left out. */
 export const brokerHost = z
   .string()
   .toLowerCase()
   .max(259)
   .regex(/^[a-z0-9_][a-z0-9_-]{0,62}(?:\.[a-z0-9_-]{1,63})*(?::[1-9]\d{0,4})?$/)
   .refine((text) => Number(text.split(':')[1] ?? 1) <= 65_535, 'has a port that does not exist')
-  .transform((text) => text.replace(/:443$/, ''))

@@ -30,8 +30,8 @@ export function shapeOf(schema: z.ZodType): ValueShape {
     if (inner instanceof z.ZodOptional) shape.optional = true
     else if (inner instanceof z.ZodNullable) shape.nullable = true
     else if (inner instanceof z.ZodDefault) shape.default = inner.def.defaultValue
-    else break
-    inner = inner.def.innerType as z.ZodType
+    else if (!isTransformed(inner)) break
+    inner = (isTransformed(inner) ? inner.def.in : inner.def.innerType) as z.ZodType
   }
   if (inner instanceof z.ZodString) shape.kind = 'string'
   else if (inner instanceof z.ZodNumber) shape.kind = 'number'
@@ -47,6 +47,10 @@ export function shapeOf(schema: z.ZodType): ValueShape {
   }
   return shape
 }
+
+/** Its text is read as what goes in. */
+const isTransformed = (schema: z.ZodType): schema is z.ZodPipe<z.ZodType, z.ZodTransform> =>
+  schema instanceof z.ZodPipe && schema.def.out instanceof z.ZodTransform
 
 /** The schema at a path below an object schema, or null. Looks through optional, nullable and default. */
 export function schemaAt(schema: z.ZodType, path: readonly string[]): z.ZodType | null {

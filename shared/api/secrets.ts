@@ -28,7 +28,8 @@ const cloudFields = {
   brokerHosts: z
     .array(brokerHost)
     .max(20)
-    .transform((hosts) => [...new Set(hosts)])
+    .nullable()
+    .transform((hosts) => [...new Set((hosts ?? []).map((host) => host.replace(/:443$/, '')))])
     .describe(
       'Hosts, such as `api.example.com`, towards which the broker of a cloud sandbox puts the value in place of a placeholder; none: it is of no use there.',
     ),

@@ -91,6 +91,7 @@ const settings = {
   sandboxEgress: z
     .array(egressHost)
     .max(100)
+    .nullable()
     .transform((hosts) => [...new Set(hosts)])
     .describe('Hosts that cloud sandboxes may reach over TLS, beside what their runs need; none by default.'),
   cloudEnabled: z

@@ -138,6 +138,19 @@ test('a text that is the key of an option chooses it; any other is a text', asyn
   ])
 })
 
+test('the hosts of a secret are named by repeated flags, and cleared by `none`', async () => {
+  await signedIn(() => ({ body: { id: ids.secret } }))
+  const bodyOf = async (...flags: string[]) => {
+    expect(await home.svc(['secret', 'update', ids.secret, ...flags])).toMatchObject({ status: 0 })
+    return home.api.received.at(-1)
+  }
+  const path = `/api/v1/secrets/${ids.secret}`
+  const two = await bodyOf('--broker-hosts', 'api.example.com', '--broker-hosts', 'b.test:8443')
+  expect(two).toMatchObject({ method: 'PATCH', path, body: { brokerHosts: ['api.example.com', 'b.test:8443'] } })
+  expect((await bodyOf('--broker-hosts', 'none'))?.body).toEqual({ brokerHosts: null })
+  expect((await bodyOf('--cloud-plain', 'true'))?.body).toEqual({ cloudPlain: true })
+})
+
 test('a secret is given on standard input alone, to the route for secrets', async () => {
   await signedIn(() => ({ body: { id: ids.question, status: 'open', answerMode: 'secret_input' } }))
   const refused = await home.svc(['question', 'answer', ids.question, 'my-secret-value'])

@@ -77,7 +77,6 @@ describe('update', () => {
       { monthlyBudgetCents: -1 },
       { monthlyBudgetCents: 0.5 },
       { oomResume: null },
-      { sandboxEgress: null },
       { sandboxEgress: ['*.example.com'] },
       { sandboxEgress: ['https://example.com'] },
       { sandboxEgress: ['example.com:443'] },
