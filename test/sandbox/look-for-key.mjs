@@ -1,10 +1,11 @@
-// Looks from within a sandbox for a text in the environment, the command lines and the memory of all processes but its own, and in all
-// files that it may read. usage: node look-for-key.mjs REVERSED. What it looks for must not stand in its own command line, or in a file.
+// Looks from within a sandbox for texts in the environment, the command lines and the memory of all processes but its own, and in all
+// files that it may read. usage: node look-for-key.mjs REVERSED... Prints where it found each of them, in their order. What it looks for
+// must not stand in its own command line, or in a file.
 import { closeSync, lstatSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 
-const text = process.argv[2].split('').toReversed().join('')
-const wanted = Buffer.from(text)
-const found = []
+const wanted = process.argv.slice(2).map((text) => Buffer.from(text.split('').toReversed().join('')))
+const longest = Math.max(...wanted.map(({ length }) => length))
+const found = wanted.map(() => new Set())
 const memory = []
 const own = new Set([String(process.pid)])
 
@@ -15,7 +16,9 @@ const quietly = (work) => {
     return null
   }
 }
-const look = (bytes, where) => bytes?.includes(wanted) === true && found.push(where)
+const look = (bytes, where) => {
+  for (const [at, text] of wanted.entries()) if (bytes?.includes(text) === true) found[at].add(where)
+}
 
 /** The pieces of a mapping that are there: a reserved one may be many gigabytes of nothing. */
 function* pieces(pid, from, to) {
@@ -57,7 +60,7 @@ for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name) && !o
         const read = quietly(() => readSync(mem, piece, 0, length, at)) ?? 0
         bytes += read
         look(Buffer.concat([rest, piece.subarray(0, read)]), `memory of ${pid}`)
-        rest = piece.subarray(Math.max(0, read - wanted.length), read)
+        rest = piece.subarray(Math.max(0, read - longest), read)
       }
     })
   }
@@ -82,4 +85,4 @@ function walk(folder) {
   }
 }
 for (const folder of ['/work', '/run', '/tmp', '/etc', '/home', '/root', '/var', '/dev/shm']) walk(folder)
-process.stdout.write(JSON.stringify({ found: [...new Set(found)], memory, files }))
+process.stdout.write(JSON.stringify({ found: found.map((places) => [...places]), memory, files }))
