@@ -14,6 +14,8 @@ export interface DoubleContainer {
   exitCode: number
   /** The folder with its token and its broker. */
   folder: string
+  /** The engine was killed while it started this one: it can never be started. */
+  isHalfStarted: boolean
 }
 
 /** What happens to a call: it is refused with a status, its answer is lost (after its effect), or its connection is cut before. */
@@ -138,7 +140,7 @@ export class DockerDouble {
     if (this.find(name) !== null) return [409, { message: `The name ${name} is in use.` }]
     const id = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex')
     const folder = HostConfig?.Mounts.find(({ Type }) => Type === 'bind')?.Source ?? ''
-    this.containers.set(id, { id, name, labels, state: 'created', exitCode: 0, folder })
+    this.containers.set(id, { id, name, labels, state: 'created', exitCode: 0, folder, isHalfStarted: false })
     this.volumes.add(name)
     this.created.push(name)
     this.peak = Math.max(this.peak, this.containers.size)
@@ -148,6 +150,7 @@ export class DockerDouble {
 
   private begin(container: DoubleContainer): [number, unknown] {
     if (container.state === 'running') return [304, null]
+    if (container.isHalfStarted) return [500, { message: `task ${container.id}: already exists` }]
     container.state = 'running'
     const played = this.play(container, this.created.length)
       .catch(() => 1)

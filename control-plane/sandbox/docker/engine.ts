@@ -95,7 +95,15 @@ export class DockerEngine implements SandboxEngine {
   }
 
   async start(id: string): Promise<void> {
-    await this.client.does({ method: 'POST', path: `/containers/${id}/start` }, [204, 304])
+    const call = { method: 'POST', path: `/containers/${id}/start` } as const
+    const reply = await this.client.call(call)
+    if (reply.status === 204 || reply.status === 304) return
+    const refusal = this.client.refusal(call, reply)
+    // An engine that was killed while it started this one finds half of it, and never starts it: the next look makes another. It would
+    // not remove one that runs.
+    if (/\btask \S+: already exists/.test(refusal.message))
+      await this.client.does({ method: 'DELETE', path: `/containers/${id}` }, [204, 404])
+    throw refusal
   }
 
   async stop(id: string, graceMs: number): Promise<void> {

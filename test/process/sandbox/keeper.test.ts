@@ -112,6 +112,18 @@ test('a run waits while no engine answers, and says so', async () => {
   expect(await endings(server, [runId])).toMatchObject([{ exitReason: 'completed' }])
 })
 
+test('a container that the engine had half started when it was killed is made again', async () => {
+  const { engine, server } = await stage(playRun)
+  engine.fault = (call) => {
+    const [, id] = /^POST \/containers\/(\w+)\/start$/.exec(call) ?? []
+    if (id !== undefined && engine.created.length === 1) engine.containers.get(id)!.isHalfStarted = true
+    return null
+  }
+  const runId = await wake(server, (await cloudAgent(server, 'Half')).id)
+  expect(await endings(server, [runId])).toMatchObject([{ exitReason: 'completed' }])
+  expect(engine.created).toHaveLength(2)
+})
+
 test('whatever the engine does with calls and answers, each run ends once and nothing is left', async () => {
   const seed = Number(process.env['SANDBOX_SEED'] ?? Date.now() % 1e9)
   let state = seed
