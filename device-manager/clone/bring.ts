@@ -4,6 +4,7 @@ import { type cloneStart, type Bring } from './job.ts'
 import type { z } from 'zod'
 import { gitIn, makeOwnFolder, startFile } from './own-git.ts'
 import { hasBranches, remoteRefs } from './remote-refs.ts'
+import { patiently } from './patience.ts'
 import { CloneError, saidBy } from './trouble.ts'
 
 /**
@@ -16,7 +17,9 @@ export async function bring(job: Bring): Promise<void> {
   const own = makeOwnFolder(folder)
   const outside = gitIn(own, folder)
   const wanted = [branch, ...(baseBranch === null ? [] : [baseBranch])]
-  const { branches, head } = await remoteRefs(outside, url, wanted).catch(saidBy('The repository cannot be cloned'))
+  const { branches, head } = await patiently(() => remoteRefs(outside, url, wanted)).catch(
+    saidBy('The repository cannot be cloned'),
+  )
   const base = baseBranch ?? head
   const result = branches.get(branch) ?? null
   if (base !== null && result === null && !branches.has(base) && (await hasAny()))
@@ -34,7 +37,7 @@ export async function bring(job: Bring): Promise<void> {
   writeFileSync(startFile(folder), JSON.stringify(note), { mode: 0o600 })
 
   function hasAny(): Promise<boolean> {
-    return hasBranches(outside, url).catch(saidBy('The repository cannot be cloned'))
+    return patiently(() => hasBranches(outside, url)).catch(saidBy('The repository cannot be cloned'))
   }
 }
 
@@ -48,16 +51,18 @@ async function cloneAt(
   { first, result }: { first: string; result: string | null },
 ): Promise<void> {
   const options = ['--quiet', '--no-checkout', '--single-branch', `--branch=${first}`, '--origin=origin']
-  await gitIn(dirname(folder), folder)
-    .clone(url, folder, [...options, '--no-recurse-submodules'])
-    .catch(saidBy('The repository cannot be cloned'))
+  const above = gitIn(dirname(folder), folder)
+  await patiently(() => {
+    rmSync(folder, { recursive: true, force: true })
+    return above.clone(url, folder, [...options, '--no-recurse-submodules'])
+  }).catch(saidBy('The repository cannot be cloned'))
   const git = gitIn(folder, folder)
   if (first === branch) return void (await git.checkout(branch).catch(saidBy(`${branch} cannot be checked out`)))
   const from = `refs/remotes/origin/${result === null ? first : branch}`
   if (result !== null)
-    await git
-      .fetch(url, `+refs/heads/${branch}:${from}`, ['--quiet', '--no-recurse-submodules'])
-      .catch(saidBy('The repository cannot be cloned'))
+    await patiently(() =>
+      git.fetch(url, `+refs/heads/${branch}:${from}`, ['--quiet', '--no-recurse-submodules']),
+    ).catch(saidBy('The repository cannot be cloned'))
   await git.checkout(['--quiet', '--no-track', '-b', branch, from]).catch(saidBy(`${branch} cannot be checked out`))
 }
 

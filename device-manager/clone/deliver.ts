@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { SimpleGit } from 'simple-git'
 import { cloneStart, type Deliver, type Delivered } from './job.ts'
 import { folderBeside, gitIn, makeOwnFolder, startFile } from './own-git.ts'
+import { patiently } from './patience.ts'
 import { remoteRefs } from './remote-refs.ts'
 import { wordsOf } from './trouble.ts'
 
@@ -49,7 +50,7 @@ class Delivery {
     this.makeStore(start?.length === 64)
     const tips = await this.tips()
     const own = tips.find(({ name }) => name === branch)?.oid ?? null
-    const asked = await remoteRefs(this.git, url, [branch]).catch(wordsOf)
+    const asked = await patiently(() => remoteRefs(this.git, url, [branch])).catch(wordsOf)
     const there = typeof asked === 'string' ? null : (asked.branches.get(branch) ?? null)
     const old = [...known, ...(start === null ? [] : [start]), ...(there === null ? [] : [there])]
     let trouble = typeof asked === 'string' ? asked : null
@@ -96,7 +97,8 @@ class Delivery {
 
   /** null: the git host took it. Otherwise why not. */
   private async push(oid: string, ref: string, force: '' | '+' = ''): Promise<string | null> {
-    return this.git.push(this.job.url, `${force}${oid}:${ref}`, ['--quiet', '--no-verify']).then(() => null, wordsOf)
+    const push = () => this.git.push(this.job.url, `${force}${oid}:${ref}`, ['--quiet', '--no-verify'])
+    return patiently(push).then(() => null, wordsOf)
   }
 
   /** Whether a commit is here that none of these has in it. Those that are not here have nothing to do with it. */

@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Delivered } from '../../../device-manager/clone/job.ts'
 import { runJob } from '../../../device-manager/clone/run-job.ts'
 import type { TestRepo } from '../../kit/git-server.ts'
+import { startProxy } from '../../kit/proxy.ts'
 import { gitDoor, run } from '../sandbox/git-kit.ts'
 
 /** The clone of a run, made and delivered through a broker; no engine is needed for it. */
@@ -17,16 +18,18 @@ async function stage(options: Parameters<typeof gitDoor>[0] = {}) {
   const door = await gitDoor(options)
   const { git, url } = door
   const { folder } = git
-  const bring = (more: { baseBranch?: string; branch?: string } = {}) => {
+  const bringAt = (at: string, more: { baseBranch?: string; branch?: string } = {}) => {
     const committer = { name: 'Cloudy', email: 'agt_1@agents.svc.invalid' }
-    return runJob({ do: 'bring', url, folder, address, branch, baseBranch: null, committer, ...more }, limits)
+    return runJob({ do: 'bring', url: at, folder, address, branch, baseBranch: null, committer, ...more }, limits)
   }
-  const deliver = async (): Promise<Delivered> => {
-    const job = { do: 'deliver', url, folder, branch, rescueBranch: 'svc/rescue/run_1', runId: 'run_1' } as const
+  const bring = (more?: Parameters<typeof bringAt>[1]) => bringAt(url, more)
+  const deliverAt = async (at: string): Promise<Delivered> => {
+    const job = { do: 'deliver', url: at, folder, branch, rescueBranch: 'svc/rescue/run_1', runId: 'run_1' } as const
     const answer = await runJob(job, limits)
     if (!answer.ok) throw new Error(answer.message)
     return answer.delivered!
   }
+  const deliver = () => deliverAt(url)
   /** As the harness has git, without settings of the test. */
   const env = { PATH: process.env['PATH']!, HOME: join(door.root, 'home'), GIT_TERMINAL_PROMPT: '0' }
   const inside = (...args: string[]) => run('git', args, { cwd: folder, env })
@@ -36,7 +39,7 @@ async function stage(options: Parameters<typeof gitDoor>[0] = {}) {
     await inside('commit', '-qm', text)
     return inside('rev-parse', 'HEAD')
   }
-  return { ...door, folder, bring, deliver, inside, commit }
+  return { ...door, folder, bring, bringAt, deliver, deliverAt, inside, commit }
 }
 
 const idOf = (repo: TestRepo, ref: string) => repo.git(['rev-parse', ref])
@@ -51,6 +54,30 @@ describe('the clone of a run', () => {
     repo.commit({ a: 'of others' }, 'other')
     await inside('fetch', '-q', 'origin')
     expect(await inside('rev-parse', 'origin/other')).toBe(idOf(repo, 'other'))
+  })
+
+  test('is made and delivered although its broker leaves at each transfer, and is there again', async () => {
+    const { url, bringAt, deliverAt, commit, repo } = await stage()
+    const way = await startProxy(() => ({ host: '127.0.0.1', port: Number(new URL(url).port) }))
+    onTestFinished(() => way.close())
+    /** Each kind of answer once: of the refs, and of the transfer itself. */
+    const cut = new Set<string>()
+    way.intercept((chunk) => {
+      const [, kind] = /content-type: (application\/x-git-\S+)/i.exec(chunk) ?? []
+      if (kind === undefined || cut.has(kind)) return 'pass'
+      cut.add(kind)
+      return 'cut'
+    })
+    const there = `${way.url}/git/r1`
+    expect(await bringAt(there)).toEqual({ ok: true })
+    const mine = await commit('mine')
+    expect(await deliverAt(there)).toEqual({ pushed: mine, rescued: null, lost: null })
+    expect(idOf(repo, branch)).toBe(mine)
+    expect([...cut].toSorted()).toEqual(
+      ['receive-pack-advertisement', 'receive-pack-result', 'upload-pack-advertisement', 'upload-pack-result'].map(
+        (kind) => `application/x-git-${kind}`,
+      ),
+    )
   })
 
   test('goes on at its branch where the git host has that, and at the base branch where it has not', async () => {
