@@ -57,7 +57,7 @@ export async function setup(project: TestProject): Promise<void> {
   shared.users++
   project.provide('databases', shared.databases)
   project.provide('replicas', project.name === 'replicas' ? 2 : 1)
-  if (project.name === 'process') project.provide('programs', await currentRelease())
+  if (project.name === 'process' || project.name === 'sandbox') project.provide('programs', await currentRelease())
 }
 
 export async function teardown(): Promise<void> {

@@ -1,8 +1,9 @@
-import { execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { existsSync, globSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { processesNaming } from './programs.ts'
 import { currentRelease } from '../../scripts/release.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -19,9 +20,16 @@ const run = promisify(execFile)
 /** A Docker engine of the tests' own: with its own socket and folders, without a network, and stopped by its pid. */
 export interface TestEngine {
   socket: string
+  /** The folder of what it keeps. */
+  data: string
   /** Runs `docker` with this engine. */
   docker(...args: readonly string[]): Promise<string>
-  pid: number
+  /** Of the process that is there now. */
+  readonly pid: number
+  /** Power off: no handler of the program runs. */
+  kill9(): Promise<void>
+  /** Again, after its death. */
+  start(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -55,6 +63,66 @@ export async function startEngine(data = mkdtempSync(join(tmpdir(), 'svc-engine-
   const folder = mkdtempSync(join(tmpdir(), 'svc-engine-'))
   mkdirSync(data, { recursive: true })
   const socket = join(folder, 'sock')
+  const docker = async (...args: readonly string[]) =>
+    (await run(join(engineCommands, 'docker'), ['-H', `unix://${socket}`, ...args], { env: environment })).stdout.trim()
+  let daemon = await startDaemon({ data, folder, socket, docker })
+  return {
+    socket,
+    data,
+    docker,
+    get pid() {
+      return daemon.child.pid!
+    },
+    async kill9() {
+      daemon.child.kill('SIGKILL')
+      await daemon.ended
+      killContainerd(join(folder, 'exec/containerd/containerd.pid'))
+    },
+    async start() {
+      daemon = await startDaemon({ data, folder, socket, docker })
+    },
+    async stop() {
+      daemon.child.kill('SIGTERM')
+      await daemon.ended
+      // What an engine that was killed had begun to start is known to nobody.
+      for (const { pid } of processesNaming(folder)) {
+        const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
+        for (const each of [...children.map(Number), pid]) process.kill(each, 'SIGKILL')
+      }
+      // It leaves the network namespace of builds mounted there.
+      for (const line of readFileSync('/proc/self/mounts', 'utf8').split('\n')) {
+        const place = line.split(' ')[1]
+        if (place?.startsWith(folder)) await run('umount', [place])
+      }
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/**
+ * It dies with the engine that started it. Where nobody collects what is dead, the next engine would take it for alive by this file, and wait
+ * for it.
+ */
+function killContainerd(file: string): void {
+  if (!existsSync(file)) return
+  try {
+    process.kill(Number(readFileSync(file, 'utf8')), 'SIGKILL')
+  } catch {
+    // It is gone.
+  }
+  rmSync(file)
+}
+
+/** Resolves once it answers. */
+async function startDaemon({
+  data,
+  folder,
+  socket,
+  docker,
+}: Pick<TestEngine, 'data' | 'socket' | 'docker'> & { folder: string }): Promise<{
+  child: ChildProcess
+  ended: Promise<void>
+}> {
   const log = join(folder, 'log')
   const flags = ['bridge=none', 'iptables=false', 'ip6tables=false', 'ip-forward=false', 'ip-masq=false']
   const child = spawn(
@@ -70,8 +138,6 @@ export async function startEngine(data = mkdtempSync(join(tmpdir(), 'svc-engine-
     { env: environment, stdio: ['ignore', openSync(log, 'a'), openSync(log, 'a')] },
   )
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
-  const docker = async (...args: readonly string[]) =>
-    (await run(join(engineCommands, 'docker'), ['-H', `unix://${socket}`, ...args], { env: environment })).stdout.trim()
   const deadline = Date.now() + readyMs
   for (;;) {
     const isReady = await docker('version').then(
@@ -83,21 +149,37 @@ export async function startEngine(data = mkdtempSync(join(tmpdir(), 'svc-engine-
       throw new NoEngineError(`the engine does not start here:\n${readFileSync(log, 'utf8').slice(-2_000)}`)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
-  return {
-    socket,
-    docker,
-    pid: child.pid!,
-    async stop() {
-      child.kill('SIGTERM')
-      await ended
-      // It leaves the network namespace of builds mounted there.
-      for (const line of readFileSync('/proc/self/mounts', 'utf8').split('\n')) {
-        const place = line.split(' ')[1]
-        if (place?.startsWith(folder)) await run('umount', [place])
-      }
-      rmSync(folder, { recursive: true, force: true })
-    },
+  return { child, ended }
+}
+
+/** Of tests that were cut off. */
+export async function removeLeft(engine: TestEngine): Promise<void> {
+  for (const id of (await engine.docker('ps', '--all', '--quiet')).split('\n'))
+    if (id !== '') await engine.docker('rm', '--force', '--volumes', id)
+  await engine.docker('volume', 'prune', '--force')
+  await engine.docker('network', 'prune', '--force')
+}
+
+/** An engine that a test may kill, with the image that the shared one (at `socket`) has by this name. */
+export async function startOwnEngine(socket: string, image: string): Promise<TestEngine> {
+  const engine = await startEngine(join(cache, 'engine-to-kill'))
+  await removeLeft(engine)
+  const shared = ['-H', `unix://${socket}`]
+  const idOf = (args: readonly string[]) =>
+    run(join(engineCommands, 'docker'), [...args, 'image', 'inspect', '--format', '{{.Id}}', image], {
+      env: environment,
+    }).then(
+      ({ stdout }) => stdout,
+      () => null,
+    )
+  const own = ['-H', `unix://${engine.socket}`]
+  if ((await idOf(own)) !== (await idOf(shared))) {
+    const program = join(engineCommands, 'docker')
+    const script = '"$0" -H "$1" save "$3" | "$0" -H "$2" load'
+    await run('bash', ['-euo', 'pipefail', '-c', script, program, shared[1]!, own[1]!, image], { env: environment })
+    await engine.docker('image', 'prune', '--force')
   }
+  return engine
 }
 
 /** Builds an image of this name from a folder. */
@@ -109,11 +191,7 @@ export async function buildImage(socket: string, name: string, folder: string): 
 /** The engine that the tests share, with the base and the image of this checkout; what it has is kept for the next time. */
 export async function startSharedEngine(): Promise<TestEngine> {
   const engine = await startEngine(join(cache, 'engine'))
-  // Of tests that were cut off.
-  for (const id of (await engine.docker('ps', '--all', '--quiet')).split('\n'))
-    if (id !== '') await engine.docker('rm', '--force', '--volumes', id)
-  await engine.docker('volume', 'prune', '--force')
-  await engine.docker('network', 'prune', '--force')
+  await removeLeft(engine)
   const base = baseFile()
   const has = (image: string) =>
     engine.docker('image', 'inspect', image).then(
