@@ -59,22 +59,6 @@ test.skipIf(hasNoEngine)(
   },
 )
 
-test.skipIf(hasNoEngine)('no secret enters a sandbox', async () => {
-  const server = await cloudServer()
-  const agent = await cloudAgent(
-    server,
-    'env; cat /proc/*/environ 2>/dev/null | tr "\\0" "\\n"; grep -r s3cr3t-value /work /run 2>/dev/null',
-  )
-  await server.ok('/secrets', {
-    body: { name: 'outside', value: 's3cr3t-value', envVarName: 'OUTSIDE_KEY', agentId: agent.id },
-  })
-  const { runPublicId } = await server.ok(`/agents/${agent.id}/runs`, { body: { prompt: 'go' } })
-  expect(await ended(server, runPublicId)).toMatchObject({ exitReason: 'completed' })
-  const text = await textOf(server, runPublicId)
-  expect(text).toContain('SVC_RUN_ID=')
-  expect(text).not.toContain('s3cr3t')
-})
-
 test.skipIf(hasNoEngine).each(['kill', 'remove'] as const)(
   'what a sandbox had not sent when it was lost is told by a second one (%s)',
   async (how) => {
