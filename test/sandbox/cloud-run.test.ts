@@ -1,3 +1,4 @@
+import { isLong } from '../kit/forms.ts'
 import { expect, test } from 'vitest'
 import { sandboxPlaces } from '../../shared/device/sandbox.ts'
 import { waitFor } from '../kit/programs.ts'
@@ -59,7 +60,7 @@ test.skipIf(hasNoEngine)(
   },
 )
 
-test.skipIf(hasNoEngine).each(['kill', 'remove'] as const)(
+test.skipIf(hasNoEngine).each(isLong ? (['kill', 'remove'] as const) : (['kill'] as const))(
   'what a sandbox had not sent when it was lost is told by a second one (%s)',
   async (how) => {
     const server = await cloudServer()
@@ -135,19 +136,21 @@ test.skipIf(hasNoEngine)('a run whose volume holds more than its size allows end
   expect(await textOf(server, runId)).toContain('written')
 })
 
-test.skipIf(hasNoEngine)('a run that only reads its programs again and again for want of memory ends', async () => {
-  const server = await cloudServer({ settings: { SVC_SANDBOX_SMALL: '320/1/512/1024' } })
-  const program = [
-    "const fs = require('fs')",
-    "const limit = Number(fs.readFileSync('/sys/fs/cgroup/memory/memory.limit_in_bytes', 'utf8'))",
-    "const used = () => Number(/total_rss (\\d+)/.exec(fs.readFileSync('/sys/fs/cgroup/memory/memory.stat', 'utf8'))[1])",
-    'const all = []',
-    'const fill = () => { while (used() < limit * 0.94) all.push(Buffer.alloc(5e5, 1)) }',
-    'const file = process.execPath; const size = fs.statSync(file).size; const fd = fs.openSync(file); const page = Buffer.alloc(4096)',
-    'fill(); for (;;) fs.readSync(fd, page, 0, 4096, Math.floor(Math.random() * size))',
-  ].join(';')
-  const runId = await wake(server, `node -e "${program.replaceAll('"', '\\"').replaceAll('\\d', '\\\\d')}"`)
-  const run = await ended(server, runId)
-  expect(run).toMatchObject({ status: 'failed', exitReason: 'error' })
-  expect(run['errorMessage']).toMatch(/^The sandbox ran out of memory \(small, 0\.31 GiB\)/)
-})
+if (isLong)
+  test.skipIf(hasNoEngine)('a run that only reads its programs again and again for want of memory ends', async () => {
+    const server = await cloudServer({ settings: { SVC_SANDBOX_SMALL: '320/1/512/1024' } })
+    const program = [
+      "const fs = require('fs')",
+      "const limit = Number(fs.readFileSync('/sys/fs/cgroup/memory/memory.limit_in_bytes', 'utf8'))",
+      "const used = () => Number(/total_rss (\\d+)/.exec(fs.readFileSync('/sys/fs/cgroup/memory/memory.stat', 'utf8'))[1])",
+      'const all = []',
+      'const fill = () => { while (used() < limit * 0.94) all.push(Buffer.alloc(5e5, 1)) }',
+      'const file = process.execPath; const size = fs.statSync(file).size; const fd = fs.openSync(file); const page = Buffer.alloc(4096)',
+      'fill(); for (;;) fs.readSync(fd, page, 0, 4096, Math.floor(Math.random() * size))',
+    ].join(';')
+    const runId = await wake(server, `node -e "${program.replaceAll('"', '\\"').replaceAll('\\d', '\\\\d')}"`)
+    const run = await ended(server, runId)
+    // Where the kernel is faster it may end the runner, too.
+    expect(['error', 'sandbox_lost']).toContain(run['exitReason'])
+    expect(run['errorMessage']).toMatch(/ran out of memory \(small, 0\.31 GiB\)/)
+  })

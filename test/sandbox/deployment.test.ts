@@ -1,3 +1,4 @@
+import { isLong } from '../kit/forms.ts'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -42,38 +43,39 @@ describe.skipIf(hasNoEngine || missingCompose() !== null)('the compose file', ()
     await removed(runId)
   })
 
-  test('a newer server takes over in the middle of a cloud run, which goes on and ends once', async () => {
-    const line = 'i=$((i+1)); echo "line $i."; sleep 0.1'
-    const runId = await wake(there, `i=0; until svc agent list 2>&1 | grep -q Goer; do ${line}; done; echo last`)
-    await waitFor(async () => (await textOf(there, runId)).includes('line 1.'), 'its first line')
-    const before = await there.api.run(runId)
-    const [containers, server, postgres] = await Promise.all([
-      containersOf(runId),
-      there.compose('ps', '--quiet', 'server'),
-      there.compose('ps', '--quiet', 'postgres'),
-    ])
+  if (isLong)
+    test('a newer server takes over in the middle of a cloud run, which goes on and ends once', async () => {
+      const line = 'i=$((i+1)); echo "line $i."; sleep 0.1'
+      const runId = await wake(there, `i=0; until svc agent list 2>&1 | grep -q Goer; do ${line}; done; echo last`)
+      await waitFor(async () => (await textOf(there, runId)).includes('line 1.'), 'its first line')
+      const before = await there.api.run(runId)
+      const [containers, server, postgres] = await Promise.all([
+        containersOf(runId),
+        there.compose('ps', '--quiet', 'server'),
+        there.compose('ps', '--quiet', 'postgres'),
+      ])
 
-    there.settings['SVC_SERVER_IMAGE'] = await newerServer()
-    await there.up()
-    expect(await there.compose('ps', '--quiet', 'server')).not.toBe(server)
-    expect(await there.compose('ps', '--quiet', 'postgres')).toBe(postgres)
-    expect(await containersOf(runId)).toEqual(containers)
-    expect(await there.api.run(runId)).toMatchObject({ status: 'running', completedAt: null })
-    // The run asks for this, so its own requests have to reach the new server.
-    await there.api.createAgent({ name: 'Goer', harness: 'command', environment: 'cloud', command: 'true' })
+      there.settings['SVC_SERVER_IMAGE'] = await newerServer()
+      await there.up()
+      expect(await there.compose('ps', '--quiet', 'server')).not.toBe(server)
+      expect(await there.compose('ps', '--quiet', 'postgres')).toBe(postgres)
+      expect(await containersOf(runId)).toEqual(containers)
+      expect(await there.api.run(runId)).toMatchObject({ status: 'running', completedAt: null })
+      // The run asks for this, so its own requests have to reach the new server.
+      await there.api.createAgent({ name: 'Goer', harness: 'command', environment: 'cloud', command: 'true' })
 
-    const run = await there.api.waitForRun(runId, 'succeeded')
-    expect(run).toMatchObject({ exitReason: 'completed', sandbox: before.sandbox })
-    const events = await there.api.events(runId)
-    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, at) => at + 1))
-    expect(events.filter(({ kind }) => kind === 'ended')).toHaveLength(1)
-    expect(events.filter(({ kind }) => kind === 'gap')).toEqual([])
-    const text = await textOf(there, runId)
-    const lines = [...text.matchAll(/line (\d+)\./g)].map(([, number]) => Number(number))
-    expect(lines).toEqual(lines.map((_, at) => at + 1))
-    expect(text.trimEnd()).toMatch(/last$/)
-    await removed(runId)
-  })
+      const run = await there.api.waitForRun(runId, 'succeeded')
+      expect(run).toMatchObject({ exitReason: 'completed', sandbox: before.sandbox })
+      const events = await there.api.events(runId)
+      expect(events.map(({ seq }) => seq)).toEqual(events.map((_, at) => at + 1))
+      expect(events.filter(({ kind }) => kind === 'ended')).toHaveLength(1)
+      expect(events.filter(({ kind }) => kind === 'gap')).toEqual([])
+      const text = await textOf(there, runId)
+      const lines = [...text.matchAll(/line (\d+)\./g)].map(([, number]) => Number(number))
+      expect(lines).toEqual(lines.map((_, at) => at + 1))
+      expect(text.trimEnd()).toMatch(/last$/)
+      await removed(runId)
+    })
 
   test('does not begin without a password and an address, and says what is missing', async () => {
     for (const name of ['SVC_POSTGRES_PASSWORD', 'SVC_PUBLIC_URL']) {

@@ -13,7 +13,7 @@ import { hasNoEngine } from '../kit/sandboxes.ts'
 
 const kinds = ['container', 'engine', 'runner', 'server', 'replica'] as const
 type Kind = (typeof kinds)[number]
-const kills = repeats('SANDBOX_KILLS', { short: 3, long: 50 })
+const kills = repeats('SANDBOX_KILLS', { short: 1, long: 50 })
 /** From the wake to somewhat after the end of an undisturbed run. */
 const lifeMs = 7_000
 const longestDownMs = 2_000

@@ -1,3 +1,4 @@
+import { isLong } from '../kit/forms.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -126,12 +127,13 @@ test.skipIf(hasNoEngine)('a repository that cannot be cloned ends the run with a
   expect(branchesOf(repo)).toEqual(['main'])
 })
 
-test.skipIf(hasNoEngine)('an empty repository gets its first commit', async () => {
-  const { server, repo, wake } = await repoStage({ files: null })
-  const runId = await wake(commit('one'))
-  expect(await endedRun(server, runId)).toMatchObject({ status: 'succeeded', errorMessage: null })
-  expect(repo.git(['show', `svc/${runId}:README.md`])).toBe('one')
-})
+if (isLong)
+  test.skipIf(hasNoEngine)('an empty repository gets its first commit', async () => {
+    const { server, repo, wake } = await repoStage({ files: null })
+    const runId = await wake(commit('one'))
+    expect(await endedRun(server, runId)).toMatchObject({ status: 'succeeded', errorMessage: null })
+    expect(repo.git(['show', `svc/${runId}:README.md`])).toBe('one')
+  })
 
 test.skipIf(hasNoEngine)(
   'what a sandbox that was killed had not pushed is rescued before its volume goes',
@@ -156,25 +158,27 @@ test.skipIf(hasNoEngine)(
   },
 )
 
-test.skipIf(hasNoEngine)('work that no git host takes is told as lost, and the run has not succeeded', async () => {
-  const { server, host, wake } = await repoStage()
-  const runId = await wake(`${commit('second')}; touch /tmp/ready; echo here; sleep 3`)
-  await waitFor(async () => (await textOf(server, runId)).includes('here'), 'its output')
-  host.answer = (_request, response) => response.writeHead(503).end() !== null
-  const run = await endedRun(server, runId)
-  expect(run).toMatchObject({ status: 'failed', exitReason: 'error' })
-  expect(run['errorMessage']).toMatch(/could not be pushed: .*status 503/)
-})
+if (isLong)
+  test.skipIf(hasNoEngine)('work that no git host takes is told as lost, and the run has not succeeded', async () => {
+    const { server, host, wake } = await repoStage()
+    const runId = await wake(`${commit('second')}; touch /tmp/ready; echo here; sleep 3`)
+    await waitFor(async () => (await textOf(server, runId)).includes('here'), 'its output')
+    host.answer = (_request, response) => response.writeHead(503).end() !== null
+    const run = await endedRun(server, runId)
+    expect(run).toMatchObject({ status: 'failed', exitReason: 'error' })
+    expect(run['errorMessage']).toMatch(/could not be pushed: .*status 503/)
+  })
 
-test.skipIf(hasNoEngine)('a run that is cancelled while its repository is cloned ends at once', async () => {
-  const { server, host, wake } = await repoStage()
-  const asked = Promise.withResolvers<void>()
-  host.answer = () => {
-    asked.resolve()
-    return true
-  }
-  const runId = await wake('echo here')
-  await asked.promise
-  await server.ok(`/runs/${runId}/cancel`, { body: {} })
-  expect(await endedRun(server, runId)).toMatchObject({ status: 'cancelled' })
-})
+if (isLong)
+  test.skipIf(hasNoEngine)('a run that is cancelled while its repository is cloned ends at once', async () => {
+    const { server, host, wake } = await repoStage()
+    const asked = Promise.withResolvers<void>()
+    host.answer = () => {
+      asked.resolve()
+      return true
+    }
+    const runId = await wake('echo here')
+    await asked.promise
+    await server.ok(`/runs/${runId}/cancel`, { body: {} })
+    expect(await endedRun(server, runId)).toMatchObject({ status: 'cancelled' })
+  })
