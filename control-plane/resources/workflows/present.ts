@@ -132,6 +132,8 @@ export async function presentWorkflowRuns(
   rows: readonly WorkflowRunRow[],
 ): Promise<WorkflowRun[]> {
   const ids = rows.map(({ id }) => id)
+  // First: a program that waits at a question is shown with all the steps that led it there.
+  const questions = await listOpenQuestions(db, 'workflow_run_id', ids)
   const calls = await listCallsOf(db, ids)
   const runs = await listRunsOfSteps(db, ids)
   const visibleTo = workViewerOf(caller)
@@ -139,7 +141,6 @@ export async function presentWorkflowRuns(
   const seen = new Set(visible.map(({ id }) => id))
   const runIds = runs.map(({ id }) => id)
   const approvals = await listHoldingApprovals(db, 'run_id', { ids: runIds, triggers: ['tool_permission'] })
-  const questions = await listOpenQuestions(db, 'workflow_run_id', ids)
   const agents = await visibleAgents(
     db,
     caller,
