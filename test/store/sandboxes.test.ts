@@ -12,6 +12,7 @@ import {
 } from '../../control-plane/resources/devices/store.ts'
 import {
   engineAwayMs,
+  engineNameOf,
   findCloudRoom,
   findSandbox,
   findSandboxOfRun,
@@ -23,6 +24,7 @@ import {
   listWorkspacesWaitingForCloud,
   recordEngine,
   replaceSandbox,
+  volumeOf,
 } from '../../control-plane/resources/sandboxes/store.ts'
 import { addNetwork, listNetwork } from '../../control-plane/resources/sandboxes/network-store.ts'
 import { networkLimits } from '../../shared/runs/network.ts'
@@ -35,6 +37,10 @@ onBoth('a run has one sandbox at a time, which is changed by one writer at a tim
   const row = sandboxRow(workspaceId)
   await insertSandbox(root, row)
   expect(await findSandbox(root, row.id)).toEqual(row)
+  expect(engineNameOf(row)).toBe(`svc-${row.runId}-1`)
+  // Its own, unless it goes on with that of another one.
+  expect(volumeOf(row)).toBe(engineNameOf(row))
+  expect(volumeOf({ ...row, volume: 'svc-run-0' })).toBe('svc-run-0')
   const second = sandboxRow(workspaceId, { runId: row.runId, fence: 2, createdAt: at + 1 })
   await expect(inTransaction(root, (tx) => insertSandbox(tx, second))).rejects.toThrow(/unique/i)
   expect(await replaceSandbox(root, row, { state: 'creating', folder: '/x', stateAt: at + 1 })).toBe(true)
