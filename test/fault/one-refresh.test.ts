@@ -14,7 +14,8 @@ import { RefreshStage } from './one-refresh-stage.ts'
 const seconds = repeats('REFRESH_S', { short: 36, long: 1_800 })
 /** One that is refused within ten seconds is not renewed again. */
 const tokenS = isLong ? 60 : 12
-const runs = 50
+/** Each has processes of its own, and in the short form other tests run beside them. */
+const runs = isLong ? 50 : 24
 /** 30 of them at once, so two after another. */
 const calling = { everyMs: 2_000, forMs: (seconds * 1_000) / 2 }
 /** A token is renewed within so long, also when the claim of who was killed must end before. */
@@ -44,7 +45,7 @@ describe.skipIf(!hasPostgres())('one refresh for everything', () => {
     expect(refusedIn(provider.exchanges)).toEqual([])
   })
 
-  test(`${runs} runs and ${seconds} s of kills`, { timeout: (seconds * 2 + 300) * 1_000 }, async () => {
+  test(`${runs} runs and ${seconds} s of kills`, { timeout: (seconds * 2 + 600) * 1_000 }, async () => {
     const random = seededRandom('one refresh')
     const { provider, system, balancer } = stage
     const counts: Record<string, number> = {}
