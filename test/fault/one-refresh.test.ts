@@ -16,7 +16,7 @@ const seconds = repeats('REFRESH_S', { short: 36, long: 1_800 })
 const tokenS = isLong ? 60 : 12
 /** Each has processes of its own, and in the short form other tests run beside them. */
 const runs = isLong ? 50 : 24
-/** 30 of them at once, so two after another. */
+/** At most 30 of them at once, so 50 are done in two turns. */
 const calling = { everyMs: 2_000, forMs: (seconds * 1_000) / 2 }
 /** A token is renewed within so long, also when the claim of who was killed must end before. */
 const renewedMs = 2_000 * tokenS + 60_000
