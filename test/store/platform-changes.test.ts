@@ -9,6 +9,7 @@ import { implement } from '../../control-plane/http/implement.ts'
 import { silentLog } from '../../control-plane/process/log.ts'
 import { addToQuestions } from '../../control-plane/db/migrations/020-workflows.ts'
 import { questionWaits } from '../../control-plane/db/migrations/025-question-waits.ts'
+import { secretsInSandboxes } from '../../control-plane/db/migrations/055-secrets-in-sandboxes.ts'
 import { migrations } from '../../control-plane/db/migrations/index.ts'
 import { listApprovals } from '../../control-plane/resources/approvals/store.ts'
 import {
@@ -94,6 +95,7 @@ onBoth('writes that waited before there were approvals get theirs by the migrati
     await root.transaction(async (tx) => {
       await addToQuestions(tx)
       await questionWaits.up(tx)
+      await secretsInSandboxes.up(tx)
     })
   }
 })
