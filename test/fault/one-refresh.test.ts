@@ -14,8 +14,7 @@ import { RefreshStage } from './one-refresh-stage.ts'
 const seconds = repeats('REFRESH_S', { short: 36, long: 1_800 })
 /** One that is refused within ten seconds is not renewed again. */
 const tokenS = isLong ? 60 : 12
-/** Each has processes of its own, and in the short form other tests run beside them. */
-const runs = isLong ? 50 : 24
+const runs = 50
 /** At most 30 of them at once, so 50 are done in two turns. */
 const calling = { everyMs: 2_000, forMs: (seconds * 1_000) / 2 }
 /** A token is renewed within so long, also when the claim of who was killed must end before. */
