@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
-import { sandboxFactsIn, sandboxPlaces, type SandboxFacts } from '../../shared/device/sandbox.ts'
+import { sandboxFactsIn, type SandboxFacts } from '../../shared/device/sandbox.ts'
+import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { inGib, MemoryWatch } from './memory.ts'
 

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import { sandboxPlaces, type SandboxFacts } from '../../shared/device/sandbox.ts'
+import { type SandboxFacts } from '../../shared/device/sandbox.ts'
+import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { TriedAct } from '../../shared/runs/wall-acts.ts'
 import { trySandboxActs } from '../wall/sandbox-acts.ts'

@@ -1,13 +1,7 @@
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import {
-  brokerHello,
-  brokerPort,
-  sandboxFacts,
-  sandboxIdentity,
-  sandboxPlaces,
-  sandboxVariable,
-} from '../../shared/device/sandbox.ts'
+import { brokerHello, brokerPort, sandboxFacts, sandboxIdentity, sandboxVariable } from '../../shared/device/sandbox.ts'
+import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { version } from '../../shared/lib/version.ts'
 import { Daemon } from '../daemon/daemon.ts'

@@ -1,16 +1,6 @@
 import { z } from 'zod'
 import { deviceIdentity } from './control.ts'
 
-/** Where a sandbox has what it needs; the control plane puts it there, the runner in it reads it. */
-export const sandboxPlaces = {
-  /** The volume: the home of the run, and the state of the runner. */
-  work: '/work',
-  /** Read-only, of this sandbox alone. */
-  broker: '/run/svc',
-  identity: 'identity.json',
-  socket: 'broker.sock',
-} as const
-
 /** The variable by which the processes of a runner know that they are in a sandbox, and in which; not set on devices. */
 export const sandboxVariable = 'SVC_SANDBOX_FACTS'
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { sandboxPlaces } from './sandbox-places.ts'
 
 /** The repository of a run in a sandbox, as part of its spec: what is cloned, and where the work goes. */
 export const runRepo = z.object({
@@ -15,7 +16,7 @@ export const runRepo = z.object({
 export type RunRepo = z.infer<typeof runRepo>
 
 /** Where a sandbox has the clone: on its volume. */
-export const cloneFolder = '/work/repo'
+export const cloneFolder = `${sandboxPlaces.work}/repo`
 
 /** The path of a repository at the broker, in front of what git asks for. */
 export const repoPath = (id: string): string => `/git/${id}`

@@ -1,6 +1,6 @@
 import { isLong } from '../kit/forms.ts'
 import { expect, test } from 'vitest'
-import { sandboxPlaces } from '../../shared/device/sandbox.ts'
+import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import { waitFor } from '../kit/programs.ts'
 import { cloudServer, engineClient, hasNoEngine, leftOnEngine } from '../kit/sandboxes.ts'
 import type { TestServer } from '../kit/server.ts'

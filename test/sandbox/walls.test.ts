@@ -1,6 +1,6 @@
 import { isLong } from '../kit/forms.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { sandboxPlaces } from '../../shared/device/sandbox.ts'
+import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import type { TriedAct, WallAct } from '../../shared/runs/wall-acts.ts'
 import { engineThatMakes, type ContainerBody } from '../kit/opened-engine.ts'
 import { cloudServer, endedRun, engineClient, hasNoEngine } from '../kit/sandboxes.ts'

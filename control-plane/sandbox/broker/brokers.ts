@@ -2,7 +2,8 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } 
 import type { Server } from 'node:http'
 import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
-import { sandboxPlaces, type SandboxIdentity } from '../../../shared/device/sandbox.ts'
+import { type SandboxIdentity } from '../../../shared/device/sandbox.ts'
+import { sandboxPlaces } from '../../../shared/runs/sandbox-places.ts'
 import type { Log } from '../../process/log.ts'
 import { Broker, type BrokerOptions } from './broker.ts'
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { sandboxPlaces, type SandboxIdentity } from '../../../shared/device/sandbox.ts'
+import { type SandboxIdentity } from '../../../shared/device/sandbox.ts'
+import { sandboxPlaces } from '../../../shared/runs/sandbox-places.ts'
 import type { ContainerSpec } from '../engine.ts'
 
 /** What stands for a sandbox in a cluster: a Job of one pod, the Secret that says who it is, and the claim of its volume. */

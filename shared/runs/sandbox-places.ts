@@ -1,0 +1,9 @@
+/** Where a sandbox has what it needs; the control plane puts it there, the runner in it reads it. */
+export const sandboxPlaces = {
+  /** The volume: the home of the run, and the state of the runner. */
+  work: '/work',
+  /** Read-only, of this sandbox alone. */
+  broker: '/run/svc',
+  identity: 'identity.json',
+  socket: 'broker.sock',
+} as const
