@@ -115,7 +115,8 @@ function launch(asUser: readonly string[], folder: string, command: readonly str
   return child
 }
 
-async function freePort(): Promise<number> {
+/** One of loopback that nobody listens at now. */
+export async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo

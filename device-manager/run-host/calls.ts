@@ -3,7 +3,8 @@ import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import { errorEvent } from '../harness/parts/error-event.ts'
 import { sinceBoot } from '../process/boot-clock.ts'
-import { isAlive, type ProcessIdentity } from '../process/identity.ts'
+import type { ProcessIdentity } from '../process/identity.ts'
+import { signalEach } from '../process/kill.ts'
 import { findProcessesOfRun } from '../process/orphans.ts'
 
 /** What of a run is ended, and what is not. */
@@ -92,9 +93,9 @@ export class Calls {
       ),
     )
     const found = await this.#begunAfter(begunAt)
-    signal(found, 'SIGTERM')
+    signalEach(found, ['SIGTERM'])
     await world.sleep(graceMs)
-    signal(found, 'SIGKILL')
+    signalEach(found, ['SIGKILL'])
   }
 
   async #begunAfter(at: number): Promise<ProcessIdentity[]> {
@@ -112,12 +113,3 @@ export class Calls {
 
 /** Its processes cannot be found where no file is left: the limits of the run end them. */
 const leftToTheRun = () => {}
-
-function signal(processes: readonly ProcessIdentity[], name: 'SIGTERM' | 'SIGKILL'): void {
-  for (const each of processes.filter(isAlive))
-    try {
-      process.kill(each.pid, name)
-    } catch {
-      // It ended in between.
-    }
-}

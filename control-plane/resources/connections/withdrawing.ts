@@ -6,6 +6,10 @@ import { providerThatGave } from './provider-of-held.ts'
 import type { RenewalDependencies } from './renewal.ts'
 import { claimWithdrawal, removeWithdrawal, type WithdrawalRow } from './withdrawal-store.ts'
 
+const minuteMs = 60_000
+/** How long is waited after each try but the last. */
+const againMs = [minuteMs, 5 * minuteMs, 30 * minuteMs, 120 * minuteMs] as const
+
 /**
  * Tells providers that tokens are of no more use, once their connection is gone with its workspace or person:
  *
@@ -15,10 +19,6 @@ import { claimWithdrawal, removeWithdrawal, type WithdrawalRow } from './withdra
  *
  * To withdraw a token twice is harmless (RFC 7009, section 2.2).
  */
-const minuteMs = 60_000
-/** How long is waited after each try but the last. */
-const againMs = [minuteMs, 5 * minuteMs, 30 * minuteMs, 120 * minuteMs] as const
-
 export async function withdrawQueued(deps: RenewalDependencies, row: WithdrawalRow): Promise<void> {
   const { root, world, log, outbound } = deps
   const told = { connectionId: row.connectionId, service: row.serviceId }

@@ -7,6 +7,7 @@ import { OutboundError } from '../../outbound/outbound-error.ts'
 import type { Log } from '../../process/log.ts'
 import { Counted } from './counted.ts'
 import { KeyGuard } from './key-guard.ts'
+import { endWith, refuse } from './plain-answers.ts'
 import { PushRefused, refusalOf } from './push-commands.ts'
 import { readPush } from './read-push.ts'
 import type { RepoCredential, RepoPermit } from './repo-access.ts'
@@ -126,7 +127,7 @@ export class GitRequests {
       const why = error instanceof OutboundError ? error : null
       if (why === null && !ending.signal.aborted) log.warn({ err: error }, 'a git host could not be asked')
       if (why?.reason === 'too_large') return refuse(response, 413, 'It is more than the broker of this sandbox takes.')
-      end(response, 502, `The git host could not be asked: ${why?.message ?? 'the request broke off'}.`)
+      endWith(response, 502, `The git host could not be asked: ${why?.message ?? 'the request broke off'}.`)
       return why?.reason === 'refused_address' || why?.reason === 'not_https' ? 'refused' : 'failed'
     } finally {
       cancel()
@@ -246,14 +247,3 @@ function checkAnswer(answer: IncomingMessage, { service, method }: Door, credent
 }
 
 const sayOf = (error: unknown): string => (error instanceof Error ? error.message : 'nobody knows why')
-
-function refuse(response: ServerResponse, status: number, message: string): 'refused' {
-  end(response, status, message)
-  return 'refused'
-}
-
-function end(response: ServerResponse, status: number, message: string): void {
-  if (response.headersSent) return void response.destroy()
-  response.writeHead(status, { 'content-type': 'text/plain', connection: 'close' })
-  response.end(`${message}\n`)
-}

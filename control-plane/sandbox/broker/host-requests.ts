@@ -1,10 +1,11 @@
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { Redactor } from '../../../shared/lib/redact.ts'
 import type { NetworkDecision } from '../../../shared/runs/network.ts'
 import { hostOf } from '../../outbound/host-name.ts'
 import { placeholderForm, type BrokeredSecret } from '../../resources/secrets/in-cloud.ts'
 import { forward, isPacked, type Asked, type ForwardOptions } from './forward.ts'
 import { modelLimits, type ModelLimits } from './model-requests.ts'
+import { endWith, refuse } from './plain-answers.ts'
 import { ValueGuard } from './value-guard.ts'
 
 export type HostLimits = ModelLimits
@@ -57,7 +58,7 @@ export class HostRequests {
           whom: place,
           headOf: (answer) => headOf(answer, { place, redactor }),
           guard: new ValueGuard(redactor.another(), limits.answerBytes),
-          end,
+          end: endWith,
         },
         this.options,
       )
@@ -163,15 +164,4 @@ function headOf(
   const next = location === undefined ? null : URL.parse(location)
   const isHere = next?.protocol === 'https:' && placeOf(next) === place
   return { ...Object.fromEntries(entries), ...(isHere && { location: next.href.replace(/^https:/, 'http:') }) }
-}
-
-function refuse(response: ServerResponse, status: number, message: string): 'refused' {
-  end(response, status, message)
-  return 'refused'
-}
-
-function end(response: ServerResponse, status: number, message: string): void {
-  if (response.headersSent) return void response.destroy()
-  response.writeHead(status, { 'content-type': 'text/plain', connection: 'close' })
-  response.end(`${message}\n`)
 }

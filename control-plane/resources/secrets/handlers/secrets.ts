@@ -108,7 +108,7 @@ async function knownSecret(db: Db, caller: PersonCaller, id: string): Promise<Se
   return (await findSecret(db, caller.workspaceId, id)) ?? fail('secret_not_found', { param: 'secretId' })
 }
 
-/** A secret to grant, revoke or delete, which only the person who stored it and workspace admins may do. */
+/** A secret to change, grant, revoke or delete, which only the person who stored it and workspace admins may do. */
 async function ownSecret(db: Db, caller: PersonCaller, id: string): Promise<SecretRow> {
   const secret = await knownSecret(db, caller, id)
   if (secret.createdBy !== caller.userPublicId && !hasRole(caller, 'admin'))
