@@ -16,7 +16,9 @@ export interface PortBrokersOptions extends BrokersOptions {
 /** A connection that has not said whose it is by then is nobody's. */
 const helloMs = 5_000
 const helloBytes = 200
-const mostStrangers = 200
+const mostStrangers = 2_000
+/** Of one address, so that no sandbox takes the places of all. */
+const mostOfAddress = 20
 
 /**
  * The brokers of sandboxes on other machines, at one port: a connection begins with a line that says of which sandbox it is, with the
@@ -26,6 +28,7 @@ export class PortBrokers implements BrokerPlaces {
   private readonly options: PortBrokersOptions
   private readonly brokers = new Map<string, Broker>()
   private readonly strangers = new Set<Socket>()
+  private readonly strangersOf = new Map<string, number>()
   private readonly server: Server
 
   constructor(options: PortBrokersOptions) {
@@ -81,8 +84,11 @@ export class PortBrokers implements BrokerPlaces {
 
   private meet(socket: Socket): void {
     socket.on('error', () => socket.destroy())
-    if (this.strangers.size >= mostStrangers) return void socket.destroy()
+    const address = socket.remoteAddress ?? ''
+    const ofAddress = this.strangersOf.get(address) ?? 0
+    if (this.strangers.size >= mostStrangers || ofAddress >= mostOfAddress) return void socket.destroy()
     this.strangers.add(socket)
+    this.strangersOf.set(address, ofAddress + 1)
     const over = this.options.world.after(helloMs, () => socket.destroy())
     let said = Buffer.alloc(0)
     const hear = (chunk: Buffer) => {
@@ -99,7 +105,10 @@ export class PortBrokers implements BrokerPlaces {
     }
     const leave = () => {
       over()
-      this.strangers.delete(socket)
+      if (!this.strangers.delete(socket)) return
+      const left = this.strangersOf.get(address)! - 1
+      if (left === 0) this.strangersOf.delete(address)
+      else this.strangersOf.set(address, left)
     }
     socket.on('data', hear)
     socket.once('close', leave)
