@@ -24,10 +24,15 @@ export async function cloudRepoOf(tx: Tx, agent: AgentRow, task: Task | null): P
   return { id, row, task: task && { key: task.key, branchName: task.branchName, baseBranch } }
 }
 
-export const runRepoOf = ({ id, row, task }: CloudRepo, runId: string): RunRepo => ({
-  id,
-  address: row && addressOfRepo(row),
-  baseBranch: task?.baseBranch ?? row?.defaultBranch ?? null,
-  branch: task?.branchName ?? `svc/${task?.key ?? runId}`,
-  rescueBranch: `svc/rescue/${runId}`,
-})
+export function runRepoOf({ id, row, task }: CloudRepo, runId: string): RunRepo {
+  const named = task?.branchName ?? null
+  // Anybody who may write to the task names it, and its runner pushes without being asked.
+  const isOthers = named === null || named === task?.baseBranch || named === row?.defaultBranch
+  return {
+    id,
+    address: row && addressOfRepo(row),
+    baseBranch: task?.baseBranch ?? row?.defaultBranch ?? null,
+    branch: isOthers ? `svc/${task?.key ?? runId}` : named,
+    rescueBranch: `svc/rescue/${runId}`,
+  }
+}

@@ -69,6 +69,14 @@ describe('the repository of a cloud run', () => {
     })
   })
 
+  test('is never pushed to the branch that others work from', async () => {
+    const repoId = await addRepo('https://github.com/A/Shared', 'trunk')
+    for (const branches of [{ branchName: 'trunk' }, { branchName: 'release', baseBranch: 'release' }]) {
+      const { runId, key } = await wake({}, { repoId, ...branches })
+      expect((await repoOf(runId))!.branch).toBe(`svc/${key}`)
+    }
+  })
+
   test("is else the agent's own, and else there is none", async () => {
     const own = await addRepo('git@git.example.com:b/own.git')
     const { runId, key } = await wake({ defaultRepoId: own }, {})
