@@ -2,7 +2,8 @@ import { mkdirSync, rmSync, chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { SandboxSize } from '../../shared/api/agents.ts'
-import { sandboxPlaces, trialMark, type SandboxIdentity } from '../../shared/device/sandbox.ts'
+import { trialMark, type SandboxIdentity } from '../../shared/device/sandbox.ts'
+import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { triedActs, type TriedAct } from '../../shared/runs/wall-acts.ts'
 import {
@@ -38,6 +39,8 @@ const trialMs = 60_000
 const pauseMs = 250
 const logLines = 200
 const size: SandboxSize = 'small'
+/** The label of containers that are no server's. */
+const trials = 'svc-trial'
 
 export async function diagnoseSandboxes(options: DoctorOptions): Promise<Check[]> {
   const checks: Check[] = []
@@ -92,8 +95,8 @@ function specOf(
   return {
     name,
     image,
-    // Of no server: nobody sweeps it but this.
-    serverId: name,
+    // Of no server: nobody sweeps it but the next doctor.
+    serverId: trials,
     sandboxId: world.id('sbx_'),
     workspaceId: 'trial',
     runId: name,
@@ -107,6 +110,8 @@ function specOf(
 
 /** Has a container with the limits of a sandbox try the acts that its walls must refuse. */
 async function tryContainer({ engine, folder, world }: DoctorOptions, spec: ContainerSpec): Promise<TriedAct[]> {
+  // Of a doctor that was stopped.
+  for (const { name, state } of await engine.list(trials)) if (state === 'exited') await engine.remove(name, name)
   mkdirSync(folder, { recursive: true })
   try {
     const file = join(folder, sandboxPlaces.identity)

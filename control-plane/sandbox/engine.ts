@@ -29,6 +29,8 @@ export interface SandboxEngine {
   ending(id: string): Promise<ContainerEnding | null>
   /** Those of this server, whatever their state. */
   list(serverId: string): Promise<Container[]>
+  /** The names of the volumes of this server. */
+  listVolumes(serverId: string): Promise<string[]>
   /** Calls `hurry` when something happens to a container of this server, until the signal is aborted or the engine hangs up. */
   watch(serverId: string, hurry: () => void, signal: AbortSignal): Promise<void>
 }
@@ -63,7 +65,8 @@ export interface Container {
   id: string
   name: string
   sandboxId: string
-  state: 'created' | 'running' | 'exited'
+  /** `waiting`: it was started and does not run yet, for want of a place or of its image. */
+  state: 'created' | 'waiting' | 'running' | 'exited'
 }
 
 export interface ContainerEnding {

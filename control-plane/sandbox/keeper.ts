@@ -5,7 +5,7 @@ import { findRun } from '../resources/runs/store.ts'
 import { nextAct, type Seen } from '../resources/sandboxes/machine.ts'
 import {
   findSandbox,
-  isVolumeTaken,
+  isVolumeNeeded,
   listLeftVolumes,
   listSandboxesOfEngine,
   recordEngine,
@@ -30,6 +30,8 @@ const watchAgainMs = 5_000
 const restMs = 100
 /** What the engine says of itself is asked for, and written down, this often. */
 const factsMs = 20_000
+/** Volumes that nobody knows are looked for this often. */
+const volumesMs = 60_000
 /** A run that goes on with a volume is made within this time. */
 const heirMs = 10 * 60_000
 /** Whoever begins to create a sandbox has it created within this time, or is gone. */
@@ -49,6 +51,7 @@ export class SandboxKeeper {
   private trouble: string | null = null
   private known: { facts: EngineFacts; at: number } | null = null
   private lookedAt = -restMs
+  private sweptAt = -volumesMs
   private isLookDue = false
 
   constructor(options: KeeperOptions) {
@@ -125,15 +128,12 @@ export class SandboxKeeper {
       if (!known.has(container.sandboxId) && (await this.isGone(container.sandboxId)))
         this.lines.add(container.name, () => this.removeOrphan(container.name), 'orphan')
     for (const row of await listLeftVolumes(root, facts.id)) this.lines.add(row.id, () => this.lookAtLeft(row), 'left')
+    await this.sweepVolumes()
     for (const id of brokers.known())
       if (!known.has(id) && (await this.isGone(id))) await brokers.close({ id, folder: null })
   }
 
-  private async removeOrphan(name: string): Promise<void> {
-    await this.options.engine.remove(name, (await isVolumeTaken(this.options.root, name)) ? null : name)
-  }
-
-  /** A volume that no sandbox will go on with: the run that was to have it has ended, or none was made. */
+  /** No sandbox will go on with its volume where the run that was to have it has ended, or none was made. */
   private async lookAtLeft(row: SandboxRow): Promise<void> {
     const { root, world, engine } = this.options
     const heirId = (await findRun(root, row.runId))?.successorRunId ?? null
@@ -142,6 +142,20 @@ export class SandboxKeeper {
     // First: whoever makes a sandbox with it meanwhile finds that it is left to nobody.
     if (isWaitedFor || !(await replaceSandbox(root, row, { leavesVolume: false }))) return
     await engine.removeVolume(volumeOf(row))
+  }
+
+  /** Volumes of which nobody knows any more: a server died before it removed one, or the workspace is gone. */
+  private async sweepVolumes(): Promise<void> {
+    const { root, world, engine, keys } = this.options
+    if (world.monotonic() - this.sweptAt < volumesMs) return
+    this.sweptAt = world.monotonic()
+    for (const name of await engine.listVolumes(keys.serverId))
+      if (!(await isVolumeNeeded(root, name))) this.lines.add(name, () => engine.remove(name, name), 'volume')
+  }
+
+  private async removeOrphan(name: string): Promise<void> {
+    const { root, engine } = this.options
+    await engine.remove(name, (await isVolumeNeeded(root, name)) ? null : name)
   }
 
   private async isGone(sandboxId: string): Promise<boolean> {

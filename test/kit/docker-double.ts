@@ -2,8 +2,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { sandboxIdentity, sandboxPlaces } from '../../shared/device/sandbox.ts'
+import { sandboxIdentity } from '../../shared/device/sandbox.ts'
+import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import { FakeDevice } from './fake-device.ts'
+import { leftWhereLost, workOnce } from './fake-runner.ts'
 
 /** A container of the double. */
 export interface DoubleContainer {
@@ -125,6 +127,8 @@ export class DockerDouble {
         this.containers.delete(container.id)
         this.tell()
         return [204, null]
+      case 'GET volumes':
+        return [200, { Volumes: [...this.volumes].map((name) => ({ Name: name })) }]
       case 'DELETE volumes':
         return this.volumes.delete(id) ? [204, null] : noSuch
       default:
@@ -195,17 +199,10 @@ export async function runnerIn({ folder }: DoubleContainer): Promise<FakeDevice>
     identity,
   )
   await device.next('welcome')
-  if (identity.lost === undefined) return device
-  await device.disconnect()
-  throw new Error('nothing is left on the volume')
+  return leftWhereLost(device, identity)
 }
 
 /** Takes the run of the container, says something, ends it and leaves. */
 export async function playRun(container: DoubleContainer): Promise<number> {
-  const device = await runnerIn(container)
-  const run = await device.take()
-  await run.events({ kind: 'text', data: { text: `in ${container.name}` } })
-  await run.end()
-  await device.disconnect()
-  return 0
+  return workOnce(await runnerIn(container), container.name)
 }

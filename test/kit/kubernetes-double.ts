@@ -5,8 +5,10 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { forward } from '../../device-manager/sandbox/forwarder.ts'
-import { brokerHello, sandboxIdentity, sandboxPlaces, type SandboxIdentity } from '../../shared/device/sandbox.ts'
+import { brokerHello, sandboxIdentity, type SandboxIdentity } from '../../shared/device/sandbox.ts'
+import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import { FakeDevice } from './fake-device.ts'
+import { leftWhereLost, workOnce } from './fake-runner.ts'
 
 export interface Manifest {
   apiVersion: string
@@ -52,6 +54,8 @@ export class KubernetesDouble {
   peak = 0
   token = 'token-1'
   fault: (call: string) => ClusterFault = () => null
+  /** How long a pod waits for a node. */
+  placed: () => Promise<void> = () => Promise.resolve()
   private readonly folder = mkdtempSync(join(tmpdir(), 'svc-kd-'))
   private readonly server: Server
   private readonly followers = new Set<ServerResponse>()
@@ -187,7 +191,7 @@ export class KubernetesDouble {
 
   /** One page at a time, so that pages are turned. */
   private list(kind: string, url: URL): [number, unknown] {
-    const all = kind === 'jobs' ? [...this.jobs.values()].map(shownJob) : []
+    const all = kind === 'jobs' ? [...this.jobs.values()].map(shownJob) : [...this.claims.values()]
     const found = all.filter(({ metadata }) => fits(url, metadata.labels))
     const from = Number(url.searchParams.get('continue') ?? 0)
     const next = from + 2
@@ -223,7 +227,7 @@ export class KubernetesDouble {
     const pod: DoublePod = {
       name: `${name}-${++this.pods}`,
       job: name,
-      phase: 'Running',
+      phase: 'Pending',
       exitCode: null,
       reason: null,
       labels,
@@ -231,7 +235,13 @@ export class KubernetesDouble {
     }
     job.pod = pod
     this.tell()
-    const played = this.play(pod)
+    const run = async () => {
+      await this.placed()
+      pod.phase = 'Running'
+      this.tell()
+      return this.play(pod)
+    }
+    const played = run()
       .catch(() => 1)
       .then((exitCode) => this.end(pod, exitCode))
       .finally(() => this.playing.delete(played))
@@ -278,17 +288,10 @@ export async function runnerInPod({ identity }: Pick<DoublePod, 'identity'>): Pr
   const device = await FakeDevice.open({ nextUrl: () => `http://127.0.0.1:${way.port}` }, identity)
   void device.closed.then(() => way.close())
   await device.next('welcome')
-  if (identity.lost === undefined) return device
-  await device.disconnect()
-  throw new Error('nothing is left on the volume')
+  return leftWhereLost(device, identity)
 }
 
 /** Takes the run of the pod, says something, ends it and leaves. */
 export async function playPod(pod: DoublePod): Promise<number> {
-  const device = await runnerInPod(pod)
-  const run = await device.take()
-  await run.events({ kind: 'text', data: { text: `in ${pod.name}` } })
-  await run.end()
-  await device.disconnect()
-  return 0
+  return workOnce(await runnerInPod(pod), pod.name)
 }

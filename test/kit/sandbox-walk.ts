@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, inject } from 'vitest'
 import type { RunDetail } from '../../shared/api/runs.ts'
+import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import { startGitServer, type TestRepo } from './git-server.ts'
 import { outputOf, wholeLog } from './invariants.ts'
 import { delay, waitFor } from './programs.ts'
@@ -15,11 +16,13 @@ import { TestSystem } from './system.ts'
 const lines = 60
 /** What was printed so long before its runner was killed is in the runner's spool. */
 const settledMs = 1_000
-const witnesses = { printed: '/work/home/printed', committed: '/work/home/committed' } as const
+/** Files on the volume. */
+const witnesses = { printed: 'home/printed', committed: 'home/committed' } as const
+const inSandbox = (file: string) => join(sandboxPlaces.work, file)
 
 const printing = (at: string) =>
-  `i=0; while [ $i -lt ${lines} ]; do i=$((i+1)); echo line $i; echo $i >${witnesses.printed}; ${at} sleep 0.03; done`
-const committing = `[ $i = 20 ] && echo more >>README.md && git commit -qam more && echo 1 >${witnesses.committed};`
+  `i=0; while [ $i -lt ${lines} ]; do i=$((i+1)); echo line $i; echo $i >${inSandbox(witnesses.printed)}; ${at} sleep 0.03; done`
+const committing = `[ $i = 20 ] && echo more >>README.md && git commit -qam more && echo 1 >${inSandbox(witnesses.committed)};`
 
 export interface Stage {
   engine: TestEngine
@@ -109,9 +112,9 @@ export class Witness {
     }
   }
 
-  private read(path: string): string {
+  private read(file: string): string {
     try {
-      return readFileSync(join(this.folder, path.replace(/^\/work/, '')), 'utf8').trim()
+      return readFileSync(join(this.folder, file), 'utf8').trim()
     } catch {
       return ''
     }

@@ -17,7 +17,7 @@ import {
   findSandbox,
   findSandboxOfRun,
   insertSandbox,
-  isVolumeTaken,
+  isVolumeNeeded,
   listLeftVolumes,
   listSandboxes,
   listSandboxesOfEngine,
@@ -146,10 +146,21 @@ onBoth('a volume is left until another sandbox goes on with it', async ({ root }
   await replaceSandbox(root, before, { removedAt: at + 1 })
   expect((await listLeftVolumes(root, 'engine')).map(({ id }) => id)).toEqual([before.id])
   expect(await listLeftVolumes(root, 'another engine')).toEqual([])
-  expect(await isVolumeTaken(root, 'volume')).toBe(false)
-  const next = sandboxRow(workspaceId, { volume: 'volume', size: 'medium' })
+  const volume = volumeOf(before)
+  const isNeeded = () => isVolumeNeeded(root, volume)
+  expect(await isNeeded()).toBe(true)
+  const next = sandboxRow(workspaceId, { volume, size: 'medium' })
   await insertSandbox(root, next)
-  expect(await isVolumeTaken(root, 'volume')).toBe(true)
+  const removed = (await findSandbox(root, before.id))!
+  await replaceSandbox(root, removed, { leavesVolume: false })
+  expect(await isNeeded()).toBe(true)
+  // It works with that of the one before, and never had one of its own.
+  expect(await isVolumeNeeded(root, engineNameOf(next))).toBe(false)
   await replaceSandbox(root, next, { removedAt: at + 2 })
-  expect(await isVolumeTaken(root, 'volume')).toBe(false)
+  expect(await isNeeded()).toBe(false)
+  const own = sandboxRow(workspaceId)
+  await insertSandbox(root, own)
+  expect(await isVolumeNeeded(root, volumeOf(own))).toBe(true)
+  for (const foreign of ['svc-run_0000000000000000-1', 'somebody-elses', ''])
+    expect(await isVolumeNeeded(root, foreign)).toBe(false)
 })

@@ -66,6 +66,18 @@ describe('the life of a sandbox', () => {
     }
   })
 
+  it('waits for a container that was started and does not run yet', () => {
+    const waiting = seen({ container: 'waiting', hasStarted: true })
+    expect(nextAct('creating', waiting)).toEqual({ do: 'wait' })
+    expect(nextAct('lost', waiting)).toEqual({ do: 'enter', state: 'salvaging' })
+    expect(nextAct('salvaging', waiting)).toEqual({ do: 'wait' })
+    for (const state of ['creating', 'salvaging'] as const) {
+      const late = { ...waiting, forMs: stateLimits[state]! + 1 }
+      expect(nextAct(state, late)).toMatchObject({ do: 'give up' })
+    }
+    expect(nextAct('ended', { ...waiting, isRunOver: true })).toEqual({ do: 'remove' })
+  })
+
   it('gives up what takes too long before the runner is connected, and nothing after', () => {
     for (const state of ['wanted', 'creating', 'starting'] as const) {
       const late = seen({ container: 'running', forMs: stateLimits[state]! + 1 })

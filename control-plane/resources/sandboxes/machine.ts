@@ -1,19 +1,5 @@
 import type { SandboxState } from '../../../shared/runs/sandbox-states.ts'
 
-/**
- * The life of a sandbox, as a pure function of what was seen:
- *
- *     wanted --> creating --> starting --> linked --> ended --> removed
- *        |           |            |         |  |          ^
- *        |           |            |         |  +-> lost --> salvaging --+
- *        +-----------+------------+---------+-----------+---------------+   it came to nothing
- *
- * `wanted`: the row is there, and nothing else. `creating`: the engine was asked. `starting`: its container runs, and its runner
- * has not said hello. `linked`: the runner has. `lost`: its container is gone though the run was under way. `salvaging`: a container with
- * the same volume tells what the run left. `ended`: its run needs it no more; the container and the volume are there.
- * `removed` is `removed_at`. Only what the engine lists says that a container is gone; its events hurry the next list.
- */
-
 /** The time that a sandbox has in a state, in ms; null: as long as its run lives. */
 export const stateLimits: Readonly<Record<SandboxState, number | null>> = {
   wanted: 5 * 60_000,
@@ -28,8 +14,8 @@ export const stateLimits: Readonly<Record<SandboxState, number | null>> = {
 }
 
 export interface Seen {
-  /** Of the container: what the engine says; null: it has none. */
-  container: 'created' | 'running' | 'exited' | null
+  /** What the engine says of the container; `waiting`: it was started and does not run yet. null: there is none. */
+  container: 'created' | 'waiting' | 'running' | 'exited' | null
   /** Its runner is linked, or was. */
   hasLinked: boolean
   /** A runner has begun with the run. */
@@ -61,7 +47,19 @@ export type Act =
 
 const wait: Act = { do: 'wait' }
 
-/** What is to be done next with a sandbox. */
+/**
+ * What is to be done next with a sandbox, as a pure function of what was seen. Its life:
+ *
+ *     wanted --> creating --> starting --> linked --> ended --> removed
+ *        |           |            |         |  |          ^
+ *        |           |            |         |  +-> lost --> salvaging --+
+ *        +-----------+------------+---------+-----------+---------------+   it came to nothing
+ *
+ * `wanted`: the row is there, and nothing else. `creating`: the engine was asked. `starting`: its container runs, and its runner
+ * has not said hello. `linked`: the runner has. `lost`: its container is gone though the run was under way. `salvaging`: a container with
+ * the same volume tells what the run left. `ended`: its run needs it no more; the container and the volume are there.
+ * `removed` is `removed_at`. Only what the engine lists says that a container is gone; its events hurry the next list.
+ */
 export function nextAct(state: SandboxState, seen: Seen): Act {
   if (state === 'ended') {
     // It leaves by itself once all it has is stored.
@@ -75,6 +73,7 @@ export function nextAct(state: SandboxState, seen: Seen): Act {
       return { do: 'enter', state: 'creating' }
     case 'creating':
       if (seen.container === null) return seen.isBeingCreated ? wait : { do: 'create' }
+      if (seen.container === 'waiting') return wait
       return seen.container === 'created' ? { do: 'start' } : { do: 'enter', state: 'starting' }
     case 'starting':
       if (seen.hasLinked) return { do: 'enter', state: 'linked' }
@@ -85,12 +84,15 @@ export function nextAct(state: SandboxState, seen: Seen): Act {
       // Nothing of the run is there that could be lost.
       return seen.hasStarted ? { do: 'note loss' } : { do: 'give up', exitReason: 'sandbox_lost', why: gone }
     case 'lost':
-      return seen.container === 'running' ? { do: 'enter', state: 'salvaging' } : { do: 'salvage' }
+      // The one with its volume was started, and nobody has noted it.
+      return isStarted(seen) ? { do: 'enter', state: 'salvaging' } : { do: 'salvage' }
     case 'salvaging':
-      if (seen.container === 'running') return wait
+      if (isStarted(seen)) return wait
       return { do: 'give up', exitReason: 'sandbox_lost', why: unsaved }
   }
 }
+
+const isStarted = ({ container }: Seen): boolean => container === 'waiting' || container === 'running'
 
 const gone = 'The sandbox of this run is gone.'
 /** After what became of the sandbox. */

@@ -78,10 +78,15 @@ const left = sandboxes.query('where engine_id = ? and leaves_volume = 1 and remo
 /** Those that are removed, and whose volumes are kept. */
 export const listLeftVolumes = (db: Db, engineId: string): Promise<SandboxRow[]> => left.list(db, [engineId])
 
-const ofVolume = sandboxes.query('where volume = ? and removed_at is null limit 1')
-/** Whether a sandbox goes on with the volume of an earlier one. */
-export const isVolumeTaken = async (db: Db, volume: string): Promise<boolean> =>
-  (await ofVolume.first(db, [volume])) !== null
+const takers = sandboxes.query('where volume = ? and removed_at is null limit 1')
+const owner = sandboxes.query('where run_id = ? and fence = ? order by created_at desc limit 1')
+/** Whether a sandbox has this volume, goes on with it, or leaves it to one that will. */
+export async function isVolumeNeeded(db: Db, volume: string): Promise<boolean> {
+  const [, runId = '', fence = '0'] = /^svc-(\w+)-(\d{1,9})$/.exec(volume) ?? []
+  const own = await owner.first(db, [runId, Number(fence)])
+  if (own !== null && (own.leavesVolume === true || (own.removedAt === null && volumeOf(own) === volume))) return true
+  return (await takers.first(db, [volume])) !== null
+}
 
 const engines = table('sandbox_engines', {
   /** As the engine names itself. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { sandboxPlaces } from '../../../shared/device/sandbox.ts'
+import { sandboxPlaces } from '../../../shared/runs/sandbox-places.ts'
 import type { Container, ContainerEnding, ContainerSpec, EngineFacts, SandboxEngine } from '../engine.ts'
 import { parseJson } from '../engine-client.ts'
 import { DockerClient, type DockerClientOptions } from './client.ts'
@@ -32,6 +32,13 @@ const listed = z
     }),
   )
   .max(10_000)
+
+const volumes = z.object({
+  Volumes: z
+    .array(z.object({ Name: text }))
+    .max(10_000)
+    .nullable(),
+})
 
 /** A container that is stopped is given longer by what it is stopped with. */
 const stopSlackMs = 10_000
@@ -148,6 +155,12 @@ export class DockerEngine implements SandboxEngine {
       sandboxId: Labels[label.sandbox] ?? '',
       state: State === 'created' ? 'created' : isAlive(State) ? 'running' : 'exited',
     }))
+  }
+
+  async listVolumes(serverId: string): Promise<string[]> {
+    const filters = JSON.stringify({ label: [`${label.server}=${serverId}`] })
+    const { Volumes } = await this.client.read({ method: 'GET', path: '/volumes', query: { filters } }, volumes)
+    return (Volumes ?? []).map(({ Name }) => Name)
   }
 
   async watch(serverId: string, hurry: () => void, signal: AbortSignal): Promise<void> {

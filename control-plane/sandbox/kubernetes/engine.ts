@@ -15,8 +15,8 @@ const words = z.string().max(65_536)
 const metadata = z.object({ name: text, uid: text.optional(), labels: z.record(text, text).default({}) })
 const condition = z.object({ type: text, status: text, reason: text.optional(), message: words.optional() })
 const namespaceObject = z.object({ metadata: z.object({ uid: text.min(1) }) })
-const job = z.object({
-  metadata: metadata.extend({ annotations: z.record(text, words).default({}) }),
+const named = z.object({ metadata: metadata.extend({ annotations: z.record(text, words).default({}) }) })
+const job = named.extend({
   spec: z.object({ suspend: z.boolean().default(false) }),
   status: z.object({ conditions: z.array(condition).max(100).nullish() }).default({}),
 })
@@ -165,6 +165,11 @@ export class KubernetesEngine implements SandboxEngine {
     })
   }
 
+  async listVolumes(serverId: string): Promise<string[]> {
+    const claims = await this.all(this.core('persistentvolumeclaims'), `${labels.server}=${serverId}`, named)
+    return claims.map(({ metadata: { name, annotations } }) => annotations[nameAnnotation] ?? name)
+  }
+
   async watch(serverId: string, hurry: () => void, signal: AbortSignal): Promise<void> {
     const query = { watch: '1', labelSelector: `${labels.server}=${serverId}`, timeoutSeconds: String(watchSeconds) }
     await this.client.follow({ method: 'GET', path: this.core('pods'), query }, hurry, signal)
@@ -204,14 +209,14 @@ export class KubernetesEngine implements SandboxEngine {
 
 const within = (path: string, name?: string) => (name === undefined ? path : `${path}/${name}`)
 
-/** A pod that waits for a node or for its image has not begun. */
+/** A pod waits for a node, or for its image. */
 function stateOf({ spec, status }: Job, pods: readonly Pod[]): Container['state'] {
   const isOver = (status.conditions ?? []).some(
     ({ type, status: is }) => is === 'True' && (type === 'Complete' || type === 'Failed'),
   )
   if (isOver || pods.some((each) => endedIn(each) !== null)) return 'exited'
   if (spec.suspend) return 'created'
-  return pods.some(({ status: { phase } }) => phase === 'Running' || phase === 'Unknown') ? 'running' : 'created'
+  return pods.some(({ status: { phase } }) => phase === 'Running' || phase === 'Unknown') ? 'running' : 'waiting'
 }
 
 /** null: it has not. A node that is lost, or that evicts its pods, says nothing of their status. */

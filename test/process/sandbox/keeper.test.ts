@@ -97,6 +97,15 @@ test('any number of runs that wait for a device hold up none of the cloud', asyn
   expect(await endings(server, [runId])).toMatchObject([{ exitReason: 'completed' }])
 })
 
+test('a volume that a server had no time to remove, or whose workspace is gone, goes', async () => {
+  const { engine, server } = await stage(playRun)
+  const agent = await cloudAgent(server, 'Tidy')
+  expect(await endings(server, [await wake(server, agent.id)])).toMatchObject([{ exitReason: 'completed' }])
+  engine.volumes.add('svc-run_0000000000000000-1')
+  server.world.advance(60_000)
+  await waitFor(() => engine.volumes.size === 0, 'an engine without volumes')
+})
+
 test('a run waits while no engine answers, and says so', async () => {
   const { engine, server } = await stage(playRun)
   const agent = await cloudAgent(server, 'Patient')

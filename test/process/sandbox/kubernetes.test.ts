@@ -1,10 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { FakeDevice } from '../../kit/fake-device.ts'
 import { KubernetesEngine } from '../../../control-plane/sandbox/kubernetes/engine.ts'
+import { freePort } from '../../../scripts/postgres.ts'
 import { isLong } from '../../kit/forms.ts'
 import {
   KubernetesDouble,
@@ -18,14 +19,6 @@ import { aSpec } from '../../kit/container-spec.ts'
 import { TestServer } from '../../kit/server.ts'
 
 /** Sandboxes in a cluster that a test has in its hands. */
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 async function stage(play: (pod: DoublePod) => Promise<number>, more: Record<string, string> = {}) {
   const cluster = await new KubernetesDouble(play).start()
@@ -95,6 +88,46 @@ test('a pod that ran out of memory in mid-run is told from one that is gone', as
   const [run] = await endings(server, [runId])
   expect(run).toMatchObject({ exitReason: 'sandbox_lost' })
   expect(run!.errorMessage).toMatch(/ended with status 137: it ran out of memory \(small, 2 GiB\)/)
+})
+
+test('a pod that waits for a node is started once, and asked about no more often than others', async () => {
+  const node = Promise.withResolvers<void>()
+  const { cluster, server, wake } = await stage(playPod)
+  const calls: string[] = []
+  cluster.fault = (call) => (calls.push(call), null)
+  cluster.placed = () => node.promise
+  const runId = await wake()
+  await waitFor(() => calls.some((call) => call.startsWith('PATCH')), 'its start')
+  await server.world.sleep(2_000)
+  expect(calls.filter((call) => call.startsWith('PATCH'))).toHaveLength(1)
+  // A look lists jobs and pods; the sweep of this stage looks twice a second.
+  expect(calls.length).toBeLessThan(60)
+  node.resolve()
+  expect(await endings(server, [runId])).toMatchObject([{ exitReason: 'completed' }])
+})
+
+test('a second pod that waits for a node is waited for, too', async () => {
+  const lost = Promise.withResolvers<{ pod: DoublePod; device: FakeDevice }>()
+  const node = Promise.withResolvers<void>()
+  const { cluster, server, wake } = await stage(async (pod) => {
+    const device = await runnerInPod(pod)
+    const run = await device.take()
+    await run.events({ kind: 'text', data: { text: 'here' } })
+    lost.resolve({ pod, device })
+    await device.closed
+    return 137
+  })
+  const runId = await wake()
+  const { pod, device } = await lost.promise
+  cluster.placed = () => node.promise
+  cluster.end(pod)
+  await device.disconnect()
+  await waitFor(() => [...cluster.jobs.values()].some((job) => job.pod?.phase === 'Pending'), 'the second pod')
+  const jobs = cluster.manifests.length
+  await server.world.sleep(1_500)
+  expect([cluster.manifests.length, await runOf(server, runId)]).toMatchObject([jobs, { exitReason: null }])
+  node.resolve()
+  expect(await endings(server, [runId])).toMatchObject([{ exitReason: 'sandbox_lost' }])
 })
 
 test.each([

@@ -107,6 +107,7 @@ describe('what an operator applies', () => {
         'get namespaces',
         'get pods/log',
         'list jobs',
+        'list persistentvolumeclaims',
         'list pods',
         'patch jobs',
         'watch pods',
