@@ -1,16 +1,14 @@
 import { join } from 'node:path'
 import type { Server } from 'node:http'
-import type { Knex } from 'knex'
 import { modelProviders, type ModelProvider } from '../shared/runs/brokered.ts'
 import { dataFiles } from '../shared/lib/places.ts'
-import type { World } from '../shared/lib/world.ts'
 import type { ServerConfig } from './config.ts'
 import type { Bus } from './db/bus.ts'
 import type { GithubClient } from './github/client.ts'
 import { randomServerKey } from './db/server-keys.ts'
 import { inTransaction } from './db/transaction.ts'
-import type { Log } from './process/log.ts'
 import type { Outbound } from './outbound/outbound.ts'
+import type { RenewalDependencies } from './resources/connections/renewal.ts'
 import type { CloudSetup } from './resources/dependencies.ts'
 import { addNetwork } from './resources/sandboxes/network-store.ts'
 import { engineNameOf, findSandbox } from './resources/sandboxes/store.ts'
@@ -20,7 +18,6 @@ import { describeSize, EngineError } from './sandbox/engine.ts'
 import { SandboxKeeper } from './sandbox/keeper.ts'
 import { sandboxKeys, type SandboxKeys } from './sandbox/tokens.ts'
 import type { Sweep } from './sweeps/sweeper.ts'
-import type { Vault } from './vault/vault.ts'
 
 /** What runs agents in sandboxes, by the configuration. */
 export interface Cloud {
@@ -42,15 +39,11 @@ export function createCloud({
   ...common
 }: {
   config: ServerConfig
-  root: Knex
-  world: World
-  log: Log
   bus: Bus
   http: Server
   outbound: Outbound
-  vault: Pick<Vault, 'open'>
   github: GithubClient | null
-}): Cloud {
+} & RenewalDependencies): Cloud {
   if (sandbox === null) return off
   const engine = createEngine(sandbox.engine)
   const { root, log } = common

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { authKinds, connectionSurfaces } from '../../shared/api/connection-fields.ts'
+import { brokerHost } from '../../shared/api/host-names.ts'
 import { secretFields } from '../../shared/api/secrets.ts'
 import { ConfigError } from '../process/config-error.ts'
 import builtIn from './services.json' with { type: 'json' }
@@ -64,6 +65,8 @@ const serviceEntry = z
     fields: z.array(serviceField).max(20).optional(),
     probe: z.strictObject({ url: address, headers: templates.optional() }).optional(),
     oauth: oauth.optional(),
+    /** Where programs in a sandbox may send what its variables hold, over TLS; default the hosts of the probe and of its MCP server. */
+    hosts: z.array(brokerHost).max(50).optional(),
   })
   .superRefine((service, context) => {
     const trouble = contradictionOf(service)

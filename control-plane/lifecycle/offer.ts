@@ -11,6 +11,7 @@ import { findRun } from '../resources/runs/store.ts'
 import { leftOutOf } from '../resources/skills/offered.ts'
 import { refusalOfSkill } from '../trust/rules.ts'
 import { type Cancel, cancelRun } from './cancel-run.ts'
+import { specForSandbox } from './sandbox-spec.ts'
 
 /**
  * The step none -> offered of a lease, in the transaction of whoever offers: a new run by the wake that makes it, which
@@ -100,8 +101,13 @@ async function cancelWaiting(tx: Tx, runId: string, cancel: Cancel): Promise<voi
  */
 export function specFor(
   device: string,
-  { spec, run, facts }: { spec: RunSpec; run: SkillReader & Pick<RunFacts, 'sessionDevice'>; facts: Trusting },
+  {
+    spec: whole,
+    run,
+    facts,
+  }: { spec: RunSpec; run: SkillReader & Pick<RunFacts, 'sessionDevice' | 'cloud'>; facts: Trusting },
 ): RunSpec {
+  const spec = run.cloud === null ? whole : specForSandbox(whole)
   const offered = spec.skills == null ? spec : { ...spec, ...skillsFor(device, { spec, run, facts }) }
   if (offered.resumeSessionId === null || run.sessionDevice === device) return offered
   return { ...offered, resumeSessionId: null, prompt: `${anew}${offered.prompt}` }

@@ -1,12 +1,9 @@
 import type { CredentialAnswer } from '../../shared/device/credential.ts'
 import type { DeviceMessage } from '../../shared/device/protocol.ts'
-import type { RunSpec } from '../../shared/runs/spec.ts'
 import { findAgent, type AgentRow } from '../resources/agents/store.ts'
-import { connectionsGivenTo } from '../resources/connections/given.ts'
-import { ConnectionUnusable, useConnection } from '../resources/connections/for-runs.ts'
+import { ConnectionUnusable } from '../resources/connections/for-runs.ts'
+import { adviceFor, credentialForServers, variablesForRun, type SpecOwner } from '../resources/connections/for-specs.ts'
 import type { RenewalDependencies } from '../resources/connections/renewal.ts'
-import { findService } from '../resources/connections/service-of.ts'
-import { whyNotSentTo } from '../resources/mcp-servers/rules.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
 import { listAdmins } from '../resources/members/store.ts'
 import { listSpecs } from '../resources/runs/details-store.ts'
@@ -60,7 +57,7 @@ export class CredentialRequests {
     asked.open.add(requestId)
     this.answerTo(link, request)
       .catch((error: unknown) => {
-        if (error instanceof ConnectionUnusable) return no(`${error.message} ${adviceFor(error, request)}`)
+        if (error instanceof ConnectionUnusable) return no(adviceFor(error, request.connectionId))
         this.deps.log.error({ err: error, runId }, 'a credential could not be given to a run')
         return no('svc could not read it.')
       })
@@ -82,7 +79,7 @@ export class CredentialRequests {
     link: Asker,
     { runId, fence, connectionId, refusedVersion, isForEnv }: Request,
   ): Promise<CredentialAnswer> {
-    const { root, world, services } = this.deps
+    const { root } = this.deps
     const heldRun = async (): Promise<RunRow | null> => {
       const run = await findRun(root, runId)
       const isHeld = run?.device === link.publicId && run.fence === fence && run.workspaceId === link.workspaceId
@@ -94,20 +91,28 @@ export class CredentialRequests {
     const spec = (await listSpecs(root, [runId])).get(runId)
     const agent = await findAgent(root, run.agentId)
     if (spec === undefined || agent === null) return no('The run was not given this connection.')
-    if (isForEnv === true) return this.variablesOf({ run, spec, agent, connectionId }, heldRun)
-    const servers = Object.values(spec.mcpServers).filter(
-      (server) => server.type === 'http' && server.connectionId === connectionId,
-    )
-    if (servers.length === 0) return no('The run was not given this connection.')
-    const owner = { workspaceId: run.workspaceId, agentOwnerUserId: agent.ownerUserId }
-    const used = await useConnection(this.deps, owner, { connectionId, refused: refusedVersion ?? null })
-    // The catalog, or the server that was signed in to, may have changed since the server was set.
-    const service = await findService({ db: root, services }, { ...owner, serviceId: used.serviceId })
-    const why = servers.map(({ url }) => whyNotSentTo(url ?? '', service)).find((one) => one !== null)
-    if (why !== undefined) return no(why)
-    if ((await heldRun()) === null) return no('The run is over.')
+    const of = { spec, agent }
+    const isKept = isForEnv === true ? await this.whyNoVariables(run, agent) : null
+    if (isKept !== null) return no(isKept)
+    const answer = await this.credentialOf(of, {
+      connectionId,
+      refused: refusedVersion ?? null,
+      isForEnv: isForEnv === true,
+    })
+    return (await heldRun()) === null ? no('The run is over.') : answer
+  }
+
+  private async credentialOf(
+    of: SpecOwner,
+    { connectionId, refused, isForEnv }: { connectionId: string; refused: number | null; isForEnv: boolean },
+  ): Promise<CredentialAnswer> {
+    if (isForEnv) {
+      const given = await variablesForRun(this.deps, of, connectionId)
+      return { ok: true, headers: {}, values: [], ...given, expiresInMs: null }
+    }
+    const used = await credentialForServers(this.deps, of, { connectionId, refused })
     const { headers, values, credentialVersion: version, expiresAt } = used
-    const expiresInMs = expiresAt === null ? null : Math.max(0, expiresAt - world.now())
+    const expiresInMs = expiresAt === null ? null : Math.max(0, expiresAt - this.deps.world.now())
     return { ok: true, headers, values, version, expiresInMs }
   }
 
@@ -115,33 +120,13 @@ export class CredentialRequests {
    * Where secrets may not go, neither do these: to devices of others than the agent's owner and workspace admins. Unlike with secrets,
    * which somebody granted to this agent, the run goes there and does without.
    */
-  private async variablesOf(
-    { run, spec, agent, connectionId }: { run: RunRow; spec: RunSpec; agent: AgentRow; connectionId: string },
-    heldRun: () => Promise<RunRow | null>,
-  ): Promise<CredentialAnswer> {
-    const { root, world, services } = this.deps
-    const { workspaceId } = run
-    const names = (spec.connectionVariables ?? []).find((one) => one.connectionId === connectionId)?.names ?? []
-    if (names.length === 0) return no('The run was not given this connection.')
-    const device = run.device === null ? null : await findDeviceByPublicId(root, run.device)
+  private async whyNoVariables({ workspaceId, device: publicId }: RunRow, agent: AgentRow): Promise<string | null> {
+    const { root } = this.deps
+    const device = publicId === null ? null : await findDeviceByPublicId(root, publicId)
     const mayHave = new Set([agent.ownerUserId, ...(await listAdmins(root, workspaceId))])
-    if (device === null || !mayHave.has(device.userId))
-      return no("Variables of connections go to devices of the agent's owner and of workspace admins alone.")
-    const { given } = await connectionsGivenTo(root, agent, { services, now: world.now() })
-    if (!given.some(({ row }) => row.id === connectionId)) return no('The agent is not given this connection any more.')
-    const owner = { workspaceId, agentOwnerUserId: agent.ownerUserId }
-    const used = await useConnection(this.deps, owner, { connectionId })
-    if ((await heldRun()) === null) return no('The run is over.')
-    const env = Object.fromEntries(Object.entries(used.env).filter(([name]) => names.includes(name)))
-    return { ok: true, headers: {}, values: [], env, version: used.credentialVersion, expiresInMs: null }
+    if (device !== null && mayHave.has(device.userId)) return null
+    return "Variables of connections go to devices of the agent's owner and of workspace admins alone."
   }
 }
 
 const no = (message: string): CredentialAnswer => ({ ok: false, message: message.slice(0, 1_000) })
-
-function adviceFor({ reason }: ConnectionUnusable, { connectionId }: Request): string {
-  if (reason === 'not_active') return `A person signs in anew with: svc connection reauthorize ${connectionId}`
-  return reason === 'unreachable'
-    ? 'Try again later.'
-    : 'A person connects the service again, and sets the connection of the MCP server.'
-}

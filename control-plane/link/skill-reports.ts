@@ -25,7 +25,7 @@ export async function recordSkills(
   const { ownerUserId, visibility } = agent
   const { skills } = specFor(publicId, {
     spec,
-    run: { ownerUserId, isOfPrivateAgent: visibility === 'private', sessionDevice: publicId },
+    run: { ownerUserId, isOfPrivateAgent: visibility === 'private', sessionDevice: publicId, cloud: null },
     facts: await loadPlacementFacts(root, workspaceId, moment),
   })
   const offered = new Set(skills?.map(({ bundleHash }) => bundleHash))

@@ -16,3 +16,9 @@ export function readHost(text: string): string | null {
   const host = hostOf(url)
   return isIP(host) !== 0 || isHostName(host) ? host : null
 }
+
+/** A host as secrets name it: with its port where that is not that of TLS. Plain HTTP of a sandbox means TLS outside. */
+export function placeOf(url: URL): string {
+  const port = url.port === '443' ? '' : url.port
+  return port === '' ? hostOf(url) : `${hostOf(url)}:${port}`
+}

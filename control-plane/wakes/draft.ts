@@ -15,6 +15,7 @@ import { findDetails } from '../resources/runs/details-store.ts'
 import { findSkillsGiven } from '../resources/runs/skills-given.ts'
 import { findRun, type RunRow, findLastWithSession, hasWorkedOn } from '../resources/runs/store.ts'
 import { variablesGiven } from '../resources/connections/given.ts'
+import { variablesInCloud } from '../resources/connections/in-cloud.ts'
 import { listCloudSecrets } from '../resources/secrets/in-cloud.ts'
 import { listSecretKeys } from '../resources/secrets/store.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
@@ -23,7 +24,7 @@ import { buildSpec, inSandbox, type SpecInput, runsModel, instructionsFor, type 
 import { decidedChangesFor, noDecidedChanges } from './decided-changes.ts'
 import { instructionsBy, type Order } from './order.ts'
 import type { Refusal } from './admission.ts'
-import { keyedSpec, keyOf, type SecretNames } from './model-access.ts'
+import { keyedSpec, keyOf, keysOfHarness, type SecretNames } from './model-access.ts'
 import type { Wake, WakeContext } from './wake.ts'
 
 /** A run that is about to be made. */
@@ -107,7 +108,7 @@ export async function draftRun(
     isWorkPrivate(tx, wake),
   ])
   const own: Way = isCloud
-    ? { spec, variablesLeftOut: outsideOf(order, secretNames.leftOut), keyId }
+    ? { ...inCloud(spec, { order, secretKeys }, secretNames.leftOut), keyId }
     : wayOf(spec, { order, secretKeys })
   const hasFallback = !wake.compacts && gate === null && order.environment === 'device'
   const fallbackSpec = hasFallback ? fallbackSpecOf({ ...input, prompt: anew }, own.spec) : null
@@ -232,10 +233,19 @@ function withVariables(
   return { spec: { ...spec, connectionVariables }, variablesLeftOut: leftOut }
 }
 
-/** What a run in a sandbox is not given. */
-function outsideOf({ connections }: Order, secrets: readonly string[]): VariableLeftOut[] {
-  const { variables } = variablesGiven(connections, { secrets: new Set(secrets), harnessKeys: [] })
-  return [...secrets, ...variables.flatMap(({ names }) => names)].map((name) => ({ name, reason: 'sandbox' }))
+/** The same of a run in a sandbox, with the secrets that stay outside. */
+function inCloud(
+  spec: RunSpec,
+  { order: { connections }, secretKeys }: Given,
+  secretsLeftOut: readonly string[],
+): Pick<Way, 'spec' | 'variablesLeftOut'> {
+  const { variables, leftOut } = variablesInCloud(connections, {
+    secrets: new Set(secretKeys.keys()),
+    harnessKeys: keysOfHarness(spec),
+  })
+  const connectionVariables = variables.length === 0 ? null : variables
+  const outside = secretsLeftOut.map((name): VariableLeftOut => ({ name, reason: 'sandbox' }))
+  return { spec: { ...spec, connectionVariables }, variablesLeftOut: [...outside, ...leftOut] }
 }
 
 /** The facts that the placement of a new run depends on. */

@@ -116,3 +116,9 @@ export function keyOf(harness: HarnessName, secretKeys: ReadonlyMap<string, stri
   const name = harnesses[harness].keyNames.find((each) => secretKeys.has(each))
   return name === undefined ? null : secretKeys.get(name)!
 }
+
+/** The variables by which the program of a run in a sandbox signs in to its model, or would. */
+export const keysOfHarness = ({ harness, brokeredModel }: Pick<RunSpec, 'harness' | 'brokeredModel'>): string[] => [
+  ...harnesses[harness].keyNames,
+  ...(brokeredModel == null ? [] : [brokeredModel.variable]),
+]

@@ -54,9 +54,7 @@ export async function readOrder(
   const environment = overrides.environment ?? agent.environment
   const folder = environment === 'cloud' ? null : await folderFor(tx, wake, { workspace, task })
   const repo = environment === 'cloud' ? await cloudRepoOf(tx, agent, task) : null
-  // No credential enters a sandbox.
-  const isGiven = environment !== 'cloud'
-  const connections = isGiven ? (await connectionsGivenTo(tx, agent, { services, now: at })).given : []
+  const { given: connections } = await connectionsGivenTo(tx, agent, { services, now: at })
   const mcpServers = await mcpServersOfAgent(tx, agent, { workspace, connections })
   return { wake, workspace, task, overrides, environment, folder, repo, mcpServers, connections, at }
 }

@@ -46,5 +46,11 @@ export const isKnownToBroker = (name: string): boolean =>
 /** The path of a provider at the broker. */
 export const modelPath = (provider: ModelProvider): string => `/model/${provider}`
 
+/** The path of an MCP server of the run at the broker. */
+export const mcpPath = (name: string): string => `/mcp/${name}`
+
+/** On answers that the broker gives in place of an MCP server: their text says why, in words for the model. */
+export const brokerRefusal = 'svc-broker-refusal'
+
 /** What stands in place of a key. */
 export const placeholderKey = 'the-broker-adds-the-key'

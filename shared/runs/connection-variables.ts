@@ -21,6 +21,7 @@ const reasons = {
   secret: 'the agent has a secret of this name',
   harness_key: 'its agent program would sign in with it; grant the agent a secret for that',
   sandbox: 'no secret enters a sandbox',
+  no_hosts: 'no secret enters a sandbox, and the catalog names no `hosts` for which its broker could add it',
   taken: 'another connection gives it',
   too_many: `a run takes those of ${mostWithVariables} connections`,
 } as const

@@ -46,6 +46,14 @@ export const variablesOf = (server: McpServer): string[] =>
         [...text.matchAll(variable)].map(([, name]) => name!),
       )
 
+/**
+ * Whether the broker of a sandbox asks the server for the run. One that is sent the run's own token is this server's, which a sandbox asks
+ * by itself.
+ */
+export const goesThroughBroker = (server: McpServer): server is Extract<McpServer, { type: 'http' | 'sse' }> =>
+  server.type !== 'stdio' &&
+  (server.connectionId !== undefined || !variablesOf(server).some((name) => name.startsWith('SVC_')))
+
 function filledServer(server: McpServer, fill: (text: string) => string): McpServer {
   const filledValues = (entries: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(entries).map(([name, value]) => [name, fill(value)]))

@@ -1,6 +1,7 @@
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { RenewalDependencies } from '../../control-plane/resources/connections/renewal.ts'
 import { TestServer } from './server.ts'
 
 /** A server whose sandboxes are to run on an engine that is not there: it takes wakes for the cloud, and their runs wait. */
@@ -12,3 +13,8 @@ export const startEngineless = (settings: Record<string, string> = {}): Promise<
     settings: { SVC_DATA_DIR: data, SVC_SANDBOX: 'docker', SVC_SANDBOX_SOCKET: none, ...settings },
   })
 }
+
+/** What permits of a server's sandboxes are made of. */
+export const sharedOf = (server: TestServer) =>
+  (server.plane as unknown as { shared: Pick<RenewalDependencies, 'vault' | 'services' | 'outbound' | 'renewals'> })
+    .shared

@@ -32,7 +32,7 @@ export interface UsedConnection extends Delivered {
 /** Why a run gets nothing of a connection. The message may be shown to people. */
 export class ConnectionUnusable extends Error {
   override name = 'ConnectionUnusable'
-  readonly reason: 'not_found' | 'not_active' | 'unreachable'
+  readonly reason: 'not_given' | 'not_found' | 'not_active' | 'unreachable'
 
   constructor(reason: ConnectionUnusable['reason'], message: string) {
     super(message)
@@ -63,7 +63,7 @@ export async function useConnection(
   const until = world.monotonic() + longestWaitMs
   let changes = 0
   for (;;) {
-    const row = await usableBy(root, run, { connectionId, now: world.now() })
+    const row = await findUsable(root, run, { connectionId, now: world.now() })
     const service = await findService({ db: root, services }, row)
     if (service === null) throw new ConnectionUnusable('not_found', 'There is no such service any more.')
     const held = heldBy(vault, row)
@@ -87,7 +87,8 @@ export async function useConnection(
   }
 }
 
-async function usableBy(
+/** Fails with ConnectionUnusable. */
+export async function findUsable(
   db: Db,
   { workspaceId, agentOwnerUserId }: RunOwner,
   { connectionId, now }: { connectionId: string; now: number },

@@ -2,6 +2,8 @@ import { createHmac } from 'node:crypto'
 import { steersPrograms } from '../../../shared/lib/env-names.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import { isKnownToBroker } from '../../../shared/runs/brokered.ts'
+import { connectionVariablesOf } from '../../../shared/runs/connection-variables.ts'
+import { goesThroughBroker, variablesOf } from '../../../shared/runs/filled-servers.ts'
 import { harnesses } from '../../../shared/runs/harnesses.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { Db } from '../../db/open.ts'
@@ -27,14 +29,21 @@ export type WayIntoSandbox =
   /** There is no way. */
   | 'none'
 
-export function wayIntoSandbox(secret: CloudSecret, spec: Pick<RunSpec, 'harness' | 'brokeredModel'>): WayIntoSandbox {
+/** What decides about the ways of a run's secrets. */
+export type WaysOfSpec = Pick<RunSpec, 'harness' | 'brokeredModel' | 'mcpServers'>
+
+export function wayIntoSandbox(secret: CloudSecret, spec: WaysOfSpec): WayIntoSandbox {
   const { envVarName: name, brokerHosts, isCloudPlain } = secret
-  const { harness, brokeredModel } = spec
+  const { harness, brokeredModel, mcpServers } = spec
   const isOfHarness = brokeredModel?.variable === name || harnesses[harness].keyNames.includes(name)
   if (brokeredModel != null && isOfHarness) return 'model_key'
   if (isCloudPlain) return 'plain'
   if (brokerHosts.length > 0) return 'placeholder'
-  return isKnownToBroker(name) ? 'outside' : 'none'
+  // Whoever set the server named its address.
+  const isOfServer = Object.values(mcpServers).some(
+    (server) => goesThroughBroker(server) && variablesOf(server).includes(name),
+  )
+  return isOfServer || isKnownToBroker(name) ? 'outside' : 'none'
 }
 
 /** The secrets of an agent, one for each variable: of several the last one is given. */
@@ -57,16 +66,28 @@ export function brokeredValue(value: string): string | null {
 /** What stands in place of a value. */
 export const placeholderForm = /brokered-[0-9a-f]{40}/g
 
-/** Of one secret in one run, for all replicas the same. Nobody who has not the key can make one. */
-const placeholderOf = (key: Uint8Array, run: Pick<RunRow, 'id'>, secret: Pick<SecretRow, 'id'>): string =>
-  `brokered-${createHmac('sha256', key).update(`${run.id} ${secret.id}`).digest('hex').slice(0, 40)}`
+/** Of one secret or variable in one run, for all replicas the same. Nobody who has not the key can make one. */
+const placeholderOf = (key: Uint8Array, run: Pick<RunRow, 'id'>, of: { id: string }): string =>
+  `brokered-${createHmac('sha256', key).update(`${run.id} ${of.id}`).digest('hex').slice(0, 40)}`
+
+const ofVariable = (name: string) => ({ id: `variable ${name}` })
+
+/** What stands in a run for variables of connections. */
+export async function placeholdersOfVariables(
+  db: Db,
+  { run, names, world }: { run: Pick<RunRow, 'id'>; names: readonly string[]; world: Opening['world'] },
+): Promise<Map<string, string>> {
+  if (names.length === 0) return new Map()
+  const key = await keyOfPlaceholders(db, world)
+  return new Map(names.map((name) => [name, placeholderOf(key, run, ofVariable(name))]))
+}
 
 const keyOfPlaceholders = (db: Db, world: Pick<World, 'bytes' | 'now'>) =>
   randomServerKey(db, 'secret_placeholders', world)
 
 interface CloudRun {
   run: Pick<RunRow, 'id' | 'agentId'>
-  spec: Pick<RunSpec, 'harness' | 'brokeredModel'>
+  spec: WaysOfSpec & Pick<RunSpec, 'connectionVariables'>
 }
 
 interface Opening {
@@ -80,24 +101,28 @@ export async function secretsForSandbox(
   { run, spec }: CloudRun,
   { vault, world }: Opening,
 ): Promise<Record<string, string>> {
+  const names = connectionVariablesOf(spec)
+  const ofConnections = Object.fromEntries(await placeholdersOfVariables(db, { run, names, world }))
   const secrets = await listCloudSecrets(db, run.agentId)
-  if (secrets.length === 0) return {}
+  if (secrets.length === 0) return ofConnections
   const key = await keyOfPlaceholders(db, world)
   const given = secrets.flatMap((secret) => {
     const way = wayIntoSandbox(secret, spec)
     if (way === 'placeholder') return [[secret.envVarName, placeholderOf(key, run, secret)]]
     return way === 'plain' ? [[secret.envVarName, vault.open(secret.id, secret.sealed)]] : []
   })
-  return Object.fromEntries(given) as Record<string, string>
+  return { ...ofConnections, ...(Object.fromEntries(given) as Record<string, string>) }
 }
 
-/** A secret that the broker of a run replaces. */
+/** A secret, or a variable of a connection, that the broker of a run replaces. */
 export interface BrokeredSecret {
   /** Its variable. */
   name: string
   placeholder: string
   /** null: it cannot be opened, or stands in no header. */
   value: string | null
+  /** Of a connection: its value now, which may have to be renewed before. Fails with ConnectionUnusable. */
+  renewed?: () => Promise<string | null>
   /** With a port where that is not 443. */
   hosts: ReadonlySet<string>
 }
@@ -131,10 +156,7 @@ function openedValue(secret: SecretRow, vault: Pick<Vault, 'open'>): string | nu
 const mostNamed = 3
 
 /** Why a run may not go into a sandbox with these secrets; null: it may. */
-export function troubleInSandbox(
-  secrets: readonly CloudSecret[],
-  spec: Pick<RunSpec, 'harness' | 'brokeredModel'>,
-): string | null {
+export function troubleInSandbox(secrets: readonly CloudSecret[], spec: WaysOfSpec): string | null {
   const without = secrets.filter((secret) => wayIntoSandbox(secret, spec) === 'none')
   const [first] = without
   if (first === undefined) return null

@@ -6,12 +6,14 @@ import type { World } from '../../../shared/lib/world.ts'
 import { modelPath, modelProviders } from '../../../shared/runs/brokered.ts'
 import { repoPath } from '../../../shared/runs/repo.ts'
 import { otherHosts } from '../../../shared/runs/network.ts'
-import { hostOf } from '../../outbound/host-name.ts'
+import { hostOf, placeOf } from '../../outbound/host-name.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
 import type { Log } from '../../process/log.ts'
+import type { Asked } from './forward.ts'
 import { gitLimits, GitRequests, type GitLimits } from './git-requests.ts'
-import { HostRequests, hostLimits, isNamed, placeOf, type HostLimits } from './host-requests.ts'
+import { HostRequests, hostLimits, isNamed, type HostLimits } from './host-requests.ts'
 import { Ledger, type LedgerOptions } from './ledger.ts'
+import { mcpRequestLimits, McpRequests, serverIn, type McpLimits } from './mcp-requests.ts'
 import { modelLimits, ModelRequests, type ModelLimits } from './model-requests.ts'
 import type { Permit } from './permits.ts'
 import { tunnelLimits, Tunnels, type TunnelLimits } from './tunnels.ts'
@@ -31,6 +33,7 @@ export interface BrokerOptions {
     models?: Partial<ModelLimits>
     git?: Partial<GitLimits>
     hosts?: Partial<HostLimits>
+    mcp?: Partial<McpLimits>
     tunnels?: Partial<TunnelLimits>
   }
 }
@@ -43,8 +46,8 @@ const permitMs = 1_000
 
 /**
  * The one way out of a sandbox: a unix socket that it alone has. What it does not let through goes nowhere: the sandbox has no network.
- * It lets through the API and the link of this server, the provider of the run's model and the run's repository, each at a path of its own
- * and with a credential that it adds, requests to hosts that secrets of the run name, and connections to hosts that the workspace names. All
+ * It lets through the API and the link of this server, the provider of the run's model, the run's repository and its MCP servers, each at a
+ * path of its own and with a credential that it adds, requests to hosts that secrets of the run name, and connections to hosts that the workspace names. All
  * else is refused, whatever its form.
  */
 export class Broker {
@@ -54,6 +57,7 @@ export class Broker {
   private readonly models: ModelRequests
   private readonly git: GitRequests
   private readonly hosts: HostRequests
+  private readonly mcp: McpRequests
   private readonly tunnels: Tunnels
   /** Reads what comes through connections to hosts that secrets name, in place of these hosts. */
   private readonly inner: Server
@@ -71,6 +75,11 @@ export class Broker {
     this.models = new ModelRequests({ ...options, limits: { ...modelLimits, ...limits.models } })
     this.git = new GitRequests({ ...options, limits: { ...gitLimits, ...limits.git } })
     this.hosts = new HostRequests({ ...options, limits: { ...hostLimits, ...limits.hosts } })
+    this.mcp = new McpRequests({
+      ...options,
+      permit: () => this.permit(),
+      limits: { ...mcpRequestLimits, ...limits.mcp },
+    })
     this.tunnels = new Tunnels({ world, outbound: options.outbound, limits: { ...tunnelLimits, ...limits.tunnels } })
     this.server = this.reader(limits.headerMs ?? headerMs)
     this.inner = this.reader(limits.headerMs ?? headerMs)
@@ -127,6 +136,7 @@ export class Broker {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()))
     for (const socket of this.sockets) socket.destroy()
     this.inner.close()
+    this.mcp.close()
     await closed
     await this.ledger.write()
   }
@@ -139,14 +149,24 @@ export class Broker {
       response.once('close', () => this.ledger.count(otherHosts.server, 'allowed', { socket }))
       return void http.emit('request', request, response)
     }
-    const provider = modelProviders.find((name) => request.url?.startsWith(`${modelPath(name)}/`))
-    const isGit = request.url?.startsWith(repoPath('')) === true
-    if (provider === undefined && !isGit) {
-      this.ledger.count(otherHosts.unreadable, 'refused', { socket })
-      return deny(response)
-    }
-    const asked = { request, response }
-    this.run(provider === undefined ? this.askGit(asked) : this.askModel(asked, provider), response)
+    this.run(this.ask({ request, response }), response)
+  }
+
+  /** Of a request for one of the broker's own paths. */
+  private async ask(asked: Asked): Promise<void> {
+    const { request, response } = asked
+    const { url = '' } = request
+    const provider = modelProviders.find((name) => url.startsWith(`${modelPath(name)}/`))
+    const name = serverIn(url)
+    if (provider !== undefined) return this.askModel(asked, provider)
+    if (name !== null) return this.askServer(asked, name)
+    if (url.startsWith(repoPath(''))) return this.askGit(asked)
+    this.refuseUnread(request, response)
+  }
+
+  private refuseUnread({ socket }: IncomingMessage, response: ServerResponse): void {
+    this.ledger.count(otherHosts.unreadable, 'refused', { socket })
+    deny(response)
   }
 
   private run(asking: Promise<void>, response: ServerResponse): void {
@@ -156,35 +176,34 @@ export class Broker {
     })
   }
 
-  private async askModel(
-    { request, response }: { request: IncomingMessage; response: ServerResponse },
-    provider: (typeof modelProviders)[number],
-  ): Promise<void> {
+  private async askModel({ request, response }: Asked, provider: (typeof modelProviders)[number]): Promise<void> {
     const { socket } = request
     const model = (await this.permit())?.model ?? null
-    if (model?.provider !== provider) {
-      this.ledger.count(otherHosts.unreadable, 'refused', { socket })
-      return deny(response)
-    }
+    if (model?.provider !== provider) return this.refuseUnread(request, response)
     const target = request.url!.slice(modelPath(provider).length)
     const decision = await this.models.pass({ request, response, target }, model)
     this.ledger.count(hostOf(new URL(model.url)), decision, { socket })
   }
 
-  private async askGit({ request, response }: { request: IncomingMessage; response: ServerResponse }): Promise<void> {
+  private async askServer({ request, response }: Asked, name: string): Promise<void> {
+    const { socket } = request
+    const server = (await this.permit())?.servers.find((one) => one.name === name)
+    if (server === undefined) return this.refuseUnread(request, response)
+    const decision = await this.mcp.pass({ request, response }, server)
+    this.ledger.count(server.host ?? otherHosts.unreadable, decision, { socket })
+  }
+
+  private async askGit({ request, response }: Asked): Promise<void> {
     const { socket } = request
     const repo = (await this.permit())?.repo ?? null
     const path = repo === null ? null : repoPath(repo.id)
-    if (repo === null || !request.url?.startsWith(`${path}/`)) {
-      this.ledger.count(otherHosts.unreadable, 'refused', { socket })
-      return deny(response)
-    }
+    if (repo === null || !request.url?.startsWith(`${path}/`)) return this.refuseUnread(request, response)
     const decision = await this.git.pass({ request, response, target: request.url.slice(path!.length) }, repo)
     this.ledger.count(hostOf(new URL(repo.url)), decision, { socket })
   }
 
   /** Of a request in the absolute form, which programs send to a proxy, or of one in a connection that leads to a host. */
-  private async askHost({ request, response }: { request: IncomingMessage; response: ServerResponse }): Promise<void> {
+  private async askHost({ request, response }: Asked): Promise<void> {
     const { socket } = request
     const leading = this.leading.get(socket)
     const target = leading === undefined ? request.url! : `http://${leading.host}${request.url}`

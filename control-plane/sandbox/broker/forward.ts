@@ -37,16 +37,25 @@ export interface Forwarded {
   whom: string
   /** The head that the sandbox gets, or a sentence that says why it gets nothing. */
   headOf: (answer: IncomingMessage) => OutgoingHttpHeaders | string
-  /** Ends the body where it holds what must not come in. */
-  guard: Transform
+  /** Answers where the sandbox is not to get this answer, and says what became of it; null: it gets it. */
+  instead?: (answer: IncomingMessage) => Promise<NetworkDecision | null>
+  /** They end the body where it holds what must not come in, or take that out. */
+  guards: readonly Transform[]
+  /** Ends it at any time. */
+  signal?: AbortSignal
   /** Answers with a sentence. */
   end: (response: ServerResponse, status: number, message: string) => void
+}
+
+/** Why a request goes no further, in a sentence for the sandbox. */
+export class ForwardRefusal extends Error {
+  override name = 'ForwardRefusal'
 }
 
 /** Resolves when the answer has ended, with what became of it. */
 export async function forward(
   { request, response }: Asked,
-  { url, headers, hasBody, whom, headOf, guard, end }: Forwarded,
+  { url, headers, hasBody, whom, instead, headOf, guards, signal, end }: Forwarded,
   { world, outbound, log, limits }: ForwardOptions,
 ): Promise<NetworkDecision> {
   const ending = new AbortController()
@@ -54,6 +63,9 @@ export async function forward(
     ending.abort(new OutboundError('timed_out', `the answer of ${whom} took too long`)),
   )
   response.once('close', () => ending.abort(new Error('the sandbox left')))
+  const leave = () => ending.abort(signal?.reason)
+  if (signal?.aborted === true) leave()
+  signal?.addEventListener('abort', leave, { once: true })
   const { method = 'GET' } = request
   const body = hasBody ? request.pipe(new Counted(limits.sentBytes)) : null
   body?.once('error', (error) => ending.abort(error))
@@ -61,6 +73,11 @@ export async function forward(
   try {
     const sent = { ...headers, ...(body && length !== undefined && { 'content-length': length }) }
     const answer = await outbound.send(url, { method, headers: sent, body }, ending.signal)
+    const decision = (await instead?.(answer)) ?? null
+    if (decision !== null) {
+      answer.destroy()
+      return decision
+    }
     const head = headOf(answer)
     if (typeof head === 'string') {
       answer.destroy()
@@ -71,12 +88,16 @@ export async function forward(
     return await new Promise<NetworkDecision>((resolve) => {
       // Each event is there at once.
       response.flushHeaders()
-      pipeline(answer, guard, response, (error) => {
+      pipeline([answer, ...guards, response], (error) => {
         if (error) log.debug({ err: error, host: url.host }, 'an answer to a sandbox broke off')
         resolve(error ? 'failed' : 'allowed')
       })
     })
   } catch (error) {
+    if (error instanceof ForwardRefusal) {
+      end(response, 403, error.message)
+      return 'refused'
+    }
     const why = error instanceof OutboundError ? error : null
     if (why === null && !ending.signal.aborted) log.warn({ err: error, host: url.host }, 'a host could not be asked')
     const message = `${whom[0]!.toUpperCase()}${whom.slice(1)} could not be asked: ${why?.message ?? 'the request broke off'}.`
@@ -85,6 +106,7 @@ export async function forward(
     return isTooLarge || why?.reason === 'refused_address' || why?.reason === 'not_https' ? 'refused' : 'failed'
   } finally {
     cancel()
+    signal?.removeEventListener('abort', leave)
     body?.destroy()
   }
 }

@@ -1,7 +1,8 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { Redactor } from '../../../shared/lib/redact.ts'
 import type { NetworkDecision } from '../../../shared/runs/network.ts'
-import { hostOf } from '../../outbound/host-name.ts'
+import { placeOf } from '../../outbound/host-name.ts'
+import { ConnectionUnusable } from '../../resources/connections/for-runs.ts'
 import { placeholderForm, type BrokeredSecret } from '../../resources/secrets/in-cloud.ts'
 import { forward, isPacked, type Asked, type ForwardOptions } from './forward.ts'
 import { modelLimits, type ModelLimits } from './model-requests.ts'
@@ -13,6 +14,9 @@ export const hostLimits: HostLimits = modelLimits
 
 /** Of all values of a run: to make the tables by which longer ones are found takes longer than a server may stand still. */
 const mostChars = 32 * 1024
+
+/** A token may be renewed while an answer to the one before still comes. */
+const mostKept = 3
 
 /** Why something is not let through. */
 class Refusal extends Error {
@@ -27,6 +31,8 @@ export class HostRequests {
   private readonly options: ForwardOptions & { limits: HostLimits }
   private open = 0
   private guard: { of: string; redactor: Redactor } | null = null
+  /** Values of connections that were sent, the last few of each: what a host was told it may repeat later. */
+  private readonly sent = new Map<string, readonly string[]>()
 
   constructor(options: HostRequests['options']) {
     this.options = options
@@ -47,8 +53,9 @@ export class HostRequests {
     if (this.open >= limits.open) return refuse(response, 429, 'Too many requests are open at once.')
     this.open++
     try {
-      const headers = headersTo(request, { url, place, secrets })
-      const redactor = this.redactorOf(secrets)
+      const current = await this.renewedFor(request, { place, secrets })
+      const headers = headersTo(request, { url, place, secrets: current })
+      const redactor = this.redactorOf(current)
       return await forward(
         { request, response },
         {
@@ -57,7 +64,7 @@ export class HostRequests {
           hasBody: hasBody(request),
           whom: place,
           headOf: (answer) => headOf(answer, { place, redactor }),
-          guard: new ValueGuard(redactor.another(), limits.answerBytes),
+          guards: [new ValueGuard(redactor.another(), limits.answerBytes)],
           end: endWith,
         },
         this.options,
@@ -70,9 +77,32 @@ export class HostRequests {
     }
   }
 
+  /** With the values of now of those whose placeholders are in the request, and may be sent. */
+  private renewedFor(request: IncomingMessage, { place, secrets }: Filling): Promise<BrokeredSecret[]> {
+    const named = placeholdersIn(request)
+    return Promise.all(
+      secrets.map(async (secret) => {
+        const { name, placeholder, hosts, renewed } = secret
+        if (renewed === undefined || !named.has(placeholder) || !hosts.has(place)) return secret
+        const value = await renewed().catch((error: unknown) => {
+          if (error instanceof ConnectionUnusable) throw new Refusal(`${name} has no value: ${error.message}`)
+          throw error
+        })
+        if (value !== null)
+          this.sent.set(name, [...(this.sent.get(name) ?? []).filter((one) => one !== value), value].slice(-mostKept))
+        return { ...secret, value }
+      }),
+    )
+  }
+
   /** Of all values of the run: what one host was told another might repeat. */
   private redactorOf(secrets: readonly BrokeredSecret[]): Redactor {
-    const values = secrets.flatMap(({ name, value }) => (value === null ? [] : [{ name, value }]))
+    const values = [
+      ...secrets.flatMap(({ name, value, renewed }) =>
+        value === null || renewed !== undefined ? [] : [{ name, value }],
+      ),
+      ...[...this.sent].flatMap(([name, all]) => all.map((value) => ({ name, value }))),
+    ]
     if (values.reduce((sum, { value }) => sum + value.length, 0) > mostChars)
       throw new Refusal(`The secrets of this run are longer than ${mostChars} characters together.`)
     const of = JSON.stringify(values)
@@ -84,12 +114,6 @@ export class HostRequests {
 /** Whether one of the secrets names the host. */
 export const isNamed = (place: string, secrets: readonly BrokeredSecret[]): boolean =>
   secrets.some(({ hosts }) => hosts.has(place))
-
-/** A host as secrets name it: with its port where that is not that of TLS. Plain HTTP of the sandbox means TLS outside. */
-export function placeOf(url: URL): string {
-  const port = url.port === '443' ? '' : url.port
-  return port === '' ? hostOf(url) : `${hostOf(url)}:${port}`
-}
 
 /** The address that is asked outside; null: it is none. */
 function addressOf(target: string): URL | null {
@@ -124,10 +148,20 @@ function headersTo(
   return { ...headers, host: url.host, 'accept-encoding': 'identity' }
 }
 
+/** The request may have any number of them. */
+function placeholdersIn({ headers }: IncomingMessage): ReadonlySet<string> {
+  const texts = Object.values(headers).flatMap((value) => value ?? [])
+  const packed = texts.flatMap((text) => basicForm.exec(text)?.[2] ?? [])
+  const opened = packed.map((text) => Buffer.from(text, 'base64').toString('latin1'))
+  return new Set([...texts, ...opened].flatMap((text) => text.match(placeholderForm) ?? []))
+}
+
 type Filling = { place: string; secrets: readonly BrokeredSecret[] }
 
+const basicForm = /^(basic +)([\w+/=-]+)$/i
+
 function fill(text: string, filling: Filling): string {
-  const [, scheme, packed] = /^(basic +)([\w+/=-]+)$/i.exec(text) ?? []
+  const [, scheme, packed] = basicForm.exec(text) ?? []
   if (scheme === undefined || packed === undefined) return replaced(text, filling)
   const account = Buffer.from(packed, 'base64').toString('latin1')
   const filled = replaced(account, filling)

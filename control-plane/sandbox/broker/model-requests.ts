@@ -55,7 +55,7 @@ export class ModelRequests {
           whom: 'the model',
           headOf: (answer) =>
             whyNot(answer) ?? headersFrom(answer, value) ?? 'The provider told the key in its answer.',
-          guard: new KeyGuard(value, limits.answerBytes),
+          guards: [new KeyGuard(value, limits.answerBytes)],
           end,
         },
         this.options,

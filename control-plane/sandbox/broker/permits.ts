@@ -1,17 +1,18 @@
-import type { Knex } from 'knex'
 import { brokeredKeys, usualKey, type ModelProvider } from '../../../shared/runs/brokered.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import type { World } from '../../../shared/lib/world.ts'
-import type { Log } from '../../process/log.ts'
 import { readHost } from '../../outbound/host-name.ts'
+import { findAgent } from '../../resources/agents/store.ts'
+import type { SpecOwner } from '../../resources/connections/for-specs.ts'
+import { listBrokeredVariables } from '../../resources/connections/in-cloud.ts'
+import type { RenewalDependencies } from '../../resources/connections/renewal.ts'
 import { listSpecs } from '../../resources/runs/details-store.ts'
 import { findRun, type RunRow } from '../../resources/runs/store.ts'
 import { findSandbox } from '../../resources/sandboxes/store.ts'
 import { listBrokeredSecrets, type BrokeredSecret } from '../../resources/secrets/in-cloud.ts'
 import { listSecretsOfAgent, type SecretRow } from '../../resources/secrets/store.ts'
 import { findWorkspace } from '../../resources/workspaces/store.ts'
-import type { Vault } from '../../vault/vault.ts'
 import { findRepoPermit, type RepoPermit, type RepoSourcesOfKeys } from './repo-access.ts'
+import { serverPermits, type ServerPermit } from './server-access.ts'
 
 /** What the run of a sandbox may reach now. */
 export interface Permit {
@@ -23,6 +24,8 @@ export interface Permit {
   repo: RepoPermit | null
   /** For which the run has placeholders. */
   secrets: readonly BrokeredSecret[]
+  /** MCP servers on the network. */
+  servers: readonly ServerPermit[]
 }
 
 export interface ModelKey {
@@ -30,11 +33,7 @@ export interface ModelKey {
   header: 'bearer' | 'x-api-key'
 }
 
-export interface PermitSources extends Pick<RepoSourcesOfKeys, 'gitHost'> {
-  root: Knex
-  vault: Pick<Vault, 'open'>
-  world: Pick<World, 'bytes' | 'now'>
-  log: Log
+export interface PermitSources extends RenewalDependencies, Pick<RepoSourcesOfKeys, 'gitHost'> {
   models: Readonly<Record<ModelProvider, { url: string; key: string | null }>>
 }
 
@@ -51,11 +50,23 @@ export async function findPermit(sources: PermitSources, sandboxId: string): Pro
   const spec = (await listSpecs(root, [run.id])).get(run.id)
   const secretOf = (of: RunRow, names: readonly string[]) => secretNamed(sources, of, names)
   const repo = spec?.repo == null ? null : await findRepoPermit({ ...sources, secretOf }, run, spec.repo)
-  if (run.endedAt !== null) return repo && { model: null, egress: new Set(), repo, secrets: [] }
+  if (run.endedAt !== null) return repo && { model: null, egress: new Set(), repo, secrets: [], servers: [] }
   const workspace = await findWorkspace(root, run.workspaceId)
   const hosts = (workspace?.sandboxEgress ?? []).map(readHost).filter((host) => host !== null)
-  const secrets = spec === undefined ? [] : await listBrokeredSecrets(root, { run, spec }, sources)
-  return { egress: new Set(hosts), model: await modelOf(sources, run, spec), repo, secrets }
+  const agent = await findAgent(root, run.agentId)
+  const added = spec === undefined || agent === null ? noneAdded : await addedFor(sources, { run, spec, agent })
+  return { egress: new Set(hosts), model: await modelOf(sources, run, spec), repo, ...added }
+}
+
+const noneAdded: Pick<Permit, 'secrets' | 'servers'> = { secrets: [], servers: [] }
+
+async function addedFor(
+  sources: PermitSources,
+  of: SpecOwner & { run: RunRow },
+): Promise<Pick<Permit, 'secrets' | 'servers'>> {
+  const variables = await listBrokeredVariables(sources, of)
+  const secrets = await listBrokeredSecrets(sources.root, of, sources)
+  return { secrets: [...secrets, ...variables], servers: serverPermits(sources, { ...of, variables }) }
 }
 
 async function modelOf(sources: PermitSources, run: RunRow, spec: RunSpec | undefined): Promise<Permit['model']> {

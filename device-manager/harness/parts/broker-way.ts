@@ -1,8 +1,8 @@
 import { brokerPort } from '../../../shared/device/sandbox.ts'
-import { modelPath, placeholderKey, type ModelProvider } from '../../../shared/runs/brokered.ts'
+import { mcpPath, modelPath, placeholderKey, type ModelProvider } from '../../../shared/runs/brokered.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 
-/** The way from a harness in a sandbox to its model: through the broker, which adds the key. */
+/** The ways from a sandbox to the model of its run and to MCP servers: through the broker, which adds what they sign in with. */
 
 const broker = `http://127.0.0.1:${brokerPort}`
 
@@ -14,6 +14,9 @@ const baseOf: Readonly<Record<ModelProvider, readonly [variable: string, address
 
 /** The address of a provider with the version of its API. */
 export const versionedBase = (provider: ModelProvider): string => `${broker}${modelPath(provider)}/v1`
+
+/** Whether it is the address of an MCP server at the broker, as the spec of a run in a sandbox has it. */
+export const leadsToBroker = (url: string): boolean => url.startsWith(`${broker}${mcpPath('')}`)
 
 /** Variables of a run; none of them is a secret. */
 export function brokerVariables({ brokeredModel }: Pick<RunSpec, 'brokeredModel'>): Record<string, string> {

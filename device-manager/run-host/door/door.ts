@@ -2,12 +2,12 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream'
+import { asksForMore, headersBack, headersOn, moreIsAsked } from '../../../shared/lib/mcp-headers.ts'
 import type { Redactor } from '../../../shared/lib/redact.ts'
 import { messageOf, type HostLog } from '../../log/host-log.ts'
 import { beginOf, redactedWhole, redacting } from './answer.ts'
 import { DoorError, type Credential } from './credential.ts'
 import { endpointRewriter } from './endpoint-event.ts'
-import { headersBack, headersOn } from './headers.ts'
 import { asksForList, asksForSkills, mayRepeat, messageIn, type DoorMessage } from './message.ts'
 import { mostListBytes, skillEntryFilter, withoutSkillEntries } from './skill-entries.ts'
 import type { Upstream } from './upstream.ts'
@@ -207,9 +207,7 @@ export class Door {
     const first = await send()
     if (credential.renew !== undefined && asksForMore(first)) {
       first.resume()
-      throw new DoorError(
-        'the sign-in of its connection does not go as far as this call (403, insufficient_scope). A person revokes the connection, and signs in anew with more rights',
-      )
+      throw new DoorError(moreIsAsked)
     }
     if (first.statusCode !== 401) return first
     first.resume()
@@ -262,10 +260,6 @@ function answerError(
   response.writeHead(id === null ? status : 200, { 'content-type': 'application/json' })
   response.end(JSON.stringify({ jsonrpc: '2.0', id, error }))
 }
-
-/** RFC 6750, section 3.1. */
-const asksForMore = ({ statusCode, headers }: IncomingMessage): boolean =>
-  statusCode === 403 && /\berror="?insufficient_scope\b/i.test(headers['www-authenticate'] ?? '')
 
 /** Takes as long for any other path. */
 function isSame(one: string, other: string): boolean {

@@ -1,17 +1,22 @@
 import { Redactor, type Secret } from '../../../shared/lib/redact.ts'
 import type { McpServer, McpServers } from '../../../shared/runs/mcp-servers.ts'
 import { namesVariable, variablesOf, type ServerLeftOut } from '../../../shared/runs/filled-servers.ts'
+import { leadsToBroker } from '../../harness/parts/broker-way.ts'
 import { messageOf, type HostLog } from '../../log/host-log.ts'
+import { brokerCredential, throughBroker } from './broker.ts'
 import type { Connections } from './connections.ts'
+import type { Credential } from './credential.ts'
 import { Door } from './door.ts'
 import { upstreamBy } from './upstream.ts'
 
 type RemoteServer = Extract<McpServer, { type: 'http' | 'sse' }>
 
-/** What the harness is to use, but not to have. */
+/** What the harness is to use, but not to have: it is added by the door, or in a sandbox by the broker. */
 const holdsCredential = (server: McpServer): server is RemoteServer =>
   server.type !== 'stdio' &&
-  (server.connectionId !== undefined || [server.url, ...Object.values(server.headers ?? {})].some(namesVariable))
+  (leadsToBroker(server.url) ||
+    server.connectionId !== undefined ||
+    [server.url, ...Object.values(server.headers ?? {})].some(namesVariable))
 
 /** The doors of one run: one for each server on the network that is given a credential. */
 export interface Doors {
@@ -53,17 +58,13 @@ export async function openDoors(
         const { connectionId, trustSkills } = spec[name] as RemoteServer
         const redactor = new Redactor(secretsIn(spec[name], secrets))
         if (connectionId !== undefined) connections.teach(redactor)
-        door.lead({
-          url: new URL(url),
-          isSse: type === 'sse',
-          trustsSkills: trustSkills === true,
-          credential:
-            connectionId === undefined
-              ? { headers: () => Promise.resolve(headers) }
-              : connections.credential(connectionId, headers),
-          redactor,
-          upstream: upstreamBy(env),
-        })
+        const target = { url: new URL(url), isSse: type === 'sse', trustsSkills: trustSkills === true, redactor }
+        const upstream = upstreamBy(env)
+        door.lead(
+          leadsToBroker(url)
+            ? { ...target, credential: brokerCredential, upstream: throughBroker(upstream) }
+            : { ...target, credential: credentialOf({ connectionId, headers }, connections), upstream },
+        )
         given[name] = { type, url: door.address }
       }
       return { servers: given, leftOut }
@@ -74,6 +75,14 @@ export async function openDoors(
     },
   }
 }
+
+const credentialOf = (
+  { connectionId, headers }: { connectionId: string | undefined; headers: Readonly<Record<string, string>> },
+  connections: Connections,
+): Credential =>
+  connectionId === undefined
+    ? { headers: () => Promise.resolve(headers) }
+    : connections.credential(connectionId, headers)
 
 async function doorOrNull(name: string, log: HostLog): Promise<Door | null> {
   try {

@@ -3,7 +3,7 @@ import { listSpecs } from '../../../control-plane/resources/runs/details-store.t
 import { findPermit } from '../../../control-plane/sandbox/broker/permits.ts'
 import { insertSandbox } from '../../../control-plane/resources/sandboxes/store.ts'
 import { silentLog } from '../../../control-plane/process/log.ts'
-import { startEngineless } from '../../kit/engineless.ts'
+import { sharedOf, startEngineless } from '../../kit/engineless.ts'
 import type { TestServer } from '../../kit/server.ts'
 import { sandboxRow } from '../../store/sandbox-rows.ts'
 
@@ -133,8 +133,9 @@ describe('the key of a run in the cloud', () => {
       anthropic: { url: 'https://models.test', key: 'sk-ant-operator' },
       openai: { url: 'https://other.test', key: null },
     }
-    const { vault } = (server.plane as unknown as { shared: { vault: never } }).shared
-    const permit = () => findPermit({ root, vault, world: server.world, log: silentLog, models, gitHost: null }, row.id)
+    const shared = sharedOf(server)
+    const permit = () =>
+      findPermit({ ...shared, root, world: server.world, log: silentLog, models, gitHost: null }, row.id)
     const model = { provider: 'anthropic', url: 'https://models.test' }
     const key = { value: 'own-token', header: 'bearer' }
     expect(await permit()).toEqual({
@@ -142,6 +143,7 @@ describe('the key of a run in the cloud', () => {
       model: { ...model, key },
       repo: null,
       secrets: [],
+      servers: [],
     })
     await root('secret_grants').where({ agent_id: agentId }).delete()
     // The operator does not step in for a key that is gone.

@@ -11,7 +11,7 @@ import { insertSandbox } from '../../../control-plane/resources/sandboxes/store.
 import { findPermit } from '../../../control-plane/sandbox/broker/permits.ts'
 import { variablesFor } from '../../../control-plane/sandbox/broker/repo-access.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
-import { startEngineless } from '../../kit/engineless.ts'
+import { sharedOf, startEngineless } from '../../kit/engineless.ts'
 import { publicKeyOf, startFakeGithub } from '../../kit/fake-github.ts'
 import type { TestServer } from '../../kit/server.ts'
 import { sandboxRow } from '../../store/sandbox-rows.ts'
@@ -109,9 +109,9 @@ describe('what a run may reach of its repository', () => {
     const row = sandboxRow(server.owner.workspaceId, { runId })
     await insertSandbox(root, row)
     const none = { url: 'https://models.test', key: null }
-    const { vault } = (server.plane as unknown as { shared: { vault: never } }).shared
+    const shared = sharedOf(server)
     const models = { anthropic: none, openai: none }
-    return () => findPermit({ root, vault, world: server.world, log: silentLog, models, gitHost }, row.id)
+    return () => findPermit({ ...shared, root, world: server.world, log: silentLog, models, gitHost }, row.id)
   }
 
   test.each([

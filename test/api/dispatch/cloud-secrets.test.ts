@@ -4,7 +4,7 @@ import { listSpecs } from '../../../control-plane/resources/runs/details-store.t
 import { secretsForSandbox } from '../../../control-plane/resources/secrets/in-cloud.ts'
 import { insertSandbox } from '../../../control-plane/resources/sandboxes/store.ts'
 import { findPermit } from '../../../control-plane/sandbox/broker/permits.ts'
-import { startEngineless } from '../../kit/engineless.ts'
+import { sharedOf, startEngineless } from '../../kit/engineless.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 import { sandboxRow } from '../../store/sandbox-rows.ts'
@@ -35,13 +35,11 @@ async function agentWith(secrets: Record<string, object>, settings: object = com
 const wake = (agentId: string) => server.call(`/agents/${agentId}/runs`, { body: { prompt: 'Build' } })
 const runOf = async (agentId: string) => (await wake(agentId)).body.runPublicId as string
 
-const vaultOf = () => (server.plane as unknown as { shared: { vault: never } }).shared.vault
-
 /** What the run would have in its environment. */
 async function insideOf(agentId: string, runId: string) {
   const { root } = server.database
   const spec = (await listSpecs(root, [runId])).get(runId)!
-  return secretsForSandbox(root, { run: { id: runId, agentId }, spec }, { vault: vaultOf(), world: server.world })
+  return secretsForSandbox(root, { run: { id: runId, agentId }, spec }, { ...sharedOf(server), world: server.world })
 }
 
 async function permitOf(runId: string) {
@@ -50,7 +48,7 @@ async function permitOf(runId: string) {
   await insertSandbox(root, row)
   const none = { url: 'https://models.test', key: null }
   const models = { anthropic: none, openai: none }
-  const sources = { root, vault: vaultOf(), world: server.world, log: silentLog, models, gitHost: null }
+  const sources = { ...sharedOf(server), root, world: server.world, log: silentLog, models, gitHost: null }
   return () => findPermit(sources, row.id)
 }
 

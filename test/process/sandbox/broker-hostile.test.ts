@@ -1,10 +1,7 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Permit } from '../../../control-plane/sandbox/broker/permits.ts'
 import { networkLimits } from '../../../shared/runs/network.ts'
-import { get, key, post, startBroker, startProvider, statusOf, textOf } from './broker-kit.ts'
-
-const nothing: Permit = { egress: new Set(), model: null, repo: null, secrets: [] }
+import { get, key, nothing, post, startBroker, startProvider, statusOf, textOf } from './broker-kit.ts'
 
 /** A host that says what it is told, and how often it was reached. */
 async function startHost() {

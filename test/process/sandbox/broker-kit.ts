@@ -16,6 +16,8 @@ import { startServer } from '../../kit/hostile-server.ts'
 
 export const key = 'sk-real-0123456789abcdef'
 
+export const nothing: Permit = { egress: new Set(), model: null, repo: null, secrets: [], servers: [] }
+
 export interface TestBroker {
   broker: Broker
   socket: string
@@ -32,7 +34,7 @@ export async function startBroker({
   limits,
   outbound = {},
 }: {
-  permit: Permit | null
+  permit: Partial<Permit> | (() => Promise<Permit | null>) | null
   limits?: BrokerOptions['limits']
   outbound?: Partial<OutboundOptions>
 }): Promise<TestBroker> {
@@ -54,7 +56,7 @@ export async function startBroker({
     world: realWorld,
     log: silentLog,
     outbound: createOutbound({ allowHosts: ['127.0.0.1'], world: realWorld, ...outbound }),
-    permit: async () => permit,
+    permit: async () => (typeof permit === 'function' ? permit() : permit && { ...nothing, ...permit }),
     record: async (counted) => void rows.push(...counted.map((row) => ({ ...row, runId: 'run' }))),
     ...(limits && { limits }),
   })
@@ -107,9 +109,7 @@ export async function startProvider(answer: RequestListener) {
   onTestFinished(() => server.close())
   const url = `http://127.0.0.1:${server.port}`
   const permit: Permit = {
-    egress: new Set(),
-    repo: null,
-    secrets: [],
+    ...nothing,
     model: { provider: 'anthropic', url, key: { value: key, header: 'x-api-key' } },
   }
   return { server, url, permit }

@@ -2,6 +2,7 @@ import { effectivePermissions } from '../../../../shared/runs/spec.ts'
 import { mcpServersFor } from '../../../../shared/runs/given-servers.ts'
 import { harnesses, type HarnessName } from '../../../../shared/runs/harnesses.ts'
 import type { AgentWarning } from '../../../../shared/api/agents.ts'
+import { goesThroughBroker } from '../../../../shared/runs/filled-servers.ts'
 import type { McpServers } from '../../../../shared/runs/mcp-servers.ts'
 import type { Db } from '../../../db/open.ts'
 import { type ModelCatalog, harnessOf } from '../../../catalog/catalog.ts'
@@ -13,7 +14,9 @@ import { findFolder, type FolderRow } from '../../folders/store.ts'
 import { connectionsGivenTo, variablesGiven, type GivenConnection } from '../../connections/given.ts'
 import { statusAt } from '../../connections/rules.ts'
 import { findConnection } from '../../connections/store.ts'
+import { variablesInCloud } from '../../connections/in-cloud.ts'
 import { mcpServersOfAgent } from '../../connections/joined-servers.ts'
+import { whyNotInCloud } from '../../mcp-servers/in-cloud.ts'
 import { listAdmins } from '../../members/store.ts'
 import { listCloudSecrets, troubleInSandbox, type CloudSecret } from '../../secrets/in-cloud.ts'
 import { listSecretKeys } from '../../secrets/store.ts'
@@ -48,7 +51,8 @@ export async function auditAgent(
     agent.reportingTo === null ? null : await findAgentByReference(db, agent.workspaceId, agent.reportingTo)
   const harness = harnessOf(agent.harness, model, options.catalog)
   const secretKeys = await listSecretKeys(db, agent.id)
-  const cloudSecrets = agent.environment === 'cloud' ? await listCloudSecrets(db, agent.id) : []
+  const isCloud = agent.environment === 'cloud'
+  const cloudSecrets = isCloud ? await listCloudSecrets(db, agent.id) : []
   const work = {
     agent,
     isConfidential: agent.visibility === 'private' || secretKeys.size > 0,
@@ -59,7 +63,7 @@ export async function auditAgent(
   const connections = await connectionsGivenTo(db, agent, options)
   const mcpServers = await mcpServersOfAgent(db, agent, { workspace, connections: connections.given })
   const servers = mcpServersFor(mcpServers, { harness, protocol: agent.protocol, permissions })
-  const { leftOut: variablesLeftOut } = variablesGiven(connections.given, {
+  const { leftOut: variablesLeftOut } = (isCloud ? variablesInCloud : variablesGiven)(connections.given, {
     secrets: new Set(secretKeys.keys()),
     harnessKeys: harnesses[harness].keyNames,
   })
@@ -69,7 +73,14 @@ export async function auditAgent(
     model: model === null ? null : { name: model, entry: options.catalog.find(model) },
     backupModel: backupModel === null ? null : { name: backupModel, entry: options.catalog.find(backupModel) },
     isBudgetSpent: isAgentBudgetSpent(agent, options.now),
-    cloud: cloudFacts(subject, { setup: options.cloud, harness, secretKeys, cloudSecrets, model }),
+    cloud: cloudFacts(subject, {
+      setup: options.cloud,
+      harness,
+      secretKeys,
+      cloudSecrets,
+      model,
+      servers: servers.given,
+    }),
     folder: agent.defaultFolderId === null ? null : (folder ?? 'missing'),
     devices: mayRun.map((device) => ({ ...toDoctorDevice(device, options), refuses: refusedBy(device, work) })),
     manager: agent.reportingTo === null ? null : manager === null || manager.deletedAt !== null ? 'missing' : 'present',
@@ -78,6 +89,7 @@ export async function auditAgent(
     mcpInVain: await inVain(db, {
       agent,
       servers: servers.given,
+      cloudSecrets: isCloud ? cloudSecrets : null,
       usable: [...connections.given, ...connections.refused],
       now: options.now,
     }),
@@ -95,12 +107,14 @@ function cloudFacts(
     model,
     secretKeys,
     cloudSecrets,
+    servers,
   }: {
     setup: CloudSetup | null
     harness: HarnessName
     model: string | null
     secretKeys: ReadonlyMap<string, string>
     cloudSecrets: readonly CloudSecret[]
+    servers: McpServers
   },
 ): CloudFacts | null {
   if (setup === null) return null
@@ -108,6 +122,7 @@ function cloudFacts(
   const message = troubleInSandbox(cloudSecrets, {
     harness,
     brokeredModel: access.kind === 'brokered' ? access.model : null,
+    mcpServers: servers,
   })
   const secretTrouble = message === null ? null : { code: 'credential_unbrokerable', message }
   return {
@@ -124,13 +139,26 @@ async function inVain(
   {
     agent,
     servers,
+    cloudSecrets,
     usable,
     now,
-  }: { agent: AgentRow; servers: McpServers; usable: readonly GivenConnection[]; now: number },
+  }: {
+    agent: AgentRow
+    servers: McpServers
+    /** null: its runs are on devices. */
+    cloudSecrets: readonly CloudSecret[] | null
+    usable: readonly GivenConnection[]
+    now: number
+  },
 ): Promise<{ name: string; why: string }[]> {
   const works = new Set(usable.map(({ row }) => row.id))
   const found: { name: string; why: string }[] = []
   for (const [name, server] of Object.entries(servers)) {
+    const inCloud = cloudSecrets !== null && goesThroughBroker(server) ? whyNotInCloud(server, cloudSecrets) : null
+    if (inCloud !== null) {
+      found.push({ name, why: inCloud })
+      continue
+    }
     const id = server.type === 'stdio' ? undefined : server.connectionId
     if (id === undefined || works.has(id)) continue
     const row = await findConnection(db, agent.workspaceId, id)

@@ -1,0 +1,63 @@
+import { connectionVariablesOf, type VariableLeftOut } from '../../../shared/runs/connection-variables.ts'
+import type { Service } from '../../catalog/services.ts'
+import { placeOf, readHost } from '../../outbound/host-name.ts'
+import type { RunRow } from '../runs/store.ts'
+import { brokeredValue, placeholdersOfVariables, type BrokeredSecret } from '../secrets/in-cloud.ts'
+import { connectionsGivenTo, variablesGiven, type GivenConnection } from './given.ts'
+import { variablesForRun, type SpecOwner } from './for-specs.ts'
+import type { RenewalDependencies } from './renewal.ts'
+
+/** Variables of connections in a sandbox: placeholders, which the broker replaces towards the hosts of their service. */
+
+/** Where the variables of a service may be sent, with a port where that is not 443. */
+export function hostsOf({ hosts, probe, mcp }: Pick<Service, 'hosts' | 'probe' | 'mcp'>): ReadonlySet<string> {
+  if (hosts !== undefined) return new Set(hosts.map((host) => host.replace(/:443$/, '')))
+  const urls = [probe?.url, mcp?.url].flatMap((text) => (text === undefined ? [] : (URL.parse(text) ?? [])))
+  const named = urls.filter(({ protocol, hostname }) => protocol === 'https:' && readHost(hostname) !== null)
+  return new Set(named.map(placeOf))
+}
+
+/** As `variablesGiven`, of a run in a sandbox. */
+export function variablesInCloud(
+  given: readonly GivenConnection[],
+  taken: Parameters<typeof variablesGiven>[1],
+): ReturnType<typeof variablesGiven> {
+  const reaching = new Set(given.filter(({ service }) => hostsOf(service).size > 0).map(({ row }) => row.id))
+  const { variables, leftOut } = variablesGiven(given, taken)
+  const hostless = variables.filter(({ connectionId }) => !reaching.has(connectionId))
+  return {
+    variables: variables.filter(({ connectionId }) => reaching.has(connectionId)),
+    leftOut: [
+      ...leftOut,
+      ...hostless.flatMap(({ names }) => names.map((name): VariableLeftOut => ({ name, reason: 'no_hosts' }))),
+    ],
+  }
+}
+
+/** Those of a run that is going on, as far as its agent is given their connections now. */
+export async function listBrokeredVariables(
+  deps: RenewalDependencies,
+  { run, ...of }: SpecOwner & { run: Pick<RunRow, 'id'> },
+): Promise<BrokeredSecret[]> {
+  const { root, services, world } = deps
+  const wanted = of.spec.connectionVariables ?? []
+  if (wanted.length === 0) return []
+  const { given } = await connectionsGivenTo(root, of.agent, { services, now: world.now() })
+  const placeholders = await placeholdersOfVariables(root, { run, names: connectionVariablesOf(of.spec), world })
+  return wanted.flatMap(({ connectionId, names }) => {
+    const service = given.find(({ row }) => row.id === connectionId)?.service
+    if (service === undefined) return []
+    const valueOf = async (name: string) => {
+      const { env } = await variablesForRun(deps, of, connectionId)
+      return env[name] === undefined ? null : brokeredValue(env[name])
+    }
+    const hosts = hostsOf(service)
+    return names.map((name) => ({
+      name,
+      placeholder: placeholders.get(name)!,
+      value: null,
+      renewed: () => valueOf(name),
+      hosts,
+    }))
+  })
+}

@@ -1,0 +1,166 @@
+import { filledServers, goesThroughBroker, variablesOf } from '../../../shared/runs/filled-servers.ts'
+import type { Secret } from '../../../shared/lib/redact.ts'
+import { hostOf } from '../../outbound/host-name.ts'
+import { placeOfServer, whyNotInCloud, type RemoteServer } from '../../resources/mcp-servers/in-cloud.ts'
+import type { SecretRow } from '../../resources/secrets/store.ts'
+import { ConnectionUnusable } from '../../resources/connections/for-runs.ts'
+import {
+  adviceFor,
+  credentialForServers,
+  mustServeServers,
+  type SpecOwner,
+} from '../../resources/connections/for-specs.ts'
+import type { RenewalDependencies } from '../../resources/connections/renewal.ts'
+import { findRun, type RunRow } from '../../resources/runs/store.ts'
+import { listCloudSecrets, type BrokeredSecret } from '../../resources/secrets/in-cloud.ts'
+import { VaultError } from '../../vault/vault.ts'
+import { ForwardRefusal } from './forward.ts'
+
+/** An MCP server on the network that a run may ask through its broker. */
+export interface ServerPermit {
+  name: string
+  /** Of its address; null: that is not known, and it is not asked. */
+  host: string | null
+  isSse: boolean
+  hasConnection: boolean
+  /** What it is sent now, looked up anew. `refused`: the version that it did not take. Fails with ServerUnusable. */
+  sent(refused?: number | null): Promise<SentToServer>
+  /** Why it may not be asked any more; null: it may. Nothing is renewed for that. */
+  whyNot(): Promise<string | null>
+}
+
+export interface SentToServer {
+  url: URL
+  headers: Readonly<Record<string, string>>
+  /** What must not come back. */
+  secrets: readonly Secret[]
+  /** Of the credential of its connection; null: it has none. */
+  version: number | null
+}
+
+/** The message is for the model and for people, and holds no value. It goes on from the name of the server. */
+export class ServerUnusable extends ForwardRefusal {
+  override name = 'ServerUnusable'
+}
+
+/** Those of a run that is going on. */
+export const serverPermits = (
+  deps: RenewalDependencies,
+  of: SpecOwner & { run: RunRow; variables: readonly BrokeredSecret[] },
+): ServerPermit[] =>
+  Object.entries(of.spec.mcpServers).flatMap(([name, server]) =>
+    goesThroughBroker(server) ? [permitOf(deps, { ...of, name, server })] : [],
+  )
+
+/** `variables`: of connections, that the run has. */
+type Of = SpecOwner & { name: string; server: RemoteServer; run: RunRow; variables: readonly BrokeredSecret[] }
+
+function permitOf(deps: RenewalDependencies, of: Of): ServerPermit {
+  const { name, server } = of
+  const { connectionId } = server
+  return {
+    name,
+    host: placeOfServer(server) === null ? null : hostOf(new URL(server.url)),
+    isSse: server.type === 'sse',
+    hasConnection: connectionId !== undefined,
+    async sent(refused = null) {
+      const own = await filled(deps, of)
+      if (connectionId === undefined) return { ...own, version: null }
+      const { headers, values, credentialVersion } = await usable(connectionId, () =>
+        credentialForServers(deps, of, { connectionId, refused }),
+      )
+      await mustGoOn(deps, of)
+      const secrets = [...own.secrets, ...values.map((value) => ({ name: connectionId, value }))]
+      return { url: own.url, headers: { ...own.headers, ...named(headers) }, secrets, version: credentialVersion }
+    },
+    async whyNot() {
+      try {
+        await mustGoOn(deps, of)
+        await filled(deps, of)
+        if (connectionId !== undefined) await usable(connectionId, () => mustServeServers(deps, of, connectionId))
+        return null
+      } catch (error) {
+        if (error instanceof ServerUnusable) return error.message
+        throw error
+      }
+    },
+  }
+}
+
+async function mustGoOn({ root }: Pick<RenewalDependencies, 'root'>, { run }: Of): Promise<void> {
+  const now = await findRun(root, run.id)
+  if (now === null || now.endedAt !== null) throw new ServerUnusable('the run is over')
+}
+
+async function usable<T>(connectionId: string, asking: () => Promise<T>): Promise<T> {
+  try {
+    return await asking()
+  } catch (error) {
+    if (error instanceof VaultError) throw new ServerUnusable('svc cannot open the credential of its connection')
+    if (!(error instanceof ConnectionUnusable)) throw error
+    throw new ServerUnusable(
+      `svc has no credential for it by the connection ${connectionId}: ${adviceFor(error, connectionId)}`,
+    )
+  }
+}
+
+/** Its address and its own headers, with the agent's secrets of now, and with values of connections that the run has. */
+async function filled(
+  deps: Pick<RenewalDependencies, 'root' | 'vault'>,
+  { name, server, run, variables }: Of,
+): Promise<Omit<SentToServer, 'version'>> {
+  const names = new Set(variablesOf(server))
+  const all = names.size === 0 ? [] : await listCloudSecrets(deps.root, run.agentId)
+  const own = all.filter(({ envVarName }) => names.has(envVarName))
+  const why = whyNotInCloud(server, own)
+  if (why !== null) throw new ServerUnusable(why)
+  const secrets = [
+    ...own.map((secret) => ({ name: secret.envVarName, value: opened(deps.vault, secret) })),
+    ...(await valuesOf(
+      variables.filter((variable) => names.has(variable.name)),
+      placeOfServer(server)!,
+    )),
+  ]
+  const env = Object.fromEntries(secrets.map(({ name: variable, value }) => [variable, value]))
+  const { servers, leftOut } = filledServers({ [name]: server }, env)
+  const made = servers[name]
+  const url = made === undefined || made.type === 'stdio' ? null : URL.parse(made.url)
+  if (
+    made === undefined ||
+    made.type === 'stdio' ||
+    url === null ||
+    placeOfServer({ url: url.href }) !== placeOfServer(server)
+  )
+    throw new ServerUnusable(leftOut[0]?.why ?? 'its address is none')
+  url.hash = ''
+  return { url, headers: named(made.headers ?? {}), secrets }
+}
+
+function opened(vault: RenewalDependencies['vault'], { id, envVarName, sealed }: SecretRow): string {
+  try {
+    return vault.open(id, sealed)
+  } catch (error) {
+    if (!(error instanceof VaultError)) throw error
+    throw new ServerUnusable(`svc cannot open the secret in ${envVarName}`)
+  }
+}
+
+/** Of connections. */
+async function valuesOf(variables: readonly BrokeredSecret[], place: string): Promise<Secret[]> {
+  const elsewhere = variables.find(({ hosts }) => !hosts.has(place))
+  if (elsewhere !== undefined)
+    throw new ServerUnusable(`the connection that gives ${elsewhere.name} is not for ${place}`)
+  const values = variables.map(async ({ name, renewed }) => ({ name, value: await usable(name, () => renewed!()) }))
+  return (await Promise.all(values)).flatMap(({ name, value }) => (value === null ? [] : [{ name, value }]))
+}
+
+/** What belongs to one connection, which is ours, or leads a request to another server. */
+const ofConnection =
+  /^(?:host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|content-length|accept-encoding)$/
+
+const named = (headers: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers)
+      .map(([name, value]) => [name.toLowerCase(), value] as const)
+      .filter(([name]) => !ofConnection.test(name)),
+  )

@@ -1,0 +1,21 @@
+import { brokerRefusal } from '../../../shared/runs/brokered.ts'
+import { beginOf } from './answer.ts'
+import { DoorError, type Credential } from './credential.ts'
+import type { Upstream } from './upstream.ts'
+
+/** The door of a sandbox leads to the broker, which adds the credential outside and renews it there. */
+
+/** Nothing is added here. A refusal that comes this far is one after which the broker has another credential. */
+export const brokerCredential: Credential = { headers: () => Promise.resolve({}), renew: () => Promise.resolve(true) }
+
+/** What the broker says in place of the server is told as the door's own words. */
+export const throughBroker = (upstream: Upstream): Upstream => ({
+  async send(request) {
+    const answer = await upstream.send(request)
+    if (answer.headers[brokerRefusal] === undefined) return answer
+    const { bytes } = await beginOf(answer)
+    answer.destroy()
+    throw new DoorError(bytes.toString('utf8').trim().replace(/\.$/, ''), answer.statusCode)
+  },
+  close: () => upstream.close(),
+})
