@@ -73,3 +73,12 @@ export async function leftOnEngine(server: TestServer): Promise<string[]> {
   const { Volumes } = JSON.parse(volumes.body.toString()) as { Volumes: { Name: string }[] | null }
   return [...rows.flatMap(({ Names }) => Names), ...(Volumes ?? []).map(({ Name }) => Name)]
 }
+
+/** What was asked for is told a second later. */
+export const networkOf = (server: TestServer, runId: string, rows: readonly object[]) =>
+  waitFor(async () => {
+    const { hosts } = (await server.ok(`/runs/${runId}/network`)) as { hosts: Record<string, unknown>[] }
+    const isThere = (row: object) =>
+      hosts.some((host) => Object.entries(row).every(([name, value]) => host[name] === value))
+    return rows.every(isThere) ? true : null
+  }, `what ${runId} asked for`)

@@ -5,9 +5,10 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import { placeholderKey } from '../../shared/runs/brokered.ts'
-import { waitFor } from '../kit/programs.ts'
+import { startMcpServer } from '../kit/mcp-http-server.ts'
 import { fetchHarness } from '../kit/real-harness.ts'
-import { cloudServer, endedRun, hasNoEngine, imageWith } from '../kit/sandboxes.ts'
+import { cloudServer, endedRun, hasNoEngine, imageWith, networkOf } from '../kit/sandboxes.ts'
+import { serviceSettings } from '../kit/services.ts'
 import type { TestServer } from '../kit/server.ts'
 import { startModels } from '../kit/watched-models.ts'
 
@@ -16,25 +17,50 @@ const claude = hasNoEngine ? { missing: 'no engine' } : fetchHarness('claude')
 const wake = async (server: TestServer, agentId: string): Promise<string> =>
   (await server.ok(`/agents/${agentId}/runs`, { body: { prompt: 'Go' } })).runPublicId as string
 
-/** What was asked for is told a second later. */
-const networkOf = (server: TestServer, runId: string, rows: readonly object[]) =>
-  waitFor(async () => {
-    const { hosts } = (await server.ok(`/runs/${runId}/network`)) as { hosts: Record<string, unknown>[] }
-    const isThere = (row: object) =>
-      hosts.some((host) => Object.entries(row).every(([name, value]) => host[name] === value))
-    return rows.every(isThere) ? true : null
-  }, `what ${runId} asked for`)
+const reversed = (text: string) => text.split('').toReversed().join('')
+const random = () => crypto.randomUUID().replaceAll('-', '')
 
-test.skipIf('missing' in claude)('the real claude works in a sandbox with a key that is nowhere in there', async () => {
+/** A service with a tool that says back what it was sent, and another MCP server. They take these keys. */
+async function startTools(keys: { tracker: string; own: string }) {
+  const tracker = await startMcpServer(`Bearer ${keys.tracker}`)
+  const own = await startMcpServer(`Bearer ${keys.own}`)
+  onTestFinished(async () => {
+    await tracker.stop()
+    await own.stop()
+  })
+  tracker.instead = ({ said, headers }, response) => {
+    if (said?.method !== 'tools/call') return false
+    const result = { content: [{ type: 'text', text: `said hey with ${headers.authorization}` }] }
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ jsonrpc: '2.0', id: said.id, result }))
+    return true
+  }
+  const service = {
+    id: 'tracker',
+    label: 'Tracker',
+    authKind: 'api_key',
+    surfaces: ['mcp', 'native'],
+    mcp: { url: tracker.url },
+    fields: [{ name: 'apiKey', label: 'Key', required: true, env: 'TRACKER_KEY' }],
+    hosts: ['api.tracker.test'],
+  }
+  return { tracker, own, settings: serviceSettings({ services: [service] }) }
+}
+
+test.skipIf('missing' in claude)('the real claude works in a sandbox with keys that are nowhere in there', async () => {
   const { stub, keys, url } = await startModels()
-  const key = `sk-ant-${crypto.randomUUID()}`
-  const reversed = (text: string) => text.split('').toReversed().join('')
+  const [key, tracker, own] = [`sk-ant-${random()}`, `key_${random()}`, `own_${random()}`]
+  const tools = await startTools({ tracker, own })
   const program = readFileSync(join(import.meta.dirname, 'look-for-key.mjs'), 'utf8')
-  const command = `node look.mjs '${reversed(key)}' '${reversed(placeholderKey)}' >/tmp/look.json && svc run output --file /tmp/look.json`
+  const wanted = [key, tracker, own, placeholderKey].map((text) => `'${reversed(text)}'`).join(' ')
+  const placeholder = `"$(node -p 'process.env.TRACKER_KEY.split("").reverse().join("")')"`
+  const command = `node look.mjs ${wanted} ${placeholder} >/tmp/look.json && svc run output --file /tmp/look.json`
   await stub.script({
     default: {
       steps: [
         { tool: { kind: 'write', path: join(sandboxPlaces.work, 'home/look.mjs'), content: program } },
+        { tool: { name: 'mcp__tracker__say', input: { text: 'hey' } } },
+        { tool: { name: 'mcp__own__say', input: { text: 'you' } } },
         { tool: { kind: 'shell', command } },
         { text: 'Looked everywhere.' },
       ],
@@ -44,25 +70,30 @@ test.skipIf('missing' in claude)('the real claude works in a sandbox with a key 
     settings: {
       SVC_SANDBOX_IMAGE: await imageWith('claude', claude as { binDir: string }),
       SVC_SANDBOX_ANTHROPIC_URL: url,
-      SVC_ALLOW_HOSTS: '127.0.0.1',
+      ...tools.settings,
     },
   })
+  const post = (path: string, body: object) =>
+    server.ok(path, { body, headers: { 'idempotency-key': crypto.randomUUID() } })
   const agent = { environment: 'cloud', harness: 'claude', toolPermissionMode: 'full' }
-  const { id } = await server.createAgent(agent)
-  const headers = () => ({ 'idempotency-key': crypto.randomUUID() })
-  const body = { name: 'key', envVarName: 'ANTHROPIC_API_KEY', value: key }
-  const secret = await server.ok('/secrets', { body, headers: headers() })
-  await server.ok(`/secrets/${secret.id}/grants`, { body: { agentId: id }, headers: headers() })
-  const runId = await wake(server, id as string)
+  const { id: agentId } = await server.createAgent(agent)
+  const secret = await post('/secrets', { name: 'key', envVarName: 'ANTHROPIC_API_KEY', value: key })
+  await post(`/secrets/${secret.id}/grants`, { agentId })
+  const signIn = { integrationId: 'tracker', ownerType: 'company', apiKeyFields: { apiKey: tracker } }
+  const { connection } = await post('/connections', signIn)
+  await post('/secrets', { name: 'own', envVarName: 'OWN_TOKEN', value: own, agentId })
+  const headers = { authorization: 'Bearer ${OWN_TOKEN}' }
+  await post('/mcp-servers', { name: 'own', transport: 'http', url: tools.own.url, headers, agentId })
+  const runId = await wake(server, agentId as string)
   expect(await endedRun(server, runId)).toMatchObject({
     status: 'succeeded',
     effectiveSettings: { accessMode: 'byok', providerKeyId: secret.id },
   })
   const { found, memory, files } = (await server.ok(`/runs/${runId}/output`)).data as Look
-  expect(found[0]).toEqual([])
+  expect(found.slice(0, 3)).toEqual([[], [], []])
   expect(files).toBeGreaterThan(20)
   // The same look finds what is there: in the environment and in the memory of claude, and of its tools.
-  expect(found[1]!.join(' ')).toMatch(/environ of \d+.*memory of \d+/)
+  for (const places of found.slice(3)) expect(places.join(' ')).toMatch(/environ of \d+.*memory of \d+/)
   const looked = memory.filter(({ bytes }) => bytes > 1_000_000).map(({ name }) => name)
   expect(looked.join('\n')).toMatch(/claude/)
   expect(looked.join('\n')).toMatch(/device-manager/)
@@ -72,7 +103,14 @@ test.skipIf('missing' in claude)('the real claude works in a sandbox with a key 
     { host: 'svc', decision: 'allowed' },
   ])
   const events = JSON.stringify(await server.ok(`/runs/${runId}/events?limit=200`))
-  expect(events).not.toContain(key)
+  for (const text of [key, tracker, own]) expect(events).not.toContain(text)
+  expect(events).toContain(`said hey with Bearer [redacted:${connection.id}]`)
+  expect(events).toContain('said you')
+  expect(await server.ok(`/runs/${runId}/manifest`)).toMatchObject({
+    envKeys: expect.arrayContaining(['TRACKER_KEY']),
+    envKeysLeftOut: [{ name: 'OWN_TOKEN' }],
+    mcpServers: { given: expect.arrayContaining(['own', 'tracker']) },
+  })
 })
 
 interface Look {
