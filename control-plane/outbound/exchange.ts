@@ -15,6 +15,8 @@ export interface Sent {
   headers: OutgoingHttpHeaders
   /** What is a stream is sent as it comes. */
   body: Buffer | Readable | null
+  /** Called when the host is reached, with TLS where that is spoken, and may now take its time. */
+  onConnected?: () => void
 }
 
 export interface ExchangeOptions {
@@ -40,6 +42,9 @@ export function exchange(to: Destination, sent: Sent, { signal, ca }: ExchangeOp
     insecureHTTPParser: false,
     signal,
     ...(isTls && { rejectUnauthorized: true, ca, ...(isIP(to.host) === 0 && { servername: to.host }) }),
+  })
+  request.once('socket', (socket) => {
+    if (sent.onConnected !== undefined) socket.once(isTls ? 'secureConnect' : 'connect', sent.onConnected)
   })
   request.once('response', resolve)
   request.on('error', (error: NodeJS.ErrnoException) => reject(troubleOf(error, to.host, signal)))

@@ -47,8 +47,10 @@ export async function listBrokeredVariables(
   return wanted.flatMap(({ connectionId, names }) => {
     const service = given.find(({ row }) => row.id === connectionId)?.service
     if (service === undefined) return []
+    // What is asked for again and again is looked up once for each permit, which is good for a second.
+    let looking: ReturnType<typeof variablesForRun> | null = null
     const valueOf = async (name: string) => {
-      const { env } = await variablesForRun(deps, of, connectionId)
+      const { env } = await (looking ??= variablesForRun(deps, of, connectionId))
       return env[name] === undefined ? null : brokeredValue(env[name])
     }
     const hosts = hostsOf(service)

@@ -15,6 +15,8 @@ export interface ForwardLimits {
   answerBytes: number
   /** From a request to the end of its answer. */
   timeMs: number
+  /** Until the host is reached. */
+  connectMs: number
 }
 
 export interface ForwardOptions {
@@ -62,6 +64,9 @@ export async function forward(
   const cancel = world.after(limits.timeMs, () =>
     ending.abort(new OutboundError('timed_out', `the answer of ${whom} took too long`)),
   )
+  const onConnected = world.after(limits.connectMs, () =>
+    ending.abort(new OutboundError('timed_out', `${url.host} could not be reached in time`)),
+  )
   response.once('close', () => ending.abort(new Error('the sandbox left')))
   const leave = () => ending.abort(signal?.reason)
   if (signal?.aborted === true) leave()
@@ -72,7 +77,7 @@ export async function forward(
   const length = request.headers['content-length']
   try {
     const sent = { ...headers, ...(body && length !== undefined && { 'content-length': length }) }
-    const answer = await outbound.send(url, { method, headers: sent, body }, ending.signal)
+    const answer = await outbound.send(url, { method, headers: sent, body, onConnected }, ending.signal)
     const decision = (await instead?.(answer)) ?? null
     if (decision !== null) {
       answer.destroy()
@@ -106,6 +111,7 @@ export async function forward(
     return isTooLarge || why?.reason === 'refused_address' || why?.reason === 'not_https' ? 'refused' : 'failed'
   } finally {
     cancel()
+    onConnected()
     signal?.removeEventListener('abort', leave)
     body?.destroy()
   }

@@ -21,6 +21,7 @@ export const mcpRequestLimits: McpLimits = {
   answerBytes: 256 * 1024 * 1024,
   // As long as a call of a tool may take.
   timeMs: 5 * 3_600_000,
+  connectMs: 30_000,
   open: 100,
   watchMs: 5_000,
 }
@@ -68,6 +69,7 @@ export class McpRequests {
     this.watch()
     try {
       const sent = await server.sent()
+      if (response.destroyed) return 'failed'
       const number = ways.exec(request.url ?? '')?.[2]
       const url = number === undefined ? sent.url : known.addresses.get(number)
       if (url === undefined || url.origin !== sent.url.origin) return refused(404, 'it named no such address')

@@ -14,6 +14,7 @@ export const modelLimits: ModelLimits = {
   sentBytes: 64 * 1024 * 1024,
   answerBytes: 256 * 1024 * 1024,
   timeMs: 30 * 60_000,
+  connectMs: 30_000,
   open: 32,
 }
 

@@ -23,7 +23,7 @@ export interface ServerPermit {
   host: string | null
   isSse: boolean
   hasConnection: boolean
-  /** What it is sent now, looked up anew. `refused`: the version that it did not take. Fails with ServerUnusable. */
+  /** What it is sent now. `refused`: the version that it did not take. Fails with ServerUnusable. */
   sent(refused?: number | null): Promise<SentToServer>
   /** Why it may not be asked any more; null: it may. Nothing is renewed for that. */
   whyNot(): Promise<string | null>
@@ -57,33 +57,52 @@ type Of = SpecOwner & { name: string; server: RemoteServer; run: RunRow; variabl
 
 function permitOf(deps: RenewalDependencies, of: Of): ServerPermit {
   const { name, server } = of
-  const { connectionId } = server
+  // A permit is good for a second: a sandbox that asks without end has no more looked up for it.
+  const looked = new Map<number | null, Promise<SentToServer>>()
+  const sentOnce = (refused: number | null) => {
+    const known = looked.get(refused)
+    if (known !== undefined) return known
+    const looking = lookUp(deps, of, refused)
+    looked.set(refused, looking)
+    // What came after a refusal is what others are sent, too.
+    looked.set(null, looking)
+    return looking
+  }
   return {
     name,
     host: placeOfServer(server) === null ? null : hostOf(new URL(server.url)),
     isSse: server.type === 'sse',
-    hasConnection: connectionId !== undefined,
-    async sent(refused = null) {
-      const own = await filled(deps, of)
-      if (connectionId === undefined) return { ...own, version: null }
-      const { headers, values, credentialVersion } = await usable(connectionId, () =>
-        credentialForServers(deps, of, { connectionId, refused }),
-      )
-      await mustGoOn(deps, of)
-      const secrets = [...own.secrets, ...values.map((value) => ({ name: connectionId, value }))]
-      return { url: own.url, headers: { ...own.headers, ...named(headers) }, secrets, version: credentialVersion }
-    },
-    async whyNot() {
-      try {
-        await mustGoOn(deps, of)
-        await filled(deps, of)
-        if (connectionId !== undefined) await usable(connectionId, () => mustServeServers(deps, of, connectionId))
-        return null
-      } catch (error) {
-        if (error instanceof ServerUnusable) return error.message
-        throw error
-      }
-    },
+    hasConnection: server.connectionId !== undefined,
+    sent: (refused = null) => sentOnce(refused),
+    whyNot: () => whyNot(deps, of),
+  }
+}
+
+async function lookUp(deps: RenewalDependencies, of: Of, refused: number | null): Promise<SentToServer> {
+  const { connectionId } = of.server
+  const own = await filled(deps, of)
+  if (connectionId === undefined) {
+    await mustGoOn(deps, of)
+    return { ...own, version: null }
+  }
+  const { headers, values, credentialVersion } = await usable(connectionId, () =>
+    credentialForServers(deps, of, { connectionId, refused }),
+  )
+  await mustGoOn(deps, of)
+  const secrets = [...own.secrets, ...values.map((value) => ({ name: connectionId, value }))]
+  return { url: own.url, headers: { ...own.headers, ...named(headers) }, secrets, version: credentialVersion }
+}
+
+async function whyNot(deps: RenewalDependencies, of: Of): Promise<string | null> {
+  const { connectionId } = of.server
+  try {
+    await mustGoOn(deps, of)
+    await filled(deps, of)
+    if (connectionId !== undefined) await usable(connectionId, () => mustServeServers(deps, of, connectionId))
+    return null
+  } catch (error) {
+    if (error instanceof ServerUnusable) return error.message
+    throw error
   }
 }
 

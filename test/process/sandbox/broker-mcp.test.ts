@@ -1,3 +1,4 @@
+import { createServer, type AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RequestListener } from 'node:http'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -231,6 +232,22 @@ describe('a request for an MCP server', () => {
       expect((await counted())[0]?.decision).toBe('refused')
     }
   })
+})
+
+test('a host that takes connections and speaks no TLS counts as one that cannot be reached', async () => {
+  const silent = createServer(() => undefined)
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void silent.close())
+  const { port } = silent.address() as AddressInfo
+  const { say: tell } = await startMcp(`https://127.0.0.1:${port}/mcp`, { limits: { connectMs: 200 } })
+  const answer = await tell(post('/mcp/web', say('x')))
+  expect([statusOf(answer), isRefusal(answer), answer.includes('could not be reached in time')]).toEqual([
+    502,
+    true,
+    true,
+  ])
+  const { url } = await startListener((_request, response) => void setTimeout(() => response.end('slow'), 400))
+  expect(await (await startMcp(url, { limits: { connectMs: 200 } })).say(post('/mcp/web', say('x')))).toContain('slow')
 })
 
 describe('a credential that the server refuses', () => {
