@@ -111,15 +111,19 @@ async function mustGoOn({ root }: Pick<RenewalDependencies, 'root'>, { run }: Of
   if (now === null || now.endedAt !== null) throw new ServerUnusable('the run is over')
 }
 
-async function usable<T>(connectionId: string, asking: () => Promise<T>): Promise<T> {
+const usable = <T>(connectionId: string, asking: () => Promise<T>): Promise<T> =>
+  told(asking, (error) => {
+    const why = adviceFor(error, connectionId)
+    return `svc has no credential for it by the connection ${connectionId}: ${why}`
+  })
+
+async function told<T>(asking: () => Promise<T>, sentence: (error: ConnectionUnusable) => string): Promise<T> {
   try {
     return await asking()
   } catch (error) {
-    if (error instanceof VaultError) throw new ServerUnusable('svc cannot open the credential of its connection')
-    if (!(error instanceof ConnectionUnusable)) throw error
-    throw new ServerUnusable(
-      `svc has no credential for it by the connection ${connectionId}: ${adviceFor(error, connectionId)}`,
-    )
+    if (error instanceof VaultError) throw new ServerUnusable('svc cannot open the credential of a connection')
+    if (error instanceof ConnectionUnusable) throw new ServerUnusable(sentence(error))
+    throw error
   }
 }
 
@@ -169,7 +173,13 @@ async function valuesOf(variables: readonly BrokeredSecret[], place: string): Pr
   const elsewhere = variables.find(({ hosts }) => !hosts.has(place))
   if (elsewhere !== undefined)
     throw new ServerUnusable(`the connection that gives ${elsewhere.name} is not for ${place}`)
-  const values = variables.map(async ({ name, renewed }) => ({ name, value: await usable(name, () => renewed!()) }))
+  const values = variables.map(async ({ name, renewed }) => ({
+    name,
+    value: await told(
+      () => renewed!(),
+      ({ message }) => `${name} has no value: ${message}`,
+    ),
+  }))
   return (await Promise.all(values)).flatMap(({ name, value }) => (value === null ? [] : [{ name, value }]))
 }
 

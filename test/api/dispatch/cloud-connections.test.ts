@@ -188,7 +188,8 @@ describe('a connection in the cloud', () => {
     await connect('keyed')
     await connect('hostless')
     await signIn()
-    const { runId, spec, inside } = await runOf(await agentOf())
+    const agentId = await agentOf()
+    const { runId, spec, inside } = await runOf(agentId)
     expect(Object.keys(spec.mcpServers).toSorted()).toEqual(['keyed', 'renewing'])
     const sent = specForSandbox(spec)
     expect([sent.mcpServers['keyed'], sent.connectionVariables]).toEqual([
@@ -204,6 +205,9 @@ describe('a connection in the cloud', () => {
     expect(envKeys).toEqual(expect.arrayContaining(['KEYED_KEY', 'RENEWING_TOKEN']))
     expect(envKeysLeftOut).toEqual([{ name: 'HOSTLESS_KEY', reason: expect.stringContaining('the catalog names no') }])
     expect(mcpServers.given.toSorted()).toEqual(['keyed', 'renewing'])
+    expect(await doctor(agentId)).toContainEqual(
+      expect.objectContaining({ code: 'variable_left_out', message: expect.stringContaining('HOSTLESS_KEY') }),
+    )
   })
 
   test('has its credential sent to the server, and to no other', async () => {
@@ -332,6 +336,18 @@ describe('an MCP server in the cloud', () => {
     expect(await doctor(agentId)).toContainEqual(
       expect.objectContaining({ code: 'mcp_connection_unusable', message: expect.stringContaining(words) }),
     )
+  })
+
+  test('is sent variables of connections that its headers name, where it is at a host of their service', async () => {
+    await connect('keyed')
+    const agentId = await agentOf()
+    const own = { headers: { 'x-key': '${KEYED_KEY}' }, agentId }
+    await addServer({ name: 'elsewhere', url: `${service.url}/x`, ...own })
+    await addServer({ name: 'there', url: `https://${place}/x`, ...own, headers: { 'x-token': '${KEYED_KEY}' } })
+    const { ask } = await runOf(agentId)
+    expect(await ask('elsewhere')).toContain('the connection that gives KEYED_KEY is not for 127.0.0.1')
+    expect(await ask('there')).toContain('by somebody')
+    expect(seen).toEqual([])
   })
 
   test('that is this server with the token of the run is asked as other requests to it', async () => {
