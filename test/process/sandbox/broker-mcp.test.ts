@@ -466,7 +466,9 @@ describe('too much', () => {
     const { url } = await startListener((_request, response) => void setTimeout(() => response.end('done'), 300))
     const { say: tell, counted } = await startMcp(url, { limits: { open: 20 } })
     const many = isLong ? 1_000 : 150
-    const answers = await Promise.all(Array.from({ length: many }, () => tell(post('/mcp/web', say('a')))))
+    // The socket itself takes no more than its queue holds.
+    const ask = () => tell(post('/mcp/web', say('a'))).catch(() => '')
+    const answers = await Promise.all(Array.from({ length: many }, ask))
     const of = (status: number) => answers.filter((answer) => statusOf(answer) === status)
     expect(of(200).length).toBeGreaterThanOrEqual(20)
     expect(of(429).length).toBeGreaterThan(0)
