@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import type { SandboxState } from '../../shared/runs/sandbox-states.ts'
-import type { SandboxIdentity } from '../../shared/device/sandbox.ts'
+import { runnerStatus, type SandboxIdentity } from '../../shared/device/sandbox.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
 import { inTransaction, publish } from '../db/transaction.ts'
@@ -10,7 +10,7 @@ import type { Log } from '../process/log.ts'
 import { removeSandboxDevice } from '../resources/devices/steps/remove.ts'
 import { findDeviceByPublicId, renewFirstToken } from '../resources/devices/store.ts'
 import { findRun } from '../resources/runs/store.ts'
-import type { Act } from '../resources/sandboxes/machine.ts'
+import { mostSalvages, type Act } from '../resources/sandboxes/machine.ts'
 import { engineNameOf, volumeOf, findSandbox, replaceSandbox, type SandboxRow } from '../resources/sandboxes/store.ts'
 import type { BrokerPlaces } from './broker/brokers.ts'
 import {
@@ -48,6 +48,8 @@ export const settledMs = 500
 export class SandboxActs {
   /** Those that this server has begun to create. */
   readonly begun = new Set<string>()
+  /** How often this server had a container tell what a run left. The next one begins anew, within the time that is left. */
+  private readonly salvages = new Map<string, number>()
   private readonly options: ActOptions
 
   constructor(options: ActOptions) {
@@ -175,12 +177,19 @@ export class SandboxActs {
       this.options.lookSoon()
   }
 
+  /** Whoever killed the container that was to tell what is left need not kill the next one. */
+  async maySalvageAgain({ id }: SandboxRow, container: Container | null): Promise<boolean> {
+    if ((this.salvages.get(id) ?? 0) >= mostSalvages) return false
+    const ending = container === null ? null : await this.options.engine.ending(container.id)
+    return ending === null || !Object.values<number>(runnerStatus).includes(ending.exitCode)
+  }
+
   /** The runner of the second container finds the run of the first in its journal, ends it and tells all there is of it. */
   private async salvage(
     row: SandboxRow,
     { container, facts }: { container: Container | null; facts: EngineFacts },
   ): Promise<void> {
-    const { root, engine, keys } = this.options
+    const { root, world, engine, keys, log } = this.options
     const device = await findDeviceByPublicId(root, row.device)
     if (device === null || row.image === null) return
     const token = keys.tokenOf(`${row.id} once more`)
@@ -190,7 +199,12 @@ export class SandboxActs {
     const spec = this.containerOf(row, { image: row.image, facts, identity })
     const id = await engine.createAgain(spec, container?.id ?? null)
     await engine.start(id)
-    await this.enter(row, 'salvaging')
+    const tries = (this.salvages.get(row.id) ?? 0) + 1
+    this.salvages.set(row.id, tries)
+    if (tries > 1) log.warn({ sandbox: row.id, runId: row.runId, tries }, 'what a run left is asked for once more')
+    // Also where nothing changes: a look that saw the container before it was started is of no use any more.
+    const stateAt = row.state === 'salvaging' ? row.stateAt : world.now()
+    if (await replaceSandbox(root, row, { state: 'salvaging', stateAt })) this.options.lookSoon()
   }
 
   /** Ends the run, with what the sandbox said last. */
@@ -231,6 +245,7 @@ export class SandboxActs {
     }
     await inTransaction(root, gone, { turns: [row.workspaceId] })
     this.begun.delete(row.id)
+    this.salvages.delete(row.id)
     // Its place is free.
     this.options.lookSoon()
   }

@@ -195,6 +195,7 @@ export class SandboxKeeper {
       hasLinked: device?.lastHeartbeatAt != null,
       isBeingCreated: !this.acts.begun.has(row.id) && world.now() - row.stateAt < creatingMs,
       hasStarted: run !== null && run.startedAt !== null,
+      maySalvageAgain: row.state === 'salvaging' && (await this.acts.maySalvageAgain(row, container)),
       isRunOver: run === null || run.endedAt !== null,
       forMs: world.now() - row.stateAt,
     }

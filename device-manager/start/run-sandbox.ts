@@ -1,6 +1,13 @@
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { brokerHello, brokerPort, sandboxFacts, sandboxIdentity, sandboxVariable } from '../../shared/device/sandbox.ts'
+import {
+  brokerHello,
+  brokerPort,
+  runnerStatus,
+  sandboxFacts,
+  sandboxIdentity,
+  sandboxVariable,
+} from '../../shared/device/sandbox.ts'
 import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { version } from '../../shared/lib/version.ts'
@@ -78,7 +85,7 @@ export async function runSandbox(): Promise<void> {
     },
     onFatal: (reason, text) => {
       log.error({ reason }, text)
-      void whenQuiet(daemon).then(() => exit(76))
+      void whenQuiet(daemon).then(() => exit(runnerStatus.refused))
     },
     onForgotten: () => void exit(0),
   })
@@ -86,7 +93,7 @@ export async function runSandbox(): Promise<void> {
   process.on('SIGINT', () => void exit(0))
   await daemon.start()
   world.after(idleMs, () => {
-    if (daemon.supervisor.list().length === 0) void exit(75)
+    if (daemon.supervisor.list().length === 0) void exit(runnerStatus.noRun)
   })
 }
 

@@ -28,6 +28,14 @@ export function sandboxFactsIn(env: Readonly<Record<string, string | undefined>>
 /** Stands for a token where none is needed. */
 export const trialMark = 'trial'
 
+/** With what a runner ends that has nothing to tell, and would have nothing if it was started again. */
+export const runnerStatus = {
+  /** It was given no run. */
+  noRun: 75,
+  /** The server did not take it. */
+  refused: 76,
+} as const
+
 /** The line with which a connection to a broker at a port begins. */
 export const brokerHello = (sandboxId: string, key: string): string => `svc-broker ${sandboxId} ${key}\n`
 

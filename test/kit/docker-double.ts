@@ -2,10 +2,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { sandboxIdentity } from '../../shared/device/sandbox.ts'
+import { sandboxIdentity, type SandboxIdentity } from '../../shared/device/sandbox.ts'
 import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import { FakeDevice } from './fake-device.ts'
-import { leftWhereLost, workOnce } from './fake-runner.ts'
+import { leftWhereLost, workOnce, type EnterSandbox } from './fake-runner.ts'
 
 /** A container of the double. */
 export interface DoubleContainer {
@@ -192,14 +192,20 @@ function send(response: ServerResponse, status: number, reply: unknown): void {
 }
 
 /** The runner in a container, as it says hello over its broker. One that is to tell what a run left has nothing of it, and leaves. */
-export async function runnerIn({ folder }: DoubleContainer): Promise<FakeDevice> {
-  const identity = sandboxIdentity.parse(JSON.parse(readFileSync(join(folder, sandboxPlaces.identity), 'utf8')))
-  const device = await FakeDevice.open(
-    { nextUrl: () => `http+unix://${join(folder, sandboxPlaces.socket)}:` },
-    identity,
-  )
+export async function runnerIn(container: DoubleContainer): Promise<FakeDevice> {
+  const identity = identityIn(container)
+  return leftWhereLost(await deviceIn(container), identity)
+}
+
+/** What the container reads of itself until it is linked. */
+export const identityIn = ({ folder }: DoubleContainer): SandboxIdentity =>
+  sandboxIdentity.parse(JSON.parse(readFileSync(join(folder, sandboxPlaces.identity), 'utf8')))
+
+export const deviceIn: EnterSandbox<DoubleContainer> = async (container, hello) => {
+  const place = { nextUrl: () => `http+unix://${join(container.folder, sandboxPlaces.socket)}:` }
+  const device = await FakeDevice.open(place, identityIn(container), hello)
   await device.next('welcome')
-  return leftWhereLost(device, identity)
+  return device
 }
 
 /** Takes the run of the container, says something, ends it and leaves. */

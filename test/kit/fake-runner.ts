@@ -1,5 +1,5 @@
 import type { SandboxIdentity } from '../../shared/device/sandbox.ts'
-import type { FakeDevice } from './fake-device.ts'
+import type { FakeDevice, FakeRun } from './fake-device.ts'
 
 /** Runners in sandboxes that a test plays. */
 
@@ -18,3 +18,39 @@ export async function workOnce(device: FakeDevice, where: string): Promise<numbe
   await device.disconnect()
   return 0
 }
+
+/**
+ * A run whose sandbox dies, and after it as many as `dying` of those that are to tell what it left; the next one tells it.
+ * `enter` opens a link out of the sandbox with this hello.
+ */
+export function loseOnce<Place>(
+  { dying }: { dying: number },
+  { identityOf, enter }: { identityOf: (place: Place) => SandboxIdentity; enter: EnterSandbox<Place> },
+): { play: (place: Place) => Promise<number>; salvages: () => number } {
+  let run: FakeRun | null = null
+  let salvages = 0
+  const play = async (place: Place): Promise<number> => {
+    if (identityOf(place).lost === undefined) {
+      const device = await enter(place)
+      run = await device.take()
+      await run.events({ kind: 'text', data: { text: 'here' } })
+      await device.disconnect()
+      return 137
+    }
+    const { runId, fence } = run!
+    const hello = { runs: [{ runId, fence, state: 'ended' as const, lastSeq: 1 }] }
+    // Some die before they say hello, and some after it.
+    if (++salvages > dying || salvages % 2 === 0) {
+      const device = await enter(place, hello)
+      if (salvages > dying) {
+        device.send(run!.ending('sandbox_lost', { message: identityOf(place).lost! }))
+        await device.next('run.closed')
+      }
+      await device.disconnect()
+    }
+    return salvages > dying ? 0 : 137
+  }
+  return { play, salvages: () => salvages }
+}
+
+export type EnterSandbox<Place> = (place: Place, hello?: Parameters<typeof FakeDevice.open>[2]) => Promise<FakeDevice>

@@ -8,7 +8,7 @@ import { forward } from '../../device-manager/sandbox/forwarder.ts'
 import { brokerHello, sandboxIdentity, type SandboxIdentity } from '../../shared/device/sandbox.ts'
 import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import { FakeDevice } from './fake-device.ts'
-import { leftWhereLost, workOnce } from './fake-runner.ts'
+import { leftWhereLost, workOnce, type EnterSandbox } from './fake-runner.ts'
 
 export interface Manifest {
   apiVersion: string
@@ -282,13 +282,17 @@ function send(response: ServerResponse, [code, reply]: [number, unknown]): void 
 }
 
 /** The runner in a pod, as it says hello over its broker. One that is to tell what a run left has nothing of it, and leaves. */
-export async function runnerInPod({ identity }: Pick<DoublePod, 'identity'>): Promise<FakeDevice> {
+export async function runnerInPod(pod: Pick<DoublePod, 'identity'>): Promise<FakeDevice> {
+  return leftWhereLost(await deviceInPod(pod), pod.identity)
+}
+
+export const deviceInPod: EnterSandbox<Pick<DoublePod, 'identity'>> = async ({ identity }, hello) => {
   const { sandbox, host, port, key } = identity.broker!
   const way = await forward({ host, port, hello: brokerHello(sandbox, key) }, { port: 0 })
-  const device = await FakeDevice.open({ nextUrl: () => `http://127.0.0.1:${way.port}` }, identity)
+  const device = await FakeDevice.open({ nextUrl: () => `http://127.0.0.1:${way.port}` }, identity, hello)
   void device.closed.then(() => way.close())
   await device.next('welcome')
-  return leftWhereLost(device, identity)
+  return device
 }
 
 /** Takes the run of the pod, says something, ends it and leaves. */

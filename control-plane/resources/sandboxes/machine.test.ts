@@ -8,6 +8,7 @@ const seen = (changes: Partial<Seen> = {}): Seen => ({
   hasStarted: false,
   isRunOver: false,
   isBeingCreated: false,
+  maySalvageAgain: false,
   forMs: 0,
   ...changes,
 })
@@ -64,6 +65,16 @@ describe('the life of a sandbox', () => {
       const late = { ...lost, container: 'running' as const, forMs: stateLimits[state]! + 1 }
       expect(nextAct(state, late)).toMatchObject({ do: 'give up', exitReason: 'sandbox_lost' })
     }
+  })
+
+  it('has another one tell it when that died, within the same time', () => {
+    const died = { hasLinked: true, hasStarted: true, maySalvageAgain: true }
+    for (const container of ['exited', 'created', null] as const)
+      expect(nextAct('salvaging', seen({ ...died, container }))).toEqual({ do: 'salvage' })
+    expect(nextAct('salvaging', seen({ ...died, container: 'running' }))).toEqual({ do: 'wait' })
+    expect(nextAct('salvaging', seen({ ...died, isRunOver: true }))).toEqual({ do: 'enter', state: 'ended' })
+    const late = seen({ ...died, forMs: stateLimits.salvaging! + 1 })
+    expect(nextAct('salvaging', late)).toMatchObject({ do: 'give up', exitReason: 'sandbox_lost' })
   })
 
   it('waits for a container that was started and does not run yet', () => {

@@ -13,6 +13,9 @@ export const stateLimits: Readonly<Record<SandboxState, number | null>> = {
   ended: 120_000,
 }
 
+/** Containers that are tried, one after another, to tell what a run left. */
+export const mostSalvages = 3
+
 export interface Seen {
   /** What the engine says of the container; `waiting`: it was started and does not run yet. null: there is none. */
   container: 'created' | 'waiting' | 'running' | 'exited' | null
@@ -24,6 +27,8 @@ export interface Seen {
   isRunOver: boolean
   /** Somebody has begun to create it who may still be at it. */
   isBeingCreated: boolean
+  /** A container that was to tell what is left ended before it had, and another one may come further. */
+  maySalvageAgain: boolean
   /** How long the sandbox has been in its state, in ms. */
   forMs: number
 }
@@ -88,6 +93,8 @@ export function nextAct(state: SandboxState, seen: Seen): Act {
       return isStarted(seen) ? { do: 'enter', state: 'salvaging' } : { do: 'salvage' }
     case 'salvaging':
       if (isStarted(seen)) return wait
+      // Its time goes on: each try has what those before left of it.
+      if (seen.maySalvageAgain) return { do: 'salvage' }
       return { do: 'give up', exitReason: 'sandbox_lost', why: unsaved }
   }
 }

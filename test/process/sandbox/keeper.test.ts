@@ -3,7 +3,17 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { DockerDouble, playRun, runnerIn, type DoubleContainer, type Fault } from '../../kit/docker-double.ts'
+import { runnerStatus } from '../../../shared/device/sandbox.ts'
+import {
+  deviceIn,
+  DockerDouble,
+  identityIn,
+  playRun,
+  runnerIn,
+  type DoubleContainer,
+  type Fault,
+} from '../../kit/docker-double.ts'
+import { loseOnce } from '../../kit/fake-runner.ts'
 import { hasPostgres } from '../../kit/database.ts'
 import { isLong } from '../../kit/forms.ts'
 import { waitFor } from '../../kit/programs.ts'
@@ -132,6 +142,36 @@ test('a container that the engine had half started when it was killed is made ag
   const runId = await wake(server, (await cloudAgent(server, 'Half')).id)
   expect(await endings(server, [runId])).toMatchObject([{ exitReason: 'completed' }])
   expect(engine.created).toHaveLength(2)
+})
+
+test.each([
+  [2, /^The sandbox of this run ended with status 137\.$/, 3],
+  [9, /^The sandbox of this run ended with status 137\. What it had not sent is lost\.$/, 3],
+])(
+  'where %i of those die that are to tell what a run left, others are tried, three in all',
+  async (dying, message, tried) => {
+    const { play, salvages } = loseOnce({ dying }, { identityOf: identityIn, enter: deviceIn })
+    const { server } = await stage(play)
+    const runId = await wake(server, (await cloudAgent(server, 'Lost')).id)
+    expect(await endings(server, [runId])).toMatchObject([{ exitReason: 'sandbox_lost' }])
+    const { errorMessage } = (await server.ok(`/runs/${runId}`)) as { errorMessage: string }
+    expect([errorMessage, salvages()]).toEqual([expect.stringMatching(message), tried])
+  },
+)
+
+test('one that has nothing to tell is not tried again', async () => {
+  let begun = 0
+  const { server } = await stage(async (container) => {
+    begun++
+    if (identityIn(container).lost !== undefined) return runnerStatus.noRun
+    const device = await deviceIn(container)
+    await (await device.take()).events({ kind: 'text', data: { text: 'here' } })
+    await device.disconnect()
+    return 137
+  })
+  const runId = await wake(server, (await cloudAgent(server, 'Bare')).id)
+  expect(await endings(server, [runId])).toMatchObject([{ exitReason: 'sandbox_lost' }])
+  expect(begun).toBe(2)
 })
 
 test('whatever the engine does with calls and answers, each run ends once and nothing is left', async () => {

@@ -7,7 +7,9 @@ import type { FakeDevice } from '../../kit/fake-device.ts'
 import { KubernetesEngine } from '../../../control-plane/sandbox/kubernetes/engine.ts'
 import { freePort } from '../../../scripts/postgres.ts'
 import { isLong } from '../../kit/forms.ts'
+import { loseOnce } from '../../kit/fake-runner.ts'
 import {
+  deviceInPod,
   KubernetesDouble,
   playPod,
   runnerInPod,
@@ -128,6 +130,19 @@ test('a second pod that waits for a node is waited for, too', async () => {
   expect([cluster.manifests.length, await runOf(server, runId)]).toMatchObject([jobs, { exitReason: null }])
   node.resolve()
   expect(await endings(server, [runId])).toMatchObject([{ exitReason: 'sandbox_lost' }])
+})
+
+test('where pods die that are to tell what a run left, others are tried', async () => {
+  const { play, salvages } = loseOnce<DoublePod>(
+    { dying: 2 },
+    { identityOf: (pod) => pod.identity, enter: deviceInPod },
+  )
+  const { server, wake } = await stage(play)
+  const [run] = await endings(server, [await wake()])
+  expect([run, salvages()]).toMatchObject([
+    { exitReason: 'sandbox_lost', errorMessage: 'The sandbox of this run ended with status 137.' },
+    3,
+  ])
 })
 
 test.each([
