@@ -4,6 +4,7 @@ import type { SimpleGit } from 'simple-git'
 import { cloneStart, type Deliver, type Delivered } from './job.ts'
 import { folderBeside, gitIn, makeOwnFolder, startFile } from './own-git.ts'
 import { patiently } from './patience.ts'
+import { takeAwayPipes } from './pipes.ts'
 import { remoteRefs } from './remote-refs.ts'
 import { wordsOf } from './trouble.ts'
 
@@ -26,6 +27,7 @@ export async function deliver(job: Deliver): Promise<Delivered> {
   // It was never whole, so no harness has seen it.
   if (!existsSync(startFile(job.folder))) return nothing
   try {
+    takeAwayPipes(job.folder)
     return await new Delivery(job).make()
   } catch (error) {
     return { ...nothing, lost: `What the run left in its clone could not be read: ${wordsOf(error)}` }

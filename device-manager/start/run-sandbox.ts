@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   brokerHello,
@@ -15,6 +15,7 @@ import { Daemon } from '../daemon/daemon.ts'
 import { createStreamLog } from '../log/log.ts'
 import { proxyVariables } from '../harness/parts/broker-way.ts'
 import { forward } from '../sandbox/forwarder.ts'
+import { clear, isFolder, tidyLeftState } from '../sandbox/left-state.ts'
 import { trySandboxActs } from '../wall/sandbox-acts.ts'
 import { writeSettings } from '../isolation/setting.ts'
 import { readConfig } from '../setup/config.ts'
@@ -23,12 +24,14 @@ import { compileForSpeed } from './compiler.ts'
 
 /** A sandbox that is given no run within this time has nothing to do. */
 const idleMs = 120_000
+/** One that is to tell what a run left, and finds nothing of it, leaves so long after the server knows. */
+const nothingLeftMs = 3_000
 /** A runner that must go has this long to end its harness. */
 const lastWorkMs = 20_000
 
 /**
  * The runner in a sandbox: the daemon of a device that takes one run and leaves once the control plane has all of it. Exit status: 0 when
- * its run was closed; 75 when it was given none; 76 when the server did not take it.
+ * its run was closed, else one of `runnerStatus`.
  */
 export async function runSandbox(): Promise<void> {
   const world = realWorld
@@ -42,15 +45,19 @@ export async function runSandbox(): Promise<void> {
     process.stdout.write(`${JSON.stringify({ svcTrial })}\n`, () => process.exit(0))
     return
   }
-  if (given.resumes === true) rmSync(folders.stateDir, { recursive: true, force: true })
+  const { token, lost, publicId, deviceId, displayName, broker: remote } = given
+  if (given.resumes === true) clear(folders.stateDir)
+  // A link or a pipe is no place to work in.
+  if (isFolder(folders.homeDir) === false) clear(folders.homeDir)
+  const mostBytes = given.diskBytes ?? Number.POSITIVE_INFINITY
+  const taken = lost === undefined ? [] : orSpoilt(() => tidyLeftState(placesIn(folders.stateDir), { mostBytes }))
   for (const folder of Object.values(folders)) mkdirSync(folder, { recursive: true, mode: 0o700 })
   Object.assign(process.env, { HOME: folders.homeDir }, proxyVariables)
   const read = readConfig(process.env, { homeDir: folders.homeDir, shell: '/bin/bash' })
   const config = { ...read, ...folders, reconnectMinMs: 200, reconnectMaxMs: 5_000 }
   const places = placesIn(config.stateDir)
-  writeSettings(places.settings, { isolation: 'off', folders: {} })
   const log = createStreamLog(process.stderr, { level: config.logLevel, world })
-  const { token, lost, publicId, deviceId, displayName, broker: remote } = given
+  for (const told of taken) log.warn({}, `what the run left was not as its runner made it: ${told}`)
   const way = remote
     ? { host: remote.host, port: remote.port, hello: brokerHello(remote.sandbox, remote.key) }
     : { path: join(sandboxPlaces.broker, sandboxPlaces.socket) }
@@ -67,34 +74,52 @@ export async function runSandbox(): Promise<void> {
     await daemon.stop().catch((error: unknown) => log.error({ err: error }, 'the runner did not stop cleanly'))
     process.exit(code)
   }
-  const daemon = new Daemon({
-    config,
-    places,
-    world,
-    log,
-    identity,
-    token,
-    keepsToken: false,
-    version,
-    ...(lost !== undefined && { lost: { exitReason: 'sandbox_lost' as const, message: lost } }),
-    onWork: compileForSpeed,
-    // The container is the wall.
-    executed: async () => ({ paths: { always: [], checkout: null }, gaps: [] }),
-    onRefused: (refused) => {
-      if (refused !== null) log.error(refused, 'the server refuses this sandbox')
-    },
-    onFatal: (reason, text) => {
-      log.error({ reason }, text)
-      void whenQuiet(daemon).then(() => exit(runnerStatus.refused))
-    },
-    onForgotten: () => void exit(0),
-  })
+  const makeDaemon = () => {
+    writeSettings(places.settings, { isolation: 'off', folders: {} })
+    return new Daemon({
+      config,
+      places,
+      world,
+      log,
+      identity,
+      token,
+      keepsToken: false,
+      version,
+      ...(lost !== undefined && { lost: { exitReason: 'sandbox_lost' as const, message: lost } }),
+      onWork: compileForSpeed,
+      // The container is the wall.
+      executed: async () => ({ paths: { always: [], checkout: null }, gaps: [] }),
+      onRefused: (refused) => {
+        if (refused !== null) log.error(refused, 'the server refuses this sandbox')
+        else if (lost !== undefined) world.after(nothingLeftMs, leaveIfIdle)
+      },
+      onFatal: (reason, text) => {
+        log.error({ reason }, text)
+        void whenQuiet(daemon).then(() => exit(runnerStatus.refused))
+      },
+      onForgotten: () => void exit(0),
+    })
+  }
+  const daemon = lost === undefined ? makeDaemon() : orSpoilt(makeDaemon)
+  const leaveIfIdle = () => {
+    if (daemon.supervisor.list().length === 0) void exit(runnerStatus.noRun)
+  }
   process.on('SIGTERM', () => void exit(0))
   process.on('SIGINT', () => void exit(0))
   await daemon.start()
-  world.after(idleMs, () => {
-    if (daemon.supervisor.list().length === 0) void exit(runnerStatus.noRun)
-  })
+  world.after(idleMs, leaveIfIdle)
+}
+
+/** Whatever a run did to its volume, what is wrong with it is said in a sentence, and not tried again. */
+function orSpoilt<Result>(read: () => Result): Result {
+  try {
+    return read()
+  } catch (error) {
+    process.stderr.write(
+      `What the run left cannot be read: ${error instanceof Error ? error.message : String(error)}\n`,
+    )
+    process.exit(runnerStatus.spoilt)
+  }
 }
 
 async function whenQuiet(daemon: Daemon): Promise<void> {

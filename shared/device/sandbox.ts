@@ -34,6 +34,8 @@ export const runnerStatus = {
   noRun: 75,
   /** The server did not take it. */
   refused: 76,
+  /** What the run left cannot be read. */
+  spoilt: 77,
 } as const
 
 /** The line with which a connection to a broker at a port begins. */

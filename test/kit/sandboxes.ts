@@ -27,7 +27,9 @@ export async function cloudServer(options: ServerOptions = {}): Promise<TestServ
   const server = await TestServer.start({ ...options, settings })
   onTestFinished(async () => {
     // Whatever the test was about: nothing of its runs stays.
-    await waitFor(async () => (await leftOnEngine(server)).length === 0, 'an engine without containers and volumes')
+    let left: string[] = []
+    const isEmpty = async () => (left = await leftOnEngine(server)).length === 0
+    await waitFor(isEmpty, 'an engine without containers and volumes', { about: () => left.join('\n') })
     await server.stop()
     rmSync(data, { recursive: true, force: true })
   })
@@ -52,14 +54,14 @@ export async function imageWith(program: string, { binDir }: { binDir: string })
 }
 
 /** The run as it is once it has ended. */
-export const endedRun = (server: TestServer, runId: string): Promise<Record<string, unknown>> =>
+export const endedRun = (server: TestServer, runId: string, ms = 100_000): Promise<Record<string, unknown>> =>
   waitFor(
     async () => {
       const run = (await server.ok(`/runs/${runId}`)) as Record<string, unknown>
       return run['completedAt'] === null ? null : run
     },
     `the end of ${runId}`,
-    { ms: 100_000 },
+    { ms },
   )
 
 /** The names of all containers and volumes that the engine has of a server: test files run side by side. */

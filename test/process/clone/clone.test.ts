@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Delivered } from '../../../device-manager/clone/job.ts'
 import { runJob } from '../../../device-manager/clone/run-job.ts'
 import type { TestRepo } from '../../kit/git-server.ts'
+import { isLong } from '../../kit/forms.ts'
 import { startProxy } from '../../kit/proxy.ts'
 import { gitDoor, run } from '../sandbox/git-kit.ts'
 
@@ -220,7 +221,61 @@ describe('what a run did', () => {
     writeFileSync(join(folder, 'b'), 'x')
     expect((await deliver()).lost).toBeNull()
     expect(repo.git(['ls-tree', 'svc/rescue/run_1', 'link'])).toMatch(/^120000 blob/)
-    expect(lstatSync(join(folder, 'pipe')).isFIFO()).toBe(true)
+    expect(repo.git(['ls-tree', '--name-only', 'svc/rescue/run_1', 'pipe'])).toBe('')
+  })
+
+  test.each([
+    '.gitignore',
+    '.git/HEAD',
+    '.git/refs/heads/x',
+    ...(isLong
+      ? [
+          '.gitattributes',
+          '.git/config',
+          '.git/index',
+          '.git/info/exclude',
+          '.git/packed-refs',
+          '.git/objects/info/alternates',
+          'sub/.gitignore',
+          'sub/.git/HEAD',
+        ]
+      : []),
+  ])('does not wait at a pipe, or at what never ends, in the place of %s', async (place) => {
+    const { bring, deliver, folder, commit, repo } = await stage()
+    await bring()
+    await commit('mine')
+    writeFileSync(join(folder, 'b'), 'x')
+    const path = join(folder, place)
+    for (const make of [() => execFileSync('mkfifo', [path]), () => symlinkSync('/dev/zero', path)]) {
+      mkdirSync(dirname(path), { recursive: true })
+      rmSync(path, { force: true })
+      make()
+      const { lost, rescued } = await deliver()
+      // Without its HEAD or its settings a clone is none, and that is said; with them all of it is there.
+      if (!/^\.git.(HEAD|config)$/.test(place))
+        expect({ lost, rescued }).toEqual({ lost: null, rescued: expect.anything() })
+      if (rescued !== null) expect(repo.git(['show', 'svc/rescue/run_1:b'])).toBe('x')
+      else expect(lost).toMatch(/^What the run left in its clone could not be read: ./)
+    }
+  })
+
+  test('takes names that are no text, deep folders and many files along', async () => {
+    const { bring, deliver, folder, repo } = await stage()
+    await bring()
+    const names = ['a\nb', ' ', '-rf', '\u{1b}[2J', '*', ':(exclude)a']
+    for (const name of names) writeFileSync(join(folder, name), 'x')
+    writeFileSync(Buffer.concat([Buffer.from(`${folder}/`), Buffer.from([0xff, 0xfe, 0x0a])]), 'x')
+    mkdirSync(join(folder, 'many'))
+    for (let file = 0; file < 5_000; file++) writeFileSync(join(folder, 'many', String(file)), '')
+    let deep = folder
+    for (let depth = 0; depth < 300; depth++) deep = join(deep, 'd')
+    mkdirSync(deep, { recursive: true })
+    writeFileSync(join(deep, 'file'), 'x')
+    expect(await deliver()).toMatchObject({ lost: null })
+    const listed = repo.git(['ls-tree', '-r', '-z', '--name-only', 'svc/rescue/run_1']).split('\0')
+    expect(listed).toEqual(expect.arrayContaining(names))
+    expect(listed).toContain(`${'d/'.repeat(300)}file`)
+    expect(listed.filter((name) => name.startsWith('many/'))).toHaveLength(5_000)
   })
 })
 
