@@ -15,8 +15,8 @@ import {
 } from '../../kit/docker-double.ts'
 import { loseOnce } from '../../kit/fake-runner.ts'
 import { hasPostgres } from '../../kit/database.ts'
-import { isLong } from '../../kit/forms.ts'
-import { waitFor } from '../../kit/programs.ts'
+import { seededRandom, waitFor } from '../../kit/programs.ts'
+import { checkCycles, cycles, cyclesMs, livesOf } from '../../kit/sandbox-cycles.ts'
 import { TestServer, type ServerOptions } from '../../kit/server.ts'
 
 /** Sandboxes on an engine that a test has in its hands. */
@@ -174,42 +174,20 @@ test('one that has nothing to tell is not tried again', async () => {
   expect(begun).toBe(2)
 })
 
-test('whatever the engine does with calls and answers, each run ends once and nothing is left', async () => {
-  const seed = Number(process.env['SANDBOX_SEED'] ?? Date.now() % 1e9)
-  let state = seed
-  const random = () => (state = (state * 1_103_515_245 + 12_345) % 2_147_483_648) / 2_147_483_648
-  const faults: readonly Fault[] = ['lost', 'cut', 'garbage', 500, 503, 429, 409]
-  const { engine, server } = await stage(
-    async (container) => {
-      const fate = random()
-      // Some die before they are linked, and some in the middle of their run.
-      if (fate < 0.1) return 1
-      const device = await runnerIn(container)
-      const run = await device.take()
-      await run.events({ kind: 'text', data: { text: 'here' } })
-      if (fate < 0.25) {
-        await device.disconnect()
-        return 137
-      }
-      await run.end()
-      await device.disconnect()
-      return 0
-    },
-    { settings: { SVC_SANDBOX_MAX: '8' } },
-  )
-  engine.fault = () => (random() < 0.15 ? faults[Math.floor(random() * faults.length)]! : null)
-  const agent = await cloudAgent(server, 'Unlucky')
-  const runIds: string[] = []
-  for (let count = 0; count < (isLong ? 1_000 : 40); count++) runIds.push(await wake(server, agent.id))
-  const ends = await endings(server, runIds)
-  const told = new Set(ends.map(({ exitReason }) => exitReason))
-  expect(
-    [...told].filter((reason) => !['completed', 'dispatch_error', 'sandbox_lost'].includes(reason!)),
-    `seed ${seed}`,
-  ).toEqual([])
-  const rows = await server.database.root('runs').whereIn('id', runIds).whereNull('ended_at')
-  expect(rows, `seed ${seed}`).toEqual([])
-})
+test(
+  `whatever the engine does with calls and answers, each of ${cycles} runs ends once and nothing is left`,
+  { timeout: cyclesMs + 60_000 },
+  async () => {
+    const random = seededRandom('cycles of containers')
+    const faults: readonly Fault[] = ['lost', 'cut', 'garbage', 500, 503, 429, 409]
+    const play = livesOf(random, { identityOf: identityIn, enter: deviceIn })
+    const { engine, server } = await stage(play, { settings: { SVC_SANDBOX_MAX: '8' } })
+    engine.fault = () => (random() < 0.15 ? faults[Math.floor(random() * faults.length)]! : null)
+    const { id } = await cloudAgent(server, 'Unlucky')
+    const isEmpty = () => engine.containers.size === 0 && engine.volumes.size === 0
+    await checkCycles(server, { wake: () => wake(server, id), isEmpty })
+  },
+)
 
 test.skipIf(!hasPostgres())('another replica goes on with the sandboxes of one that is gone', async () => {
   const go = Promise.withResolvers<void>()

@@ -6,7 +6,6 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { FakeDevice } from '../../kit/fake-device.ts'
 import { KubernetesEngine } from '../../../control-plane/sandbox/kubernetes/engine.ts'
 import { freePort } from '../../../scripts/postgres.ts'
-import { isLong } from '../../kit/forms.ts'
 import { loseOnce } from '../../kit/fake-runner.ts'
 import {
   deviceInPod,
@@ -16,7 +15,8 @@ import {
   type ClusterFault,
   type DoublePod,
 } from '../../kit/kubernetes-double.ts'
-import { waitFor } from '../../kit/programs.ts'
+import { seededRandom, waitFor } from '../../kit/programs.ts'
+import { checkCycles, cycles, cyclesMs, livesOf } from '../../kit/sandbox-cycles.ts'
 import { aSpec } from '../../kit/container-spec.ts'
 import { TestServer } from '../../kit/server.ts'
 
@@ -167,44 +167,19 @@ test('a quota without room is waited for', async () => {
   expect(await endings(server, [runId])).toMatchObject([{ exitReason: 'completed' }])
 })
 
-test('whatever the cluster does with calls and answers, each run ends once and nothing is left', async () => {
-  const seed = Number(process.env['SANDBOX_SEED'] ?? Date.now() % 1e9)
-  let state = seed
-  const random = () => (state = (state * 1_103_515_245 + 12_345) % 2_147_483_648) / 2_147_483_648
-  const busy = (status: number): ClusterFault => ({ status, message: 'the cluster has a bad day' })
-  const faults: readonly ClusterFault[] = [
-    'lost',
-    'cut',
-    'garbage',
-    busy(500),
-    busy(503),
-    busy(429),
-    busy(409),
-    busy(410),
-  ]
-  const { cluster, server, wake } = await stage(
-    async (pod) => {
-      const fate = random()
-      if (fate < 0.1) return 1
-      const device = await runnerInPod(pod)
-      const run = await device.take()
-      await run.events({ kind: 'text', data: { text: 'here' } })
-      if (fate >= 0.25) await run.end()
-      await device.disconnect()
-      return fate < 0.25 ? 137 : 0
-    },
-    { SVC_SANDBOX_MAX: '8' },
-  )
-  cluster.fault = () => (random() < 0.15 ? faults[Math.floor(random() * faults.length)]! : null)
-  const runIds: string[] = []
-  for (let count = 0; count < (isLong ? 1_000 : 30); count++) runIds.push(await wake())
-  const told = new Set((await endings(server, runIds)).map(({ exitReason }) => exitReason!))
-  const known = ['completed', 'dispatch_error', 'sandbox_lost']
-  expect(
-    [...told].filter((reason) => !known.includes(reason)),
-    `seed ${seed}`,
-  ).toEqual([])
-})
+test(
+  `whatever the cluster does with calls and answers, each of ${cycles} runs ends once and nothing is left`,
+  { timeout: cyclesMs + 60_000 },
+  async () => {
+    const random = seededRandom('cycles of pods')
+    const busy = (status: number): ClusterFault => ({ status, message: 'the cluster has a bad day' })
+    const faults: readonly ClusterFault[] = ['lost', 'cut', 'garbage', ...[500, 503, 429, 409, 410].map(busy)]
+    const play = livesOf<DoublePod>(random, { identityOf: ({ identity }) => identity, enter: deviceInPod })
+    const { cluster, server, wake } = await stage(play, { SVC_SANDBOX_MAX: '8' })
+    cluster.fault = () => (random() < 0.15 ? faults[Math.floor(random() * faults.length)]! : null)
+    await checkCycles(server, { wake, isEmpty: () => cluster.isEmpty })
+  },
+)
 
 test('what it would refuse is found without making anything', async () => {
   const cluster = await new KubernetesDouble(playPod).start()
