@@ -8,6 +8,7 @@ import type { Log } from '../../process/log.ts'
 import { Counted } from './counted.ts'
 import { KeyGuard } from './key-guard.ts'
 import { endWith, refuse } from './plain-answers.ts'
+import { readOwnBranch } from './own-branch.ts'
 import { PushRefused, refusalOf } from './push-commands.ts'
 import { readPush } from './read-push.ts'
 import type { RepoCredential, RepoPermit } from './repo-access.ts'
@@ -88,6 +89,8 @@ export class GitRequests {
   private open = 0
   private openPushes = 0
   private requests = 0
+  /** By the address of the repository. */
+  private readonly ownBranches = new Map<string, string | null>()
   private pushLeft: number
   private answerLeft: number
 
@@ -119,7 +122,7 @@ export class GitRequests {
     response.once('close', () => ending.abort(new Error('the sandbox left')))
     ending.signal.addEventListener('abort', () => void request.destroy())
     try {
-      const body = door.method === 'GET' ? null : await this.bodyOf(asked, door, repo)
+      const body = door.method === 'GET' ? null : await this.bodyOf(asked, { door, repo, signal: ending.signal })
       return await this.exchange(asked, { door, repo, body, ending })
     } catch (error) {
       if (error instanceof PushRefused) return await this.refusePush(asked, error)
@@ -137,7 +140,10 @@ export class GitRequests {
   }
 
   /** The body as it is sent on, once it is known to be let through. */
-  private async bodyOf({ request }: Asked, { service }: Door, repo: RepoPermit): Promise<Readable> {
+  private async bodyOf(
+    { request }: Asked,
+    { door: { service }, repo, signal }: { door: Door; repo: RepoPermit; signal: AbortSignal },
+  ): Promise<Readable> {
     const { limits } = this.options
     const isPush = service === 'git-receive-pack'
     const most = isPush ? Math.min(limits.pushBytes, this.pushLeft) : limits.askedBytes
@@ -147,7 +153,7 @@ export class GitRequests {
     // A git host would read what was not read here.
     if (encoding !== undefined && (isPush || encoding !== 'gzip')) throw new Refusal(415, 'A push is not to be packed.')
     if (!isPush) return request.pipe(new Counted(most))
-    const head = await readPush(request, repo)
+    const head = await readPush(request, repo, () => this.ownBranch(repo, signal))
     const counted = new Counted(most, (bytes) => (this.pushLeft -= bytes))
     // What breaks off shows at the answer.
     pipeline(Readable.from(joined(head, request), { objectMode: false }), counted, () => undefined)
@@ -160,11 +166,9 @@ export class GitRequests {
   ): Promise<NetworkDecision> {
     const { outbound, limits, log } = this.options
     const { signal } = ending
-    const credential = await repo.credential().catch((error: unknown) => {
-      throw new Refusal(502, `The credential for the repository could not be had: ${sayOf(error)}.`)
-    })
+    const credential = await credentialOf(repo)
     signal.throwIfAborted()
-    const url = new URL(repo.url.replace(/\/+$/, '') + door.path)
+    const url = urlOf(repo, door)
     body?.once('error', (error) => ending.abort(error))
     const headers = headersTo(url, request, { door, credential })
     const answer = await outbound.send(url, { method: door.method, headers, body }, signal)
@@ -187,6 +191,28 @@ export class GitRequests {
     })
   }
 
+  /** The run's branch may be named by a task, and what the host calls its own is not always known before. */
+  private async ownBranch(repo: RepoPermit, signal: AbortSignal): Promise<string | null> {
+    const known = this.ownBranches.get(repo.url)
+    if (known !== undefined) return known
+    const door = doors[0]!
+    const credential = await credentialOf(repo)
+    const url = urlOf(repo, door)
+    const answer = await this.options.outbound.send(
+      url,
+      { method: door.method, headers: headersTo(url, null, { door, credential }), body: null },
+      signal,
+    )
+    try {
+      checkAnswer(answer, door, credential)
+      const own = await readOwnBranch(answer)
+      this.ownBranches.set(repo.url, own)
+      return own
+    } finally {
+      answer.destroy()
+    }
+  }
+
   /** In the words of a git host where the client takes them, so that it says why. */
   private async refusePush({ request, response }: Asked, { message, head }: PushRefused): Promise<'refused'> {
     const report = refusalOf(head, message)
@@ -200,6 +226,13 @@ export class GitRequests {
   }
 }
 
+const credentialOf = (repo: RepoPermit): Promise<RepoCredential | null> =>
+  repo.credential().catch((error: unknown) => {
+    throw new Refusal(502, `The credential for the repository could not be had: ${sayOf(error)}.`)
+  })
+
+const urlOf = (repo: RepoPermit, { path }: Door): URL => new URL(repo.url.replace(/\/+$/, '') + path)
+
 async function* joined(head: Buffer, rest: IncomingMessage): AsyncGenerator<Buffer> {
   yield head
   for await (const chunk of rest) yield chunk as Buffer
@@ -210,10 +243,10 @@ const packed = ({ user, secret }: RepoCredential): string => Buffer.from(`${user
 
 function headersTo(
   url: URL,
-  request: IncomingMessage,
+  request: IncomingMessage | null,
   { door, credential }: { door: Door; credential: RepoCredential | null },
 ): OutgoingHttpHeaders {
-  const { 'git-protocol': protocol, 'content-length': length, 'content-encoding': encoding } = request.headers
+  const { 'git-protocol': protocol, 'content-length': length, 'content-encoding': encoding } = request?.headers ?? {}
   return {
     host: url.host,
     'user-agent': 'git/2.39 (svc)',

@@ -90,6 +90,10 @@ export interface PushBranches {
   rescue: string
 }
 
+/** Whether a push asks to move this branch. */
+export const namesBranch = ({ commands }: Pick<PushHead, 'commands'>, branch: string | null): boolean =>
+  commands.some(({ ref }) => ref === `refs/heads/${branch}`)
+
 /** The commands of which it must be seen that they go forward from what is there. Throws PushRefused. */
 export function judgePush(
   { commands, abilities }: Pick<PushHead, 'commands' | 'abilities'>,

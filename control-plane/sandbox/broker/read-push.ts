@@ -1,19 +1,26 @@
 import type { IncomingMessage } from 'node:http'
 import { PackCommits, packLimits } from './pack-commits.ts'
-import { judgePush, PushRefused, readPushHead } from './push-commands.ts'
+import { judgePush, namesBranch, PushRefused, readPushHead } from './push-commands.ts'
 import type { RepoPermit } from './repo-access.ts'
 
-/** Reads as much of a push as it takes to judge it, which is returned. Throws PushRefused. */
-export async function readPush(request: IncomingMessage, repo: RepoPermit): Promise<Buffer> {
+/** Resolves with the branch that the git host calls the repository's own; null: it says none. */
+export type FindOwnBranch = () => Promise<string | null>
+
+/** Reads as much of a push as it takes to judge it, which is returned. Throws PushRefused, and what `findOwn` throws. */
+export async function readPush(request: IncomingMessage, repo: RepoPermit, findOwn: FindOwnBranch): Promise<Buffer> {
   const chunks = request.iterator({ destroyOnReturn: false }) as AsyncIterableIterator<Buffer>
   try {
-    return await readFrom(chunks, repo)
+    return await readFrom(chunks, repo, findOwn)
   } finally {
     await chunks.return?.()
   }
 }
 
-async function readFrom(chunks: AsyncIterator<Buffer>, { branch, rescueBranch }: RepoPermit): Promise<Buffer> {
+async function readFrom(
+  chunks: AsyncIterator<Buffer>,
+  { branch, rescueBranch }: RepoPermit,
+  findOwn: FindOwnBranch,
+): Promise<Buffer> {
   let read: Buffer = Buffer.alloc(0)
   let isWhole = false
   /** Reads until there is so much; false at the end. */
@@ -53,5 +60,11 @@ async function readFrom(chunks: AsyncIterator<Buffer>, { branch, rescueBranch }:
       await readTo(Math.min(Math.max(64 * 1024, read.length * 2), packLimits.bytes + head.length))
     }
   }
+  // Last: the git host is asked for it.
+  if (branch !== null && namesBranch(head, branch) && (await findOwn()) === branch)
+    throw new PushRefused(
+      `${branch} is what the git host calls the branch of the repository itself: no run pushes to it.`,
+      head,
+    )
   return read
 }

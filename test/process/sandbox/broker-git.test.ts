@@ -105,6 +105,44 @@ describe('git behind the broker', () => {
     expect(repo.git(['for-each-ref'])).toBe(before)
   })
 
+  test('a branch that the git host calls its own, whoever named it for the run, and also as its first push', async () => {
+    const { repo, git, clone, server } = await gitDoor({ permit: { branch: 'main' } })
+    await clone()
+    await git(['commit', '-q', '--allow-empty', '-m', 'mine'])
+    const before = repo.git(['rev-parse', 'main'])
+    const push = () => git(['push', '-q', 'origin', 'HEAD:refs/heads/main'])
+    await expect(push()).rejects.toThrow(/main is what the git host calls the branch of the repository itself/)
+    expect(repo.git(['rev-parse', 'main'])).toBe(before)
+    await git(['push', '-q', 'origin', 'HEAD:refs/heads/svc/rescue/run_1'])
+    expect(repo.git(['log', '-1', '--format=%s', 'svc/rescue/run_1'])).toBe('mine')
+    // One that does not say which it is cannot be pushed to.
+    const other = await gitDoor({ permit: { branch: 'main' } })
+    await other.clone()
+    await other.git(['commit', '-q', '--allow-empty', '-m', 'mine'])
+    other.server.answer = (request, response) =>
+      request.url?.endsWith('service=git-upload-pack') === true && response.writeHead(503).end() !== null
+    await expect(other.git(['push', '-q', 'origin', 'HEAD:refs/heads/main'])).rejects.toThrow(/502|503/)
+    expect(server.requests.filter((line) => line.includes('upload-pack')).length).toBeGreaterThan(0)
+  })
+
+  test('nothing where the branch of the run is the one that another name is the own of', async () => {
+    const { repo, git, clone } = await gitDoor({ permit: { branch: 'release' } })
+    repo.commit({ a: 'base' }, 'release')
+    await clone()
+    await git(['checkout', '-q', 'release'])
+    await git(['commit', '-q', '--allow-empty', '-m', 'mine'])
+    await git(['push', '-q', 'origin', 'release'])
+    expect(repo.git(['log', '-1', '--format=%s', 'release'])).toBe('mine')
+    // An empty repository has none yet.
+    const empty = await gitDoor({ permit: { branch: 'main' } })
+    empty.repo.git(['update-ref', '-d', 'refs/heads/main'])
+    await empty.clone()
+    await empty.git(['checkout', '-q', '--orphan', 'main'])
+    await empty.git(['commit', '-q', '--allow-empty', '-m', 'first'])
+    await empty.git(['push', '-q', 'origin', 'main'])
+    expect(empty.repo.git(['log', '-1', '--format=%s', 'main'])).toBe('first')
+  })
+
   test('a run that is over may rescue, and push no more', async () => {
     const { repo, git, clone } = await gitDoor({ permit: { branch: null } })
     await clone()
