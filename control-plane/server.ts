@@ -337,7 +337,7 @@ export class ControlPlane {
       operations({ root, metrics: this.metrics, callers, metricsToken, isOnlyWorkspace, isDraining }),
       this.github.receiver({ limiter, costly: this.costly }),
       mcpEndpoint({ kernel, contract, server: this.http, root, blobs: this.blobs }),
-      ...allDownloads({ root, blobs: this.blobs, urls: fileUrls, world, log }),
+      ...allDownloads({ root, blobs: this.blobs, urls: fileUrls, world, log, rooms }),
       signInRoutes({ ...this.shared, world, log, limiter, rooms, publicUrl, isHttps, sessions: config.sessions, oidc }),
     ]).callback()
     this.http.on('request', (request, response) => void handle(request, response))

@@ -1,10 +1,10 @@
-import { pipeline } from 'node:stream/promises'
 import type Koa from 'koa'
 import type { Knex } from 'knex'
 import { ApiError, fail } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Blobs } from '../blobs/blobs.ts'
 import { BlobMissingError } from '../blobs/place.ts'
+import type { BodyRooms } from '../http/body-room.ts'
 import { headerOf } from '../http/headers.ts'
 import type { RequestState } from '../http/kernel.ts'
 import type { Log } from '../process/log.ts'
@@ -13,6 +13,7 @@ import { filesPath, type FileUrls } from '../resources/files/signature.ts'
 import { findFileById } from '../resources/files/store.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
 import { isTagged, rangeOf } from './ranges.ts'
+import { sendPaced, takeRoom } from './send-paced.ts'
 
 /**
  * Gives the bytes of one version of a file to whoever has a signed URL for it. Bytes that a browser could run are never shown by
@@ -24,6 +25,7 @@ export interface DownloadDependencies {
   urls: Pick<FileUrls, 'read'>
   world: World
   log: Log
+  rooms: Pick<BodyRooms, 'downloads'>
 }
 
 export function downloads(deps: DownloadDependencies): Koa.Middleware {
@@ -38,11 +40,11 @@ export function downloads(deps: DownloadDependencies): Koa.Middleware {
     const revision = !isKept ? null : await findFileRevision(deps.root, signed.fileId, signed.revisionId)
     // Deleted since then, by itself or with its workspace.
     if (file === null || file.deletedAt !== null || revision?.blobId == null) return fail('resource_not_found')
-    return send(ctx, { ...revision, blobId: revision.blobId, name: file.name }, deps)
+    return send(ctx, { ...revision, blobId: revision.blobId, name: file.name, workspaceId: file.workspaceId }, deps)
   }
 }
 
-type Sent = FileRevisionRow & { blobId: string; name: string }
+type Sent = FileRevisionRow & { blobId: string; name: string; workspaceId: string }
 
 async function send(ctx: Koa.Context, file: Sent, deps: DownloadDependencies): Promise<void> {
   const { sizeBytes } = file
@@ -63,13 +65,16 @@ async function send(ctx: Koa.Context, file: Sent, deps: DownloadDependencies): P
   if (range !== null) ctx.set('Content-Range', `bytes ${start}-${end - 1}/${sizeBytes}`)
   ctx.length = end - start
   if (ctx.method === 'HEAD') return
+  // Whoever has the URL is nobody that is known.
+  const owner = { group: file.workspaceId, member: `${file.workspaceId} ${ctx.ip}` }
+  await takeRoom(ctx, deps.rooms.downloads, owner)
   const bytes = await deps.blobs.open(file.blobId, range ?? undefined, sizeBytes).catch((error: unknown) => {
     throw error instanceof BlobMissingError ? new ApiError('resource_not_found', { cause: error }) : error
   })
   ctx.respond = false
   ctx.res.statusCode = ctx.status
   try {
-    await pipeline(bytes, ctx.res)
+    await sendPaced(bytes, ctx.res, deps.world)
   } catch (error) {
     // The client left, or the storage failed in the middle: either way the connection is cut, which says that bytes are missing.
     deps.log.debug({ err: error, requestId: (ctx.state as RequestState).requestId }, 'a download broke off')

@@ -1,5 +1,4 @@
 import { PassThrough } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import type Koa from 'koa'
 import type { Knex } from 'knex'
 import { bundlesPath } from '../../shared/device/bundle.ts'
@@ -7,6 +6,7 @@ import { ApiError, fail } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Blobs } from '../blobs/blobs.ts'
 import { BlobMissingError } from '../blobs/place.ts'
+import type { BodyRooms } from '../http/body-room.ts'
 import { bearerOf, headerOf } from '../http/headers.ts'
 import type { RequestState } from '../http/kernel.ts'
 import type { Log } from '../process/log.ts'
@@ -14,6 +14,7 @@ import { deviceOfToken } from '../resources/devices/lookup.ts'
 import { totalOf } from '../resources/skills/bundle.ts'
 import { findBundleByHash } from '../resources/skills/bundle-store.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
+import { sendPaced, takeRoom } from './send-paced.ts'
 
 /**
  * Gives a device the files of a skill that its workspace has or had, by the hash of their list: a line of JSON with the list, then the
@@ -24,13 +25,16 @@ export interface BundleDependencies {
   blobs: Pick<Blobs, 'open'>
   world: World
   log: Log
+  rooms: Pick<BodyRooms, 'downloads'>
 }
 
-export function skillBundles({ root, blobs, world, log }: BundleDependencies): Koa.Middleware {
+export function skillBundles({ root, blobs, world, log, rooms }: BundleDependencies): Koa.Middleware {
   return async (ctx, next) => {
     if (!ctx.path.startsWith(`${bundlesPath}/`)) return next()
     if (ctx.method !== 'GET') throw new ApiError('route_not_found', { headers: { Allow: 'GET' } })
     const device = await deviceOfToken(root, bearerOf(headerOf(ctx, 'authorization') ?? ''), world.now())
+    // First: what is read of a skill is held until its reader has it.
+    await takeRoom(ctx, rooms.downloads, { group: device.workspaceId, member: device.deviceId })
     const isKept = (await findWorkspace(root, device.workspaceId)) !== null
     const bundleHash = ctx.path.slice(bundlesPath.length + 1)
     const isHash = /^[0-9a-f]{64}$/.test(bundleHash)
@@ -51,7 +55,7 @@ export function skillBundles({ root, blobs, world, log }: BundleDependencies): K
     ctx.res.setHeader('Content-Length', head.length + size)
     try {
       ctx.res.write(head)
-      await pipeline(bytes, ctx.res)
+      await sendPaced(bytes, ctx.res, world)
     } catch (error) {
       // The device left, or the storage failed in the middle: the connection is cut, which says that bytes are missing.
       log.debug({ err: error, requestId: (ctx.state as RequestState).requestId }, 'a download of a skill broke off')

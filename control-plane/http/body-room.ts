@@ -163,6 +163,8 @@ export interface BodyRooms {
   strangers: BodyRoom
   /** What was read for answers and for streams and is not sent yet. */
   answers: BodyRoom
+  /** Bytes of files and of skills on their way to readers that may be slow. */
+  downloads: BodyRoom
 }
 
 /** A route that takes larger bodies than this has the room for bundles, so that those hold up no others. */
@@ -175,6 +177,8 @@ export function createBodyRooms(world: World): BodyRooms {
     messages: new BodyRoom(world, { bytes: 48 * mebibyte, places: 4, waitingPerOwner: 20, waitMs: 60_000 }),
     streamed: new BodyRoom(world, { bytes: 32 * mebibyte, waitingPerOwner: 100, waitMs: 60_000 }),
     answers: new BodyRoom(world, { bytes: 32 * mebibyte, waitingPerOwner: 200, waitMs: 60_000 }),
+    // Of 64 at once a device has 32 at most.
+    downloads: new BodyRoom(world, { bytes: 16 * mebibyte, waitingPerOwner: 20, waitMs: 10_000 }),
     strangers: new BodyRoom(world, { bytes: 4 * mebibyte, waitingPerOwner: 20, waitMs: 10_000 }),
   }
 }

@@ -47,6 +47,7 @@ async function start() {
     streamed: room(),
     strangers: room(),
     answers: room(),
+    downloads: room(),
   }
   const held: (() => void)[] = []
   const state = { isHolding: false }
