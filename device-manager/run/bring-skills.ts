@@ -20,7 +20,10 @@ export async function bringSkills(
   const ofSkills = new Set(skills.map(({ bundleHash }) => bundleHash))
   const placed = [...found.placed]
   const missed = found.missed.filter(({ bundleHash }) => ofSkills.has(bundleHash))
-  if (placed.length > 0 || missed.length > 0) send({ type: 'run.skills', runId, fence, placed, missed })
+  if (placed.length > 0 || missed.length > 0) {
+    const told = missed.map(({ bundleHash, reason }) => ({ bundleHash, reason }))
+    send({ type: 'run.skills', runId, fence, placed, missed: told })
+  }
   return { bundles: bundles.folder, missed }
 }
 

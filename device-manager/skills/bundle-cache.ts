@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { World } from '../../shared/lib/world.ts'
 import type { OfferedSkill, UnavailableReason } from '../../shared/runs/skills.ts'
 import type { Log } from '../log/log.ts'
+import { isDiskFull } from './disk-full.ts'
 import { keptIn, readList, WrongBundleError } from './kept-bundle.ts'
 
 export interface BundleCacheOptions {
@@ -31,7 +32,11 @@ const unfinished = /^\.new-/
 export interface MissedBundle {
   bundleHash: string
   reason: UnavailableReason
+  /** It could not be written; for the run, and not for the control plane, which cannot mend it. */
+  isDiskFull?: true
 }
+
+type Trouble = Omit<MissedBundle, 'bundleHash'>
 
 export interface PlacedBundles {
   /** Those of which the control plane is told that they are there. */
@@ -51,7 +56,7 @@ export interface PlacedBundles {
 export class BundleCache {
   readonly #options: BundleCacheOptions
   /** Downloads under way, by hash; null: it is there. */
-  readonly #coming = new Map<string, Promise<MissedBundle['reason'] | null>>()
+  readonly #coming = new Map<string, Promise<Trouble | null>>()
   readonly #stopping = new AbortController()
   #places = atOnce
   readonly #waiting: (() => void)[] = []
@@ -73,22 +78,22 @@ export class BundleCache {
   /** Resolves when the skills are there or it is known which are not; never later than the time for which a run waits. Never fails. */
   async place(skills: readonly Pick<OfferedSkill, 'bundleHash' | 'isMissed'>[]): Promise<PlacedBundles> {
     const { world, waitMs = usual.waitMs } = this.#options
-    const late = Promise.withResolvers<'not_materialized'>()
-    const cancel = world.after(waitMs, () => late.resolve('not_materialized'))
+    const late = Promise.withResolvers<Trouble>()
+    const cancel = world.after(waitMs, () => late.resolve({ reason: 'not_materialized' }))
     const found = await Promise.all(
       skills.map(async ({ bundleHash, isMissed }) => {
-        const reason = await Promise.race([this.#have(bundleHash), late.promise])
-        return { bundleHash, isMissed, reason }
+        const trouble = await Promise.race([this.#have(bundleHash), late.promise])
+        return { bundleHash, isMissed, trouble }
       }),
     )
     cancel()
     return {
-      placed: found.flatMap(({ bundleHash, isMissed, reason }) => (reason === null && isMissed ? [bundleHash] : [])),
-      missed: found.flatMap(({ bundleHash, reason }) => (reason === null ? [] : [{ bundleHash, reason }])),
+      placed: found.flatMap(({ bundleHash, isMissed, trouble }) => (trouble === null && isMissed ? [bundleHash] : [])),
+      missed: found.flatMap(({ bundleHash, trouble }) => (trouble === null ? [] : [{ bundleHash, ...trouble }])),
     }
   }
 
-  async #have(hash: string): Promise<MissedBundle['reason'] | null> {
+  async #have(hash: string): Promise<Trouble | null> {
     const coming = this.#coming.get(hash)
     if (coming !== undefined) return coming
     if (this.#isKept(hash)) return null
@@ -108,7 +113,7 @@ export class BundleCache {
     }
   }
 
-  async #download(hash: string): Promise<MissedBundle['reason'] | null> {
+  async #download(hash: string): Promise<Trouble | null> {
     const { folder: bundles, server, log } = this.#options
     await this.#turn()
     try {
@@ -129,7 +134,8 @@ export class BundleCache {
     } catch (error) {
       const isWrong = error instanceof WrongBundleError
       log.warn({ hash, err: error }, 'a skill could not be brought to this device')
-      return isWrong ? 'bundle_unreadable' : 'not_materialized'
+      if (isWrong) return { reason: 'bundle_unreadable' }
+      return { reason: 'not_materialized', ...(isDiskFull(error) && { isDiskFull: true as const }) }
     } finally {
       this.#places++
       this.#waiting.shift()?.()

@@ -67,6 +67,7 @@ const whyLeftOut = {
   harness: 'the agent program of the run takes none from svc',
   too_many: `a run takes ${skillLimits.skills} skills`,
   name_taken: 'the run has another skill of this name',
+  disk_full: 'the disk of the device is full',
   not_materialized: 'its files could not be brought to the device',
   bundle_unreadable: 'its files are not those that the server names',
 } as const

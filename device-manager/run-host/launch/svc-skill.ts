@@ -6,7 +6,8 @@ import { byteLength } from '../../../shared/lib/byte-length.ts'
 import { svcSkill } from '../../../shared/runs/svc-skill.ts'
 import type { GivenSkill } from '../../harness/parts/skills.ts'
 import type { SkillsRead } from './skills.ts'
-import { versionChars } from './workspace-skills.ts'
+import { isDiskFull } from '../../skills/disk-full.ts'
+import { removed, versionChars } from './workspace-skills.ts'
 
 /**
  * Adds the skill `svc` of this release to the skills of a run. It takes no room among them, and is no part of their digest: a session would
@@ -22,8 +23,11 @@ export function addSvcSkill(read: SkillsRead, folderOfCopies: string): SkillsRea
     rmSync(folder, { recursive: true, force: true })
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     writeFileSync(join(folder, 'SKILL.md'), file, { mode: 0o600 })
-  } catch {
-    return { ...read, told: told({ skills, leftOut: [...leftOut, { slug: name, reason: 'not_materialized' }] }) }
+  } catch (error) {
+    // Half of it is not found later.
+    removed(folder)
+    const reason = isDiskFull(error) ? 'disk_full' : 'not_materialized'
+    return { ...read, told: told({ skills, leftOut: [...leftOut, { slug: name, reason }] }) }
   }
   const given: GivenSkill = { name, description, body, folder, hasFiles: false, isBuiltin: true }
   return { ...read, given: [...read.given, given], told: told({ skills: [...skills, { name, version }], leftOut }) }

@@ -5,6 +5,7 @@ import { setImmediate } from 'node:timers/promises'
 import { sayWhyLeftOut, skillLimits, type LeftOutSkill, type OfferedSkill } from '../../../shared/runs/skills.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { skillsLeftOutEvent, type GivenSkill } from '../../harness/parts/skills.ts'
+import { isDiskFull } from '../../skills/disk-full.ts'
 import { keptIn, WrongBundleError } from '../../skills/kept-bundle.ts'
 import type { HostRequest } from '../wire/protocol.ts'
 import { copySkill } from './skill-copy.ts'
@@ -32,7 +33,12 @@ export async function addSkills(
 ): Promise<SkillsRead> {
   if (skills.length === 0 && leftOut.length === 0) return read
   const names = new Set(read.given.map(({ name }) => name))
-  const missed = new Map(place?.brought.missed.map(({ bundleHash, reason }) => [bundleHash, reason]))
+  const missed = new Map(
+    place?.brought.missed.map(({ bundleHash, reason, isDiskFull: isFull }) => [
+      bundleHash,
+      isFull ? 'disk_full' : reason,
+    ]),
+  )
   const room = skillLimits.skills - read.given.length
   const refused = (skill: OfferedSkill, at: number): string | null => {
     if (names.has(skill.slug)) return 'name_taken'
@@ -84,7 +90,7 @@ export function leftOutEvents({ told: { workspace } }: SkillsRead): RunEventBody
   )
 }
 
-function removed(folder: string): void {
+export function removed(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true })
   } catch {
@@ -102,7 +108,8 @@ async function copy(
     return { given: copySkill(skill, { bundles, target }), reason: null }
   } catch (error) {
     removed(target)
-    if (!(error instanceof WrongBundleError)) return { given: null, reason: 'not_materialized' }
+    if (!(error instanceof WrongBundleError))
+      return { given: null, reason: isDiskFull(error) ? 'disk_full' : 'not_materialized' }
     // The next run has it brought anew.
     removed(keptIn(bundles, skill.bundleHash).root)
     return { given: null, reason: 'bundle_unreadable' }

@@ -57,7 +57,13 @@ export const hostRequest = z.discriminatedUnion('type', [
     skills: z
       .object({
         bundles: z.string(),
-        missed: z.array(z.object({ bundleHash: z.string(), reason: z.enum(unavailableReasons) })),
+        missed: z.array(
+          z.object({
+            bundleHash: z.string(),
+            reason: z.enum(unavailableReasons),
+            isDiskFull: z.literal(true).optional(),
+          }),
+        ),
       })
       .optional(),
     /** The harness's base environment: the person's login shell, cut to the allow-list. */
