@@ -97,7 +97,7 @@ export const included = {
 /** The most text that is shown of one staged file, and of all of one change. */
 export const stagedTextLimits = { fileBytes: 262_144, bytes: 2_097_152 } as const
 const stagedFile = z.object({
-  path: z.string().describe('Below the folder of its skill, whose name comes first.'),
+  path: z.string().describe('Below the folder of its skill or plugin, whose name comes first.'),
   sizeBytes: z.number().int(),
   sha256: z.string(),
   executable: z.boolean(),
@@ -113,7 +113,7 @@ const staged = {
     .nullable()
     .optional()
     .describe(
-      'With `include[]=files`: those of skills that approving would install; null for those who cannot approve.',
+      'With `include[]=files`: those of skills and of a plugin that approving would install; null for those who cannot approve.',
     ),
 }
 

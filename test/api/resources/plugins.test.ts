@@ -382,6 +382,19 @@ describe('who decides', () => {
       url,
     ])
       expect(approval).toContain(text)
+    const path = `/approvals/${asked.body.approvalId}?include[]=files`
+    const { files } = await server.ok(path, { token: admin.token })
+    const texts = (files as { path: string; content: string; truncated: boolean }[]).map((file) => [
+      file.path,
+      file.content,
+      file.truncated,
+    ])
+    // Skills by their names, then the whole plugin, whose programs the server starts.
+    expect(texts[0]).toEqual([`${slug}/SKILL.md`, 'asked', false])
+    expect(texts.slice(1).every(([file]) => String(file).startsWith(`${name}/`))).toBe(true)
+    expect(texts).toContainEqual([`${name}/skills/${slug}/SKILL.md`, 'asked', false])
+    expect(JSON.stringify(texts)).toContain('server.js')
+    expect((await server.ok(path, { token: member.token })).files).toBeNull()
     commit({ skills: { [slug]: 'moved' }, servers: { docs: { command: 'evil-mcp' } } })
     git.requests.length = 0
     git.answer = (_, response) => Boolean(response.writeHead(500).end())

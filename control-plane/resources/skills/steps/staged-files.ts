@@ -1,11 +1,29 @@
+import { z } from 'zod'
 import { stagedTextLimits } from '../../../../shared/api/approvals.ts'
 import type { Blobs } from '../../../blobs/blobs.ts'
 import type { Db } from '../../../db/open.ts'
+import { findPlatformChange } from '../../platform-changes/store.ts'
 import { listStagedBundles } from '../bundle-store.ts'
 import { shownText } from '../bundle.ts'
 import { readBundleFile } from './bundle.ts'
 
-/** The files of skills that wait for the approval of a change, with as much of their text as a person reads. */
+const skillOf = z.object({ slug: z.string(), bundle: z.object({ bundleId: z.string() }) })
+/** As far as a change of skills or of a plugin says whose files are whose. */
+const changeBody = z.object({
+  name: z.string().optional(),
+  skills: z.array(skillOf).optional(),
+  root: z.object({ bundle: z.object({ bundleId: z.string() }) }).nullish(),
+})
+
+/** Names the folders of staged bundles: of skills in their order, and last that of all files of a plugin. */
+function foldersIn(body: unknown): Map<string, string> {
+  const { name, skills = [], root } = changeBody.safeParse(body).data ?? {}
+  const folders = new Map(skills.map(({ slug, bundle }) => [bundle.bundleId, slug]))
+  if (root != null && name !== undefined) folders.set(root.bundle.bundleId, name)
+  return folders
+}
+
+/** The files of skills and plugins that wait for the approval of a change, with as much of their text as a person reads. */
 export async function stagedFilesOf(
   db: Db,
   { workspaceId, changeId }: { workspaceId: string; changeId: string },
@@ -13,7 +31,11 @@ export async function stagedFilesOf(
 ) {
   const files = []
   let left: number = stagedTextLimits.bytes
-  for (const bundle of await listStagedBundles(db, workspaceId, changeId))
+  const change = await findPlatformChange(db, workspaceId, changeId)
+  const folders = foldersIn(change?.body)
+  const order = [...folders.keys()]
+  const bundles = await listStagedBundles(db, workspaceId, changeId)
+  for (const bundle of bundles.toSorted((a, b) => order.indexOf(a.id) - order.indexOf(b.id)))
     for (const file of bundle.files) {
       const most = Math.min(left, stagedTextLimits.fileBytes)
       // Whoever cannot read it now still sees what there is.
@@ -21,8 +43,8 @@ export async function stagedFilesOf(
       const isCut = read === null || file.sizeBytes > most
       const content = read === null || most === 0 ? null : shownText(read.bytes, isCut)
       if (content !== null) left -= Math.min(most, file.sizeBytes)
-      const { name } = bundle.frontMatter
-      files.push({ ...file, path: name === null ? file.path : `${name}/${file.path}`, content, truncated: isCut })
+      const folder = folders.get(bundle.id) ?? bundle.frontMatter.name
+      files.push({ ...file, path: folder === null ? file.path : `${folder}/${file.path}`, content, truncated: isCut })
     }
   return files
 }
