@@ -29,6 +29,8 @@ import { reads } from './reads.ts'
 import { reconnect } from './reconnect.ts'
 import { lineOf } from './report.ts'
 import { repoInstall } from './repo-install.ts'
+import { sandbox } from './sandbox.ts'
+import { sandboxClone } from './sandbox-clone.ts'
 import { search } from './search.ts'
 import { skills } from './skills.ts'
 import { wake } from './wake.ts'
@@ -69,6 +71,8 @@ const benches: readonly Bench[] = [
   harnessGate,
   mcpDoor,
   harnessFlood,
+  sandbox,
+  sandboxClone,
   cliStart,
   memory,
   cost,

@@ -1,7 +1,8 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, type ChildProcessByStdio, execFile, spawn } from 'node:child_process'
 import { existsSync, globSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { processesNaming } from './programs.ts'
 import { currentRelease } from '../../scripts/release.ts'
@@ -24,6 +25,8 @@ export interface TestEngine {
   data: string
   /** Runs `docker` with this engine. */
   docker(...args: readonly string[]): Promise<string>
+  /** The same, without waiting for its end. */
+  spawn(...args: readonly string[]): ChildProcessByStdio<null, Readable, null>
   /** Of the process that is there now. */
   readonly pid: number
   /** Power off: no handler of the program runs. */
@@ -70,6 +73,10 @@ export async function startEngine(data = mkdtempSync(join(tmpdir(), 'svc-engine-
     socket,
     data,
     docker,
+    spawn(...args) {
+      const options = { env: environment, stdio: ['ignore', 'pipe', 'inherit'] as ['ignore', 'pipe', 'inherit'] }
+      return spawn(join(engineCommands, 'docker'), ['-H', `unix://${socket}`, ...args], options)
+    },
     get pid() {
       return daemon.child.pid!
     },
