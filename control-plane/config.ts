@@ -213,6 +213,8 @@ function sandboxOf(value: Settings) {
     sizes: { small: value.SVC_SANDBOX_SMALL, medium: value.SVC_SANDBOX_MEDIUM, large: value.SVC_SANDBOX_LARGE },
     /** Sandboxes at once, in all and of one workspace. */
     most: value.SVC_SANDBOX_MAX,
+    /** Containers that are made ahead of their runs. */
+    warm: value.SVC_SANDBOX_WARM,
     mostOfWorkspace: Math.min(value.SVC_SANDBOX_MAX_PER_WORKSPACE ?? value.SVC_SANDBOX_MAX, value.SVC_SANDBOX_MAX),
   }
 }

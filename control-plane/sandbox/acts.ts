@@ -11,7 +11,14 @@ import { removeSandboxDevice } from '../resources/devices/steps/remove.ts'
 import { findDeviceByPublicId, renewFirstToken } from '../resources/devices/store.ts'
 import { findRun } from '../resources/runs/store.ts'
 import { mostSalvages, type Act } from '../resources/sandboxes/machine.ts'
-import { engineNameOf, volumeOf, findSandbox, replaceSandbox, type SandboxRow } from '../resources/sandboxes/store.ts'
+import {
+  engineNameOf,
+  volumeOf,
+  findSandbox,
+  goesOn,
+  replaceSandbox,
+  type SandboxRow,
+} from '../resources/sandboxes/store.ts'
 import type { BrokerPlaces } from './broker/brokers.ts'
 import {
   describeSize,
@@ -20,8 +27,8 @@ import {
   type ContainerSpec,
   type EngineFacts,
   type SandboxEngine,
-  type SizeLimits,
   type Sizes,
+  within,
 } from './engine.ts'
 import type { SandboxKeys } from './tokens.ts'
 
@@ -73,6 +80,10 @@ export class SandboxActs {
         return this.create(row, facts)
       case 'start':
         return this.start(row, container!)
+      case 'admit':
+        return this.admit(row)
+      case 'replace':
+        return this.replace(row)
       case 'note loss':
         return this.noteLoss(row, container)
       case 'salvage':
@@ -108,7 +119,7 @@ export class SandboxActs {
       // Before the engine is asked: its answer may be lost, and a second container is to be of the same image.
       const isNoted = row.folder === folder && row.image === image
       if (!isNoted && !(await replaceSandbox(root, row, { folder, image }))) return
-      const resumes = row.volume !== null
+      const resumes = goesOn(row)
       const identity = await this.openBroker(row, { token: keys.tokenOf(row.id), ...(resumes && { resumes }) })
       if (identity === null) return
       const id = await engine.create(this.containerOf(row, { image, facts, identity }))
@@ -118,6 +129,24 @@ export class SandboxActs {
       if (!(error instanceof EngineError) || !error.isRefusal) throw error
       await this.giveUp(row, { exitReason: 'dispatch_error', why: error.message }, null)
     }
+  }
+
+  /** The runner waits for it, and says hello. */
+  private async admit(row: SandboxRow): Promise<void> {
+    const identity = await this.openBroker(row, { token: this.options.keys.tokenOf(row.id) })
+    if (identity !== null) await this.enter(row, 'starting')
+  }
+
+  /** Nothing of the run was in it. */
+  private async replace(row: SandboxRow): Promise<void> {
+    const { root, world, engine, brokers, log } = this.options
+    log.warn({ sandbox: row.id, runId: row.runId }, 'the sandbox that was made ahead for a run came to nothing')
+    await engine.remove(engineNameOf(row), volumeOf(row))
+    const changes = { state: 'creating', container: null, volume: null, image: null } as const
+    const folder = brokers.folderOf(row.id)
+    if (!(await replaceSandbox(root, row, { ...changes, folder, stateAt: world.now() }))) return
+    this.begun.add(row.id)
+    this.options.lookSoon()
   }
 
   private async start(row: SandboxRow, container: Container): Promise<void> {
@@ -140,8 +169,7 @@ export class SandboxActs {
       image,
       serverId: keys.serverId,
       sandboxId: row.id,
-      workspaceId: row.workspaceId,
-      runId: row.runId,
+      of: { workspaceId: row.workspaceId, runId: row.runId },
       volume: volumeOf(row),
       size: within(sizes[row.size], facts),
       brokerFolder: brokers.folderOf(row.id),
@@ -253,6 +281,3 @@ export class SandboxActs {
 
 /** How the runner ends when V8 gets no more memory. */
 const gaveUpForMemory = [134, 139]
-
-/** The engine refuses more processors than it has. */
-const within = (size: SizeLimits, { cpus }: EngineFacts): SizeLimits => ({ ...size, cpus: Math.min(size.cpus, cpus) })

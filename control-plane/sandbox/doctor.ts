@@ -98,8 +98,7 @@ function specOf(
     // Of no server: nobody sweeps it but the next doctor.
     serverId: trials,
     sandboxId: world.id('sbx_'),
-    workspaceId: 'trial',
-    runId: name,
+    of: { workspaceId: 'trial', runId: name },
     size: { ...sizes[size], cpus: Math.min(cpus, facts.cpus) },
     volume: name,
     brokerFolder: folder,

@@ -48,15 +48,15 @@ export interface ContainerSpec {
   image: string
   serverId: string
   sandboxId: string
-  workspaceId: string
-  runId: string
+  /** null: it is made ahead, and has no run yet. */
+  of: { workspaceId: string; runId: string } | null
   size: SizeLimits
   /** Its name. It is made where there is none. */
   volume: string
   /** A folder of this machine that it reads: its token, and the socket of its broker. */
   brokerFolder: string
-  /** What it reads of itself. */
-  identity: SandboxIdentity
+  /** What it reads of itself; null: it waits for that in the folder. */
+  identity: SandboxIdentity | null
   /** Of the engine, such as gVisor's; null: its usual one. */
   runtime: string | null
 }
@@ -84,6 +84,12 @@ export interface SizeLimits {
 }
 
 export type Sizes = Readonly<Record<SandboxSize, SizeLimits>>
+
+/** The engine refuses more processors than it has. */
+export const within = (size: SizeLimits, { cpus }: EngineFacts): SizeLimits => ({
+  ...size,
+  cpus: Math.min(size.cpus, cpus),
+})
 
 /** For people: `small, 2 GiB`. */
 export const describeSize = (size: SandboxSize, { memoryBytes }: SizeLimits): string =>

@@ -13,12 +13,16 @@ import {
   type SandboxRow,
   volumeOf,
 } from '../resources/sandboxes/store.ts'
+import { findWarm, listWarmOfEngine } from '../resources/sandboxes/warm-store.ts'
 import { type ActOptions, SandboxActs, settledMs } from './acts.ts'
 import { type Container, EngineError, type EngineFacts } from './engine.ts'
+import { WarmPool } from './warm-pool.ts'
 import { wantSandboxes } from './wanted.ts'
 
 export interface KeeperOptions extends Omit<ActOptions, 'lookSoon'> {
   bus: Bus
+  /** Containers that are made ahead of their runs. */
+  warm: number
   /** Sandboxes at once, in all and of one workspace. */
   most: number
   mostOfWorkspace: number
@@ -45,6 +49,7 @@ const creatingMs = 60_000
 export class SandboxKeeper {
   private readonly options: KeeperOptions
   private readonly acts: SandboxActs
+  private readonly pool: WarmPool
   private readonly lines: Lines
   private readonly unsubscribe: (() => void)[] = []
   private readonly stopping = new AbortController()
@@ -57,6 +62,7 @@ export class SandboxKeeper {
   constructor(options: KeeperOptions) {
     this.options = options
     this.acts = new SandboxActs({ ...options, lookSoon: () => this.lookSoon() })
+    this.pool = new WarmPool({ ...options, lookSoon: () => this.lookSoon() })
     this.lines = new Lines(options.log, 'a sandbox could not be looked after; the next look tries again')
   }
 
@@ -72,6 +78,7 @@ export class SandboxKeeper {
     for (const off of this.unsubscribe.splice(0)) off()
     this.stopping.abort()
     await this.lines.stop()
+    await this.pool.stop(this.known?.facts.id ?? null)
     await this.options.brokers.stop()
   }
 
@@ -113,17 +120,24 @@ export class SandboxKeeper {
     this.lookedAt = world.monotonic()
     const facts = await this.findEngine()
     if (facts === null) return
-    await wantSandboxes({ ...this.options, engineId: facts.id, tokenOf: keys.tokenOf })
-    // Rows first: a container is at least as far as the row that was read before it.
+    await this.pool.prepare(facts)
+    const { pool } = this
+    const wanting = { engineId: facts.id, tokenOf: keys.tokenOf, madeOf: pool.madeOf, taken: () => pool.taken() }
+    await wantSandboxes({ ...this.options, ...wanting })
+    // Rows first: a container is at least as far as the row that was read before it. What is taken between both lists is in both.
+    const warm = await listWarmOfEngine(root, facts.id)
     const rows = await listSandboxesOfEngine(root, facts.id)
     const containers = await engine.list(keys.serverId)
+    const placed = this.placed(rows, warm.length)
     for (const row of rows) {
       const container = containers.find(({ sandboxId }) => sandboxId === row.id) ?? null
-      this.lines.add(row.id, () => this.lookAt(row, container, facts), 'look')
+      this.lines.add(row.id, () => this.lookAt(row, { container, facts, hasPlace: placed.has(row.id) }), 'look')
     }
+    for (const { id, act } of pool.plan(warm, { facts, containers, sandboxes: rows.length }))
+      this.lines.add(id, act, 'look')
     // Whoever creates one has begun to listen for it.
     await brokers.keep(rows.filter(({ state }) => state !== 'wanted' && state !== 'creating' && state !== 'ended'))
-    const known = new Set(rows.map(({ id }) => id))
+    const known = new Set([...rows, ...warm].map(({ id }) => id))
     for (const container of containers)
       if (!known.has(container.sandboxId) && (await this.isGone(container.sandboxId)))
         this.lines.add(container.name, () => this.removeOrphan(container.name), 'orphan')
@@ -131,6 +145,13 @@ export class SandboxKeeper {
     await this.sweepVolumes()
     for (const id of brokers.known())
       if (!known.has(id) && (await this.isGone(id))) await brokers.close({ id, folder: null })
+  }
+
+  /** Those that wait for a container and may have it now, oldest first: what was made ahead of runs, and is not gone, takes places. */
+  private placed(rows: readonly SandboxRow[], warm: number): Set<string> {
+    const waiting = rows.filter(({ state, container }) => state === 'wanted' && container === null)
+    const places = this.options.most - warm - (rows.length - waiting.length)
+    return new Set(waiting.slice(0, Math.max(0, places)).map(({ id }) => id))
   }
 
   /** No sandbox will go on with its volume where the run that was to have it has ended, or none was made. */
@@ -159,6 +180,8 @@ export class SandboxKeeper {
   }
 
   private async isGone(sandboxId: string): Promise<boolean> {
+    // First: from there it comes to the sandboxes.
+    if ((await findWarm(this.options.root, sandboxId)) !== null) return false
     const row = await findSandbox(this.options.root, sandboxId)
     return row === null || row.removedAt !== null
   }
@@ -183,7 +206,10 @@ export class SandboxKeeper {
     }
   }
 
-  private async lookAt(seenRow: SandboxRow, container: Container | null, facts: EngineFacts): Promise<void> {
+  private async lookAt(
+    seenRow: SandboxRow,
+    { container, facts, hasPlace }: { container: Container | null; facts: EngineFacts; hasPlace: boolean },
+  ): Promise<void> {
     const { root, world } = this.options
     const row = await findSandbox(root, seenRow.id)
     if (row === null || row.removedAt !== null) return
@@ -197,6 +223,8 @@ export class SandboxKeeper {
       hasStarted: run !== null && run.startedAt !== null,
       maySalvageAgain: row.state === 'salvaging' && (await this.acts.maySalvageAgain(row, container)),
       isRunOver: run === null || run.endedAt !== null,
+      isWarm: row.container !== null,
+      hasPlace,
       forMs: world.now() - row.stateAt,
     }
     await this.acts.do(row, nextAct(row.state, seen), { container, facts })

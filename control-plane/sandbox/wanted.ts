@@ -21,8 +21,10 @@ import {
   type SandboxRow,
   volumeOf,
 } from '../resources/sandboxes/store.ts'
+import { takeWarm, warmNameOf } from '../resources/sandboxes/warm-store.ts'
 import { findTaskById } from '../resources/tasks/store.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
+import { warmSize } from './warm-pool.ts'
 
 export interface WantingContext {
   root: Knex
@@ -30,6 +32,10 @@ export interface WantingContext {
   leaseMs: number
   engineId: string
   tokenOf: (sandboxId: string) => string
+  /** What a container that was made ahead must be made of to be given to a run; null: none is given. */
+  madeOf: string | null
+  /** A run has been given one. */
+  taken: () => void
 }
 
 /** Of one workspace, looked at at once. */
@@ -72,7 +78,7 @@ async function listWanting(root: Knex, workspaceId: string): Promise<string[]> {
 
 /** `none`: the run waits for something else, or somebody else was faster. */
 async function wantOne(context: WantingContext, runId: string): Promise<'made' | 'full' | 'none'> {
-  const { root, world, leaseMs } = context
+  const { root, world, leaseMs, taken } = context
   const listed = await findRun(root, runId)
   if (listed === null) return 'none'
   const want = async (tx: Tx): Promise<'made' | 'full' | 'none'> => {
@@ -87,8 +93,9 @@ async function wantOne(context: WantingContext, runId: string): Promise<'made' |
     const before = await findBefore(tx, run)
     // Its volume is on that engine, and still in use until it is removed.
     if (before !== null && (before.removedAt === null || before.engineId !== context.engineId)) return 'none'
-    await write(tx, run, { ...context, before })
+    const isWarm = await write(tx, run, { ...context, before })
     if (before !== null) await replaceSandbox(tx, before, { leavesVolume: false })
+    if (isWarm) taken()
     return 'made'
   }
   return inTransaction(root, want, { turns: [listed.workspaceId, 'sandboxes'] })
@@ -100,16 +107,22 @@ async function findBefore(tx: Tx, { parentRunId }: RunRow): Promise<SandboxRow |
   return before?.leavesVolume === true ? before : null
 }
 
+/** Returns whether it has a container that was made ahead. */
 async function write(
   tx: Tx,
   run: RunRow,
-  { world, engineId, tokenOf, before }: WantingContext & { before: SandboxRow | null },
-): Promise<void> {
+  { world, engineId, tokenOf, madeOf, before }: WantingContext & { before: SandboxRow | null },
+): Promise<boolean> {
   const at = world.now()
   const { workspaceId } = run
-  const id = world.id('sbx_')
-  const device = world.id('dvc_')
   const size = (before && nextSize(before.size)) ?? (await sizeOf(tx, run))
+  const isWarm = madeOf !== null && before === null && size === warmSize
+  const warm = isWarm ? await takeWarm(tx, { engineId, madeOf }) : null
+  const { id, device, deviceId } = warm ?? {
+    id: world.id('sbx_'),
+    device: world.id('dvc_'),
+    deviceId: world.uuid(),
+  }
   const sandbox: SandboxRow = {
     id,
     workspaceId,
@@ -118,9 +131,10 @@ async function write(
     engineId,
     device,
     size,
-    folder: null,
-    image: null,
-    volume: before && volumeOf(before),
+    folder: warm && warm.folder,
+    image: warm && warm.image,
+    volume: warm === null ? before && volumeOf(before) : warmNameOf(warm.id),
+    container: warm && warmNameOf(warm.id),
     outOfMemory: null,
     leavesVolume: null,
     state: 'wanted',
@@ -132,7 +146,7 @@ async function write(
   }
   await insertSandbox(tx, sandbox)
   await insertDevice(tx, {
-    deviceId: world.uuid(),
+    deviceId,
     publicId: device,
     workspaceId,
     // A row needs somebody; what a sandbox may do never depends on who it is (causeThrough, trust).
@@ -149,6 +163,7 @@ async function write(
     sandboxId: id,
     at,
   })
+  return warm !== null
 }
 
 async function anyPerson(tx: Tx, { agentId, workspaceId }: RunRow): Promise<string> {

@@ -82,6 +82,7 @@ export function contradictionsIn(settings: Settings, isSet: (name: VariableName)
     ...runTokenTrouble(settings),
     ...halves(settings),
     ...clusterTrouble(settings),
+    ...warmTrouble(settings),
   ]
 }
 
@@ -109,6 +110,18 @@ function clusterTrouble(settings: Settings): string[] {
   if (/@sha256:[0-9a-f]{64}$/.test(settings.SVC_SANDBOX_IMAGE!)) return []
   return [
     `SVC_SANDBOX_IMAGE (${settings.SVC_SANDBOX_IMAGE}) must end with its digest on Kubernetes. Example: SVC_SANDBOX_IMAGE=images.example.com/svc-sandbox@sha256:...`,
+  ]
+}
+
+function warmTrouble({ SVC_SANDBOX: kind, SVC_SANDBOX_WARM: warm, SVC_SANDBOX_MAX: most }: Settings): string[] {
+  if (warm === 0) return []
+  if (kind === 'kubernetes')
+    return [
+      'SVC_SANDBOX_WARM cannot be set with SVC_SANDBOX=kubernetes, since a pod that waits for its run would learn of it a minute late. Example: SVC_SANDBOX_WARM=0',
+    ]
+  if (warm <= most) return []
+  return [
+    `SVC_SANDBOX_WARM (${warm}) must be at most SVC_SANDBOX_MAX (${most}), since those made ahead are among them. Example: SVC_SANDBOX_WARM=${Math.ceil(most / 2)}`,
   ]
 }
 

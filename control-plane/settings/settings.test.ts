@@ -116,6 +116,17 @@ test.each([
   [{ SVC_RUN_TIMEOUT_MS: '86400001' }, 'SVC_RUN_TIMEOUT_MS (86400001) must be no longer than 86400000'],
   [{ SVC_OIDC_ISSUER: 'https://id.example.com' }, 'there is SVC_OIDC_ISSUER without SVC_OIDC_CLIENT_ID and'],
   [{ SVC_EMBEDDINGS_KEY: 'hush' }, 'there is SVC_EMBEDDINGS_KEY without SVC_EMBEDDINGS_URL and'],
+  [
+    {
+      SVC_SANDBOX: 'kubernetes',
+      SVC_SANDBOX_NAMESPACE: 'a',
+      SVC_SANDBOX_BROKER_HOST: 'b',
+      SVC_SANDBOX_IMAGE: `c@sha256:${'ab'.repeat(32)}`,
+      SVC_SANDBOX_WARM: '1',
+    },
+    'SVC_SANDBOX_WARM cannot be set with SVC_SANDBOX=kubernetes, since',
+  ],
+  [{ SVC_SANDBOX_WARM: '5' }, 'SVC_SANDBOX_WARM (5) must be at most SVC_SANDBOX_MAX (4), since'],
   [{ SVC_GITHUB_APP_ID: '1' }, 'there is SVC_GITHUB_APP_ID without SVC_GITHUB_APP_KEY_FILE'],
   [
     { SVC_GITHUB_TOKEN: 'hush', SVC_GITHUB_APP_ID: '1', SVC_GITHUB_APP_KEY_FILE: '/k' },

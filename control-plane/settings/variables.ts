@@ -162,6 +162,7 @@ export const variables = {
     ...count({ least: 1, most: 10_000, example: '2' }, 4),
     schema: count({ least: 1, most: 10_000, example: '2' }, 4).schema.unwrap().optional(),
   },
+  SVC_SANDBOX_WARM: count({ least: 0, most: 1_000, example: '2' }, 0),
   SVC_SANDBOX_SMALL: sandboxSize('2048/1/512/10240'),
   SVC_SANDBOX_MEDIUM: sandboxSize('4096/2/1024/20480'),
   SVC_SANDBOX_LARGE: sandboxSize('8192/4/2048/40960'),

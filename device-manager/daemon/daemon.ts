@@ -3,11 +3,9 @@ import { hostname } from 'node:os'
 import type { CloseName } from '../../shared/device/limits.ts'
 import { encodeFrame } from '../../shared/device/frame.ts'
 import type { ClaimState, ServerMessage } from '../../shared/device/protocol.ts'
-import type { DeviceIdentity } from '../../shared/device/control.ts'
-import type { World } from '../../shared/lib/world.ts'
 import { ClaimReports, claimStateOf } from './claim-state.ts'
-import type { DaemonConfig } from '../setup/config.ts'
 import { DeviceName, DeviceToken } from './device-token.ts'
+import type { DaemonOptions } from './daemon-options.ts'
 import { Drain } from './drain.ts'
 import { MachineWatch } from './machine-watch.ts'
 import { endSilentRuns } from './silence.ts'
@@ -15,42 +13,18 @@ import { ReadinessReports } from './readiness-reports.ts'
 import { LinkClient, Contact } from '../link/client.ts'
 import { Forwarder } from '../link/forwarder.ts'
 import { linkUrl } from '../link/link-url.ts'
-import type { Log } from '../log/log.ts'
-import type { Places } from '../setup/places.ts'
 import { adoptRuns } from '../run/adoption.ts'
 import { HostPool } from '../run/hosts/host-pool.ts'
 import { LockWatch } from '../run/hosts/lock-watch.ts'
 import { bringSkills, wantedBundles } from '../run/bring-skills.ts'
 import { Journal } from '../run/journal.ts'
-import { expectedRows, type RunState, type Stop } from '../run/machine.ts'
+import { expectedRows, type RunState } from '../run/machine.ts'
 import { Supervisor } from '../run/supervisor.ts'
 import { receiveMessage, type DeviceSettings, type MessageContext } from './server-messages.ts'
 import { BundleCache } from '../skills/bundle-cache.ts'
 import { StandingSpool } from '../spool/standing-spool.ts'
 import { Surroundings } from './surroundings.ts'
-import { Isolation, type IsolationOptions } from '../isolation/isolation.ts'
-
-export interface DaemonOptions {
-  config: DaemonConfig
-  places: Places
-  world: World
-  log: Log
-  identity: DeviceIdentity
-  token: string
-  keepsToken: boolean
-  version: string
-  /** The first run to take over or to start, or events left of one. */
-  onWork(): void
-  executed: IsolationOptions['executed']
-  /** The server does not know the token, and live runs go on until the owner connects the device anew; null: it knows it. */
-  onRefused(refused: { reason: CloseName; text: string } | null): void
-  /** The control plane has all of a run, and wants nothing more of it. */
-  onForgotten?(): void
-  /** How runs end that a machine which is lost left under way. */
-  lost?: Stop
-  /** The daemon must end: revoked, retired, or another one has its identity. */
-  onFatal(reason: CloseName, text: string): void
-}
+import { Isolation } from '../isolation/isolation.ts'
 
 /** The time for which a daemon that starts waits, before it opens its link, for all hosts of the daemon before. */
 const adoptMs = 500
@@ -84,6 +58,7 @@ export class Daemon {
   private remoteControlRevoked = false
   private revoked = false
   private isRefused = false
+  private hasStoodBy = false
   private readonly contact: Contact
   private readonly messages: MessageContext
   private readonly claimReports: ClaimReports
@@ -168,7 +143,25 @@ export class Daemon {
     }
   }
 
+  /** Does all that a run would wait for, before the daemon knows its token. */
+  async standBy(): Promise<void> {
+    this.hasStoodBy = true
+    await this.prepare()
+    await this.surroundings.readiness(harnessesMs).catch(() => undefined)
+    this.pool.warm()
+  }
+
   async start(): Promise<void> {
+    if (!this.hasStoodBy) {
+      await this.prepare()
+      void this.surroundings.probe()
+    }
+    this.link.start()
+    this.contact.keepLooking(15_000, (silentMs) => this.watch(silentMs))
+    this.lockWatch.start(this.pool.silentMs / 12)
+  }
+
+  private async prepare(): Promise<void> {
     const { world } = this.options
     const states = this.found ?? []
     if (states.length > 0 || this.spool.runs().length > 0) this.options.onWork()
@@ -178,10 +171,6 @@ export class Daemon {
     // Hello tells what hosts say that answer at once. The others are waited for beside the link.
     await Promise.race([adopted, world.sleep(adoptMs)])
     this.isolation.start()
-    void this.surroundings.probe()
-    this.link.start()
-    this.contact.keepLooking(15_000, (silentMs) => this.watch(silentMs))
-    this.lockWatch.start(this.pool.silentMs / 12)
   }
 
   /** Heartbeats end last: what can still be sent is sent before the link is closed. Run hosts go on. */

@@ -28,6 +28,8 @@ export interface SurroundingsOptions {
   world: World
   log: Log
   isolation: Pick<Isolation, 'forRun'>
+  /** Nobody installs programs or changes a profile here: what was looked at counts for good. */
+  isFixed?: boolean
   /** The shell was asked: sign-in files may lie in other places than before. */
   envProbed?(): void
 }
@@ -73,7 +75,8 @@ export class Surroundings implements HarnessSurroundings {
   }
 
   env(): Record<string, string> | Promise<Record<string, string>> {
-    const { world } = this.options
+    const { world, isFixed } = this.options
+    if (this.latest !== null && isFixed === true) return this.latest.env
     if (!this.latest || world.monotonic() - this.latest.at > staleMs) return this.probe()
     const { env } = this.latest
     this.probeSoon()
@@ -93,7 +96,8 @@ export class Surroundings implements HarnessSurroundings {
 
   /** The harness programs as they were found at most `maxAgeMs` ago. */
   async readiness(maxAgeMs: number): Promise<ProviderReadiness> {
-    return this.harnesses(await this.env(), (probe) => this.detector.detect(probe, maxAgeMs))
+    const ageMs = this.options.isFixed === true ? Number.POSITIVE_INFINITY : maxAgeMs
+    return this.harnesses(await this.env(), (probe) => this.detector.detect(probe, ageMs))
   }
 
   /** The same by a look that begins after this call. The shell is asked first where its environment counts, too. */

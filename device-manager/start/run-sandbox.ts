@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   brokerHello,
@@ -7,6 +7,9 @@ import {
   sandboxFacts,
   sandboxIdentity,
   sandboxVariable,
+  waitingSandbox,
+  type SandboxIdentity,
+  type WaitingSandbox,
 } from '../../shared/device/sandbox.ts'
 import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import { realWorld } from '../../shared/lib/world.ts'
@@ -14,6 +17,7 @@ import { version } from '../../shared/lib/version.ts'
 import { Daemon } from '../daemon/daemon.ts'
 import { createStreamLog } from '../log/log.ts'
 import { proxyVariables } from '../harness/parts/broker-way.ts'
+import { awaitFile } from '../sandbox/awaited-file.ts'
 import { forward } from '../sandbox/forwarder.ts'
 import { clear, isFolder, tidyLeftState } from '../sandbox/left-state.ts'
 import { trySandboxActs } from '../wall/sandbox-acts.ts'
@@ -28,28 +32,28 @@ const idleMs = 120_000
 const nothingLeftMs = 3_000
 /** A runner that must go has this long to end its harness. */
 const lastWorkMs = 20_000
+/** It shows this to nobody. */
+const noToken = 'none'
 
 /**
- * The runner in a sandbox: the daemon of a device that takes one run and leaves once the control plane has all of it. Exit status: 0 when
- * its run was closed, else one of `runnerStatus`.
+ * The runner in a sandbox: the daemon of a device that takes one run and leaves once the control plane has all of it. One that is made
+ * ahead of its run does all that it can before it is told who it is. Exit status: 0 when its run was closed, else one of `runnerStatus`.
  */
 export async function runSandbox(): Promise<void> {
   const world = realWorld
   const folders = { stateDir: join(sandboxPlaces.work, 'runner'), homeDir: join(sandboxPlaces.work, 'home') }
-  const given = sandboxIdentity.parse(
-    JSON.parse(readFileSync(join(sandboxPlaces.broker, sandboxPlaces.identity), 'utf8')),
-  )
-  if (given.isTrial === true) {
-    const { hostFolder = null, network } = given
+  const known = readOwn()
+  if (known.isTrial === true) {
+    const { hostFolder = null, network } = known
     const svcTrial = await trySandboxActs({ work: sandboxPlaces.work, hostFolder, network })
     process.stdout.write(`${JSON.stringify({ svcTrial })}\n`, () => process.exit(0))
     return
   }
-  const { token, lost, publicId, deviceId, displayName, broker: remote } = given
-  if (given.resumes === true) clear(folders.stateDir)
+  const { token = noToken, lost, publicId, deviceId, displayName, broker: remote } = known
+  if (known.resumes === true) clear(folders.stateDir)
   // A link or a pipe is no place to work in.
   if (isFolder(folders.homeDir) === false) clear(folders.homeDir)
-  const mostBytes = given.diskBytes ?? Number.POSITIVE_INFINITY
+  const mostBytes = known.diskBytes ?? Number.POSITIVE_INFINITY
   const taken = lost === undefined ? [] : orSpoilt(() => tidyLeftState(placesIn(folders.stateDir), { mostBytes }))
   for (const folder of Object.values(folders)) mkdirSync(folder, { recursive: true, mode: 0o700 })
   Object.assign(process.env, { HOME: folders.homeDir }, proxyVariables)
@@ -62,7 +66,7 @@ export async function runSandbox(): Promise<void> {
     ? { host: remote.host, port: remote.port, hello: brokerHello(remote.sandbox, remote.key) }
     : { path: join(sandboxPlaces.broker, sandboxPlaces.socket) }
   const broker = await forward(way, { port: brokerPort })
-  process.env[sandboxVariable] = JSON.stringify(sandboxFacts.parse(given))
+  process.env[sandboxVariable] = JSON.stringify(sandboxFacts.parse(known))
   const identity = { publicId, deviceId, displayName, server: `http://127.0.0.1:${broker.port}` }
   log.info({ version, sandbox: identity.publicId }, 'runner starting')
 
@@ -84,6 +88,7 @@ export async function runSandbox(): Promise<void> {
       identity,
       token,
       keepsToken: false,
+      isFixed: true,
       version,
       ...(lost !== undefined && { lost: { exitReason: 'sandbox_lost' as const, message: lost } }),
       onWork: compileForSpeed,
@@ -106,8 +111,31 @@ export async function runSandbox(): Promise<void> {
   }
   process.on('SIGTERM', () => void exit(0))
   process.on('SIGINT', () => void exit(0))
+  if (token === noToken) {
+    await daemon.standBy()
+    log.info({}, 'the runner waits to be told who it is')
+    await awaitFile(identityFile, world)
+    // Its volume was empty when it was started: it never has what a sandbox before left.
+    daemon.token.replace(readIdentity().token)
+  }
   await daemon.start()
   world.after(idleMs, leaveIfIdle)
+}
+
+const identityFile = join(sandboxPlaces.broker, sandboxPlaces.identity)
+const waitingFile = join(sandboxPlaces.broker, sandboxPlaces.waiting)
+
+const readIdentity = (): SandboxIdentity => sandboxIdentity.parse(JSON.parse(readFileSync(identityFile, 'utf8')))
+
+/** Who it is, or what it knows of that so far. */
+function readOwn(): WaitingSandbox & Partial<SandboxIdentity> {
+  if (existsSync(identityFile)) return readIdentity()
+  try {
+    return waitingSandbox.parse(JSON.parse(readFileSync(waitingFile, 'utf8')))
+  } catch {
+    // It was told meanwhile, or nobody has made it ahead.
+    return readIdentity()
+  }
 }
 
 /** Whatever a run did to its volume, what is wrong with it is said in a sentence, and not tried again. */

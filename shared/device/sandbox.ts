@@ -41,13 +41,19 @@ export const runnerStatus = {
 /** The line with which a connection to a broker at a port begins. */
 export const brokerHello = (sandboxId: string, key: string): string => `svc-broker ${sandboxId} ${key}\n`
 
-/** Who a sandbox is to the link. Its token is good for one link: the hello answers the one that counts then. */
-export const sandboxIdentity = z.object({
+/** What a sandbox knows that was made ahead of its run: no run, no token, nothing that a broker would take. */
+export const waitingSandbox = z.object({
   publicId: deviceIdentity.shape.publicId,
   deviceId: deviceIdentity.shape.deviceId,
   displayName: deviceIdentity.shape.displayName,
-  token: z.string().min(1).max(200),
   ...sandboxFacts.shape,
+})
+export type WaitingSandbox = z.infer<typeof waitingSandbox>
+
+/** Who a sandbox is to the link. Its token is good for one link: the hello answers the one that counts then. */
+export const sandboxIdentity = z.object({
+  ...waitingSandbox.shape,
+  token: z.string().min(1).max(200),
   /** It goes on with the volume of a sandbox before: what the runner of that one left there is of no use to it. */
   resumes: z.boolean().optional(),
   /** Where its broker is, on another machine; left out: at the socket beside this file. */

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,11 +6,13 @@ import { sandboxIdentity, type SandboxIdentity } from '../../shared/device/sandb
 import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import { FakeDevice } from './fake-device.ts'
 import { leftWhereLost, workOnce, type EnterSandbox } from './fake-runner.ts'
+import { delay } from './programs.ts'
 
 /** A container of the double. */
 export interface DoubleContainer {
   id: string
   name: string
+  image: string
   labels: Record<string, string>
   state: 'created' | 'running' | 'exited'
   exitCode: number
@@ -36,6 +38,8 @@ export class DockerDouble {
   /** Containers at once, at most. */
   peak = 0
   fault: (call: string) => Fault = () => null
+  /** Its id; null: it was removed. */
+  image: string | null = `sha256:${'ab'.repeat(32)}`
   private readonly folder = mkdtempSync(join(tmpdir(), 'svc-dd-'))
   private readonly server: Server
   private readonly followers = new Set<ServerResponse>()
@@ -102,7 +106,7 @@ export class DockerDouble {
       case 'GET info':
         return [200, { ID: `double ${this.socket}`, NCPU: 2 }]
       case 'GET images json':
-        return [200, { Id: `sha256:${'ab'.repeat(32)}` }]
+        return this.image === null ? noSuch : [200, { Id: this.image }]
       case 'GET events':
         response.writeHead(200).flushHeaders()
         this.followers.add(response)
@@ -140,12 +144,13 @@ export class DockerDouble {
     return [...this.containers.values()].find(({ id, name }) => id === idOrName || name === idOrName) ?? null
   }
 
-  private create(name: string, { Labels: labels = {}, HostConfig }: Body): [number, unknown] {
+  private create(name: string, { Image: image = '', Labels: labels = {}, HostConfig }: Body): [number, unknown] {
+    if (image !== this.image) return noSuch
     if (this.find(name) !== null) return [409, { message: `The name ${name} is in use.` }]
     const id = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex')
     const folder = HostConfig?.Mounts.find(({ Type }) => Type === 'bind')?.Source ?? ''
-    this.containers.set(id, { id, name, labels, state: 'created', exitCode: 0, folder, isHalfStarted: false })
-    this.volumes.add(name)
+    this.containers.set(id, { id, name, image, labels, state: 'created', exitCode: 0, folder, isHalfStarted: false })
+    this.volumes.add(HostConfig?.Mounts.find(({ Type }) => Type === 'volume')?.Source ?? name)
     this.created.push(name)
     this.peak = Math.max(this.peak, this.containers.size)
     this.tell()
@@ -167,6 +172,7 @@ export class DockerDouble {
 }
 
 interface Body {
+  Image?: string
   Labels?: Record<string, string>
   HostConfig?: { Mounts: { Type: string; Source: string }[] }
 }
@@ -193,17 +199,24 @@ function send(response: ServerResponse, status: number, reply: unknown): void {
 
 /** The runner in a container, as it says hello over its broker. One that is to tell what a run left has nothing of it, and leaves. */
 export async function runnerIn(container: DoubleContainer): Promise<FakeDevice> {
-  const identity = identityIn(container)
+  const identity = await identityIn(container)
   return leftWhereLost(await deviceIn(container), identity)
 }
 
-/** What the container reads of itself until it is linked. */
-export const identityIn = ({ folder }: DoubleContainer): SandboxIdentity =>
-  sandboxIdentity.parse(JSON.parse(readFileSync(join(folder, sandboxPlaces.identity), 'utf8')))
+/** What the container reads of itself until it is linked, once it is told. */
+export async function identityIn(container: DoubleContainer): Promise<SandboxIdentity> {
+  const { folder } = container
+  const file = join(folder, sandboxPlaces.identity)
+  while (existsSync(join(folder, sandboxPlaces.waiting)) && !existsSync(file)) {
+    if (container.state !== 'running') throw new Error('it was ended before it had a run')
+    await delay(10)
+  }
+  return sandboxIdentity.parse(JSON.parse(readFileSync(file, 'utf8')))
+}
 
 export const deviceIn: EnterSandbox<DoubleContainer> = async (container, hello) => {
   const place = { nextUrl: () => `http+unix://${join(container.folder, sandboxPlaces.socket)}:` }
-  const device = await FakeDevice.open(place, identityIn(container), hello)
+  const device = await FakeDevice.open(place, await identityIn(container), hello)
   await device.next('welcome')
   return device
 }

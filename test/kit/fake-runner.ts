@@ -25,12 +25,13 @@ export async function workOnce(device: FakeDevice, where: string): Promise<numbe
  */
 export function loseOnce<Place>(
   { dying }: { dying: number },
-  { identityOf, enter }: { identityOf: (place: Place) => SandboxIdentity; enter: EnterSandbox<Place> },
+  { identityOf, enter }: { identityOf: IdentityOf<Place>; enter: EnterSandbox<Place> },
 ): { play: (place: Place) => Promise<number>; salvages: () => number } {
   let run: FakeRun | null = null
   let salvages = 0
   const play = async (place: Place): Promise<number> => {
-    if (identityOf(place).lost === undefined) {
+    const { lost } = await identityOf(place)
+    if (lost === undefined) {
       const device = await enter(place)
       run = await device.take()
       await run.events({ kind: 'text', data: { text: 'here' } })
@@ -43,7 +44,7 @@ export function loseOnce<Place>(
     if (++salvages > dying || salvages % 2 === 0) {
       const device = await enter(place, hello)
       if (salvages > dying) {
-        device.send(run!.ending('sandbox_lost', { message: identityOf(place).lost! }))
+        device.send(run!.ending('sandbox_lost', { message: lost }))
         await device.next('run.closed')
       }
       await device.disconnect()
@@ -52,5 +53,8 @@ export function loseOnce<Place>(
   }
   return { play, salvages: () => salvages }
 }
+
+/** Who a sandbox is; one that is made ahead is told later. */
+export type IdentityOf<Place> = (place: Place) => SandboxIdentity | Promise<SandboxIdentity>
 
 export type EnterSandbox<Place> = (place: Place, hello?: Parameters<typeof FakeDevice.open>[2]) => Promise<FakeDevice>

@@ -1,6 +1,5 @@
 import { expect } from 'vitest'
-import type { SandboxIdentity } from '../../shared/device/sandbox.ts'
-import type { EnterSandbox } from './fake-runner.ts'
+import type { EnterSandbox, IdentityOf } from './fake-runner.ts'
 import { repeats } from './forms.ts'
 import { waitFor } from './programs.ts'
 import type { TestServer } from './server.ts'
@@ -13,12 +12,12 @@ export const cyclesMs = 60_000 + cycles * 3_000
 /** Some die before they are linked, some in the middle of their run, and of those that tell what is left some, too. */
 export function livesOf<Place>(
   random: () => number,
-  { identityOf, enter }: { identityOf: (place: Place) => SandboxIdentity; enter: EnterSandbox<Place> },
+  { identityOf, enter }: { identityOf: IdentityOf<Place>; enter: EnterSandbox<Place> },
 ): (place: Place) => Promise<number> {
   return async (place) => {
     const fate = random()
     if (fate < 0.1) return 1
-    const { lost } = identityOf(place)
+    const { lost } = await identityOf(place)
     const device = await enter(place)
     if (lost !== undefined) {
       await device.disconnect()

@@ -17,7 +17,7 @@ export const hasNoEngine = inject('sandboxEngine') === null
 export async function cloudServer(options: ServerOptions = {}): Promise<TestServer> {
   // A short path: the sockets of brokers lie below it.
   const data = mkdtempSync(join(tmpdir(), 'svc-c-'))
-  const settings = {
+  const settings: Record<string, string> & { SVC_SANDBOX_WARM?: string } = {
     SVC_DATA_DIR: data,
     SVC_SANDBOX: 'docker',
     SVC_SANDBOX_SOCKET: inject('sandboxEngine')!.socket,
@@ -26,7 +26,8 @@ export async function cloudServer(options: ServerOptions = {}): Promise<TestServ
   }
   const server = await TestServer.start({ ...options, settings })
   onTestFinished(async () => {
-    // Whatever the test was about: nothing of its runs stays.
+    // What was made ahead goes with the server. Else, whatever the test was about, nothing of its runs stays.
+    if (settings.SVC_SANDBOX_WARM !== undefined) await server.plane.stop()
     let left: string[] = []
     const isEmpty = async () => (left = await leftOnEngine(server)).length === 0
     await waitFor(isEmpty, 'an engine without containers and volumes', { about: () => left.join('\n') })

@@ -15,6 +15,7 @@ export function sandboxRow(workspaceId: string, change: Partial<SandboxRow> = {}
     image: null,
     state: 'wanted',
     volume: null,
+    container: null,
     outOfMemory: null,
     leavesVolume: null,
     trouble: null,

@@ -11,11 +11,13 @@ import {
   renewFirstToken,
 } from '../../control-plane/resources/devices/store.ts'
 import {
+  countSandboxesOfEngine,
   engineAwayMs,
   engineNameOf,
   findCloudRoom,
   findSandbox,
   findSandboxOfRun,
+  goesOn,
   insertSandbox,
   isVolumeNeeded,
   listLeftVolumes,
@@ -27,7 +29,20 @@ import {
   volumeOf,
 } from '../../control-plane/resources/sandboxes/store.ts'
 import { addNetwork, listNetwork } from '../../control-plane/resources/sandboxes/network-store.ts'
+import {
+  deleteWarm,
+  findWarm,
+  insertWarm,
+  isWarmVolume,
+  keepWarm,
+  listWarmOfEngine,
+  replaceWarm,
+  takeWarm,
+  warmNameOf,
+  type WarmRow,
+} from '../../control-plane/resources/sandboxes/warm-store.ts'
 import { networkLimits } from '../../shared/runs/network.ts'
+import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { sandboxRow } from './sandbox-rows.ts'
 import { at, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
@@ -164,3 +179,72 @@ onBoth('a volume is left until another sandbox goes on with it', async ({ root }
   for (const foreign of ['svc-run_0000000000000000-1', 'somebody-elses', ''])
     expect(await isVolumeNeeded(root, foreign)).toBe(false)
 })
+
+const warmRow = (changes: Partial<WarmRow> = {}): WarmRow => ({
+  id: realWorld.id('sbx_'),
+  engineId: 'engine',
+  device: realWorld.id('dvc_'),
+  deviceId: crypto.randomUUID(),
+  madeOf: 'now',
+  image: 'sha256:1',
+  folder: '/x',
+  state: 'ready',
+  stateAt: at,
+  keptAt: at,
+  version: 1,
+  createdAt: at,
+  ...changes,
+})
+
+onBoth('what is made ahead is given to one run, or retired, and never both', async ({ root }) => {
+  const [old, young] = [warmRow(), warmRow({ createdAt: at + 1 })]
+  const others = [
+    warmRow({ state: 'making' }),
+    warmRow({ state: 'retiring' }),
+    warmRow({ madeOf: 'before' }),
+    warmRow({ engineId: 'another' }),
+  ]
+  for (const row of [young, old, ...others]) await insertWarm(root, row)
+  expect(await listWarmOfEngine(root, 'another')).toEqual([others[3]])
+  expect((await listWarmOfEngine(root, 'engine')).at(-1)).toEqual(young)
+  const take = () => inTransaction(root, (tx) => takeWarm(tx, { engineId: 'engine', madeOf: 'now' }))
+  expect(await take()).toEqual(old)
+  expect(await findWarm(root, old.id)).toBeNull()
+  // Retired by somebody who has seen it before it was taken.
+  expect(await replaceWarm(root, old, { state: 'retiring' })).toBe(false)
+  expect(await replaceWarm(root, young, { state: 'retiring' })).toBe(true)
+  expect(await take()).toBeNull()
+  expect(await deleteWarm(root, young)).toBe(false)
+  expect(await deleteWarm(root, (await findWarm(root, young.id))!)).toBe(true)
+  await keepWarm(root, { engineId: 'engine', madeOf: 'before' }, at + 9)
+  const kept = (await listWarmOfEngine(root, 'engine')).filter(({ keptAt }) => keptAt === at + 9)
+  expect(kept.map(({ id }) => id)).toEqual([others[2]!.id])
+})
+
+onBoth(
+  'a volume that was made ahead is kept while it waits, with its run, and for the run after that',
+  async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const waiting = warmRow()
+    const name = warmNameOf(waiting.id)
+    expect(await isVolumeNeeded(root, name)).toBe(false)
+    await insertWarm(root, waiting)
+    expect([await isWarmVolume(root, name), await isVolumeNeeded(root, name)]).toEqual([true, true])
+    await deleteWarm(root, waiting)
+    const row = sandboxRow(workspaceId, { id: waiting.id, container: name, volume: name })
+    await insertSandbox(root, row)
+    expect([engineNameOf(row), volumeOf(row), goesOn(row)]).toEqual([name, name, false])
+    expect(await isVolumeNeeded(root, name)).toBe(true)
+    expect(await countSandboxesOfEngine(root, 'engine')).toBe(1)
+    await replaceSandbox(root, row, { removedAt: at, leavesVolume: true })
+    expect(await countSandboxesOfEngine(root, 'engine')).toBe(0)
+    expect(await isVolumeNeeded(root, name)).toBe(true)
+    await replaceSandbox(root, (await findSandbox(root, row.id))!, { leavesVolume: false })
+    expect(await isVolumeNeeded(root, name)).toBe(false)
+    // The second of three leaves what the first one made to the third.
+    const second = sandboxRow(workspaceId, { volume: 'svc-run_first-1', removedAt: at, leavesVolume: true })
+    expect(goesOn(second)).toBe(true)
+    await insertSandbox(root, second)
+    expect(await isVolumeNeeded(root, 'svc-run_first-1')).toBe(true)
+  },
+)

@@ -52,6 +52,7 @@ const keptTables = [
   'schema_migrations',
   'server_keys',
   'users',
+  'warm_sandboxes',
   'workspace_slugs',
 ]
 

@@ -51,6 +51,7 @@ import { sandboxRepos } from './052-sandbox-repos.ts'
 import { wallsAndVolumes } from './053-walls-and-volumes.ts'
 import { cloudAndBilling } from './054-cloud-and-billing.ts'
 import { secretsInSandboxes } from './055-secrets-in-sandboxes.ts'
+import { warmSandboxes } from './056-warm-sandboxes.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -106,4 +107,5 @@ export const migrations: readonly Migration[] = [
   wallsAndVolumes,
   cloudAndBilling,
   secretsInSandboxes,
+  warmSandboxes,
 ]

@@ -29,6 +29,10 @@ export interface Seen {
   isBeingCreated: boolean
   /** A container that was to tell what is left ended before it had, and another one may come further. */
   maySalvageAgain: boolean
+  /** It was given a container that was made ahead of its run. */
+  isWarm: boolean
+  /** The engine may have one more container, those that are made ahead among them. */
+  hasPlace: boolean
   /** How long the sandbox has been in its state, in ms. */
   forMs: number
 }
@@ -38,6 +42,10 @@ export type Act =
   | { do: 'wait' }
   | { do: 'create' }
   | { do: 'start' }
+  /** Tells the container that was made ahead who it is. */
+  | { do: 'admit' }
+  /** The container that was made ahead came to nothing: another one is made in its place. */
+  | { do: 'replace' }
   | { do: 'enter'; state: SandboxState }
   /** Notes what became of the container. */
   | { do: 'note loss' }
@@ -50,17 +58,18 @@ export type Act =
   /** The container, its volume and its folder go. */
   | { do: 'remove' }
 
-const wait: Act = { do: 'wait' }
+const wait = { do: 'wait' } as const
 
 /**
  * What is to be done next with a sandbox, as a pure function of what was seen. Its life:
  *
  *     wanted --> creating --> starting --> linked --> ended --> removed
- *        |           |            |         |  |          ^
- *        |           |            |         |  +-> lost --> salvaging --+
- *        +-----------+------------+---------+-----------+---------------+   it came to nothing
+ *        | |         |            ^ |       |  |          ^
+ *        | +---------|- - warm - -+ |       |  +-> lost --> salvaging --+
+ *        +-----------+--------------+-------+-----------+---------------+   it came to nothing
  *
- * `wanted`: the row is there, and nothing else. `creating`: the engine was asked. `starting`: its container runs, and its runner
+ * `wanted`: the row is there, and nothing else, or a container that was made ahead (`nextWarmAct`). One that has died since makes place
+ * for another one, from `creating` on. `creating`: the engine was asked. `starting`: its container runs, and its runner
  * has not said hello. `linked`: the runner has. `lost`: its container is gone though the run was under way. `salvaging`: a container with
  * the same volume tells what the run left. `ended`: its run needs it no more; the container and the volume are there.
  * `removed` is `removed_at`. Only what the engine lists says that a container is gone; its events hurry the next list.
@@ -75,7 +84,8 @@ export function nextAct(state: SandboxState, seen: Seen): Act {
   if (isOver(state, seen)) return { do: 'give up', exitReason: reasonIn(state), why: tooLate[state] }
   switch (state) {
     case 'wanted':
-      return { do: 'enter', state: 'creating' }
+      if (seen.isWarm) return seen.container === 'running' ? { do: 'admit' } : { do: 'replace' }
+      return seen.hasPlace ? { do: 'enter', state: 'creating' } : wait
     case 'creating':
       if (seen.container === null) return seen.isBeingCreated ? wait : { do: 'create' }
       if (seen.container === 'waiting') return wait
@@ -83,6 +93,8 @@ export function nextAct(state: SandboxState, seen: Seen): Act {
     case 'starting':
       if (seen.hasLinked) return { do: 'enter', state: 'linked' }
       if (seen.container === 'running') return wait
+      // It may have been dead before it was told who it is.
+      if (seen.isWarm && !seen.hasStarted) return { do: 'replace' }
       return { do: 'give up', exitReason: 'dispatch_error', why: 'The sandbox ended before its runner was connected.' }
     case 'linked':
       if (seen.container === 'running') return wait
@@ -121,4 +133,86 @@ const tooLate: Readonly<Record<SandboxState, string>> = {
   lost: unsaved,
   salvaging: unsaved,
   ended: '',
+}
+
+export const warmStates = ['making', 'ready', 'retiring'] as const
+export type WarmState = (typeof warmStates)[number]
+
+/** The time in which one is made, in ms. */
+export const warmMakingMs = 5 * 60_000
+
+export interface SeenWarm {
+  container: Seen['container']
+  /** It is made as one would be made now, and there are not too many. */
+  isWanted: boolean
+  forMs: number
+}
+
+export type WarmAct =
+  | { do: 'wait' }
+  | { do: 'create' }
+  | { do: 'start' }
+  | { do: 'enter'; state: WarmState }
+  /** Nobody takes it from now on. `hasDied`: by itself, or by somebody else's hand. */
+  | { do: 'retire'; hasDied: boolean }
+  /** The container, its volume, its folder and its row go. */
+  | { do: 'remove' }
+
+/**
+ * What is to be done next with a container that is made ahead of the run that it will have:
+ *
+ *     making --> ready --> (taken: its row becomes that of a sandbox, which is `wanted`)
+ *        |         |
+ *        +---------+--> retiring --> (gone)
+ *
+ * `making`: the row is there, the container may be. `ready`: its container runs, and its runner waits to be told who it is. `retiring`: it
+ * is taken away. Whoever takes it or retires it changes the row first, so only one of both happens.
+ */
+export function nextWarmAct(state: WarmState, { container, isWanted, forMs }: SeenWarm): WarmAct {
+  if (state === 'retiring') return { do: 'remove' }
+  if (!isWanted) return { do: 'retire', hasDied: false }
+  if (state === 'ready') return container === 'running' ? wait : { do: 'retire', hasDied: true }
+  if (container === 'exited' || forMs > warmMakingMs) return { do: 'retire', hasDied: true }
+  if (container === null) return { do: 'create' }
+  if (container === 'created') return { do: 'start' }
+  return container === 'waiting' ? wait : { do: 'enter', state: 'ready' }
+}
+
+export interface SeenPool {
+  /** Those made ahead that have no run, oldest first. */
+  warm: readonly { id: string; state: WarmState; madeOf: string; isKept: boolean }[]
+  /** As one would be made now; null: none is to be made. */
+  madeOf: string | null
+  /** How many there are to be. */
+  wanted: number
+  /** Containers that the engine may have at once. */
+  most: number
+  /** Sandboxes of runs. */
+  sandboxes: number
+}
+
+/**
+ * Which of those made ahead are not wanted, and how many are to be made. They give way to runs: together there are never more than the engine
+ * may have. Those of another make that some server keeps are that server's.
+ */
+export function planPool({ warm, madeOf, wanted, most, sandboxes }: SeenPool): {
+  unwanted: Set<string>
+  missing: number
+} {
+  const unwanted = new Set<string>()
+  const alive = warm.filter(({ state }) => state !== 'retiring')
+  const own = alive.filter((each) => each.madeOf === madeOf)
+  for (const { id, isKept, madeOf: its } of alive) if (its !== madeOf && !isKept) unwanted.add(id)
+  for (const { id } of own.slice(wanted)) unwanted.add(id)
+  // Runs come first.
+  let surplus = sandboxes + alive.length - unwanted.size - most
+  for (const { id } of alive.toReversed()) {
+    if (surplus <= 0) break
+    if (unwanted.has(id)) continue
+    unwanted.add(id)
+    surplus--
+  }
+  const kept = own.filter(({ id }) => !unwanted.has(id)).length
+  const missing = madeOf === null ? 0 : Math.min(wanted - kept, most - sandboxes - warm.length)
+  return { unwanted, missing: Math.max(0, missing) }
 }

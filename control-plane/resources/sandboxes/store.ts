@@ -6,6 +6,7 @@ import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { sandboxStates } from '../../../shared/runs/sandbox-states.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
+import { isWarmVolume } from './warm-store.ts'
 
 const sandboxes = table('sandboxes', {
   /** `sbx_...` */
@@ -23,8 +24,10 @@ const sandboxes = table('sandboxes', {
   state: z.enum(sandboxStates),
   /** By the digest or id that the engine has of it; null: nobody has begun to create it. */
   image: nullableText,
-  /** The volume of the sandbox before, with which it goes on; null: its own. */
+  /** The volume of the sandbox before, with which it goes on, or that of a container which was made ahead; null: its own. */
   volume: nullableText,
+  /** That was made ahead, with a volume of the same name; null: one of its own. */
+  container: nullableText,
   /** Its container ended for want of memory. */
   outOfMemory: nullableFlag,
   /** Its volume is kept for a sandbox that goes on with it, and has not been made yet. */
@@ -59,6 +62,13 @@ const ofEngine = sandboxes.query('where engine_id = ? and removed_at is null ord
 /** Those of an engine that are not removed, oldest first. */
 export const listSandboxesOfEngine = (db: Db, engineId: string): Promise<SandboxRow[]> => ofEngine.list(db, [engineId])
 
+const count = query(
+  'select count(*) as count from sandboxes where engine_id = ? and removed_at is null',
+  z.object({ count: int }),
+)
+export const countSandboxesOfEngine = async (db: Db, engineId: string): Promise<number> =>
+  (await count.list(db, [engineId]))[0]?.count ?? 0
+
 /** Newest first; one row more than `limit`. */
 export async function listSandboxes(
   db: Db,
@@ -69,19 +79,25 @@ export async function listSandboxes(
 }
 
 /** Of its container on the engine, and of its own volume. */
-export const engineNameOf = ({ runId, fence }: Pick<SandboxRow, 'runId' | 'fence'>): string => `svc-${runId}-${fence}`
+export const engineNameOf = ({ runId, fence, container }: Pick<SandboxRow, 'runId' | 'fence' | 'container'>): string =>
+  container ?? `svc-${runId}-${fence}`
 
 /** With which it works: its own, or that of the sandbox before. */
 export const volumeOf = (row: SandboxRow): string => row.volume ?? engineNameOf(row)
+
+/** Its volume is that of the sandbox before. */
+export const goesOn = ({ volume, container }: SandboxRow): boolean => volume !== null && container === null
 
 const left = sandboxes.query('where engine_id = ? and leaves_volume = 1 and removed_at is not null order by created_at')
 /** Those that are removed, and whose volumes are kept. */
 export const listLeftVolumes = (db: Db, engineId: string): Promise<SandboxRow[]> => left.list(db, [engineId])
 
-const takers = sandboxes.query('where volume = ? and removed_at is null limit 1')
+const takers = sandboxes.query('where volume = ? and (removed_at is null or leaves_volume = 1) limit 1')
 const owner = sandboxes.query('where run_id = ? and fence = ? order by created_at desc limit 1')
 /** Whether a sandbox has this volume, goes on with it, or leaves it to one that will. */
 export async function isVolumeNeeded(db: Db, volume: string): Promise<boolean> {
+  // First: from there it comes to a sandbox.
+  if (await isWarmVolume(db, volume)) return true
   const [, runId = '', fence = '0'] = /^svc-(\w+)-(\d{1,9})$/.exec(volume) ?? []
   const own = await owner.first(db, [runId, Number(fence)])
   if (own !== null && (own.leavesVolume === true || (own.removedAt === null && volumeOf(own) === volume))) return true

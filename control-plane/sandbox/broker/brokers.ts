@@ -1,8 +1,8 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
-import { type SandboxIdentity } from '../../../shared/device/sandbox.ts'
+import type { SandboxIdentity, WaitingSandbox } from '../../../shared/device/sandbox.ts'
 import { sandboxPlaces } from '../../../shared/runs/sandbox-places.ts'
 import type { Log } from '../../process/log.ts'
 import { Broker, type BrokerOptions } from './broker.ts'
@@ -38,6 +38,8 @@ export interface BrokerPlaces {
   wayOf(sandboxId: string): Promise<BrokerWay>
   /** Once, before all else. */
   start(): Promise<void>
+  /** Makes the place of one that waits for its run. Nobody listens there. */
+  standBy(sandboxId: string, waiting: WaitingSandbox): Promise<void>
   open(sandboxId: string, identity: SandboxIdentity): Promise<void>
   forgetToken(place: BrokerPlace): void
   keep(places: readonly BrokerPlace[]): Promise<void>
@@ -55,6 +57,8 @@ export const brokerOf = (options: BrokersOptions, sandboxId: string): Broker =>
     record: (counted) => options.recordOf(sandboxId, counted),
   })
 
+/** A file that is being written. */
+const unfinished = '.new'
 /** Sockets are tried this often at most. */
 const keepMs = 2_000
 /** The longest path, in bytes, at which Linux makes a socket. */
@@ -92,22 +96,35 @@ export class FolderBrokers implements BrokerPlaces {
     return existsSync(this.options.folder) ? readdirSync(this.options.folder) : []
   }
 
-  /** Writes down who a sandbox is, and listens for it. Done again, it changes nothing. */
+  async standBy(id: string, waiting: WaitingSandbox): Promise<void> {
+    this.write(id, sandboxPlaces.waiting, waiting)
+  }
+
+  /** Listens for a sandbox, and writes down who it is: one that waits for it says hello at once. Done again, it changes nothing. */
   async open(id: string, identity: SandboxIdentity): Promise<void> {
     const folder = this.folderOf(id)
-    mkdirSync(dirname(folder), { recursive: true, mode: 0o700 })
-    mkdirSync(folder, { recursive: true })
-    const file = join(folder, sandboxPlaces.identity)
-    writeFileSync(file, JSON.stringify(identity))
-    // The account in the sandbox is another one. Nobody else of this machine comes as far as this folder.
-    chmodSync(folder, 0o755)
-    chmodSync(file, 0o644)
+    makeFolder(folder)
     await this.listen(id, folder)
+    this.write(id, sandboxPlaces.identity, identity)
+    // Were it started again, it would not know that it has had a run.
+    rmSync(join(folder, sandboxPlaces.waiting), { force: true })
   }
 
   /** Takes away the token that was used. */
   forgetToken({ folder }: BrokerPlace): void {
-    if (folder !== null) rmSync(join(folder, sandboxPlaces.identity), { force: true })
+    if (folder === null) return
+    for (const name of [sandboxPlaces.identity, `${sandboxPlaces.identity}${unfinished}`, sandboxPlaces.waiting])
+      rmSync(join(folder, name), { force: true })
+  }
+
+  /** Nobody sees a part of it. */
+  private write(id: string, name: string, content: object): void {
+    const folder = this.folderOf(id)
+    makeFolder(folder)
+    const file = join(folder, name)
+    writeFileSync(`${file}${unfinished}`, JSON.stringify(content))
+    chmodSync(`${file}${unfinished}`, 0o644)
+    renameSync(`${file}${unfinished}`, file)
   }
 
   /**
@@ -149,6 +166,13 @@ export class FolderBrokers implements BrokerPlaces {
       throw error
     }
   }
+}
+
+/** The account in the sandbox is another one. Nobody else of this machine comes as far as this folder. */
+function makeFolder(folder: string): void {
+  mkdirSync(dirname(folder), { recursive: true, mode: 0o700 })
+  mkdirSync(folder, { recursive: true })
+  chmodSync(folder, 0o755)
 }
 
 /** Whether somebody listens there. */

@@ -60,6 +60,11 @@ export class PortBrokers implements BrokerPlaces {
     }
   }
 
+  /** A Secret that changes reaches its pod a minute later. */
+  async standBy(): Promise<void> {
+    throw new Error('No sandbox of a cluster waits for its run.')
+  }
+
   async open(): Promise<void> {}
   forgetToken(): void {}
   async keep(): Promise<void> {}

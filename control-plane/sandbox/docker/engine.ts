@@ -5,7 +5,14 @@ import { parseJson } from '../engine-client.ts'
 import { DockerClient, type DockerClientOptions } from './client.ts'
 import { plainText } from './log-frames.ts'
 
-const label = { server: 'svc.server', sandbox: 'svc.sandbox', workspace: 'svc.workspace', run: 'svc.run' } as const
+const label = {
+  server: 'svc.server',
+  sandbox: 'svc.sandbox',
+  workspace: 'svc.workspace',
+  run: 'svc.run',
+  /** It was made ahead of its run, which is not known to the engine. */
+  warm: 'svc.warm',
+} as const
 const text = z.string().max(4_096)
 
 const info = z.object({ ID: text.min(1), NCPU: z.number().int().positive() })
@@ -185,8 +192,9 @@ function containerOf(spec: ContainerSpec): Record<string, unknown> {
     Labels: {
       [label.server]: spec.serverId,
       [label.sandbox]: spec.sandboxId,
-      [label.workspace]: spec.workspaceId,
-      [label.run]: spec.runId,
+      ...(spec.of === null
+        ? { [label.warm]: 'true' }
+        : { [label.workspace]: spec.of.workspaceId, [label.run]: spec.of.runId }),
     },
     HostConfig: {
       Init: true,

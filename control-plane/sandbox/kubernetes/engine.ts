@@ -77,7 +77,7 @@ export class KubernetesEngine implements SandboxEngine {
   async findTroubles(spec: ContainerSpec): Promise<string[]> {
     const asked = [
       { path: this.core('persistentvolumeclaims'), body: claimOf(spec, this.options) },
-      { path: this.core('secrets'), body: secretOf(spec, spec.identity) },
+      { path: this.core('secrets'), body: secretOf(spec) },
       { path: this.jobs(), body: jobOf(spec) },
     ]
     const troubles: string[] = []
@@ -93,7 +93,7 @@ export class KubernetesEngine implements SandboxEngine {
     const { client, options } = this
     await client.make(this.core('persistentvolumeclaims'), claimOf(spec, options))
     // Made again by another replica it says the same.
-    await client.make(this.core('secrets'), secretOf(spec, spec.identity))
+    await client.make(this.core('secrets'), secretOf(spec))
     await client.make(this.jobs(), jobOf(spec))
     return objectName(spec.name)
   }

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { type SandboxIdentity } from '../../../shared/device/sandbox.ts'
 import { sandboxPlaces } from '../../../shared/runs/sandbox-places.ts'
 import type { ContainerSpec } from '../engine.ts'
 
@@ -30,8 +29,7 @@ const labelsOf = (spec: ContainerSpec) => ({
   [labels.part]: sandboxPart,
   [labels.server]: spec.serverId,
   [labels.sandbox]: spec.sandboxId,
-  [labels.workspace]: spec.workspaceId,
-  [labels.run]: spec.runId,
+  ...(spec.of !== null && { [labels.workspace]: spec.of.workspaceId, [labels.run]: spec.of.runId }),
 })
 
 /** By which the server knows it. */
@@ -43,13 +41,13 @@ const metadataOf = (spec: ContainerSpec, name = spec.name) => ({
   annotations: { [nameAnnotation]: name },
 })
 
-export function secretOf(spec: ContainerSpec, identity: SandboxIdentity) {
+export function secretOf(spec: ContainerSpec) {
   return {
     apiVersion: 'v1',
     kind: 'Secret',
     metadata: metadataOf(spec),
     type: 'Opaque',
-    data: { [sandboxPlaces.identity]: Buffer.from(JSON.stringify(identity)).toString('base64') },
+    data: { [sandboxPlaces.identity]: Buffer.from(JSON.stringify(spec.identity)).toString('base64') },
   }
 }
 

@@ -37,6 +37,7 @@ export const smallTables: Readonly<Record<string, string>> = {
   automations: 'people make them',
   workflows: 'people write them',
   sandbox_engines: 'engines of an installation',
+  warm_sandboxes: 'as many as the operator names, and no more than an engine takes',
   builtin_skill_settings: 'people and agents change them for single agents',
   plugins: 'people install them',
   skills: 'people and agents add them',

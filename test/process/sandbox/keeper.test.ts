@@ -1,83 +1,17 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { runnerStatus } from '../../../shared/device/sandbox.ts'
-import {
-  deviceIn,
-  DockerDouble,
-  identityIn,
-  playRun,
-  runnerIn,
-  type DoubleContainer,
-  type Fault,
-} from '../../kit/docker-double.ts'
+import { deviceIn, identityIn, playRun, runnerIn, type Fault } from '../../kit/docker-double.ts'
 import { loseOnce } from '../../kit/fake-runner.ts'
 import { hasPostgres } from '../../kit/database.ts'
 import { seededRandom, waitFor } from '../../kit/programs.ts'
 import { checkCycles, cycles, cyclesMs, livesOf } from '../../kit/sandbox-cycles.ts'
-import { TestServer, type ServerOptions } from '../../kit/server.ts'
-
-/** Sandboxes on an engine that a test has in its hands. */
-
-async function stage(play: (container: DoubleContainer, nth: number) => Promise<number>, options: ServerOptions = {}) {
-  const engine = await new DockerDouble(play).start()
-  const data = mkdtempSync(join(tmpdir(), 'svc-k-'))
-  const settings = {
-    SVC_DATA_DIR: data,
-    SVC_SANDBOX: 'docker',
-    SVC_SANDBOX_SOCKET: engine.socket,
-    SVC_SWEEP_MS: '500',
-    SVC_RATE_LIMIT_PER_MINUTE: '1000000',
-    ...options.settings,
-  }
-  const servers: TestServer[] = []
-  const startServer = async (more: ServerOptions = {}) => {
-    const server = await TestServer.start({ ...options, ...more, settings: { ...settings, ...more.settings } })
-    servers.push(server)
-    return server
-  }
-  const server = await startServer()
-  onTestFinished(async () => {
-    engine.fault = () => null
-    await waitFor(() => engine.containers.size === 0 && engine.volumes.size === 0, 'an engine with nothing left')
-    const folders = join(data, 'sandboxes')
-    await waitFor(() => !existsSync(folders) || readdirSync(folders).length === 0, 'no folder of a sandbox')
-    for (const each of servers.reverse()) await each.stop()
-    await engine.stop()
-    rmSync(data, { recursive: true, force: true })
-  })
-  return { engine, server, startServer }
-}
-
-const cloudAgent = (server: TestServer, name: string) =>
-  server.ok('/agents', {
-    body: { name, harness: 'command', environment: 'cloud', toolPermissionMode: 'full', command: 'true' },
-  }) as Promise<{ id: string }>
-
-const wake = async (server: TestServer, agentId: string) =>
-  ((await server.ok(`/agents/${agentId}/runs`, { body: { prompt: 'go' } })) as { runPublicId: string }).runPublicId
-
-const statusOf = async (server: TestServer, runId: string) => {
-  const { status, exitReason } = (await server.ok(`/runs/${runId}`)) as {
-    status: string
-    exitReason: string | null
-  }
-  return { status, exitReason }
-}
+import { cloudAgent, endings, hasNothingOfRuns, stage, statusOf, wake } from './keeper-kit.ts'
 
 interface Made {
   run_id: string
   created_at: number | string
-}
-
-async function endings(server: TestServer, runIds: readonly string[]) {
-  const over = async () => {
-    const all = await Promise.all(runIds.map((id) => statusOf(server, id)))
-    return all.every(({ exitReason }) => exitReason !== null) ? all : null
-  }
-  return waitFor(over, 'all endings', { ms: 90_000, atMostMs: 500 })
 }
 
 test('as many as may be there at once, the oldest first, and all come to their end', async () => {
@@ -163,7 +97,7 @@ test('one that has nothing to tell is not tried again', async () => {
   let begun = 0
   const { server } = await stage(async (container) => {
     begun++
-    if (identityIn(container).lost !== undefined) return runnerStatus.noRun
+    if ((await identityIn(container)).lost !== undefined) return runnerStatus.noRun
     const device = await deviceIn(container)
     await (await device.take()).events({ kind: 'text', data: { text: 'here' } })
     await device.disconnect()
@@ -174,18 +108,18 @@ test('one that has nothing to tell is not tried again', async () => {
   expect(begun).toBe(2)
 })
 
-test(
-  `whatever the engine does with calls and answers, each of ${cycles} runs ends once and nothing is left`,
+test.each([0, 3])(
+  `whatever the engine does with calls and answers, each of ${cycles} runs ends once and nothing is left (%i made ahead)`,
   { timeout: cyclesMs + 60_000 },
-  async () => {
+  async (warm) => {
     const random = seededRandom('cycles of containers')
     const faults: readonly Fault[] = ['lost', 'cut', 'garbage', 500, 503, 429, 409]
     const play = livesOf(random, { identityOf: identityIn, enter: deviceIn })
-    const { engine, server } = await stage(play, { settings: { SVC_SANDBOX_MAX: '8' } })
+    const settings = { SVC_SANDBOX_MAX: '8', ...(warm > 0 && { SVC_SANDBOX_WARM: String(warm) }) }
+    const { engine, server } = await stage(play, { settings })
     engine.fault = () => (random() < 0.15 ? faults[Math.floor(random() * faults.length)]! : null)
     const { id } = await cloudAgent(server, 'Unlucky')
-    const isEmpty = () => engine.containers.size === 0 && engine.volumes.size === 0
-    await checkCycles(server, { wake: () => wake(server, id), isEmpty })
+    await checkCycles(server, { wake: () => wake(server, id), isEmpty: () => hasNothingOfRuns(engine) })
   },
 )
 

@@ -9,7 +9,6 @@ import { flawsOf, type ClusterObject } from '../../kit/manifests.ts'
 /** What is sent to a cluster, and what an operator applies to it, against the schemas that Kubernetes publishes. */
 
 const spec = aSpec
-const { identity } = spec
 
 describe('the check', () => {
   test.each([
@@ -38,7 +37,7 @@ describe('a sandbox', () => {
     const objects = [
       jobOf(spec),
       jobOf({ ...spec, runtime: null }),
-      secretOf(spec, identity),
+      secretOf(spec),
       claimOf(spec, { storageClass: 'fast' }),
       claimOf(spec, { storageClass: null }),
     ]

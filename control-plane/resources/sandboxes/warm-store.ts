@@ -1,0 +1,70 @@
+import { int, text, time } from '../../db/columns.ts'
+import type { Db, Tx } from '../../db/open.ts'
+import { command } from '../../db/statement.ts'
+import { table, type RowOf } from '../../db/table.ts'
+import { z } from 'zod'
+import { warmStates } from './machine.ts'
+
+const warm = table('warm_sandboxes', {
+  /** `sbx_...`: of the sandbox that it will be. */
+  id: text,
+  engineId: text,
+  /** The durable id of the device that it will be to the link, and the id of its connection. */
+  device: text,
+  deviceId: text,
+  /** Stands for the image, the limits and the place of its folder: a run gets one that is made as it would be made now. */
+  madeOf: text,
+  /** By the digest or id that the engine has of it. */
+  image: text,
+  /** In which who it is will be written, and where its broker will listen. */
+  folder: text,
+  state: z.enum(warmStates),
+  stateAt: time,
+  /** When a server that would make it again last saw it. */
+  keptAt: time,
+  version: int,
+  createdAt: time,
+})
+export type WarmRow = RowOf<typeof warm>
+
+export const insertWarm = (db: Db, row: WarmRow): Promise<void> => warm.insert(db, row)
+
+export const findWarm = (db: Db, id: string): Promise<WarmRow | null> => warm.find(db, { id })
+
+const ofEngine = warm.query('where engine_id = ? order by created_at, id')
+/** Those of an engine, oldest first. */
+export const listWarmOfEngine = (db: Db, engineId: string): Promise<WarmRow[]> => ofEngine.list(db, [engineId])
+
+/** Returns whether the row was as it was read; without that nothing is written. */
+export const replaceWarm = (db: Db, before: WarmRow, changes: Partial<WarmRow>): Promise<boolean> =>
+  warm.replaceIfSame(db, before, changes)
+
+const keep = command('update warm_sandboxes set kept_at = ? where engine_id = ? and made_of = ?')
+/** Says that those of this make are still wanted. */
+export async function keepWarm(db: Db, { engineId, madeOf }: Pick<WarmRow, 'engineId' | 'madeOf'>, at: number) {
+  await keep(db, [at, engineId, madeOf])
+}
+
+const remove = command('delete from warm_sandboxes where id = ? and version = ?')
+/** Returns whether the row was as it was read; without that it stays. */
+export const deleteWarm = async (db: Db, { id, version }: WarmRow): Promise<boolean> =>
+  (await remove(db, [id, version])) === 1
+
+const ready = warm.query("where engine_id = ? and made_of = ? and state = 'ready' order by created_at, id")
+/** The oldest one that is ready, which is nobody else's then; null: there is none. */
+export async function takeWarm(
+  tx: Tx,
+  { engineId, madeOf }: Pick<WarmRow, 'engineId' | 'madeOf'>,
+): Promise<WarmRow | null> {
+  for (const row of await ready.list(tx, [engineId, madeOf])) if (await deleteWarm(tx, row)) return row
+  return null
+}
+
+/** Of its container on the engine, and of its volume. */
+export const warmNameOf = (id: string): string => `svc-warm-${id}`
+
+/** Whether it is the volume of one that has no run yet. */
+export async function isWarmVolume(db: Db, volume: string): Promise<boolean> {
+  const [, id] = /^svc-warm-(\w+)$/.exec(volume) ?? []
+  return id !== undefined && (await findWarm(db, id)) !== null
+}
