@@ -1,7 +1,7 @@
 import { brokerPort } from '../../shared/device/sandbox.ts'
 import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import { repoPath } from '../../shared/runs/repo.ts'
-import { startGitServer, type TestRepo } from '../kit/git-server.ts'
+import { commitNoise, startGitServer } from '../kit/git-server.ts'
 import type { TestEngine } from '../kit/sandbox-engine.ts'
 import type { Bench, Context } from './context.ts'
 import { compare, type Result } from './measure.ts'
@@ -33,11 +33,11 @@ async function measureClones(context: Context, engine: TestEngine): Promise<Resu
     env: { SVC_ALLOW_HOSTS: '127.0.0.1' },
   })
   try {
-    const sizes = [{ label: '50 MB', files: 200, each: mebi / 4, rounds: context.rounds }]
-    if (context.large) sizes.push({ label: '1 GB', files: 1_024, each: mebi, rounds: 1 })
+    const sizes = [{ label: '50 MB', files: 200, bytes: mebi / 4, rounds: context.rounds }]
+    if (context.large) sizes.push({ label: '1 GB', files: 64, bytes: 16 * mebi, rounds: 1 })
     const results: Result[] = []
-    for (const [at, { label, files, each, rounds }] of sizes.entries()) {
-      fillRepo(host.repo(`team/repo-${at}`), { files, each })
+    for (const [at, { label, files, bytes, rounds }] of sizes.entries()) {
+      await commitNoise(host.repo(`team/repo-${at}`), { files, bytes })
       results.push(await measureClone({ stage, url: `${host.url}/team/repo-${at}`, label, rounds }))
     }
     return results
@@ -92,18 +92,6 @@ const timedClone = (url: string): string =>
   `from=$(date +%s%N); git clone --quiet ${url} clone && echo took-$((($(date +%s%N) - from) / 1000000))-ms`
 
 const tookIn = (text: string): number => Number(/took-(\d+)-ms/.exec(text)?.[1] ?? Number.NaN)
-
-/** Bytes that nothing can pack. */
-function fillRepo(repo: TestRepo, { files, each }: { files: number; each: number }): void {
-  repo.git(['config', 'core.compression', '0'])
-  const random = () => {
-    const bytes = Buffer.alloc(each)
-    for (let at = 0; at < each; at += 65_536) crypto.getRandomValues(bytes.subarray(at, Math.min(at + 65_536, each)))
-    return bytes
-  }
-  repo.commit(Object.fromEntries(Array.from({ length: files }, (_, at) => [`file-${at}`, random()])))
-  repo.git(['repack', '-adq'])
-}
 
 /** The resident memory of a process, looked at four times a second. */
 function peakOf(pid: number): { before: number; peak(): number; end(): void } {

@@ -1,8 +1,9 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { startServer } from './hostile-server.ts'
 
 /** Git repositories, served by git's own `http-backend` on a loopback port. */
@@ -148,3 +149,12 @@ function makeRepo(dir: string): TestRepo {
 }
 
 const isEntry = (value: Entry | Tree): value is Entry => typeof value['mode'] === 'string' && value['mode'].length === 6
+
+/** Commits so many files of so many bytes that nothing can pack, in programs of their own: it takes seconds. */
+export async function commitNoise(repo: TestRepo, { files, bytes }: { files: number; bytes: number }): Promise<void> {
+  const each = `printf 'M 100644 inline file-%s\\ndata ${bytes}\\n' "$file"; head -c ${bytes} /dev/urandom; echo`
+  const commit = "printf 'commit refs/heads/main\\ncommitter a <a@example.com> 0 +0000\\ndata 1\\nx\\n'"
+  const all = `{ ${commit}; for file in $(seq ${files}); do ${each}; done; }`
+  const script = `git config core.compression 0; ${all} | git fast-import --quiet --force`
+  await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { cwd: repo.dir, env: cleanEnvironment() })
+}
