@@ -155,6 +155,6 @@ export async function commitNoise(repo: TestRepo, { files, bytes }: { files: num
   const each = `printf 'M 100644 inline file-%s\\ndata ${bytes}\\n' "$file"; head -c ${bytes} /dev/urandom; echo`
   const commit = "printf 'commit refs/heads/main\\ncommitter a <a@example.com> 0 +0000\\ndata 1\\nx\\n'"
   const all = `{ ${commit}; for file in $(seq ${files}); do ${each}; done; }`
-  const script = `git config core.compression 0; ${all} | git fast-import --quiet --force`
+  const script = `git config core.compression 0; git config core.bigFileThreshold 100k; ${all} | git fast-import --quiet --force`
   await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { cwd: repo.dir, env: cleanEnvironment() })
 }
