@@ -10,7 +10,8 @@ import { systemPath } from '../wall/namespaces.ts'
 
 /**
  * In place of a person's own settings. The clone is made under them, before anybody could write others to it; afterwards git works in a
- * folder of its own, and reads none of the clone's.
+ * folder of its own, and reads none of the clone's. A host that packs a large repository, or looks through a push, may say nothing for
+ * minutes.
  */
 const settings = `[core]
 	hooksPath = /dev/null
@@ -27,8 +28,8 @@ const settings = `[core]
 	allow = always
 [http]
 	followRedirects = false
-	lowSpeedLimit = 500
-	lowSpeedTime = 60
+	lowSpeedLimit = 1
+	lowSpeedTime = 600
 [submodule]
 	recurse = false
 [fetch]

@@ -15,6 +15,8 @@ export interface GitServer {
   readonly requests: string[]
   /** Answers a request in place of git when it returns true. */
   answer: ((request: IncomingMessage, response: ServerResponse) => boolean) | null
+  /** Before git hears of a request. */
+  before: ((request: IncomingMessage) => Promise<void>) | null
   /** Makes a bare repository of this name; commits go to its branch `main`. */
   repo(name: string): TestRepo
   close(): Promise<void>
@@ -38,13 +40,17 @@ export interface TestRepo {
 export async function startGitServer(options: { password?: string } = {}): Promise<GitServer> {
   const root = mkdtempSync(join(tmpdir(), 'git-server-'))
   const requests: string[] = []
-  const state: Pick<GitServer, 'answer'> = { answer: null }
-  const server = await startServer((request, response) => {
-    requests.push(`${request.method} ${request.url}`)
+  const state: Pick<GitServer, 'answer' | 'before'> = { answer: null, before: null }
+  const reply = (request: IncomingMessage, response: ServerResponse) => {
     if (state.answer?.(request, response) === true) return
     const isLetIn = options.password === undefined || request.headers.authorization === basic(options.password)
     if (isLetIn) backend(root, request, response)
     else response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end()
+  }
+  const server = await startServer((request, response) => {
+    requests.push(`${request.method} ${request.url}`)
+    if (state.before === null) reply(request, response)
+    else void state.before(request).then(() => reply(request, response))
   })
   return Object.assign(state, {
     url: `http://127.0.0.1:${server.port}`,

@@ -23,7 +23,7 @@ const emptyPack = (() => {
 const command = (ref: string, { from = zero, to = one, can = abilities } = {}) => pkt(`${from} ${to} ${ref}\0${can}`)
 const more = (ref: string, from = zero, to = one) => pkt(`${from} ${to} ${ref}`)
 
-interface Stage {
+interface Stage extends Pick<Awaited<ReturnType<typeof gitDoor>>, 'server'> {
   /** How often the git host was asked. */
   asked: () => number
   push: (body: Buffer, heads?: readonly string[]) => Promise<string>
@@ -33,6 +33,7 @@ interface Stage {
 async function stage(options: Parameters<typeof gitDoor>[0] = {}): Promise<Stage> {
   const { server, repo, open } = await gitDoor(options)
   return {
+    server,
     asked: () => server.requests.length,
     refs: () => repo.git(['for-each-ref']),
     async push(body, heads = [`content-length: ${body.length}`]) {
@@ -224,7 +225,12 @@ test('a push in chunks is read as one that says its length', async () => {
 })
 
 test('a push is cut off where it is longer than it may be, and its time is over', async () => {
-  const { push, refs } = await stage({ limits: { pushBytes: 1_000_000 } })
+  const { push, refs, server } = await stage({ limits: { pushBytes: 1_000_000 } })
+  // A host that answers before it has all would say what is wrong with the beginning.
+  server.answer = (request, response) => {
+    if (request.method === 'POST') request.resume().once('end', () => response.writeHead(200).end())
+    return request.method === 'POST'
+  }
   const before = refs()
   const chunk = Buffer.concat([Buffer.from('10000\r\n'), Buffer.alloc(65_536, 'x'), Buffer.from('\r\n')])
   const head = Buffer.concat([command(own), flush])

@@ -1,7 +1,14 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { bring } from '../../../device-manager/clone/bring.ts'
+import { realWorld } from '../../../shared/lib/world.ts'
+import { repeats } from '../../kit/forms.ts'
 import { gitDoor, password, run } from './git-kit.ts'
+
+/** What a host that packs says nothing for. A minute of the broker is a second; git has its own clock. */
+const silentMs = repeats('GIT_SILENT_MS', { short: 3_000, long: 75_000 })
+const brokersWorld = { ...realWorld, after: (ms: number, act: () => void) => realWorld.after(ms / 60, act) }
 
 /** All that comes until the answer ends or breaks off. */
 async function ask(url: string): Promise<{ body: string }> {
@@ -42,6 +49,21 @@ describe('git behind the broker', () => {
     await git(['commit', '-qm', 'more'])
     await git(['push', '-q', 'origin', 'svc/ENG-1'])
     expect(repo.git(['rev-parse', 'refs/heads/svc/ENG-1'])).toBe(await git(['rev-parse', 'HEAD']))
+  })
+
+  test('waits for minutes for a host that packs before it says a word', { timeout: 60_000 + silentMs }, async () => {
+    const world = silentMs < 10_000 ? brokersWorld : realWorld
+    const { url, repo, server, root } = await gitDoor({ world })
+    let asked = 0
+    server.before = async ({ method }) => {
+      // It is asked for its branches twice before.
+      if (method === 'POST' && ++asked === 3) await realWorld.sleep(silentMs)
+    }
+    const folder = join(root, 'clone')
+    const committer = { name: 'a', email: 'a@example.com' }
+    await bring({ do: 'bring', url, folder, address: url, branch: 'svc/ENG-1', baseBranch: 'main', committer })
+    expect(repo.git(['rev-parse', 'main'])).toBe(await run('git', ['rev-parse', 'HEAD'], { cwd: folder, env: {} }))
+    expect(asked).toBeGreaterThanOrEqual(3)
   })
 
   test('goes forward over hundreds of commits that are alike, and over a merge', async () => {

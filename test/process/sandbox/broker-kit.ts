@@ -9,7 +9,7 @@ import { createOutbound, type OutboundOptions } from '../../../control-plane/out
 import type { NetworkRow } from '../../../control-plane/resources/sandboxes/network-store.ts'
 import { Broker, type BrokerOptions } from '../../../control-plane/sandbox/broker/broker.ts'
 import type { Permit } from '../../../control-plane/sandbox/broker/permits.ts'
-import { realWorld } from '../../../shared/lib/world.ts'
+import { realWorld, type World } from '../../../shared/lib/world.ts'
 import { startServer } from '../../kit/hostile-server.ts'
 
 /** A broker on a socket, without an engine, and what a hostile sandbox sends to it. */
@@ -33,10 +33,12 @@ export async function startBroker({
   permit,
   limits,
   outbound = {},
+  world = realWorld,
 }: {
   permit: Partial<Permit> | (() => Promise<Permit | null>) | null
   limits?: BrokerOptions['limits']
   outbound?: Partial<OutboundOptions>
+  world?: World
 }): Promise<TestBroker> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-b-'))
   const socket = join(folder, 'sock')
@@ -53,9 +55,9 @@ export async function startBroker({
   const broker = new Broker({
     sandboxId: 'sbx_test',
     http,
-    world: realWorld,
+    world,
     log: silentLog,
-    outbound: createOutbound({ allowHosts: ['127.0.0.1'], world: realWorld, ...outbound }),
+    outbound: createOutbound({ allowHosts: ['127.0.0.1'], world, ...outbound }),
     permit: async () => (typeof permit === 'function' ? permit() : permit && { ...nothing, ...permit }),
     record: async (counted) => void rows.push(...counted.map((row) => ({ ...row, runId: 'run' }))),
     ...(limits && { limits }),
@@ -83,7 +85,12 @@ export async function startBroker({
     open,
     async counted() {
       await close()
-      return rows.map(({ host, decision, requests }) => ({ host, decision, requests }))
+      // They are written down about once a second.
+      const told = Map.groupBy(rows, ({ host, decision }) => `${host} ${decision}`)
+      return [...told.values()].map((same) => {
+        const { host, decision } = same[0]!
+        return { host, decision, requests: same.reduce((sum, { requests }) => sum + requests, 0) }
+      })
     },
     async say(bytes) {
       const made = await open()

@@ -7,6 +7,7 @@ import { onTestFinished } from 'vitest'
 import type { GitLimits } from '../../../control-plane/sandbox/broker/git-requests.ts'
 import type { RepoPermit } from '../../../control-plane/sandbox/broker/repo-access.ts'
 import { forward } from '../../../device-manager/sandbox/forwarder.ts'
+import type { World } from '../../../shared/lib/world.ts'
 import { startGitServer } from '../../kit/git-server.ts'
 import { startBroker } from './broker-kit.ts'
 
@@ -27,7 +28,11 @@ export async function run(
   return stdout.trim()
 }
 
-export async function gitDoor({ permit, limits }: { permit?: Partial<RepoPermit>; limits?: Partial<GitLimits> } = {}) {
+export async function gitDoor({
+  permit,
+  limits,
+  world,
+}: { permit?: Partial<RepoPermit>; limits?: Partial<GitLimits>; world?: World } = {}) {
   const server = await startGitServer({ password })
   onTestFinished(() => server.close())
   const repo = server.repo('web')
@@ -44,6 +49,7 @@ export async function gitDoor({ permit, limits }: { permit?: Partial<RepoPermit>
   const broker = await startBroker({
     permit: { model: null, egress: new Set(), repo: may, secrets: [] },
     ...(limits && { limits: { git: limits } }),
+    ...(world && { world }),
   })
   const forwarder = await forward({ path: broker.socket }, { port: 0 })
   const root = mkdtempSync(join(tmpdir(), 'svc-g-'))
