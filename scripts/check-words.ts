@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { castToId } from './cast-to-id.ts'
 
 /**
  * Checks the text of tracked files: no host name of a package registry, no focused or silently skipped test, no module
@@ -47,6 +48,12 @@ const rules: Rule[] = [
     except: /check-words\.ts$/,
     pattern: /\b(?:TODO|FIXME|XXX|HACK)\b/,
     why: 'words of unfinished work',
+  },
+  {
+    files: /^(?:cli|control-plane|device-manager|shared)\/.*\.ts$/,
+    except: /^shared\/lib\/(?:ids|id-schema)\.ts$/,
+    pattern: castToId,
+    why: 'makes an id of a text; columns, schemas, world.id and idFrom do',
   },
 ]
 const maxLines = 350

@@ -1,3 +1,4 @@
+import type { BlobId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import type { Knex } from 'knex'
@@ -22,7 +23,7 @@ import {
 
 /** Bytes that lie in their place and belong to nobody yet: `ownBlob` makes them somebody's. */
 export interface StoredBytes {
-  blobId: string
+  blobId: BlobId
   sha256: string
   sizeBytes: number
   /** The first of them, at most `headBytes`. */
@@ -53,7 +54,7 @@ export class Blobs {
   }
 
   /** Fails with `StorageError`, or as the source does; nothing is left then. */
-  async put(source: AsyncIterable<Uint8Array>, { workspaceId }: { workspaceId: string }): Promise<StoredBytes> {
+  async put(source: AsyncIterable<Uint8Array>, { workspaceId }: { workspaceId: WorkspaceUuid }): Promise<StoredBytes> {
     const id = this.world.id('blb_')
     await insertBlob(this.root, { id, workspaceId, createdAt: this.world.now() })
     const hash = createHash('sha256')
@@ -82,12 +83,12 @@ export class Blobs {
   }
 
   /** Whether the bytes are there. Fails with `StorageError`. */
-  has(id: string): Promise<boolean> {
+  has(id: BlobId): Promise<boolean> {
     return this.place.has(id)
   }
 
   /** Removes the blob, unless somebody owns it. Never fails: the sweep does what cannot be done now. */
-  async giveUp(id: string, { isWhole } = { isWhole: true }): Promise<void> {
+  async giveUp(id: BlobId, { isWhole } = { isWhole: true }): Promise<void> {
     try {
       const row = await giveUpBlob(this.root, id, this.world.now())
       if (row === null || row.releasedAt !== null) await this.remove({ id, upload: row?.upload ?? null, isWhole })
@@ -97,7 +98,7 @@ export class Blobs {
   }
 
   /** Releases blobs with the transaction; their bytes go as soon as it is committed. */
-  async release(tx: Tx, ids: readonly string[]): Promise<void> {
+  async release(tx: Tx, ids: readonly BlobId[]): Promise<void> {
     if (ids.length === 0) return
     await releaseBlobs(tx, ids, this.world.now())
     afterCommit(tx, () => this.removeSoon(ids))

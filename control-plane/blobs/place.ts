@@ -1,3 +1,4 @@
+import type { BlobId } from '../../shared/lib/ids.ts'
 import type { Readable } from 'node:stream'
 
 /**
@@ -38,7 +39,7 @@ export interface NewBlob {
 }
 
 export interface GoneBlob {
-  id: string
+  id: BlobId
   upload: string | null
   /** Its bytes were stored to the end. Else there may be an upload whose name nobody came to note. */
   isWhole: boolean

@@ -1,4 +1,6 @@
-import { nullableText, nullableTime, text, time } from '../db/columns.ts'
+import type { BlobId } from '../../shared/lib/ids.ts'
+import { nullableText, nullableTime, time } from '../db/columns.ts'
+import { blobId, workspaceUuid } from '../db/id-columns.ts'
 import type { Db } from '../db/open.ts'
 import { expectOnlyWriter, table, type RowOf } from '../db/table.ts'
 import { command } from '../db/statement.ts'
@@ -13,8 +15,8 @@ import { command } from '../db/statement.ts'
  * Whoever owns and whoever releases write the same row under a condition, so of both at once one is refused.
  */
 const blobs = table('blobs', {
-  id: text,
-  workspaceId: text,
+  id: blobId,
+  workspaceId: workspaceUuid,
   /** Of an upload in parts, which leaves parts behind when it is cut off. */
   upload: nullableText,
   createdAt: time,
@@ -27,12 +29,12 @@ export async function insertBlob(db: Db, blob: Pick<BlobRow, 'id' | 'workspaceId
   await blobs.insert(db, blob)
 }
 
-export async function noteUpload(db: Db, id: string, upload: string): Promise<void> {
+export async function noteUpload(db: Db, id: BlobId, upload: string): Promise<void> {
   await db('blobs').where({ id }).update({ upload })
 }
 
 /** In the transaction that needs the blob. Fails with `transient_conflict` when a sweep took it for forgotten. */
-export async function ownBlob(db: Db, id: string, now: number): Promise<void> {
+export async function ownBlob(db: Db, id: BlobId, now: number): Promise<void> {
   expectOnlyWriter(
     await db('blobs').where({ id }).whereNull('owned_at').whereNull('released_at').update({ owned_at: now }),
   )
@@ -42,12 +44,12 @@ export async function ownBlob(db: Db, id: string, now: number): Promise<void> {
 const release = command('update blobs set released_at = ? where id in ? and released_at is null')
 
 /** In the transaction that needs these blobs no more. */
-export async function releaseBlobs(db: Db, ids: readonly string[], now: number): Promise<void> {
+export async function releaseBlobs(db: Db, ids: readonly BlobId[], now: number): Promise<void> {
   await release(db, [now, ids])
 }
 
 /** Releases a blob that has no owner. Returns its row as it is now; null: there is none. */
-export async function giveUpBlob(db: Db, id: string, now: number): Promise<BlobRow | null> {
+export async function giveUpBlob(db: Db, id: BlobId, now: number): Promise<BlobRow | null> {
   await db('blobs').where({ id }).whereNull('owned_at').whereNull('released_at').update({ released_at: now })
   return blobs.find(db, { id })
 }
@@ -74,11 +76,11 @@ export async function listReleasedOf(db: Db, ids: readonly string[]): Promise<Bl
 }
 
 /** Puts a blob whose bytes could not be removed behind the others. */
-export async function postponeRemoval(db: Db, id: string, now: number): Promise<void> {
+export async function postponeRemoval(db: Db, id: BlobId, now: number): Promise<void> {
   await db('blobs').where({ id }).whereNotNull('released_at').update({ released_at: now })
 }
 
 /** After the bytes are gone. */
-export async function removeBlob(db: Db, id: string): Promise<void> {
+export async function removeBlob(db: Db, id: BlobId): Promise<void> {
   await db('blobs').where({ id }).whereNotNull('released_at').delete()
 }

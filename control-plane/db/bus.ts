@@ -5,6 +5,7 @@ import pg from 'pg'
 import {
   channel,
   type Topic,
+  type TopicRow,
   type WrittenEntry,
   listOutbox,
   outboxEnd,
@@ -29,7 +30,7 @@ export interface Bus {
   stop(): Promise<void>
   /** Reads the outbox soon. What publishes need not call it: the bus hears of each commit that published. */
   poke(): void
-  on(topic: Topic, handler: (row: OutboxRow) => void): () => void
+  on<Of extends Topic>(topic: Of, handler: (row: TopicRow<Of>) => void): () => void
   /** Tells every replica's followers of `key` to look again. Call after the commit. */
   signal(key: string): void
   onSignal(key: string, handler: () => void): () => void
@@ -135,7 +136,7 @@ class OutboxBus implements Bus {
     })
   }
 
-  on(topic: Topic, handler: Handler): () => void {
+  on<Of extends Topic>(topic: Of, handler: (row: TopicRow<Of>) => void): () => void {
     this.topics.on(topic, handler)
     return () => this.topics.off(topic, handler)
   }

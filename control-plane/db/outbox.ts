@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { DeviceRef, RunId, WorkflowRunId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { deleteInBatches, dialectOfDb, oldestOpen, oldestOpenTransaction } from './dialect.ts'
 import type { Db } from './handle.ts'
 import { query, command, sending } from './statement.ts'
@@ -7,17 +8,21 @@ import { query, command, sending } from './statement.ts'
  * Happenings that other parts, on this replica or another, must act on. Written in the transaction of the change; the bus
  * reads them once it is committed.
  */
-export type Topic =
-  | 'wake.requested'
-  | 'run.queued'
-  | 'run.ended'
-  | 'run.cancel'
-  | 'device.changed'
-  | 'device.request'
-  | 'device.reply'
-  | 'link.challenge'
-  | 'workflow.changed'
-  | 'job.requested'
+export type Topic = keyof Keys
+
+/** What the key of a topic's entries is. */
+interface Keys {
+  'wake.requested': string
+  'run.queued': RunId
+  'run.ended': RunId
+  'run.cancel': RunId
+  'device.changed': DeviceRef
+  'device.request': DeviceRef
+  'device.reply': string
+  'link.challenge': DeviceRef
+  'workflow.changed': WorkflowRunId
+  'job.requested': string
+}
 
 export const channel = 'svc_outbox'
 
@@ -88,6 +93,12 @@ export interface OutboxRow {
   /** Id of the run or device concerned. */
   key: string
   payload: Record<string, unknown>
+}
+
+/** One as a handler of its topic gets it. */
+export type TopicRow<Of extends Topic> = Omit<OutboxRow, 'key' | 'payload'> & { key: Keys[Of]; payload: Payload }
+interface Payload extends Readonly<Record<string, unknown>> {
+  workspaceId?: WorkspaceUuid
 }
 
 const rowSchema = z.object({

@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { int, text } from './columns.ts'
@@ -11,9 +12,9 @@ export async function countOf(query: Knex.QueryBuilder): Promise<number> {
 const counted = z.object({ value: text, n: int })
 
 /** Counts the rows that a query finds by the value of a column. A value that no row has is left out. */
-export async function countBy(query: Knex.QueryBuilder, column: string): Promise<Map<string, number>> {
+export async function countBy<Key extends string>(query: Knex.QueryBuilder, column: string): Promise<Map<Key, number>> {
   const rows: unknown[] = await query.groupBy(column).select({ value: column }).count({ n: '*' })
-  return new Map(rows.map((row) => counted.parse(row)).map(({ value, n }) => [value, n]))
+  return new Map(rows.map((row) => counted.parse(row)).map(({ value, n }) => [idFrom<Key>(value), n]))
 }
 
 /** One column of the first row that a query finds; null when it finds none. */

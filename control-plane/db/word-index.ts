@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { int } from './columns.ts'
 import { dialectOfDb } from './dialect.ts'
@@ -48,7 +49,7 @@ export type WordsByPart = Readonly<Record<WordPart, string>>
 
 export async function insertWords(
   db: Db,
-  { id, workspaceId, words }: { id: number; workspaceId: string; words: WordsByPart },
+  { id, workspaceId, words }: { id: number; workspaceId: WorkspaceUuid; words: WordsByPart },
 ): Promise<void> {
   if (dialectOfDb(db) === 'sqlite') {
     const values = [id, sqliteWorkspace(workspaceId), ...wordParts.map((part) => words[part])]
@@ -95,7 +96,12 @@ const byPart = {
 /** Lists the rows of a workspace that have the words in this part of them, newest first. */
 export async function listByWords(
   db: Db,
-  { workspaceId, words, part, limit }: { workspaceId: string; words: WordExpression; part: WordPart; limit: number },
+  {
+    workspaceId,
+    words,
+    part,
+    limit,
+  }: { workspaceId: WorkspaceUuid; words: WordExpression; part: WordPart; limit: number },
 ): Promise<number[]> {
   const rows =
     dialectOfDb(db) === 'sqlite'
@@ -104,13 +110,13 @@ export async function listByWords(
   return rows.map(({ id }) => id)
 }
 
-function matchText(workspaceId: string, words: WordExpression, part: WordPart): string {
+function matchText(workspaceId: WorkspaceUuid, words: WordExpression, part: WordPart): string {
   const columns = wordParts.slice(0, wordParts.indexOf(part) + 1).join(' ')
   const found = join(words, [' AND ', ' OR '], ({ text, isPrefix }) => `"${text}"${isPrefix ? '*' : ''}`)
   return `{workspace} : "${sqliteWorkspace(workspaceId)}" AND {${columns}} : (${found})`
 }
 
-function tsqueryText(workspaceId: string, words: WordExpression): string {
+function tsqueryText(workspaceId: WorkspaceUuid, words: WordExpression): string {
   const found = join(words, [' & ', ' | '], ({ text, isPrefix }) => `'${text}'${isPrefix ? ':*' : ''}`)
   return `'${postgresWorkspace(workspaceId)}' & (${found})`
 }
@@ -122,9 +128,9 @@ function join(words: WordExpression, [and, or]: readonly [string, string], write
 }
 
 /** One word, in a column of its own. */
-const sqliteWorkspace = (workspaceId: string): string => workspaceId.replaceAll(/[^A-Za-z0-9]/g, '')
+const sqliteWorkspace = (workspaceId: WorkspaceUuid): string => workspaceId.replaceAll(/[^A-Za-z0-9]/g, '')
 /** Like no word of ours. */
-const postgresWorkspace = (workspaceId: string): string => `@${sqliteWorkspace(workspaceId)}`
+const postgresWorkspace = (workspaceId: WorkspaceUuid): string => `@${sqliteWorkspace(workspaceId)}`
 
 /** The tables that FTS5 makes for itself. */
 export const wordIndexTables: readonly string[] = ['config', 'data', 'docsize', 'idx'].map(

@@ -1,3 +1,4 @@
+import type { AutomationId, TaskId } from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import type { GithubEvent, SkipReason } from '../../shared/api/automation-fields.ts'
 import { ApiError } from '../../shared/api/errors.ts'
@@ -72,7 +73,7 @@ async function followMerge(pull: Merged, options: EffectOptions): Promise<void> 
 /**
  * A merged pull request closes the tasks it names, whichever branch it went into. The task's history shows the branch.
  */
-async function closeTask(tx: Tx, id: string, { merged, world }: { merged: Merged; world: World }): Promise<void> {
+async function closeTask(tx: Tx, id: TaskId, { merged, world }: { merged: Merged; world: World }): Promise<void> {
   // Not locked here: the transition locks runs first and then the task.
   const task = await findTaskById(tx, id)
   if (task === null || isFinished(task)) return
@@ -183,7 +184,7 @@ async function judge(
 
 async function skipOne(
   { root, world }: EffectOptions,
-  skipped: { id: string; reason: SkipReason; message: string; occasion: string },
+  skipped: { id: AutomationId; reason: SkipReason; message: string; occasion: string },
 ): Promise<void> {
   await inTransaction(root, async (tx) => {
     const automation = await lockAutomation(tx, skipped.id)
@@ -203,7 +204,7 @@ async function taskOf(
   tx: Tx,
   { workspaceId }: AutomationRow,
   { pull, host }: { pull: GithubFire['pull']; host: string },
-): Promise<string | null> {
+): Promise<TaskId | null> {
   const tasks = await listTasksOfPull(tx, factsOf(pull, host))
   return tasks.find((task) => task.workspaceId === workspaceId)?.id ?? null
 }

@@ -1,3 +1,4 @@
+import type { TaskId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { likeContaining } from '../db/like.ts'
 import type { Db } from '../db/open.ts'
 import { findOnlyWorkspace, listBoundWorkspaces } from '../resources/repos/binding-store.ts'
@@ -28,7 +29,7 @@ export async function listTasksOfPull(
   db: Db,
   pull: PullFacts,
   most = mostOfWorkspace,
-): Promise<{ id: string; workspaceId: string }[]> {
+): Promise<{ id: TaskId; workspaceId: WorkspaceUuid }[]> {
   const workspaces = await listWorkspacesOfRepo(db, pull)
   if (workspaces.length === 0) return []
   const like = likeContaining(JSON.stringify(pull.url))
@@ -54,15 +55,17 @@ export async function listTasksOfPull(
  * Lists the workspaces with the repository among their repos, projects or automations, if the operator bound it to
  * them. The only workspace of a server knows all repositories.
  */
-export async function listWorkspacesOfRepo(db: Db, of: { remote: string; repo: string }): Promise<string[]> {
+export async function listWorkspacesOfRepo(db: Db, of: { remote: string; repo: string }): Promise<WorkspaceUuid[]> {
   const bound = new Set(await listBoundWorkspaces(db, of.repo))
   if (bound.size === 0 || (await findOnlyWorkspace(db)) !== null) return [...bound]
-  const repos: { workspace_id: string }[] = await db('repos').where({ git_remote: of.remote }).select('workspace_id')
-  const automations: { workspace_id: string }[] = await db('automations')
+  const repos: { workspace_id: WorkspaceUuid }[] = await db('repos')
+    .where({ git_remote: of.remote })
+    .select('workspace_id')
+  const automations: { workspace_id: WorkspaceUuid }[] = await db('automations')
     .where({ trigger_type: 'github', repo: of.repo })
     .select('workspace_id')
   const like = likeContaining(of.repo)
-  const projects: { workspace_id: string; repo_url: string }[] = await db('projects')
+  const projects: { workspace_id: WorkspaceUuid; repo_url: string }[] = await db('projects')
     .whereNull('deleted_at')
     .whereRaw(`lower(repo_url) like ? escape '\\'`, [like])
     .select('workspace_id', 'repo_url')

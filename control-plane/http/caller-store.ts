@@ -1,3 +1,5 @@
+import type { AgentRef, RunId } from '../../shared/lib/ids.ts'
+import { agentUuid, personRef, personUuid, workspaceUuid } from '../db/id-columns.ts'
 import { z } from 'zod'
 import { roles } from '../../shared/api/route.ts'
 import type { Db } from '../db/open.ts'
@@ -9,11 +11,11 @@ import { command, query } from '../db/statement.ts'
 const person = {
   /** Of the token or session. */
   id: z.string(),
-  user_id: z.string(),
-  public_id: z.string(),
+  user_id: personUuid,
+  public_id: personRef,
   name: z.string(),
   email: z.string(),
-  workspace_id: z.string().nullable(),
+  workspace_id: workspaceUuid.nullable(),
   role: z.enum(roles).nullable(),
   created_at: z.number(),
   last_used_at: z.number().nullable(),
@@ -22,8 +24,8 @@ const person = {
 }
 const sessionRow = z.object(person)
 const runRow = z.object({
-  uuid: z.string().nullable(),
-  workspace_id: z.string(),
+  uuid: agentUuid.nullable(),
+  workspace_id: workspaceUuid,
   token_generation: z.number().nullable(),
   deleted_at: z.number().nullable(),
   fence: z.number(),
@@ -79,7 +81,7 @@ const runOfToken = query(
 )
 
 /** `uuid` and what is the agent's beside it are null when the agent is gone. */
-export async function findRunOfToken(db: Db, runId: string, agentId: string): Promise<RunRow | null> {
+export async function findRunOfToken(db: Db, runId: RunId, agentId: AgentRef): Promise<RunRow | null> {
   return runOfToken.first(db, [runId, agentId])
 }
 

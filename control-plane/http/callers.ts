@@ -1,3 +1,12 @@
+import type {
+  ActorRef,
+  AgentRef,
+  AgentUuid,
+  PersonRef,
+  PersonUuid,
+  RunId,
+  WorkspaceUuid,
+} from '../../shared/lib/ids.ts'
 import { fail } from '../../shared/api/errors.ts'
 import type { AnyRoute, Refusal, Role } from '../../shared/api/route.ts'
 
@@ -7,24 +16,24 @@ export interface PersonCaller {
   readonly kind: 'person'
   readonly via: 'login_token' | 'dashboard_session'
   /** UUID. */
-  readonly userId: string
+  readonly userId: PersonUuid
   /** `usr_...` */
-  readonly userPublicId: string
+  readonly userPublicId: PersonRef
   readonly name: string
   readonly email: string
-  readonly workspaceId: string
+  readonly workspaceId: WorkspaceUuid
   readonly role: Role
   /** `agt_` id of the agent whose request the person approves: what is done goes by the agent's name. */
-  readonly onBehalfOf?: string
+  readonly onBehalfOf?: AgentRef
 }
 
 export interface AgentCaller {
   readonly kind: 'agent'
   /** `agt_...` */
-  readonly agentId: string
-  readonly agentUuid: string
-  readonly workspaceId: string
-  readonly runId: string
+  readonly agentId: AgentRef
+  readonly agentUuid: AgentUuid
+  readonly workspaceId: WorkspaceUuid
+  readonly runId: RunId
   readonly fence: number
 }
 
@@ -46,10 +55,11 @@ export function hasRole(caller: Caller, least: Role): boolean {
 }
 
 /** Public id of the person (`usr_`) or the agent (`agt_`) who calls. */
-export const publicIdOf = (caller: Caller): string => (caller.kind === 'person' ? caller.userPublicId : caller.agentId)
+export const publicIdOf = (caller: Caller): ActorRef =>
+  caller.kind === 'person' ? caller.userPublicId : caller.agentId
 
 /** The caller as the author of what it does. */
-export const actorOf = (caller: Caller): { type: 'user' | 'agent'; id: string } => ({
+export const actorOf = (caller: Caller): { type: 'user' | 'agent'; id: ActorRef } => ({
   type: caller.kind === 'person' ? 'user' : 'agent',
   id: publicIdOf(caller),
 })

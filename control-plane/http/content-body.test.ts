@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
@@ -36,7 +37,12 @@ test('a body that is there at once is read in many turns of the event loop', asy
         hash.update(piece)
         sizeBytes += piece.length
       }
-      return new StoredContent({ blobId: 'blb_1', sha256: hash.digest('hex'), sizeBytes, head: Buffer.alloc(0) })
+      return new StoredContent({
+        blobId: idFrom('blb_1'),
+        sha256: hash.digest('hex'),
+        sizeBytes,
+        head: Buffer.alloc(0),
+      })
     },
     discard: () => Promise.resolve(),
   })

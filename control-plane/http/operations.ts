@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { IncomingMessage } from 'node:http'
 import type Koa from 'koa'
 import type { Knex } from 'knex'
@@ -15,7 +16,7 @@ export interface OperationsOptions {
   /** Reads the metrics from anywhere; null: there is none. */
   metricsToken: string | null
   /** Whether admins of this workspace stand for the whole server: it has no other. */
-  isOnlyWorkspace: (workspaceId: string) => Promise<boolean>
+  isOnlyWorkspace: (workspaceId: WorkspaceUuid) => Promise<boolean>
   isDraining(): boolean
 }
 

@@ -1,3 +1,4 @@
+import { agentRef, runId, workspaceUuid } from '../db/id-columns.ts'
 import { errors, jwtVerify } from 'jose'
 import { z } from 'zod'
 import type { World } from '../../shared/lib/world.ts'
@@ -7,10 +8,10 @@ import { runTokenClaims, type RunTokenSubject } from './run-token.ts'
 export type RunTokenReader = (token: string) => Promise<RunTokenSubject | null>
 
 const payloadSchema = z.object({
-  sub: z.string(),
-  run: z.string(),
+  sub: agentRef,
+  run: runId,
   fence: z.number().int(),
-  ws: z.string(),
+  ws: workspaceUuid,
   gen: z.number().int(),
   exp: z.number(),
 })

@@ -1,3 +1,4 @@
+import type { AgentRef, RunId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { createHmac } from 'node:crypto'
 
 export const runTokenClaims = { issuer: 'svc', audience: 'svc-api', type: 'svc-run+jwt', algorithm: 'HS256' } as const
@@ -6,10 +7,10 @@ export const runTokenClaims = { issuer: 'svc', audience: 'svc-api', type: 'svc-r
 export const runTokenMs = 24 * 3_600_000
 
 export interface RunTokenSubject {
-  runId: string
+  runId: RunId
   fence: number
-  agentId: string
-  workspaceId: string
+  agentId: AgentRef
+  workspaceId: WorkspaceUuid
   tokenGeneration: number
 }
 

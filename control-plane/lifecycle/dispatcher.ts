@@ -1,3 +1,4 @@
+import type { DeviceRef, RunId, TaskId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import type { ServerMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
@@ -34,16 +35,16 @@ import { offerQueued, type OfferedRun, type Offering } from './offer.ts'
 
 /** The links of this replica, as far as dispatch needs them. */
 export interface OfferPort {
-  isLinked(publicId: string): boolean
+  isLinked(publicId: DeviceRef): boolean
   /** False when the link is gone. */
-  send(publicId: string, message: ServerMessage): boolean
+  send(publicId: DeviceRef, message: ServerMessage): boolean
 }
 
 /** An offer as the device knows it that it was made to. */
 export interface AnsweredOffer {
-  runId: string
+  runId: RunId
   fence: number
-  device: string
+  device: DeviceRef
 }
 
 export interface DispatcherOptions {
@@ -66,11 +67,11 @@ export class Dispatcher implements Offering {
   readonly leaseMs: number
   readonly offerMs: number
   private readonly options: DispatcherOptions
-  private readonly offers = new Map<string, { device: string; taskId: string | null; cancel: () => void }>()
+  private readonly offers = new Map<string, { device: DeviceRef; taskId: TaskId | null; cancel: () => void }>()
   /** Runs that were queued since the last look. */
-  private readonly queued = new Set<string>()
+  private readonly queued = new Set<RunId>()
   /** The ones of them that wait to be offered, by workspace. */
-  private readonly found = new Map<string, Set<string>>()
+  private readonly found = new Map<WorkspaceUuid, Set<RunId>>()
   /** Runs whose end was told here once: `runEnded` and the outbox each tell of it, in either order. */
   private readonly ended = new Set<string>()
   private readonly unsubscribe: (() => void)[] = []
@@ -108,18 +109,18 @@ export class Dispatcher implements Offering {
   }
 
   /** A run was queued (or is again): looks for a device at once. */
-  runQueued(runId: string): void {
+  runQueued(runId: RunId): void {
     this.queued.add(runId)
     this.work.add('queued', () => this.findQueued(), 'queued')
   }
 
   /** This replica ended the run, whose device has room. The outbox says so, too, before or after. */
-  runEnded({ id, workspaceId }: { id: string; workspaceId: string }): void {
+  runEnded({ id, workspaceId }: { id: RunId; workspaceId: WorkspaceUuid }): void {
     if (!this.work.isStopped) this.lookOnce(id, workspaceId)
   }
 
   /** Looks when it hears of the run's end for the first time. */
-  private lookOnce(runId: string, workspaceId: string): void {
+  private lookOnce(runId: RunId, workspaceId: WorkspaceUuid): void {
     if (this.ended.delete(runId)) return
     // Of most others only the outbox tells. Forgetting one costs another look.
     if (this.ended.size >= mostEnded) this.ended.clear()
@@ -128,11 +129,11 @@ export class Dispatcher implements Offering {
   }
 
   /** A device of the workspace connected, changed or has room: runs that wait are offered to it, oldest first. */
-  capacityChanged(workspaceId: string): void {
+  capacityChanged(workspaceId: WorkspaceUuid): void {
     this.work.add(workspaceId, () => this.offerWaiting(workspaceId), 'waiting')
   }
 
-  readonly isLinked = (publicId: string): boolean => !this.work.isStopped && this.options.links.isLinked(publicId)
+  readonly isLinked = (publicId: DeviceRef): boolean => !this.work.isStopped && this.options.links.isLinked(publicId)
 
   /** Tells the device of an offer that is committed. It waits for nothing, so any commit may be followed by it. */
   push(offered: OfferedRun): void {
@@ -148,7 +149,7 @@ export class Dispatcher implements Offering {
    * The device answered the offer: its time limit is off. Returns what this replica knows of the offer; null when it was
    * made to another device.
    */
-  settled({ runId, fence, device }: AnsweredOffer): { taskId: string | null } | null {
+  settled({ runId, fence, device }: AnsweredOffer): { taskId: TaskId | null } | null {
     const key = `${runId}/${fence}`
     const offered = this.offers.get(key) ?? null
     if (offered === null || offered.device !== device) return null
@@ -181,14 +182,14 @@ export class Dispatcher implements Offering {
     }
   }
 
-  private async offerFound(workspaceId: string): Promise<void> {
+  private async offerFound(workspaceId: WorkspaceUuid): Promise<void> {
     const runIds = [...(this.found.get(workspaceId) ?? [])]
     this.found.delete(workspaceId)
     for (let at = 0; at < runIds.length; at += batch) await this.offer(workspaceId, runIds.slice(at, at + batch))
   }
 
   /** All that waits is looked at, since what is held by a gate may stand before what is not. */
-  private async offerWaiting(workspaceId: string): Promise<void> {
+  private async offerWaiting(workspaceId: WorkspaceUuid): Promise<void> {
     const { root, world, leaseMs } = this.options
     let page = await listWaiting(root, { workspaceId, after: null, limit: batch })
     if (page.length === 0) return
@@ -203,7 +204,7 @@ export class Dispatcher implements Offering {
   }
 
   /** Offers those of the runs that wait and that a device linked to this replica may take now. */
-  private async offer(workspaceId: string, runIds: readonly string[]): Promise<void> {
+  private async offer(workspaceId: WorkspaceUuid, runIds: readonly RunId[]): Promise<void> {
     try {
       await this.offerTogether(workspaceId, runIds)
     } catch (error) {
@@ -214,7 +215,7 @@ export class Dispatcher implements Offering {
     }
   }
 
-  private async offerTogether(workspaceId: string, runIds: readonly string[]): Promise<void> {
+  private async offerTogether(workspaceId: WorkspaceUuid, runIds: readonly RunId[]): Promise<void> {
     const work = (tx: Tx) => offerQueued(tx, { workspaceId, runIds }, this)
     const offered = await inTransaction(this.options.root, work, { turns: [workspaceId] })
     for (const run of offered) this.push(run)

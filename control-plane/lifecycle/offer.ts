@@ -1,3 +1,4 @@
+import type { DeviceRef, RunId, TaskId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import type { Tx } from '../db/open.ts'
@@ -21,11 +22,11 @@ import { specForSandbox } from './sandbox-spec.ts'
 
 /** A run that was offered to a device, before the device is told. */
 export interface OfferedRun {
-  runId: string
+  runId: RunId
   fence: number
   /** Durable id. */
-  device: string
-  taskId: string | null
+  device: DeviceRef
+  taskId: TaskId | null
   spec: RunSpec
 }
 
@@ -33,13 +34,13 @@ export interface Offering {
   world: World
   leaseMs: number
   offerMs: number
-  isLinked: (publicId: string) => boolean
+  isLinked: (publicId: DeviceRef) => boolean
 }
 
 /** The devices of a workspace, where nobody else gives away room until the transaction ends. */
 export type Room = Awaited<ReturnType<typeof lockPlacement>>
 
-export async function lockRoom(tx: Tx, workspaceId: string, { world, leaseMs }: Offering): Promise<Room> {
+export async function lockRoom(tx: Tx, workspaceId: WorkspaceUuid, { world, leaseMs }: Offering): Promise<Room> {
   return lockPlacement(tx, workspaceId, { now: world.now(), leaseMs })
 }
 
@@ -48,7 +49,7 @@ export function placeNew(
   run: RunFacts,
   { facts, refusalOf }: Room,
   { world, offerMs, isLinked }: Offering,
-): { placement: Placement; offer: { device: string; expiresAt: number } | null } {
+): { placement: Placement; offer: { device: DeviceRef; expiresAt: number } | null } {
   const placement = placeRun(run, facts)
   // A workspace that was halted since it was read: the dispatcher sees that, too, and cancels the run.
   const isOffered =
@@ -59,7 +60,7 @@ export function placeNew(
 /** Offers those of the runs that wait and that a linked device may take now. Ends those that may not start now. */
 export async function offerQueued(
   tx: Tx,
-  { workspaceId, runIds }: { workspaceId: string; runIds: readonly string[] },
+  { workspaceId, runIds }: { workspaceId: WorkspaceUuid; runIds: readonly RunId[] },
   offering: Offering,
 ): Promise<OfferedRun[]> {
   const { world, leaseMs, offerMs, isLinked } = offering
@@ -74,7 +75,7 @@ export async function offerQueued(
   }
   const placed = placeAll(waiting, facts).placed.filter(({ publicId }) => isLinked(publicId))
   const expiresAt = world.now() + offerMs
-  const fences = new Map<string, number>()
+  const fences = new Map<RunId, number>()
   for (const [device, runs] of Map.groupBy(placed, ({ publicId }) => publicId)) {
     const offers = await offerRuns(tx, { runIds: runs.map(({ run }) => run.id), device, expiresAt })
     for (const { runId, fence } of offers) fences.set(runId, fence)
@@ -90,7 +91,7 @@ export async function offerQueued(
   })
 }
 
-async function cancelWaiting(tx: Tx, runId: string, cancel: Cancel): Promise<void> {
+async function cancelWaiting(tx: Tx, runId: RunId, cancel: Cancel): Promise<void> {
   const run = await findRun(tx, runId)
   if (run !== null) await cancelRun(tx, run, cancel)
 }
@@ -100,7 +101,7 @@ async function cancelWaiting(tx: Tx, runId: string, cancel: Cancel): Promise<voi
  * not follow here stay behind.
  */
 export function specFor(
-  device: string,
+  device: DeviceRef,
   {
     spec: whole,
     run,
@@ -118,7 +119,7 @@ type Trusting = Pick<Room['facts'], 'devices' | 'admins'>
 
 /** Who wrote them is nothing that a device needs to know. */
 function skillsFor(
-  device: string,
+  device: DeviceRef,
   { spec, run, facts: { devices, admins } }: { spec: RunSpec; run: SkillReader; facts: Trusting },
 ): Pick<RunSpec, 'skills' | 'skillsLeftOut'> {
   const host = devices.find(({ publicId }) => publicId === device) ?? null

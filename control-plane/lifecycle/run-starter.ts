@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
@@ -56,7 +57,7 @@ export class RunStarter {
    * Answer to `run.accepted`. Said again, it gets the same answer and changes nothing. `isLone`: the run is known to work
    * on no task.
    */
-  async claim(link: Link, accepted: { runId: string; fence: number; isLone: boolean }): Promise<void> {
+  async claim(link: Link, accepted: { runId: RunId; fence: number; isLone: boolean }): Promise<void> {
     const { root, log } = this.options
     const { runId, fence } = accepted
     const claimed = await this.take(link, accepted)
@@ -76,7 +77,7 @@ export class RunStarter {
   /** The claim with all that the run's start changes; without a task that is the claim alone. */
   private async take(
     link: Link,
-    accepted: { runId: string; fence: number; isLone: boolean },
+    accepted: { runId: RunId; fence: number; isLone: boolean },
   ): Promise<ClaimedRun | null> {
     const { root, world } = this.options
     const at = world.now()
@@ -134,7 +135,7 @@ export class RunStarter {
   }
 
   /** A cancel was committed, here or on another replica: tells the device if its link is ours. */
-  private async forward(runId: string, withdrawn: boolean): Promise<void> {
+  private async forward(runId: RunId, withdrawn: boolean): Promise<void> {
     const { root, links } = this.options
     const run = await findRun(root, runId)
     const link = run?.device ? links.find(run.device) : null

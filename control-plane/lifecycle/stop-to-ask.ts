@@ -10,8 +10,8 @@ import { findRun, type RunRow } from '../resources/runs/store.ts'
  * for `stopToAsk` to say.
  */
 export async function askingRun(db: Db, caller: AgentCaller, reference: string | undefined): Promise<RunRow | null> {
-  const id = reference === undefined || reference === 'current' ? caller.runId : reference
-  const run = id === caller.runId ? await findRun(db, id) : null
+  const isOwn = reference === undefined || reference === 'current' || reference === caller.runId
+  const run = isOwn ? await findRun(db, caller.runId) : null
   return run !== null && run.fence === caller.fence ? run : null
 }
 

@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import type { Log } from '../process/log.ts'
 import type { Metrics } from '../process/metrics.ts'
 
@@ -5,7 +6,7 @@ import type { Metrics } from '../process/metrics.ts'
 export interface IngestCounters {
   stored(events: number, bytes: number): void
   refused(reason: string): void
-  integrity(runId: string, message: string): void
+  integrity(runId: RunId, message: string): void
 }
 
 export function ingestCounters(metrics: Metrics, log: Log): IngestCounters {

@@ -1,3 +1,4 @@
+import type { ConnectionId } from '../../shared/lib/ids.ts'
 import type { CredentialAnswer } from '../../shared/device/credential.ts'
 import type { DeviceMessage } from '../../shared/device/protocol.ts'
 import { findAgent, type AgentRow } from '../resources/agents/store.ts'
@@ -104,7 +105,7 @@ export class CredentialRequests {
 
   private async credentialOf(
     of: SpecOwner,
-    { connectionId, refused, isForEnv }: { connectionId: string; refused: number | null; isForEnv: boolean },
+    { connectionId, refused, isForEnv }: { connectionId: ConnectionId; refused: number | null; isForEnv: boolean },
   ): Promise<CredentialAnswer> {
     if (isForEnv) {
       const given = await variablesForRun(this.deps, of, connectionId)

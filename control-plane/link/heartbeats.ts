@@ -1,3 +1,4 @@
+import type { DeviceUuid, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../process/log.ts'
@@ -11,13 +12,13 @@ interface Options {
   heartbeatMs: number
   leaseMs: number
   /** Offers what waits in a workspace. */
-  dispatcher: { capacityChanged(workspaceId: string): void }
+  dispatcher: { capacityChanged(workspaceId: WorkspaceUuid): void }
 }
 
 /** Collects heartbeats in memory and writes those of one second in one statement, however many devices there are. */
 export class Heartbeats {
   private readonly options: Options
-  private beats = new Map<string, number>()
+  private beats = new Map<DeviceUuid, number>()
   private cancel: (() => void) | null = null
   private work: Promise<void> = Promise.resolve()
   private stopped = true

@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { linkLimits, type CloseName } from '../../shared/device/limits.ts'
 import type { DeviceMessage, ServerMessage } from '../../shared/device/protocol.ts'
@@ -137,7 +138,7 @@ async function settle(
 ): Promise<Reconciliation> {
   const { device, hello, before, world } = input
   const now = world.now()
-  const rows = new Map<string, RunRow>()
+  const rows = new Map<RunId, RunRow>()
   for (const known of hello.runs) {
     const run = await findRun(tx, known.runId)
     if (run && run.workspaceId === device.workspaceId) rows.set(run.id, run)

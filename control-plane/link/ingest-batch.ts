@@ -1,7 +1,7 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { toTimestamp } from '../../shared/api/ids.ts'
-import type { ChangeSetResult } from '../../shared/device/change-set.ts'
-import type { EndReport, EventsHeader, ServerMessage } from '../../shared/device/protocol.ts'
+import type { EndReport } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { AskedCall } from '../../shared/runs/asked-call.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
@@ -24,24 +24,10 @@ import {
 } from '../resources/runs/log-store.ts'
 import { findRun, forgetSession, type RunRow } from '../resources/runs/store.ts'
 import type { IngestCounters } from './counters.ts'
+import type { IngestItem } from './ingest-item.ts'
 import type { LogHashes } from './log-hashes.ts'
 import { afterLines, firstLines, withinBounds } from '../resources/runs/log-lines.ts'
 import { placeFrame } from './place-frame.ts'
-
-interface From {
-  /** Durable id of the sending device. */
-  device: string
-  /** The workspace of the device. */
-  workspaceId: string
-  send(message: ServerMessage): void
-  giveUp(): void
-}
-export type IngestItem = From &
-  (
-    | { kind: 'events'; header: EventsHeader; body: Buffer }
-    | { kind: 'change_set'; runId: string; fence: number; result: ChangeSetResult }
-    | { kind: 'ended'; runId: string; fence: number; report: EndReport; endedAgoMs?: number | undefined }
-  )
 
 export interface BatchOptions {
   world: World
@@ -73,11 +59,11 @@ export class IngestBatch {
   private readonly tx: Tx
   private readonly options: BatchOptions
   /** Rows including the changes of this batch so far. */
-  private readonly runs: Map<string, RunRow | null>
-  private readonly frames = new Map<string, { run: RunRow; from: number; frames: Frame[] }>()
+  private readonly runs: Map<RunId, RunRow | null>
+  private readonly frames = new Map<RunId, { run: RunRow; from: number; frames: Frame[] }>()
 
   /** `runs`: those that were read already (see `readRuns`); the batch goes on with this map. */
-  constructor(tx: Tx, { runs, ...options }: BatchOptions & { runs: Map<string, RunRow | null> }) {
+  constructor(tx: Tx, { runs, ...options }: BatchOptions & { runs: Map<RunId, RunRow | null> }) {
     this.tx = tx
     this.options = options
     this.runs = runs
@@ -154,7 +140,7 @@ export class IngestBatch {
     this.options.hashes.add(frame)
   }
 
-  private async writeFrames(runId: string): Promise<void> {
+  private async writeFrames(runId: RunId): Promise<void> {
     const pending = this.frames.get(runId)
     if (!pending) return
     this.frames.delete(runId)
@@ -281,7 +267,7 @@ export class IngestBatch {
     return verified
   }
 
-  private alarm(runId: string, message: string): void {
+  private alarm(runId: RunId, message: string): void {
     this.counted.push(() => this.options.counters.integrity(runId, message))
   }
 
@@ -334,14 +320,14 @@ export class IngestBatch {
 const mostReadAhead = 32
 
 /** Reads the runs of the first items, up to the one that may change other runs than its own. */
-export async function readRuns(db: Askable, items: readonly IngestItem[]): Promise<Map<string, RunRow | null>> {
+export async function readRuns(db: Askable, items: readonly IngestItem[]): Promise<Map<RunId, RunRow | null>> {
   const decides = items.findIndex(({ kind }) => kind === 'ended')
   const first = decides === -1 ? items : items.slice(0, decides + 1)
   const ids = [...new Set(first.map(runIdOf))].slice(0, mostReadAhead)
   return new Map(await Promise.all(ids.map(async (id) => [id, await findRun(db, id)] as const)))
 }
 
-export const runIdOf = (item: IngestItem): string => (item.kind === 'events' ? item.header.runId : item.runId)
+export const runIdOf = (item: IngestItem): RunId => (item.kind === 'events' ? item.header.runId : item.runId)
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
 /** The ending that the run has may be this one, told again. */

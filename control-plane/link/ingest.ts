@@ -1,9 +1,11 @@
+import type { RunId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import type { Bus } from '../db/bus.ts'
 import { troubleOf } from '../db/dialect.ts'
 import type { Tx } from '../db/open.ts'
 import { inTransaction, type TransactionOptions } from '../db/transaction.ts'
-import { IngestBatch, readRuns, RunChangedError, runIdOf, type BatchOptions, type IngestItem } from './ingest-batch.ts'
+import type { IngestItem } from './ingest-item.ts'
+import { IngestBatch, readRuns, RunChangedError, runIdOf, type BatchOptions } from './ingest-batch.ts'
 import { LogHashes } from './log-hashes.ts'
 import { Lines } from '../process/lines.ts'
 import type { Log } from '../process/log.ts'
@@ -111,7 +113,7 @@ export class Ingest {
   private keepOrder(items: Waiting[]): Waiting[] {
     const deciding = new Set(items.filter(isDeciding).map(runIdOf))
     if (deciding.size === 0 && this.countInOrder.size === 0) return items
-    const goesInOrder = (runId: string) => deciding.has(runId) || this.countInOrder.has(runId)
+    const goesInOrder = (runId: RunId) => deciding.has(runId) || this.countInOrder.has(runId)
     const { true: inOrder = [], false: others = [] } = Object.groupBy(items, (item) =>
       goesInOrder(runIdOf(item)) ? 'true' : 'false',
     )
@@ -130,7 +132,7 @@ export class Ingest {
     }
   }
 
-  private async storeInOrder(workspaceId: string): Promise<void> {
+  private async storeInOrder(workspaceId: WorkspaceUuid): Promise<void> {
     const queue = this.inOrder.get(workspaceId) ?? []
     const items = take(queue)
     if (queue.length === 0) this.inOrder.delete(workspaceId)

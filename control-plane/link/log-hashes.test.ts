@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { Db } from '../db/open.ts'
@@ -6,7 +7,7 @@ import { LogHashes } from './log-hashes.ts'
 
 const frame = (runId: string, seq: number): Frame => {
   const body = Buffer.from(`${runId} ${seq}\n`)
-  return { runId, fence: 1, firstSeq: seq, lastSeq: seq, sha256: '', body, receivedAt: 0 }
+  return { runId: idFrom(runId), fence: 1, firstSeq: seq, lastSeq: seq, sha256: '', body, receivedAt: 0 }
 }
 const noDatabase = null as unknown as Db
 
@@ -20,5 +21,5 @@ test('hashes of logs that grew longest ago are dropped, and of runs that are at 
   expect(hashes.count).toBe(2)
   const whole = createHash('sha256')
   for (let seq = 1; seq <= 51; seq++) whole.update(`run_live ${seq}\n`)
-  expect(await hashes.of(noDatabase, { runId: 'run_live', fence: 1, seq: 51 })).toBe(whole.digest('hex'))
+  expect(await hashes.of(noDatabase, { runId: idFrom('run_live'), fence: 1, seq: 51 })).toBe(whole.digest('hex'))
 })

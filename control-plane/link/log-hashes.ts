@@ -1,3 +1,4 @@
+import type { DeviceRef, RunId } from '../../shared/lib/ids.ts'
 import { createHash, type Hash } from 'node:crypto'
 import type { Db } from '../db/open.ts'
 import { listFrames, type Frame } from '../resources/runs/log-store.ts'
@@ -12,7 +13,7 @@ const mostLogs = 10_000
  * longest ago are dropped when there are too many.
  */
 export class LogHashes {
-  private readonly states = new Map<string, { fence: number; seq: number; hash: Hash }>()
+  private readonly states = new Map<RunId, { fence: number; seq: number; hash: Hash }>()
   private readonly most: number
 
   constructor(most = mostLogs) {
@@ -40,7 +41,7 @@ export class LogHashes {
     if (oldest !== undefined) this.states.delete(oldest)
   }
 
-  forget(runId: string): void {
+  forget(runId: RunId): void {
     this.states.delete(runId)
   }
 
@@ -69,14 +70,14 @@ export class LogHashes {
 
 /** What a device says of a run that ends. */
 interface LogEnding {
-  runId: string
+  runId: RunId
   fence: number
-  device: string
+  device: DeviceRef
   eventCount: number
 }
 
 interface Log {
-  runId: string
+  runId: RunId
   fence: number
   /** The number of its events. */
   seq: number

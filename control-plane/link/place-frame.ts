@@ -1,3 +1,4 @@
+import type { DeviceRef } from '../../shared/lib/ids.ts'
 import type { EventsHeader } from '../../shared/device/protocol.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 
@@ -16,7 +17,7 @@ export type FrameVerdict =
 export function placeFrame(
   run: Pick<RunRow, 'fence' | 'leaseState' | 'device' | 'endedAt' | 'eventSeq'> | null,
   frame: Pick<EventsHeader, 'fence' | 'firstSeq' | 'lastSeq'>,
-  device: string,
+  device: DeviceRef,
 ): FrameVerdict {
   if (!run) return { kind: 'refused', reason: 'run_unknown' }
   if (run.fence !== frame.fence || run.device !== device) return { kind: 'refused', reason: 'stale_fence' }

@@ -1,8 +1,9 @@
+import { idFrom, type DeviceRef, type RunId } from '../../shared/lib/ids.ts'
 import { describe, expect, it } from 'vitest'
 import type { RunRow } from '../resources/runs/store.ts'
 import { reconcile } from './reconcile.ts'
 
-const device = 'dvc_0123456789abcdef'
+const device = idFrom<DeviceRef>('dvc_0123456789abcdef')
 const row = (changes: Partial<RunRow>) =>
   ({
     id: 'run_1',
@@ -14,13 +15,18 @@ const row = (changes: Partial<RunRow>) =>
     cancelRequestedAt: null,
     ...changes,
   }) as RunRow
-const known = (state: 'accepted' | 'live' | 'ended', fence = 1) => ({ runId: 'run_1', fence, state, lastSeq: 9 })
+const known = (state: 'accepted' | 'live' | 'ended', fence = 1) => ({
+  runId: idFrom<RunId>('run_1'),
+  fence,
+  state,
+  lastSeq: 9,
+})
 
 function settle(row: RunRow | null, mine: ReturnType<typeof known> | null, held = row ? [row] : []) {
   return reconcile({
     device,
     known: mine ? [mine] : [],
-    rows: new Map(row ? [['run_1', row]] : []),
+    rows: new Map(row ? [[idFrom<RunId>('run_1'), row]] : []),
     held: held.filter((run) => run.endedAt === null && run.leaseState !== 'none'),
   })
 }
@@ -39,7 +45,7 @@ describe('a device that connects', () => {
   })
 
   it('gives up a run that has another fence, belongs to another device, or has ended', () => {
-    for (const other of [row({ fence: 2 }), row({ device: 'dvc_other' }), row({ endedAt: 1 }), null])
+    for (const other of [row({ fence: 2 }), row({ device: idFrom<DeviceRef>('dvc_other') }), row({ endedAt: 1 }), null])
       expect(settle(other, known('live'), []).verdicts[0]?.verdict).toBe('give_up')
   })
 

@@ -1,3 +1,4 @@
+import type { DeviceRef, RunId } from '../../shared/lib/ids.ts'
 import type { DeviceMessage, ServerMessage } from '../../shared/device/protocol.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 
@@ -27,9 +28,9 @@ export interface Reconciliation {
 }
 
 export function reconcile(input: {
-  device: string
+  device: DeviceRef
   known: readonly KnownRun[]
-  rows: ReadonlyMap<string, RunRow>
+  rows: ReadonlyMap<RunId, RunRow>
   held: readonly RunRow[]
 }): Reconciliation {
   const result: Reconciliation = { verdicts: [], claim: [], start: [], cancel: [], lost: [], withdraw: [] }

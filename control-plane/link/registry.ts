@@ -1,12 +1,13 @@
+import type { DeviceRef, DeviceUuid, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { CloseName } from '../../shared/device/limits.ts'
 import type { ClaimState, ServerMessage } from '../../shared/device/protocol.ts'
 import type { DeviceSettings } from './device-settings.ts'
 
 /** An open link: a device that said hello to this replica and was welcomed. */
 export interface Link {
-  readonly deviceId: string
-  readonly publicId: string
-  readonly workspaceId: string
+  readonly deviceId: DeviceUuid
+  readonly publicId: DeviceRef
+  readonly workspaceId: WorkspaceUuid
   /** Unique to this link. */
   readonly linkId: string
   /** Identifies the daemon's process. */
@@ -36,15 +37,15 @@ export function revokeLink(link: Link): void {
 export class LinkRegistry {
   private readonly links = new Map<string, Link>()
 
-  isLinked(publicId: string): boolean {
+  isLinked(publicId: DeviceRef): boolean {
     return this.links.get(publicId)?.isOpen() ?? false
   }
 
-  find(publicId: string): Link | null {
+  find(publicId: DeviceRef): Link | null {
     return this.links.get(publicId) ?? null
   }
 
-  send(publicId: string, message: ServerMessage): boolean {
+  send(publicId: DeviceRef, message: ServerMessage): boolean {
     return this.links.get(publicId)?.send(message) ?? false
   }
 

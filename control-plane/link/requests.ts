@@ -1,3 +1,4 @@
+import type { DeviceRef, RunId } from '../../shared/lib/ids.ts'
 import { z } from 'zod'
 import type { Knex } from 'knex'
 import { changeSetResult, type ChangeSetResult } from '../../shared/device/change-set.ts'
@@ -19,7 +20,7 @@ import { inTransaction, publish } from '../db/transaction.ts'
  * the request was handed on to it.
  */
 export type DeviceRequest =
-  | { type: 'change_set.get'; runId: string; fence: number }
+  | { type: 'change_set.get'; runId: RunId; fence: number }
   | { type: 'folder.check'; rootPath: string }
 
 const reply = z.union([changeSetResult, folderCheck])
@@ -29,7 +30,7 @@ export type DeviceReply = z.infer<typeof reply>
 const handedOnMs = 60_000
 
 interface Question {
-  device: string
+  device: DeviceRef
   askedAt: number
   resolve: (reply: DeviceReply | null) => void
 }
@@ -68,24 +69,28 @@ export class DeviceRequests {
     this.waiting.clear()
   }
 
-  async changeSet(device: string, run: { runId: string; fence: number }, ms: number): Promise<ChangeSetResult | null> {
+  async changeSet(
+    device: DeviceRef,
+    run: { runId: RunId; fence: number },
+    ms: number,
+  ): Promise<ChangeSetResult | null> {
     const answer = await this.ask(device, { type: 'change_set.get', ...run }, ms)
     const parsed = changeSetResult.safeParse(answer)
     return parsed.success ? parsed.data : null
   }
 
-  async checkFolder(device: string, rootPath: string, ms: number): Promise<FolderCheck | null> {
+  async checkFolder(device: DeviceRef, rootPath: string, ms: number): Promise<FolderCheck | null> {
     const parsed = folderCheck.safeParse(await this.ask(device, { type: 'folder.check', rootPath }, ms))
     return parsed.success ? parsed.data : null
   }
 
   /** Says whether an answer of the device to this request is waited for, here or at the replica that handed it on. */
-  isAsked(device: string, requestId: string): boolean {
+  isAsked(device: DeviceRef, requestId: string): boolean {
     return this.waiting.get(requestId)?.device === device || this.handedOn.get(requestId) === device
   }
 
   /** Called when the device's answer arrived on its link on this replica. Ignores answers that nobody asked for. */
-  async answered(device: string, requestId: string, answer: DeviceReply): Promise<void> {
+  async answered(device: DeviceRef, requestId: string, answer: DeviceReply): Promise<void> {
     if (this.waiting.get(requestId)?.device === device) return this.settle(requestId, answer)
     if (this.handedOn.get(requestId) !== device) return
     this.handedOn.delete(requestId)
@@ -96,14 +101,14 @@ export class DeviceRequests {
     })
   }
 
-  private handOn(device: string, question: ServerMessage & { requestId: string }): void {
+  private handOn(device: DeviceRef, question: ServerMessage & { requestId: string }): void {
     const { links, world } = this.options
     this.handedOn.set(question.requestId, device)
     world.after(handedOnMs, () => this.handedOn.delete(question.requestId))
     links.send(device, question)
   }
 
-  private async ask(device: string, request: DeviceRequest, ms: number): Promise<DeviceReply | null> {
+  private async ask(device: DeviceRef, request: DeviceRequest, ms: number): Promise<DeviceReply | null> {
     const { world, links, root } = this.options
     const requestId = world.uuid()
     const message = { ...request, requestId } as ServerMessage
@@ -123,7 +128,7 @@ export class DeviceRequests {
     this.waiting.delete(requestId)
   }
 
-  private giveUp(device: string, unlinkedAt: number): void {
+  private giveUp(device: DeviceRef, unlinkedAt: number): void {
     for (const [requestId, question] of this.waiting)
       if (question.device === device && question.askedAt <= unlinkedAt) this.settle(requestId, null)
   }

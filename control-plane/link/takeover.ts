@@ -1,3 +1,4 @@
+import { idFrom, type DeviceRef, type DeviceUuid } from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import { publish } from '../db/transaction.ts'
@@ -36,7 +37,7 @@ export class Takeover {
   start(): void {
     this.off = this.options.bus.on('link.challenge', (row) => {
       if (row.payload.replicaId !== this.options.replicaId) return
-      this.answer(row.key, String(row.payload.deviceId), String(row.payload.instance)).catch((error: unknown) =>
+      this.answer(row.key, idFrom(String(row.payload.deviceId)), String(row.payload.instance)).catch((error: unknown) =>
         this.options.log.warn({ err: error }, 'a challenge was not answered'),
       )
     })
@@ -70,7 +71,7 @@ export class Takeover {
   }
 
   /** Resolves with true when the old link is gone afterwards. */
-  private async challengeLocal(publicId: string, instance: string): Promise<boolean> {
+  private async challengeLocal(publicId: DeviceRef, instance: string): Promise<boolean> {
     const link = this.options.links.find(publicId)
     if (!link) return true
     if (link.instance === instance || !(await link.challenge(challengeMs))) {
@@ -100,7 +101,7 @@ export class Takeover {
     return row?.lastHeartbeatAt === device.lastHeartbeatAt
   }
 
-  private async answer(publicId: string, deviceId: string, instance: string): Promise<void> {
+  private async answer(publicId: DeviceRef, deviceId: DeviceUuid, instance: string): Promise<void> {
     const { root, links, replicaId, world } = this.options
     const link = links.find(publicId)
     // Confirms a live link with a heartbeat, by which the asking replica sees that it is alive.

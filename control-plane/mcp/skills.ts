@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { Skill } from '@modelcontextprotocol/core/ext/skills'
 import type { SkillSource } from '@modelcontextprotocol/server/ext/skills'
 import { cursorOf, pageByTime, timeAndId } from '../../shared/api/paging.ts'
@@ -23,7 +24,7 @@ const scheme = 'skill://'
 const atOnce = 20
 const cursor = timeAndId(skillId)
 
-export function skillSource({ root, blobs }: SkillsDependencies, workspaceId: string): SkillSource {
+export function skillSource({ root, blobs }: SkillsDependencies, workspaceId: WorkspaceUuid): SkillSource {
   return {
     async list({ cursor: after }) {
       const place = after === undefined ? null : cursorOf({ after }, cursor)

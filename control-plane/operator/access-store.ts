@@ -1,5 +1,7 @@
+import type { PersonUuid, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { nullableTime, text, time } from '../db/columns.ts'
+import { deviceRef, deviceUuid, workspaceUuid } from '../db/id-columns.ts'
 import type { Db } from '../db/open.ts'
 import { inKeptWorkspace } from '../db/removed.ts'
 import { roles } from '../resources/members/store.ts'
@@ -7,7 +9,7 @@ import { roles } from '../resources/members/store.ts'
 /** Everything that gives somebody access, over all workspaces, for the operator. */
 
 export interface AccessFilter {
-  userId?: string
+  userId?: PersonUuid
   id?: string
   /** Only what was used, or made, after this. */
   usedSince?: number
@@ -46,7 +48,7 @@ export async function revokeSessions(db: Db, { userId, id }: AccessFilter, now: 
     .update({ revoked_at: now })
 }
 
-const tokenRow = sessionRow.extend({ name: text, workspaceId: text, expiresAt: nullableTime })
+const tokenRow = sessionRow.extend({ name: text, workspaceId: workspaceUuid, expiresAt: nullableTime })
 export type ValidTokenRow = z.infer<typeof tokenRow>
 
 /** Login tokens that still work, newest first. */
@@ -73,7 +75,7 @@ export async function listValidTokens(
 }
 
 /** Returns the number of tokens that still worked. */
-export async function revokeTokensOf(db: Db, userId: string, now: number): Promise<number> {
+export async function revokeTokensOf(db: Db, userId: PersonUuid, now: number): Promise<number> {
   return db('login_tokens')
     .where({ user_id: userId })
     .whereNull('revoked_at')
@@ -82,12 +84,18 @@ export async function revokeTokensOf(db: Db, userId: string, now: number): Promi
 }
 
 /** Removes one-time links and codes of svc that the person could still sign in with. */
-export async function removeSignInsOf(db: Db, userId: string): Promise<void> {
+export async function removeSignInsOf(db: Db, userId: PersonUuid): Promise<void> {
   await db('sign_in_links').where({ user_id: userId }).delete()
   await db('device_grants').where({ user_id: userId }).delete()
 }
 
-const deviceRow = z.object({ deviceId: text, publicId: text, name: text, email: text, workspaceId: text })
+const deviceRow = z.object({
+  deviceId: deviceUuid,
+  publicId: deviceRef,
+  name: text,
+  email: text,
+  workspaceId: workspaceUuid,
+})
 export type KnownDeviceRow = z.infer<typeof deviceRow>
 
 /** Devices that were not removed, by name. */
@@ -107,10 +115,10 @@ export async function listKnownDevices(db: Db, { userId }: AccessFilter): Promis
   return rows.map((row) => deviceRow.parse(row))
 }
 
-const ownerRow = z.object({ id: text, slug: text })
+const ownerRow = z.object({ id: workspaceUuid, slug: text })
 
 /** Workspaces of which the person is the only owner. */
-export async function listSolelyOwned(db: Db, userId: string): Promise<{ id: string; slug: string }[]> {
+export async function listSolelyOwned(db: Db, userId: PersonUuid): Promise<{ id: WorkspaceUuid; slug: string }[]> {
   const [owner] = roles
   const rows: unknown[] = await db('members as m')
     .join('workspaces as w', 'w.id', 'm.workspace_id')
@@ -124,6 +132,6 @@ export async function listSolelyOwned(db: Db, userId: string): Promise<{ id: str
   return rows.map((row) => ownerRow.parse(row))
 }
 
-export async function removeMemberships(db: Db, userId: string): Promise<number> {
+export async function removeMemberships(db: Db, userId: PersonUuid): Promise<number> {
   return db('members').where({ user_id: userId }).delete()
 }

@@ -1,3 +1,4 @@
+import type { DeviceUuid } from '../../shared/lib/ids.ts'
 import { toTimestamp } from '../../shared/api/ids.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Db } from '../db/open.ts'
@@ -130,7 +131,7 @@ export async function revokeDevice(db: Db, world: World, id: string) {
 }
 
 /** Returns the number of runs that ended with it. */
-async function endDevice(db: Db, world: World, deviceId: string): Promise<number> {
+async function endDevice(db: Db, world: World, deviceId: DeviceUuid): Promise<number> {
   const device = await findDevice(db, deviceId)
   return device === null ? 0 : removeDevice(db, device, world)
 }

@@ -1,3 +1,4 @@
+import type { CompanyUuid } from '../../shared/lib/ids.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
 import { cancelRuns } from '../lifecycle/cancel-runs.ts'
@@ -15,7 +16,7 @@ import { OperatorError } from './people.ts'
 /** Companies whose agents do no work until the operator says otherwise. */
 
 interface ShownCompany {
-  id: string
+  id: CompanyUuid
   name: string
   /** Slugs. */
   workspaces: string[]

@@ -1,3 +1,4 @@
+import type { PersonRef, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -16,8 +17,8 @@ import { memberByEmail } from './people.ts'
 const linkMs = 15 * 60_000
 
 export interface LoginLink {
-  userId: string
-  workspaceId: string
+  userId: PersonRef
+  workspaceId: WorkspaceUuid
   /** Works once. Whoever has it can act as the person. */
   url: string
   expiresAt: string

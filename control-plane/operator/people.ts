@@ -1,3 +1,4 @@
+import { idFrom, type PersonUuid, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { z } from 'zod'
 import type { World } from '../../shared/lib/world.ts'
 import { workspaceSlug } from '../../shared/api/workspaces.ts'
@@ -82,7 +83,11 @@ async function addMember(db: Db, world: World, input: NewUser) {
 }
 
 /** What only owners may do, nobody could do any more. */
-async function refuseForOnlyOwner(db: Db, user: UserRow, workspace: { id: string; slug: string }): Promise<void> {
+async function refuseForOnlyOwner(
+  db: Db,
+  user: UserRow,
+  workspace: { id: WorkspaceUuid; slug: string },
+): Promise<void> {
   const owned = await listSolelyOwned(db, user.id)
   if (owned.some(({ id }) => id === workspace.id))
     throw new OperatorError(`${user.email} is the only owner of ${workspace.slug}. Make somebody else its owner first.`)
@@ -104,7 +109,7 @@ export async function createToken(
 export async function memberByEmail(
   db: Db,
   input: { email: string; workspace: string | null },
-): Promise<{ user: UserRow; workspaceId: string }> {
+): Promise<{ user: UserRow; workspaceId: WorkspaceUuid }> {
   // The form is not checked: the first person's address is `owner@localhost`.
   const user = await findUserByEmail(db, input.email)
   if (user === null) throw new OperatorError(`Nobody has the address ${input.email}.`)
@@ -120,13 +125,17 @@ export async function revokeToken(db: Db, world: World, token: string): Promise<
 }
 
 export async function makeUser(db: Db, world: World, person: { name: string; email: string }): Promise<UserRow> {
-  const user = { id: world.uuid(), publicId: world.id('usr_'), ...person, createdAt: world.now() }
+  const user = { id: world.uuid<PersonUuid>(), publicId: world.id('usr_'), ...person, createdAt: world.now() }
   await insertUser(db, user)
   return user
 }
 
 /** Makes a workspace whose name consists of the words of its slug. */
-export async function makeNamedWorkspace(db: Db, world: World, slug: string): Promise<{ id: string; slug: string }> {
+export async function makeNamedWorkspace(
+  db: Db,
+  world: World,
+  slug: string,
+): Promise<{ id: WorkspaceUuid; slug: string }> {
   if ((await findSlugOwner(db, slug)) !== null)
     throw new OperatorError(`Another workspace had the slug ${slug}; it stays reserved.`)
   const words = slug.split('-').filter((word) => word !== '')
@@ -135,21 +144,21 @@ export async function makeNamedWorkspace(db: Db, world: World, slug: string): Pr
 }
 
 /** Returns null when the workspace must be made. */
-async function knownWorkspace(db: Db, slug: string | null): Promise<{ id: string; slug: string } | null> {
+async function knownWorkspace(db: Db, slug: string | null): Promise<{ id: WorkspaceUuid; slug: string } | null> {
   if (slug !== null) return findWorkspaceBySlug(db, parse(workspaceSlug, slug, 'The slug of the workspace'))
   const [only, ...others] = await listAllWorkspaces(db, 2)
   if (others.length > 0) throw new OperatorError('There are several workspaces; name one with --workspace.')
   return only ?? null
 }
 
-async function joinedWorkspace(db: Db, user: UserRow, named: string | null): Promise<string> {
+async function joinedWorkspace(db: Db, user: UserRow, named: string | null): Promise<WorkspaceUuid> {
   if (named === null) {
     const [first] = await listMemberships(db, user.id)
     if (first === undefined) throw new OperatorError(`${user.email} belongs to no workspace.`)
     return first.workspace.id
   }
   const workspace: WorkspaceRow | null =
-    (await findWorkspaceBySlug(db, named)) ?? (await findWorkspace(db, named.toLowerCase()))
+    (await findWorkspaceBySlug(db, named)) ?? (await findWorkspace(db, idFrom(named.toLowerCase())))
   if (workspace === null) throw new OperatorError(`There is no workspace ${named}.`)
   if ((await findRole(db, workspace.id, user.id)) === null)
     throw new OperatorError(`${user.email} is not a member of ${workspace.slug}.`)

@@ -1,3 +1,4 @@
+import { idFrom, type DeviceRef, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { providerOf } from '../../shared/runs/harnesses.ts'
 import type { Db, Tx } from '../db/open.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
@@ -34,7 +35,7 @@ export interface Moment {
 const rateLimitPauseMs = 60_000
 
 /** The devices of a workspace as `placeRun` wants them. */
-export async function loadPlacementFacts(db: Db, workspaceId: string, moment: Moment): Promise<PlacementFacts> {
+export async function loadPlacementFacts(db: Db, workspaceId: WorkspaceUuid, moment: Moment): Promise<PlacementFacts> {
   return (await load(db, workspaceId, { ...moment, lock: false })).facts
 }
 
@@ -48,7 +49,7 @@ type RefusalOf = (run: { isOfCloud: boolean }) => 'billing_locked' | 'company_pa
  */
 export async function lockPlacement(
   tx: Tx,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   moment: Moment,
 ): Promise<{ facts: PlacementFacts; refusalOf: RefusalOf }> {
   const { facts, workspace } = await load(tx, workspaceId, { ...moment, lock: true })
@@ -57,7 +58,7 @@ export async function lockPlacement(
   return { facts, refusalOf: ({ isOfCloud }) => (isOfCloud ? ofCloud : halt) }
 }
 
-async function load(db: Db, workspaceId: string, options: Moment & { lock: boolean }) {
+async function load(db: Db, workspaceId: WorkspaceUuid, options: Moment & { lock: boolean }) {
   const [workspace, devices, admins, cloudRoom, { live, paused, windows, circuits }] = await Promise.all([
     // First: in a transaction the others read once it is locked.
     findWorkspace(db, workspaceId, options.lock),
@@ -71,7 +72,7 @@ async function load(db: Db, workspaceId: string, options: Moment & { lock: boole
       triedSince: options.now - trialMs,
     }),
   ])
-  const used = (publicId: string) => sum(live.filter(({ device }) => device === publicId).map(({ count }) => count))
+  const used = (publicId: DeviceRef) => sum(live.filter(({ device }) => device === publicId).map(({ count }) => count))
   const facts: PlacementFacts = {
     rateLimited: new Set(paused.map((run) => `${run.agentId}/${run.harness}`)),
     circuits: new Map(
@@ -165,7 +166,7 @@ export function toRunFacts(
     isTaskLocked: boolean
     ahead: readonly RunFacts[]
     /** The durable id of its sandbox, where it has one. */
-    sandbox: string | null
+    sandbox: DeviceRef | null
   },
 ): RunFacts {
   return {
@@ -177,7 +178,7 @@ export function toRunFacts(
     provider: providerOf(run.harness, run.modelId),
     fallback: fallbackOf(run),
     // A folder that was removed while the run waited names no device, so the run waits until its time is up.
-    folderDevice: run.folderId === null ? null : (rows.folder?.device ?? ''),
+    folderDevice: run.folderId === null ? null : (rows.folder?.device ?? idFrom('')),
     sessionDevice: rows.parent?.sessionId ? rows.parent.device : null,
     ownerUserId: rows.agent?.ownerUserId ?? null,
     isOwnerAsked: (rows.agent?.transferredAt ?? null) !== null,

@@ -1,3 +1,4 @@
+import type { AgentRef, DeviceRef, PersonUuid, SecretId } from '../../shared/lib/ids.ts'
 import { toTimestamp } from '../../shared/api/ids.ts'
 import { harnesses, type HarnessName } from '../../shared/runs/harnesses.ts'
 import type { RunsBy } from '../../shared/api/devices.ts'
@@ -38,7 +39,7 @@ export interface PlacementFacts {
   /** How many more sandboxes the workspace may have; null: no engine for them is ready. */
   cloudRoom: number | null
   /** Durable id of the workspace's default device. */
-  defaultDevice: string | null
+  defaultDevice: DeviceRef | null
   /** Agent and harness (`agt_.../claude`) whose provider refused a run a moment ago. */
   rateLimited: ReadonlySet<string>
   /** Of accounts whose limit was reached and is not long over; all others are open. */
@@ -46,27 +47,27 @@ export interface PlacementFacts {
   /** Breakers by `circuitKey` that are or were just open; all others are closed, which lets everything through. */
   circuits: ReadonlyMap<string, Quota>
   /** UUIDs of the workspace's owners and admins; empty where no device asks for them. */
-  admins: ReadonlySet<string>
+  admins: ReadonlySet<PersonUuid>
 }
 
 export interface RunFacts {
-  agentId: string
+  agentId: AgentRef
   harness: HarnessName
   /** The agent's own key for the harness's provider; null: the device's sign-in is used. */
-  keyId: string | null
+  keyId: SecretId | null
   /** The provider whose service its harness depends on, as `providerOf` names it. */
   provider: string
   /** The harness on which it goes while its provider keeps it from its harness. */
   fallback: Pick<RunFacts, 'harness' | 'keyId' | 'provider'> | null
   /** It goes to a sandbox and to no device: that of its own, once there is one. null: it goes to devices. */
-  cloud: { device: string | null } | null
+  cloud: { device: DeviceRef | null } | null
   /** Device of the folder the run starts in; null when it starts in the home folder. */
-  folderDevice: string | null
+  folderDevice: DeviceRef | null
   /** Device whose harness session the run goes on with. */
-  sessionDevice: string | null
+  sessionDevice: DeviceRef | null
   /** It is of use only on the device with the session. */
   isForSession: boolean
-  ownerUserId: string | null
+  ownerUserId: PersonUuid | null
   /** The agent was given to its owner, who has not agreed yet: it runs on none of their devices. */
   isOwnerAsked: boolean
   /** Its agent is private. */
@@ -105,7 +106,7 @@ export interface Gate {
   isCloud?: true
 }
 /** `onFallback`: with its fallback harness. `sandbox`: one is to be made for it. */
-export type Placement = { kind: 'device'; publicId: string; onFallback?: true } | { kind: 'sandbox' } | Gate
+export type Placement = { kind: 'device'; publicId: DeviceRef; onFallback?: true } | { kind: 'sandbox' } | Gate
 
 /** A run that would wait for its provider goes with its fallback harness, if it may begin with that at once. */
 export function placeRun(run: RunFacts, facts: PlacementFacts): Placement {
@@ -154,7 +155,11 @@ function placeOnOwn(run: RunFacts, facts: PlacementFacts): Placement {
   return free ? { kind: 'device', publicId: free.publicId } : gate('capacity')
 }
 
-function placeInCloud(run: RunFacts, { device }: { device: string | null }, { cloudRoom }: PlacementFacts): Placement {
+function placeInCloud(
+  run: RunFacts,
+  { device }: { device: DeviceRef | null },
+  { cloudRoom }: PlacementFacts,
+): Placement {
   const gate = (reason: GateReason): Gate => ({ kind: 'gate', reason, isCloud: true })
   if (run.isCauseGone) return gate('governance_refused')
   if (device !== null) return { kind: 'device', publicId: device }
@@ -164,7 +169,7 @@ function placeInCloud(run: RunFacts, { device }: { device: string | null }, { cl
 
 export interface Placed<Run> {
   run: Run
-  publicId: string
+  publicId: DeviceRef
   onFallback?: true
 }
 
@@ -248,7 +253,7 @@ const candidates = (run: RunFacts, facts: PlacementFacts): DeviceFacts[] =>
 
 /** The preferred ones first. */
 function mayTake(run: RunFacts, facts: PlacementFacts): DeviceFacts[] {
-  const byId = (publicId: string | null) => facts.devices.filter((device) => device.publicId === publicId)
+  const byId = (publicId: DeviceRef | null) => facts.devices.filter((device) => device.publicId === publicId)
   if (run.folderDevice !== null) return byId(run.folderDevice)
   const owned = facts.devices
     .filter((device) => device.userId === run.ownerUserId && !device.isSandbox)

@@ -1,3 +1,4 @@
+import type { ConversationId, ProjectUuid } from '../../shared/lib/ids.ts'
 import type { Db } from '../db/open.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { findConversation } from '../resources/conversations/store.ts'
@@ -8,8 +9,8 @@ export async function isWorkPrivate(
   db: Db,
   of: {
     agent: Pick<AgentRow, 'visibility' | 'workspaceId'>
-    task?: { projectId: string | null } | null
-    conversationId?: string | null
+    task?: { projectId: ProjectUuid | null } | null
+    conversationId?: ConversationId | null
   },
 ): Promise<boolean> {
   const { agent, task = null, conversationId = null } = of

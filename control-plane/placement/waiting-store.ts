@@ -1,6 +1,8 @@
+import type { RunId, TaskId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { harnessNames } from '../../shared/runs/harnesses.ts'
-import { int, json, nullableFlag, nullableText, nullableTime, text, time } from '../db/columns.ts'
+import { int, json, nullableFlag, nullableText, nullableTime, time } from '../db/columns.ts'
+import { agentRef, deviceRef, folderRef, personUuid, runId, secretId, taskId, workspaceUuid } from '../db/id-columns.ts'
 import type { Db } from '../db/open.ts'
 import { query } from '../db/statement.ts'
 import { notCancelled } from '../resources/runs/cancellation-store.ts'
@@ -10,9 +12,9 @@ import type { RunFacts } from './placement.ts'
 
 /** A queued run that was not offered, with what its placement depends on. */
 export interface WaitingRun {
-  id: string
-  workspaceId: string
-  taskId: string | null
+  id: RunId
+  workspaceId: WorkspaceUuid
+  taskId: TaskId | null
   createdAt: number
   /** Its place in the line. */
   inLineSince: number
@@ -23,33 +25,33 @@ export interface WaitingRun {
 
 const row = z
   .object({
-    id: text,
-    workspace_id: text,
-    agent_id: text,
+    id: runId,
+    workspace_id: workspaceUuid,
+    agent_id: agentRef,
     harness: z.enum(harnessNames),
     environment_type: z.enum(['device', 'cloud']),
-    folder_id: nullableText,
-    task_id: nullableText,
+    folder_id: folderRef.nullable(),
+    task_id: taskId.nullable(),
     created_at: time,
     in_line: time,
     ungated_since: nullableTime,
-    owner_user_id: nullableText,
+    owner_user_id: personUuid.nullable(),
     transferred_at: nullableTime,
-    caused_by_user_id: nullableText,
-    words_by: json(z.array(nullableText)),
-    instructions_by: json(z.array(nullableText)),
+    caused_by_user_id: personUuid.nullable(),
+    words_by: json(z.array(personUuid.nullable())),
+    instructions_by: json(z.array(personUuid.nullable())),
     agent_visibility: z.enum(['company', 'private']).nullable(),
     is_confidential: int,
-    provider_key_id: nullableText,
+    provider_key_id: secretId.nullable(),
     fallback_harness: z.enum(harnessNames).nullable(),
-    fallback_key_id: nullableText,
+    fallback_key_id: secretId.nullable(),
     fallback_model: nullableText,
     model_id: nullableText,
     compacts: nullableFlag,
-    folder_device: nullableText,
-    sandbox_device: nullableText,
+    folder_device: deviceRef.nullable(),
+    sandbox_device: deviceRef.nullable(),
     session_id: nullableText,
-    session_device: nullableText,
+    session_device: deviceRef.nullable(),
     is_cause_gone: int,
     is_task_locked: int,
     is_behind: int,
@@ -168,7 +170,7 @@ export interface OthersOfTask {
 export const noOthers: OthersOfTask = { isTaken: false, ahead: [] }
 
 /** What may hold up a new run of the task: each live run of the task was made before it. */
-export async function findOthersOfTask(db: Db, taskId: string): Promise<OthersOfTask> {
+export async function findOthersOfTask(db: Db, taskId: TaskId): Promise<OthersOfTask> {
   const live = await listLiveOfTask(db, taskId)
   if (live.length === 0) return noOthers
   if (live.some(({ leaseState }) => leaseState !== 'none') || live.length > mostAhead)
@@ -205,7 +207,7 @@ function distinct(ahead: readonly RunFacts[]): RunFacts[] {
 }
 
 /** Returns the ones of these runs that wait, oldest first. */
-export async function findWaiting(db: Db, runIds: readonly string[]): Promise<WaitingRun[]> {
+export async function findWaiting(db: Db, runIds: readonly RunId[]): Promise<WaitingRun[]> {
   const [first, ...others] = runIds
   if (first !== undefined && others.length === 0) return withAhead(db, await byId.list(db, [first, 1]))
   return withAhead(db, await byIds.list(db, [runIds, runIds.length]))
@@ -213,15 +215,15 @@ export async function findWaiting(db: Db, runIds: readonly string[]): Promise<Wa
 
 const workspacesOf = query(
   `select distinct workspace_id from runs where ended_at is null and status = 'queued' and lease_state = 'none'`,
-  z.object({ workspace_id: text }),
+  z.object({ workspace_id: workspaceUuid }),
 )
 
 /** The workspaces in which runs wait. */
-export const listWaitingWorkspaces = async (db: Db): Promise<string[]> =>
+export const listWaitingWorkspaces = async (db: Db): Promise<WorkspaceUuid[]> =>
   (await workspacesOf.list(db, [])).map((row) => row.workspace_id)
 
 export interface WaitingPage {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   /** The last one of the page before. */
   after: WaitingRun | null
   limit: number

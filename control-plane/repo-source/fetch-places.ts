@@ -1,3 +1,4 @@
+import { idFrom, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { Turns, type Place } from '../process/turns.ts'
 import { SourceError } from './source-error.ts'
 
@@ -27,7 +28,7 @@ export class FetchPlaces {
   }
 
   /** Fails with SourceError `busy`, or with the reason of the signal. */
-  async within<T>(workspaceId: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  async within<T>(workspaceId: WorkspaceUuid, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     await this.take(workspaceId, signal)
     try {
       return await work()
@@ -39,7 +40,7 @@ export class FetchPlaces {
     }
   }
 
-  private take(workspaceId: string, signal: AbortSignal): Promise<void> {
+  private take(workspaceId: WorkspaceUuid, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
     if (this.waiting.countOf(workspaceId) >= this.limits.waiting)
       throw new SourceError('busy', 'Too many repositories of this workspace are being read. Try again in a minute.')
@@ -63,15 +64,15 @@ export class FetchPlaces {
 
   private fill(): void {
     while (this.taken < this.limits.atOnce) {
-      const next = this.waiting.take(({ group }) => this.atWorkOf(group) < this.limits.perWorkspace)
+      const next = this.waiting.take(({ group }) => this.atWorkOf(idFrom(group)) < this.limits.perWorkspace)
       if (next === null) return
       this.taken++
-      this.atWork.set(next.group, this.atWorkOf(next.group) + 1)
+      this.atWork.set(next.group, this.atWorkOf(idFrom(next.group)) + 1)
       next.begin()
     }
   }
 
-  private atWorkOf(workspaceId: string): number {
+  private atWorkOf(workspaceId: WorkspaceUuid): number {
     return this.atWork.get(workspaceId) ?? 0
   }
 }

@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
@@ -60,7 +61,7 @@ export interface SourceDependencies {
 }
 
 interface Using {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   /** Ends the fetch. */
   signal: AbortSignal
 }

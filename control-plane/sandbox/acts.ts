@@ -220,7 +220,7 @@ export class SandboxActs {
     const { root, world, engine, keys, log } = this.options
     const device = await findDeviceByPublicId(root, row.device)
     if (device === null || row.image === null) return
-    const token = keys.tokenOf(`${row.id} once more`)
+    const token = keys.tokenOf(row.id, 'once more')
     await renewFirstToken(root, device, hashToken(token))
     const identity = await this.openBroker(row, { token, lost: row.trouble ?? 'The sandbox of this run is gone.' })
     if (identity === null) return

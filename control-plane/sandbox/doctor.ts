@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { mkdirSync, rmSync, chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -98,7 +99,7 @@ function specOf(
     // Of no server: nobody sweeps it but the next doctor.
     serverId: trials,
     sandboxId: world.id('sbx_'),
-    of: { workspaceId: 'trial', runId: name },
+    of: { workspaceId: idFrom('trial'), runId: idFrom(name) },
     size: { ...sizes[size], cpus: Math.min(cpus, facts.cpus) },
     volume: name,
     brokerFolder: folder,

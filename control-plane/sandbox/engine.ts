@@ -1,3 +1,4 @@
+import type { RunId, SandboxId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { SandboxIdentity } from '../../shared/device/sandbox.ts'
 import type { SandboxSize } from '../../shared/api/agents.ts'
 
@@ -47,9 +48,9 @@ export interface ContainerSpec {
   /** By its id. */
   image: string
   serverId: string
-  sandboxId: string
+  sandboxId: SandboxId
   /** null: it is made ahead, and has no run yet. */
-  of: { workspaceId: string; runId: string } | null
+  of: { workspaceId: WorkspaceUuid; runId: RunId } | null
   size: SizeLimits
   /** Its name. It is made where there is none. */
   volume: string
@@ -64,7 +65,7 @@ export interface ContainerSpec {
 export interface Container {
   id: string
   name: string
-  sandboxId: string
+  sandboxId: SandboxId
   /** `waiting`: it was started and does not run yet, for want of a place or of its image. */
   state: 'created' | 'waiting' | 'running' | 'exited'
 }

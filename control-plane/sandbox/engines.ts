@@ -1,3 +1,4 @@
+import type { SandboxId } from '../../shared/lib/ids.ts'
 import { readFileSync } from 'node:fs'
 import { ConfigError } from '../process/config-error.ts'
 import { FolderBrokers, type BrokerPlaces, type BrokersOptions } from './broker/brokers.ts'
@@ -45,7 +46,7 @@ export function createEngine(settings: EngineSettings): SandboxEngine {
 /** `folder`: where those of sandboxes on this machine are. */
 export function createBrokers(
   settings: EngineSettings,
-  { folder, keyOf, ...options }: BrokersOptions & { folder: string; keyOf: (sandboxId: string) => string },
+  { folder, keyOf, ...options }: BrokersOptions & { folder: string; keyOf: (sandboxId: SandboxId) => string },
 ): BrokerPlaces {
   if (settings.kind === 'kubernetes') return new PortBrokers({ ...options, ...settings.broker, keyOf })
   const trouble = FolderBrokers.troubleOf(folder)

@@ -1,3 +1,4 @@
+import type { SandboxId } from '../../shared/lib/ids.ts'
 import type { Bus } from '../db/bus.ts'
 import { Lines } from '../process/lines.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
@@ -179,7 +180,7 @@ export class SandboxKeeper {
     await engine.remove(name, (await isVolumeNeeded(root, name)) ? null : name)
   }
 
-  private async isGone(sandboxId: string): Promise<boolean> {
+  private async isGone(sandboxId: SandboxId): Promise<boolean> {
     // First: from there it comes to the sandboxes.
     if ((await findWarm(this.options.root, sandboxId)) !== null) return false
     const row = await findSandbox(this.options.root, sandboxId)

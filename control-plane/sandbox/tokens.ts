@@ -1,3 +1,4 @@
+import type { SandboxId } from '../../shared/lib/ids.ts'
 import { createHmac } from 'node:crypto'
 import { base62 } from '../../shared/lib/world.ts'
 
@@ -6,9 +7,9 @@ export interface SandboxKeys {
   /** The label of this server's containers: two servers on one engine leave each other's alone. */
   serverId: string
   /** The token with which a sandbox says its first hello. Whoever creates it again gives it the same. */
-  tokenOf: (sandboxId: string) => string
+  tokenOf: (sandboxId: SandboxId, nth?: 'once more') => string
   /** What it shows to its broker at a port. */
-  brokerKeyOf: (sandboxId: string) => string
+  brokerKeyOf: (sandboxId: SandboxId) => string
 }
 
 export function sandboxKeys(key: Uint8Array): SandboxKeys {
@@ -16,6 +17,7 @@ export function sandboxKeys(key: Uint8Array): SandboxKeys {
   return {
     serverId: mac('server').toString('hex').slice(0, 32),
     brokerKeyOf: (sandboxId) => base62(mac(`broker of ${sandboxId}`), 43),
-    tokenOf: (sandboxId) => `svc_dev_${base62(mac(`token of ${sandboxId}`), 43)}`,
+    tokenOf: (sandboxId, nth) =>
+      `svc_dev_${base62(mac(`token of ${sandboxId}${nth === undefined ? '' : ` ${nth}`}`), 43)}`,
   }
 }

@@ -1,3 +1,4 @@
+import type { PersonUuid, RunId, SandboxId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { SandboxSize } from '../../shared/api/agents.ts'
@@ -31,7 +32,7 @@ export interface WantingContext {
   world: World
   leaseMs: number
   engineId: string
-  tokenOf: (sandboxId: string) => string
+  tokenOf: (sandboxId: SandboxId) => string
   /** What a container that was made ahead must be made of to be given to a run; null: none is given. */
   madeOf: string | null
   /** A run has been given one. */
@@ -48,7 +49,7 @@ const pageSize = 500
  */
 export async function wantSandboxes(context: WantingContext): Promise<number> {
   const { root } = context
-  const lines: string[][] = []
+  const lines: RunId[][] = []
   for (const workspaceId of await listWorkspacesWaitingForCloud(root)) {
     lines.push(await listWanting(root, workspaceId))
   }
@@ -65,8 +66,8 @@ export async function wantSandboxes(context: WantingContext): Promise<number> {
 }
 
 /** The runs of a workspace that have no sandbox, oldest first. Any number of runs for devices may wait before them. */
-async function listWanting(root: Knex, workspaceId: string): Promise<string[]> {
-  const found: string[] = []
+async function listWanting(root: Knex, workspaceId: WorkspaceUuid): Promise<RunId[]> {
+  const found: RunId[] = []
   for await (const page of inPages<WaitingRun>(pageSize, (next) =>
     listWaiting(root, { workspaceId, after: null, ...next }),
   )) {
@@ -77,7 +78,7 @@ async function listWanting(root: Knex, workspaceId: string): Promise<string[]> {
 }
 
 /** `none`: the run waits for something else, or somebody else was faster. */
-async function wantOne(context: WantingContext, runId: string): Promise<'made' | 'full' | 'none'> {
+async function wantOne(context: WantingContext, runId: RunId): Promise<'made' | 'full' | 'none'> {
   const { root, world, leaseMs, taken } = context
   const listed = await findRun(root, runId)
   if (listed === null) return 'none'
@@ -166,7 +167,7 @@ async function write(
   return warm !== null
 }
 
-async function anyPerson(tx: Tx, { agentId, workspaceId }: RunRow): Promise<string> {
+async function anyPerson(tx: Tx, { agentId, workspaceId }: RunRow): Promise<PersonUuid> {
   const owner = (await findAgent(tx, agentId))?.ownerUserId ?? null
   const person = owner ?? (await listAdmins(tx, workspaceId))[0]
   if (person === undefined) throw new Error(`${workspaceId} has no admin`)

@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import type { Knex } from 'knex'
 import type { WaitingSandbox } from '../../shared/device/sandbox.ts'
@@ -83,7 +84,7 @@ export class WarmPool {
     if (this.make === null || world.monotonic() - this.make.at >= imageMs) {
       const image = await engine.findImage(name)
       const size = within(sizes[warmSize], facts)
-      const of = JSON.stringify({ image, runtime, size, folder: brokers.folderOf('') })
+      const of = JSON.stringify({ image, runtime, size, folder: brokers.folderOf(idFrom('')) })
       const madeOf = createHash('sha256').update(of).digest('hex').slice(0, 32)
       this.make = image === null ? null : { madeOf, image, at: world.monotonic() }
     }

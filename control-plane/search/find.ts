@@ -1,3 +1,4 @@
+import type { WikiPageId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { Db } from '../db/open.ts'
 import { listByWords, wordParts } from '../db/word-index.ts'
 import { expressionOf, hasCompounds, readQuery, type SearchQuery } from './query.ts'
@@ -11,7 +12,7 @@ export const maxFound = 200
 const maxRead = 1_000_000
 
 export interface Ranked {
-  subject: string
+  subject: WikiPageId
   /** Of its body, in UTF-16 units. */
   size: number
   /** The chunk to show when none has the words. */
@@ -25,7 +26,7 @@ export interface Ranked {
  */
 export async function findRanked(
   db: Db,
-  { workspaceId, query }: { workspaceId: string; query: SearchQuery },
+  { workspaceId, query }: { workspaceId: WorkspaceUuid; query: SearchQuery },
 ): Promise<Ranked[]> {
   for (let attempt = 1; ; attempt++) {
     const found = await candidates(db, workspaceId, query)
@@ -40,7 +41,11 @@ export async function findRanked(
 }
 
 /** Numbers of pages, each with whether what is one thing in the query is so in the page. */
-async function candidates(db: Db, workspaceId: string, query: SearchQuery): Promise<Map<SearchPageRow['id'], boolean>> {
+async function candidates(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  query: SearchQuery,
+): Promise<Map<SearchPageRow['id'], boolean>> {
   const found = new Map<number, boolean>()
   for (const isExact of hasCompounds(query) ? [true, false] : [false]) {
     const words = expressionOf(query, isExact)
@@ -60,10 +65,10 @@ async function candidates(db: Db, workspaceId: string, query: SearchQuery): Prom
 /** Where each of these pages has the words. A page without text is left out. */
 export async function listSnippets(
   db: Db,
-  { workspaceId, text, pages }: { workspaceId: string; text: string; pages: readonly Ranked[] },
+  { workspaceId, text, pages }: { workspaceId: WorkspaceUuid; text: string; pages: readonly Ranked[] },
 ): Promise<Map<string, Snippet>> {
   let left = maxRead
-  const [subjects, firstOnly]: [string[], string[]] = [[], []]
+  const [subjects, firstOnly]: [WikiPageId[], WikiPageId[]] = [[], []]
   for (const { subject, size } of pages) {
     left -= size
     ;(left >= 0 ? subjects : firstOnly).push(subject)

@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { Db } from '../db/open.ts'
 import { fuse } from './fuse.ts'
 import type { Meaning } from './embeddings/meaning.ts'
@@ -10,7 +11,7 @@ import { readQuery } from './query.ts'
  */
 export async function search(
   db: Db,
-  { workspaceId, text, meaning }: { workspaceId: string; text: string; meaning: Pick<Meaning, 'find'> | null },
+  { workspaceId, text, meaning }: { workspaceId: WorkspaceUuid; text: string; meaning: Pick<Meaning, 'find'> | null },
 ): Promise<Ranked[]> {
   const query = readQuery(text)
   const [byWords, byMeaning] = await Promise.all([

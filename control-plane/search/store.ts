@@ -1,6 +1,8 @@
+import type { WikiPageId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { int, nullableText, text } from '../db/columns.ts'
+import { wikiPageId, workspaceUuid } from '../db/id-columns.ts'
 import type { Db } from '../db/open.ts'
 import { table, type RowOf } from '../db/table.ts'
 import { insertWords, removeWords } from '../db/word-index.ts'
@@ -14,8 +16,8 @@ import type { Searchable } from './searchable.ts'
  */
 const pages = table('search_pages', {
   id: int,
-  workspaceId: text,
-  subject: text,
+  workspaceId: workspaceUuid,
+  subject: wikiPageId,
   /** The title as its author wrote it. */
   caption: text,
   /** Words for the ranking; see page-words.ts. */
@@ -30,8 +32,8 @@ export type SearchPageRow = RowOf<typeof pages>
 
 const chunks = table('search_chunks', {
   id: int,
-  workspaceId: text,
-  subject: text,
+  workspaceId: workspaceUuid,
+  subject: wikiPageId,
   ord: int,
   heading: text,
   start: int,
@@ -46,7 +48,7 @@ export type SearchChunkRow = RowOf<typeof chunks>
 /** Replaces what is known of the subject. */
 export async function indexSubject(
   db: Db,
-  { workspaceId, subject, title }: { workspaceId: string; subject: string; title: string },
+  { workspaceId, subject, title }: { workspaceId: WorkspaceUuid; subject: WikiPageId; title: string },
   { words, chunks: cut, size }: Searchable,
 ): Promise<void> {
   const before = await removeFromIndex(db, subject)
@@ -76,13 +78,13 @@ const atOnce = 500
 /** Nothing of the subject is found any more. */
 export async function removeSubject(
   db: Db,
-  { workspaceId, subject }: { workspaceId: string; subject: string },
+  { workspaceId, subject }: { workspaceId: WorkspaceUuid; subject: WikiPageId },
 ): Promise<void> {
   await removeLoneVectors(db, workspaceId, await removeFromIndex(db, subject))
 }
 
 /** Returns the digests of its chunks that had a vector. Without a page there are no chunks. */
-async function removeFromIndex(db: Db, subject: string): Promise<string[]> {
+async function removeFromIndex(db: Db, subject: WikiPageId): Promise<string[]> {
   const page = await pages.find(db, { subject })
   if (page === null) return []
   await removeWords(db, [page.id])
@@ -95,7 +97,11 @@ async function removeFromIndex(db: Db, subject: string): Promise<string[]> {
 const withModel = z.object({ digest: text, model: text })
 
 /** The models of vectors that are there for these digests. */
-async function listModels(db: Db, workspaceId: string, digests: readonly string[]): Promise<Map<string, string>> {
+async function listModels(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  digests: readonly string[],
+): Promise<Map<string, string>> {
   const models = new Map<string, string>()
   for (let i = 0; i < digests.length; i += atOnce) {
     const rows: unknown[] = await db('search_vectors')
@@ -111,7 +117,7 @@ async function listModels(db: Db, workspaceId: string, digests: readonly string[
 }
 
 /** Removes those of these vectors that no chunk has any more. */
-async function removeLoneVectors(db: Db, workspaceId: string, digests: readonly string[]): Promise<void> {
+async function removeLoneVectors(db: Db, workspaceId: WorkspaceUuid, digests: readonly string[]): Promise<void> {
   for (let i = 0; i < digests.length; i += atOnce)
     await db('search_vectors')
       .where({ workspace_id: workspaceId })
@@ -128,7 +134,7 @@ const byIds = pages.query('where id in ? and workspace_id = ?')
 /** Those that are still there, in no order. */
 export async function listSearchPages(
   db: Db,
-  { workspaceId, ids }: { workspaceId: string; ids: readonly number[] },
+  { workspaceId, ids }: { workspaceId: WorkspaceUuid; ids: readonly number[] },
 ): Promise<SearchPageRow[]> {
   return ids.length === 0 ? [] : byIds.list(db, [ids.map(String), workspaceId])
 }
@@ -140,7 +146,11 @@ const firstOfSubjects = chunks.query('where subject in ? and ord = 0')
 /** The chunks of these subjects in their order, or only the first of each. */
 export async function listChunks(
   db: Db,
-  { workspaceId, subjects, isFirst = false }: { workspaceId: string; subjects: readonly string[]; isFirst?: boolean },
+  {
+    workspaceId,
+    subjects,
+    isFirst = false,
+  }: { workspaceId: WorkspaceUuid; subjects: readonly string[]; isFirst?: boolean },
 ): Promise<SearchChunkRow[]> {
   if (subjects.length === 0) return []
   const found = await (isFirst ? firstOfSubjects : ofSubjects).list(db, [subjects])

@@ -1,11 +1,12 @@
+import type { PersonRef, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Db } from '../db/open.ts'
 import { hashToken, newToken } from '../http/token-hash.ts'
 import { insertLoginToken, type UserRow } from '../resources/members/store.ts'
 
 export interface NewToken {
-  userId: string
-  workspaceId: string
+  userId: PersonRef
+  workspaceId: WorkspaceUuid
   tokenId: string
   /** The login token itself, which is shown only here. */
   token: string
@@ -15,7 +16,7 @@ export interface NewToken {
 export async function issueToken(
   db: Db,
   world: World,
-  grant: { user: Pick<UserRow, 'id' | 'publicId'>; workspaceId: string; name: string; lifeMs?: number | null },
+  grant: { user: Pick<UserRow, 'id' | 'publicId'>; workspaceId: WorkspaceUuid; name: string; lifeMs?: number | null },
 ): Promise<NewToken> {
   const token = newToken(world, 'svc_pat_')
   const tokenId = world.id('tok_')

@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { deviceFlow } from '../../shared/api/auth-internal.ts'
 import { html, page, type Html } from './html.ts'
 import { paths } from './paths.ts'
@@ -71,7 +72,7 @@ export interface ConfirmShown {
   email: string
   clientName: string
   address: string
-  workspaces: readonly { id: string; name: string; role: string; isChosen: boolean }[]
+  workspaces: readonly { id: WorkspaceUuid; name: string; role: string; isChosen: boolean }[]
 }
 
 export function confirmPage(shown: ConfirmShown): string {

@@ -1,3 +1,4 @@
+import type { PersonUuid, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type Koa from 'koa'
 import { base62, type World } from '../../shared/lib/world.ts'
 import type { Db } from '../db/open.ts'
@@ -28,9 +29,9 @@ export async function sessionOf(ctx: Koa.Context, deps: SignInDependencies): Pro
 }
 
 export interface NewSignIn {
-  userId: string
+  userId: PersonUuid
   /** The workspace to work in; null: the first joined. */
-  workspaceId: string | null
+  workspaceId: WorkspaceUuid | null
 }
 
 /**

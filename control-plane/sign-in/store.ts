@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { nullableText, nullableTime, text, time } from '../db/columns.ts'
+import { nullableTime, text, time } from '../db/columns.ts'
+import { personUuid, workspaceUuid } from '../db/id-columns.ts'
 import type { Db } from '../db/open.ts'
 import { table, type RowOf } from '../db/table.ts'
 
@@ -7,8 +8,8 @@ import { table, type RowOf } from '../db/table.ts'
 
 const sessions = table('dashboard_sessions', {
   id: text,
-  userId: text,
-  workspaceId: nullableText,
+  userId: personUuid,
+  workspaceId: workspaceUuid.nullable(),
   tokenHash: text,
   createdAt: time,
   lastUsedAt: nullableTime,
@@ -48,8 +49,8 @@ export async function revokeSession(db: Db, tokenHash: string, at: number): Prom
 const links = table('sign_in_links', {
   id: text,
   tokenHash: text,
-  userId: text,
-  workspaceId: nullableText,
+  userId: personUuid,
+  workspaceId: workspaceUuid.nullable(),
   createdAt: time,
   expiresAt: time,
 })

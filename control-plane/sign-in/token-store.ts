@@ -1,3 +1,5 @@
+import { personRef } from '../db/id-columns.ts'
+import type { PersonUuid, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { text } from '../db/columns.ts'
 import { newestFirst, type OlderPage } from '../db/id-page.ts'
@@ -6,13 +8,13 @@ import { loginTokens, type LoginToken } from '../resources/members/store.ts'
 
 /** Login tokens as people see them; only their holders know the tokens themselves. */
 
-const holder = z.object({ userPublicId: text, email: text })
+const holder = z.object({ userPublicId: personRef, email: text })
 export type LoginTokenRow = LoginToken & z.infer<typeof holder>
 
 export interface LoginTokenFilter extends OlderPage {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   /** null: of everybody. */
-  userId: string | null
+  userId: PersonUuid | null
   now: number
 }
 
@@ -33,7 +35,7 @@ export async function listLoginTokens(db: Db, filter: LoginTokenFilter): Promise
 /** Revokes a token; `userId` null: of anybody. Returns false when there is no such valid token in the workspace. */
 export async function revokeTokenIn(
   db: Db,
-  token: { id: string; userId: string | null; workspaceId: string },
+  token: { id: string; userId: PersonUuid | null; workspaceId: WorkspaceUuid },
   at: number,
 ): Promise<boolean> {
   const { id, userId, workspaceId } = token

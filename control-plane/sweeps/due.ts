@@ -1,3 +1,4 @@
+import type { AutomationId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { inPages } from '../db/table.ts'
 import type { WakeAnswer, WakeContext } from '../wakes/wake.ts'
@@ -75,7 +76,7 @@ export function dueAutomationsSweep(options: DueAutomationsOptions): Sweep {
 }
 
 async function fireOne(
-  due: { id: string; at: number },
+  due: { id: AutomationId; at: number },
   { root, now, log, options }: Pick<SweepContext, 'now' | 'log'> & { root: Knex; options: DueAutomationsOptions },
 ): Promise<void> {
   let fired: FireOutcome | null
@@ -142,7 +143,7 @@ const graceMs = 30_000
  * Offers the runs that wait for an account whose limit is over, or for a provider that is tried again. They are placed as all
  * others are, which opens both step by step; so each round looks again until they are open.
  */
-export function quotasSweep(options: { everyMs: number; dispatch(workspaceId: string): void }): Sweep {
+export function quotasSweep(options: { everyMs: number; dispatch(workspaceId: WorkspaceUuid): void }): Sweep {
   return {
     name: 'quotas',
     everyMs: options.everyMs,

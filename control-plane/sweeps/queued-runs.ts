@@ -1,3 +1,4 @@
+import type { RunId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { inPages } from '../db/table.ts'
 import type { Tx } from '../db/open.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
@@ -15,9 +16,9 @@ export interface QueuedRunsOptions {
   leaseMs: number
   everyMs: number
   /** Offers the waiting runs of a workspace. */
-  dispatch(workspaceId: string): void
+  dispatch(workspaceId: WorkspaceUuid): void
   /** Offers this run again. */
-  dispatchRun(runId: string): void
+  dispatchRun(runId: RunId): void
 }
 
 /** The number of expired offers that one round handles. */
@@ -51,7 +52,11 @@ export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
   }
 }
 
-async function sweepWorkspace(context: SweepContext, workspaceId: string, options: QueuedRunsOptions): Promise<void> {
+async function sweepWorkspace(
+  context: SweepContext,
+  workspaceId: WorkspaceUuid,
+  options: QueuedRunsOptions,
+): Promise<void> {
   const { root, world, lines } = context
   const now = world.now()
   const facts = await loadPlacementFacts(root, workspaceId, { now, leaseMs: options.leaseMs })

@@ -1,5 +1,7 @@
+import { blobId } from '../db/id-columns.ts'
+import type { WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { z } from 'zod'
-import { nullableText, text } from '../db/columns.ts'
+import { text } from '../db/columns.ts'
 import { releaseBlobs } from '../blobs/store.ts'
 import { deleteSome, lockRows } from '../db/dialect.ts'
 import type { Db, Tx } from '../db/open.ts'
@@ -154,7 +156,7 @@ type BatchEnd = 'more' | 'done' | 'taken'
  * Removes some of the rows of a removed workspace, last itself, and its company when it was the last one there. `taken`:
  * somebody else is at it, or providers are still asked by the clients that are left.
  */
-export async function removeSomeOfWorkspace(tx: Tx, id: string, world: Clock): Promise<BatchEnd> {
+export async function removeSomeOfWorkspace(tx: Tx, id: WorkspaceUuid, world: Clock): Promise<BatchEnd> {
   const companyId = await claimRemoved(tx, id)
   if (companyId === null) return 'taken'
   await queueWithdrawals(tx, { workspaceId: id }, world.now())
@@ -229,7 +231,7 @@ async function removeSomeOfGroup(
 
 type Rows = ReturnType<Db>
 
-const released = z.object({ id: text, blob: nullableText })
+const released = z.object({ id: text, blob: blobId.nullable() })
 
 /** Also releases the blobs that they name, whose bytes are then removed by the sweep of blobs. */
 async function deleteWithBlobs(

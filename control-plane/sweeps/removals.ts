@@ -1,3 +1,4 @@
+import { idFrom, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
@@ -28,7 +29,7 @@ export function removalJobs({ world, leaseMs }: { world: World; leaseMs: number 
     {
       name: removalJob,
       list: (root) => listRemoved(root, 'workspaces', perRound),
-      runBatch: (root, id) => removeWorkspaceBatch(root, id, world),
+      runBatch: (root, id) => removeWorkspaceBatch(root, idFrom(id), world),
     },
     {
       name: conversationRemovalJob,
@@ -44,20 +45,20 @@ export function removalJobs({ world, leaseMs }: { world: World; leaseMs: number 
     {
       name: unassignmentJob,
       list: (root) => listUnassignments(root, perRound),
-      runBatch: (root, id) => inTransaction(root, (tx) => goOnUnassigning(tx, id, world)),
+      runBatch: (root, id) => inTransaction(root, (tx) => goOnUnassigning(tx, idFrom(id), world)),
     },
   ]
 }
 
 /** First all that is live ends, then the rows go. */
-async function removeWorkspaceBatch(root: Knex, id: string, world: World): Promise<'more' | 'done' | 'taken'> {
+async function removeWorkspaceBatch(root: Knex, id: WorkspaceUuid, world: World): Promise<'more' | 'done' | 'taken'> {
   const isLive =
     (await listDevicesOfWorkspace(root, id)).length > 0 || (await listLiveOfWorkspace(root, id, 1)).length > 0
   if (isLive) return inTransaction(root, (tx) => endSome(tx, id, world), { turns: [id] })
   return inTransaction(root, (tx) => removeSomeOfWorkspace(tx, id, world), { below: 'rows of what was removed' })
 }
 
-async function endSome(tx: Tx, id: string, world: World): Promise<'more' | 'taken'> {
+async function endSome(tx: Tx, id: WorkspaceUuid, world: World): Promise<'more' | 'taken'> {
   if (!(await claimRemoved(tx, id))) return 'taken'
   const at = world.now()
   const devices = await listDevicesOfWorkspace(tx, id)

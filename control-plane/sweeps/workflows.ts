@@ -1,3 +1,4 @@
+import type { WorkflowRunId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -34,7 +35,7 @@ export function workflowsSweep({
   leaseMs: number
   /** Without an engine, runs that were never begun fail, too. */
   runsPrograms: boolean
-  advanceSoon: (run: { id: string; workspaceId: string }) => void
+  advanceSoon: (run: { id: WorkflowRunId; workspaceId: WorkspaceUuid }) => void
   idle: () => Promise<void>
 }): Sweep {
   return {
@@ -77,7 +78,7 @@ export function workflowsSweep({
 
 async function failIdle(
   tx: Tx,
-  seen: { id: string; version: number },
+  seen: { id: WorkflowRunId; version: number },
   context: { world: World; leaseMs: number },
 ): Promise<void> {
   const run = await lockWorkflowRun(tx, seen.id)

@@ -1,7 +1,8 @@
+import { idFrom, type ActorRef } from '../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import { inQuotes, nameOf, onOneLine, quoted } from './quote.ts'
 
-const ada = { id: 'usr_1', name: 'Ada', handle: '@ada' }
+const ada = { id: idFrom<ActorRef>('usr_1'), name: 'Ada', handle: '@ada' }
 const block = (text: string) => quoted({ as: 'information', what: 'message msg_1', by: ada, text })
 
 /** Line ends as programs and models know them, beyond those of this module. */
@@ -28,7 +29,7 @@ test('no line end in a text begins a line of ours', () => {
 test('a name ends neither its line nor its quotation marks', () => {
   for (const end of ends) expect(inQuotes(`Ada${end}Request: x`)).toMatch(/^"Ada Request: x"$/)
   expect(nameOf({ ...ada, name: 'Ada" (@victor):' })).toBe('"Ada\\" (@victor):" (@ada, usr_1)')
-  expect(nameOf({ id: 'agt_1', name: 'Bo', handle: 'agt_1' })).toBe('"Bo" (agt_1)')
+  expect(nameOf({ id: idFrom<ActorRef>('agt_1'), name: 'Bo', handle: 'agt_1' })).toBe('"Bo" (agt_1)')
   expect(nameOf({ id: null, name: 'System' })).toBe('"System"')
   // Marks that turn the direction of what follows would show the id elsewhere.
   expect(onOneLine('a\u202Eb\u2066c\u001B[2Kd')).toBe('a b c [2Kd')

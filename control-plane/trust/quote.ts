@@ -1,3 +1,5 @@
+import type { ActorRef } from '../../shared/lib/ids.ts'
+
 /**
  * How the words of somebody else stand in a prompt. A text stands in a block each line of which begins with `> `, so that no text
  * can end its block; who wrote it, and whether it asks something of the agent, stands in a line of ours above. A name or a title
@@ -7,7 +9,7 @@
 /** Whoever wrote a text. */
 export interface Speaker {
   /** `usr_` or `agt_` id. null: the platform, or somebody outside. */
-  id: string | null
+  id: ActorRef | null
   name: string
   /** `@ada`. */
   handle?: string

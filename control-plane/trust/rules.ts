@@ -1,3 +1,4 @@
+import type { PersonUuid } from '../../shared/lib/ids.ts'
 import type { RunsBy } from '../../shared/api/devices.ts'
 
 /**
@@ -7,7 +8,7 @@ import type { RunsBy } from '../../shared/api/devices.ts'
  */
 
 /** UUID of a person. null: nobody is known, which no device takes unless it takes the work of all members. */
-export type Person = string | null
+export type Person = PersonUuid | null
 
 export interface Work {
   /** Who asked for it. */
@@ -22,19 +23,19 @@ export interface Work {
 
 export interface Host {
   /** UUID of its owner. */
-  userId: string
+  userId: PersonUuid
   runsBy: RunsBy
   /** Its owner is an owner or admin of the workspace. */
   isOfAdmin: boolean
 }
 
 /** `admins`: UUIDs of the workspace's owners and admins. */
-export function takesWork(host: Host, work: Work, admins: ReadonlySet<string>): boolean {
+export function takesWork(host: Host, work: Work, admins: ReadonlySet<PersonUuid>): boolean {
   if (work.isConfidential && !host.isOfAdmin && host.userId !== work.programBy) return false
   return takesWordsOf(host, [work.causedBy, work.programBy, ...work.wordsBy], admins)
 }
 
-function takesWordsOf(host: Host, people: readonly Person[], admins: ReadonlySet<string>): boolean {
+function takesWordsOf(host: Host, people: readonly Person[], admins: ReadonlySet<PersonUuid>): boolean {
   if (host.runsBy === 'members') return true
   const mayCommand = (person: Person) =>
     person !== null && (person === host.userId || (host.runsBy === 'admins' && admins.has(person)))
@@ -54,7 +55,7 @@ export function refusalOfSkill(
     host,
     agent,
     admins,
-  }: { host: Host | null; agent: { ownerUserId: Person; isPrivate: boolean }; admins: ReadonlySet<string> },
+  }: { host: Host | null; agent: { ownerUserId: Person; isPrivate: boolean }; admins: ReadonlySet<PersonUuid> },
 ): SkillRefusal | null {
   const isPersonal = (person: Person) => person !== null && (person === agent.ownerUserId || admins.has(person))
   if (agent.isPrivate && !writtenBy.every(isPersonal)) return 'private_agent'

@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../shared/lib/ids.ts'
 import { describe, expect, it } from 'vitest'
 import { createCatalog, loadCatalog, harnessOf } from '../catalog/catalog.ts'
 import { admit, type WakeFacts } from './admission.ts'
@@ -89,16 +90,20 @@ describe('what a wake becomes', () => {
     ["another's task", facts({ task: { ...task, isOthers: true } }), { reason: 'task_unassigned' }],
     [
       'a task that waits for a person',
-      facts({ task: { ...task, openGate: { kind: 'question', id: 'qst_1' } } }),
+      facts({ task: { ...task, openGate: { kind: 'question', id: idFrom('qst_1') } } }),
       { reason: 'task_hitl_open', blockedBy: { kind: 'question', id: 'qst_1' } },
     ],
-    ['a wake that adds nothing', facts({ sameQueuedRunId: 'run_1' }), { kind: 'coalesced', intoRunId: 'run_1' }],
+    [
+      'a wake that adds nothing',
+      facts({ sameQueuedRunId: idFrom<RunId>('run_1') }),
+      { kind: 'coalesced', intoRunId: 'run_1' },
+    ],
   ])('%s', (_name, given, expected) => {
     expect(admit(given)).toMatchObject(expected)
   })
 
   it('says first what cannot be helped by waiting', () => {
-    const dead = facts({ agent: { ...agent, deletedAt: 1, status: 'idle' }, sameQueuedRunId: 'run_1' })
+    const dead = facts({ agent: { ...agent, deletedAt: 1, status: 'idle' }, sameQueuedRunId: idFrom<RunId>('run_1') })
     expect(admit(dead)).toMatchObject({ reason: 'agent_tombstoned' })
   })
 })

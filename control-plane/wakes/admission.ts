@@ -1,9 +1,10 @@
+import type { ApprovalId, QuestionId, RunId } from '../../shared/lib/ids.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import type { WorkspaceRow } from '../resources/workspaces/store.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 
 /** The decision about a wake. Its kinds are those of the start-run response of the API. */
-export type Admission = { kind: 'admit' } | { kind: 'coalesced'; intoRunId: string } | Decline | Refusal
+export type Admission = { kind: 'admit' } | { kind: 'coalesced'; intoRunId: RunId } | Decline | Refusal
 
 interface Decline {
   kind: 'declined'
@@ -16,7 +17,7 @@ export interface Refusal {
   reason: NotDispatchedReason
   message: string
   /** With `task_hitl_open`: what waits for a person. */
-  blockedBy?: { kind: 'approval' | 'question'; id: string }
+  blockedBy?: { kind: 'approval' | 'question'; id: ApprovalId | QuestionId }
   /** Why its harness has no key in the cloud, as the routes that start a run say it. */
   code?: 'credits_harness_unsupported' | 'credential_unbrokerable'
 }
@@ -44,7 +45,7 @@ export interface TaskFacts {
   /** It is set to begin later. */
   startsLater: boolean
   hasOpenBlocker: boolean
-  openGate: { kind: 'approval' | 'question'; id: string } | null
+  openGate: { kind: 'approval' | 'question'; id: ApprovalId | QuestionId } | null
   /** The wake says that the task was assigned to this agent, and it is not. */
   isOthers: boolean
 }
@@ -64,7 +65,7 @@ export interface WakeFacts {
   /** The one whose monthly budget is spent. */
   spentBudget: 'agent' | 'workspace' | null
   /** A queued run of the same agent, source and task whose prompt says the same or to which nothing is added. */
-  sameQueuedRunId: string | null
+  sameQueuedRunId: RunId | null
 }
 
 export function admit(facts: WakeFacts): Admission {

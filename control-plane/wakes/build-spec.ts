@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import { gateCall } from '../../shared/permissions/gate-call.ts'
 import {
   effectivePermissions,
@@ -40,7 +41,7 @@ export interface Gate {
 }
 
 export interface SpecInput {
-  runId: string
+  runId: RunId
   agent: AgentRow
   workspace: WorkspaceRow
   /** Of the agent and of the workspace. */

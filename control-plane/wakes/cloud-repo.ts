@@ -1,3 +1,4 @@
+import type { RepoUuid, RunId } from '../../shared/lib/ids.ts'
 import type { RunRepo } from '../../shared/runs/repo.ts'
 import type { Tx } from '../db/open.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
@@ -7,7 +8,7 @@ import type { TaskRow } from '../resources/tasks/store.ts'
 
 /** The repository that a cloud run works on: the task's, else the agent's own. */
 export interface CloudRepo {
-  id: string
+  id: RepoUuid
   /** null: it was removed from the workspace. */
   row: RepoRow | null
   task: Pick<TaskRow, 'key' | 'branchName' | 'baseBranch'> | null
@@ -24,7 +25,7 @@ export async function cloudRepoOf(tx: Tx, agent: AgentRow, task: Task | null): P
   return { id, row, task: task && { key: task.key, branchName: task.branchName, baseBranch } }
 }
 
-export function runRepoOf({ id, row, task }: CloudRepo, runId: string): RunRepo {
+export function runRepoOf({ id, row, task }: CloudRepo, runId: RunId): RunRepo {
   const named = task?.branchName ?? null
   // Anybody who may write to the task names it, and its runner pushes without being asked.
   const isOthers = named === null || named === task?.baseBranch || named === row?.defaultBranch

@@ -1,3 +1,4 @@
+import type { ConversationId, FolderRef, RunId, SecretId, TaskId } from '../../shared/lib/ids.ts'
 import { type HarnessName, harnesses, harnessFactsOf } from '../../shared/runs/harnesses.ts'
 import { type RunSpec, takesSkills } from '../../shared/runs/spec.ts'
 import type { VariableLeftOut } from '../../shared/runs/connection-variables.ts'
@@ -29,7 +30,7 @@ import type { Wake, WakeContext } from './wake.ts'
 
 /** A run that is about to be made. */
 export interface Draft {
-  runId: string
+  runId: RunId
   instructions: readonly Instructions[]
   own: Way
   /** On the agent's fallback harness. */
@@ -49,7 +50,7 @@ export interface Draft {
 /** The spec that a run is given, and the agent's own key that its harness takes. */
 export interface Way {
   spec: RunSpec
-  keyId: string | null
+  keyId: SecretId | null
   variablesLeftOut: readonly VariableLeftOut[]
 }
 
@@ -122,7 +123,7 @@ export async function draftRun(
   return { runId, instructions, own, fallback, continued, secretNames, facts, room, told: decided.ids }
 }
 
-type Given = { order: Pick<Order, 'connections'>; secretKeys: ReadonlyMap<string, string> }
+type Given = { order: Pick<Order, 'connections'>; secretKeys: ReadonlyMap<string, SecretId> }
 
 /** Of a run on a device. */
 const wayOf = (spec: RunSpec, { order: { connections }, secretKeys }: Given): Way => ({
@@ -159,7 +160,7 @@ function inputOf(
 async function parentOf(
   tx: Tx,
   wake: Wake,
-  { spec, folderId }: { spec: RunSpec; folderId: string | null },
+  { spec, folderId }: { spec: RunSpec; folderId: FolderRef | null },
 ): Promise<Parent | null> {
   const where = { harness: spec.harness, folderId, agent: wake.agent, freshSince: wake.freshSince ?? null }
   const of = { taskId: wake.task?.id ?? null, conversationId: wake.conversationId ?? null }
@@ -299,7 +300,7 @@ const workedBefore = 'You worked on this before. That session is not here, so be
 interface SessionPlace {
   agent: AgentRow
   harness: HarnessName
-  folderId: string | null
+  folderId: FolderRef | null
   /** Sessions begun before it are not gone on with. */
   freshSince: number | null
 }
@@ -317,7 +318,7 @@ function isResumable(parent: RunRow, { agent, harness, folderId, freshSince }: S
 /** The run that the next one of the agent on the same task, or in the same conversation, continues; null: begin anew. */
 async function findContinued(
   db: Db,
-  of: { taskId: string | null; conversationId: string | null },
+  of: { taskId: TaskId | null; conversationId: ConversationId | null },
   place: SessionPlace,
 ): Promise<RunRow | null> {
   const last = await findLastWithSession(db, { agentId: place.agent.id, ...of })

@@ -1,3 +1,4 @@
+import { idFrom, type TaskId, type WorkflowRunId } from '../../shared/lib/ids.ts'
 import type { Db } from '../db/open.ts'
 import { findRun, type RunStep } from '../resources/runs/store.ts'
 import { findLastActivity } from '../resources/tasks/activity-store.ts'
@@ -19,10 +20,10 @@ export async function isOver(db: Db, task: WakeTask, step: RunStep | null): Prom
 }
 
 /** By what stands in the history of the task. */
-async function whoFinished(db: Db, taskId: string, workflowRunId: string): Promise<FinishedBy> {
+async function whoFinished(db: Db, taskId: TaskId, workflowRunId: WorkflowRunId): Promise<FinishedBy> {
   const moved = await findLastActivity(db, { taskId, kind: 'task.status_changed' })
   if (moved?.actorType === 'system') return 'platform'
   const runId = moved?.data['runId']
-  const run = typeof runId === 'string' ? await findRun(db, runId) : null
+  const run = typeof runId === 'string' ? await findRun(db, idFrom(runId)) : null
   return run?.workflowRunId === workflowRunId ? 'own_step' : 'somebody'
 }

@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import { reasoningEfforts, type RunSpec } from '../../shared/runs/spec.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Db } from '../db/open.ts'
@@ -28,7 +29,7 @@ const stopped = {
 }
 type Stop = keyof typeof stopped
 
-const keyOf = (stop: Stop, runId: string) => `after_${stop}:${runId}`
+const keyOf = (stop: Stop, runId: RunId) => `after_${stop}:${runId}`
 
 /** Asks for the run that follows this one. `prompt`: what this one was asked. */
 export async function goOnAfter(
@@ -166,7 +167,7 @@ async function closeAccount(
       accountOf({ ...row, accounts: accountsOf(row.providerReadiness) }, harness, providerKeyId),
     ]),
   )
-  const account = accounts.get(device ?? '')
+  const account = device === null ? undefined : accounts.get(device)
   // A device that was removed meanwhile.
   if (account === undefined) return
   await closeQuota(db, { workspaceId, account, resetsAt })

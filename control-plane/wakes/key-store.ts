@@ -1,3 +1,4 @@
+import type { AgentRef } from '../../shared/lib/ids.ts'
 import { text } from '../db/columns.ts'
 import { cellOf } from '../db/reads.ts'
 import type { Db } from '../db/open.ts'
@@ -10,7 +11,7 @@ import type { Db } from '../db/open.ts'
  */
 export async function claimWakeKey(
   db: Db,
-  wake: { agentId: string; key: string; now: number; expiresAt: number },
+  wake: { agentId: AgentRef; key: string; now: number; expiresAt: number },
 ): Promise<boolean> {
   const key = { agent_id: wake.agentId, wake_key: wake.key }
   await db('wake_keys').where(key).where('expires_at', '<=', wake.now).delete()
@@ -23,10 +24,13 @@ export async function claimWakeKey(
 }
 
 /** The answer the key's wake got, as JSON text; null when there is no such key. */
-export async function findWakeAnswer(db: Db, agentId: string, key: string): Promise<string | null> {
+export async function findWakeAnswer(db: Db, agentId: AgentRef, key: string): Promise<string | null> {
   return cellOf(db('wake_keys').where({ agent_id: agentId, wake_key: key }), 'answer', text)
 }
 
-export async function replaceWakeAnswer(db: Db, wake: { agentId: string; key: string; answer: string }): Promise<void> {
+export async function replaceWakeAnswer(
+  db: Db,
+  wake: { agentId: AgentRef; key: string; answer: string },
+): Promise<void> {
   await db('wake_keys').where({ agent_id: wake.agentId, wake_key: wake.key }).update({ answer: wake.answer })
 }

@@ -1,3 +1,4 @@
+import type { SecretId } from '../../shared/lib/ids.ts'
 import { brokeredKeys, usualKey, type BrokeredModel, type ModelProvider } from '../../shared/runs/brokered.ts'
 import { harnesses, type HarnessName } from '../../shared/runs/harnesses.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
@@ -14,12 +15,12 @@ export type ModelAccess =
   /** It asks no model by svc. */
   | { kind: 'none' }
   /** `keyId`: of the agent's secret; null: the operator's key. */
-  | { kind: 'brokered'; model: BrokeredModel; keyId: string | null }
+  | { kind: 'brokered'; model: BrokeredModel; keyId: SecretId | null }
   | { kind: 'refused'; code: 'credits_harness_unsupported' | 'credential_unbrokerable'; message: string }
 
 export function modelAccess(
   { harness, model, gate }: Pick<RunSpec, 'harness' | 'model' | 'gate'>,
-  { secretKeys, operatorKeys }: { secretKeys: ReadonlyMap<string, string>; operatorKeys: readonly ModelProvider[] },
+  { secretKeys, operatorKeys }: { secretKeys: ReadonlyMap<string, SecretId>; operatorKeys: readonly ModelProvider[] },
 ): ModelAccess {
   const { label, models, runsOwnCommand, takesCredits } = harnesses[harness]
   if (models === 'none' || runsOwnCommand || gate != null) return { kind: 'none' }
@@ -78,13 +79,13 @@ export function keyedSpec(
   }: {
     order: Pick<Order, 'environment'>
     /** Ids of secrets by the names of their variables. */
-    secretKeys: ReadonlyMap<string, string>
+    secretKeys: ReadonlyMap<string, SecretId>
     /** The same secrets, where the run is one of the cloud. */
     cloudSecrets: readonly CloudSecret[]
     /** False: it never starts, so it needs no key. */
     isPlaced: boolean
   } & Pick<WakeContext, 'operatorKeys'>,
-): { spec: RunSpec; keyId: string | null; secretNames: SecretNames } | Refusal {
+): { spec: RunSpec; keyId: SecretId | null; secretNames: SecretNames } | Refusal {
   const names = [...secretKeys.keys()]
   if (environment === 'device')
     return { spec, keyId: keyOf(spec.harness, secretKeys), secretNames: { given: names, leftOut: [] } }
@@ -112,7 +113,7 @@ const refusal = ({ code, message }: { code: NonNullable<Refusal['code']>; messag
 })
 
 /** The id of the agent's own key that the harness takes on a device. */
-export function keyOf(harness: HarnessName, secretKeys: ReadonlyMap<string, string>): string | null {
+export function keyOf(harness: HarnessName, secretKeys: ReadonlyMap<string, SecretId>): SecretId | null {
   const name = harnesses[harness].keyNames.find((each) => secretKeys.has(each))
   return name === undefined ? null : secretKeys.get(name)!
 }

@@ -1,3 +1,4 @@
+import type { RepoUuid } from '../../shared/lib/ids.ts'
 import { findFolder, findFolderByRepo, type FolderRow } from '../resources/folders/store.ts'
 import type { Tx, Db } from '../db/open.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
@@ -94,7 +95,7 @@ async function folderOf(
   tx: Tx,
   { agent, workspace, task }: { agent: AgentRow; workspace: WorkspaceRow; task: WakeTask | null },
 ): Promise<FolderRow | null> {
-  const ofRepo = (repoId: string | null) =>
+  const ofRepo = (repoId: RepoUuid | null) =>
     workspace.defaultDevice === null || repoId === null ? null : findFolderByRepo(tx, workspace.defaultDevice, repoId)
   const ofTask = await ofRepo(task?.repoId ?? null)
   if (ofTask) return ofTask

@@ -1,3 +1,4 @@
+import type { DeviceRef, RunId } from '../../shared/lib/ids.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { mcpServersFor } from '../../shared/runs/given-servers.ts'
 import type { Tx } from '../db/open.ts'
@@ -71,7 +72,7 @@ async function store(
   tx: Tx,
   { wake, mcpServers, task, environment, folder, repo, at }: Order,
   { runId, instructions, continued, secretNames }: Draft,
-  { way, other, offer }: { way: Way; other: Way | null; offer: { device: string; expiresAt: number } | null },
+  { way, other, offer }: { way: Way; other: Way | null; offer: { device: DeviceRef; expiresAt: number } | null },
 ): Promise<void> {
   const { agent, compacts = null } = wake
   const { spec, variablesLeftOut } = way
@@ -114,7 +115,7 @@ async function store(
 
 async function decline(
   tx: Tx,
-  { runId, admission, world }: { runId: string; admission: Admission & { kind: 'declined' }; world: World },
+  { runId, admission, world }: { runId: RunId; admission: Admission & { kind: 'declined' }; world: World },
 ): Promise<WakeAnswer> {
   const { exitReason, message } = admission
   const run = await findRun(tx, runId)

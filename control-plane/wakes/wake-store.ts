@@ -1,7 +1,9 @@
+import type { AgentRef, ConversationId, RunId, TaskId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { triggerSources } from '../../shared/api/runs.ts'
 import { allowedCall } from '../../shared/runs/spec.ts'
 import { int, json, nullableText, nullableTime, text, time, toJson } from '../db/columns.ts'
+import { actorRef, agentRef, conversationId, personUuid, runId, taskId, workspaceUuid } from '../db/id-columns.ts'
 import { deleteInBatches, lockRows } from '../db/dialect.ts'
 import type { Db } from '../db/open.ts'
 import { table, type RowOf } from '../db/table.ts'
@@ -14,16 +16,16 @@ const wakes = table(
     /** Orders what came within one millisecond. */
     seq: int,
     id: text,
-    workspaceId: text,
-    agentId: text,
+    workspaceId: workspaceUuid,
+    agentId: agentRef,
     triggerSource: z.enum(triggerSources),
-    requestedBy: nullableText,
-    causedByUserId: nullableText,
-    wordsBy: json(z.array(nullableText)),
+    requestedBy: actorRef.nullable(),
+    causedByUserId: personUuid.nullable(),
+    wordsBy: json(z.array(personUuid.nullable())),
     prompt: text,
-    taskId: nullableText,
-    conversationId: nullableText,
-    continuesRunId: nullableText,
+    taskId: taskId.nullable(),
+    conversationId: conversationId.nullable(),
+    continuesRunId: runId.nullable(),
     allowCalls: json(z.array(allowedCall)),
     key: nullableText,
     state: z.enum(['waiting', 'done']),
@@ -65,7 +67,7 @@ export async function claimWake(db: Db, id: string): Promise<WakeRow | null> {
 /** What waits for one agent in one conversation, oldest first, `limit` at most, locked until the transaction ends. */
 export async function claimConversationWakes(
   db: Db,
-  of: { agentId: string; conversationId: string; taskId: string | null; limit: number },
+  of: { agentId: AgentRef; conversationId: ConversationId; taskId: TaskId | null; limit: number },
 ): Promise<WakeRow[]> {
   const rowsOf = wakes
     .from(db)
@@ -79,7 +81,7 @@ export async function claimConversationWakes(
 /** All that waits to go on with one run outside of a conversation, oldest first, locked until the transaction ends. */
 export async function claimWakesOfRun(
   db: Db,
-  of: { agentId: string; continuesRunId: string; taskId: string | null },
+  of: { agentId: AgentRef; continuesRunId: RunId; taskId: TaskId | null },
 ): Promise<WakeRow[]> {
   const rowsOf = wakes
     .from(db)
@@ -114,7 +116,7 @@ export async function listWaitingWakes(
     limit: number
     /** The last one of the page before. */
     after?: Pick<WakeRow, 'createdAt' | 'seq'>
-    ended?: { runId: string; conversationId: string | null }
+    ended?: { runId: RunId; conversationId: ConversationId | null }
   },
 ): Promise<ListedWake[]> {
   const { limit, after, ended } = filter
@@ -139,7 +141,7 @@ const refusal = z.object({ kind: z.literal('not_dispatched'), reason: text, mess
 /** Why the last of these wakes was not let through, by their keys; null: it was, or there is none. */
 export async function findRefusedWake(
   db: Db,
-  { workspaceId, keys }: { workspaceId: string; keys: readonly string[] },
+  { workspaceId, keys }: { workspaceId: WorkspaceUuid; keys: readonly string[] },
 ): Promise<z.output<typeof refusal> | null> {
   const answered = wakes
     .from(db)

@@ -1,3 +1,4 @@
+import type { ActorRef, ConversationId, RunId } from '../../shared/lib/ids.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { ModelProvider } from '../../shared/runs/brokered.ts'
 import type { AllowedCall, RunSpec } from '../../shared/runs/spec.ts'
@@ -43,12 +44,12 @@ export interface Wake extends Asked {
   /** The agent's, where the transaction has read it. */
   workspace?: WorkspaceRow
   /** Public id of the person (`usr_`) or agent (`agt_`) behind the wake. */
-  requestedBy: string | null
+  requestedBy: ActorRef | null
   prompt: string | null
   /** The run this one continues; without it the last one of the same task or conversation whose session still lies there. */
   parent: RunRow | null
   task?: WakeTask | null
-  conversationId?: string | null
+  conversationId?: ConversationId | null
   allowCalls?: readonly AllowedCall[]
   /** Changes that the agent asked for, and of which the prompt says what became. */
   tells?: readonly string[]
@@ -67,10 +68,10 @@ export interface Wake extends Asked {
 }
 
 export type WakeAnswer =
-  | { kind: 'queued'; runId: string }
-  | { kind: 'pending'; runId: string; gateReason: GateReason }
-  | { kind: 'coalesced'; runId: string }
-  | { kind: 'declined'; runId: string; exitReason: string; message: string }
+  | { kind: 'queued'; runId: RunId }
+  | { kind: 'pending'; runId: RunId; gateReason: GateReason }
+  | { kind: 'coalesced'; runId: RunId }
+  | { kind: 'declined'; runId: RunId; exitReason: string; message: string }
   | Refusal
 
 /** The surroundings of every wake, made once when the server is assembled. */

@@ -1,3 +1,4 @@
+import { idFrom, type ConversationId, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import { inPages } from '../db/table.ts'
@@ -74,7 +75,10 @@ export class Waker {
       bus.on('wake.requested', (row) => this.work.add(looks, () => this.look(row.key), row.key)),
       bus.on('run.ended', (row) => {
         const { conversationId } = row.payload
-        const ended = { runId: row.key, conversationId: typeof conversationId === 'string' ? conversationId : null }
+        const ended = {
+          runId: row.key,
+          conversationId: typeof conversationId === 'string' ? idFrom<ConversationId>(conversationId) : null,
+        }
         this.work.add(looks, () => this.takeWaiting({ ended }))
       }),
     )
@@ -119,7 +123,7 @@ export class Waker {
     }
   }
 
-  private async wake(id: string, workspaceId: string): Promise<void> {
+  private async wake(id: string, workspaceId: WorkspaceUuid): Promise<void> {
     const { root, log } = this.options
     const answer = await inTransaction(root, (tx) => this.makeRun(tx, id), { turns: [workspaceId] })
     if (answer === null) return

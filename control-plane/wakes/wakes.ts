@@ -1,3 +1,4 @@
+import type { ActorRef, AgentRef, ConversationId, RunId, TaskId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { AllowedCall } from '../../shared/runs/spec.ts'
 import type { Db } from '../db/open.ts'
@@ -7,17 +8,17 @@ import { insertWakes, type NewWake } from './wake-store.ts'
 
 /** `asked` of trust/askers.ts makes what it says of who asked. */
 export interface WakeRequest extends Asked {
-  workspaceId: string
-  agentId: string
+  workspaceId: WorkspaceUuid
+  agentId: AgentRef
   /** Public id of the person (`usr_`) or agent (`agt_`) behind the wake. */
-  requestedBy: string | null
+  requestedBy: ActorRef | null
   prompt: string
   /** `tsk_` id of the task the run is to work on. */
-  taskId?: string | null
+  taskId?: TaskId | null
   /** The conversation the run answers in. Runs of one agent in one conversation follow one another. */
-  conversationId?: string | null
+  conversationId?: ConversationId | null
   /** The run whose harness session is gone on with. Default: the agent's last ended one of the task, else of the conversation. */
-  continues?: string | null
+  continues?: RunId | null
   /** Tool calls that a person approved; each is allowed once. */
   allowCalls?: readonly AllowedCall[]
   /** A second request with the same key in the workspace is the same wake. */

@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import {
   existsSync,
   lstatSync,
@@ -83,7 +84,7 @@ const runIdPattern = /^[A-Za-z0-9_-]{1,128}$/
 const storeName = 'change-set'
 export const stateDirOf = (storeDir: string): string => dirname(dirname(dirname(storeDir)))
 
-export function refNameOf(runId: string): string {
+export function refNameOf(runId: RunId): string {
   if (!runIdPattern.test(runId)) throw new ChangeSetFailure('diff_unavailable', 'The id of the run cannot name a ref.')
   return `refs/svc/runs/${runId}/base`
 }

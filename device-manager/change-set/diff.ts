@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import { realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ChangedFile, ChangeSet, ChangeSetResult } from '../../shared/device/change-set.ts'
@@ -32,7 +33,7 @@ export interface ChangeSetOptions {
   base: BaseSnapshot
   /** The run's folder; a base of another folder or another run is not compared. */
   folder: string
-  runId: string
+  runId: RunId
   world: World
   limits?: ChangeSetLimits
 }

@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import type { World } from '../../shared/lib/world.ts'
 import {
   createStore,
@@ -60,7 +61,7 @@ export type BaseResult = { ok: true; base: BaseSnapshot } | { ok: false; code: C
 
 export interface TakeBaseOptions {
   folder: string
-  runId: string
+  runId: RunId
   /** The private git folder, which is made here: `<state>/runs/<runId>/change-set`. */
   storeDir: string
   /** Other folders of svc on this machine than the state folder: where one lies in the repository, it is no part of the run. */

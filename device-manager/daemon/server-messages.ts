@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import type { ClaimState, ServerMessage } from '../../shared/device/protocol.ts'
 import type { LinkClient } from '../link/client.ts'
 import type { Forwarder } from '../link/forwarder.ts'
@@ -26,7 +27,7 @@ export interface MessageContext {
 /** Hands each message of the control plane to the part that owns its subject. */
 export function receiveMessage(context: MessageContext, message: ServerMessage): void {
   const { supervisor, forwarder } = context
-  const ofRun = (run: { runId: string; fence: number }, event: Parameters<Supervisor['handle']>[1]) => {
+  const ofRun = (run: { runId: RunId; fence: number }, event: Parameters<Supervisor['handle']>[1]) => {
     if (supervisor.find(run.runId)?.fence === run.fence) supervisor.handle(run.runId, event)
   }
   switch (message.type) {

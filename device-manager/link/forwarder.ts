@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { encodeFrame } from '../../shared/device/frame.ts'
 import { linkLimits } from '../../shared/device/limits.ts'
@@ -30,7 +31,7 @@ export interface ForwarderOptions {
 }
 
 interface Cursor {
-  runId: string
+  runId: RunId
   fence: number
   sentSeq: number
   ackedSeq: number
@@ -50,26 +51,26 @@ const framesPerDelete = 8
 
 export class Forwarder {
   private readonly options: ForwarderOptions
-  private readonly cursors = new Map<string, Cursor>()
+  private readonly cursors = new Map<RunId, Cursor>()
 
   constructor(options: ForwarderOptions) {
     this.options = options
   }
 
   /** A run that was taken just now: the spool holds nothing of it, and is not asked since its start is under way. */
-  expect(run: { runId: string; fence: number }): void {
+  expect(run: { runId: RunId; fence: number }): void {
     this.cursors.set(run.runId, cursorAt(run, 0))
   }
 
   /** A run of this link: `ackSeq` is what the control plane has. */
-  begin(run: { runId: string; fence: number }, ackSeq: number): void {
+  begin(run: { runId: RunId; fence: number }, ackSeq: number): void {
     this.settle(run, ackSeq)
     this.delete(run, ackSeq)
     this.cursors.set(run.runId, cursorAt(run, Math.max(ackSeq, this.ackedSeq(run))))
     this.pump(run.runId)
   }
 
-  forget(runId: string): void {
+  forget(runId: RunId): void {
     this.cursors.delete(runId)
   }
 
@@ -78,11 +79,11 @@ export class Forwarder {
     this.cursors.clear()
   }
 
-  isSending(runId: string): boolean {
+  isSending(runId: RunId): boolean {
     return this.cursors.has(runId)
   }
 
-  pump(runId: string): void {
+  pump(runId: RunId): void {
     const cursor = this.cursors.get(runId)
     if (!cursor) return
     try {
@@ -97,7 +98,7 @@ export class Forwarder {
     for (const runId of this.cursors.keys()) this.pump(runId)
   }
 
-  acknowledged(ack: { runId: string; fence: number; seq: number }): void {
+  acknowledged(ack: { runId: RunId; fence: number; seq: number }): void {
     const cursor = this.cursors.get(ack.runId)
     if (!cursor || cursor.fence !== ack.fence) return
     answered(cursor)
@@ -128,7 +129,7 @@ export class Forwarder {
   }
 
   /** The control plane keeps the frame as evidence but will not count it: it is done with. */
-  refused(run: { runId: string; fence: number }): void {
+  refused(run: { runId: RunId; fence: number }): void {
     const cursor = this.cursors.get(run.runId)
     if (!cursor || cursor.fence !== run.fence) return
     answered(cursor)
@@ -138,7 +139,7 @@ export class Forwarder {
   }
 
   /** A spool that is locked or damaged for a moment keeps its rows: the next acknowledgement covers them too. */
-  private delete(run: { runId: string; fence: number }, seq: number): void {
+  private delete(run: { runId: RunId; fence: number }, seq: number): void {
     try {
       this.options.spool.ack(run, seq)
     } catch (error) {
@@ -146,7 +147,7 @@ export class Forwarder {
     }
   }
 
-  private settle(run: { runId: string; fence: number }, ackSeq: number): void {
+  private settle(run: { runId: RunId; fence: number }, ackSeq: number): void {
     try {
       this.options.spool.settle(run, ackSeq)
     } catch (error) {
@@ -154,7 +155,7 @@ export class Forwarder {
     }
   }
 
-  private ackedSeq(run: { runId: string; fence: number }): number {
+  private ackedSeq(run: { runId: RunId; fence: number }): number {
     try {
       return this.options.spool.stats(run)?.ackedSeq ?? 0
     } catch {
@@ -213,7 +214,7 @@ export class Forwarder {
   }
 }
 
-function cursorAt({ runId, fence }: { runId: string; fence: number }, seq: number): Cursor {
+function cursorAt({ runId, fence }: { runId: RunId; fence: number }, seq: number): Cursor {
   return { runId, fence, sentSeq: seq, ackedSeq: seq, inFlight: [], inFlightBytes: 0, undeleted: 0, endedSent: false }
 }
 

@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../shared/lib/ids.ts'
 import { describe, expect, it } from 'vitest'
 import { askedCallFixture } from '../../test/kit/asked-call.ts'
 import { decodeFrame, encodeFrame } from '../../shared/device/frame.ts'
@@ -23,7 +24,14 @@ function frames(rows: readonly SpoolRow[]) {
     expect(taken.length).toBeGreaterThan(0)
     const body = Buffer.concat(taken.map(({ line }) => line))
     const [firstSeq, lastSeq] = [taken[0]!.seq, taken.at(-1)!.seq]
-    const header = { type: 'run.events' as const, runId: 'run_0123456789abcdef', fence: 1, firstSeq, lastSeq, ...told }
+    const header = {
+      type: 'run.events' as const,
+      runId: idFrom<RunId>('run_0123456789abcdef'),
+      fence: 1,
+      firstSeq,
+      lastSeq,
+      ...told,
+    }
     const decoded = decodeFrame(encodeFrame({ ...header, sha256: 'a'.repeat(64) }, body))
     if (!decoded.ok || decoded.header.type !== 'run.events') throw new Error(JSON.stringify(decoded))
     all.push(decoded.header)

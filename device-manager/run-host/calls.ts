@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
@@ -9,7 +10,7 @@ import { findProcessesOfRun } from '../process/orphans.ts'
 
 /** What of a run is ended, and what is not. */
 interface Running {
-  runId: string
+  runId: RunId
   leader: ProcessIdentity
   cgroup: string | null
   /** Never ended. */

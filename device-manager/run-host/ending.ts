@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import { computeChangeSet } from '../change-set/diff.ts'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { World } from '../../shared/lib/world.ts'
@@ -19,7 +20,7 @@ const backgroundTerminateMs = 2_000
 export const changeSetMs = 60_000
 
 export interface Tree {
-  runId: string
+  runId: RunId
   child: Child
   leader: ProcessIdentity
   cgroup: string | null

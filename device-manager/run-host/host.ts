@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
@@ -311,7 +312,7 @@ export class RunHost {
     return redactWhole(await changeSetOf(prepared, this.#options.world), redactOfStart(this.#start))
   }
 
-  #stored(key: { runId: string; fence: number }) {
+  #stored(key: { runId: RunId; fence: number }) {
     const spool = this.#options.openSpool()
     try {
       return spool.ending(key)?.changeSet ?? null

@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../shared/lib/ids.ts'
 import { plainHarness } from '../../shared/runs/harnesses.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { Redactor } from '../../shared/lib/redact.ts'
@@ -29,7 +30,7 @@ export interface WarmUpParts {
  */
 export async function warmUp({ world, log, stateDir, hostId }: WarmUpParts): Promise<void> {
   try {
-    const said = JSON.stringify(assignmentOf(`warm_${hostId}`, stateDir))
+    const said = JSON.stringify(assignmentOf(idFrom(`warm_${hostId}`), stateDir))
     for (let round = 1; round < rounds; round++) readRequests(said)
     const { assignment, start } = readRequests(said)
     const own = hostPaths(stateDir, `warm_${hostId}`).own
@@ -73,7 +74,7 @@ function readRequests(said: string): { assignment: Assignment; start: StartReque
   return { assignment, start }
 }
 
-function assignmentOf(runId: string, homeDir: string): Assignment {
+function assignmentOf(runId: RunId, homeDir: string): Assignment {
   const long = 600_000
   return {
     type: 'assign',
@@ -86,8 +87,8 @@ function assignmentOf(runId: string, homeDir: string): Assignment {
     wall: null,
     spec: {
       runId,
-      workspaceId: 'none',
-      agent: { id: 'none', handle: '@none', name: 'none' },
+      workspaceId: idFrom('none'),
+      agent: { id: idFrom('none'), handle: '@none', name: 'none' },
       harness: plainHarness,
       // Whatever repository the state folder may lie in is not touched.
       folder: null,

@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log/log.ts'
 import type { Places } from '../setup/places.ts'
@@ -57,7 +58,7 @@ export function adoptRuns(options: Adoption): Promise<void> {
     .then(async (dismissed) => {
       // A dismissed host still needs its folder to make its ending.
       const inUse = new Set([...known, ...dismissed, ...survivors.map(({ runId }) => runId)])
-      const isInUse = (runId: string) => inUse.has(runId) || supervisor.find(runId) !== null
+      const isInUse = (runId: RunId) => inUse.has(runId) || supervisor.find(runId) !== null
       const hasLeft = (hostId: string) => pool.records.hasLeftInOrder(hostId)
       await removeLeftovers(leftovers, { places, log, isInUse, hasLeft })
     })

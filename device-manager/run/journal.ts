@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import { renameSync, rmSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { parseJsonText } from '../../shared/lib/lines.ts'
@@ -13,7 +14,7 @@ export interface JournalOptions {
   world: Pick<World, 'after'>
   log: Log
   /** States that could not be written at first are on the disk now. */
-  onCaughtUp(runIds: readonly string[]): void
+  onCaughtUp(runIds: readonly RunId[]): void
 }
 
 /** Room for more changes of more runs than one device has, since the log in front of the file is used again and again. */
@@ -39,7 +40,7 @@ export class Journal {
   private readonly reserve: Reserve
   private readonly put: Database.Statement<[string, number, string]>
   private readonly drop: Database.Statement<[string]>
-  private readonly behind = new Map<string, RunState | null>()
+  private readonly behind = new Map<RunId, RunState | null>()
   /** A run could not be written, and nothing was since. */
   private isRefusing = false
   private why: 'disk_full' | 'spool_unavailable' | null = null
@@ -71,7 +72,7 @@ export class Journal {
   }
 
   /** A step of a run that was taken: on the disk when it returns true, else as soon as the disk takes it. */
-  write(runId: string, state: RunState | null): boolean {
+  write(runId: RunId, state: RunState | null): boolean {
     if (this.behind.size === 0) {
       try {
         this.withReserve(() => this.writeNow(runId, state))
@@ -86,7 +87,7 @@ export class Journal {
   }
 
   /** The run's state on the disk is not what it is. */
-  isBehind(runId: string): boolean {
+  isBehind(runId: RunId): boolean {
     return this.behind.has(runId)
   }
 
@@ -97,10 +98,10 @@ export class Journal {
   }
 
   /** Rows that cannot be read are dropped and named: the control plane ends their runs when the device says hello. */
-  load(): { states: RunState[]; unreadable: string[] } {
+  load(): { states: RunState[]; unreadable: RunId[] } {
     const states: RunState[] = []
-    const unreadable: string[] = []
-    for (const row of this.db.prepare<[], { run_id: string; state: string }>('select run_id, state from runs').all()) {
+    const unreadable: RunId[] = []
+    for (const row of this.db.prepare<[], { run_id: RunId; state: string }>('select run_id, state from runs').all()) {
       const parsed = runState.safeParse(parseJsonText(row.state))
       if (parsed.success) states.push(parsed.data)
       else unreadable.push(row.run_id)
@@ -116,7 +117,7 @@ export class Journal {
   }
 
   /** One synchronous transaction. */
-  private writeNow(runId: string, state: RunState | null): void {
+  private writeNow(runId: RunId, state: RunState | null): void {
     if (state === null) this.drop.run(runId)
     else this.put.run(runId, state.fence, JSON.stringify(state))
   }

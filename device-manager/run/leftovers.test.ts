@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +10,7 @@ import { listLeftovers, removeLeftovers, removeRunFolder } from './leftovers.ts'
 function deviceWith({ runs, hosts }: { runs: readonly string[]; hosts: readonly string[] }) {
   const stateDir = mkdtempSync(join(tmpdir(), 'svc-leftovers-'))
   onTestFinished(() => rmSync(stateDir, { recursive: true, force: true }))
-  for (const runId of runs) mkdirSync(runPaths(stateDir, runId).root, { recursive: true })
+  for (const runId of runs) mkdirSync(runPaths(stateDir, idFrom(runId)).root, { recursive: true })
   for (const hostId of hosts) mkdirSync(join(hostPaths(stateDir, hostId).own, 'codex'), { recursive: true })
   const left = () => ['runs', 'own'].map((folder) => readdirSync(join(stateDir, folder)))
   return { places: placesIn(stateDir), left }
@@ -20,7 +21,7 @@ test('folders of runs that are forgotten, and of hosts that have no record, go',
   const { places, left } = deviceWith({ runs: ['run_1', 'run_2'], hosts: ['h1', 'h2'] })
   const leftovers = listLeftovers(places)
   // Those of a run that comes later are not looked at.
-  mkdirSync(runPaths(places.stateDir, 'run_3').root)
+  mkdirSync(runPaths(places.stateDir, idFrom('run_3')).root)
   const isInUse = (runId: string) => runId === 'run_2'
   await removeLeftovers(leftovers, { places, log, isInUse, hasLeft: (hostId) => hostId !== 'h1' })
   expect(left()).toEqual([['run_2', 'run_3'], ['h1']])
@@ -28,6 +29,6 @@ test('folders of runs that are forgotten, and of hosts that have no record, go',
 
 test('with a run goes what its harness was given', async () => {
   const { places, left } = deviceWith({ runs: ['run_1'], hosts: ['h1', 'h2'] })
-  await removeRunFolder(places, 'run_1', 'h1')
+  await removeRunFolder(places, idFrom('run_1'), 'h1')
   expect(left()).toEqual([[], ['h2']])
 })

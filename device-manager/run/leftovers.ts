@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../shared/lib/ids.ts'
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -14,7 +15,7 @@ const baseFile = z.object({
 })
 
 /** The base that a run's host recorded, or null when there was none or it cannot be read. */
-export function readBase(places: Places, runId: string): BaseSnapshot | null {
+export function readBase(places: Places, runId: RunId): BaseSnapshot | null {
   try {
     const parsed = baseFile.safeParse(JSON.parse(readFileSync(runPaths(places.stateDir, runId).base, 'utf8')))
     return parsed.success && parsed.data.base.ok ? parsed.data.base.base : null
@@ -24,7 +25,7 @@ export function readBase(places: Places, runId: string): BaseSnapshot | null {
 }
 
 /** Removes a run's folders here and what its base keeps in the person's repository. `hostId`: of its host; null: it has none. */
-export async function removeRunFolder(places: Places, runId: string, hostId: string | null): Promise<void> {
+export async function removeRunFolder(places: Places, runId: RunId, hostId: string | null): Promise<void> {
   const base = readBase(places, runId)
   // Loaded when it is needed, which is seldom: with the library it uses it would be a tenth of the idle daemon.
   const { root, store } = runPaths(places.stateDir, runId)
@@ -35,7 +36,7 @@ export async function removeRunFolder(places: Places, runId: string, hostId: str
 }
 
 /** A host that died while it took the base has noted it in the private folder only. */
-async function releaseOf(base: BaseSnapshot | null, left: { runId: string; store: string }): Promise<void> {
+async function releaseOf(base: BaseSnapshot | null, left: { runId: RunId; store: string }): Promise<void> {
   const { releaseBase } = await import('../change-set/release.ts')
   if (base !== null) return releaseBase(base)
   const { readRecord, refNameOf } = await import('../change-set/base-store.ts')
@@ -45,20 +46,20 @@ async function releaseOf(base: BaseSnapshot | null, left: { runId: string; store
 
 export interface Leftovers {
   /** Ids of runs that have a folder. */
-  runs: readonly string[]
+  runs: readonly RunId[]
   /** Ids of hosts whose runs have one. */
   hosts: readonly string[]
 }
 
 export function listLeftovers(places: Places): Leftovers {
   const ofHosts = foldersIn(places, ownFolderName).map((name) => name.replace(aheadEnding, ''))
-  return { runs: foldersIn(places, 'runs'), hosts: [...new Set(ofHosts)] }
+  return { runs: foldersIn(places, 'runs').map((name) => idFrom(name)), hosts: [...new Set(ofHosts)] }
 }
 
 /** Removes those folders of runs that are not in use, and of hosts that are known to have no record: they died before they could clean up. */
 export async function removeLeftovers(
   { runs, hosts }: Leftovers,
-  options: { places: Places; log: Log; isInUse(runId: string): boolean; hasLeft(hostId: string): boolean },
+  options: { places: Places; log: Log; isInUse(runId: RunId): boolean; hasLeft(hostId: string): boolean },
 ): Promise<void> {
   const { places, log } = options
   for (const runId of runs) {

@@ -1,10 +1,11 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runSpecFixture } from '../../test/kit/run-spec.ts'
 import { expectedRows, helloState, holdsPlace, step, stopWanted } from './machine.ts'
 import type { RunEffect, RunEvent, RunState } from './machine.ts'
 
-const spec = runSpecFixture('run_0123456789abcdef')
+const spec = runSpecFixture(idFrom('run_0123456789abcdef'))
 const offered: RunEvent = { type: 'offered', spec, fence: 1, at: 0 }
 const stop = { exitReason: 'interrupted', message: null } as const
 

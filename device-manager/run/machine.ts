@@ -1,3 +1,5 @@
+import type { RunId } from '../../shared/lib/ids.ts'
+import { anyId } from '../../shared/lib/id-schema.ts'
 import { z } from 'zod'
 import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
 import { runSpec, type RunSpec } from '../../shared/runs/spec.ts'
@@ -29,7 +31,7 @@ export type Stop = z.infer<typeof stop>
 
 /** As the journal keeps it; earlier releases leave out what has a default. */
 export const runState = z.object({
-  runId: z.string(),
+  runId: anyId<RunId>(),
   fence: z.number().int(),
   phase: z.enum(['accepted', 'starting', 'live', 'ended']),
   spec: runSpec,

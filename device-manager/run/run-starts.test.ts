@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import type { CredentialAnswer } from '../../shared/device/credential.ts'
 import type { DeviceMessage } from '../../shared/device/protocol.ts'
@@ -28,7 +29,7 @@ function starts(connectionVariables: ReturnType<typeof connection>[] | null, pha
     hosts: { startOf: (id) => kept.get(id) ?? null, keepStart: (id, start) => void kept.set(id, start) },
   })
   const receive = (secrets: Record<string, string> = {}, fence = 2) =>
-    of.receive({ type: 'run.start', runId, fence, token: 'token', secrets })
+    of.receive({ type: 'run.start', runId: idFrom(runId), fence, token: 'token', secrets })
   const settled = () => new Promise((resolve) => setImmediate(resolve))
   const answer = async (at: number, said: CredentialAnswer) => {
     of.answered({ requestId: asked[at]!.requestId, answer: said })

@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import type { CredentialAnswer } from '../../shared/device/credential.ts'
 import type { DeviceMessage, ServerMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
@@ -12,9 +13,9 @@ export interface RunStartsOptions {
   /** The address at which this device reaches the control plane, and so its runs too: the server itself may know another address. */
   server: string
   send: (message: DeviceMessage) => boolean
-  find: (runId: string) => RunState | null
-  handle: (runId: string, event: RunEvent) => void
-  hosts: { startOf(runId: string): Start | null; keepStart(runId: string, start: Start): void }
+  find: (runId: RunId) => RunState | null
+  handle: (runId: RunId, event: RunEvent) => void
+  hosts: { startOf(runId: RunId): Start | null; keepStart(runId: RunId, start: Start): void }
 }
 
 type StartMessage = ServerMessage & { type: 'run.start' }

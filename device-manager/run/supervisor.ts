@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { DeviceMessage, ServerMessage } from '../../shared/device/protocol.ts'
 import type { DaemonSpool } from '../spool/standing-spool.ts'
@@ -20,10 +21,10 @@ export interface SupervisorOptions extends EndingContext {
   /** The address at which this device reaches the control plane, and so its runs too: the server itself may know another address. */
   server: string
   send(message: DeviceMessage): boolean
-  sendChangeSet(run: { runId: string; fence: number; requestId: string }, result: unknown): void
+  sendChangeSet(run: { runId: RunId; fence: number; requestId: string }, result: unknown): void
   /** The run's rows or ending are to be sent. */
-  forward(run: { runId: string; fence: number }): void
-  forgotten(runId: string): void
+  forward(run: { runId: RunId; fence: number }): void
+  forgotten(runId: RunId): void
   /** A run host cannot read the spool. */
   spoolDamaged(message: string): void
   /** A run host finds another file or none where the spool was. */
@@ -35,15 +36,15 @@ export interface SupervisorOptions extends EndingContext {
 /** Carries out what the run machine decides: journals each step, then performs its effects. */
 export class Supervisor {
   private readonly options: SupervisorOptions
-  private readonly states = new Map<string, RunState>()
+  private readonly states = new Map<RunId, RunState>()
   readonly hosts: RunHosts
   readonly starts: RunStarts
-  private readonly crashing = new Set<string>()
+  private readonly crashing = new Set<RunId>()
 
   constructor(options: SupervisorOptions) {
     this.options = options
-    const find = (runId: string) => this.find(runId)
-    const handle = (runId: string, event: RunEvent) => this.handle(runId, event)
+    const find = (runId: RunId) => this.find(runId)
+    const handle = (runId: RunId, event: RunEvent) => this.handle(runId, event)
     this.hosts = new RunHosts({
       ...options,
       find,
@@ -68,7 +69,7 @@ export class Supervisor {
     return record ? this.hosts.regain(runId, record) : this.hostLost(runId)
   }
 
-  find(runId: string): RunState | null {
+  find(runId: RunId): RunState | null {
     return this.states.get(runId) ?? null
   }
 
@@ -90,7 +91,7 @@ export class Supervisor {
     }))
   }
 
-  handle(runId: string, event: RunEvent): void {
+  handle(runId: RunId, event: RunEvent): void {
     const before = this.states.get(runId) ?? null
     const [after, effects] = step(before, event)
     if (after !== before) this.options.journal.write(runId, after)
@@ -119,7 +120,7 @@ export class Supervisor {
   }
 
   /** The journal was behind these runs, and what was not begun for that is begun. */
-  caughtUp(runIds: readonly string[]): void {
+  caughtUp(runIds: readonly RunId[]): void {
     for (const runId of runIds) {
       const state = this.states.get(runId)
       if (state?.phase === 'starting' && !state.cancel && !state.givenUp) this.hosts.start(runId)
@@ -128,7 +129,7 @@ export class Supervisor {
   }
 
   private follow(
-    runId: string,
+    runId: RunId,
     {
       before,
       after,
@@ -163,7 +164,7 @@ export class Supervisor {
       this.options.sendChangeSet(run, { ok: false, code: 'repo_unavailable', message: 'The run is not live here.' })
   }
 
-  private spooledChangeSet(run: { runId: string; fence: number }): ChangeSetResult | null {
+  private spooledChangeSet(run: { runId: RunId; fence: number }): ChangeSetResult | null {
     try {
       return this.options.spool.ending(run)?.changeSet ?? null
     } catch (error) {
@@ -172,7 +173,7 @@ export class Supervisor {
     }
   }
 
-  private perform(runId: string, state: RunState | null, effect: RunEffect): void {
+  private perform(runId: RunId, state: RunState | null, effect: RunEffect): void {
     if (!state) return
     switch (effect.type) {
       case 'accept':
@@ -252,7 +253,7 @@ export class Supervisor {
     }
   }
 
-  private hostSaid(runId: string, reply: HostReply): void {
+  private hostSaid(runId: RunId, reply: HostReply): void {
     const state = this.states.get(runId)
     if (!state) return
     switch (reply.type) {
@@ -298,7 +299,7 @@ export class Supervisor {
     else if (hello.lastSeq > 0) this.options.forward(state)
   }
 
-  private hostLost(runId: string, isHung = false): void {
+  private hostLost(runId: RunId, isHung = false): void {
     const state = this.states.get(runId)
     if (!state || state.phase === 'ended') return
     const { spool, pool } = this.options

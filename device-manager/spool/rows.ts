@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import { crc32 } from 'node:zlib'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
@@ -6,7 +7,7 @@ import type { RunUsage } from '../../shared/runs/events.ts'
 
 /** One lease's events: a run that was given out again under a higher fence begins at seq 1 again. */
 export interface RunKey {
-  runId: string
+  runId: RunId
   fence: number
 }
 /** `line` is one event as JSON with its newline. */

@@ -1,8 +1,9 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import type { Connection } from './connection.ts'
 
 export interface RunRow {
   run_no: number
-  run_id: string
+  run_id: RunId
   fence: number
   last_seq: number
   acked_seq: number

@@ -2,7 +2,17 @@ import { z } from 'zod'
 import { agentPrograms, harnessNames } from '../runs/harnesses.ts'
 import { commandProtocols, harnessCommand, reasoningEfforts, toolPermissionModes } from '../runs/spec.ts'
 import { skillFolders } from '../runs/skills.ts'
-import { agentId, agentRef, approvalId, folderShortId, timestamp, uuid } from './ids.ts'
+import {
+  agentId,
+  agentRef,
+  agentUuid,
+  approvalId,
+  folderShortId,
+  personUuid,
+  repoUuid,
+  timestamp,
+  workspaceUuid,
+} from './ids.ts'
 import { idsParam, listOrBatchOf, pageParams } from './paging.ts'
 import { defineRoute, orPlatformChange } from './route.ts'
 import { fileFlag } from './command.ts'
@@ -44,12 +54,12 @@ export const agent = z
     backupModel: z.string().nullable(),
     harness: z.enum(harnessNames),
     environment: z.enum(environments),
-    workspaceId: uuid,
+    workspaceId: workspaceUuid,
     defaultFolderId: folderShortId.nullable().describe('Folder its runs start in; null: the home folder.'),
-    defaultRepoId: uuid.nullable(),
-    ownerUserId: uuid.nullable(),
+    defaultRepoId: repoUuid.nullable(),
+    ownerUserId: personUuid.nullable(),
     visibility: z.enum(visibilities),
-    reportingTo: uuid.nullable().describe('UUID of the agent this one reports to.'),
+    reportingTo: agentUuid.nullable().describe('UUID of the agent this one reports to.'),
     wakeOnAssignment: z.boolean(),
     wakeOnHook: z.boolean(),
     toolPermissionMode: z.enum(toolPermissionModes).nullable().describe('null inherits.'),
@@ -93,7 +103,7 @@ const identity = {
   visibility: z.enum(visibilities).describe('`private`: only its owner and workspace admins see it.'),
   reportingTo: agentRef.nullable().describe('The agent it reports to.'),
   defaultFolderId: folderShortId.nullable().describe('Folder its runs start in (`fs_` id).'),
-  defaultRepoId: uuid.nullable().describe('Repo for cloud runs.'),
+  defaultRepoId: repoUuid.nullable().describe('Repo for cloud runs.'),
   identityMd: agentMdText,
 }
 

@@ -1,4 +1,7 @@
+import type { ConversationId } from '../lib/ids.ts'
+import { idIn } from '../lib/id-schema.ts'
 import { z } from 'zod'
+import { included, staged } from './approval-includes.ts'
 import {
   approvalOutcomes,
   approvalScopes,
@@ -7,12 +10,21 @@ import {
   gateStatuses,
   storedGatedThing,
 } from './approval-words.ts'
-import { agentId, agentRef, approvalId, runId, runRef, taskId, taskRef, timestamp, userPublicId, uuid } from './ids.ts'
+import {
+  agentId,
+  agentRef,
+  approvalId,
+  runId,
+  runRef,
+  taskId,
+  taskRef,
+  timestamp,
+  userPublicId,
+  workspaceUuid,
+} from './ids.ts'
 import { idPageParams } from './id-paging.ts'
 import { listOf, includeParam } from './paging.ts'
 import { defineRoute } from './route.ts'
-import { run } from './runs.ts'
-import { taskStatuses } from './task-fields.ts'
 import { workflowStepOfRun } from './workflow-fields.ts'
 
 /** Approvals: yes-or-no gates on one action. */
@@ -52,7 +64,7 @@ export const approval = z
   .object({
     object: z.literal('approval'),
     id: approvalId,
-    workspaceId: uuid,
+    workspaceId: workspaceUuid,
     taskId: taskId.nullable(),
     sessionId: z.string().nullable(),
     runId: runId.nullable(),
@@ -79,43 +91,6 @@ export type Approval = z.infer<typeof approval>
 
 export const approvalSummary = approval.omit({ workspaceId: true, sessionId: true }).meta({ id: 'ApprovalSummary' })
 export type ApprovalSummary = z.infer<typeof approvalSummary>
-
-/** Records that `include` adds to an approval or a question. */
-export const includedTask = z
-  .object({ object: z.literal('task'), id: taskId, key: z.string(), title: z.string(), status: z.enum(taskStatuses) })
-  .nullable()
-export const includedSession = z
-  .object({ object: z.literal('session'), id: z.string(), harness: z.string(), runId })
-  .nullable()
-  .describe('The harness session in which it was asked.')
-export const included = {
-  task: includedTask.optional().describe('With `include[]=task`.'),
-  run: run.nullable().optional().describe('With `include[]=run`.'),
-  session: includedSession.optional().describe('With `include[]=session`.'),
-}
-
-/** The most text that is shown of one staged file, and of all of one change. */
-export const stagedTextLimits = { fileBytes: 262_144, bytes: 2_097_152 } as const
-const stagedFile = z.object({
-  path: z.string().describe('Below the folder of its skill or plugin, whose name comes first.'),
-  sizeBytes: z.number().int(),
-  sha256: z.string(),
-  executable: z.boolean(),
-  content: z
-    .string()
-    .nullable()
-    .describe('Its text; null: it is no text, there is too much before it, or it cannot be read now.'),
-  truncated: z.boolean().describe('The text goes on, or is left out.'),
-})
-const staged = {
-  files: z
-    .array(stagedFile)
-    .nullable()
-    .optional()
-    .describe(
-      'With `include[]=files`: those of skills and of a plugin that approving would install; null for those who cannot approve.',
-    ),
-}
 
 const params = z.object({ approvalId })
 const positionals = [{ name: 'approval', target: 'params.approvalId' }] as const
@@ -192,7 +167,9 @@ export const approvalRoutes = {
       trigger: z.array(z.enum(approvalTriggers)).optional().describe('Only with one of these triggers.'),
       taskId: taskRef.optional(),
       runId: runRef.optional(),
-      conversationId: z.string().max(100).optional().describe('Only those whose run or task belongs to it.'),
+      conversationId: idIn<ConversationId>(z.string().max(100))
+        .optional()
+        .describe('Only those whose run or task belongs to it.'),
       assignedToUserId: z.string().max(100).optional().describe('Only those assigned to this person (`usr_` id).'),
       ...idPageParams,
     }),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { devicePublicId, loginTokenId, timestamp, userPublicId, uuid } from './ids.ts'
+import { devicePublicId, loginTokenId, timestamp, userPublicId, workspaceUuid } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
 import { adminsOnly, defineRoute, peopleOnly, roles } from './route.ts'
 
@@ -63,7 +63,7 @@ export const loginTokenEntry = z.object({
   name: z.string(),
   userId: userPublicId,
   email: z.string(),
-  workspaceId: uuid,
+  workspaceId: workspaceUuid,
   createdAt: timestamp,
   lastUsedAt: timestamp.nullable(),
   expiresAt: timestamp.nullable(),
@@ -85,7 +85,7 @@ export const authMe = z.object({
   name: z.string(),
   email: z.string(),
   /** The workspace in which this call is made, and the role in it. */
-  workspaceId: uuid,
+  workspaceId: workspaceUuid,
   role: z.enum(roles),
 })
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { runStatuses } from '../runs/exit-reasons.ts'
 import { environments } from './agents.ts'
-import { agentId, automationId, runId, timestamp, uuid, workflowRunId } from './ids.ts'
+import { agentId, automationId, runId, timestamp, workflowRunId, workspaceUuid } from './ids.ts'
 
 /** The words of automations, and the records that clients read. */
 
@@ -44,7 +44,7 @@ export const automation = z
   .object({
     object: z.literal('automation'),
     id: automationId,
-    workspaceId: uuid,
+    workspaceId: workspaceUuid,
     projectId: z.string().nullable(),
     name: z.string(),
     description: z.string().nullable(),

@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../lib/ids.ts'
 import { expect, test } from 'vitest'
 import type { z } from 'zod'
 import { errorCodes } from './error-codes.ts'
@@ -70,14 +71,14 @@ test('the type of an error follows from its status', () => {
 })
 
 test("an event's id tells fence and seq, within its own run only", () => {
-  const run = 'run_3nB7cW1yHsD5jK9q'
+  const run = idFrom<RunId>('run_3nB7cW1yHsD5jK9q')
   const seen = new Set<string>()
   for (const fence of [1, 2, 255, 2 ** 31]) {
     for (const seq of [1, 2, 16, 2 ** 40]) {
       const id = runEventId(run, fence, seq)
       expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/)
       expect(parseRunEventId(run, id)).toEqual({ fence, seq })
-      expect(parseRunEventId('run_3nB7cW1yHsD5jK9z', id)).toBeNull()
+      expect(parseRunEventId(idFrom('run_3nB7cW1yHsD5jK9z'), id)).toBeNull()
       seen.add(id)
     }
   }

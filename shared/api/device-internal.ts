@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { enrolReply } from '../device/control.ts'
 import { nonceBytes } from '../device/server-proof.ts'
-import { devicePublicId, uuid } from './ids.ts'
+import { devicePublicId, deviceUuid, workspaceUuid } from './ids.ts'
 import { defineRoute, peopleOnly, type BodyOf } from './route.ts'
 
 /**
@@ -68,8 +68,8 @@ export const deviceInternalRoutes = {
     callers: 'none',
     reply: z.object({
       publicId: devicePublicId,
-      deviceId: uuid,
-      workspaceId: uuid,
+      deviceId: deviceUuid,
+      workspaceId: workspaceUuid,
       displayName: z.string(),
       maxConcurrent: z.number().int(),
       isWorkspaceDefault: z.boolean(),

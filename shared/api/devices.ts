@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { claimState, providerReadiness } from '../device/protocol.ts'
-import { devicePublicId, timestamp, uuid } from './ids.ts'
+import { devicePublicId, deviceUuid, timestamp } from './ids.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
 export const livenessStatuses = ['connected', 'disconnected', 'retired'] as const
@@ -22,7 +22,7 @@ const displayName = z.string().trim().min(1).max(100).describe('Name shown for t
 
 export const device = z
   .object({
-    deviceId: uuid.describe('Of the connection; PATCH and DELETE take this one.'),
+    deviceId: deviceUuid.describe('Of the connection; PATCH and DELETE take this one.'),
     publicId: devicePublicId.describe('Stays the same when the device connects anew.'),
     displayName: z.string(),
     hostname: z.string().nullable(),
@@ -53,7 +53,7 @@ export const device = z
   .meta({ id: 'Device' })
 export type Device = z.infer<typeof device>
 
-const params = z.object({ id: uuid })
+const params = z.object({ id: deviceUuid })
 
 export const deviceRoutes = {
   list: defineRoute({

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { folderStates } from '../device/folder-check.ts'
-import { devicePublicId, folderShortId, timestamp, uuid } from './ids.ts'
+import { devicePublicId, deviceUuid, folderShortId, repoUuid, timestamp } from './ids.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
 /** Folders: directories on devices that runs work in. Only people call these routes. */
@@ -24,7 +24,7 @@ export const folder = z
       .nullable()
       .describe('What the device said last of the folder; null while it is not connected, or has not said.'),
     branch: z.string().nullable().describe('The branch that is checked out there, as the device said last.'),
-    repoId: uuid.nullable().describe('The repo this folder holds; device runs for it start here.'),
+    repoId: repoUuid.nullable().describe('The repo this folder holds; device runs for it start here.'),
     createdAt: timestamp,
   })
   .meta({ id: 'Folder' })
@@ -38,7 +38,7 @@ export const folderRemote = z
     remotes: z.array(z.object({ name: z.string(), url: z.string() })),
     branch: z.string().nullable(),
     commit: z.string().nullable(),
-    repoId: uuid.nullable().describe('The repo of the workspace that the remote names; null: none does.'),
+    repoId: repoUuid.nullable().describe('The repo of the workspace that the remote names; null: none does.'),
   })
   .meta({ id: 'FolderRemote' })
 
@@ -70,7 +70,9 @@ export const folderRoutes = {
     body: z.object({
       displayName: z.string().trim().min(1).max(100).describe('Name shown for the folder.'),
       rootPath: absolutePath.describe('Absolute path on the device.'),
-      deviceId: z.union([devicePublicId, uuid]).describe('The device: its `dvc_` id, or the UUID of its connection.'),
+      deviceId: z
+        .union([devicePublicId, deviceUuid])
+        .describe('The device: its `dvc_` id, or the UUID of its connection.'),
     }),
     reply: folder,
     status: 201,
@@ -91,7 +93,7 @@ export const folderRoutes = {
     endpoint: 'PATCH /folders/{shortId}',
     summary: 'Say which repo a folder holds',
     ...ofFolder,
-    body: z.object({ repoId: uuid.nullable().describe('Id of the repo; null clears it.') }),
+    body: z.object({ repoId: repoUuid.nullable().describe('Id of the repo; null clears it.') }),
     reply: folder,
     errors: ['repo_already_mapped', 'repo_not_found'],
     cli: {

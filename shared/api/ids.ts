@@ -1,34 +1,38 @@
 import { z } from 'zod'
+import { idIn } from '../lib/id-schema.ts'
+import type * as ids from '../lib/ids.ts'
 
-const prefixed = (prefix: string, example: string) =>
-  z
-    .string()
-    .regex(new RegExp(`^${prefix}_[0-9A-Za-z]{16}$`))
-    .meta({ example })
+const prefixed = <Kind extends string = string>(prefix: string, example: string) =>
+  idIn<Kind>(
+    z
+      .string()
+      .regex(new RegExp(`^${prefix}_[0-9A-Za-z]{16}$`))
+      .meta({ example }),
+  )
 
-export const agentId = prefixed('agt', 'agt_8fK2mQ0xPzL4tR7v')
-export const runId = prefixed('run', 'run_3nB7cW1yHsD5jK9q')
-export const approvalId = prefixed('apr', 'apr_6tG4kV2zMxF8pL0w')
-export const questionId = prefixed('qst', 'qst_1rT5nY9bJcQ3dH7s')
-export const automationId = prefixed('aut', 'aut_2xC6vB9nMq4WsE8r')
-export const workflowId = prefixed('flw', 'flw_4hT8wQ1zNb6Kc3Xv')
-export const workflowRunId = prefixed('flr', 'flr_9mZ2pL5yRd7Vf0Jg')
-export const secretId = prefixed('sec', 'sec_7kP2nV5xQbD8rM1c')
+export const agentId = prefixed<ids.AgentRef>('agt', 'agt_8fK2mQ0xPzL4tR7v')
+export const runId = prefixed<ids.RunId>('run', 'run_3nB7cW1yHsD5jK9q')
+export const approvalId = prefixed<ids.ApprovalId>('apr', 'apr_6tG4kV2zMxF8pL0w')
+export const questionId = prefixed<ids.QuestionId>('qst', 'qst_1rT5nY9bJcQ3dH7s')
+export const automationId = prefixed<ids.AutomationId>('aut', 'aut_2xC6vB9nMq4WsE8r')
+export const workflowId = prefixed<ids.WorkflowId>('flw', 'flw_4hT8wQ1zNb6Kc3Xv')
+export const workflowRunId = prefixed<ids.WorkflowRunId>('flr', 'flr_9mZ2pL5yRd7Vf0Jg')
+export const secretId = prefixed<ids.SecretId>('sec', 'sec_7kP2nV5xQbD8rM1c')
 export const mcpServerId = prefixed('mcp', 'mcp_5nQ8vT2kXwB6mZ9r')
-export const taskId = prefixed('tsk', 'tsk_9wE3mU7xKfA1gN5z')
-export const conversationId = prefixed('cnv', 'cnv_4yI8oP2cLhS6jB0d')
-export const messageId = prefixed('msg', 'msg_2kX5vB8nQwE1rT4y')
-export const fileId = prefixed('file', 'file_6kR2wB9xTnV4pL7c')
+export const taskId = prefixed<ids.TaskId>('tsk', 'tsk_9wE3mU7xKfA1gN5z')
+export const conversationId = prefixed<ids.ConversationId>('cnv', 'cnv_4yI8oP2cLhS6jB0d')
+export const messageId = prefixed<ids.MessageId>('msg', 'msg_2kX5vB8nQwE1rT4y')
+export const fileId = prefixed<ids.FileId>('file', 'file_6kR2wB9xTnV4pL7c')
 export const fileRevisionId = prefixed('frev', 'frev_3pW7yD1kZsG5mQ9h')
-export const wikiPageId = prefixed('wik', 'wik_5gT9rK2nVxB8mQ4d')
+export const wikiPageId = prefixed<ids.WikiPageId>('wik', 'wik_5gT9rK2nVxB8mQ4d')
 export const wikiRevisionId = prefixed('wrev', 'wrev_8cN3jH6wLzR1pX7s')
 export const learningId = prefixed('lrn', 'lrn_7vT2mX9qLbR4kD1s')
-export const connectionId = prefixed('conn', 'conn_4hJ8kL2mQ6xT9vB3')
-export const userPublicId = prefixed('usr', 'usr_7aZ1qX5vNmG9kT3r')
-export const workspacePublicId = prefixed('ws', 'ws_2sD6fH0lWeR4tY8u')
-export const sandboxId = prefixed('sbx', 'sbx_4kR8nV2mQx7T1wZ9')
-export const devicePublicId = prefixed('dvc', 'dvc_5dF9gJ3kZxC7vB1n')
-export const folderShortId = prefixed('fs', 'fs_0mN4bV8cQwE2rT6y')
+export const connectionId = prefixed<ids.ConnectionId>('conn', 'conn_4hJ8kL2mQ6xT9vB3')
+export const userPublicId = prefixed<ids.PersonRef>('usr', 'usr_7aZ1qX5vNmG9kT3r')
+export const workspacePublicId = prefixed<ids.WorkspaceRef>('ws', 'ws_2sD6fH0lWeR4tY8u')
+export const sandboxId = prefixed<ids.SandboxId>('sbx', 'sbx_4kR8nV2mQx7T1wZ9')
+export const devicePublicId = prefixed<ids.DeviceRef>('dvc', 'dvc_5dF9gJ3kZxC7vB1n')
+export const folderShortId = prefixed<ids.FolderRef>('fs', 'fs_0mN4bV8cQwE2rT6y')
 
 export const loginTokenId = prefixed('tok', 'tok_2bX7mR4kJ9sQ1wZe')
 /** A fire or a skip of an automation; only cursors name it. */
@@ -41,6 +45,13 @@ export const uuid = z
   .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/)
   .meta({ format: 'uuid', example: '5b0c7d0e-6a7e-4b52-9a8e-2f9d1c3e4a6b' })
 
+export const agentUuid = idIn<ids.AgentUuid>(uuid)
+export const deviceUuid = idIn<ids.DeviceUuid>(uuid)
+export const personUuid = idIn<ids.PersonUuid>(uuid)
+export const projectUuid = idIn<ids.ProjectUuid>(uuid)
+export const repoUuid = idIn<ids.RepoUuid>(uuid)
+export const workspaceUuid = idIn<ids.WorkspaceUuid>(uuid)
+
 /** `agt_` id, @handle, name, UUID or `me`: never malformed, only unknown. */
 export const agentRef = z
   .string()
@@ -49,10 +60,12 @@ export const agentRef = z
   .describe('An agent: `agt_` id, @handle, name, UUID, or `me` for the calling agent.')
 
 /** `run_` id, or `current` within a run. */
-export const runRef = z
-  .string()
-  .regex(/^(run_[0-9A-Za-z]{16}|current)$/)
-  .meta({ description: 'A run: `run_` id, or `current` within a run.', example: 'run_3nB7cW1yHsD5jK9q' })
+export const runRef = idIn<ids.RunId | 'current'>(
+  z
+    .string()
+    .regex(/^(run_[0-9A-Za-z]{16}|current)$/)
+    .meta({ description: 'A run: `run_` id, or `current` within a run.', example: 'run_3nB7cW1yHsD5jK9q' }),
+)
 
 export const taskRef = z.string().min(1).max(100).describe('A task: `tsk_` id, task key, or `current` within a run.')
 

@@ -1,3 +1,5 @@
+import type { ApprovalId, ConversationId } from '../lib/ids.ts'
+import { idIn } from '../lib/id-schema.ts'
 import { z } from 'zod'
 import { learningId, runRef, taskRef } from './ids.ts'
 import { entityKeys, learning, learningKeys, learningStatuses } from './learning-fields.ts'
@@ -30,8 +32,10 @@ export const learningRoutes = {
       status: z.enum(learningStatuses).optional().describe('Only those with this status.'),
       entityType: entityKeys.type.optional().describe('Only those about a thing of this kind.'),
       entityName: entityKeys.name.optional().describe('Only those about a thing of this name.'),
-      conversationId: z.string().max(100).optional().describe('Only those of this conversation.'),
-      approvalId: z.string().max(100).optional().describe('Only the one that this approval is about.'),
+      conversationId: idIn<ConversationId>(z.string().max(100)).optional().describe('Only those of this conversation.'),
+      approvalId: idIn<ApprovalId>(z.string().max(100))
+        .optional()
+        .describe('Only the one that this approval is about.'),
       ...pageParams,
     }),
     reply: listOf(learning),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { userPublicId, uuid } from './ids.ts'
+import { userPublicId, workspaceUuid } from './ids.ts'
 import { listOf } from './paging.ts'
 import { defineRoute, roles } from './route.ts'
 import { workspaceFlag, workspaceParams } from './workspaces.ts'
@@ -51,7 +51,7 @@ export const memberRoutes = {
     summary: 'Leave a workspace: your tokens and devices in it stop working; the owner cannot leave',
     callers: notForAgents.callers,
     params: workspaceParams,
-    reply: z.object({ workspaceId: uuid, left: z.literal(true) }).meta({ id: 'WorkspaceLeft' }),
+    reply: z.object({ workspaceId: workspaceUuid, left: z.literal(true) }).meta({ id: 'WorkspaceLeft' }),
     errors: ['agent_no_workspace_access', 'http_exception'],
     cli: { command: 'workspace leave', flags: workspaceFlag, example: 'svc workspace leave' },
   }),

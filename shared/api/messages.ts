@@ -1,3 +1,5 @@
+import type { FileId, MessageId } from '../lib/ids.ts'
+import { idIn } from '../lib/id-schema.ts'
 import { z } from 'zod'
 import { authorTypes, conversationKinds, messageSources } from './conversation-fields.ts'
 import { idPageParams } from './id-paging.ts'
@@ -70,11 +72,11 @@ export const sentTextKey = (sent: { body?: unknown; content?: unknown }): 'body'
   sent.body !== undefined ? 'body' : sent.content !== undefined ? 'content' : 'text'
 
 export const attachmentIds = z
-  .array(z.string().min(1).max(100))
+  .array(idIn<FileId>(z.string().min(1).max(100)))
   .max(maxAttachments)
   .optional()
   .describe(`Ids of files, at most ${maxAttachments}.`)
-export const parentMessageId = z.string().min(1).max(100).describe('The message it replies to.')
+export const parentMessageId = idIn<MessageId>(z.string().min(1).max(100)).describe('The message it replies to.')
 
 /** Flags of a command that sends a text, which is given as a word or read from a file. */
 export const textFlags = {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { agentId, agentRef, timestamp, uuid } from './ids.ts'
+import { agentId, agentRef, projectUuid, timestamp } from './ids.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
 /** Agents that were let into a private project. */
@@ -13,7 +13,7 @@ export const projectGrant = z
   .meta({ id: 'ProjectGrant' })
 
 const grants = z.object({ object: z.literal('list'), data: z.array(projectGrant) }).meta({ id: 'ProjectGrants' })
-const params = z.object({ projectId: uuid.describe('UUID of the project.') })
+const params = z.object({ projectId: projectUuid.describe('UUID of the project.') })
 const ofProject = { callers: peopleOnly, params, malformedParam: 'resource_not_found' } as const
 const positionals = [{ name: 'id', target: 'params.projectId' }] as const
 const exampleId = '5b0c7d0e-6a7e-4b52-9a8e-2f9d1c3e4a6b'

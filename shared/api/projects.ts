@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { agentParams, agentPositional, visibilities } from './agents.ts'
-import { agentRef, timestamp, uuid } from './ids.ts'
+import { agentRef, agentUuid, personUuid, projectUuid, timestamp, workspaceUuid } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute } from './route.ts'
 
@@ -9,15 +9,15 @@ export const projectStatuses = ['active', 'archived', 'completed'] as const
 export const project = z
   .object({
     object: z.literal('project'),
-    id: uuid,
-    workspaceId: uuid,
+    id: projectUuid,
+    workspaceId: workspaceUuid,
     name: z.string(),
     description: z.string().describe('Empty when there is none.'),
     descriptionPreview: z.string().nullable().describe('Its first 220 characters; null when there is none.'),
     status: z.enum(projectStatuses),
     prefix: z.string().nullable(),
-    leadAgentId: uuid.nullable().describe('UUID of the lead agent.'),
-    ownerUserId: uuid.nullable().describe('null when an agent created it.'),
+    leadAgentId: agentUuid.nullable().describe('UUID of the lead agent.'),
+    ownerUserId: personUuid.nullable().describe('null when an agent created it.'),
     visibility: z.enum(visibilities),
     repoUrl: z.string().nullable(),
     deletedAt: timestamp.nullable(),
@@ -93,7 +93,7 @@ const configBody = z
   .partial()
   .meta({ id: 'ProjectConfigUpdate' })
 
-const params = z.object({ projectId: uuid.describe('UUID of the project.') })
+const params = z.object({ projectId: projectUuid.describe('UUID of the project.') })
 /** A projectId that is no UUID names nothing, so the answer is a plain 404. */
 const byId = { params, malformedParam: 'resource_not_found' } as const
 const positionals = [{ name: 'id', target: 'params.projectId' }] as const

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { taskRef, timestamp, uuid } from './ids.ts'
+import { taskRef, timestamp, workspaceUuid } from './ids.ts'
 import { defineRoute } from './route.ts'
 
 /** The pull request of a task, as the git host has it now. */
@@ -43,7 +43,7 @@ export const pullRequest = z
 export type PullRequest = z.infer<typeof pullRequest>
 
 const params = z.object({
-  companyId: uuid.describe('UUID of the workspace.'),
+  companyId: workspaceUuid.describe('UUID of the workspace.'),
   taskId: taskRef,
 })
 

@@ -1,6 +1,9 @@
+import type { ConversationId } from '../lib/ids.ts'
+import { idIn } from '../lib/id-schema.ts'
 import { z } from 'zod'
 import { answerModes, gateStatuses, questionOption, secretRequest } from './approval-words.ts'
-import { askingParty, included } from './approvals.ts'
+import { included } from './approval-includes.ts'
+import { askingParty } from './approvals.ts'
 import {
   agentRef,
   conversationId,
@@ -12,7 +15,7 @@ import {
   taskRef,
   timestamp,
   userPublicId,
-  uuid,
+  workspaceUuid,
 } from './ids.ts'
 import { idPageParams } from './id-paging.ts'
 import { listOf, includeParam } from './paging.ts'
@@ -26,7 +29,7 @@ export const question = z
   .object({
     object: z.literal('question'),
     id: questionId,
-    workspaceId: uuid,
+    workspaceId: workspaceUuid,
     taskId: taskId.nullable(),
     conversationId: conversationId.nullable(),
     runId,
@@ -187,7 +190,9 @@ export const questionRoutes = {
       taskId: taskRef.optional(),
       runId: runRef.optional(),
       sessionId: z.string().max(200).optional().describe('Only those asked in this harness session.'),
-      conversationId: z.string().max(100).optional().describe('Only those asked in this conversation.'),
+      conversationId: idIn<ConversationId>(z.string().max(100))
+        .optional()
+        .describe('Only those asked in this conversation.'),
       askedByAgentId: agentRef.optional(),
       ...idPageParams,
     }),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { timestamp, uuid } from './ids.ts'
+import { repoUuid, timestamp } from './ids.ts'
 import { listOf } from './paging.ts'
 import { defineRoute, peopleOnly, adminsOnly } from './route.ts'
 
@@ -8,7 +8,7 @@ import { defineRoute, peopleOnly, adminsOnly } from './route.ts'
 export const repo = z
   .object({
     object: z.literal('repo'),
-    id: uuid,
+    id: repoUuid,
     name: z.string().meta({ example: 'acme/website' }),
     gitRemote: z.string().describe('`host/owner/name`.').meta({ example: 'github.com/acme/website' }),
     defaultBranch: z.string().nullable(),
@@ -22,7 +22,7 @@ export type Repo = z.infer<typeof repo>
 /** The most repos of a workspace, all of which are listed; an older workspace may have more. */
 export const mostRepos = 5_000
 
-const params = z.object({ repoId: uuid.describe('UUID of the repo.') })
+const params = z.object({ repoId: repoUuid.describe('UUID of the repo.') })
 
 export const repoRoutes = {
   list: defineRoute({

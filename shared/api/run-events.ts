@@ -1,3 +1,4 @@
+import type { RunId } from '../lib/ids.ts'
 import { z } from 'zod'
 import { runId, runRef, timestamp, uuid } from './ids.ts'
 import { limitParam, listOf } from './paging.ts'
@@ -69,14 +70,14 @@ export const runEventRoutes = {
  * The id of an event. Events are stored in frames without ids, so the id is made of (run, fence, seq) as a UUID of
  * version 8: eight digits of the fence, eight of a hash of the run's id, twelve of seq.
  */
-export function runEventId(run: string, fence: number, seq: number): string {
+export function runEventId(run: RunId, fence: number, seq: number): string {
   const hash = hash32(run).toString(16).padStart(8, '0')
   const hex = (value: number, digits: number) => value.toString(16).padStart(digits, '0')
   return `${hex(fence, 8)}-${hash.slice(0, 4)}-8${hash.slice(4, 7)}-80${hash.slice(7)}0-${hex(seq, 12)}`
 }
 
 /** The (fence, seq) of an event's id, or null when it is not an event of this run. */
-export function parseRunEventId(run: string, id: string): { fence: number; seq: number } | null {
+export function parseRunEventId(run: RunId, id: string): { fence: number; seq: number } | null {
   const fence = Number.parseInt(id.slice(0, 8), 16)
   const seq = Number.parseInt(id.slice(24), 16)
   return runEventId(run, fence, seq) === id ? { fence, seq } : null

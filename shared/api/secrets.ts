@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { steersPrograms } from '../lib/env-names.ts'
 import { brokerHost } from './host-names.ts'
-import { agentId, agentRef, secretId, timestamp, userPublicId, uuid } from './ids.ts'
+import { agentId, agentRef, secretId, timestamp, userPublicId, workspaceUuid } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute, peopleOnly, adminsOnly } from './route.ts'
 
@@ -42,7 +42,7 @@ export const secret = z
   .object({
     object: z.literal('secret'),
     id: secretId,
-    workspaceId: uuid,
+    workspaceId: workspaceUuid,
     name: z.string(),
     provider: z.string().nullable(),
     envVarName: z.string(),

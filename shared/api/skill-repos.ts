@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { platformChange } from './agents.ts'
-import { uuid } from './ids.ts'
+import { workspaceUuid } from './ids.ts'
 import { defineRoute, orPlatformChange } from './route.ts'
 import { repoInstall } from './skill-fields.ts'
 
@@ -15,7 +15,7 @@ export const skillRepoRoutes = {
     description:
       'Searches for SKILL.md at the root and in the folders of `skills/`, `.agents/skills/` and `.claude/skills/`; with `subdir` below that folder, and in its own folders.',
     callers: orPlatformChange,
-    params: z.object({ workspaceId: uuid.describe('UUID of the workspace.') }),
+    params: z.object({ workspaceId: workspaceUuid.describe('UUID of the workspace.') }),
     body: z
       .object({
         url: z.string().min(1).max(2_000).describe('The https address of the repository, or owner/repo at GitHub.'),

@@ -1,3 +1,4 @@
+import type { BlobId } from '../lib/ids.ts'
 import { z } from 'zod'
 
 /**
@@ -6,13 +7,13 @@ import { z } from 'zod'
  */
 export class StoredContent {
   /** Where they are stored; a new place for each request. */
-  readonly blobId: string
+  readonly blobId: BlobId
   readonly sha256: string
   readonly sizeBytes: number
   /** The first of them, at most `headBytes`. */
   readonly head: Uint8Array
 
-  constructor(stored: { blobId: string; sha256: string; sizeBytes: number; head: Uint8Array }) {
+  constructor(stored: { blobId: BlobId; sha256: string; sizeBytes: number; head: Uint8Array }) {
     this.blobId = stored.blobId
     this.sha256 = stored.sha256
     this.sizeBytes = stored.sizeBytes

@@ -3,7 +3,7 @@ import { isBranchName } from '../runs/repo.ts'
 import { harnessNames } from '../runs/harnesses.ts'
 import { reasoningEfforts } from '../runs/spec.ts'
 import { environments, sandboxSizes } from './agents.ts'
-import { agentId, agentRef, taskId, taskRef, timestamp, timestampInput, uuid } from './ids.ts'
+import { agentId, agentRef, repoUuid, taskId, taskRef, timestamp, timestampInput, workspaceUuid } from './ids.ts'
 import { taskPriorities, taskStatuses } from './task-fields.ts'
 
 /** Tasks as clients read them, and the fields that clients write. */
@@ -39,7 +39,7 @@ export const task = z
     object: z.literal('task'),
     id: taskId,
     key: z.string().meta({ example: 'MAI-12' }),
-    workspaceId: uuid,
+    workspaceId: workspaceUuid,
     projectId: z.string().nullable().describe('`prj_` id; writes take the UUID, too.'),
     parentTaskId: taskId.nullable(),
     goalId: z.string().nullable(),
@@ -63,7 +63,7 @@ export const task = z
     cancelledAt: timestamp.nullable(),
     archivedAt: timestamp.nullable(),
     branchName: z.string().nullable(),
-    repoId: uuid.nullable(),
+    repoId: repoUuid.nullable(),
     baseBranch: z.string().nullable(),
     pullRequest: z.object({ number: z.number().int(), url: z.string() }).nullable(),
     environment: z.enum(environments).nullable(),

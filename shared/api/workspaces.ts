@@ -4,7 +4,7 @@ import { modelId, monthlyBudgetCents, sandboxSizes } from './agents.ts'
 import { type CommandSpec, fileFlag } from './command.ts'
 import { kebab } from './flags.ts'
 import { egressHost } from './host-names.ts'
-import { timestamp, uuid, workspacePublicId } from './ids.ts'
+import { timestamp, workspacePublicId, workspaceUuid } from './ids.ts'
 import { listOf } from './paging.ts'
 import { defineRoute, peopleOnly, roles, adminsOnly } from './route.ts'
 
@@ -17,7 +17,7 @@ export const maxTurns = z.number().int().min(1).max(1000)
 
 export const workspace = z
   .object({
-    id: uuid,
+    id: workspaceUuid,
     name: z.string(),
     slug: z.string(),
     description: z.string().nullable(),
@@ -49,7 +49,7 @@ export type Workspace = z.infer<typeof workspace>
 
 export const userWorkspace = z
   .object({
-    id: uuid,
+    id: workspaceUuid,
     publicId: workspacePublicId,
     name: z.string(),
     slug: z.string(),
@@ -115,7 +115,7 @@ const createBody = z
 
 const updateBody = z.strictObject(settings).partial().meta({ id: 'WorkspaceUpdate' })
 
-export const workspaceParams = z.object({ workspaceId: uuid.describe('UUID of the workspace.') })
+export const workspaceParams = z.object({ workspaceId: workspaceUuid.describe('UUID of the workspace.') })
 
 /** Commands about workspaces use the login's workspace unless `--workspace` names one. */
 export const workspaceFlag = {

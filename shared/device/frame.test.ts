@@ -1,3 +1,4 @@
+import { idFrom } from '../lib/ids.ts'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeFrame, encodeFrame } from './frame.ts'
@@ -6,7 +7,7 @@ import type { EventsHeader } from './protocol.ts'
 
 const header: EventsHeader = {
   type: 'run.events',
-  runId: 'run_0123456789abcdef',
+  runId: idFrom('run_0123456789abcdef'),
   fence: 2,
   firstSeq: 1,
   lastSeq: 3,

@@ -1,3 +1,5 @@
+import { idIn } from '../lib/id-schema.ts'
+import type { RunId } from '../lib/ids.ts'
 import { z } from 'zod'
 import { exitReasonNames } from '../runs/exit-reasons.ts'
 import { askedCall, askedCallLimits } from '../runs/asked-call.ts'
@@ -21,7 +23,7 @@ import { linkLimits } from './limits.ts'
  * server must tell a device (start, cancel, give up).
  */
 
-const runId = z.string().regex(/^run_[0-9A-Za-z]{16}$/)
+const runId = idIn<RunId>(z.string().regex(/^run_[0-9A-Za-z]{16}$/))
 const fence = z.number().int().positive()
 const seq = z.number().int().nonnegative()
 const ofRun = { runId, fence }

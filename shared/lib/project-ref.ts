@@ -1,3 +1,4 @@
+import { idFrom, type ProjectUuid } from './ids.ts'
 import { base62Digits } from './world.ts'
 
 /**
@@ -18,13 +19,13 @@ export function toProjectRef(uuid: string): string {
 }
 
 /** The UUID that a `prj_` id or a UUID names; null when it is neither. */
-export function projectUuidOf(reference: string): string | null {
+export function projectUuidOf(reference: string): ProjectUuid | null {
   const lower = reference.toLowerCase()
-  if (uuidForm.test(lower)) return lower
+  if (uuidForm.test(lower)) return idFrom(lower)
   if (!/^prj_[0-9A-Za-z]{22}$/.test(reference)) return null
   let value = 0n
   for (const digit of reference.slice(4)) value = value * 62n + BigInt(base62Digits.indexOf(digit))
   if (value >= 1n << 128n) return null
   const hex = value.toString(16).padStart(32, '0')
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
+  return idFrom([hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-'))
 }

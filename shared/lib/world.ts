@@ -1,3 +1,5 @@
+import { idFrom, type IdOf } from './ids.ts'
+
 /**
  * The outside world as a value: everything a function would otherwise take from the clock, from chance, or by waiting.
  * Tests pass a world of their own and move its clock.
@@ -8,8 +10,10 @@ export interface World {
   /** Milliseconds since an arbitrary start; never goes back. */
   monotonic(): number
   /** `prefix` + 16 random base62 characters, for example `run_8fK2...`. */
-  id(prefix: string): string
-  uuid(): string
+  id<Prefix extends string>(prefix: Prefix): IdOf<Prefix>
+  /** Of what, says the place where it goes. */
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
+  uuid<Kind extends string = string>(): Kind
   /** `byteCount` random bytes from a cryptographic source. */
   bytes(byteCount: number): Uint8Array
   /** Uniform in [0, 1). */
@@ -38,8 +42,9 @@ export const realWorld: World = {
   now: () => Date.now(),
   // `performance` would load another module of Node's, which takes a call of `svc` two milliseconds.
   monotonic: () => Number(process.hrtime.bigint()) / 1e6,
-  id: (prefix) => prefix + base62(crypto.getRandomValues(new Uint8Array(24)), 16),
-  uuid: () => crypto.randomUUID(),
+  id: <Prefix extends string>(prefix: Prefix) =>
+    (prefix + base62(crypto.getRandomValues(new Uint8Array(24)), 16)) as IdOf<Prefix>,
+  uuid: () => idFrom(crypto.randomUUID()),
   bytes: (byteCount) => crypto.getRandomValues(new Uint8Array(byteCount)),
   random: () => Math.random(),
   sleep: (ms, signal) =>

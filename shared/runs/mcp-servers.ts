@@ -1,3 +1,5 @@
+import type { ConnectionId } from '../lib/ids.ts'
+import { idIn } from '../lib/id-schema.ts'
 import { z } from 'zod'
 
 /**
@@ -29,7 +31,7 @@ const named = (name: RegExp, most: number) =>
 export const mcpVariables = named(/^[A-Za-z_][A-Za-z0-9_]{0,199}$/, mcpLimits.variables)
 export const mcpHeaders = named(/^[!#$%&'*+.^_`|~A-Za-z0-9-]{1,200}$/, mcpLimits.headers)
 const notRead = z.never().optional()
-export const mcpConnectionId = z.string().regex(/^conn_[0-9A-Za-z]{1,64}$/)
+export const mcpConnectionId = idIn<ConnectionId>(z.string().regex(/^conn_[0-9A-Za-z]{1,64}$/))
 
 const stdioServer = z.object({
   type: z.literal('stdio'),

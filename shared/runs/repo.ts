@@ -1,9 +1,11 @@
 import { z } from 'zod'
+import { idIn } from '../lib/id-schema.ts'
+import type { RepoUuid } from '../lib/ids.ts'
 import { sandboxPlaces } from './sandbox-places.ts'
 
 /** The repository of a run in a sandbox, as part of its spec: what is cloned, and where the work goes. */
 export const runRepo = z.object({
-  id: z.string().max(64),
+  id: idIn<RepoUuid>(z.string().max(64)),
   /** Its address, as the clone names its origin; null: the workspace has no such repository any more. */
   address: z.string().max(2_100).nullable(),
   /** null: the branch that the git host calls the repository's own. */
@@ -19,7 +21,7 @@ export type RunRepo = z.infer<typeof runRepo>
 export const cloneFolder = `${sandboxPlaces.work}/repo`
 
 /** The path of a repository at the broker, in front of what git asks for. */
-export const repoPath = (id: string): string => `/git/${id}`
+export const repoPath = (id: RepoUuid): string => `/git/${id}`
 
 /** Whether git takes it for the name of a branch (git-check-ref-format(1)). */
 export const isBranchName = (name: string): boolean =>

@@ -1,3 +1,5 @@
+import type { PersonUuid } from '../lib/ids.ts'
+import { idIn } from '../lib/id-schema.ts'
 import { z } from 'zod'
 
 /**
@@ -52,7 +54,10 @@ export const offeredSkill = z.object({
   /** A run could not have it lately, so the device says when this one has it. */
   isMissed: z.literal(true).optional(),
   /** As it is stored, not as it is offered: UUIDs of who last wrote it and its description; null: nobody is known. Empty: svc did. */
-  writtenBy: z.array(z.string().max(64).nullable()).max(2).optional(),
+  writtenBy: z
+    .array(idIn<PersonUuid>(z.string().max(64)).nullable())
+    .max(2)
+    .optional(),
 })
 export type OfferedSkill = z.infer<typeof offeredSkill>
 

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { anyId } from '../lib/id-schema.ts'
+import type { AgentRef, RunId, WorkspaceUuid } from '../lib/ids.ts'
 import { brokeredModel } from './brokered.ts'
 import { harnessNames, harnessFactsOf } from './harnesses.ts'
 import { inputDigest } from './asked-call.ts'
@@ -60,9 +62,9 @@ export type GateCommand = z.infer<typeof gateCommand>
  * token and the values of secrets are not part of it: they come with `run.start` and are kept in memory only.
  */
 export const runSpec = z.object({
-  runId: z.string(),
-  workspaceId: z.string(),
-  agent: z.object({ id: z.string(), handle: z.string(), name: z.string() }),
+  runId: anyId<RunId>(),
+  workspaceId: anyId<WorkspaceUuid>(),
+  agent: z.object({ id: anyId<AgentRef>(), handle: z.string(), name: z.string() }),
   harness: z.enum(harnessNames),
   /** null: the person's home folder. */
   folder: z.object({ shortId: z.string(), rootPath: z.string() }).nullable(),

@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { execFile, execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,7 +31,7 @@ async function measure(context: Context, files: number): Promise<Result[]> {
   const storeDir = join(context.scratch, 'runs', runId, 'change-set')
   const common = { unit: 'ms', rounds: context.rounds }
   const takeOne = async () => {
-    const result = await takeBase({ folder, runId, storeDir, world: realWorld })
+    const result = await takeBase({ folder, runId: idFrom(runId), storeDir, world: realWorld })
     if (!result.ok) throw new Error(result.message)
     return result.base
   }
@@ -53,7 +54,7 @@ async function measure(context: Context, files: number): Promise<Result[]> {
     peerIs: 'git diff HEAD beside ls-files -o',
     ours: () =>
       timed(async () => {
-        const result = await computeChangeSet({ base: snapshot, folder, runId, world: realWorld })
+        const result = await computeChangeSet({ base: snapshot, folder, runId: idFrom(runId), world: realWorld })
         if (!result.ok) throw new Error(result.message)
         if (result.changeSet.files.length !== changed) throw new Error(`${result.changeSet.files.length} files`)
       }),

@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import { WebSocket } from 'ws'
 import type { EnrolReply } from '../../shared/device/control.ts'
 import { linkLimits } from '../../shared/device/limits.ts'
@@ -104,7 +105,7 @@ export async function openLink(server: BenchServer, identity: EnrolReply): Promi
 export async function takeRun(
   server: BenchServer,
   { device, agentId }: { device: DeviceSocket; agentId: string },
-): Promise<{ runId: string; fence: number; token: string }> {
+): Promise<{ runId: RunId; fence: number; token: string }> {
   await server.call('POST', `/agents/${agentId}/runs`, { prompt: 'Go.' })
   const { runId, fence } = await device.next('run.offer')
   device.send({ type: 'run.accepted', runId, fence })
@@ -115,7 +116,7 @@ export async function takeRun(
 /** Ends it, so that its place on the device is free again. */
 export async function endRun(
   device: DeviceSocket,
-  run: { runId: string; fence: number },
+  run: { runId: RunId; fence: number },
   eventCount: number,
 ): Promise<void> {
   device.send({

@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import type { Device } from '../../shared/api/devices.ts'
 import { endReport } from '../kit/end-report.ts'
 import { waitFor } from '../kit/programs.ts'
@@ -172,7 +173,7 @@ async function burst(
     await Promise.all(
       Array.from({ length: 10 }, () => server.call('POST', `/agents/${agentId}/runs`, { prompt: 'Go.' })),
     )
-  const offers: { device: DeviceSocket; runId: string; fence: number }[] = []
+  const offers: { device: DeviceSocket; runId: RunId; fence: number }[] = []
   const counts = { closed: 0 }
   let [offered, closed] = [() => {}, () => {}]
   const allOffered = new Promise<void>((resolve) => (offered = resolve))

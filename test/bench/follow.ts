@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { request, type ClientRequest } from 'node:http'
 import { WebSocket } from 'ws'
@@ -76,7 +77,7 @@ async function timed(frames: readonly Uint8Array[], pass: (frame: Uint8Array) =>
   return samples
 }
 
-function frameOf(run: { runId: string; fence: number }, seq: number): Uint8Array {
+function frameOf(run: { runId: RunId; fence: number }, seq: number): Uint8Array {
   const body = Buffer.from(`{"seq":${seq},"at":1767225600000,"kind":"text","data":{"text":"${'x'.repeat(120)}"}}\n`)
   const sha256 = createHash('sha256').update(body).digest('hex')
   return encodeFrame({ type: 'run.events', ...run, firstSeq: seq, lastSeq: seq, kinds: { text: 1 }, sha256 }, body)
@@ -88,7 +89,7 @@ interface Follower {
   end(): void
 }
 
-async function openFollower(server: BenchServer, runId: string): Promise<Follower> {
+async function openFollower(server: BenchServer, runId: RunId): Promise<Follower> {
   let seen = () => {}
   const sent: ClientRequest = request(`${server.url}/api/v1/runs/${runId}/events`, {
     headers: { authorization: `Bearer ${server.token}`, accept: 'text/event-stream' },

@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
@@ -100,7 +101,7 @@ function makeLines(bytes: number, count: number): Buffer[] {
   })
 }
 
-type Run = { runId: string; fence: number }
+type Run = { runId: RunId; fence: number }
 
 /** Seconds until the last event is acknowledged. */
 async function sendFrames(

@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../shared/lib/ids.ts'
 import { execFileSync } from 'node:child_process'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -60,7 +61,7 @@ const secrets = [
 
 async function capture(flood: string, path: string): Promise<number> {
   const spool = openSpool(path)
-  const key = { runId: 'run_0000000000000001', fence: 1 }
+  const key = { runId: idFrom<RunId>('run_0000000000000001'), fence: 1 }
   const world = realWorld
   const writer = new EventWriter({
     world,
@@ -123,7 +124,7 @@ async function capture(flood: string, path: string): Promise<number> {
   return printedBytes / megabyte / seconds
 }
 
-function demandWhole(path: string, key: { runId: string; fence: number }): void {
+function demandWhole(path: string, key: { runId: RunId; fence: number }): void {
   const spool = openSpool(path)
   let bytes = 0
   try {

@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { brokerPort } from '../../shared/device/sandbox.ts'
 import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import { repoPath } from '../../shared/runs/repo.ts'
@@ -60,7 +61,7 @@ async function measureClone({
 }): Promise<Result> {
   const { engine, server } = stage
   const { id: defaultRepoId } = await server.call<{ id: string }>('POST', '/repos', { gitRemote: url })
-  const broker = `http://127.0.0.1:${brokerPort}${repoPath(defaultRepoId)}`
+  const broker = `http://127.0.0.1:${brokerPort}${repoPath(idFrom(defaultRepoId))}`
   const command = `cd .. && ${timedClone(broker)}; rm -rf clone`
   const agentId = await createCloudAgent(stage, { name: `Cloner of ${label}`, command, defaultRepoId })
   const memory = peakOf(server.program.pid)

@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { join } from 'node:path'
 import { migrate } from '../../control-plane/db/migrate.ts'
 import { openDatabase, type Database } from '../../control-plane/db/open.ts'
@@ -31,7 +32,7 @@ export const search: Bench = {
           unit: 'ms',
           peerIs: database.dialect === 'sqlite' ? 'FTS5 and bm25' : 'tsvector and ts_rank',
           rounds: context.rounds,
-          ours: round((text) => find(database.root, { workspaceId, text, meaning: null })),
+          ours: round((text) => find(database.root, { workspaceId: idFrom(workspaceId), text, meaning: null })),
           peer: round((_, query) => askBare(database, query)),
         })
         // The goal is one of the 95th percentile.
@@ -56,7 +57,7 @@ async function fill(database: Database): Promise<string> {
         const title = words(random, 3)
         const sections = Array.from({ length: chunksOfPage }, () => `# ${words(random, 2)}\n\n${words(random, 90)}\n`)
         const text = readForSearch({ kind: 'markdown', body: sections.join('\n') })
-        await indexSubject(tx, { workspaceId, subject, title }, text)
+        await indexSubject(tx, { workspaceId, subject: idFrom(subject), title }, text)
       }
     })
   await fillBare(database)

@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -20,7 +21,7 @@ import {
 } from './workflow-stack.ts'
 
 interface OfferedRun {
-  runId: string
+  runId: RunId
   fence: number
 }
 
@@ -170,7 +171,7 @@ async function settleWrites({ root }: WorkflowStack): Promise<void> {
 
 const pastId = (flow: string, seq: number) => {
   const hash = createHash('sha256').update(`${flow}/${seq}`).digest('hex')
-  return `run_${hash.slice(0, 16)}`
+  return idFrom<RunId>(`run_${hash.slice(0, 16)}`)
 }
 
 const sendEnd = (device: DeviceSocket, run: OfferedRun) =>

@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import { join } from 'node:path'
 import { openDatabase, type Database } from '../../control-plane/db/open.ts'
 import { waitFor } from '../kit/programs.ts'
@@ -94,7 +95,7 @@ export async function flowEnded({ root }: Side, id: string): Promise<void> {
 }
 
 /** Takes the run that is offered next, without ending it. */
-export async function takeOffered(device: DeviceSocket): Promise<{ runId: string; fence: number }> {
+export async function takeOffered(device: DeviceSocket): Promise<{ runId: RunId; fence: number }> {
   const { runId, fence } = await device.next('run.offer')
   device.send({ type: 'run.accepted', runId, fence })
   await device.next('run.start')

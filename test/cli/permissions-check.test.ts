@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -45,7 +46,7 @@ beforeAll(async () => {
   await ok(['agent', 'config', 'set', '@builder', ...lists])
   await ok(['company', 'config', 'set', '--mode', 'strict'])
   runId = await server.startRun(agent.id)
-  asAgent = { SVC_TOKEN: await server.runToken(runId), SVC_API_URL: server.url, SVC_RUN_ID: runId }
+  asAgent = { SVC_TOKEN: await server.runToken(idFrom(runId)), SVC_API_URL: server.url, SVC_RUN_ID: runId }
 })
 afterAll(async () => {
   await server.stop()
@@ -128,7 +129,7 @@ describe('the check and the gate of a run agree', () => {
     const ownFolders = ['config', 'state', 'data'].map((folder) => join(home.dir, folder))
     const facts = { cwd: work, homeDir: home.dir, ownFolders, svcProgram: 'svc' }
     const judge = new CallJudge({
-      spec: { agent: { id: 'agt_1', handle: '@builder', name: 'Builder' }, permissions, allowCalls: [] },
+      spec: { agent: { id: idFrom('agt_1'), handle: '@builder', name: 'Builder' }, permissions, allowCalls: [] },
       place: await lookup.placeOf({ ...facts, permissions }),
       redactText: (text) => text,
       mayAct: () => true,

@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -62,7 +63,7 @@ test('row 1: a run of whose start no host had heard is started by the next daemo
 
   run.open('end')
   const { events } = await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(600) })
-  expect(new Set(events.map(({ id }) => parseRunEventId(runId, id)?.fence)), 'one fence').toEqual(new Set([1]))
+  expect(new Set(events.map(({ id }) => parseRunEventId(idFrom(runId), id)?.fence)), 'one fence').toEqual(new Set([1]))
   await checkInvariants(system, ending, endingId, { exitReason: 'completed', output: printedLines(300) })
 })
 

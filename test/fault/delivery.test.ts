@@ -1,3 +1,4 @@
+import { idFrom, type AgentRef, type RunId } from '../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mintRunToken } from '../../control-plane/http/run-token.ts'
@@ -33,7 +34,7 @@ function linesOf(count: number): string[] {
   })
 }
 
-function frameOf(run: { runId: string; fence: number }, lines: readonly string[], firstSeq: number): Uint8Array {
+function frameOf(run: { runId: RunId; fence: number }, lines: readonly string[], firstSeq: number): Uint8Array {
   const body = Buffer.from(lines.join(''))
   return encodeFrame(
     {
@@ -71,7 +72,7 @@ for (const database of ['sqlite', 'postgres'] as const)
       const agent = await server.createAgent({ defaultFolderId: folder.shortId })
       return { device, agentId: agent.id as string }
     }
-    const storedLines = async (runId: string) => {
+    const storedLines = async (runId: RunId) => {
       const events: { seq: number; data: unknown }[] = []
       for (let after = ''; ;) {
         const page = await server.ok(`/runs/${runId}/events?limit=500${after && `&after=${after}`}`)
@@ -80,7 +81,7 @@ for (const database of ['sqlite', 'postgres'] as const)
         after = encodeURIComponent(page.nextCursor)
       }
     }
-    const expectStored = async (runId: string, lines: readonly string[]) => {
+    const expectStored = async (runId: RunId, lines: readonly string[]) => {
       const wanted = lines.map((line) => JSON.parse(line) as { seq: number; data: unknown })
       const stored = await storedLines(runId)
       expect(stored.map(({ seq, data }) => ({ seq, data }))).toEqual(wanted.map(({ seq, data }) => ({ seq, data })))
@@ -237,7 +238,12 @@ for (const database of ['sqlite', 'postgres'] as const)
       device.send({ type: 'run.declined', ...old, reason: 'capacity', message: null })
       const { value } = await server.database.root('server_keys').where({ name: 'run_token' }).first()
       const { gen } = JSON.parse(Buffer.from(run.token.split('.')[1]!, 'base64url').toString())
-      const subject = { ...old, agentId, workspaceId: server.owner.workspaceId, tokenGeneration: gen }
+      const subject = {
+        ...old,
+        agentId: idFrom<AgentRef>(agentId),
+        workspaceId: server.owner.workspaceId,
+        tokenGeneration: gen,
+      }
       const token = mintRunToken(Buffer.from(value, 'base64'), subject, server.world.now())
       for (const path of ['/agents/me', '/runs/current', '/runs/current/events'])
         expect(outcomeOf(await server.call(path, { token })), path).toBe('401 auth_revoked')

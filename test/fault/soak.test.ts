@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseRunEventId } from '../../shared/api/run-events.ts'
 import { openPostgres, type PostgresDatabase } from '../kit/database.ts'
@@ -116,7 +117,7 @@ test(
         hasChangeSet: false,
       })
       // Each offer takes a fence: a run that is offered again and again without an answer would have hundreds.
-      expect(parseRunEventId(runId, events[0]!.id)?.fence, 'offers').toBeLessThan(20)
+      expect(parseRunEventId(idFrom(runId), events[0]!.id)?.fence, 'offers').toBeLessThan(20)
     }
     expect((await system.device.status()).runs).toEqual([])
     process.stderr.write(`soak: ${started.length} runs, ${killed.size} hosts killed\n`)

@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { WebSocket } from 'ws'
 import { linkPath } from '../../control-plane/link/server.ts'
@@ -60,7 +61,7 @@ export class FakeDevice {
   private claimState: ClaimState | null = null
   /** Answers questions of these kinds by itself when set. */
   folderAnswer: ((rootPath: string) => FolderCheck) | null = null
-  changeSetAnswer: ((runId: string) => ChangeSetResult) | null = null
+  changeSetAnswer: ((runId: RunId) => ChangeSetResult) | null = null
 
   /** Enrols (unless an identity is given), connects and says hello; resolves when it was welcomed. */
   static async connect(
@@ -186,7 +187,7 @@ export class FakeDevice {
     for (const wake of this.waiting) wake()
   }
 
-  sendChangeSet(to: { runId: string; fence: number; requestId: string | null }, result: ChangeSetResult): void {
+  sendChangeSet(to: { runId: RunId; fence: number; requestId: string | null }, result: ChangeSetResult): void {
     this.sendFrame(encodeFrame({ type: 'change_set', ...to }, Buffer.from(JSON.stringify(result))))
   }
 
@@ -206,7 +207,7 @@ export class FakeDevice {
 
 /** A run that a fake device executes: it writes the log that the test dictates. */
 export class FakeRun {
-  readonly runId: string
+  readonly runId: RunId
   readonly fence: number
   /** The run's own token. */
   readonly token: string

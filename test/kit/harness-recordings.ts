@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { DialogueOutput } from '../../device-manager/harness/adapter.ts'
@@ -16,9 +17,9 @@ export const recordingNames = (harness: string): string[] =>
 
 export function specOf(changes: Partial<RunSpec> = {}): RunSpec {
   return {
-    runId: 'run_0000000000000001',
-    workspaceId: 'ws_0000000000000001',
-    agent: { id: 'agt_0000000000000001', handle: 'ada', name: 'Ada' },
+    runId: idFrom('run_0000000000000001'),
+    workspaceId: idFrom('ws_0000000000000001'),
+    agent: { id: idFrom('agt_0000000000000001'), handle: 'ada', name: 'Ada' },
     harness: 'claude',
     folder: null,
     prompt: 'Create the file.',

@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { loadServices } from '../../control-plane/catalog/services.ts'
 import { openDatabase } from '../../control-plane/db/open.ts'
@@ -34,7 +35,11 @@ const deps = {
   renewals: new Renewals(),
 }
 try {
-  const used = await useConnection(deps, { workspaceId, agentOwnerUserId: null }, { connectionId })
+  const used = await useConnection(
+    deps,
+    { workspaceId: idFrom(workspaceId), agentOwnerUserId: null },
+    { connectionId: idFrom(connectionId) },
+  )
   process.stdout.write(String(used.credentialVersion))
 } catch (error) {
   if (!(error instanceof ConnectionUnusable)) throw error

@@ -1,11 +1,12 @@
+import { idFrom, type RunId } from '../../shared/lib/ids.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 
 /** A spec with everything at rest; tests change what they are about. */
-export function runSpecFixture(runId: string, changes: Partial<RunSpec> = {}): RunSpec {
+export function runSpecFixture(runId: RunId, changes: Partial<RunSpec> = {}): RunSpec {
   return {
     runId,
-    workspaceId: '00000000-0000-4000-8000-000000000001',
-    agent: { id: 'agt_0123456789abcdef', handle: '@tester', name: 'Tester' },
+    workspaceId: idFrom('00000000-0000-4000-8000-000000000001'),
+    agent: { id: idFrom('agt_0123456789abcdef'), handle: '@tester', name: 'Tester' },
     harness: 'command',
     folder: null,
     prompt: 'do it',

@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { base62, realWorld } from '../../shared/lib/world.ts'
 import type { MovableWorld } from './server.ts'
@@ -22,10 +23,12 @@ export function seededWorld(seed: number): MovableWorld {
     ...realWorld,
     now: () => clock,
     advance: (ms) => void (clock += ms),
-    id: (prefix) => prefix + base62(draw(prefix), 16),
+    id: (prefix) => idFrom(prefix + base62(draw(prefix), 16)),
     uuid() {
       const hex = draw('uuid').toString('hex')
-      return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+      return idFrom(
+        `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`,
+      )
     },
     bytes(byteCount) {
       const parts = Array.from({ length: Math.ceil(byteCount / 64) }, () => draw('bytes'))

@@ -1,3 +1,4 @@
+import { idFrom, type ActorRef, type PersonUuid, type RunId, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { inject } from 'vitest'
 import { readConfig } from '../../control-plane/config.ts'
 import { openDatabase, type Database } from '../../control-plane/db/open.ts'
@@ -41,10 +42,10 @@ export interface Person {
   /** A login token. */
   token: string
   /** `usr_...` */
-  userId: string
-  uuid: string
+  userId: ActorRef
+  uuid: PersonUuid
   email: string
-  workspaceId: string
+  workspaceId: WorkspaceUuid
 }
 
 export interface Reply {
@@ -58,7 +59,7 @@ export interface Reply {
 export interface AgentCaller {
   // oxlint-disable-next-line typescript/no-explicit-any
   agent: any
-  runId: string
+  runId: RunId
   /** The run's. */
   token: string
 }
@@ -236,10 +237,10 @@ export class TestServer {
   }
 
   /** Wakes the agent and returns the new run's id. */
-  async startRun(agentId: string, body: Record<string, unknown> = {}, token?: string): Promise<string> {
+  async startRun(agentId: string, body: Record<string, unknown> = {}, token?: string): Promise<RunId> {
     const reply = await this.ok(`/agents/${agentId}/runs`, { body, ...(token === undefined ? {} : { token }) })
     if (reply.runPublicId === undefined) throw new Error(`no run: ${JSON.stringify(reply)}`)
-    return reply.runPublicId as string
+    return idFrom<RunId>(reply.runPublicId as string)
   }
 
   /** An agent of the owner, unless another token is given, that calls within a run of its own, which waits for a device. */
@@ -253,7 +254,7 @@ export class TestServer {
   }
 
   /** A token as the run would get it if it were started now. */
-  async runToken(runId: string): Promise<string> {
+  async runToken(runId: RunId): Promise<string> {
     const { root } = this.database
     const run = await findRun(root, runId)
     const agent = run && (await findAgent(root, run.agentId))

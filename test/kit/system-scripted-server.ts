@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer, type WebSocket } from 'ws'
@@ -15,7 +16,7 @@ import { waitFor } from './programs.ts'
 
 type Of<T extends DeviceMessage['type']> = DeviceMessage & { type: T }
 export interface Lease {
-  runId: string
+  runId: RunId
   fence: number
 }
 

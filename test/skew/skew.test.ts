@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
 import type { HostRecord } from '../../device-manager/run-host/wire/protocol.ts'
 import { parseRunEventId, type RunEvent } from '../../shared/api/run-events.ts'
@@ -258,7 +259,7 @@ async function goesOn(system: TestSystem, run: Scenario, { runId, seen, host }: 
   run.open('end')
   const { events } = await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(600) })
   expect(events.slice(0, seen.length)).toMatchObject(seen)
-  expect(new Set(events.map(({ id }) => parseRunEventId(runId, id)?.fence)), 'one lease').toEqual(new Set([1]))
+  expect(new Set(events.map(({ id }) => parseRunEventId(idFrom(runId), id)?.fence)), 'one lease').toEqual(new Set([1]))
 }
 
 describe.skipIf(!hasPostgres())('two replicas on one PostgreSQL', () => {

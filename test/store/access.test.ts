@@ -1,3 +1,4 @@
+import { idFrom, type DeviceUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { hashToken } from '../../control-plane/http/token-hash.ts'
 import {
@@ -42,7 +43,7 @@ async function personWithAll(root: Db, email: string, workspace = 'main') {
   await insertSession(root, { ...signIn, id: world.id('ses_') })
   await insertLink(root, { ...signIn, id: world.id('lnk_') })
   await insertIdentity(root, { issuer, subject: email, userId, at })
-  const device = { deviceId: world.uuid(), publicId: world.id('dvc_'), displayName: 'laptop' }
+  const device = { deviceId: idFrom<DeviceUuid>(world.uuid()), publicId: world.id('dvc_'), displayName: 'laptop' }
   await insertDevice(root, {
     ...common,
     ...device,

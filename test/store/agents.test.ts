@@ -1,3 +1,4 @@
+import { idFrom, type ActorRef, type AgentUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
 import { findAgentIdentity, listAgentIdentities } from '../../control-plane/resources/agents/identity-store.ts'
@@ -55,8 +56,8 @@ onBoth(
     const { id, handle, name, visibility, ownerUserId, reportingTo, transferredAt } = agent
     const identity = { id, handle, name, visibility, ownerUserId, reportingTo, transferredAt }
     expect(await findAgentIdentity(root, agent.id)).toEqual(identity)
-    expect(await listAgentIdentities(root, [agent.id, 'agt_0000000000000000'])).toEqual([identity])
-    expect(await findAgent(root, 'agt_0000000000000000')).toBeNull()
+    expect(await listAgentIdentities(root, [agent.id, idFrom('agt_0000000000000000')])).toEqual([identity])
+    expect(await findAgent(root, idFrom('agt_0000000000000000'))).toBeNull()
     const changed = { ...agent, name: 'New', command: null }
     // Meanwhile a run ended: what it left behind is not written over. That it ended is noted only if it did so then.
     const run = await seedRun(root, agent)
@@ -102,7 +103,7 @@ onBoth('references: id and UUID before a live handle, a live name, then what is 
   for (const agent of known) expect(agent).not.toHaveProperty('agentMd')
   expect(matchReference([gone, named], 'builder')?.id).toBe(named.id)
   expect(await listAgentsByReferences(root, workspaceId, [])).toEqual([])
-  const byId = await listAgentsByIds(root, [named.id, handled.id, 'x'])
+  const byId = await listAgentsByIds(root, [named.id, handled.id, idFrom('x')])
   expect(new Set(byId.map((agent) => agent.id))).toEqual(new Set([named.id, handled.id]))
   expect(await listAgentsByIds(root, [])).toEqual([])
 })
@@ -153,7 +154,7 @@ onBoth('managers are walked upwards, and a loop ends', async ({ root }) => {
   await replaceAgent(root, top, { ...top, reportingTo: middle.uuid })
   expect(await listManagers(root, workspaceId, middle.uuid)).toHaveLength(2)
   expect(await listManagers(root, workspaceId, null)).toEqual([])
-  expect(await listManagers(root, workspaceId, crypto.randomUUID())).toEqual([])
+  expect(await listManagers(root, workspaceId, idFrom<AgentUuid>(crypto.randomUUID()))).toEqual([])
 })
 
 onBoth('revisions are kept for each agent, newest first', async ({ root }) => {
@@ -167,7 +168,7 @@ onBoth('revisions are kept for each agent, newest first', async ({ root }) => {
     changedKeys: ['runtime.model'],
     changeDescription: 'Changed runtime.model.',
     source: 'patch',
-    changedBy: 'usr_0000000000000000',
+    changedBy: idFrom<ActorRef>('usr_0000000000000000'),
     createdAt,
   })
   const [first, second] = [revision(at), revision(at + 1)]
@@ -209,7 +210,7 @@ onBoth('history is kept for each agent, newest first, and listed by kind', async
     kind: 'config',
     changedKeys: ['runtime.model'],
     description: 'Changed runtime.model.',
-    changedBy: 'usr_0000000000000000',
+    changedBy: idFrom<ActorRef>('usr_0000000000000000'),
     reverts: null,
     createdAt,
     ...changes,

@@ -1,3 +1,11 @@
+import {
+  idFrom,
+  type ConversationId,
+  type PersonRef,
+  type PersonUuid,
+  type RunId,
+  type TaskId,
+} from '../../shared/lib/ids.ts'
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { hasOnlyHeldTasks } from '../../control-plane/resources/approvals/held-tasks-store.ts'
@@ -28,7 +36,7 @@ import { onBoth } from '../kit/database.ts'
 import { approvalRow, digest, questionRow } from './gate-rows.ts'
 import { at, seedAgent, seedPerson, seedRun, seedTask, seedWorkspace, wroteSecond } from './seed.ts'
 
-const id = (prefix: string) => realWorld.id(prefix)
+const id = <Prefix extends string>(prefix: Prefix) => realWorld.id(prefix)
 
 onBoth(
   'an approval comes back as it was stored, and is resolved once, from the version that was read',
@@ -41,7 +49,7 @@ onBoth(
       conversationId: id('cnv_'),
       sessionId: 'session',
       assignedType: 'user',
-      assignedId: 'usr_1',
+      assignedId: idFrom<PersonRef>('usr_1'),
     })
     expect(await insertApproval(root, stored)).toBe(stored.id)
     const before = (await findApproval(root, workspaceId, stored.id))!
@@ -60,10 +68,16 @@ onBoth(
       updatedAt: at,
     })
     expect(await findApproval(root, await seedWorkspace(root), stored.id)).toBeNull()
-    const change = { userId: 'usr_2', by: 'usr_3', reason: 'on call', at: at + 1 }
+    const change = { userId: idFrom<PersonRef>('usr_2'), by: idFrom<PersonRef>('usr_3'), reason: 'on call', at: at + 1 }
     await replaceAssignee(root, before, change)
     await expect(replaceAssignee(root, before, change)).rejects.toMatchObject(wroteSecond)
-    const resolution = { outcome: 'approve', reason: 'ok', appliedScope: 'always', by: 'usr_2', at: at + 2 } as const
+    const resolution = {
+      outcome: 'approve',
+      reason: 'ok',
+      appliedScope: 'always',
+      by: idFrom<PersonRef>('usr_2'),
+      at: at + 2,
+    } as const
     expect(await resolveApproval(root, before, resolution)).toBe(false)
     const assigned = (await findApproval(root, workspaceId, stored.id))!
     expect(assigned).toMatchObject({ assignedId: 'usr_2', assignedBy: 'usr_3', assignReason: 'on call', version: 2 })
@@ -111,9 +125,19 @@ onBoth('approvals are listed newest first, by each filter, and paged both ways',
   const agent = await seedAgent(root, workspaceId)
   const run = await seedRun(root, agent)
   const rows = [
-    approvalRow(workspaceId, { createdAt: at + 1, runId: run.id, agentId: agent.id, conversationId: 'cnv_run' }),
-    approvalRow(workspaceId, { createdAt: at + 2, trigger: 'platform_change', taskId: 'tsk_1' }),
-    approvalRow(workspaceId, { createdAt: at + 3, assignedType: 'user', assignedId: 'usr_1', conversationId: 'cnv_1' }),
+    approvalRow(workspaceId, {
+      createdAt: at + 1,
+      runId: run.id,
+      agentId: agent.id,
+      conversationId: idFrom<ConversationId>('cnv_run'),
+    }),
+    approvalRow(workspaceId, { createdAt: at + 2, trigger: 'platform_change', taskId: idFrom<TaskId>('tsk_1') }),
+    approvalRow(workspaceId, {
+      createdAt: at + 3,
+      assignedType: 'user',
+      assignedId: idFrom<PersonRef>('usr_1'),
+      conversationId: idFrom<ConversationId>('cnv_1'),
+    }),
     approvalRow(workspaceId, { createdAt: at + 4, trigger: 'budget_breach', assignedType: 'system' }),
   ]
   for (const row of rows) await insertApproval(root, row)
@@ -131,11 +155,11 @@ onBoth('approvals are listed newest first, by each filter, and paged both ways',
   expect(await listed({ status: 'resolved' })).toEqual([])
   expect(await listed({ status: 'open' })).toHaveLength(4)
   expect(await listed({ triggers: ['budget_breach', 'platform_change'] })).toEqual([3, 1])
-  expect(await listed({ taskId: 'tsk_1' })).toEqual([1])
+  expect(await listed({ taskId: idFrom('tsk_1') })).toEqual([1])
   expect(await listed({ runId: run.id })).toEqual([0])
   expect(await listed({ assignedId: 'usr_1' })).toEqual([2])
-  expect(await listed({ conversation: { id: 'cnv_1', taskId: null } })).toEqual([2])
-  expect(await listed({ conversation: { id: 'cnv_run', taskId: 'tsk_1' } })).toEqual([1, 0])
+  expect(await listed({ conversation: { id: idFrom('cnv_1'), taskId: null } })).toEqual([2])
+  expect(await listed({ conversation: { id: idFrom('cnv_run'), taskId: idFrom<TaskId>('tsk_1') } })).toEqual([1, 0])
 })
 
 onBoth('what a private agent asks is listed for its owner, itself, and whom it is assigned to', async ({ root }) => {
@@ -150,11 +174,11 @@ onBoth('what a private agent asks is listed for its owner, itself, and whom it i
     (await listApprovals(root, { workspaceId, limit: 5, visibleTo })).length,
     (await listQuestions(root, { workspaceId, limit: 5, visibleTo })).length,
   ]
-  expect(await counted({ userId: owner, userPublicId: 'usr_owner' })).toEqual([1, 1])
+  expect(await counted({ userId: owner, userPublicId: idFrom('usr_owner') })).toEqual([1, 1])
   expect(await counted({ agentId: agent.id, agentUuid: agent.uuid })).toEqual([1, 1])
   expect(await counted({ userId: other, userPublicId: assignedId })).toEqual([1, 0])
-  expect(await counted({ userId: other, userPublicId: 'usr_x' })).toEqual([0, 0])
-  expect(await counted({ agentId: id('agt_'), agentUuid: randomUUID() })).toEqual([0, 0])
+  expect(await counted({ userId: other, userPublicId: idFrom('usr_x') })).toEqual([0, 0])
+  expect(await counted({ agentId: id('agt_'), agentUuid: idFrom(randomUUID()) })).toEqual([0, 0])
 })
 
 onBoth('what is due is found: by age, and by how long its run is over', async ({ root }) => {
@@ -182,22 +206,36 @@ onBoth('what is due is found: by age, and by how long its run is over', async ({
 onBoth('open gates of runs and tasks are those that hold them, oldest first', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const approval = approvalRow(workspaceId, {
-    runId: 'run_1',
-    taskId: 'tsk_1',
+    runId: idFrom<RunId>('run_1'),
+    taskId: idFrom<TaskId>('tsk_1'),
     prompt: 'Deploy?\nto production',
     createdAt: at + 2,
   })
   await insertApproval(root, approval)
-  await insertApproval(root, approvalRow(workspaceId, { runId: 'run_1', taskId: 'tsk_1', trigger: 'platform_change' }))
-  await insertApproval(root, approvalRow(workspaceId, { runId: 'run_1', taskId: 'tsk_1', trigger: 'budget_breach' }))
+  await insertApproval(
+    root,
+    approvalRow(workspaceId, {
+      runId: idFrom<RunId>('run_1'),
+      taskId: idFrom<TaskId>('tsk_1'),
+      trigger: 'platform_change',
+    }),
+  )
+  await insertApproval(
+    root,
+    approvalRow(workspaceId, {
+      runId: idFrom<RunId>('run_1'),
+      taskId: idFrom<TaskId>('tsk_1'),
+      trigger: 'budget_breach',
+    }),
+  )
   const question = questionRow(workspaceId, {
-    runId: 'run_1',
-    taskId: 'tsk_1',
+    runId: idFrom('run_1'),
+    taskId: idFrom<TaskId>('tsk_1'),
     prompt: 'x'.repeat(500),
     createdAt: at + 1,
   })
   await insertQuestion(root, question)
-  const answered = questionRow(workspaceId, { runId: 'run_2', taskId: 'tsk_2' })
+  const answered = questionRow(workspaceId, { runId: idFrom('run_2'), taskId: idFrom<TaskId>('tsk_2') })
   await insertQuestion(root, answered)
   const closed = { answer: null, by: null, at }
   await resolveQuestion(root, (await findQuestion(root, workspaceId, answered.id))!, closed)
@@ -205,13 +243,15 @@ onBoth('open gates of runs and tasks are those that hold them, oldest first', as
     { kind: 'question', id: question.id, label: `${'x'.repeat(159)}…`, since: at + 1, workflowRunId: null },
     { kind: 'approval', id: approval.id, label: 'Deploy?', since: at + 2, workflowRunId: null },
   ]
-  expect([...(await openGatesOfRuns(root, ['run_1', 'run_2']))]).toEqual([['run_1', expected]])
-  expect([...(await openGatesOfTasks(root, ['tsk_1', 'tsk_2', 'tsk_3']))]).toEqual([['tsk_1', expected]])
+  expect([...(await openGatesOfRuns(root, [idFrom('run_1'), idFrom('run_2')]))]).toEqual([['run_1', expected]])
+  expect([...(await openGatesOfTasks(root, [idFrom('tsk_1'), idFrom('tsk_2'), idFrom('tsk_3')]))]).toEqual([
+    ['tsk_1', expected],
+  ])
   expect([...(await openGatesOfTasks(root, []))]).toEqual([])
   const triggers = ['budget_breach'] as const
-  expect(await listHoldingApprovals(root, 'run_id', { ids: ['run_1'], triggers })).toHaveLength(1)
-  const many = Array.from({ length: 40_000 }, (_, n) => `run_x${n}`)
-  expect(await listHoldingApprovals(root, 'run_id', { ids: [...many, 'run_1'], triggers })).toHaveLength(1)
+  expect(await listHoldingApprovals(root, 'run_id', { ids: [idFrom('run_1')], triggers })).toHaveLength(1)
+  const many = Array.from({ length: 40_000 }, (_, n) => idFrom<RunId>(`run_x${n}`))
+  expect(await listHoldingApprovals(root, 'run_id', { ids: [...many, idFrom('run_1')], triggers })).toHaveLength(1)
 })
 
 onBoth(
@@ -221,7 +261,10 @@ onBoth(
     const userId = await seedPerson(root, workspaceId)
     const { publicId } = (await findUser(root, userId))!
     const above = await seedAgent(root, workspaceId, { ownerUserId: userId })
-    const middle = await seedAgent(root, workspaceId, { reportingTo: above.uuid, ownerUserId: realWorld.uuid() })
+    const middle = await seedAgent(root, workspaceId, {
+      reportingTo: above.uuid,
+      ownerUserId: idFrom<PersonUuid>(realWorld.uuid()),
+    })
     const agent = await seedAgent(root, workspaceId, { reportingTo: middle.uuid })
     const run = (await findRun(root, (await seedRun(root, agent)).id))!
     const call = {

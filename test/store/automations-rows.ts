@@ -1,10 +1,11 @@
+import type { AgentRef, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { AutomationRow } from '../../control-plane/resources/automations/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { at } from './seed.ts'
 
 /** An active webhook automation of the agent, not stored yet. */
 export function automationRow(
-  agent: { id: string; workspaceId: string },
+  agent: { id: AgentRef; workspaceId: WorkspaceUuid },
   changes: Partial<AutomationRow> = {},
 ): AutomationRow {
   return {

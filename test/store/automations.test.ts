@@ -1,3 +1,4 @@
+import { idFrom, type ActorRef, type WorkflowRunId } from '../../shared/lib/ids.ts'
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
@@ -63,13 +64,13 @@ const fireRow = (automation: AutomationRow, changes: Partial<FireRow> = {}): Fir
 
 onBoth('automations of one workspace never keep those of another from an event', async ({ root }) => {
   const listening = { triggerType: 'github', repo: 'acme/web', event: 'pull_request.merged' } as const
-  const first = await seedAutomation(root, { ...listening, id: 'aut_2' })
+  const first = await seedAutomation(root, { ...listening, id: idFrom('aut_2') })
   for (const [id, createdAt] of [
     ['aut_3', at - 1],
     ['aut_1', at + 1],
   ] as const)
-    await insertAutomation(root, automationRow(first.agent, { ...listening, id, createdAt }))
-  const other = await seedAutomation(root, { ...listening, id: 'aut_9' })
+    await insertAutomation(root, automationRow(first.agent, { ...listening, id: idFrom(id), createdAt }))
+  const other = await seedAutomation(root, { ...listening, id: idFrom('aut_9') })
   const workspaceIds = [first.workspaceId, other.workspaceId]
   const found = await listListening(root, { ...listening, workspaceIds, perWorkspace: 2 })
   // Of one with more, the oldest hear of it.
@@ -86,7 +87,7 @@ onBoth(
       description: '# Größe',
       nextFireAt: at + 5,
       createdByType: 'user',
-      createdById: 'usr_0000000000000001',
+      createdById: idFrom<ActorRef>('usr_0000000000000001'),
     })
     expect(await findAutomation(root, workspaceId, automation.id)).toEqual(automation)
     expect(await findAutomation(root, await seedWorkspace(root), automation.id)).toBeNull()
@@ -116,7 +117,7 @@ onBoth(
     expect(await listListening(root, { ...merged, repo: 'acme/api' })).toEqual([])
     expect(await listListening(root, { ...merged, workspaceIds: [await seedWorkspace(root)] })).toEqual([])
     expect(agent.id).toBe(changed.agentId)
-    await recordWorkflowRun(root, automation.id, { id: 'flr_1', at: at + 7 })
+    await recordWorkflowRun(root, automation.id, { id: idFrom('flr_1'), at: at + 7 })
     expect(await findAutomation(root, workspaceId, automation.id)).toMatchObject({
       lastRunId: null,
       lastWorkflowRunId: 'flr_1',
@@ -136,10 +137,10 @@ onBoth('a secret is one automation’s; fires and calls are noted beside what pe
     expect(await findWorkspaceOfToken(tx, tokenHash)).toBe(automation.workspaceId)
     expect(await findWorkspaceOfToken(tx, 'unknown')).toBeNull()
     await recordCall(tx, automation.id, { since: at + 1, calls: 7 })
-    await recordRun(tx, automation.id, { id: 'run_1', at: at + 2 })
+    await recordRun(tx, automation.id, { id: idFrom('run_1'), at: at + 2 })
     const noted = { callsSince: at + 1, calls: 7, lastRunId: 'run_1', lastFiredAt: at + 2 }
     expect(await lockAutomation(tx, automation.id)).toEqual({ ...automation, ...noted })
-    expect(await lockAutomation(tx, 'aut_unknown')).toBeNull()
+    expect(await lockAutomation(tx, idFrom('aut_unknown'))).toBeNull()
   })
   // Nothing that a person would have overwritten.
   await replaceAutomation(root, automation, { ...automation, name: 'Renamed' })
@@ -203,10 +204,10 @@ onBoth('automations and runs of a private agent are listed for whom it is', asyn
     const fired = await listFiredRuns(root, { ...page, visibleTo })
     return [(await listAutomations(root, { ...page, viewer })).length, fired.length]
   }
-  expect(await sees({ userId: owner, userPublicId: 'usr_1' })).toEqual([1, 1])
+  expect(await sees({ userId: owner, userPublicId: idFrom('usr_1') })).toEqual([1, 1])
   expect(await sees({ agentId: agent.id, agentUuid: agent.uuid })).toEqual([1, 1])
-  expect(await sees({ userId: stranger, userPublicId: 'usr_2' })).toEqual([0, 0])
-  expect(await sees({ agentId: 'agt_other', agentUuid: randomUUID() })).toEqual([0, 0])
+  expect(await sees({ userId: stranger, userPublicId: idFrom('usr_2') })).toEqual([0, 0])
+  expect(await sees({ agentId: idFrom('agt_other'), agentUuid: idFrom(randomUUID()) })).toEqual([0, 0])
 })
 
 onBoth('an occasion fires an automation once; others it fires too', async ({ root }) => {
@@ -235,7 +236,7 @@ onBoth('the run of a body is found while it is remembered; a live run is seen un
   const step = await seedRun(root, agent)
   await root('runs').where({ id: step.id }).update({ workflow_run_id: 'flr_a' })
   expect(await findAutomationOfRun(root, step.id)).toBeNull()
-  await insertFire(root, fireRow(automation, { workflowRunId: 'flr_a' }))
+  await insertFire(root, fireRow(automation, { workflowRunId: idFrom<WorkflowRunId>('flr_a') }))
   expect(await findAutomationOfRun(root, step.id)).toBe(automation.id)
   expect(await findRunOfBody(root, call)).toBe(runId)
   expect(await findRunOfBody(root, { ...call, bodyHash: 'other' })).toBeNull()
@@ -255,7 +256,7 @@ onBoth('runs and skips of an automation page newest first; old skips are forgott
     runs.push(runId)
     await insertFire(root, fireRow(of, { runId, createdAt: at + i }))
   }
-  await endRun(root, { runId: runs[0]!, fence: null, exitReason: 'error', errorMessage: null, at })
+  await endRun(root, { runId: idFrom(runs[0]!), fence: null, exitReason: 'error', errorMessage: null, at })
   const fired = async (filter: Partial<Parameters<typeof listFiredRuns>[1]>) =>
     (await listFiredRuns(root, { workspaceId, limit: 25, ...filter })).map(({ runId }) => runs.indexOf(runId))
   expect(await fired({})).toEqual([2, 1, 0])

@@ -1,3 +1,4 @@
+import { idFrom, type BlobId } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import {
   giveUpBlob,
@@ -18,19 +19,19 @@ import { at } from './seed.ts'
 
 async function seedBlob(db: Db, { workspaceId = realWorld.uuid(), createdAt = at } = {}): Promise<string> {
   const id = realWorld.id('blb_')
-  await insertBlob(db, { id, workspaceId, createdAt })
+  await insertBlob(db, { id, workspaceId: idFrom(workspaceId), createdAt })
   return id
 }
 const idsOf = (rows: readonly { id: string }[]) => rows.map(({ id }) => id)
 
 onBoth('a blob is owned once, and never after it was given up', async ({ root }) => {
   const [owned, lost] = [await seedBlob(root), await seedBlob(root)]
-  await ownBlob(root, owned, at + 1)
-  await expect(ownBlob(root, owned, at + 2)).rejects.toMatchObject({ code: 'transient_conflict' })
-  expect(await giveUpBlob(root, owned, at + 3)).toMatchObject({ ownedAt: at + 1, releasedAt: null })
-  expect(await giveUpBlob(root, lost, at + 3)).toMatchObject({ ownedAt: null, releasedAt: at + 3 })
-  await expect(ownBlob(root, lost, at + 4)).rejects.toMatchObject({ code: 'transient_conflict' })
-  expect(await giveUpBlob(root, 'blb_0000000000000000', at)).toBeNull()
+  await ownBlob(root, idFrom(owned), at + 1)
+  await expect(ownBlob(root, idFrom(owned), at + 2)).rejects.toMatchObject({ code: 'transient_conflict' })
+  expect(await giveUpBlob(root, idFrom(owned), at + 3)).toMatchObject({ ownedAt: at + 1, releasedAt: null })
+  expect(await giveUpBlob(root, idFrom(lost), at + 3)).toMatchObject({ ownedAt: null, releasedAt: at + 3 })
+  await expect(ownBlob(root, idFrom(lost), at + 4)).rejects.toMatchObject({ code: 'transient_conflict' })
+  expect(await giveUpBlob(root, idFrom('blb_0000000000000000'), at)).toBeNull()
 })
 
 onBoth('what is intended for an hour is released, what is owned stays', async ({ root }) => {
@@ -39,7 +40,7 @@ onBoth('what is intended for an hour is released, what is owned stays', async ({
     await seedBlob(root),
     await seedBlob(root, { createdAt: at + 100 }),
   ]
-  await ownBlob(root, owned, at + 1)
+  await ownBlob(root, idFrom(owned), at + 1)
   expect(await releaseForgotten(root, at + 100, at + 200)).toBe(1)
   expect(await releaseForgotten(root, at + 100, at + 300)).toBe(0)
   expect(await listReleased(root, 10)).toMatchObject([{ id: old, releasedAt: at + 200 }])
@@ -50,7 +51,11 @@ onBoth(
   'the blobs of a file with more versions than a statement takes values are released all the same',
   async ({ root }) => {
     const [first, last] = [await seedBlob(root), await seedBlob(root)]
-    const ids = [first, ...Array.from({ length: 33_000 }, (_, n) => `blb_${n}`), last]
+    const ids = [
+      idFrom<BlobId>(first),
+      ...Array.from({ length: 33_000 }, (_, n) => idFrom<BlobId>(`blb_${n}`)),
+      idFrom<BlobId>(last),
+    ]
     await releaseBlobs(root, ids, at + 1)
     expect(idsOf(await listReleasedOf(root, ids)).toSorted()).toEqual([first, last].toSorted())
   },
@@ -58,20 +63,20 @@ onBoth(
 
 onBoth('released blobs are listed longest released first, and removed', async ({ root }) => {
   const [first, second, other] = [await seedBlob(root), await seedBlob(root), await seedBlob(root)]
-  await noteUpload(root, first, 'upload-1')
-  await ownBlob(root, first, at)
-  await releaseBlobs(root, [first], at + 1)
-  await releaseBlobs(root, [first, second], at + 2)
+  await noteUpload(root, idFrom(first), 'upload-1')
+  await ownBlob(root, idFrom(first), at)
+  await releaseBlobs(root, [idFrom(first)], at + 1)
+  await releaseBlobs(root, [idFrom(first), idFrom(second)], at + 2)
   expect(await listReleased(root, 10)).toMatchObject([
     { id: first, upload: 'upload-1', releasedAt: at + 1 },
     { id: second, upload: null, releasedAt: at + 2 },
   ])
   expect(idsOf(await listReleased(root, 1))).toEqual([first])
-  await postponeRemoval(root, first, at + 9)
-  await postponeRemoval(root, other, at + 9)
+  await postponeRemoval(root, idFrom(first), at + 9)
+  await postponeRemoval(root, idFrom(other), at + 9)
   expect(idsOf(await listReleased(root, 10))).toEqual([second, first])
-  await removeBlob(root, second)
-  await removeBlob(root, other)
+  await removeBlob(root, idFrom(second))
+  await removeBlob(root, idFrom(other))
   expect(idsOf(await listReleased(root, 10))).toEqual([first])
-  expect(await giveUpBlob(root, other, at)).not.toBeNull()
+  expect(await giveUpBlob(root, idFrom(other), at)).not.toBeNull()
 })

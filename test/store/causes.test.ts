@@ -1,3 +1,4 @@
+import { idFrom, type PersonUuid, type SandboxId, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { removeUser } from '../../control-plane/operator/access.ts'
 import {
@@ -25,13 +26,13 @@ onBoth('a run in a sandbox acts for nobody but the owner of its agent', async ({
     await seedAgent(root, workspaceId, { ownerUserId: ada }),
     await seedAgent(root, workspaceId, { ownerUserId: null }),
   ]
-  const causeOn = async (changes: { sandboxId: string | null }, agent: typeof hers, causedByUserId: string) => {
+  const causeOn = async (changes: { sandboxId: SandboxId | null }, agent: typeof hers, causedByUserId: PersonUuid) => {
     const { publicId } = await seedDevice(root, { workspaceId, userId: causedByUserId }, changes)
     const { id } = await seedRun(root, agent, { causedByUserId })
     await offerRuns(root, { runIds: [id], device: publicId, expiresAt: at })
     return causeThrough(root, (await findRun(root, id))!)
   }
-  const sandbox = { sandboxId: 'sbx_1' }
+  const sandbox = { sandboxId: idFrom<SandboxId>('sbx_1') }
   expect(await causeOn(sandbox, hers, ada)).toBe(ada)
   expect(await causeOn(sandbox, hers, bob)).toBeNull()
   expect(await causeOn(sandbox, nobodys, bob)).toBeNull()
@@ -48,7 +49,7 @@ onBoth('what goes on in the name of a person is found, in one workspace or in al
   await seedRun(root, agent, { causedByUserId: bob })
   const over = await seedRun(root, agent, { causedByUserId: ada })
   await endRun(root, { runId: over.id, fence: null, exitReason: 'completed', errorMessage: null, at })
-  const countOf = (of: { userId: string; workspaceId?: string }) => countLiveCausedBy(root, of)
+  const countOf = (of: { userId: PersonUuid; workspaceId?: WorkspaceUuid }) => countLiveCausedBy(root, of)
   expect(await countOf({ userId: ada })).toEqual(
     new Map([
       [here, 1],
@@ -86,7 +87,7 @@ onBoth('whoever is removed is told of all runs that ended: on their devices, and
   const agent = await seedAgent(root, workspaceId)
   const { publicId: device } = await seedDevice(root, { workspaceId, userId: ada })
   const claimed = async (causedByUserId: string) => {
-    const run = await seedRun(root, agent, { causedByUserId })
+    const run = await seedRun(root, agent, { causedByUserId: idFrom<PersonUuid>(causedByUserId) })
     await offerRuns(root, { runIds: [run.id], device, expiresAt: at + 1 })
     await claimRun(root, { runId: run.id, fence: 1, device, at })
     return run.id

@@ -1,3 +1,4 @@
+import { idFrom, type DeviceRef } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import {
   findCircuit,
@@ -13,7 +14,7 @@ import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
 
 onBoth('a breaker is one for each provider and device, and is seen until its trial is over', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
-  const of = { workspaceId, device: 'dvc_a', provider: 'opencode/openai' }
+  const of = { workspaceId, device: idFrom<DeviceRef>('dvc_a'), provider: 'opencode/openai' }
   expect(await findCircuit(root, of)).toBeNull()
   await replaceCircuit(root, { ...of, times: 1, openedAt: at, openUntil: at + 10 })
   await replaceCircuit(root, { ...of, provider: 'claude', times: 1, openedAt: at, openUntil: at + 5 })

@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import {
   isStillIdle,
@@ -46,14 +47,18 @@ onBoth(
     await ended(root, agent, { createdAt: at })
     await ended(root, agent, { taskId: (await seedTask(root, workspaceId)).id, createdAt: at, harness: 'codex' })
     expect(await idle()).toEqual([first])
-    const row = (await findRun(root, first))!
+    const row = (await findRun(root, idFrom(first)))!
     expect(await isStillIdle(root, row)).toBe(true)
     expect([await idle({ to: at + 4 }), await idle({ from: at + 6 }), await idle({ createdSince: at })]).toEqual([
       [],
       [],
       [],
     ])
-    const compaction = await seedRun(root, agent, { createdAt: at + 10, parentRunId: first, compacts: true })
+    const compaction = await seedRun(root, agent, {
+      createdAt: at + 10,
+      parentRunId: idFrom<RunId>(first),
+      compacts: true,
+    })
     expect([await idle(), await isStillIdle(root, row)]).toEqual([[], false])
     const ids = (rows: readonly { id: string }[]) => rows.map(({ id }) => id)
     expect(ids(await listCompacting(root, agent.id))).toEqual([compaction.id])

@@ -1,3 +1,4 @@
+import { idFrom, type PersonUuid, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { blankConnection } from '../../control-plane/resources/connections/steps/change.ts'
 import {
@@ -14,11 +15,11 @@ const service = { id: 'svc', label: 'Service', authKind: 'oauth', surfaces: ['mc
 /** An active connection of the workspace. */
 export async function seedConnection(
   db: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   changes: Partial<ConnectionRow> = {},
 ): Promise<ConnectionRow> {
   const id = realWorld.id('conn_')
-  const of = { id, workspaceId, accountLabel: id, createdByUserId: realWorld.uuid(), now: at }
+  const of = { id, workspaceId, accountLabel: id, createdByUserId: idFrom<PersonUuid>(realWorld.uuid()), now: at }
   const blank = blankConnection({ ...service, surfaces: ['mcp'] }, of)
   const row: ConnectionRow = {
     ...blank,
@@ -57,7 +58,7 @@ export async function seedConnectionClient(
 ): Promise<ConnectionClientRow> {
   const row: ConnectionClientRow = {
     id: realWorld.id('ocl_'),
-    workspaceId,
+    workspaceId: idFrom(workspaceId),
     issuer: 'https://id.example.com',
     clientId: realWorld.uuid(),
     source: 'registration',

@@ -1,3 +1,12 @@
+import {
+  idFrom,
+  type ActorRef,
+  type AutomationId,
+  type ConversationId,
+  type PersonRef,
+  type TaskId,
+  type WorkspaceUuid,
+} from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { expect } from 'vitest'
 import { dialectOfDb, troubleOf } from '../../control-plane/db/dialect.ts'
@@ -49,10 +58,10 @@ import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace, wroteSecond } from './seed.ts'
 
-const [ada, ben] = ['usr_Ada0000000000000', 'usr_Ben0000000000000']
+const [ada, ben] = [idFrom<PersonRef>('usr_Ada0000000000000'), idFrom<PersonRef>('usr_Ben0000000000000')]
 const [bot, other] = ['agt_Bot0000000000000', 'agt_Other00000000000']
 
-async function seedConversation(db: Db, workspaceId: string, changes: Partial<NewConversation> = {}) {
+async function seedConversation(db: Db, workspaceId: WorkspaceUuid, changes: Partial<NewConversation> = {}) {
   const conversation: NewConversation = {
     id: realWorld.id('cnv_'),
     workspaceId,
@@ -70,7 +79,7 @@ async function seedConversation(db: Db, workspaceId: string, changes: Partial<Ne
   return conversation.id
 }
 
-async function post(db: Db, conversationId: string, changes: Partial<MessageRow> = {}): Promise<MessageRow> {
+async function post(db: Db, conversationId: ConversationId, changes: Partial<MessageRow> = {}): Promise<MessageRow> {
   const id = realWorld.id('msg_')
   const when = changes.createdAt ?? at
   const body = changes.body ?? 'text'
@@ -107,7 +116,7 @@ onBoth('the start of a thread is found from any message of it', async ({ root })
   const reply = await post(root, id, { parentMessageId: start.id })
   const last = await post(root, id, { parentMessageId: reply.id })
   for (const message of [start, reply, last]) expect(await findThreadStart(root, message.id)).toBe(start.id)
-  expect(await findThreadStart(root, 'msg_0')).toBeNull()
+  expect(await findThreadStart(root, idFrom('msg_0'))).toBeNull()
 })
 
 onBoth('the walk to the start of a thread ends after a bounded number of replies', async ({ root }) => {
@@ -146,25 +155,25 @@ onBoth('a conversation comes back as it was stored, and is replaced only as it w
   await replaceConversation(root, stored!, changed)
   expect(await findConversation(root, id)).toEqual({ ...changed, version: 2 })
   await expect(replaceConversation(root, stored!, changed)).rejects.toMatchObject(wroteSecond)
-  expect(await findConversation(root, 'cnv_0')).toBeNull()
+  expect(await findConversation(root, idFrom('cnv_0'))).toBeNull()
 })
 
 onBoth('a task has one conversation, and an agent one dm with a person', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
-  const ofTask = await seedConversation(root, workspaceId, { kind: 'dm', taskId: 'tsk_1' })
+  const ofTask = await seedConversation(root, workspaceId, { kind: 'dm', taskId: idFrom<TaskId>('tsk_1') })
   const dm = await seedConversation(root, workspaceId, { kind: 'dm', dmUser: ada, dmAgent: bot })
   const again = async (changes: Partial<NewConversation>) => {
     const row = { id: realWorld.id('cnv_'), workspaceId, kind: 'dm' as const, title: null, taskId: null }
     const made = { dmUser: null, dmAgent: null, createdByType: 'user' as const, createdById: ada, createdAt: at }
     return insertConversation(root, { ...row, ...made, ...changes })
   }
-  expect(await again({ taskId: 'tsk_1' })).toBe(false)
+  expect(await again({ taskId: idFrom<TaskId>('tsk_1') })).toBe(false)
   expect(await again({ dmUser: ada, dmAgent: bot })).toBe(false)
   expect(await again({ dmUser: ben, dmAgent: bot })).toBe(true)
   expect(await again({})).toBe(true)
   expect(await again({})).toBe(true)
-  expect((await findConversationOfTask(root, 'tsk_1'))?.id).toBe(ofTask)
-  expect(await findConversationOfTask(root, 'tsk_2')).toBeNull()
+  expect((await findConversationOfTask(root, idFrom('tsk_1')))?.id).toBe(ofTask)
+  expect(await findConversationOfTask(root, idFrom('tsk_2'))).toBeNull()
   expect((await findDm(root, { workspaceId, userId: ada, agentId: bot }))?.id).toBe(dm)
   expect(await findDm(root, { workspaceId, userId: ada, agentId: other })).toBeNull()
 })
@@ -174,11 +183,11 @@ onBoth('participants join once, leave, and are listed by conversation', async ({
   const [one, two] = [await seedConversation(root, workspaceId), await seedConversation(root, workspaceId)]
   const both = [
     { type: 'user' as const, id: ada },
-    { type: 'agent' as const, id: bot },
+    { type: 'agent' as const, id: idFrom<ActorRef>(bot) },
   ]
   await insertParticipants(root, one, { participants: both, at })
   await insertParticipants(root, one, { participants: both, at: at + 5 })
-  await insertParticipants(root, one, { participants: [{ type: 'agent', id: other }], at: at + 1 })
+  await insertParticipants(root, one, { participants: [{ type: 'agent', id: idFrom(other) }], at: at + 1 })
   await insertParticipants(root, two, { participants: [], at })
   expect(await listParticipants(root, [one, two])).toEqual(
     new Map([
@@ -187,23 +196,23 @@ onBoth('participants join once, leave, and are listed by conversation', async ({
     ]),
   )
   expect(await listParticipants(root, [])).toEqual(new Map())
-  expect(await isParticipant(root, one, { type: 'agent', id: bot })).toBe(true)
-  expect(await isParticipant(root, two, { type: 'agent', id: bot })).toBe(false)
-  expect(await removeParticipant(root, one, { type: 'agent', id: bot })).toBe(true)
-  expect(await removeParticipant(root, one, { type: 'agent', id: bot })).toBe(false)
+  expect(await isParticipant(root, one, { type: 'agent', id: idFrom(bot) })).toBe(true)
+  expect(await isParticipant(root, two, { type: 'agent', id: idFrom(bot) })).toBe(false)
+  expect(await removeParticipant(root, one, { type: 'agent', id: idFrom(bot) })).toBe(true)
+  expect(await removeParticipant(root, one, { type: 'agent', id: idFrom(bot) })).toBe(false)
 })
 
 onBoth('lists page both ways, and filter by task, participant, title, archive and viewer', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const ids = [
     await seedConversation(root, workspaceId, { title: '100% Plans', createdAt: at + 1 }),
-    await seedConversation(root, workspaceId, { kind: 'dm', taskId: 'tsk_1', createdAt: at + 2 }),
+    await seedConversation(root, workspaceId, { kind: 'dm', taskId: idFrom<TaskId>('tsk_1'), createdAt: at + 2 }),
     await seedConversation(root, workspaceId, { kind: 'dm', dmUser: ben, dmAgent: bot, createdAt: at + 3 }),
     await seedConversation(root, workspaceId, { title: 'plan', createdAt: at + 4 }),
   ]
   await seedConversation(root, await seedWorkspace(root))
   await insertParticipants(root, ids[2]!, { participants: [{ type: 'user', id: ben }], at })
-  await insertParticipants(root, ids[0]!, { participants: [{ type: 'agent', id: bot }], at })
+  await insertParticipants(root, ids[0]!, { participants: [{ type: 'agent', id: idFrom(bot) }], at })
   const before = await findConversation(root, ids[3]!)
   await replaceConversation(root, before!, { ...before!, archivedAt: at })
   const listed = async (filter: Partial<Parameters<typeof listConversations>[1]>) =>
@@ -216,21 +225,21 @@ onBoth('lists page both ways, and filter by task, participant, title, archive an
   expect(await listed({ from: { direction: 'before', at: at + 2, id: ids[1]! } })).toEqual([2, 3])
   expect(await listed({ withArchived: false })).toEqual([2, 1, 0])
   expect(await listed({ task: 'none' })).toEqual([3, 2, 0])
-  expect(await listed({ task: { id: 'tsk_1' } })).toEqual([1])
-  expect(await listed({ participantId: bot })).toEqual([0])
+  expect(await listed({ task: { id: idFrom('tsk_1') } })).toEqual([1])
+  expect(await listed({ participantId: idFrom(bot) })).toEqual([0])
   expect(await listed({ q: 'PLAN' })).toEqual([3, 0])
   expect(await listed({ q: '0%' })).toEqual([0])
-  expect(await listed({ visibleTo: { type: 'user', id: ada, userId: 'a' } })).toEqual([3, 1, 0])
-  expect(await listed({ visibleTo: { type: 'user', id: ben, userId: 'b' } })).toEqual([3, 2, 1, 0])
-  expect(await listed({ visibleTo: { type: 'agent', id: bot } })).toEqual([0])
+  expect(await listed({ visibleTo: { type: 'user', id: ada, userId: idFrom('a') } })).toEqual([3, 1, 0])
+  expect(await listed({ visibleTo: { type: 'user', id: ben, userId: idFrom('b') } })).toEqual([3, 2, 1, 0])
+  expect(await listed({ visibleTo: { type: 'agent', id: idFrom(bot) } })).toEqual([0])
 })
 
 onBoth('conversations are listed by their last activity, along an index', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const ids: string[] = []
   for (let each = 0; each < 4; each++) ids.push(await seedConversation(root, workspaceId, { createdAt: at + each }))
-  await post(root, ids[1]!, { createdAt: at + 9 })
-  await post(root, ids[0]!, { createdAt: at + 2 })
+  await post(root, idFrom(ids[1]!), { createdAt: at + 9 })
+  await post(root, idFrom(ids[0]!), { createdAt: at + 2 })
   const list = async (db: Db, from?: { at: number; id: string; direction: 'after' | 'before' }) =>
     (
       await listConversations(db, {
@@ -273,14 +282,14 @@ onBoth('posts number messages and keep the count and the last one', async ({ roo
     body: 'one "q"\n测试',
     source: 'slack',
     externalRef: 'C1/2',
-    automationId: 'aut_1',
-    mentions: [{ type: 'agent', id: bot }],
-    attachmentIds: ['file_1'],
+    automationId: idFrom<AutomationId>('aut_1'),
+    mentions: [{ type: 'agent', id: idFrom(bot) }],
+    attachmentIds: [idFrom('file_1')],
   })
   const second = await post(root, id, { authorType: 'system', authorId: null, body: 'two', createdAt: at + 1 })
   expect([first.seq, second.seq]).toEqual([1, 2])
   expect(await findMessage(root, first.id)).toEqual(first)
-  expect(await findMessage(root, 'msg_0')).toBeNull()
+  expect(await findMessage(root, idFrom('msg_0'))).toBeNull()
   const last = { lastMessageId: second.id, lastMessagePreview: 'two', lastActivityAt: at + 1 }
   expect(await findConversation(root, id)).toMatchObject({ ...last, messageCount: 2, messageSeq: 2 })
   await replacePreview(root, { conversationId: id, messageId: first.id, preview: 'not the last' })
@@ -293,7 +302,9 @@ onBoth('posts number messages and keep the count and the last one', async ({ roo
   expect(await findConversation(root, id)).toMatchObject({ lastMessageId: first.id, messageCount: 1, messageSeq: 2 })
   await recordRemoval(root, { conversationId: id, last: null, at: at + 2 })
   expect(await findConversation(root, id)).toMatchObject({ lastMessageId: null, lastMessagePreview: null })
-  expect(await recordPost(root, { conversationId: 'cnv_0', messageId: 'msg_0', preview: '', at })).toBeNull()
+  expect(
+    await recordPost(root, { conversationId: idFrom('cnv_0'), messageId: idFrom('msg_0'), preview: '', at }),
+  ).toBeNull()
 })
 
 onBoth('messages are listed from either side, deleted ones only when asked for', async ({ root }) => {
@@ -340,8 +351,8 @@ onBoth('a run has one reply, and a key one message of its author', async ({ root
   const workspaceId = await seedWorkspace(root)
   const [one, two] = [await seedConversation(root, workspaceId), await seedConversation(root, workspaceId)]
   const reply = await post(root, one, { replyOfRun: 'run_1' })
-  expect((await findReplyOfRun(root, 'run_1'))?.id).toBe(reply.id)
-  expect(await findReplyOfRun(root, 'run_2')).toBeNull()
+  expect((await findReplyOfRun(root, idFrom('run_1')))?.id).toBe(reply.id)
+  expect(await findReplyOfRun(root, idFrom('run_2'))).toBeNull()
   expect(await post(root, two, { replyOfRun: 'run_1' }).catch(troubleOf)).toBe('duplicate')
   const sent = await post(root, one, { sendKey: 'k' })
   await post(root, two, { sendKey: 'k' })
@@ -350,7 +361,7 @@ onBoth('a run has one reply, and a key one message of its author', async ({ root
   const key = { conversationId: one, authorId: ada, key: 'k' }
   expect((await findSentMessage(root, key))?.id).toBe(sent.id)
   expect(await findSentMessage(root, { ...key, key: 'other' })).toBeNull()
-  await replaceTurnRun(root, sent.id, 'run_3')
+  await replaceTurnRun(root, sent.id, idFrom('run_3'))
   expect((await findMessage(root, sent.id))?.turnRun).toBe('run_3')
 })
 
@@ -360,7 +371,7 @@ onBoth('unread are live messages of others after the mark, which never goes back
   await post(root, one, { authorId: ben })
   await post(root, one, { authorId: ada })
   await post(root, one, { authorType: 'system', authorId: null })
-  const last = await post(root, one, { authorType: 'agent', authorId: bot })
+  const last = await post(root, one, { authorType: 'agent', authorId: idFrom<ActorRef>(bot) })
   await post(root, two, { authorId: ada })
   const unread = () => countUnread(root, ada, [one, two])
   expect(await unread()).toEqual(new Map([[one, 3]]))
@@ -395,7 +406,7 @@ onBoth('a removed conversation takes all that is in it along, and nothing else',
   expect(await findConversation(root, one)).toBeNull()
   expect(await claimConversation(root, one)).toBeNull()
   expect((await listConversationsByIds(root, workspaceId, [one, two])).map(({ id }) => id)).toEqual([two])
-  expect(await recordPost(root, { conversationId: one, messageId: 'm', preview: 'x', at })).toBeNull()
+  expect(await recordPost(root, { conversationId: one, messageId: idFrom('m'), preview: 'x', at })).toBeNull()
   expect(await listRemoved(root, 'conversations', 9)).toEqual([one])
   for (let end = 'more'; end === 'more';)
     end = await root.transaction((tx) => removeSomeOfConversation(tx, one, realWorld))
@@ -410,13 +421,13 @@ onBoth('the runs of a conversation are listed in the order in which they were ma
   const agent = await seedAgent(root, await seedWorkspace(root))
   const conversationId = 'cnv_a'
   const [first, second] = [
-    await seedRun(root, agent, { conversationId, createdAt: at + 1 }),
-    await seedRun(root, agent, { conversationId, createdAt: at + 2 }),
+    await seedRun(root, agent, { conversationId: idFrom<ConversationId>(conversationId), createdAt: at + 1 }),
+    await seedRun(root, agent, { conversationId: idFrom<ConversationId>(conversationId), createdAt: at + 2 }),
   ]
-  await seedRun(root, agent, { conversationId: 'cnv_b' })
+  await seedRun(root, agent, { conversationId: idFrom<ConversationId>('cnv_b') })
   await seedRun(root, agent)
   const listed = async (after: typeof first | null, limit = 9) =>
-    (await listRunsOfConversation(root, { conversationId, after, limit })).map((run) => run.id)
+    (await listRunsOfConversation(root, { conversationId: idFrom(conversationId), after, limit })).map((run) => run.id)
   expect(await listed(null)).toEqual([first.id, second.id])
   expect(await listed(null, 1)).toEqual([first.id])
   expect(await listed(first)).toEqual([second.id])

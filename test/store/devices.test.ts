@@ -1,3 +1,4 @@
+import { idFrom, type DeviceRef, type FolderRef, type RepoUuid, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
 import {
@@ -69,8 +70,10 @@ onBoth(
     const next = await seedDevice(root, owner, { publicId: device.publicId })
     expect((await findDeviceEver(root, device.publicId))?.deviceId).toBe(next.deviceId)
     expect((await findDeviceByPublicId(root, device.publicId))?.deviceId).toBe(next.deviceId)
-    expect(await insertDevice(root, { ...next, deviceId: 'x', tokenHash: 'y' }).catch(troubleOf)).toBe('duplicate')
-    expect(await findDeviceEver(root, 'dvc_0000000000000000')).toBeNull()
+    expect(await insertDevice(root, { ...next, deviceId: idFrom('x'), tokenHash: 'y' }).catch(troubleOf)).toBe(
+      'duplicate',
+    )
+    expect(await findDeviceEver(root, idFrom('dvc_0000000000000000'))).toBeNull()
   },
 )
 
@@ -174,15 +177,15 @@ onBoth('a new token works beside the old one until it was used', async ({ root }
 onBoth('folders: found until removed; one of a device holds a repo', async ({ root }) => {
   const owner = await seedOwner(root)
   const { publicId } = await seedDevice(root, owner)
-  const make = async (shortId: string, createdAt: number, device = publicId) => {
+  const make = async (shortId: FolderRef, createdAt: number, device = publicId) => {
     const place = { workspaceId: owner.workspaceId, device, displayName: shortId, rootPath: `/${shortId}` }
     await insertFolder(root, { shortId, ...place, createdBy: owner.userId, createdAt })
   }
-  await make('fs_a', at)
-  await make('fs_b', at + 1)
-  await make('fs_c', at + 2, 'dvc_other')
+  await make(idFrom('fs_a'), at)
+  await make(idFrom('fs_b'), at + 1)
+  await make(idFrom('fs_c'), at + 2, idFrom<DeviceRef>('dvc_other'))
   const { workspaceId } = owner
-  expect(await findFolder(root, workspaceId, 'fs_a')).toEqual({
+  expect(await findFolder(root, workspaceId, idFrom('fs_a'))).toEqual({
     shortId: 'fs_a',
     workspaceId,
     device: publicId,
@@ -194,7 +197,7 @@ onBoth('folders: found until removed; one of a device holds a repo', async ({ ro
     removedAt: null,
     createdAt: at,
   })
-  expect(await findFolder(root, 'elsewhere', 'fs_a')).toBeNull()
+  expect(await findFolder(root, idFrom('elsewhere'), idFrom('fs_a'))).toBeNull()
   const listed = await listFoldersOfUser(root, workspaceId, owner.userId)
   expect(listed.map((folder) => folder.shortId)).toEqual(['fs_c', 'fs_b', 'fs_a'])
   expect(await listFoldersOfUser(root, workspaceId, await seedPerson(root, workspaceId))).toEqual([])
@@ -202,16 +205,16 @@ onBoth('folders: found until removed; one of a device holds a repo', async ({ ro
     (await listFoldersOfDevice(root, of, publicId)).map((each) => each.shortId)
   expect(await countFoldersOfDevice(root, publicId)).toBe(2)
   expect(await onDevice()).toEqual(['fs_a', 'fs_b'])
-  expect(await onDevice('elsewhere')).toEqual([])
-  expect(await replaceRepo(root, 'fs_a', 'repo')).toBe(true)
-  expect(await replaceRepo(root, 'fs_c', 'repo')).toBe(true)
-  expect(await replaceRepo(root, 'fs_b', 'repo').catch(troubleOf)).toBe('duplicate')
-  expect((await findFolderByRepo(root, publicId, 'repo'))?.shortId).toBe('fs_a')
-  expect(await removeFolder(root, 'fs_a', at + 3)).toBe(true)
-  expect(await removeFolder(root, 'fs_a', at + 4)).toBe(false)
+  expect(await onDevice(idFrom<WorkspaceUuid>('elsewhere'))).toEqual([])
+  expect(await replaceRepo(root, idFrom('fs_a'), idFrom<RepoUuid>('repo'))).toBe(true)
+  expect(await replaceRepo(root, idFrom('fs_c'), idFrom<RepoUuid>('repo'))).toBe(true)
+  expect(await replaceRepo(root, idFrom('fs_b'), idFrom<RepoUuid>('repo')).catch(troubleOf)).toBe('duplicate')
+  expect((await findFolderByRepo(root, publicId, idFrom('repo')))?.shortId).toBe('fs_a')
+  expect(await removeFolder(root, idFrom('fs_a'), at + 3)).toBe(true)
+  expect(await removeFolder(root, idFrom('fs_a'), at + 4)).toBe(false)
   expect(await onDevice()).toEqual(['fs_b'])
-  expect(await findFolder(root, workspaceId, 'fs_a')).toBeNull()
-  expect(await findFolderByRepo(root, publicId, 'repo')).toBeNull()
-  expect(await replaceRepo(root, 'fs_a', null)).toBe(false)
-  expect(await replaceRepo(root, 'fs_b', 'repo')).toBe(true)
+  expect(await findFolder(root, workspaceId, idFrom('fs_a'))).toBeNull()
+  expect(await findFolderByRepo(root, publicId, idFrom('repo'))).toBeNull()
+  expect(await replaceRepo(root, idFrom('fs_a'), null)).toBe(false)
+  expect(await replaceRepo(root, idFrom('fs_b'), idFrom<RepoUuid>('repo'))).toBe(true)
 })

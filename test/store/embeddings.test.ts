@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import { readConfig } from '../../control-plane/config.ts'
 import { ConfigError } from '../../control-plane/process/config-error.ts'
@@ -29,7 +30,11 @@ import { startFakeEmbeddings, type FakeEmbeddings } from '../kit/fake-embeddings
 import { at, seedWorkspace } from './seed.ts'
 
 async function put(db: Db, workspaceId: string, subject: string, body: string): Promise<void> {
-  await indexSubject(db, { workspaceId, subject, title: subject }, readForSearch({ kind: 'markdown', body }))
+  await indexSubject(
+    db,
+    { workspaceId: idFrom(workspaceId), subject: idFrom(subject), title: subject },
+    readForSearch({ kind: 'markdown', body }),
+  )
 }
 
 /** In one transaction, as each of its own costs PostgreSQL several times as much. */
@@ -98,17 +103,17 @@ onBoth('a text that two pages have keeps its vector until both are gone; another
   const workspaceId = await seedWorkspace(root)
   const title = 'Same'
   const both = readForSearch({ kind: 'markdown', body: 'Some text.' })
-  for (const subject of ['one', 'two']) await indexSubject(root, { workspaceId, subject, title }, both)
+  for (const subject of ['one', 'two']) await indexSubject(root, { workspaceId, subject: idFrom(subject), title }, both)
   const [{ digest } = { digest: '' }] = await listChunks(root, { workspaceId, subjects: ['one'] })
   await putVector(root, { workspaceId, digest, model, vector })
-  await removeSubject(root, { workspaceId, subject: 'one' })
+  await removeSubject(root, { workspaceId, subject: idFrom('one') })
   expect(await listVectors(root, { workspaceId, digests: [digest] })).toHaveLength(1)
   expect(await forgetOtherModels(root, model)).toBe(false)
   expect(await forgetOtherModels(root, 'other')).toBe(true)
   expect(await findDimensions(root, model)).toBeNull()
   expect(await claimToEmbed(root, { now: at, until: at })).toHaveLength(1)
   await putVector(root, { workspaceId, digest, model: 'other', vector })
-  await removeSubject(root, { workspaceId, subject: 'two' })
+  await removeSubject(root, { workspaceId, subject: idFrom('two') })
   expect(await listVectors(root, { workspaceId, digests: [digest] })).toEqual([])
 })
 
@@ -170,21 +175,21 @@ onBoth('a page is found by what it is about, and by its words while the model is
     filler.begin()
     await filler.idle()
     expect(fake.asked.length).toBeGreaterThan(1)
-    expect(await countEmbedded(root, { workspaceId, model })).toEqual({
+    expect(await countEmbedded(root, { workspaceId: idFrom(workspaceId), model })).toEqual({
       chunks: 48,
       embeddedChunks: 48,
       embeddedPages: 46,
     })
     expect((await find('automobile garage'))[0]).toBe('car')
-    const pages = await search(root, { workspaceId, text: 'automobile garage', meaning })
-    const snippets = await listSnippets(root, { workspaceId, text: 'automobile garage', pages })
+    const pages = await search(root, { workspaceId: idFrom(workspaceId), text: 'automobile garage', meaning })
+    const snippets = await listSnippets(root, { workspaceId: idFrom(workspaceId), text: 'automobile garage', pages })
     expect(snippets.get('car')).toMatchObject({ heading: 'Where', ranges: [] })
     // Both lists have it, so it is before what only one has.
     expect((await find('ships 42'))[0]).toBe('other-42')
     const other = await seedWorkspace(root)
     expect(await search(root, { workspaceId: other, text: 'automobile', meaning })).toEqual([])
     // What comes and goes after the first search is seen.
-    await removeSubject(root, { workspaceId, subject: 'car' })
+    await removeSubject(root, { workspaceId: idFrom(workspaceId), subject: idFrom('car') })
     await put(root, workspaceId, 'new', 'Parking for a car.')
     filler.begin()
     await filler.idle()
@@ -259,7 +264,10 @@ test('what does not fit is not stored, and is asked for again later and later', 
         filler.begin()
         await filler.idle()
         expect(fake.asked.length, trouble.text.slice(0, 60)).toBe(asked + 1)
-        expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 1, embeddedChunks: 0 })
+        expect(await countEmbedded(root, { workspaceId: idFrom(workspaceId), model })).toMatchObject({
+          chunks: 1,
+          embeddedChunks: 0,
+        })
         // Not before half of the time, whatever chance says.
         advance(Math.min(15 * 60_000, 2_000 * 2 ** count) / 2 - 500)
         filler.begin()
@@ -270,13 +278,19 @@ test('what does not fit is not stored, and is asked for again later and later', 
       fake.trouble = null
       filler.begin()
       await filler.idle()
-      expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 1, embeddedChunks: 1 })
+      expect(await countEmbedded(root, { workspaceId: idFrom(workspaceId), model })).toMatchObject({
+        chunks: 1,
+        embeddedChunks: 1,
+      })
       // The same name for a model of another size.
       fake.dimensions = 32
       await put(root, workspaceId, 'page-2', 'More text.')
       filler.begin()
       await filler.idle()
-      expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 2, embeddedChunks: 1 })
+      expect(await countEmbedded(root, { workspaceId: idFrom(workspaceId), model })).toMatchObject({
+        chunks: 2,
+        embeddedChunks: 1,
+      })
     }),
   ))
 
@@ -289,7 +303,10 @@ test('a text that is refused does not hold up others, and is asked for again a d
       fake.refused = 'poisoned'
       filler.begin()
       await filler.idle()
-      expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 40, embeddedChunks: 39 })
+      expect(await countEmbedded(root, { workspaceId: idFrom(workspaceId), model })).toMatchObject({
+        chunks: 40,
+        embeddedChunks: 39,
+      })
       const asked = fake.asked.length
       filler.begin()
       await filler.idle()
@@ -298,7 +315,10 @@ test('a text that is refused does not hold up others, and is asked for again a d
       advance(24 * 3_600_000)
       filler.begin()
       await filler.idle()
-      expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 40, embeddedChunks: 40 })
+      expect(await countEmbedded(root, { workspaceId: idFrom(workspaceId), model })).toMatchObject({
+        chunks: 40,
+        embeddedChunks: 40,
+      })
     }),
   ))
 
@@ -306,7 +326,8 @@ test('a text at which the model fails does not hold up others, and neither do se
   onSqlite((database) =>
     withModel(database, async ({ fake, filler, workspaceId, advance }) => {
       const { root } = database
-      const embedded = async () => (await countEmbedded(root, { workspaceId, model })).embeddedChunks
+      const embedded = async () =>
+        (await countEmbedded(root, { workspaceId: idFrom(workspaceId), model })).embeddedChunks
       const fill = async () => {
         filler.begin()
         await filler.idle()
@@ -347,7 +368,10 @@ onBoth('two at once ask for each text once', (database) =>
     await Promise.all([filler.idle(), other.idle()])
     const texts = fake.asked.flat()
     expect([texts.length, new Set(texts).size]).toEqual([40, 40])
-    expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 40, embeddedChunks: 40 })
+    expect(await countEmbedded(root, { workspaceId: idFrom(workspaceId), model })).toMatchObject({
+      chunks: 40,
+      embeddedChunks: 40,
+    })
     await other.stop()
   }),
 )

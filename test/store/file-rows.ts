@@ -1,3 +1,4 @@
+import { idFrom, type FileId, type PersonRef, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { insertFileRevision, type FileRevisionRow } from '../../control-plane/resources/files/revision-store.ts'
 import { insertFile, type FileRow } from '../../control-plane/resources/files/store.ts'
@@ -6,7 +7,7 @@ import { at } from './seed.ts'
 
 /** Rows of files for store tests. */
 
-export function fileRow(workspaceId: string, changes: Partial<FileRow> = {}): FileRow {
+export function fileRow(workspaceId: WorkspaceUuid, changes: Partial<FileRow> = {}): FileRow {
   return {
     id: realWorld.id('file_'),
     workspaceId,
@@ -14,10 +15,10 @@ export function fileRow(workspaceId: string, changes: Partial<FileRow> = {}): Fi
     contentType: 'text/plain',
     sizeBytes: 11,
     description: null,
-    ownerUserId: 'usr_owner',
+    ownerUserId: idFrom<PersonRef>('usr_owner'),
     visibility: 'company',
     createdByType: 'user',
-    createdById: 'usr_owner',
+    createdById: idFrom('usr_owner'),
     sha256: 'a'.repeat(64),
     textPreview: 'Some notes.',
     revisionCount: 1,
@@ -30,7 +31,7 @@ export function fileRow(workspaceId: string, changes: Partial<FileRow> = {}): Fi
   }
 }
 
-export function revisionRow(fileId: string, number: number): FileRevisionRow {
+export function revisionRow(fileId: FileId, number: number): FileRevisionRow {
   return {
     id: realWorld.id('frev_'),
     fileId,
@@ -40,12 +41,12 @@ export function revisionRow(fileId: string, number: number): FileRevisionRow {
     contentType: 'text/plain',
     sha256: 'a'.repeat(64),
     authorType: 'user',
-    authorId: 'usr_owner',
+    authorId: idFrom('usr_owner'),
     createdAt: at,
   }
 }
 
-export async function seedFile(db: Db, workspaceId: string, changes: Partial<FileRow> = {}): Promise<FileRow> {
+export async function seedFile(db: Db, workspaceId: WorkspaceUuid, changes: Partial<FileRow> = {}): Promise<FileRow> {
   const file = fileRow(workspaceId, changes)
   await insertFile(db, file)
   await insertFileRevision(db, { ...revisionRow(file.id, 1), blobId: file.blobId })

@@ -1,3 +1,4 @@
+import { idFrom, type FileId, type PersonRef } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import {
   findFileRelation,
@@ -55,7 +56,7 @@ onBoth('files are listed newest first to whoever sees them', async ({ root }) =>
   const open = await seedFile(root, workspaceId, { name: 'Über_50%.txt' })
   const mine = await seedFile(root, workspaceId, {
     visibility: 'private',
-    ownerUserId: 'usr_me',
+    ownerUserId: idFrom<PersonRef>('usr_me'),
     createdAt: at + 1,
     description: 'My plan',
   })
@@ -63,7 +64,7 @@ onBoth('files are listed newest first to whoever sees them', async ({ root }) =>
     visibility: 'private',
     ownerUserId: null,
     createdByType: 'agent',
-    createdById: 'agt_one',
+    createdById: idFrom('agt_one'),
     createdAt: at + 2,
   })
   const gone = await seedFile(root, workspaceId, { deletedAt: at + 9, createdAt: at + 3 })
@@ -73,19 +74,19 @@ onBoth('files are listed newest first to whoever sees them', async ({ root }) =>
   expect(await seenBy(null)).toEqual([ofAgent.id, mine.id, open.id])
   const { sizeBytes } = (await findFile(root, workspaceId, open.id))!
   expect(await countFiles(root, { workspaceId, visibleTo: null })).toEqual({ count: 3, bytes: 3 * sizeBytes })
-  expect((await countFiles(root, { workspaceId, visibleTo: { type: 'user', id: 'usr_other' } })).count).toBe(1)
-  expect(await countFiles(root, { workspaceId: 'none', visibleTo: null })).toEqual({ count: 0, bytes: 0 })
-  expect(await seenBy({ type: 'user', id: 'usr_me' })).toEqual([mine.id, open.id])
-  expect(await seenBy({ type: 'user', id: 'usr_other' })).toEqual([open.id])
-  expect(await seenBy({ type: 'agent', id: 'agt_one' })).toEqual([ofAgent.id, open.id])
-  expect(await seenBy({ type: 'agent', id: 'usr_me' })).toEqual([open.id])
+  expect((await countFiles(root, { workspaceId, visibleTo: { type: 'user', id: idFrom('usr_other') } })).count).toBe(1)
+  expect(await countFiles(root, { workspaceId: idFrom('none'), visibleTo: null })).toEqual({ count: 0, bytes: 0 })
+  expect(await seenBy({ type: 'user', id: idFrom('usr_me') })).toEqual([mine.id, open.id])
+  expect(await seenBy({ type: 'user', id: idFrom('usr_other') })).toEqual([open.id])
+  expect(await seenBy({ type: 'agent', id: idFrom('agt_one') })).toEqual([ofAgent.id, open.id])
+  expect(await seenBy({ type: 'agent', id: idFrom('usr_me') })).toEqual([open.id])
   expect(await seenBy(null, { isDeleted: true })).toEqual([gone.id])
   expect(await seenBy(null, { q: 'PLAN' })).toEqual([mine.id])
   expect(await seenBy(null, { q: '_50%' })).toEqual([open.id])
   expect(await seenBy(null, { before: { createdAt: at + 1, id: mine.id } })).toEqual([open.id])
   expect(await seenBy(null, { limit: 1 })).toEqual([ofAgent.id, mine.id])
-  const ids = [open.id, mine.id, gone.id, 'file_0000000000000000']
-  const visibleTo = { type: 'user', id: 'usr_other' } as const
+  const ids = [open.id, mine.id, gone.id, idFrom<FileId>('file_0000000000000000')]
+  const visibleTo = { type: 'user' as const, id: idFrom<PersonRef>('usr_other') }
   expect(idsOf(await listFilesByIds(root, { workspaceId, ids, visibleTo }))).toEqual([open.id])
   expect(await listFilesByIds(root, { workspaceId, ids: [], visibleTo: null })).toEqual([])
 })
@@ -98,7 +99,7 @@ onBoth('versions are numbered, listed newest first, and lose their bytes one by 
   await expect(insertFileRevision(root, revisionRow(file.id, 3))).rejects.toThrow(/unique/i)
   expect(await findRevisionNumber(root, file.id, 2)).toEqual(second)
   expect(await findFileRevision(root, file.id, third.id)).toEqual(third)
-  expect(await findFileRevision(root, 'file_0000000000000000', third.id)).toBeNull()
+  expect(await findFileRevision(root, idFrom('file_0000000000000000'), third.id)).toBeNull()
   const numbers = async (below: number | null, limit = 10) =>
     (await listFileRevisions(root, { fileId: file.id, below, limit })).map(({ number }) => number)
   expect(await numbers(null)).toEqual([3, 2, 1])

@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { NewApproval } from '../../control-plane/resources/approvals/store.ts'
 import type { NewQuestion } from '../../control-plane/resources/questions/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
@@ -6,9 +7,9 @@ import { at } from './seed.ts'
 /** Approvals and questions that are open, not stored yet. */
 
 export const digest = 'a'.repeat(64)
-const id = (prefix: string) => realWorld.id(prefix)
+const id = <Prefix extends string>(prefix: Prefix) => realWorld.id(prefix)
 
-export const approvalRow = (workspaceId: string, changes: Partial<NewApproval> = {}): NewApproval => ({
+export const approvalRow = (workspaceId: WorkspaceUuid, changes: Partial<NewApproval> = {}): NewApproval => ({
   id: id('apr_'),
   workspaceId,
   trigger: 'tool_permission',
@@ -33,7 +34,7 @@ export const approvalRow = (workspaceId: string, changes: Partial<NewApproval> =
   ...changes,
 })
 
-export const questionRow = (workspaceId: string, changes: Partial<NewQuestion> = {}): NewQuestion => ({
+export const questionRow = (workspaceId: WorkspaceUuid, changes: Partial<NewQuestion> = {}): NewQuestion => ({
   id: id('qst_'),
   workspaceId,
   agentId: id('agt_'),

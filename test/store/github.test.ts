@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import {
   claimDelivery,
@@ -79,7 +80,7 @@ async function seedTask(db: Db, workspaceId: string, changes: Record<string, str
   return { id, workspaceId }
 }
 const bind = (db: Db, workspaceId: string, repository = 'acme/web') =>
-  insertBinding(db, { workspaceId, repository, at })
+  insertBinding(db, { workspaceId: idFrom(workspaceId), repository, at })
 
 async function seedRepo(db: Db, workspaceId: string, name = 'acme/web') {
   const id = crypto.randomUUID()

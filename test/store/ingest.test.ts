@@ -1,9 +1,10 @@
+import { idFrom, type RunId } from '../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createCatalog } from '../../control-plane/catalog/catalog.ts'
 import type { IngestCounters } from '../../control-plane/link/counters.ts'
 import { Ingest } from '../../control-plane/link/ingest.ts'
-import type { IngestItem } from '../../control-plane/link/ingest-batch.ts'
+import type { IngestItem } from '../../control-plane/link/ingest-item.ts'
 import { silentLog } from '../../control-plane/process/log.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import type { ServerMessage } from '../../shared/device/protocol.ts'
@@ -22,7 +23,7 @@ const frame = (answered: () => void): IngestItem => ({
   kind: 'events',
   header: {
     type: 'run.events',
-    runId: 'run_0000000000000000',
+    runId: idFrom('run_0000000000000000'),
     fence: 1,
     firstSeq: 1,
     lastSeq: 1,
@@ -30,8 +31,8 @@ const frame = (answered: () => void): IngestItem => ({
     sha256: createHash('sha256').update(body).digest('hex'),
   },
   body,
-  device: 'dvc_a',
-  workspaceId: 'w',
+  device: idFrom('dvc_a'),
+  workspaceId: idFrom('w'),
   send: () => answered(),
   giveUp: () => undefined,
 })
@@ -76,15 +77,15 @@ onBoth('events that are sent again are compared, and what is refused is counted'
   const { root } = database
   const workspaceId = await seedWorkspace(root)
   const { id: runId } = await seedRun(root, await seedAgent(root, workspaceId))
-  await offerRuns(root, { runIds: [runId], device: 'dvc_a', expiresAt: at })
-  await claimRun(root, { runId, fence: 1, device: 'dvc_a', at })
+  await offerRuns(root, { runIds: [runId], device: idFrom('dvc_a'), expiresAt: at })
+  await claimRun(root, { runId, fence: 1, device: idFrom('dvc_a'), at })
   const counted: string[] = []
   const ingest = ingestOf(database, {
     ...uncounted,
     refused: (reason) => void counted.push(`refused: ${reason}`),
     integrity: (_, message) => void counted.push(message),
   })
-  const push = async (text: string, of: string) => {
+  const push = async (text: string, of: RunId) => {
     const bytes = Buffer.from(`{"seq":1,"at":1,"kind":"text","data":{"text":"${text}"}}\n`)
     const sent: ServerMessage[] = []
     const given = frame(() => undefined)
@@ -98,7 +99,7 @@ onBoth('events that are sent again are compared, and what is refused is counted'
   expect(counted).toEqual([])
   expect(await push('y', runId)).toEqual(['ack'])
   expect(counted).toEqual(['events from 1 were sent again with other content'])
-  expect(await push('x', 'run_0000000000000000')).toEqual(['run.refused'])
+  expect(await push('x', idFrom('run_0000000000000000'))).toEqual(['run.refused'])
   expect(counted.slice(1)).toEqual(['refused: run_unknown'])
 })
 
@@ -108,8 +109,8 @@ test.skipIf(!hasPostgres())('events of a run that ends while they are stored are
   try {
     const workspaceId = await seedWorkspace(root)
     const { id: runId } = await seedRun(root, await seedAgent(root, workspaceId))
-    await offerRuns(root, { runIds: [runId], device: 'dvc_a', expiresAt: at })
-    await claimRun(root, { runId, fence: 1, device: 'dvc_a', at })
+    await offerRuns(root, { runIds: [runId], device: idFrom('dvc_a'), expiresAt: at })
+    await claimRun(root, { runId, fence: 1, device: idFrom('dvc_a'), at })
     const sent: ServerMessage[] = []
     const given = frame(() => undefined)
     const events = given.kind === 'events' && { ...given, workspaceId, header: { ...given.header, runId } }

@@ -1,14 +1,15 @@
+import type { WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { insertLearning, type LearningRow } from '../../control-plane/resources/learnings/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { at } from './seed.ts'
 
-const id = (prefix: string) => realWorld.id(prefix)
+const id = <Prefix extends string>(prefix: Prefix) => realWorld.id(prefix)
 
 /** A proposed learning of a person, stored. */
 export async function seedLearning(
   db: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   changes: Partial<LearningRow> = {},
 ): Promise<LearningRow> {
   const row: LearningRow = {

@@ -1,3 +1,12 @@
+import {
+  idFrom,
+  type AgentRef,
+  type ConversationId,
+  type PersonRef,
+  type PersonUuid,
+  type RunId,
+  type TaskId,
+} from '../../shared/lib/ids.ts'
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { insertApproval } from '../../control-plane/resources/approvals/store.ts'
@@ -26,15 +35,15 @@ onBoth('a learning comes back as it was stored, and is changed by one writer at 
       { text: 'one', sources: ['https://a.example', 'pinework://task/WEB-1'] },
       { text: 'two', sources: ['https://b.example'] },
     ],
-    agentId: 'agt_1',
-    runId: 'run_1',
-    taskId: 'tsk_1',
-    conversationId: 'cnv_1',
+    agentId: idFrom<AgentRef>('agt_1'),
+    runId: idFrom<RunId>('run_1'),
+    taskId: idFrom<TaskId>('tsk_1'),
+    conversationId: idFrom<ConversationId>('cnv_1'),
   })
   expect(await findLearning(root, workspaceId, stored.id)).toEqual(stored)
   expect(await findLearning(root, await seedWorkspace(root), stored.id)).toBeNull()
   expect(await findLearningOfApproval(root, stored.approvalId)).toEqual(stored)
-  expect(await findLearningOfApproval(root, 'apr_0000000000000000')).toBeNull()
+  expect(await findLearningOfApproval(root, idFrom('apr_0000000000000000'))).toBeNull()
   const again = { ...stored, id: realWorld.id('lrn_') }
   await expect(insertLearning(root, again)).rejects.toThrow(/unique/i)
   const rejected = { ...stored, status: 'rejected', rejectedReason: 'Old.', updatedAt: at + 1 } as const
@@ -80,7 +89,7 @@ onBoth('learnings are listed newest first to whoever sees them', async ({ root }
   const workspaceId = await seedWorkspace(root)
   const ownerUserId = await seedPerson(root, workspaceId)
   const hidden = await seedAgent(root, workspaceId, { visibility: 'private', ownerUserId })
-  const open = await seedLearning(root, workspaceId, { conversationId: 'cnv_1' })
+  const open = await seedLearning(root, workspaceId, { conversationId: idFrom<ConversationId>('cnv_1') })
   const ofHidden = await seedLearning(root, workspaceId, { agentId: hidden.id, createdAt: at + 1 })
   const accepted = await seedLearning(root, workspaceId, {
     agentId: hidden.id,
@@ -88,7 +97,11 @@ onBoth('learnings are listed newest first to whoever sees them', async ({ root }
     createdAt: at + 2,
   })
   await seedLearning(root, await seedWorkspace(root))
-  const assigned = { id: ofHidden.approvalId, assignedType: 'user', assignedId: 'usr_reviewer' } as const
+  const assigned = {
+    id: ofHidden.approvalId,
+    assignedType: 'user',
+    assignedId: idFrom<PersonRef>('usr_reviewer'),
+  } as const
   await insertApproval(root, approvalRow(workspaceId, assigned))
   const seenBy = async (visibleTo: LearningFilter['visibleTo'], more: Partial<LearningFilter> = {}) => {
     const viewer = visibleTo === undefined ? {} : { visibleTo }
@@ -99,14 +112,20 @@ onBoth('learnings are listed newest first to whoever sees them', async ({ root }
   }
   const all = [accepted.id, ofHidden.id, open.id]
   expect(await seenBy(undefined)).toEqual(all)
-  const person = (userId: string, userPublicId = 'usr_1') => ({ userId, userPublicId })
+  const person = (userId: PersonUuid, userPublicId = 'usr_1') => ({
+    userId,
+    userPublicId: idFrom<PersonRef>(userPublicId),
+  })
   expect(await seenBy(person(ownerUserId))).toEqual(all)
-  expect(await seenBy(person('other'))).toEqual([accepted.id, open.id])
-  expect(await seenBy(person('other', 'usr_reviewer'))).toEqual(all)
+  expect(await seenBy(person(idFrom('other')))).toEqual([accepted.id, open.id])
+  expect(await seenBy(person(idFrom('other'), 'usr_reviewer'))).toEqual(all)
   expect(await seenBy({ agentId: hidden.id, agentUuid: hidden.uuid })).toEqual(all)
-  expect(await seenBy({ agentId: 'agt_other', agentUuid: randomUUID() })).toEqual([accepted.id, open.id])
+  expect(await seenBy({ agentId: idFrom('agt_other'), agentUuid: idFrom(randomUUID()) })).toEqual([
+    accepted.id,
+    open.id,
+  ])
   expect(await seenBy(undefined, { status: 'proposed' })).toEqual([ofHidden.id, open.id])
-  expect(await seenBy(undefined, { conversationId: 'cnv_1' })).toEqual([open.id])
+  expect(await seenBy(undefined, { conversationId: idFrom('cnv_1') })).toEqual([open.id])
   expect(await seenBy(undefined, { approvalId: accepted.approvalId })).toEqual([accepted.id])
   expect(await seenBy(undefined, { before: { createdAt: at + 1, id: ofHidden.id } })).toEqual([open.id])
   expect(await seenBy(undefined, { limit: 1 })).toEqual([accepted.id, ofHidden.id])

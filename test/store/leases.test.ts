@@ -1,3 +1,4 @@
+import { idFrom, type DeviceRef, type FolderRef, type RunId, type SecretId } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
 import {
@@ -28,11 +29,11 @@ import { onBoth } from '../kit/database.ts'
 import { runSpecFixture } from '../kit/run-spec.ts'
 import { at, seedAgent, seedPerson, seedRun, seedTask, seedWorkspace } from './seed.ts'
 
-const device = 'dvc_a'
-const offer = (db: Db, ...runIds: string[]) => offerRuns(db, { runIds, device, expiresAt: at + 10 })
+const device = idFrom<DeviceRef>('dvc_a')
+const offer = (db: Db, ...runIds: RunId[]) => offerRuns(db, { runIds, device, expiresAt: at + 10 })
 const claim = (db: Db, runId: string, fence = 1) =>
-  claimRun(db, { runId, fence, device, at: at + 5 }).then((run) => run !== null)
-const idsOf = (runs: readonly { id: string }[]) => runs.map((run) => run.id)
+  claimRun(db, { runId: idFrom(runId), fence, device, at: at + 5 }).then((run) => run !== null)
+const idsOf = (runs: readonly { id: RunId }[]) => runs.map((run) => run.id)
 
 onBoth('a run is offered, withdrawn, offered again and claimed once, under growing fences', async ({ root }) => {
   const { id } = await seedRun(root, await seedAgent(root, await seedWorkspace(root)))
@@ -44,7 +45,7 @@ onBoth('a run is offered, withdrawn, offered again and claimed once, under growi
   expect(await claim(root, id)).toBe(false)
   expect(await offer(root, id)).toEqual([{ runId: id, fence: 2 }])
   expect(await claim(root, id, 1)).toBe(false)
-  expect(await claimRun(root, { runId: id, fence: 2, device: 'dvc_b', at })).toBeNull()
+  expect(await claimRun(root, { runId: id, fence: 2, device: idFrom('dvc_b'), at })).toBeNull()
   expect(await claim(root, id, 2)).toBe(true)
   expect(await claim(root, id, 2)).toBe(false)
   expect(await withdrawOffer(root, id, 2)).toBe(false)
@@ -55,7 +56,7 @@ onBoth('a run is offered, withdrawn, offered again and claimed once, under growi
     startedAt: at + 5,
   })
   const { device } = (await findRun(root, id))!
-  await markHarnessStarted(root, { id, fence: 2, device: 'dvc_other', at: at + 6 })
+  await markHarnessStarted(root, { id, fence: 2, device: idFrom('dvc_other'), at: at + 6 })
   await markHarnessStarted(root, { id, fence: 1, device: device!, at: at + 6 })
   expect((await findRun(root, id))?.harnessStartedAt).toBeNull()
   await markHarnessStarted(root, { id, fence: 2, device: device!, at: at + 6 })
@@ -75,7 +76,7 @@ onBoth('an agent has worked on a task once a harness of its began there', async 
   await markHarnessStarted(root, { id, fence: 1, device, at: at + 6 })
   expect(await hasWorkedOn(root, of)).toBe(true)
   expect(await hasWorkedOn(root, { ...of, agentId: other.id })).toBe(false)
-  expect(await hasWorkedOn(root, { ...of, taskId: 'tsk_0000000000000000' })).toBe(false)
+  expect(await hasWorkedOn(root, { ...of, taskId: idFrom('tsk_0000000000000000') })).toBe(false)
 })
 
 onBoth('a run is claimed with what its start needs; alone only when it works on no task', async ({ root }) => {
@@ -88,7 +89,7 @@ onBoth('a run is claimed with what its start needs; alone only when it works on 
   expect(await claimLoneRun(root, { runId: lone.id, ...by })).toBeNull()
   await offer(root, lone.id)
   await offer(root, ofTask.id)
-  expect(await claimLoneRun(root, { runId: lone.id, ...by, device: 'dvc_b' })).toBeNull()
+  expect(await claimLoneRun(root, { runId: lone.id, ...by, device: idFrom('dvc_b') })).toBeNull()
   expect(await claimLoneRun(root, { runId: lone.id, ...by, fence: 2 })).toBeNull()
   expect(await claimLoneRun(root, { runId: lone.id, ...by })).toEqual({
     run: await findRun(root, lone.id),
@@ -101,7 +102,7 @@ onBoth('a run is claimed with what its start needs; alone only when it works on 
   expect((await findRun(root, ofTask.id))?.leaseState).toBe('offered')
   const sealed = Buffer.from('sealed')
   const secret = {
-    id: 'sec_1',
+    id: idFrom<SecretId>('sec_1'),
     workspaceId,
     name: 'one',
     provider: null,
@@ -110,12 +111,12 @@ onBoth('a run is claimed with what its start needs; alone only when it works on 
     brokerHosts: [],
     isCloudPlain: false,
   }
-  await insertSecret(root, { ...secret, createdBy: 'usr_1', createdAt: at })
+  await insertSecret(root, { ...secret, createdBy: idFrom('usr_1'), createdAt: at })
   await insertSecretGrant(root, {
-    secretId: 'sec_1',
+    secretId: idFrom('sec_1'),
     agentId: agent.id,
     workspaceId,
-    grantedBy: 'usr_1',
+    grantedBy: idFrom('usr_1'),
     createdAt: at,
   })
   expect(await claimRun(root, { runId: ofTask.id, ...by })).toMatchObject({ hasSecrets: true })
@@ -124,12 +125,17 @@ onBoth('a run is claimed with what its start needs; alone only when it works on 
 onBoth('many runs are offered at once, without those that somebody else was first with', async ({ root }) => {
   const agent = await seedAgent(root, await seedWorkspace(root))
   const runs = [await seedRun(root, agent), await seedRun(root, agent), await seedRun(root, agent)]
-  const [first, ended, last] = idsOf(runs) as [string, string, string]
+  const [first, ended, last] = idsOf(runs) as [RunId, RunId, RunId]
   const ending = { exitReason: 'interrupted', errorMessage: null, at } as const
   await endRun(root, { runId: ended, fence: null, ...ending })
   const offered = await offer(root, first, ended, last)
   expect(new Set(offered)).toEqual(new Set([first, last].map((runId) => ({ runId, fence: 1 }))))
-  expect(await findRun(root, last)).toMatchObject({ leaseState: 'offered', device, fence: 1, offerExpiresAt: at + 10 })
+  expect(await findRun(root, last)).toMatchObject({
+    leaseState: 'offered',
+    device,
+    fence: 1,
+    offerExpiresAt: at + 10,
+  })
   expect(await offer(root, ...idsOf(runs))).toEqual([])
 })
 
@@ -150,8 +156,14 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
   const owner = await seedPerson(root, workspaceId)
   const agent = await seedAgent(root, workspaceId, { ownerUserId: owner, transferredAt: at })
   const [shortId, gone] = ['fs_1', 'fs_2']
-  const folder = { workspaceId, device: 'dvc_b', displayName: 'site', createdBy: owner, createdAt: at }
-  await insertFolder(root, { ...folder, shortId, rootPath: '/srv/site' })
+  const folder = {
+    workspaceId,
+    device: idFrom<DeviceRef>('dvc_b'),
+    displayName: 'site',
+    createdBy: owner,
+    createdAt: at,
+  }
+  await insertFolder(root, { ...folder, shortId: idFrom(shortId), rootPath: '/srv/site' })
   const parent = await seedRun(root, agent, { createdAt: at })
   await offer(root, parent.id)
   await claim(root, parent.id)
@@ -161,8 +173,18 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
   const caused = { causedByUserId: owner }
   const plain = await seedRun(root, agent, { createdAt: at + 2, ...caused })
   // It has the place of a run that was created before.
-  const inFolder = await seedRun(root, agent, { createdAt: at + 9, inLineSince: at + 3, folderId: shortId, ...caused })
-  const resumed = await seedRun(root, agent, { createdAt: at + 4, ...caused, parentRunId: parent.id, folderId: gone })
+  const inFolder = await seedRun(root, agent, {
+    createdAt: at + 9,
+    inLineSince: at + 3,
+    folderId: idFrom<FolderRef>(shortId),
+    ...caused,
+  })
+  const resumed = await seedRun(root, agent, {
+    createdAt: at + 4,
+    ...caused,
+    parentRunId: parent.id,
+    folderId: idFrom<FolderRef>(gone),
+  })
   const offered = await seedRun(root, agent, { createdAt: at + 1 })
   await offer(root, offered.id)
   const elsewhere = await seedRun(root, await seedAgent(root, await seedWorkspace(root)), { createdAt: at + 5 })
@@ -242,8 +264,12 @@ onBoth('a run waits for the others of its task that were first or are at work', 
 
 onBoth('a run goes on its fallback harness once, with what it was given for that', async ({ root }) => {
   const agent = await seedAgent(root, await seedWorkspace(root))
-  const fallback = { fallbackHarness: 'codex', fallbackKeyId: 'sec_a', fallbackModel: 'gpt-5' } as const
-  const id = 'run_fallback'
+  const fallback = {
+    fallbackHarness: 'codex',
+    fallbackKeyId: idFrom<SecretId>('sec_a'),
+    fallbackModel: 'gpt-5',
+  } as const
+  const id = idFrom<RunId>('run_fallback')
   const spec = runSpecFixture(id)
   const fallbackSpec = { ...spec, harness: 'codex' as const, model: 'gpt-5', reasoningEffort: 'low' as const }
   const run = await seedRun(root, agent, { id, ...fallback, modelId: 'claude-opus-4-5' }, { spec, fallbackSpec })
@@ -267,6 +293,6 @@ onBoth('a run goes on its fallback harness once, with what it was given for that
 onBoth('what runs are started with is read together', async ({ root }) => {
   const agent = await seedAgent(root, await seedWorkspace(root))
   const runs = [await seedRun(root, agent), await seedRun(root, agent)]
-  const specs = await listSpecs(root, [...idsOf(runs), 'run_0000000000000000'])
+  const specs = await listSpecs(root, [...idsOf(runs), idFrom('run_0000000000000000')])
   expect(specs).toEqual(new Map(idsOf(runs).map((runId) => [runId, runSpecFixture(runId)])))
 })

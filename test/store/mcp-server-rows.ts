@@ -1,10 +1,11 @@
+import { idFrom, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { McpServerRow } from '../../control-plane/resources/mcp-servers/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { ruleNameOf } from '../../shared/runs/given-servers.ts'
 import { at } from './seed.ts'
 
 export function mcpServerRow(
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   { name = 'tracker', ...change }: Partial<McpServerRow> = {},
 ): McpServerRow {
   return {
@@ -16,7 +17,7 @@ export function mcpServerRow(
     server: { type: 'http', url: 'https://mcp.example.com', headers: { Authorization: 'Bearer ${KEY}' } },
     pluginId: null,
     nameInPlugin: null,
-    createdBy: 'usr_0000000000000000',
+    createdBy: idFrom('usr_0000000000000000'),
     version: 1,
     createdAt: at,
     updatedAt: at,

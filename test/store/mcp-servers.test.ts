@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { loadServices } from '../../control-plane/catalog/services.ts'
 import { connectionsGivenTo } from '../../control-plane/resources/connections/given.ts'
@@ -23,7 +24,7 @@ import { seedConnection } from './connection-rows.ts'
 import { seedPlugin } from './plugin-rows.ts'
 import { seedAgent, seedPerson, seedWorkspace } from './seed.ts'
 
-async function seed(db: Db, workspaceId: string, change: Partial<McpServerRow> = {}): Promise<McpServerRow> {
+async function seed(db: Db, workspaceId: WorkspaceUuid, change: Partial<McpServerRow> = {}): Promise<McpServerRow> {
   const row = mcpServerRow(workspaceId, change)
   await insertMcpServer(db, row)
   return row

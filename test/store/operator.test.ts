@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import { findLogin } from '../../control-plane/http/caller-store.ts'
 import { hashToken } from '../../control-plane/http/token-hash.ts'
@@ -56,7 +57,7 @@ onBoth(
   async ({ root }) => {
     const add = (email: string, role: 'admin' | null) =>
       addUser(root, world, { name: 'Ada', email, role, workspace: 'blue-team' })
-    const roleOf = async ({ workspaceId }: { workspaceId: string }, email: string) =>
+    const roleOf = async ({ workspaceId }: { workspaceId: WorkspaceUuid }, email: string) =>
       findRole(root, workspaceId, (await findUserByEmail(root, email))!.id)
     const first = await add('ada@example.com', null)
     expect(await roleOf(first, 'ada@example.com')).toBe('owner')

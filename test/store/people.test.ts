@@ -1,3 +1,11 @@
+import {
+  idFrom,
+  type CompanyUuid,
+  type PersonRef,
+  type PersonUuid,
+  type WorkspaceRef,
+  type WorkspaceUuid,
+} from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { findLogin, findRunOfToken, findSession, markLoginUsed } from '../../control-plane/http/caller-store.ts'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
@@ -33,27 +41,35 @@ import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 onBoth('people and their roles', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   expect(await countUsers(root)).toBe(0)
-  const user = { id: 'u1', publicId: 'usr_1', name: 'Ada', email: 'ada@example.com', createdAt: at }
+  const user = {
+    id: idFrom<PersonUuid>('u1'),
+    publicId: idFrom<PersonRef>('usr_1'),
+    name: 'Ada',
+    email: 'ada@example.com',
+    createdAt: at,
+  }
   await insertUser(root, user)
-  expect(await insertUser(root, { ...user, id: 'u2', publicId: 'usr_2' }).catch(troubleOf)).toBe('duplicate')
+  expect(await insertUser(root, { ...user, id: idFrom('u2'), publicId: idFrom('usr_2') }).catch(troubleOf)).toBe(
+    'duplicate',
+  )
   expect(await countUsers(root)).toBe(1)
-  expect(await findUser(root, 'u1')).toEqual(user)
-  expect(await findUser(root, 'u9')).toBeNull()
+  expect(await findUser(root, idFrom('u1'))).toEqual(user)
+  expect(await findUser(root, idFrom('u9'))).toBeNull()
   expect(await findUserByEmail(root, 'ADA@example.com')).toEqual(user)
   expect(await findUserByEmail(root, 'x@example.com')).toBeNull()
-  expect(await findUserByPublicId(root, 'usr_1')).toEqual(user)
-  expect(await findUserByPublicId(root, 'usr_9')).toBeNull()
-  expect(await listUsersByIds(root, ['u9', 'u1'])).toEqual([user])
+  expect(await findUserByPublicId(root, idFrom('usr_1'))).toEqual(user)
+  expect(await findUserByPublicId(root, idFrom('usr_9'))).toBeNull()
+  expect(await listUsersByIds(root, [idFrom('u9'), idFrom('u1')])).toEqual([user])
   expect(await listUsersByIds(root, [])).toEqual([])
-  expect(await findRole(root, workspaceId, 'u1')).toBeNull()
-  await replaceMember(root, { workspaceId, userId: 'u1', role: 'member', at })
-  await replaceMember(root, { workspaceId, userId: 'u1', role: 'admin', at: at + 9 })
-  expect(await findRole(root, workspaceId, 'u1')).toBe('admin')
+  expect(await findRole(root, workspaceId, idFrom('u1'))).toBeNull()
+  await replaceMember(root, { workspaceId, userId: idFrom('u1'), role: 'member', at })
+  await replaceMember(root, { workspaceId, userId: idFrom('u1'), role: 'admin', at: at + 9 })
+  expect(await findRole(root, workspaceId, idFrom('u1'))).toBe('admin')
   const second = await seedPerson(root, workspaceId)
   await replaceMember(root, { workspaceId, userId: second, role: 'owner', at: at + 1 })
   expect((await listAdmins(root, workspaceId)).toSorted()).toEqual(['u1', second].toSorted())
   const another = await seedWorkspace(root)
-  await replaceMember(root, { workspaceId: another, userId: 'u1', role: 'member', at })
+  await replaceMember(root, { workspaceId: another, userId: idFrom('u1'), role: 'member', at })
   expect(await listAdmins(root, another)).toEqual([])
   const members = await listMembers(root, workspaceId)
   expect(members.map((member) => [member.id, member.role, member.joinedAt])).toEqual(
@@ -66,9 +82,17 @@ onBoth('people and their roles', async ({ root }) => {
 
 onBoth('workspaces with their defaults, memberships and default device', async ({ root }) => {
   await insertCompany(root, { id: 'c', name: 'Company', at })
-  const created = { id: 'w', publicId: 'ws_1', companyId: 'c', name: 'One', slug: 'one', issuePrefix: 'ONE', at }
+  const created = {
+    id: idFrom<WorkspaceUuid>('w'),
+    publicId: idFrom<WorkspaceRef>('ws_1'),
+    companyId: idFrom<CompanyUuid>('c'),
+    name: 'One',
+    slug: 'one',
+    issuePrefix: 'ONE',
+    at,
+  }
   await insertWorkspace(root, created)
-  const workspace = await findWorkspace(root, 'w')
+  const workspace = await findWorkspace(root, idFrom('w'))
   expect(workspace).toMatchObject({
     slug: 'one',
     status: 'active',
@@ -84,25 +108,25 @@ onBoth('workspaces with their defaults, memberships and default device', async (
   })
   expect(await findWorkspaceBySlug(root, 'one')).toEqual(workspace)
   expect(await findWorkspaceBySlug(root, 'two')).toBeNull()
-  expect(await findWorkspace(root, 'x')).toBeNull()
-  const again = insertWorkspace(root, { ...created, id: 'w2', publicId: 'ws_2' }).catch(troubleOf)
+  expect(await findWorkspace(root, idFrom('x'))).toBeNull()
+  const again = insertWorkspace(root, { ...created, id: idFrom('w2'), publicId: idFrom('ws_2') }).catch(troubleOf)
   expect(await again).toBe('duplicate')
   await seedWorkspace(root, 'later')
   expect(await listAllWorkspaces(root, 1)).toHaveLength(1)
   const all = await listAllWorkspaces(root, 5)
   expect(all).toHaveLength(2)
   for (const each of all) expect(await listWorkspacesOfCompany(root, each.companyId)).toContainEqual(each)
-  const user = await seedPerson(root, 'w', 'owner')
+  const user = await seedPerson(root, idFrom('w'), 'owner')
   expect(await listMemberships(root, user)).toMatchObject([
     { workspace: { id: 'w' }, companyName: 'Company', role: 'owner' },
   ])
-  expect(await replaceDefaultDevice(root, 'w', 'dvc_a', at + 1)).toBe(true)
-  expect(await replaceDefaultDevice(root, 'w', 'dvc_a', at + 2)).toBe(false)
-  expect((await findWorkspace(root, 'w'))?.defaultDevice).toBe('dvc_a')
-  await clearDefaultDevice(root, 'w', 'dvc_b')
-  expect((await findWorkspace(root, 'w'))?.defaultDevice).toBe('dvc_a')
-  await clearDefaultDevice(root, 'w', 'dvc_a')
-  expect((await findWorkspace(root, 'w'))?.defaultDevice).toBeNull()
+  expect(await replaceDefaultDevice(root, idFrom('w'), idFrom('dvc_a'), at + 1)).toBe(true)
+  expect(await replaceDefaultDevice(root, idFrom('w'), idFrom('dvc_a'), at + 2)).toBe(false)
+  expect((await findWorkspace(root, idFrom('w')))?.defaultDevice).toBe('dvc_a')
+  await clearDefaultDevice(root, idFrom('w'), idFrom('dvc_b'))
+  expect((await findWorkspace(root, idFrom('w')))?.defaultDevice).toBe('dvc_a')
+  await clearDefaultDevice(root, idFrom('w'), idFrom('dvc_a'))
+  expect((await findWorkspace(root, idFrom('w')))?.defaultDevice).toBeNull()
 })
 
 onBoth('login tokens, sessions and run tokens lead to their callers', async ({ root }) => {
@@ -145,5 +169,5 @@ onBoth('login tokens, sessions and run tokens lead to their callers', async ({ r
     fence: 0,
     ended_at: null,
   })
-  expect(await findRunOfToken(root, run.id, 'agt_0000000000000000')).toBeNull()
+  expect(await findRunOfToken(root, run.id, idFrom('agt_0000000000000000'))).toBeNull()
 })

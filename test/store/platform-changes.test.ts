@@ -1,3 +1,4 @@
+import { idFrom, type ApprovalId } from '../../shared/lib/ids.ts'
 import { AnswerRoom } from '../../control-plane/http/answer-room.ts'
 import { createBodyRooms } from '../../control-plane/http/body-room.ts'
 import { expect } from 'vitest'
@@ -28,7 +29,7 @@ import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedWorkspace } from './seed.ts'
 
-const id = (prefix: string) => realWorld.id(prefix)
+const id = <Prefix extends string>(prefix: Prefix) => realWorld.id(prefix)
 
 onBoth('a stored write keeps what came of it, and is closed once', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
@@ -53,7 +54,7 @@ onBoth('a stored write keeps what came of it, and is closed once', async ({ root
   const close = { id: change.id, status: 'approved', result: { status: 201, body: { id: 'agt_1' } } } as const
   expect(await closePlatformChange(root, close)).toBe(true)
   expect(await closePlatformChange(root, { ...close, status: 'rejected' })).toBe(false)
-  expect(await listPlatformChanges(root, [change.id, 'apr_x'], { bodyBytes: 1_000 })).toMatchObject([
+  expect(await listPlatformChanges(root, [change.id, idFrom('apr_x')], { bodyBytes: 1_000 })).toMatchObject([
     { status: 'approved', result: close.result },
   ])
   expect(await listPlatformChanges(root, [change.id], { bodyBytes: 10 })).toMatchObject([{ id: change.id, body: null }])
@@ -218,7 +219,7 @@ onBoth(
     }
     const asked = [0, 1, 2].map((nth) => ({ ...about, id: id('apr_'), createdAt: at + nth }))
     for (const change of asked) await insertPlatformChange(root, change)
-    const [first, second, waiting] = asked.map((change) => change.id) as [string, string, string]
+    const [first, second, waiting] = asked.map((change) => change.id) as [ApprovalId, ApprovalId, ApprovalId]
     const idsOf = async (limit = 5) => (await listUntold(root, { agentId, limit })).map((change) => change.id)
     expect(await idsOf()).toEqual([])
     await closePlatformChange(root, { id: second, status: 'expired', result: null })
@@ -226,11 +227,11 @@ onBoth(
     expect(await idsOf()).toEqual([first, second])
     expect(await idsOf(1)).toEqual([first])
     expect(await listUntold(root, { agentId: id('agt_'), limit: 5 })).toEqual([])
-    await setTold(root, { runId: 'run_a', ids: [first] })
-    await setTold(root, { runId: 'run_b', ids: [second] })
-    await setTold(root, { runId: 'run_b', ids: [] })
+    await setTold(root, { runId: idFrom('run_a'), ids: [first] })
+    await setTold(root, { runId: idFrom('run_b'), ids: [second] })
+    await setTold(root, { runId: idFrom('run_b'), ids: [] })
     expect(await idsOf()).toEqual([])
-    await clearTold(root, 'run_b')
+    await clearTold(root, idFrom('run_b'))
     expect(await idsOf()).toEqual([second])
     expect((await findPlatformChange(root, workspaceId, waiting))?.toldRunId).toBeNull()
   },

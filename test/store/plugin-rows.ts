@@ -1,3 +1,4 @@
+import { idFrom, type PersonRef, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { insertPlugin, type InstalledPlugin } from '../../control-plane/resources/plugins/store.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { realWorld } from '../../shared/lib/world.ts'
@@ -5,7 +6,7 @@ import { at } from './seed.ts'
 
 export async function seedPlugin(
   db: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   changes: Partial<InstalledPlugin> = {},
 ): Promise<InstalledPlugin> {
   const row: InstalledPlugin = {
@@ -23,7 +24,7 @@ export async function seedPlugin(
     pluginHash: 'b'.repeat(64),
     bundleId: null,
     notUsed: [{ kind: 'part', name: 'hooks', reason: 'not_supported', message: 'No.' }],
-    installedBy: 'usr_0000000000000000',
+    installedBy: idFrom<PersonRef>('usr_0000000000000000'),
     version: 1,
     createdAt: at,
     updatedAt: at,

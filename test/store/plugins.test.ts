@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import {
   countPlugins,
@@ -31,7 +32,7 @@ onBoth('a plugin comes back as it was stored, and is changed by one writer at a 
 onBoth('a name is that of one plugin of a workspace', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const stored = await seedPlugin(root, workspaceId)
-  const again = inTransaction(root, (tx) => insertPlugin(tx, { ...stored, id: 'plug_other' }))
+  const again = inTransaction(root, (tx) => insertPlugin(tx, { ...stored, id: idFrom('plug_other') }))
   await expect(again).rejects.toThrow(/unique/i)
   await seedPlugin(root, await seedWorkspace(root))
 })

@@ -1,3 +1,4 @@
+import { idFrom, type AgentUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
 import {
@@ -25,7 +26,7 @@ onBoth(
       name: 'Größe 测试',
       description: 'd\n"q"',
       prefix: 'WEB',
-      leadAgentId: realWorld.uuid(),
+      leadAgentId: idFrom<AgentUuid>(realWorld.uuid()),
       ownerUserId: await seedPerson(root, workspaceId),
       visibility: 'private',
       repoUrl: 'https://example.com/x.git',
@@ -63,7 +64,7 @@ onBoth(
 
 onBoth('lists page newest first and filter by status, lead and text', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
-  const lead = realWorld.uuid()
+  const lead = idFrom<AgentUuid>(realWorld.uuid())
   const rows = [
     projectRow(workspaceId, { name: 'One%hundred', createdAt: at + 1 }),
     projectRow(workspaceId, { description: 'Sells Shoes', status: 'archived', createdAt: at + 2 }),

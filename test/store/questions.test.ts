@@ -1,3 +1,12 @@
+import {
+  idFrom,
+  type ConversationId,
+  type MessageId,
+  type PersonRef,
+  type PersonUuid,
+  type TaskId,
+  type WorkflowRunId,
+} from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { answerFromReply } from '../../control-plane/resources/questions/steps/answer.ts'
 import {
@@ -17,7 +26,7 @@ import { questionRow } from './gate-rows.ts'
 import { findUser } from '../../control-plane/resources/members/store.ts'
 import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 
-const id = (prefix: string) => realWorld.id(prefix)
+const id = <Prefix extends string>(prefix: Prefix) => realWorld.id(prefix)
 
 onBoth(
   'a question comes back as it was stored, is answered once, and found by its message while it is open',
@@ -34,11 +43,15 @@ onBoth(
     const open = { status: 'open', answer: null, answeredBy: null, answeredAt: null, version: 1, updatedAt: at }
     expect(before).toEqual({ ...stored, ...open, messageId: null })
     expect(await findQuestion(root, await seedWorkspace(root), stored.id)).toBeNull()
-    await setQuestionMessage(root, { questionId: stored.id, messageId: 'msg_1', conversationId: 'cnv_1' })
-    expect(await findQuestionByMessage(root, 'msg_1')).toMatchObject({ id: stored.id, conversationId: 'cnv_1' })
+    await setQuestionMessage(root, {
+      questionId: stored.id,
+      messageId: idFrom('msg_1'),
+      conversationId: idFrom('cnv_1'),
+    })
+    expect(await findQuestionByMessage(root, idFrom('msg_1'))).toMatchObject({ id: stored.id, conversationId: 'cnv_1' })
     expect(await listOpenQuestions(root, 'run_id', [stored.runId])).toHaveLength(1)
     expect(await listOpenQuestions(root, 'agent_id', [stored.agentId])).toHaveLength(1)
-    const resolution = { answer: { text: null, selected: ['a'] }, by: 'usr_1', at: at + 1 }
+    const resolution = { answer: { text: null, selected: ['a'] }, by: idFrom<PersonRef>('usr_1'), at: at + 1 }
     expect(await resolveQuestion(root, before, resolution)).toBe(true)
     expect(await resolveQuestion(root, before, resolution)).toBe(false)
     expect(await findQuestion(root, workspaceId, stored.id)).toMatchObject({
@@ -47,7 +60,7 @@ onBoth(
       answeredBy: 'usr_1',
       answeredAt: at + 1,
     })
-    expect(await findQuestionByMessage(root, 'msg_1')).toBeNull()
+    expect(await findQuestionByMessage(root, idFrom('msg_1'))).toBeNull()
     expect(await listOpenQuestions(root, 'task_id', [stored.taskId!])).toEqual([])
   },
 )
@@ -55,9 +68,9 @@ onBoth(
 onBoth('the people are known who answered what a workflow asked', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const [one, two] = [await seedPerson(root, workspaceId), await seedPerson(root, workspaceId)]
-  const publicIdOf = async (uuid: string) => (await findUser(root, uuid))!.publicId
+  const publicIdOf = async (uuid: PersonUuid) => (await findUser(root, uuid))!.publicId
   const workflowRunId = id('flr_')
-  const asked = (of: string | null) => questionRow(workspaceId, { workflowRunId: of, workflowCall: 1 })
+  const asked = (of: WorkflowRunId | null) => questionRow(workspaceId, { workflowRunId: of, workflowCall: 1 })
   const [first, second, third, open, other] = [workflowRunId, workflowRunId, workflowRunId, workflowRunId, null].map(
     asked,
   )
@@ -91,7 +104,11 @@ onBoth('questions that have been waited for long enough are listed, the longest 
 onBoth('questions are listed by each filter', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const rows = [
-    questionRow(workspaceId, { createdAt: at + 1, taskId: 'tsk_1', conversationId: 'cnv_1' }),
+    questionRow(workspaceId, {
+      createdAt: at + 1,
+      taskId: idFrom<TaskId>('tsk_1'),
+      conversationId: idFrom<ConversationId>('cnv_1'),
+    }),
     questionRow(workspaceId, { createdAt: at + 2, sessionId: 'other' }),
   ]
   for (const row of rows) await insertQuestion(root, row)
@@ -114,8 +131,8 @@ onBoth(
     const workspaceId = await seedWorkspace(root)
     const agent = await seedAgent(root, workspaceId)
     const run = await seedRun(root, agent)
-    const person = { userPublicId: 'usr_1', name: 'Ada' }
-    const say = (messageId: string) =>
+    const person = { userPublicId: idFrom<PersonRef>('usr_1'), name: 'Ada' }
+    const say = (messageId: MessageId) =>
       answerFromReply(root, { threadStart: messageId, body: 'b', person, world: realWorld })
     const ofRun = { agentId: agent.id, runId: run.id }
     const text = questionRow(workspaceId, {
@@ -126,13 +143,17 @@ onBoth(
     const secret = questionRow(workspaceId, { ...ofRun, answerMode: 'secret_input' })
     for (const [at_, question] of [text, secret].entries()) {
       await insertQuestion(root, question)
-      const shown = { questionId: question.id, messageId: `msg_${at_}`, conversationId: 'cnv_1' }
+      const shown = {
+        questionId: question.id,
+        messageId: idFrom<MessageId>(`msg_${at_}`),
+        conversationId: idFrom<ConversationId>('cnv_1'),
+      }
       await setQuestionMessage(root, shown)
     }
-    expect(await say('msg_0')).toBe(true)
-    expect(await say('msg_0')).toBe(false)
-    expect(await say('msg_1')).toBe(false)
-    expect(await say('msg_unknown')).toBe(false)
+    expect(await say(idFrom('msg_0'))).toBe(true)
+    expect(await say(idFrom('msg_0'))).toBe(false)
+    expect(await say(idFrom('msg_1'))).toBe(false)
+    expect(await say(idFrom('msg_unknown'))).toBe(false)
     expect(await findQuestion(root, workspaceId, text.id)).toMatchObject({
       answer: { text: 'b', selected: null },
       answeredBy: 'usr_1',

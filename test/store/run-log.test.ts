@@ -1,3 +1,11 @@
+import {
+  idFrom,
+  type AgentRef,
+  type ApprovalId,
+  type DeviceRef,
+  type RunId,
+  type WorkspaceUuid,
+} from '../../shared/lib/ids.ts'
 import { tried } from '../../shared/runs/wall-acts.ts'
 import { lineWithinBound } from '../../shared/device/event-line.ts'
 import { linkLimits } from '../../shared/device/limits.ts'
@@ -43,13 +51,13 @@ import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
 
 async function seedRunning(db: Db, details: Partial<NewDetails> = {}): Promise<string> {
   const { id } = await seedRun(db, await seedAgent(db, await seedWorkspace(db)), {}, details)
-  await offerRuns(db, { runIds: [id], device: 'dvc_a', expiresAt: at })
-  await claimRun(db, { runId: id, fence: 1, device: 'dvc_a', at })
+  await offerRuns(db, { runIds: [id], device: idFrom('dvc_a'), expiresAt: at })
+  await claimRun(db, { runId: id, fence: 1, device: idFrom('dvc_a'), at })
   return id
 }
 
 const frame = (runId: string, firstSeq: number, lastSeq: number): Frame => ({
-  runId,
+  runId: idFrom(runId),
   fence: 1,
   firstSeq,
   lastSeq,
@@ -64,17 +72,17 @@ onBoth('large frames are read one at a time', async ({ root }) => {
   for (const each of [b, c]) each.body = Buffer.alloc(5 * 1024 * 1024, 10)
   await insertFrames(root, [a, b, c, d])
   const numbers = async (afterSeq: number, limit: number) => {
-    const read = await listFrames(root, { runId, afterSeq, limit })
+    const read = await listFrames(root, { runId: idFrom(runId), afterSeq, limit })
     return [...read.map(({ firstSeq }) => firstSeq), mayBeMore(read, limit) ? 'more' : 'all']
   }
   expect(await numbers(0, 8)).toEqual([1, 4, 'more'])
   expect(await numbers(4, 8)).toEqual([5, 'more'])
   expect(await numbers(9, 8)).toEqual([10, 'all'])
   expect(await numbers(9, 1)).toEqual([10, 'more'])
-  const back = await listFramesBackward(root, { runId, beforeSeq: 99, limit: 8 })
+  const back = await listFramesBackward(root, { runId: idFrom(runId), beforeSeq: 99, limit: 8 })
   expect(back.map(({ firstSeq }) => firstSeq)).toEqual([10, 5])
   // Of lines, of which the first frame has one.
-  const page = await listEvents(root, { runId, afterSeq: 0, limit: 100 })
+  const page = await listEvents(root, { runId: idFrom(runId), afterSeq: 0, limit: 100 })
   expect(page.events.map(({ seq }) => seq)).toEqual([1, 4, 5, 6, 7, 8, 9, 10])
 })
 
@@ -84,21 +92,21 @@ onBoth('frames keep their bytes and are read forwards, backwards and by event', 
   await insertFrames(root, [a, b])
   await insertFrames(root, [c])
   await insertFrames(root, [frame(await seedRunning(root), 1, 1)])
-  expect(await listFrames(root, { runId, afterSeq: 0, limit: 10 })).toEqual([a, b, c])
-  expect(await listFrames(root, { runId, afterSeq: 3, limit: 1 })).toEqual([b])
-  expect(await listFrames(root, { runId, afterSeq: 2, limit: 2 })).toEqual([a, b])
-  expect(await listFrames(root, { runId, afterSeq: 6, limit: 10 })).toEqual([c])
-  expect(await listFrames(root, { runId, afterSeq: 9, limit: 10 })).toEqual([])
-  expect(await listFramesBackward(root, { runId, beforeSeq: 99, limit: 2 })).toEqual([c, b])
-  expect(await listFramesBackward(root, { runId, beforeSeq: 5, limit: 10 })).toEqual([b, a])
-  expect(await findFrame(root, runId, 6)).toEqual(c)
-  expect(await findFrame(root, runId, 3)).toEqual(a)
-  expect(await findFrame(root, runId, 10)).toBeNull()
-  expect(await findFrame(root, runId, 0)).toBeNull()
+  expect(await listFrames(root, { runId: idFrom(runId), afterSeq: 0, limit: 10 })).toEqual([a, b, c])
+  expect(await listFrames(root, { runId: idFrom(runId), afterSeq: 3, limit: 1 })).toEqual([b])
+  expect(await listFrames(root, { runId: idFrom(runId), afterSeq: 2, limit: 2 })).toEqual([a, b])
+  expect(await listFrames(root, { runId: idFrom(runId), afterSeq: 6, limit: 10 })).toEqual([c])
+  expect(await listFrames(root, { runId: idFrom(runId), afterSeq: 9, limit: 10 })).toEqual([])
+  expect(await listFramesBackward(root, { runId: idFrom(runId), beforeSeq: 99, limit: 2 })).toEqual([c, b])
+  expect(await listFramesBackward(root, { runId: idFrom(runId), beforeSeq: 5, limit: 10 })).toEqual([b, a])
+  expect(await findFrame(root, idFrom(runId), 6)).toEqual(c)
+  expect(await findFrame(root, idFrom(runId), 3)).toEqual(a)
+  expect(await findFrame(root, idFrom(runId), 10)).toBeNull()
+  expect(await findFrame(root, idFrom(runId), 0)).toBeNull()
 })
 
 onBoth('a frame holds as many events as its numbers say, whatever lies in its body', async ({ root }) => {
-  const runId = await seedRunning(root)
+  const runId = idFrom<RunId>(await seedRunning(root))
   const lines = { ...frame(runId, 1, 2), body: Buffer.alloc(200_000, '\n') }
   await insertFrames(root, [lines, { ...frame(runId, 3, 3), body: Buffer.from('last\n') }])
   const page = { runId, limit: 500 }
@@ -122,13 +130,13 @@ onBoth('a log is known by the gap that stands in the place of an event that was 
     root,
     Array.from({ length: 19 }, (_, at) => frame(runId, at + 1, at + 1)),
   )
-  expect(await hasOverlong(root, { runId, seq: 19 })).toBe(false)
+  expect(await hasOverlong(root, { runId: idFrom(runId), seq: 19 })).toBe(false)
   await insertFrames(root, [{ ...frame(runId, 20, 20), body }])
-  expect(await hasOverlong(root, { runId, seq: 20 })).toBe(true)
+  expect(await hasOverlong(root, { runId: idFrom(runId), seq: 20 })).toBe(true)
 })
 
 onBoth('the log moves forward from where it is, for the lease that holds the run', async ({ root }) => {
-  const runId = await seedRunning(root)
+  const runId = idFrom<RunId>(await seedRunning(root))
   const step = { runId, fence: 1, fromSeq: 0, toSeq: 3, bytes: 10 }
   expect(await advanceLog(root, { ...step, fence: 2 })).toBe(false)
   expect(await advanceLog(root, step)).toBe(true)
@@ -146,16 +154,24 @@ onBoth('the log moves forward from where it is, for the lease that holds the run
 })
 
 onBoth('evidence is counted; the last change-set replaces the one before', async ({ root }) => {
-  const runId = await seedRunning(root)
-  const evidence = { runId, fence: 1, firstSeq: null, lastSeq: null, device: 'dvc_a', reason: 'late', receivedAt: at }
+  const runId = idFrom<RunId>(await seedRunning(root))
+  const evidence = {
+    runId,
+    fence: 1,
+    firstSeq: null,
+    lastSeq: null,
+    device: idFrom<DeviceRef>('dvc_a'),
+    reason: 'late',
+    receivedAt: at,
+  }
   expect(await measureEvidence(root, { runId })).toEqual({ count: 0, bytes: 0 })
   await insertEvidence(root, { id: 'e1', ...evidence, body: Buffer.from('x') })
   await insertEvidence(root, { id: 'e2', ...evidence, firstSeq: 1, lastSeq: 2, body: Buffer.alloc(0) })
   expect(await measureEvidence(root, { runId })).toEqual({ count: 2, bytes: 1 })
-  const other = { ...evidence, runId: await seedRunning(root), device: 'dvc_a' }
+  const other = { ...evidence, runId: idFrom<RunId>(await seedRunning(root)), device: idFrom<DeviceRef>('dvc_a') }
   await insertEvidence(root, { id: 'e3', ...other, body: Buffer.from('xy') })
-  expect(await measureEvidence(root, { device: 'dvc_a' })).toEqual({ count: 3, bytes: 3 })
-  expect(await measureEvidence(root, { device: 'dvc_b' })).toEqual({ count: 0, bytes: 0 })
+  expect(await measureEvidence(root, { device: idFrom('dvc_a') })).toEqual({ count: 3, bytes: 3 })
+  expect(await measureEvidence(root, { device: idFrom('dvc_b') })).toEqual({ count: 0, bytes: 0 })
   expect(await findChangeSet(root, runId)).toBeNull()
   expect(await measureChangeSet(root, runId)).toBe(0)
   const failed = { ok: false, code: 'too_large', message: 'x' } as const
@@ -167,9 +183,9 @@ onBoth('evidence is counted; the last change-set replaces the one before', async
 })
 
 const spec = {
-  runId: 'run_0000000000000000',
-  workspaceId: 'w',
-  agent: { id: 'a', handle: '@a', name: 'A' },
+  runId: idFrom<RunId>('run_0000000000000000'),
+  workspaceId: idFrom<WorkspaceUuid>('w'),
+  agent: { id: idFrom<AgentRef>('a'), handle: '@a', name: 'A' },
   harness: 'claude',
   folder: null,
   prompt: 'p',
@@ -185,7 +201,7 @@ const spec = {
 } as const
 
 onBoth('details hold the prompt, the spec, and the last output, whatever JSON it is', async ({ root }) => {
-  expect(await findDetails(root, 'run_0000000000000000')).toBeNull()
+  expect(await findDetails(root, idFrom('run_0000000000000000'))).toBeNull()
   const stored = {
     ...spec,
     allowCalls: [],
@@ -193,43 +209,48 @@ onBoth('details hold the prompt, the spec, and the last output, whatever JSON it
     permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' as const },
   }
   const runId = await seedRunning(root, { prompt: 'Größe 🙂', spec: stored })
-  expect(await findDetails(root, runId)).toMatchObject({ prompt: 'Größe 🙂', spec, manifest: null, output: null })
-  await replaceSpec(root, runId, { ...stored, resumeSessionId: 'other' })
-  expect((await findDetails(root, runId))?.spec).toEqual({ ...stored, resumeSessionId: 'other' })
+  expect(await findDetails(root, idFrom(runId))).toMatchObject({
+    prompt: 'Größe 🙂',
+    spec,
+    manifest: null,
+    output: null,
+  })
+  await replaceSpec(root, idFrom(runId), { ...stored, resumeSessionId: 'other' })
+  expect((await findDetails(root, idFrom(runId)))?.spec).toEqual({ ...stored, resumeSessionId: 'other' })
   for (const value of [{ a: [1] }, null, 'text', false])
-    await replaceOutput(root, { runId, schema: 's', value, at: at + 1 })
-  expect(await findDetails(root, runId)).toMatchObject({ output: false, outputSchema: 's', outputAt: at + 1 })
-  expect((await findDetails(root, runId))?.outputSchemas).toBeNull()
+    await replaceOutput(root, { runId: idFrom(runId), schema: 's', value, at: at + 1 })
+  expect(await findDetails(root, idFrom(runId))).toMatchObject({ output: false, outputSchema: 's', outputAt: at + 1 })
+  expect((await findDetails(root, idFrom(runId)))?.outputSchemas).toBeNull()
   const schemas = { Note: { type: 'string' } }
-  await replaceOutputSchemas(root, runId, schemas)
-  expect((await findDetails(root, runId))?.outputSchemas).toEqual(schemas)
-  expect((await findDetails(root, runId))?.wall).toBeNull()
+  await replaceOutputSchemas(root, idFrom(runId), schemas)
+  expect((await findDetails(root, idFrom(runId)))?.outputSchemas).toEqual(schemas)
+  expect((await findDetails(root, idFrom(runId)))?.wall).toBeNull()
   const seen = [tried('mount', 'refused', 'EPERM')]
-  await recordWall(root, runId, seen)
-  await recordWall(root, runId, [tried('mount', 'not_refused', 'told later')])
-  expect((await findDetails(root, runId))?.wall).toEqual(seen)
+  await recordWall(root, idFrom(runId), seen)
+  await recordWall(root, idFrom(runId), [tried('mount', 'not_refused', 'told later')])
+  expect((await findDetails(root, idFrom(runId)))?.wall).toEqual(seen)
 })
 
 onBoth('a wake key is taken once until it expires', async ({ root }) => {
-  const wake = { agentId: 'agt_a', key: 'k', now: at, expiresAt: at + 10 }
+  const wake = { agentId: idFrom<AgentRef>('agt_a'), key: 'k', now: at, expiresAt: at + 10 }
   expect(await claimWakeKey(root, wake)).toBe(true)
   expect(await claimWakeKey(root, wake)).toBe(false)
-  expect(await claimWakeKey(root, { ...wake, agentId: 'agt_b' })).toBe(true)
-  await replaceWakeAnswer(root, { agentId: 'agt_a', key: 'k', answer: '{"kind":"queued"}' })
-  expect(await findWakeAnswer(root, 'agt_a', 'k')).toBe('{"kind":"queued"}')
-  expect(await findWakeAnswer(root, 'agt_a', 'other')).toBeNull()
+  expect(await claimWakeKey(root, { ...wake, agentId: idFrom('agt_b') })).toBe(true)
+  await replaceWakeAnswer(root, { agentId: idFrom('agt_a'), key: 'k', answer: '{"kind":"queued"}' })
+  expect(await findWakeAnswer(root, idFrom('agt_a'), 'k')).toBe('{"kind":"queued"}')
+  expect(await findWakeAnswer(root, idFrom('agt_a'), 'other')).toBeNull()
   expect(await claimWakeKey(root, { ...wake, now: at + 9 })).toBe(false)
   expect(await claimWakeKey(root, { ...wake, now: at + 10, expiresAt: at + 20 })).toBe(true)
-  expect(await findWakeAnswer(root, 'agt_a', 'k')).toBe('')
+  expect(await findWakeAnswer(root, idFrom('agt_a'), 'k')).toBe('')
 })
 
 onBoth('a platform change is found in its workspace', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const change = {
-    id: 'apr_0000000000000000',
+    id: idFrom<ApprovalId>('apr_0000000000000000'),
     workspaceId,
-    agentId: 'agt_a',
-    runId: 'run_a',
+    agentId: idFrom<AgentRef>('agt_a'),
+    runId: idFrom<RunId>('run_a'),
     routeId: 'agents.update',
     params: { agentId: 'agt_b' },
     body: { name: 'x', nested: [null] },
@@ -263,6 +284,6 @@ onBoth('the result of a run is found in its last frame as it is in all of them',
     await insertFrames(root, [last])
     const found = resultIn(last)
     expect(found?.text ?? null).toBe(inLast)
-    if (found !== null) expect(found).toEqual(await findFinalAnswer(root, runId))
+    if (found !== null) expect(found).toEqual(await findFinalAnswer(root, idFrom(runId)))
   }
 })

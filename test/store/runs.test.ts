@@ -1,3 +1,12 @@
+import {
+  idFrom,
+  type ActorRef,
+  type ConversationId,
+  type DeviceRef,
+  type FolderRef,
+  type RunId,
+  type TaskId,
+} from '../../shared/lib/ids.ts'
 import { describe, expect } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
 import { claimRun, offerRuns } from '../../control-plane/resources/runs/lease-store.ts'
@@ -25,11 +34,11 @@ import type { WorkViewer } from '../../control-plane/resources/projects/work-vis
 import { onBoth } from '../kit/database.ts'
 import { at, projectRow, seedAgent, seedDevice, seedPerson, seedRun, seedTask, seedWorkspace } from './seed.ts'
 
-const device = 'dvc_a'
-const offer = async (db: Db, runId: string) =>
+const device = idFrom<DeviceRef>('dvc_a')
+const offer = async (db: Db, runId: RunId) =>
   (await offerRuns(db, { runIds: [runId], device, expiresAt: at + 10 })).length === 1
 const claim = (db: Db, runId: string, fence = 1) =>
-  claimRun(db, { runId, fence, device, at: at + 5 }).then((run) => run !== null)
+  claimRun(db, { runId: idFrom(runId), fence, device, at: at + 5 }).then((run) => run !== null)
 const completed = { exitReason: 'completed', errorMessage: null, at: at + 9 } as const
 
 async function seedAgentIn(db: Db) {
@@ -39,7 +48,7 @@ async function seedAgentIn(db: Db) {
 describe('one run', () => {
   onBoth('is found in its workspace only, as it was stored', async ({ root }) => {
     const agent = await seedAgentIn(root)
-    const run = await seedRun(root, agent, { modelId: 'm', folderId: 'fs_a' })
+    const run = await seedRun(root, agent, { modelId: 'm', folderId: idFrom<FolderRef>('fs_a') })
     expect(await findRun(root, run.id)).toMatchObject({
       ...run,
       status: 'queued',
@@ -53,7 +62,7 @@ describe('one run', () => {
     })
     expect((await findRunInWorkspace(root, agent.workspaceId, run.id))?.id).toBe(run.id)
     expect(await findRunInWorkspace(root, await seedWorkspace(root), run.id)).toBeNull()
-    expect(await findRun(root, 'run_0000000000000000')).toBeNull()
+    expect(await findRun(root, idFrom('run_0000000000000000'))).toBeNull()
   })
 
   onBoth('ends once, for its lease or for the control plane', async ({ root }) => {
@@ -130,7 +139,7 @@ describe('lists', () => {
     expect((await loadOccupancy(root, of)).live).toEqual([])
     const owner = { workspaceId, userId: await seedPerson(root, workspaceId) }
     const { deviceId } = await seedDevice(root, owner, { publicId: device })
-    await seedDevice(root, owner, { publicId: 'dvc_b' })
+    await seedDevice(root, owner, { publicId: idFrom('dvc_b') })
     expect(await loadOccupancy(root, of)).toEqual({
       live: [{ device, harness: running.harness, count: 2 }],
       paused: [],
@@ -147,23 +156,26 @@ describe('lists', () => {
     const open = await seedAgent(root, workspaceId)
     const mine = await seedAgent(root, workspaceId, { visibility: 'private', ownerUserId: me })
     const secret = await seedAgent(root, workspaceId, { visibility: 'private' })
-    const a = await seedRun(root, open, { taskId: 'tsk_1', taskKey: 'ABC-1', createdAt: at + 1 })
+    const a = await seedRun(root, open, { taskId: idFrom<TaskId>('tsk_1'), taskKey: 'ABC-1', createdAt: at + 1 })
     const b = await seedRun(root, mine, { triggerSource: 'cron', createdAt: at + 2 })
     const c = await seedRun(root, secret, { createdAt: at + 3 })
-    const orphan = await seedRun(root, { ...open, id: 'agt_gone' }, { createdAt: at + 4 })
+    const orphan = await seedRun(root, { ...open, id: idFrom('agt_gone') }, { createdAt: at + 4 })
     await endRun(root, { runId: b.id, fence: null, ...completed })
     await seedRun(root, await seedAgentIn(root))
     const ids = async (filter: Partial<RunFilter>) =>
       (await listRuns(root, { workspaceId, limit: 50, ...filter })).map((run) => run.id)
     expect(await ids({})).toEqual([orphan.id, c.id, b.id, a.id])
-    expect(await ids({ visibleTo: { userId: me, userPublicId: 'usr_me' } })).toEqual([orphan.id, b.id, a.id])
+    expect(await ids({ visibleTo: { userId: me, userPublicId: idFrom('usr_me') } })).toEqual([orphan.id, b.id, a.id])
     expect(await ids({ visibleTo: { agentId: secret.id, agentUuid: secret.uuid } })).toEqual([orphan.id, c.id, a.id])
     expect(await ids({ agentId: open.id })).toEqual([a.id])
-    expect(await ids({ taskId: 'tsk_1' })).toEqual([a.id])
+    expect(await ids({ taskId: idFrom('tsk_1') })).toEqual([a.id])
     expect(await ids({ statuses: ['succeeded', 'failed'] })).toEqual([b.id])
     expect(await ids({ triggerSources: ['cron', 'webhook'] })).toEqual([b.id])
     expect(await ids({ since: at + 2, until: at + 4 })).toEqual([c.id, b.id])
-    const named = await listRunsByIds(root, workspaceId, [a.id, c.id, 'x'], { userId: me, userPublicId: 'usr_me' })
+    const named = await listRunsByIds(root, workspaceId, [a.id, c.id, idFrom('x')], {
+      userId: me,
+      userPublicId: idFrom('usr_me'),
+    })
     expect(named.map((run) => run.id)).toEqual([a.id])
     expect(await listRunsByIds(root, workspaceId, [a.id, c.id])).toHaveLength(2)
     expect(await listRunsByIds(root, workspaceId, [])).toEqual([])
@@ -188,10 +200,22 @@ describe('lists', () => {
     for (const row of [project, ownerless]) await insertProject(root, row)
     const hidden = await seedTask(root, workspaceId, { projectId: project.id, assigneeAgentId: assigned.id })
     const forgotten = await seedTask(root, workspaceId, { projectId: ownerless.id })
-    const dm = { id: 'cnv_dm', workspaceId, kind: 'dm' as const, title: null, taskId: null, dmUser: 'usr_leader' }
-    const made = { dmAgent: agent.id, createdByType: 'user' as const, createdById: 'usr_leader', createdAt: at }
+    const dm = {
+      id: idFrom<ConversationId>('cnv_dm'),
+      workspaceId,
+      kind: 'dm' as const,
+      title: null,
+      taskId: null,
+      dmUser: 'usr_leader',
+    }
+    const made = {
+      dmAgent: agent.id,
+      createdByType: 'user' as const,
+      createdById: idFrom<ActorRef>('usr_leader'),
+      createdAt: at,
+    }
     await insertConversation(root, { ...dm, ...made })
-    await insertParticipants(root, dm.id, { participants: [{ type: 'user', id: 'usr_leader' }], at })
+    await insertParticipants(root, dm.id, { participants: [{ type: 'user', id: idFrom('usr_leader') }], at })
     const runs = {
       open: await seedRun(root, agent, { createdAt: at + 1 }),
       task: await seedRun(root, agent, { createdAt: at + 2, taskId: hidden.id }),
@@ -209,10 +233,11 @@ describe('lists', () => {
       expect(named.map(({ id }) => id).toSorted()).toEqual(ids.toSorted())
       return Object.entries(runs).flatMap(([name, { id }]) => (ids.includes(id) ? [name] : []))
     }
-    const asAgent = ({ id: agentId, uuid: agentUuid }: { id: string; uuid: string }) => seenBy({ agentId, agentUuid })
-    expect(await seenBy({ userId: leader, userPublicId: 'usr_leader' })).toEqual(['open', 'task', 'dm'])
-    expect(await seenBy({ userId: keeper, userPublicId: 'usr_keeper' })).toEqual(Object.keys(runs))
-    expect(await seenBy({ userId: other, userPublicId: 'usr_other' })).toEqual(['open'])
+    const asAgent = ({ id: agentId, uuid: agentUuid }: { id: string; uuid: string }) =>
+      seenBy({ agentId: idFrom(agentId), agentUuid: idFrom(agentUuid) })
+    expect(await seenBy({ userId: leader, userPublicId: idFrom('usr_leader') })).toEqual(['open', 'task', 'dm'])
+    expect(await seenBy({ userId: keeper, userPublicId: idFrom('usr_keeper') })).toEqual(Object.keys(runs))
+    expect(await seenBy({ userId: other, userPublicId: idFrom('usr_other') })).toEqual(['open'])
     expect(await asAgent(agent)).toEqual(Object.keys(runs))
     expect(await asAgent(lead)).toEqual(['open', 'task'])
     expect(await asAgent(assigned)).toEqual(['open', 'task'])

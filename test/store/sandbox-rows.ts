@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import type { SandboxRow } from '../../control-plane/resources/sandboxes/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { at } from './seed.ts'
@@ -5,7 +6,7 @@ import { at } from './seed.ts'
 export function sandboxRow(workspaceId: string, change: Partial<SandboxRow> = {}): SandboxRow {
   return {
     id: realWorld.id('sbx_'),
-    workspaceId,
+    workspaceId: idFrom(workspaceId),
     runId: realWorld.id('run_'),
     fence: 1,
     engineId: 'engine',

@@ -1,3 +1,4 @@
+import { idFrom, type SandboxId } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { inTransaction } from '../../control-plane/db/transaction.ts'
 import {
@@ -71,7 +72,7 @@ onBoth('a run has one sandbox at a time, which is changed by one writer at a tim
   expect(await listed(false)).toEqual([second])
   expect((await listed(true)).map(({ id }) => id)).toContain(second.id)
   expect((await listed(true)).length).toBeGreaterThan(1)
-  expect(await listSandboxes(root, { workspaceId: 'another', withRemoved: true, limit: 10 })).toEqual([])
+  expect(await listSandboxes(root, { workspaceId: idFrom('another'), withRemoved: true, limit: 10 })).toEqual([])
 })
 
 onBoth('room is what an engine that is ready has left, in all and of the workspace', async ({ root }) => {
@@ -96,13 +97,13 @@ onBoth('what a run asked for is added up by host, within a bounded number of row
     inTransaction(root, (tx) =>
       addNetwork(
         tx,
-        'run_1',
+        idFrom('run_1'),
         hosts.map((host) => ({ ...counted, host, lastAt })),
       ),
     )
   await add(['b.example', 'a.example'], at + 2)
   await add(['b.example'], at + 1)
-  expect(await listNetwork(root, 'run_1')).toEqual([
+  expect(await listNetwork(root, idFrom('run_1'))).toEqual([
     { ...counted, runId: 'run_1', host: 'a.example', lastAt: at + 2 },
     {
       ...counted,
@@ -118,10 +119,10 @@ onBoth('what a run asked for is added up by host, within a bounded number of row
     Array.from({ length: networkLimits.hosts + 50 }, (_, n) => `h${n}.example`),
     at,
   )
-  const rows = await listNetwork(root, 'run_1')
+  const rows = await listNetwork(root, idFrom('run_1'))
   expect(rows.length).toBe(networkLimits.hosts + 1)
   expect(rows.reduce((sum, { requests }) => sum + requests, 0)).toBe(6 + 2 * (networkLimits.hosts + 50))
-  expect(await listNetwork(root, 'run_2')).toEqual([])
+  expect(await listNetwork(root, idFrom('run_2'))).toEqual([])
 })
 
 onBoth('only runs of the cloud that wait want a sandbox', async ({ root }) => {
@@ -135,7 +136,11 @@ onBoth('a sandbox is a device to the link alone, and its first token is good for
   const workspaceId = await seedWorkspace(root)
   const userId = await seedPerson(root, workspaceId)
   const laptop = await seedDevice(root, { workspaceId, userId })
-  const sandbox = await seedDevice(root, { workspaceId, userId }, { sandboxId: 'sbx_1', tokenHash: 'first' })
+  const sandbox = await seedDevice(
+    root,
+    { workspaceId, userId },
+    { sandboxId: idFrom<SandboxId>('sbx_1'), tokenHash: 'first' },
+  )
   const ids = (rows: readonly { deviceId: string }[]) => rows.map(({ deviceId }) => deviceId).toSorted()
   expect(ids(await listDevicesOfWorkspace(root, workspaceId))).toEqual([laptop.deviceId])
   expect(ids(await listDevicesOfUser(root, workspaceId, userId))).toEqual([laptop.deviceId])
@@ -184,7 +189,7 @@ const warmRow = (changes: Partial<WarmRow> = {}): WarmRow => ({
   id: realWorld.id('sbx_'),
   engineId: 'engine',
   device: realWorld.id('dvc_'),
-  deviceId: crypto.randomUUID(),
+  deviceId: idFrom(crypto.randomUUID()),
   madeOf: 'now',
   image: 'sha256:1',
   folder: '/x',

@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { readFileSync } from 'node:fs'
 import { expect } from 'vitest'
 import { z } from 'zod'
@@ -30,7 +31,7 @@ onBoth('each judged query finds its page first, in the same order on both databa
   const workspaceId = await seedWorkspace(root)
   await root.transaction(async (tx) => {
     for (const { id: subject, title, ...text } of pages)
-      await indexSubject(tx, { workspaceId, subject, title }, readForSearch(text))
+      await indexSubject(tx, { workspaceId, subject: idFrom(subject), title }, readForSearch(text))
   })
   const found: { q: string; order: string[] }[] = []
   for (const { q } of queries) {

@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
 import { insertWords, listByWords, removeWords } from '../../control-plane/db/word-index.ts'
@@ -14,12 +15,18 @@ async function put(
   subject: string,
   { title = subject, body = '' }: { title?: string; body?: string } = {},
 ): Promise<void> {
-  await indexSubject(db, { workspaceId, subject, title }, readForSearch({ body, kind: 'markdown' }))
+  await indexSubject(
+    db,
+    { workspaceId: idFrom(workspaceId), subject: idFrom(subject), title },
+    readForSearch({ body, kind: 'markdown' }),
+  )
 }
 
 async function search(db: Db, workspaceId: string, text: string): Promise<string[]> {
   const query = readQuery(text)
-  return query === null ? [] : (await findRanked(db, { workspaceId, query })).map(({ subject }) => subject)
+  return query === null
+    ? []
+    : (await findRanked(db, { workspaceId: idFrom(workspaceId), query })).map(({ subject }) => subject)
 }
 
 onBoth('a page is found by all of its words, in its workspace, until it is removed', async ({ root }) => {
@@ -36,7 +43,7 @@ onBoth('a page is found by all of its words, in its workspace, until it is remov
   await put(root, workspaceId, 'deploy', { body: 'Now about something else.' })
   expect(await search(root, workspaceId, 'snapshot')).toEqual([])
   expect(await search(root, workspaceId, 'something')).toEqual(['deploy'])
-  await removeSubject(root, { workspaceId, subject: 'deploy' })
+  await removeSubject(root, { workspaceId, subject: idFrom('deploy') })
   expect(await search(root, workspaceId, 'deploy')).toEqual([])
   expect(await listChunks(root, { workspaceId, subjects: ['deploy'] })).toEqual([])
   expect(await search(root, other, 'canary')).toEqual(['elsewhere'])
@@ -165,7 +172,7 @@ onBoth('large and strange bodies are indexed', async ({ root }) => {
   const snippets = await listSnippets(root, {
     workspaceId,
     text: '数据库',
-    pages: [{ subject: 'page-4', size: 87_000 }],
+    pages: [{ subject: idFrom('page-4'), size: 87_000 }],
   })
   expect(snippets.get('page-4')).toMatchObject({ offset: 0, ranges: [{ start: 0, end: 240 }] })
 })
@@ -175,7 +182,9 @@ onBoth('a snippet shows where the words stand; beyond what is read at once, how 
   const body = `${'Filler text. '.repeat(200)}\n# Usage\n\nThen call Décharger twice.`
   await put(root, workspaceId, 'one', { title: 'Plan', body })
   const snippetOfOne = async (size: number) =>
-    (await listSnippets(root, { workspaceId, text: 'decharger', pages: [{ subject: 'one', size }] })).get('one')!
+    (await listSnippets(root, { workspaceId, text: 'decharger', pages: [{ subject: idFrom('one'), size }] })).get(
+      'one',
+    )!
   const { heading, text, offset, ranges } = await snippetOfOne(body.length)
   expect(heading).toBe('Usage')
   expect(ranges.map(({ start, end }) => text.slice(start, end))).toEqual(['Décharger'])

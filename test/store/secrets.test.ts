@@ -1,3 +1,4 @@
+import { idFrom, type PersonRef, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
 import {
@@ -22,9 +23,9 @@ import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedWorkspace } from './seed.ts'
 
-const id = (prefix: string) => realWorld.id(prefix)
+const id = <Prefix extends string>(prefix: Prefix) => realWorld.id(prefix)
 
-const secretRow = (workspaceId: string, name: string, changes: object = {}) => ({
+const secretRow = (workspaceId: WorkspaceUuid, name: string, changes: object = {}) => ({
   id: id('sec_'),
   workspaceId,
   name,
@@ -33,7 +34,7 @@ const secretRow = (workspaceId: string, name: string, changes: object = {}) => (
   sealed: Buffer.from([0, 255, 1]),
   brokerHosts: [],
   isCloudPlain: false,
-  createdBy: 'usr_1',
+  createdBy: idFrom<PersonRef>('usr_1'),
   createdAt: at,
   ...changes,
 })
@@ -62,7 +63,7 @@ onBoth(
       (await listSecrets(root, { workspaceId, limit: 5, ...filter })).map((secret) => secret.name)
     expect(await names({})).toEqual(['two', 'one'])
     expect(await names({ before: { createdAt: at + 1, id: second.id } })).toEqual(['one'])
-    await recordReveal(root, { secretId: first.id, by: 'usr_2', at: at + 5 })
+    await recordReveal(root, { secretId: first.id, by: idFrom('usr_2'), at: at + 5 })
     expect(await findSecret(root, workspaceId, first.id)).toMatchObject({
       lastRevealedBy: 'usr_2',
       lastRevealedAt: at + 5,
@@ -73,7 +74,13 @@ onBoth(
     const used = { brokerHosts: ['api.example.com', 'x.test:8443'], isCloudPlain: true }
     expect(await findSecret(root, workspaceId, first.id)).toMatchObject(used)
     expect(await findSecret(root, workspaceId, second.id)).toMatchObject({ brokerHosts: [], isCloudPlain: false })
-    const grant = { secretId: first.id, agentId: agent.id, workspaceId, grantedBy: 'usr_1', createdAt: at }
+    const grant = {
+      secretId: first.id,
+      agentId: agent.id,
+      workspaceId,
+      grantedBy: idFrom<PersonRef>('usr_1'),
+      createdAt: at,
+    }
     await insertSecretGrant(root, grant)
     await insertSecretGrant(root, { ...grant, createdAt: at + 9 })
     expect([...(await listGranteesOf(root, [first.id, second.id]))]).toEqual([
@@ -102,7 +109,13 @@ onBoth('a run gets the values that its agent was granted, and no others', async 
   ] as const) {
     const secret = secretRow(workspaceId, name)
     await insertSecret(root, { ...secret, sealed: vault.seal(secret.id, `value of ${name} 🔑`) })
-    await insertSecretGrant(root, { secretId: secret.id, agentId, workspaceId, grantedBy: 'usr_1', createdAt: at })
+    await insertSecretGrant(root, {
+      secretId: secret.id,
+      agentId,
+      workspaceId,
+      grantedBy: idFrom('usr_1'),
+      createdAt: at,
+    })
     ids.push(secret.id)
   }
   expect(await listSecretKeys(root, agent.id)).toEqual(new Map([['MINE', ids[0]]]))

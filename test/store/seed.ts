@@ -1,3 +1,11 @@
+import {
+  idFrom,
+  type ActorRef,
+  type CompanyUuid,
+  type DeviceUuid,
+  type PersonUuid,
+  type WorkspaceUuid,
+} from '../../shared/lib/ids.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { insertAgent, type AgentRow } from '../../control-plane/resources/agents/store.ts'
 import { insertDevice, type NewDevice } from '../../control-plane/resources/devices/store.ts'
@@ -13,30 +21,31 @@ import { realWorld } from '../../shared/lib/world.ts'
 /** Rows for store tests. Every value that a test does not name is made up anew, so that no two rows meet by chance. */
 
 export const at = 1_760_000_000_000
-const id = (prefix: string) => realWorld.id(prefix)
+const id = <Prefix extends string>(prefix: Prefix) => realWorld.id(prefix)
 const uuid = () => realWorld.uuid()
 
-export async function seedWorkspace(db: Db, slug = `w-${uuid().slice(0, 8)}`): Promise<string> {
-  const [companyId, workspaceId] = [uuid(), uuid()]
+export async function seedWorkspace(db: Db, slug = `w-${uuid().slice(0, 8)}`): Promise<WorkspaceUuid> {
+  const companyId = realWorld.uuid<CompanyUuid>()
+  const workspaceId = realWorld.uuid<WorkspaceUuid>()
   await insertCompany(db, { id: companyId, name: `${slug} company`, at })
   const publicId = id('ws_')
   await insertWorkspace(db, { id: workspaceId, publicId, companyId, name: slug, slug, issuePrefix: 'ABC', at })
   return workspaceId
 }
 
-export async function seedPerson(db: Db, workspaceId: string, role: Role = 'member'): Promise<string> {
-  const userId = uuid()
+export async function seedPerson(db: Db, workspaceId: WorkspaceUuid, role: Role = 'member'): Promise<PersonUuid> {
+  const userId = idFrom<PersonUuid>(uuid())
   const email = `${userId}@example.com`
   await insertUser(db, { id: userId, publicId: id('usr_'), name: 'Somebody', email, createdAt: at })
   await replaceMember(db, { workspaceId, userId, role, at })
   return userId
 }
 
-export function agentRow(workspaceId: string, changes: Partial<AgentRow> = {}): AgentRow {
+export function agentRow(workspaceId: WorkspaceUuid, changes: Partial<AgentRow> = {}): AgentRow {
   const agentId = id('agt_')
   return {
     id: agentId,
-    uuid: uuid(),
+    uuid: idFrom(uuid()),
     workspaceId,
     handle: agentId.toLowerCase(),
     name: 'Agent',
@@ -82,7 +91,11 @@ export function agentRow(workspaceId: string, changes: Partial<AgentRow> = {}): 
   }
 }
 
-export async function seedAgent(db: Db, workspaceId: string, changes: Partial<AgentRow> = {}): Promise<AgentRow> {
+export async function seedAgent(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  changes: Partial<AgentRow> = {},
+): Promise<AgentRow> {
   const agent = agentRow(workspaceId, changes)
   await insertAgent(db, agent)
   return agent
@@ -90,11 +103,11 @@ export async function seedAgent(db: Db, workspaceId: string, changes: Partial<Ag
 
 export async function seedDevice(
   db: Db,
-  owner: { workspaceId: string; userId: string },
+  owner: { workspaceId: WorkspaceUuid; userId: PersonUuid },
   changes: Partial<NewDevice> = {},
 ): Promise<NewDevice> {
   const device = {
-    deviceId: uuid(),
+    deviceId: idFrom<DeviceUuid>(uuid()),
     publicId: id('dvc_'),
     ...owner,
     displayName: 'laptop',
@@ -124,7 +137,7 @@ export async function seedRun(
     workspaceId: agent.workspaceId,
     agentId: agent.id,
     triggerSource: 'manual',
-    requestedBy: 'usr_0000000000000000',
+    requestedBy: idFrom<ActorRef>('usr_0000000000000000'),
     causedByUserId: null,
     wordsBy: [],
     instructionsBy: [],
@@ -159,7 +172,7 @@ export async function seedRun(
   return run
 }
 
-export function taskRow(workspaceId: string, changes: Partial<TaskRow> = {}): TaskRow {
+export function taskRow(workspaceId: WorkspaceUuid, changes: Partial<TaskRow> = {}): TaskRow {
   return {
     id: id('tsk_'),
     workspaceId,
@@ -201,15 +214,15 @@ export function taskRow(workspaceId: string, changes: Partial<TaskRow> = {}): Ta
   }
 }
 
-export async function seedTask(db: Db, workspaceId: string, changes: Partial<TaskRow> = {}): Promise<TaskRow> {
+export async function seedTask(db: Db, workspaceId: WorkspaceUuid, changes: Partial<TaskRow> = {}): Promise<TaskRow> {
   const task = taskRow(workspaceId, changes)
   await insertTask(db, task)
   return task
 }
 
 /** Not stored yet. */
-export const projectRow = (workspaceId: string, changes: Partial<ProjectRow> = {}): ProjectRow => ({
-  id: uuid(),
+export const projectRow = (workspaceId: WorkspaceUuid, changes: Partial<ProjectRow> = {}): ProjectRow => ({
+  id: idFrom(uuid()),
   workspaceId,
   name: 'Project',
   description: '',

@@ -1,3 +1,4 @@
+import { idFrom, type PersonUuid, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { findSession, markSessionUsed } from '../../control-plane/http/caller-store.ts'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
@@ -74,7 +75,7 @@ onBoth('a grant of the device flow is found by its codes, polled, decided once a
   })
   expect(await findDeviceGrant(root, 'g')).toMatchObject({ lastPolledAt: at + 5, intervalMs: 10_000 })
   expect(await claimGrantRedemption(root, 'g')).toBe(false)
-  const decision = { status: 'approved', userId: 'u', workspaceId: 'w' } as const
+  const decision = { status: 'approved', userId: idFrom<PersonUuid>('u'), workspaceId: 'w' } as const
   expect(await claimGrantDecision(root, 'g', { ...decision, at: at + 100 })).toBe(false)
   expect(await claimGrantDecision(root, 'g', { ...decision, at: at + 99 })).toBe(true)
   expect(await claimGrantDecision(root, 'g', { ...decision, status: 'denied', at: at + 99 })).toBe(false)
@@ -88,7 +89,7 @@ onBoth('a grant of the device flow is found by its codes, polled, decided once a
 })
 
 onBoth('entered codes are counted per person and window, also when they come at once', async ({ root }) => {
-  const enter = (userId: string, when: number) => claimGuess(root, { userId, at: when, windowMs: 50 })
+  const enter = (userId: string, when: number) => claimGuess(root, { userId: idFrom(userId), at: when, windowMs: 50 })
   const counts = await Promise.all(Array.from({ length: 8 }, () => enter('u', at)))
   expect(Math.max(...counts)).toBe(8)
   expect(await enter('other', at)).toBe(1)
@@ -122,7 +123,7 @@ onBoth('a session is open until it is revoked or over, and names the workspace i
   await insertSession(root, { ...session, id: 's2', tokenHash: 'sh2', workspaceId: null })
   expect(await callerIn('sh2', null)).toBe(one)
   // A workspace the person has left since.
-  await insertSession(root, { ...session, id: 's3', tokenHash: 'sh3', workspaceId: 'gone' })
+  await insertSession(root, { ...session, id: 's3', tokenHash: 'sh3', workspaceId: idFrom<WorkspaceUuid>('gone') })
   expect(await callerIn('sh3', null)).toBe(one)
   expect(await revokeSession(root, 'sh', at + 1)).toBe(true)
   expect(await revokeSession(root, 'sh', at + 2)).toBe(false)
@@ -132,7 +133,14 @@ onBoth('a session is open until it is revoked or over, and names the workspace i
 })
 
 onBoth('a link is used once and in time', async ({ root }) => {
-  const link = { id: 'l', tokenHash: 'lh', userId: 'u', workspaceId: null, createdAt: at, expiresAt: at + 100 }
+  const link = {
+    id: 'l',
+    tokenHash: 'lh',
+    userId: idFrom<PersonUuid>('u'),
+    workspaceId: null,
+    createdAt: at,
+    expiresAt: at + 100,
+  }
   await insertLink(root, link)
   expect(await findOpenLink(root, 'lh', at + 99)).toEqual(link)
   expect(await findOpenLink(root, 'lh', at + 100)).toBeNull()
@@ -154,8 +162,8 @@ onBoth('a sign-in at the issuer is given once; an identity stays the first perso
   expect(await claimAttempt(root, 'old')).toBeNull()
   const identity = { issuer: 'https://id.example.com', subject: '1' }
   expect(await findUserOfIdentity(root, identity)).toBeNull()
-  await insertIdentity(root, { ...identity, userId: 'u', at })
-  await insertIdentity(root, { ...identity, userId: 'other', at })
+  await insertIdentity(root, { ...identity, userId: idFrom('u'), at })
+  await insertIdentity(root, { ...identity, userId: idFrom('other'), at })
   expect(await findUserOfIdentity(root, identity)).toBe('u')
   expect(await findUserOfIdentity(root, { ...identity, issuer: 'https://other.example.com' })).toBeNull()
 })

@@ -1,3 +1,4 @@
+import { idFrom, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { insertBundle, type BundleRow } from '../../control-plane/resources/skills/bundle-store.ts'
 import { insertShare, type ShareRow } from '../../control-plane/resources/skills/share-store.ts'
 import { insertSkill, type SkillRow } from '../../control-plane/resources/skills/store.ts'
@@ -5,9 +6,13 @@ import type { Db } from '../../control-plane/db/open.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { at } from './seed.ts'
 
-const id = (prefix: string) => realWorld.id(prefix)
+const id = <Prefix extends string>(prefix: Prefix) => realWorld.id(prefix)
 
-export async function seedBundle(db: Db, workspaceId: string, changes: Partial<BundleRow> = {}): Promise<BundleRow> {
+export async function seedBundle(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  changes: Partial<BundleRow> = {},
+): Promise<BundleRow> {
   const row: BundleRow = {
     id: id('skb_'),
     workspaceId,
@@ -25,10 +30,14 @@ export async function seedBundle(db: Db, workspaceId: string, changes: Partial<B
 }
 
 /** A skill of a person, stored with its bundle. */
-export async function seedSkill(db: Db, workspaceId: string, changes: Partial<SkillRow> = {}): Promise<SkillRow> {
+export async function seedSkill(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  changes: Partial<SkillRow> = {},
+): Promise<SkillRow> {
   const bundle = await seedBundle(db, workspaceId)
   const row: SkillRow = {
-    id: id(''),
+    id: idFrom(id('')),
     workspaceId,
     slug: `s-${realWorld.uuid()}`,
     name: 'Skill',

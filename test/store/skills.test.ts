@@ -1,3 +1,4 @@
+import { idFrom, type AgentRef, type RunId, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { inTransaction } from '../../control-plane/db/transaction.ts'
 import {
@@ -76,7 +77,7 @@ onBoth('a slug is that of one skill, and of one more in each plugin', async ({ r
   expect(await findPluginByReference(root, workspaceId, 'tools')).toEqual(known)
   expect(await findPluginByReference(root, workspaceId, tools.id)).toEqual(known)
   expect(await findPluginByReference(root, await seedWorkspace(root), tools.id)).toBeNull()
-  expect(await listPluginsByIds(root, [tools.id, 'plug_none'])).toEqual(new Map([[tools.id, known]]))
+  expect(await listPluginsByIds(root, [tools.id, idFrom('plug_none')])).toEqual(new Map([[tools.id, known]]))
 })
 
 onBoth('skills are listed by each filter, page by page', async ({ root }) => {
@@ -103,35 +104,35 @@ onBoth('skills are listed by each filter, page by page', async ({ root }) => {
 
 onBoth('an agent has what it was given last', async ({ root }) => {
   const skill = await seedSkill(root, await seedWorkspace(root))
-  const of = { skillId: skill.id, agentId: 'agt_1' }
+  const of = { skillId: skill.id, agentId: idFrom<AgentRef>('agt_1') }
   await removeOverride(root, of)
   await putOverride(root, { ...of, enabled: true })
   await putOverride(root, { ...of, enabled: false })
-  await putOverride(root, { ...of, agentId: 'agt_2', enabled: true })
-  expect(await listOverrides(root, 'agt_1', [skill.id, 'x'])).toEqual(new Map([[skill.id, false]]))
+  await putOverride(root, { ...of, agentId: idFrom('agt_2'), enabled: true })
+  expect(await listOverrides(root, idFrom('agt_1'), [skill.id, idFrom('x')])).toEqual(new Map([[skill.id, false]]))
   await removeOverride(root, of)
-  expect(await listOverrides(root, 'agt_1', [skill.id])).toEqual(new Map())
+  expect(await listOverrides(root, idFrom('agt_1'), [skill.id])).toEqual(new Map())
   await removeOverridesOfSkill(root, skill.id)
-  expect(await listOverrides(root, 'agt_2', [skill.id])).toEqual(new Map())
+  expect(await listOverrides(root, idFrom('agt_2'), [skill.id])).toEqual(new Map())
 })
 
 onBoth(
   'of the skill that is built in is kept what was set last, for the workspace and for an agent',
   async ({ root }) => {
     const [workspaceId, other] = [await seedWorkspace(root), await seedWorkspace(root)]
-    const seen = async (of: { workspaceId: string; agentId?: string }) => {
+    const seen = async (of: { workspaceId: WorkspaceUuid; agentId?: AgentRef }) => {
       const facts = await findBuiltin(root, of)
       return facts && [facts.enabled, facts.updatedAt, facts.override]
     }
-    const agent = { workspaceId, agentId: 'agt_1' }
+    const agent = { workspaceId, agentId: idFrom<AgentRef>('agt_1') }
     expect(await seen(agent)).toEqual([null, null, null])
     await putBuiltinSetting(root, { ...agent, enabled: true, now: at })
     await putBuiltinSetting(root, { ...agent, enabled: false, now: at + 1 })
     expect(await seen(agent)).toEqual([null, null, false])
     await putBuiltinSetting(root, { workspaceId, enabled: false, now: at + 2 })
     expect(await seen(agent)).toEqual([false, at + 2, false])
-    expect(await seen({ workspaceId, agentId: 'agt_2' })).toEqual([false, at + 2, null])
-    expect(await seen({ workspaceId: other, agentId: 'agt_1' })).toEqual([null, null, null])
+    expect(await seen({ workspaceId, agentId: idFrom('agt_2') })).toEqual([false, at + 2, null])
+    expect(await seen({ workspaceId: other, agentId: idFrom('agt_1') })).toEqual([null, null, null])
     await removeBuiltinOverride(root, agent)
     await removeBuiltinOverride(root, agent)
     expect(await seen(agent)).toEqual([false, at + 2, null])
@@ -153,7 +154,7 @@ onBoth('a share link is found by the hash of its token, is revoked once, and out
   expect(await findShareByToken(root, share.tokenHash)).toEqual(share)
   expect(await findShareByToken(root, 'other')).toBeNull()
   expect(await findShare(root, skill.id, share.id)).toEqual(share)
-  expect(await findShare(root, 'other', share.id)).toBeNull()
+  expect(await findShare(root, idFrom('other'), share.id)).toBeNull()
   expect((await listShares(root, { skillId: skill.id, limit: 5 })).map(({ id }) => id)).toEqual([later.id, share.id])
   await revokeShare(root, share.id, at + 2)
   await revokeShare(root, share.id, at + 3)
@@ -166,7 +167,12 @@ onBoth('a bundle goes when it is retired for long, or when its change is closed 
   const workspaceId = await seedWorkspace(root)
   const seedChange = async () => {
     const id = realWorld.id('apr_')
-    const of = { agentId: 'agt_1', runId: 'run_1', routeId: 'skills.replaceBundle', source: 'api' } as const
+    const of = {
+      agentId: idFrom<AgentRef>('agt_1'),
+      runId: idFrom<RunId>('run_1'),
+      routeId: 'skills.replaceBundle',
+      source: 'api',
+    } as const
     await insertPlatformChange(root, { id, workspaceId, ...of, params: {}, body: null, createdAt: at })
     return id
   }
@@ -207,16 +213,17 @@ onBoth('an agent has what is on for it: its own first, then what the workspace h
   await seed('of-plugin', { pluginId: on.id, createdAt: at + 3 })
   const dead = await seed('of-dead-plugin', { pluginId: off.id })
   await seedSkill(root, await seedWorkspace(root))
-  const put = (skillId: string, enabled: boolean, agentId = 'agt_1') => putOverride(root, { skillId, agentId, enabled })
+  const put = (skillId: string, enabled: boolean, agentId = 'agt_1') =>
+    putOverride(root, { skillId: idFrom(skillId), agentId: idFrom(agentId), enabled })
   for (const skill of [own, dead]) await put(skill.id, true)
   await put(not.id, false)
   await put(not.id, true, 'agt_2')
   const list = async (agentId: string, limit = 10) =>
-    (await listEffectiveSkills(root, { workspaceId, agentId, limit })).map(({ slug }) => slug)
+    (await listEffectiveSkills(root, { workspaceId, agentId: idFrom(agentId), limit })).map(({ slug }) => slug)
   expect(await list('agt_1')).toEqual(['own', 'first', 'usual', 'of-plugin'])
   expect(await list('agt_1', 2)).toEqual(['own', 'first'])
   expect(await list('agt_2')).toEqual(['not', 'first', 'usual', 'of-plugin'])
-  const [, , usual] = await listEffectiveSkills(root, { workspaceId, agentId: 'agt_1', limit: 10 })
+  const [, , usual] = await listEffectiveSkills(root, { workspaceId, agentId: idFrom('agt_1'), limit: 10 })
   expect(usual).toMatchObject({
     unavailableReason: 'not_materialized',
     writtenByUserId: 'u1',
@@ -234,7 +241,9 @@ onBoth(
     expect(await findBundleByHash(root, workspaceId, hash)).toBeNull()
     const bundle = await seedBundle(root, workspaceId, { bundleHash: hash, retiredAt: at })
     expect(await findBundleByHash(root, workspaceId, hash)).toEqual(bundle)
-    expect(await listBundles(root, workspaceId, [bundle.id, 'skb_none'])).toEqual(new Map([[bundle.id, bundle]]))
+    expect(await listBundles(root, workspaceId, [bundle.id, idFrom('skb_none')])).toEqual(
+      new Map([[bundle.id, bundle]]),
+    )
     expect(await listBundles(root, other, [bundle.id])).toEqual(new Map())
     expect(await findBundleByHash(root, other, hash)).toBeNull()
     const skill = await seedSkill(root, workspaceId, { bundleId: bundle.id })

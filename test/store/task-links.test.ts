@@ -1,3 +1,11 @@
+import {
+  idFrom,
+  type ActorRef,
+  type AgentRef,
+  type PersonUuid,
+  type RepoUuid,
+  type TaskId,
+} from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import {
   countChecklistItems,
@@ -51,7 +59,7 @@ import { at, seedTask, seedWorkspace } from './seed.ts'
 
 const item = (taskId: string, changes: Partial<ChecklistRow> = {}): ChecklistRow => ({
   id: realWorld.id('chk_'),
-  taskId,
+  taskId: idFrom(taskId),
   text: 'Item',
   done: false,
   position: 0,
@@ -66,14 +74,19 @@ const item = (taskId: string, changes: Partial<ChecklistRow> = {}): ChecklistRow
 
 onBoth('a deleted agent that is still on tasks is marked until it is off all of them', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
-  const [first, second] = ['agt_1', 'agt_2'].map((agentId, n) => ({ agentId, workspaceId, createdAt: at + n }))
+  const [first, second] = ['agt_1', 'agt_2']
+    .map((one) => idFrom<AgentRef>(one))
+    .map((agentId, n) => ({ agentId, workspaceId, createdAt: at + n }))
   for (const each of [second!, first!]) await insertUnassignment(root, each)
   expect(await listUnassignments(root, 5)).toEqual(['agt_1', 'agt_2'])
   expect(await listUnassignments(root, 1)).toEqual(['agt_1'])
-  expect(await root.transaction((tx) => claimUnassignment(tx, 'agt_2'))).toEqual(second)
-  await removeUnassignment(root, 'agt_1')
-  expect([await isBeingUnassigned(root, 'agt_1'), await isBeingUnassigned(root, 'agt_2')]).toEqual([false, true])
-  expect(await claimUnassignment(root, 'agt_1')).toBeNull()
+  expect(await root.transaction((tx) => claimUnassignment(tx, idFrom('agt_2')))).toEqual(second)
+  await removeUnassignment(root, idFrom('agt_1'))
+  expect([await isBeingUnassigned(root, idFrom('agt_1')), await isBeingUnassigned(root, idFrom('agt_2'))]).toEqual([
+    false,
+    true,
+  ])
+  expect(await claimUnassignment(root, idFrom('agt_1'))).toBeNull()
 })
 
 onBoth('checklist items keep their order and are counted without the archived ones', async ({ root }) => {
@@ -97,7 +110,7 @@ onBoth('checklist items keep their order and are counted without the archived on
     done: true,
     completedAt: at + 1,
     completedByType: 'agent',
-    completedById: 'agt_1',
+    completedById: idFrom<ActorRef>('agt_1'),
     updatedAt: at + 1,
   }
   await replaceChecklistItem(root, done)
@@ -123,7 +136,7 @@ onBoth('dependencies block while their task is open, and are followed through ot
     await seedTask(root, workspaceId),
     await seedTask(root, workspaceId),
   ]
-  const link = (from: { id: string }, to: { id: string }, type: 'blocks' | 'related' = 'blocks', createdAt = at) => ({
+  const link = (from: { id: TaskId }, to: { id: TaskId }, type: 'blocks' | 'related' = 'blocks', createdAt = at) => ({
     taskId: from.id,
     dependsOnTaskId: to.id,
     type,
@@ -138,7 +151,7 @@ onBoth('dependencies block while their task is open, and are followed through ot
   expect(await isWaitingFor(root, a.id, c.id)).toBe(true)
   expect(await isWaitingFor(root, c.id, a.id)).toBe(false)
   expect(await isWaitingFor(root, a.id, d.id)).toBe(false)
-  const ids = async (id: string, direction: 'blockedBy' | 'blocking') =>
+  const ids = async (id: TaskId, direction: 'blockedBy' | 'blocking') =>
     (await listDependencies(root, id, direction)).map((linked) => [linked.task.id, linked.type])
   expect(await ids(a.id, 'blockedBy')).toEqual([
     [b.id, 'blocks'],
@@ -172,7 +185,7 @@ onBoth(
   'whether a task waits for another one is found in long chains and thickets, in few questions',
   async ({ root }) => {
     const workspaceId = await seedWorkspace(root)
-    const tasks: { id: string }[] = []
+    const tasks: { id: TaskId }[] = []
     for (let made = 0; made < 130; made++) tasks.push(await seedTask(root, workspaceId))
     const linked = (from: number, to: number) => ({
       taskId: tasks[from]!.id,
@@ -211,7 +224,7 @@ onBoth(
 
 onBoth('whether a task waits for another one is what a walk over all links says', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
-  const tasks: { id: string }[] = []
+  const tasks: { id: TaskId }[] = []
   for (let made = 0; made < 90; made++) tasks.push(await seedTask(root, workspaceId))
   const behind = new Map<number, number[]>()
   for (let from = 0; from < tasks.length; from++) {
@@ -257,20 +270,25 @@ onBoth('watchers are kept once each, and read marks move', async ({ root }) => {
   const watcher = {
     taskId: task.id,
     subjectType: 'agent' as const,
-    subjectId: 'agt_1',
+    subjectId: idFrom<ActorRef>('agt_1'),
     addedBy: 'auto' as const,
     origin: null,
     askedByUserId: null,
     createdAt: at,
   }
   expect(await insertWatcher(root, watcher)).toBe(true)
-  expect(await insertWatcher(root, { ...watcher, origin: 'tsk_1' })).toBe(false)
-  expect(await insertWatcher(root, { ...watcher, subjectType: 'user', subjectId: 'usr_1', createdAt: at + 1 })).toBe(
-    true,
-  )
+  expect(await insertWatcher(root, { ...watcher, origin: idFrom('tsk_1') })).toBe(false)
+  expect(
+    await insertWatcher(root, { ...watcher, subjectType: 'user', subjectId: idFrom('usr_1'), createdAt: at + 1 }),
+  ).toBe(true)
   expect(await findWatcher(root, watcher)).toEqual(watcher)
-  expect(await findWatcher(root, { ...watcher, subjectId: 'agt_2' })).toBeNull()
-  await replaceWatcher(root, { ...watcher, addedBy: 'manual', origin: 'cnv_1', askedByUserId: 'u' })
+  expect(await findWatcher(root, { ...watcher, subjectId: idFrom('agt_2') })).toBeNull()
+  await replaceWatcher(root, {
+    ...watcher,
+    addedBy: 'manual',
+    origin: idFrom('cnv_1'),
+    askedByUserId: idFrom<PersonUuid>('u'),
+  })
   expect(await countWatchers(root, task.id)).toBe((await listWatchers(root, task.id)).length)
   const kept = (await listWatchers(root, task.id)).map((row) => [row.subjectId, row.origin, row.askedByUserId])
   expect(kept).toEqual([
@@ -279,7 +297,7 @@ onBoth('watchers are kept once each, and read marks move', async ({ root }) => {
   ])
   expect(await removeWatcher(root, watcher)).toBe(true)
   expect(await removeWatcher(root, watcher)).toBe(false)
-  const reader = { taskId: task.id, readerType: 'user' as const, readerId: 'usr_1' }
+  const reader = { taskId: task.id, readerType: 'user' as const, readerId: idFrom<ActorRef>('usr_1') }
   await replaceReadMark(root, reader, at)
   await replaceReadMark(root, reader, at + 1)
   const { taskId: task_id, readerType: reader_type, readerId: reader_id } = reader
@@ -290,7 +308,7 @@ onBoth('a repo is known by its remote in any form, once in each workspace', asyn
   const [workspaceId, other] = [await seedWorkspace(root), await seedWorkspace(root)]
   const repo = (remote: string, id = workspaceId) => ({
     ...readRemote(remote)!,
-    id: realWorld.uuid(),
+    id: idFrom<RepoUuid>(realWorld.uuid()),
     workspaceId: id,
     cloneUrl: null,
     defaultBranch: 'main',
@@ -302,7 +320,7 @@ onBoth('a repo is known by its remote in any form, once in each workspace', asyn
   await insertRepo(root, repo('git@github.com:acme/web', other))
   const app = repo('https://gitlab.com/acme/app')
   await insertRepo(root, app)
-  expect(await findRepo(root, workspaceId, web.id.toUpperCase())).toEqual(web)
+  expect(await findRepo(root, workspaceId, idFrom(web.id.toUpperCase()))).toEqual(web)
   expect(await findRepo(root, other, web.id)).toBeNull()
   expect(await listRepos(root, workspaceId, 10)).toEqual([app, web])
   expect(await countRepos(root, workspaceId)).toBe(2)

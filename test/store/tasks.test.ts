@@ -1,3 +1,12 @@
+import {
+  idFrom,
+  type ActorRef,
+  type AgentRef,
+  type PersonUuid,
+  type ProjectUuid,
+  type RepoUuid,
+  type TaskId,
+} from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { dialectOfDb, troubleOf } from '../../control-plane/db/dialect.ts'
 import type { Db } from '../../control-plane/db/open.ts'
@@ -41,20 +50,20 @@ onBoth('a task comes back as it was stored, and is replaced only from the versio
   const workspaceId = await seedWorkspace(root)
   const task = taskRow(workspaceId, {
     key: 'ABC-7',
-    projectId: realWorld.uuid(),
-    parentTaskId: 'tsk_parent0000000000',
+    projectId: idFrom<ProjectUuid>(realWorld.uuid()),
+    parentTaskId: idFrom<TaskId>('tsk_parent0000000000'),
     goalId: 'goal_1',
     workflowRef: 'wf_0000000000000000',
     title: 'Größe 测试',
     description: 'd\n"q"',
     status: 'in_review',
-    assigneeAgentId: 'agt_0000000000000000',
+    assigneeAgentId: idFrom<AgentRef>('agt_0000000000000000'),
     priority: 'urgent',
     dueAt: at + 1,
     startAt: at + 2,
     wakeAt: at + 2,
     branchName: 'feature/x',
-    repoId: realWorld.uuid(),
+    repoId: idFrom<RepoUuid>(realWorld.uuid()),
     baseBranch: 'main',
     pullRequest: { number: 3, url: 'https://github.com/a/b/pull/3' },
     environment: 'cloud',
@@ -63,7 +72,7 @@ onBoth('a task comes back as it was stored, and is replaced only from the versio
     reasoningEffort: 'high',
     sandboxSize: 'large',
     createdByType: 'agent',
-    createdById: 'agt_1',
+    createdById: idFrom<ActorRef>('agt_1'),
     startedAt: at + 3,
     completedAt: at + 4,
     cancelledAt: at + 5,
@@ -75,7 +84,7 @@ onBoth('a task comes back as it was stored, and is replaced only from the versio
   for (const reference of [task.id, 'ABC-7', 'abc-7'])
     expect(await findTask(root, workspaceId, reference)).toEqual(task)
   expect(await findTask(root, await seedWorkspace(root), task.id)).toBeNull()
-  expect(await findTaskById(root, 'tsk_0000000000000000')).toBeNull()
+  expect(await findTaskById(root, idFrom('tsk_0000000000000000'))).toBeNull()
   const changed: TaskRow = { ...task, title: 'Other', status: 'done', assigneeAgentId: null, updatedAt: at + 9 }
   await replaceTask(root, task, changed)
   await expect(replaceTask(root, task, { ...task })).rejects.toMatchObject(wroteSecond)
@@ -116,11 +125,11 @@ onBoth(
 
 onBoth('lists page in both directions and filter', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
-  const projectId = realWorld.uuid()
+  const projectId = idFrom<ProjectUuid>(realWorld.uuid())
   const rows = [
     taskRow(workspaceId, { title: 'One%hundred', createdAt: at + 1, priority: 'low' }),
     taskRow(workspaceId, { description: 'Sells Shoes', status: 'done', createdAt: at + 2 }),
-    taskRow(workspaceId, { assigneeAgentId: 'agt_1', key: 'SHOE-3', createdAt: at + 3, projectId }),
+    taskRow(workspaceId, { assigneeAgentId: idFrom<AgentRef>('agt_1'), key: 'SHOE-3', createdAt: at + 3, projectId }),
     taskRow(workspaceId, { archivedAt: at, createdAt: at + 4 }),
   ]
   rows.push(taskRow(workspaceId, { parentTaskId: rows[0]!.id, createdAt: at + 5 }))
@@ -138,7 +147,7 @@ onBoth('lists page in both directions and filter', async ({ root }) => {
   expect(await listed(from(1, 'before'))).toEqual([2, 4])
   expect(await listed({ statuses: ['done'] })).toEqual([1])
   expect(await listed({ priorities: ['low', 'urgent'] })).toEqual([0])
-  expect(await listed({ assigneeAgentId: 'agt_1' })).toEqual([2])
+  expect(await listed({ assigneeAgentId: idFrom<AgentRef>('agt_1') })).toEqual([2])
   expect(await listed({ assigneeAgentId: null })).toEqual([4, 1, 0])
   expect(await listed({ projectId })).toEqual([2])
   expect(await listed({ projectId: null })).toEqual([4, 1, 0])
@@ -157,8 +166,8 @@ onBoth('tasks of a private project are listed for whom it is, and an agent sees 
       return { agentId: agent.id, agentUuid: agent.uuid }
     }),
   )
-  const id = realWorld.uuid()
-  const owner = { userId: realWorld.uuid() }
+  const id = idFrom<ProjectUuid>(realWorld.uuid())
+  const owner = { userId: realWorld.uuid<PersonUuid>() }
   await insertProject(root, {
     id,
     workspaceId,
@@ -187,17 +196,18 @@ onBoth('tasks of a private project are listed for whom it is, and an agent sees 
     expect(await countTasks(root, workspaceId, viewer)).toBe(2)
   }
   expect(await countTasks(root, workspaceId, stranger!)).toBe(1)
-  for (const viewer of [stranger!, { userId: realWorld.uuid() }]) expect(await seen(viewer)).toEqual([open.id])
+  for (const viewer of [stranger!, { userId: realWorld.uuid<PersonUuid>() }])
+    expect(await seen(viewer)).toEqual([open.id])
 })
 
 onBoth('tasks are read by ids, references, parent and assignee', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
-  const repoId = realWorld.uuid()
+  const repoId = idFrom<RepoUuid>(realWorld.uuid())
   const parent = await seedTask(root, workspaceId, { key: 'ABC-1', createdAt: at })
   const child = await seedTask(root, workspaceId, {
     key: 'ABC-2',
     parentTaskId: parent.id,
-    assigneeAgentId: 'agt_1',
+    assigneeAgentId: idFrom<AgentRef>('agt_1'),
     branchName: 'b',
     repoId,
     createdAt: at + 1,
@@ -205,7 +215,7 @@ onBoth('tasks are read by ids, references, parent and assignee', async ({ root }
   const done = await seedTask(root, workspaceId, {
     key: 'ABC-3',
     parentTaskId: parent.id,
-    assigneeAgentId: 'agt_1',
+    assigneeAgentId: idFrom<AgentRef>('agt_1'),
     status: 'done',
     branchName: 'b',
     createdAt: at + 2,
@@ -230,10 +240,10 @@ onBoth('tasks are read by ids, references, parent and assignee', async ({ root }
   expect(subtasks[0]).not.toHaveProperty('description')
   expect(await countSubtasks(root, parent.id)).toBe(2)
   const { id, key, title } = child
-  expect(await listUnfinishedOf(root, 'agt_1', 2)).toEqual([{ id, key, title }])
-  expect(await listUnfinishedOf(root, 'agt_1', 0)).toEqual([])
+  expect(await listUnfinishedOf(root, idFrom('agt_1'), 2)).toEqual([{ id, key, title }])
+  expect(await listUnfinishedOf(root, idFrom('agt_1'), 0)).toEqual([])
   await removeAssignee(root, [id], at + 3)
-  expect(await listUnfinishedOf(root, 'agt_1', 2)).toEqual([])
+  expect(await listUnfinishedOf(root, idFrom('agt_1'), 2)).toEqual([])
   const free = { ...child, assigneeAgentId: null, version: child.version + 1, updatedAt: at + 3 }
   expect(await findTaskById(root, child.id)).toEqual(free)
   expect(await hasOpenSubtask(root, parent.id)).toBe(true)
@@ -254,14 +264,14 @@ onBoth('the tree is measured upwards and downwards', async ({ root }) => {
 
 onBoth('what may be the same work is open, live, and of the same project and parent', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
-  const projectId = realWorld.uuid()
+  const projectId = realWorld.uuid<ProjectUuid>()
   const same = await seedTask(root, workspaceId, { title: 'Fix the tests', createdAt: at + 1 })
   const newer = await seedTask(root, workspaceId, { title: 'Other', status: 'in_review', createdAt: at + 2 })
   await seedTask(root, workspaceId, { status: 'done' })
   await seedTask(root, workspaceId, { archivedAt: at })
   const ofProject = await seedTask(root, workspaceId, { projectId })
   await seedTask(root, workspaceId, { parentTaskId: same.id })
-  const candidates = (of: { projectId: string | null }) =>
+  const candidates = (of: { projectId: ProjectUuid | null }) =>
     listDuplicateCandidates(root, { workspaceId, parentTaskId: null, ...of })
   expect(await candidates({ projectId: null })).toEqual([
     { id: newer.id, titleWords: 'other' },
@@ -309,7 +319,7 @@ onBoth('who inserts a row that refers to a locked one does not wait', async ({ r
   const task = await seedTask(root, workspaceId)
   const watcher = {
     subjectType: 'user',
-    subjectId: 'usr_1',
+    subjectId: idFrom<ActorRef>('usr_1'),
     addedBy: 'auto',
     origin: null,
     askedByUserId: null,
@@ -333,7 +343,7 @@ onBoth('activity keeps its order, also within one moment', async ({ root }) => {
     source,
     kind,
     actorType: 'user' as const,
-    actorId: 'usr_1',
+    actorId: idFrom<ActorRef>('usr_1'),
     data: { n: 1, text: '"q"' },
     createdAt: at,
   })

@@ -1,3 +1,12 @@
+import {
+  idFrom,
+  type ActorRef,
+  type AgentRef,
+  type ConversationId,
+  type RunId,
+  type TaskId,
+  type WorkspaceUuid,
+} from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { expect } from 'vitest'
 import {
@@ -29,10 +38,10 @@ import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
 
-const wakeOf = (workspaceId: string, changes: Partial<NewWake> = {}): NewWake => ({
+const wakeOf = (workspaceId: WorkspaceUuid, changes: Partial<NewWake> = {}): NewWake => ({
   id: realWorld.id('wak_'),
   workspaceId,
-  agentId: 'agt_a',
+  agentId: idFrom('agt_a'),
   triggerSource: 'channel_message',
   requestedBy: null,
   causedByUserId: null,
@@ -52,7 +61,11 @@ const idsOf = (rows: readonly { id: string }[]) => rows.map((row) => row.id)
 onBoth('a wake waits until it is answered, and is removed a while later', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const call = { name: 'Bash', inputDigest: 'a'.repeat(64), approvalId: 'apr_1' }
-  const wake = wakeOf(workspaceId, { allowCalls: [call], taskId: 'tsk_1', requestedBy: 'usr_1' })
+  const wake = wakeOf(workspaceId, {
+    allowCalls: [call],
+    taskId: idFrom<TaskId>('tsk_1'),
+    requestedBy: idFrom<ActorRef>('usr_1'),
+  })
   expect(await isInserted(root, wake)).toBe(true)
   const stored = { ...wake, seq: expect.any(Number) as number, state: 'waiting', answer: null, takenAt: null }
   expect(await claimWake(root, wake.id)).toEqual(stored)
@@ -96,31 +109,45 @@ onBoth('a second wake with the same key in the workspace is the same wake', asyn
 
 onBoth('what waits for an agent in a conversation is taken together, oldest first', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
-  const conversationId = 'cnv_a'
+  const conversationId = idFrom<ConversationId>('cnv_a')
   const second = wakeOf(workspaceId, { conversationId, createdAt: at + 1 })
   const first = wakeOf(workspaceId, { conversationId })
   const others = [
-    wakeOf(workspaceId, { conversationId, agentId: 'agt_b' }),
-    wakeOf(workspaceId, { conversationId, taskId: 'tsk_1' }),
-    wakeOf(workspaceId, { conversationId: 'cnv_b' }),
+    wakeOf(workspaceId, { conversationId, agentId: idFrom('agt_b') }),
+    wakeOf(workspaceId, { conversationId, taskId: idFrom<TaskId>('tsk_1') }),
+    wakeOf(workspaceId, { conversationId: idFrom<ConversationId>('cnv_b') }),
   ]
   await insertWakes(root, [second, first, ...others])
-  const claimed = await claimConversationWakes(root, { agentId: 'agt_a', conversationId, taskId: null, limit: 9 })
+  const claimed = await claimConversationWakes(root, {
+    agentId: idFrom('agt_a'),
+    conversationId,
+    taskId: null,
+    limit: 9,
+  })
   expect(idsOf(claimed)).toEqual([first.id, second.id])
-  const one = await claimConversationWakes(root, { agentId: 'agt_a', conversationId, taskId: null, limit: 1 })
+  const one = await claimConversationWakes(root, { agentId: idFrom('agt_a'), conversationId, taskId: null, limit: 1 })
   expect(idsOf(one)).toEqual([first.id])
-  const ofTask = await claimConversationWakes(root, { agentId: 'agt_a', conversationId, taskId: 'tsk_1', limit: 9 })
+  const ofTask = await claimConversationWakes(root, {
+    agentId: idFrom('agt_a'),
+    conversationId,
+    taskId: idFrom<TaskId>('tsk_1'),
+    limit: 9,
+  })
   expect(idsOf(ofTask)).toEqual([others[1]!.id])
   const [oldest, ...rest] = await listWaitingWakes(root, { limit: 9 })
   // The prompts of hundreds would not fit into memory.
   expect(oldest).toEqual({ id: first.id, workspaceId, createdAt: at, seq: expect.any(Number) })
   expect(await listWaitingWakes(root, { limit: 9, after: oldest! })).toEqual(rest)
   expect(await listWaitingWakes(root, { limit: 9, after: rest.at(-1)! })).toEqual([])
-  expect(await listWaitingWakes(root, { limit: 9, ended: { runId: 'run_x', conversationId } })).toHaveLength(4)
-  await insertWakes(root, [wakeOf(workspaceId, { continuesRunId: 'run_x' })])
-  expect(await listWaitingWakes(root, { limit: 9, ended: { runId: 'run_x', conversationId } })).toHaveLength(5)
-  expect(await listWaitingWakes(root, { limit: 9, ended: { runId: 'run_x', conversationId: null } })).toHaveLength(1)
-  expect(await listWaitingWakes(root, { limit: 9, ended: { runId: 'run_y', conversationId: null } })).toEqual([])
+  expect(await listWaitingWakes(root, { limit: 9, ended: { runId: idFrom('run_x'), conversationId } })).toHaveLength(4)
+  await insertWakes(root, [wakeOf(workspaceId, { continuesRunId: idFrom<RunId>('run_x') })])
+  expect(await listWaitingWakes(root, { limit: 9, ended: { runId: idFrom('run_x'), conversationId } })).toHaveLength(5)
+  expect(
+    await listWaitingWakes(root, { limit: 9, ended: { runId: idFrom('run_x'), conversationId: null } }),
+  ).toHaveLength(1)
+  expect(await listWaitingWakes(root, { limit: 9, ended: { runId: idFrom('run_y'), conversationId: null } })).toEqual(
+    [],
+  )
 })
 
 onBoth('live runs of tasks and conversations, and the last session to go on with', async ({ root }) => {
@@ -128,37 +155,41 @@ onBoth('live runs of tasks and conversations, and the last session to go on with
   const [taskId, conversationId] = ['tsk_1', 'cnv_1']
   const end = (runId: string, sessionId: string | null) =>
     endRun(root, {
-      runId,
+      runId: idFrom(runId),
       fence: null,
       exitReason: 'completed',
       errorMessage: null,
       at: at + 9,
       sessionId,
     })
-  const first = await seedRun(root, agent, { taskId, createdAt: at })
-  const second = await seedRun(root, agent, { taskId, createdAt: at + 1 })
-  const talk = await seedRun(root, agent, { conversationId, createdAt: at + 2 })
-  expect(idsOf(await listLiveOfTask(root, taskId))).toEqual([first.id, second.id])
+  const first = await seedRun(root, agent, { taskId: idFrom<TaskId>(taskId), createdAt: at })
+  const second = await seedRun(root, agent, { taskId: idFrom<TaskId>(taskId), createdAt: at + 1 })
+  const talk = await seedRun(root, agent, { conversationId: idFrom<ConversationId>(conversationId), createdAt: at + 2 })
+  expect(idsOf(await listLiveOfTask(root, idFrom(taskId)))).toEqual([first.id, second.id])
   expect(await listLiveOfTasks(root, [])).toEqual([])
-  expect(idsOf(await listLiveOfConversation(root, { conversationId, agentId: agent.id }))).toEqual([talk.id])
-  expect(await listLiveOfConversation(root, { conversationId, agentId: 'agt_other' })).toEqual([])
+  expect(
+    idsOf(await listLiveOfConversation(root, { conversationId: idFrom(conversationId), agentId: agent.id })),
+  ).toEqual([talk.id])
+  expect(
+    await listLiveOfConversation(root, { conversationId: idFrom(conversationId), agentId: idFrom('agt_other') }),
+  ).toEqual([])
 
-  const last = (of: { taskId?: string; conversationId?: string }) =>
+  const last = (of: { taskId?: TaskId; conversationId?: ConversationId }) =>
     findLastWithSession(root, { agentId: agent.id, taskId: null, conversationId: null, ...of })
-  expect(await last({ taskId })).toBeNull()
+  expect(await last({ taskId: idFrom(taskId) })).toBeNull()
   await end(first.id, 'session-1')
   await end(second.id, null)
   await end(talk.id, 'session-2')
-  expect((await last({ taskId }))?.id).toBe(first.id)
-  expect((await last({ conversationId }))?.id).toBe(talk.id)
+  expect((await last({ taskId: idFrom(taskId) }))?.id).toBe(first.id)
+  expect((await last({ conversationId: idFrom(conversationId) }))?.id).toBe(talk.id)
   expect(await last({})).toBeNull()
 
-  await forgetSession(root, { agentId: 'agt_other', sessionId: 'session-1' })
+  await forgetSession(root, { agentId: idFrom('agt_other'), sessionId: 'session-1' })
   await forgetSession(root, { agentId: agent.id, sessionId: 'session-3' })
-  expect((await last({ taskId }))?.sessionId).toBe('session-1')
+  expect((await last({ taskId: idFrom(taskId) }))?.sessionId).toBe('session-1')
   await forgetSession(root, { agentId: agent.id, sessionId: 'session-1' })
-  expect(await last({ taskId })).toBeNull()
-  expect((await last({ conversationId }))?.sessionId).toBe('session-2')
+  expect(await last({ taskId: idFrom(taskId) })).toBeNull()
+  expect((await last({ conversationId: idFrom(conversationId) }))?.sessionId).toBe('session-2')
 })
 
 onBoth('who was limited by a provider a moment ago', async ({ root }) => {
@@ -202,9 +233,14 @@ onBoth(
     const agent = await seedAgent(root, await seedWorkspace(root))
     const { workspaceId } = agent
     const [asked, next] = [await seedRun(root, agent), await seedRun(root, agent)]
-    const of = { agentId: agent.id, continuesRunId: asked.id, taskId: 'tsk_1' }
+    const of = { agentId: agent.id, continuesRunId: asked.id, taskId: idFrom<TaskId>('tsk_1') }
     const [first, second] = [wakeOf(workspaceId, of), wakeOf(workspaceId, of)]
-    const others = [{ taskId: null }, { continuesRunId: next.id }, { conversationId: 'cnv_1' }, { agentId: 'agt_b' }]
+    const others = [
+      { taskId: null },
+      { continuesRunId: next.id },
+      { conversationId: idFrom<ConversationId>('cnv_1') },
+      { agentId: idFrom<AgentRef>('agt_b') },
+    ]
     for (const wake of [first, second, ...others.map((changes) => wakeOf(workspaceId, { ...of, ...changes }))])
       await insertWakes(root, [wake])
     expect(idsOf(await claimWakesOfRun(root, of))).toEqual([first.id, second.id])
@@ -213,6 +249,6 @@ onBoth(
     await answerWakes(root, { ids: [first.id], answer: {}, at })
     expect(idsOf(await claimWakesOfRun(root, of))).toEqual([second.id])
     expect((await lockRun(root, asked.id))?.id).toBe(asked.id)
-    expect(await lockRun(root, 'run_none')).toBeNull()
+    expect(await lockRun(root, idFrom('run_none'))).toBeNull()
   },
 )

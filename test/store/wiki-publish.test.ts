@@ -1,3 +1,4 @@
+import { idFrom } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { listLinks } from '../../control-plane/resources/wiki/link-store.ts'
 import { readPage } from '../../control-plane/resources/wiki/read-page.ts'
@@ -15,7 +16,7 @@ const draft = (changes: Partial<Draft> = {}): Draft => ({
   title: 'From a file',
   body: 'See [it](elsewhere).',
   reading: readPage({ kind: 'markdown', body: 'See [it](elsewhere).' }),
-  author: { type: 'user', id: 'usr_1' },
+  author: { type: 'user', id: idFrom('usr_1') },
   sourceRef: 'docs/a.md',
   ...changes,
 })

@@ -1,3 +1,4 @@
+import { idFrom, type WikiPageId } from '../../shared/lib/ids.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import type { WikiLinkRow } from '../../control-plane/resources/wiki/link-store.ts'
 import { insertPageRevision, type WikiRevisionRow } from '../../control-plane/resources/wiki/revision-store.ts'
@@ -10,7 +11,7 @@ import { at } from './seed.ts'
 export function pageRow(workspaceId: string, changes: Partial<WikiPageRow> = {}): WikiPageRow {
   return {
     id: realWorld.id('wik_'),
-    workspaceId,
+    workspaceId: idFrom(workspaceId),
     slug: realWorld.uuid(),
     title: 'A page',
     kind: 'markdown',
@@ -27,7 +28,7 @@ export function pageRow(workspaceId: string, changes: Partial<WikiPageRow> = {})
 }
 
 export function wikiRevisionRow(
-  pageId: string,
+  pageId: WikiPageId,
   number: number,
   changes: Partial<WikiRevisionRow> = {},
 ): WikiRevisionRow {
@@ -39,7 +40,7 @@ export function wikiRevisionRow(
     baseRevisionId: null,
     sourceRef: null,
     authorType: 'user',
-    authorId: 'usr_writer',
+    authorId: idFrom('usr_writer'),
     taskId: null,
     runId: null,
     sizeBytes: 11,

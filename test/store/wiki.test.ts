@@ -1,3 +1,4 @@
+import { idFrom, type WikiPageId } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { inTransaction } from '../../control-plane/db/transaction.ts'
 import { listLinks, replaceLinks } from '../../control-plane/resources/wiki/link-store.ts'
@@ -60,9 +61,9 @@ onBoth(
     })
     expect(await listPagesByIds(root, { workspaceId, ids: [] })).toEqual([])
     // More than a statement takes values.
-    const many = Array.from({ length: 70_000 }, (_, n) => `wik_${n}`)
+    const many = Array.from({ length: 70_000 }, (_, n) => idFrom<WikiPageId>(`wik_${n}`))
     expect(idsOf(await listPagesByIds(root, { workspaceId, ids: [...many, page.id] }))).toEqual([page.id])
-    expect(idsOf(await listPagesByIds(root, { workspaceId, ids: [page.id, 'wik_none'] }))).toEqual([page.id])
+    expect(idsOf(await listPagesByIds(root, { workspaceId, ids: [page.id, idFrom('wik_none')] }))).toEqual([page.id])
     expect(await listPagesByIds(root, { workspaceId: elsewhere, ids: [page.id] })).toEqual([])
     expect(await listPagesBySlugs(root, { workspaceId, slugs: [] })).toEqual([])
     expect(idsOf(await listPagesBySlugs(root, { workspaceId, slugs: ['über-uns', 'none'] }))).toEqual([page.id])
@@ -97,7 +98,7 @@ onBoth('revisions are listed without their bodies, newest first', async ({ root 
   const second = wikiRevisionRow(page.id, 2, { failedChecks: ['wiki_citation_style'], sourceRef: 'a/b.md' })
   await insertPageRevision(root, second, 'ü'.repeat(131_072))
   expect(await findPageRevision(root, page.id, second.id)).toEqual(second)
-  expect(await findPageRevision(root, 'wik_other', second.id)).toBeNull()
+  expect(await findPageRevision(root, idFrom('wik_other'), second.id)).toBeNull()
   expect(await findRevisionBody(root, second.id)).toBe('ü'.repeat(131_072))
   const third = wikiRevisionRow(page.id, 3)
   await insertPageRevision(root, third, '')
@@ -142,7 +143,7 @@ onBoth('what a page supersedes, directly and through others, also in circles', a
     await seedPage(root, workspaceId, { title: 'B' }),
     await seedPage(root, workspaceId, { title: 'C' }),
   ]
-  const related = (from: { id: string }, to: { id: string }) => ({
+  const related = (from: { id: WikiPageId }, to: { id: WikiPageId }) => ({
     fromPageId: from.id,
     toPageId: to.id,
     createdAt: at,
@@ -157,7 +158,7 @@ onBoth('what a page supersedes, directly and through others, also in circles', a
   expect(await listRelatedPages(root, b.id, 'supersededBy')).toEqual([{ id: a.id, slug: a.slug, title: 'A' }])
   await insertRelation(root, related(c, a))
   expect(await isSuperseding(root, a.id, a.id)).toBe(true)
-  expect(await isSuperseding(root, a.id, 'wik_none')).toBe(false)
+  expect(await isSuperseding(root, a.id, idFrom('wik_none'))).toBe(false)
   await replacePage(root, c, { ...c, archivedAt: at })
   expect(await listRelatedPages(root, b.id, 'supersedes')).toEqual([])
   expect(await removeRelation(root, related(a, b))).toBe(true)
@@ -170,11 +171,11 @@ onBoth('what a page supersedes, directly and through others, also in circles', a
 onBoth('the files of a root are known by their paths, with what their pages are', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const [page, old] = [await seedPage(root, workspaceId), await seedPage(root, workspaceId, { archivedAt: at })]
-  const source = (pageId: string, path: string) => ({ pageId, workspaceId, root: 'docs', path, sha256: 'a' })
+  const source = (pageId: WikiPageId, path: string) => ({ pageId, workspaceId, root: 'docs', path, sha256: 'a' })
   await insertSource(root, source(page.id, 'a.md'))
   await insertSource(root, source(old.id, 'b.md'))
   expect(await findSource(root, page.id)).toMatchObject({ path: 'a.md' })
-  expect(await findSource(root, 'wik_none')).toBeNull()
+  expect(await findSource(root, idFrom('wik_none'))).toBeNull()
   const { workspaceId: ofSource, root: ofFiles } = source(page.id, 'a.md')
   const files = { workspaceId: ofSource, root: ofFiles, paths: ['a.md', 'none.md'] }
   expect(await listPagesOfFiles(root, files)).toMatchObject([{ path: 'a.md', pageId: page.id }])

@@ -1,3 +1,4 @@
+import { idFrom, type AgentRef, type WorkflowRunId } from '../../shared/lib/ids.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { insertCall } from '../../control-plane/resources/workflows/call-store.ts'
 import { insertWorkflowRun, type WorkflowRunRow } from '../../control-plane/resources/workflows/run-store.ts'
@@ -10,7 +11,7 @@ import { at } from './seed.ts'
 export function workflowRow(workspaceId: string, changes: Partial<WorkflowRow> = {}): WorkflowRow {
   return {
     id: realWorld.id('flw_'),
-    workspaceId,
+    workspaceId: idFrom(workspaceId),
     name: 'review',
     title: 'Review',
     description: null,
@@ -36,7 +37,7 @@ export async function seedFlow(
 ): Promise<WorkflowRunRow> {
   const row: WorkflowRunRow = {
     id: realWorld.id('flr_'),
-    workspaceId,
+    workspaceId: idFrom(workspaceId),
     workflow: 'review',
     workflowId: null,
     programDigest: 'd',
@@ -68,10 +69,10 @@ export async function seedFlow(
 
 export async function seedCall(
   db: Db,
-  workflowRunId: string,
+  workflowRunId: WorkflowRunId,
   seq: number,
   agentId: string | null = null,
 ): Promise<void> {
   const call = { workflowRunId, seq, stepOrdinal: seq, kind: 'agent', args: '{}', digest: `d${seq}` } as const
-  await insertCall(db, { ...call, agentId, dispatchedAt: at + seq })
+  await insertCall(db, { ...call, agentId: idFrom<AgentRef>(agentId), dispatchedAt: at + seq })
 }

@@ -1,3 +1,4 @@
+import { idFrom, type ActorRef, type PersonUuid, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import {
   countCalls,
@@ -114,7 +115,11 @@ onBoth('a run of a workflow on a hidden task is seen by who started it, and by w
   await insertProject(root, project)
   const { id: taskId } = await seedTask(root, workspaceId, { projectId: project.id })
   const open = await seedFlow(root, workspaceId, { createdAt: at })
-  const hidden = await seedFlow(root, workspaceId, { taskId, startedBy: 'usr_starter', createdAt: at + 1 })
+  const hidden = await seedFlow(root, workspaceId, {
+    taskId,
+    startedBy: idFrom<ActorRef>('usr_starter'),
+    createdAt: at + 1,
+  })
   const seenBy = async (visibleTo: WorkViewer) => {
     const rows = await listWorkflowRuns(root, { workspaceId, visibleTo, limit: 10 })
     const listed = rows.map(({ id }) => id)
@@ -123,9 +128,9 @@ onBoth('a run of a workflow on a hidden task is seen by who started it, and by w
     return listed
   }
   const self = { agentId: agent.id, agentUuid: agent.uuid }
-  expect(await seenBy({ userId, userPublicId: 'usr_owner' })).toEqual([hidden.id, open.id])
-  expect(await seenBy({ userId: 'other', userPublicId: 'usr_starter' })).toEqual([hidden.id, open.id])
-  expect(await seenBy({ userId: 'other', userPublicId: 'usr_other' })).toEqual([open.id])
+  expect(await seenBy({ userId, userPublicId: idFrom('usr_owner') })).toEqual([hidden.id, open.id])
+  expect(await seenBy({ userId: idFrom('other'), userPublicId: idFrom('usr_starter') })).toEqual([hidden.id, open.id])
+  expect(await seenBy({ userId: idFrom('other'), userPublicId: idFrom('usr_other') })).toEqual([open.id])
   expect(await seenBy(self)).toEqual([open.id])
   await insertGrant(root, { projectId: project.id, agentId: agent.id, createdAt: at })
   expect(await seenBy(self)).toEqual([hidden.id, open.id])
@@ -156,7 +161,7 @@ onBoth('runs of workflows are listed newest first and counted; of two writers on
   expect(await listRunning(root, workspaceId, 1)).toEqual([first.id])
   expect(await listWorkflowRunsByIds(root, [first.id])).toEqual([first])
   expect(await findWorkflowRunInWorkspace(root, workspaceId, first.id)).toEqual(first)
-  expect(await findWorkflowRunInWorkspace(root, second.workspaceId.replace(/./, 'x'), first.id)).toBeNull()
+  expect(await findWorkflowRunInWorkspace(root, idFrom(second.workspaceId.replace(/./, 'x')), first.id)).toBeNull()
   const stall = { message: 'm', seq: 1, recorded: { kind: 'agent', args: '{}' }, made: null }
   await replaceWorkflowRun(root, first, { stall, replayedAt: at + 5 })
   expect(await root.transaction((tx) => lockWorkflowRun(tx, first.id))).toMatchObject({ stall, version: 2 })
@@ -175,7 +180,7 @@ onBoth('runs of one program share its text, and are read with it', async ({ root
   const workspace = { status: 'active', agentsPaused: false, isBillingLocked: false }
   expect(await findRunToAdvance(root, run.id)).toEqual({ run, source: 'return 1', workspace })
   expect(await findRunToAdvance(root, other.id)).toEqual({ run: other, source: null, workspace })
-  expect(await findRunToAdvance(root, 'flr_none')).toBeNull()
+  expect(await findRunToAdvance(root, idFrom('flr_none'))).toBeNull()
 })
 
 onBoth('a call ends once, is handed over in an order, and waits in between', async ({ root }) => {
@@ -201,7 +206,7 @@ onBoth('a call ends once, is handed over in an order, and waits in between', asy
     { seq: 1, endedAt: at + 10, isValue: null, result: null, resumeAttempts: 2, resumedAt: at + 30, advancedAt: null },
   ])
   expect(await listCallsOf(root, [flow.id])).toEqual(calls)
-  expect(await countCalls(root, [flow.id, 'flr_none'])).toEqual(new Map([[flow.id, 2]]))
+  expect(await countCalls(root, [flow.id, idFrom('flr_none')])).toEqual(new Map([[flow.id, 2]]))
   expect(await listCalls(root, flow.id, { handedBefore: 1 })).toEqual(calls.slice(1))
   await resetAttempts(root, flow.id)
   expect(await listCalls(root, flow.id)).toMatchObject([
@@ -244,7 +249,10 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
   const endedAt = async () => (await listCalls(root, flow.id))[0]?.endedAt
   await endStepOfRun(root, step, at + 6)
   expect([await endedAt(), await left()]).toEqual([null, []])
-  expect([await listWakesOfSteps(root, flow.id), await listWakesOfSteps(root, 'flr_none')]).toEqual([[wake], []])
+  expect([await listWakesOfSteps(root, flow.id), await listWakesOfSteps(root, idFrom('flr_none'))]).toEqual([
+    [wake],
+    [],
+  ])
   expect((await listRunsOfSteps(root, [flow.id])).map(({ id }) => id)).toEqual([run.id])
   const self = { agentId: agent.id, agentUuid: agent.uuid }
   expect((await listRunsOfSteps(root, [flow.id], self)).map(({ id }) => id)).toEqual([run.id])
@@ -254,7 +262,7 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
   expect(await open()).toEqual([run.id])
   const later = await seedRun(root, agent, { step: { workflowRunId: flow.id, call: 5 }, createdAt: at + 50 })
   expect([await open(), (await findLastRunOfSteps(root, flow.id))?.id]).toEqual([[run.id, later.id], later.id])
-  expect(await findLastRunOfSteps(root, 'flr_none')).toBeNull()
+  expect(await findLastRunOfSteps(root, idFrom('flr_none'))).toBeNull()
   await endRun(root, { ...ended, runId: later.id, at: at + 60 })
   expect(await open()).toEqual([run.id])
   await root('wakes').where({ id: wake }).delete()
@@ -333,7 +341,7 @@ onBoth(
     const earlier = questionRow(workspaceId, { workflowRunId: flow.id, workflowCall: 0 })
     const later = questionRow(workspaceId, { workflowRunId: flow.id, workflowCall: 2 })
     for (const each of [later, earlier])
-      await insertQuestion(root, { ...each, id: `qst_${9 - each.workflowCall!}${each.id}` })
+      await insertQuestion(root, { ...each, id: idFrom(`qst_${9 - each.workflowCall!}${each.id}`) })
     const open = await listOpenQuestions(root, 'workflow_run_id', [flow.id])
     expect(open.map(({ workflowCall }) => workflowCall)).toEqual([0, 1, 2])
     expect(await listOpenQuestions(root, 'run_id', [question.runId])).toEqual([])
@@ -343,12 +351,12 @@ onBoth(
 
 onBoth('the open runs on the account of a person are found, in one workspace or in all', async ({ root }) => {
   const [one, two] = [await seedWorkspace(root), await seedWorkspace(root)]
-  const userId = realWorld.uuid()
+  const userId = idFrom<PersonUuid>(realWorld.uuid())
   const running = await seedFlow(root, one, { causedByUserId: userId })
   await seedFlow(root, one, { causedByUserId: userId, status: 'completed', completedAt: at })
-  await seedFlow(root, one, { causedByUserId: realWorld.uuid() })
+  await seedFlow(root, one, { causedByUserId: idFrom<PersonUuid>(realWorld.uuid()) })
   const stalled = await seedFlow(root, two, { causedByUserId: userId, status: 'stalled', createdAt: at + 1 })
-  const found = async (workspaceId?: string) =>
+  const found = async (workspaceId?: WorkspaceUuid) =>
     (await listOpenWorkflowRunsCausedBy(root, { userId, ...(workspaceId !== undefined && { workspaceId }) })).map(
       ({ id }) => id,
     )
@@ -385,7 +393,7 @@ onBoth('waits for checks are found by their branch and their deadline, until the
     [wait],
   ])
   expect([await open({ dueBefore: at + 59 }), await open({ after: wait })]).toEqual([[sooner], []])
-  expect(await open({ on: { ...on, workspaceId: 'another' } })).toEqual([])
+  expect(await open({ on: { ...on, workspaceId: idFrom('another') } })).toEqual([])
 
   expect(await listNearestBranches(root, repo, 10)).toEqual([on, other])
   expect([await listNearestBranches(root, repo, 1), await listNearestBranches(root, 'acme/other', 1)]).toEqual([

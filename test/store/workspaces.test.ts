@@ -1,3 +1,4 @@
+import { idFrom, type PersonUuid, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
 import { migrations } from '../../control-plane/db/migrations/index.ts'
@@ -32,7 +33,7 @@ import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedPerson, seedRun, seedWorkspace, wroteSecond } from './seed.ts'
 
-const workspaceOf = async (db: Db, id: string): Promise<WorkspaceRow> => (await findWorkspace(db, id))!
+const workspaceOf = async (db: Db, id: WorkspaceUuid): Promise<WorkspaceRow> => (await findWorkspace(db, id))!
 
 onBoth('the settings of a workspace are replaced only from the version that was read', async ({ root }) => {
   const before = await workspaceOf(root, await seedWorkspace(root, 'first'))
@@ -74,14 +75,24 @@ onBoth('a slug is one workspace’s for ever', async ({ root }) => {
   const row = await workspaceOf(root, one)
   await replaceWorkspace(root, row, { ...row, slug: 'uno' })
   const [id, publicId] = [realWorld.uuid(), realWorld.id('ws_')]
-  const another = { id, publicId, companyId: row.companyId, name: 'x', slug: 'one', issuePrefix: 'X', at }
+  const another = {
+    id: idFrom<WorkspaceUuid>(id),
+    publicId,
+    companyId: row.companyId,
+    name: 'x',
+    slug: 'one',
+    issuePrefix: 'X',
+    at,
+  }
   expect(await insertWorkspace(root, another).catch(troubleOf)).toBe('duplicate')
 })
 
 onBoth('of several that claim one slug at once, one gets it', async ({ root }) => {
   const claimants = ['w1', 'w2', 'w3', 'w4']
   const won = await Promise.all(
-    claimants.map((workspaceId) => root.transaction((tx) => claimSlug(tx, { slug: 'contended', workspaceId, at }))),
+    claimants.map((workspaceId) =>
+      root.transaction((tx) => claimSlug(tx, { slug: 'contended', workspaceId: idFrom(workspaceId), at })),
+    ),
   )
   expect(won.filter(Boolean)).toHaveLength(1)
   expect(await findSlugOwner(root, 'contended')).toBe(claimants[won.indexOf(true)])
@@ -139,7 +150,7 @@ onBoth('live agents and runs of a workspace are counted and listed', async ({ ro
   expect(await count({ seesAll: true })).toBe(2)
   expect(await count({ userId })).toBe(2)
   expect(await count({ agentId: agent.id })).toBe(2)
-  expect(await count({ userId: 'somebody' })).toBe(1)
+  expect(await count({ userId: idFrom<PersonUuid>('somebody') })).toBe(1)
   const [live, ended] = [await seedRun(root, agent), await seedRun(root, agent)]
   const ending = { fence: null, exitReason: 'completed', errorMessage: null, at } as const
   await endRun(root, { runId: ended.id, ...ending })

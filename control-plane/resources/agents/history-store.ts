@@ -1,6 +1,8 @@
+import type { AgentRef } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { historyKinds, type HistoryKind } from '../../../shared/api/agent-history.ts'
 import { json, nullableText, text, time } from '../../db/columns.ts'
+import { actorRef, agentRef } from '../../db/id-columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -11,12 +13,12 @@ import { table, type RowOf } from '../../db/table.ts'
  */
 const history = table('agent_history', {
   id: text,
-  agentId: text,
+  agentId: agentRef,
   kind: z.enum(historyKinds),
   changedKeys: json(z.array(z.string())),
   description: text,
   /** Public id of the person (`usr_`) or agent (`agt_`). */
-  changedBy: nullableText,
+  changedBy: actorRef.nullable(),
   /** The entry that this one undid. */
   reverts: nullableText,
   createdAt: time,
@@ -34,7 +36,7 @@ export async function findHistory(db: Db, id: string): Promise<HistoryRow | null
 /** Lists entries newest first; returns one row more than `limit`. */
 export async function listHistory(
   db: Db,
-  filter: OlderPage & { agentId: string; kinds?: readonly HistoryKind[] },
+  filter: OlderPage & { agentId: AgentRef; kinds?: readonly HistoryKind[] },
 ): Promise<HistoryRow[]> {
   const query = history.from(db).where({ agent_id: filter.agentId })
   if (filter.kinds) void query.whereIn('kind', [...filter.kinds])

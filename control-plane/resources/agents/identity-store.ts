@@ -1,3 +1,4 @@
+import type { AgentRef } from '../../../shared/lib/ids.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { agents } from './store.ts'
@@ -9,10 +10,10 @@ export type AgentIdentity = RowOf<typeof identities>
 const identityById = identities.query('where id = ?')
 const identitiesByIds = identities.query('where id in ?')
 
-export async function findAgentIdentity(db: Db, id: string): Promise<AgentIdentity | null> {
+export async function findAgentIdentity(db: Db, id: AgentRef): Promise<AgentIdentity | null> {
   return identityById.first(db, [id])
 }
 
-export async function listAgentIdentities(db: Db, ids: readonly string[]): Promise<AgentIdentity[]> {
+export async function listAgentIdentities(db: Db, ids: readonly AgentRef[]): Promise<AgentIdentity[]> {
   return ids.length === 0 ? [] : identitiesByIds.list(db, [ids])
 }

@@ -1,3 +1,4 @@
+import { hasPrefix, type AgentRef } from '../../../shared/lib/ids.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { Caller } from '../../http/callers.ts'
 import type { Db } from '../../db/open.ts'
@@ -9,20 +10,20 @@ import { findAgent, listAgentsByReferences, matchReference, type AgentRow, type 
 export async function lookUpAgent(db: Db, caller: Caller, reference: string): Promise<AgentRow | null> {
   // Of one that is named by its id, nothing else needs to be read.
   const id = reference === 'me' && caller.kind === 'agent' ? caller.agentId : reference
-  const named = id.startsWith('agt_') ? await findAgent(db, id) : null
+  const named = hasPrefix(id, 'agt_') ? await findAgent(db, id) : null
   if (named?.workspaceId === caller.workspaceId) return isVisible(named, viewerOf(caller)) ? named : null
   const [found] = await lookUpAgents(db, caller, [reference])
   return found ? findAgent(db, found.id) : null
 }
 
 /** Whether the caller sees an agent; one that is gone is seen by all. */
-export async function seesAgent(db: Db, caller: Caller, agentId: string | null): Promise<boolean> {
+export async function seesAgent(db: Db, caller: Caller, agentId: AgentRef | null): Promise<boolean> {
   const agent = agentId === null ? null : await findAgentIdentity(db, agentId)
   return agent === null || isVisible(agent, viewerOf(caller))
 }
 
 /** Returns those of the agents that the caller does not see. One that is gone is seen by all. */
-export async function listHiddenAgents(db: Db, caller: Caller, ids: readonly string[]): Promise<Set<string>> {
+export async function listHiddenAgents(db: Db, caller: Caller, ids: readonly AgentRef[]): Promise<Set<AgentRef>> {
   const known = await listAgentIdentities(db, [...new Set(ids)])
   const viewer = viewerOf(caller)
   return new Set(known.filter((agent) => !isVisible(agent, viewer)).map(({ id }) => id))

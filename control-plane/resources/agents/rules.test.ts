@@ -1,3 +1,4 @@
+import { idFrom, type DeviceRef, type PersonUuid } from '../../../shared/lib/ids.ts'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { agentStatuses } from '../../../shared/api/agents.ts'
@@ -22,19 +23,26 @@ import type { AgentRow } from './store.ts'
 const person = (role: 'owner' | 'admin' | 'member', userId = 'me'): Caller => ({
   kind: 'person',
   via: 'login_token',
-  userId,
-  userPublicId: 'usr_1',
+  userId: idFrom(userId),
+  userPublicId: idFrom('usr_1'),
   name: 'n',
   email: 'e',
-  workspaceId: 'w',
+  workspaceId: idFrom('w'),
   role,
 })
-const agent: Caller = { kind: 'agent', agentId: 'agt_me', agentUuid: 'u', workspaceId: 'w', runId: 'r', fence: 1 }
+const agent: Caller = {
+  kind: 'agent',
+  agentId: idFrom('agt_me'),
+  agentUuid: idFrom('u'),
+  workspaceId: idFrom('w'),
+  runId: idFrom('r'),
+  fence: 1,
+}
 
 const row: AgentRow = {
-  id: 'agt_1',
-  uuid: 'u1',
-  workspaceId: 'w',
+  id: idFrom('agt_1'),
+  uuid: idFrom('u1'),
+  workspaceId: idFrom('w'),
   handle: 'a',
   name: 'A',
   role: 'agent',
@@ -53,7 +61,7 @@ const row: AgentRow = {
   command: null,
   defaultFolderId: null,
   defaultRepoId: null,
-  ownerUserId: 'me',
+  ownerUserId: idFrom<PersonUuid>('me'),
   visibility: 'private',
   reportingTo: null,
   wakeOnAssignment: true,
@@ -124,26 +132,31 @@ describe('visibility and ownership', () => {
     expect(isVisible(row, viewerOf(person('member', 'you')))).toBe(false)
     expect(isVisible(row, viewerOf(person('admin', 'you')))).toBe(true)
     expect(isVisible(row, viewerOf(agent))).toBe(false)
-    expect(isVisible({ ...row, id: 'agt_me' }, viewerOf(agent))).toBe(true)
+    expect(isVisible({ ...row, id: idFrom('agt_me') }, viewerOf(agent))).toBe(true)
     expect(isVisible({ ...row, ownerUserId: null }, viewerOf(person('member')))).toBe(false)
     expect(isVisible({ ...row, visibility: 'company' }, viewerOf(agent))).toBe(true)
   })
 
   it('its folder is set by its owner or an admin, and must be one they may use', () => {
     expect(ownsOrAdministers(row, agent)).toBe(false)
-    const use = (caller: Caller, createdBy: string, defaultDevice: string | null = null) =>
-      mayUseFolder({ folder: { createdBy, device: 'd' }, agent: row, caller, defaultDevice })
-    expect(use(person('member'), 'me')).toBe(true)
-    expect(use(person('member'), 'you')).toBe(false)
-    expect(use(person('member'), 'you', 'd')).toBe(true)
-    expect(use(person('member', 'you'), 'you')).toBe(false)
-    expect(use(person('owner', 'you'), 'them')).toBe(true)
-    expect(use(agent, 'me')).toBe(false)
+    const use = (caller: Caller, createdBy: PersonUuid, defaultDevice: string | null = null) =>
+      mayUseFolder({
+        folder: { createdBy, device: idFrom('d') },
+        agent: row,
+        caller,
+        defaultDevice: idFrom<DeviceRef>(defaultDevice),
+      })
+    expect(use(person('member'), idFrom('me'))).toBe(true)
+    expect(use(person('member'), idFrom('you'))).toBe(false)
+    expect(use(person('member'), idFrom('you'), 'd')).toBe(true)
+    expect(use(person('member', 'you'), idFrom('you'))).toBe(false)
+    expect(use(person('owner', 'you'), idFrom('them'))).toBe(true)
+    expect(use(agent, idFrom('me'))).toBe(false)
   })
 
   it('a manager that is the agent itself or reports to it makes a cycle', () => {
-    expect(isReportingCycle('a', [{ uuid: 'b' }, { uuid: 'a' }])).toBe(true)
-    expect(isReportingCycle('a', [{ uuid: 'b' }])).toBe(false)
+    expect(isReportingCycle(idFrom('a'), [{ uuid: idFrom('b') }, { uuid: idFrom('a') }])).toBe(true)
+    expect(isReportingCycle(idFrom('a'), [{ uuid: idFrom('b') }])).toBe(false)
   })
 })
 

@@ -1,3 +1,4 @@
+import type { ActorRef, AgentRef, AgentUuid, DeviceRef, PersonUuid } from '../../../shared/lib/ids.ts'
 import type { AgentStatus } from '../../../shared/api/agents.ts'
 import type { AgentConfig, AgentConfigPatch } from '../../../shared/api/agent-config.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
@@ -25,9 +26,9 @@ export const mayMove = (from: AgentStatus, to: AgentStatus): boolean => from ===
 export interface Viewer {
   /** Workspace admins see private agents, too. */
   seesAll: boolean
-  userId: string | null
+  userId: PersonUuid | null
   /** The calling agent, which sees itself. */
-  agentId: string | null
+  agentId: ActorRef | null
 }
 
 export function viewerOf(caller: Caller): Viewer {
@@ -55,10 +56,10 @@ export function ownsOrAdministers(agent: Pick<AgentRow, 'ownerUserId'>, caller: 
  * use.
  */
 export function mayUseFolder(facts: {
-  folder: { createdBy: string; device: string }
+  folder: { createdBy: PersonUuid; device: DeviceRef }
   agent: Pick<AgentRow, 'ownerUserId'>
   caller: Caller
-  defaultDevice: string | null
+  defaultDevice: DeviceRef | null
 }): boolean {
   const { folder, agent, caller } = facts
   if (!ownsOrAdministers(agent, caller)) return false
@@ -112,7 +113,7 @@ export function isHandleOf(handle: string, slug: string): boolean {
  * Whether the new manager reports to this agent, directly or not, or is the agent itself. `chain`: the manager and
  * those above.
  */
-export function isReportingCycle(agentUuid: string, chain: readonly { uuid: string }[]): boolean {
+export function isReportingCycle(agentUuid: AgentUuid, chain: readonly { uuid: AgentUuid }[]): boolean {
   return chain.some((manager) => manager.uuid === agentUuid)
 }
 
@@ -171,7 +172,14 @@ export const newAgentState = {
  */
 export function copyOf(
   source: AgentRow,
-  copy: { id: string; uuid: string; name: string; ownerUserId: string; keepsPermissions: boolean; now: number },
+  copy: {
+    id: AgentRef
+    uuid: AgentUuid
+    name: string
+    ownerUserId: PersonUuid
+    keepsPermissions: boolean
+    now: number
+  },
 ): AgentRow {
   const { keepsPermissions, now, ...own } = copy
   return {

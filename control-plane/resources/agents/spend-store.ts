@@ -1,7 +1,8 @@
+import type { AgentRef, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Db } from '../../db/open.ts'
 
 /** Adds the cost of a run to the agent's spending in that month; a new month begins a new sum. */
-export async function recordSpend(db: Db, agentId: string, spend: { month: string; nanoUsd: number }): Promise<void> {
+export async function recordSpend(db: Db, agentId: AgentRef, spend: { month: string; nanoUsd: number }): Promise<void> {
   const { month, nanoUsd } = spend
   const isSame = 'spent_month is not null and spent_month >= ?'
   await db('agents')
@@ -14,7 +15,7 @@ export async function recordSpend(db: Db, agentId: string, spend: { month: strin
 }
 
 /** The spending of all agents of a workspace, deleted ones included, in a month, in billionths of a dollar. */
-export async function sumSpend(db: Db, workspaceId: string, month: string): Promise<number> {
+export async function sumSpend(db: Db, workspaceId: WorkspaceUuid, month: string): Promise<number> {
   const summed: unknown = await db('agents')
     .where({ workspace_id: workspaceId, spent_month: month })
     .sum({ n: 'spent_nano_usd' })

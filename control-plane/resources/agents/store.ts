@@ -1,3 +1,4 @@
+import type { ActorRef, AgentRef, AgentUuid, PersonUuid, RunId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { onlyVisibleAgents } from './visibility.ts'
 import { countOf } from '../../db/reads.ts'
 import { z } from 'zod'
@@ -11,6 +12,7 @@ import {
 } from '../../../shared/runs/spec.ts'
 import { skillFolders } from '../../../shared/runs/skills.ts'
 import { flag, int, json, nullableInt, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { agentRef, agentUuid, folderRef, personUuid, repoUuid, workspaceUuid } from '../../db/id-columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import { onlyContaining, onlyLive } from '../../db/list-filters.ts'
 import type { Askable, Db } from '../../db/open.ts'
@@ -26,9 +28,9 @@ const toolLists = z.object({
 })
 
 export const agents = table('agents', {
-  id: text,
-  uuid: text,
-  workspaceId: text,
+  id: agentRef,
+  uuid: agentUuid,
+  workspaceId: workspaceUuid,
   /** Without the `@`. */
   handle: text,
   name: text,
@@ -47,11 +49,11 @@ export const agents = table('agents', {
   command: nullableJson(harnessCommand),
   protocol: z.enum(commandProtocols).nullable(),
   skillFolders: nullableJson(skillFolders),
-  defaultFolderId: nullableText,
-  defaultRepoId: nullableText,
-  ownerUserId: nullableText,
+  defaultFolderId: folderRef.nullable(),
+  defaultRepoId: repoUuid.nullable(),
+  ownerUserId: personUuid.nullable(),
   visibility: z.enum(['company', 'private']),
-  reportingTo: nullableText,
+  reportingTo: agentUuid.nullable(),
   wakeOnAssignment: flag,
   wakeOnHook: flag,
   toolPermissionMode: z.enum(toolPermissionModes).nullable(),
@@ -60,7 +62,7 @@ export const agents = table('agents', {
   agentMd: text,
   agentMdHash: text,
   /** UUID of the person who wrote it last; null: not known. */
-  agentMdByUserId: nullableText,
+  agentMdByUserId: personUuid.nullable(),
   /**
    * The cost of its runs in `spentMonth` (`2026-03`), in billionths of a dollar; a sum of another month no longer
    * counts.
@@ -104,11 +106,11 @@ export async function replaceAgent(db: Db, before: AgentRow, after: AgentRow): P
 const byId = agents.query('where id = ?')
 const byIds = listedAgents.query('where id in ?')
 
-export async function findAgent(db: Askable, id: string): Promise<AgentRow | null> {
+export async function findAgent(db: Askable, id: AgentRef): Promise<AgentRow | null> {
   return byId.first(db, [id])
 }
 
-export async function listAgentsByIds(db: Db, ids: readonly string[]): Promise<ListedAgent[]> {
+export async function listAgentsByIds(db: Db, ids: readonly AgentRef[]): Promise<ListedAgent[]> {
   return ids.length === 0 ? [] : byIds.list(db, [ids])
 }
 
@@ -117,7 +119,7 @@ const byReferences = listedAgents.query(
 )
 
 /** All agents that one of these references may name, deleted ones included. */
-export async function listAgentsByReferences(db: Db, workspaceId: string, references: readonly string[]) {
+export async function listAgentsByReferences(db: Db, workspaceId: WorkspaceUuid, references: readonly string[]) {
   if (references.length === 0) return []
   const uuids = references.map((reference) => reference.toLowerCase())
   const handles = references.map((reference) => reference.replace(/^@/, ''))
@@ -140,13 +142,17 @@ export function matchReference(agents: readonly ListedAgent[], reference: string
 }
 
 /** Finds an agent by id, UUID, `@handle`, handle or name within a workspace; live ones win over deleted ones. */
-export async function findAgentByReference(db: Db, workspaceId: string, reference: string): Promise<AgentRow | null> {
+export async function findAgentByReference(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  reference: string,
+): Promise<AgentRow | null> {
   const found = matchReference(await listAgentsByReferences(db, workspaceId, [reference]), reference)
   return found === null ? null : findAgent(db, found.id)
 }
 
 export interface AgentFilter extends OlderPage {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   /** Live agents with one of these statuses; left out: all live agents. */
   statuses?: readonly string[]
   /** Deleted agents, too. */
@@ -155,7 +161,7 @@ export interface AgentFilter extends OlderPage {
   /** Matched case-insensitively against name, handle and description. */
   q?: string
   /** When set, private agents are listed only if this person owns them or this agent is one. */
-  visibleTo?: { userId: string | null; agentId: string | null }
+  visibleTo?: { userId: PersonUuid | null; agentId: ActorRef | null }
 }
 
 /** Lists agents newest first; returns one row more than `limit`. */
@@ -171,8 +177,8 @@ export async function listAgents(db: Db, filter: AgentFilter): Promise<ListedAge
 /** Counts the live agents that this viewer sees. */
 export async function countAgents(
   db: Db,
-  workspaceId: string,
-  viewer: { seesAll: boolean; userId: string | null; agentId: string | null },
+  workspaceId: WorkspaceUuid,
+  viewer: { seesAll: boolean; userId: PersonUuid | null; agentId: ActorRef | null },
 ): Promise<number> {
   const query = db('agents').where({ workspace_id: workspaceId }).whereNull('deleted_at')
   if (!viewer.seesAll) void query.where((any) => onlyVisibleAgents(any, viewer))
@@ -180,7 +186,7 @@ export async function countAgents(
 }
 
 /** Handles in use that begin like this one, for finding a free suffix. */
-export async function listHandlesLike(db: Db, workspaceId: string, handle: string): Promise<string[]> {
+export async function listHandlesLike(db: Db, workspaceId: WorkspaceUuid, handle: string): Promise<string[]> {
   return db('agents')
     .where({ workspace_id: workspaceId })
     .where((any) => void any.where({ handle }).orWhere('handle', 'like', `${handle}-%`))
@@ -188,7 +194,11 @@ export async function listHandlesLike(db: Db, workspaceId: string, handle: strin
 }
 
 /** The chain of managers from an agent upwards, nearest first; stops at a loop. */
-export async function listManagers(db: Db, workspaceId: string, reportingTo: string | null): Promise<ListedAgent[]> {
+export async function listManagers(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  reportingTo: AgentUuid | null,
+): Promise<ListedAgent[]> {
   const chain: ListedAgent[] = []
   let next = reportingTo
   while (next !== null && chain.length < 100 && !chain.some((agent) => agent.uuid === next)) {
@@ -207,7 +217,7 @@ const ranLast = command(
 /** Notes when the agent's last run ended, if this one ended at that time. */
 export async function recordLastRun(
   db: Db,
-  { id, agentId }: { id: string; agentId: string },
+  { id, agentId }: { id: RunId; agentId: AgentRef },
   at: number,
 ): Promise<void> {
   await ranLast(db, [at, agentId, id, at])

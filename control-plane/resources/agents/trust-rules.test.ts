@@ -1,3 +1,4 @@
+import { idFrom, type PersonUuid } from '../../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import type { Caller } from '../../http/callers.ts'
 import { decidesWhatRuns, mayChangeItself, needsWordOf, settingsRefusalOf } from './trust-rules.ts'
@@ -5,17 +6,24 @@ import { decidesWhatRuns, mayChangeItself, needsWordOf, settingsRefusalOf } from
 const person = (role: 'owner' | 'admin' | 'member', userId = 'me'): Caller => ({
   kind: 'person',
   via: 'login_token',
-  userId,
-  userPublicId: 'usr_1',
+  userId: idFrom(userId),
+  userPublicId: idFrom('usr_1'),
   name: 'n',
   email: 'e',
-  workspaceId: 'w',
+  workspaceId: idFrom('w'),
   role,
 })
-const agent: Caller = { kind: 'agent', agentId: 'agt_me', agentUuid: 'u', workspaceId: 'w', runId: 'r', fence: 1 }
+const agent: Caller = {
+  kind: 'agent',
+  agentId: idFrom('agt_me'),
+  agentUuid: idFrom('u'),
+  workspaceId: idFrom('w'),
+  runId: idFrom('r'),
+  fence: 1,
+}
 
 const change = (from: 'claude' | 'codex' | 'command' | null, to: typeof from, ...keys: string[]) => ({
-  before: { harness: from, ownerUserId: 'me' },
+  before: { harness: from, ownerUserId: idFrom<PersonUuid>('me') },
   after: { harness: to },
   keys,
 })
@@ -55,7 +63,7 @@ test('an agent may change its own settings that any person may change, but never
 })
 
 test('an agent that a member gives to somebody else waits for their consent', () => {
-  expect(needsWordOf({ id: 'you' }, person('member'))).toBe(true)
-  expect(needsWordOf({ id: 'me' }, person('member'))).toBe(false)
-  expect(needsWordOf({ id: 'you' }, person('admin'))).toBe(false)
+  expect(needsWordOf({ id: idFrom('you') }, person('member'))).toBe(true)
+  expect(needsWordOf({ id: idFrom('me') }, person('member'))).toBe(false)
+  expect(needsWordOf({ id: idFrom('you') }, person('admin'))).toBe(false)
 })

@@ -1,3 +1,4 @@
+import type { PersonUuid } from '../../../shared/lib/ids.ts'
 import { harnesses } from '../../../shared/runs/harnesses.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
 import { ownsOrAdministers } from './rules.ts'
@@ -54,7 +55,7 @@ export function settingsRefusalOf(
  * Whether an agent that is given away waits for its new owner's agreement, because its runs would go to their devices.
  * A gift by an admin, or to oneself, does not wait.
  */
-export const needsWordOf = (owner: { id: string }, caller: Caller): boolean =>
+export const needsWordOf = (owner: { id: PersonUuid }, caller: Caller): boolean =>
   !hasRole(caller, 'admin') && !(caller.kind === 'person' && caller.userId === owner.id)
 
 /** The settings that an agent may change itself without an approval. */

@@ -1,9 +1,10 @@
+import type { ActorRef, PersonUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 
 /** Keeps the agents that this viewer sees: those open to the company, their own, and itself. */
 export function onlyVisibleAgents(
   agents: Knex.QueryBuilder,
-  viewer: { userId: string | null; agentId: string | null },
+  viewer: { userId: PersonUuid | null; agentId: ActorRef | null },
 ): void {
   void agents.where({ visibility: 'company' })
   if (viewer.userId !== null) void agents.orWhere({ owner_user_id: viewer.userId })

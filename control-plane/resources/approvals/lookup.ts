@@ -1,3 +1,4 @@
+import type { ApprovalId } from '../../../shared/lib/ids.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
@@ -8,7 +9,7 @@ import { findApproval, type ApprovalRow } from './store.ts'
  * An approval is visible to those who see the work that it is about, and to the person it is assigned to. Fails with
  * `approval_not_found`.
  */
-export async function visibleApproval(db: Db, caller: Caller, id: string): Promise<ApprovalRow> {
+export async function visibleApproval(db: Db, caller: Caller, id: ApprovalId): Promise<ApprovalRow> {
   const approval = await findApproval(db, caller.workspaceId, id)
   if (approval === null) return unknownApproval()
   const isTheirs = caller.kind === 'person' && approval.assignedId === caller.userPublicId

@@ -1,3 +1,4 @@
+import type { ApprovalId, QuestionId, RunId, TaskId, WorkflowRunId } from '../../../shared/lib/ids.ts'
 import type { Db } from '../../db/open.ts'
 import { listOpenQuestions, type QuestionRow } from '../questions/store.ts'
 import { holdingTriggers } from './rules.ts'
@@ -7,26 +8,26 @@ import { listHoldingApprovals } from './store.ts'
 export interface OpenGate {
   kind: 'approval' | 'question'
   /** `apr_...` or `qst_...` */
-  id: string
+  id: ApprovalId | QuestionId
   /** One line for a person. */
   label: string
   /** Milliseconds UTC. */
   since: number
   /** The workflow run that asks; null: an agent does. */
-  workflowRunId: string | null
+  workflowRunId: WorkflowRunId | null
 }
 
 /** Open approvals and questions of tasks (by `tsk_` id), oldest first; a task without any has no entry. */
-export async function openGatesOfTasks(db: Db, taskIds: readonly string[]): Promise<Map<string, OpenGate[]>> {
+export async function openGatesOfTasks(db: Db, taskIds: readonly TaskId[]): Promise<Map<string, OpenGate[]>> {
   return openGates(db, 'task_id', taskIds)
 }
 
 /** Open approvals and questions of runs: the successor of an ended run waits for that run's gates. */
-export async function openGatesOfRuns(db: Db, runIds: readonly string[]): Promise<Map<string, OpenGate[]>> {
+export async function openGatesOfRuns(db: Db, runIds: readonly RunId[]): Promise<Map<string, OpenGate[]>> {
   return openGates(db, 'run_id', runIds)
 }
 
-async function openGates(db: Db, column: 'run_id' | 'task_id', ids: readonly string[]) {
+async function openGates(db: Db, column: 'run_id' | 'task_id', ids: readonly (RunId | TaskId)[]) {
   const approvals = await listHoldingApprovals(db, column, { ids, triggers: holdingTriggers })
   const questions = await listOpenQuestions(db, column, ids)
   const gates = [
@@ -38,7 +39,9 @@ async function openGates(db: Db, column: 'run_id' | 'task_id', ids: readonly str
   return new Map([...byOwner].map(([owner, of]) => [owner, of.map(({ gate }) => gate)]))
 }
 
-type Row = Pick<QuestionRow, 'id' | 'prompt' | 'createdAt' | 'workflowRunId' | 'taskId'> & { runId: string | null }
+type Row = Pick<QuestionRow, 'prompt' | 'createdAt' | 'workflowRunId' | 'taskId'> & { id: ApprovalId | QuestionId } & {
+  runId: RunId | null
+}
 
 function gateOf(kind: OpenGate['kind'], { id, prompt, createdAt: since, workflowRunId, taskId, runId }: Row) {
   const gate: OpenGate = { kind, id, label: labelOf(prompt), since, workflowRunId }

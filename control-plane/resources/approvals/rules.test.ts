@@ -1,3 +1,4 @@
+import { idFrom, type PersonRef } from '../../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import { inputsOf } from '../../../shared/permissions/call-inputs.ts'
 import { decide } from '../../../shared/permissions/decide.ts'
@@ -100,22 +101,22 @@ test('a call that no rule can match exactly gets none', () => {
 const open = {
   status: 'open',
   assignedType: 'user',
-  assignedId: 'usr_1',
+  assignedId: idFrom<PersonRef>('usr_1'),
   trigger: 'tool_permission',
   createdAt: 0,
 } as const
-const by = (userPublicId: string) => ({ userPublicId })
+const by = (userPublicId: PersonRef) => ({ userPublicId })
 
 test('an open approval is resolved by its assignee, by anyone when it has none, and by nobody when it is the system’s', () => {
-  expect(refusalOf(open, by('usr_1'), 0)).toBeNull()
-  expect(refusalOf(open, by('usr_2'), 0)).toBe('approval_assignee_mismatch')
-  expect(refusalOf({ ...open, assignedType: null, assignedId: null }, by('usr_2'), 0)).toBeNull()
-  expect(refusalOf({ ...open, status: 'resolved' }, by('usr_1'), 0)).toBe('approval_resolved')
+  expect(refusalOf(open, by(idFrom('usr_1')), 0)).toBeNull()
+  expect(refusalOf(open, by(idFrom('usr_2')), 0)).toBe('approval_assignee_mismatch')
+  expect(refusalOf({ ...open, assignedType: null, assignedId: null }, by(idFrom('usr_2')), 0)).toBeNull()
+  expect(refusalOf({ ...open, status: 'resolved' }, by(idFrom('usr_1')), 0)).toBe('approval_resolved')
   const ofSystem = { ...open, assignedType: 'system', assignedId: null, trigger: 'budget_breach' } as const
-  expect(refusalOf(ofSystem, by('usr_1'), 0)).toBe('user_cannot_resolve_system_approval')
+  expect(refusalOf(ofSystem, by(idFrom('usr_1')), 0)).toBe('user_cannot_resolve_system_approval')
   const change = { ...open, trigger: 'platform_change' } as const
-  expect(refusalOf(change, by('usr_1'), platformChangeMs - 1)).toBeNull()
-  expect(refusalOf(change, by('usr_1'), platformChangeMs)).toBe('approval_resolved')
+  expect(refusalOf(change, by(idFrom('usr_1')), platformChangeMs - 1)).toBeNull()
+  expect(refusalOf(change, by(idFrom('usr_1')), platformChangeMs)).toBe('approval_resolved')
 })
 
 test('only admins assign, and only approvals that people resolve', () => {

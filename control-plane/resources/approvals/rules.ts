@@ -1,3 +1,4 @@
+import type { AgentRef, ApprovalId, PersonRef } from '../../../shared/lib/ids.ts'
 import type { ErrorCode } from '../../../shared/api/errors.ts'
 import type { ApprovalTrigger, GatedKind } from '../../../shared/api/approval-words.ts'
 import { inputsOf, mainText } from '../../../shared/permissions/call-inputs.ts'
@@ -25,7 +26,7 @@ export const holdingTriggers = ['tool_permission', 'connection_action', 'instruc
 export const holdsItsRun = (trigger: ApprovalTrigger): boolean => holdingTriggers.some((one) => one === trigger)
 
 /** The key of the wake that resolving the approval asks for. */
-export const approvalWakeKey = (id: string): string => `${wakePrefix}${id}`
+export const approvalWakeKey = (id: ApprovalId): string => `${wakePrefix}${id}`
 /** The approval whose resolution asked for the wake with this key. */
 export const approvalOfWake = (key: string | null): string | null =>
   key?.startsWith(wakePrefix) ? key.slice(wakePrefix.length) : null
@@ -35,7 +36,7 @@ const wakePrefix = 'approval:'
 export const rejectedWithRun = ['budget_breach', 'connection_action'] as const
 
 /** The agent that asks; null: the platform does. Of a spent budget the agent only says who sees it. */
-export const askerOf = ({ agentId, trigger }: Pick<ApprovalRow, 'agentId' | 'trigger'>): string | null =>
+export const askerOf = ({ agentId, trigger }: Pick<ApprovalRow, 'agentId' | 'trigger'>): AgentRef | null =>
   trigger === 'budget_breach' ? null : agentId
 
 const askingReasons = ['approval_requested', 'question_asked']
@@ -55,7 +56,7 @@ export const expiresAt = (approval: Pick<ApprovalRow, 'trigger' | 'createdAt'>):
 /** The reason why this person may not resolve the approval; null: they may. Admins must reassign it first. */
 export function refusalOf(
   approval: Pick<ApprovalRow, 'status' | 'assignedType' | 'assignedId' | 'trigger' | 'createdAt'>,
-  caller: { userPublicId: string },
+  caller: { userPublicId: PersonRef },
   now: number,
 ): ErrorCode | null {
   if (approval.status === 'resolved') return 'approval_resolved'

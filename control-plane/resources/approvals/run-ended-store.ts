@@ -1,3 +1,4 @@
+import type { AgentRef, RunId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { int } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
@@ -26,7 +27,7 @@ const left = query(
 
 export async function findLeftByRun(
   db: Db,
-  run: { id: string; agentId: string; workspaceId: string },
+  run: { id: RunId; agentId: AgentRef; workspaceId: WorkspaceUuid },
 ): Promise<LeftByRun> {
   const { id, agentId, workspaceId } = run
   return (await left.first(db, [id, id, agentId, workspaceId, workspaceId]))!

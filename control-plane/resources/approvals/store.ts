@@ -1,3 +1,4 @@
+import type { ApprovalId, ConversationId, PersonRef, RunId, TaskId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import {
@@ -9,6 +10,7 @@ import {
   type ApprovalTrigger,
 } from '../../../shared/api/approval-words.ts'
 import { int, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { agentRef, approvalId, conversationId, personRef, runId, taskId, workspaceUuid } from '../../db/id-columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { expectOnlyWriter, table, type RowOf } from '../../db/table.ts'
@@ -16,16 +18,16 @@ import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts
 import { given } from '../../../shared/lib/given.ts'
 
 const approvals = table('approvals', {
-  id: text,
-  workspaceId: text,
+  id: approvalId,
+  workspaceId: workspaceUuid,
   trigger: z.enum(approvalTriggers),
   status: z.enum(gateStatuses),
   /** The asking agent, or that of a spent budget; null: the platform asks, and about no agent. */
-  agentId: nullableText,
-  runId: nullableText,
+  agentId: agentRef.nullable(),
+  runId: runId.nullable(),
   /** `tsk_...` */
-  taskId: nullableText,
-  conversationId: nullableText,
+  taskId: taskId.nullable(),
+  conversationId: conversationId.nullable(),
   sessionId: nullableText,
   prompt: text,
   gatedThing: json(storedGatedThing),
@@ -33,15 +35,15 @@ const approvals = table('approvals', {
   raiseKey: nullableText,
   assignedType: z.enum(['user', 'system']).nullable(),
   /** `usr_...` */
-  assignedId: nullableText,
+  assignedId: personRef.nullable(),
   /** The admin who assigned it to that person, and why; null while it has the default approver. */
-  assignedBy: nullableText,
+  assignedBy: personRef.nullable(),
   assignReason: nullableText,
   outcome: z.enum(approvalOutcomes).nullable(),
   reason: nullableText,
   appliedScope: z.enum(approvalScopes).nullable(),
   resolvedType: z.enum(['user', 'system']).nullable(),
-  resolvedId: nullableText,
+  resolvedId: personRef.nullable(),
   resolvedAt: nullableTime,
   version: int,
   createdAt: time,
@@ -76,14 +78,14 @@ export type NewApproval = Pick<
 const isOpen = "status = 'open'"
 
 /** Returns the approval's id, or that of the earlier one when its key was used. */
-export async function insertApproval(db: Db, approval: NewApproval): Promise<string> {
+export async function insertApproval(db: Db, approval: NewApproval): Promise<ApprovalId> {
   const row = { ...approval, status: 'open', updatedAt: approval.createdAt } as const
   if (await approvals.insertNew(db, row, ['workspaceId', 'raiseKey'])) return approval.id
   const key = { workspace_id: approval.workspaceId, raise_key: approval.raiseKey }
-  return z.object({ id: text }).parse(await db('approvals').where(key).first('id')).id
+  return z.object({ id: approvalId }).parse(await db('approvals').where(key).first('id')).id
 }
 
-export async function findApproval(db: Db, workspaceId: string, id: string): Promise<ApprovalRow | null> {
+export async function findApproval(db: Db, workspaceId: WorkspaceUuid, id: ApprovalId): Promise<ApprovalRow | null> {
   return approvals.find(db, { workspaceId, id })
 }
 
@@ -92,7 +94,7 @@ export interface Resolution {
   reason: string | null
   appliedScope?: ApprovalRow['appliedScope']
   /** `usr_...`; null: the platform. */
-  by: string | null
+  by: PersonRef | null
   at: number
 }
 
@@ -121,7 +123,7 @@ export async function resolveApproval(db: Db, approval: ApprovalRow, resolution:
 export async function replaceAssignee(
   db: Db,
   approval: ApprovalRow,
-  change: { userId: string; by: string; reason: string; at: number },
+  change: { userId: PersonRef; by: PersonRef; reason: string; at: number },
 ): Promise<void> {
   const { userId: assignedId, by: assignedBy, reason: assignReason, at: updatedAt } = change
   const assigned = { assignedType: 'user', assignedId, assignedBy, assignReason, updatedAt } as const
@@ -132,13 +134,13 @@ const replaceOpen = (db: Db, { id, version }: ApprovalRow, changes: Partial<Appr
   approvals.update(db, { id, version, status: 'open' }, { ...changes, version: version + 1 })
 
 export interface ApprovalFilter extends IdPage {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   status?: ApprovalRow['status']
   triggers?: readonly string[]
-  taskId?: string
-  runId?: string
+  taskId?: TaskId
+  runId?: RunId
   /** Its own conversation, which is that of its run, or that of its task. */
-  conversation?: { id: string; taskId: string | null }
+  conversation?: { id: ConversationId; taskId: TaskId | null }
   assignedId?: string
   /** When set, only approvals that this viewer sees are listed. */
   visibleTo?: WorkViewer
@@ -173,7 +175,7 @@ function onlyVisible(query: Knex.QueryBuilder, viewer: WorkViewer): void {
 export async function listHoldingApprovals(
   db: Db,
   column: 'run_id' | 'task_id',
-  { ids, triggers }: { ids: readonly string[]; triggers: readonly ApprovalTrigger[] },
+  { ids, triggers }: { ids: readonly (RunId | TaskId)[]; triggers: readonly ApprovalTrigger[] },
 ): Promise<ApprovalRow[]> {
   const found: ApprovalRow[] = []
   for (let at = 0; at < ids.length; at += idsAtOnce) {
@@ -222,6 +224,10 @@ export async function listApprovalsOfEndedRuns(
 }
 
 /** The open approval with this key; null when there is none. */
-export async function findApprovalByKey(db: Db, workspaceId: string, raiseKey: string): Promise<ApprovalRow | null> {
+export async function findApprovalByKey(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  raiseKey: string,
+): Promise<ApprovalRow | null> {
   return approvals.find(db, { workspaceId, raiseKey, status: 'open' })
 }

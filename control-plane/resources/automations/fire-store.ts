@@ -1,9 +1,11 @@
+import type { AutomationId, RunId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { cellOf } from '../../db/reads.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { skipReasons } from '../../../shared/api/automation-fields.ts'
 import { nullableText, text, time } from '../../db/columns.ts'
+import { automationId, runId, workflowRunId, workspaceUuid } from '../../db/id-columns.ts'
 import { deleteInBatches } from '../../db/dialect.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
@@ -15,14 +17,14 @@ import { table, type RowOf } from '../../db/table.ts'
 
 const fires = table('automation_fires', {
   id: text,
-  automationId: text,
-  workspaceId: text,
+  automationId: automationId,
+  workspaceId: workspaceUuid,
   kind: z.enum(['triggered', 'skipped']),
   reason: z.enum(skipReasons).nullable(),
   message: nullableText,
-  runId: nullableText,
+  runId: runId.nullable(),
   /** The workflow run (`flr_`) that it started instead of a run. */
-  workflowRunId: nullableText,
+  workflowRunId: workflowRunId.nullable(),
   /** The cause, if it may fire the automation only once: an instant, a merge, a head. */
   occasion: nullableText,
   /** SHA-256 of the body of a webhook's call. */
@@ -36,15 +38,15 @@ export async function insertFire(db: Db, fire: FireRow): Promise<void> {
   await fires.insert(db, fire)
 }
 
-export async function hasFired(db: Db, automationId: string, occasion: string): Promise<boolean> {
+export async function hasFired(db: Db, automationId: AutomationId, occasion: string): Promise<boolean> {
   return (await db('automation_fires').where({ automation_id: automationId, occasion }).first('id')) !== undefined
 }
 
 /** The latest run that a call with this body started after `since`; null when there is none. */
 export async function findRunOfBody(
   db: Db,
-  call: { automationId: string; bodyHash: string; since: number },
-): Promise<string | null> {
+  call: { automationId: AutomationId; bodyHash: string; since: number },
+): Promise<RunId | null> {
   return cellOf(
     db('automation_fires')
       .where({ automation_id: call.automationId, body_hash: call.bodyHash, kind: 'triggered' })
@@ -52,7 +54,7 @@ export async function findRunOfBody(
       .where('created_at', '>', call.since)
       .orderBy('created_at', 'desc'),
     'run_id',
-    text,
+    runId,
   )
 }
 
@@ -60,15 +62,15 @@ const automationOfRun = query(
   `select automation_id from automation_fires where run_id = ?
    union all
    select f.automation_id from runs r join automation_fires f on f.workflow_run_id = r.workflow_run_id where r.id = ?`,
-  z.object({ automation_id: text }),
+  z.object({ automation_id: automationId }),
 )
 
 /** The automation that started this run, or the workflow of which it is a step; null: none did. */
-export const findAutomationOfRun = async (db: Db, runId: string): Promise<string | null> =>
+export const findAutomationOfRun = async (db: Db, runId: RunId): Promise<AutomationId | null> =>
   (await automationOfRun.first(db, [runId, runId]))?.automation_id ?? null
 
 /** Whether a run that the automation started is queued or running, or a workflow run of it has not ended. */
-export async function hasLiveRun(db: Db, of: { id: string; workspaceId: string }): Promise<boolean> {
+export async function hasLiveRun(db: Db, of: { id: AutomationId; workspaceId: WorkspaceUuid }): Promise<boolean> {
   // Goes from the live runs, which are few, to their fires.
   const isAnyOf = async (live: Knex.QueryBuilder, isOfFire: string) => {
     const fire = db('automation_fires').select('automation_fires.id').whereRaw(isOfFire).where({ automation_id: of.id })
@@ -82,21 +84,21 @@ export async function hasLiveRun(db: Db, of: { id: string; workspaceId: string }
 }
 
 /** Lists fires without a run, newest first; returns one row more than `limit`. */
-export async function listSkips(db: Db, automationId: string, page: OlderPage): Promise<FireRow[]> {
+export async function listSkips(db: Db, automationId: AutomationId, page: OlderPage): Promise<FireRow[]> {
   const query = fires.from(db).where({ automation_id: automationId, kind: 'skipped' })
   return fires.list(newestFirst(query, page))
 }
 
 export interface FiredRunFilter extends OlderPage {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   /** Left out: all automations. */
-  automationId?: string
+  automationId?: AutomationId
   statuses?: readonly string[]
   /** When set, only runs that this viewer sees are listed. */
   visibleTo?: WorkViewer
 }
 
-const fired = z.object({ runId: text, id: text, createdAt: time })
+const fired = z.object({ runId: runId, id: text, createdAt: time })
 
 /**
  * Lists runs that automations started, newest first; returns one more than `limit`. `id` and `createdAt` are those of

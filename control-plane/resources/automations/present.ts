@@ -1,3 +1,4 @@
+import type { WorkflowRunId } from '../../../shared/lib/ids.ts'
 import type { Automation, AutomationSkip, AutomationTrigger } from '../../../shared/api/automation-fields.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import type { Db } from '../../db/open.ts'
@@ -11,12 +12,13 @@ import type { AutomationRow } from './store.ts'
 /** Automations as clients read them. Their last runs are loaded at once; all must be of one workspace. */
 export async function presentAutomations(db: Db, automations: readonly AutomationRow[]): Promise<Automation[]> {
   const ids = automations.flatMap(({ lastRunId }) => lastRunId ?? [])
-  const runs = await listRunsByIds(db, automations[0]?.workspaceId ?? '', [...new Set(ids)])
+  const [first] = automations
+  const runs = first === undefined ? [] : await listRunsByIds(db, first.workspaceId, [...new Set(ids)])
   const byId = new Map(runs.map((run) => [run.id, run]))
   const flows = await lastWorkflowRuns(db, automations)
   return automations.map((automation) => {
     const { lastRunId, lastWorkflowRunId } = automation
-    const run = byId.get(lastRunId ?? '')
+    const run = lastRunId === null ? undefined : byId.get(lastRunId)
     const last = run && { id: run.id, status: run.status, createdAt: run.createdAt, workflowRunId: null }
     return presentAutomation(automation, last ?? flows.get(lastWorkflowRunId ?? '') ?? null)
   })
@@ -28,7 +30,7 @@ export async function presentOne(db: Db, automation: AutomationRow, webhookUrl?:
 }
 
 interface LastRun extends Pick<RunRow, 'id' | 'status' | 'createdAt'> {
-  workflowRunId: string | null
+  workflowRunId: WorkflowRunId | null
 }
 
 const statusOfFlow = { running: 'running', stalled: 'running', completed: 'succeeded', failed: 'failed' } as const

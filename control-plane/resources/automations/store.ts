@@ -1,3 +1,11 @@
+import type {
+  AgentRef,
+  AutomationId,
+  PersonUuid,
+  RunId,
+  WorkflowRunId,
+  WorkspaceUuid,
+} from '../../../shared/lib/ids.ts'
 import { onlyVisibleAgents } from '../agents/visibility.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
@@ -9,6 +17,16 @@ import {
   triggerTypes,
 } from '../../../shared/api/automation-fields.ts'
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import {
+  actorRef,
+  agentRef,
+  automationId,
+  personUuid,
+  projectUuid,
+  runId,
+  workflowRunId,
+  workspaceUuid,
+} from '../../db/id-columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import { onlyContaining } from '../../db/list-filters.ts'
@@ -19,9 +37,9 @@ import { table, type RowOf } from '../../db/table.ts'
 import type { Viewer } from '../agents/rules.ts'
 
 const automations = table('automations', {
-  id: text,
-  workspaceId: text,
-  projectId: nullableText,
+  id: automationId,
+  workspaceId: workspaceUuid,
+  projectId: projectUuid.nullable(),
   name: text,
   description: nullableText,
   status: z.enum(automationStatuses),
@@ -34,20 +52,20 @@ const automations = table('automations', {
   tokenHash: nullableText,
   prompt: text,
   workflow: nullableText,
-  agentId: text,
+  agentId: agentRef,
   modelId: nullableText,
   environment: z.enum(environments).nullable(),
   concurrencyPolicy: z.enum(concurrencyPolicies),
   createdByType: z.enum(['user', 'agent', 'system']),
-  createdById: nullableText,
+  createdById: actorRef.nullable(),
   /**
    * UUID of the person who last changed what it starts: its trigger, prompt, agent, model or environment; null:
    * unknown.
    */
-  causedByUserId: nullableText,
-  lastRunId: nullableText,
+  causedByUserId: personUuid.nullable(),
+  lastRunId: runId.nullable(),
   /** The workflow run of the last fire, if that started one. */
-  lastWorkflowRunId: nullableText,
+  lastWorkflowRunId: workflowRunId.nullable(),
   lastFiredAt: nullableTime,
   /** The next instant of the schedule, whatever the status: fires of a paused automation are recorded, too. */
   nextFireAt: nullableTime,
@@ -72,12 +90,16 @@ export async function replaceAutomation(db: Db, before: AutomationRow, after: Au
   await automations.replace(db, before, after)
 }
 
-export async function findAutomation(db: Db, workspaceId: string, id: string): Promise<AutomationRow | null> {
+export async function findAutomation(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  id: AutomationId,
+): Promise<AutomationRow | null> {
   return automations.find(db, { workspaceId, id })
 }
 
 /** Locks it until the transaction ends, so that its fires follow one another. */
-export async function lockAutomation(db: Db, id: string): Promise<AutomationRow | null> {
+export async function lockAutomation(db: Db, id: AutomationId): Promise<AutomationRow | null> {
   return automations.first(lockRows(automations.from(db).where({ id })))
 }
 
@@ -97,13 +119,17 @@ export async function lockAutomationByToken(db: Db, tokenHash: string): Promise<
   )
 }
 
-const dues = table('automations', { id: text, workspaceId: text, at: time }, { columns: { at: 'next_fire_at' } })
+const dues = table(
+  'automations',
+  { id: automationId, workspaceId: workspaceUuid, at: time },
+  { columns: { at: 'next_fire_at' } },
+)
 export type DueAutomation = RowOf<typeof dues>
 
 /** Lists due schedules, those due longest first; `after` is the last one of the previous page. */
 export async function listDue(
   db: Db,
-  filter: { now: number; after?: { at: number; id: string }; limit: number },
+  filter: { now: number; after?: { at: number; id: AutomationId }; limit: number },
 ): Promise<DueAutomation[]> {
   const query = dues.from(db).where('next_fire_at', '<=', filter.now).whereRaw(inKeptWorkspace('automations'))
   if (filter.after) void query.whereRaw('(next_fire_at, id) > (?, ?)', [filter.after.at, filter.after.id])
@@ -114,14 +140,14 @@ export async function listDue(
  * Returns the automation if it is still due at `at`, locked until the transaction ends; null when another replica has
  * locked it or was first.
  */
-export async function claimDue(db: Db, due: { id: string; at: number }): Promise<AutomationRow | null> {
+export async function claimDue(db: Db, due: { id: AutomationId; at: number }): Promise<AutomationRow | null> {
   return automations.first(lockRows(automations.from(db).where({ id: due.id, next_fire_at: due.at }), true))
 }
 
 /** Pauses active automations for which this person is responsible. Returns their number. */
 export async function pauseAutomationsOf(
   db: Db,
-  of: { userId: string; workspaceId?: string },
+  of: { userId: PersonUuid; workspaceId?: WorkspaceUuid },
   at: number,
 ): Promise<number> {
   return db('automations')
@@ -134,22 +160,26 @@ export async function pauseAutomationsOf(
 }
 
 /** Sets the next instant of a schedule. */
-export async function replaceNextFire(db: Db, id: string, at: number | null): Promise<void> {
+export async function replaceNextFire(db: Db, id: AutomationId, at: number | null): Promise<void> {
   await db('automations')
     .where({ id })
     .update({ next_fire_at: at, version: db.raw('version + 1') })
 }
 
-export async function recordRun(db: Db, id: string, run: { id: string; at: number }): Promise<void> {
+export async function recordRun(db: Db, id: AutomationId, run: { id: RunId; at: number }): Promise<void> {
   await automations.update(db, { id }, { lastRunId: run.id, lastWorkflowRunId: null, lastFiredAt: run.at })
 }
 
-export async function recordWorkflowRun(db: Db, id: string, run: { id: string; at: number }): Promise<void> {
+export async function recordWorkflowRun(
+  db: Db,
+  id: AutomationId,
+  run: { id: WorkflowRunId; at: number },
+): Promise<void> {
   await automations.update(db, { id }, { lastRunId: null, lastWorkflowRunId: run.id, lastFiredAt: run.at })
 }
 
 /** Counts a call of the webhook in the window that began at `since`. */
-export async function recordCall(db: Db, id: string, count: { since: number; calls: number }): Promise<void> {
+export async function recordCall(db: Db, id: AutomationId, count: { since: number; calls: number }): Promise<void> {
   await db('automations').where({ id }).update({ calls_since: count.since, calls: count.calls })
 }
 
@@ -161,7 +191,7 @@ export type Listening = Pick<AutomationRow, 'id' | 'workspaceId'>
  */
 export async function listListening(
   db: Db,
-  on: { repo: string; event: string; workspaceIds: readonly string[]; perWorkspace: number },
+  on: { repo: string; event: string; workspaceIds: readonly WorkspaceUuid[]; perWorkspace: number },
 ): Promise<Listening[]> {
   const { repo, event } = on
   const listening = db('automations')
@@ -177,9 +207,9 @@ export async function listListening(
 }
 
 export interface AutomationFilter extends OlderPage {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   statuses?: readonly string[]
-  agentId?: string
+  agentId?: AgentRef
   /** Matched case-insensitively against name and description. */
   q?: string
   viewer: Viewer

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { nullableTime, text, time } from '../../db/columns.ts'
+import { workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -10,7 +11,7 @@ import { table, type RowOf } from '../../db/table.ts'
 
 const clients = table('connection_clients', {
   id: text,
-  workspaceId: text,
+  workspaceId: workspaceUuid,
   issuer: text,
   clientId: text,
   source: z.enum(['person', 'registration']),

@@ -1,3 +1,4 @@
+import type { ConnectionId } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { fieldsIn, type Service } from '../../catalog/services.ts'
 import type { Vault } from '../../vault/vault.ts'
@@ -41,13 +42,13 @@ const credential = z.discriminatedUnion('kind', [
 export type Credential = z.infer<typeof credential>
 export type OauthCredential = Extract<Credential, { kind: 'oauth' }>
 
-const boundTo = (connectionId: string) => `${connectionId}:credential`
+const boundTo = (connectionId: ConnectionId) => `${connectionId}:credential`
 
-export const sealCredential = (vault: Pick<Vault, 'seal'>, connectionId: string, held: Credential): Buffer =>
+export const sealCredential = (vault: Pick<Vault, 'seal'>, connectionId: ConnectionId, held: Credential): Buffer =>
   vault.seal(boundTo(connectionId), JSON.stringify(held))
 
 /** Throws `VaultError` when it was sealed with another key, or for another row. */
-export const openCredential = (vault: Pick<Vault, 'open'>, connectionId: string, sealed: Buffer): Credential =>
+export const openCredential = (vault: Pick<Vault, 'open'>, connectionId: ConnectionId, sealed: Buffer): Credential =>
   credential.parse(JSON.parse(vault.open(boundTo(connectionId), sealed)))
 
 const attempt = z.object({
@@ -70,12 +71,12 @@ const attempt = z.object({
 /** What the exchange of a code needs beside the code. */
 export type SignInAttempt = z.infer<typeof attempt>
 
-const ofSignIn = (connectionId: string) => `${connectionId}:sign-in`
+const ofSignIn = (connectionId: ConnectionId) => `${connectionId}:sign-in`
 
-export const sealAttempt = (vault: Pick<Vault, 'seal'>, connectionId: string, begun: SignInAttempt): Buffer =>
+export const sealAttempt = (vault: Pick<Vault, 'seal'>, connectionId: ConnectionId, begun: SignInAttempt): Buffer =>
   vault.seal(ofSignIn(connectionId), JSON.stringify(begun))
 
-export const openAttempt = (vault: Pick<Vault, 'open'>, connectionId: string, sealed: Buffer): SignInAttempt =>
+export const openAttempt = (vault: Pick<Vault, 'open'>, connectionId: ConnectionId, sealed: Buffer): SignInAttempt =>
   attempt.parse(JSON.parse(vault.open(ofSignIn(connectionId), sealed)))
 
 /** The fields of the credential that are held, as clients see them. */

@@ -1,3 +1,4 @@
+import type { ConnectionId, PersonUuid, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Db } from '../../db/open.ts'
 import type { Service } from '../../catalog/services.ts'
 import { deliveredOf, type Credential, type Delivered } from './credential.ts'
@@ -12,16 +13,16 @@ import { findConnection, listActiveConnections, recordConnectionUse, type Connec
  * each time it is needed, so that a run that lasts for hours has a token that works.
  */
 export interface RunOwner {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   /** UUID of the owner of the run's agent. */
-  agentOwnerUserId: string | null
+  agentOwnerUserId: PersonUuid | null
 }
 
 export const listConnectionsForRun = async (db: Db, { workspaceId, agentOwnerUserId }: RunOwner, now: number) =>
   listActiveConnections(db, { workspaceId, visibleTo: agentOwnerUserId, now })
 
 export interface UsedConnection extends Delivered {
-  connectionId: string
+  connectionId: ConnectionId
   serviceId: string
   /** Which credential it is: whoever finds it refused asks again with it. */
   credentialVersion: number
@@ -57,7 +58,7 @@ const longestWaitMs = 60_000
 export async function useConnection(
   deps: RenewalDependencies,
   run: RunOwner,
-  { connectionId, refused = null }: { connectionId: string; refused?: number | null },
+  { connectionId, refused = null }: { connectionId: ConnectionId; refused?: number | null },
 ): Promise<UsedConnection> {
   const { root, world, vault, services } = deps
   const until = world.monotonic() + longestWaitMs
@@ -91,7 +92,7 @@ export async function useConnection(
 export async function findUsable(
   db: Db,
   { workspaceId, agentOwnerUserId }: RunOwner,
-  { connectionId, now }: { connectionId: string; now: number },
+  { connectionId, now }: { connectionId: ConnectionId; now: number },
 ): Promise<ConnectionRow> {
   const row = await findConnection(db, workspaceId, connectionId)
   if (row === null || (row.ownerUserId !== null && row.ownerUserId !== agentOwnerUserId))

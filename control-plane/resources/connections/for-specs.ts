@@ -1,3 +1,4 @@
+import type { ConnectionId } from '../../../shared/lib/ids.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { AgentRow } from '../agents/store.ts'
 import { whyNotSentTo } from '../mcp-servers/rules.ts'
@@ -26,7 +27,7 @@ const notGiven = () => new ConnectionUnusable('not_given', 'The run was not give
 export async function credentialForServers(
   deps: RenewalDependencies,
   of: SpecOwner,
-  { connectionId, refused = null }: { connectionId: string; refused?: number | null },
+  { connectionId, refused = null }: { connectionId: ConnectionId; refused?: number | null },
 ): Promise<UsedConnection> {
   if (serversWith(of, connectionId).length === 0) throw notGiven()
   const used = await useConnection(deps, ownerOf(of), { connectionId, refused })
@@ -38,7 +39,7 @@ export async function credentialForServers(
 export async function mustServeServers(
   deps: Pick<RenewalDependencies, 'root' | 'services' | 'world'>,
   of: SpecOwner,
-  connectionId: string,
+  connectionId: ConnectionId,
 ): Promise<void> {
   if (serversWith(of, connectionId).length === 0) throw notGiven()
   const now = deps.world.now()
@@ -46,14 +47,14 @@ export async function mustServeServers(
   await mustBeTheirs(deps, of, { connectionId, serviceId })
 }
 
-const serversWith = ({ spec }: SpecOwner, connectionId: string) =>
+const serversWith = ({ spec }: SpecOwner, connectionId: ConnectionId) =>
   Object.values(spec.mcpServers).filter((server) => server.type === 'http' && server.connectionId === connectionId)
 
 /** The catalog, or the server that was signed in to, may have changed since the server was set. */
 async function mustBeTheirs(
   { root, services }: Pick<RenewalDependencies, 'root' | 'services'>,
   of: SpecOwner,
-  { connectionId, serviceId }: { connectionId: string; serviceId: string },
+  { connectionId, serviceId }: { connectionId: ConnectionId; serviceId: string },
 ): Promise<void> {
   const service = await findService({ db: root, services }, { workspaceId: of.agent.workspaceId, serviceId })
   const reasons = serversWith(of, connectionId).map(({ url }) => whyNotSentTo(url ?? '', service))
@@ -65,7 +66,7 @@ async function mustBeTheirs(
 export async function variablesForRun(
   deps: RenewalDependencies,
   of: SpecOwner,
-  connectionId: string,
+  connectionId: ConnectionId,
 ): Promise<{ env: Record<string, string>; version: number }> {
   const names = (of.spec.connectionVariables ?? []).find((one) => one.connectionId === connectionId)?.names ?? []
   if (names.length === 0) throw notGiven()
@@ -78,7 +79,7 @@ export async function variablesForRun(
 }
 
 /** A sentence for people and for the model. */
-export function adviceFor({ reason, message }: ConnectionUnusable, connectionId: string): string {
+export function adviceFor({ reason, message }: ConnectionUnusable, connectionId: ConnectionId): string {
   if (reason === 'not_given') return message
   if (reason === 'not_active')
     return `${message} A person signs in anew with: svc connection reauthorize ${connectionId}`

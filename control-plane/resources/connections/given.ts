@@ -1,3 +1,4 @@
+import type { PersonUuid } from '../../../shared/lib/ids.ts'
 import {
   mostWithVariables,
   type ConnectionVariables,
@@ -31,7 +32,7 @@ type Owned = Pick<AgentRow, 'workspaceId' | 'ownerUserId'>
 function isGivenTo(
   { ownerUserId }: Pick<AgentRow, 'ownerUserId'>,
   { ownerUserId: holder, connectedByUserId: by }: ConnectionRow,
-  admins: ReadonlySet<string>,
+  admins: ReadonlySet<PersonUuid>,
 ): boolean {
   return holder !== null || (by !== null && (by === ownerUserId || admins.has(by)))
 }

@@ -1,3 +1,4 @@
+import { idFrom, type PersonUuid } from '../../../shared/lib/ids.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import { connectionId } from '../../../shared/api/ids.ts'
 import type { Db } from '../../db/open.ts'
@@ -8,11 +9,12 @@ import type { Owner } from './present.ts'
 import { findConnection, type ConnectionRow } from './store.ts'
 
 /** Whose own connections the caller sees beside those of the workspace. An agent sees the latter alone. */
-export const viewerOfConnections = (caller: Caller): string | null => (caller.kind === 'person' ? caller.userId : null)
+export const viewerOfConnections = (caller: Caller): PersonUuid | null =>
+  caller.kind === 'person' ? caller.userId : null
 
 /** Fails with `connection_not_found` when there is none that the caller sees. */
 export async function lookUpConnection(db: Db, caller: Caller, id: string): Promise<ConnectionRow> {
-  const found = connectionId.safeParse(id).success ? await findConnection(db, caller.workspaceId, id) : null
+  const found = connectionId.safeParse(id).success ? await findConnection(db, caller.workspaceId, idFrom(id)) : null
   const isSeen = found !== null && (found.ownerUserId === null || found.ownerUserId === viewerOfConnections(caller))
   return isSeen ? found : fail('connection_not_found')
 }

@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { connectionClientPath } from '../../../shared/api/connection-fields.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { ServiceCatalog } from '../../catalog/services.ts'
@@ -41,7 +42,7 @@ export interface ClientDependencies {
 }
 
 interface ClientWanted {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   serviceId: string
   found: FoundIssuer
   redirectUri: string

@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Service } from '../../catalog/services.ts'
 import type { SignInAttempt } from './credential.ts'
 import { chooseClient, type ClientDependencies } from './mcp-client.ts'
@@ -9,7 +10,7 @@ import type { KeyFields } from './rules.ts'
 export async function beginMcpSignIn(
   deps: ClientDependencies,
   service: Service,
-  of: { workspaceId: string; redirectUri: string; given: KeyFields | null; isAgain: boolean },
+  of: { workspaceId: WorkspaceUuid; redirectUri: string; given: KeyFields | null; isAgain: boolean },
 ): Promise<{ authorizeUrl: string; attempt: SignInAttempt } | { askAt: string }> {
   const { outbound: door, world } = deps
   const serverUrl = service.mcp!.url

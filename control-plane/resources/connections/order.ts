@@ -1,9 +1,10 @@
+import type { ConnectionId } from '../../../shared/lib/ids.ts'
 import type { ConnectionSort } from '../../../shared/api/connection-fields.ts'
 
 /** The orders of lists of connections. */
 
 interface Listed {
-  id: string
+  id: ConnectionId
   lastUsedAt: number
   createdAt: number
   sortLabel: string
@@ -25,7 +26,7 @@ export const sortOrders: Readonly<Record<ConnectionSort, { by: keyof typeof colu
 }
 
 /** The place of a row in a list. */
-export const placeIn = (sort: ConnectionSort, row: Listed): readonly [string | number, string] => [
+export const placeIn = (sort: ConnectionSort, row: Listed): readonly [string | number, ConnectionId] => [
   columns[sortOrders[sort].by](row),
   row.id,
 ]

@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { mcpServerIntegration } from '../../../shared/api/connection-fields.ts'
 import type { Service, ServiceCatalog } from '../../catalog/services.ts'
 import type { Db } from '../../db/open.ts'
@@ -22,7 +23,7 @@ export function serviceOfServer({ id, name, server }: McpServerRow): Service | n
 /** null: there is none any more. */
 export async function findService(
   { db, services }: { db: Db; services: Pick<ServiceCatalog, 'find'> },
-  { workspaceId, serviceId }: { workspaceId: string; serviceId: string },
+  { workspaceId, serviceId }: { workspaceId: WorkspaceUuid; serviceId: string },
 ): Promise<Service | null> {
   const serverId = mcpServerIdOf(serviceId)
   if (serverId === null) return services.find(serviceId)

@@ -1,5 +1,7 @@
+import type { ConnectionId } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { nullableTime, text, time } from '../../db/columns.ts'
+import { connectionId, personUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import type { OwnConnections } from './store.ts'
@@ -9,9 +11,9 @@ import type { OwnConnections } from './store.ts'
 const signIns = table('connection_sign_ins', {
   /** Of the state that the provider sends back, which works once. */
   stateHash: text,
-  connectionId: text,
+  connectionId: connectionId,
   /** UUID of who began it. */
-  userId: text,
+  userId: personUuid,
   /** Sealed. */
   attempt: z.instanceof(Uint8Array).transform((bytes): Buffer => Buffer.from(bytes)),
   /** When somebody came back with the state: nobody does so again. */
@@ -35,7 +37,7 @@ export async function claimSignIn(db: Db, stateHash: string, at: number): Promis
   return (await signIns.update(db, { stateHash, claimedAt: null }, { claimedAt: at })) === 1
 }
 
-export async function removeSignIn(db: Db, connectionId: string): Promise<void> {
+export async function removeSignIn(db: Db, connectionId: ConnectionId): Promise<void> {
   await db('connection_sign_ins').where({ connection_id: connectionId }).delete()
 }
 

@@ -1,3 +1,4 @@
+import type { ConnectionId, PersonUuid, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import {
@@ -7,6 +8,7 @@ import {
   type ConnectionStatus,
 } from '../../../shared/api/connection-fields.ts'
 import { int, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { connectionId, personUuid, workspaceUuid } from '../../db/id-columns.ts'
 import { byCharacters } from '../../db/dialect.ts'
 import { onlyContaining } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
@@ -20,14 +22,14 @@ const names = json(z.array(z.string()))
 
 const connections = table('connections', {
   /** `conn_...` */
-  id: text,
-  workspaceId: text,
+  id: connectionId,
+  workspaceId: workspaceUuid,
   serviceId: text,
   /** As the catalog had them: a service may leave the catalog. */
   serviceLabel: text,
   authKind: z.enum(authKinds),
   /** UUID; null: the workspace has it. */
-  ownerUserId: nullableText,
+  ownerUserId: personUuid.nullable(),
   accountLabel: text,
   /** Both labels in small letters. */
   sortLabel: text,
@@ -51,9 +53,9 @@ const connections = table('connections', {
   renewedUntil: nullableTime,
   /** 0: never. */
   lastUsedAt: time,
-  createdByUserId: text,
+  createdByUserId: personUuid,
   /** UUID of who signed in last; null: nobody is known. */
-  connectedByUserId: nullableText,
+  connectedByUserId: personUuid.nullable(),
   version: int,
   createdAt: time,
   updatedAt: time,
@@ -70,12 +72,16 @@ export async function replaceConnection(db: Db, before: ConnectionRow, after: Co
   await connections.replace(db, before, after)
 }
 
-export async function findConnection(db: Db, workspaceId: string, id: string): Promise<ConnectionRow | null> {
+export async function findConnection(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  id: ConnectionId,
+): Promise<ConnectionRow | null> {
   return connections.find(db, { workspaceId, id })
 }
 
 /** In whichever workspace it is, for who has the state of its sign-in. */
-export async function findConnectionById(db: Db, id: string): Promise<ConnectionRow | null> {
+export async function findConnectionById(db: Db, id: ConnectionId): Promise<ConnectionRow | null> {
   return connections.find(db, { id })
 }
 
@@ -90,11 +96,14 @@ export async function findSameConnection(
 
 const ofService = connections.query('where workspace_id = ? and service_id = ? order by id limit 200')
 /** Lists the connections to one service, of whomever they are. */
-export const listConnectionsOfService = (db: Db, workspaceId: string, serviceId: string): Promise<ConnectionRow[]> =>
-  ofService.list(db, [workspaceId, serviceId])
+export const listConnectionsOfService = (
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  serviceId: string,
+): Promise<ConnectionRow[]> => ofService.list(db, [workspaceId, serviceId])
 
 /** Removes a connection without a sign-in. */
-export async function removeConnection(db: Db, id: string): Promise<void> {
+export async function removeConnection(db: Db, id: ConnectionId): Promise<void> {
   await db('connections').where({ id }).delete()
 }
 
@@ -108,12 +117,12 @@ export async function removeConnectionsOfUser(db: Db, { workspaceId, userId }: O
 /** Those that a person has. */
 export interface OwnConnections {
   /** Left out: all workspaces. */
-  workspaceId?: string
+  workspaceId?: WorkspaceUuid
   /** UUID. */
-  userId: string
+  userId: PersonUuid
 }
 
-export async function recordConnectionUse(db: Db, id: string, at: number): Promise<void> {
+export async function recordConnectionUse(db: Db, id: ConnectionId, at: number): Promise<void> {
   await connections.update(db, { id }, { lastUsedAt: at })
 }
 
@@ -126,7 +135,7 @@ export async function claimRenewal(db: Db, { id, credentialVersion, by, now, unt
   return taken === 1
 }
 interface RenewalClaim {
-  id: string
+  id: ConnectionId
   credentialVersion: number
   by: string
   now: number
@@ -134,7 +143,7 @@ interface RenewalClaim {
 }
 
 /** Gives the turn back, unless somebody else has taken it since. */
-export async function releaseRenewal(db: Db, id: string, by: string): Promise<void> {
+export async function releaseRenewal(db: Db, id: ConnectionId, by: string): Promise<void> {
   await connections.update(db, { id, renewedBy: by }, { renewedBy: null, renewedUntil: null })
 }
 
@@ -168,9 +177,9 @@ export const listLapsedConnections = (
 ): Promise<ConnectionRow[]> => lapsing.list(db, [before, limit])
 
 export interface ConnectionFilter {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   /** UUID of who sees their own beside those of the workspace; null: those of the workspace alone. Left out: all. */
-  visibleTo?: string | null
+  visibleTo?: PersonUuid | null
   serviceId?: string
   status?: ConnectionStatus
   q?: string
@@ -210,7 +219,7 @@ const mostOfRun = 500
 /** Lists the active connections of a workspace and of a person, by label. */
 export async function listActiveConnections(
   db: Db,
-  of: { workspaceId: string; visibleTo: string | null; now: number },
+  of: { workspaceId: WorkspaceUuid; visibleTo: PersonUuid | null; now: number },
 ): Promise<ConnectionRow[]> {
   const rows = await listConnections(db, { ...of, status: 'active', sort: 'label_asc', limit: mostOfRun })
   return rows.slice(0, mostOfRun)

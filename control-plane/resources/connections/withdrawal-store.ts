@@ -1,5 +1,7 @@
+import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { int, text, time } from '../../db/columns.ts'
+import { connectionId, workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import type { OwnConnections } from './store.ts'
@@ -7,14 +9,20 @@ import type { OwnConnections } from './store.ts'
 /** Credentials of connections that are gone, of which their providers are still to be told. */
 
 const sealed = z.instanceof(Uint8Array).transform((bytes): Buffer => Buffer.from(bytes))
-const goingRow = z.object({ connectionId: text, workspaceId: text, serviceId: text, credential: sealed, version: int })
+const goingRow = z.object({
+  connectionId: connectionId,
+  workspaceId: workspaceUuid,
+  serviceId: text,
+  credential: sealed,
+  version: int,
+})
 
 const withdrawals = table('connection_withdrawals', {
   /** The connection and the version of its credential. */
   id: text,
   /** For which the credential is sealed. */
-  connectionId: text,
-  workspaceId: text,
+  connectionId: connectionId,
+  workspaceId: workspaceUuid,
   serviceId: text,
   credential: sealed,
   /** How often the provider was asked. */
@@ -24,7 +32,7 @@ const withdrawals = table('connection_withdrawals', {
 export type WithdrawalRow = RowOf<typeof withdrawals>
 
 /** Which connections go: of a workspace, of a service in it, or of a person. */
-type Going = OwnConnections | { workspaceId: string; serviceId?: string; userId?: undefined }
+type Going = OwnConnections | { workspaceId: WorkspaceUuid; serviceId?: string; userId?: undefined }
 
 /** Takes the tokens out of connections that go; their providers are told later. */
 export async function queueWithdrawals(db: Db, of: Going, now: number): Promise<void> {
@@ -69,6 +77,6 @@ export async function removeWithdrawal(db: Db, id: string): Promise<void> {
   await db('connection_withdrawals').where({ id }).delete()
 }
 
-export async function hasWithdrawals(db: Db, workspaceId: string): Promise<boolean> {
+export async function hasWithdrawals(db: Db, workspaceId: WorkspaceUuid): Promise<boolean> {
   return (await db('connection_withdrawals').where({ workspace_id: workspaceId }).first('id')) !== undefined
 }

@@ -1,3 +1,4 @@
+import { idFrom, type FileId, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { Attachment } from '../../../shared/api/messages.ts'
 import type { Db } from '../../db/open.ts'
@@ -11,8 +12,8 @@ import type { MessageRow } from './message-store.ts'
 /** Fails with `resource_not_found` for an id that names no file which the viewer sees. */
 export async function checkAttachments(
   db: Db,
-  { workspaceId, viewer, ids }: { workspaceId: string; viewer: FileViewer; ids: readonly string[] },
-): Promise<string[]> {
+  { workspaceId, viewer, ids }: { workspaceId: WorkspaceUuid; viewer: FileViewer; ids: readonly FileId[] },
+): Promise<FileId[]> {
   const wanted = [...new Set(ids)]
   const known = new Set((await listFilesByIds(db, { workspaceId, ids: wanted, visibleTo: viewer })).map(({ id }) => id))
   const unknown = wanted.find((id) => !known.has(id))
@@ -31,7 +32,7 @@ export type AttachmentsOf = (message: Attaching) => Attachment[]
 
 export async function loadAttachments(
   db: Db,
-  { workspaceId, viewer }: { workspaceId: string; viewer: FileViewer },
+  { workspaceId, viewer }: { workspaceId: WorkspaceUuid; viewer: FileViewer },
   messages: readonly Attaching[],
 ): Promise<AttachmentsOf> {
   const ids = [...new Set(messages.flatMap(({ attachmentIds }) => attachmentIds))]
@@ -72,11 +73,11 @@ const idsAtOnce = 1_000
 /** A prompt that told an agent of files, without those that this viewer does not see. */
 export async function withoutHiddenFiles(
   db: Db,
-  { workspaceId, viewer }: { workspaceId: string; viewer: FileViewer },
+  { workspaceId, viewer }: { workspaceId: WorkspaceUuid; viewer: FileViewer },
   prompt: string,
 ): Promise<string> {
   const lines = prompt.split('\n')
-  const ids = [...new Set(lines.flatMap((line) => toldIn(line) ?? []))]
+  const ids = [...new Set(lines.flatMap((line) => toldIn(line) ?? []).map((id) => idFrom<FileId>(id)))]
   const seen = new Set<string>()
   // A prompt may be made to name more of them than a statement takes.
   for (let at = 0; at < ids.length; at += idsAtOnce) {

@@ -1,3 +1,4 @@
+import { idFrom, type ConversationId } from '../../../shared/lib/ids.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { ParticipantInput } from '../../../shared/api/conversation-shapes.ts'
 import type { Db } from '../../db/open.ts'
@@ -31,12 +32,12 @@ export function viewerOf(caller: Caller): ConversationViewer {
 
 /** The conversation, if the caller sees it; null otherwise. */
 export async function lookUpConversation(db: Db, caller: Caller, id: string): Promise<ConversationRow | null> {
-  const conversation = await findConversation(db, id)
+  const conversation = await findConversation(db, idFrom(id))
   return conversation !== null && (await isConversationVisible(db, caller, conversation)) ? conversation : null
 }
 
 /** The conversation that a path names. Fails with `conversation_not_found`. */
-export async function readableConversation(db: Db, caller: Caller, id: string): Promise<ConversationRow> {
+export async function readableConversation(db: Db, caller: Caller, id: ConversationId): Promise<ConversationRow> {
   return (await lookUpConversation(db, caller, id)) ?? fail('conversation_not_found', { param: 'id' })
 }
 
@@ -45,12 +46,12 @@ export async function readableConversation(db: Db, caller: Caller, id: string): 
  * checked that it is readable. It is locked before its messages and marks. Fails with `conversation_not_found` when it
  * was deleted meanwhile.
  */
-export async function heldConversation(db: Db, id: string): Promise<ConversationRow> {
+export async function heldConversation(db: Db, id: ConversationId): Promise<ConversationRow> {
   return (await claimConversation(db, id)) ?? fail('conversation_not_found', { param: 'id' })
 }
 
 /** A conversation for a change by workspace admins; agents are refused earlier. */
-export async function administeredConversation(db: Db, caller: Caller, id: string): Promise<ConversationRow> {
+export async function administeredConversation(db: Db, caller: Caller, id: ConversationId): Promise<ConversationRow> {
   if (!hasRole(caller, 'admin')) fail('not_authorized', { message: 'Only a workspace admin may do this.' })
   return readableConversation(db, caller, id)
 }

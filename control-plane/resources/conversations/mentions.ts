@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Db } from '../../db/open.ts'
 import { isVisible, type Viewer } from '../agents/rules.ts'
 import { listAgentsByReferences, matchReference } from '../agents/store.ts'
@@ -11,7 +12,7 @@ import type { Mention } from './message-store.ts'
  */
 export async function findMentions(
   db: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   text: { body: string; viewer: Viewer | null },
 ): Promise<Mention[]> {
   const names = mentionedNames(text.body)

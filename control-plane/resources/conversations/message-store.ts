@@ -1,32 +1,34 @@
+import type { ConversationId, MessageId, PersonRef, RunId } from '../../../shared/lib/ids.ts'
 import { cellOf, countOf } from '../../db/reads.ts'
 import { z } from 'zod'
 import { authorTypes, messageSources } from '../../../shared/api/conversation-fields.ts'
 import { int, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { actorRef, automationId, conversationId, fileId, messageId, runId } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { expectOnlyWriter, table, type RowOf } from '../../db/table.ts'
 
-const mention = z.object({ type: z.enum(['user', 'agent']), id: z.string() })
+const mention = z.object({ type: z.enum(['user', 'agent']), id: actorRef })
 export type Mention = z.infer<typeof mention>
 
 const messages = table('messages', {
-  id: text,
-  conversationId: text,
+  id: messageId,
+  conversationId: conversationId,
   /** Its number in the conversation, from 1 without holes. */
   seq: int,
   authorType: z.enum(authorTypes),
   /** `usr_` or `agt_` id; null for the system. */
-  authorId: nullableText,
+  authorId: actorRef.nullable(),
   body: text,
   source: z.enum(messageSources),
   externalRef: nullableText,
-  automationId: nullableText,
+  automationId: automationId.nullable(),
   mentions: json(z.array(mention)),
-  parentMessageId: nullableText,
-  attachmentIds: json(z.array(z.string())),
+  parentMessageId: messageId.nullable(),
+  attachmentIds: json(z.array(fileId)),
   /** The run whose final text this is. */
   replyOfRun: nullableText,
   /** The run that `send` started for it. */
-  turnRun: nullableText,
+  turnRun: runId.nullable(),
   sendKey: nullableText,
   editedAt: nullableTime,
   deletedAt: nullableTime,
@@ -40,7 +42,7 @@ export async function insertMessage(db: Db, message: MessageRow): Promise<void> 
   await messages.insert(db, message)
 }
 
-export async function findMessage(db: Db, id: string): Promise<MessageRow | null> {
+export async function findMessage(db: Db, id: MessageId): Promise<MessageRow | null> {
   return messages.find(db, { id })
 }
 
@@ -51,13 +53,13 @@ export const maxThreadSteps = 200
  * The first message of the thread that this message belongs to: itself, unless it replies to another one. A reply may name any
  * message of its thread as its parent. Returns null when the start is more than `maxThreadSteps` replies away.
  */
-export async function findThreadStart(db: Db, messageId: string): Promise<string | null> {
+export async function findThreadStart(db: Db, id: MessageId): Promise<MessageId | null> {
   const columns = ['messages.id', 'messages.parent_message_id']
   const thread = db.withRecursive('thread', (first) => {
     void first
       .select([...columns, db.raw('0 as steps')])
       .from('messages')
-      .where({ id: messageId })
+      .where({ id })
       .unionAll((next) => {
         void next
           .select([...columns, db.raw('thread.steps + 1')])
@@ -66,27 +68,27 @@ export async function findThreadStart(db: Db, messageId: string): Promise<string
           .where('thread.steps', '<', maxThreadSteps)
       })
   })
-  return cellOf(thread.from('thread').whereNull('parent_message_id'), 'id', text)
+  return cellOf(thread.from('thread').whereNull('parent_message_id'), 'id', messageId)
 }
 
 /** The message with a run's final text. */
-export async function findReplyOfRun(db: Db, runId: string): Promise<MessageRow | null> {
+export async function findReplyOfRun(db: Db, runId: RunId): Promise<MessageRow | null> {
   return messages.find(db, { replyOfRun: runId })
 }
 
 export async function findSentMessage(
   db: Db,
-  sent: { conversationId: string; authorId: string; key: string },
+  sent: { conversationId: ConversationId; authorId: PersonRef; key: string },
 ): Promise<MessageRow | null> {
   return messages.find(db, { conversationId: sent.conversationId, authorId: sent.authorId, sendKey: sent.key })
 }
 
-export async function replaceTurnRun(db: Db, messageId: string, runId: string): Promise<void> {
+export async function replaceTurnRun(db: Db, messageId: MessageId, runId: RunId): Promise<void> {
   await db('messages').where({ id: messageId }).update({ turn_run: runId })
 }
 
 export interface MessageRange {
-  conversationId: string
+  conversationId: ConversationId
   /** Messages after (newer) or before (older) this number; left out: from the first on. */
   place?: { direction: 'after' | 'before'; seq: number }
   withDeleted: boolean
@@ -103,7 +105,7 @@ export async function listMessages(db: Db, range: MessageRange): Promise<Message
 }
 
 /** The newest message that is not deleted. */
-export async function findLastMessage(db: Db, conversationId: string): Promise<MessageRow | null> {
+export async function findLastMessage(db: Db, conversationId: ConversationId): Promise<MessageRow | null> {
   return messages.first(
     messages.from(db).where({ conversation_id: conversationId }).whereNull('deleted_at').orderBy('seq', 'desc'),
   )
@@ -114,7 +116,7 @@ const lastAuthors = z.array(z.object({ type: z.enum(['user', 'agent']), at: time
 /** The authors and times of the last messages, newest first, without those of the system. */
 export async function listLastAuthors(
   db: Db,
-  conversationId: string,
+  conversationId: ConversationId,
   limit: number,
 ): Promise<{ type: 'user' | 'agent'; at: number }[]> {
   const rows: unknown[] = await db('messages')
@@ -128,8 +130,8 @@ export async function listLastAuthors(
 
 /** The earlier texts of messages. */
 const edits = table('message_edits', {
-  messageId: text,
-  conversationId: text,
+  messageId: messageId,
+  conversationId: conversationId,
   edit: int,
   body: text,
   replacedAt: time,
@@ -160,7 +162,7 @@ export async function replaceBody(
 /** The last `limit` earlier texts of a message, oldest first, each with the time it was replaced. */
 export async function listEdits(
   db: Db,
-  messageId: string,
+  messageId: MessageId,
   limit: number,
 ): Promise<Pick<RowOf<typeof edits>, 'body' | 'replacedAt'>[]> {
   const newest = edits.from(db).where({ message_id: messageId }).orderBy('edit', 'desc').limit(limit)
@@ -168,7 +170,7 @@ export async function listEdits(
 }
 
 /** Marks a message as deleted, which hides its text. Returns false when it was deleted before. */
-export async function removeMessage(db: Db, id: string, at: number): Promise<boolean> {
+export async function removeMessage(db: Db, id: MessageId, at: number): Promise<boolean> {
   const changed = await db('messages').where({ id }).whereNull('deleted_at').update({ deleted_at: at, updated_at: at })
   return changed === 1
 }

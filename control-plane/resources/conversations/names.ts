@@ -1,3 +1,4 @@
+import { hasPrefix, type ActorRef, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Db } from '../../db/open.ts'
 import type { Speaker } from '../../trust/quote.ts'
 import { handleText } from '../agents/present.ts'
@@ -16,14 +17,17 @@ export type NameOf = (subject: { type: 'user' | 'agent' | 'system'; id: string |
 /** The names of these subjects, including deleted agents and people who left. */
 export async function loadNames(
   db: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   subjects: readonly { type: 'user' | 'agent' | 'system'; id: string | null }[],
 ): Promise<NameOf> {
   const ids = (type: 'user' | 'agent') =>
     new Set(subjects.filter((subject) => subject.type === type).flatMap(({ id }) => (id === null ? [] : [id])))
   const [people, agents] = [ids('user'), ids('agent')]
   const names = new Map<string, Name>()
-  for (const agent of await listAgentsByIds(db, [...agents]))
+  for (const agent of await listAgentsByIds(
+    db,
+    [...agents].filter((id) => hasPrefix(id, 'agt_')),
+  ))
     names.set(agent.id, { handle: handleText(agent), name: agent.name })
   if (people.size > 0)
     for (const person of await listMembers(db, workspaceId))
@@ -38,8 +42,8 @@ export async function loadNames(
 /** Whoever this is, as a prompt names them. */
 export async function loadSpeaker(
   db: Db,
-  workspaceId: string,
-  subject: { type: 'user' | 'agent' | 'system'; id: string | null },
+  workspaceId: WorkspaceUuid,
+  subject: { type: 'user' | 'agent' | 'system'; id: ActorRef | null },
 ): Promise<Speaker> {
   return { id: subject.id, ...(await loadNames(db, workspaceId, [subject]))(subject) }
 }

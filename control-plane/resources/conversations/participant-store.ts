@@ -1,5 +1,7 @@
+import type { ActorRef, ConversationId, PersonRef } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { int, text, time } from '../../db/columns.ts'
+import { actorRef, conversationId, personRef } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
 import { table } from '../../db/table.ts'
@@ -7,19 +9,19 @@ import { table } from '../../db/table.ts'
 /** The participants of a conversation, and how far people have read. Ids are `usr_` and `agt_` ids. */
 export interface Participant {
   type: 'user' | 'agent'
-  id: string
+  id: ActorRef
 }
 
 const participants = table(
   'conversation_participants',
-  { conversationId: text, type: z.enum(['user', 'agent']), id: text, createdAt: time },
+  { conversationId: conversationId, type: z.enum(['user', 'agent']), id: actorRef, createdAt: time },
   { columns: { id: 'subject_id' } },
 )
 
 /** Adds participants; those who are in it already stay unchanged. */
 export async function insertParticipants(
   db: Db,
-  conversationId: string,
+  conversationId: ConversationId,
   joining: { participants: readonly Participant[]; at: number },
 ): Promise<void> {
   if (joining.participants.length === 0) return
@@ -34,7 +36,11 @@ export async function insertParticipants(
 }
 
 /** Returns false when they were not in it. */
-export async function removeParticipant(db: Db, conversationId: string, participant: Participant): Promise<boolean> {
+export async function removeParticipant(
+  db: Db,
+  conversationId: ConversationId,
+  participant: Participant,
+): Promise<boolean> {
   const { type, id } = participant
   const where = { conversation_id: conversationId, type, subject_id: id }
   return (await db('conversation_participants').where(where).delete()) === 1
@@ -43,7 +49,7 @@ export async function removeParticipant(db: Db, conversationId: string, particip
 /** Lists participants by conversation, first joined first. */
 export async function listParticipants(
   db: Db,
-  conversationIds: readonly string[],
+  conversationIds: readonly ConversationId[],
 ): Promise<Map<string, Participant[]>> {
   const by = new Map<string, Participant[]>(conversationIds.map((id) => [id, []]))
   if (conversationIds.length === 0) return by
@@ -55,7 +61,11 @@ export async function listParticipants(
   return by
 }
 
-export async function isParticipant(db: Db, conversationId: string, { type, id }: Participant): Promise<boolean> {
+export async function isParticipant(
+  db: Db,
+  conversationId: ConversationId,
+  { type, id }: Participant,
+): Promise<boolean> {
   const where = { conversation_id: conversationId, type, subject_id: id }
   return (await db('conversation_participants').where(where).first('subject_id')) !== undefined
 }
@@ -68,14 +78,14 @@ export interface ReadMark {
 
 const reads = table(
   'conversation_reads',
-  { conversationId: text, userId: text, seq: int, at: time },
+  { conversationId: conversationId, userId: personRef, seq: int, at: time },
   { columns: { seq: 'read_seq', at: 'read_at' } },
 )
 
 /** Records how far a person has read; a mark never goes back. */
 export async function recordRead(
   db: Db,
-  read: { conversationId: string; userId: string; seq: number; at: number },
+  read: { conversationId: ConversationId; userId: PersonRef; seq: number; at: number },
 ): Promise<void> {
   await db('conversation_reads')
     .insert(reads.toColumns(read))
@@ -86,9 +96,9 @@ export async function recordRead(
 
 export async function listReads(
   db: Db,
-  userId: string,
-  conversationIds: readonly string[],
-): Promise<Map<string, ReadMark>> {
+  userId: PersonRef,
+  conversationIds: readonly ConversationId[],
+): Promise<Map<ConversationId, ReadMark>> {
   if (conversationIds.length === 0) return new Map()
   const marks = reads
     .from(db)
@@ -123,8 +133,8 @@ const unread = query(
  */
 export async function countUnread(
   db: Db,
-  userId: string,
-  conversationIds: readonly string[],
+  userId: PersonRef,
+  conversationIds: readonly ConversationId[],
 ): Promise<Map<string, number>> {
   if (conversationIds.length === 0) return new Map()
   const counted = await unread.list(db, [userId, userId, conversationIds])

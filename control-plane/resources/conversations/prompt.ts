@@ -1,3 +1,4 @@
+import type { ConversationId, MessageId, TaskId } from '../../../shared/lib/ids.ts'
 import { inQuotes, nameOf, quoted, type Speaker } from '../../trust/quote.ts'
 import type { Person } from '../../trust/rules.ts'
 import type { AuthorOf } from '../tasks/authors.ts'
@@ -9,12 +10,12 @@ import { taskPrompt } from '../tasks/present.ts'
 /** A message as agents are told it. */
 export interface Said {
   by: Speaker
-  messageId: string
+  messageId: MessageId
   body: string
 }
 
 export interface MessageFacts {
-  conversation: { id: string; kind: 'dm' | 'channel'; title: string | null; taskId: string | null }
+  conversation: { id: ConversationId; kind: 'dm' | 'channel'; title: string | null; taskId: TaskId | null }
   /** The message that wakes the agent. */
   said: Said
   /** Tells of its files; empty without any. */

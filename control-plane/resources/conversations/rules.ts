@@ -1,3 +1,4 @@
+import type { ActorRef } from '../../../shared/lib/ids.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
 import type { Participant } from './participant-store.ts'
 import type { ConversationRow } from './store.ts'
@@ -34,7 +35,7 @@ export function deletionRefusal(
 /** The two participants of a dm that belongs to no task. */
 export function dmOf(
   participants: readonly Participant[],
-): { userId: string; agentId: string } | 'dm_requires_one_agent' | 'dm_requires_one_user' {
+): { userId: ActorRef; agentId: ActorRef } | 'dm_requires_one_agent' | 'dm_requires_one_user' {
   const ids = (type: 'user' | 'agent') =>
     participants.filter((participant) => participant.type === type).map(({ id }) => id)
   const [[agentId, ...otherAgents], [userId, ...otherUsers]] = [ids('agent'), ids('user')]

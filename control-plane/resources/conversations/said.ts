@@ -1,3 +1,4 @@
+import type { AgentRef, ConversationId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Db } from '../../db/open.ts'
 import { listMessages, type MessageRow } from './message-store.ts'
 import { loadNames, type NameOf } from './names.ts'
@@ -6,7 +7,7 @@ import { forgottenText, type Said } from './prompt.ts'
 /** Number of messages that an agent is told of. */
 export const messagesTold = 20
 
-export async function loadSaid(db: Db, workspaceId: string, messages: readonly MessageRow[]): Promise<Said[]> {
+export async function loadSaid(db: Db, workspaceId: WorkspaceUuid, messages: readonly MessageRow[]): Promise<Said[]> {
   const nameOf = await loadNames(db, workspaceId, messages.map(authorOf))
   return messages.map((message) => saidIn(message, nameOf))
 }
@@ -24,7 +25,7 @@ function saidIn(message: MessageRow, nameOf: NameOf): Said {
  */
 export async function saidBefore(
   db: Db,
-  of: { workspaceId: string; conversationId: string; agentId: string },
+  of: { workspaceId: WorkspaceUuid; conversationId: ConversationId; agentId: AgentRef },
 ): Promise<string> {
   const { workspaceId, conversationId, agentId } = of
   const place = { direction: 'before' as const, seq: Number.MAX_SAFE_INTEGER }

@@ -1,9 +1,11 @@
+import type { ActorRef, ConversationId, MessageId, PersonUuid, TaskId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { authorTypes, conversationKinds } from '../../../shared/api/conversation-fields.ts'
 import { harnessNames } from '../../../shared/runs/harnesses.ts'
 import { reasoningEfforts, speeds } from '../../../shared/runs/spec.ts'
-import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { int, nullableText, nullableTime, time } from '../../db/columns.ts'
+import { actorRef, conversationId, messageId, taskId, workspaceUuid } from '../../db/id-columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import { pageByTime, type TimePage } from '../../db/id-page.ts'
 import { onlyContaining } from '../../db/list-filters.ts'
@@ -13,19 +15,19 @@ import { publish } from '../../db/transaction.ts'
 import { hiddenTask } from '../projects/work-visibility.ts'
 
 const conversations = table('conversations', {
-  id: text,
-  workspaceId: text,
+  id: conversationId,
+  workspaceId: workspaceUuid,
   kind: z.enum(conversationKinds),
   title: nullableText,
-  taskId: nullableText,
+  taskId: taskId.nullable(),
   /** The `usr_` and `agt_` ids of a dm that belongs to no task. */
   dmUser: nullableText,
   dmAgent: nullableText,
   createdByType: z.enum(authorTypes),
-  createdById: nullableText,
+  createdById: actorRef.nullable(),
   messageSeq: int,
   messageCount: int,
-  lastMessageId: nullableText,
+  lastMessageId: messageId.nullable(),
   lastMessagePreview: nullableText,
   lastActivityAt: nullableTime,
   archivedAt: nullableTime,
@@ -67,29 +69,29 @@ export async function insertConversation(db: Db, conversation: NewConversation):
 
 const byId = conversations.query('where id = ? and removed_at is null')
 
-export async function findConversation(db: Db, id: string): Promise<ConversationRow | null> {
+export async function findConversation(db: Db, id: ConversationId): Promise<ConversationRow | null> {
   return byId.first(db, [id])
 }
 
 /** Finds and locks a conversation until the transaction ends. */
-export async function claimConversation(db: Db, id: string): Promise<ConversationRow | null> {
+export async function claimConversation(db: Db, id: ConversationId): Promise<ConversationRow | null> {
   return conversations.first(lockRows(conversations.from(db).where({ id }).whereNull('removed_at')))
 }
 
-export async function findConversationOfTask(db: Db, taskId: string): Promise<ConversationRow | null> {
+export async function findConversationOfTask(db: Db, taskId: TaskId): Promise<ConversationRow | null> {
   return conversations.find(db, { taskId })
 }
 
 export async function findDm(
   db: Db,
-  dm: { workspaceId: string; userId: string; agentId: string },
+  dm: { workspaceId: WorkspaceUuid; userId: string; agentId: string },
 ): Promise<ConversationRow | null> {
   return conversations.find(db, { workspaceId: dm.workspaceId, dmUser: dm.userId, dmAgent: dm.agentId })
 }
 
 export async function listConversationsByIds(
   db: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   ids: readonly string[],
 ): Promise<ConversationRow[]> {
   if (ids.length === 0) return []
@@ -106,15 +108,18 @@ export async function listConversationsByIds(
  * The viewer for whom a list is made; null sees all. A person sees channels, conversations of tasks they see, and their
  * own dms; an agent sees only those it takes part in. `id`: `usr_` or `agt_` id; `userId`: UUID.
  */
-export type ConversationViewer = { type: 'user'; id: string; userId: string } | { type: 'agent'; id: string } | null
+export type ConversationViewer =
+  | { type: 'user'; id: ActorRef; userId: PersonUuid }
+  | { type: 'agent'; id: ActorRef }
+  | null
 
 export interface ConversationFilter extends TimePage {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   visibleTo: ConversationViewer
   /** `none`: those without a task. */
-  task?: { id: string } | 'none'
+  task?: { id: TaskId } | 'none'
   /** `usr_` or `agt_` id. */
-  participantId?: string
+  participantId?: ActorRef
   withArchived: boolean
   /** Text in the title, whatever its case. */
   q?: string
@@ -158,14 +163,14 @@ function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ConversationV
 }
 
 /** Goes from the participant to the conversations, as there are many in which they are not. */
-function onlyWith(query: Knex.QueryBuilder, subjectId: string): void {
+function onlyWith(query: Knex.QueryBuilder, subjectId: ActorRef): void {
   void query.whereIn(
     'id',
     (own) => void own.from('conversation_participants').select('conversation_id').where({ subject_id: subjectId }),
   )
 }
 
-function participation(query: Knex.QueryBuilder, subjectId: string): void {
+function participation(query: Knex.QueryBuilder, subjectId: ActorRef): void {
   void query
     .from('conversation_participants')
     .select('subject_id')
@@ -189,7 +194,7 @@ const messageCounter = z.object({ message_seq: int })
  */
 export async function recordPost(
   db: Db,
-  post: { conversationId: string; messageId: string; preview: string; at: number },
+  post: { conversationId: ConversationId; messageId: MessageId; preview: string; at: number },
 ): Promise<number | null> {
   const changed: unknown[] = await db('conversations')
     .where({ id: post.conversationId })
@@ -207,7 +212,10 @@ export async function recordPost(
 }
 
 /** Updates the preview of the last message after it was edited. */
-export async function replacePreview(db: Db, last: { conversationId: string; messageId: string; preview: string }) {
+export async function replacePreview(
+  db: Db,
+  last: { conversationId: ConversationId; messageId: MessageId; preview: string },
+) {
   await db('conversations')
     .where({ id: last.conversationId, last_message_id: last.messageId })
     .update({ last_message_preview: last.preview })
@@ -216,7 +224,7 @@ export async function replacePreview(db: Db, last: { conversationId: string; mes
 /** Records the removal of a message; `last` is the newest of those left. */
 export async function recordRemoval(
   db: Db,
-  removal: { conversationId: string; last: { messageId: string; preview: string } | null; at: number },
+  removal: { conversationId: ConversationId; last: { messageId: MessageId; preview: string } | null; at: number },
 ): Promise<void> {
   await db('conversations')
     .where({ id: removal.conversationId })

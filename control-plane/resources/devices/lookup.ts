@@ -1,3 +1,4 @@
+import { hasPrefix, idFrom } from '../../../shared/lib/ids.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { Db } from '../../db/open.ts'
 import { hashToken } from '../../http/token-hash.ts'
@@ -6,7 +7,7 @@ import { findDevice, findDeviceByPublicId, findDeviceByToken, type DeviceRow } f
 
 /** A device of a person, by either of its ids; null for a sandbox, which no client names. */
 export async function findOwnedDevice(db: Db, id: string): Promise<DeviceRow | null> {
-  const device = id.startsWith('dvc_') ? await findDeviceByPublicId(db, id) : await findDevice(db, id)
+  const device = hasPrefix(id, 'dvc_') ? await findDeviceByPublicId(db, id) : await findDevice(db, idFrom(id))
   return device?.sandboxId === null ? device : null
 }
 

@@ -1,3 +1,4 @@
+import type { DeviceRef } from '../../../shared/lib/ids.ts'
 import type { Device } from '../../../shared/api/devices.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import { isController, isLinked, liveUntil, livenessOf } from './rules.ts'
@@ -7,7 +8,7 @@ export interface DeviceContext {
   now: number
   leaseMs: number
   /** Durable id of the workspace's default device. */
-  defaultDevice: string | null
+  defaultDevice: DeviceRef | null
 }
 
 export function presentDevice(device: DeviceRow, context: DeviceContext): Device {

@@ -1,3 +1,4 @@
+import type { DeviceRef, DeviceUuid, PersonUuid, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { runsByChoices } from '../../../shared/api/devices.ts'
 import {
@@ -7,6 +8,7 @@ import {
   type ProviderReadiness,
 } from '../../../shared/device/protocol.ts'
 import { flag, int, json, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { deviceRef, deviceUuid, personUuid, sandboxId, workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { expectOnlyWriter, table, type RowOf } from '../../db/table.ts'
 import { inKeptWorkspace } from '../../db/removed.ts'
@@ -15,10 +17,10 @@ import { command } from '../../db/statement.ts'
 const devices = table(
   'devices',
   {
-    deviceId: text,
-    publicId: text,
-    workspaceId: text,
-    userId: text,
+    deviceId: deviceUuid,
+    publicId: deviceRef,
+    workspaceId: workspaceUuid,
+    userId: personUuid,
     displayName: text,
     hostname: nullableText,
     /** A person set the host name; what the device calls itself does not replace it. */
@@ -39,7 +41,7 @@ const devices = table(
     /** Unique to one link: a daemon that reconnects has another one. */
     linkId: nullableText,
     /** `sbx_...` of a sandbox, which takes one run; null: the device of a person. */
-    sandboxId: nullableText,
+    sandboxId: sandboxId.nullable(),
     removedAt: nullableTime,
     rowVersion: int,
     createdAt: time,
@@ -68,17 +70,17 @@ export async function insertDevice(db: Db, device: NewDevice): Promise<void> {
 }
 
 /** A device that was not removed, by its connection id. */
-export async function findDevice(db: Db, deviceId: string): Promise<DeviceRow | null> {
+export async function findDevice(db: Db, deviceId: DeviceUuid): Promise<DeviceRow | null> {
   return byDeviceId.first(db, [deviceId])
 }
 
 /** A device that was not removed, by its durable id. */
-export async function findDeviceByPublicId(db: Db, publicId: string): Promise<DeviceRow | null> {
+export async function findDeviceByPublicId(db: Db, publicId: DeviceRef): Promise<DeviceRow | null> {
   return byPublicId.first(db, [publicId])
 }
 
 /** The device with this id, even if it was removed since; for names in old runs. */
-export async function findDeviceEver(db: Db, publicId: string): Promise<DeviceRow | null> {
+export async function findDeviceEver(db: Db, publicId: DeviceRef): Promise<DeviceRow | null> {
   const known = await devices.list(devices.from(db).where({ public_id: publicId }).orderBy('created_at', 'desc'))
   return known.find((device) => device.removedAt === null) ?? known[0] ?? null
 }
@@ -88,7 +90,7 @@ export async function findDeviceByToken(db: Db, tokenHash: string): Promise<Devi
   return byToken.first(db, [tokenHash, tokenHash])
 }
 
-export async function listDevicesOfUser(db: Db, workspaceId: string, userId: string): Promise<DeviceRow[]> {
+export async function listDevicesOfUser(db: Db, workspaceId: WorkspaceUuid, userId: PersonUuid): Promise<DeviceRow[]> {
   return devices.list(
     devices
       .from(db)
@@ -99,17 +101,17 @@ export async function listDevicesOfUser(db: Db, workspaceId: string, userId: str
   )
 }
 
-export async function listDevicesByPublicId(db: Db, publicIds: readonly string[]): Promise<DeviceRow[]> {
+export async function listDevicesByPublicId(db: Db, publicIds: readonly DeviceRef[]): Promise<DeviceRow[]> {
   return publicIds.length === 0 ? [] : byPublicIds.list(db, [publicIds])
 }
 
 /** Devices of people in a workspace that were not removed. */
-export async function listDevicesOfWorkspace(db: Db, workspaceId: string): Promise<DeviceRow[]> {
+export async function listDevicesOfWorkspace(db: Db, workspaceId: WorkspaceUuid): Promise<DeviceRow[]> {
   return (await listPlacesOfWorkspace(db, workspaceId)).filter(isOfPerson)
 }
 
 /** The same, and the sandboxes of cloud runs. */
-export async function listPlacesOfWorkspace(db: Db, workspaceId: string): Promise<DeviceRow[]> {
+export async function listPlacesOfWorkspace(db: Db, workspaceId: WorkspaceUuid): Promise<DeviceRow[]> {
   const rows = await ofWorkspace.list(db, [workspaceId])
   // Sorting a few rows here is cheaper than planning it in the query.
   return rows.toSorted((a, b) => (a.deviceId < b.deviceId ? -1 : 1))
@@ -150,13 +152,13 @@ export async function markLinked(
 }
 
 /** Records that the link is gone; another link of the same device is not touched. */
-export async function markUnlinked(db: Db, link: { deviceId: string; linkId: string }) {
+export async function markUnlinked(db: Db, link: { deviceId: DeviceUuid; linkId: string }) {
   await db('devices').where({ device_id: link.deviceId, link_instance: link.linkId }).update({ replica_id: null })
 }
 
 const beat = command('update devices set last_heartbeat_at = ? where device_id in ?')
 
-export async function recordHeartbeats(db: Db, beats: readonly { deviceId: string; at: number }[]): Promise<void> {
+export async function recordHeartbeats(db: Db, beats: readonly { deviceId: DeviceUuid; at: number }[]): Promise<void> {
   // Grouped by time, so that all heartbeats of one second take one statement.
   const byTime = Map.groupBy(beats, (each) => each.at)
   for (const [at, group] of byTime) {
@@ -165,21 +167,21 @@ export async function recordHeartbeats(db: Db, beats: readonly { deviceId: strin
   }
 }
 
-export async function recordClaimState(db: Db, deviceId: string, state: ClaimState): Promise<void> {
+export async function recordClaimState(db: Db, deviceId: DeviceUuid, state: ClaimState): Promise<void> {
   await devices.update(db, { deviceId }, { claimState: state })
 }
 
-export async function recordReadiness(db: Db, deviceId: string, readiness: ProviderReadiness, at: number) {
+export async function recordReadiness(db: Db, deviceId: DeviceUuid, readiness: ProviderReadiness, at: number) {
   await devices.update(db, { deviceId }, { providerReadiness: readiness, providerReadinessAt: at })
 }
 
 /** Stores a new token beside the old one; both work until the new one is used. */
-export async function setNextToken(db: Db, deviceId: string, nextTokenHash: string): Promise<void> {
+export async function setNextToken(db: Db, deviceId: DeviceUuid, nextTokenHash: string): Promise<void> {
   await db('devices').where({ device_id: deviceId }).update({ next_token_hash: nextTokenHash })
 }
 
 /** Called when the device used its new token: the old one becomes invalid. */
-export async function promoteToken(db: Db, deviceId: string, tokenHash: string, at: number): Promise<void> {
+export async function promoteToken(db: Db, deviceId: DeviceUuid, tokenHash: string, at: number): Promise<void> {
   await db('devices')
     .where({ device_id: deviceId, next_token_hash: tokenHash })
     .update({ token_hash: tokenHash, next_token_hash: null, token_issued_at: at })
@@ -191,7 +193,7 @@ export async function renewFirstToken(db: Db, { deviceId, createdAt }: DeviceRow
 }
 
 /** Never a device of a person. */
-export async function deleteSandboxDevice(db: Db, deviceId: string): Promise<void> {
+export async function deleteSandboxDevice(db: Db, deviceId: DeviceUuid): Promise<void> {
   await db('devices').where({ device_id: deviceId }).whereNotNull('sandbox_id').delete()
 }
 
@@ -206,7 +208,7 @@ export async function exchangeToken(
 }
 
 /** Records that the replica no longer holds a link of the device. */
-export async function clearLink(db: Db, deviceId: string, replicaId: string): Promise<void> {
+export async function clearLink(db: Db, deviceId: DeviceUuid, replicaId: string): Promise<void> {
   await db('devices').where({ device_id: deviceId, replica_id: replicaId }).update({ replica_id: null })
 }
 

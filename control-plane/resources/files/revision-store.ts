@@ -1,20 +1,22 @@
+import type { BlobId, FileId } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { int, nullableText, text, time } from '../../db/columns.ts'
+import { actorRef, blobId, fileId } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 const revisions = table('file_revisions', {
   id: text,
-  fileId: text,
+  fileId: fileId,
   /** From 1. */
   number: int,
   /** null once the bytes are removed. */
-  blobId: nullableText,
+  blobId: blobId.nullable(),
   sizeBytes: int,
   contentType: nullableText,
   sha256: text,
   authorType: z.enum(['user', 'agent']),
-  authorId: text,
+  authorId: actorRef,
   createdAt: time,
 })
 export type FileRevisionRow = RowOf<typeof revisions>
@@ -23,18 +25,18 @@ export async function insertFileRevision(db: Db, revision: FileRevisionRow): Pro
   await revisions.insert(db, revision)
 }
 
-export async function findFileRevision(db: Db, fileId: string, id: string): Promise<FileRevisionRow | null> {
+export async function findFileRevision(db: Db, fileId: FileId, id: string): Promise<FileRevisionRow | null> {
   return revisions.find(db, { fileId, id })
 }
 
-export async function findRevisionNumber(db: Db, fileId: string, number: number): Promise<FileRevisionRow | null> {
+export async function findRevisionNumber(db: Db, fileId: FileId, number: number): Promise<FileRevisionRow | null> {
   return revisions.find(db, { fileId, number })
 }
 
 /** Lists the revisions of a file, those with a lower number than `below`, newest first; returns one row more than `limit`. */
 export async function listFileRevisions(
   db: Db,
-  { fileId, below, limit }: { fileId: string; below: number | null; limit: number },
+  { fileId, below, limit }: { fileId: FileId; below: number | null; limit: number },
 ): Promise<FileRevisionRow[]> {
   const query = revisions.from(db).where({ file_id: fileId }).orderBy('number', 'desc')
   if (below !== null) void query.where('number', '<', below)
@@ -42,15 +44,15 @@ export async function listFileRevisions(
 }
 
 /** Lists the blobs of all revisions of a file. */
-export async function listBlobsOfFile(db: Db, fileId: string): Promise<string[]> {
+export async function listBlobsOfFile(db: Db, fileId: FileId): Promise<BlobId[]> {
   return db('file_revisions').where({ file_id: fileId }).whereNotNull('blob_id').pluck('blob_id')
 }
 
 /** After the bytes of a revision are released. */
-export async function forgetBlob(db: Db, fileId: string, blobId: string): Promise<void> {
+export async function forgetBlob(db: Db, fileId: FileId, blobId: BlobId): Promise<void> {
   await db('file_revisions').where({ file_id: fileId, blob_id: blobId }).update({ blob_id: null })
 }
 
-export async function removeFileRevisions(db: Db, fileId: string): Promise<void> {
+export async function removeFileRevisions(db: Db, fileId: FileId): Promise<void> {
   await db('file_revisions').where({ file_id: fileId }).delete()
 }

@@ -1,3 +1,4 @@
+import { idFrom, type FileId } from '../../../shared/lib/ids.ts'
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { fileUrlSeconds } from '../../../shared/api/file-fields.ts'
 
@@ -7,7 +8,7 @@ import { fileUrlSeconds } from '../../../shared/api/file-fields.ts'
 export const filesPath = '/files'
 
 export interface SignedFile {
-  fileId: string
+  fileId: FileId
   revisionId: string
   /** Milliseconds UTC. */
   expiresAt: number
@@ -36,7 +37,7 @@ export class FileUrls {
     const query = new URLSearchParams(search)
     const expires = query.get('expires') ?? ''
     if (others.length > 0 || !/^\d{1,12}$/.test(expires)) return null
-    const signed = { fileId, revisionId, expiresAt: Number(expires) * 1_000 }
+    const signed = { fileId: idFrom<FileId>(fileId), revisionId, expiresAt: Number(expires) * 1_000 }
     const given = Buffer.from(query.get('signature') ?? '', 'base64url')
     const right = this.signatureOf(signed)
     const isOurs = given.length === right.length && timingSafeEqual(given, right)

@@ -1,7 +1,9 @@
+import type { FileId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { visibilities } from '../../../shared/api/agents.ts'
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { actorRef, blobId, fileId, personRef, workspaceUuid } from '../../db/id-columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import { onlyContaining } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
@@ -9,24 +11,24 @@ import { table, type RowOf } from '../../db/table.ts'
 import { onlyVisibleFiles, type FileViewer } from './visibility.ts'
 
 const files = table('files', {
-  id: text,
-  workspaceId: text,
+  id: fileId,
+  workspaceId: workspaceUuid,
   name: text,
   contentType: nullableText,
   sizeBytes: int,
   description: nullableText,
   /** `usr_` id. */
-  ownerUserId: nullableText,
+  ownerUserId: personRef.nullable(),
   visibility: z.enum(visibilities),
   createdByType: z.enum(['user', 'agent']),
-  createdById: text,
+  createdById: actorRef,
   sha256: text,
   /** null: not a text. */
   textPreview: nullableText,
   /** The number of the current version. */
   revisionCount: int,
   /** The bytes of the current version; null once they are removed. */
-  blobId: nullableText,
+  blobId: blobId.nullable(),
   deletedAt: nullableTime,
   version: int,
   createdAt: time,
@@ -44,19 +46,19 @@ export async function replaceFile(db: Db, before: FileRow, after: FileRow): Prom
 }
 
 /** The file, deleted or not. */
-export async function findFile(db: Db, workspaceId: string, id: string): Promise<FileRow | null> {
+export async function findFile(db: Db, workspaceId: WorkspaceUuid, id: FileId): Promise<FileRow | null> {
   return files.find(db, { workspaceId, id })
 }
 
 /** The file that a signed URL names, in whatever workspace it is. */
-export async function findFileById(db: Db, id: string): Promise<FileRow | null> {
+export async function findFileById(db: Db, id: FileId): Promise<FileRow | null> {
   return files.find(db, { id })
 }
 
 /** Files that are not deleted and that this viewer sees, in no order. */
 export async function listFilesByIds(
   db: Db,
-  { workspaceId, ids, visibleTo }: { workspaceId: string; ids: readonly string[]; visibleTo: FileViewer },
+  { workspaceId, ids, visibleTo }: { workspaceId: WorkspaceUuid; ids: readonly FileId[]; visibleTo: FileViewer },
 ): Promise<FileRow[]> {
   if (ids.length === 0) return []
   const query = files
@@ -69,7 +71,7 @@ export async function listFilesByIds(
 }
 
 export interface FileFilter extends OlderPage {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   visibleTo: FileViewer
   /** Deleted files instead of live ones. */
   isDeleted?: boolean
@@ -100,7 +102,7 @@ const measured = z.object({ count: int, bytes: int })
 /** The number of files that are not deleted and that this viewer sees, and the bytes of their current versions. */
 export async function countFiles(
   db: Db,
-  { workspaceId, visibleTo }: { workspaceId: string; visibleTo: FileViewer },
+  { workspaceId, visibleTo }: { workspaceId: WorkspaceUuid; visibleTo: FileViewer },
 ): Promise<{ count: number; bytes: number }> {
   const query = db('files').where({ workspace_id: workspaceId }).whereNull('deleted_at')
   onlyVisibleFiles(query, visibleTo)

@@ -1,7 +1,8 @@
+import type { ActorRef } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 
 /** The viewer for whom files are looked up; null sees all of the workspace. */
-export type FileViewer = { type: 'user' | 'agent'; id: string } | null
+export type FileViewer = { type: 'user' | 'agent'; id: ActorRef } | null
 
 /** Keeps what this viewer sees: what is open to the company, a person's own, and what an agent uploaded. */
 export function onlyVisibleFiles(query: Knex.QueryBuilder, viewer: FileViewer): void {

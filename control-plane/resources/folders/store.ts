@@ -1,20 +1,22 @@
+import type { DeviceRef, FolderRef, PersonUuid, RepoUuid, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
-import { nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { nullableTime, text, time } from '../../db/columns.ts'
+import { deviceRef, folderRef, personUuid, repoUuid, workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 const folders = table('folders', {
-  shortId: text,
-  workspaceId: text,
+  shortId: folderRef,
+  workspaceId: workspaceUuid,
   /** The durable id (`dvc_...`) of its device. */
-  device: text,
+  device: deviceRef,
   displayName: text,
   rootPath: text,
-  repoId: nullableText,
+  repoId: repoUuid.nullable(),
   /** Always `active`: what is shown is derived. */
   bindingState: z.enum(['active', 'manual_rebind_required']),
-  createdBy: text,
+  createdBy: personUuid,
   removedAt: nullableTime,
   createdAt: time,
 })
@@ -29,12 +31,12 @@ export async function insertFolder(
 
 const byId = folders.query('where workspace_id = ? and short_id = ? and removed_at is null')
 
-export async function findFolder(db: Db, workspaceId: string, shortId: string): Promise<FolderRow | null> {
+export async function findFolder(db: Db, workspaceId: WorkspaceUuid, shortId: FolderRef): Promise<FolderRow | null> {
   return byId.first(db, [workspaceId, shortId])
 }
 
 /** The folders that a person added, newest first. */
-export async function listFoldersOfUser(db: Db, workspaceId: string, userId: string): Promise<FolderRow[]> {
+export async function listFoldersOfUser(db: Db, workspaceId: WorkspaceUuid, userId: PersonUuid): Promise<FolderRow[]> {
   return folders.list(
     folders
       .from(db)
@@ -45,7 +47,7 @@ export async function listFoldersOfUser(db: Db, workspaceId: string, userId: str
 }
 
 /** The folders on a device, oldest first. */
-export async function listFoldersOfDevice(db: Db, workspaceId: string, device: string): Promise<FolderRow[]> {
+export async function listFoldersOfDevice(db: Db, workspaceId: WorkspaceUuid, device: DeviceRef): Promise<FolderRow[]> {
   return folders.list(
     folders
       .from(db)
@@ -55,19 +57,19 @@ export async function listFoldersOfDevice(db: Db, workspaceId: string, device: s
   )
 }
 
-export async function countFoldersOfDevice(db: Db, device: string): Promise<number> {
+export async function countFoldersOfDevice(db: Db, device: DeviceRef): Promise<number> {
   return countOf(db('folders').where({ device }).whereNull('removed_at'))
 }
 
 /** Throws the database's unique violation when another live folder of the device holds the repo. */
-export async function replaceRepo(db: Db, shortId: string, repoId: string | null): Promise<boolean> {
+export async function replaceRepo(db: Db, shortId: FolderRef, repoId: RepoUuid | null): Promise<boolean> {
   return (await db('folders').where({ short_id: shortId }).whereNull('removed_at').update({ repo_id: repoId })) === 1
 }
 
-export async function removeFolder(db: Db, shortId: string, at: number): Promise<boolean> {
+export async function removeFolder(db: Db, shortId: FolderRef, at: number): Promise<boolean> {
   return (await db('folders').where({ short_id: shortId }).whereNull('removed_at').update({ removed_at: at })) === 1
 }
 
-export async function findFolderByRepo(db: Db, device: string, repoId: string): Promise<FolderRow | null> {
+export async function findFolderByRepo(db: Db, device: DeviceRef, repoId: RepoUuid): Promise<FolderRow | null> {
   return folders.first(folders.from(db).where({ device, repo_id: repoId }).whereNull('removed_at'))
 }

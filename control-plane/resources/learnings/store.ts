@@ -1,8 +1,10 @@
+import type { ApprovalId, ConversationId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { learningStatuses, storedBullet, type Entity } from '../../../shared/api/learning-fields.ts'
 import { given } from '../../../shared/lib/given.ts'
 import { int, json, nullableText, text, time } from '../../db/columns.ts'
+import { agentRef, approvalId, conversationId, runId, taskId, workspaceUuid } from '../../db/id-columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
@@ -11,17 +13,17 @@ import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts
 
 const learnings = table('learnings', {
   id: text,
-  workspaceId: text,
+  workspaceId: workspaceUuid,
   topic: text,
   status: z.enum(learningStatuses),
   bullets: json(z.array(storedBullet)),
   /** The agent that filed it; null: a person did. */
-  agentId: nullableText,
-  runId: nullableText,
+  agentId: agentRef.nullable(),
+  runId: runId.nullable(),
   /** The task on which it was learned. */
-  taskId: nullableText,
-  conversationId: nullableText,
-  approvalId: text,
+  taskId: taskId.nullable(),
+  conversationId: conversationId.nullable(),
+  approvalId: approvalId,
   rejectedReason: nullableText,
   version: int,
   createdAt: time,
@@ -29,7 +31,13 @@ const learnings = table('learnings', {
 })
 export type LearningRow = RowOf<typeof learnings>
 
-const entities = table('learning_entities', { learningId: text, workspaceId: text, ord: int, type: text, name: text })
+const entities = table('learning_entities', {
+  learningId: text,
+  workspaceId: workspaceUuid,
+  ord: int,
+  type: text,
+  name: text,
+})
 
 export async function insertLearning(db: Db, learning: LearningRow): Promise<void> {
   await learnings.insert(db, learning)
@@ -40,11 +48,11 @@ export async function replaceLearning(db: Db, before: LearningRow, after: Learni
   await learnings.replace(db, before, after)
 }
 
-export async function findLearning(db: Db, workspaceId: string, id: string): Promise<LearningRow | null> {
+export async function findLearning(db: Db, workspaceId: WorkspaceUuid, id: string): Promise<LearningRow | null> {
   return learnings.find(db, { workspaceId, id })
 }
 
-export async function findLearningOfApproval(db: Db, approvalId: string): Promise<LearningRow | null> {
+export async function findLearningOfApproval(db: Db, approvalId: ApprovalId): Promise<LearningRow | null> {
   return learnings.find(db, { approvalId })
 }
 
@@ -75,14 +83,14 @@ export async function listEntities(db: Db, learningIds: readonly string[]): Prom
 }
 
 export interface LearningFilter extends OlderPage {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   /** When set, learnings of private agents are left out unless this viewer sees those, or is the reviewer. */
   visibleTo?: WorkViewer
   status?: LearningRow['status']
   entityType?: string
   entityName?: string
-  conversationId?: string
-  approvalId?: string
+  conversationId?: ConversationId
+  approvalId?: ApprovalId
 }
 
 /** Lists learnings newest first; returns one row more than `limit`. */

@@ -1,3 +1,4 @@
+import type { ConnectionId } from '../../../shared/lib/ids.ts'
 import { mcpServer, type McpServer } from '../../../shared/runs/mcp-servers.ts'
 import { mcpServerIntegration } from '../../../shared/api/connection-fields.ts'
 import { namesVariable } from '../../../shared/runs/filled-servers.ts'
@@ -11,7 +12,7 @@ interface Sent {
   transport: (typeof mcpTransports)[number]
   url?: string | null | undefined
   headers?: Record<string, string> | undefined
-  connectionId?: string | null | undefined
+  connectionId?: ConnectionId | null | undefined
   trustSkills?: boolean | undefined
   command?: string | null | undefined
   args?: string[] | undefined

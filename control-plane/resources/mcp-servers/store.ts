@@ -1,7 +1,9 @@
+import type { ActorRef, AgentRef, PersonUuid, PluginId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { mcpServer } from '../../../shared/runs/mcp-servers.ts'
-import { json, nullableText, int, text, time } from '../../db/columns.ts'
+import { int, json, nullableText, text, time } from '../../db/columns.ts'
+import { agentRef, personRef, pluginId, workspaceUuid } from '../../db/id-columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
@@ -12,18 +14,18 @@ import { onlyVisibleAgents } from '../agents/visibility.ts'
 const servers = table('mcp_servers', {
   /** `mcp_...` */
   id: text,
-  workspaceId: text,
+  workspaceId: workspaceUuid,
   /** null: all runs of the workspace have it. */
-  agentId: nullableText,
+  agentId: agentRef.nullable(),
   name: text,
   /** The name as rules know it (`ruleNameOf`), of which a workspace and each agent has one. */
   ruleName: text,
   server: json(mcpServer),
   /** The plugin that brought it, and what that calls it. */
-  pluginId: nullableText,
+  pluginId: pluginId.nullable(),
   nameInPlugin: nullableText,
   /** `usr_...` */
-  createdBy: text,
+  createdBy: personRef,
   version: int,
   createdAt: time,
   updatedAt: time,
@@ -43,7 +45,7 @@ export async function replaceMcpServer(db: Db, before: McpServerRow, after: McpS
   await servers.replace(db, before, after)
 }
 
-export async function findMcpServer(db: Db, workspaceId: string, id: string): Promise<McpServerRow | null> {
+export async function findMcpServer(db: Db, workspaceId: WorkspaceUuid, id: string): Promise<McpServerRow | null> {
   return servers.find(db, { workspaceId, id })
 }
 
@@ -52,12 +54,12 @@ export async function removeMcpServer(db: Db, id: string): Promise<void> {
 }
 
 export interface McpServerFilter {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   /** Of this agent; null: of the workspace. */
-  agentId?: string | null
+  agentId?: AgentRef | null
   isOfPlugin?: boolean
   /** Left out: whoever sees all. */
-  visibleTo?: { userId: string | null; agentId: string | null }
+  visibleTo?: { userId: PersonUuid | null; agentId: ActorRef | null }
 }
 
 /** Lists servers newest first; returns one row more than `limit`. Those of deleted agents are left out. */
@@ -91,19 +93,22 @@ const ofAgent = servers.query(
    order by created_at, id limit 200`,
 )
 /** Lists what an agent's runs may be given, oldest first, without what plugins bring. */
-export const listMcpServersForAgent = (db: Db, workspaceId: string, agentId: string): Promise<McpServerRow[]> =>
-  ofAgent.list(db, [workspaceId, agentId])
+export const listMcpServersForAgent = (
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  agentId: AgentRef,
+): Promise<McpServerRow[]> => ofAgent.list(db, [workspaceId, agentId])
 
 const ofEnabledPlugins = servers.query(
   `where workspace_id = ? and plugin_id in [select id from plugins where workspace_id = ? and enabled = 1]
    order by created_at, id limit 200`,
 )
 /** Lists what the plugins bring that are on, oldest first. */
-export const listMcpServersOfPlugins = (db: Db, workspaceId: string): Promise<McpServerRow[]> =>
+export const listMcpServersOfPlugins = (db: Db, workspaceId: WorkspaceUuid): Promise<McpServerRow[]> =>
   ofEnabledPlugins.list(db, [workspaceId, workspaceId])
 
 const ofPlugin = servers.query('where plugin_id = ? order by name, id')
-export const listMcpServersOfPlugin = (db: Db, pluginId: string): Promise<McpServerRow[]> =>
+export const listMcpServersOfPlugin = (db: Db, pluginId: PluginId): Promise<McpServerRow[]> =>
   ofPlugin.list(db, [pluginId])
 
 const named = z.object({ ruleName: text })
@@ -112,5 +117,5 @@ const names = query(
   named,
 )
 /** Lists the names that servers of the workspace have, as rules know them. */
-export const listRuleNames = async (db: Db, workspaceId: string): Promise<string[]> =>
+export const listRuleNames = async (db: Db, workspaceId: WorkspaceUuid): Promise<string[]> =>
   (await names.list(db, [workspaceId])).map(({ ruleName }) => ruleName)

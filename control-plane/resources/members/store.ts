@@ -1,14 +1,16 @@
+import type { PersonRef, PersonUuid, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { countOf, cellOf } from '../../db/reads.ts'
 import { z } from 'zod'
 import type { Db } from '../../db/open.ts'
 import { nullableTime, text, time } from '../../db/columns.ts'
+import { personRef, personUuid, workspaceUuid } from '../../db/id-columns.ts'
 import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 export const roles = ['owner', 'admin', 'member'] as const
 export type Role = (typeof roles)[number]
 
-const users = table('users', { id: text, publicId: text, name: text, email: text, createdAt: time })
+const users = table('users', { id: personUuid, publicId: personRef, name: text, email: text, createdAt: time })
 export type UserRow = RowOf<typeof users>
 
 /** Throws the database's unique violation when the address is known. */
@@ -16,17 +18,17 @@ export async function insertUser(db: Db, user: UserRow): Promise<void> {
   await users.insert(db, user)
 }
 
-export async function findUser(db: Db, id: string): Promise<UserRow | null> {
+export async function findUser(db: Db, id: PersonUuid): Promise<UserRow | null> {
   return users.find(db, { id })
 }
 
 const byIds = users.query('where id in ?')
 
-export async function listUsersByIds(db: Db, ids: readonly string[]): Promise<UserRow[]> {
+export async function listUsersByIds(db: Db, ids: readonly PersonUuid[]): Promise<UserRow[]> {
   return ids.length === 0 ? [] : byIds.list(db, [ids])
 }
 
-export async function findUserByPublicId(db: Db, publicId: string): Promise<UserRow | null> {
+export async function findUserByPublicId(db: Db, publicId: PersonRef): Promise<UserRow | null> {
   return users.find(db, { publicId })
 }
 
@@ -41,7 +43,7 @@ export async function countUsers(db: Db): Promise<number> {
 /** Makes a person a member; a present member keeps the row and gets the role. */
 export async function replaceMember(
   db: Db,
-  member: { workspaceId: string; userId: string; role: Role; at: number },
+  member: { workspaceId: WorkspaceUuid; userId: PersonUuid; role: Role; at: number },
 ): Promise<void> {
   await db('members')
     .insert({ workspace_id: member.workspaceId, user_id: member.userId, role: member.role, created_at: member.at })
@@ -53,7 +55,7 @@ const joined = z.object({ role: z.enum(roles), joinedAt: time })
 export type MemberRow = UserRow & z.infer<typeof joined>
 
 /** Lists members, first joined first. */
-export async function listMembers(db: Db, workspaceId: string): Promise<MemberRow[]> {
+export async function listMembers(db: Db, workspaceId: WorkspaceUuid): Promise<MemberRow[]> {
   const rows: unknown[] = await db('members')
     .join('users', 'users.id', 'members.user_id')
     .where({ workspace_id: workspaceId })
@@ -62,17 +64,20 @@ export async function listMembers(db: Db, workspaceId: string): Promise<MemberRo
   return rows.map((value) => ({ ...users.read(value), ...joined.parse(value) }))
 }
 
-export async function findRole(db: Db, workspaceId: string, userId: string): Promise<Role | null> {
+export async function findRole(db: Db, workspaceId: WorkspaceUuid, userId: PersonUuid): Promise<Role | null> {
   return cellOf(db('members').where({ workspace_id: workspaceId, user_id: userId }), 'role', z.enum(roles))
 }
 
-const member = query('select user_id from members where workspace_id = ? and user_id = ?', z.object({ user_id: text }))
+const member = query(
+  'select user_id from members where workspace_id = ? and user_id = ?',
+  z.object({ user_id: personUuid }),
+)
 
-export const isMember = async (db: Db, workspaceId: string, userId: string): Promise<boolean> =>
+export const isMember = async (db: Db, workspaceId: WorkspaceUuid, userId: PersonUuid): Promise<boolean> =>
   (await member.first(db, [workspaceId, userId])) !== null
 
 /** UUIDs of a workspace's owners and admins. */
-export async function listAdmins(db: Db, workspaceId: string): Promise<string[]> {
+export async function listAdmins(db: Db, workspaceId: WorkspaceUuid): Promise<PersonUuid[]> {
   return db('members').where({ workspace_id: workspaceId }).whereIn('role', ['owner', 'admin']).pluck('user_id')
 }
 
@@ -80,8 +85,8 @@ export const loginTokens = table('login_tokens', {
   id: text,
   name: text,
   tokenHash: text,
-  userId: text,
-  workspaceId: text,
+  userId: personUuid,
+  workspaceId: workspaceUuid,
   createdAt: time,
   lastUsedAt: nullableTime,
   /** null: it never expires. */
@@ -115,7 +120,11 @@ export async function revokeLoginToken(
 }
 
 /** A person of this workspace, by `usr_` id or UUID. */
-export async function findMemberByReference(db: Db, workspaceId: string, reference: string): Promise<UserRow | null> {
+export async function findMemberByReference(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  reference: string,
+): Promise<UserRow | null> {
   const column = reference.startsWith('usr_') ? 'users.public_id' : 'users.id'
   return users.first(
     db('members')
@@ -125,14 +134,17 @@ export async function findMemberByReference(db: Db, workspaceId: string, referen
   )
 }
 
-export async function removeMember(db: Db, member: { workspaceId: string; userId: string }): Promise<boolean> {
+export async function removeMember(
+  db: Db,
+  member: { workspaceId: WorkspaceUuid; userId: PersonUuid },
+): Promise<boolean> {
   return (await db('members').where({ workspace_id: member.workspaceId, user_id: member.userId }).delete()) === 1
 }
 
 /** Revokes all login tokens of a person in one workspace. */
 export async function revokeLoginTokensOf(
   db: Db,
-  member: { workspaceId: string; userId: string },
+  member: { workspaceId: WorkspaceUuid; userId: PersonUuid },
   at: number,
 ): Promise<void> {
   await db('login_tokens')

@@ -1,6 +1,8 @@
+import type { AgentRef, ApprovalId, RunId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { clients } from '../../http/implement.ts'
-import { json, nullableJson, nullableText, text, time } from '../../db/columns.ts'
+import { json, nullableJson, text, time } from '../../db/columns.ts'
+import { agentRef, approvalId, runId, workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { command } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -12,10 +14,10 @@ export type ChangeResult = z.infer<typeof result>
 /** Writes that an agent requested and a person must approve; the approval has the same id. */
 const changes = table('platform_changes', {
   /** `apr_...` */
-  id: text,
-  workspaceId: text,
-  agentId: text,
-  runId: text,
+  id: approvalId,
+  workspaceId: workspaceUuid,
+  agentId: agentRef,
+  runId: runId,
   /** The contract's id of the route to call on approval. */
   routeId: text,
   params: json(z.record(z.string(), z.unknown())),
@@ -25,7 +27,7 @@ const changes = table('platform_changes', {
   status: z.enum(['pending', 'approved', 'rejected', 'expired']),
   result: nullableJson(result),
   /** The run whose prompt told the agent what became of it; null: none has. */
-  toldRunId: nullableText,
+  toldRunId: runId.nullable(),
   createdAt: time,
 })
 export type PlatformChangeRow = RowOf<typeof changes>
@@ -37,14 +39,18 @@ export async function insertPlatformChange(
   await changes.insert(db, { ...change, body: change.body ?? null, status: 'pending' })
 }
 
-export async function findPlatformChange(db: Db, workspaceId: string, id: string): Promise<PlatformChangeRow | null> {
+export async function findPlatformChange(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  id: ApprovalId,
+): Promise<PlatformChangeRow | null> {
   return changes.find(db, { workspaceId, id })
 }
 
 /** `bodyBytes`: a longer body (JSON) is not read, and null. */
 export async function listPlatformChanges(
   db: Db,
-  ids: readonly string[],
+  ids: readonly ApprovalId[],
   { bodyBytes }: { bodyBytes: number },
 ): Promise<PlatformChangeRow[]> {
   if (ids.length === 0) return []
@@ -58,7 +64,7 @@ export async function listPlatformChanges(
 /** Closes a waiting change. Returns false when it is closed already. */
 export async function closePlatformChange(
   db: Db,
-  change: { id: string; status: 'approved' | 'rejected' | 'expired'; result: ChangeResult | null },
+  change: { id: ApprovalId; status: 'approved' | 'rejected' | 'expired'; result: ChangeResult | null },
 ): Promise<boolean> {
   const { id, status, result } = change
   return (await changes.update(db, { id, status: 'pending' }, { status, result })) === 1
@@ -74,19 +80,19 @@ const untold = decided.query(
 )
 
 /** Resolved changes of an agent that no prompt has told it about, oldest first. */
-export const listUntold = (db: Db, of: { agentId: string; limit: number }): Promise<DecidedChange[]> =>
+export const listUntold = (db: Db, of: { agentId: AgentRef; limit: number }): Promise<DecidedChange[]> =>
   untold.list(db, [of.agentId, of.limit])
 
 const markTold = command('update platform_changes set told_run_id = ? where id in ?')
 
 /** Records that the prompt of this run tells what became of these changes. */
-export async function setTold(db: Db, { runId, ids }: { runId: string; ids: readonly string[] }): Promise<void> {
+export async function setTold(db: Db, { runId, ids }: { runId: RunId; ids: readonly string[] }): Promise<void> {
   if (ids.length > 0) await markTold(db, [runId, [...ids]])
 }
 
 const forgetTold = command('update platform_changes set told_run_id = null where told_run_id = ?')
 
 /** Lets the next run tell what this one, which never began, would have told. */
-export async function clearTold(db: Db, runId: string): Promise<void> {
+export async function clearTold(db: Db, runId: RunId): Promise<void> {
   await forgetTold(db, [runId])
 }

@@ -1,7 +1,9 @@
+import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { notUsed, pluginFormats } from '../../../shared/api/plugin-fields.ts'
 import { given } from '../../../shared/lib/given.ts'
 import { flag, int, json, nullableText, text, time } from '../../db/columns.ts'
+import { bundleId, personRef, pluginId, workspaceUuid } from '../../db/id-columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import { onlyContaining } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
@@ -10,8 +12,8 @@ import { table, type RowOf } from '../../db/table.ts'
 
 const summary = {
   /** `plug_...` */
-  id: text,
-  workspaceId: text,
+  id: pluginId,
+  workspaceId: workspaceUuid,
   /** Unique in the workspace. */
   name: text,
   enabled: flag,
@@ -26,9 +28,9 @@ const summary = {
   repoSha: nullableText,
   pluginHash: text,
   /** Of all its files, where a server needs them. */
-  bundleId: nullableText,
+  bundleId: bundleId.nullable(),
   /** `usr_...` */
-  installedBy: nullableText,
+  installedBy: personRef.nullable(),
   version: int,
   createdAt: time,
   updatedAt: time,
@@ -55,7 +57,7 @@ const byReference = installed.query('where workspace_id = ? and (id = ? or name 
 /** The plugin with this id or name; no name is the form of an id. */
 export async function findInstalledPlugin(
   db: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   reference: string,
 ): Promise<InstalledPlugin | null> {
   return byReference.first(db, [workspaceId, reference, reference])
@@ -67,7 +69,7 @@ export async function removePlugin(db: Db, id: string): Promise<void> {
 }
 
 export interface PluginFilter extends OlderPage {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   enabled?: boolean
   q?: string
 }
@@ -80,6 +82,6 @@ export async function listPlugins(db: Db, filter: PluginFilter): Promise<PluginS
   return summaries.list(newestFirst(query, filter))
 }
 
-export async function countPlugins(db: Db, workspaceId: string): Promise<number> {
+export async function countPlugins(db: Db, workspaceId: WorkspaceUuid): Promise<number> {
   return countOf(db('plugins').where({ workspace_id: workspaceId }))
 }

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
@@ -6,7 +7,7 @@ import { findProject, hasGrant, type ProjectRow } from './store.ts'
 
 /** The project with this id, deleted or not, if the caller sees it; null otherwise. */
 export async function lookUpProject(db: Db, caller: Caller, id: string): Promise<ProjectRow | null> {
-  const project = await findProject(db, caller.workspaceId, id)
+  const project = await findProject(db, caller.workspaceId, idFrom(id))
   if (project === null) return null
   const isGranted = caller.kind === 'agent' && (await hasGrant(db, project.id, caller.agentId))
   return isVisible(project, projectViewerOf(caller), isGranted) ? project : null

@@ -1,3 +1,4 @@
+import { idFrom, type AgentUuid, type PersonUuid } from '../../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import type { Caller } from '../../http/callers.ts'
 import { isVisible, ownsOrAdministers, previewOf, projectViewerOf } from './rules.ts'
@@ -5,15 +6,22 @@ import { isVisible, ownsOrAdministers, previewOf, projectViewerOf } from './rule
 const person = (role: 'owner' | 'admin' | 'member', userId = 'u'): Caller => ({
   kind: 'person',
   via: 'login_token',
-  userId,
-  userPublicId: 'usr_x',
+  userId: idFrom(userId),
+  userPublicId: idFrom('usr_x'),
   name: 'x',
   email: 'x',
-  workspaceId: 'w',
+  workspaceId: idFrom('w'),
   role,
 })
-const agent: Caller = { kind: 'agent', agentId: 'agt_1', agentUuid: 'a1', workspaceId: 'w', runId: 'run_1', fence: 1 }
-const hidden = { visibility: 'private', ownerUserId: 'u', leadAgentId: null } as const
+const agent: Caller = {
+  kind: 'agent',
+  agentId: idFrom('agt_1'),
+  agentUuid: idFrom('a1'),
+  workspaceId: idFrom('w'),
+  runId: idFrom('run_1'),
+  fence: 1,
+}
+const hidden = { visibility: 'private', ownerUserId: idFrom<PersonUuid>('u'), leadAgentId: null } as const
 
 test('a private project is visible to its owner, admins, its lead agent, and agents with a grant', () => {
   const sees = (caller: Caller, project: Parameters<typeof isVisible>[0] = hidden, isGranted = false) =>
@@ -23,7 +31,7 @@ test('a private project is visible to its owner, admins, its lead agent, and age
   expect(sees(person('admin', 'other'))).toBe(true)
   expect(sees(agent)).toBe(false)
   expect(sees(agent, hidden, true)).toBe(true)
-  expect(sees(agent, { ...hidden, leadAgentId: 'a1' })).toBe(true)
+  expect(sees(agent, { ...hidden, leadAgentId: idFrom<AgentUuid>('a1') })).toBe(true)
   expect(sees(agent, { ...hidden, visibility: 'company' })).toBe(true)
   expect(sees(person('member'), { ...hidden, ownerUserId: null })).toBe(false)
 })

@@ -1,24 +1,26 @@
+import type { AgentRef, AgentUuid, ProjectUuid, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { onlyGranted, onlyVisibleProjects, type GrantedAgent, type ProjectViewer } from './visibility.ts'
 import { countOf } from '../../db/reads.ts'
 import { z } from 'zod'
 import { projectStatuses } from '../../../shared/api/projects.ts'
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { agentRef, agentUuid, personUuid, projectUuid, workspaceUuid } from '../../db/id-columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import { onlyContaining, onlyLive } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 const projects = table('projects', {
-  id: text,
-  workspaceId: text,
+  id: projectUuid,
+  workspaceId: workspaceUuid,
   name: text,
   description: text,
   status: z.enum(projectStatuses),
   /** Fixed once the project is created. */
   prefix: nullableText,
   /** UUID of the agent. */
-  leadAgentId: nullableText,
-  ownerUserId: nullableText,
+  leadAgentId: agentUuid.nullable(),
+  ownerUserId: personUuid.nullable(),
   visibility: z.enum(['company', 'private']),
   repoUrl: nullableText,
   deletedAt: nullableTime,
@@ -38,16 +40,16 @@ export async function replaceProject(db: Db, before: ProjectRow, after: ProjectR
   await projects.replace(db, before, after)
 }
 
-export async function findProject(db: Db, workspaceId: string, id: string): Promise<ProjectRow | null> {
+export async function findProject(db: Db, workspaceId: WorkspaceUuid, id: ProjectUuid): Promise<ProjectRow | null> {
   return projects.find(db, { workspaceId, id })
 }
 
 /** Whether a project of the workspace, deleted or not, has the prefix. */
-export async function isPrefixTaken(db: Db, workspaceId: string, prefix: string): Promise<boolean> {
+export async function isPrefixTaken(db: Db, workspaceId: WorkspaceUuid, prefix: string): Promise<boolean> {
   return (await db('projects').where({ workspace_id: workspaceId, prefix }).first('id')) !== undefined
 }
 
-const grants = table('project_grants', { projectId: text, agentId: text, createdAt: time })
+const grants = table('project_grants', { projectId: projectUuid, agentId: agentRef, createdAt: time })
 export type ProjectGrantRow = RowOf<typeof grants>
 
 /** Lets an agent into a project; an existing grant stays as it is. */
@@ -56,26 +58,26 @@ export async function insertGrant(db: Db, grant: ProjectGrantRow): Promise<void>
 }
 
 /** Lists the agents that were let into a project, first let in first. */
-export async function listGrants(db: Db, projectId: string): Promise<ProjectGrantRow[]> {
+export async function listGrants(db: Db, projectId: ProjectUuid): Promise<ProjectGrantRow[]> {
   return grants.list(grants.from(db).where({ project_id: projectId }).orderBy(['created_at', 'agent_id']))
 }
 
-export async function removeGrant(db: Db, projectId: string, agentId: string): Promise<boolean> {
+export async function removeGrant(db: Db, projectId: ProjectUuid, agentId: AgentRef): Promise<boolean> {
   return (await db('project_grants').where({ project_id: projectId, agent_id: agentId }).delete()) === 1
 }
 
-export async function hasGrant(db: Db, projectId: string, agentId: string): Promise<boolean> {
+export async function hasGrant(db: Db, projectId: ProjectUuid, agentId: AgentRef): Promise<boolean> {
   return (await grants.find(db, { projectId, agentId })) !== null
 }
 
 export interface ProjectFilter extends OlderPage {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   /** Live projects with one of these statuses; left out: all live ones. */
   statuses?: readonly string[]
   /** Deleted projects, too. */
   withDeleted?: boolean
   /** UUID of the agent. */
-  leadAgentId?: string
+  leadAgentId?: AgentUuid
   /** Matched case-insensitively against name, description and prefix. */
   q?: string
   visibleTo?: ProjectViewer
@@ -95,7 +97,7 @@ export async function listProjects(db: Db, filter: ProjectFilter): Promise<Proje
 }
 
 /** Counts the live projects that this viewer sees. */
-export async function countProjects(db: Db, workspaceId: string, viewer: ProjectViewer): Promise<number> {
+export async function countProjects(db: Db, workspaceId: WorkspaceUuid, viewer: ProjectViewer): Promise<number> {
   const query = db('projects').where({ workspace_id: workspaceId }).whereNull('deleted_at')
   if (viewer) onlyVisibleProjects(query, viewer)
   return countOf(query)

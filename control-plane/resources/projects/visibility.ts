@@ -1,12 +1,13 @@
+import type { AgentRef, AgentUuid, PersonUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 
 export interface GrantedAgent {
-  agentId: string
-  agentUuid: string
+  agentId: AgentRef
+  agentUuid: AgentUuid
 }
 
 /** The viewer for whom a list is made; null sees all. */
-export type ProjectViewer = { userId: string } | GrantedAgent | null
+export type ProjectViewer = { userId: PersonUuid } | GrantedAgent | null
 
 /**
  * Keeps the projects that this viewer sees: those open to the company, their own, and those that an agent leads or was

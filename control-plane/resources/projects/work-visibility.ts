@@ -1,3 +1,4 @@
+import type { PersonRef, PersonUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
@@ -10,7 +11,7 @@ import { onlyGranted, type GrantedAgent } from './visibility.ts'
  */
 
 /** A viewer who does not see everything; a person or an agent. */
-export type WorkViewer = { userId: string; userPublicId: string } | GrantedAgent
+export type WorkViewer = { userId: PersonUuid; userPublicId: PersonRef } | GrantedAgent
 
 /** The tables of work; `r` is `runs` in a query that joins them. All have `agent_id`, `task_id` and `conversation_id`. */
 type WorkTable = 'runs' | 'r' | 'approvals' | 'questions' | 'learnings'

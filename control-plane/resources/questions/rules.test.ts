@@ -1,3 +1,4 @@
+import { idFrom, type ActorRef, type QuestionId } from '../../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import { answeredPrompt, askRefusalOf, judgeAnswer, systemAnswer } from './rules.ts'
 
@@ -48,10 +49,10 @@ test('an answer by the system says so, except for a secret', () => {
   expect(systemAnswer({ answerMode: 'secret_input' }, 'run_ended')).toBeNull()
 })
 
-const ada = { id: 'usr_1', name: 'Ada' }
+const ada = { id: idFrom<ActorRef>('usr_1'), name: 'Ada' }
 
 test('the woken run gets the question and its answer, but for a secret only its variable', () => {
-  const question = { id: 'qst_1', prompt: 'Which?', options, secretRequest: null }
+  const question = { id: idFrom<QuestionId>('qst_1'), prompt: 'Which?', options, secretRequest: null }
   const told = answeredPrompt(question, { answer: { text: 'quickly', selected: ['a', 'b'] }, by: ada })
   for (const words of ['qst_1', 'Which?', 'by "Ada" (usr_1):', 'a (Apple), b', 'quickly']) expect(told).toContain(words)
   expect(told).not.toContain('b (')
@@ -72,7 +73,7 @@ test('an answer that chooses all of very many options looks each of them up once
     label: 'x',
   }))
   const selected = many.map((_, n) => `key ${n}`)
-  const question = { id: 'qst_1', prompt: 'Which?', options: many, secretRequest: null }
+  const question = { id: idFrom<QuestionId>('qst_1'), prompt: 'Which?', options: many, secretRequest: null }
   expect(answeredPrompt(question, { answer: { text: null, selected }, by: ada })).toContain('key 999 (x)')
   expect(looks).toBeLessThanOrEqual(2 * many.length)
 })

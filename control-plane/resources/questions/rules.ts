@@ -1,3 +1,4 @@
+import type { QuestionId } from '../../../shared/lib/ids.ts'
 import type { ErrorCode } from '../../../shared/api/errors.ts'
 import type { AnswerMode, QuestionAnswer, SecretRequest } from '../../../shared/api/approval-words.ts'
 import { inQuotes, nameOf, onOneLine, quoted, quotedLines, type Speaker } from '../../trust/quote.ts'
@@ -43,7 +44,7 @@ export function judgeAnswer(
 }
 
 /** The key of the wake that an answer to the question asks for. */
-export const questionWakeKey = (id: string): string => `question:${id}`
+export const questionWakeKey = (id: QuestionId): string => `question:${id}`
 
 export type SystemReason = 'run_ended' | 'stop_failed' | 'wait_timeout' | 'workflow_ended' | 'agent_deleted'
 

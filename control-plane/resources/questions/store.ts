@@ -1,3 +1,12 @@
+import type {
+  ConversationId,
+  MessageId,
+  PersonRef,
+  PersonUuid,
+  QuestionId,
+  WorkflowRunId,
+  WorkspaceUuid,
+} from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import {
   answerModes,
@@ -8,21 +17,32 @@ import {
   type QuestionAnswer,
 } from '../../../shared/api/approval-words.ts'
 import { given } from '../../../shared/lib/given.ts'
-import { int, nullableInt, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { int, nullableInt, nullableJson, nullableTime, text, time } from '../../db/columns.ts'
+import {
+  agentRef,
+  conversationId,
+  messageId,
+  personRef,
+  questionId,
+  runId,
+  taskId,
+  workflowRunId,
+  workspaceUuid,
+} from '../../db/id-columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 
 const questions = table('questions', {
-  id: text,
-  workspaceId: text,
+  id: questionId,
+  workspaceId: workspaceUuid,
   /** The asking agent. */
-  agentId: text,
-  runId: text,
+  agentId: agentRef,
+  runId: runId,
   /** `tsk_...` */
-  taskId: nullableText,
-  conversationId: nullableText,
+  taskId: taskId.nullable(),
+  conversationId: conversationId.nullable(),
   sessionId: text,
   status: z.enum(gateStatuses),
   prompt: text,
@@ -31,11 +51,11 @@ const questions = table('questions', {
   secretRequest: nullableJson(secretRequest),
   answer: nullableJson(questionAnswer),
   /** `usr_...` */
-  answeredBy: nullableText,
+  answeredBy: personRef.nullable(),
   answeredAt: nullableTime,
-  messageId: nullableText,
+  messageId: messageId.nullable(),
   /** The workflow run (`flr_`) that asks; null: the agent does. */
-  workflowRunId: nullableText,
+  workflowRunId: workflowRunId.nullable(),
   /** The number of its call that asks; null: what to do about a stall. */
   workflowCall: nullableInt,
   /** The asking run waits for the answer until then, and reads it itself; null: it stops. */
@@ -67,19 +87,19 @@ export async function insertQuestion(db: Db, question: NewQuestion): Promise<voi
   await questions.insert(db, { ...question, status: 'open', updatedAt: question.createdAt })
 }
 
-export async function findQuestion(db: Db, workspaceId: string, id: string): Promise<QuestionRow | null> {
+export async function findQuestion(db: Db, workspaceId: WorkspaceUuid, id: QuestionId): Promise<QuestionRow | null> {
   return questions.find(db, { workspaceId, id })
 }
 
 /** The open question that this message shows. */
-export async function findQuestionByMessage(db: Db, messageId: string): Promise<QuestionRow | null> {
+export async function findQuestionByMessage(db: Db, messageId: MessageId): Promise<QuestionRow | null> {
   return questions.find(db, { messageId, status: 'open' })
 }
 
 /** Stores the message that shows the question, and its conversation. */
 export async function setQuestionMessage(
   db: Db,
-  shown: { questionId: string; messageId: string; conversationId: string },
+  shown: { questionId: QuestionId; messageId: MessageId; conversationId: ConversationId },
 ): Promise<void> {
   const { questionId: id, messageId, conversationId } = shown
   await questions.update(db, { id }, { messageId, conversationId })
@@ -89,7 +109,7 @@ export async function setQuestionMessage(
 export async function resolveQuestion(
   db: Db,
   question: QuestionRow,
-  resolution: { answer: QuestionAnswer | null; by: string | null; at: number },
+  resolution: { answer: QuestionAnswer | null; by: PersonRef | null; at: number },
 ): Promise<boolean> {
   const { id, version } = question
   const changed = await questions.update(
@@ -109,7 +129,7 @@ export async function resolveQuestion(
 
 type SearchedFields = 'status' | 'taskId' | 'runId' | 'sessionId' | 'conversationId' | 'agentId'
 export interface QuestionFilter extends IdPage, Partial<Pick<QuestionRow, SearchedFields>> {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   /** When set, only questions that this viewer sees are listed. */
   visibleTo?: WorkViewer
 }
@@ -125,7 +145,7 @@ export async function listQuestions(db: Db, filter: QuestionFilter): Promise<Que
 }
 
 /** UUIDs of the people who answered what the program of a workflow run asked. */
-export async function listAnswerers(db: Db, workflowRunId: string): Promise<string[]> {
+export async function listAnswerers(db: Db, workflowRunId: WorkflowRunId): Promise<PersonUuid[]> {
   return db('questions')
     .join('users', 'users.public_id', 'questions.answered_by')
     .where({ workflow_run_id: workflowRunId })

@@ -1,10 +1,11 @@
+import { idFrom, type DeviceRef } from '../../../shared/lib/ids.ts'
 import { describe, expect, it } from 'vitest'
 import { circuitAfter, roomAt, type Circuit, type Ended } from './rules.ts'
 
 const min = 60_000
 const t = 1_000 * min
 const ended = (minutesAgo: number, changes: Partial<Ended> = {}): Ended => ({
-  device: 'dvc_a',
+  device: idFrom<DeviceRef>('dvc_a'),
   harness: 'claude',
   modelId: null,
   status: 'failed',
@@ -14,9 +15,9 @@ const ended = (minutesAgo: number, changes: Partial<Ended> = {}): Ended => ({
 })
 const success = (minutesAgo: number) => ended(minutesAgo, { status: 'succeeded', providerFailed: null })
 const after = (others: Ended[], before: Circuit | null = null) =>
-  circuitAfter({ device: 'dvc_a', provider: 'claude', at: t }, { before, ended: others })
+  circuitAfter({ device: idFrom('dvc_a'), provider: 'claude', at: t }, { before, ended: others })
 const opened = (times: number, ms: number) => ({
-  device: 'dvc_a',
+  device: idFrom<DeviceRef>('dvc_a'),
   provider: 'claude',
   times,
   openedAt: t,
@@ -38,16 +39,18 @@ describe('the breaker of a provider', () => {
   it('counts no failure before a success, long ago, of another device or provider, or of the agent itself', () => {
     expect(after([ended(1), success(2), ended(3)])).toBeNull()
     expect(after([ended(1), ended(15)])).toBeNull()
-    expect(after([ended(1), ended(2, { device: 'dvc_b' })])).toBeNull()
+    expect(after([ended(1), ended(2, { device: idFrom<DeviceRef>('dvc_b') })])).toBeNull()
     expect(after([ended(1), ended(2, { harness: 'codex' })])).toBeNull()
     expect(after([ended(1), ended(2, { providerFailed: null })])).toBeNull()
     // A success elsewhere is none here.
-    expect(after([ended(1), { ...success(2), device: 'dvc_b' }, ended(3)])).toEqual(opened(1, 30_000))
+    expect(after([ended(1), { ...success(2), device: idFrom<DeviceRef>('dvc_b') }, ended(3)])).toEqual(
+      opened(1, 30_000),
+    )
   })
 
   it('tells providers of one harness apart by their models', () => {
     const opencode = (modelId: string) => ended(1, { harness: 'opencode', modelId })
-    const failure = { device: 'dvc_a', provider: 'opencode/anthropic', at: t }
+    const failure = { device: idFrom<DeviceRef>('dvc_a'), provider: 'opencode/anthropic', at: t }
     const [one, other] = [opencode('anthropic/claude-opus-4-5'), opencode('openai/gpt-5')]
     expect(circuitAfter(failure, { before: null, ended: [one, other] })).toBeNull()
     expect(circuitAfter(failure, { before: null, ended: [one, one] })).not.toBeNull()

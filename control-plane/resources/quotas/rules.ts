@@ -1,3 +1,4 @@
+import type { DeviceRef, PersonUuid, SecretId } from '../../../shared/lib/ids.ts'
 import type { ProviderReadiness } from '../../../shared/device/protocol.ts'
 import { providerOf } from '../../../shared/runs/harnesses.ts'
 import type { RunRow } from '../runs/store.ts'
@@ -18,8 +19,8 @@ export const longestWindowMs = 8 * 24 * 3_600_000
 export const successorsInARow = 3
 
 export interface AccountHolder {
-  publicId: string
-  userId: string
+  publicId: DeviceRef
+  userId: PersonUuid
   /** Digests of the accounts, by harness, that the device reported. */
   accounts: Readonly<Partial<Record<string, string>>>
 }
@@ -30,7 +31,7 @@ export interface AccountHolder {
  * `keyId`: the agent brings a key of its own, which is one on all devices of one person: other people's agents may have the
  * same, and a device that lies about its limit must stop none of them.
  */
-export function accountOf(device: AccountHolder, harness: string, keyId: string | null = null): string {
+export function accountOf(device: AccountHolder, harness: string, keyId: SecretId | null = null): string {
   if (keyId !== null) return `${harness}/${device.userId}/${keyId}`
   const digest = device.accounts[harness]
   return digest === undefined ? `${harness}/${device.publicId}` : `${harness}/${device.userId}/${digest}`
@@ -78,7 +79,7 @@ const longestOpenMs = 10 * 60_000
 export const trialMs = 60_000
 
 export interface Circuit {
-  device: string
+  device: DeviceRef
   provider: string
   /** The number of times that it was opened without a success in between. */
   times: number
@@ -94,7 +95,7 @@ export type Ended = Pick<RunRow, 'device' | 'harness' | 'modelId' | 'status' | '
  * of other devices and providers do not count.
  */
 export function circuitAfter(
-  failure: { device: string; provider: string; at: number },
+  failure: { device: DeviceRef; provider: string; at: number },
   { before, ended }: { before: Circuit | null; ended: readonly Ended[] },
 ): Circuit | null {
   const { device, provider, at } = failure
@@ -112,10 +113,10 @@ export function circuitAfter(
 const isWithin = (endedAt: number | null, { since, at }: { since: number; at: number }) =>
   endedAt !== null && endedAt > since && at - endedAt < streakMs
 
-const isOf = (run: Ended, { device, provider }: { device: string; provider: string }) =>
+const isOf = (run: Ended, { device, provider }: { device: DeviceRef; provider: string }) =>
   run.device === device && providerOf(run.harness, run.modelId) === provider
 
-const successesOf = (ended: readonly Ended[], of: { device: string; provider: string }): number[] =>
+const successesOf = (ended: readonly Ended[], of: { device: DeviceRef; provider: string }): number[] =>
   ended.filter((run) => isOf(run, of) && run.status === 'succeeded').map((run) => run.endedAt ?? 0)
 
 const openMsOf = (times: number) => Math.min(firstOpenMs * 2 ** (times - 1), longestOpenMs)
@@ -127,5 +128,5 @@ export function roomAt(now: number, { openUntil, live }: { openUntil: number; li
     : { room: Math.max(0, 1 - live), opensAt: openUntil + trialMs }
 }
 
-export const circuitKey = ({ device, provider }: { device: string; provider: string }): string =>
+export const circuitKey = ({ device, provider }: { device: DeviceRef; provider: string }): string =>
   `${device}/${provider}`

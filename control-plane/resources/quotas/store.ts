@@ -1,11 +1,13 @@
+import type { DeviceRef, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
-import { text, time, int } from '../../db/columns.ts'
+import { int, text, time } from '../../db/columns.ts'
+import { deviceRef, workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { command, query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /** An account (see `accountOf`) that a provider's limit keeps from being used until `resetsAt`. */
-const windows = table('quota_windows', { workspaceId: text, account: text, resetsAt: time })
+const windows = table('quota_windows', { workspaceId: workspaceUuid, account: text, resetsAt: time })
 export type QuotaWindow = RowOf<typeof windows>
 
 /** Several runs may reach one limit; the latest reset that was told counts. */
@@ -20,16 +22,16 @@ export async function closeQuota(db: Db, window: QuotaWindow): Promise<void> {
 const ofWorkspace = windows.query('where workspace_id = ? and resets_at > ? order by account')
 
 /** Lists the windows that reset after `since`. */
-export const listQuotaWindows = (db: Db, workspaceId: string, since: number): Promise<QuotaWindow[]> =>
+export const listQuotaWindows = (db: Db, workspaceId: WorkspaceUuid, since: number): Promise<QuotaWindow[]> =>
   ofWorkspace.list(db, [workspaceId, since])
 
 const reset = query(
   'select distinct workspace_id from quota_windows where resets_at > ? and resets_at <= ?',
-  z.object({ workspace_id: text }),
+  z.object({ workspace_id: workspaceUuid }),
 )
 
 /** Workspaces of which an account was reset between the two times. */
-export async function listWorkspacesWithReset(db: Db, from: number, to: number): Promise<string[]> {
+export async function listWorkspacesWithReset(db: Db, from: number, to: number): Promise<WorkspaceUuid[]> {
   return (await reset.list(db, [from, to])).map((row) => row.workspace_id)
 }
 
@@ -41,8 +43,8 @@ export async function removeQuotasBefore(db: Db, before: number): Promise<void> 
 
 /** The breaker of a provider on a device (see `circuitAfter`). */
 const circuits = table('provider_circuits', {
-  workspaceId: text,
-  device: text,
+  workspaceId: workspaceUuid,
+  device: deviceRef,
   provider: text,
   times: int,
   openedAt: time,
@@ -61,16 +63,16 @@ const one = circuits.query('where workspace_id = ? and device = ? and provider =
 
 export const findCircuit = (
   db: Db,
-  of: { workspaceId: string; device: string; provider: string },
+  of: { workspaceId: WorkspaceUuid; device: DeviceRef; provider: string },
 ): Promise<CircuitRow | null> => one.first(db, [of.workspaceId, of.device, of.provider])
 
 const opened = query(
   'select distinct workspace_id from provider_circuits where open_until > ? and open_until <= ?',
-  z.object({ workspace_id: text }),
+  z.object({ workspace_id: workspaceUuid }),
 )
 
 /** Workspaces of which a breaker was open until a time between the two. */
-export async function listWorkspacesWithTrial(db: Db, from: number, to: number): Promise<string[]> {
+export async function listWorkspacesWithTrial(db: Db, from: number, to: number): Promise<WorkspaceUuid[]> {
   return (await opened.list(db, [from, to])).map((row) => row.workspace_id)
 }
 

@@ -1,5 +1,7 @@
+import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { text, time } from '../../db/columns.ts'
+import { workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { inKeptWorkspace } from '../../db/removed.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -26,7 +28,7 @@ const patternsOf = (repository: string): string[] => {
 
 const bindings = table(
   'repo_bindings',
-  { workspaceId: text, repository: text, at: time },
+  { workspaceId: workspaceUuid, repository: text, at: time },
   { columns: { at: 'created_at' } },
 )
 
@@ -35,12 +37,15 @@ export async function insertBinding(db: Db, binding: RowOf<typeof bindings>): Pr
   await db('repo_bindings').insert(bindings.toColumns(binding)).onConflict(['workspace_id', 'repository']).ignore()
 }
 
-export async function removeBinding(db: Db, binding: { workspaceId: string; repository: string }): Promise<boolean> {
+export async function removeBinding(
+  db: Db,
+  binding: { workspaceId: WorkspaceUuid; repository: string },
+): Promise<boolean> {
   const { workspaceId, repository } = binding
   return (await db('repo_bindings').where({ workspace_id: workspaceId, repository }).delete()) === 1
 }
 
-const bindingRow = z.object({ workspaceId: text, workspace: text, repository: text })
+const bindingRow = z.object({ workspaceId: workspaceUuid, workspace: text, repository: text })
 export type RepoBinding = z.infer<typeof bindingRow>
 
 /** Lists the bindings of all workspaces, ordered by slug. */
@@ -54,13 +59,13 @@ export async function listBindings(db: Db): Promise<RepoBinding[]> {
 }
 
 /** The server's only workspace; null when there are several. */
-export async function findOnlyWorkspace(db: Db): Promise<string | null> {
-  const all: { id: string }[] = await db('workspaces').whereNull('removed_at').select('id').limit(2)
+export async function findOnlyWorkspace(db: Db): Promise<WorkspaceUuid | null> {
+  const all: { id: WorkspaceUuid }[] = await db('workspaces').whereNull('removed_at').select('id').limit(2)
   return all.length === 1 ? all[0]!.id : null
 }
 
 /** Ids of the workspaces that reach the repository (`owner/name`). */
-export async function listBoundWorkspaces(db: Db, repository: string): Promise<string[]> {
+export async function listBoundWorkspaces(db: Db, repository: string): Promise<WorkspaceUuid[]> {
   const only = await findOnlyWorkspace(db)
   if (only !== null) return [only]
   const found = await bindings.list(
@@ -69,6 +74,6 @@ export async function listBoundWorkspaces(db: Db, repository: string): Promise<s
   return [...new Set(found.map(({ workspaceId }) => workspaceId))]
 }
 
-export async function isBound(db: Db, workspaceId: string, repository: string): Promise<boolean> {
+export async function isBound(db: Db, workspaceId: WorkspaceUuid, repository: string): Promise<boolean> {
   return (await listBoundWorkspaces(db, repository)).includes(workspaceId)
 }

@@ -1,5 +1,7 @@
+import { idFrom, type RepoUuid, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { nullableText, text, time } from '../../db/columns.ts'
+import { repoUuid, workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -10,8 +12,8 @@ import { readRemote } from './rules.ts'
 export const providers = ['github', 'gitlab', 'bitbucket', 'other'] as const
 
 const repos = table('repos', {
-  id: text,
-  workspaceId: text,
+  id: repoUuid,
+  workspaceId: workspaceUuid,
   /** `owner/name`, lower-case. */
   name: text,
   /** `host/owner/name`, lower-case; the same for all forms of the remote's address. */
@@ -30,26 +32,30 @@ export async function insertRepo(db: Db, repo: RepoRow): Promise<void> {
   await repos.insert(db, repo)
 }
 
-export async function findRepo(db: Db, workspaceId: string, id: string): Promise<RepoRow | null> {
-  return repos.find(db, { workspaceId, id: id.toLowerCase() })
+export async function findRepo(db: Db, workspaceId: WorkspaceUuid, id: RepoUuid): Promise<RepoRow | null> {
+  return repos.find(db, { workspaceId, id: idFrom(id.toLowerCase()) })
 }
 
 /** Lists repos by name. */
-export async function listRepos(db: Db, workspaceId: string, limit: number): Promise<RepoRow[]> {
+export async function listRepos(db: Db, workspaceId: WorkspaceUuid, limit: number): Promise<RepoRow[]> {
   return repos.list(repos.from(db).where({ workspace_id: workspaceId }).orderBy(['name', 'id']).limit(limit))
 }
 
-export async function countRepos(db: Db, workspaceId: string): Promise<number> {
+export async function countRepos(db: Db, workspaceId: WorkspaceUuid): Promise<number> {
   return countOf(db('repos').where({ workspace_id: workspaceId }))
 }
 
 /** Removes a repo. Folders keep its id, but tasks cannot be given it any more. */
-export async function removeRepo(db: Db, workspaceId: string, id: string): Promise<boolean> {
-  return (await db('repos').where({ workspace_id: workspaceId, id: id.toLowerCase() }).delete()) === 1
+export async function removeRepo(db: Db, workspaceId: WorkspaceUuid, id: RepoUuid): Promise<boolean> {
+  return (
+    (await db('repos')
+      .where({ workspace_id: workspaceId, id: idFrom(id.toLowerCase()) })
+      .delete()) === 1
+  )
 }
 
 /** The repo of the workspace that a remote's address names, in any form (https, ssh, scp-like). */
-export async function repoOfRemote(db: Db, workspaceId: string, remoteUrl: string): Promise<RepoRow | null> {
+export async function repoOfRemote(db: Db, workspaceId: WorkspaceUuid, remoteUrl: string): Promise<RepoRow | null> {
   const remote = readRemote(remoteUrl)
   if (remote === null) return null
   return repos.find(db, { workspaceId, gitRemote: remote.gitRemote })

@@ -1,6 +1,8 @@
+import type { RunId } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { exitReasonNames } from '../../../shared/runs/exit-reasons.ts'
 import { nullableText, text, time } from '../../db/columns.ts'
+import { runId, workspaceUuid } from '../../db/id-columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
@@ -14,7 +16,7 @@ import { runs, type RunRow } from './store.ts'
  */
 const cancellations = table('run_cancellations', {
   id: text,
-  workspaceId: text,
+  workspaceId: workspaceUuid,
   /** Whose runs: `subjectId` is the workspace, the agent (`agt_`) or the person (UUID) at their root. */
   subject: z.enum(['workspace', 'agent', 'person']),
   subjectId: text,
@@ -72,8 +74,7 @@ export async function listCancellations(db: Db, limit: number): Promise<RunCance
   return cancellations.list(cancellations.from(db).orderBy(['created_at', 'id']).limit(limit))
 }
 
-const one = query(`select id from runs where id = ? and not (${notCancelled})`, z.object({ id: text }))
+const one = query(`select id from runs where id = ? and not (${notCancelled})`, z.object({ id: runId }))
 
 /** Whether a run that waits is about to be cancelled. */
-export const isToBeCancelled = async (db: Db, runId: string): Promise<boolean> =>
-  (await one.first(db, [runId])) !== null
+export const isToBeCancelled = async (db: Db, runId: RunId): Promise<boolean> => (await one.first(db, [runId])) !== null

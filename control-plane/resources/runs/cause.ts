@@ -1,3 +1,4 @@
+import { hasPrefix, type ActorRef } from '../../../shared/lib/ids.ts'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import type { Person } from '../../trust/rules.ts'
@@ -28,9 +29,9 @@ export async function causeThrough(
  * The same by a `usr_` or `agt_` id, null for the platform. Of an agent, its runs at work count; answers null where they are not
  * all of one person's cause.
  */
-export async function causeOf(db: Db, publicId: string | null): Promise<Person> {
+export async function causeOf(db: Db, publicId: ActorRef | null): Promise<Person> {
   if (publicId === null) return null
-  if (!publicId.startsWith('agt_')) return (await findUserByPublicId(db, publicId))?.id ?? null
+  if (!hasPrefix(publicId, 'agt_')) return (await findUserByPublicId(db, publicId))?.id ?? null
   const atWork = (await listLiveOfAgent(db, publicId)).filter((run) => run.status !== 'queued')
   const causes = new Set<Person>()
   for (const run of atWork) causes.add(await causeThrough(db, run))

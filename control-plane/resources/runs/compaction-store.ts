@@ -1,3 +1,4 @@
+import type { AgentRef, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { runs, type RunRow } from './store.ts'
@@ -30,7 +31,7 @@ const idle = runs.query(
 export const listIdle = (
   db: Db,
   of: {
-    workspaceId: string
+    workspaceId: WorkspaceUuid
     createdSince: number
     from: number
     to: number
@@ -48,15 +49,17 @@ export const listIdle = (
 const ofAgent = runs.query('where agent_id = ? and compacts = 1 and ended_at is null')
 
 /** Compactions of the agent that have not ended. */
-export const listCompacting = (db: Db, agentId: string): Promise<RunRow[]> => ofAgent.list(db, [agentId])
+export const listCompacting = (db: Db, agentId: AgentRef): Promise<RunRow[]> => ofAgent.list(db, [agentId])
 
 const late = runs.query(
   "where workspace_id = ? and compacts = 1 and ended_at is null and status = 'queued' and created_at < ?",
 )
 
 /** Compactions that have waited since before `createdBefore`. */
-export const listLateCompactions = (db: Db, of: { workspaceId: string; createdBefore: number }): Promise<RunRow[]> =>
-  late.list(db, [of.workspaceId, of.createdBefore])
+export const listLateCompactions = (
+  db: Db,
+  of: { workspaceId: WorkspaceUuid; createdBefore: number },
+): Promise<RunRow[]> => late.list(db, [of.workspaceId, of.createdBefore])
 
 /** The most runs that are taken to have ended in one millisecond. */
 const mostAtOnce = 1_000

@@ -1,12 +1,13 @@
 import { z } from 'zod'
 import { runSpec } from '../../../shared/runs/spec.ts'
 import { triedActs } from '../../../shared/runs/wall-acts.ts'
-import { json, nullableJson, nullableText, nullableTime, text } from '../../db/columns.ts'
+import { json, nullableJson, nullableText, nullableTime } from '../../db/columns.ts'
+import { runId } from '../../db/id-columns.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /** The instructions of a run, kept apart from its row because they are large and seldom read. */
 export const details = table('run_details', {
-  runId: text,
+  runId: runId,
   prompt: nullableText,
   spec: json(runSpec),
   fallbackSpec: nullableJson(runSpec),

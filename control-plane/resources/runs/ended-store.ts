@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Db } from '../../db/open.ts'
 import { runs, type RunRow } from './store.ts'
 
@@ -7,5 +8,5 @@ const latest = runs.query(
 )
 
 /** The last runs of the workspace that were created after `since` and have ended, the newest first. */
-export const listEnded = (db: Db, of: { workspaceId: string; since: number }): Promise<RunRow[]> =>
+export const listEnded = (db: Db, of: { workspaceId: WorkspaceUuid; since: number }): Promise<RunRow[]> =>
   latest.list(db, [of.workspaceId, of.since])

@@ -1,3 +1,4 @@
+import type { RunId } from '../../../shared/lib/ids.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import { runEventId, type RunEvent } from '../../../shared/api/run-events.ts'
 import { lineWithinBound } from '../../../shared/device/event-line.ts'
@@ -76,7 +77,7 @@ export interface EventPage {
 /** Events after `afterSeq`, oldest first: at most `limit`, fewer when they have more bytes than `mostBytes`. */
 export async function listEvents(
   db: Db,
-  range: { runId: string; afterSeq: number; limit: number; mostBytes?: number },
+  range: { runId: RunId; afterSeq: number; limit: number; mostBytes?: number },
 ): Promise<EventPage> {
   const page = new Page(range)
   let after = range.afterSeq
@@ -97,7 +98,7 @@ export async function listEvents(
 const openingEvents = 10
 
 /** The first events of a run, of its first two frames. */
-export async function listOpeningEvents(db: Db, runId: string): Promise<RunEvent[]> {
+export async function listOpeningEvents(db: Db, runId: RunId): Promise<RunEvent[]> {
   const frames = await listFrames(db, { runId, afterSeq: 0, limit: 2 })
   const events: RunEvent[] = []
   for (const frame of frames)
@@ -111,7 +112,7 @@ export async function listOpeningEvents(db: Db, runId: string): Promise<RunEvent
 /** Events before `beforeSeq`, newest first. */
 export async function listEventsBackward(
   db: Db,
-  range: { runId: string; beforeSeq: number; limit: number },
+  range: { runId: RunId; beforeSeq: number; limit: number },
 ): Promise<EventPage> {
   const page = new Page(range)
   let before = range.beforeSeq
@@ -158,7 +159,7 @@ class Page {
 }
 
 /** The event with this number and fence, or null. */
-export async function findEvent(db: Db, key: { runId: string; fence: number; seq: number }): Promise<RunEvent | null> {
+export async function findEvent(db: Db, key: { runId: RunId; fence: number; seq: number }): Promise<RunEvent | null> {
   const frame = await findFrame(db, key.runId, key.seq)
   if (frame === null || frame.fence !== key.fence) return null
   for (const line of numbered(frame)) if (line.seq === key.seq) return toEvent(frame, line)
@@ -194,7 +195,7 @@ function resultOf({ kind, data }: Pick<RunEvent, 'kind' | 'data'>): FinalAnswer 
 }
 
 /** The last words of the agent: the result it declared, else its last text. */
-export async function findFinalAnswer(db: Db, runId: string): Promise<FinalAnswer | null> {
+export async function findFinalAnswer(db: Db, runId: RunId): Promise<FinalAnswer | null> {
   let before = Number.MAX_SAFE_INTEGER
   let said: string | null = null
   for (let page = 0; page < answerPages; page++) {

@@ -1,3 +1,4 @@
+import type { RunId } from '../../../shared/lib/ids.ts'
 import type { Db } from '../../db/open.ts'
 import { findDetails, replaceSpec } from './details-store.ts'
 import { command } from '../../db/statement.ts'
@@ -9,7 +10,7 @@ const take = command(
 )
 
 /** The run goes on its fallback harness from now on; nothing happens to one that has none. */
-export async function takeFallback(db: Db, runId: string): Promise<void> {
+export async function takeFallback(db: Db, runId: RunId): Promise<void> {
   const spec = (await findDetails(db, runId))?.fallbackSpec ?? null
   if (spec === null) return
   if (await take(db, [spec.reasoningEffort, runId])) await replaceSpec(db, runId, spec)

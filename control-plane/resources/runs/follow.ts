@@ -1,3 +1,4 @@
+import type { RunId } from '../../../shared/lib/ids.ts'
 import { encodeCursor } from '../../../shared/lib/cursor.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Db } from '../../db/open.ts'
@@ -15,7 +16,7 @@ export interface FollowOptions {
   world: World
   signal: AbortSignal
   room: Pick<AnswerRoom, 'takeFor'>
-  runId: string
+  runId: RunId
   afterSeq: number
 }
 

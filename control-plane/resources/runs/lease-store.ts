@@ -1,5 +1,7 @@
+import { runId } from '../../db/id-columns.ts'
+import type { DeviceRef, RunId } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
-import { int, text } from '../../db/columns.ts'
+import { int } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { query, returning } from '../../db/statement.ts'
 import { runs, type RunRow } from './store.ts'
@@ -10,17 +12,17 @@ import { runs, type RunRow } from './store.ts'
  */
 
 export interface Offers {
-  runIds: readonly string[]
-  device: string
+  runIds: readonly RunId[]
+  device: DeviceRef
   expiresAt: number
 }
 
 export interface Lease {
-  runId: string
+  runId: RunId
   fence: number
 }
 
-const lease = z.looseObject({ id: text, fence: int }).transform((r): Lease => ({ runId: r.id, fence: r.fence }))
+const lease = z.looseObject({ id: runId, fence: int }).transform((r): Lease => ({ runId: r.id, fence: r.fence }))
 
 const offer = returning(
   `update runs set fence = fence + 1, lease_state = 'offered', device = ?, offer_expires_at = ?, event_seq = 0
@@ -37,7 +39,7 @@ export async function offerRuns(db: Db, { runIds, device, expiresAt }: Offers): 
  * Takes an offer back; the run is queued again. The fence stays, so a late answer to it is refused by `lease_state`. With
  * `device` only an offer to that one.
  */
-export async function withdrawOffer(db: Db, runId: string, fence: number, device?: string): Promise<boolean> {
+export async function withdrawOffer(db: Db, runId: RunId, fence: number, device?: DeviceRef): Promise<boolean> {
   const changed = await db('runs')
     .where({ id: runId, fence, status: 'queued', lease_state: 'offered', ...(device !== undefined && { device }) })
     .whereNull('ended_at')
@@ -57,7 +59,7 @@ export async function listExpiredOffers(db: Db, at: number, limit: number): Prom
 
 /** The device that was offered a run takes it: offered -> claimed. */
 export interface Claim extends Lease {
-  device: string
+  device: DeviceRef
   at: number
 }
 

@@ -1,3 +1,4 @@
+import type { AgentRef, ConversationId, RunId, TaskId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
@@ -8,8 +9,8 @@ import { runs, type RunRow } from './store.ts'
 
 export async function listRunsByIds(
   db: Db,
-  workspaceId: string,
-  ids: readonly string[],
+  workspaceId: WorkspaceUuid,
+  ids: readonly RunId[],
   visibleTo?: WorkViewer,
 ): Promise<RunRow[]> {
   if (ids.length === 0) return []
@@ -22,11 +23,11 @@ export async function listRunsByIds(
 }
 
 export interface RunFilter extends OlderPage {
-  workspaceId: string
-  agentId?: string
+  workspaceId: WorkspaceUuid
+  agentId?: AgentRef
   /** When set, only runs that this viewer sees are listed. */
   visibleTo?: WorkViewer
-  taskId?: string
+  taskId?: TaskId
   statuses?: readonly string[]
   triggerSources?: readonly string[]
   since?: number
@@ -56,7 +57,7 @@ const liveStatuses: ReadonlySet<string> = new Set(['queued', 'running'])
 /** Runs of a conversation, oldest first, after this one. */
 export async function listRunsOfConversation(
   db: Db,
-  of: { conversationId: string; after: { createdAt: number; id: string } | null; limit: number },
+  of: { conversationId: ConversationId; after: { createdAt: number; id: RunId } | null; limit: number },
 ): Promise<RunRow[]> {
   const query = runs.from(db).where({ conversation_id: of.conversationId })
   if (of.after) void query.whereRaw('(created_at, id) > (?, ?)', [of.after.createdAt, of.after.id])

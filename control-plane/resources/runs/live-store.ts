@@ -1,3 +1,12 @@
+import {
+  idFrom,
+  type AgentRef,
+  type ConversationId,
+  type DeviceRef,
+  type PersonUuid,
+  type TaskId,
+  type WorkspaceUuid,
+} from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { int, text } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
@@ -15,7 +24,7 @@ import { runs, type RunRow } from './store.ts'
 export const placeInLine = 'coalesce(in_line_since, created_at)'
 
 /** Live runs that a device holds or is offered. */
-export async function listLiveOfDevice(db: Db, device: string): Promise<RunRow[]> {
+export async function listLiveOfDevice(db: Db, device: DeviceRef): Promise<RunRow[]> {
   return runs.list(runs.from(db).whereNull('ended_at').where({ device }).whereNot({ lease_state: 'none' }))
 }
 
@@ -36,28 +45,32 @@ const occupancy = query(
 /** The room that a new run finds taken. One query reads it, since a wake waits for it. */
 export interface Occupancy {
   /** Live runs that devices hold or are offered, by device and harness. */
-  live: { device: string; harness: string; count: number }[]
+  live: { device: DeviceRef; harness: string; count: number }[]
   /** Agents and harnesses whose run was ended after `pausedSince` by a rate limit of which nobody said when it is over. */
-  paused: { agentId: string; harness: string }[]
+  paused: { agentId: AgentRef; harness: string }[]
   /** Accounts whose limit was reached and is not over, or has been only since `resetSince`. */
   windows: Pick<QuotaWindow, 'account' | 'resetsAt'>[]
   /** Breakers that are open, or have been after `triedSince`. */
-  circuits: { device: string; provider: string; openUntil: number }[]
+  circuits: { device: DeviceRef; provider: string; openUntil: number }[]
 }
 
 export async function loadOccupancy(
   db: Db,
-  of: { workspaceId: string; pausedSince: number; resetSince: number; triedSince: number },
+  of: { workspaceId: WorkspaceUuid; pausedSince: number; resetSince: number; triedSince: number },
 ): Promise<Occupancy> {
   const { workspaceId } = of
   const since = [of.pausedSince, of.resetSince, of.triedSince].flatMap((time) => [workspaceId, time])
   const rows = await occupancy.list(db, [workspaceId, ...since])
   const ofKind = (kind: string) => rows.filter((row) => row.kind === kind)
   return {
-    live: ofKind('run').map(({ one, other, amount }) => ({ device: one, harness: other, count: amount })),
-    paused: ofKind('pause').map(({ one, other }) => ({ agentId: one, harness: other })),
+    live: ofKind('run').map(({ one, other, amount }) => ({ device: idFrom(one), harness: other, count: amount })),
+    paused: ofKind('pause').map(({ one, other }) => ({ agentId: idFrom(one), harness: other })),
     windows: ofKind('quota').map(({ one, amount }) => ({ account: one, resetsAt: amount })),
-    circuits: ofKind('circuit').map(({ one, other, amount }) => ({ device: one, provider: other, openUntil: amount })),
+    circuits: ofKind('circuit').map(({ one, other, amount }) => ({
+      device: idFrom(one),
+      provider: other,
+      openUntil: amount,
+    })),
   }
 }
 
@@ -72,14 +85,14 @@ export const listRunning = (db: Db, page: { after: RunRow | null; limit: number 
 const liveOfWorkspace = runs.query(`where ended_at is null and workspace_id = ? order by ${placeInLine}, id limit ?`)
 
 /** Live runs of a workspace, in the order in which they wait or waited. */
-export const listLiveOfWorkspace = (db: Db, workspaceId: string, limit: number): Promise<RunRow[]> =>
+export const listLiveOfWorkspace = (db: Db, workspaceId: WorkspaceUuid, limit: number): Promise<RunRow[]> =>
   liveOfWorkspace.list(db, [workspaceId, limit])
 
 /** Counts the live runs at whose root is this person, by workspace: in one of them, or in all. */
 export async function countLiveCausedBy(
   db: Db,
-  of: { userId: string; workspaceId?: string },
-): Promise<Map<string, number>> {
+  of: { userId: PersonUuid; workspaceId?: WorkspaceUuid },
+): Promise<Map<WorkspaceUuid, number>> {
   const live = db('runs')
     .whereNull('ended_at')
     .where({ caused_by_user_id: of.userId, ...(of.workspaceId !== undefined && { workspace_id: of.workspaceId }) })
@@ -87,11 +100,11 @@ export async function countLiveCausedBy(
 }
 
 /** Live runs of a task, oldest first. */
-export const listLiveOfTask = (db: Db, taskId: string): Promise<RunRow[]> => listLiveOfTasks(db, [taskId])
+export const listLiveOfTask = (db: Db, taskId: TaskId): Promise<RunRow[]> => listLiveOfTasks(db, [taskId])
 
 const liveOfTasks = runs.query('where ended_at is null and task_id in ? order by created_at, id')
 
-export async function listLiveOfTasks(db: Db, taskIds: readonly string[]): Promise<RunRow[]> {
+export async function listLiveOfTasks(db: Db, taskIds: readonly TaskId[]): Promise<RunRow[]> {
   if (taskIds.length === 0) return []
   return liveOfTasks.list(db, [taskIds])
 }
@@ -99,13 +112,13 @@ export async function listLiveOfTasks(db: Db, taskIds: readonly string[]): Promi
 /** Live runs of a conversation, oldest first; of one agent when it is named. */
 export async function listLiveOfConversation(
   db: Db,
-  of: { conversationId: string; agentId?: string },
+  of: { conversationId: ConversationId; agentId?: AgentRef },
 ): Promise<RunRow[]> {
   const query = runs.from(db).whereNull('ended_at').where({ conversation_id: of.conversationId })
   if (of.agentId !== undefined) void query.where({ agent_id: of.agentId })
   return runs.list(query.orderBy(['created_at', 'id']))
 }
 
-export async function listLiveOfAgent(db: Db, agentId: string): Promise<RunRow[]> {
+export async function listLiveOfAgent(db: Db, agentId: AgentRef): Promise<RunRow[]> {
   return runs.list(runs.from(db).whereNull('ended_at').where({ agent_id: agentId }).orderBy('created_at'))
 }

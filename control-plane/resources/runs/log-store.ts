@@ -1,8 +1,10 @@
+import type { DeviceRef, RunId } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { changeSetResult, type ChangeSetResult } from '../../../shared/device/change-set.ts'
 import { overlongReason } from '../../../shared/device/event-line.ts'
 import type { RunUsage } from '../../../shared/runs/events.ts'
 import { int, json, nullableInt, text, time } from '../../db/columns.ts'
+import { deviceRef, runId } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { command, inserter } from '../../db/statement.ts'
@@ -10,7 +12,7 @@ import { runs } from './store.ts'
 
 /** Frames of events as the device sent them: one row each, the body unread. */
 const frames = table('run_frames', {
-  runId: text,
+  runId: runId,
   fence: int,
   firstSeq: int,
   lastSeq: int,
@@ -69,7 +71,7 @@ const following = `run_id = ? and last_seq > ? and first_seq >= coalesce(
 const forward = frames.query(`where ${following} and first_seq <= ${furthest(following, 'asc')} order by first_seq`)
 
 /** Frames that hold events after `afterSeq`, in order, at most `limit`; fewer where they are large (see `mayBeMore`). */
-export async function listFrames(db: Db, range: { runId: string; afterSeq: number; limit: number }): Promise<Frame[]> {
+export async function listFrames(db: Db, range: { runId: RunId; afterSeq: number; limit: number }): Promise<Frame[]> {
   const { runId, afterSeq, limit } = range
   const place = [runId, afterSeq, runId, afterSeq]
   return forward.list(db, [...place, ...place, limit])
@@ -85,7 +87,7 @@ const backward = frames.query(`where ${before} and first_seq >= ${furthest(befor
 /** Frames that hold events before `beforeSeq`, last first; as many as `listFrames`. */
 export async function listFramesBackward(
   db: Db,
-  range: { runId: string; beforeSeq: number; limit: number },
+  range: { runId: RunId; beforeSeq: number; limit: number },
 ): Promise<Frame[]> {
   const place = [range.runId, range.beforeSeq]
   return backward.list(db, [...place, ...place, range.limit])
@@ -94,7 +96,7 @@ export async function listFramesBackward(
 const latest = frames.query('where run_id = ? and first_seq < ? order by first_seq desc limit 1')
 
 /** The frame that holds event `seq`, or null. */
-export async function findFrame(db: Db, runId: string, seq: number): Promise<Frame | null> {
+export async function findFrame(db: Db, runId: RunId, seq: number): Promise<Frame | null> {
   const [frame] = await latest.list(db, [runId, seq + 1])
   return frame !== undefined && frame.lastSeq >= seq ? frame : null
 }
@@ -103,7 +105,7 @@ export async function findFrame(db: Db, runId: string, seq: number): Promise<Fra
  * Says whether an event in the beginning of the log was too long and stands there as a declared gap. A device that lies about the hash of
  * a very long log must not have all of it read at once.
  */
-export async function hasOverlong(db: Db, { runId, seq }: { runId: string; seq: number }): Promise<boolean> {
+export async function hasOverlong(db: Db, { runId, seq }: { runId: RunId; seq: number }): Promise<boolean> {
   let searched = 0
   for (let after = 0; after < seq && searched < mostSearchedBytes;) {
     const read = await listFrames(db, { runId, afterSeq: after, limit: 16 })
@@ -124,7 +126,7 @@ const moveLog = command(
 /** Moves the run's stored sequence forward for its current lease. False when the fence is old or another writer was first. */
 export async function advanceLog(
   db: Db,
-  step: { runId: string; fence: number; fromSeq: number; toSeq: number; bytes: number },
+  step: { runId: RunId; fence: number; fromSeq: number; toSeq: number; bytes: number },
 ): Promise<boolean> {
   return (await moveLog(db, [step.toSeq, step.bytes, step.runId, step.fence, step.fromSeq])) === 1
 }
@@ -132,7 +134,7 @@ export async function advanceLog(
 /** The session and the usage of a live run, as its events told them so far. */
 export async function recordProgress(
   db: Db,
-  runId: string,
+  runId: RunId,
   progress: { usage: RunUsage | undefined; sessionId: string | undefined },
 ): Promise<void> {
   const { usage, sessionId } = progress
@@ -149,11 +151,11 @@ export async function recordProgress(
 
 const evidence = table('run_evidence', {
   id: text,
-  runId: text,
+  runId: runId,
   fence: int,
   firstSeq: nullableInt,
   lastSeq: nullableInt,
-  device: text,
+  device: deviceRef,
   reason: text,
   body: z.instanceof(Buffer),
   receivedAt: time,
@@ -167,7 +169,7 @@ export async function insertEvidence(db: Db, row: Evidence): Promise<void> {
 /** Measures what is kept of a run, or of all runs from one device. */
 export async function measureEvidence(
   db: Db,
-  of: { runId: string } | { device: string },
+  of: { runId: RunId } | { device: DeviceRef },
 ): Promise<{ count: number; bytes: number }> {
   const measured: unknown = await db('run_evidence')
     .where('runId' in of ? { run_id: of.runId } : { device: of.device })
@@ -176,18 +178,18 @@ export async function measureEvidence(
 }
 
 const changeSets = table('run_change_sets', {
-  runId: text,
+  runId: runId,
   fence: int,
   result: json(changeSetResult),
   receivedAt: time,
 })
 
-export async function findChangeSet(db: Db, runId: string): Promise<RowOf<typeof changeSets> | null> {
+export async function findChangeSet(db: Db, runId: RunId): Promise<RowOf<typeof changeSets> | null> {
   return changeSets.find(db, { runId })
 }
 
 /** Length of a run's stored change-set; 0: it has none. */
-export async function measureChangeSet(db: Db, runId: string): Promise<number> {
+export async function measureChangeSet(db: Db, runId: RunId): Promise<number> {
   const measured: unknown = await db('run_change_sets')
     .where({ run_id: runId })
     .first({ length: db.raw('length(result)') })
@@ -197,7 +199,7 @@ export async function measureChangeSet(db: Db, runId: string): Promise<number> {
 /** Stores a run's last change-set; sent again it replaces itself. */
 export async function replaceChangeSet(
   db: Db,
-  value: { runId: string; fence: number; result: ChangeSetResult; at: number },
+  value: { runId: RunId; fence: number; result: ChangeSetResult; at: number },
 ): Promise<void> {
   await db('run_change_sets')
     .insert(changeSets.toColumns({ ...value, receivedAt: value.at }))

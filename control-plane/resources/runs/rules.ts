@@ -1,3 +1,4 @@
+import type { RunId } from '../../../shared/lib/ids.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
 import { quoted, type Speaker } from '../../trust/quote.ts'
 import type { AgentRow } from '../agents/store.ts'
@@ -25,7 +26,7 @@ export const isRetriable = (run: Pick<RunRow, 'status'>): boolean =>
 /** The prompt of a retry: that of the run it retries, and why. */
 export function retryPrompt(
   prompt: string | null,
-  retry: { runId: string; reason: string | undefined; by: Speaker },
+  retry: { runId: RunId; reason: string | undefined; by: Speaker },
 ): string | null {
   if (retry.reason === undefined || retry.reason.trim() === '') return prompt
   const { runId, by } = retry

@@ -1,3 +1,12 @@
+import type {
+  AgentRef,
+  ConversationId,
+  DeviceRef,
+  RunId,
+  TaskId,
+  WorkflowRunId,
+  WorkspaceUuid,
+} from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { usageData, type RunUsage } from '../../../shared/runs/events.ts'
 import { statusOfExitReason, type ExitReason } from '../../../shared/runs/exit-reasons.ts'
@@ -14,6 +23,20 @@ import {
   text,
   time,
 } from '../../db/columns.ts'
+import {
+  actorRef,
+  agentRef,
+  conversationId,
+  deviceRef,
+  folderRef,
+  personUuid,
+  repoUuid,
+  runId,
+  secretId,
+  taskId,
+  workflowRunId,
+  workspaceUuid,
+} from '../../db/id-columns.ts'
 import type { Askable, Db } from '../../db/open.ts'
 import { detailsInsert, type NewDetails } from './details-table.ts'
 import { insertBoth, table, type RowOf } from '../../db/table.ts'
@@ -21,32 +44,32 @@ import { command, query } from '../../db/statement.ts'
 
 /** A row of `runs`. `leaseState`: none, offered (to `device` until `offerExpiresAt`), claimed (by `device`). */
 export const runs = table('runs', {
-  id: text,
-  workspaceId: text,
-  agentId: text,
+  id: runId,
+  workspaceId: workspaceUuid,
+  agentId: agentRef,
   status: z.enum(runStatuses),
   triggerSource: text,
-  requestedBy: nullableText,
+  requestedBy: actorRef.nullable(),
   /** UUID of the person at the root of its chain of wakes; null: not known. */
-  causedByUserId: nullableText,
+  causedByUserId: personUuid.nullable(),
   /** Others whose words it follows; null: of somebody who is not known. */
-  wordsBy: json(z.array(nullableText)),
+  wordsBy: json(z.array(personUuid.nullable())),
   /** Who wrote the AGENT.md that it follows; empty: it follows none. */
-  instructionsBy: json(z.array(nullableText)),
+  instructionsBy: json(z.array(personUuid.nullable())),
   harness: z.enum(harnessNames),
   environmentType: z.enum(['device', 'cloud']),
-  folderId: nullableText,
+  folderId: folderRef.nullable(),
   /** Of a cloud run: the repository in its sandbox. */
-  repoId: nullableText,
-  taskId: nullableText,
+  repoId: repoUuid.nullable(),
+  taskId: taskId.nullable(),
   taskKey: nullableText,
   taskTitle: nullableText,
-  conversationId: nullableText,
-  parentRunId: nullableText,
-  successorRunId: nullableText,
+  conversationId: conversationId.nullable(),
+  parentRunId: runId.nullable(),
+  successorRunId: runId.nullable(),
   fence: int,
   leaseState: z.enum(['none', 'offered', 'claimed']),
-  device: nullableText,
+  device: deviceRef.nullable(),
   offerExpiresAt: nullableTime,
   /** Its place among those that wait, where that is not `createdAt`: it goes on with the work of a run that was first. */
   inLineSince: nullableTime,
@@ -60,15 +83,15 @@ export const runs = table('runs', {
   modelId: nullableText,
   reasoningEffort: nullableText,
   /** The agent's secret (`sec_`) that the harness takes as its key; null: the harness uses the device's own sign-in. */
-  providerKeyId: nullableText,
+  providerKeyId: secretId.nullable(),
   /** The harness on which the run goes while a provider's limit keeps it from its harness, with the agent's key for that one. */
   fallbackHarness: z.enum(harnessNames).nullable(),
-  fallbackKeyId: nullableText,
+  fallbackKeyId: secretId.nullable(),
   fallbackModel: nullableText,
   /** It makes the session of the run that it continues smaller, and does nothing else. */
   compacts: nullableFlag,
   /** The workflow run (`flr_`) of which it does a step, and the number of that call. */
-  workflowRunId: nullableText,
+  workflowRunId: workflowRunId.nullable(),
   workflowCall: nullableInt,
   permissionMode: nullableText,
   sessionId: nullableText,
@@ -129,11 +152,11 @@ export type NewRun = Omit<Given, 'workflowRunId' | 'workflowCall'> & {
   /** The step of a workflow that it does; null or left out: none. */
   step?: RunStep | null
   /** Offered from the beginning, under fence 1. */
-  offer?: { device: string; expiresAt: number } | null
+  offer?: { device: DeviceRef; expiresAt: number } | null
 }
 
 export interface RunStep {
-  workflowRunId: string
+  workflowRunId: WorkflowRunId
   call: number
 }
 
@@ -163,25 +186,25 @@ export async function insertRun(
 const byId = runs.query('where id = ?')
 const byIdLocked = runs.query('where id = ? locked')
 
-export async function findRun(db: Askable, id: string): Promise<RunRow | null> {
+export async function findRun(db: Askable, id: RunId): Promise<RunRow | null> {
   return byId.first(db, [id])
 }
 
 /** Locked until the transaction ends. */
-export async function lockRun(db: Db, id: string): Promise<RunRow | null> {
+export async function lockRun(db: Db, id: RunId): Promise<RunRow | null> {
   return byIdLocked.first(db, [id])
 }
 
 const byIdInWorkspace = runs.query('where id = ? and workspace_id = ?')
 
-export async function findRunInWorkspace(db: Db, workspaceId: string, id: string): Promise<RunRow | null> {
+export async function findRunInWorkspace(db: Db, workspaceId: WorkspaceUuid, id: string): Promise<RunRow | null> {
   return byIdInWorkspace.first(db, [id, workspaceId])
 }
 
 /** The agent's last ended run of a task or conversation that has a harness session. */
 export async function findLastWithSession(
   db: Db,
-  of: { agentId: string; taskId: string | null; conversationId: string | null },
+  of: { agentId: AgentRef; taskId: TaskId | null; conversationId: ConversationId | null },
 ): Promise<RunRow | null> {
   if (of.taskId === null && of.conversationId === null) return null
   const query = runs.from(db).where({ agent_id: of.agentId }).whereNotNull('ended_at').whereNotNull('session_id')
@@ -198,12 +221,12 @@ const worked = query(
 )
 
 /** Whether a harness of the agent began to work on the task, among its last 200 runs. */
-export async function hasWorkedOn(db: Askable, of: { agentId: string; taskId: string }): Promise<boolean> {
+export async function hasWorkedOn(db: Askable, of: { agentId: AgentRef; taskId: TaskId }): Promise<boolean> {
   return (await worked.first(db, [of.taskId, of.agentId])) !== null
 }
 
 /** The session is gone or full: no later run of the agent goes on with it. */
-export async function forgetSession(db: Db, of: { agentId: string; sessionId: string }): Promise<void> {
+export async function forgetSession(db: Db, of: { agentId: AgentRef; sessionId: string }): Promise<void> {
   await db('runs').where({ agent_id: of.agentId, session_id: of.sessionId }).update({ session_id: null })
 }
 
@@ -214,18 +237,18 @@ const markStarted = command(
 /** Without effect when another device says so. */
 export async function markHarnessStarted(
   db: Db,
-  run: { id: string; fence: number; device: string; at: number },
+  run: { id: RunId; fence: number; device: DeviceRef; at: number },
 ): Promise<void> {
   await markStarted(db, [run.at, run.id, run.fence, run.device])
 }
 
-export async function setUngatedSince(db: Db, runId: string, at: number | null): Promise<void> {
+export async function setUngatedSince(db: Db, runId: RunId, at: number | null): Promise<void> {
   await db('runs').where({ id: runId, status: 'queued' }).update({ ungated_since: at })
 }
 
 export async function requestCancel(
   db: Db,
-  cancel: { runId: string; exitReason: ExitReason; reason: string | null; at: number },
+  cancel: { runId: RunId; exitReason: ExitReason; reason: string | null; at: number },
 ): Promise<boolean> {
   const { exitReason: cancelExitReason, reason: cancelReason, at: cancelRequestedAt } = cancel
   const changed = await runs.update(
@@ -238,18 +261,18 @@ export async function requestCancel(
 
 const succeed = command('update runs set successor_run_id = ? where id = ?')
 
-export async function setSuccessor(db: Db, runId: string, successorRunId: string): Promise<void> {
+export async function setSuccessor(db: Db, runId: RunId, successorRunId: RunId): Promise<void> {
   await succeed(db, [successorRunId, runId])
 }
 
 const addWords = command("update runs set error_message = coalesce(error_message || ' ', '') || ? where id = ?")
 /** Adds a sentence to what is told of how a run ended. */
-export async function addToErrorMessage(db: Db, runId: string, sentence: string): Promise<void> {
+export async function addToErrorMessage(db: Db, runId: RunId, sentence: string): Promise<void> {
   await addWords(db, [sentence, runId])
 }
 
 export interface Ending {
-  runId: string
+  runId: RunId
   /** Only the lease with this fence may end the run; null: the control plane ends it whoever holds it. */
   fence: number | null
   exitReason: ExitReason

@@ -1,12 +1,14 @@
+import type { RunId } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { networkDecisions, networkLimits, otherHosts } from '../../../shared/runs/network.ts'
 import { int, text, time } from '../../db/columns.ts'
+import { runId } from '../../db/id-columns.ts'
 import type { Db, Tx } from '../../db/open.ts'
 import { command } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 const network = table('run_network', {
-  runId: text,
+  runId: runId,
   host: text,
   decision: z.enum(networkDecisions),
   requests: int,
@@ -20,7 +22,7 @@ export type NetworkRow = RowOf<typeof network>
 
 const ofRun = network.query('where run_id = ? order by first_at, host, decision')
 /** What the sandboxes of a run asked for, first asked first. */
-export const listNetwork = (db: Db, runId: string): Promise<NetworkRow[]> => ofRun.list(db, [runId])
+export const listNetwork = (db: Db, runId: RunId): Promise<NetworkRow[]> => ofRun.list(db, [runId])
 
 const add = command(`insert into run_network
   (run_id, host, decision, requests, bytes_sent, bytes_received, first_at, last_at) values (?, ?, ?, ?, ?, ?, ?, ?)
@@ -31,7 +33,7 @@ const add = command(`insert into run_network
     last_at = case when excluded.last_at > run_network.last_at then excluded.last_at else run_network.last_at end`)
 
 /** Adds to what is told of a run. The number of its rows stays bounded, whatever names a sandbox makes up. */
-export async function addNetwork(tx: Tx, runId: string, counted: readonly Omit<NetworkRow, 'runId'>[]): Promise<void> {
+export async function addNetwork(tx: Tx, runId: RunId, counted: readonly Omit<NetworkRow, 'runId'>[]): Promise<void> {
   const known = new Set((await listNetwork(tx, runId)).map(keyOf))
   // In one order, so that two replicas do not wait for each other.
   for (const row of counted.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))) {

@@ -1,6 +1,8 @@
+import type { RunId, SandboxId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { sandboxSizes } from '../../../shared/api/agents.ts'
 import { int, nullableFlag, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { deviceRef, runId, sandboxId, workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -10,14 +12,14 @@ import { isWarmVolume } from './warm-store.ts'
 
 const sandboxes = table('sandboxes', {
   /** `sbx_...` */
-  id: text,
-  workspaceId: text,
-  runId: text,
+  id: sandboxId,
+  workspaceId: workspaceUuid,
+  runId: runId,
   /** Of the offer that is made to it. */
   fence: int,
   engineId: text,
   /** The durable id of the device that it is to the link. */
-  device: text,
+  device: deviceRef,
   size: z.enum(sandboxSizes),
   /** Of the machine with the engine: with its token and the socket of its broker. null: nobody has begun to create it. */
   folder: nullableText,
@@ -52,11 +54,11 @@ export async function insertSandbox(db: Db, row: SandboxRow): Promise<void> {
 export const replaceSandbox = (db: Db, before: SandboxRow, changes: Partial<SandboxRow>): Promise<boolean> =>
   sandboxes.replaceIfSame(db, before, changes)
 
-export const findSandbox = (db: Db, id: string): Promise<SandboxRow | null> => sandboxes.find(db, { id })
+export const findSandbox = (db: Db, id: SandboxId): Promise<SandboxRow | null> => sandboxes.find(db, { id })
 
 const ofRun = sandboxes.query('where run_id = ? order by created_at desc limit 1')
 /** The last one of a run, also when it is gone. */
-export const findSandboxOfRun = (db: Db, runId: string): Promise<SandboxRow | null> => ofRun.first(db, [runId])
+export const findSandboxOfRun = (db: Db, runId: RunId): Promise<SandboxRow | null> => ofRun.first(db, [runId])
 
 const ofEngine = sandboxes.query('where engine_id = ? and removed_at is null order by created_at')
 /** Those of an engine that are not removed, oldest first. */
@@ -72,7 +74,7 @@ export const countSandboxesOfEngine = async (db: Db, engineId: string): Promise<
 /** Newest first; one row more than `limit`. */
 export async function listSandboxes(
   db: Db,
-  { workspaceId, withRemoved, ...page }: { workspaceId: string; withRemoved: boolean } & OlderPage,
+  { workspaceId, withRemoved, ...page }: { workspaceId: WorkspaceUuid; withRemoved: boolean } & OlderPage,
 ): Promise<SandboxRow[]> {
   const found = sandboxes.from(db).where({ workspace_id: workspaceId })
   return sandboxes.list(newestFirst(withRemoved ? found : found.whereNull('removed_at'), page))
@@ -119,10 +121,10 @@ export type EngineRow = RowOf<typeof engines>
 const waitingForCloud = query(
   `select distinct workspace_id from runs
    where ended_at is null and status = 'queued' and lease_state = 'none' and environment_type = 'cloud'`,
-  z.object({ workspace_id: text }),
+  z.object({ workspace_id: workspaceUuid }),
 )
 /** The workspaces in which runs of the cloud wait. */
-export const listWorkspacesWaitingForCloud = async (db: Db): Promise<string[]> =>
+export const listWorkspacesWaitingForCloud = async (db: Db): Promise<WorkspaceUuid[]> =>
   (await waitingForCloud.list(db, [])).map((row) => row.workspace_id)
 
 export async function recordEngine(db: Db, engine: EngineRow): Promise<void> {
@@ -143,7 +145,7 @@ const roomOfEngines = query(
 )
 
 /** How many more sandboxes a workspace may have now; null: no engine is ready. */
-export async function findCloudRoom(db: Db, workspaceId: string, now: number): Promise<number | null> {
+export async function findCloudRoom(db: Db, workspaceId: WorkspaceUuid, now: number): Promise<number | null> {
   const rows = await roomOfEngines.list(db, [workspaceId, now - engineAwayMs])
   if (rows.length === 0) return null
   return Math.max(0, ...rows.map((row) => Math.min(row.left_in_all, row.left_of_workspace)))

@@ -1,3 +1,5 @@
+import { idFrom, type SandboxId } from '../../../shared/lib/ids.ts'
+import { deviceRef, deviceUuid, sandboxId } from '../../db/id-columns.ts'
 import { int, text, time } from '../../db/columns.ts'
 import type { Db, Tx } from '../../db/open.ts'
 import { command } from '../../db/statement.ts'
@@ -7,11 +9,11 @@ import { warmStates } from './machine.ts'
 
 const warm = table('warm_sandboxes', {
   /** `sbx_...`: of the sandbox that it will be. */
-  id: text,
+  id: sandboxId,
   engineId: text,
   /** The durable id of the device that it will be to the link, and the id of its connection. */
-  device: text,
-  deviceId: text,
+  device: deviceRef,
+  deviceId: deviceUuid,
   /** Stands for the image, the limits and the place of its folder: a run gets one that is made as it would be made now. */
   madeOf: text,
   /** By the digest or id that the engine has of it. */
@@ -29,7 +31,7 @@ export type WarmRow = RowOf<typeof warm>
 
 export const insertWarm = (db: Db, row: WarmRow): Promise<void> => warm.insert(db, row)
 
-export const findWarm = (db: Db, id: string): Promise<WarmRow | null> => warm.find(db, { id })
+export const findWarm = (db: Db, id: SandboxId): Promise<WarmRow | null> => warm.find(db, { id })
 
 const ofEngine = warm.query('where engine_id = ? order by created_at, id')
 /** Those of an engine, oldest first. */
@@ -66,5 +68,5 @@ export const warmNameOf = (id: string): string => `svc-warm-${id}`
 /** Whether it is the volume of one that has no run yet. */
 export async function isWarmVolume(db: Db, volume: string): Promise<boolean> {
   const [, id] = /^svc-warm-(\w+)$/.exec(volume) ?? []
-  return id !== undefined && (await findWarm(db, id)) !== null
+  return id !== undefined && (await findWarm(db, idFrom(id))) !== null
 }

@@ -1,3 +1,4 @@
+import type { AgentRef } from '../../../shared/lib/ids.ts'
 import { fail, failField } from '../../../shared/api/errors.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import { findServerKey, serverKey } from '../../db/server-keys.ts'
@@ -27,7 +28,7 @@ export async function addSecret(
     envVarName: string
     value: string
     /** `agt_` id of an agent to grant it to. */
-    agentId: string | null
+    agentId: AgentRef | null
     brokerHosts?: string[]
     isCloudPlain?: boolean
   },

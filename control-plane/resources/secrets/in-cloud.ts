@@ -1,3 +1,4 @@
+import type { AgentRef } from '../../../shared/lib/ids.ts'
 import { createHmac } from 'node:crypto'
 import { steersPrograms } from '../../../shared/lib/env-names.ts'
 import type { World } from '../../../shared/lib/world.ts'
@@ -47,7 +48,7 @@ export function wayIntoSandbox(secret: CloudSecret, spec: WaysOfSpec): WayIntoSa
 }
 
 /** The secrets of an agent, one for each variable: of several the last one is given. */
-export async function listCloudSecrets(db: Db, agentId: string): Promise<SecretRow[]> {
+export async function listCloudSecrets(db: Db, agentId: AgentRef): Promise<SecretRow[]> {
   const all = await listSecretsOfAgent(db, agentId)
   const usable = all.filter(({ envVarName }) => !steersPrograms(envVarName))
   return [...new Map(usable.map((secret) => [secret.envVarName, secret])).values()]

@@ -1,6 +1,8 @@
+import type { AgentRef, PersonRef, SecretId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { steersPrograms } from '../../../shared/lib/env-names.ts'
 import { flag, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { agentRef, personRef, secretId, workspaceUuid } from '../../db/id-columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
@@ -11,8 +13,8 @@ import type { Vault } from '../../vault/vault.ts'
 
 const secrets = table('secrets', {
   /** `sec_...` */
-  id: text,
-  workspaceId: text,
+  id: secretId,
+  workspaceId: workspaceUuid,
   name: text,
   provider: nullableText,
   /** The variable under which agents get it. */
@@ -23,8 +25,8 @@ const secrets = table('secrets', {
   /** Sandboxes get the value itself. */
   isCloudPlain: flag,
   /** `usr_...` */
-  createdBy: text,
-  lastRevealedBy: nullableText,
+  createdBy: personRef,
+  lastRevealedBy: personRef.nullable(),
   lastRevealedAt: nullableTime,
   createdAt: time,
 })
@@ -38,43 +40,43 @@ export async function insertSecret(
   await secrets.insert(db, secret)
 }
 
-export async function findSecret(db: Db, workspaceId: string, id: string): Promise<SecretRow | null> {
+export async function findSecret(db: Db, workspaceId: WorkspaceUuid, id: SecretId): Promise<SecretRow | null> {
   return secrets.find(db, { workspaceId, id })
 }
 
-export async function isSecretNameTaken(db: Db, workspaceId: string, name: string): Promise<boolean> {
+export async function isSecretNameTaken(db: Db, workspaceId: WorkspaceUuid, name: string): Promise<boolean> {
   return (await db('secrets').where({ workspace_id: workspaceId, name }).first('id')) !== undefined
 }
 
 /** Lists secrets newest first; returns one row more than `limit`. */
-export async function listSecrets(db: Db, filter: OlderPage & { workspaceId: string }): Promise<SecretRow[]> {
+export async function listSecrets(db: Db, filter: OlderPage & { workspaceId: WorkspaceUuid }): Promise<SecretRow[]> {
   return secrets.list(newestFirst(secrets.from(db).where({ workspace_id: filter.workspaceId }), filter))
 }
 
-export async function recordReveal(db: Db, reveal: { secretId: string; by: string; at: number }): Promise<void> {
+export async function recordReveal(db: Db, reveal: { secretId: SecretId; by: PersonRef; at: number }): Promise<void> {
   await secrets.update(db, { id: reveal.secretId }, { lastRevealedBy: reveal.by, lastRevealedAt: reveal.at })
 }
 
 /** Changes how sandboxes get it. */
 export async function replaceCloudUse(
   db: Db,
-  secretId: string,
+  secretId: SecretId,
   use: Partial<Pick<SecretRow, 'brokerHosts' | 'isCloudPlain'>>,
 ): Promise<void> {
   if (Object.keys(use).length > 0) await secrets.update(db, { id: secretId }, use)
 }
 
 /** Removes a secret with its grants; runs that have it keep it until they end. */
-export async function removeSecret(db: Db, secretId: string): Promise<void> {
+export async function removeSecret(db: Db, secretId: SecretId): Promise<void> {
   await db('secret_grants').where({ secret_id: secretId }).delete()
   await db('secrets').where({ id: secretId }).delete()
 }
 
 const grants = table('secret_grants', {
-  secretId: text,
-  agentId: text,
-  workspaceId: text,
-  grantedBy: text,
+  secretId: secretId,
+  agentId: agentRef,
+  workspaceId: workspaceUuid,
+  grantedBy: personRef,
   createdAt: time,
 })
 
@@ -85,27 +87,27 @@ export async function insertSecretGrant(db: Db, grant: RowOf<typeof grants>): Pr
   await db('secret_grants').insert(grants.toColumns(grant)).onConflict(['secret_id', 'agent_id']).ignore()
 }
 
-export async function removeSecretGrant(db: Db, secretId: string, agentId: string): Promise<boolean> {
+export async function removeSecretGrant(db: Db, secretId: SecretId, agentId: AgentRef): Promise<boolean> {
   return (await db('secret_grants').where({ secret_id: secretId, agent_id: agentId }).delete()) === 1
 }
 
 const ofSecrets = grants.query('where secret_id in ? order by created_at, agent_id')
 
 /** The ids of the agents that have each secret, first granted first. */
-export async function listGranteesOf(db: Db, secretIds: readonly string[]): Promise<Map<string, string[]>> {
-  const grantees = new Map<string, string[]>(secretIds.map((id) => [id, []]))
+export async function listGranteesOf(db: Db, secretIds: readonly SecretId[]): Promise<Map<SecretId, AgentRef[]>> {
+  const grantees = new Map<SecretId, AgentRef[]>(secretIds.map((id) => [id, []]))
   if (secretIds.length === 0) return grantees
   for (const { secretId, agentId } of await ofSecrets.list(db, [secretIds])) grantees.get(secretId)?.push(agentId)
   return grantees
 }
 
 /** The secrets of an agent beside this one. */
-export async function countOtherSecrets(db: Db, of: { agentId: string; secretId: string }): Promise<number> {
+export async function countOtherSecrets(db: Db, of: { agentId: AgentRef; secretId: SecretId }): Promise<number> {
   return countOf(db('secret_grants').where({ agent_id: of.agentId }).whereNot({ secret_id: of.secretId }))
 }
 
 /** Lists the secrets of an agent, oldest first. */
-export async function listSecretsOfAgent(db: Db, agentId: string): Promise<SecretRow[]> {
+export async function listSecretsOfAgent(db: Db, agentId: AgentRef): Promise<SecretRow[]> {
   return secrets.list(
     db('secrets')
       .join('secret_grants', 'secret_grants.secret_id', 'secrets.id')
@@ -119,11 +121,11 @@ const keysOfAgent = query(
   `select secrets.env_var_name, secrets.id from secrets
    inner join secret_grants on secret_grants.secret_id = secrets.id
    where secret_grants.agent_id = ? order by secrets.env_var_name, secrets.created_at, secrets.id`,
-  z.object({ env_var_name: text, id: text }),
+  z.object({ env_var_name: text, id: secretId }),
 )
 
 /** The variables of an agent's secrets, in the order of their names, with the ids (`sec_`) of the secrets that they hold. */
-export async function listSecretKeys(db: Db, agentId: string): Promise<Map<string, string>> {
+export async function listSecretKeys(db: Db, agentId: AgentRef): Promise<Map<string, SecretId>> {
   const keys = await keysOfAgent.list(db, [agentId])
   // Of several with one name the last one is given, as in `secretsForRun`.
   return new Map(keys.filter((key) => !steersPrograms(key.env_var_name)).map((key) => [key.env_var_name, key.id]))
@@ -137,7 +139,7 @@ const named = secrets.query('where workspace_id = ? and env_var_name in ? order 
  */
 export async function secretsOfWorkspace(
   db: Db,
-  { workspaceId, names }: { workspaceId: string; names: readonly string[] },
+  { workspaceId, names }: { workspaceId: WorkspaceUuid; names: readonly string[] },
   vault: Pick<Vault, 'open'>,
 ): Promise<Record<string, string>> {
   const all = names.length === 0 ? [] : await named.list(db, [workspaceId, [...names]])

@@ -1,3 +1,4 @@
+import type { AgentRef, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { svcSkill } from '../../../shared/runs/svc-skill.ts'
 import { nullableFlag, nullableTime, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
@@ -32,7 +33,7 @@ const nobody = '-'
 /** null: the workspace has a skill of its own with this slug, which it had before svc brought one. */
 export async function findBuiltin(
   db: Db,
-  { workspaceId, agentId }: { workspaceId: string; agentId?: string },
+  { workspaceId, agentId }: { workspaceId: WorkspaceUuid; agentId?: AgentRef },
 ): Promise<BuiltinFacts | null> {
   return found.first(db, [slug, slug, agentId ?? nobody, workspaceId, slug])
 }
@@ -42,9 +43,9 @@ const put = command(`insert into builtin_skill_settings (workspace_id, slug, age
   on conflict (workspace_id, slug, agent_id) do update set enabled = excluded.enabled, updated_at = excluded.updated_at`)
 
 interface Of {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   /** Left out: for all agents without a setting of their own. */
-  agentId?: string
+  agentId?: AgentRef
 }
 
 export async function putBuiltinSetting(
@@ -57,7 +58,7 @@ export async function putBuiltinSetting(
 /** Does nothing when there is none. */
 export async function removeBuiltinOverride(
   db: Db,
-  { workspaceId, agentId }: { workspaceId: string; agentId: string },
+  { workspaceId, agentId }: { workspaceId: WorkspaceUuid; agentId: AgentRef },
 ): Promise<void> {
   await db('builtin_skill_settings').where({ workspace_id: workspaceId, slug, agent_id: agentId }).delete()
 }

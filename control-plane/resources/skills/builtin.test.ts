@@ -1,10 +1,11 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import { builtinSkill, withBuiltin } from './builtin.ts'
 import type { SkillRow } from './store.ts'
 
-const builtin = builtinSkill('w', { createdAt: 5, enabled: null, updatedAt: null, override: null })
+const builtin = builtinSkill(idFrom('w'), { createdAt: 5, enabled: null, updatedAt: null, override: null })
 const rowsAt = (...times: number[]): SkillRow[] =>
-  times.map((createdAt, at) => ({ ...builtin, id: `1${at}`, createdAt }))
+  times.map((createdAt, at) => ({ ...builtin, id: idFrom(`1${at}`), createdAt }))
 
 /** Walks the pages of these rows as a list does. */
 function walked(rows: readonly SkillRow[], { limit, oldestFirst }: { limit: number; oldestFirst: boolean }): string[] {

@@ -1,3 +1,4 @@
+import { idFrom, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { skillFile } from '../../../shared/api/skill-fields.ts'
 import { svcSkill } from '../../../shared/runs/svc-skill.ts'
@@ -30,9 +31,9 @@ export function readBuiltinFile(path: string): { file: BundleFile; bytes: Buffer
   return file === undefined ? null : { file, bytes: Buffer.from(svcSkill.file) }
 }
 
-export function builtinSkill(workspaceId: string, { createdAt, enabled, updatedAt }: BuiltinFacts): SkillRow {
+export function builtinSkill(workspaceId: WorkspaceUuid, { createdAt, enabled, updatedAt }: BuiltinFacts): SkillRow {
   return {
-    id: builtinSkillId,
+    id: idFrom(builtinSkillId),
     workspaceId,
     slug: svcSkill.slug,
     name: svcSkill.name,
@@ -44,7 +45,7 @@ export function builtinSkill(workspaceId: string, { createdAt, enabled, updatedA
     repoSha: null,
     pluginId: null,
     enabledByDefault: enabled ?? true,
-    bundleId: '',
+    bundleId: idFrom(''),
     bundleVersion: 1,
     fileCount: files.length,
     totalBytes: sizeBytes,

@@ -1,5 +1,7 @@
+import type { ApprovalId, BundleId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { blobId, bundleId, workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { command } from '../../db/statement.ts'
 import { expectOnlyWriter, table, type RowOf } from '../../db/table.ts'
@@ -29,9 +31,9 @@ export const frontMatter = z.object({
 export type FrontMatter = z.infer<typeof frontMatter>
 
 const bundles = table('skill_bundles', {
-  id: text,
-  workspaceId: text,
-  blobId: text,
+  id: bundleId,
+  workspaceId: workspaceUuid,
+  blobId: blobId,
   bundleHash: text,
   /** Sorted by path. */
   files: json(z.array(bundleFile)),
@@ -47,7 +49,7 @@ export async function insertBundle(db: Db, bundle: BundleRow): Promise<void> {
   await bundles.insert(db, bundle)
 }
 
-export async function findBundle(db: Db, workspaceId: string, id: string): Promise<BundleRow | null> {
+export async function findBundle(db: Db, workspaceId: WorkspaceUuid, id: BundleId): Promise<BundleRow | null> {
   return bundles.find(db, { workspaceId, id })
 }
 
@@ -56,9 +58,9 @@ const byIds = bundles.query('where workspace_id = ? and id in ?')
 /** By their ids. */
 export async function listBundles(
   db: Db,
-  workspaceId: string,
-  ids: readonly string[],
-): Promise<Map<string, BundleRow>> {
+  workspaceId: WorkspaceUuid,
+  ids: readonly BundleId[],
+): Promise<Map<BundleId, BundleRow>> {
   const found = ids.length === 0 ? [] : await byIds.list(db, [workspaceId, [...ids]])
   return new Map(found.map((bundle) => [bundle.id, bundle]))
 }
@@ -68,13 +70,17 @@ const byHash = bundles.query(
 )
 
 /** The files with this hash that a skill of the workspace has, or had; those that wait for approval are nobody's yet. */
-export async function findBundleByHash(db: Db, workspaceId: string, bundleHash: string): Promise<BundleRow | null> {
+export async function findBundleByHash(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  bundleHash: string,
+): Promise<BundleRow | null> {
   return byHash.first(db, [workspaceId, bundleHash])
 }
 
 const staged = bundles.query('where change_id = ? and workspace_id = ? and retired_at is null order by id limit 200')
 /** Lists those that wait for the approval of a platform change. */
-export const listStagedBundles = (db: Db, workspaceId: string, changeId: string): Promise<BundleRow[]> =>
+export const listStagedBundles = (db: Db, workspaceId: WorkspaceUuid, changeId: ApprovalId): Promise<BundleRow[]> =>
   staged.list(db, [changeId, workspaceId])
 
 /** Makes a staged bundle that of a skill. Fails with `transient_conflict` when it is staged no more. */
@@ -88,11 +94,11 @@ export async function adoptBundle(db: Db, id: string): Promise<void> {
 
 const retire = command('update skill_bundles set retired_at = ? where id = ?')
 
-export async function retireBundle(db: Db, id: string, now: number): Promise<void> {
+export async function retireBundle(db: Db, id: BundleId, now: number): Promise<void> {
   await retire(db, [now, id])
 }
 
-const goneTable = table('skill_bundles', { id: text, workspaceId: text, blobId: text })
+const goneTable = table('skill_bundles', { id: bundleId, workspaceId: workspaceUuid, blobId: blobId })
 export type GoneBundle = RowOf<typeof goneTable>
 const retiredBefore = goneTable.query('where retired_at < ? order by retired_at, id limit ?')
 const staleStaged = goneTable.query(
@@ -110,7 +116,7 @@ export async function listGoneBundles(
 }
 
 /** Removes a bundle that no skill has. Returns whether it was there still. */
-export async function removeBundle(db: Db, id: string): Promise<boolean> {
+export async function removeBundle(db: Db, id: BundleId): Promise<boolean> {
   const rows = db('skill_bundles').where({ id })
   void rows.where((any) => void any.whereNotNull('change_id').orWhereNotNull('retired_at'))
   return (await rows.delete()) === 1

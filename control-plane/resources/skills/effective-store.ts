@@ -1,7 +1,9 @@
+import type { AgentRef, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { skillSourceTypes } from '../../../shared/api/skill-fields.ts'
 import { unavailableReasons } from '../../../shared/runs/skills.ts'
 import { int, json, nullableText, text } from '../../db/columns.ts'
+import { personUuid, pluginId } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { command, query } from '../../db/statement.ts'
 import { frontMatter } from './bundle-store.ts'
@@ -13,12 +15,12 @@ const effective = z.object({
   name: text,
   description: nullableText,
   sourceType: z.enum(skillSourceTypes),
-  pluginId: nullableText,
+  pluginId: pluginId.nullable(),
   fileCount: int,
   totalBytes: int,
   unavailableReason: z.enum(unavailableReasons).nullable(),
-  writtenByUserId: nullableText,
-  describedByUserId: nullableText,
+  writtenByUserId: personUuid.nullable(),
+  describedByUserId: personUuid.nullable(),
   bundleHash: text,
   frontMatter: json(frontMatter),
 })
@@ -48,7 +50,7 @@ const ofAgent = query(
 /** Lists them, those that the agent has by an override of its own first. */
 export async function listEffectiveSkills(
   db: Db,
-  { workspaceId, agentId, limit }: { workspaceId: string; agentId: string; limit: number },
+  { workspaceId, agentId, limit }: { workspaceId: WorkspaceUuid; agentId: AgentRef; limit: number },
 ): Promise<EffectiveSkill[]> {
   const found = await ofAgent.list(db, [agentId, workspaceId, limit, workspaceId, agentId, limit])
   return found.slice(0, limit)
@@ -63,7 +65,7 @@ const setReason = command(
 /** Sets why the skills with these files cannot be had; null: a run has them. Whoever changes a skill meanwhile is not held up by it. */
 export async function setUnavailable(
   db: Db,
-  { workspaceId, bundleHash, reason }: { workspaceId: string; bundleHash: string; reason: string | null },
+  { workspaceId, bundleHash, reason }: { workspaceId: WorkspaceUuid; bundleHash: string; reason: string | null },
 ): Promise<void> {
   await setReason(db, [reason, workspaceId, reason ?? '', workspaceId, bundleHash])
 }

@@ -1,3 +1,4 @@
+import { idFrom, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import { skillId } from '../../../shared/api/skill-fields.ts'
 import type { Db } from '../../db/open.ts'
@@ -15,7 +16,7 @@ export async function lookUpSkill(
   { workspaceId }: Pick<Caller, 'workspaceId'>,
   reference: string,
 ): Promise<SkillRow> {
-  const named = skillId.safeParse(reference).success ? await findSkill(db, workspaceId, reference) : null
+  const named = skillId.safeParse(reference).success ? await findSkill(db, workspaceId, idFrom(reference)) : null
   if (named !== null) return named
   const isBuiltin = reference === builtinSkillId || reference === svcSkill.slug
   const builtin = isBuiltin ? await builtinOf(db, workspaceId) : null
@@ -27,7 +28,7 @@ export async function lookUpSkill(
 }
 
 /** The skill that is built in; null: the workspace has its own in its place. */
-export async function builtinOf(db: Db, workspaceId: string): Promise<SkillRow | null> {
+export async function builtinOf(db: Db, workspaceId: WorkspaceUuid): Promise<SkillRow | null> {
   const facts = await findBuiltin(db, { workspaceId })
   return facts && builtinSkill(workspaceId, facts)
 }

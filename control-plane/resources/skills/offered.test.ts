@@ -1,3 +1,4 @@
+import { idFrom, type PersonUuid, type PluginId } from '../../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import type { EffectiveSkill } from './effective-store.ts'
 import { skillsOfSpec } from './offered.ts'
@@ -11,8 +12,8 @@ const skill = (slug: string, more: Partial<EffectiveSkill> = {}): EffectiveSkill
   fileCount: 1,
   totalBytes: 1,
   unavailableReason: null,
-  writtenByUserId: 'a',
-  describedByUserId: 'a',
+  writtenByUserId: idFrom<PersonUuid>('a'),
+  describedByUserId: idFrom<PersonUuid>('a'),
   bundleHash: 'f'.repeat(64),
   frontMatter: { name: null, description: null, allowedTools: [] },
   ...more,
@@ -23,7 +24,7 @@ const leftOut = (skills: EffectiveSkill[]) =>
   ofSpec(skills).skillsLeftOut?.map(({ slug, reason }) => `${slug} ${reason}`)
 
 test('of skills with one slug that of no plugin is had, else that of the plugin with the least id', () => {
-  const ofPlugin = (pluginId: string) => skill('x', { pluginId, description: pluginId })
+  const ofPlugin = (pluginId: string) => skill('x', { pluginId: idFrom<PluginId>(pluginId), description: pluginId })
   const had = (...skills: EffectiveSkill[]) => ofSpec(skills).skills?.map(({ description }) => description)
   expect(had(ofPlugin('b'), ofPlugin('a'))).toEqual(['a'])
   expect(had(ofPlugin('a'), skill('x', { description: 'own' }), ofPlugin('b'))).toEqual(['own'])
@@ -38,7 +39,7 @@ test('those beyond what a run takes are named, the last ones of the agent', () =
 
 test('who wrote it is told with it', () => {
   const writers = (one: EffectiveSkill) => ofSpec([one]).skills?.[0]?.writtenBy
-  expect(writers(skill('x', { describedByUserId: 'b' }))).toEqual(['a', 'b'])
+  expect(writers(skill('x', { describedByUserId: idFrom<PersonUuid>('b') }))).toEqual(['a', 'b'])
   expect(writers(skill('x', { writtenByUserId: null, describedByUserId: null }))).toEqual([null])
 })
 

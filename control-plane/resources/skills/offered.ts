@@ -1,3 +1,4 @@
+import type { PersonUuid } from '../../../shared/lib/ids.ts'
 import {
   skillLimits,
   toldLeftOut,
@@ -79,6 +80,6 @@ function offered(skill: EffectiveSkill): OfferedSkill {
 }
 
 /** The people whose words it is. */
-export const writersOf = ({ writtenByUserId, describedByUserId }: EffectiveSkill): (string | null)[] => [
+export const writersOf = ({ writtenByUserId, describedByUserId }: EffectiveSkill): (PersonUuid | null)[] => [
   ...new Set([writtenByUserId, describedByUserId]),
 ]

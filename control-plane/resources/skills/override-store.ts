@@ -1,27 +1,29 @@
-import { flag, text } from '../../db/columns.ts'
+import type { AgentRef, SkillId } from '../../../shared/lib/ids.ts'
+import { flag } from '../../db/columns.ts'
+import { agentRef, skillId } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { command } from '../../db/statement.ts'
 import { table } from '../../db/table.ts'
 
 /** What an agent has otherwise than the workspace says. */
-const overrides = table('skill_overrides', { skillId: text, agentId: text, enabled: flag })
+const overrides = table('skill_overrides', { skillId: skillId, agentId: agentRef, enabled: flag })
 
 const put = command(`insert into skill_overrides (skill_id, agent_id, enabled) values (?, ?, ?)
   on conflict (skill_id, agent_id) do update set enabled = excluded.enabled`)
 
 export async function putOverride(
   db: Db,
-  { skillId, agentId, enabled }: { skillId: string; agentId: string; enabled: boolean },
+  { skillId, agentId, enabled }: { skillId: SkillId; agentId: AgentRef; enabled: boolean },
 ): Promise<void> {
   await put(db, [skillId, agentId, enabled ? 1 : 0])
 }
 
 /** Does nothing when there is none. */
-export async function removeOverride(db: Db, of: { skillId: string; agentId: string }): Promise<void> {
+export async function removeOverride(db: Db, of: { skillId: SkillId; agentId: AgentRef }): Promise<void> {
   await db('skill_overrides').where(overrides.toColumns(of)).delete()
 }
 
-export async function removeOverridesOfSkill(db: Db, skillId: string): Promise<void> {
+export async function removeOverridesOfSkill(db: Db, skillId: SkillId): Promise<void> {
   await db('skill_overrides').where({ skill_id: skillId }).delete()
 }
 
@@ -30,9 +32,9 @@ const ofAgent = overrides.query('where agent_id = ? and skill_id in ?')
 /** The overrides of an agent for these skills, by their ids. */
 export async function listOverrides(
   db: Db,
-  agentId: string,
-  skillIds: readonly string[],
-): Promise<Map<string, boolean>> {
+  agentId: AgentRef,
+  skillIds: readonly SkillId[],
+): Promise<Map<SkillId, boolean>> {
   const found = skillIds.length === 0 ? [] : await ofAgent.list(db, [agentId, [...skillIds]])
   return new Map(found.map(({ skillId, enabled }) => [skillId, enabled]))
 }

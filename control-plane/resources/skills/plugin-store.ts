@@ -1,15 +1,21 @@
+import type { PluginId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { flag, text } from '../../db/columns.ts'
+import { pluginId, workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /** What a skill needs to know of the plugin that it belongs to. */
-const plugins = table('plugins', { id: text, workspaceId: text, name: text, enabled: flag })
+const plugins = table('plugins', { id: pluginId, workspaceId: workspaceUuid, name: text, enabled: flag })
 export type PluginRow = RowOf<typeof plugins>
 
 const byReference = plugins.query('where workspace_id = ? and (id = ? or name = ?)')
 
 /** The plugin with this id, or else with this name; null when there is none. */
-export async function findPluginByReference(db: Db, workspaceId: string, reference: string): Promise<PluginRow | null> {
+export async function findPluginByReference(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  reference: string,
+): Promise<PluginRow | null> {
   const found = await byReference.list(db, [workspaceId, reference, reference])
   return found.find(({ id }) => id === reference) ?? found[0] ?? null
 }
@@ -17,7 +23,7 @@ export async function findPluginByReference(db: Db, workspaceId: string, referen
 const byIds = plugins.query('where id in ?')
 
 /** By their ids. */
-export async function listPluginsByIds(db: Db, ids: readonly string[]): Promise<Map<string, PluginRow>> {
+export async function listPluginsByIds(db: Db, ids: readonly PluginId[]): Promise<Map<PluginId, PluginRow>> {
   const found = ids.length === 0 ? [] : await byIds.list(db, [[...ids]])
   return new Map(found.map((plugin) => [plugin.id, plugin]))
 }

@@ -1,4 +1,6 @@
-import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import type { SkillId } from '../../../shared/lib/ids.ts'
+import { int, nullableTime, text, time } from '../../db/columns.ts'
+import { personUuid, skillId, workspaceUuid } from '../../db/id-columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { command } from '../../db/statement.ts'
@@ -7,11 +9,11 @@ import { table, type RowOf } from '../../db/table.ts'
 /** Links by which skills are shared. */
 const shares = table('skill_shares', {
   id: text,
-  workspaceId: text,
+  workspaceId: workspaceUuid,
   /** null: it is deleted. */
-  skillId: nullableText,
+  skillId: skillId.nullable(),
   tokenHash: text,
-  createdByUserId: text,
+  createdByUserId: personUuid,
   expiresAt: nullableTime,
   revokedAt: nullableTime,
   version: int,
@@ -27,12 +29,12 @@ export async function findShareByToken(db: Db, tokenHash: string): Promise<Share
   return shares.find(db, { tokenHash })
 }
 
-export async function findShare(db: Db, skillId: string, id: string): Promise<ShareRow | null> {
+export async function findShare(db: Db, skillId: SkillId, id: string): Promise<ShareRow | null> {
   return shares.find(db, { skillId, id })
 }
 
 /** Lists the links of a skill newest first; returns one row more than `limit`. */
-export async function listShares(db: Db, { skillId, ...page }: OlderPage & { skillId: string }): Promise<ShareRow[]> {
+export async function listShares(db: Db, { skillId, ...page }: OlderPage & { skillId: SkillId }): Promise<ShareRow[]> {
   return shares.list(newestFirst(shares.from(db).where({ skill_id: skillId }), page))
 }
 
@@ -48,6 +50,6 @@ export async function revokeShare(db: Db, id: string, now: number): Promise<void
 const forget = command('update skill_shares set skill_id = null, version = version + 1 where skill_id = ?')
 
 /** The links of a deleted skill stay, so that they say that it is gone. */
-export async function forgetSkillOfShares(db: Db, skillId: string): Promise<void> {
+export async function forgetSkillOfShares(db: Db, skillId: SkillId): Promise<void> {
   await forget(db, [skillId])
 }

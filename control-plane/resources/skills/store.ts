@@ -1,9 +1,11 @@
+import type { PluginId, SkillId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { skillSourceTypes } from '../../../shared/api/skill-fields.ts'
 import { unavailableReasons } from '../../../shared/runs/skills.ts'
 import { svcSkill } from '../../../shared/runs/svc-skill.ts'
 import { given } from '../../../shared/lib/given.ts'
 import { flag, int, nullableText, text, time } from '../../db/columns.ts'
+import { bundleId, personUuid, pluginId, skillId, workspaceUuid } from '../../db/id-columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import { onlyContaining } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
@@ -11,8 +13,8 @@ import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 const skills = table('skills', {
-  id: text,
-  workspaceId: text,
+  id: skillId,
+  workspaceId: workspaceUuid,
   slug: text,
   name: text,
   description: nullableText,
@@ -22,9 +24,9 @@ const skills = table('skills', {
   repoUrl: nullableText,
   repoPath: nullableText,
   repoSha: nullableText,
-  pluginId: nullableText,
+  pluginId: pluginId.nullable(),
   enabledByDefault: flag,
-  bundleId: text,
+  bundleId: bundleId,
   /** From 1; one more with each bundle. */
   bundleVersion: int,
   fileCount: int,
@@ -32,9 +34,9 @@ const skills = table('skills', {
   skillMdTokens: int,
   unavailableReason: z.enum(unavailableReasons).nullable(),
   /** UUID of who last wrote its files; null: nobody is known. */
-  writtenByUserId: nullableText,
+  writtenByUserId: personUuid.nullable(),
   /** UUID of who last wrote its name or its description; null: nobody is known. */
-  describedByUserId: nullableText,
+  describedByUserId: personUuid.nullable(),
   version: int,
   createdAt: time,
   updatedAt: time,
@@ -50,23 +52,27 @@ export async function replaceSkill(db: Db, before: SkillRow, after: SkillRow): P
   await skills.replace(db, before, after)
 }
 
-export async function findSkill(db: Db, workspaceId: string, id: string): Promise<SkillRow | null> {
+export async function findSkill(db: Db, workspaceId: WorkspaceUuid, id: SkillId): Promise<SkillRow | null> {
   return skills.find(db, { workspaceId, id })
 }
 
 const bySlug = skills.query('where workspace_id = ? and slug = ? order by created_at, id limit 100')
 
 /** Lists the skills with this slug, of which plugins may bring several. */
-export const listSkillsBySlug = (db: Db, workspaceId: string, slug: string): Promise<SkillRow[]> =>
+export const listSkillsBySlug = (db: Db, workspaceId: WorkspaceUuid, slug: string): Promise<SkillRow[]> =>
   bySlug.list(db, [workspaceId, slug])
 
 const ofPlugin = skills.query('where workspace_id = ? and plugin_id = ? order by slug, id')
-export const listSkillsOfPlugin = (db: Db, workspaceId: string, pluginId: string): Promise<SkillRow[]> =>
+export const listSkillsOfPlugin = (db: Db, workspaceId: WorkspaceUuid, pluginId: PluginId): Promise<SkillRow[]> =>
   ofPlugin.list(db, [workspaceId, pluginId])
 
 const own = z.object({ slug: text })
 /** Says which of these slugs skills have that belong to no plugin; that of the one that is built in is taken in any case. */
-export async function listTakenSlugs(db: Db, workspaceId: string, slugs: readonly string[]): Promise<Set<string>> {
+export async function listTakenSlugs(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  slugs: readonly string[],
+): Promise<Set<string>> {
   const rows = (await db('skills')
     .where({ workspace_id: workspaceId })
     .whereNull('plugin_id')
@@ -77,14 +83,14 @@ export async function listTakenSlugs(db: Db, workspaceId: string, slugs: readonl
 }
 
 /** Removes a skill without overrides. */
-export async function removeSkill(db: Db, id: string): Promise<void> {
+export async function removeSkill(db: Db, id: SkillId): Promise<void> {
   await db('skills').where({ id }).delete()
 }
 
 export interface SkillFilter extends OlderPage {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   sourceType?: SkillRow['sourceType']
-  pluginId?: string
+  pluginId?: PluginId
   enabledByDefault?: boolean
   isFromRepo?: boolean
   q?: string
@@ -99,6 +105,6 @@ export async function listSkills(db: Db, filter: SkillFilter): Promise<SkillRow[
   return skills.list(newestFirst(query, filter))
 }
 
-export async function countSkills(db: Db, workspaceId: string): Promise<number> {
+export async function countSkills(db: Db, workspaceId: WorkspaceUuid): Promise<number> {
   return countOf(db('skills').where({ workspace_id: workspaceId }))
 }

@@ -1,5 +1,7 @@
+import type { TaskId } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
-import { int, json, nullableText, text, time } from '../../db/columns.ts'
+import { int, json, text, time } from '../../db/columns.ts'
+import { actorRef, taskId } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -10,11 +12,11 @@ const activity = table('task_activity', {
   /** Grows: the order in which things happened, also within one moment. */
   seq: int,
   id: text,
-  taskId: text,
+  taskId: taskId,
   source: z.enum(activitySources),
   kind: text,
   actorType: z.enum(['user', 'agent', 'system']),
-  actorId: nullableText,
+  actorId: actorRef.nullable(),
   data: json(z.record(z.string(), z.unknown())),
   createdAt: time,
 })
@@ -31,7 +33,7 @@ export async function insertActivity(db: Db, entry: Entry | readonly Entry[]): P
 /** Newest first; one row more than `limit`. */
 export async function listActivity(
   db: Db,
-  filter: { taskId: string; source?: ActivityRow['source']; beforeSeq?: number; limit: number },
+  filter: { taskId: TaskId; source?: ActivityRow['source']; beforeSeq?: number; limit: number },
 ): Promise<ActivityRow[]> {
   const query = activity.from(db).where({ task_id: filter.taskId })
   if (filter.source !== undefined) void query.where({ source: filter.source })
@@ -40,7 +42,7 @@ export async function listActivity(
 }
 
 /** Returns the last entry of this kind. */
-export async function findLastActivity(db: Db, of: { taskId: string; kind: string }): Promise<ActivityRow | null> {
+export async function findLastActivity(db: Db, of: { taskId: TaskId; kind: string }): Promise<ActivityRow | null> {
   const query = activity.from(db).where({ task_id: of.taskId, source: 'activity', kind: of.kind })
   return (await activity.list(query.orderBy('seq', 'desc').limit(1)))[0] ?? null
 }

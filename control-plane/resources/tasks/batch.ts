@@ -1,3 +1,4 @@
+import { idFrom, type RepoUuid } from '../../../shared/lib/ids.ts'
 import { ApiError, fail } from '../../../shared/api/errors.ts'
 import type { BatchDefaults, BatchItem } from '../../../shared/api/task-shapes.ts'
 import { createTask, linkBlockers, type Creating } from './create.ts'
@@ -87,7 +88,8 @@ async function checkDefaults(creating: Creating, defaults: BatchDefaults): Promi
     if (reference !== null) await assigneeOf(db, caller, { reference, projectId })
     const { modelId = null, harness = null, reasoningEffort = null } = defaults
     checkRunSettings({ modelId, harness, reasoningEffort }, catalog)
-    const { repoId = null, baseBranch = null } = defaults
+    const { baseBranch = null } = defaults
+    const repoId = defaults.repoId == null ? null : idFrom<RepoUuid>(defaults.repoId)
     // A base branch may be meant for the repos that the tasks name themselves.
     await checkRepo(db, { repoId, baseBranch: repoId === null ? null : baseBranch, workspaceId: caller.workspaceId })
     return parent

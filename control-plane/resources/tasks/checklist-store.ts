@@ -1,19 +1,21 @@
+import type { TaskId } from '../../../shared/lib/ids.ts'
 import { countOf } from '../../db/reads.ts'
 import { z } from 'zod'
-import { flag, int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { flag, int, nullableTime, text, time } from '../../db/columns.ts'
+import { actorRef, taskId } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 const items = table('task_checklist_items', {
   id: text,
-  taskId: text,
+  taskId: taskId,
   text,
   done: flag,
   /** From 0, without gaps among the items that are not archived. */
   position: int,
   completedAt: nullableTime,
   completedByType: z.enum(['user', 'agent']).nullable(),
-  completedById: nullableText,
+  completedById: actorRef.nullable(),
   archivedAt: nullableTime,
   createdAt: time,
   updatedAt: time,
@@ -30,7 +32,7 @@ export async function replaceChecklistItem(db: Db, item: ChecklistRow): Promise<
 }
 
 /** Archived ones too. */
-export async function findChecklistItem(db: Db, taskId: string, id: string): Promise<ChecklistRow | null> {
+export async function findChecklistItem(db: Db, taskId: TaskId, id: string): Promise<ChecklistRow | null> {
   return items.find(db, { taskId, id })
 }
 
@@ -40,9 +42,9 @@ export async function findChecklistItem(db: Db, taskId: string, id: string): Pro
  */
 export async function listChecklists(
   db: Db,
-  taskIds: readonly string[],
+  taskIds: readonly TaskId[],
   { ofEach, inAll }: { ofEach: number; inAll: number },
-): Promise<Map<string, ChecklistRow[]>> {
+): Promise<Map<TaskId, ChecklistRow[]>> {
   if (taskIds.length === 0) return new Map()
   const query = items
     .from(db)
@@ -58,7 +60,7 @@ export async function listChecklists(
 /** Lets the items between two places make room for one that goes from the one to the other, and close the gap behind it. */
 export async function shiftPositions(
   db: Db,
-  { taskId, from, to }: { taskId: string; from: number; to: number },
+  { taskId, from, to }: { taskId: TaskId; from: number; to: number },
 ): Promise<void> {
   if (from === to) return
   const others = db('task_checklist_items').where({ task_id: taskId }).whereNull('archived_at')
@@ -67,6 +69,6 @@ export async function shiftPositions(
 }
 
 /** Items that are not archived. */
-export async function countChecklistItems(db: Db, taskId: string): Promise<number> {
+export async function countChecklistItems(db: Db, taskId: TaskId): Promise<number> {
   return countOf(db('task_checklist_items').where({ task_id: taskId }).whereNull('archived_at'))
 }

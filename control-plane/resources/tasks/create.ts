@@ -1,3 +1,4 @@
+import { idFrom, type TaskId } from '../../../shared/lib/ids.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { BatchItem } from '../../../shared/api/task-shapes.ts'
 import type { World } from '../../../shared/lib/world.ts'
@@ -111,7 +112,7 @@ async function newRow(
     startAt: body.startAt == null ? null : Date.parse(body.startAt),
     wakeAt: null,
     branchName: body.branchName ?? null,
-    repoId: body.repoId?.toLowerCase() ?? null,
+    repoId: body.repoId == null ? null : idFrom(body.repoId.toLowerCase()),
     baseBranch: body.baseBranch ?? null,
     pullRequest: null,
     environment: body.environment ?? null,
@@ -137,7 +138,7 @@ async function newRow(
 /** Fails with `parent_task_cycle` or `parent_task_depth_exceeded`, and when the parent has too many subtasks. */
 export async function checkParent(
   db: Db,
-  move: { taskId: string | null; levels: number; parentId: string },
+  move: { taskId: TaskId | null; levels: number; parentId: TaskId },
 ): Promise<void> {
   const refusal = parentRefusal({ ...move, ancestors: await listAncestors(db, move.parentId) })
   if (refusal !== null) fail(refusal, { param: 'parentTaskId' })

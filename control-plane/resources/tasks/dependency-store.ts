@@ -1,5 +1,7 @@
+import type { TaskId } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
-import { text, time } from '../../db/columns.ts'
+import { time } from '../../db/columns.ts'
+import { taskId } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { countBy, countOf } from '../../db/reads.ts'
 import { query } from '../../db/statement.ts'
@@ -10,8 +12,8 @@ import { briefTasks, type BriefTask } from './store.ts'
 export const dependencyTypes = ['blocks', 'related'] as const
 
 const dependencies = table('task_dependencies', {
-  taskId: text,
-  dependsOnTaskId: text,
+  taskId: taskId,
+  dependsOnTaskId: taskId,
   type: z.enum(dependencyTypes),
   createdAt: time,
 })
@@ -31,12 +33,12 @@ export async function insertDependencies(db: Db, added: readonly DependencyRow[]
 }
 
 /** What a task depends on, of either type. */
-export async function countBlockedBy(db: Db, taskId: string): Promise<number> {
+export async function countBlockedBy(db: Db, taskId: TaskId): Promise<number> {
   return countOf(db('task_dependencies').where({ task_id: taskId }))
 }
 
 /** How many tasks depend on each of these, of either type; those on which none does are left out. */
-export async function countBlocking(db: Db, taskIds: readonly string[]): Promise<Map<string, number>> {
+export async function countBlocking(db: Db, taskIds: readonly TaskId[]): Promise<Map<string, number>> {
   if (taskIds.length === 0) return new Map()
   return countBy(db('task_dependencies').whereIn('depends_on_task_id', [...taskIds]), 'depends_on_task_id')
 }
@@ -67,7 +69,7 @@ const linkColumns = z.object({ link_type: z.enum(dependencyTypes), linked_at: ti
 /** The tasks that this one depends on (`blockedBy`), or that depend on it (`blocking`), oldest first. */
 export async function listDependencies(
   db: Db,
-  taskId: string,
+  taskId: TaskId,
   direction: 'blockedBy' | 'blocking',
 ): Promise<LinkedTask[]> {
   const [own, other] = direction === 'blockedBy' ? ['task_id', 'depends_on_task_id'] : ['depends_on_task_id', 'task_id']
@@ -94,7 +96,7 @@ const chainLength = 100
 
 const behind = query(
   `select distinct depends_on_task_id as id from task_dependencies where type = 'blocks' and task_id in ?`,
-  z.object({ id: text }),
+  z.object({ id: taskId }),
 )
 /** From each task on, as long as there is one way on. */
 const alongChains = query(
@@ -109,14 +111,14 @@ const alongChains = query(
      where chain.depth < ${chainLength} and 1 = (select count(*) from (
        select 1 from task_dependencies ways where ways.task_id = chain.id and ways.type = 'blocks' limit 2) two))
    select start, id from chain order by depth`,
-  z.object({ start: text, id: text }),
+  z.object({ start: taskId, id: taskId }),
 )
 
 /**
  * True when `from` waits for `to`, directly or through others. The links are read in pieces, since all of a workspace at
  * once would hold up everybody else; chains are followed many links at once.
  */
-export async function isWaitingFor(db: Db, from: string, to: string): Promise<boolean> {
+export async function isWaitingFor(db: Db, from: TaskId, to: TaskId): Promise<boolean> {
   const reached = new Set([from])
   const ahead = [from]
   while (ahead.length > 0) {

@@ -1,3 +1,4 @@
+import type { TaskId } from '../../../shared/lib/ids.ts'
 import type { Db } from '../../db/open.ts'
 import { recordActivity, type Activity } from './record.ts'
 
@@ -13,7 +14,7 @@ type Kind =
 /** Records in a task's history what is asked about it and how that ends. Does nothing where there is no task. */
 export async function recordGate(
   tx: Db,
-  { taskId, ...gate }: Omit<Activity, 'taskId' | 'kind'> & { taskId: string | null; kind: Kind },
+  { taskId, ...gate }: Omit<Activity, 'taskId' | 'kind'> & { taskId: TaskId | null; kind: Kind },
 ): Promise<void> {
   if (taskId !== null) await recordActivity(tx, { ...gate, taskId })
 }

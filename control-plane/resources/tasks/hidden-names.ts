@@ -1,3 +1,4 @@
+import { hasPrefix, type TaskId } from '../../../shared/lib/ids.ts'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import { listHiddenAgents } from '../agents/lookup.ts'
@@ -21,7 +22,7 @@ export async function withoutHiddenNames<Entry extends Telling>(
 ): Promise<Entry[]> {
   const named = entries.flatMap(({ actor, data }) => [actor.id, ...valuesIn(data)])
   const hiddenAgents = await listHiddenAgents(db, caller, idsIn(named, 'agt_'))
-  const hidden = new Set([...hiddenAgents, ...(await hiddenTasks(db, caller, named))])
+  const hidden = new Set<string>([...hiddenAgents, ...(await hiddenTasks(db, caller, named))])
   if (hidden.size === 0) return [...entries]
   const shown = (id: unknown) => (typeof id === 'string' && hidden.has(id) ? null : id)
   return entries.map((entry) => ({
@@ -31,11 +32,11 @@ export async function withoutHiddenNames<Entry extends Telling>(
   }))
 }
 
-const idsIn = (values: readonly unknown[], prefix: string): string[] => [
-  ...new Set(values.filter((value) => typeof value === 'string').filter((value) => value.startsWith(prefix))),
+const idsIn = <Prefix extends 'agt_' | 'tsk_'>(values: readonly unknown[], prefix: Prefix) => [
+  ...new Set(values.flatMap((value) => (typeof value === 'string' && hasPrefix(value, prefix) ? [value] : []))),
 ]
 
-async function hiddenTasks(db: Db, caller: Caller, named: readonly unknown[]): Promise<string[]> {
+async function hiddenTasks(db: Db, caller: Caller, named: readonly unknown[]): Promise<TaskId[]> {
   const ids = idsIn(named, 'tsk_')
   const known = ids.length === 0 ? [] : await listTasksByIds(db, caller.workspaceId, ids)
   const seen = new Set(await visibleTasks(db, caller, known))

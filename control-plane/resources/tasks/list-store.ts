@@ -1,6 +1,8 @@
+import type { AgentRef, ProjectUuid, TaskId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { countOf, cellOf } from '../../db/reads.ts'
 import type { Knex } from 'knex'
 import { nullableText, text } from '../../db/columns.ts'
+import { taskId } from '../../db/id-columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import { onlyContaining } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
@@ -10,16 +12,16 @@ import { mostLevels } from './rules.ts'
 import { tasks, type TaskRow } from './store.ts'
 
 export interface TaskFilter extends IdPage {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   /** Left out: all. */
   statuses?: readonly string[]
   priorities?: readonly string[]
   /** `agt_` id; null: those of nobody. */
-  assigneeAgentId?: string | null
+  assigneeAgentId?: AgentRef | null
   /** UUID; null: those of no project. */
-  projectId?: string | null
+  projectId?: ProjectUuid | null
   /** `tsk_` id; null: root tasks. */
-  parentTaskId?: string | null
+  parentTaskId?: TaskId | null
   withArchived?: boolean
   /** Matched case-insensitively against title, key and description. */
   q?: string
@@ -42,7 +44,7 @@ export async function listTasks(db: Db, filter: TaskFilter): Promise<TaskRow[]> 
 }
 
 /** Tasks that this viewer sees and that are not archived. */
-export async function countTasks(db: Db, workspaceId: string, viewer: ProjectViewer): Promise<number> {
+export async function countTasks(db: Db, workspaceId: WorkspaceUuid, viewer: ProjectViewer): Promise<number> {
   const query = db('tasks').where({ workspace_id: workspaceId }).whereNull('archived_at')
   if (viewer) onlyVisible(query, viewer)
   return countOf(query)
@@ -61,12 +63,12 @@ function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ProjectViewer
 /** Open tasks are compared by their titles first; this many of the newest. */
 const mostCompared = 2_000
 
-const candidates = table('tasks', { id: text, titleWords: text })
+const candidates = table('tasks', { id: taskId, titleWords: text })
 
 /** Unfinished tasks of the same project and parent, with the words of their titles. */
 export async function listDuplicateCandidates(
   db: Db,
-  of: { workspaceId: string; projectId: string | null; parentTaskId: string | null },
+  of: { workspaceId: WorkspaceUuid; projectId: ProjectUuid | null; parentTaskId: TaskId | null },
 ): Promise<RowOf<typeof candidates>[]> {
   const query = candidates
     .from(db)
@@ -80,7 +82,7 @@ export async function listDuplicateCandidates(
 }
 
 /** The tasks above this one, its parent first. */
-export async function listAncestors(db: Db, taskId: string): Promise<string[]> {
+export async function listAncestors(db: Db, taskId: TaskId): Promise<string[]> {
   const chain: string[] = []
   let at: string | null = taskId
   // Trees are four levels deep; the bound only guards against a loop that should not be.
@@ -92,14 +94,14 @@ export async function listAncestors(db: Db, taskId: string): Promise<string[]> {
 }
 
 /** The number of levels that a task and its subtasks take: 1 without subtasks. Those beyond the deepest that may be are not counted. */
-export async function countLevels(db: Db, taskId: string): Promise<number> {
+export async function countLevels(db: Db, taskId: TaskId): Promise<number> {
   let levels = 1
   while (levels <= mostLevels && (await hasLevelBelow(db, taskId, levels))) levels++
   return levels
 }
 
 /** `depth`: 1 looks for subtasks, 2 for theirs. It ends at the first one that it finds. */
-async function hasLevelBelow(db: Db, taskId: string, depth: number): Promise<boolean> {
+async function hasLevelBelow(db: Db, taskId: TaskId, depth: number): Promise<boolean> {
   const query = db('tasks as level1').where('level1.parent_task_id', taskId)
   for (let at = 2; at <= depth; at++)
     void query.join(`tasks as level${at}`, `level${at}.parent_task_id`, `level${at - 1}.id`)

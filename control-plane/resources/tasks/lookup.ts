@@ -1,3 +1,4 @@
+import { hasPrefix, type ProjectUuid } from '../../../shared/lib/ids.ts'
 import { fail, failField } from '../../../shared/api/errors.ts'
 import type { TaskCreate } from '../../../shared/api/task-shapes.ts'
 import { projectUuidOf } from '../../../shared/lib/project-ref.ts'
@@ -85,7 +86,7 @@ export function assigneeReference(sent: TaskCreate['assignee']): string | null {
 export async function assigneeOf(
   db: Db,
   caller: Caller,
-  { reference, projectId }: { reference: string; projectId: string | null },
+  { reference, projectId }: { reference: string; projectId: ProjectUuid | null },
 ): Promise<AgentRow> {
   const agent = await lookUpAgent(db, caller, reference)
   if (agent === null || agent.deletedAt !== null) return fail('assignee_not_found', { param: 'assignee' })
@@ -101,7 +102,7 @@ export async function checkAssigneeAccess(db: Db, task: Pick<TaskRow, 'assigneeA
 }
 
 /** A private project is open to agents that have a grant for it or lead it. */
-export async function seesProject(db: Db, agent: AgentRow, projectId: string | null): Promise<boolean> {
+export async function seesProject(db: Db, agent: AgentRow, projectId: ProjectUuid | null): Promise<boolean> {
   const project = projectId === null ? null : await findProject(db, agent.workspaceId, projectId)
   if (project === null || project.visibility === 'company') return true
   const viewer = { agentId: agent.id, agentUuid: agent.uuid }
@@ -116,7 +117,7 @@ export async function parentOf(db: Db, caller: Caller, reference: string): Promi
 export async function blockerOf(db: Db, caller: Caller, reference: string, param: string): Promise<TaskRow> {
   const task = await lookUpTask(db, caller, reference)
   if (task !== null) return task
-  const elsewhere = reference.startsWith('tsk_') ? await findTaskById(db, reference) : null
+  const elsewhere = hasPrefix(reference, 'tsk_') ? await findTaskById(db, reference) : null
   if (elsewhere !== null && elsewhere.workspaceId !== caller.workspaceId) fail('cross_company_dependency', { param })
   return fail('dependency_task_not_found', { param, details: { task: reference } })
 }

@@ -1,3 +1,4 @@
+import type { ActorRef, ConversationId, TaskId } from '../../../shared/lib/ids.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Db } from '../../db/open.ts'
 import type { Person } from '../../trust/rules.ts'
@@ -22,7 +23,7 @@ export async function setArchived(
 }
 
 export interface Activity {
-  taskId: string
+  taskId: TaskId
   /** In the past, dotted: `task.created`. What a git host told begins with `git.`. */
   kind: string
   actor: Actor
@@ -54,11 +55,11 @@ const entryOf = ({ taskId, kind, actor, data, world }: Activity) => ({
 export async function watchTask(
   tx: Db,
   watch: {
-    taskId: string
-    subject: { type: 'user' | 'agent'; id: string }
+    taskId: TaskId
+    subject: { type: 'user' | 'agent'; id: ActorRef }
     addedBy: WatcherRow['addedBy']
     /** `tsk_` or `cnv_` id where an agent is woken; null: it is not. */
-    origin: string | null
+    origin: ConversationId | TaskId | null
     /** UUID of the person who has it watch; needed where an agent is woken. */
     askedBy?: Person
     world: World

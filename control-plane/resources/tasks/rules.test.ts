@@ -1,10 +1,11 @@
+import { idFrom, type AgentRef, type TaskId } from '../../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import { taskStatuses } from '../../../shared/api/task-fields.ts'
 import { taskRow } from '../../../test/store/seed.ts'
 import { conditionsOf, nextStatuses, parentRefusal, transitionRefusal, wakeAtOf, withStatus } from './rules.ts'
 
 const now = 1_000
-const task = taskRow('w')
+const task = taskRow(idFrom('w'))
 
 test('no status is left out of the table, and none leads to itself', () => {
   for (const from of taskStatuses) {
@@ -28,18 +29,23 @@ test('a move sets its time; only the first start counts', () => {
 })
 
 test('a parent is neither the task, nor below it, nor too deep', () => {
-  const put = (taskId: string | null, levels: number, ancestors: string[]) =>
-    parentRefusal({ taskId, levels, parentId: 'p', ancestors })
-  expect(put('p', 1, [])).toBe('parent_task_cycle')
-  expect(put('t', 1, ['x', 't'])).toBe('parent_task_cycle')
+  const put = (taskId: TaskId | null, levels: number, ancestors: string[]) =>
+    parentRefusal({ taskId, levels, parentId: idFrom('p'), ancestors })
+  expect(put(idFrom<TaskId>('p'), 1, [])).toBe('parent_task_cycle')
+  expect(put(idFrom<TaskId>('t'), 1, ['x', 't'])).toBe('parent_task_cycle')
   expect(put(null, 1, ['a', 'b'])).toBeNull()
   expect(put(null, 1, ['a', 'b', 'c'])).toBe('parent_task_depth_exceeded')
-  expect(put('t', 3, [])).toBeNull()
-  expect(put('t', 4, [])).toBe('parent_task_depth_exceeded')
+  expect(put(idFrom<TaskId>('t'), 3, [])).toBeNull()
+  expect(put(idFrom<TaskId>('t'), 4, [])).toBe('parent_task_depth_exceeded')
 })
 
 test('a start is waited for only while somebody is to begin', () => {
-  const waiting = { assigneeAgentId: 'agt_1', startAt: now + 1, status: 'open', archivedAt: null } as const
+  const waiting = {
+    assigneeAgentId: idFrom<AgentRef>('agt_1'),
+    startAt: now + 1,
+    status: 'open',
+    archivedAt: null,
+  } as const
   expect(wakeAtOf(waiting, now)).toBe(now + 1)
   for (const other of [{ assigneeAgentId: null }, { startAt: null }, { startAt: now }, { archivedAt: 1 }])
     expect(wakeAtOf({ ...waiting, ...other }, now)).toBeNull()
@@ -50,7 +56,7 @@ test('conditions are named once each', () => {
   const facts = { hasOpenBlocker: false, openGates: [], isRunning: false, now }
   expect(conditionsOf(task, facts)).toEqual([])
   const gates = (['question', 'approval', 'question'] as const).map((kind) => ({ kind }))
-  const scheduled = { ...task, assigneeAgentId: 'agt_1', startAt: now + 1 }
+  const scheduled = { ...task, assigneeAgentId: idFrom<AgentRef>('agt_1'), startAt: now + 1 }
   expect(conditionsOf(scheduled, { hasOpenBlocker: true, openGates: gates, isRunning: true, now })).toEqual([
     { type: 'blocked', reason: 'dependency' },
     { type: 'blocked', reason: 'approval' },

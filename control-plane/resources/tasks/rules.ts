@@ -1,3 +1,4 @@
+import type { ActorRef, TaskId } from '../../../shared/lib/ids.ts'
 import type { TaskStatus } from '../../../shared/api/task-fields.ts'
 import type { Person } from '../../trust/rules.ts'
 import type { ChecklistRow } from './checklist-store.ts'
@@ -54,7 +55,7 @@ export function withStatus(task: TaskRow, to: TaskStatus, now: number): TaskRow 
 export interface Actor {
   type: 'user' | 'agent' | 'system'
   /** `usr_` or `agt_` id; null for the system. */
-  id: string | null
+  id: ActorRef | null
 }
 
 export const systemActor: Actor = { type: 'system', id: null }
@@ -78,9 +79,9 @@ export const mostWatchers = 500
 
 /** The reason why a task with `levels` levels may not go below a parent that has these tasks above it; null when it may. */
 export function parentRefusal(move: {
-  taskId: string | null
+  taskId: TaskId | null
   levels: number
-  parentId: string
+  parentId: TaskId
   /** Of the parent, the nearest first. */
   ancestors: readonly string[]
 }): 'parent_task_cycle' | 'parent_task_depth_exceeded' | null {

@@ -1,9 +1,11 @@
+import { hasPrefix, type AgentRef, type TaskId, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { taskPriorities, taskStatuses } from '../../../shared/api/task-fields.ts'
 import { harnessNames } from '../../../shared/runs/harnesses.ts'
 import { reasoningEfforts } from '../../../shared/runs/spec.ts'
 import { int, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { actorRef, agentRef, personUuid, projectUuid, repoUuid, taskId, workspaceUuid } from '../../db/id-columns.ts'
 import { lockName, lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
@@ -14,30 +16,30 @@ import { titleWords } from './duplicates.ts'
 export const pullRequest = z.object({ number: z.number().int(), url: z.string() })
 
 export const tasks = table('tasks', {
-  id: text,
-  workspaceId: text,
+  id: taskId,
+  workspaceId: workspaceUuid,
   key: text,
   /** UUID. */
-  projectId: nullableText,
-  parentTaskId: nullableText,
+  projectId: projectUuid.nullable(),
+  parentTaskId: taskId.nullable(),
   goalId: nullableText,
   workflowRef: nullableText,
   title: text,
   description: nullableText,
   status: z.enum(taskStatuses),
   /** `agt_` id. */
-  assigneeAgentId: nullableText,
+  assigneeAgentId: agentRef.nullable(),
   /** UUIDs of the people behind its assignment, its title and its description; null: not known. */
-  assignedByUserId: nullableText,
-  titleByUserId: nullableText,
-  descriptionByUserId: nullableText,
+  assignedByUserId: personUuid.nullable(),
+  titleByUserId: personUuid.nullable(),
+  descriptionByUserId: personUuid.nullable(),
   priority: z.enum(taskPriorities),
   dueAt: nullableTime,
   startAt: nullableTime,
   /** The time at which the sweep wakes the assignee for a scheduled start; null: none is scheduled. */
   wakeAt: nullableTime,
   branchName: nullableText,
-  repoId: nullableText,
+  repoId: repoUuid.nullable(),
   baseBranch: nullableText,
   pullRequest: nullableJson(pullRequest),
   environment: z.enum(['device', 'cloud']).nullable(),
@@ -47,7 +49,7 @@ export const tasks = table('tasks', {
   sandboxSize: z.enum(['small', 'medium', 'large']).nullable(),
   createdByType: z.enum(['user', 'agent', 'system']),
   /** `usr_` or `agt_` id; null for the system. */
-  createdById: nullableText,
+  createdById: actorRef.nullable(),
   startedAt: nullableTime,
   completedAt: nullableTime,
   cancelledAt: nullableTime,
@@ -75,7 +77,7 @@ const counter = z.object({ issue_prefix: text, issue_counter: int })
  * The next number of the workspace's task keys, with its prefix. Whoever takes one holds the workspace until its
  * transaction ends, so a number that is rolled back is taken again: no gaps, no doubles.
  */
-export async function claimTaskKey(db: Db, workspaceId: string): Promise<{ key: string } | null> {
+export async function claimTaskKey(db: Db, workspaceId: WorkspaceUuid): Promise<{ key: string } | null> {
   const changed: unknown[] = await db('workspaces')
     .where({ id: workspaceId })
     .increment('issue_counter', 1)
@@ -100,18 +102,18 @@ export async function replaceTask(db: Db, before: TaskRow, after: TaskRow): Prom
 }
 
 /** By `tsk_` id or key (in any case) within a workspace. */
-export async function findTask(db: Db, workspaceId: string, reference: string): Promise<TaskRow | null> {
-  const by = reference.startsWith('tsk_') ? { id: reference } : { key: reference.toUpperCase() }
+export async function findTask(db: Db, workspaceId: WorkspaceUuid, reference: string): Promise<TaskRow | null> {
+  const by = hasPrefix(reference, 'tsk_') ? { id: reference } : { key: reference.toUpperCase() }
   return tasks.find(db, { workspaceId, ...by })
 }
 
 /** With `lock`, nobody else changes it until the transaction ends. */
-export async function findTaskById(db: Db, id: string, lock = false): Promise<TaskRow | null> {
+export async function findTaskById(db: Db, id: TaskId, lock = false): Promise<TaskRow | null> {
   const query = tasks.from(db).where({ id })
   return tasks.first(lock ? lockRows(query) : query)
 }
 
-export async function listTasksByIds(db: Db, workspaceId: string, ids: readonly string[]): Promise<TaskRow[]> {
+export async function listTasksByIds(db: Db, workspaceId: WorkspaceUuid, ids: readonly TaskId[]): Promise<TaskRow[]> {
   if (ids.length === 0) return []
   return tasks.list(
     tasks
@@ -124,7 +126,7 @@ export async function listTasksByIds(db: Db, workspaceId: string, ids: readonly 
 /** By ids or keys, for batch reads. */
 export async function listTasksByReferences(
   db: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   references: readonly string[],
 ): Promise<TaskRow[]> {
   return references.length === 0 ? [] : tasks.list(byReferences(tasks.from(db), workspaceId, references))
@@ -133,13 +135,17 @@ export async function listTasksByReferences(
 /** The same without what the tasks say. */
 export async function listBriefByReferences(
   db: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   references: readonly string[],
 ): Promise<BriefTask[]> {
   return references.length === 0 ? [] : briefTasks.list(byReferences(briefTasks.from(db), workspaceId, references))
 }
 
-function byReferences(query: Knex.QueryBuilder, workspaceId: string, references: readonly string[]): Knex.QueryBuilder {
+function byReferences(
+  query: Knex.QueryBuilder,
+  workspaceId: WorkspaceUuid,
+  references: readonly string[],
+): Knex.QueryBuilder {
   const keys = references.map((reference) => reference.toUpperCase())
   return query
     .where({ workspace_id: workspaceId })
@@ -147,17 +153,17 @@ function byReferences(query: Knex.QueryBuilder, workspaceId: string, references:
 }
 
 /** Direct subtasks, oldest first; archived ones too. */
-export async function listSubtasks(db: Db, parentTaskId: string): Promise<BriefTask[]> {
+export async function listSubtasks(db: Db, parentTaskId: TaskId): Promise<BriefTask[]> {
   return briefTasks.list(briefTasks.from(db).where({ parent_task_id: parentTaskId }).orderBy(['created_at', 'id']))
 }
 
 /** Direct subtasks; finished and archived ones too. */
-export async function countSubtasks(db: Db, parentTaskId: string): Promise<number> {
+export async function countSubtasks(db: Db, parentTaskId: TaskId): Promise<number> {
   return countOf(db('tasks').where({ parent_task_id: parentTaskId }))
 }
 
 /** True when the parent has a subtask that is neither finished nor archived. */
-export async function hasOpenSubtask(db: Db, parentTaskId: string): Promise<boolean> {
+export async function hasOpenSubtask(db: Db, parentTaskId: TaskId): Promise<boolean> {
   const found: unknown = await db('tasks')
     .where({ parent_task_id: parentTaskId })
     .whereNotIn('status', finished)
@@ -169,14 +175,14 @@ export async function hasOpenSubtask(db: Db, parentTaskId: string): Promise<bool
 export type NamedTask = Pick<TaskRow, 'id' | 'key' | 'title'>
 
 /** Lists tasks of an agent that are not finished, archived ones too, oldest first; of more than `limit` any of them. */
-export async function listUnfinishedOf(db: Db, agentId: string, limit: number): Promise<NamedTask[]> {
+export async function listUnfinishedOf(db: Db, agentId: AgentRef, limit: number): Promise<NamedTask[]> {
   const some = db('tasks').where({ assignee_agent_id: agentId }).whereIn('status', unfinished).limit(limit)
   const query = briefTasks.from(db).whereIn('id', some.select('id')).orderBy(['created_at', 'id'])
   return (await briefTasks.list(query)).map(({ id, key, title }) => ({ id, key, title }))
 }
 
 /** Takes whoever is assigned to these tasks off them. */
-export async function removeAssignee(db: Db, taskIds: readonly string[], at: number): Promise<void> {
+export async function removeAssignee(db: Db, taskIds: readonly TaskId[], at: number): Promise<void> {
   await db('tasks')
     .whereIn('id', [...taskIds])
     .increment('version', 1)
@@ -186,7 +192,7 @@ export async function removeAssignee(db: Db, taskIds: readonly string[], at: num
 /** Stores what a git host last said of the task's pull request. */
 export async function replacePullRequest(
   db: Db,
-  taskId: string,
+  taskId: TaskId,
   change: { pullRequest: z.infer<typeof pullRequest> | null; at: number },
 ): Promise<void> {
   await db('tasks')
@@ -216,14 +222,14 @@ export async function claimDueStart(db: Db, task: Pick<TaskRow, 'id' | 'wakeAt'>
 }
 
 /** True when a task that is not finished blocks this one. */
-export async function hasOpenBlocker(db: Db, taskId: string): Promise<boolean> {
+export async function hasOpenBlocker(db: Db, taskId: TaskId): Promise<boolean> {
   return (await listBlockedTasks(db, [taskId])).has(taskId)
 }
 
 /** Returns the ones of these tasks that an unfinished task blocks. */
-export async function listBlockedTasks(db: Db, taskIds: readonly string[]): Promise<Set<string>> {
+export async function listBlockedTasks(db: Db, taskIds: readonly TaskId[]): Promise<Set<TaskId>> {
   if (taskIds.length === 0) return new Set()
-  const rows: { task_id: string }[] = await db('task_dependencies')
+  const rows: { task_id: TaskId }[] = await db('task_dependencies')
     .join('tasks', 'tasks.id', 'task_dependencies.depends_on_task_id')
     .whereIn('task_dependencies.task_id', [...taskIds])
     .where({ type: 'blocks' })
@@ -237,7 +243,7 @@ export async function listBlockedTasks(db: Db, taskIds: readonly string[]): Prom
  * locked. Not the workspace's row: who begins a turn locks that after a conversation, and who moves a task locks the task,
  * which others lock before its conversation.
  */
-export async function lockTaskGraph(db: Db, workspaceId: string): Promise<void> {
+export async function lockTaskGraph(db: Db, workspaceId: WorkspaceUuid): Promise<void> {
   await lockName(db, `task_graph:${workspaceId}`)
 }
 
@@ -245,6 +251,6 @@ export async function lockTaskGraph(db: Db, workspaceId: string): Promise<void> 
  * Whoever closes tasks of the workspace, or takes them off others, looks at what is left one after another: two who close
  * the last two at once would each see the other's still open, and nobody would be woken. Taken after the change itself.
  */
-export async function lockClosing(db: Db, workspaceId: string): Promise<void> {
+export async function lockClosing(db: Db, workspaceId: WorkspaceUuid): Promise<void> {
   await lockName(db, `task_closing:${workspaceId}`)
 }

@@ -1,10 +1,12 @@
-import { text, time } from '../../db/columns.ts'
+import type { AgentRef } from '../../../shared/lib/ids.ts'
+import { time } from '../../db/columns.ts'
+import { agentRef, workspaceUuid } from '../../db/id-columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /** Deleted agents that have not been taken off all of their open tasks yet. None of these is restored meanwhile. */
-const unassignments = table('unassignments', { agentId: text, workspaceId: text, createdAt: time })
+const unassignments = table('unassignments', { agentId: agentRef, workspaceId: workspaceUuid, createdAt: time })
 export type Unassignment = RowOf<typeof unassignments>
 
 export async function insertUnassignment(db: Db, unassignment: Unassignment): Promise<void> {
@@ -12,16 +14,16 @@ export async function insertUnassignment(db: Db, unassignment: Unassignment): Pr
 }
 
 /** Finds and locks it until the transaction ends; null when it is done, or somebody else has it. */
-export async function claimUnassignment(db: Db, agentId: string): Promise<Unassignment | null> {
+export async function claimUnassignment(db: Db, agentId: AgentRef): Promise<Unassignment | null> {
   return unassignments.first(lockRows(unassignments.from(db).where({ agent_id: agentId }), true))
 }
 
 /** Whether the agent is still on tasks of which its deletion takes it off. */
-export async function isBeingUnassigned(db: Db, agentId: string): Promise<boolean> {
+export async function isBeingUnassigned(db: Db, agentId: AgentRef): Promise<boolean> {
   return (await unassignments.find(db, { agentId })) !== null
 }
 
-export async function removeUnassignment(db: Db, agentId: string): Promise<void> {
+export async function removeUnassignment(db: Db, agentId: AgentRef): Promise<void> {
   await db('unassignments').where({ agent_id: agentId }).delete()
 }
 

@@ -1,5 +1,7 @@
+import type { ActorRef, TaskId } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
-import { nullableText, text, time } from '../../db/columns.ts'
+import { time } from '../../db/columns.ts'
+import { actorRef, origin, personUuid, taskId } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -7,15 +9,15 @@ import { table, type RowOf } from '../../db/table.ts'
 /** Watchers of tasks, and up to when each reader has read them. */
 
 const watchers = table('task_watchers', {
-  taskId: text,
+  taskId: taskId,
   subjectType: z.enum(['user', 'agent']),
   /** `usr_` or `agt_` id. */
-  subjectId: text,
+  subjectId: actorRef,
   addedBy: z.enum(['auto', 'manual']),
   /** `tsk_` or `cnv_` id: where an agent is woken; null: nowhere. */
-  origin: nullableText,
+  origin: origin.nullable(),
   /** UUID of the person who had it watch; null: not known. */
-  askedByUserId: nullableText,
+  askedByUserId: personUuid.nullable(),
   createdAt: time,
 })
 export type WatcherRow = RowOf<typeof watchers>
@@ -44,18 +46,18 @@ export async function removeWatcher(db: Db, key: Key): Promise<boolean> {
 }
 
 /** First added first. */
-export async function listWatchers(db: Db, taskId: string): Promise<WatcherRow[]> {
+export async function listWatchers(db: Db, taskId: TaskId): Promise<WatcherRow[]> {
   return watchers.list(watchers.from(db).where({ task_id: taskId }).orderBy(['created_at', 'subject_id']))
 }
 
-export async function countWatchers(db: Db, taskId: string): Promise<number> {
+export async function countWatchers(db: Db, taskId: TaskId): Promise<number> {
   return countOf(db('task_watchers').where({ task_id: taskId }))
 }
 
 export interface Reader {
-  taskId: string
+  taskId: TaskId
   readerType: 'user' | 'agent'
-  readerId: string
+  readerId: ActorRef
 }
 
 export async function replaceReadMark(db: Db, reader: Reader, at: number): Promise<void> {

@@ -1,3 +1,4 @@
+import { idFrom, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import { wikiPageId } from '../../../shared/api/ids.ts'
 import type { Db } from '../../db/open.ts'
@@ -5,14 +6,14 @@ import { findPageRevision, type WikiRevisionRow } from './revision-store.ts'
 import { findPage, findPageBySlug, type WikiPageRow } from './store.ts'
 
 /** The page that a `wik_` id or a slug names, live or archived; null when there is none. Everybody of a workspace sees all of its pages. */
-export async function lookUpPage(db: Db, workspaceId: string, reference: string): Promise<WikiPageRow | null> {
+export async function lookUpPage(db: Db, workspaceId: WorkspaceUuid, reference: string): Promise<WikiPageRow | null> {
   return wikiPageId.safeParse(reference).success
-    ? findPage(db, workspaceId, reference)
+    ? findPage(db, workspaceId, idFrom(reference))
     : findPageBySlug(db, workspaceId, reference)
 }
 
 /** Fails with `wiki_page_not_found`. */
-export async function namedPage(db: Db, workspaceId: string, reference: string): Promise<WikiPageRow> {
+export async function namedPage(db: Db, workspaceId: WorkspaceUuid, reference: string): Promise<WikiPageRow> {
   return (await lookUpPage(db, workspaceId, reference)) ?? fail('wiki_page_not_found', { param: 'id' })
 }
 

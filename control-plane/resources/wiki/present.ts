@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import type { WikiPage, WikiPageSummary, WikiSource } from '../../../shared/api/wiki-fields.ts'
 import type { Db } from '../../db/open.ts'
@@ -37,7 +38,7 @@ export async function presentPage(db: Db, page: WikiPageRow): Promise<WikiPage> 
 /** Links with the pages to which they lead now. Where no page has a slug any more, that is the page which had it when the link was published. */
 export async function presentSources(
   db: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   links: readonly WikiLinkRow[],
 ): Promise<Map<number, WikiSource>> {
   const slugs = links.flatMap(({ targetSlug }) => targetSlug ?? [])
@@ -45,7 +46,7 @@ export async function presentSources(
   const bySlug = new Map((await listPagesBySlugs(db, { workspaceId, slugs })).map((page) => [page.slug, page]))
   const byId = new Map((await listPagesByIds(db, { workspaceId, ids })).map((page) => [page.id, page]))
   const pageOf = ({ targetSlug, targetPageId }: WikiLinkRow): WikiPageRow | null =>
-    bySlug.get(targetSlug ?? '') ?? byId.get(targetPageId ?? '') ?? null
+    bySlug.get(targetSlug ?? '') ?? (targetPageId === null ? null : byId.get(targetPageId)) ?? null
   return new Map(
     links.map((link) => {
       const { ord, url, text } = link

@@ -1,15 +1,17 @@
+import type { WikiPageId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { text, time } from '../../db/columns.ts'
+import { wikiPageId } from '../../db/id-columns.ts'
 import { lockName } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /** `fromPageId` supersedes `toPageId`. */
-const relations = table('wiki_relations', { fromPageId: text, toPageId: text, createdAt: time })
+const relations = table('wiki_relations', { fromPageId: wikiPageId, toPageId: wikiPageId, createdAt: time })
 export type WikiRelationRow = RowOf<typeof relations>
 
 /** Two relations that close a circle together are not made at once. */
-export async function lockRelations(db: Db, workspaceId: string): Promise<void> {
+export async function lockRelations(db: Db, workspaceId: WorkspaceUuid): Promise<void> {
   await lockName(db, `wiki_relations:${workspaceId}`)
 }
 
@@ -27,11 +29,11 @@ export async function removeRelation(
 }
 
 /** Removes those in which a page stands on either side. */
-export async function removeRelationsOf(db: Db, pageId: string): Promise<void> {
+export async function removeRelationsOf(db: Db, pageId: WikiPageId): Promise<void> {
   await db('wiki_relations').where({ from_page_id: pageId }).orWhere({ to_page_id: pageId }).delete()
 }
 
-const named = z.object({ id: text, slug: text, title: text })
+const named = z.object({ id: wikiPageId, slug: text, title: text })
 export type NamedPage = z.infer<typeof named>
 /** So many are shown of either side. */
 const shownRelated = 100
@@ -39,7 +41,7 @@ const shownRelated = 100
 /** The live pages that this one supersedes itself, or that supersede it; oldest relation first. */
 export async function listRelatedPages(
   db: Db,
-  pageId: string,
+  pageId: WikiPageId,
   direction: 'supersedes' | 'supersededBy',
 ): Promise<NamedPage[]> {
   const [own, other] = direction === 'supersedes' ? ['from_page_id', 'to_page_id'] : ['to_page_id', 'from_page_id']
@@ -54,7 +56,7 @@ export async function listRelatedPages(
 }
 
 /** True when `from` supersedes `to`, directly or through others. */
-export async function isSuperseding(db: Db, from: string, to: string): Promise<boolean> {
+export async function isSuperseding(db: Db, from: WikiPageId, to: WikiPageId): Promise<boolean> {
   const found: unknown[] = await db
     .withRecursive('superseded', (chain) => {
       void chain

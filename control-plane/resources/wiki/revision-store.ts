@@ -1,22 +1,24 @@
+import type { WikiPageId } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { publishChecks } from '../../../shared/api/wiki-fields.ts'
 import { int, json, nullableText, text, time } from '../../db/columns.ts'
+import { actorRef, runId, taskId, wikiPageId } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /** Without the body, which only single reads need. */
 const revisions = table('wiki_revisions', {
   id: text,
-  pageId: text,
+  pageId: wikiPageId,
   /** From 1. */
   number: int,
   title: text,
   baseRevisionId: nullableText,
   sourceRef: nullableText,
   authorType: z.enum(['user', 'agent']),
-  authorId: text,
-  taskId: nullableText,
-  runId: nullableText,
+  authorId: actorRef,
+  taskId: taskId.nullable(),
+  runId: runId.nullable(),
   sizeBytes: int,
   /** Empty: it was published. */
   failedChecks: json(z.array(z.enum(publishChecks))),
@@ -28,7 +30,7 @@ export async function insertPageRevision(db: Db, revision: WikiRevisionRow, body
   await db('wiki_revisions').insert({ ...revisions.toColumns(revision), body })
 }
 
-export async function findPageRevision(db: Db, pageId: string, id: string): Promise<WikiRevisionRow | null> {
+export async function findPageRevision(db: Db, pageId: WikiPageId, id: string): Promise<WikiRevisionRow | null> {
   return revisions.find(db, { pageId, id })
 }
 
@@ -43,13 +45,13 @@ export async function findRevisionBody(db: Db, id: string): Promise<string> {
 /** Lists the revisions of a page, those with a lower number than `below`, newest first; returns one row more than `limit`. */
 export async function listPageRevisions(
   db: Db,
-  { pageId, below, limit }: { pageId: string; below: number | null; limit: number },
+  { pageId, below, limit }: { pageId: WikiPageId; below: number | null; limit: number },
 ): Promise<WikiRevisionRow[]> {
   const query = revisions.from(db).where({ page_id: pageId }).orderBy('number', 'desc')
   if (below !== null) void query.where('number', '<', below)
   return revisions.list(query.limit(limit + 1))
 }
 
-export async function removePageRevisions(db: Db, pageId: string): Promise<void> {
+export async function removePageRevisions(db: Db, pageId: WikiPageId): Promise<void> {
   await db('wiki_revisions').where({ page_id: pageId }).delete()
 }

@@ -1,3 +1,4 @@
+import type { WikiPageId } from '../../../shared/lib/ids.ts'
 import { posix } from 'node:path'
 import { isSourcePath, sourceKind } from '../../../shared/lib/source-path.ts'
 import { slugsOfFile } from './ingest-rules.ts'
@@ -13,7 +14,7 @@ export const linkedFiles = (links: readonly PageLink[], path: string): string[] 
 /** `pages`: ids by the paths of files that were ingested before. Of one that is yet to come the slug is known. */
 export function withFileTargets(
   links: readonly PageLink[],
-  { path, pages }: { path: string; pages: ReadonlyMap<string, string> },
+  { path, pages }: { path: string; pages: ReadonlyMap<string, WikiPageId> },
 ): PageLink[] {
   return links.map((link) => {
     const file = fileOf(link, path)

@@ -1,14 +1,16 @@
+import type { WikiPageId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { pageKinds } from '../../../shared/api/wiki-fields.ts'
 import { int, nullableInt, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { wikiPageId, workspaceUuid } from '../../db/id-columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 const pages = table('wiki_pages', {
-  id: text,
-  workspaceId: text,
+  id: wikiPageId,
+  workspaceId: workspaceUuid,
   slug: text,
   /** Of the current revision; of the newest one when none was published. */
   title: text,
@@ -36,12 +38,12 @@ export async function replacePage(db: Db, before: WikiPageRow, after: WikiPageRo
   await pages.replace(db, before, after)
 }
 
-export async function findPage(db: Db, workspaceId: string, id: string): Promise<WikiPageRow | null> {
+export async function findPage(db: Db, workspaceId: WorkspaceUuid, id: WikiPageId): Promise<WikiPageRow | null> {
   return pages.find(db, { workspaceId, id })
 }
 
 /** The page with this slug, live or archived. */
-export async function findPageBySlug(db: Db, workspaceId: string, slug: string): Promise<WikiPageRow | null> {
+export async function findPageBySlug(db: Db, workspaceId: WorkspaceUuid, slug: string): Promise<WikiPageRow | null> {
   return pages.find(db, { workspaceId, slug })
 }
 
@@ -51,7 +53,7 @@ const byIds = pages.query('where workspace_id = ? and id in ?')
 /** In no order. */
 export async function listPagesByIds(
   db: Db,
-  { workspaceId, ids }: { workspaceId: string; ids: readonly string[] },
+  { workspaceId, ids }: { workspaceId: WorkspaceUuid; ids: readonly WikiPageId[] },
 ): Promise<WikiPageRow[]> {
   return byIds.list(db, [workspaceId, ids])
 }
@@ -59,7 +61,7 @@ export async function listPagesByIds(
 /** In no order. */
 export async function listPagesBySlugs(
   db: Db,
-  { workspaceId, slugs }: { workspaceId: string; slugs: readonly string[] },
+  { workspaceId, slugs }: { workspaceId: WorkspaceUuid; slugs: readonly string[] },
 ): Promise<WikiPageRow[]> {
   if (slugs.length === 0) return []
   return pages.list(
@@ -71,7 +73,7 @@ export async function listPagesBySlugs(
 }
 
 export interface PageFilter extends OlderPage {
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   /** Archived pages instead of live ones; null: both. */
   isArchived: boolean | null
   isPublished?: boolean
@@ -103,7 +105,7 @@ export async function countPages(
     workspaceId,
     isPublished = false,
     withArchived = false,
-  }: { workspaceId: string; isPublished?: boolean; withArchived?: boolean },
+  }: { workspaceId: WorkspaceUuid; isPublished?: boolean; withArchived?: boolean },
 ): Promise<number> {
   const query = db('wiki_pages').where({ workspace_id: workspaceId })
   if (!withArchived) void query.whereNull('archived_at')
@@ -112,6 +114,6 @@ export async function countPages(
 }
 
 /** Removes the page, once all that refers to it is removed. */
-export async function removePageRow(db: Db, id: string): Promise<void> {
+export async function removePageRow(db: Db, id: WikiPageId): Promise<void> {
   await db('wiki_pages').where({ id }).delete()
 }

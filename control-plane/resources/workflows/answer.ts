@@ -1,3 +1,4 @@
+import type { WorkflowRunId } from '../../../shared/lib/ids.ts'
 import type { QuestionAnswer } from '../../../shared/api/approval-words.ts'
 import type { Db } from '../../db/open.ts'
 import type { QuestionRow } from '../questions/store.ts'
@@ -10,7 +11,9 @@ import { lockWorkflowRun, replaceWorkflowRun } from './run-store.ts'
 /** Takes a person's answer to a question of a workflow: the program waits for it, or it ends the stall. */
 export async function takeAnswer(
   db: Db,
-  question: Pick<QuestionRow, 'answerMode' | 'options' | 'workspaceId' | 'workflowCall'> & { workflowRunId: string },
+  question: Pick<QuestionRow, 'answerMode' | 'options' | 'workspaceId' | 'workflowCall'> & {
+    workflowRunId: WorkflowRunId
+  },
   { answer, at }: { answer: QuestionAnswer | null; at: number },
 ): Promise<void> {
   const { workflowRunId, workflowCall: seq, workspaceId } = question
@@ -23,7 +26,7 @@ export async function takeAnswer(
 /** Tries again, from the beginning of all attempts; or has the run cancelled. */
 async function endStall(
   db: Db,
-  question: Pick<QuestionRow, 'options'> & { workflowRunId: string },
+  question: Pick<QuestionRow, 'options'> & { workflowRunId: WorkflowRunId },
   { answer, at }: { answer: QuestionAnswer | null; at: number },
 ): Promise<void> {
   const run = await lockWorkflowRun(db, question.workflowRunId)

@@ -1,3 +1,4 @@
+import type { WorkflowRunId } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import {
   int,
@@ -9,6 +10,7 @@ import {
   text,
   time,
 } from '../../db/columns.ts'
+import { agentRef, questionId, workflowRunId, workspaceUuid } from '../../db/id-columns.ts'
 import type { Askable, Db } from '../../db/open.ts'
 import { countBy } from '../../db/reads.ts'
 import { commandAtEnd } from '../../db/statement.ts'
@@ -33,7 +35,7 @@ const checkRow = z.object({
 export type CheckRow = z.output<typeof checkRow>
 
 const calls = table('workflow_calls', {
-  workflowRunId: text,
+  workflowRunId: workflowRunId,
   seq: int,
   /** The number among agent and gate steps; null for the other calls. */
   stepOrdinal: nullableInt,
@@ -41,7 +43,7 @@ const calls = table('workflow_calls', {
   /** JSON. */
   args: text,
   digest: text,
-  agentId: nullableText,
+  agentId: agentRef.nullable(),
   dispatchedAt: time,
   endedAt: nullableTime,
   isValue: nullableFlag,
@@ -53,7 +55,7 @@ const calls = table('workflow_calls', {
   advancedAt: nullableTime,
   /** Of a gate: the folder in which its command ran. */
   ranIn: nullableText,
-  questionId: nullableText,
+  questionId: questionId.nullable(),
   branch: nullableText,
   repo: nullableText,
   deadlineAt: nullableTime,
@@ -81,14 +83,14 @@ const byRun = calls.query('where workflow_run_id = ? and (handed_order is null o
 /** In their order. `handedBefore`: without those whose results were handed over before the one of this number. */
 export async function listCalls(
   db: Askable,
-  workflowRunId: string,
+  workflowRunId: WorkflowRunId,
   { handedBefore = 0 }: { handedBefore?: number } = {},
 ): Promise<CallRow[]> {
   return byRun.list(db, [workflowRunId, handedBefore])
 }
 
 /** The calls of several runs, in their order. */
-export async function listCallsOf(db: Db, workflowRunIds: readonly string[]): Promise<CallRow[]> {
+export async function listCallsOf(db: Db, workflowRunIds: readonly WorkflowRunId[]): Promise<CallRow[]> {
   if (workflowRunIds.length === 0) return []
   return calls.list(
     calls
@@ -99,7 +101,7 @@ export async function listCallsOf(db: Db, workflowRunIds: readonly string[]): Pr
 }
 
 /** The number of calls of each of these runs that has any. */
-export async function countCalls(db: Db, workflowRunIds: readonly string[]): Promise<Map<string, number>> {
+export async function countCalls(db: Db, workflowRunIds: readonly WorkflowRunId[]): Promise<Map<string, number>> {
   if (workflowRunIds.length === 0) return new Map()
   return countBy(db('workflow_calls').whereIn('workflow_run_id', [...workflowRunIds]), 'workflow_run_id')
 }
@@ -137,7 +139,7 @@ export async function recordSent(db: Db, call: CallKey, sent: { at: number; atte
 }
 
 /** Calls of one workflow run that have not ended. */
-const openCalls = (db: Db, { workflowRunId, seqs }: { workflowRunId: string; seqs: readonly number[] }) =>
+const openCalls = (db: Db, { workflowRunId, seqs }: { workflowRunId: WorkflowRunId; seqs: readonly number[] }) =>
   db('workflow_calls')
     .where({ workflow_run_id: workflowRunId })
     .whereIn('seq', [...seqs])
@@ -146,7 +148,7 @@ const openCalls = (db: Db, { workflowRunId, seqs }: { workflowRunId: string; seq
 /** As `endCall`, for several calls that come to the same. Returns how many had not ended before. */
 export async function endCalls(
   db: Db,
-  those: { workflowRunId: string; seqs: readonly number[] },
+  those: { workflowRunId: WorkflowRunId; seqs: readonly number[] },
   { at, result }: { at: number; result: string },
 ): Promise<number> {
   return openCalls(db, those).update({ ended_at: at, is_value: 1, result })
@@ -155,7 +157,7 @@ export async function endCalls(
 /** The checks of the pull request as they were read last; nothing is written where they are the same. */
 export async function recordChecks(
   db: Db,
-  those: { workflowRunId: string; seqs: readonly number[] },
+  those: { workflowRunId: WorkflowRunId; seqs: readonly number[] },
   checks: readonly CheckRow[],
 ): Promise<void> {
   const stored = calls.toColumns({ checks: [...checks] }).checks as string
@@ -165,11 +167,11 @@ export async function recordChecks(
 }
 
 /** The results that wait count as never sent. */
-export async function resetAttempts(db: Db, workflowRunId: string): Promise<void> {
+export async function resetAttempts(db: Db, workflowRunId: WorkflowRunId): Promise<void> {
   await calls.update(db, { workflowRunId, advancedAt: null }, { resumedAt: null, resumeAttempts: 0 })
 }
 
-const waiting = z.object({ id: text, workspaceId: text, endedAt: int })
+const waiting = z.object({ id: workflowRunId, workspaceId: workspaceUuid, endedAt: int })
 
 /** Running workflow runs with results that wait to be handed over since `endedBefore`, and can be. */
 export async function listWaitingRuns(

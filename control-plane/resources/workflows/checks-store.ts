@@ -1,12 +1,13 @@
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { int, text } from '../../db/columns.ts'
+import { workflowRunId, workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 
 /** Waits of workflows on the checks of a branch's pull request. */
 
 const waitedBranch = z.object({
-  workspaceId: text,
+  workspaceId: workspaceUuid,
   /** `owner/name`, lower-case. */
   repo: text,
   branch: text,
@@ -15,7 +16,7 @@ const branchColumns = ['f.workspace_id as workspaceId', 'c.repo', 'c.branch']
 /** A branch on which running workflow runs of a workspace wait. */
 export type WaitedBranch = z.output<typeof waitedBranch>
 
-const openChecks = waitedBranch.extend({ workflowRunId: text, seq: int, deadlineAt: int })
+const openChecks = waitedBranch.extend({ workflowRunId: workflowRunId, seq: int, deadlineAt: int })
 export type OpenChecks = z.output<typeof openChecks>
 
 /** Waits that have not ended, of workflow runs that have not either. */

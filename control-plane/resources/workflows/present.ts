@@ -1,3 +1,4 @@
+import type { AgentRef, RunId, WorkflowRunId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import type {
@@ -25,9 +26,9 @@ import type { WorkflowRow } from './store.ts'
 
 /** Workflows and their runs as this caller reads them: private agents that they do not see stay unnamed. */
 
-type Agents = ReadonlyMap<string, { id: string; name: string; handle: string }>
+type Agents = ReadonlyMap<AgentRef, { id: AgentRef; name: string; handle: string }>
 
-async function visibleAgents(db: Db, caller: Caller, ids: readonly (string | null)[]): Promise<Agents> {
+async function visibleAgents(db: Db, caller: Caller, ids: readonly (AgentRef | null)[]): Promise<Agents> {
   const known = await listAgentIdentities(db, [...new Set(ids.filter((id) => id !== null))])
   const viewer = viewerOf(caller)
   return new Map(
@@ -56,7 +57,7 @@ export async function presentWorkflows(db: Db, caller: Caller, rows: readonly Wo
 /** The last run and the number of runs of workflows of these names. */
 export async function runActivity(
   db: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   names: readonly string[],
 ): Promise<(name: string) => Pick<ShownRow, 'lastRun' | 'runCount'>> {
   const counts = await countRunsByWorkflow(db, workspaceId, names)
@@ -82,7 +83,7 @@ function toWorkflow(row: WorkflowRow, agents: Agents): Workflow {
     toolPermissionMode,
     source,
     version,
-    author: agents.get(row.authorAgentId ?? '') ?? null,
+    author: (row.authorAgentId === null ? null : agents.get(row.authorAgentId)) ?? null,
     retiredAt: toTimestamp(row.retiredAt),
     createdAt: toTimestamp(row.createdAt),
     updatedAt: toTimestamp(row.updatedAt),
@@ -152,7 +153,7 @@ export async function presentWorkflowRuns(
   const runsOf = Map.groupBy(runs, ({ workflowRunId, workflowCall }) => stepKey(workflowRunId, workflowCall))
   const titles = new Map(tasks.map(({ id, title }) => [id, title]))
   return rows.map((row) => {
-    const title = titles.get(row.taskId ?? '')
+    const title = row.taskId === null ? undefined : titles.get(row.taskId)
     return {
       // The oldest that the caller sees.
       ...runFields(
@@ -168,7 +169,7 @@ export async function presentWorkflowRuns(
   })
 }
 
-const stepKey = (workflowRunId: string | null, call: number | null) => `${workflowRunId} ${call}`
+const stepKey = (workflowRunId: WorkflowRunId | null, call: number | null) => `${workflowRunId} ${call}`
 
 function toStep(
   call: CallRow,
@@ -180,12 +181,12 @@ function toStep(
   }: {
     runs: readonly RunRow[]
     /** Ids of the runs that the caller sees. */
-    seen: ReadonlySet<string>
+    seen: ReadonlySet<RunId>
     agents: Agents
     approvals: readonly ApprovalRow[]
   },
 ): WorkflowStep {
-  const agent = agents.get(call.agentId ?? '') ?? null
+  const agent = (call.agentId === null ? null : agents.get(call.agentId)) ?? null
   // Whoever does not see the agent or its task sees none of these runs, nor what they ask and did.
   const isSeen = agent !== null && runs.every(({ id }) => seen.has(id))
   const run = isSeen ? runs.at(-1) : undefined

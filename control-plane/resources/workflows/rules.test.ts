@@ -1,3 +1,4 @@
+import { idFrom, type ActorRef, type AgentRef, type PersonUuid, type WorkflowRunId } from '../../../shared/lib/ids.ts'
 import { describe, expect, it } from 'vitest'
 import type { Caller } from '../../http/callers.ts'
 import {
@@ -17,7 +18,7 @@ const agent = { kind: 'agent', agentId: 'agt_1' } as unknown as Caller
 
 it('a page shows as many runs as it is cheap to read: few of large journals or of many calls, and always one', () => {
   const fits = (runs: readonly { chars: number; calls: number }[]) => {
-    const rows = runs.map(({ chars }, at) => ({ id: `flr_${at}`, journalBytes: chars }))
+    const rows = runs.map(({ chars }, at) => ({ id: idFrom<WorkflowRunId>(`flr_${at}`), journalBytes: chars }))
     return fittingRuns(rows, new Map(runs.map(({ calls }, at) => [`flr_${at}`, calls])))
   }
   const megabyte = 1024 * 1024
@@ -30,7 +31,9 @@ it('a page shows as many runs as it is cheap to read: few of large journals or o
 
 it('an agent changes what it wrote, a person all', () => {
   const may = (authorAgentId: string | null) =>
-    [person('member'), agent].map((caller) => mayChangeWorkflow({ authorAgentId }, caller))
+    [person('member'), agent].map((caller) =>
+      mayChangeWorkflow({ authorAgentId: idFrom<AgentRef>(authorAgentId) }, caller),
+    )
   expect([may('agt_1'), may('agt_2'), may(null)]).toEqual([
     [true, true],
     [true, false],
@@ -40,7 +43,7 @@ it('an agent changes what it wrote, a person all', () => {
 
 it('whoever started a run cancels it, and admins do', () => {
   const may = (startedBy: string) =>
-    [person('member'), person('admin'), agent].map((one) => mayCancel({ startedBy }, one))
+    [person('member'), person('admin'), agent].map((one) => mayCancel({ startedBy: idFrom<ActorRef>(startedBy) }, one))
   expect([may('usr_1'), may('agt_1'), may('usr_2')]).toEqual([
     [true, true, false],
     [false, true, true],
@@ -49,12 +52,12 @@ it('whoever started a run cancels it, and admins do', () => {
 })
 
 it('a person is behind a run when they both wrote and started it', () => {
-  expect([causeOfRun('a', 'a', false), causeOfRun('a', 'b', false), causeOfRun('a', null, false)]).toEqual([
-    'a',
-    null,
-    null,
-  ])
-  expect([causeOfRun('a', null, true), causeOfRun(null, null, false)]).toEqual(['a', null])
+  expect([
+    causeOfRun(idFrom<PersonUuid>('a'), idFrom<PersonUuid>('a'), false),
+    causeOfRun(idFrom<PersonUuid>('a'), idFrom<PersonUuid>('b'), false),
+    causeOfRun(idFrom<PersonUuid>('a'), null, false),
+  ]).toEqual(['a', null, null])
+  expect([causeOfRun(idFrom<PersonUuid>('a'), null, true), causeOfRun(null, null, false)]).toEqual(['a', null])
 })
 
 it('the state of a step follows from its times', () => {

@@ -1,3 +1,4 @@
+import type { AgentRef, PersonUuid } from '../../../shared/lib/ids.ts'
 import type { WorkflowInput } from './store.ts'
 import type { CallRow, CheckRow } from './call-store.ts'
 import type { StepState } from '../../../shared/api/workflow-words.ts'
@@ -9,14 +10,14 @@ import type { WorkflowRunRow } from './run-store.ts'
 /** Decisions about workflows. */
 
 /** An agent changes and retires only what it wrote; people are trusted with all of their workspace. */
-export const mayChangeWorkflow = ({ authorAgentId }: { authorAgentId: string | null }, caller: Caller): boolean =>
+export const mayChangeWorkflow = ({ authorAgentId }: { authorAgentId: AgentRef | null }, caller: Caller): boolean =>
   caller.kind === 'person' || caller.agentId === authorAgentId
 
 /** A member of the workspace who says what a gate runs; null: an agent, or somebody who left. */
-export type Speaker = { userId: string; role: Role } | null
+export type Speaker = { userId: PersonUuid; role: Role } | null
 
 /** The owner of the agent and workspace admins decide which programs it runs. */
-export const mayDecideProgram = (speaker: Speaker, { ownerUserId }: { ownerUserId: string | null }): boolean =>
+export const mayDecideProgram = (speaker: Speaker, { ownerUserId }: { ownerUserId: PersonUuid | null }): boolean =>
   speaker !== null && (speaker.role !== 'member' || speaker.userId === ownerUserId)
 
 /** Whoever started it may, and workspace admins. */
@@ -58,8 +59,11 @@ export function stepStateOf({
  * The person behind what a workflow run does: the one who started it, if the program is theirs or nobody's. What two people
  * said together is no single one's wake.
  */
-export const causeOfRun = (starter: string | null, author: string | null, isBuiltIn: boolean): string | null =>
-  isBuiltIn || starter === author ? starter : null
+export const causeOfRun = (
+  starter: PersonUuid | null,
+  author: PersonUuid | null,
+  isBuiltIn: boolean,
+): PersonUuid | null => (isBuiltIn || starter === author ? starter : null)
 
 /** The options that an answer chose; words in the thread may name one by its key or label. */
 export function chosenKeys(

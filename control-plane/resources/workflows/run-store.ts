@@ -1,7 +1,17 @@
+import type { PersonUuid, WorkflowRunId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { toolModes, workflowRunStatuses } from '../../../shared/api/workflow-words.ts'
 import { flag, int, json, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import {
+  actorRef,
+  agentRef,
+  personUuid,
+  taskId,
+  workflowId,
+  workflowRunId,
+  workspaceUuid,
+} from '../../db/id-columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
 import type { Askable, Db, Tx } from '../../db/open.ts'
 import { countBy } from '../../db/reads.ts'
@@ -28,12 +38,12 @@ const stall = z.object({
 export type Stall = z.output<typeof stall>
 
 const runs = table('workflow_runs', {
-  id: text,
-  workspaceId: text,
+  id: workflowRunId,
+  workspaceId: workspaceUuid,
   /** The name of the workflow. */
   workflow: text,
   /** null: a built-in one. */
-  workflowId: nullableText,
+  workflowId: workflowId.nullable(),
   programDigest: text,
   input: json(z.record(z.string(), z.unknown())),
   toolPermissionMode: z.enum(toolModes),
@@ -42,15 +52,15 @@ const runs = table('workflow_runs', {
   error: nullableJson(programError),
   /** The last lines that the program logged. */
   log: json(z.array(z.string())),
-  taskId: nullableText,
+  taskId: taskId.nullable(),
   /** `agt_` id of the agent that does steps which name none; null: the task's assignee. */
-  agentId: nullableText,
+  agentId: agentRef.nullable(),
   /** Public id of the person (`usr_`) or agent (`agt_`) who started it. */
-  startedBy: nullableText,
+  startedBy: actorRef.nullable(),
   /** The same of who last changed its program; null: a built-in one. */
-  writtenBy: nullableText,
+  writtenBy: actorRef.nullable(),
   /** UUID of the person who both wrote the program and started it; null: not one, or not known. */
-  causedByUserId: nullableText,
+  causedByUserId: personUuid.nullable(),
   /** When its program first ran; null: not yet. */
   replayedAt: nullableTime,
   /** When a person last let it try again. */
@@ -93,24 +103,24 @@ export async function takeWorkflowRun(
 const byIdLocked = runs.query('where id = ? locked')
 
 /** The run, locked until the transaction ends. */
-export async function lockWorkflowRun(db: Db, id: string): Promise<WorkflowRunRow | null> {
+export async function lockWorkflowRun(db: Db, id: WorkflowRunId): Promise<WorkflowRunRow | null> {
   return byIdLocked.first(db, [id])
 }
 
 export async function findWorkflowRunInWorkspace(
   db: Db,
-  workspaceId: string,
-  id: string,
+  workspaceId: WorkspaceUuid,
+  id: WorkflowRunId,
 ): Promise<WorkflowRunRow | null> {
   return runs.find(db, { workspaceId, id })
 }
 
-export async function listWorkflowRunsByIds(db: Db, ids: readonly string[]): Promise<WorkflowRunRow[]> {
+export async function listWorkflowRunsByIds(db: Db, ids: readonly WorkflowRunId[]): Promise<WorkflowRunRow[]> {
   return runs.list(runs.from(db).whereIn('id', [...ids]))
 }
 
 /** Whether the viewer sees this run. */
-export async function seesWorkflowRun(db: Db, viewer: WorkViewer, id: string): Promise<boolean> {
+export async function seesWorkflowRun(db: Db, viewer: WorkViewer, id: WorkflowRunId): Promise<boolean> {
   const query = db('workflow_runs').where({ id })
   onlyVisible(query, viewer)
   return (await query.first('id')) !== undefined
@@ -129,7 +139,7 @@ function onlyVisible(query: Knex.QueryBuilder, viewer: WorkViewer): void {
 export async function listWorkflowRuns(
   db: Db,
   filter: OlderPage & {
-    workspaceId: string
+    workspaceId: WorkspaceUuid
     /** When set, only runs that this viewer sees are listed. */
     visibleTo?: WorkViewer
     status?: string
@@ -146,7 +156,7 @@ export async function listWorkflowRuns(
 /** The number of runs of each of these workflows that has any. */
 export async function countRunsByWorkflow(
   db: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   names: readonly string[],
 ): Promise<Map<string, number>> {
   const rows = db('workflow_runs')
@@ -158,7 +168,7 @@ export async function countRunsByWorkflow(
 /** The newest run of each of these workflows that has any. */
 export async function listLastRuns(
   db: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   names: readonly string[],
 ): Promise<Map<string, WorkflowRunRow>> {
   if (names.length === 0) return new Map()
@@ -211,7 +221,7 @@ export async function listUnchanged(
   return runs.list(query.orderBy(['changed_at', 'id']).limit(filter.limit))
 }
 
-const programs = table('workflow_programs', { workspaceId: text, digest: text, source: text })
+const programs = table('workflow_programs', { workspaceId: workspaceUuid, digest: text, source: text })
 
 /** Stores the program unless the workspace has it already. */
 export async function insertProgram(db: Db, program: RowOf<typeof programs>): Promise<void> {
@@ -239,32 +249,38 @@ const toAdvance = query(
 )
 
 /** The run with its program, and whether its workspace lets agents work. */
-export async function findRunToAdvance(db: Askable, id: string) {
+export async function findRunToAdvance(db: Askable, id: WorkflowRunId) {
   return toAdvance.first(db, [id])
 }
 
 /** Runs in progress whose program has not run yet and may run now, oldest first. */
-export async function listUnreplayed(db: Db, limit: number): Promise<{ id: string; workspaceId: string }[]> {
+export async function listUnreplayed(
+  db: Db,
+  limit: number,
+): Promise<{ id: WorkflowRunId; workspaceId: WorkspaceUuid }[]> {
   const query = db('workflow_runs').where({ status: 'running' }).whereNull('replayed_at')
   onlyAwake(query)
   return idsOf(query, limit)
 }
 
 /** Ids of the workspace's runs in progress, oldest first. */
-export async function listRunning(db: Db, workspaceId: string, limit: number): Promise<string[]> {
+export async function listRunning(db: Db, workspaceId: WorkspaceUuid, limit: number): Promise<WorkflowRunId[]> {
   const runs = await idsOf(db('workflow_runs').where({ workspace_id: workspaceId, status: 'running' }), limit)
   return runs.map(({ id }) => id)
 }
 
 /** Runs that are to be cancelled and have not ended, oldest first. */
-export async function listCancelled(db: Db, limit: number): Promise<{ id: string; workspaceId: string }[]> {
+export async function listCancelled(
+  db: Db,
+  limit: number,
+): Promise<{ id: WorkflowRunId; workspaceId: WorkspaceUuid }[]> {
   return idsOf(db('workflow_runs').whereNull('completed_at').whereNotNull('cancel_requested_at'), limit)
 }
 
 /** Runs on the account of this person that have not ended, oldest first. */
 export async function listOpenWorkflowRunsCausedBy(
   db: Db,
-  { userId, workspaceId }: { userId: string; workspaceId?: string },
+  { userId, workspaceId }: { userId: PersonUuid; workspaceId?: WorkspaceUuid },
 ): Promise<WorkflowRunRow[]> {
   const open = runs
     .from(db)
@@ -273,6 +289,9 @@ export async function listOpenWorkflowRunsCausedBy(
   return runs.list(open.orderBy('created_at'))
 }
 
-async function idsOf(query: Knex.QueryBuilder, limit: number): Promise<{ id: string; workspaceId: string }[]> {
+async function idsOf(
+  query: Knex.QueryBuilder,
+  limit: number,
+): Promise<{ id: WorkflowRunId; workspaceId: WorkspaceUuid }[]> {
   return query.orderBy('created_at').limit(limit).select({ id: 'id', workspaceId: 'workspace_id' })
 }

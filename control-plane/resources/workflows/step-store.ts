@@ -1,5 +1,7 @@
+import type { RunId, WorkflowRunId } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { int, nullableInt, text } from '../../db/columns.ts'
+import { workflowRunId, workspaceUuid } from '../../db/id-columns.ts'
 import type { Askable, Db } from '../../db/open.ts'
 import { commandAtEnd, query } from '../../db/statement.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
@@ -10,7 +12,7 @@ import { runs, type RunRow } from '../runs/store.ts'
 /** The runs of these workflow runs' steps, oldest first. `visibleTo`: only those that this viewer sees. */
 export async function listRunsOfSteps(
   db: Db,
-  workflowRunIds: readonly string[],
+  workflowRunIds: readonly WorkflowRunId[],
   visibleTo?: WorkViewer,
 ): Promise<RunRow[]> {
   if (workflowRunIds.length === 0) return []
@@ -22,7 +24,7 @@ export async function listRunsOfSteps(
 const last = runs.query('where workflow_run_id = ? order by created_at desc, id desc limit ?')
 
 /** The run that was made last for a step; null: there is none yet. */
-export async function findLastRunOfSteps(db: Db, workflowRunId: string): Promise<RunRow | null> {
+export async function findLastRunOfSteps(db: Db, workflowRunId: WorkflowRunId): Promise<RunRow | null> {
   return last.first(db, [workflowRunId, 1])
 }
 
@@ -35,7 +37,7 @@ const open = runs.query(
 )
 
 /** The steps' runs that have not ended, or that asked what nobody has answered, oldest first. */
-export async function listOpenRunsOfSteps(db: Db, workflowRunId: string): Promise<RunRow[]> {
+export async function listOpenRunsOfSteps(db: Db, workflowRunId: WorkflowRunId): Promise<RunRow[]> {
   return open.list(db, [workflowRunId])
 }
 
@@ -66,7 +68,7 @@ const ended = query(
 )
 
 /** The runs of the steps that ended, and whose result the program was not given, oldest first. */
-export async function listEndedSteps(db: Askable, workflowRunId: string): Promise<EndedStep[]> {
+export async function listEndedSteps(db: Askable, workflowRunId: WorkflowRunId): Promise<EndedStep[]> {
   return ended.list(db, [workflowRunId, workflowRunId])
 }
 
@@ -75,7 +77,7 @@ const ofCalls = runs.query('where workflow_run_id = ? and workflow_call in ? ord
 /** The runs of some steps of one workflow run, by the numbers of their calls, oldest first. */
 export async function listRunsOfCalls(
   db: Db,
-  { workflowRunId, seqs }: { workflowRunId: string; seqs: readonly number[] },
+  { workflowRunId, seqs }: { workflowRunId: WorkflowRunId; seqs: readonly number[] },
 ): Promise<RunRow[]> {
   return ofCalls.list(db, [workflowRunId, seqs])
 }
@@ -94,7 +96,7 @@ const end = commandAtEnd(
 /** Notes that the step of this run, which has ended, came to its end, unless something goes on with the run. */
 export async function endStepOfRun(
   db: Db,
-  { id, workflowRunId, workflowCall }: { id: string; workflowRunId: string; workflowCall: number },
+  { id, workflowRunId, workflowCall }: { id: RunId; workflowRunId: WorkflowRunId; workflowCall: number },
   at: number,
 ): Promise<void> {
   await end(db, [at, workflowRunId, workflowCall, id, id, id])
@@ -109,11 +111,11 @@ const waitingOf = query(
 )
 
 /** Ids of the wakes that wait to go on with steps of this workflow run. */
-export async function listWakesOfSteps(db: Db, workflowRunId: string): Promise<string[]> {
+export async function listWakesOfSteps(db: Db, workflowRunId: WorkflowRunId): Promise<string[]> {
   return (await waitingOf.list(db, [workflowRunId])).map(({ id }) => id)
 }
 
-const left = z.object({ workflowRunId: text, seq: int, workspaceId: text })
+const left = z.object({ workflowRunId: workflowRunId, seq: int, workspaceId: workspaceUuid })
 
 /** Steps that nothing goes on with any more, though nobody noted their end: what they waited for was closed. */
 export async function listLeftSteps(db: Db, limit: number): Promise<z.output<typeof left>[]> {

@@ -1,6 +1,8 @@
+import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { inputKinds, toolModes } from '../../../shared/api/workflow-words.ts'
 import { int, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { actorRef, agentRef, personUuid, workflowId, workspaceUuid } from '../../db/id-columns.ts'
 import { byCharacters, lockRows } from '../../db/dialect.ts'
 import { countOf } from '../../db/reads.ts'
 import type { Db } from '../../db/open.ts'
@@ -16,8 +18,8 @@ export type WorkflowInput = z.output<typeof inputs>[number]
 const workflows = table(
   'workflows',
   {
-    id: text,
-    workspaceId: text,
+    id: workflowId,
+    workspaceId: workspaceUuid,
     name: text,
     title: text,
     description: nullableText,
@@ -28,11 +30,11 @@ const workflows = table(
     version: int,
     revision: int,
     /** `agt_` id of the agent that created it; null: a person did. */
-    authorAgentId: nullableText,
+    authorAgentId: agentRef.nullable(),
     /** Public id of the person (`usr_`) or agent (`agt_`) who last changed the program. */
-    writtenBy: nullableText,
+    writtenBy: actorRef.nullable(),
     /** UUID of the person who last changed the program; null: not known. */
-    causedByUserId: nullableText,
+    causedByUserId: personUuid.nullable(),
     retiredAt: nullableTime,
     createdAt: time,
     updatedAt: time,
@@ -50,19 +52,19 @@ export async function replaceWorkflow(db: Db, before: WorkflowRow, after: Workfl
   await workflows.replace(db, before, after)
 }
 
-export async function findWorkflow(db: Db, workspaceId: string, name: string): Promise<WorkflowRow | null> {
+export async function findWorkflow(db: Db, workspaceId: WorkspaceUuid, name: string): Promise<WorkflowRow | null> {
   return workflows.find(db, { workspaceId, name })
 }
 
 /** The same, locked until the transaction ends. */
-export async function lockWorkflow(db: Db, workspaceId: string, name: string): Promise<WorkflowRow | null> {
+export async function lockWorkflow(db: Db, workspaceId: WorkspaceUuid, name: string): Promise<WorkflowRow | null> {
   return workflows.first(lockRows(workflows.from(db).where({ workspace_id: workspaceId, name })))
 }
 
 /** Those that can be started. */
 export async function countWorkflows(
   db: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   { withRetired = false }: { withRetired?: boolean } = {},
 ): Promise<number> {
   const query = db('workflows').where({ workspace_id: workspaceId })
@@ -72,7 +74,7 @@ export async function countWorkflows(
 /** All of the workspace, by name; built-in ones are put between them. */
 export async function listWorkflows(
   db: Db,
-  { workspaceId, afterName, limit }: { workspaceId: string; afterName?: string; limit: number },
+  { workspaceId, afterName, limit }: { workspaceId: WorkspaceUuid; afterName?: string; limit: number },
 ): Promise<WorkflowRow[]> {
   const query = workflows.from(db).where({ workspace_id: workspaceId })
   const name = byCharacters(db, 'name')

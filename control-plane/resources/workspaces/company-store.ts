@@ -1,11 +1,13 @@
+import type { CompanyUuid } from '../../../shared/lib/ids.ts'
 import { int, text, time } from '../../db/columns.ts'
+import { companyUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-const companies = table('companies', { id: text, name: text, version: int, updatedAt: time })
+const companies = table('companies', { id: companyUuid, name: text, version: int, updatedAt: time })
 export type CompanyRow = RowOf<typeof companies>
 
-export async function findCompany(db: Db, id: string): Promise<CompanyRow | null> {
+export async function findCompany(db: Db, id: CompanyUuid): Promise<CompanyRow | null> {
   return companies.find(db, { id })
 }
 

@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { Db } from '../../db/open.ts'
 import { failElsewhere, type Caller } from '../../http/callers.ts'
@@ -8,7 +9,7 @@ import { findWorkspace, type WorkspaceRow } from './store.ts'
  * dashboard session picks one by the header `Svc-Workspace-Id`, so every other id, known or not, gets the same 403
  * `not_permitted`.
  */
-export async function namedWorkspace(db: Db, caller: Caller, workspaceId: string): Promise<WorkspaceRow> {
+export async function namedWorkspace(db: Db, caller: Caller, workspaceId: WorkspaceUuid): Promise<WorkspaceRow> {
   if (workspaceId !== caller.workspaceId) failElsewhere(caller, 'workspaceId')
   return ownWorkspace(db, caller)
 }

@@ -1,4 +1,6 @@
+import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { text, time } from '../../db/columns.ts'
+import { workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -7,7 +9,11 @@ import { table, type RowOf } from '../../db/table.ts'
  * slug.
  */
 
-const slugs = table('workspace_slugs', { slug: text, workspaceId: text, at: time }, { columns: { at: 'created_at' } })
+const slugs = table(
+  'workspace_slugs',
+  { slug: text, workspaceId: workspaceUuid, at: time },
+  { columns: { at: 'created_at' } },
+)
 export type SlugClaim = RowOf<typeof slugs>
 
 /** Throws the database's unique violation when the slug is or was a workspace's. */
@@ -25,6 +31,6 @@ export async function claimSlug(db: Db, claim: SlugClaim): Promise<boolean> {
 }
 
 /** The workspace that has or had the slug; it may be gone. */
-export async function findSlugOwner(db: Db, slug: string): Promise<string | null> {
+export async function findSlugOwner(db: Db, slug: string): Promise<WorkspaceUuid | null> {
   return (await slugs.find(db, { slug }))?.workspaceId ?? null
 }

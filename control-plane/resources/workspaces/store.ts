@@ -1,6 +1,8 @@
+import type { CompanyUuid, DeviceRef, PersonUuid, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { sandboxSizes } from '../../../shared/api/agents.ts'
 import { flag, int, json, nullableInt, nullableJson, nullableText, text, time } from '../../db/columns.ts'
+import { companyUuid, deviceRef, workspaceRef, workspaceUuid } from '../../db/id-columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import type { Askable, Db, Tx } from '../../db/open.ts'
 import { cellOf } from '../../db/reads.ts'
@@ -19,9 +21,9 @@ export const idleCompactionDefault: z.infer<typeof idleCompaction> = {
 }
 
 const workspaces = table('workspaces', {
-  id: text,
-  publicId: text,
-  companyId: text,
+  id: workspaceUuid,
+  publicId: workspaceRef,
+  companyId: companyUuid,
   name: text,
   slug: text,
   description: nullableText,
@@ -46,7 +48,7 @@ const workspaces = table('workspaces', {
   isBillingLocked: flag,
   toolPermissionDefault: z.enum(['strict', 'ask', 'full']).nullable(),
   /** Durable id of the device that runs without a folder prefer. */
-  defaultDevice: nullableText,
+  defaultDevice: deviceRef.nullable(),
   monthlyBudgetCents: nullableInt,
   version: int,
   createdAt: time,
@@ -81,7 +83,7 @@ const byId = workspaces.query('where id = ? and removed_at is null')
 const byIdLocked = workspaces.query('where id = ? and removed_at is null locked')
 
 /** Finds a workspace; with `lock` nobody else can change it until the transaction ends. */
-export async function findWorkspace(db: Askable, id: string, lock = false): Promise<WorkspaceRow | null> {
+export async function findWorkspace(db: Askable, id: WorkspaceUuid, lock = false): Promise<WorkspaceRow | null> {
   return (lock ? byIdLocked : byId).first(db, [id])
 }
 
@@ -107,11 +109,11 @@ export async function claimRemoved(tx: Tx, id: string): Promise<string | null> {
 }
 
 /** Whether the company has a workspace. */
-export async function hasWorkspace(db: Db, companyId: string): Promise<boolean> {
+export async function hasWorkspace(db: Db, companyId: CompanyUuid): Promise<boolean> {
   return (await db('workspaces').where({ company_id: companyId }).whereNull('removed_at').first('id')) !== undefined
 }
 
-export async function listWorkspacesOfCompany(db: Db, companyId: string): Promise<WorkspaceRow[]> {
+export async function listWorkspacesOfCompany(db: Db, companyId: CompanyUuid): Promise<WorkspaceRow[]> {
   return workspaces.list(workspaces.from(db).where({ company_id: companyId }).whereNull('removed_at').orderBy('id'))
 }
 
@@ -125,7 +127,12 @@ export async function listAllWorkspaces(db: Db, limit: number): Promise<Workspac
 }
 
 /** Sets the workspace's only default device. Returns false when it is that already. */
-export async function replaceDefaultDevice(db: Db, workspaceId: string, device: string, at: number): Promise<boolean> {
+export async function replaceDefaultDevice(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  device: DeviceRef,
+  at: number,
+): Promise<boolean> {
   const changed = await db('workspaces')
     .where({ id: workspaceId })
     .where((other) => void other.whereNull('default_device').orWhereNot({ default_device: device }))
@@ -133,12 +140,15 @@ export async function replaceDefaultDevice(db: Db, workspaceId: string, device: 
   return changed === 1
 }
 
-export async function clearDefaultDevice(db: Db, workspaceId: string, device: string): Promise<void> {
+export async function clearDefaultDevice(db: Db, workspaceId: WorkspaceUuid, device: DeviceRef): Promise<void> {
   await db('workspaces').where({ id: workspaceId, default_device: device }).update({ default_device: null })
 }
 
 /** Called when a person loses the right to have one: their device is the default one no longer. */
-export async function clearDefaultDeviceOf(db: Db, of: { workspaceId: string; userId: string }): Promise<void> {
+export async function clearDefaultDeviceOf(
+  db: Db,
+  of: { workspaceId: WorkspaceUuid; userId: PersonUuid },
+): Promise<void> {
   await db('workspaces')
     .where({ id: of.workspaceId })
     .whereIn('default_device', db('devices').where({ user_id: of.userId }).select('public_id'))
@@ -149,7 +159,7 @@ const membership = z.object({ companyName: text, role: z.enum(['owner', 'admin',
 export type Membership = z.infer<typeof membership> & { workspace: WorkspaceRow }
 
 /** Lists the workspaces of a person, first joined first. */
-export async function listMemberships(db: Db, userId: string): Promise<Membership[]> {
+export async function listMemberships(db: Db, userId: PersonUuid): Promise<Membership[]> {
   const rows: unknown[] = await db('members')
     .join('workspaces', 'workspaces.id', 'members.workspace_id')
     .join('companies', 'companies.id', 'workspaces.company_id')

@@ -1,3 +1,4 @@
+import { idFrom, type SandboxId } from '../../../shared/lib/ids.ts'
 import { chmodSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
@@ -19,7 +20,7 @@ import type { Permit } from './permits.ts'
 import { tunnelLimits, Tunnels, type TunnelLimits } from './tunnels.ts'
 
 export interface BrokerOptions {
-  sandboxId: string
+  sandboxId: SandboxId
   http: Server
   world: World
   log: Log
@@ -160,7 +161,7 @@ export class Broker {
     const name = serverIn(url)
     if (provider !== undefined) return this.askModel(asked, provider)
     if (name !== null) return this.askServer(asked, name)
-    if (url.startsWith(repoPath(''))) return this.askGit(asked)
+    if (url.startsWith(repoPath(idFrom('')))) return this.askGit(asked)
     this.refuseUnread(request, response)
   }
 

@@ -1,3 +1,4 @@
+import { idFrom, type SandboxId } from '../../../shared/lib/ids.ts'
 import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { connect } from 'node:net'
@@ -12,9 +13,9 @@ export interface BrokersOptions extends Pick<BrokerOptions, 'world' | 'outbound'
   http: Server
   log: Log
   /** What the run of a sandbox may reach; null: nothing any more. */
-  permitOf(sandboxId: string): ReturnType<BrokerOptions['permit']>
+  permitOf(sandboxId: SandboxId): ReturnType<BrokerOptions['permit']>
   /** Writes down what a sandbox asked for. */
-  recordOf(sandboxId: string, counted: Parameters<BrokerOptions['record']>[0]): Promise<void>
+  recordOf(sandboxId: SandboxId, counted: Parameters<BrokerOptions['record']>[0]): Promise<void>
 }
 
 export interface FolderBrokersOptions extends BrokersOptions {
@@ -24,7 +25,7 @@ export interface FolderBrokersOptions extends BrokersOptions {
 
 /** A sandbox, and the folder with the socket of its broker. */
 export interface BrokerPlace {
-  id: string
+  id: SandboxId
   folder: string | null
 }
 
@@ -33,23 +34,23 @@ export type BrokerWay = Pick<SandboxIdentity, 'network' | 'hostFolder' | 'broker
 /** Where the sandboxes of a server find their brokers. */
 export interface BrokerPlaces {
   /** What names the place of a sandbox's broker for all replicas. */
-  folderOf(sandboxId: string): string
+  folderOf(sandboxId: SandboxId): string
   /** What a sandbox must know of the way to its broker. */
-  wayOf(sandboxId: string): Promise<BrokerWay>
+  wayOf(sandboxId: SandboxId): Promise<BrokerWay>
   /** Once, before all else. */
   start(): Promise<void>
   /** Makes the place of one that waits for its run. Nobody listens there. */
-  standBy(sandboxId: string, waiting: WaitingSandbox): Promise<void>
-  open(sandboxId: string, identity: SandboxIdentity): Promise<void>
+  standBy(sandboxId: SandboxId, waiting: WaitingSandbox): Promise<void>
+  open(sandboxId: SandboxId, identity: SandboxIdentity): Promise<void>
   forgetToken(place: BrokerPlace): void
   keep(places: readonly BrokerPlace[]): Promise<void>
   /** The sandboxes that have a place here. */
-  known(): string[]
+  known(): SandboxId[]
   close(place: BrokerPlace): Promise<void>
   stop(): Promise<void>
 }
 
-export const brokerOf = (options: BrokersOptions, sandboxId: string): Broker =>
+export const brokerOf = (options: BrokersOptions, sandboxId: SandboxId): Broker =>
   new Broker({
     ...options,
     sandboxId,
@@ -67,7 +68,7 @@ const longestPath = 107
 /** The brokers of the sandboxes whose folders are on this machine. */
 export class FolderBrokers implements BrokerPlaces {
   private readonly options: FolderBrokersOptions
-  private readonly brokers = new Map<string, Broker>()
+  private readonly brokers = new Map<SandboxId, Broker>()
   private keptAt = Number.NEGATIVE_INFINITY
 
   constructor(options: FolderBrokersOptions) {
@@ -81,27 +82,28 @@ export class FolderBrokers implements BrokerPlaces {
     return `${folder} is too long a path for the sockets of sandboxes. Name a shorter data folder by SVC_DATA_DIR.`
   }
 
-  folderOf(sandboxId: string): string {
+  folderOf(sandboxId: SandboxId): string {
     return join(this.options.folder, sandboxId)
   }
 
   async start(): Promise<void> {}
 
   /** At its socket. */
-  async wayOf(sandboxId: string): Promise<BrokerWay> {
+  async wayOf(sandboxId: SandboxId): Promise<BrokerWay> {
     return { network: 'none', hostFolder: this.folderOf(sandboxId) }
   }
 
-  known(): string[] {
-    return existsSync(this.options.folder) ? readdirSync(this.options.folder) : []
+  known(): SandboxId[] {
+    const { folder } = this.options
+    return existsSync(folder) ? readdirSync(folder).map((name) => idFrom(name)) : []
   }
 
-  async standBy(id: string, waiting: WaitingSandbox): Promise<void> {
+  async standBy(id: SandboxId, waiting: WaitingSandbox): Promise<void> {
     this.write(id, sandboxPlaces.waiting, waiting)
   }
 
   /** Listens for a sandbox, and writes down who it is: one that waits for it says hello at once. Done again, it changes nothing. */
-  async open(id: string, identity: SandboxIdentity): Promise<void> {
+  async open(id: SandboxId, identity: SandboxIdentity): Promise<void> {
     const folder = this.folderOf(id)
     makeFolder(folder)
     await this.listen(id, folder)
@@ -118,7 +120,7 @@ export class FolderBrokers implements BrokerPlaces {
   }
 
   /** Nobody sees a part of it. */
-  private write(id: string, name: string, content: object): void {
+  private write(id: SandboxId, name: string, content: object): void {
     const folder = this.folderOf(id)
     makeFolder(folder)
     const file = join(folder, name)
@@ -155,7 +157,7 @@ export class FolderBrokers implements BrokerPlaces {
     this.brokers.clear()
   }
 
-  private async listen(id: string, folder: string): Promise<void> {
+  private async listen(id: SandboxId, folder: string): Promise<void> {
     if (this.brokers.has(id)) return
     const broker = brokerOf(this.options, id)
     this.brokers.set(id, broker)

@@ -1,3 +1,4 @@
+import type { SandboxId } from '../../../shared/lib/ids.ts'
 import { brokeredKeys, usualKey, type ModelProvider } from '../../../shared/runs/brokered.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { readHost } from '../../outbound/host-name.ts'
@@ -41,7 +42,7 @@ export interface PermitSources extends RenewalDependencies, Pick<RepoSourcesOfKe
  * By what is stored now: a secret that is taken from the agent is of no use from then on. null: the run is over, and its sandbox has nothing
  * to rescue.
  */
-export async function findPermit(sources: PermitSources, sandboxId: string): Promise<Permit | null> {
+export async function findPermit(sources: PermitSources, sandboxId: SandboxId): Promise<Permit | null> {
   const { root } = sources
   const sandbox = await findSandbox(root, sandboxId)
   if (sandbox === null || sandbox.removedAt !== null) return null

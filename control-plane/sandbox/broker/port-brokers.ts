@@ -1,3 +1,4 @@
+import { idFrom, type SandboxId } from '../../../shared/lib/ids.ts'
 import { timingSafeEqual } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { createServer, type Server, type Socket } from 'node:net'
@@ -10,7 +11,7 @@ export interface PortBrokersOptions extends BrokersOptions {
   host: string
   port: number
   /** What a sandbox shows for a key. */
-  keyOf: (sandboxId: string) => string
+  keyOf: (sandboxId: SandboxId) => string
 }
 
 /** A connection that has not said whose it is by then is nobody's. */
@@ -26,7 +27,7 @@ const mostOfAddress = 20
  */
 export class PortBrokers implements BrokerPlaces {
   private readonly options: PortBrokersOptions
-  private readonly brokers = new Map<string, Broker>()
+  private readonly brokers = new Map<SandboxId, Broker>()
   private readonly strangers = new Set<Socket>()
   private readonly strangersOf = new Map<string, number>()
   private readonly server: Server
@@ -49,7 +50,7 @@ export class PortBrokers implements BrokerPlaces {
     return 'cluster'
   }
 
-  async wayOf(id: string): Promise<BrokerWay> {
+  async wayOf(id: SandboxId): Promise<BrokerWay> {
     const { host, port, keyOf } = this.options
     try {
       // A sandbox looks no name up.
@@ -69,11 +70,11 @@ export class PortBrokers implements BrokerPlaces {
   forgetToken(): void {}
   async keep(): Promise<void> {}
 
-  known(): string[] {
+  known(): SandboxId[] {
     return [...this.brokers.keys()]
   }
 
-  async close({ id }: { id: string }): Promise<void> {
+  async close({ id }: { id: SandboxId }): Promise<void> {
     const broker = this.brokers.get(id)
     this.brokers.delete(id)
     await broker?.close()
@@ -120,14 +121,15 @@ export class PortBrokers implements BrokerPlaces {
   }
 
   /** null: it does not show the key of the sandbox that it names. */
-  private sandboxOf(line: string): string | null {
+  private sandboxOf(line: string): SandboxId | null {
     const [, id, key] = /^svc-broker (sbx_[0-9A-Za-z]{16}) ([0-9A-Za-z]{1,100})$/.exec(line) ?? []
     if (id === undefined || key === undefined) return null
-    const [own, shown] = [this.options.keyOf(id), key].map((each) => Buffer.from(hashToken(each)))
-    return timingSafeEqual(own!, shown!) ? id : null
+    const sandboxId = idFrom<SandboxId>(id)
+    const [own, shown] = [this.options.keyOf(sandboxId), key].map((each) => Buffer.from(hashToken(each)))
+    return timingSafeEqual(own!, shown!) ? sandboxId : null
   }
 
-  private brokerOf(id: string): Broker {
+  private brokerOf(id: SandboxId): Broker {
     const known = this.brokers.get(id)
     if (known !== undefined) return known
     const broker = brokerOf(this.options, id)

@@ -1,3 +1,4 @@
+import type { RepoUuid } from '../../../shared/lib/ids.ts'
 import { addressOfRepo } from '../../resources/repos/rules.ts'
 import { isBound } from '../../resources/repos/binding-store.ts'
 import { findRepo, type RepoRow } from '../../resources/repos/store.ts'
@@ -8,7 +9,7 @@ import type { Knex } from 'knex'
 
 /** What a run may reach of its repository. */
 export interface RepoPermit {
-  id: string
+  id: RepoUuid
   url: string
   /** null: it may push no more, but for what is to be rescued. */
   branch: string | null

@@ -1,3 +1,4 @@
+import type { ConnectionId } from '../../../shared/lib/ids.ts'
 import { filledServers, goesThroughBroker, variablesOf } from '../../../shared/runs/filled-servers.ts'
 import type { Secret } from '../../../shared/lib/redact.ts'
 import { hostOf } from '../../outbound/host-name.ts'
@@ -111,7 +112,7 @@ async function mustGoOn({ root }: Pick<RenewalDependencies, 'root'>, { run }: Of
   if (now === null || now.endedAt !== null) throw new ServerUnusable('the run is over')
 }
 
-const usable = <T>(connectionId: string, asking: () => Promise<T>): Promise<T> =>
+const usable = <T>(connectionId: ConnectionId, asking: () => Promise<T>): Promise<T> =>
   told(asking, (error) => {
     const why = adviceFor(error, connectionId)
     return `svc has no credential for it by the connection ${connectionId}: ${why}`

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { sandboxPlaces } from '../../../shared/runs/sandbox-places.ts'
 import type { Container, ContainerEnding, ContainerSpec, EngineFacts, SandboxEngine } from '../engine.ts'
@@ -159,7 +160,7 @@ export class DockerEngine implements SandboxEngine {
     return rows.map(({ Id, Names, State, Labels }) => ({
       id: Id,
       name: (Names[0] ?? '').replace(/^\//, ''),
-      sandboxId: Labels[label.sandbox] ?? '',
+      sandboxId: idFrom(Labels[label.sandbox] ?? ''),
       state: State === 'created' ? 'created' : isAlive(State) ? 'running' : 'exited',
     }))
   }

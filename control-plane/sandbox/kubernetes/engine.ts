@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import type { Container, ContainerEnding, ContainerSpec, EngineFacts, SandboxEngine } from '../engine.ts'
 import { EngineError } from '../engine.ts'
@@ -159,7 +160,7 @@ export class KubernetesEngine implements SandboxEngine {
       return {
         id: name,
         name: annotations[nameAnnotation] ?? name,
-        sandboxId: its[labels.sandbox] ?? '',
+        sandboxId: idFrom(its[labels.sandbox] ?? ''),
         state: stateOf(each, own),
       }
     })

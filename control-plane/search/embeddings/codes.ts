@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Db } from '../../db/open.ts'
 import { listCodes, type CodeRow } from './store.ts'
@@ -35,14 +36,17 @@ export class SignCodes {
   }
 
   /** Digests of the texts that are nearest to this code, nearest first; none when the model says another length now. */
-  async nearestTo(db: Db, { workspaceId, code, most }: { workspaceId: string; code: Uint32Array; most: number }) {
+  async nearestTo(
+    db: Db,
+    { workspaceId, code, most }: { workspaceId: WorkspaceUuid; code: Uint32Array; most: number },
+  ) {
     const { digests, codes, words } = await this.read(db, workspaceId)
     if (words !== code.length) return []
     return nearest(code, { codes, count: digests.length, most }).map((place) => digests[place]!)
   }
 
   /** Whoever asks meanwhile waits for the same. */
-  private read(db: Db, workspaceId: string): Promise<Held> {
+  private read(db: Db, workspaceId: WorkspaceUuid): Promise<Held> {
     const reading = this.reading.get(workspaceId)
     if (reading !== undefined) return reading
     const started = this.readNew(db, workspaceId).finally(() => this.reading.delete(workspaceId))
@@ -50,7 +54,7 @@ export class SignCodes {
     return started
   }
 
-  private async readNew(db: Db, workspaceId: string): Promise<Held> {
+  private async readNew(db: Db, workspaceId: WorkspaceUuid): Promise<Held> {
     const now = this.world.monotonic()
     const known = this.held.get(workspaceId)
     const isFresh = known !== undefined && now - known.readAt < readAgainMs

@@ -1,3 +1,4 @@
+import type { WikiPageId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Db } from '../../db/open.ts'
 import type { Log } from '../../process/log.ts'
@@ -8,7 +9,7 @@ import { codeOf, similarity, vectorOfBytes } from './vectors.ts'
 
 /** A page that is about what was asked for, and its chunk that is most so. */
 export interface Near {
-  subject: string
+  subject: WikiPageId
   size: number
   ord: number
 }
@@ -47,7 +48,7 @@ export class Meaning {
   }
 
   /** Lists the nearest pages, nearest first; none when the model is away. */
-  async find(db: Db, { workspaceId, text }: { workspaceId: string; text: string }): Promise<Near[]> {
+  async find(db: Db, { workspaceId, text }: { workspaceId: WorkspaceUuid; text: string }): Promise<Near[]> {
     const vector = await this.vectorOf(text)
     if (vector === null) return []
     const near = await this.codes.nearestTo(db, { workspaceId, code: codeOf(vector), most: compared })
@@ -59,7 +60,7 @@ export class Meaning {
     const best = scores[0]?.score ?? 0
     const digests = scores.filter(({ score }) => score >= Math.max(least, best * ofBest)).map(({ digest }) => digest)
     const places = Map.groupBy(await listPlaces(db, { workspaceId, digests }), ({ digest }) => digest)
-    const bySubject = new Map<string, Near>()
+    const bySubject = new Map<WikiPageId, Near>()
     for (const { subject, size, ord } of digests.flatMap((digest) => places.get(digest) ?? []))
       if (!bySubject.has(subject) && bySubject.size < most) bySubject.set(subject, { subject, size, ord })
     return [...bySubject.values()]

@@ -1,5 +1,7 @@
+import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { int, text } from '../../db/columns.ts'
+import { wikiPageId, workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { query, returning } from '../../db/statement.ts'
 import { bytesOfCode, bytesOfVector, codeOf } from './vectors.ts'
@@ -8,7 +10,7 @@ import { bytesOfCode, bytesOfVector, codeOf } from './vectors.ts'
  * The vectors of chunks. Chunks that tell a model the same have one vector, so a page that is changed in one place keeps those
  * of all others.
  */
-const toEmbed = z.object({ id: int, workspaceId: text, title: text, heading: text, body: text, digest: text })
+const toEmbed = z.object({ id: int, workspaceId: workspaceUuid, title: text, heading: text, body: text, digest: text })
 export type ToEmbed = z.output<typeof toEmbed>
 
 /**
@@ -38,7 +40,12 @@ export async function postponeEmbedding(db: Db, ids: readonly number[], at: numb
 /** In a transaction. A digest that no chunk has any more gets no vector. */
 export async function putVector(
   db: Db,
-  { workspaceId, digest, model, vector }: { workspaceId: string; digest: string; model: string; vector: Float32Array },
+  {
+    workspaceId,
+    digest,
+    model,
+    vector,
+  }: { workspaceId: WorkspaceUuid; digest: string; model: string; vector: Float32Array },
 ): Promise<void> {
   const named = { workspace_id: workspaceId, digest }
   // A new row, since whoever keeps codes in memory asks for rows by their numbers.
@@ -59,7 +66,7 @@ const counts = z.object({ chunks: int, embeddedChunks: int, embeddedPages: int }
 /** What of a workspace is embedded by this model; null: there is none. */
 export async function countEmbedded(
   db: Db,
-  { workspaceId, model }: { workspaceId: string; model: string | null },
+  { workspaceId, model }: { workspaceId: WorkspaceUuid; model: string | null },
 ): Promise<z.output<typeof counts>> {
   if (model === null) return { ...(await countEmbedded(db, { workspaceId, model: '' })), embeddedPages: 0 }
   const chunks: unknown[] = await db('search_chunks')
@@ -86,7 +93,7 @@ const codes = query(
 /** Lists codes of a workspace by their numbers, from after this one on. */
 export async function listCodes(
   db: Db,
-  { workspaceId, model, after, limit }: { workspaceId: string; model: string; after: number; limit: number },
+  { workspaceId, model, after, limit }: { workspaceId: WorkspaceUuid; model: string; after: number; limit: number },
 ): Promise<CodeRow[]> {
   return codes.list(db, [workspaceId, after, model, limit])
 }
@@ -96,12 +103,12 @@ const vectors = query('select digest, vector from search_vectors where digest in
 
 export async function listVectors(
   db: Db,
-  { workspaceId, digests }: { workspaceId: string; digests: readonly string[] },
+  { workspaceId, digests }: { workspaceId: WorkspaceUuid; digests: readonly string[] },
 ): Promise<z.output<typeof vectorRow>[]> {
   return vectors.list(db, [digests, workspaceId])
 }
 
-const placeRow = z.object({ subject: text, ord: int, digest: text, size: int })
+const placeRow = z.object({ subject: wikiPageId, ord: int, digest: text, size: int })
 const places = query(
   `select c.subject, c.ord, c.digest, p.size from search_chunks c join search_pages p on p.subject = c.subject
    where c.digest in ? and c.workspace_id = ? order by c.id`,
@@ -111,7 +118,7 @@ const places = query(
 /** Where in which subjects these digests are. */
 export async function listPlaces(
   db: Db,
-  { workspaceId, digests }: { workspaceId: string; digests: readonly string[] },
+  { workspaceId, digests }: { workspaceId: WorkspaceUuid; digests: readonly string[] },
 ): Promise<z.output<typeof placeRow>[]> {
   return places.list(db, [digests, workspaceId])
 }

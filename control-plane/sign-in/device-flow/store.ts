@@ -1,5 +1,7 @@
+import type { PersonUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
-import { nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { nullableTime, text, time } from '../../db/columns.ts'
+import { personUuid, workspaceUuid } from '../../db/id-columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -14,8 +16,8 @@ const grants = table('device_grants', {
   clientName: text,
   address: text,
   status: z.enum(grantStates),
-  userId: nullableText,
-  workspaceId: nullableText,
+  userId: personUuid.nullable(),
+  workspaceId: workspaceUuid.nullable(),
   intervalMs: time,
   lastPolledAt: nullableTime,
   createdAt: time,
@@ -54,7 +56,7 @@ export async function replaceGrantPoll(db: Db, id: string, poll: { at: number; i
 export async function claimGrantDecision(
   db: Db,
   id: string,
-  decision: { status: 'approved' | 'denied'; userId: string; workspaceId: string | null; at: number },
+  decision: { status: 'approved' | 'denied'; userId: PersonUuid; workspaceId: string | null; at: number },
 ): Promise<boolean> {
   const { status, userId, workspaceId, at } = decision
   const changed = await db('device_grants')
@@ -70,7 +72,7 @@ export async function claimGrantRedemption(db: Db, id: string): Promise<boolean>
 }
 
 /** Counts one more entered code and returns the count in the window, including this one. */
-export async function claimGuess(db: Db, guess: { userId: string; at: number; windowMs: number }): Promise<number> {
+export async function claimGuess(db: Db, guess: { userId: PersonUuid; at: number; windowMs: number }): Promise<number> {
   const { userId, at, windowMs } = guess
   const isOver = 'code_guesses.since <= ?'
   await db('code_guesses')

@@ -1,3 +1,4 @@
+import type { PersonUuid } from '../../../shared/lib/ids.ts'
 import type Koa from 'koa'
 import type { Tx } from '../../db/open.ts'
 import { hashToken } from '../../http/auth.ts'
@@ -71,7 +72,7 @@ const knownAsOther = (email: string): string =>
 async function findPerson(
   tx: Tx,
   { oidc, person, at }: { oidc: OidcClient; person: OidcPerson; at: number },
-): Promise<{ userId: string } | { refusal: string }> {
+): Promise<{ userId: PersonUuid } | { refusal: string }> {
   const identity = { issuer: oidc.issuer, subject: person.subject }
   const known = await findUserOfIdentity(tx, identity)
   if (known !== null) return { userId: known }

@@ -1,4 +1,6 @@
+import type { PersonUuid } from '../../../shared/lib/ids.ts'
 import { text, time } from '../../db/columns.ts'
+import { personUuid } from '../../db/id-columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -27,23 +29,26 @@ export async function claimAttempt(db: Db, stateHash: string): Promise<AttemptRo
 
 const identities = table(
   'oidc_identities',
-  { issuer: text, subject: text, userId: text, at: time },
+  { issuer: text, subject: text, userId: personUuid, at: time },
   { columns: { at: 'created_at' } },
 )
 type IdentityRow = RowOf<typeof identities>
 export type Identity = Pick<IdentityRow, 'issuer' | 'subject'>
 
-export async function findUserOfIdentity(db: Db, { issuer, subject }: Identity): Promise<string | null> {
+export async function findUserOfIdentity(db: Db, { issuer, subject }: Identity): Promise<PersonUuid | null> {
   return (await identities.find(db, { issuer, subject }))?.userId ?? null
 }
 
 /** Whether the person has an identity at the issuer already, under any subject. */
-export async function hasIdentity(db: Db, { issuer, userId }: { issuer: string; userId: string }): Promise<boolean> {
+export async function hasIdentity(
+  db: Db,
+  { issuer, userId }: { issuer: string; userId: PersonUuid },
+): Promise<boolean> {
   return (await db('oidc_identities').where({ issuer, user_id: userId }).first('subject')) !== undefined
 }
 
 /** Locks the user: others that do the same wait until this transaction ends. */
-export async function lockUser(db: Db, userId: string): Promise<void> {
+export async function lockUser(db: Db, userId: PersonUuid): Promise<void> {
   await lockRows(db('users').where({ id: userId })).first('id')
 }
 
@@ -51,7 +56,7 @@ export async function lockUser(db: Db, userId: string): Promise<void> {
  * Removes identities, so that the person may sign in as another subject; with `issuer` only those at that issuer.
  * Returns their number.
  */
-export async function removeIdentities(db: Db, userId: string, issuer: string | null): Promise<number> {
+export async function removeIdentities(db: Db, userId: PersonUuid, issuer: string | null): Promise<number> {
   return db('oidc_identities')
     .where({ user_id: userId, ...(issuer !== null && { issuer }) })
     .delete()

@@ -1,3 +1,4 @@
+import type { WorkflowRunId } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { jsonSchemas } from '../../../shared/api/agent-runs.ts'
 import type { Askable, Tx } from '../../db/open.ts'
@@ -61,7 +62,7 @@ const journalFull = 'The steps and results of a program take at most 16 MiB.'
 
 const finishOf = ({ context: { world }, leaseMs }: AdvanceDependencies) => ({ world, leaseMs })
 
-export async function advance(id: string, deps: AdvanceDependencies): Promise<Advanced> {
+export async function advance(id: WorkflowRunId, deps: AdvanceDependencies): Promise<Advanced> {
   const { root, log, engine, handedCalls } = deps
   const known = handedCalls.of(id)
   // The run first: calls that were read before it would be taken for all that it has.

@@ -1,3 +1,4 @@
+import { idFrom, type WorkflowRunId, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Bus } from '../../db/bus.ts'
 import { Lines } from '../../process/lines.ts'
 import { listWaitingRuns } from '../../resources/workflows/call-store.ts'
@@ -28,7 +29,7 @@ export class Advancer {
     if (!this.work.isStopped) return
     this.work.start()
     this.unsubscribe = this.options.bus.on('workflow.changed', ({ key, payload }) =>
-      this.advanceSoon({ id: key, workspaceId: String(payload['workspaceId']) }),
+      this.advanceSoon({ id: key, workspaceId: idFrom(String(payload['workspaceId'])) }),
     )
     this.work.add('start', () => this.findLeft(), 'start')
   }
@@ -47,7 +48,7 @@ export class Advancer {
     await this.work.stop()
   }
 
-  advanceSoon({ id, workspaceId }: { id: string; workspaceId: string }): void {
+  advanceSoon({ id, workspaceId }: { id: WorkflowRunId; workspaceId: WorkspaceUuid }): void {
     this.work.add(workspaceId, () => this.advance(id), id)
   }
 
@@ -56,7 +57,7 @@ export class Advancer {
     await this.work.idle()
   }
 
-  private async advance(id: string): Promise<void> {
+  private async advance(id: WorkflowRunId): Promise<void> {
     const outcome = await advance(id, { ...this.options, handedCalls: this.handedCalls })
     this.options.log.info({ workflowRun: id, outcome }, 'workflow advanced')
   }

@@ -1,3 +1,4 @@
+import type { QuestionId } from '../../../shared/lib/ids.ts'
 import type { AnswerMode } from '../../../shared/api/approval-words.ts'
 import { maskSecrets } from '../../../shared/lib/secret-patterns.ts'
 import { secretIn } from '../../../shared/lib/secret-shapes.ts'
@@ -26,7 +27,7 @@ export async function askPerson(
   tx: Tx,
   run: WorkflowRunRow,
   { world, ...asked }: Asked & { world: World },
-): Promise<string> {
+): Promise<QuestionId> {
   const { about, call, answerMode, options } = asked
   const question: NewQuestion = {
     id: world.id('qst_'),

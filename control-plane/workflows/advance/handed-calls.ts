@@ -1,3 +1,4 @@
+import type { WorkflowRunId } from '../../../shared/lib/ids.ts'
 import type { CallRow } from '../../resources/workflows/call-store.ts'
 
 /** Of all workflow runs together. */
@@ -11,7 +12,7 @@ const bytesPerCall = 1_024
  * are kept.
  */
 export class HandedCalls {
-  private readonly kept = new Map<string, { calls: readonly CallRow[]; bytes: number }>()
+  private readonly kept = new Map<WorkflowRunId, { calls: readonly CallRow[]; bytes: number }>()
   private bytes = 0
   private readonly limit: number
 
@@ -20,11 +21,11 @@ export class HandedCalls {
   }
 
   /** In no order; their `handedOrder` is 0 and up without a gap. */
-  of(workflowRunId: string): readonly CallRow[] {
+  of(workflowRunId: WorkflowRunId): readonly CallRow[] {
     return this.kept.get(workflowRunId)?.calls ?? []
   }
 
-  keep(workflowRunId: string, calls: readonly CallRow[]): void {
+  keep(workflowRunId: WorkflowRunId, calls: readonly CallRow[]): void {
     this.forget(workflowRunId)
     const bytes = calls.reduce((sum, { args, result }) => sum + bytesPerCall + args.length + (result?.length ?? 0), 0)
     if (calls.length === 0 || bytes > this.limit) return
@@ -36,7 +37,7 @@ export class HandedCalls {
     }
   }
 
-  forget(workflowRunId: string): void {
+  forget(workflowRunId: WorkflowRunId): void {
     const entry = this.kept.get(workflowRunId)
     if (entry === undefined) return
     this.kept.delete(workflowRunId)

@@ -1,3 +1,4 @@
+import type { WorkflowRunId } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import type { CallRow } from '../../resources/workflows/call-store.ts'
 import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
@@ -14,7 +15,7 @@ import { agentOutcome, gateOutcome, type StepOutcome } from './outcome.ts'
  * that were read now.
  */
 export function journalCalls(
-  id: string,
+  id: WorkflowRunId,
   { known, others }: { known: readonly CallRow[]; others: readonly CallRow[] },
   handedCalls: HandedCalls,
 ): readonly CallRow[] {

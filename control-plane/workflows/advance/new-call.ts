@@ -1,3 +1,4 @@
+import type { AgentRef } from '../../../shared/lib/ids.ts'
 import type { Tx } from '../../db/open.ts'
 import type { AgentRow } from '../../resources/agents/store.ts'
 import type { TaskRow } from '../../resources/tasks/store.ts'
@@ -41,7 +42,7 @@ export interface StartedStep extends Omit<Surroundings, 'readsChecks' | 'subject
 export const rowOf = (
   { seq, stepOrdinal, kind, args, digest }: NewCall,
   { id: workflowRunId }: WorkflowRunRow,
-  { agentId, at: dispatchedAt }: { agentId: string | null; at: number },
+  { agentId, at: dispatchedAt }: { agentId: AgentRef | null; at: number },
 ) => ({ workflowRunId, seq, stepOrdinal, kind, args, digest, agentId, dispatchedAt })
 
 /** The call, which is written down, has failed at once. */

@@ -1,3 +1,4 @@
+import type { WorkflowRunId } from '../../../shared/lib/ids.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Tx } from '../../db/open.ts'
 import { listCalls, recordSent, type CallRow } from '../../resources/workflows/call-store.ts'
@@ -15,7 +16,7 @@ import { failureOf, finishWorkflowRun } from './finish.ts'
  */
 export async function lookAfterUnmoved(
   tx: Tx,
-  workflowRunId: string,
+  workflowRunId: WorkflowRunId,
   context: { world: World; leaseMs: number },
 ): Promise<boolean> {
   const run = await lockWorkflowRun(tx, workflowRunId)

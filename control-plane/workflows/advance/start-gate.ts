@@ -1,3 +1,4 @@
+import { hasPrefix, type ActorRef, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { harnessFactsOf } from '../../../shared/runs/harnesses.ts'
 import type { Tx } from '../../db/open.ts'
 import type { AgentRow } from '../../resources/agents/store.ts'
@@ -55,8 +56,8 @@ async function speakersOf(tx: Tx, run: WorkflowRunRow): Promise<Speaker[]> {
 }
 
 /** An agent's word decides nothing beyond what its rules allow, whoever is behind it. */
-async function speakerOf(tx: Tx, workspaceId: string, publicId: string | null): Promise<Speaker> {
-  const user = publicId === null ? null : await findUserByPublicId(tx, publicId)
+async function speakerOf(tx: Tx, workspaceId: WorkspaceUuid, publicId: ActorRef | null): Promise<Speaker> {
+  const user = publicId === null || !hasPrefix(publicId, 'usr_') ? null : await findUserByPublicId(tx, publicId)
   const role = user === null ? null : await findRole(tx, workspaceId, user.id)
   return user === null || role === null ? null : { userId: user.id, role }
 }

@@ -1,3 +1,4 @@
+import { hasPrefix, type AgentRef } from '../../../shared/lib/ids.ts'
 import type { Tx } from '../../db/open.ts'
 import { isVisible } from '../../resources/agents/rules.ts'
 import { findAgent, listAgentsByReferences, matchReference, type AgentRow } from '../../resources/agents/store.ts'
@@ -18,11 +19,11 @@ export interface Subject {
 type Call = Pick<ProgramCall, 'kind' | 'args'>
 
 /** Returns the id of the agent that does a step; null where only a read can tell, and for a call that is no step. */
-export function agentIdOf({ agentId }: WorkflowRunRow, { kind, args }: Call): string | null {
+export function agentIdOf({ agentId }: WorkflowRunRow, { kind, args }: Call): AgentRef | null {
   if (!isStep(kind)) return null
   const { agent: named } = callArgs[kind].parse(JSON.parse(args))
   if (named == null || named === 'me') return agentId
-  return named.startsWith('agt_') ? named : null
+  return hasPrefix(named, 'agt_') ? named : null
 }
 
 /** null: the call is no step. `known`: an agent that was read in this transaction. */
@@ -34,7 +35,7 @@ export async function subjectOf(
   if (!isStep(kind)) return null
   const { task: on, agent: named = null } = callArgs[kind].parse(JSON.parse(args))
   const task = on === null || run.taskId === null ? null : await findTaskById(tx, run.taskId)
-  const find = async (id: string) => (id === known?.id ? known : findAgent(tx, id))
+  const find = async (id: AgentRef) => (id === known?.id ? known : findAgent(tx, id))
   return { task, agent: await agentFor(tx, run, { named, task, find }), named }
 }
 
@@ -47,12 +48,16 @@ export const noAgent = (named: string | null) =>
 async function agentFor(
   tx: Tx,
   run: WorkflowRunRow,
-  { named, task, find }: { named: string | null; task: TaskRow | null; find: (id: string) => Promise<AgentRow | null> },
+  {
+    named,
+    task,
+    find,
+  }: { named: string | null; task: TaskRow | null; find: (id: AgentRef) => Promise<AgentRow | null> },
 ): Promise<AgentRow | null> {
   const own = run.agentId ?? task?.assigneeAgentId ?? null
   if (named === null || named === 'me') return own === null ? null : find(own)
   // Of one that is named by its id, nothing else needs to be read.
-  const exact = named.startsWith('agt_') ? await find(named) : null
+  const exact = hasPrefix(named, 'agt_') ? await find(named) : null
   if (exact?.workspaceId === run.workspaceId) return sees(run, exact) ? exact : null
   const known = (await listAgentsByReferences(tx, run.workspaceId, [named])).filter((agent) => sees(run, agent))
   const found = matchReference(known, named)

@@ -1,3 +1,4 @@
+import type { RunId } from '../../../shared/lib/ids.ts'
 import type { Flaw } from '../program/flaw.ts'
 
 /** The values that go into the engine and come out. Texts are flat, since a copy of them between threads is cheap. */
@@ -31,7 +32,7 @@ export interface StepFailure {
   message: string
   code: string
   exitReason: string | null
-  runId: string | null
+  runId: RunId | null
 }
 
 export interface ReplayInput {

@@ -1,3 +1,4 @@
+import type { ConnectionId } from '../../../shared/lib/ids.ts'
 import type { CredentialAnswer } from '../../../shared/device/credential.ts'
 import type { Redactor } from '../../../shared/lib/redact.ts'
 import type { World } from '../../../shared/lib/world.ts'
@@ -59,7 +60,7 @@ export class Connections {
   }
 
   /** `own`: headers of the server beside those of the connection. */
-  credential(connectionId: string, own: Readonly<Record<string, string>>): Credential {
+  credential(connectionId: ConnectionId, own: Readonly<Record<string, string>>): Credential {
     return {
       headers: async () => merged(own, (await this.#current(connectionId)).headers),
       renew: () => this.#renew(connectionId),
@@ -75,7 +76,7 @@ export class Connections {
     this.#kept.clear()
   }
 
-  #keptOf(connectionId: string): Kept {
+  #keptOf(connectionId: ConnectionId): Kept {
     const known = this.#kept.get(connectionId)
     if (known) return known
     const kept: Kept = { held: null, asking: null, failed: null, renewedAt: null }
@@ -83,13 +84,13 @@ export class Connections {
     return kept
   }
 
-  async #current(connectionId: string): Promise<Held> {
+  async #current(connectionId: ConnectionId): Promise<Held> {
     const { held } = this.#keptOf(connectionId)
     const isGood = held !== null && (held.usedUntil === null || this.#now() < held.usedUntil)
     return isGood ? held : this.#ask(connectionId)
   }
 
-  async #renew(connectionId: string): Promise<true> {
+  async #renew(connectionId: ConnectionId): Promise<true> {
     const kept = this.#keptOf(connectionId)
     if (kept.renewedAt !== null && this.#now() - kept.renewedAt < renewedMs) return true
     const before = kept.held?.version
@@ -102,7 +103,7 @@ export class Connections {
     return true
   }
 
-  #ask(connectionId: string, refused?: number): Promise<Held> {
+  #ask(connectionId: ConnectionId, refused?: number): Promise<Held> {
     const kept = this.#keptOf(connectionId)
     const { failed } = kept
     if (failed !== null && this.#now() - failed.at < failedMs) return Promise.reject(failed.error)
@@ -119,7 +120,7 @@ export class Connections {
     return kept.asking
   }
 
-  async #answerFor(connectionId: string, refusedVersion: number | undefined): Promise<CredentialAnswer> {
+  async #answerFor(connectionId: ConnectionId, refusedVersion: number | undefined): Promise<CredentialAnswer> {
     const { world, ask } = this.#options
     const requestId = world.uuid()
     const until = this.#now() + patienceMs
@@ -145,7 +146,7 @@ export class Connections {
     }
   }
 
-  #take(connectionId: string, answer: CredentialAnswer): Held {
+  #take(connectionId: ConnectionId, answer: CredentialAnswer): Held {
     if (!answer.ok) {
       const why = answer.message.replace(/\.$/, '')
       throw new DoorError(`svc has no credential for it by the connection ${connectionId}: ${why}`)
@@ -158,7 +159,7 @@ export class Connections {
   }
 
   /** Before any of them is sent, so that none comes back unseen. */
-  #learn(connectionId: string, values: readonly string[]): void {
+  #learn(connectionId: ConnectionId, values: readonly string[]): void {
     const added = values.filter((value) => !this.#values.has(value))
     for (const value of added) this.#values.set(value, connectionId)
     for (const redactor of this.#redactors) redactor.add(...added.map((value) => ({ name: connectionId, value })))

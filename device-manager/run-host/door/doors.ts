@@ -1,3 +1,4 @@
+import type { ConnectionId } from '../../../shared/lib/ids.ts'
 import { Redactor, type Secret } from '../../../shared/lib/redact.ts'
 import type { McpServer, McpServers } from '../../../shared/runs/mcp-servers.ts'
 import { namesVariable, variablesOf, type ServerLeftOut } from '../../../shared/runs/filled-servers.ts'
@@ -77,7 +78,7 @@ export async function openDoors(
 }
 
 const credentialOf = (
-  { connectionId, headers }: { connectionId: string | undefined; headers: Readonly<Record<string, string>> },
+  { connectionId, headers }: { connectionId: ConnectionId | undefined; headers: Readonly<Record<string, string>> },
   connections: Connections,
 ): Credential =>
   connectionId === undefined

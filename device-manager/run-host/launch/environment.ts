@@ -1,3 +1,4 @@
+import type { AgentRef, RunId } from '../../../shared/lib/ids.ts'
 import { agentVariable } from '../../../shared/runs/run-variables.ts'
 import { markName } from '../../process/orphans.ts'
 import { unattendedEnv } from '../../process/unattended-env.ts'
@@ -6,8 +7,8 @@ export interface HarnessEnvironment {
   /** From `knownEnv`. */
   known: Readonly<Record<string, string>>
   secrets: Readonly<Record<string, string>>
-  runId: string
-  agentId: string
+  runId: RunId
+  agentId: AgentRef
   token: string
   apiUrl: string
   svcBinDir: string | null

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { describe, expect, it } from 'vitest'
 import { Redactor } from '../../../shared/lib/redact.ts'
 import { askedCall, askedCallLimits, type AskedCall } from '../../../shared/runs/asked-call.ts'
@@ -28,7 +29,7 @@ function judgeWith(
   const place = judgedPlace({ cwd: '/work' })
   const judge = new CallJudge({
     spec: {
-      agent: { id: 'agt_1', handle: '@ada', name: 'Ada' },
+      agent: { id: idFrom('agt_1'), handle: '@ada', name: 'Ada' },
       permissions: { allow: [], ask: [], deny: [], defaultMode: 'ask', ...permissions },
       allowCalls,
     },

@@ -1,3 +1,5 @@
+import type { RunId } from '../../../shared/lib/ids.ts'
+import { anyId } from '../../../shared/lib/id-schema.ts'
 import { z } from 'zod'
 import { changeSetResult } from '../../../shared/device/change-set.ts'
 import { credentialAnswer } from '../../../shared/device/credential.ts'
@@ -99,7 +101,7 @@ export const hostReply = z.discriminatedUnion('type', [
     type: z.literal('hello'),
     hostId: z.string(),
     pid: z.number().int(),
-    runId: z.string().nullable(),
+    runId: anyId<RunId>().nullable(),
     fence: z.number().int().nullable(),
     phase: z.enum(hostPhases),
     lastSeq: z.number().int().nonnegative(),
@@ -136,7 +138,7 @@ export const hostRecord = z.object({
   /** The folder whose spool it writes; a copy of the folder holds a copy of this record. Hosts of the first release do not say. */
   stateDir: z.string().optional(),
   /** Set once the run's harness is launched; until then the host itself tells its run when it is asked. */
-  runId: z.string().nullable(),
+  runId: anyId<RunId>().nullable(),
   fence: z.number().int().nullable(),
   /** The harness's leader, once launched. */
   harness: z.object({ pid: z.number().int(), startTime: z.string() }).nullable(),

@@ -1,3 +1,4 @@
+import type { RunId } from '../../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { closeSync, fsyncSync, lstatSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -64,7 +65,7 @@ export interface RunPaths {
   /** The private git folder of the run's base (change-set/base-store.ts). */
   store: string
 }
-export function runPaths(stateDir: string, runId: string): RunPaths {
+export function runPaths(stateDir: string, runId: RunId): RunPaths {
   const root = join(stateDir, 'runs', runId)
   return { root, base: join(root, 'base.json'), store: join(root, 'change-set') }
 }

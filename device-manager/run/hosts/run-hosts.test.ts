@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../../shared/lib/ids.ts'
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
 import { realWorld } from '../../../shared/lib/world.ts'
@@ -5,7 +6,7 @@ import type { HostRequest } from '../../run-host/wire/protocol.ts'
 import { RunHosts, type RunHostsOptions } from './run-hosts.ts'
 import type { RunState } from '../machine.ts'
 
-const runId = 'run_1'
+const runId = idFrom<RunId>('run_1')
 const state = {
   runId,
   fence: 1,

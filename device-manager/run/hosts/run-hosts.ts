@@ -1,3 +1,4 @@
+import type { RunId } from '../../../shared/lib/ids.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Log } from '../../log/log.ts'
 import type { HostRecord, HostReply, HostRequest } from '../../run-host/wire/protocol.ts'
@@ -15,16 +16,16 @@ export interface RunHostsOptions {
   world: Pick<World, 'monotonic' | 'sleep'>
   pool: HostPool
   surroundings: HarnessSurroundings
-  find(runId: string): RunState | null
-  handle(runId: string, event: RunEvent): void
+  find(runId: RunId): RunState | null
+  handle(runId: RunId, event: RunEvent): void
   /** Says whether all that is known of the run is on the disk: no other daemon then launches its harness again. */
-  mayLaunch(runId: string): boolean
+  mayLaunch(runId: RunId): boolean
   /** The run's host said something. */
-  said(runId: string, reply: HostReply): void
+  said(runId: RunId, reply: HostReply): void
   /** The process of the run's host is gone, or hung and was ended for that. */
-  lost(runId: string, how: { isHung: boolean }): void
+  lost(runId: RunId, how: { isHung: boolean }): void
   /** The run that a host was taken for; null: none. */
-  runOf: (hostId: string) => string | null
+  runOf: (hostId: string) => RunId | null
   /** Brings the skills of the workspace that the run is to have to this device. Never fails, and not for long. */
   bringSkills(state: RunState): Promise<BroughtSkills>
 }
@@ -53,41 +54,41 @@ export type Start = Extract<HostRequest, { type: 'start' }>
  */
 export class RunHosts {
   private readonly options: RunHostsOptions
-  private readonly attached = new Map<string, HostConnection>()
-  private readonly starts = new Map<string, Start>()
+  private readonly attached = new Map<RunId, HostConnection>()
+  private readonly starts = new Map<RunId, Start>()
   /** Preparations and new connections under way, so that a start waits for its host. */
-  private readonly preparing = new Map<string, Promise<void>>()
+  private readonly preparing = new Map<RunId, Promise<void>>()
   /** Runs whose hosts were told to stop and are asked whether they are still there. */
-  private readonly stopping = new Set<string>()
+  private readonly stopping = new Set<RunId>()
   /** Runs whose hosts are being asked over a new connection. */
-  private readonly verifying = new Set<string>()
+  private readonly verifying = new Set<RunId>()
   /** Hosts that are asked for what they hold. */
   private readonly checking = new Set<string>()
   /** Clones that are under way. */
-  private readonly bringing = new Map<string, AbortController>()
+  private readonly bringing = new Map<RunId, AbortController>()
   /** Hosts taken with the offer of a run, until they are assigned to it. */
-  private readonly reserved = new Map<string, HostConnection>()
+  private readonly reserved = new Map<RunId, HostConnection>()
 
   constructor(options: RunHostsOptions) {
     this.options = options
   }
 
   /** Takes the host that stands by for this run; its id, or null when there is none. */
-  reserve(runId: string): string | null {
+  reserve(runId: RunId): string | null {
     const host = this.options.pool.takeReady()
     if (!host) return null
     this.reserved.set(runId, host)
     return host.hostId
   }
 
-  unreserve(runId: string): void {
+  unreserve(runId: RunId): void {
     if (!this.reserved.has(runId)) return
     this.reserved.get(runId)?.send({ type: 'discard' })
     this.reserved.delete(runId)
     this.options.pool.warm()
   }
 
-  attach(runId: string, host: HostConnection): void {
+  attach(runId: RunId, host: HostConnection): void {
     this.attached.set(runId, host)
     const isCurrent = () => this.attached.get(runId) === host
     host.attach({
@@ -104,7 +105,7 @@ export class RunHosts {
   }
 
   /** Connects to the host that has the run, for as long as its process lives. Resolves when that is done or hopeless. */
-  regain(runId: string, record: HostRecord): Promise<void> {
+  regain(runId: RunId, record: HostRecord): Promise<void> {
     // Followed before it begins: it may find at once that the host is dead, and then another preparation is followed.
     const work = Promise.resolve().then(() => this.connectAgain(runId, record))
     this.follow(runId, work)
@@ -112,23 +113,23 @@ export class RunHosts {
   }
 
   /** False when the run has no host that takes it. */
-  send(runId: string, request: HostRequest): boolean {
+  send(runId: RunId, request: HostRequest): boolean {
     return this.attached.get(runId)?.send(request) ?? false
   }
 
   /** The host is not listened to any more, and the run's secrets are forgotten. */
-  release(runId: string): void {
+  release(runId: RunId): void {
     this.starts.delete(runId)
     this.attached.get(runId)?.detach()
     this.attached.delete(runId)
   }
 
   /** Keeps what the control plane sent with the start of the run, in memory alone. */
-  keepStart(runId: string, start: Start): void {
+  keepStart(runId: RunId, start: Start): void {
     this.starts.set(runId, start)
   }
 
-  startOf(runId: string): Start | null {
+  startOf(runId: RunId): Start | null {
     return this.starts.get(runId) ?? null
   }
 
@@ -143,14 +144,14 @@ export class RunHosts {
     this.follow(state.runId, work)
   }
 
-  private follow(runId: string, work: Promise<void>): void {
+  private follow(runId: RunId, work: Promise<void>): void {
     this.preparing.set(runId, work)
     void work.finally(() => {
       if (this.preparing.get(runId) === work) this.preparing.delete(runId)
     })
   }
 
-  private async connectAgain(runId: string, record: HostRecord): Promise<void> {
+  private async connectAgain(runId: RunId, record: HostRecord): Promise<void> {
     const { pool, log } = this.options
     const isWanted = () => {
       const state = this.options.find(runId)
@@ -164,7 +165,7 @@ export class RunHosts {
     if (reached === 'refused') log.error({ runId, hostId: record.hostId }, 'the run host is not given back')
   }
 
-  private giveUp(runId: string, record: HostRecord): void {
+  private giveUp(runId: RunId, record: HostRecord): void {
     this.options.log.error(
       { runId, hostId: record.hostId, pid: record.pid },
       'the run host does not answer and is ended',
@@ -177,7 +178,7 @@ export class RunHosts {
    * Asks a host that holds a run whether it is still there, by a connection that takes the place of the one before. Ends it when
    * it hangs.
    */
-  private async verify(runId: string, host: HostConnection, isWanted: () => boolean): Promise<void> {
+  private async verify(runId: RunId, host: HostConnection, isWanted: () => boolean): Promise<void> {
     const { pool } = this.options
     if (this.verifying.has(runId)) return
     this.verifying.add(runId)
@@ -221,7 +222,7 @@ export class RunHosts {
     }
   }
 
-  private regained(runId: string, host: HostConnection): void {
+  private regained(runId: RunId, host: HostConnection): void {
     if (host.hello?.runId !== null) return this.attach(runId, host)
     // It was taken for this run and never read so: nothing was launched.
     host.send({ type: 'discard' })
@@ -229,7 +230,7 @@ export class RunHosts {
     this.options.handle(runId, { type: 'found_without_host' })
   }
 
-  start(runId: string): void {
+  start(runId: RunId): void {
     const start = this.starts.get(runId)
     if (!start) return
     const send = () => this.options.mayLaunch(runId) && this.send(runId, start)
@@ -238,7 +239,7 @@ export class RunHosts {
     void this.preparing.get(runId)?.then(send)
   }
 
-  stop(runId: string, stop: Extract<HostRequest, { type: 'stop' }>): void {
+  stop(runId: RunId, stop: Extract<HostRequest, { type: 'stop' }>): void {
     const send = () => {
       if (this.send(runId, stop)) void this.seeThrough(runId)
     }
@@ -248,7 +249,7 @@ export class RunHosts {
   }
 
   /** A host that was told to stop is asked from time to time whether it is still there, until its run has ended. */
-  private async seeThrough(runId: string): Promise<void> {
+  private async seeThrough(runId: RunId): Promise<void> {
     const { pool, world } = this.options
     if (this.stopping.has(runId)) return
     this.stopping.add(runId)

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import assert from 'node:assert/strict'
 import type { Knex } from 'knex'
 import { expect } from 'vitest'
@@ -46,7 +47,7 @@ export const kernelRecipes: readonly CodeRecipe[] = [
     const { world } = server
     const before = { ...world }
     // Chance gives one id twice.
-    world.id = (prefix) => (prefix === 'fs_' ? taken : before.id(prefix))
+    world.id = (prefix) => (prefix === 'fs_' ? idFrom(taken) : before.id(prefix))
     const reply = await server.call('/folders', post({ displayName: 'x', rootPath: '/x', deviceId }))
     Object.assign(world, before)
     return reply

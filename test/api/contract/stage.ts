@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import type { ChangeSetResult } from '../../../shared/device/change-set.ts'
 import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { FakeDevice, enrol, type FakeRun, type Identity } from '../../kit/fake-device.ts'
@@ -91,13 +92,13 @@ export class Stage {
     const reply = await this.server.ok(`/agents/${agentId}/runs`, { body: {}, token: person.token })
     if (reply.runPublicId === undefined) throw new Error(`no run: ${JSON.stringify(reply)}`)
     const runId = reply.runPublicId as string
-    return { agentId, runId, token: await this.server.runToken(runId) }
+    return { agentId, runId, token: await this.server.runToken(idFrom(runId)) }
   }
 
   /** Ends a run from outside, between two steps of a request by it. */
   async endRun(runId: string): Promise<void> {
     const ending = { fence: null, exitReason: 'interrupted', errorMessage: null } as const
-    await endRun(this.server.database.root, { runId, ...ending, at: this.server.world.now() })
+    await endRun(this.server.database.root, { runId: idFrom(runId), ...ending, at: this.server.world.now() })
   }
 
   async queuedRun(): Promise<string> {

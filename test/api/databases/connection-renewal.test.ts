@@ -1,3 +1,4 @@
+import { idFrom, type ConnectionId, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
@@ -76,13 +77,13 @@ describe.each(databases)('on %s', (database) => {
     return connection.id as string
   }
   const run = () => ({ workspaceId: server.owner.workspaceId, agentOwnerUserId: null })
-  const useBy = (deps: RenewalDependencies, connectionId: string, refused?: number): Promise<UsedConnection> =>
+  const useBy = (deps: RenewalDependencies, connectionId: ConnectionId, refused?: number): Promise<UsedConnection> =>
     useConnection(deps, run(), { connectionId, ...(refused !== undefined && { refused }) })
   /** So many runs at once, on both replicas. */
-  const useAtOnce = (id: string, times = 20) =>
+  const useAtOnce = (id: ConnectionId, times = 20) =>
     Promise.all(Array.from({ length: times }, (_, n) => useBy(replicas[n % 2]!, id)))
-  const rowOf = async (id: string) => (await findConnectionById(server.database.root, id))!
-  const heldOf = async (id: string) => openCredential(replicas[0]!.vault, id, (await rowOf(id)).credential!)
+  const rowOf = async (id: ConnectionId) => (await findConnectionById(server.database.root, id))!
+  const heldOf = async (id: ConnectionId) => openCredential(replicas[0]!.vault, id, (await rowOf(id)).credential!)
 
   /** A replica that dies once the provider has done its part: its call never comes back. */
   function dying(): { deps: RenewalDependencies; dead: Promise<void> } {
@@ -116,7 +117,7 @@ describe.each(databases)('on %s', (database) => {
     await expect(useBy(replicas[0]!, connection.id)).rejects.toMatchObject({ reason: 'not_found' })
     const asOwner = { ...run(), agentOwnerUserId: server.owner.uuid }
     expect(await useConnection(replicas[0]!, asOwner, { connectionId: connection.id })).toMatchObject({ headers: {} })
-    const elsewhere = { workspaceId: realWorld.uuid(), agentOwnerUserId: server.owner.uuid }
+    const elsewhere = { workspaceId: idFrom<WorkspaceUuid>(realWorld.uuid()), agentOwnerUserId: server.owner.uuid }
     await expect(useConnection(replicas[0]!, elsewhere, { connectionId: connection.id })).rejects.toMatchObject({
       reason: 'not_found',
     })
@@ -124,41 +125,41 @@ describe.each(databases)('on %s', (database) => {
 
   test('however many use it on both replicas, each refresh token is used once, and all get the token that it gave', async () => {
     const id = await signIn()
-    const first = await useBy(replicas[0]!, id)
+    const first = await useBy(replicas[0]!, idFrom(id))
     expect(first.env).toEqual({ PROVIDER_TOKEN: first.headers['authorization']!.slice('Bearer '.length) })
     expect(provider.asked).toEqual([])
     for (let round = 1; round <= 4; round++) {
       // Beyond its end, so that everybody must wait for the next one.
       server.world.advance(61_000)
-      const used = await useAtOnce(id)
+      const used = await useAtOnce(idFrom(id))
       expect(new Set(used.map(({ headers }) => headers['authorization'])).size).toBe(1)
       expect(used[0]!.credentialVersion).toBe(1 + round)
       expect(provider.asked).toEqual(Array.from({ length: round }, () => 'refresh_token good'))
     }
     // Near its end it is renewed, and nobody waits for whoever does.
     server.world.advance(45_000)
-    await useAtOnce(id)
+    await useAtOnce(idFrom(id))
     expect(provider.asked).toEqual(Array.from({ length: 5 }, () => 'refresh_token good'))
-    expect((await useBy(replicas[1]!, id)).credentialVersion).toBe(6)
+    expect((await useBy(replicas[1]!, idFrom(id))).credentialVersion).toBe(6)
   })
 
   test('a provider that is out of reach expires nothing: the token goes on while it lasts, and is renewed later', async () => {
     const id = await signIn()
-    const before = await heldOf(id)
+    const before = await heldOf(idFrom(id))
     provider.wire = 'away'
     server.world.advance(45_000)
-    expect((await useBy(replicas[0]!, id)).credentialVersion).toBe(1)
+    expect((await useBy(replicas[0]!, idFrom(id))).credentialVersion).toBe(1)
     server.world.advance(30_000)
-    await expect(useBy(replicas[1]!, id)).rejects.toMatchObject({ reason: 'unreachable' })
-    expect(await heldOf(id)).toEqual(before)
+    await expect(useBy(replicas[1]!, idFrom(id))).rejects.toMatchObject({ reason: 'unreachable' })
+    expect(await heldOf(idFrom(id))).toEqual(before)
     expect(await server.ok(`/connections/${id}`)).toMatchObject({ status: 'active' })
     provider.wire = 'good'
-    expect((await useBy(replicas[1]!, id)).credentialVersion).toBe(2)
+    expect((await useBy(replicas[1]!, idFrom(id))).credentialVersion).toBe(2)
   })
 
   test('a provider that refuses expires the connection, with a sentence, and deletes nothing', async () => {
     const id = await signIn()
-    const held = await heldOf(id)
+    const held = await heldOf(idFrom(id))
     if (held.kind !== 'oauth') throw new Error('no tokens')
     const body = new URLSearchParams({
       token: held.refreshToken!,
@@ -174,7 +175,7 @@ describe.each(databases)('on %s', (database) => {
     })
     expect(revoked.status).toBe(200)
     server.world.advance(61_000)
-    const ends = await Promise.allSettled(Array.from({ length: 10 }, (_, n) => useBy(replicas[n % 2]!, id)))
+    const ends = await Promise.allSettled(Array.from({ length: 10 }, (_, n) => useBy(replicas[n % 2]!, idFrom(id))))
     expect(ends.map((end) => end.status === 'rejected' && (end.reason as { reason: string }).reason)).toEqual(
       ends.map(() => 'not_active'),
     )
@@ -183,17 +184,17 @@ describe.each(databases)('on %s', (database) => {
       status: 'expired',
       statusReason: 'The provider does not renew the sign-in. The provider says `invalid_grant`. Sign in again.',
     })
-    expect(await heldOf(id)).toEqual(held)
+    expect(await heldOf(idFrom(id))).toEqual(held)
   })
 
   test('a replica that is killed before it asked the provider costs nothing', async () => {
     const id = await signIn()
     server.world.advance(45_000)
-    expect(await claimTokens(replicas[0]!, await rowOf(id))).not.toBeNull()
+    expect(await claimTokens(replicas[0]!, await rowOf(idFrom(id)))).not.toBeNull()
     // Meanwhile the others have the token that still works.
-    expect((await useBy(replicas[1]!, id)).credentialVersion).toBe(1)
+    expect((await useBy(replicas[1]!, idFrom(id))).credentialVersion).toBe(1)
     server.world.advance(31_000)
-    expect((await useBy(replicas[1]!, id)).credentialVersion).toBe(2)
+    expect((await useBy(replicas[1]!, idFrom(id))).credentialVersion).toBe(2)
     expect(provider.asked).toEqual(['refresh_token good'])
   })
 
@@ -201,10 +202,10 @@ describe.each(databases)('on %s', (database) => {
     const id = await signIn()
     server.world.advance(61_000)
     const { deps, dead } = dying()
-    void useBy(deps, id)
+    void useBy(deps, idFrom(id))
     await dead
     server.world.advance(31_000)
-    await expect(useBy(replicas[1]!, id)).rejects.toMatchObject({ reason: 'not_active' })
+    await expect(useBy(replicas[1]!, idFrom(id))).rejects.toMatchObject({ reason: 'not_active' })
     expect(await server.ok(`/connections/${id}`)).toMatchObject({
       status: 'expired',
       statusReason: expect.stringContaining('The server was stopped while it renewed the token'),
@@ -217,18 +218,20 @@ describe.each(databases)('on %s', (database) => {
     provider.onToken = async (moment) => {
       if (moment === 'done') await server.ok(`/connections/${id}/revoke?local=true`, { method: 'POST' })
     }
-    await expect(useBy(replicas[0]!, id)).rejects.toMatchObject({ reason: 'not_active' })
+    await expect(useBy(replicas[0]!, idFrom(id))).rejects.toMatchObject({ reason: 'not_active' })
     provider.onToken = () => undefined
-    expect(await rowOf(id)).toMatchObject({ status: 'revoked', credential: null, renewedBy: null })
+    expect(await rowOf(idFrom(id))).toMatchObject({ status: 'revoked', credential: null, renewedBy: null })
   })
 
   test('a token that the service refused is renewed once, however many say so, and a young one is not', async () => {
     const id = await signIn()
-    const { credentialVersion } = await useBy(replicas[0]!, id)
-    await useBy(replicas[0]!, id, credentialVersion)
+    const { credentialVersion } = await useBy(replicas[0]!, idFrom(id))
+    await useBy(replicas[0]!, idFrom(id), credentialVersion)
     expect(provider.asked).toEqual([])
     server.world.advance(11_000)
-    const used = await Promise.all(Array.from({ length: 10 }, (_, n) => useBy(replicas[n % 2]!, id, credentialVersion)))
+    const used = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => useBy(replicas[n % 2]!, idFrom(id), credentialVersion)),
+    )
     expect(used.map((each) => each.credentialVersion)).toEqual(used.map(() => credentialVersion + 1))
     expect(provider.asked).toEqual(['refresh_token good'])
   })
@@ -238,7 +241,7 @@ describe.each(databases)('on %s', (database) => {
     const moved = { ...catalog.find('provider')! }
     moved.oauth = { ...moved.oauth!, issuer: 'https://id.example.com', tokenUrl: `${provider.url}/other` }
     const services = { ...catalog, find: () => moved }
-    await expect(useBy({ ...replicas[0]!, services }, id)).rejects.toMatchObject({ reason: 'not_active' })
+    await expect(useBy({ ...replicas[0]!, services }, idFrom(id))).rejects.toMatchObject({ reason: 'not_active' })
     expect(provider.asked).toEqual([])
   })
 })

@@ -1,3 +1,4 @@
+import { idFrom, type ConnectionId, type PersonUuid } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { loadServices } from '../../../control-plane/catalog/services.ts'
 import { createOutbound } from '../../../control-plane/outbound/outbound.ts'
@@ -71,7 +72,7 @@ describe.each(databases)('on %s', (database) => {
     expect([page.status, page.text]).toEqual([200, expect.stringContaining('Connected')])
     return body.connection.id as string
   }
-  const use = (connectionId: string, refused?: number, agentOwnerUserId: string | null = null) => {
+  const use = (connectionId: string, refused?: number, agentOwnerUserId: PersonUuid | null = null) => {
     const { world } = server
     const deps = {
       root: server.database.root,
@@ -83,7 +84,7 @@ describe.each(databases)('on %s', (database) => {
       renewals: new Renewals(),
     }
     const run = { workspaceId: server.owner.workspaceId, agentOwnerUserId }
-    return useConnection(deps, run, { connectionId, ...(refused !== undefined && { refused }) })
+    return useConnection(deps, run, { connectionId: idFrom(connectionId), ...(refused !== undefined && { refused }) })
   }
 
   test('a service of the catalog is signed in to as a client that registers itself, for that server alone', async () => {
@@ -326,7 +327,7 @@ describe.each(databases)('on %s', (database) => {
     const admin = await server.addPerson('admin')
     const agent = await server.createAgent({ harness: 'claude', command: null }, admin.token)
     const id = await newServer(site.url, { agentId: agent.id }, admin)
-    const connectionId = await signIn(site, `mcp-server:${id}`, {}, admin)
+    const connectionId = idFrom<ConnectionId>(await signIn(site, `mcp-server:${id}`, {}, admin))
     const device = await FakeDevice.connect(server, { token: admin.token })
     await server.ok(`/agents/${agent.id}/runs`, { body: {}, token: admin.token })
     const run = await device.take()

@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { closeCodes } from '../../../shared/device/limits.ts'
@@ -248,7 +249,7 @@ async function fillConversation(db: Db, id: string, count: number): Promise<void
 }
 
 /** Work of long ago: so many tasks with what happened to each, so many ended runs with frames, so many messages. */
-async function fill(db: Db, workspaceId: string, count: number): Promise<void> {
+async function fill(db: Db, workspaceId: WorkspaceUuid, count: number): Promise<void> {
   const agent = await seedAgent(db, workspaceId)
   const { id: first } = await seedRun(db, agent)
   const run = (await db('runs').where({ id: first }).first()) as Record<string, unknown>

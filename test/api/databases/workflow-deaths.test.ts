@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { advance, type AdvanceDependencies } from '../../../control-plane/workflows/advance/advance.ts'
 import { HandedCalls } from '../../../control-plane/workflows/advance/handed-calls.ts'
 import type { EnginePool } from '../../../control-plane/workflows/engine/pool.ts'
@@ -118,10 +119,10 @@ for (const database of databasesFor('sqlite'))
         },
       }
       await second.end('completed')
-      const overtaken = advance(id, { ...options, engine, handedCalls: new HandedCalls() })
+      const overtaken = advance(idFrom(id), { ...options, engine, handedCalls: new HandedCalls() })
       await ran.promise
       await first.end('completed')
-      expect(await advance(id, { ...options, handedCalls: new HandedCalls() })).toBe('moved')
+      expect(await advance(idFrom(id), { ...options, handedCalls: new HandedCalls() })).toBe('moved')
       const journal = () => root('workflow_calls').where({ workflow_run_id: id }).orderBy('seq').select()
       const written = await journal()
       mayGoOn.resolve()

@@ -1,9 +1,10 @@
+import { idFrom, type AgentRef, type DeviceRef, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openDatabase } from '../../../control-plane/db/open.ts'
 import { lockTurns } from '../../../control-plane/db/turns.ts'
 import { silentLog, type Log } from '../../../control-plane/process/log.ts'
 import { requestWake } from '../../../control-plane/wakes/wakes.ts'
-import type { IngestItem } from '../../../control-plane/link/ingest-batch.ts'
+import type { IngestItem } from '../../../control-plane/link/ingest-item.ts'
 import { closeCodes } from '../../../shared/device/limits.ts'
 import type { ServerMessage } from '../../../shared/device/protocol.ts'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
@@ -87,11 +88,11 @@ describe.skipIf(!hasPostgres())('what devices send', () => {
   test('that came together with endings of a busy workspace does not hold the turns of others', async () => {
     const [held, free] = [await atWork(busy.token), await atWork()]
     const said: Record<string, string[]> = { held: [], free: [] }
-    const item = (name: string, run: FakeRun, device: FakeDevice, workspaceId: string): IngestItem => {
+    const item = (name: string, run: FakeRun, device: FakeDevice, workspaceId: WorkspaceUuid): IngestItem => {
       const { report } = run.ending('completed') as { report: Extract<IngestItem, { kind: 'ended' }>['report'] }
       const send = ({ type }: ServerMessage) => void said[name]?.push(type)
       const from = {
-        device: device.identity.publicId,
+        device: idFrom<DeviceRef>(device.identity.publicId),
         workspaceId,
         send,
         giveUp: () => void said[name]?.push('given up'),
@@ -167,7 +168,7 @@ describe.skipIf(!hasPostgres())('while the turn of a workspace is not to be had,
   test('agents are woken', async () => {
     const [ofBusy, ofFree] = [await server.createAgent({}, busy.token), await server.createAgent()]
     const [held, free] = [await FakeDevice.connect(server, { token: busy.token }), await FakeDevice.connect(server)]
-    const wake = async (agentId: string, workspaceId: string) => {
+    const wake = async (agentId: AgentRef, workspaceId: WorkspaceUuid) => {
       const asked = {
         agentId,
         workspaceId,

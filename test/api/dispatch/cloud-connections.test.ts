@@ -1,3 +1,4 @@
+import { idFrom, type AgentRef } from '../../../shared/lib/ids.ts'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -156,10 +157,10 @@ const doctor = async (agentId: string): Promise<{ code: string; message: string 
   (await server.ok(`/agents/${agentId}/audit`)).audit
 
 /** A run of the agent, with a broker that asks for its permit as a server does. */
-async function runOf(agentId: string) {
+async function runOf(agentId: AgentRef) {
   const { root } = server.database
   const runId = (await wake(agentId)).body.runPublicId as string
-  const row = sandboxRow(server.owner.workspaceId, { runId })
+  const row = sandboxRow(server.owner.workspaceId, { runId: idFrom(runId) })
   await insertSandbox(root, row)
   const none = { url: 'https://models.test', key: null }
   const models = { anthropic: none, openai: none }
@@ -170,7 +171,7 @@ async function runOf(agentId: string) {
     outbound: { allowHosts: ['127.0.0.1', 'a.test'], ca: tls.cert, resolveHost: () => Promise.resolve(['127.0.0.1']) },
   })
   const spec = await specOf(server, runId)
-  const inside = await secretsForSandbox(root, { run: { id: runId, agentId }, spec }, sources)
+  const inside = await secretsForSandbox(root, { run: { id: idFrom(runId), agentId }, spec }, sources)
   const ask = (name: string) => broker.say(post(`/mcp/${name}`, '{"jsonrpc":"2.0","id":1,"method":"ping"}'))
   return { runId, spec, inside, ...broker, ask }
 }
@@ -189,7 +190,7 @@ describe('a connection in the cloud', () => {
     await connect('hostless')
     await signIn()
     const agentId = await agentOf()
-    const { runId, spec, inside } = await runOf(agentId)
+    const { runId, spec, inside } = await runOf(idFrom(agentId))
     expect(Object.keys(spec.mcpServers).toSorted()).toEqual(['keyed', 'renewing'])
     const sent = specForSandbox(spec)
     expect([sent.mcpServers['keyed'], sent.connectionVariables]).toEqual([
@@ -212,7 +213,7 @@ describe('a connection in the cloud', () => {
 
   test('has its credential sent to the server, and to no other', async () => {
     await connect('keyed')
-    const { ask, counted } = await runOf(await agentOf())
+    const { ask, counted } = await runOf(idFrom(await agentOf()))
     expect(await ask('keyed')).toContain('from the server')
     expect(seen).toEqual([{ path: '/mcp', authorization: `Bearer ${key}` }])
     expect(statusOf(await ask('renewing'))).toBe(403)
@@ -224,7 +225,7 @@ describe('a connection in the cloud', () => {
 
   test('that is withdrawn is of no use from then on, and streams that are open end', async () => {
     const id = await connect('keyed')
-    const { ask, open, say, inside } = await runOf(await agentOf())
+    const { ask, open, say, inside } = await runOf(idFrom(await agentOf()))
     expect(statusOf(await ask('keyed'))).toBe(200)
     const stream = await open()
     const ended = textOf(stream)
@@ -248,7 +249,7 @@ describe('a connection in the cloud', () => {
   test("that is another person's is refused, and so is one whose server is elsewhere by now", async () => {
     const other = await server.addPerson('member')
     const id = await connect('keyed')
-    const { ask } = await runOf(await agentOf())
+    const { ask } = await runOf(idFrom(await agentOf()))
     await server.database.root('connections').where({ id }).update({ owner_user_id: other.uuid })
     expect(await ask('keyed')).toContain('no such connection that the agent may use')
     await server.database.root('connections').where({ id }).update({ owner_user_id: null, service_id: 'renewing' })
@@ -258,7 +259,7 @@ describe('a connection in the cloud', () => {
 
   test('whose run is over is refused', async () => {
     await connect('keyed')
-    const { ask, runId } = await runOf(await agentOf())
+    const { ask, runId } = await runOf(idFrom(await agentOf()))
     await server.ok(`/runs/${runId}/cancel`, { body: {} })
     expect(statusOf(await ask('keyed'))).toBe(403)
     expect(seen).toEqual([])
@@ -267,7 +268,7 @@ describe('a connection in the cloud', () => {
   test('is renewed once for two requests that are refused at the same moment', async () => {
     service.accepts = 'Bearer another'
     await signIn()
-    const { ask } = await runOf(await agentOf())
+    const { ask } = await runOf(idFrom(await agentOf()))
     const statuses = (await Promise.all([ask('renewing'), ask('renewing')])).map(statusOf)
     expect(statuses).toEqual([401, 401])
     expect(service.renewals).toBe(1)
@@ -278,7 +279,7 @@ describe('a connection in the cloud', () => {
   test('whose renewal is refused fails with what a person does', async () => {
     Object.assign(service, { accepts: 'Bearer another', refresh: 'of somebody else' })
     const id = await signIn()
-    const { ask } = await runOf(await agentOf())
+    const { ask } = await runOf(idFrom(await agentOf()))
     for (let times = 0; times < 2; times++) {
       const answer = await ask('renewing')
       expect([statusOf(answer), answer.includes(`svc connection reauthorize ${id}`)]).toEqual([403, true])
@@ -288,7 +289,7 @@ describe('a connection in the cloud', () => {
 
   test('gives programs its value in headers towards the hosts of its service, as it is by then', async () => {
     await connect('keyed')
-    const { say, inside } = await runOf(await agentOf())
+    const { say, inside } = await runOf(idFrom(await agentOf()))
     const by = (to: string, name: string) => say(get(`http://${to}/`, [`x-token: ${inside[name]}`]))
     expect(await by(place, 'KEYED_KEY')).toContain('by somebody')
     expect(statusOf(await by(service.url.slice('http://'.length), 'KEYED_KEY'))).toBe(403)
@@ -303,7 +304,7 @@ describe('an MCP server in the cloud', () => {
     const agentId = await agentOf()
     const { id: secretId } = await addSecret(agentId, 'SERVER_KEY')
     await addServer({ name: 'web', url: `${service.url}/of/\${SERVER_KEY}`, headers, agentId })
-    const { ask, inside, spec, runId } = await runOf(agentId)
+    const { ask, inside, spec, runId } = await runOf(idFrom(agentId))
     expect(JSON.stringify(specForSandbox(spec))).not.toContain('SERVER_KEY')
     expect(inside).toEqual({})
     expect((await server.ok(`/runs/${runId}/manifest`)).envKeysLeftOut).toMatchObject([{ name: 'SERVER_KEY' }])
@@ -330,7 +331,7 @@ describe('an MCP server in the cloud', () => {
     const agentId = await agentOf()
     await addSecret(agentId, 'SERVER_KEY', { brokerHosts: ['mcp.example.com'], ...more })
     await addServer({ name: 'web', url, headers, agentId })
-    const { ask } = await runOf(agentId)
+    const { ask } = await runOf(idFrom(agentId))
     const answer = await ask('web')
     expect([statusOf(answer), answer.includes(words), answer.includes('value-of')]).toEqual([403, true, false])
     expect(await doctor(agentId)).toContainEqual(
@@ -344,7 +345,7 @@ describe('an MCP server in the cloud', () => {
     const own = { headers: { 'x-key': '${KEYED_KEY}' }, agentId }
     await addServer({ name: 'elsewhere', url: `${service.url}/x`, ...own })
     await addServer({ name: 'there', url: `https://${place}/x`, ...own, headers: { 'x-token': '${KEYED_KEY}' } })
-    const { ask } = await runOf(agentId)
+    const { ask } = await runOf(idFrom(agentId))
     expect(await ask('elsewhere')).toContain('the connection that gives KEYED_KEY is not for 127.0.0.1')
     expect(await ask('there')).toContain('by somebody')
     expect(seen).toEqual([])
@@ -354,7 +355,7 @@ describe('an MCP server in the cloud', () => {
     const agentId = await agentOf()
     const own = { url: '${SVC_API_URL}/api/v1/mcp', headers: { authorization: 'Bearer ${SVC_TOKEN}' } }
     await addServer({ name: 'own', ...own, agentId })
-    const { spec, ask } = await runOf(agentId)
+    const { spec, ask } = await runOf(idFrom(agentId))
     expect(specForSandbox(spec).mcpServers['own']).toEqual({ type: 'http', ...own })
     expect(statusOf(await ask('own'))).toBe(403)
   })

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listSpecs } from '../../../control-plane/resources/runs/details-store.ts'
 import { findPermit } from '../../../control-plane/sandbox/broker/permits.ts'
@@ -59,7 +60,7 @@ describe('the key of a run in the cloud', () => {
     const { body: answer } = await wake(await agentWith(body, secrets))
     const runId = answer.runPublicId as string
     const root = server.database.root
-    const spec = (await listSpecs(root, [runId])).get(runId)!
+    const spec = (await listSpecs(root, [idFrom(runId)])).get(idFrom(runId))!
     expect(spec).toMatchObject({ brokeredModel, limits: { warnAtCalls: 800, callMs: 5 * 3_600_000 } })
     expect(spec.limits.runMs).toBeGreaterThan(5 * 3_600_000)
     const manifest = await server.ok(`/runs/${runId}/manifest`)
@@ -127,7 +128,7 @@ describe('the key of a run in the cloud', () => {
       method: 'PATCH',
       body: { sandboxEgress: ['Api.Example.com'] },
     })
-    const row = sandboxRow(server.owner.workspaceId, { runId })
+    const row = sandboxRow(server.owner.workspaceId, { runId: idFrom(runId) })
     await insertSandbox(root, row)
     const models = {
       anthropic: { url: 'https://models.test', key: 'sk-ant-operator' },

@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../../shared/lib/ids.ts'
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -41,7 +42,7 @@ async function wake(settings: object, task: object | null = null, secrets: Recor
   return { runId, key: of?.key as string | undefined }
 }
 
-const repoOf = async (runId: string) => (await listSpecs(server.database.root, [runId])).get(runId)!.repo ?? null
+const repoOf = async (runId: RunId) => (await listSpecs(server.database.root, [runId])).get(runId)!.repo ?? null
 const cwdOf = async (runId: string) => (await server.ok(`/runs/${runId}`)).environment.cwd as string
 
 describe('the repository of a cloud run', () => {
@@ -51,7 +52,7 @@ describe('the repository of a cloud run', () => {
       await addRepo('https://github.com/A/Task', 'trunk'),
     ]
     const named = await wake({ defaultRepoId: own }, { repoId: ofTask, baseBranch: 'release', branchName: 'feature/x' })
-    expect(await repoOf(named.runId)).toEqual({
+    expect(await repoOf(idFrom(named.runId))).toEqual({
       id: ofTask,
       address: 'https://github.com/A/Task.git',
       baseBranch: 'release',
@@ -59,7 +60,11 @@ describe('the repository of a cloud run', () => {
       rescueBranch: `svc/rescue/${named.runId}`,
     })
     const plain = await wake({ defaultRepoId: own }, { repoId: ofTask })
-    expect(await repoOf(plain.runId)).toMatchObject({ id: ofTask, baseBranch: 'trunk', branch: `svc/${plain.key}` })
+    expect(await repoOf(idFrom(plain.runId))).toMatchObject({
+      id: ofTask,
+      baseBranch: 'trunk',
+      branch: `svc/${plain.key}`,
+    })
     expect(await cwdOf(plain.runId)).toBe('repo-root')
     expect((await server.ok(`/runs/${plain.runId}/manifest`)).repo).toEqual({
       id: ofTask,
@@ -73,23 +78,23 @@ describe('the repository of a cloud run', () => {
     const repoId = await addRepo('https://github.com/A/Shared', 'trunk')
     for (const branches of [{ branchName: 'trunk' }, { branchName: 'release', baseBranch: 'release' }]) {
       const { runId, key } = await wake({}, { repoId, ...branches })
-      expect((await repoOf(runId))!.branch).toBe(`svc/${key}`)
+      expect((await repoOf(idFrom(runId)))!.branch).toBe(`svc/${key}`)
     }
   })
 
   test("is else the agent's own, and else there is none", async () => {
     const own = await addRepo('git@git.example.com:b/own.git')
     const { runId, key } = await wake({ defaultRepoId: own }, {})
-    expect(await repoOf(runId)).toMatchObject({
+    expect(await repoOf(idFrom(runId))).toMatchObject({
       id: own,
       address: 'https://git.example.com/b/own.git',
       baseBranch: null,
       branch: `svc/${key}`,
     })
     const alone = await wake({ defaultRepoId: own })
-    expect(await repoOf(alone.runId)).toMatchObject({ branch: `svc/${alone.runId}` })
+    expect(await repoOf(idFrom(alone.runId))).toMatchObject({ branch: `svc/${alone.runId}` })
     const without = await wake({})
-    expect([await repoOf(without.runId), await cwdOf(without.runId)]).toEqual([null, 'sandbox-root'])
+    expect([await repoOf(idFrom(without.runId)), await cwdOf(without.runId)]).toEqual([null, 'sandbox-root'])
     const { id: agentId } = await server.createAgent({
       environment: 'cloud',
       harness: 'command',
@@ -99,14 +104,14 @@ describe('the repository of a cloud run', () => {
     await server.ok(`/repos/${own}`, { method: 'DELETE' })
     const { runPublicId } = await server.ok(`/agents/${agentId}/runs`, { body: { prompt: 'Build' } })
     // Its runner says that it is gone, and starts nothing.
-    expect(await repoOf(runPublicId as string)).toMatchObject({ id: own, address: null })
+    expect(await repoOf(idFrom(runPublicId as string))).toMatchObject({ id: own, address: null })
   })
 })
 
 describe('what a run may reach of its repository', () => {
   const permitOf = async (runId: string, gitHost: Parameters<typeof findPermit>[0]['gitHost'] = null) => {
     const { root } = server.database
-    const row = sandboxRow(server.owner.workspaceId, { runId })
+    const row = sandboxRow(server.owner.workspaceId, { runId: idFrom(runId) })
     await insertSandbox(root, row)
     const none = { url: 'https://models.test', key: null }
     const shared = sharedOf(server)

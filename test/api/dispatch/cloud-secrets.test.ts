@@ -1,3 +1,4 @@
+import { idFrom, type AgentRef, type RunId } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { silentLog } from '../../../control-plane/process/log.ts'
 import { listSpecs } from '../../../control-plane/resources/runs/details-store.ts'
@@ -36,7 +37,7 @@ const wake = (agentId: string) => server.call(`/agents/${agentId}/runs`, { body:
 const runOf = async (agentId: string) => (await wake(agentId)).body.runPublicId as string
 
 /** What the run would have in its environment. */
-async function insideOf(agentId: string, runId: string) {
+async function insideOf(agentId: AgentRef, runId: RunId) {
   const { root } = server.database
   const spec = (await listSpecs(root, [runId])).get(runId)!
   return secretsForSandbox(root, { run: { id: runId, agentId }, spec }, { ...sharedOf(server), world: server.world })
@@ -44,7 +45,7 @@ async function insideOf(agentId: string, runId: string) {
 
 async function permitOf(runId: string) {
   const { root } = server.database
-  const row = sandboxRow(server.owner.workspaceId, { runId })
+  const row = sandboxRow(server.owner.workspaceId, { runId: idFrom(runId) })
   await insertSandbox(root, row)
   const none = { url: 'https://models.test', key: null }
   const models = { anthropic: none, openai: none }
@@ -62,14 +63,14 @@ describe('the secrets of an agent in the cloud', () => {
       ANTHROPIC_API_KEY: {},
     })
     const [first, second] = [await runOf(agentId), await runOf((await agentWith({ NPM_TOKEN: hosts })).agentId)]
-    const inside = await insideOf(agentId, first)
+    const inside = await insideOf(idFrom(agentId), idFrom(first))
     expect(inside).toEqual({
       NPM_TOKEN: expect.stringMatching(/^brokered-[0-9a-f]{40}$/),
       PLAIN_ONE: 'value of PLAIN_ONE',
       BOTH_ONE: 'value of BOTH_ONE',
     })
-    expect(await insideOf(agentId, first)).toEqual(inside)
-    expect((await insideOf(agentId, second))['NPM_TOKEN']).not.toBe(inside['NPM_TOKEN'])
+    expect(await insideOf(idFrom(agentId), idFrom(first))).toEqual(inside)
+    expect((await insideOf(idFrom(agentId), idFrom(second)))['NPM_TOKEN']).not.toBe(inside['NPM_TOKEN'])
     const { envKeys, envKeysLeftOut } = await server.ok(`/runs/${first}/manifest`)
     expect(envKeys).toEqual(expect.arrayContaining(['NPM_TOKEN', 'PLAIN_ONE', 'BOTH_ONE']))
     const reason = 'no secret enters a sandbox'
@@ -97,7 +98,7 @@ describe('the secrets of an agent in the cloud', () => {
     expect((await permit())?.secrets).toMatchObject([{ hosts: new Set(['other.test']) }])
     await server.ok(`/secrets/${id}/grants/${agentId}`, { method: 'DELETE' })
     expect((await permit())?.secrets).toEqual([])
-    expect(await insideOf(agentId, runId)).toEqual({})
+    expect(await insideOf(idFrom(agentId), idFrom(runId))).toEqual({})
     await server.ok(`/secrets/${id}/grants`, { body: { agentId }, headers: keyed() })
     await server.ok(`/runs/${runId}/cancel`, { body: {} })
     expect(await permit()).toBeNull()
@@ -109,7 +110,7 @@ describe('the secrets of an agent in the cloud', () => {
       { harness: 'claude' },
     )
     const runId = await runOf(agentId)
-    expect(Object.keys(await insideOf(agentId, runId))).toEqual(['OPENAI_API_KEY'])
+    expect(Object.keys(await insideOf(idFrom(agentId), idFrom(runId)))).toEqual(['OPENAI_API_KEY'])
     const { envKeys, envKeysLeftOut } = await server.ok(`/runs/${runId}/manifest`)
     expect(envKeys).toEqual(expect.arrayContaining(['ANTHROPIC_AUTH_TOKEN', 'OPENAI_API_KEY']))
     expect(envKeysLeftOut).toMatchObject([{ name: 'ANTHROPIC_API_KEY' }])

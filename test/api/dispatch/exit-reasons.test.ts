@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -202,7 +203,7 @@ describe('what a device reports', () => {
   )
 
   test('a run whose hosts die before they launch anything could not be started', () => {
-    const spec = runSpecFixture('run_0123456789abcdef')
+    const spec = runSpecFixture(idFrom('run_0123456789abcdef'))
     const lost: RunEvent = { type: 'host_lost' }
     let state: RunState | null = null
     let effects: unknown[] = []

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { encodeFrame } from '../../../shared/device/frame.ts'
@@ -30,7 +31,7 @@ const frameOf = (fence: number, body = Buffer.from('{"seq":1,"at":1,"kind":"text
   encodeFrame(
     {
       type: 'run.events',
-      runId,
+      runId: idFrom(runId),
       fence,
       firstSeq: 1,
       lastSeq: 1,
@@ -44,33 +45,38 @@ test('an offer is answered by the device that it was made to', async () => {
   const { fence, ...offer } = await device.next('run.offer')
   expect(offer.runId).toBe(runId)
   for (const other of [colleague, stranger]) {
-    other.send({ type: 'run.declined', runId, fence, reason: 'capacity', message: null })
+    other.send({ type: 'run.declined', runId: idFrom(runId), fence, reason: 'capacity', message: null })
     await heard(other)
-    other.send({ type: 'run.accepted', runId, fence })
+    other.send({ type: 'run.accepted', runId: idFrom(runId), fence })
     await other.next('run.withdrawn')
   }
-  device.send({ type: 'run.accepted', runId, fence })
+  device.send({ type: 'run.accepted', runId: idFrom(runId), fence })
   await device.next('run.start')
   for (const other of [colleague, stranger]) {
     // The start of a run that another one has taken would bring it the run's token and secrets.
-    other.send({ type: 'run.accepted', runId, fence })
+    other.send({ type: 'run.accepted', runId: idFrom(runId), fence })
     await other.next('run.withdrawn')
-    other.send({ type: 'run.started', runId, fence, harnessStartedAt: 1 })
+    other.send({ type: 'run.started', runId: idFrom(runId), fence, harnessStartedAt: 1 })
     await heard(other)
   }
   const started = () => root()('runs').where({ id: runId }).first('harness_started_at', 'device')
   expect(await started()).toEqual({ harness_started_at: null, device: device.identity.publicId })
-  device.send({ type: 'run.started', runId, fence, harnessStartedAt: 5 })
+  device.send({ type: 'run.started', runId: idFrom(runId), fence, harnessStartedAt: 5 })
   await heard(device)
   expect(await started()).toMatchObject({ harness_started_at: 5 })
 })
 
 test('a run that a device was offered and has not taken is not ended by it, and nobody else waits for that', async () => {
   const { fence } = await device.next('run.offer')
-  device.send({ type: 'run.ended', runId, fence, report: endReport({ exitReason: 'completed', eventCount: 0 }) })
+  device.send({
+    type: 'run.ended',
+    runId: idFrom(runId),
+    fence,
+    report: endReport({ exitReason: 'completed', eventCount: 0 }),
+  })
   await device.next('run.closed')
   expect(await server.ok(`/runs/${runId}`)).toMatchObject({ status: 'queued', exitReason: null })
-  device.send({ type: 'run.accepted', runId, fence })
+  device.send({ type: 'run.accepted', runId: idFrom(runId), fence })
   await device.next('run.start')
 })
 
@@ -143,7 +149,7 @@ test('an answer counts from the device that was asked, and is stored only when s
   colleague.send({ type: 'folder.result', requestId: crypto.randomUUID(), result: missing })
   await heard(colleague)
   colleague.sendChangeSet(
-    { runId, fence: 1, requestId: crypto.randomUUID() },
+    { runId: idFrom(runId), fence: 1, requestId: crypto.randomUUID() },
     { ok: false, code: 'too_large', message: 'x' },
   )
   await heard(colleague)

@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { finishRun } from '../../../control-plane/lifecycle/end-run.ts'
@@ -35,7 +36,7 @@ describe.each(hasPostgres() ? (['sqlite', 'postgres'] as const) : (['sqlite'] as
   const promptOf = async (runId: string) => (await server.ok(`/runs/${runId}/context`)).prompt as string
 
   /** Tool calls that a device asked about in a run which has ended so. */
-  async function askedCalls(runId: string, commands: readonly string[]): Promise<string[]> {
+  async function askedCalls(runId: RunId, commands: readonly string[]): Promise<string[]> {
     const { root } = server.database
     const run = (await findRun(root, runId))!
     const ids: string[] = []
@@ -63,7 +64,7 @@ describe.each(hasPostgres() ? (['sqlite', 'postgres'] as const) : (['sqlite'] as
 
   test('of two calls asked on a task the first answer waits for the second, and both are in the run', async () => {
     const { agent, runId } = await taskAtWork()
-    const [one, two] = await askedCalls(runId, ['make release', 'git push'])
+    const [one, two] = await askedCalls(idFrom(runId), ['make release', 'git push'])
     await resolve(one!)
     expect(await wokenRuns(agent.id)).toEqual([])
     await resolve(two!)
@@ -75,7 +76,7 @@ describe.each(hasPostgres() ? (['sqlite', 'postgres'] as const) : (['sqlite'] as
 
   test('a call that was approved is allowed although another one was rejected', async () => {
     const { agent, runId } = await taskAtWork()
-    const [one, two] = await askedCalls(runId, ['make release', 'git push'])
+    const [one, two] = await askedCalls(idFrom(runId), ['make release', 'git push'])
     await resolve(one!)
     await resolve(two!, 'reject')
     const [woken] = await wokenRuns(agent.id)
@@ -84,7 +85,7 @@ describe.each(hasPostgres() ? (['sqlite', 'postgres'] as const) : (['sqlite'] as
 
   test('who was answered is woken once the task waits for nobody else', async () => {
     const { agent, task, runId } = await taskAtWork()
-    const reply = await post('/questions', { prompt: 'Which one?' }, await server.runToken(runId))
+    const reply = await post('/questions', { prompt: 'Which one?' }, await server.runToken(idFrom(runId)))
     expect(outcomeOf(reply)).toBe('201')
     const other = await server.createAgent()
     const otherRun = await server.startRun(other.id)

@@ -1,3 +1,4 @@
+import { idFrom, type AgentRef } from '../../../shared/lib/ids.ts'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { openDatabase } from '../../../control-plane/db/open.ts'
@@ -135,7 +136,7 @@ test('an answer that wakes the run itself does not wait for it either', async ()
   await pass(56)
   const compaction = await device.take()
   const wake = {
-    agentId,
+    agentId: idFrom<AgentRef>(agentId),
     triggerSource: 'approval_resolved' as const,
     causedBy: null,
     wordsBy: [],

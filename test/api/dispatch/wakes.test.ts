@@ -1,3 +1,4 @@
+import { idFrom, type AgentRef, type ConversationId } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { requestWake, type WakeRequest } from '../../../control-plane/wakes/wakes.ts'
 import { waitFor } from '../../kit/programs.ts'
@@ -7,7 +8,7 @@ import { TestServer } from '../../kit/server.ts'
 
 let server: TestServer
 let beside: TestServer
-let agent: { id: string }
+let agent: { id: AgentRef }
 beforeAll(async () => {
   server = await TestServer.start()
   beside = await TestServer.start({ beside: server })
@@ -46,8 +47,8 @@ const promptOf = async (runId: string) => (await server.ok(`/runs/${runId}/conte
 
 test('one wake is one run, however many replicas hear of it and however often it is asked for', async () => {
   const key = 'once'
-  await request({ conversationId: 'cnv_once000000000000', key })
-  await request({ conversationId: 'cnv_once000000000000', key })
+  await request({ conversationId: idFrom<ConversationId>('cnv_once000000000000'), key })
+  await request({ conversationId: idFrom<ConversationId>('cnv_once000000000000'), key })
   await waitFor(async () => (await runsOf('cnv_once000000000000')).length > 0, 'a run')
   await Promise.all([server.plane.waker.sweep(), beside.plane.waker.sweep()])
   const runs = await runsOf('cnv_once000000000000')
@@ -57,13 +58,13 @@ test('one wake is one run, however many replicas hear of it and however often it
 
 test('what is said while the agent works is one run together, when that one has ended', async () => {
   const conversationId = 'cnv_queue00000000000'
-  await request({ conversationId, prompt: 'one' })
+  await request({ conversationId: idFrom<ConversationId>(conversationId), prompt: 'one' })
   const [first] = await waitFor(
     async () => ((await runsOf(conversationId)).length > 0 ? runsOf(conversationId) : null),
     'run',
   )
-  await request({ conversationId, prompt: 'two' })
-  await request({ conversationId, prompt: 'three' })
+  await request({ conversationId: idFrom<ConversationId>(conversationId), prompt: 'two' })
+  await request({ conversationId: idFrom<ConversationId>(conversationId), prompt: 'three' })
   await server.plane.waker.sweep()
   expect(await runsOf(conversationId)).toHaveLength(1)
   await server.ok(`/runs/${first.id}/cancel`, { body: {} })
@@ -73,7 +74,7 @@ test('what is said while the agent works is one run together, when that one has 
 })
 
 test('more than a prompt holds becomes several runs, and nothing of it is lost', async () => {
-  const conversationId = 'cnv_long000000000000'
+  const conversationId = idFrom<ConversationId>('cnv_long000000000000')
   const prompts = ['a', 'b', 'c'].map((letter) => letter.repeat(400_000))
   await server.database.root.transaction(async (tx) => {
     for (const prompt of prompts) {

@@ -1,3 +1,4 @@
+import { idFrom, type AgentRef, type RunId, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { SignJWT } from 'jose'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -166,7 +167,13 @@ test("a run's token is its agent, until the run ends, its lease moves on, or the
 
 test('an agent token that we did not sign, of another kind, or past its time is invalid', async () => {
   const { runId, agentId, workspaceId } = server.seed
-  const subject = { runId, fence: 1, agentId, workspaceId, tokenGeneration: 1 }
+  const subject = {
+    runId: idFrom<RunId>(runId),
+    fence: 1,
+    agentId: idFrom<AgentRef>(agentId),
+    workspaceId: idFrom<WorkspaceUuid>(workspaceId),
+    tokenGeneration: 1,
+  }
   const now = server.world.now()
   const otherKey = new TextEncoder().encode('another key, also of at least 32 bytes')
   const forged = mintRunToken(otherKey, subject, now)
@@ -189,7 +196,7 @@ test('a token that was good expires', async () => {
   const { runId, agentId, workspaceId } = server.seed
   const token = mintRunToken(
     runTokenKey,
-    { runId, fence: 1, agentId, workspaceId, tokenGeneration: 1 },
+    { runId: idFrom(runId), fence: 1, agentId: idFrom(agentId), workspaceId: idFrom(workspaceId), tokenGeneration: 1 },
     server.world.now() - 1000,
   )
   expect((await call(server, '/me', { token })).status).toBe(200)

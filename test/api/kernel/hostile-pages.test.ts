@@ -1,3 +1,4 @@
+import { idFrom, type AgentRef, type AgentUuid, type RunId, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { CostlyPool } from '../../../control-plane/costly/pool.ts'
 import { silentLog } from '../../../control-plane/process/log.ts'
@@ -66,10 +67,10 @@ test('what takes longer than its worker has is refused', async () => {
   const costly = new CostlyPool({ world: realWorld, log: silentLog, limits: { jobMs: 1 } })
   const caller = {
     kind: 'agent',
-    agentId: 'agt_0000000000000000',
-    agentUuid: realWorld.uuid(),
-    workspaceId: realWorld.uuid(),
-    runId: 'run_0000000000000000',
+    agentId: idFrom<AgentRef>('agt_0000000000000000'),
+    agentUuid: realWorld.uuid<AgentUuid>(),
+    workspaceId: realWorld.uuid<WorkspaceUuid>(),
+    runId: idFrom<RunId>('run_0000000000000000'),
     fence: 1,
   } as const
   try {

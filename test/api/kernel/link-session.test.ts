@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../../shared/lib/ids.ts'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
@@ -63,7 +64,7 @@ function flood(): number {
   for (let seq = 1; seq <= count; seq++) {
     const header = {
       type: 'run.events',
-      runId: 'run_0000000000000000',
+      runId: idFrom<RunId>('run_0000000000000000'),
       fence: 1,
       firstSeq: seq,
       lastSeq: seq,

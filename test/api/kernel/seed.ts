@@ -1,3 +1,4 @@
+import { idFrom, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { hashToken, loginTokenPrefix } from '../../../control-plane/http/auth.ts'
 import { mintRunToken } from '../../../control-plane/http/run-token.ts'
@@ -133,6 +134,6 @@ async function addAgentWithRun({ db, world, workspaceId }: Place) {
     fence: 1,
     created_at: now,
   })
-  const subject = { runId, fence: 1, agentId, workspaceId, tokenGeneration: 1 }
+  const subject = { runId, fence: 1, agentId, workspaceId: idFrom<WorkspaceUuid>(workspaceId), tokenGeneration: 1 }
   return { agentId, runId, agentToken: mintRunToken(runTokenKey, subject, now) }
 }

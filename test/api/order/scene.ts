@@ -1,8 +1,9 @@
+import { idFrom, type DeviceRef } from '../../../shared/lib/ids.ts'
 import { createCatalog } from '../../../control-plane/catalog/catalog.ts'
 import { loadServices } from '../../../control-plane/catalog/services.ts'
 import { Waker } from '../../../control-plane/wakes/waker.ts'
 import { silentLog } from '../../../control-plane/process/log.ts'
-import type { IngestItem } from '../../../control-plane/link/ingest-batch.ts'
+import type { IngestItem } from '../../../control-plane/link/ingest-item.ts'
 import type { Topic } from '../../../control-plane/db/outbox.ts'
 import { claimLoneRun, claimRun, offerRuns } from '../../../control-plane/resources/runs/lease-store.ts'
 import { endReport } from '../../kit/end-report.ts'
@@ -33,7 +34,7 @@ const things = [
 ] as const
 export type Thing = (typeof things)[number]
 
-export const noDevice = 'dvc_0000000000000000'
+export const noDevice = idFrom<DeviceRef>('dvc_0000000000000000')
 
 // oxlint-disable-next-line typescript/no-explicit-any
 type Any = any
@@ -74,12 +75,12 @@ export async function makeScene(server: TestServer): Promise<Scene> {
   )
   const { root } = server.database
   for (const runId of [ids.running, ids.offered])
-    await offerRuns(root, { runIds: [runId], device: noDevice, expiresAt: server.world.now() + 3_600_000 })
-  await claimRun(root, { runId: ids.running, fence: 1, device: noDevice, at: server.world.now() })
+    await offerRuns(root, { runIds: [idFrom(runId)], device: noDevice, expiresAt: server.world.now() + 3_600_000 })
+  await claimRun(root, { runId: idFrom(ids.running), fence: 1, device: noDevice, at: server.world.now() })
   const asked = await ask(server, {
     method: 'DELETE',
     path: `/agents/${ids.one}`,
-    token: await server.runToken(ids.running),
+    token: await server.runToken(idFrom(ids.running)),
   })
   if (asked.status !== 202) throw new Error(`no approval: ${JSON.stringify(asked.body)}`)
   keep('approval', { id: asked.body.approvalId })
@@ -141,7 +142,7 @@ export async function endRun(server: TestServer, { ids, owner }: Scene): Promise
   const told: unknown[] = []
   const item: IngestItem = {
     kind: 'ended',
-    runId: ids.running,
+    runId: idFrom(ids.running),
     fence: 1,
     report: endReport(),
     device: noDevice,
@@ -156,5 +157,7 @@ export async function endRun(server: TestServer, { ids, owner }: Scene): Promise
 /** Whether the device that was offered the run gets it. */
 export async function claimOffered(server: TestServer, { ids }: Scene): Promise<unknown> {
   const at = server.world.now()
-  return (await claimLoneRun(server.database.root, { runId: ids.offered, fence: 1, device: noDevice, at })) !== null
+  return (
+    (await claimLoneRun(server.database.root, { runId: idFrom(ids.offered), fence: 1, device: noDevice, at })) !== null
+  )
 }

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findPlatformChange } from '../../../control-plane/resources/platform-changes/store.ts'
 import { endRun } from '../../../control-plane/resources/runs/store.ts'
@@ -230,7 +231,13 @@ test.skipIf(!hasPostgres())(
       ] as const) {
         const held = await root.transaction()
         const handle = name.toLowerCase().replace(' ', '-')
-        await insertAgent(held, { ...row, id: replica.world.id('agt_'), uuid: crypto.randomUUID(), handle, name })
+        await insertAgent(held, {
+          ...row,
+          id: replica.world.id('agt_'),
+          uuid: idFrom(crypto.randomUUID()),
+          handle,
+          name,
+        })
         const reply = replica.call(path, { body: { name } })
         // The request has seen that the handle is free, and waits for the transaction that is taking it.
         await expect

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findDetails } from '../../../control-plane/resources/runs/details-store.ts'
 import { enrol, FakeDevice } from '../../kit/fake-device.ts'
@@ -94,7 +95,8 @@ test('wakes that fold into one run that waits bring no more schemas together tha
   const large = (name: string) => ({ [name]: { description: `${name} ${'x'.repeat(30_000)}` } })
   const runId = (await mention(large('First'))).body.runPublicId as string
   const folded = { kind: 'coalesced', coalescedIntoRunPublicId: runId }
-  const namesOf = async () => Object.keys((await findDetails(server.database.root, runId))?.outputSchemas ?? {}).sort()
+  const namesOf = async () =>
+    Object.keys((await findDetails(server.database.root, idFrom(runId)))?.outputSchemas ?? {}).sort()
   expect((await mention(large('Second'))).body).toEqual(folded)
   const reply = await mention(large('Third'))
   expect([outcomeOf(reply), reply.body.error.param]).toEqual(['400 validation_error', 'outputSchemas'])

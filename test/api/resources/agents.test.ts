@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { findPlatformChange } from '../../../control-plane/resources/platform-changes/store.ts'
@@ -113,7 +114,7 @@ describe('create', () => {
 /** Ends the run while a request of it is under way. */
 const endRunBehind = (runId: string) => async () => {
   await endRun(server.database.root, {
-    runId,
+    runId: idFrom(runId),
     fence: null,
     exitReason: 'interrupted',
     errorMessage: null,

@@ -1,3 +1,4 @@
+import type { RunId } from '../../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findDetails } from '../../../control-plane/resources/runs/details-store.ts'
@@ -22,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 const create = (changes: Record<string, unknown> = {}) => createAutomation(server, agent.id, changes)
-const promptOf = async (runId: string) => (await findDetails(server.database.root, runId))?.prompt
+const promptOf = async (runId: RunId) => (await findDetails(server.database.root, runId))?.prompt
 
 /** A call from outside, without a token. */
 async function call(url: string, body: string | Uint8Array = '', headers: Record<string, string> = {}) {

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { CredentialAnswer } from '../../../shared/device/credential.ts'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
@@ -74,7 +75,7 @@ async function woken(agentId: string, by: Person = member): Promise<FakeRun> {
 
 async function ask({ runId, fence }: FakeRun, connectionId: string, of = device): Promise<CredentialAnswer> {
   const requestId = crypto.randomUUID()
-  of.send({ type: 'credential.get', requestId, runId, fence, connectionId, isForEnv: true })
+  of.send({ type: 'credential.get', requestId, runId, fence, connectionId: idFrom(connectionId), isForEnv: true })
   return (await of.next('credential')).answer
 }
 const manifestOf = ({ runId }: FakeRun) => server.ok(`/runs/${runId}/manifest`, { token: admin.token })

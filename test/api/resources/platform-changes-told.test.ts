@@ -1,3 +1,4 @@
+import type { RunId } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
@@ -16,7 +17,7 @@ const { agentCaller, post, wokenRun } = gateCalls(() => ({ server, member }))
 
 const end = (runId: string) => server.ok(`/runs/${runId}/cancel`, { body: {} })
 const promptOf = async (runId: string) => (await server.ok(`/runs/${runId}/context`)).prompt as string
-const runsOf = async (agentId: string) => (await server.ok(`/runs?agent=${agentId}`)).data as { id: string }[]
+const runsOf = async (agentId: string) => (await server.ok(`/runs?agent=${agentId}`)).data as { id: RunId }[]
 /** The id of a new run with what it is asked. */
 const next = (agentId: string, prompt = 'What next?') => server.startRun(agentId, { prompt }, member.token)
 

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { makeDm, say } from '../../kit/talk.ts'
@@ -49,7 +50,7 @@ const otherAgent = async () => server.runToken(await server.startRun((await serv
 test('a run on a task of a private project is read by who sees the project, the agent and its owner', async () => {
   const hidden = await task(server, { assignee: worker.id, projectId }, leader.token)
   const runId = await runOf(hidden.id)
-  for (const token of [leader.token, keeper.token, server.owner.token, await server.runToken(runId)])
+  for (const token of [leader.token, keeper.token, server.owner.token, await server.runToken(idFrom(runId))])
     expect(await ways(runId, token)).toEqual(all)
   for (const token of [stranger.token, await otherAgent()]) expect(await ways(runId, token)).toEqual(none)
   await made(server, `/tasks/${hidden.id}`, { projectId: null }, leader.token)
@@ -68,7 +69,7 @@ test('a run of another agent on a hidden task is read by the agent that the task
 
 test('what such a run asks and notes is hidden with it, but from the person who decides', async () => {
   const hidden = await task(server, { assignee: worker.id, projectId }, leader.token)
-  const agent = await server.runToken(await runOf(hidden.id))
+  const agent = await server.runToken(idFrom(await runOf(hidden.id)))
   const learning = await made(
     server,
     '/learnings',

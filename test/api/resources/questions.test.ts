@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
@@ -168,7 +169,7 @@ describe('on a task', () => {
     )
     const runs = async () => (await server.ok(`/runs?task=${task.id}`)).data as { id: string }[]
     await expect.poll(async () => (await runs()).length, { timeout: 5_000 }).toBe(1)
-    const runId = (await runs())[0]!.id
+    const runId = idFrom<RunId>((await runs())[0]!.id)
     const reply = await ask(await server.runToken(runId), body)
     expect(outcomeOf(reply)).toBe('201')
     return { agent, task, runId, question: reply.body.question }
@@ -235,7 +236,7 @@ describe('on a task', () => {
     const agent = await server.createAgent({}, member.token)
     const assignee = { type: 'agent', id: agent.id }
     const task = await made(server, '/tasks', { title: `Task ${crypto.randomUUID()}`, assignee }, member.token)
-    const runs = async () => (await server.ok(`/runs?task=${task.id}`)).data as { id: string }[]
+    const runs = async () => (await server.ok(`/runs?task=${task.id}`)).data as { id: RunId }[]
     await expect.poll(async () => (await runs()).length, { timeout: 5_000 }).toBe(1)
     const token = await server.runToken((await runs())[0]!.id)
     const { approval } = (await post('/approvals', { prompt: 'May I?' }, token)).body
@@ -258,7 +259,7 @@ describe('reading', () => {
     const { id } = await makeDm(server, agent.id, member.token)
     await server.ok(`/conversations/${id}`, { body: { title: 'My notice' }, token: member.token })
     await say(server, id, 'Begin', member.token)
-    const runs = async () => (await server.ok(`/runs?agent=${agent.id}`)).data as { id: string }[]
+    const runs = async () => (await server.ok(`/runs?agent=${agent.id}`)).data as { id: RunId }[]
     await expect.poll(async () => (await runs()).length, { timeout: 5_000 }).toBe(1)
     const { question } = (await ask(await server.runToken((await runs())[0]!.id))).body
     const read = (token: string) => server.ok(`/questions/${question.id}?include[]=conversation`, { token })

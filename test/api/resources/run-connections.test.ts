@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { CredentialAnswer } from '../../../shared/device/credential.ts'
 import { credentialLimits } from '../../../control-plane/link/credentials.ts'
@@ -71,7 +72,7 @@ async function ask(
 ): Promise<CredentialAnswer> {
   const requestId = crypto.randomUUID()
   const refused = refusedVersion === undefined ? {} : { refusedVersion }
-  of.send({ type: 'credential.get', requestId, runId, fence, connectionId, ...refused })
+  of.send({ type: 'credential.get', requestId, runId, fence, connectionId: idFrom(connectionId), ...refused })
   const reply = await of.next('credential')
   expect(reply).toMatchObject({ requestId, runId, fence })
   return reply.answer
@@ -166,7 +167,9 @@ describe('a device', () => {
     const { runId, fence } = run
     for (const old of [fence - 1, fence + 1].filter((one) => one > 0))
       expect(await ask({ runId, fence: old }, connectionId)).toMatchObject(refusedFor('does not hold the run'))
-    expect(await ask({ runId: 'run_0000000000000000', fence }, connectionId)).toMatchObject(refusedFor('does not hold'))
+    expect(await ask({ runId: idFrom('run_0000000000000000'), fence }, connectionId)).toMatchObject(
+      refusedFor('does not hold'),
+    )
     await run.end()
     expect(await ask(run, connectionId)).toMatchObject(refusedFor('does not hold the run'))
   })

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runEventId } from '../../../shared/api/run-events.ts'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
@@ -127,7 +128,7 @@ test('one event is read by its id', async () => {
   const get = async (id: string) => outcomeOf(await server.call(`/runs/${run.runId}/events/${id}`))
   expect(await get(runEventId(run.runId, run.fence, 6))).toBe('404 resource_not_found')
   expect(await get(runEventId(run.runId, run.fence + 1, 1))).toBe('404 resource_not_found')
-  expect(await get(runEventId('run_0000000000000000', run.fence, 1))).toBe('404 resource_not_found')
+  expect(await get(runEventId(idFrom('run_0000000000000000'), run.fence, 1))).toBe('404 resource_not_found')
   expect(await get(crypto.randomUUID())).toBe('404 resource_not_found')
   expect(await get('evt_1')).toBe('400 invalid_id_format')
   await run.end()

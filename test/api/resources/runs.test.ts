@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
@@ -110,7 +111,7 @@ describe('read', () => {
   test('runs of a private agent are its owner’s, the admins’ and its own', async () => {
     const agent = await server.createAgent({ visibility: 'private' }, member.token)
     const runId = (await server.ok(`/agents/${agent.id}/runs`, { body: {}, token: member.token })).runPublicId as string
-    const own = await server.runToken(runId)
+    const own = await server.runToken(idFrom(runId))
     const stranger = await server.runToken(await server.startRun((await server.createAgent()).id))
     for (const token of [member.token, admin.token, own]) {
       expect((await server.ok(`/runs/${runId}`, { token })).id).toBe(runId)
@@ -253,7 +254,7 @@ describe('cancel', () => {
     const agent = await server.createAgent({ visibility: 'private', reportingTo: chief.id }, member.token)
     const begin = async () =>
       (await server.ok(`/agents/${agent.id}/runs`, { body: {}, token: member.token })).runPublicId as string
-    const own = await server.runToken(await begin())
+    const own = await server.runToken(idFrom(await begin()))
     for (const token of [server.owner.token, admin.token, member.token, other.token, own])
       expect((await act(await begin(), 'cancel', { token })).status).toBe(200)
     const third = await server.addPerson('member')

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -25,7 +26,7 @@ function linkIn(repo: Repo, path: string, target: string): void {
 }
 
 async function allTold(repo: Repo): Promise<string> {
-  const taken = await takeBase({ folder: repo.dir, runId: 'run_test', storeDir: storeOf(repo.dir), world })
+  const taken = await takeBase({ folder: repo.dir, runId: idFrom('run_test'), storeDir: storeOf(repo.dir), world })
   return JSON.stringify([taken, await checkFolder(repo.dir)])
 }
 
@@ -160,7 +161,13 @@ test('an object that is a pipe holds nobody up', async () => {
   rmSync(object)
   execFileSync('mkfifo', [object])
   const limits = { ...defaultLimits, gitMs: 1_000 }
-  const taken = await takeBase({ folder: repo.dir, runId: 'run_test', storeDir: storeOf(repo.dir), world, limits })
+  const taken = await takeBase({
+    folder: repo.dir,
+    runId: idFrom('run_test'),
+    storeDir: storeOf(repo.dir),
+    world,
+    limits,
+  })
   expect(taken).toMatchObject({ ok: false })
 })
 
@@ -183,7 +190,7 @@ test("a repository whose git folder is one of svc's own is not looked at", async
     act()
     const before = readdirSync(storeDir, { recursive: true }).length
     const next = join(dirname(dirname(storeDir)), 'run_next', 'change-set')
-    const taken = await takeBase({ folder: other.dir, runId: 'run_next', storeDir: next, world })
+    const taken = await takeBase({ folder: other.dir, runId: idFrom('run_next'), storeDir: next, world })
     expect(taken).toMatchObject({ ok: false, code: 'repo_unavailable' })
     expect(readdirSync(storeDir, { recursive: true })).toHaveLength(before)
   }

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -39,9 +40,9 @@ test('what a host left that died while it took the base is removed with its run'
     const repo = tempRepo()
     const base = await baseOf(repo.dir)
     const places = placesIn(join(base.storeDir, '..', '..', '..'))
-    const { base: note, root } = runPaths(places.stateDir, 'run_test')
+    const { base: note, root } = runPaths(places.stateDir, idFrom('run_test'))
     if (isNoted) writeFileSync(note, JSON.stringify({ base: { ok: true, base } }))
-    await removeRunFolder(places, 'run_test', null)
+    await removeRunFolder(places, idFrom('run_test'), null)
     expect(existsSync(root)).toBe(false)
     expect(repo.git('for-each-ref', 'refs/svc')).toBe('')
   }
@@ -72,7 +73,7 @@ test('a state folder that lies in the repository, as in a home that is one, is n
   const repo = tempRepo()
   const storeDir = join(repo.dir, '.local', 'state', 'runs', 'run_test', 'change-set')
   repo.write('.local/mine.txt', 'x\n')
-  const taken = await takeBase({ folder: repo.dir, runId: 'run_test', storeDir, world: realWorld })
+  const taken = await takeBase({ folder: repo.dir, runId: idFrom('run_test'), storeDir, world: realWorld })
   if (!taken.ok) throw new Error(taken.message)
   repo.write('.local/state/spool.db', 'changed\n')
   repo.write('.local/mine.txt', 'y\n')

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { execFileSync } from 'node:child_process'
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -140,7 +141,7 @@ export async function baseOf(
 ): Promise<BaseSnapshot> {
   const result = await takeBase({
     folder,
-    runId,
+    runId: idFrom(runId),
     storeDir: storeOf(folder, runId),
     ownFolders,
     world,
@@ -153,7 +154,7 @@ export async function baseOf(
 export async function resultOf(base: BaseSnapshot, limits?: ChangeSetLimits): Promise<ChangeSetResult> {
   const folder = join(base.topLevel, base.prefix)
   const runId = base.refName.split('/')[3]!
-  return computeChangeSet({ base, folder, runId, world, ...(limits === undefined ? {} : { limits }) })
+  return computeChangeSet({ base, folder, runId: idFrom(runId), world, ...(limits === undefined ? {} : { limits }) })
 }
 
 export async function changesOf(base: BaseSnapshot, limits?: ChangeSetLimits): Promise<ChangeSet> {

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import {
   chmodSync,
   chownSync,
@@ -34,7 +35,7 @@ import {
 } from './repo.ts'
 
 const take = async (folder: string, runId = 'run_test') =>
-  takeBase({ folder, runId, storeDir: storeOf(folder, runId), world })
+  takeBase({ folder, runId: idFrom(runId), storeDir: storeOf(folder, runId), world })
 
 /** All that git shows a person of a repository, and the index byte by byte. */
 function visibleState(repo: Repo): Record<string, string> {
@@ -247,7 +248,7 @@ test('a folder reached by a symlink, and one whose name has spaces, quotes and U
   const base = await baseOf(link)
   expect(base.topLevel).toBe(dir)
   repo.write('x', 'y\n')
-  const result = await computeChangeSet({ base, folder: link, runId: 'run_test', world })
+  const result = await computeChangeSet({ base, folder: link, runId: idFrom('run_test'), world })
   expect(result.ok && summary(result.changeSet.files)).toEqual(['modified x'])
 })
 
@@ -335,11 +336,11 @@ test('a base is only compared with its own run and folder', async () => {
   const repo = tempRepo()
   const other = tempRepo()
   const base = await baseOf(repo.dir)
-  expect(await computeChangeSet({ base, folder: repo.dir, runId: 'run_other', world })).toMatchObject({
+  expect(await computeChangeSet({ base, folder: repo.dir, runId: idFrom('run_other'), world })).toMatchObject({
     ok: false,
     code: 'source_unknown',
   })
-  expect(await computeChangeSet({ base, folder: other.dir, runId: 'run_test', world })).toMatchObject({
+  expect(await computeChangeSet({ base, folder: other.dir, runId: idFrom('run_test'), world })).toMatchObject({
     ok: false,
     code: 'repo_unavailable',
   })

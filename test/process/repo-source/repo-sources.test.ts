@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -44,7 +45,7 @@ function sourceOf(asked: Asked) {
 
 /** Reads the whole repository: the commit, and its files by their paths. */
 async function read(asked: Asked, { sources = sourcesWith(), signal = new AbortController().signal } = {}) {
-  return sources.with(sourceOf(asked), { workspaceId: 'w', signal }, async (repo) => {
+  return sources.with(sourceOf(asked), { workspaceId: idFrom('w'), signal }, async (repo) => {
     const entries = await repo.list()
     const files = entries.filter(({ kind }) => kind === 'file')
     const contents = await repo.read(files)
@@ -90,8 +91,10 @@ describe('a repository', () => {
     const sources = sourcesWith({ folder })
     await read({ url }, { sources })
     await expect(read({ url, ref: 'none' }, { sources })).rejects.toEqual(refused('unreadable'))
-    const failing = sources.with(sourceOf({ url }), { workspaceId: 'w', signal: new AbortController().signal }, () =>
-      Promise.reject(new Error('mine')),
+    const failing = sources.with(
+      sourceOf({ url }),
+      { workspaceId: idFrom('w'), signal: new AbortController().signal },
+      () => Promise.reject(new Error('mine')),
     )
     await expect(failing).rejects.toThrow('mine')
     expect(readdirSync(folder)).toEqual([])
@@ -150,7 +153,7 @@ describe('hostile contents', () => {
     const { url } = newRepo({ skills: { many } })
     const signal = new AbortController().signal
     const list = (limits = {}) =>
-      sourcesWith({ limits }).with(sourceOf({ url }), { workspaceId: 'w', signal }, (repo) => repo.list())
+      sourcesWith({ limits }).with(sourceOf({ url }), { workspaceId: idFrom('w'), signal }, (repo) => repo.list())
     expect(await list()).toHaveLength(10_000)
     await expect(list({ listBytes: 100_000 })).rejects.toEqual(refused('unreadable'))
   })
@@ -173,7 +176,7 @@ describe('hostile contents', () => {
     repo.commit({ bomb: Buffer.alloc(120 * 1024 * 1024), 'SKILL.md': 'x' })
     const small = sourcesWith({ limits: { memoryBytes: 120 * 1024 * 1024 } })
     const signal = new AbortController().signal
-    const reading = small.with(sourceOf({ url }), { workspaceId: 'w', signal }, async (fetched) => {
+    const reading = small.with(sourceOf({ url }), { workspaceId: idFrom('w'), signal }, async (fetched) => {
       const entries = await fetched.list()
       return fetched.read(entries)
     })
@@ -318,7 +321,7 @@ describe('callers', () => {
     const sources = sourcesWith({ limits: { atOnce: 2, perWorkspace: 1, waiting: 2 } })
     const signal = new AbortController().signal
     const ask = (workspaceId: string, asked: string) =>
-      sources.with(sourceOf({ url: asked }), { workspaceId, signal }, (repo) => repo.sha())
+      sources.with(sourceOf({ url: asked }), { workspaceId: idFrom(workspaceId), signal }, (repo) => repo.sha())
     const slow = `${server.url}/slow.git`
     const busy = [ask('a', slow), ask('a', slow), ask('a', slow)].map((one) => one.catch((error: Error) => error.name))
     await expect(ask('a', slow)).rejects.toEqual(refused('busy'))

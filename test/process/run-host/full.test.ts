@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -139,7 +140,7 @@ describe('more output than there is room for', () => {
     const small = testDevice()
     try {
       const filler = openSpool(small.spoolPath)
-      const other = { runId: 'run_filler', fence: 1 }
+      const other = { runId: idFrom<RunId>('run_filler'), fence: 1 }
       const line = Buffer.from(`${'x'.repeat(15_000)}\n`)
       for (let seq = 1; seq <= 400; seq++) filler.append(other, [{ seq, line }])
       const host = await small.host(['--spool-pages', '420'])

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -64,7 +65,7 @@ async function gateOf(
     svcProgram: null,
   })
   const judge = new CallJudge({
-    spec: { agent: { id: 'agt_1', handle: '@ada', name: 'Ada' }, permissions, allowCalls: [] },
+    spec: { agent: { id: idFrom('agt_1'), handle: '@ada', name: 'Ada' }, permissions, allowCalls: [] },
     place,
     redactText: (text) => text,
     mayAct: () => true,
@@ -235,7 +236,7 @@ describe("svc's own files", () => {
     })
     const judge = new CallJudge({
       spec: {
-        agent: { id: 'agt_1', handle: '@ada', name: 'Ada' },
+        agent: { id: idFrom('agt_1'), handle: '@ada', name: 'Ada' },
         permissions: { ...permissions, allow: ['Read'] },
         allowCalls: [],
       },

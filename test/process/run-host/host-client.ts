@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -73,8 +74,8 @@ export type TestDevice = ReturnType<typeof testDevice>
 export function specOf(device: TestDevice, change: Partial<RunSpec> & Pick<RunSpec, 'command'>): RunSpec {
   return {
     runId: device.nextRunId(),
-    workspaceId: 'ws_1',
-    agent: { id: 'agt_1', handle: 'tester', name: 'Tester' },
+    workspaceId: idFrom('ws_1'),
+    agent: { id: idFrom('agt_1'), handle: 'tester', name: 'Tester' },
     harness: 'command',
     folder: { shortId: 'fld1', rootPath: device.workDir },
     prompt: 'Do it.',
@@ -209,7 +210,7 @@ export class TestHost {
 
 /** Returns what the spool holds of a run, checked: contiguous from 1, each line what the schema says. */
 export function spooled(device: TestDevice, runId: string, fence = 1) {
-  const key: RunKey = { runId, fence }
+  const key: RunKey = { runId: idFrom(runId), fence }
   const spool = openSpool(device.spoolPath)
   try {
     const lines: Buffer[] = []
@@ -234,7 +235,10 @@ export function spooled(device: TestDevice, runId: string, fence = 1) {
 export function accountOf(device: TestDevice, runId: string, fence = 1) {
   const spool = openSpool(device.spoolPath)
   try {
-    return { ending: spool.ending({ runId, fence }), stats: spool.stats({ runId, fence }) }
+    return {
+      ending: spool.ending({ runId: idFrom(runId), fence }),
+      stats: spool.stats({ runId: idFrom(runId), fence }),
+    }
   } finally {
     spool.close()
   }

@@ -1,3 +1,4 @@
+import { idFrom, type ConnectionId } from '../../../shared/lib/ids.ts'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Connections } from '../../../device-manager/run-host/door/connections.ts'
 import { openDoors } from '../../../device-manager/run-host/door/doors.ts'
@@ -51,7 +52,7 @@ async function opened(...said: CredentialAnswer[]) {
     type: 'http',
     url: server.url,
     headers: { 'X-Own': '1', Authorization: 'mine' },
-    connectionId,
+    connectionId: idFrom<ConnectionId>(connectionId),
   }
   const doors = await openDoors({ web }, { log: () => {}, connections })
   closing.push(doors)

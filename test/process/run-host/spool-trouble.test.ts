@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../../shared/lib/ids.ts'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
@@ -124,7 +125,7 @@ describe('a run host whose spool is in trouble', () => {
 
     // The server has three of the events that were lost; so what comes after them is numbered above those.
     const spool = openSpool(device.spoolPath)
-    const key = { runId, fence: 1 }
+    const key = { runId: idFrom<RunId>(runId), fence: 1 }
     spool.settle(key, run!.keptSeq + 3)
     spool.ack(key, run!.keptSeq + 3)
     const rows = spool

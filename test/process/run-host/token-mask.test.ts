@@ -1,3 +1,4 @@
+import { idFrom, type AgentRef, type RunId, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { mintRunToken } from '../../../control-plane/http/run-token.ts'
@@ -6,7 +7,13 @@ import { maskOwnTokens } from '../../../shared/lib/own-tokens.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { OwnTokenMask } from '../../../device-manager/run-host/output/redaction.ts'
 
-const subject = { runId: 'run_1', fence: 1, workspaceId: 'w', tokenGeneration: 1, agentId: 'agt_1' }
+const subject = {
+  runId: idFrom<RunId>('run_1'),
+  fence: 1,
+  workspaceId: idFrom<WorkspaceUuid>('w'),
+  tokenGeneration: 1,
+  agentId: idFrom<AgentRef>('agt_1'),
+}
 const made = {
   '[redacted:svc_pat]': newToken(realWorld, 'svc_pat_'),
   '[redacted:svc_dev]': newToken(realWorld, 'svc_dev_'),

@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../../shared/lib/ids.ts'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -53,13 +54,13 @@ export async function startBroker({
   })
   const rows: NetworkRow[] = []
   const broker = new Broker({
-    sandboxId: 'sbx_test',
+    sandboxId: idFrom('sbx_test'),
     http,
     world,
     log: silentLog,
     outbound: createOutbound({ allowHosts: ['127.0.0.1'], world, ...outbound }),
     permit: async () => (typeof permit === 'function' ? permit() : permit && { ...nothing, ...permit }),
-    record: async (counted) => void rows.push(...counted.map((row) => ({ ...row, runId: 'run' }))),
+    record: async (counted) => void rows.push(...counted.map((row) => ({ ...row, runId: idFrom<RunId>('run') }))),
     ...(limits && { limits }),
   })
   await broker.listen(socket)

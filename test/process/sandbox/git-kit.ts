@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -39,7 +40,7 @@ export async function gitDoor({
   repo.git(['config', 'http.receivepack', 'true'])
   repo.commit({ a: 'text' })
   const may: RepoPermit = {
-    id: 'r1',
+    id: idFrom('r1'),
     url: `${server.url}/web`,
     branch: 'svc/ENG-1',
     rescueBranch: 'svc/rescue/run_1',

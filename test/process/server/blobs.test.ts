@@ -1,3 +1,4 @@
+import { idFrom, type BlobId } from '../../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
@@ -103,7 +104,7 @@ const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex
 async function read(blobs: Blobs, id: string, range?: { start: number; end: number }): Promise<Buffer> {
   return Buffer.concat(await (await blobs.open(id, range)).toArray())
 }
-const own = (id: string) => inTransaction(database.root, (tx) => ownBlob(tx, id, world.now()))
+const own = (id: BlobId) => inTransaction(database.root, (tx) => ownBlob(tx, id, world.now()))
 const rows = () => database.root('blobs').select('id')
 
 /**
@@ -119,7 +120,7 @@ describe.each([
   test.each(lengths)('%i bytes come back, whole and in parts', async (length) => {
     const { blobs } = await keep()
     const bytes = length < 4 ? Buffer.alloc(length, 7) : bytesOf(length)
-    const stored = await blobs.put(of(bytes), { workspaceId })
+    const stored = await blobs.put(of(bytes), { workspaceId: idFrom(workspaceId) })
     expect(stored).toMatchObject({ sizeBytes: length, sha256: sha256(bytes) })
     expect(sha256(await read(blobs, stored.blobId))).toBe(stored.sha256)
     const [start, end] = [Math.floor(length / 3), Math.floor(length / 2)]
@@ -132,7 +133,7 @@ describe.each([
 
   test('a source that fails leaves no bytes and no row', async () => {
     const { blobs, things } = await keep()
-    const cut = blobs.put(of(bytesOf(3 * partBytes), 2 * partBytes), { workspaceId })
+    const cut = blobs.put(of(bytesOf(3 * partBytes), 2 * partBytes), { workspaceId: idFrom(workspaceId) })
     await expect(cut).rejects.toThrow('the connection was cut')
     expect(things()).toEqual([])
     expect(await rows()).toEqual([])
@@ -140,7 +141,7 @@ describe.each([
 
   test('released bytes are gone once it is committed, and not when it is undone', async () => {
     const { blobs, things } = await keep()
-    const { blobId } = await blobs.put(of(bytesOf(100)), { workspaceId })
+    const { blobId } = await blobs.put(of(bytesOf(100)), { workspaceId: idFrom(workspaceId) })
     await own(blobId)
     await blobs.giveUp(blobId)
     const undone = inTransaction(database.root, async (tx) => {
@@ -160,12 +161,12 @@ describe.each([
   test('the sweep removes what nobody owns after an hour, whole or in parts, and nothing else', async () => {
     const { blobs, place, things } = await keep()
     const begun = world.now()
-    const kept = await blobs.put(of(bytesOf(100)), { workspaceId })
+    const kept = await blobs.put(of(bytesOf(100)), { workspaceId: idFrom(workspaceId) })
     await own(kept.blobId)
-    await blobs.put(of(bytesOf(100)), { workspaceId })
+    await blobs.put(of(bytesOf(100)), { workspaceId: idFrom(workspaceId) })
     // As a process leaves it that was killed in the middle of an upload.
     const half = world.id('blb_')
-    await insertBlob(database.root, { id: half, workspaceId, createdAt: world.now() })
+    await insertBlob(database.root, { id: half, workspaceId: idFrom(workspaceId), createdAt: world.now() })
     const beginUpload = async (upload: string) =>
       void (await database.root('blobs').where({ id: half }).update({ upload }))
     await stuck((source) => void place.put({ id: half, beginUpload }, source).catch(() => undefined))
@@ -208,7 +209,7 @@ async function stuck(put: (source: AsyncIterable<Buffer>) => void): Promise<void
 
 test('blobs on a disk are for their owner only', async () => {
   const { blobs, things } = await onDisk()
-  await blobs.put(of(bytesOf(10)), { workspaceId })
+  await blobs.put(of(bytesOf(10)), { workspaceId: idFrom(workspaceId) })
   const [path] = things()
   expect(statSync(path!).mode & 0o777).toBe(0o600)
   expect(statSync(join(path!, '..')).mode & 0o777).toBe(0o700)
@@ -222,17 +223,19 @@ test.skipIf(whyNoSmallDisk() !== null)(
       const { blobs, things } = await keptIn({ kind: 'disk', folder: join(disk.seenAt, 'files') }, () =>
         filesIn(join(disk.seenAt, 'files')),
       )
-      const { blobId } = await blobs.put(of(bytesOf(mebibyte)), { workspaceId })
+      const { blobId } = await blobs.put(of(bytesOf(mebibyte)), { workspaceId: idFrom(workspaceId) })
       await own(blobId)
-      await expect(blobs.put(of(bytesOf(4 * mebibyte)), { workspaceId })).rejects.toMatchObject({
+      await expect(blobs.put(of(bytesOf(4 * mebibyte)), { workspaceId: idFrom(workspaceId) })).rejects.toMatchObject({
         name: 'StorageError',
       })
       disk.fill()
-      await expect(blobs.put(of(bytesOf(10)), { workspaceId })).rejects.toMatchObject({ name: 'StorageError' })
+      await expect(blobs.put(of(bytesOf(10)), { workspaceId: idFrom(workspaceId) })).rejects.toMatchObject({
+        name: 'StorageError',
+      })
       expect(things()).toHaveLength(1)
       expect(await read(blobs, blobId)).toHaveLength(mebibyte)
       disk.free()
-      await blobs.put(of(bytesOf(mebibyte)), { workspaceId })
+      await blobs.put(of(bytesOf(mebibyte)), { workspaceId: idFrom(workspaceId) })
       expect(await rows()).toHaveLength(2)
     } finally {
       await disk.close()
@@ -244,18 +247,22 @@ test('a bucket that is busy for a moment is asked again; one that is away loses 
   const { blobs, things } = await inBucket()
   let refused = 0
   bucket.fault(({ method }) => (method === 'PUT' && ++refused % 2 === 1 ? 503 : null))
-  const stored = await blobs.put(of(bytesOf(2 * partBytes + 7)), { workspaceId })
+  const stored = await blobs.put(of(bytesOf(2 * partBytes + 7)), { workspaceId: idFrom(workspaceId) })
   await own(stored.blobId)
   expect(refused).toBe(6)
   // Once before each part; a tenth of a second at least.
   expect(waits.map((ms) => ms >= 100)).toEqual([true, true, true])
   bucket.fault(({ method }) => (method === 'PUT' ? 'cut' : null))
-  await expect(blobs.put(of(bytesOf(partBytes + 100_000)), { workspaceId })).rejects.toMatchObject({
-    name: 'StorageError',
-  })
+  await expect(blobs.put(of(bytesOf(partBytes + 100_000)), { workspaceId: idFrom(workspaceId) })).rejects.toMatchObject(
+    {
+      name: 'StorageError',
+    },
+  )
   bucket.fault(() => 503)
   await expect(blobs.open(stored.blobId)).rejects.toMatchObject({ name: 'StorageError' })
-  await expect(blobs.put(of(bytesOf(10)), { workspaceId })).rejects.toMatchObject({ name: 'StorageError' })
+  await expect(blobs.put(of(bytesOf(10)), { workspaceId: idFrom(workspaceId) })).rejects.toMatchObject({
+    name: 'StorageError',
+  })
   bucket.fault(null)
   await blobs.sweep(world.now() + forgottenMs + 1)
   expect(things()).toHaveLength(1)
@@ -265,7 +272,7 @@ test('a bucket that is busy for a moment is asked again; one that is away loses 
 /** As a process leaves it that was killed between the begin of an upload and the row that notes its name. */
 async function unnoted(place: Kept['place']): Promise<string> {
   const id = world.id('blb_')
-  await insertBlob(database.root, { id, workspaceId, createdAt: world.now() })
+  await insertBlob(database.root, { id, workspaceId: idFrom(workspaceId), createdAt: world.now() })
   await new Promise<void>((begun) => {
     const beginUpload = () => (begun(), new Promise<void>(() => undefined))
     void place.put({ id, beginUpload }, of(bytesOf(partBytes + 100_000)))
@@ -295,7 +302,7 @@ test.each(isLong ? [403, 405, 501] : [403, 501])(
   'a bucket that answers %i to who lists uploads is removed from all the same',
   async (status) => {
     const { blobs, place, things } = await inBucket()
-    const { blobId } = await blobs.put(of(bytesOf(100)), { workspaceId })
+    const { blobId } = await blobs.put(of(bytesOf(100)), { workspaceId: idFrom(workspaceId) })
     await unnoted(place)
     let listed = 0
     bucket.fault((request) => (isList(request) ? (listed++, status) : null))
@@ -309,8 +316,8 @@ test.each(isLong ? [403, 405, 501] : [403, 501])(
 test('bytes that were stored to the end are removed without a look for uploads', async () => {
   const { blobs, things } = await inBucket()
   const [refused, released] = [
-    await blobs.put(of(bytesOf(partBytes + 100_000)), { workspaceId }),
-    await blobs.put(of(bytesOf(partBytes + 100_000)), { workspaceId }),
+    await blobs.put(of(bytesOf(partBytes + 100_000)), { workspaceId: idFrom(workspaceId) }),
+    await blobs.put(of(bytesOf(partBytes + 100_000)), { workspaceId: idFrom(workspaceId) }),
   ]
   await own(released.blobId)
   let listed = 0

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { spawn, spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -50,7 +51,7 @@ test('a journal that is no database any more is set aside, and the daemon begins
   const path = join(stateDir, 'journal.db')
   const open = () => new Journal({ path, world: realWorld, log: quietLog, onCaughtUp: () => undefined })
   const first = open()
-  first.write('run_a', { fence: 1 } as RunState)
+  first.write(idFrom('run_a'), { fence: 1 } as RunState)
   first.close()
   writeFileSync(path, 'x'.repeat(20_000))
   const second = open()
@@ -65,7 +66,7 @@ test('a journal is readable by nobody else, also one from before', () => {
   const path = join(stateDir, 'journal.db')
   const open = () => {
     const journal = new Journal({ path, world: realWorld, log: quietLog, onCaughtUp: () => undefined })
-    journal.write('run_a', { fence: 1 } as RunState)
+    journal.write(idFrom('run_a'), { fence: 1 } as RunState)
     const modes = readdirSync(stateDir).map((name) => statSync(join(stateDir, name)).mode & 0o777)
     journal.close()
     // The file, its log, what SQLite shares of it, and the room that is kept for a full disk.

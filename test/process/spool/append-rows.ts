@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import { openSpool, SpoolBusyError } from '../../../device-manager/spool/spool.ts'
 
 /** Appends numbered rows to a spool, some by one and some in batches, as a run host does. */
@@ -10,7 +11,7 @@ for (let seq = 1; seq <= Number(count);) {
     line: Buffer.from(`${JSON.stringify({ seq: seq + i, of: runId })}\n`),
   }))
   try {
-    spool.append({ runId, fence: 1 }, rows)
+    spool.append({ runId: idFrom(runId), fence: 1 }, rows)
     seq += size
   } catch (error) {
     if (!(error instanceof SpoolBusyError)) throw error

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../shared/lib/ids.ts'
 import {
   copyFileSync,
   existsSync,
@@ -34,7 +35,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-const keys: RunKey[] = ['run_a', 'run_b', 'run_c'].map((runId) => ({ runId, fence: 3 }))
+const keys: RunKey[] = ['run_a', 'run_b', 'run_c'].map((runId) => ({ runId: idFrom(runId), fence: 3 }))
 const lineOf = (runId: string, seq: number) =>
   Buffer.from(`${JSON.stringify({ seq, runId, x: `${seq}-`.repeat(seq % 300) })}\n`)
 const rowsEach = 600

@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../../shared/lib/ids.ts'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,7 +20,7 @@ test('of a batch that is larger than the room of the spool the rows that fit are
   const path = spoolPath()
   const room = { reserveBytes: 64 * 1024, maxPageCount: 128 }
   const spool = openSpool(path, room)
-  const key = { runId: 'run_batch', fence: 1 }
+  const key = { runId: idFrom<RunId>('run_batch'), fence: 1 }
   const refused: unknown[] = []
   const writer = new EventWriter({
     world: realWorld,
@@ -56,7 +57,7 @@ test('of a batch that is larger than the room of the spool the rows that fit are
 test('a harness that floods an offline device with events that must be kept leaves room to the other runs', async () => {
   const path = spoolPath()
   const spool = openSpool(path, { reserveBytes: 64 * 1024 })
-  const key = { runId: 'run_flood', fence: 1 }
+  const key = { runId: idFrom<RunId>('run_flood'), fence: 1 }
   let at = 0
   const logged: string[] = []
   const limits = { unsentBytes: 200_000, essentialBytes: 100_000, heldBytes: 50_000, ringBytes: 20_000 }

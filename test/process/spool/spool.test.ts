@@ -1,3 +1,4 @@
+import { idFrom, type RunId } from '../../../shared/lib/ids.ts'
 import { spawn } from 'node:child_process'
 import {
   existsSync,
@@ -33,7 +34,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-const key = { runId: 'run_a', fence: 1 }
+const key = { runId: idFrom<RunId>('run_a'), fence: 1 }
 const row = (seq: number, size = 50) => ({
   seq,
   line: Buffer.from(`${JSON.stringify({ seq, x: 'x'.repeat(size) })}\n`),
@@ -95,12 +96,16 @@ describe('rows', () => {
     old.exec("insert into runs (run_id, fence, last_seq, acked_seq, session_id) values ('run_old', 1, 5, 5, 'abc')")
     old.close()
     const spool = open()
-    expect(spool.stats({ runId: 'run_old', fence: 1 })).toMatchObject({ lastSeq: 5, sessionId: 'abc', approvals: [] })
-    spool.append({ runId: 'run_old', fence: 1 }, [row(6)])
+    expect(spool.stats({ runId: idFrom('run_old'), fence: 1 })).toMatchObject({
+      lastSeq: 5,
+      sessionId: 'abc',
+      approvals: [],
+    })
+    spool.append({ runId: idFrom('run_old'), fence: 1 }, [row(6)])
     spool.close()
     const again = open()
     expect(again.salvage).toBeNull()
-    expect(again.stats({ runId: 'run_old', fence: 1 })).toMatchObject({ lastSeq: 6 })
+    expect(again.stats({ runId: idFrom('run_old'), fence: 1 })).toMatchObject({ lastSeq: 6 })
     again.close()
   })
 
@@ -109,7 +114,7 @@ describe('rows', () => {
     spool.append(key, rows(1, 3))
     expect(() => spool.append(key, [row(4), row(6)])).toThrow(SpoolOrderError)
     expect(() => spool.append(key, [row(3)])).toThrow(SpoolOrderError)
-    expect(() => spool.append({ runId: 'run_b', fence: 1 }, [row(2)])).toThrow(SpoolOrderError)
+    expect(() => spool.append({ runId: idFrom('run_b'), fence: 1 }, [row(2)])).toThrow(SpoolOrderError)
     expect(seqsOf(spool)).toEqual([1, 2, 3])
     expect(spool.runs().map(({ runId }) => runId)).toEqual(['run_a'])
     spool.close()
@@ -233,7 +238,7 @@ describe('reserved room', () => {
     expect(spool.freeBytes()).toBeLessThan(16_384 * 4)
     spool.end(key, [row(seq + 1, 100_000)], { report, changeSet: null })
     expect(spool.ending(key)?.report).toEqual(report)
-    const other = { runId: 'run_b', fence: 1 }
+    const other = { runId: idFrom<RunId>('run_b'), fence: 1 }
     expect(() => spool.append(other, rows(1, 4, 15_000))).toThrow(SpoolFullError)
     spool.ack(key, seq)
     spool.append(other, rows(1, 4, 15_000))
@@ -248,7 +253,7 @@ describe('reserved room', () => {
     spool.close()
     const roomy = open()
     unlinkSync(`${path}.reserve`)
-    roomy.append({ runId: 'run_b', fence: 1 }, rows(1, 1))
+    roomy.append({ runId: idFrom('run_b'), fence: 1 }, rows(1, 1))
     expect(existsSync(`${path}.reserve`)).toBe(true)
     roomy.close()
   })
@@ -277,7 +282,7 @@ describe('several processes', () => {
     const got = new Map(writers.map(({ runId }) => [runId, [] as number[]]))
     const take = () => {
       for (const { runId } of writers) {
-        const of = { runId, fence: 1 }
+        const of = { runId: idFrom<RunId>(runId), fence: 1 }
         const read = spool.read(of, spool.stats(of)?.ackedSeq ?? 0, 20_000)
         got.get(runId)!.push(...read.map(({ line }) => (JSON.parse(line.toString()) as { seq: number }).seq))
         if (read.length > 0) spool.ack(of, read.at(-1)!.seq)

@@ -1,3 +1,4 @@
+import type { FolderRef, PersonUuid } from '../../../../shared/lib/ids.ts'
 import { agentLifecycleRoutes } from '../../../../shared/api/agent-lifecycle.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { ReplyOf } from '../../../../shared/api/route.ts'
@@ -89,8 +90,8 @@ export function agentLifecycleHandlers(deps: Dependencies, unassignTasks: Unassi
 async function folderOfNewOwner(
   db: Db,
   agent: AgentRow,
-  { owner, caller }: { owner: { id: string }; caller: PersonCaller },
-): Promise<string | null> {
+  { owner, caller }: { owner: { id: PersonUuid }; caller: PersonCaller },
+): Promise<FolderRef | null> {
   if (agent.defaultFolderId === null) return null
   const folder = await findFolder(db, agent.workspaceId, agent.defaultFolderId)
   const { defaultDevice } = await workspaceOf(db, caller)
@@ -149,7 +150,7 @@ async function clone(input: HandlerInput<Routes['clone']>, deps: Dependencies) {
 async function folderFor(
   db: Db,
   { agent, caller, workspace }: { agent: AgentRow; caller: PersonCaller; workspace: WorkspaceRow },
-): Promise<string | null> {
+): Promise<FolderRef | null> {
   const folder = agent.defaultFolderId === null ? null : await findFolder(db, agent.workspaceId, agent.defaultFolderId)
   if (folder === null) return null
   return mayUseFolder({ folder, agent, caller, defaultDevice: workspace.defaultDevice }) ? folder.shortId : null

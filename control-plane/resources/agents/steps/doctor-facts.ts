@@ -1,3 +1,4 @@
+import type { PersonUuid, SecretId } from '../../../../shared/lib/ids.ts'
 import { effectivePermissions } from '../../../../shared/runs/spec.ts'
 import { mcpServersFor } from '../../../../shared/runs/given-servers.ts'
 import { harnesses, type HarnessName } from '../../../../shared/runs/harnesses.ts'
@@ -112,7 +113,7 @@ function cloudFacts(
     setup: CloudSetup | null
     harness: HarnessName
     model: string | null
-    secretKeys: ReadonlyMap<string, string>
+    secretKeys: ReadonlyMap<string, SecretId>
     cloudSecrets: readonly CloudSecret[]
     servers: McpServers
   },
@@ -182,7 +183,7 @@ async function skillsLeftOut(
     harness,
     devices,
     admins,
-  }: { agent: AgentRow; harness: HarnessName; devices: readonly DeviceRow[]; admins: ReadonlySet<string> },
+  }: { agent: AgentRow; harness: HarnessName; devices: readonly DeviceRow[]; admins: ReadonlySet<PersonUuid> },
 ): Promise<DoctorSkill[]> {
   const { ownerUserId, protocol } = agent
   const found = await skillsHadBy(db, agent)
@@ -214,7 +215,7 @@ function mayTake(
 /** What keeps all runs of the agent from the device, whoever asks for them. */
 function refusedBy(
   { userId, runsBy }: DeviceRow,
-  { agent, isConfidential, admins }: { agent: AgentRow; isConfidential: boolean; admins: ReadonlySet<string> },
+  { agent, isConfidential, admins }: { agent: AgentRow; isConfidential: boolean; admins: ReadonlySet<PersonUuid> },
 ): Refused[] {
   const host = { userId, runsBy, isOfAdmin: admins.has(userId) }
   const own: Work = { causedBy: userId, wordsBy: [], programBy: userId, isConfidential: false }

@@ -1,3 +1,4 @@
+import type { ActorRef, AgentRef, AgentUuid, FolderRef, RepoUuid, WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import { changedRow } from '../../../db/changed-row.ts'
 import type { Agent } from '../../../../shared/api/agents.ts'
 import { fail } from '../../../../shared/api/errors.ts'
@@ -48,7 +49,10 @@ export async function shownAgent(
 }
 
 /** A free handle made from the name, or the agent's id when the name has no usable letter. */
-export async function chooseHandle(db: Db, agent: { workspaceId: string; id: string; name: string }): Promise<string> {
+export async function chooseHandle(
+  db: Db,
+  agent: { workspaceId: WorkspaceUuid; id: AgentRef; name: string },
+): Promise<string> {
   const slug = slugOf(agent.name)
   if (slug === '') return agent.id
   return freeHandle(slug, new Set(await listHandlesLike(db, agent.workspaceId, slug)))
@@ -58,8 +62,8 @@ export async function chooseHandle(db: Db, agent: { workspaceId: string; id: str
 export async function checkManager(
   db: Db,
   caller: Caller,
-  change: { agentUuid: string; reference: string | null },
-): Promise<string | null> {
+  change: { agentUuid: AgentUuid; reference: string | null },
+): Promise<AgentUuid | null> {
   if (change.reference === null) return null
   const manager = await managerOf(db, caller, change.reference)
   const above = await listManagers(db, caller.workspaceId, manager.uuid)
@@ -89,7 +93,7 @@ export async function withManagerById<T extends { reportingTo?: string | null | 
 export async function checkFolder(
   db: Db,
   caller: Caller,
-  change: { agent: AgentRow; folderId: string | null; workspace: WorkspaceRow },
+  change: { agent: AgentRow; folderId: FolderRef | null; workspace: WorkspaceRow },
 ): Promise<void> {
   const param = 'defaultFolderId'
   const { agent, folderId } = change
@@ -106,7 +110,7 @@ export async function checkFolder(
 export async function checkDefaultRepo(
   db: Db,
   caller: Caller,
-  { agent, repoId }: { agent: AgentRow; repoId: string | null },
+  { agent, repoId }: { agent: AgentRow; repoId: RepoUuid | null },
 ): Promise<void> {
   const param = 'defaultRepoId'
   if (!ownsOrAdministers(agent, caller)) fail('default_repo_forbidden', { param })
@@ -131,7 +135,7 @@ export function checkRules(before: AgentRow, after: AgentRow): void {
 }
 
 /** The id under which a change is recorded. */
-export const publicIdOf = (caller: Caller): string =>
+export const publicIdOf = (caller: Caller): ActorRef =>
   caller.kind === 'person' ? (caller.onBehalfOf ?? caller.userPublicId) : caller.agentId
 
 export interface AgentWrite {

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../../shared/lib/ids.ts'
 import { approvalRoutes } from '../../../../shared/api/approvals.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { idPageOf } from '../../../../shared/api/id-paging.ts'
@@ -101,7 +102,7 @@ type List = HandlerInput<typeof approvalRoutes.list>
 async function list(input: List): Promise<Page<ApprovalSummary>> {
   const { db, caller, query } = input
   const visibleTo = workViewerOf(caller)
-  const { cursor, page } = await pageFrom(query, (id) => findApproval(db, caller.workspaceId, id))
+  const { cursor, page } = await pageFrom(query, (id) => findApproval(db, caller.workspaceId, idFrom(id)))
   const filter = await filterOf(input)
   const rows = filter === null ? [] : await listApprovals(db, { ...filter, ...page, ...given({ visibleTo }) })
   const presented = await withWorkflowSteps(db, await presentApprovals(db, rows))

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { ApprovalScope, ApprovalTrigger } from '../../../../shared/api/approval-words.ts'
 import type { ModelCatalog } from '../../../catalog/catalog.ts'
@@ -73,7 +74,7 @@ async function publishInstructions({ approval, person, request }: ResolvedApprov
   const { instructions } = approval.gatedThing
   if (instructions === undefined) return
   const { agentMd, agentMdHash } = instructions
-  const before = await findAgent(request.db, instructions.agentId)
+  const before = await findAgent(request.db, idFrom(instructions.agentId))
   if (before === null || before.deletedAt !== null)
     return fail('agent_md_stale', { message: 'The agent is deleted.', param: 'agentId' })
   if (before.agentMdHash !== agentMdHash)

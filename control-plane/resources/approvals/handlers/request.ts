@@ -1,3 +1,4 @@
+import type { ApprovalId, TaskId } from '../../../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import type { approvalRoutes } from '../../../../shared/api/approvals.ts'
 import type { StoredGatedThing } from '../../../../shared/api/approval-words.ts'
@@ -26,7 +27,7 @@ const raisable = ['tool_permission', 'connection_action', 'instruction_publish']
 export async function requested(
   { db, caller, body: sent, world }: Create,
   deps: Pick<ResourceDependencies, 'leaseMs'>,
-): Promise<string> {
+): Promise<ApprovalId> {
   const body = { ...sent, gatedThing: sent.gatedThing ?? { scope: 'once' as const } }
   checkKind(body)
   await checkAuthor(db, caller, body.requestedBy)
@@ -80,7 +81,7 @@ async function taskOf(
   db: Db,
   caller: AgentCaller,
   { run, reference }: { run: RunRow; reference: string | undefined },
-): Promise<string | null> {
+): Promise<TaskId | null> {
   if (reference === undefined) return run.taskId
   const task = await lookUpTask(db, caller, reference)
   return task === null ? fail('task_not_found', { param: 'taskId' }) : task.id

@@ -1,3 +1,4 @@
+import { idFrom, type AgentRef, type WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import { centsToNanoUsd, monthOf, spentNow } from '../../../catalog/price.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
@@ -17,7 +18,7 @@ import { findApprovalByKey } from '../store.ts'
 
 interface BudgetState {
   /** null: the workspace's. */
-  agentId: string | null
+  agentId: AgentRef | null
   key: string
   name: string
   owner: string
@@ -61,19 +62,19 @@ export async function reviewWorkspaceBudget(tx: Db, workspace: WorkspaceRow, wor
   })
 }
 
-const agentBudgetKey = (agentId: string) => `budget:${agentId}`
+const agentBudgetKey = (agentId: AgentRef) => `budget:${agentId}`
 const workspaceBudgetKey = 'budget:workspace'
 
 /** The id of the agent whose budget an approval is about; null: the workspace's, or that of one run. */
-export const agentOfBudget = ({ raiseKey }: { raiseKey: string | null }): string | null =>
-  raiseKey?.startsWith('budget:agt_') ? raiseKey.slice('budget:'.length) : null
+export const agentOfBudget = ({ raiseKey }: { raiseKey: string | null }): AgentRef | null =>
+  raiseKey?.startsWith('budget:agt_') ? idFrom(raiseKey.slice('budget:'.length)) : null
 
 /**
  * Reviews both budgets after a run of this agent has ended or a month has passed. `agentId` null: only the workspace's.
  */
 export async function reviewBudgets(
   tx: Db,
-  of: { workspaceId: string; agentId: string | null },
+  of: { workspaceId: WorkspaceUuid; agentId: AgentRef | null },
   world: World,
 ): Promise<void> {
   const agent = of.agentId === null ? null : await findAgent(tx, of.agentId)
@@ -84,7 +85,7 @@ export async function reviewBudgets(
 
 async function review(
   tx: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   { state, world }: { state: BudgetState; world: World },
 ): Promise<void> {
   if (state.isSpent) {

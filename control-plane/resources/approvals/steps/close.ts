@@ -1,3 +1,4 @@
+import type { PersonRef, TaskId } from '../../../../shared/lib/ids.ts'
 import type { Db } from '../../../db/open.ts'
 import { asked } from '../../../trust/askers.ts'
 import { nameOf, onOneLine, quoted, quotedLines, type Speaker } from '../../../trust/quote.ts'
@@ -52,7 +53,7 @@ export async function recordResolved(
 export async function wakeAsker(
   tx: Db,
   approval: ApprovalRow,
-  resolved: { outcome: 'approve' | 'reject'; reason: string | null; by: { id: string; name: string }; world: World },
+  resolved: { outcome: 'approve' | 'reject'; reason: string | null; by: { id: PersonRef; name: string }; world: World },
 ): Promise<void> {
   if (approval.agentId === null || approval.runId === null) return
   const run = await findRun(tx, approval.runId)
@@ -112,7 +113,7 @@ async function isWokenByChange(tx: Db, { trigger, taskId }: ApprovalRow, run: Ru
 }
 
 /** Whether the agent of the run would go on with its task: it is open, the agent's, and nobody works on it or is waited for. */
-async function wouldGoOn(tx: Db, taskId: string, run: RunRow): Promise<boolean> {
+async function wouldGoOn(tx: Db, taskId: TaskId, run: RunRow): Promise<boolean> {
   const task = await findTaskById(tx, taskId)
   if (task === null || isFinished(task) || task.archivedAt !== null) return false
   if (task.assigneeAgentId !== null && task.assigneeAgentId !== run.agentId) return false

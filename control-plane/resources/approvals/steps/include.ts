@@ -1,5 +1,6 @@
+import type { RunId, TaskId } from '../../../../shared/lib/ids.ts'
 import type { z } from 'zod'
-import type { included } from '../../../../shared/api/approvals.ts'
+import type { included } from '../../../../shared/api/approval-includes.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { presentRuns, type Moment } from '../../runs/steps/present.ts'
@@ -14,7 +15,7 @@ type Included = { [K in keyof typeof included]?: z.input<(typeof included)[K]> }
  */
 export async function includedIn(
   db: Db,
-  gate: { taskId: string | null; runId: string | null; sessionId: string | null },
+  gate: { taskId: TaskId | null; runId: RunId | null; sessionId: string | null },
   wanted: readonly string[],
   { caller, moment }: { caller: Caller; moment: Moment },
 ): Promise<Included> {

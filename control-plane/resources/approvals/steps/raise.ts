@@ -1,3 +1,4 @@
+import type { ApprovalId } from '../../../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import type { StoredGatedThing } from '../../../../shared/api/approval-words.ts'
 import { canonicalJson } from '../../../../shared/lib/canonical-json.ts'
@@ -18,7 +19,7 @@ import { insertApproval, type NewApproval } from '../store.ts'
  * Raises the approval of one tool call of a run, in the transaction that stores the run's events. The same call of the
  * same run sent again is the same approval, even after it was resolved. Returns the approval's id.
  */
-export async function raiseToolApproval(tx: Db, run: RunRow, call: AskedCall, world: World): Promise<string> {
+export async function raiseToolApproval(tx: Db, run: RunRow, call: AskedCall, world: World): Promise<ApprovalId> {
   const { name, inputDigest, safeSummary, toolArgs } = call
   return raiseApproval(
     tx,
@@ -43,11 +44,11 @@ export type RaisedApproval = Omit<NewApproval, 'id' | 'assignedType' | 'assigned
   /** A second approval of the workspace with the same key is the same approval as the first. */
   raiseKey?: string
   /** Default: made by `world`. */
-  id?: string
+  id?: ApprovalId
 }
 
 /** Stores an approval for its default approver, with everything masked that looks like a secret. Returns its id. */
-export async function raiseApproval(tx: Db, raised: RaisedApproval, world: World): Promise<string> {
+export async function raiseApproval(tx: Db, raised: RaisedApproval, world: World): Promise<ApprovalId> {
   const id = raised.id ?? world.id('apr_')
   const maskText = textMaskOf(raised.gatedThing)
   const prompt = maskText(raised.prompt)

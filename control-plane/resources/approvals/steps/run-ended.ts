@@ -1,3 +1,4 @@
+import type { RunId } from '../../../../shared/lib/ids.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { ExitReason } from '../../../../shared/runs/exit-reasons.ts'
 import type { Db } from '../../../db/open.ts'
@@ -41,7 +42,7 @@ export const closeGatesOfRun: RunEffect = async (tx, run, { world, exitReason, l
 
 async function closeUnasked(
   tx: Db,
-  runId: string,
+  runId: RunId,
   { world, exitReason }: { world: World; exitReason: ExitReason | null },
 ): Promise<void> {
   const approvals = await listHoldingApprovals(tx, 'run_id', { ids: [runId], triggers: rejectedWithRun })

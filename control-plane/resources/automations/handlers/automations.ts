@@ -1,3 +1,4 @@
+import type { AutomationId } from '../../../../shared/lib/ids.ts'
 import { changedRow } from '../../../db/changed-row.ts'
 import { automationRoutes, type TriggerBody } from '../../../../shared/api/automations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
@@ -165,7 +166,7 @@ async function runByHand({ db, caller, params }: HandlerInput<typeof automationR
 /** Lists the runs of one automation, or of all. */
 async function firedRuns(
   { db, caller, query, world }: HandlerInput<typeof automationRoutes.allRuns | typeof automationRoutes.runs>,
-  { deps, automationId }: { deps: Dependencies; automationId?: string },
+  { deps, automationId }: { deps: Dependencies; automationId?: AutomationId },
 ) {
   const rows = await listFiredRuns(db, {
     workspaceId: caller.workspaceId,

@@ -1,3 +1,4 @@
+import type { AgentRef, PersonUuid } from '../../../../shared/lib/ids.ts'
 import type { AutomationTrigger } from '../../../../shared/api/automation-fields.ts'
 import type { automationRoutes, TriggerBody } from '../../../../shared/api/automations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
@@ -50,10 +51,10 @@ interface Circumstances {
   caller: Caller
   world: World
   /** `agt_` id. */
-  agentId: string
+  agentId: AgentRef
   isGithubInstalled: boolean
   /** UUID of the person who is responsible for this change; null: unknown. */
-  causedBy: string | null
+  causedBy: PersonUuid | null
 }
 
 export function newAutomation(body: BodyOf<typeof automationRoutes.create>, around: Circumstances): Written {

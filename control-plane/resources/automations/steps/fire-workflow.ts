@@ -1,3 +1,4 @@
+import type { TaskId, WorkflowRunId } from '../../../../shared/lib/ids.ts'
 import type { Tx } from '../../../db/open.ts'
 import type { WakeContext } from '../../../wakes/wake.ts'
 import { findTaskById } from '../../tasks/store.ts'
@@ -16,11 +17,11 @@ export interface EventInputs {
   base: string
   headSha: string
   /** `tsk_` id of the task that the pull request is about. */
-  taskRef: string | null
+  taskRef: TaskId | null
 }
 
 export type WorkflowFire =
-  | { kind: 'started'; workflowRunId: string }
+  | { kind: 'started'; workflowRunId: WorkflowRunId }
   | { kind: 'unavailable'; message: string }
   | { kind: 'unfit'; message: string }
 

@@ -1,3 +1,4 @@
+import type { ActorRef, RunId, WorkflowRunId } from '../../../../shared/lib/ids.ts'
 import type { AutomationFire, SkipReason } from '../../../../shared/api/automation-fields.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Tx } from '../../../db/open.ts'
@@ -19,7 +20,7 @@ import { fireWorkflow, type EventInputs } from './fire-workflow.ts'
  */
 export interface Cause {
   triggerSource: 'cron' | 'webhook' | 'manual'
-  requestedBy: string | null
+  requestedBy: ActorRef | null
   prompt: string
   /** An occasion fires the automation only once. */
   occasion?: string
@@ -29,8 +30,8 @@ export interface Cause {
 }
 
 export type FireOutcome =
-  | { kind: 'triggered'; runId: string | null; answer: WakeAnswer }
-  | { kind: 'triggered'; runId: null; workflowRunId: string }
+  | { kind: 'triggered'; runId: RunId | null; answer: WakeAnswer }
+  | { kind: 'triggered'; runId: null; workflowRunId: WorkflowRunId }
   | { kind: 'skipped'; reason: SkipReason }
   /** The occasion fired it before. */
   | { kind: 'repeated' }

@@ -1,3 +1,4 @@
+import type { ConnectionId } from '../../../../shared/lib/ids.ts'
 import type { connectionRoutes } from '../../../../shared/api/connections.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { inTransaction } from '../../../db/transaction.ts'
@@ -17,7 +18,7 @@ type Input = HandlerInput<(typeof connectionRoutes)['revoke']>
 
 /** The credential that was withdrawn at its provider, and the claim by which nobody renews it in the meantime. */
 export interface Withdrawn {
-  connectionId: string
+  connectionId: ConnectionId
   credentialVersion: number
   claim: string
 }

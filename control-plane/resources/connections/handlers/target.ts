@@ -1,3 +1,4 @@
+import type { PersonUuid } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { Service, ServiceCatalog } from '../../../catalog/services.ts'
 import type { Db } from '../../../db/open.ts'
@@ -10,7 +11,7 @@ import { mcpServerIdOf, serviceOfServer } from '../service-of.ts'
 export interface Target {
   service: Service
   /** UUID; null: the workspace has it. */
-  ownerUserId: string | null
+  ownerUserId: PersonUuid | null
 }
 
 interface Setting {

@@ -1,3 +1,4 @@
+import type { ConnectionId, PersonUuid, WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import { connectionLimits } from '../../../../shared/api/connection-fields.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Service } from '../../../catalog/services.ts'
@@ -31,12 +32,12 @@ interface Changing {
 export function blankConnection(
   service: Service,
   of: {
-    id: string
-    workspaceId: string
+    id: ConnectionId
+    workspaceId: WorkspaceUuid
     accountLabel: string
-    createdByUserId: string
+    createdByUserId: PersonUuid
     /** UUID; left out: the workspace has it. */
-    ownerUserId?: string | null
+    ownerUserId?: PersonUuid | null
     now: number
   },
 ): ConnectionRow {
@@ -88,7 +89,7 @@ interface Connecting {
   /** null: a service without a credential. */
   held: Credential | null
   /** Who connects the workspace. */
-  userId: string
+  userId: PersonUuid
 }
 
 export async function connect(
@@ -147,7 +148,7 @@ interface Beginning {
   blank: ConnectionRow
   attempt: SignInAttempt
   /** Who must come back. */
-  userId: string
+  userId: PersonUuid
 }
 
 /** Takes the tokens that the provider gave. */

@@ -1,3 +1,4 @@
+import type { PersonUuid, WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { ServiceCatalog } from '../../../catalog/services.ts'
@@ -63,7 +64,7 @@ export type Finish =
 export async function finishSignIn(
   deps: FinishDependencies,
   { signIn, row }: OpenSignIn,
-  { userId, search }: { userId: string; search: string },
+  { userId, search }: { userId: PersonUuid; search: string },
 ): Promise<Finish> {
   const { root, world, log } = deps
   const told = { connectionId: row.id, service: row.serviceId, user: userId }
@@ -106,7 +107,7 @@ export async function finishSignIn(
 /** Who began it, and is a member of the workspace yet. */
 async function isSamePerson(
   db: Db,
-  { signIn, row, userId }: { signIn: SignInRow; row: ConnectionRow; userId: string },
+  { signIn, row, userId }: { signIn: SignInRow; row: ConnectionRow; userId: PersonUuid },
 ): Promise<boolean> {
   if (signIn.userId !== userId) return false
   return (await listMemberships(db, userId)).some(({ workspace }) => workspace.id === row.workspaceId)
@@ -121,7 +122,7 @@ async function revokeMismatch(tx: Tx, { stateHash, connectionId }: SignInRow, wo
 /** A client that has worked is used again. */
 async function storeClient(
   tx: Tx,
-  { workspaceId, attempt: { issuer, redirectUri, mcp } }: { workspaceId: string; attempt: SignInAttempt },
+  { workspaceId, attempt: { issuer, redirectUri, mcp } }: { workspaceId: WorkspaceUuid; attempt: SignInAttempt },
   { world, vault }: FinishDependencies,
 ): Promise<void> {
   const source = mcp?.clientSource

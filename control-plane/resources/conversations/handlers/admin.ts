@@ -1,3 +1,4 @@
+import { idFrom, type ActorRef } from '../../../../shared/lib/ids.ts'
 import type { conversationRoutes } from '../../../../shared/api/conversations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { HandlerInput } from '../../../http/implement.ts'
@@ -54,7 +55,7 @@ export async function takeParticipantOut({ db, caller, params }: HandlerInput<Ro
   // People who left the workspace and deleted agents can still be removed by id.
   const named = await lookUpParticipant(db, caller, params.ref)
   const type = params.ref.startsWith('usr_') ? ('user' as const) : ('agent' as const)
-  const participant = named ?? { type, id: params.ref }
+  const participant = named ?? { type, id: idFrom<ActorRef>(params.ref) }
   // Without one of its two participants it would not be a dm any more.
   if (conversation.kind === 'dm' && conversation.taskId === null)
     fail('http_exception', { status: 409, message: 'Nobody is taken out of a dm.' })

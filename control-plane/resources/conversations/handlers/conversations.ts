@@ -1,3 +1,4 @@
+import { idFrom } from '../../../../shared/lib/ids.ts'
 import { actorOf } from '../../../http/callers.ts'
 import { conversationRoutes } from '../../../../shared/api/conversations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
@@ -86,7 +87,7 @@ async function list({ db, caller, query }: List) {
     for (const row of await listConversationsByIds(db, caller.workspaceId, query.ids))
       if (await isConversationVisible(db, caller, row)) known.push(row)
     const shown = new Map((await presentConversations(db, caller, known)).map((each) => [each.id, each]))
-    return batchOf(query.ids, (id) => shown.get(id))
+    return batchOf(query.ids, (id) => shown.get(idFrom(id)))
   }
   const cursor = idCursorOf(query)
   const filter = await filterOf({ db, caller, query })

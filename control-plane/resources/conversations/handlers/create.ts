@@ -1,3 +1,4 @@
+import type { ConversationId } from '../../../../shared/lib/ids.ts'
 import { firstText, type conversationRoutes } from '../../../../shared/api/conversations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { Db } from '../../../db/open.ts'
@@ -80,5 +81,5 @@ async function refuseSecond(db: Db, row: NewConversation): Promise<never> {
   return fail('dm_already_exists', { param: 'participants', details: { conversationId } })
 }
 
-const stored = async (db: Db, id: string): Promise<ConversationRow> =>
+const stored = async (db: Db, id: ConversationId): Promise<ConversationRow> =>
   (await findConversation(db, id)) ?? fail('conversation_not_found', { param: 'id' })

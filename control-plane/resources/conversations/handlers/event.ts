@@ -1,3 +1,4 @@
+import type { ConversationId } from '../../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import type { conversationRoutes } from '../../../../shared/api/conversations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
@@ -44,7 +45,7 @@ interface EventPage {
 
 async function readPage(
   db: Db,
-  of: { caller: Caller; conversationId: string; cursor: z.infer<typeof place> | null; limit: number },
+  of: { caller: Caller; conversationId: ConversationId; cursor: z.infer<typeof place> | null; limit: number },
 ): Promise<EventPage> {
   const page: EventPage = { events: [], runs: [], nextCursor: null }
   const [beganIn, beganAfter] = of.cursor ?? [null, 0]

@@ -1,3 +1,4 @@
+import { idFrom, type MessageId } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { idCursorOf, idPageOf } from '../../../../shared/api/id-paging.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
@@ -84,7 +85,7 @@ async function list(input: List) {
   if (count !== null)
     fail('validation_error', { param: count, message: `\`${count}\` is a number of messages beside \`around\`.` })
   const cursor = idCursorOf(query)
-  const at = cursor === null ? null : await findMessage(db, cursor.id)
+  const at = cursor === null ? null : await findMessage(db, idFrom(cursor.id))
   if (cursor !== null && at?.conversationId !== conversation.id) fail('invalid_cursor', { param: cursor.param })
   const rows = await listMessages(db, {
     conversationId: conversation.id,
@@ -102,7 +103,7 @@ async function listAround({ db, caller, query }: List, conversation: Conversatio
   if (query.startingAfter !== undefined || query.endingBefore !== undefined)
     fail('invalid_cursor', { param: 'around', message: '`around` goes with neither startingAfter nor endingBefore.' })
   const withDeleted = query.includeDeleted === true
-  const middle = await findMessage(db, query.around ?? '')
+  const middle = await findMessage(db, idFrom(query.around ?? ''))
   const isShown = middle !== null && (withDeleted || middle.deletedAt === null)
   if (!isShown || middle.conversationId !== conversation.id) return fail('message_not_found', { param: 'around' })
   const side = async (direction: 'before' | 'after', limit: number) => {
@@ -166,7 +167,7 @@ async function edit({ db, caller, params, body, world }: HandlerInput<typeof mes
 async function readableMessage(
   db: Db,
   caller: Caller,
-  id: string,
+  id: MessageId,
 ): Promise<{ message: MessageRow; conversation: ConversationRow }> {
   const message = await findMessage(db, id)
   const conversation = message && (await findConversation(db, message.conversationId))
@@ -178,7 +179,7 @@ async function readableMessage(
  * The message to change, with its conversation locked first, as for a post, so that the stored last message stays
  * right.
  */
-async function changeableMessage(db: Db, caller: Caller, id: string) {
+async function changeableMessage(db: Db, caller: Caller, id: MessageId) {
   const { conversation } = await readableMessage(db, caller, id)
   const gone = () => fail('message_not_found', { param: 'id' })
   const held = (await claimConversation(db, conversation.id)) ?? gone()

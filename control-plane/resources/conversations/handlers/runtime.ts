@@ -1,3 +1,4 @@
+import { hasPrefix } from '../../../../shared/lib/ids.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { actorOf } from '../../../http/callers.ts'
 import type { conversationRoutes } from '../../../../shared/api/conversations.ts'
@@ -42,7 +43,7 @@ export async function updateRuntime(
 /** The models of the conversation's agents when nothing is chosen. */
 async function agentModels(db: Db, { id, workspaceId }: ConversationRow): Promise<string[]> {
   const participants = (await listParticipants(db, [id])).get(id) ?? []
-  const agentIds = participants.filter(({ type }) => type === 'agent').map((participant) => participant.id)
+  const agentIds = participants.flatMap(({ id: one }) => (hasPrefix(one, 'agt_') ? [one] : []))
   const workspace = await findWorkspace(db, workspaceId)
   const models = (await listAgentsByIds(db, agentIds)).map((agent) => agent.model ?? workspace?.defaultModel ?? null)
   return [...new Set(models)].filter((model) => model !== null)

@@ -1,3 +1,4 @@
+import { hasPrefix, type RunId } from '../../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import type { conversationRoutes } from '../../../../shared/api/conversations.ts'
@@ -35,7 +36,7 @@ type Send = HandlerInput<typeof conversationRoutes.send>
 interface Turn {
   conversation: ConversationRow
   message: MessageRow
-  runId: string
+  runId: RunId
   place: TurnPlace
   /** An earlier call with the same key began it. */
   isReplay?: true
@@ -97,7 +98,7 @@ async function begin(input: Send, deps: Dependencies): Promise<Turn> {
 /** The agent that answers: the named one, else the only one in the conversation. */
 async function targetOf(db: Db, { caller, body }: Send, conversation: ConversationRow): Promise<AgentRow> {
   const participants = (await listParticipants(db, [conversation.id])).get(conversation.id) ?? []
-  const agentIds = participants.filter(({ type }) => type === 'agent').map(({ id }) => id)
+  const agentIds = participants.flatMap(({ id }) => (hasPrefix(id, 'agt_') ? [id] : []))
   if (body.agentId == null) {
     if (agentIds.length > 1) fail('send_target_required', { param: 'agentId', allowedValues: agentIds })
     const only = agentIds[0] === undefined ? null : await findAgent(db, agentIds[0])

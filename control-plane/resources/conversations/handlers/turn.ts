@@ -1,3 +1,4 @@
+import type { RunId } from '../../../../shared/lib/ids.ts'
 import { outputData } from '../../../../shared/runs/events.ts'
 import { encodeCursor } from '../../../../shared/lib/cursor.ts'
 import type { World } from '../../../../shared/lib/world.ts'
@@ -30,7 +31,7 @@ export interface TurnOptions {
   caller: Caller
   conversation: ConversationRow
   message: MessageRow
-  runId: string
+  runId: RunId
   place: TurnPlace
 }
 
@@ -60,7 +61,7 @@ async function shown({ db, caller, conversation }: TurnOptions, message: Message
   return one!
 }
 
-async function runFacts(db: Db, runId: string) {
+async function runFacts(db: Db, runId: RunId) {
   const run = await findRun(db, runId)
   return { runId, status: run?.status ?? null, agentId: run?.agentId ?? null }
 }

@@ -1,3 +1,12 @@
+import type {
+  ActorRef,
+  AgentRef,
+  AutomationId,
+  FileId,
+  MessageId,
+  PersonUuid,
+  RunId,
+} from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { MessageSource } from '../../../../shared/api/conversation-fields.ts'
 import { secretIn } from '../../../../shared/lib/secret-shapes.ts'
@@ -20,25 +29,25 @@ import { wakeForMessage } from './wakes.ts'
 export interface Post {
   conversation: ConversationRow
   /** `usr_` or `agt_` id; null for the system. */
-  author: { type: 'user' | 'agent' | 'system'; id: string | null }
+  author: { type: 'user' | 'agent' | 'system'; id: ActorRef | null }
   body: string
   /** What the request calls the text; default `body`. */
   textParam?: string
-  parentMessageId?: string | null
+  parentMessageId?: MessageId | null
   source?: MessageSource
   externalRef?: string | null
-  attachmentIds?: readonly string[]
+  attachmentIds?: readonly FileId[]
   /** The caller, who cannot mention what they may not see. */
   caller?: Caller
   world: World
   /** The run whose final text this is. */
-  replyOfRun?: string
+  replyOfRun?: RunId
   /** UUID of the responsible person, if the author does not determine it. */
-  causedBy?: string | null
+  causedBy?: PersonUuid | null
   /** The idempotency key with which `send` sent it. */
   sendKey?: string | null
   /** This agent gets its turn in another way than by a wake from this message. */
-  exceptAgentId?: string
+  exceptAgentId?: AgentRef
 }
 
 /**
@@ -89,7 +98,7 @@ export async function postMessage(tx: Db, post: Post): Promise<MessageRow> {
 }
 
 /** The automation behind the run in which an agent writes. */
-async function automationOf(tx: Db, { author, caller, replyOfRun }: Post): Promise<string | null> {
+async function automationOf(tx: Db, { author, caller, replyOfRun }: Post): Promise<AutomationId | null> {
   const runId = caller?.kind === 'agent' ? caller.runId : author.type === 'agent' ? replyOfRun : undefined
   return runId === undefined ? null : findAutomationOfRun(tx, runId)
 }
@@ -118,7 +127,7 @@ export function checkText(body: string, param = 'body'): void {
 }
 
 /** Only a caller attaches files, and needs to see them. */
-async function checkedAttachments(tx: Db, { conversation, caller, attachmentIds = [] }: Post): Promise<string[]> {
+async function checkedAttachments(tx: Db, { conversation, caller, attachmentIds = [] }: Post): Promise<FileId[]> {
   if (caller === undefined || attachmentIds.length === 0) return []
   const { workspaceId } = conversation
   return checkAttachments(tx, { workspaceId, viewer: fileViewerOf(caller), ids: attachmentIds })

@@ -1,3 +1,4 @@
+import type { PersonRef } from '../../../../shared/lib/ids.ts'
 import type { Db } from '../../../db/open.ts'
 import { recordRead } from '../participant-store.ts'
 import type { ConversationRow } from '../store.ts'
@@ -6,7 +7,7 @@ import type { ConversationRow } from '../store.ts'
 export async function markRead(
   db: Db,
   { id, messageSeq }: ConversationRow,
-  { userId, at }: { userId: string; at: number },
+  { userId, at }: { userId: PersonRef; at: number },
 ): Promise<void> {
   await recordRead(db, { conversationId: id, userId, seq: messageSeq, at })
 }

@@ -1,3 +1,4 @@
+import type { RunId } from '../../../../shared/lib/ids.ts'
 import { asStorable } from '../../../../shared/lib/storable.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { ExitReason } from '../../../../shared/runs/exit-reasons.ts'
@@ -43,5 +44,5 @@ export async function postReply(
   })
 }
 
-const secretNote = (runId: string) =>
+const secretNote = (runId: RunId) =>
   `The agent's answer looked like it holds a secret and was not posted. It stands in the transcript of ${runId}.`

@@ -1,3 +1,4 @@
+import { hasPrefix, type AgentRef } from '../../../../shared/lib/ids.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
 import { asked } from '../../../trust/askers.ts'
@@ -27,7 +28,7 @@ export interface Posted {
   message: MessageRow
   world: World
   /** This agent gets its turn in another way. */
-  exceptAgentId?: string
+  exceptAgentId?: AgentRef
   /** The person behind the author, where the author does not determine them. */
   causedBy?: Person
   /** The message answered a question, and the answer wakes the agent that asked. */
@@ -78,9 +79,9 @@ async function targetsOf(
   tx: Db,
   posted: Posted,
   task: TaskRow | null,
-): Promise<Map<string, 'mention' | 'channel_message'>> {
+): Promise<Map<AgentRef, 'mention' | 'channel_message'>> {
   const { conversation, message, world } = posted
-  const targets = new Map<string, 'mention' | 'channel_message'>()
+  const targets = new Map<AgentRef, 'mention' | 'channel_message'>()
   const participants = (await listParticipants(tx, [conversation.id])).get(conversation.id) ?? []
   if (conversation.kind === 'dm' && posted.isAnswer !== true) {
     if (conversation.taskId !== null) {
@@ -88,16 +89,16 @@ async function targetsOf(
         targets.set(task.assigneeAgentId, 'channel_message')
     } else
       for (const participant of participants)
-        if (participant.type === 'agent') targets.set(participant.id, 'channel_message')
+        if (hasPrefix(participant.id, 'agt_')) targets.set(participant.id, 'channel_message')
   }
   for (const mention of message.mentions) {
-    if (mention.type !== 'agent') continue
+    if (!hasPrefix(mention.id, 'agt_')) continue
     // A dm is private, and admins decide who is in a channel; but whoever is mentioned may discuss a task.
     const isIn = participants.some((participant) => participant.id === mention.id)
     if (!isIn && conversation.taskId === null) continue
     targets.set(mention.id, 'mention')
   }
-  for (const id of [message.authorId, posted.exceptAgentId]) if (id != null) targets.delete(id)
+  for (const id of [message.authorId, posted.exceptAgentId]) if (id != null && hasPrefix(id, 'agt_')) targets.delete(id)
   if (conversation.taskId !== null) {
     const joining = [...targets.keys()].map((id) => ({ type: 'agent' as const, id }))
     await insertParticipants(tx, conversation.id, { participants: joining, at: world.now() })
@@ -111,7 +112,13 @@ const watchedChars = 2_000
 /** The prompt for the agent; `task`: the task it should work on; `askedBy`: the person whom the message is from. */
 export async function promptFor(
   tx: Db,
-  wake: { conversation: ConversationRow; message: MessageRow; agentId: string; task: TaskRow | null; askedBy: Person },
+  wake: {
+    conversation: ConversationRow
+    message: MessageRow
+    agentId: AgentRef
+    task: TaskRow | null
+    askedBy: Person
+  },
 ): Promise<string> {
   const { conversation, message, agentId, task, askedBy } = wake
   const place = { direction: 'before' as const, seq: message.seq }

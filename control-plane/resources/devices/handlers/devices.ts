@@ -1,3 +1,4 @@
+import type { DeviceUuid } from '../../../../shared/lib/ids.ts'
 import { deviceRoutes } from '../../../../shared/api/devices.ts'
 import { fail, failPlain } from '../../../../shared/api/errors.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
@@ -45,7 +46,7 @@ async function update(input: HandlerInput<typeof deviceRoutes.update>, deps: Dep
 }
 
 /** The device to change. Changes of the control over it are refused with codes, other changes with plain strings. */
-async function ownDevice(db: Db, caller: PersonCaller, change: { id: string; body: Body }): Promise<DeviceRow> {
+async function ownDevice(db: Db, caller: PersonCaller, change: { id: DeviceUuid; body: Body }): Promise<DeviceRow> {
   const { isWorkspaceDefault, remoteControlRevoked, runsBy } = change.body
   const isControl = isWorkspaceDefault !== undefined || remoteControlRevoked !== undefined || runsBy !== undefined
   const device = await findInWorkspace(db, caller, change.id)
@@ -64,7 +65,7 @@ async function ownDevice(db: Db, caller: PersonCaller, change: { id: string; bod
   return device
 }
 
-async function findInWorkspace(db: Db, caller: PersonCaller, deviceId: string): Promise<DeviceRow | null> {
+async function findInWorkspace(db: Db, caller: PersonCaller, deviceId: DeviceUuid): Promise<DeviceRow | null> {
   const device = await findOwnedDevice(db, deviceId)
   return device?.workspaceId === caller.workspaceId ? device : null
 }

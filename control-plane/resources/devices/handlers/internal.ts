@@ -1,3 +1,4 @@
+import type { DeviceRef, DeviceUuid, PersonUuid, WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import { deviceInternalRoutes } from '../../../../shared/api/device-internal.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { serverProof } from '../../../../shared/device/server-proof.ts'
@@ -71,7 +72,7 @@ async function enrol(input: Enrol, deps: Dependencies) {
   if (before?.removedAt === null) await revokeConnection(db, before, at)
   const token = newToken(world, 'svc_dev_')
   const device = {
-    deviceId: world.uuid(),
+    deviceId: world.uuid<DeviceUuid>(),
     publicId: before?.publicId ?? world.id('dvc_'),
     workspaceId: caller.workspaceId,
     userId: caller.userId,
@@ -96,8 +97,8 @@ async function enrol(input: Enrol, deps: Dependencies) {
 /** A device of somebody else, or of another workspace, looks like an unknown one. */
 async function ownDeviceEver(
   db: Db,
-  caller: { userId: string | null; workspaceId: string },
-  publicId: string,
+  caller: { userId: PersonUuid | null; workspaceId: WorkspaceUuid },
+  publicId: DeviceRef,
 ): Promise<DeviceRow> {
   const known = await findDeviceEver(db, publicId)
   if (known === null || known.userId !== caller.userId || known.workspaceId !== caller.workspaceId)

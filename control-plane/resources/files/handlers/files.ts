@@ -1,3 +1,4 @@
+import { idFrom, type BlobId, type FileId } from '../../../../shared/lib/ids.ts'
 import { changedRow } from '../../../db/changed-row.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { fileRoutes } from '../../../../shared/api/files.ts'
@@ -109,8 +110,15 @@ async function list({ db, caller, query }: HandlerInput<Routes['list']>) {
   const { workspaceId } = caller
   const visibleTo = fileViewerOf(caller)
   if (query.ids !== undefined) {
-    const found = new Map((await listFilesByIds(db, { workspaceId, ids: query.ids, visibleTo })).map((f) => [f.id, f]))
-    return batchOf(query.ids, (id) => (found.has(id) ? presentFileSummary(found.get(id)!) : null))
+    const found = new Map(
+      (await listFilesByIds(db, { workspaceId, ids: query.ids.map((id) => idFrom<FileId>(id)), visibleTo })).map(
+        (f) => [f.id, f],
+      ),
+    )
+    return batchOf(query.ids, (id) => {
+      const file = found.get(idFrom(id))
+      return file === undefined ? null : presentFileSummary(file)
+    })
   }
   const isDeleted = query.status === 'deleted'
   if (isDeleted && caller.kind === 'agent') fail('list_deleted_forbidden', { param: 'status' })
@@ -154,7 +162,7 @@ async function changed(
 /** Fails with `kind_mismatch` when the bytes are not there. */
 async function urlOf(
   { blobs, fileUrls, publicUrl }: Dependencies,
-  revision: { id: string; fileId: string; blobId: string | null } | null,
+  revision: { id: string; fileId: FileId; blobId: BlobId | null } | null,
   now: number,
 ) {
   if (revision === null) return unknownFile()

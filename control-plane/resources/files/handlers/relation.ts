@@ -1,3 +1,4 @@
+import { idFrom, type FileId } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { fileRelationRoutes } from '../../../../shared/api/file-relations.ts'
 import type { BulkRow } from '../../../../shared/api/file-fields.ts'
@@ -61,7 +62,13 @@ async function bulk({ db, caller, body, world }: HandlerInput<typeof fileRelatio
   const results: BulkRow[] = []
   for (const fileId of body.fileIds) {
     const file = await lookUpFile(db, caller, fileId)
-    const relation = { id: world.uuid(), fileId, ...entity, role: body.role, createdAt: world.now() }
+    const relation = {
+      id: world.uuid(),
+      fileId: idFrom<FileId>(fileId),
+      ...entity,
+      role: body.role,
+      createdAt: world.now(),
+    }
     if (file === null) results.push({ fileId, ok: false, code: 'file_not_found' })
     else if (await insertFileRelation(db, relation)) results.push({ fileId, ok: true })
     else results.push({ fileId, ok: false, code: 'duplicate_relation' })

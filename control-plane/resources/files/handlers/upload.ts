@@ -32,7 +32,7 @@ export async function create(
     contentType,
     sizeBytes,
     description: body.description ?? null,
-    ownerUserId: by.type === 'user' ? by.id : null,
+    ownerUserId: caller.kind === 'person' ? caller.userPublicId : null,
     visibility: body.visibility,
     createdByType: by.type,
     createdById: by.id,

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { EntityType, RelationInput } from '../../../../shared/api/file-fields.ts'
 import { projectUuidOf } from '../../../../shared/lib/project-ref.ts'
@@ -31,7 +32,7 @@ const lookUps: Record<EntityType, LookUp> = {
     return found?.isVisible === true ? found.run.id : null
   },
   comment: async (db, caller, reference) => {
-    const message = await findMessage(db, reference)
+    const message = await findMessage(db, idFrom(reference))
     if (message === null || message.deletedAt !== null) return null
     return (await lookUpConversation(db, caller, message.conversationId)) === null ? null : message.id
   },

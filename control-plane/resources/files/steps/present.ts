@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import type { File, FileRelation, FileRevision } from '../../../../shared/api/file-fields.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import { toProjectRef } from '../../../../shared/lib/project-ref.ts'
@@ -26,7 +27,7 @@ export async function presentFile(db: Db, file: FileRow): Promise<File> {
 
 export async function presentRevisions(
   db: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   revisions: readonly FileRevisionRow[],
 ): Promise<FileRevision[]> {
   const authorOf = ({ authorType, authorId }: FileRevisionRow) => ({ type: authorType, id: authorId })

@@ -1,3 +1,4 @@
+import type { FileId } from '../../../../shared/lib/ids.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { listFileRelations, type FileRelationRow } from '../relation-store.ts'
@@ -15,7 +16,7 @@ const batch = 100
 export async function listVisibleRelations(
   db: Db,
   caller: Caller,
-  { fileId, before, limit }: { fileId: string; before?: Place; limit: number },
+  { fileId, before, limit }: { fileId: FileId; before?: Place; limit: number },
 ): Promise<FileRelationRow[]> {
   const isSeen = sightOf(db, caller)
   const visible: FileRelationRow[] = []

@@ -1,3 +1,4 @@
+import type { FolderRef } from '../../../../shared/lib/ids.ts'
 import { fail, failField, failPlain } from '../../../../shared/api/errors.ts'
 import { folderRoutes, type Folder } from '../../../../shared/api/folders.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
@@ -107,7 +108,7 @@ function mapped(holder: FolderRow): never {
 }
 
 /** Folders of other people look like unknown ones. */
-async function ownFolder(db: Db, caller: PersonCaller, shortId: string): Promise<FolderRow> {
+async function ownFolder(db: Db, caller: PersonCaller, shortId: FolderRef): Promise<FolderRow> {
   const folder = await findFolder(db, caller.workspaceId, shortId)
   return folder?.createdBy === caller.userId ? folder : unknownFolder()
 }

@@ -23,7 +23,7 @@ export async function presentLearnings(db: Db, caller: Caller, learnings: readon
   const seen = await onlyVisibleEntities(db, caller, origins)
   return learnings.map((learning) => {
     const isSeen = (key: keyof typeof originTypes) => seen.some((one) => one.learning === learning && one.key === key)
-    const shown = (key: keyof typeof originTypes) => (isSeen(key) ? learning[key] : null)
+    const shown = <Key extends keyof typeof originTypes>(key: Key) => (isSeen(key) ? learning[key] : null)
     return presentLearning(learning, {
       entities: entities.get(learning.id) ?? [],
       origin: { conversationId: shown('conversationId'), taskId: shown('taskId'), runId: shown('runId') },

@@ -1,3 +1,4 @@
+import type { ApprovalId } from '../../../../shared/lib/ids.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { ModelCatalog } from '../../../catalog/catalog.ts'
 import type { Db } from '../../../db/open.ts'
@@ -13,7 +14,7 @@ import { findLearningOfApproval, replaceLearning, type LearningRow } from '../st
  */
 
 interface Review {
-  approvalId: string
+  approvalId: ApprovalId
   world: World
 }
 
@@ -39,7 +40,7 @@ export async function rejectLearning(
   await replaceLearning(tx, learning, { ...learning, status: 'rejected', rejectedReason, updatedAt: world.now() })
 }
 
-async function proposedOf(tx: Db, approvalId: string): Promise<LearningRow | null> {
+async function proposedOf(tx: Db, approvalId: ApprovalId): Promise<LearningRow | null> {
   const learning = await findLearningOfApproval(tx, approvalId)
   return learning !== null && isProposed(learning) ? learning : null
 }

@@ -1,3 +1,4 @@
+import type { PersonUuid, WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import { linkLimits } from '../../../../shared/device/limits.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../../db/open.ts'
@@ -9,9 +10,9 @@ import { listOpenWorkflowRunsCausedBy } from '../../workflows/run-store.ts'
 
 /** A person whose runs and automations end. */
 export interface CausedBy {
-  userId: string
+  userId: PersonUuid
   /** Left out: all workspaces. */
-  workspaceId?: string
+  workspaceId?: WorkspaceUuid
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { ApprovalId, WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import { ApiError, PlainApiError } from '../../../../shared/api/errors.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { hasRole, type PersonCaller } from '../../../http/callers.ts'
@@ -14,7 +15,7 @@ export type ApprovingRequest = Pick<HandlerInput<AnyRoute>, 'db' | 'world' | 'lo
 /** Makes the change that waits for this approval, and stores the result; does nothing when it was closed before. */
 export async function approveChange(
   request: ApprovingRequest,
-  approval: { id: string; workspaceId: string },
+  approval: { id: ApprovalId; workspaceId: WorkspaceUuid },
   by: { person: PersonCaller; routes: readonly ImplementedRoute[] },
 ): Promise<void> {
   const change = await findPlatformChange(request.db, approval.workspaceId, approval.id)
@@ -24,7 +25,7 @@ export async function approveChange(
 }
 
 /** Records that the change was rejected. */
-export async function dropChange(db: Db, approvalId: string): Promise<void> {
+export async function dropChange(db: Db, approvalId: ApprovalId): Promise<void> {
   await closePlatformChange(db, { id: approvalId, status: 'rejected', result: null })
 }
 

@@ -1,3 +1,4 @@
+import type { BundleId } from '../../../../shared/lib/ids.ts'
 import { fail, failField } from '../../../../shared/api/errors.ts'
 import { beforeOf, pageByTime, timeAndId } from '../../../../shared/api/paging.ts'
 import { pluginId, pluginLimits, type Plugin } from '../../../../shared/api/plugin-fields.ts'
@@ -158,7 +159,7 @@ async function askFirst(
 ) {
   const { db, caller, world } = input
   if (caller.kind !== 'agent') return fail('platform_change_requires_run')
-  const kept: { id: string; bundle: NewBundle }[] = []
+  const kept: { id: BundleId; bundle: NewBundle }[] = []
   const staged = (bundle: NewBundle) => {
     const id = world.id('skb_')
     kept.push({ id, bundle })

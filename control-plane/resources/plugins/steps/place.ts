@@ -1,3 +1,4 @@
+import type { BundleId, WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { notUsed, pluginFormats } from '../../../../shared/api/plugin-fields.ts'
 import { skillKeys } from '../../../../shared/api/skill-fields.ts'
@@ -93,7 +94,7 @@ export async function placeRoot(
   { db, world }: Pick<Placing, 'db' | 'world'>,
   { workspaceId, bundleId: before }: Pick<InstalledPlugin, 'workspaceId' | 'bundleId'>,
   { root }: Pick<FoundPlugin, 'root'>,
-): Promise<string | null> {
+): Promise<BundleId | null> {
   const old = before === null ? null : await findBundle(db, workspaceId, before)
   if (root !== null && old?.bundleHash === hashOf(root)) return before
   if (before !== null) await retireBundle(db, before, world.now())
@@ -146,8 +147,10 @@ type FoundFiles = NewBundle | { bundle: StagedBundle }
 
 const hashOf = (found: FoundFiles): string => ('blobId' in found ? found.bundleHash : found.bundle.bundleHash)
 
-const ownedBundle = (written: { db: Db; world: World; workspaceId: string }, found: FoundFiles): Promise<BundleRow> =>
-  'blobId' in found ? keepBundle(written, found) : takeStaged(written, found.bundle.bundleId)
+const ownedBundle = (
+  written: { db: Db; world: World; workspaceId: WorkspaceUuid },
+  found: FoundFiles,
+): Promise<BundleRow> => ('blobId' in found ? keepBundle(written, found) : takeStaged(written, found.bundle.bundleId))
 
 async function removeSkillOfPlugin(db: Db, { id, bundleId }: SkillRow, now: number): Promise<void> {
   await removeOverridesOfSkill(db, id)
@@ -207,7 +210,7 @@ const isMoved = (before: McpServer, after: McpServer): boolean =>
   before.type === 'http' && !(after.type === 'http' && isSameServer(before.url, after.url))
 
 /** The names of all servers of the workspace, also those of its setting. */
-async function takenNames(db: Db, workspaceId: string): Promise<Set<string>> {
+async function takenNames(db: Db, workspaceId: WorkspaceUuid): Promise<Set<string>> {
   const setting = (await findWorkspace(db, workspaceId))?.mcpServers ?? {}
   return new Set([...(await listRuleNames(db, workspaceId)), ...Object.keys(setting).map(ruleNameOf)])
 }

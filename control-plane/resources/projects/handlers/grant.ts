@@ -1,3 +1,4 @@
+import type { ProjectUuid } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import { projectGrantRoutes } from '../../../../shared/api/project-grants.ts'
@@ -36,7 +37,7 @@ export function projectGrantHandlers(): ImplementedRoute[] {
 }
 
 /** Only the project's owner and workspace admins decide who may see it. */
-async function ownProject(db: Db, caller: PersonCaller, id: string): Promise<ProjectRow> {
+async function ownProject(db: Db, caller: PersonCaller, id: ProjectUuid): Promise<ProjectRow> {
   const project = await liveProject(db, caller, id)
   if (!ownsOrAdministers(project, caller))
     fail('http_exception', { message: "Only the project's owner and workspace admins let agents in." })

@@ -1,3 +1,4 @@
+import type { AgentUuid } from '../../../../shared/lib/ids.ts'
 import { changedRow } from '../../../db/changed-row.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { uuid } from '../../../../shared/api/ids.ts'
@@ -142,7 +143,7 @@ async function checkPrefix(db: Db, caller: Caller, prefix: string): Promise<void
 }
 
 /** UUID of the agent that a reference names. */
-async function leadOf(db: Db, caller: Caller, reference: string | null): Promise<string | null> {
+async function leadOf(db: Db, caller: Caller, reference: string | null): Promise<AgentUuid | null> {
   if (reference === null) return null
   const agent = await lookUpAgent(db, caller, reference)
   return agent === null || agent.deletedAt !== null ? fail('agent_not_found', { param: 'leadAgentId' }) : agent.uuid
@@ -150,7 +151,7 @@ async function leadOf(db: Db, caller: Caller, reference: string | null): Promise
 
 function newProject(
   body: BodyOf<typeof projectRoutes.create>,
-  made: { caller: Caller; world: World; leadAgentId: string | null },
+  made: { caller: Caller; world: World; leadAgentId: AgentUuid | null },
 ): ProjectRow {
   const { caller, world } = made
   const now = world.now()

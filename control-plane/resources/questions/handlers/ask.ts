@@ -1,3 +1,4 @@
+import type { ConversationId } from '../../../../shared/lib/ids.ts'
 import { maxWaitedFor, type questionRoutes } from '../../../../shared/api/questions.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { redirectsTraffic } from '../../../../shared/lib/env-names.ts'
@@ -142,7 +143,7 @@ async function taskOf(
 async function conversationOf(
   tx: Db,
   caller: AgentCaller,
-  { run, task, id }: { run: RunRow; task: TaskRow | null; id: string | undefined },
+  { run, task, id }: { run: RunRow; task: TaskRow | null; id: ConversationId | undefined },
 ): Promise<ConversationRow | null> {
   const wanted = id ?? (task === null || task.id === run.taskId ? run.conversationId : null)
   const conversation = wanted === null ? null : await findConversation(tx, wanted)

@@ -1,3 +1,4 @@
+import { idFrom, type QuestionId } from '../../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { namesCredential } from '../../../../shared/lib/env-names.ts'
 import { fail } from '../../../../shared/api/errors.ts'
@@ -100,7 +101,7 @@ type List = HandlerInput<typeof questionRoutes.list>
 
 async function list(input: List): Promise<Page<Question>> {
   const { db, caller, query } = input
-  const { cursor, page } = await pageFrom(query, (id) => findQuestion(db, caller.workspaceId, id))
+  const { cursor, page } = await pageFrom(query, (id) => findQuestion(db, caller.workspaceId, idFrom(id)))
   const visibleTo = workViewerOf(caller)
   const filter = await filterOf(input)
   const rows = filter === null ? [] : await listQuestions(db, { ...filter, ...page, ...given({ visibleTo }) })
@@ -129,13 +130,13 @@ async function filterOf({ db, caller, query }: List): Promise<Omit<QuestionFilte
 }
 
 /** Who sees the work that a question is about may see and answer it. Fails with `question_not_found`. */
-async function visibleQuestion(db: Db, caller: Caller, id: string): Promise<QuestionRow> {
+async function visibleQuestion(db: Db, caller: Caller, id: QuestionId): Promise<QuestionRow> {
   const question = await findQuestion(db, caller.workspaceId, id)
   const isSeen = question !== null && (await seesWork(db, caller, { table: 'questions', id }))
   return isSeen ? question : fail('question_not_found', { param: 'id' })
 }
 
-async function openQuestion(db: Db, caller: PersonCaller, id: string): Promise<QuestionRow> {
+async function openQuestion(db: Db, caller: PersonCaller, id: QuestionId): Promise<QuestionRow> {
   const question = await visibleQuestion(db, caller, id)
   return question.status === 'open' ? question : fail('question_resolved')
 }

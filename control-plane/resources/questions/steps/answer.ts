@@ -1,3 +1,4 @@
+import type { MessageId, PersonRef } from '../../../../shared/lib/ids.ts'
 import type { QuestionAnswer } from '../../../../shared/api/approval-words.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
@@ -13,7 +14,7 @@ import { findQuestionByMessage, resolveQuestion, type QuestionRow } from '../sto
 /** The person who answers. */
 export interface Answerer {
   /** `usr_...` */
-  userPublicId: string
+  userPublicId: PersonRef
   name: string
 }
 
@@ -23,7 +24,7 @@ export interface Answerer {
  */
 export async function answerFromReply(
   tx: Db,
-  reply: { threadStart: string; body: string; person: Answerer; world: World },
+  reply: { threadStart: MessageId; body: string; person: Answerer; world: World },
 ): Promise<boolean> {
   const question = await findQuestionByMessage(tx, reply.threadStart)
   if (question === null || question.answerMode === 'secret_input') return false

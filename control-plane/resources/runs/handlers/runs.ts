@@ -1,3 +1,4 @@
+import { idFrom, type RunId, type TaskId } from '../../../../shared/lib/ids.ts'
 import { runId } from '../../../../shared/api/ids.ts'
 import { batchOf, cursorOf, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
 import { fail } from '../../../../shared/api/errors.ts'
@@ -63,9 +64,14 @@ async function list({ db, caller, query, world }: HandlerInput<typeof runRoutes.
   if (query.ids !== undefined) {
     const own = caller.kind === 'agent' ? caller.runId : ''
     const ids = query.ids.map((id) => (id === 'current' ? own : id))
-    const rows = await listRunsByIds(db, caller.workspaceId, [...new Set(ids)], visibleTo)
+    const rows = await listRunsByIds(
+      db,
+      caller.workspaceId,
+      [...new Set(ids)].map((id) => idFrom<RunId>(id)),
+      visibleTo,
+    )
     const runs = new Map((await presentRuns(db, rows, moment)).map((run) => [run.id, run]))
-    return batchOf(ids, (id) => runs.get(id))
+    return batchOf(ids, (id) => runs.get(idFrom(id)))
   }
   const after = cursorOf(query, cursorKey)
   const agent = query.agent === undefined ? undefined : await lookUpAgent(db, caller, query.agent)
@@ -95,7 +101,7 @@ async function list({ db, caller, query, world }: HandlerInput<typeof runRoutes.
 }
 
 /** The id of the task that a `tsk_` id, key or `current` (that of the calling run) names; null: it names none. */
-async function taskIdOf(db: Db, caller: Caller, reference: string): Promise<string | null> {
+async function taskIdOf(db: Db, caller: Caller, reference: string): Promise<TaskId | null> {
   if (reference !== 'current') return (await findTask(db, caller.workspaceId, reference))?.id ?? null
   return caller.kind === 'agent' ? ((await findRun(db, caller.runId))?.taskId ?? null) : null
 }

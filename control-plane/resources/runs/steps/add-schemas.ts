@@ -1,3 +1,4 @@
+import type { RunId } from '../../../../shared/lib/ids.ts'
 import { jsonSchemas, type JsonSchemas } from '../../../../shared/api/agent-runs.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { Db } from '../../../db/open.ts'
@@ -8,7 +9,7 @@ import { findDetails, replaceOutputSchemas } from '../details-store.ts'
  * together: any number of wakes may fold into one run, and each reads and writes the schemas of all.
  * Fails with `validation_error`, which undoes the wake.
  */
-export async function addOutputSchemas(db: Db, runId: string, schemas: JsonSchemas): Promise<void> {
+export async function addOutputSchemas(db: Db, runId: RunId, schemas: JsonSchemas): Promise<void> {
   const known = (await findDetails(db, runId))?.outputSchemas ?? {}
   if (Object.keys(schemas).every((name) => Object.hasOwn(known, name))) return
   const together = jsonSchemas.safeParse({ ...schemas, ...known })

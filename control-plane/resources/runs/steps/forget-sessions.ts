@@ -1,3 +1,4 @@
+import type { AgentRef } from '../../../../shared/lib/ids.ts'
 import { publish } from '../../../db/transaction.ts'
 import type { Db } from '../../../db/open.ts'
 import { findDetails, replaceSpec } from '../details-store.ts'
@@ -5,7 +6,7 @@ import { withdrawOffer } from '../lease-store.ts'
 import { listLiveOfAgent } from '../live-store.ts'
 
 /** Runs of the agent that no device executes yet begin a session of their own. `agentId`: `agt_...` */
-export async function forgetSessions(db: Db, agentId: string, now: number): Promise<void> {
+export async function forgetSessions(db: Db, agentId: AgentRef, now: number): Promise<void> {
   for (const run of await listLiveOfAgent(db, agentId)) {
     if (run.leaseState === 'claimed') continue
     const details = await findDetails(db, run.id)

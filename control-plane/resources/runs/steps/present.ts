@@ -1,3 +1,4 @@
+import type { AgentRef, DeviceRef } from '../../../../shared/lib/ids.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import { triggerSources, type Run, type RunDetail } from '../../../../shared/api/runs.ts'
 import type { WorkflowStepOfRun } from '../../../../shared/api/workflow-fields.ts'
@@ -100,8 +101,11 @@ async function load(
 const idsOf = (runs: readonly RunRow[]) => runs.map((run) => run.id)
 
 const none: ReadonlyMap<string, never> = new Map<string, never>()
-function unique(runs: readonly RunRow[], idOf: (run: RunRow) => string | null): string[] {
-  const ids = new Set<string>()
+function unique<Kind extends AgentRef | DeviceRef>(
+  runs: readonly RunRow[],
+  idOf: (run: RunRow) => Kind | null,
+): Kind[] {
+  const ids = new Set<Kind>()
   for (const run of runs) {
     const id = idOf(run)
     if (id !== null) ids.add(id)
@@ -114,7 +118,7 @@ function byKey<K extends string, T extends Record<K, string>>(rows: readonly T[]
 }
 
 /** Durable id of the device that executes or executed the run; an offer alone does not count, and a sandbox is no device. */
-const executedOn = (run: RunRow): string | null =>
+const executedOn = (run: RunRow): DeviceRef | null =>
   run.startedAt === null || run.environmentType === 'cloud' ? null : run.device
 
 function presentRun(run: RunRow, around: Surroundings): Run {

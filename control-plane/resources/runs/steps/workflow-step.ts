@@ -1,19 +1,21 @@
+import type { ActorRef, RunId } from '../../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import type { WorkflowStepOfRun } from '../../../../shared/api/workflow-fields.ts'
 import { given } from '../../../../shared/lib/given.ts'
 import { nullableInt, nullableText, text } from '../../../db/columns.ts'
+import { actorRef, runId, workflowRunId } from '../../../db/id-columns.ts'
 import type { Db } from '../../../db/open.ts'
 import { query } from '../../../db/statement.ts'
 
 /** The step of a workflow that a run does, as it is shown with the run, and with what is asked about it. */
 
 const row = z.object({
-  runId: text,
-  workflowRunId: text,
+  runId: runId,
+  workflowRunId: workflowRunId,
   workflow: text,
   step: nullableInt,
   args: nullableText,
-  writtenBy: nullableText,
+  writtenBy: actorRef.nullable(),
 })
 
 /** Private agents stay unnamed: who reads a run need not see whoever wrote the program. */
@@ -38,8 +40,8 @@ const shownArgs = z.object({ label: z.string().nullish(), phase: z.string().null
 /** By the ids of the runs; those that do no step are left out. */
 export async function listWorkflowSteps(
   db: Db,
-  runIds: readonly (string | null)[],
-): Promise<ReadonlyMap<string, WorkflowStepOfRun>> {
+  runIds: readonly (RunId | null)[],
+): Promise<ReadonlyMap<RunId, WorkflowStepOfRun>> {
   const ids = [...new Set(runIds.filter((id) => id !== null))]
   if (ids.length === 0) return new Map()
   const found = await steps.list(db, [ids.length === 1 ? anyArgChars : argCharsInLists, ids])
@@ -52,10 +54,10 @@ function toStep({ workflowRunId, workflow, step, args, writtenBy }: z.output<typ
   return { workflowRunId, workflow, step, label, phase, writtenBy: author }
 }
 
-const typeOf = (id: string) => (id.startsWith('agt_') ? ('agent' as const) : ('user' as const))
+const typeOf = (id: ActorRef) => (id.startsWith('agt_') ? ('agent' as const) : ('user' as const))
 
 /** Adds to approvals and questions the step of a workflow whose run asks. */
-export async function withWorkflowSteps<Asked extends { runId: string | null }>(
+export async function withWorkflowSteps<Asked extends { runId: RunId | null }>(
   db: Db,
   asked: readonly Asked[],
 ): Promise<(Asked & { workflowStep?: WorkflowStepOfRun })[]> {
@@ -63,5 +65,8 @@ export async function withWorkflowSteps<Asked extends { runId: string | null }>(
     db,
     asked.map(({ runId }) => runId),
   )
-  return asked.map((each) => ({ ...each, ...given({ workflowStep: known.get(each.runId ?? '') }) }))
+  return asked.map((each) => ({
+    ...each,
+    ...given({ workflowStep: each.runId === null ? undefined : known.get(each.runId) }),
+  }))
 }

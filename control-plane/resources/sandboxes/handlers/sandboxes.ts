@@ -1,3 +1,4 @@
+import type { SandboxId } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { sandboxId } from '../../../../shared/api/ids.ts'
 import { beforeOf, pageByTime, timeAndId } from '../../../../shared/api/paging.ts'
@@ -40,7 +41,7 @@ export function sandboxHandlers({ cloud, leaseMs }: Dependencies): ImplementedRo
   })
 }
 
-async function sandboxThere(db: Db, { workspaceId }: Caller, id: string): Promise<SandboxRow> {
+async function sandboxThere(db: Db, { workspaceId }: Caller, id: SandboxId): Promise<SandboxRow> {
   const row = await findSandbox(db, id)
   if (row === null || row.workspaceId !== workspaceId) return fail('sandbox_not_found')
   return row.removedAt === null ? row : fail('sandbox_gone')

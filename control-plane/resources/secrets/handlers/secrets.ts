@@ -1,3 +1,4 @@
+import type { AgentRef, SecretId } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { timeAndId, beforeOf, pageByTime } from '../../../../shared/api/paging.ts'
 import { secretRoutes, type Secret } from '../../../../shared/api/secrets.ts'
@@ -104,12 +105,12 @@ async function list({ db, caller, query }: HandlerInput<typeof secretRoutes.list
   return pageByTime(rows, limit, (secret) => presentSecret(secret, grantees.get(secret.id) ?? []))
 }
 
-async function knownSecret(db: Db, caller: PersonCaller, id: string): Promise<SecretRow> {
+async function knownSecret(db: Db, caller: PersonCaller, id: SecretId): Promise<SecretRow> {
   return (await findSecret(db, caller.workspaceId, id)) ?? fail('secret_not_found', { param: 'secretId' })
 }
 
 /** A secret to change, grant, revoke or delete, which only the person who stored it and workspace admins may do. */
-async function ownSecret(db: Db, caller: PersonCaller, id: string): Promise<SecretRow> {
+async function ownSecret(db: Db, caller: PersonCaller, id: SecretId): Promise<SecretRow> {
   const secret = await knownSecret(db, caller, id)
   if (secret.createdBy !== caller.userPublicId && !hasRole(caller, 'admin'))
     fail('http_exception', { message: 'Only who stored the secret and workspace admins do this.' })
@@ -141,13 +142,13 @@ async function shown(db: Db, caller: PersonCaller, secret: SecretRow): Promise<S
 }
 
 /** The agents that have each secret, without private ones of others. */
-async function visibleGrantees(db: Db, caller: PersonCaller, secretIds: readonly string[]) {
+async function visibleGrantees(db: Db, caller: PersonCaller, secretIds: readonly SecretId[]) {
   const grantees = await listGranteesOf(db, secretIds)
   const hidden = await listHiddenAgents(db, caller, [...grantees.values()].flat())
   return new Map([...grantees].map(([id, agents]) => [id, agents.filter((agent) => !hidden.has(agent))]))
 }
 
-function presentSecret(secret: SecretRow, grantedTo: readonly string[]): Secret {
+function presentSecret(secret: SecretRow, grantedTo: readonly AgentRef[]): Secret {
   return {
     object: 'secret',
     id: secret.id,

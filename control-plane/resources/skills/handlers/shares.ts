@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { fail } from '../../../../shared/api/errors.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
@@ -120,9 +121,9 @@ async function sharedSkillOf(
 }
 
 /** A token works in its own workspace, and a session in the one that it is told to work in. */
-async function checkTarget(db: Db, workspaceId: string, target: string): Promise<void> {
+async function checkTarget(db: Db, workspaceId: WorkspaceUuid, target: string): Promise<void> {
   const own = await findWorkspace(db, workspaceId)
-  const names = own === null ? [] : [own.id, own.publicId]
+  const names: string[] = own === null ? [] : [own.id, own.publicId]
   if (!names.includes(target.toLowerCase()) && !names.includes(target))
     fail('share_forbidden', { param: 'targetCompanyId' })
 }
@@ -172,7 +173,7 @@ async function install(input: HandlerInput<Routes['install']>, made: Copy) {
   return answer(201, await shownSkill(db, skill))
 }
 
-async function freeSlug(db: Db, workspaceId: string, slug: string): Promise<string> {
+async function freeSlug(db: Db, workspaceId: WorkspaceUuid, slug: string): Promise<string> {
   let some: string[] = []
   for (const each of slugsForCopy(slug)) {
     some.push(each)
@@ -186,7 +187,7 @@ async function freeSlug(db: Db, workspaceId: string, slug: string): Promise<stri
 
 const slugsAtOnce = 20
 
-async function firstFree(db: Db, workspaceId: string, slugs: readonly string[]): Promise<string | null> {
+async function firstFree(db: Db, workspaceId: WorkspaceUuid, slugs: readonly string[]): Promise<string | null> {
   const taken = await listTakenSlugs(db, workspaceId, slugs)
   return slugs.find((slug) => !taken.has(slug)) ?? null
 }

@@ -1,3 +1,4 @@
+import type { AgentRef, SkillId } from '../../../../shared/lib/ids.ts'
 import type { Db } from '../../../db/open.ts'
 import { builtinBundle, isBuiltin, isBuiltinListed, withBuiltin } from '../builtin.ts'
 import { findBuiltin, putBuiltinSetting, removeBuiltinOverride } from '../builtin-store.ts'
@@ -24,7 +25,7 @@ export async function bundleOf(
 
 interface OfAgent {
   skill: SkillRow
-  agentId: string
+  agentId: AgentRef
 }
 
 export async function setOverride(
@@ -43,7 +44,11 @@ export async function clearOverride(db: Db, { skill, agentId }: OfAgent): Promis
 }
 
 /** The overrides of an agent for these skills of one workspace, by their ids. */
-export async function overridesOf(db: Db, agentId: string, skills: readonly SkillRow[]): Promise<Map<string, boolean>> {
+export async function overridesOf(
+  db: Db,
+  agentId: AgentRef,
+  skills: readonly SkillRow[],
+): Promise<Map<SkillId, boolean>> {
   const overrides = await listOverrides(
     db,
     agentId,

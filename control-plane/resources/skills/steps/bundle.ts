@@ -1,3 +1,5 @@
+import { idFrom, type ApprovalId, type BundleId, type WorkspaceUuid } from '../../../../shared/lib/ids.ts'
+import { anyId } from '../../../../shared/lib/id-schema.ts'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
@@ -31,7 +33,7 @@ export type NewBundle = Pick<BundleRow, 'blobId' | 'bundleHash' | 'files' | 'fro
 
 /** What of a staged bundle stands in its change, so that whoever approves it sees what they approve. */
 export const stagedBundle = z.object({
-  bundleId: z.string(),
+  bundleId: anyId<BundleId>(),
   bundleHash: z.string(),
   files: z.array(z.object({ path: z.string(), sizeBytes: z.number(), sha256: z.string(), executable: z.boolean() })),
 })
@@ -63,7 +65,7 @@ export async function storeHashed(
 /** The bundle with a copy of its bytes that is the caller's workspace's. */
 export async function copyBundle(
   { blobId: from, bundleHash, files, frontMatter }: BundleRow,
-  { workspaceId, blobs }: { workspaceId: string; blobs: Pick<Blobs, 'put' | 'open'> },
+  { workspaceId, blobs }: { workspaceId: WorkspaceUuid; blobs: Pick<Blobs, 'put' | 'open'> },
 ): Promise<NewBundle> {
   const { blobId } = await orStorageFailed(async () =>
     blobs.put(await blobs.open(from, undefined, totalOf(files)), { workspaceId }),
@@ -107,13 +109,13 @@ async function frontMatterOf(
   return matter ?? fail('invalid_skill_bundle', { param: 'bundle.files', message: `${skillFile}: ${flaw}.` })
 }
 
-type Written = { db: Db; world: World; workspaceId: string }
+type Written = { db: Db; world: World; workspaceId: WorkspaceUuid }
 
 /** Stores the row of a bundle in the transaction; `staged`: its id, and the change for which it is. */
 export async function keepBundle(
   { db, world, workspaceId }: Written,
   bundle: NewBundle,
-  staged: { id: string; changeId: string } | null = null,
+  staged: { id: BundleId; changeId: ApprovalId } | null = null,
 ): Promise<BundleRow> {
   const now = world.now()
   await ownBlob(db, bundle.blobId, now)
@@ -125,7 +127,7 @@ export async function keepBundle(
 }
 
 /** Takes what was staged. Fails with `transient_conflict` when it is there no more. */
-export async function takeStaged({ db, workspaceId }: Omit<Written, 'world'>, bundleId: string): Promise<BundleRow> {
+export async function takeStaged({ db, workspaceId }: Omit<Written, 'world'>, bundleId: BundleId): Promise<BundleRow> {
   const bundle = await findBundle(db, workspaceId, bundleId)
   await adoptBundle(db, bundleId)
   return bundle ?? fail('transient_conflict')
@@ -155,7 +157,7 @@ export function newSkill(
 ): SkillRow {
   const now = world.now()
   return {
-    id: world.id(''),
+    id: idFrom(world.id('')),
     workspaceId,
     ...named,
     describedByUserId: named.writtenByUserId,
@@ -172,7 +174,7 @@ export function newSkill(
   }
 }
 
-export const shownStaged = (bundleId: string, { bundleHash, files }: NewBundle): StagedBundle => ({
+export const shownStaged = (bundleId: BundleId, { bundleHash, files }: NewBundle): StagedBundle => ({
   bundleId,
   bundleHash,
   files,

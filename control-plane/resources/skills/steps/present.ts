@@ -1,3 +1,4 @@
+import type { AgentRef } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { Skill, SkillOverride, SkillSummary } from '../../../../shared/api/skill-fields.ts'
 import type { Db } from '../../../db/open.ts'
@@ -34,7 +35,7 @@ export async function shownSummaries(db: Db, skills: readonly SkillRow[]): Promi
 }
 
 /** What one agent has of these skills, in their order. */
-export async function shownOverrides(db: Db, agentId: string, skills: readonly SkillRow[]): Promise<SkillOverride[]> {
+export async function shownOverrides(db: Db, agentId: AgentRef, skills: readonly SkillRow[]): Promise<SkillOverride[]> {
   const ofSkill = await pluginsOf(db, skills)
   const own = await overridesOf(db, agentId, skills)
   return skills.map((skill) => presentOverride(skill, { override: own.get(skill.id), plugin: ofSkill(skill) }))

@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import type { ErrorCode } from '../../../../shared/api/error-codes.ts'
 import { ApiError, fail } from '../../../../shared/api/errors.ts'
 import { skillKeys, type SkippedSkill } from '../../../../shared/api/skill-fields.ts'
@@ -51,7 +52,7 @@ interface Taking {
 
 interface Fetching {
   repoSources: ResourceDependencies['repoSources']
-  workspaceId: string
+  workspaceId: WorkspaceUuid
   signal: AbortSignal
   /** With which it fails where the repository is not asked, has not the folder, or cannot be read. */
   codes: Readonly<Record<'refused' | 'noFolder' | 'unreadable', ErrorCode>>
@@ -221,7 +222,7 @@ export const isFree = (slug: string, { known, url }: { known: SkillRow | null; u
   known === null ? slug !== svcSkill.slug : known.repoUrl === url
 
 /** The skill of no plugin with this slug. */
-export async function findOwnSkill(db: Db, workspaceId: string, slug: string): Promise<SkillRow | null> {
+export async function findOwnSkill(db: Db, workspaceId: WorkspaceUuid, slug: string): Promise<SkillRow | null> {
   return (await listSkillsBySlug(db, workspaceId, slug)).find(({ pluginId }) => pluginId === null) ?? null
 }
 

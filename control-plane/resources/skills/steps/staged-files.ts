@@ -1,5 +1,6 @@
+import type { ApprovalId, WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import { z } from 'zod'
-import { stagedTextLimits } from '../../../../shared/api/approvals.ts'
+import { stagedTextLimits } from '../../../../shared/api/approval-includes.ts'
 import type { Blobs } from '../../../blobs/blobs.ts'
 import type { Db } from '../../../db/open.ts'
 import { findPlatformChange } from '../../platform-changes/store.ts'
@@ -26,7 +27,7 @@ function foldersIn(body: unknown): Map<string, string> {
 /** The files of skills and plugins that wait for the approval of a change, with as much of their text as a person reads. */
 export async function stagedFilesOf(
   db: Db,
-  { workspaceId, changeId }: { workspaceId: string; changeId: string },
+  { workspaceId, changeId }: { workspaceId: WorkspaceUuid; changeId: ApprovalId },
   blobs: Pick<Blobs, 'open'>,
 ) {
   const files = []

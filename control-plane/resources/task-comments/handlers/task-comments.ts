@@ -1,3 +1,4 @@
+import { idFrom } from '../../../../shared/lib/ids.ts'
 import { fail, failPlain } from '../../../../shared/api/errors.ts'
 import { sentText, sentTextKey } from '../../../../shared/api/messages.ts'
 import { taskCommentRoutes } from '../../../../shared/api/task-comments.ts'
@@ -28,7 +29,7 @@ async function list({ db, caller, params, query }: HandlerInput<typeof taskComme
   const task = await commentedTask(db, caller, params.taskId)
   const conversation = await findConversationOfTask(db, task.id)
   const { after, limit } = query
-  const place = after === undefined ? null : await findMessage(db, after)
+  const place = after === undefined ? null : await findMessage(db, idFrom(after))
   if (after !== undefined && (place === null || place.conversationId !== conversation?.id))
     fail('invalid_cursor', { param: 'after' })
   const rows =

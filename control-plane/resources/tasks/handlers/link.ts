@@ -1,3 +1,4 @@
+import type { AgentRef, ConversationId, TaskId } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { taskLinkRoutes } from '../../../../shared/api/task-links.ts'
 import type { Db } from '../../../db/open.ts'
@@ -159,8 +160,8 @@ function unknownWatcher(): never {
 async function originOf(
   db: Db,
   caller: Caller,
-  { agentId, task }: { agentId: string; task: TaskRow },
-): Promise<string> {
+  { agentId, task }: { agentId: AgentRef; task: TaskRow },
+): Promise<ConversationId | TaskId> {
   if (caller.kind !== 'agent' || caller.agentId !== agentId) return task.id
   const run = await findRun(db, caller.runId)
   return run?.conversationId ?? run?.taskId ?? task.id

@@ -1,3 +1,4 @@
+import type { RunId } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { idPageOf } from '../../../../shared/api/id-paging.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
@@ -79,11 +80,11 @@ export function taskHandlers(deps: Dependencies): ImplementedRoute[] {
 async function read({ db, caller, params, world }: HandlerInput<Routes['read']>) {
   const task = await readableTask(db, caller, params.id)
   const at = world.now()
-  const isPerson = caller.kind === 'person'
-  const readerId = isPerson ? caller.userPublicId : caller.agentId
-  await replaceReadMark(db, { taskId: task.id, readerType: isPerson ? 'user' : 'agent', readerId }, at)
-  const conversation = isPerson ? await findConversationOfTask(db, task.id) : null
-  if (conversation !== null) await markRead(db, conversation, { userId: readerId, at })
+  const { type: readerType, id: readerId } = actorOf(caller)
+  await replaceReadMark(db, { taskId: task.id, readerType, readerId }, at)
+  const conversation = caller.kind === 'person' ? await findConversationOfTask(db, task.id) : null
+  if (caller.kind === 'person' && conversation !== null)
+    await markRead(db, conversation, { userId: caller.userPublicId, at })
   return { lastReadAt: toTimestamp(at) }
 }
 
@@ -204,7 +205,7 @@ async function assign(input: HandlerInput<Routes['assign']>) {
   return presentTask(db, given, world.now())
 }
 
-const runIdOf = (caller: Caller): string | null => (caller.kind === 'agent' ? caller.runId : null)
+const runIdOf = (caller: Caller): RunId | null => (caller.kind === 'agent' ? caller.runId : null)
 
 async function move(input: HandlerInput<Routes['move']>) {
   const { db, caller, params, body, world } = input

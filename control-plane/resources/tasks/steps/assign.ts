@@ -1,3 +1,4 @@
+import type { AgentRef, RunId } from '../../../../shared/lib/ids.ts'
 import { mostUnassignedNamed } from '../../../../shared/api/agent-lifecycle.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { World } from '../../../../shared/lib/world.ts'
@@ -19,7 +20,7 @@ export interface Assignment {
   agent: Pick<AgentRow, 'id'> | null
   actor: Actor
   /** The run that asks for it. */
-  byRunId: string | null
+  byRunId: RunId | null
   world: World
 }
 
@@ -79,7 +80,7 @@ export async function unassignTasks(
 }
 
 /** Takes a deleted agent off some more of its tasks. `taken`: it is done already, or somebody else is at it. */
-export async function goOnUnassigning(tx: Tx, agentId: string, world: World): Promise<'more' | 'done' | 'taken'> {
+export async function goOnUnassigning(tx: Tx, agentId: AgentRef, world: World): Promise<'more' | 'done' | 'taken'> {
   if ((await claimUnassignment(tx, agentId)) === null) return 'taken'
   const tasks = await listUnfinishedOf(tx, agentId, atOnce + 1)
   await takeOff(tx, tasks.slice(0, atOnce), { agentId, world })
@@ -91,7 +92,7 @@ export async function goOnUnassigning(tx: Tx, agentId: string, world: World): Pr
 async function takeOff(
   tx: Tx,
   tasks: readonly NamedTask[],
-  { agentId, world }: { agentId: string; world: World },
+  { agentId, world }: { agentId: AgentRef; world: World },
 ): Promise<void> {
   if (tasks.length === 0) return
   const ids = tasks.map(({ id }) => id)

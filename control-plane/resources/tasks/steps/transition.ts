@@ -1,3 +1,4 @@
+import type { RunId } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { TaskStatus } from '../../../../shared/api/task-fields.ts'
 import type { World } from '../../../../shared/lib/world.ts'
@@ -20,7 +21,7 @@ export interface Move {
   reason: string | null
   actor: Actor
   /** The run that asks for it. */
-  byRunId?: string | null
+  byRunId?: RunId | null
   world: World
 }
 

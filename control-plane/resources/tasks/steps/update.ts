@@ -1,3 +1,4 @@
+import { idFrom, type RepoUuid } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
 import type { taskRoutes } from '../../../../shared/api/tasks.ts'
@@ -73,7 +74,7 @@ async function fieldsOf(tx: Db, { body, caller }: Update): Promise<Fields> {
       : { projectId: projectId === null ? null : (await projectOf(tx, caller, projectId)).id }),
     ...(dueAt === undefined ? {} : { dueAt: time(dueAt) }),
     ...(startAt === undefined ? {} : { startAt: time(startAt) }),
-    ...(repoId === undefined ? {} : { repoId: repoId?.toLowerCase() ?? null }),
+    ...(repoId === undefined ? {} : { repoId: repoId === null ? null : idFrom<RepoUuid>(repoId.toLowerCase()) }),
   }
 }
 

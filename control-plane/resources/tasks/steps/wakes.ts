@@ -1,3 +1,4 @@
+import { hasPrefix, type AgentRef, type ConversationId, type TaskId } from '../../../../shared/lib/ids.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
 import { asked } from '../../../trust/askers.ts'
@@ -85,7 +86,7 @@ export async function wakeForAssignment(
   })
 }
 
-const worksOn = async (tx: Db, agentId: string, taskId: string): Promise<boolean> =>
+const worksOn = async (tx: Db, agentId: AgentRef, taskId: TaskId): Promise<boolean> =>
   (await listLiveOfAgent(tx, agentId)).some((run) => run.taskId === taskId && run.status === 'running')
 
 /** The last open subtask was finished: whoever has the parent is woken. */
@@ -192,6 +193,7 @@ export async function wakeWatchers(
   for (const watcher of watchers) {
     if (watcher.origin === null) continue
     if (watcher.subjectId === actor?.id || watcher.subjectId === task.assigneeAgentId) continue
+    if (!hasPrefix(watcher.subjectId, 'agt_')) continue
     const agent = await findAgent(tx, watcher.subjectId)
     if (agent === null || !(await seesProject(tx, agent, task.projectId))) continue
     await requestWake(
@@ -199,7 +201,7 @@ export async function wakeWatchers(
       {
         ...asked('task_watched', { watcher: watcher.askedByUserId }, words),
         workspaceId: task.workspaceId,
-        agentId: watcher.subjectId,
+        agentId: agent.id,
         requestedBy: actor?.id ?? null,
         prompt: taskPrompt(task, {
           reason: `A task you watch changed. ${change.what}`,
@@ -218,8 +220,11 @@ export async function wakeWatchers(
  * Returns where a watcher's run belongs: in a conversation, or with a task of its own. The watched task stays its assignee's, so a
  * run about it only answers among its comments.
  */
-async function placeOf(tx: Db, { origin, watched, world }: { origin: string; watched: TaskRow; world: World }) {
-  if (origin.startsWith('cnv_')) return { conversationId: origin }
+async function placeOf(
+  tx: Db,
+  { origin, watched, world }: { origin: ConversationId | TaskId; watched: TaskRow; world: World },
+) {
+  if (hasPrefix(origin, 'cnv_')) return { conversationId: origin }
   if (origin === watched.id) return { conversationId: (await ensureTaskConversation(tx, { task: watched, world })).id }
   const task = await findTaskById(tx, origin)
   return task === null || isFinished(task) ? {} : { taskId: task.id }

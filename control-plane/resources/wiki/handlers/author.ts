@@ -1,3 +1,4 @@
+import type { RunId, TaskId } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { Db } from '../../../db/open.ts'
 import { actorOf, type Caller } from '../../../http/callers.ts'
@@ -6,7 +7,7 @@ import { findRun } from '../../runs/store.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
 import type { Draft } from '../steps/publish.ts'
 
-export type Authored = Pick<Draft, 'author'> & { taskId: string | null; runId: string | null }
+export type Authored = Pick<Draft, 'author'> & { taskId: TaskId | null; runId: RunId | null }
 
 interface Named {
   taskId?: string | null | undefined

@@ -1,3 +1,4 @@
+import type { RunId, TaskId } from '../../../../shared/lib/ids.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import type { WikiRevision } from '../../../../shared/api/wiki-fields.ts'
 import type { Db } from '../../../db/open.ts'
@@ -25,7 +26,7 @@ export async function presentRevisions(
     }),
   )
   const seen = new Set((await onlyVisibleEntities(db, caller, origins)).map(({ entityId }) => entityId))
-  const shown = (id: string | null) => (id !== null && seen.has(id) ? id : null)
+  const shown = <Kind extends RunId | TaskId>(id: Kind | null) => (id !== null && seen.has(id) ? id : null)
   return revisions.map((revision) => {
     const { id, pageId, title, baseRevisionId, sourceRef, taskId, runId, sizeBytes, failedChecks } = revision
     const author = authorOf(revision)

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { wikiPageId } from '../../../../shared/api/ids.ts'
 import { batchOf, beforeOf, cursorOf, pageByTime, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
@@ -86,8 +87,13 @@ async function list({ db, caller, query }: HandlerInput<Routes['list']>) {
   const { workspaceId } = caller
   const { ids, archived: isArchived = false, neverPublished, limit } = query
   if (ids !== undefined) {
-    const found = new Map((await listPagesByIds(db, { workspaceId, ids })).map((page) => [page.id, page]))
-    return batchOf(ids, (id) => (found.has(id) ? presentPageSummary(found.get(id)!) : null))
+    const found = new Map(
+      (await listPagesByIds(db, { workspaceId, ids: ids.map((id) => idFrom(id)) })).map((page) => [page.id, page]),
+    )
+    return batchOf(ids, (id) => {
+      const page = found.get(idFrom(id))
+      return page === undefined ? null : presentPageSummary(page)
+    })
   }
   const isPublished = neverPublished === undefined ? undefined : !neverPublished
   const filter = { workspaceId, isArchived, ...given({ isPublished }) }

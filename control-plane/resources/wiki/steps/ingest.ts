@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import type { PublishCheck } from '../../../../shared/api/wiki-fields.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import { sourceKind } from '../../../../shared/lib/source-path.ts'
@@ -27,7 +28,7 @@ export async function ingestFile(
     revived,
     author,
   }: {
-    workspaceId: string
+    workspaceId: WorkspaceUuid
     root: string
     file: FileText
     known: ListedSource | undefined
@@ -53,7 +54,12 @@ export async function ingestFile(
 
 async function newPage(
   db: Db,
-  { workspaceId, path, title, sourceRef }: { workspaceId: string; path: string; title: string; sourceRef: string },
+  {
+    workspaceId,
+    path,
+    title,
+    sourceRef,
+  }: { workspaceId: WorkspaceUuid; path: string; title: string; sourceRef: string },
   world: World,
 ): Promise<WikiPageRow> {
   const slugs = slugsOfFile(path)
@@ -65,7 +71,7 @@ async function newPage(
 /** A file that comes back makes its page live again. */
 async function livePage(
   db: Db,
-  workspaceId: string,
+  workspaceId: WorkspaceUuid,
   { pageId }: ListedSource,
   { reading, revived, world }: { reading: PageReading; revived: Revived | null; world: World },
 ): Promise<WikiPageRow> {

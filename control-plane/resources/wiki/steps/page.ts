@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { PageKind } from '../../../../shared/api/wiki-fields.ts'
 import type { World } from '../../../../shared/lib/world.ts'
@@ -26,7 +27,7 @@ export async function makePage(
     title,
     kind,
     sourceRef,
-  }: { workspaceId: string; slug: string; title: string; kind: PageKind; sourceRef: string | null },
+  }: { workspaceId: WorkspaceUuid; slug: string; title: string; kind: PageKind; sourceRef: string | null },
   world: World,
 ): Promise<WikiPageRow> {
   await checkSlug(db, workspaceId, slug)
@@ -51,7 +52,7 @@ export async function makePage(
 }
 
 /** Fails with `wiki_page_slug_conflict` when a page, live or archived, has the slug. */
-export async function checkSlug(db: Db, workspaceId: string, slug: string): Promise<void> {
+export async function checkSlug(db: Db, workspaceId: WorkspaceUuid, slug: string): Promise<void> {
   const other = await findPageBySlug(db, workspaceId, slug)
   if (other === null) return
   const message = `The ${other.archivedAt === null ? 'live' : 'archived'} page ${other.id} has the slug ${slug}.`

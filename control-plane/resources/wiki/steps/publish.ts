@@ -1,3 +1,4 @@
+import type { ActorRef, RunId, TaskId } from '../../../../shared/lib/ids.ts'
 import type { PublishCheck } from '../../../../shared/api/wiki-fields.ts'
 import { byteLength } from '../../../../shared/lib/byte-length.ts'
 import type { World } from '../../../../shared/lib/world.ts'
@@ -18,10 +19,10 @@ export interface Draft {
   body: string
   /** What `read-page.ts` found in the body. */
   reading: Pick<PageReading, 'links' | 'searchable'>
-  author: { type: 'user' | 'agent'; id: string }
+  author: { type: 'user' | 'agent'; id: ActorRef }
   sourceRef?: string | null
-  taskId?: string | null
-  runId?: string | null
+  taskId?: TaskId | null
+  runId?: RunId | null
   /** The checks that it does not pass: it is then kept, and what readers see stays. */
   failedChecks?: readonly PublishCheck[]
 }

@@ -1,3 +1,4 @@
+import type { WorkflowRunId } from '../../../../shared/lib/ids.ts'
 import { changedRow } from '../../../db/changed-row.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { toTimestamp, workflowRunId } from '../../../../shared/api/ids.ts'
@@ -113,7 +114,7 @@ const unknownRun = () =>
   fail('resource_not_found', { param: 'workflowRunId', message: 'There is no such run of a workflow.' })
 
 /** A run on a task is seen by who sees the task, by who started it and by the agent that does its steps. */
-async function visibleRun(db: Db, caller: Caller, id: string): Promise<WorkflowRunRow> {
+async function visibleRun(db: Db, caller: Caller, id: WorkflowRunId): Promise<WorkflowRunRow> {
   const run = await findWorkflowRunInWorkspace(db, caller.workspaceId, id)
   const viewer = workViewerOf(caller)
   const isSeen = run !== null && (viewer === undefined || (await seesWorkflowRun(db, viewer, id)))

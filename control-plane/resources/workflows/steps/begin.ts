@@ -1,3 +1,11 @@
+import {
+  hasPrefix,
+  type ActorRef,
+  type PersonUuid,
+  type TaskId,
+  type WorkflowId,
+  type WorkspaceUuid,
+} from '../../../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import type { ToolMode } from '../../../../shared/api/workflow-words.ts'
 import type { World } from '../../../../shared/lib/world.ts'
@@ -20,9 +28,12 @@ export type StartedProgram = Pick<
   | 'writtenBy'
   | 'causedByUserId'
   | 'retiredAt'
-> & { id: string | null }
+> & { id: WorkflowId | null }
 
-export const programOf = ({ meta, source }: Pick<BuiltIn, 'meta' | 'source'>, workspaceId: string): StartedProgram => ({
+export const programOf = (
+  { meta, source }: Pick<BuiltIn, 'meta' | 'source'>,
+  workspaceId: WorkspaceUuid,
+): StartedProgram => ({
   id: null,
   workspaceId,
   name: meta.name,
@@ -39,13 +50,13 @@ export const programOf = ({ meta, source }: Pick<BuiltIn, 'meta' | 'source'>, wo
 export interface Begin {
   workflow: StartedProgram
   input: Record<string, unknown>
-  taskId: string | null
+  taskId: TaskId | null
   /** null: the workflow's own. */
   toolPermissionMode: ToolMode | null
   /** Public id of the person (`usr_`) or agent (`agt_`) who starts it. An agent does the steps of a person's workflow. */
-  startedBy: string
+  startedBy: ActorRef
   /** UUID of the person who starts it. */
-  causedBy: string | null
+  causedBy: PersonUuid | null
 }
 
 /** Writes a workflow run, in the caller's transaction: its program runs once that is committed. */
@@ -67,7 +78,7 @@ export async function beginWorkflowRun(db: Db, begin: Begin, world: World): Prom
     error: null,
     log: [],
     taskId,
-    agentId: workflow.authorAgentId ?? (startedBy.startsWith('agt_') ? startedBy : null),
+    agentId: workflow.authorAgentId ?? (hasPrefix(startedBy, 'agt_') ? startedBy : null),
     startedBy,
     writtenBy: workflow.writtenBy,
     causedByUserId: causeOfRun(begin.causedBy, workflow.causedByUserId, workflow.id === null),

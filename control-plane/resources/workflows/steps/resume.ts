@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import type { Db } from '../../../db/open.ts'
 import { publishChange } from '../notify.ts'
 import { listRunning } from '../run-store.ts'
@@ -6,6 +7,6 @@ import { listRunning } from '../run-store.ts'
 const mostAtOnce = 1_000
 
 /** The agents of the workspace take work again: its programs go on. */
-export async function resumeWorkflows(db: Db, workspaceId: string, at: number): Promise<void> {
+export async function resumeWorkflows(db: Db, workspaceId: WorkspaceUuid, at: number): Promise<void> {
   for (const id of await listRunning(db, workspaceId, mostAtOnce)) await publishChange(db, { id, workspaceId }, at)
 }

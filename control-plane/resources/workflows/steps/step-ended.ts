@@ -1,3 +1,4 @@
+import type { WorkflowRunId, WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import type { Db } from '../../../db/open.ts'
 import type { RunEffect } from '../../../lifecycle/run-effects.ts'
 import { endCall } from '../call-store.ts'
@@ -19,7 +20,7 @@ export const endStep: RunEffect = async (db, run, { at }) => {
 /** Notes that the step has ended, and has its workflow run go on. */
 export async function endStepAt(
   db: Db,
-  step: { workflowRunId: string; seq: number; workspaceId: string },
+  step: { workflowRunId: WorkflowRunId; seq: number; workspaceId: WorkspaceUuid },
   at: number,
 ): Promise<void> {
   if (await endCall(db, step, { at })) await publishChange(db, { id: step.workflowRunId, ...step }, at)

@@ -1,3 +1,4 @@
+import type { TaskId, WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
@@ -37,7 +38,7 @@ export class WorkspaceExports {
   private readonly atWork = new Set<string>()
 
   /** Fails at its first piece when too many are written, or when the workspace is gone. */
-  async *write(root: Knex, workspaceId: string, now: () => number): AsyncGenerator<string> {
+  async *write(root: Knex, workspaceId: WorkspaceUuid, now: () => number): AsyncGenerator<string> {
     if (this.atWork.has(workspaceId) || this.atWork.size >= mostExports) tooMany()
     this.atWork.add(workspaceId)
     try {
@@ -63,7 +64,7 @@ function tooMany(): never {
   })
 }
 
-async function* linesOf(db: Db, workspaceId: string, now: number): AsyncGenerator<string[]> {
+async function* linesOf(db: Db, workspaceId: WorkspaceUuid, now: number): AsyncGenerator<string[]> {
   const workspace = (await findWorkspace(db, workspaceId)) ?? fail('resource_not_found', { param: 'workspaceId' })
   const filter = { workspaceId, limit: pageSize }
   const seesAll = { seesAll: true, userId: null, agentId: null }
@@ -137,11 +138,11 @@ async function bodyOf(db: Db, page: WikiPageRow, room: { left: number }): Promis
   return findRevisionBody(db, page.currentRevisionId)
 }
 
-const tasksOf = (db: Db, workspaceId: string): AsyncGenerator<TaskRow[]> =>
+const tasksOf = (db: Db, workspaceId: WorkspaceUuid): AsyncGenerator<TaskRow[]> =>
   oldestFirst((after) => listTasks(db, { workspaceId, limit: pageSize, from: { ...after, direction: 'before' } }))
 
 /** The keys of the parents of these tasks; those of archived ones are left out. */
-async function keysOf(db: Db, tasks: readonly TaskRow[]): Promise<Map<string, string>> {
+async function keysOf(db: Db, tasks: readonly TaskRow[]): Promise<Map<TaskId, string>> {
   const ids = [...new Set(tasks.flatMap(({ parentTaskId: id }) => (id === null ? [] : [id])))]
   const [first] = tasks
   if (ids.length === 0 || first === undefined) return new Map()
@@ -149,7 +150,7 @@ async function keysOf(db: Db, tasks: readonly TaskRow[]): Promise<Map<string, st
   return new Map(parents.filter(({ archivedAt }) => archivedAt === null).map(({ id, key }) => [id, key]))
 }
 
-async function* workflowsOf(db: Db, workspaceId: string) {
+async function* workflowsOf(db: Db, workspaceId: WorkspaceUuid) {
   let afterName = ''
   for (;;) {
     const rows = await listWorkflows(db, { workspaceId, afterName, limit: pageSize })
@@ -160,7 +161,7 @@ async function* workflowsOf(db: Db, workspaceId: string) {
   }
 }
 
-async function* connectionsOf(db: Db, workspaceId: string, now: number): AsyncGenerator<ConnectionRow[]> {
+async function* connectionsOf(db: Db, workspaceId: WorkspaceUuid, now: number): AsyncGenerator<ConnectionRow[]> {
   const sort = 'created_asc'
   let last: ConnectionRow | undefined
   for (;;) {

@@ -1,3 +1,4 @@
+import { idFrom } from '../../../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import { agentRow } from '../../../../test/store/seed.ts'
 import { pageRow } from '../../../../test/store/wiki-rows.ts'
@@ -15,7 +16,8 @@ const workspace = {
   contextMd: 'A ```` fence',
 } as WorkspaceRow
 
-const agent = (name: string, agentMd: string) => agentRow('w', { name, agentMd, agentMdHash: `hash of ${name}` })
+const agent = (name: string, agentMd: string) =>
+  agentRow(idFrom('w'), { name, agentMd, agentMdHash: `hash of ${name}` })
 const sections = () => new Sections({ agents: new Map(), projects: new Map() })
 const textOf = (...lines: readonly string[][]) => `${lines.flat().join('\n')}\n`
 

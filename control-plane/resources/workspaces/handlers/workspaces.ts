@@ -1,3 +1,4 @@
+import type { WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import { changedRow } from '../../../db/changed-row.ts'
 import { fail, failPlain } from '../../../../shared/api/errors.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
@@ -131,7 +132,7 @@ async function update(
 }
 
 /** Those that wait; what a sandbox executes goes on to its end. */
-const cancelCloudRuns = (tx: Tx, workspaceId: string, by: { world: World; leaseMs: number }): Promise<void> =>
+const cancelCloudRuns = (tx: Tx, workspaceId: WorkspaceUuid, by: { world: World; leaseMs: number }): Promise<void> =>
   cancelRuns(
     tx,
     {

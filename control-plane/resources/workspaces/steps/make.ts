@@ -1,3 +1,4 @@
+import type { CompanyUuid, PersonUuid, WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
 import { replaceMember } from '../../members/store.ts'
@@ -17,18 +18,18 @@ export async function makeWorkspace(
     slug: string
     issuePrefix?: string | undefined
     /** UUID of the person who becomes its owner; default: nobody yet. */
-    ownerUserId?: string
+    ownerUserId?: PersonUuid
   },
-): Promise<{ id: string; slug: string }> {
+): Promise<{ id: WorkspaceUuid; slug: string }> {
   const at = world.now()
   const { name, slug } = workspace
   const issuePrefix = workspace.issuePrefix ?? issuePrefixOf(slug)
-  const companyId = world.uuid()
+  const companyId = world.uuid<CompanyUuid>()
   // The server's only workspace keeps access to all repositories when another one is made.
   const only = await findOnlyWorkspace(db)
   if (only !== null) await insertBinding(db, { workspaceId: only, repository: '*', at })
   await insertCompany(db, { id: companyId, name, at })
-  const id = world.uuid()
+  const id = world.uuid<WorkspaceUuid>()
   await insertWorkspace(db, { id, publicId: world.id('ws_'), companyId, name, slug, issuePrefix, at })
   const { ownerUserId: userId } = workspace
   if (userId !== undefined) await replaceMember(db, { workspaceId: id, userId, role: 'owner', at })

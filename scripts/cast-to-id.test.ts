@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest'
+import { castToId } from './cast-to-id.ts'
+
+test('a text that is cast to the id of a kind is found', () => {
+  const wrong = [
+    'findRun(db, reference as RunId)',
+    'const id = text as unknown as AgentRef',
+    'ids as readonly TaskId[]',
+    'x as ids.PersonUuid | null',
+  ]
+  expect(wrong.filter((line) => !castToId.test(line))).toEqual([])
+})
+
+test('what says the kind otherwise is not', () => {
+  const right = [
+    'idFrom<RunId>(text)',
+    'const id: RunId = run.id',
+    'world.uuid<AgentUuid>()',
+    'import { runId as RunIdentity }',
+    'value as string',
+    'import type { AgentRow as AgentRefs }',
+  ]
+  expect(right.filter((line) => castToId.test(line))).toEqual([])
+})
