@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { castToId } from './cast-to-id.ts'
+import { castToId, castToTransaction } from './casts.ts'
 
 /**
  * Checks the text of tracked files: no host name of a package registry, no focused or silently skipped test, no module
@@ -54,6 +54,11 @@ const rules: Rule[] = [
     except: /^shared\/lib\/(?:ids|id-schema)\.ts$/,
     pattern: castToId,
     why: 'makes an id of a text; columns, schemas, world.id and idFrom do',
+  },
+  {
+    files: /^control-plane\/.*\.ts$/,
+    pattern: castToTransaction,
+    why: 'says that a handle is a transaction; whoever needs one takes Tx',
   },
 ]
 const maxLines = 350

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { AnyRoute, BodyOf, ParamsOf, QueryOf, ReplyOf } from '../../shared/api/route.ts'
 import type { World } from '../../shared/lib/world.ts'
-import type { Db } from '../db/open.ts'
+import type { Db, Tx } from '../db/open.ts'
 import type { Log } from '../process/log.ts'
 import type { AnswerRoom } from './answer-room.ts'
 import type { CallerOf } from './callers.ts'
@@ -22,7 +22,7 @@ export interface HandlerInput<R extends AnyRoute> {
    * The transaction of this request on a write (for routes with `transaction: false` and on reads: the root handle).
    * Nothing else is awaited in it: git, providers and other servers are asked by `before`, and links after the commit.
    */
-  db: Db
+  db: R['transaction'] extends true ? Tx : Db
   world: World
   log: Log
   requestId: string
@@ -46,6 +46,9 @@ export interface HandlerInput<R extends AnyRoute> {
   /** The key of a write that answers a stream: answers of these are not stored, so the handler sees to its meaning. */
   idempotencyKey?: string | null
 }
+
+/** The same before the transaction: `db` is the root handle. */
+export type BeforeInput<R extends AnyRoute> = Omit<HandlerInput<R>, 'db'> & { db: Db }
 
 /** An answer with another status, or with headers. */
 export class Answer<S extends number, B> {
@@ -86,8 +89,8 @@ export type Handlers<G extends Readonly<Record<string, AnyRoute>>> = {
  * otherwise, or the process dies during it or after it, the effect counts as unknown.
  */
 export interface CheckedHandler<R extends AnyRoute, Prepared = unknown> {
-  /** `db` is the root handle. Fails as a handler does. Called once, however often the transaction is done again. */
-  before(input: HandlerInput<R>): Promise<Prepared>
+  /** Fails as a handler does. Called once, however often the transaction is done again. */
+  before(input: BeforeInput<R>): Promise<Prepared>
   handle(input: HandlerInput<R>, prepared: Prepared): Promise<HandlerResult<R>>
   /** Gives up what was prepared and nobody came to own. Called after the transaction, however it ended; never fails. */
   giveUp?(prepared: Prepared): Promise<void>

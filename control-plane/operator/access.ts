@@ -1,7 +1,7 @@
 import type { DeviceUuid } from '../../shared/lib/ids.ts'
 import { toTimestamp } from '../../shared/api/ids.ts'
 import type { World } from '../../shared/lib/world.ts'
-import type { Db } from '../db/open.ts'
+import type { Db, Tx } from '../db/open.ts'
 import { findOwnedDevice } from '../resources/devices/lookup.ts'
 import { findDevice } from '../resources/devices/store.ts'
 import { removeDevice } from '../resources/devices/steps/remove.ts'
@@ -39,7 +39,7 @@ export interface Removal {
  * runs that they caused end, and automations on their account are paused. The user's row stays, since history names it,
  * and the operator may add the person again.
  */
-export async function removeUser(db: Db, world: World, { email, newOwner }: Removal) {
+export async function removeUser(db: Tx, world: World, { email, newOwner }: Removal) {
   const user = await known(db, email)
   const owned = await listSolelyOwned(db, user.id)
   const heir = newOwner === null ? null : await known(db, newOwner)

@@ -46,6 +46,8 @@ export type RateClass =
 export type QueryKeyCodes = Readonly<Record<string, ErrorCode>>
 
 /** A route as it is written; `defineRoute` fills in what is left out. */
+type Endpoint = `${Method} /${string}`
+
 export interface RouteInput<
   P extends z.ZodObject,
   Q extends z.ZodObject,
@@ -57,7 +59,7 @@ export interface RouteInput<
   /** As in the contract tables, for example `agents.runs.start`. */
   id: string
   /** Its method, and its path below `/api/v1` (or `base`), for example `GET /agents/{agentId}/runs`. */
-  endpoint: `${Method} /${string}`
+  endpoint: Endpoint
   base?: '/api/v1' | '/api'
   aliases?: readonly string[]
   summary: string
@@ -121,10 +123,14 @@ export interface Route<
   R extends z.ZodType = z.ZodType,
   O extends Readonly<Record<number, z.ZodType>> = Readonly<Record<number, z.ZodType>>,
   C extends Callers = Callers,
+  T extends boolean = boolean,
 > extends Readonly<
-  Required<Omit<RouteInput<P, Q, B, R, O, C>, 'endpoint' | 'description' | 'queryCodes' | 'stream' | 'cli'>>
+  Required<
+    Omit<RouteInput<P, Q, B, R, O, C>, 'endpoint' | 'description' | 'queryCodes' | 'transaction' | 'stream' | 'cli'>
+  >
 > {
   readonly method: Method
+  readonly transaction: T
   /** Below `base`. */
   readonly path: string
   readonly description: string | null
@@ -144,6 +150,13 @@ export const noReply = z.void()
 export const rawBody = z.custom<Uint8Array>((value) => value instanceof Uint8Array)
 const noOther = {} as const
 
+/** Whether a route's handler has a transaction: what it says, else every write. */
+type HasTransaction<E extends string, T extends boolean | undefined> = T extends boolean
+  ? T
+  : E extends `GET ${string}`
+    ? false
+    : true
+
 export function defineRoute<
   P extends z.ZodObject = Nothing,
   Q extends z.ZodObject = Nothing,
@@ -151,7 +164,11 @@ export function defineRoute<
   R extends z.ZodType = typeof noReply,
   O extends Readonly<Record<number, z.ZodType>> = typeof noOther,
   const C extends Callers = typeof anyone,
->(route: RouteInput<P, Q, B, R, O, C>): Route<P, Q, B, R, O, C> {
+  const E extends Endpoint = Endpoint,
+  const T extends boolean | undefined = undefined,
+>(
+  route: RouteInput<P, Q, B, R, O, C> & { endpoint: E; transaction?: T },
+): Route<P, Q, B, R, O, C, HasTransaction<E, T>> {
   const [method, path] = route.endpoint.split(' ') as [Method, string]
   const isRead = method === 'GET'
   return {
@@ -182,7 +199,7 @@ export function defineRoute<
     queryCodes: { refuse: route.queryCodes?.refuse ?? {}, invalid: route.queryCodes?.invalid ?? {} },
     unknownQuery: route.unknownQuery ?? (route.callers === 'none' ? 'ignored' : 'refused'),
     refusedBodyKeys: route.refusedBodyKeys ?? {},
-    transaction: route.transaction ?? !isRead,
+    transaction: (route.transaction ?? !isRead) as HasTransaction<E, T>,
     stream: route.stream ?? null,
     commands: route.cli == null ? [] : 'command' in route.cli ? [route.cli] : route.cli,
   }

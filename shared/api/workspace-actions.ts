@@ -12,7 +12,7 @@ const ownersOnly = { person: 'owner', agent: { refused: 'http_exception' } } as 
 const action = (name: string, verb: string, summary: string) =>
   defineRoute({
     id: `workspaces.${name}`,
-    endpoint: `POST /workspaces/{workspaceId}/${verb}`,
+    endpoint: `POST /workspaces/{workspaceId}/${verb}` as const,
     aliases: [`/companies/{workspaceId}/${verb}`],
     summary,
     ...byAdmins,

@@ -62,7 +62,7 @@ async function personWithAll(root: Db, email: string, workspace = 'main') {
 onBoth('a person who is removed has nothing left, and may come again', async ({ root }) => {
   const ada = await personWithAll(root, 'ada@example.com')
   const bob = await personWithAll(root, 'bob@example.com')
-  const removed = await removeUser(root, world, { email: 'Ada@example.com', newOwner: null })
+  const removed = await root.transaction((tx) => removeUser(tx, world, { email: 'Ada@example.com', newOwner: null }))
   expect(removed).toMatchObject({ removed: true, workspaces: 1, devices: 1, tokens: 1, sessions: 1, identities: 1 })
   expect(await findRole(root, ada.workspaceId, ada.userId)).toBeNull()
   expect((await findLogin(root, hashToken(ada.token)))?.revoked_at).not.toBeNull()
@@ -107,7 +107,8 @@ onBoth('the last owner of a workspace is removed only with another one named', a
   const second = await personWithAll(root, 'ada@example.com', 'second').catch(() => null)
   expect(second).toBeNull()
   await addUser(root, world, { name: 'Bob', email: 'bob@example.com', role: 'member', workspace: 'main' })
-  const remove = (newOwner: string | null) => removeUser(root, world, { email: 'ada@example.com', newOwner })
+  const remove = (newOwner: string | null) =>
+    root.transaction((tx) => removeUser(tx, world, { email: 'ada@example.com', newOwner }))
   expect(await listSolelyOwned(root, ada.userId)).toMatchObject([{ slug: 'main' }, { slug: 'second' }])
   await expect(remove(null)).rejects.toThrow(/only owner of main, second/)
   await expect(remove('ada@example.com')).rejects.toThrow(OperatorError)

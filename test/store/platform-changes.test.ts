@@ -161,7 +161,7 @@ async function approved(db: Db, change: { route: keyof typeof makes; body: z.inp
     await approveChange(request, stored, { person, routes })
   }
   try {
-    await inTransaction(db as Tx, approve)
+    await inTransaction(db, approve)
   } catch (error) {
     failure = error
   }

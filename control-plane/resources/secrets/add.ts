@@ -20,7 +20,7 @@ import { inSavepoint } from '../../db/transaction.ts'
 
 /** Encrypts and stores a secret, and grants it. Fails with `secret.duplicate_name`. */
 export async function addSecret(
-  { db, caller, world }: { db: Db; caller: PersonCaller; world: World },
+  { db, caller, world }: { db: Tx; caller: PersonCaller; world: World },
   { vault }: { vault: Vault },
   given: {
     name: string
@@ -44,7 +44,7 @@ export async function addSecret(
   await claimSecretsKey(db, vault, at)
   try {
     // In a savepoint: after a refused row PostgreSQL accepts no more statements in the transaction.
-    await inSavepoint(db as Tx, async (tx) =>
+    await inSavepoint(db, async (tx) =>
       insertSecret(tx, { id, workspaceId, ...fields, brokerHosts, isCloudPlain, sealed, createdBy: by, createdAt: at }),
     )
   } catch (error) {

@@ -5,7 +5,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { fail, failPlain } from '../../../shared/api/errors.ts'
 import { defineRoute } from '../../../shared/api/route.ts'
-import type { Tx } from '../../../control-plane/db/open.ts'
 import { afterCommit, writeStateOf } from '../../../control-plane/db/transaction.ts'
 import { assertComplete, implement, type ImplementedRoute } from '../../../control-plane/http/implement.ts'
 import { call, codeOf, startServer, type TestServer } from './server.ts'
@@ -30,7 +29,7 @@ function handlers(log: string[]): ImplementedRoute[] {
   const undone = new Set<string>()
   return implement(routes, {
     fail: async ({ body, db }) => {
-      afterCommit(db as Tx, () => log.push(`after ${body.name}`))
+      afterCommit(db, () => log.push(`after ${body.name}`))
       await db(table).insert({ name: body.name })
       if (body.how === 'throw') throw new Error('the password is hunter2')
       if (body.how === 'refuse') {
@@ -43,7 +42,7 @@ function handlers(log: string[]): ImplementedRoute[] {
       if (body.how === 'constraint')
         await db('users').insert({ id: 'x', public_id: 'x', name: 'x', email: 'owner@example.com', created_at: 1 })
       if (body.how === 'bad after')
-        afterCommit(db as Tx, () => {
+        afterCommit(db, () => {
           throw new Error('a shortcut failed')
         })
       if (body.how.startsWith('once ') && !undone.has(body.name)) {

@@ -5,7 +5,6 @@ import { timeAndId, beforeOf, pageByTime } from '../../../../shared/api/paging.t
 import type { BodyOf } from '../../../../shared/api/route.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import { changedRow } from '../../../db/changed-row.ts'
-import type { Tx } from '../../../db/open.ts'
 import { cancelRuns } from '../../../lifecycle/cancel-runs.ts'
 import type { Caller, PersonCaller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
@@ -174,7 +173,7 @@ async function changesNothing({ db, caller, body }: Pick<Update, 'db' | 'caller'
 async function pauseRuns({ db, world }: Update, agent: AgentRow, deps: Dependencies): Promise<void> {
   const reason = `${agent.name} is ${agent.status}; only an active agent starts runs.`
   const runs = { ...runsOf(agent), extent: 'waiting', exitReason: 'agent_paused', reason } as const
-  await cancelRuns(db as Tx, runs, { world, leaseMs: deps.leaseMs })
+  await cancelRuns(db, runs, { world, leaseMs: deps.leaseMs })
 }
 
 function checkStatus(from: AgentStatus, to: AgentStatus): void {

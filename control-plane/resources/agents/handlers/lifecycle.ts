@@ -113,7 +113,7 @@ async function remove(input: HandlerInput<Routes['delete']>, deps: Dependencies 
   const { agent } = await storeAgent(db, { before, after: { ...before, deletedAt: now }, caller, world })
   const reason = 'The agent was deleted.'
   const runs = { ...runsOf(agent), extent: 'live', exitReason: 'agent_deleted', reason } as const
-  const tx = db as Tx
+  const tx = db
   await cancelRuns(tx, runs, { world, leaseMs: deps.leaseMs })
   // Of its runs that stopped to ask. They would hold their tasks and the steps of workflows until somebody answers in vain.
   for (const question of await listOpenQuestions(db, 'agent_id', [agent.id]))

@@ -4,7 +4,7 @@ import type { ExitReason } from '../../../../shared/runs/exit-reasons.ts'
 import { type HarnessName, harnesses } from '../../../../shared/runs/harnesses.ts'
 import type { ModelCatalog } from '../../../catalog/catalog.ts'
 import type { RunOverrides } from '../../../wakes/build-spec.ts'
-import type { Db, Tx } from '../../../db/open.ts'
+import type { Db } from '../../../db/open.ts'
 import { asked } from '../../../trust/askers.ts'
 import type { Person } from '../../../trust/rules.ts'
 import { causeOfCaller } from '../../runs/cause.ts'
@@ -70,7 +70,7 @@ async function wake(
   const overrides = overridesOf(body, { agent, catalog: deps.catalog })
   const askedBy = await causeOfCaller(db, caller)
   const answer = await startRun(
-    db as Tx,
+    db,
     {
       ...asked(
         body.source === 'on_demand' ? onDemand(caller) : body.source,

@@ -7,7 +7,7 @@ import { forgetSessions } from '../../runs/steps/forget-sessions.ts'
 import { auditAgent } from '../steps/doctor-facts.ts'
 import { insertHistory } from '../history-store.ts'
 import { changeableAgent, readableAgent } from '../lookup.ts'
-import { publicIdOf, storeAgent, workspaceOf } from '../steps/store-agent.ts'
+import { authorRefOf, storeAgent, workspaceOf } from '../steps/store-agent.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'catalog' | 'services' | 'cloud' | 'leaseMs'>
 
@@ -43,7 +43,7 @@ async function resetSessions(input: HandlerInput<typeof agentUpkeepRoutes.sessio
     kind: 'sessions',
     changedKeys: [],
     description: 'Reset the sessions and tokens.',
-    changedBy: publicIdOf(caller),
+    changedBy: authorRefOf(caller),
     reverts: null,
     createdAt: now,
   })

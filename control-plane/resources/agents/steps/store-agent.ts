@@ -5,7 +5,7 @@ import { fail } from '../../../../shared/api/errors.ts'
 import type { ModelCatalog } from '../../../catalog/catalog.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { troubleOf } from '../../../db/dialect.ts'
-import type { Db } from '../../../db/open.ts'
+import type { Db, Tx } from '../../../db/open.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import { reviewAgentBudget } from '../../approvals/steps/budget-gate.ts'
 import { findFolder } from '../../folders/store.ts'
@@ -135,7 +135,7 @@ export function checkRules(before: AgentRow, after: AgentRow): void {
 }
 
 /** The id under which a change is recorded. */
-export const publicIdOf = (caller: Caller): ActorRef =>
+export const authorRefOf = (caller: Caller): ActorRef =>
   caller.kind === 'person' ? (caller.onBehalfOf ?? caller.userPublicId) : caller.agentId
 
 export interface AgentWrite {
@@ -158,7 +158,7 @@ export interface AgentWrite {
  * (403), `handle_taken`, or `transient_conflict` when somebody else wrote in between.
  */
 export async function storeAgent(
-  db: Db,
+  db: Tx,
   write: AgentWrite,
 ): Promise<{ agent: AgentRow; revision: RevisionRow | null; entry: HistoryRow | null }> {
   const { before, caller, world } = write
@@ -193,7 +193,7 @@ export async function storeAgent(
     changedKeys: keys,
     changeDescription: write.description ?? describeChange(keys),
     source: write.source ?? 'patch',
-    changedBy: publicIdOf(caller),
+    changedBy: authorRefOf(caller),
     createdAt: now,
   }
   const { id, agentId, changedBy, changeDescription: description } = revision

@@ -16,12 +16,12 @@ export async function lookAgain(db: Db, agent: AgentRow, at: number): Promise<vo
 
 /** Cancels them, because another person now decides what the agent runs, or has decided otherwise. */
 export async function cancelWaiting(
-  db: Db,
+  db: Tx,
   agent: AgentRow,
   { reason, world }: { reason: string; world: World },
 ): Promise<void> {
   const runs = { ...runsOf(agent), extent: 'waiting', exitReason: 'interrupted', reason } as const
-  await cancelRuns(db as Tx, runs, { world, leaseMs: linkLimits.leaseMs })
+  await cancelRuns(db, runs, { world, leaseMs: linkLimits.leaseMs })
 }
 
 /** The runs of an agent, for their cancellation. */

@@ -4,7 +4,7 @@ import type { approvalRoutes } from '../../../../shared/api/approvals.ts'
 import type { StoredGatedThing } from '../../../../shared/api/approval-words.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { callIdentity } from '../../../../shared/runs/call-identity.ts'
-import type { Db, Tx } from '../../../db/open.ts'
+import type { Db } from '../../../db/open.ts'
 import type { AgentCaller } from '../../../http/callers.ts'
 import type { HandlerInput } from '../../../http/implement.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
@@ -46,7 +46,7 @@ export async function requested(
     world,
   )
   const stop = { exitReason: 'approval_requested', world, leaseMs: deps.leaseMs } as const
-  if (!(await stopToAsk(db as Tx, run, stop))) stopFailed()
+  if (!(await stopToAsk(db, run, stop))) stopFailed()
   return id
 }
 

@@ -4,7 +4,7 @@ import { automationRoutes, type TriggerBody } from '../../../../shared/api/autom
 import { fail } from '../../../../shared/api/errors.ts'
 import { automationId, firedId } from '../../../../shared/api/ids.ts'
 import { timeAndId, beforeOf, pageByTime } from '../../../../shared/api/paging.ts'
-import type { Db, Tx } from '../../../db/open.ts'
+import type { Db } from '../../../db/open.ts'
 import { causeOfCaller } from '../../runs/cause.ts'
 import { publicIdOf, type Caller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
@@ -158,7 +158,7 @@ async function runByHand({ db, caller, params }: HandlerInput<typeof automationR
   if (automation.workflow !== null) fail('workflow_needs_github_event')
   const requestedBy = publicIdOf(caller)
   const cause = { triggerSource: 'manual', requestedBy, prompt: automation.prompt } as const
-  const outcome = await fire(db as Tx, { automation, cause }, deps.wakeContext)
+  const outcome = await fire(db, { automation, cause }, deps.wakeContext)
   if (outcome.kind === 'repeated') throw new Error('a fire by hand has no occasion')
   return presentFire(outcome)
 }

@@ -4,8 +4,13 @@ import { connectionId } from '../../../../shared/api/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { cursorOf, pageOf } from '../../../../shared/api/paging.ts'
 import { given } from '../../../../shared/lib/given.ts'
-import type { Tx } from '../../../db/open.ts'
-import { implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import {
+  type BeforeInput,
+  type HandlerInput,
+  implement,
+  type ImplementedRoute,
+  prepared,
+} from '../../../http/implement.ts'
 import { wholeList } from '../../../http/whole-list.ts'
 import { lookUpConnection, ownersOf, viewerOfConnections } from '../lookup.ts'
 import { presentConnection, presentService, presentWhole } from '../present.ts'
@@ -85,7 +90,7 @@ async function list({ db, caller, query, world }: HandlerInput<Routes['list']>) 
   return { ...page, returnedCount: page.data.length, totalCount: await countConnections(db, filter) }
 }
 
-type Creating = HandlerInput<Routes['create']>
+type Creating = BeforeInput<Routes['create']>
 
 const targetOf = async ({ db, caller, body: { integrationId, integration } }: Creating, { services }: Dependencies) =>
   (await findTarget({ db, caller, services }, integrationId ?? integration!)) ?? fail('integration_not_found')
@@ -101,14 +106,14 @@ async function prepareCreate(input: Creating, deps: Dependencies): Promise<Step 
   return prepareStep(target.service, input.body.apiKeyFields, { deps, before, input })
 }
 
-async function create(input: Creating, step: Step | null, deps: Dependencies) {
+async function create(input: HandlerInput<Routes['create']>, step: Step | null, deps: Dependencies) {
   const { db, caller, body, world } = input
   const target = await targetOf(input, deps)
   const { service, ownerUserId } = target
   const before = await sameAs(input, target)
   const isActive = before !== null && statusAt(before, world.now()) === 'active'
   if (isActive) {
-    await attachAgain(db as Tx, before, world)
+    await attachAgain(db, before, world)
     return shownSetup(input, { row: before, nextStep: { kind: 'none' } })
   }
   // It was active when it was looked at, and is not any more.
@@ -119,7 +124,7 @@ async function create(input: Creating, step: Step | null, deps: Dependencies) {
   return takeStep(input, { step, before, blank: blankConnection(service, of) }, deps)
 }
 
-type Reauthorizing = HandlerInput<Routes['reauthorize']>
+type Reauthorizing = BeforeInput<Routes['reauthorize']>
 
 /** The connection and its service. Fails with `connection_not_reauthorizable` when it works, or a sign-in is open. */
 async function reauthorizable({ db, caller, params, world }: Reauthorizing, { services }: Dependencies) {
@@ -138,7 +143,7 @@ async function prepareReauthorize(input: Reauthorizing, deps: Dependencies): Pro
   return prepareStep(service, input.body.apiKeyFields, { deps, before: row, input })
 }
 
-async function reauthorize(input: Reauthorizing, step: Step, deps: Dependencies) {
+async function reauthorize(input: HandlerInput<Routes['reauthorize']>, step: Step, deps: Dependencies) {
   const { row } = await reauthorizable(input, deps)
   return takeStep(input, { step, before: row, blank: row }, deps)
 }
@@ -148,6 +153,6 @@ async function revoke({ db, caller, params, world, log }: HandlerInput<Routes['r
   // What was withdrawn at the provider is not what is there now.
   if (withdrawn !== null && withdrawn.credentialVersion !== row.credentialVersion) fail('transient_conflict')
   const by = caller.kind === 'person' ? caller.name : 'An agent'
-  await withdraw({ tx: db as Tx, world }, { row, event: 'withdraw', reason: `${by} revoked it.` })
+  await withdraw({ tx: db, world }, { row, event: 'withdraw', reason: `${by} revoked it.` })
   log.info({ connectionId: row.id, service: row.serviceId }, 'connection revoked')
 }

@@ -2,7 +2,7 @@ import type { ConnectionId } from '../../../../shared/lib/ids.ts'
 import type { connectionRoutes } from '../../../../shared/api/connections.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { inTransaction } from '../../../db/transaction.ts'
-import type { HandlerInput } from '../../../http/implement.ts'
+import type { BeforeInput } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import type { OauthCredential } from '../credential.ts'
 import { lookUpConnection } from '../lookup.ts'
@@ -14,7 +14,7 @@ import { statusAt } from '../rules.ts'
 import { releaseRenewal, type ConnectionRow } from '../store.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'root' | 'vault' | 'services' | 'outbound'>
-type Input = HandlerInput<(typeof connectionRoutes)['revoke']>
+type Input = BeforeInput<(typeof connectionRoutes)['revoke']>
 
 /** The credential that was withdrawn at its provider, and the claim by which nobody renews it in the meantime. */
 export interface Withdrawn {

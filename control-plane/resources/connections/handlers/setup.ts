@@ -124,11 +124,11 @@ interface Setting {
 
 /** Does the step to a connection that is there, or to a new one. */
 export async function takeStep(
-  { db, world, log, caller }: Setting,
+  { db, world, log, caller }: Setting & { db: Tx },
   { step, before, blank }: { step: Step; before: ConnectionRow | null; blank: ConnectionRow },
   { vault }: Pick<SetupDependencies, 'vault'>,
 ): Promise<ConnectionSetup> {
-  const changing = { tx: db as Tx, world, vault }
+  const changing = { tx: db, world, vault }
   const userId = caller.userId
   if (step.kind === 'ask') return shownSetup({ db, world }, { row: before, nextStep: step.nextStep })
   const told = (row: ConnectionRow) =>

@@ -6,7 +6,6 @@ import { fileId } from '../../../../shared/api/ids.ts'
 import { batchOf, beforeOf, cursorOf, pageByTime, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
 import { given } from '../../../../shared/lib/given.ts'
 import { z } from 'zod'
-import type { Tx } from '../../../db/open.ts'
 import { implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { findMemberByReference } from '../../members/store.ts'
@@ -41,7 +40,7 @@ export function fileHandlers(deps: Dependencies): ImplementedRoute[] {
     async delete({ db, caller, params, world }) {
       checkSweeping(deps)
       const file = await liveFile(db, caller, params.id)
-      await deleteFile(db as Tx, file, { blobs: deps.blobs, world, keepsBytes: false })
+      await deleteFile(db, file, { blobs: deps.blobs, world, keepsBytes: false })
     },
 
     async restore({ db, caller, params, world }) {
@@ -91,7 +90,7 @@ export function fileHandlers(deps: Dependencies): ImplementedRoute[] {
       const results = []
       for (const id of body.fileIds) {
         const file = await lookUpFile(db, caller, id)
-        if (file !== null) await deleteFile(db as Tx, file, { blobs: deps.blobs, world, keepsBytes: true })
+        if (file !== null) await deleteFile(db, file, { blobs: deps.blobs, world, keepsBytes: true })
         results.push({ fileId: id, ok: file !== null, ...(file === null && { code: 'file_not_found' as const }) })
       }
       return { results }

@@ -136,7 +136,7 @@ async function update(input: HandlerInput<Routes['update']>, services: ServiceCa
   const changes = { server, ...(name !== undefined && { name, ruleName: ruleNameOf(name) }) }
   const after = changedRow(before, changes, world.now())
   await orTaken(db, (tx) => replaceMcpServer(tx, before, after))
-  if (isOther) await voidSignIns({ tx: db as Tx, world }, before, 'The MCP server has another address now.')
+  if (isOther) await voidSignIns({ tx: db, world }, before, 'The MCP server has another address now.')
   return shown(after)
 }
 
@@ -158,7 +158,7 @@ async function remove(input: HandlerInput<Routes['delete']>) {
     return raisePlatformChange({ ...input, body: null }, change)
   }
   mustDecide(caller, agent)
-  await voidSignIns({ tx: db as Tx, world }, row, 'The MCP server was deleted.')
+  await voidSignIns({ tx: db, world }, row, 'The MCP server was deleted.')
   await removeMcpServer(db, row.id)
   return undefined
 }
@@ -209,9 +209,9 @@ function readServer(sent: Parameters<typeof serverOf>[0]): McpServer {
 }
 
 /** Rules could not tell two of one name apart. In a savepoint: after a refused row PostgreSQL accepts no more statements. */
-async function orTaken(db: Db, write: (tx: Tx) => Promise<void>): Promise<void> {
+async function orTaken(db: Tx, write: (tx: Tx) => Promise<void>): Promise<void> {
   try {
-    await inSavepoint(db as Tx, write)
+    await inSavepoint(db, write)
   } catch (error) {
     if (troubleOf(error) !== 'duplicate') throw error
     fail('duplicate_resource', {

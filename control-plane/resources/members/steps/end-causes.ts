@@ -21,7 +21,7 @@ export interface CausedBy {
  * those over by resuming them.
  */
 export async function endCauses(
-  db: Db,
+  db: Tx,
   of: CausedBy,
   world: World,
 ): Promise<{ runs: number; workflowRuns: number; automations: number }> {
@@ -30,7 +30,7 @@ export async function endCauses(
   const runs = { subject: 'person', subjectId: of.userId, extent: 'live', exitReason: 'interrupted', reason } as const
   const live = await countLiveCausedBy(db, of)
   for (const workspaceId of live.keys())
-    await cancelRuns(db as Tx, { ...runs, workspaceId }, { world, leaseMs: linkLimits.leaseMs })
+    await cancelRuns(db, { ...runs, workspaceId }, { world, leaseMs: linkLimits.leaseMs })
   const count = [...live.values()].reduce((sum, one) => sum + one, 0)
   return { runs: count, workflowRuns, automations: await pauseAutomationsOf(db, of, world.now()) }
 }

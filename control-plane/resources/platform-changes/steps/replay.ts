@@ -10,7 +10,9 @@ import { closePlatformChange, findPlatformChange, type ChangeResult, type Platfo
 import { inSavepoint } from '../../../db/transaction.ts'
 
 /** The request in which a person approves. */
-export type ApprovingRequest = Pick<HandlerInput<AnyRoute>, 'db' | 'world' | 'log' | 'requestId' | 'signal' | 'room'>
+export type ApprovingRequest = Pick<HandlerInput<AnyRoute>, 'world' | 'log' | 'requestId' | 'signal' | 'room'> & {
+  db: Tx
+}
 
 /** Makes the change that waits for this approval, and stores the result; does nothing when it was closed before. */
 export async function approveChange(
@@ -46,7 +48,7 @@ async function replayChange(
     checkRole(implemented.route, caller)
     const { staged } = implemented
     const prepared = staged?.parse(change.body)
-    return await inSavepoint(request.db as Tx, async (tx) =>
+    return await inSavepoint(request.db, async (tx) =>
       answerOf(implemented, inputOf(request, { implemented, change, caller, db: tx }), prepared),
     )
   } catch (error) {

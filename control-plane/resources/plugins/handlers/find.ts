@@ -2,7 +2,7 @@ import { fail } from '../../../../shared/api/errors.ts'
 import { pluginLimits } from '../../../../shared/api/plugin-fields.ts'
 import type { pluginRoutes } from '../../../../shared/api/plugins.ts'
 import { given } from '../../../../shared/lib/given.ts'
-import type { HandlerInput } from '../../../http/implement.ts'
+import type { BeforeInput } from '../../../http/implement.ts'
 import { readSource } from '../../../repo-source/source.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { decodeFiles, pathsFlaw } from '../../skills/bundle.ts'
@@ -14,8 +14,8 @@ import type { InstalledPlugin } from '../store.ts'
 /** Finds the plugin that a request names, before its transaction: in the files that it sends, or in a repository. */
 
 export type Dependencies = Pick<ResourceDependencies, 'blobs' | 'costly' | 'repoSources'>
-type Install = HandlerInput<typeof pluginRoutes.install>
-type Update = HandlerInput<typeof pluginRoutes.update>
+type Install = BeforeInput<typeof pluginRoutes.install>
+type Update = BeforeInput<typeof pluginRoutes.update>
 type Asking = Pick<Install, 'caller' | 'signal'>
 type Bundle = NonNullable<Install['body']['bundle']>
 

@@ -70,7 +70,7 @@ export const stagedInstall = stagedPlugin.extend({ enabled: z.boolean() })
 export type FoundPlugin = (TakenPlugin | Omit<StagedPlugin, 'source'>) & Pick<StagedPlugin, 'source'>
 
 interface Placing {
-  db: Db
+  db: Tx
   world: World
   caller: PersonCaller
 }
@@ -176,7 +176,7 @@ async function placeServers(
     if (before !== undefined) {
       const changes = { server: withConnectionOf(before.server, server) }
       await replaceMcpServer(db, before, changedRow(before, changes, now))
-      if (isMoved(before.server, server)) await voidSignIns({ tx: db as Tx, world }, before, moved)
+      if (isMoved(before.server, server)) await voidSignIns({ tx: db, world }, before, moved)
       continue
     }
     const name = nameOfServer(plugin.name, nameInPlugin, taken)
@@ -201,7 +201,7 @@ async function placeServers(
 }
 
 async function removeServer({ db, world }: Pick<Placing, 'db' | 'world'>, row: McpServerRow): Promise<void> {
-  await voidSignIns({ tx: db as Tx, world }, row, 'The plugin has this MCP server no more.')
+  await voidSignIns({ tx: db, world }, row, 'The plugin has this MCP server no more.')
   await removeMcpServer(db, row.id)
 }
 

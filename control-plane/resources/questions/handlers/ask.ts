@@ -37,7 +37,7 @@ type Body = Ask['body']
  * `isAsked` is false.
  */
 export async function ask(
-  tx: Db,
+  tx: Tx,
   { caller, body, world }: Ask,
   deps: Pick<ResourceDependencies, 'leaseMs' | 'secretProviders'>,
 ): Promise<{ question: QuestionRow; isAsked: boolean }> {
@@ -77,7 +77,7 @@ export async function ask(
   })
   await show(tx, asked, { caller, place: conversation ?? task, world })
   const stop = { exitReason: 'question_asked', world, leaseMs: deps.leaseMs } as const
-  const isAsked = asked.waitUntil !== null ? canWait(run) : await stopToAsk(tx as Tx, run, stop)
+  const isAsked = asked.waitUntil !== null ? canWait(run) : await stopToAsk(tx, run, stop)
   if (!isAsked) await closeUnstopped(tx, asked, world)
   const question = await findQuestion(tx, caller.workspaceId, asked.id)
   return question === null ? fail('question_not_found') : { question, isAsked }

@@ -16,7 +16,7 @@ import {
 import { sayVariableLeftOut, variableLeftOutReasons } from '../../../../shared/runs/connection-variables.ts'
 import type { ChangeSetResult } from '../../../../shared/device/change-set.ts'
 import type { Db } from '../../../db/open.ts'
-import { implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { type BeforeInput, implement, type ImplementedRoute, prepared } from '../../../http/implement.ts'
 import type { AnswerRoom } from '../../../http/answer-room.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { withoutHiddenFiles } from '../../conversations/attachments.ts'
@@ -107,7 +107,7 @@ export function runRecordHandlers(deps: Dependencies): ImplementedRoute[] {
   })
 }
 
-type Output = HandlerInput<typeof runRecordRoutes.output>
+type Output = BeforeInput<typeof runRecordRoutes.output>
 
 /** The caller's run, while it lives. */
 async function ownRun({ db, caller, params }: Output): Promise<RunRow> {

@@ -3,7 +3,7 @@ import { runId } from '../../../../shared/api/ids.ts'
 import { batchOf, cursorOf, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { runRoutes, type RunDetail } from '../../../../shared/api/runs.ts'
-import type { Db, Tx } from '../../../db/open.ts'
+import type { Db } from '../../../db/open.ts'
 import { cancelRun } from '../../../lifecycle/cancel-run.ts'
 import { asked } from '../../../trust/askers.ts'
 import { causeOfCaller, speakersOf } from '../cause.ts'
@@ -47,7 +47,7 @@ export function runHandlers(deps: Dependencies): ImplementedRoute[] {
       const { run } = await cancellableRun(db, caller, params.runId)
       const { leaseMs } = deps
       const reason = body.reason ?? null
-      if (!(await cancelRun(db as Tx, run, { exitReason: 'interrupted', reason, world, leaseMs })))
+      if (!(await cancelRun(db, run, { exitReason: 'interrupted', reason, world, leaseMs })))
         fail('run.not_cancellable')
       return presentRunDetail(db, (await findRun(db, run.id)) ?? run, { now: world.now(), leaseMs })
     },
@@ -166,7 +166,7 @@ async function retry({ db, caller, params, body }: HandlerInput<typeof runRoutes
   // On the same task, whose lock lets one run at a time work on it.
   const task = run.taskId === null ? null : await findTaskById(db, run.taskId)
   const answer = await startRun(
-    db as Tx,
+    db,
     {
       ...asked('manual', { caller: await causeOfCaller(db, caller) }, speakersOf(run)),
       agent,

@@ -3,7 +3,7 @@ import { fail } from '../../../../shared/api/errors.ts'
 import { sandboxId } from '../../../../shared/api/ids.ts'
 import { beforeOf, pageByTime, timeAndId } from '../../../../shared/api/paging.ts'
 import { sandboxRoutes } from '../../../../shared/api/sandboxes.ts'
-import type { Db, Tx } from '../../../db/open.ts'
+import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { implement, type ImplementedRoute } from '../../../http/implement.ts'
 import { cancelRun } from '../../../lifecycle/cancel-run.ts'
@@ -35,7 +35,7 @@ export function sandboxHandlers({ cloud, leaseMs }: Dependencies): ImplementedRo
       const row = await sandboxThere(db, caller, params.sandboxId)
       const run = await findRun(db, row.runId)
       const reason = 'A workspace admin stopped the sandbox.'
-      if (run !== null) await cancelRun(db as Tx, run, { exitReason: 'interrupted', reason, world, leaseMs })
+      if (run !== null) await cancelRun(db, run, { exitReason: 'interrupted', reason, world, leaseMs })
       return presentSandbox(row)
     },
   })

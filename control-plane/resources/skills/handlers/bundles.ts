@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fail } from '../../../../shared/api/errors.ts'
 import { skillRoutes } from '../../../../shared/api/skills.ts'
-import { answer, type HandlerInput } from '../../../http/implement.ts'
+import { answer, type BeforeInput } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { causeOfCaller } from '../../runs/cause.ts'
@@ -25,8 +25,8 @@ import { insertSkill, listTakenSlugs, replaceSkill, type SkillRow } from '../sto
 
 /** Writes that bring files: these are checked and stored before the transaction. */
 type Dependencies = Pick<ResourceDependencies, 'blobs' | 'costly'>
-type Create = HandlerInput<typeof skillRoutes.create>
-type Replace = HandlerInput<typeof skillRoutes.replaceBundle>
+type Create = BeforeInput<typeof skillRoutes.create>
+type Replace = BeforeInput<typeof skillRoutes.replaceBundle>
 
 export async function prepareCreate(input: Create, deps: Dependencies): Promise<NewBundle> {
   await checkCreate(input)

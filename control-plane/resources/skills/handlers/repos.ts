@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { fail } from '../../../../shared/api/errors.ts'
 import { repoInstall, skillKeys, type SkippedSkill } from '../../../../shared/api/skill-fields.ts'
 import { skillRepoRoutes } from '../../../../shared/api/skill-repos.ts'
-import { answer, implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { answer, type BeforeInput, implement, type ImplementedRoute, prepared } from '../../../http/implement.ts'
 import { readSource, repoKey } from '../../../repo-source/source.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
@@ -25,7 +25,7 @@ import { insertSkill, replaceSkill, type SkillRow } from '../store.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'blobs' | 'costly' | 'repoSources'>
 type Routes = typeof skillRepoRoutes
-type Install = HandlerInput<Routes['install']>
+type Install = BeforeInput<Routes['install']>
 
 export function skillRepoHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(skillRepoRoutes, {

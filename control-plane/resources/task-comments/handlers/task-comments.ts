@@ -85,7 +85,7 @@ async function create(
 
 /** Whoever may comment may interrupt; a run does not interrupt itself. */
 async function interrupt(
-  db: Db,
+  db: Tx,
   task: TaskRow,
   by: { caller: Caller; leaseMs: number; world: Parameters<typeof cancelRun>[2]['world'] },
 ): Promise<void> {
@@ -93,7 +93,7 @@ async function interrupt(
   for (const run of await listLiveOfTask(db, task.id)) {
     const isOwn = caller.kind === 'agent' && caller.runId === run.id
     if (run.agentId !== task.assigneeAgentId || isOwn) continue
-    await cancelRun(db as Tx, run, { exitReason: 'interrupted', reason: 'Interrupted by a comment.', leaseMs, world })
+    await cancelRun(db, run, { exitReason: 'interrupted', reason: 'Interrupted by a comment.', leaseMs, world })
   }
 }
 

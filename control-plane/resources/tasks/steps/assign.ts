@@ -29,7 +29,7 @@ export interface Assignment {
  * (`task_has_active_run`), unless it hands the task on itself: the wake of the other agent waits for its end then. A run that
  * only waits is ended, as what it was to do is now another's. Giving it to whom has it changes nothing.
  */
-export async function assignTask(tx: Db, assignment: Assignment): Promise<TaskRow> {
+export async function assignTask(tx: Tx, assignment: Assignment): Promise<TaskRow> {
   const { task, agent, byRunId, world } = assignment
   if (task.archivedAt !== null && agent !== null) fail('task_archived')
   if (task.assigneeAgentId === (agent?.id ?? null)) return task

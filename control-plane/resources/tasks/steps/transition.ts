@@ -29,7 +29,7 @@ export interface Move {
  * Moves the task by the table of transitions, with all that follows from it. Fails with `invalid_task_transition` (also
  * when its status is no longer that of `task`) and `reopen_reason_required`.
  */
-export async function transitionTask(tx: Db, move: Move): Promise<TaskRow> {
+export async function transitionTask(tx: Tx, move: Move): Promise<TaskRow> {
   const { task, to, actor, world } = move
   check(task, move)
   // Runs before tasks, in the order in which the start of a run takes them.
@@ -78,7 +78,7 @@ export async function reasonOf(
 }
 
 /** Opens a finished task again and takes it out of the archive; the reason is the comment that asks for it. */
-export async function reopenTask(tx: Db, reopening: Omit<Move, 'to'>): Promise<TaskRow> {
+export async function reopenTask(tx: Tx, reopening: Omit<Move, 'to'>): Promise<TaskRow> {
   const open = await transitionTask(tx, { ...reopening, to: 'open' })
   return open.archivedAt === null ? open : setArchived(tx, { ...reopening, task: open, archivedAt: null })
 }
@@ -88,12 +88,12 @@ const workTriggers: readonly string[] = ['assignment', 'fan_in', 'dependency_res
 
 /** Runs that were to take up the task and that no device executes yet are ended: that is no longer asked for. */
 export async function cancelWaitingRuns(
-  tx: Db,
+  tx: Tx,
   { task, world, reason }: { task: Pick<TaskRow, 'id'>; world: World; reason: string },
 ): Promise<void> {
   for (const run of await listLiveOfTask(tx, task.id)) {
     if (run.status !== 'queued' || !workTriggers.includes(run.triggerSource)) continue
     // A run that waits has no device to be asked, so how long a lease lasts does not matter.
-    await cancelRun(tx as Tx, run, { exitReason: 'duplicate_trigger', reason, world, leaseMs: 0 })
+    await cancelRun(tx, run, { exitReason: 'duplicate_trigger', reason, world, leaseMs: 0 })
   }
 }

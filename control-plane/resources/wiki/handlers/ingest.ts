@@ -3,7 +3,13 @@ import { ApiError, fail } from '../../../../shared/api/errors.ts'
 import type { PublishCheck } from '../../../../shared/api/wiki-fields.ts'
 import { wikiIngestRoutes } from '../../../../shared/api/wiki-ingest.ts'
 import { isSourcePath, sourceKind } from '../../../../shared/lib/source-path.ts'
-import { implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import {
+  type BeforeInput,
+  type HandlerInput,
+  implement,
+  type ImplementedRoute,
+  prepared,
+} from '../../../http/implement.ts'
 import { readForSearch } from '../../../search/searchable.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { gone, isCurrent } from '../ingest-rules.ts'
@@ -52,13 +58,13 @@ const hasText = (page: Omit<FileText, 'body'> & { body?: string | undefined }): 
   page.body !== undefined
 
 /** Texts that the server lacks, as it is now. */
-async function textsToBring({ db, caller: { workspaceId }, body: { root, pages } }: HandlerInput<Run>) {
+async function textsToBring({ db, caller: { workspaceId }, body: { root, pages } }: BeforeInput<Run>) {
   const sources = await listSources(db, { workspaceId, root })
   const known = byPath(sources)
   return { sources, known, texts: pages.filter(hasText).filter((file) => !isCurrent(file, known.get(file.path))) }
 }
 
-async function readTexts(input: HandlerInput<Run>, deps: Dependencies): Promise<Readings> {
+async function readTexts(input: BeforeInput<Run>, deps: Dependencies): Promise<Readings> {
   const { root, pages, files } = input.body
   checkRoot(root)
   const listed = files && new Map(files.map(({ path, sha256 }) => [path, sha256]))
@@ -79,7 +85,7 @@ async function readTexts(input: HandlerInput<Run>, deps: Dependencies): Promise<
 }
 
 async function readToRevive(
-  { db, caller }: HandlerInput<Run>,
+  { db, caller }: BeforeInput<Run>,
   source: ListedSource | undefined,
   deps: Dependencies,
 ): Promise<Revived | null> {
@@ -95,7 +101,7 @@ function refuse(index: number, key: string, what: string): never {
 
 /** A text that cannot be read is kept like one that fails a check. */
 async function readFile(
-  { caller }: HandlerInput<Run>,
+  { caller }: BeforeInput<Run>,
   { path, body }: { path: string; body: string },
   deps: Dependencies,
 ): Promise<PageReading> {

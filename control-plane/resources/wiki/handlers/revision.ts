@@ -4,7 +4,7 @@ import type { wikiRoutes } from '../../../../shared/api/wiki.ts'
 import { z } from 'zod'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
-import { answer, type HandlerInput } from '../../../http/implement.ts'
+import { type BeforeInput, answer, type HandlerInput } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { namedPage, namedRevision } from '../lookup.ts'
 import { presentPageSummary } from '../present.ts'
@@ -66,7 +66,7 @@ export interface ToRestore {
 }
 
 export async function readToRestore(
-  { db, caller, params }: HandlerInput<Routes['restore']>,
+  { db, caller, params }: BeforeInput<Routes['restore']>,
   deps: Pick<ResourceDependencies, 'costly'>,
 ): Promise<ToRestore> {
   const page = await namedPage(db, caller.workspaceId, params.id)

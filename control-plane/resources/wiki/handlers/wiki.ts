@@ -6,7 +6,14 @@ import { wikiRoutes } from '../../../../shared/api/wiki.ts'
 import { asPageSlug, pageSlugOf } from '../../../../shared/lib/page-slug.ts'
 import { given } from '../../../../shared/lib/given.ts'
 import { z } from 'zod'
-import { answer, implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import {
+  answer,
+  type BeforeInput,
+  type HandlerInput,
+  implement,
+  type ImplementedRoute,
+  prepared,
+} from '../../../http/implement.ts'
 import { countEmbedded } from '../../../search/embeddings/store.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { listLinks } from '../link-store.ts'
@@ -113,7 +120,7 @@ async function create({ db, caller, body, world }: HandlerInput<Routes['create']
 }
 
 async function readToRevive(
-  { db, caller, params, body }: HandlerInput<Routes['update']>,
+  { db, caller, params, body }: BeforeInput<Routes['update']>,
   deps: Pick<Dependencies, 'costly'>,
 ): Promise<Revived | null> {
   if (body.archived !== false) return null

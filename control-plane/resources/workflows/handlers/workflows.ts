@@ -7,7 +7,7 @@ import { workflowName } from '../../../../shared/api/workflow-words.ts'
 import { workflowRoutes } from '../../../../shared/api/workflows.ts'
 import { given } from '../../../../shared/lib/given.ts'
 import { z } from 'zod'
-import type { Db, Tx } from '../../../db/open.ts'
+import type { Db } from '../../../db/open.ts'
 import { publicIdOf, type Caller } from '../../../http/callers.ts'
 import { answer, implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { causeOfCaller } from '../../runs/cause.ts'
@@ -250,7 +250,7 @@ async function cancel({ db, caller, params, world }: HandlerInput<Routes['cancel
     fail('not_permitted', { message: 'Whoever started the workflow and workspace admins cancel it.' })
   if (run.completedAt !== null)
     fail('invalid_status_transition', { message: `The run has ended: it is ${run.status}.`, allowedValues: [] })
-  await finishWorkflowRun(db as Tx, run, failureOf('The run was cancelled.'), { world, leaseMs })
+  await finishWorkflowRun(db, run, failureOf('The run was cancelled.'), { world, leaseMs })
   return shown({ db, caller }, (await findWorkflowRunInWorkspace(db, caller.workspaceId, id)) ?? unknownRun())
 }
 

@@ -2,7 +2,6 @@ import type { Knex } from 'knex'
 import { changedRow } from '../../../db/changed-row.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { workspaceActionRoutes } from '../../../../shared/api/workspace-actions.ts'
-import type { Tx } from '../../../db/open.ts'
 import { hasRole } from '../../../http/callers.ts'
 import { JsonText } from '../../../http/json-text.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
@@ -84,7 +83,7 @@ async function change(
     const reason = after.status === 'archived' ? 'The workspace was archived.' : 'The agents were paused.'
     const { id: workspaceId } = after
     await cancelRuns(
-      db as Tx,
+      db,
       {
         workspaceId,
         subject: 'workspace',

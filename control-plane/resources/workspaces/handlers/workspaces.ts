@@ -126,7 +126,7 @@ async function update(
   }
   const after = changedRow(before, changesOf(before, body), at)
   await replaceWorkspace(db, before, after)
-  if (before.cloudEnabled && !after.cloudEnabled) await cancelCloudRuns(db as Tx, after.id, { world, leaseMs })
+  if (before.cloudEnabled && !after.cloudEnabled) await cancelCloudRuns(db, after.id, { world, leaseMs })
   if (after.monthlyBudgetCents !== before.monthlyBudgetCents) await reviewWorkspaceBudget(db, after, world)
   return presentWorkspace(after)
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { castToId } from './cast-to-id.ts'
+import { castToId, castToTransaction } from './casts.ts'
 
 test('a text that is cast to the id of a kind is found', () => {
   const wrong = [
@@ -21,4 +21,17 @@ test('what says the kind otherwise is not', () => {
     'import type { AgentRow as AgentRefs }',
   ]
   expect(right.filter((line) => castToId.test(line))).toEqual([])
+})
+
+test('a handle that is cast to a transaction is found, and a type that is named is not', () => {
+  expect(
+    ['cancelRun(db as Tx, run)', 'input.db as unknown as Tx', 'x as Knex.Transaction'].filter(
+      (line) => !castToTransaction.test(line),
+    ),
+  ).toEqual([])
+  expect(
+    ['async (tx: Tx) => 1', "import type { Tx } from './open.ts'", 'has Tx', 'as TxOptions'].filter((line) =>
+      castToTransaction.test(line),
+    ),
+  ).toEqual([])
 })
