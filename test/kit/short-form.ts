@@ -18,6 +18,9 @@ export const longOnly: Readonly<Record<string, string>> = {
   'test/fault/output.test.ts': 'process/run-host/output has the same without a control plane',
   'test/fault/soak.test.ts': 'each of its faults has a file of its own',
   'test/process/harness/opencode-real.test.ts': 'recordings, and e2e/harness-all',
+  'test/process/sandbox/warm-kills.test.ts':
+    'process/sandbox/warm has a server that stops while a run is given a container, and sandbox/kills kills real ones',
+  'test/sandbox/large-repo.test.ts': 'sandbox/repos clones and pushes small ones',
   'test/process/harness/acp-real.test.ts': 'recordings, and e2e/harness-all, also for who decides and dies',
 }
 

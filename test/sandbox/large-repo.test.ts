@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { isLong } from '../kit/forms.ts'
 import { commitNoise } from '../kit/git-server.ts'
 import { repoStage } from '../kit/sandbox-repos.ts'
 import { endedRun, hasNoEngine } from '../kit/sandboxes.ts'
@@ -9,7 +8,7 @@ const files = 64
 /** What a server may need beside what it had, however large what passes through it is. */
 const mostMebi = 400
 
-test.skipIf(!isLong || hasNoEngine)(
+test.skipIf(hasNoEngine)(
   'a repository of 1 GB is cloned and worked on, and the server keeps none of it in memory',
   { timeout: 400_000 },
   async () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { DockerDouble, runnerIn } from '../../kit/docker-double.ts'
 import { workOnce } from '../../kit/fake-runner.ts'
-import { isDrawn, repeats } from '../../kit/forms.ts'
+import { repeats } from '../../kit/forms.ts'
 import { delay, seededRandom, waitFor } from '../../kit/programs.ts'
 import { TestSystem } from '../../kit/system.ts'
 import { hasNothingOfRuns } from './keeper-kit.ts'
@@ -13,7 +13,7 @@ const kills = repeats('WARM_KILLS', { short: 4, long: 100 })
 const lifeMs = 300
 const most = 4
 
-test.skipIf(!isDrawn('WARM_KILLS'))(
+test(
   `a server is killed with -9 ${kills} times while runs are given containers that were made ahead`,
   // A server waits for a minute for one that another may still be making.
   { timeout: 120_000 + kills * 65_000 },
