@@ -57,6 +57,8 @@ export function fetchFlaw(stderr: string, { ref }: Pick<RepoSource, 'ref'>): str
     return ref === null ? 'The repository is empty.' : 'The repository has no such branch, tag or commit.'
   if (/File too large|[Oo]ut of memory|malloc failed|unable to allocate/.test(stderr) || isIndexerEnded(stderr))
     return 'The repository is too large.'
+  if (/dumb http transport/.test(stderr))
+    return 'The server hands out the files of the repository and is no git server (the "dumb" protocol), which svc does not read.'
   return 'The repository could not be read.'
 }
 

@@ -123,6 +123,13 @@ describe('a repository', () => {
     closed.repo('x.git').commit({ 'SKILL.md': 'x' })
     expect(await message({ url: `${closed.url}/x.git` })).toContain('not public')
     await closed.close()
+    // As a plain web server answers that has the files of a bare repository.
+    server.answer = (request, response) => {
+      if (request.url?.includes('/info/refs') === true) response.end(`${'a'.repeat(40)}\trefs/heads/main\n`)
+      else response.end('ref: refs/heads/main\n')
+      return true
+    }
+    expect(await message({ url })).toContain('no git server')
   })
 })
 
