@@ -137,10 +137,11 @@ test.skipIf(!hasPostgres())('another replica goes on with the sandboxes of one t
     },
     { database: 'postgres' },
   )
-  const other = await startServer({ beside: server })
   const agent = await cloudAgent(server, 'Lasting')
   const runId = await wake(server, agent.id)
   await waitFor(async () => (await statusOf(server, runId)).status === 'running', 'the run')
+  // Not before: the sandbox is to be one whose broker goes with its server.
+  const other = await startServer({ beside: server })
   await server.plane.stop()
   go.resolve()
   expect(await endings(other, [runId])).toMatchObject([{ exitReason: 'sandbox_lost' }])
