@@ -4,13 +4,15 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { isLong } from '../kit/forms.ts'
 import { cloudServer, endedRun, hasNoEngine } from '../kit/sandboxes.ts'
+import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 
 /**
  * What a run may do to its volume before its sandbox is gone: whoever salvages it tells what it can, says what is lost, follows no link
  * out of it, and the volume goes.
  */
 
-const runner = '/work/runner'
+const inSandbox = (name: string) => `${sandboxPlaces.work}/${name}`
+const [runner, home, other] = [inSandbox('runner'), inSandbox('home'), inSandbox('other')]
 /** Ends the runner, and with it the sandbox. */
 const die = 'sleep 1; kill -9 $(cat /proc/1/task/1/children)'
 const files = `find ${runner} -type f`
@@ -28,18 +30,18 @@ const short: Readonly<Record<string, string>> = {
   ),
 }
 const long: Readonly<Record<string, string>> = {
-  'a state that is a link out of it': `mv ${runner} /work/other; ln -s / ${runner}`,
+  'a state that is a link out of it': `mv ${runner} ${other}; ln -s / ${runner}`,
   'a state of links to what never ends': each('rm $f; ln -s /dev/zero $f'),
   'a state of links that lead nowhere': each('rm $f; ln -s $f $f'),
   'a state of files of 1 TiB': each('truncate -s 1T $f'),
   'a state of folders': each('rm $f; mkdir $f'),
   'a state that nobody may enter': `chmod 000 ${runner}`,
   'a state that nobody may write to': `chmod -R 500 ${runner}`,
-  'a state that is a file': `mv ${runner} /work/other; echo x >${runner}`,
-  'a state that is a pipe': `mv ${runner} /work/other; mkfifo ${runner}`,
+  'a state that is a file': `mv ${runner} ${other}; echo x >${runner}`,
+  'a state that is a pipe': `mv ${runner} ${other}; mkfifo ${runner}`,
   'a state that is gone': `rm -rf ${runner}`,
-  'a home that nobody may enter': 'mkdir -p a/b; touch a/b/c; chmod 000 a/b a; cd /; chmod 000 /work/home',
-  'a home that is a link out of it': 'cd /; mv /work/home /work/other; ln -s / /work/home',
+  'a home that nobody may enter': `mkdir -p a/b; touch a/b/c; chmod 000 a/b a; cd /; chmod 000 ${home}`,
+  'a home that is a link out of it': `cd /; mv ${home} ${other}; ln -s / ${home}`,
   'deep folders': program("for(let d=0;d<5000;d++){fs.mkdirSync('d');process.chdir('d')}"),
   'names that are no text': program(
     "for(const n of ['a\\nb','-rf',' ','\\x1b[2J','*'])fs.writeFileSync(n,'');fs.writeFileSync(Buffer.from([0xff,0xfe,0x0a]),'')",

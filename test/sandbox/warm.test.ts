@@ -70,7 +70,7 @@ test.skipIf(hasNoEngine)(
       environment: 'cloud',
       harness: 'command',
       toolPermissionMode: 'full',
-      command: 'ls -A /work/home; ls /run/svc; echo here; svc whoami',
+      command: `ls -A ${sandboxPlaces.work}/home; ls ${sandboxPlaces.broker}; echo here; svc whoami`,
     })
     const { runPublicId } = await server.ok(`/agents/${agent.id}/runs`, { body: { prompt: 'go' } })
     const run = await endedRun(server, runPublicId)
