@@ -32,6 +32,8 @@ export interface Moment {
 }
 
 /** An agent leaves a provider alone for this long after it limited one of the agent's runs. */
+/** Stands for the device of a folder that is gone. */
+const noDevice = idFrom<DeviceRef>('')
 const rateLimitPauseMs = 60_000
 
 /** The devices of a workspace as `placeRun` wants them. */
@@ -178,7 +180,7 @@ export function toRunFacts(
     provider: providerOf(run.harness, run.modelId),
     fallback: fallbackOf(run),
     // A folder that was removed while the run waited names no device, so the run waits until its time is up.
-    folderDevice: run.folderId === null ? null : (rows.folder?.device ?? idFrom('')),
+    folderDevice: run.folderId === null ? null : (rows.folder?.device ?? noDevice),
     sessionDevice: rows.parent?.sessionId ? rows.parent.device : null,
     ownerUserId: rows.agent?.ownerUserId ?? null,
     isOwnerAsked: (rows.agent?.transferredAt ?? null) !== null,

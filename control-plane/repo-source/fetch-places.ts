@@ -1,4 +1,4 @@
-import { idFrom, type WorkspaceUuid } from '../../shared/lib/ids.ts'
+import type { WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { Turns, type Place } from '../process/turns.ts'
 import { SourceError } from './source-error.ts'
 
@@ -64,15 +64,15 @@ export class FetchPlaces {
 
   private fill(): void {
     while (this.taken < this.limits.atOnce) {
-      const next = this.waiting.take(({ group }) => this.atWorkOf(idFrom(group)) < this.limits.perWorkspace)
+      const next = this.waiting.take(({ group }) => this.atWorkOf(group) < this.limits.perWorkspace)
       if (next === null) return
       this.taken++
-      this.atWork.set(next.group, this.atWorkOf(idFrom(next.group)) + 1)
+      this.atWork.set(next.group, this.atWorkOf(next.group) + 1)
       next.begin()
     }
   }
 
-  private atWorkOf(workspaceId: WorkspaceUuid): number {
+  private atWorkOf(workspaceId: string): number {
     return this.atWork.get(workspaceId) ?? 0
   }
 }

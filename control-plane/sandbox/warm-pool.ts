@@ -1,10 +1,7 @@
-import { idFrom } from '../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import type { Knex } from 'knex'
 import type { WaitingSandbox } from '../../shared/device/sandbox.ts'
-import type { World } from '../../shared/lib/world.ts'
 import { inTransaction } from '../db/transaction.ts'
-import type { Log } from '../process/log.ts'
 import { nextWarmAct, planPool, type WarmAct } from '../resources/sandboxes/machine.ts'
 import { countSandboxesOfEngine } from '../resources/sandboxes/store.ts'
 import {
@@ -17,24 +14,13 @@ import {
   warmNameOf,
   type WarmRow,
 } from '../resources/sandboxes/warm-store.ts'
-import type { BrokerPlaces } from './broker/brokers.ts'
-import { type Container, EngineError, type EngineFacts, type SandboxEngine, type Sizes, within } from './engine.ts'
-import type { SandboxKeys } from './tokens.ts'
+import type { ActOptions } from './acts.ts'
+import { type Container, EngineError, type EngineFacts, within } from './engine.ts'
 
-export interface WarmPoolOptions {
-  root: Knex
-  world: World
-  log: Log
-  engine: SandboxEngine
-  brokers: BrokerPlaces
-  keys: SandboxKeys
-  image: string
-  runtime: string | null
-  sizes: Sizes
+export interface WarmPoolOptions extends ActOptions {
   /** How many there are to be. */
   warm: number
   most: number
-  lookSoon: () => void
 }
 
 /** The size of all of them. */
@@ -84,7 +70,7 @@ export class WarmPool {
     if (this.make === null || world.monotonic() - this.make.at >= imageMs) {
       const image = await engine.findImage(name)
       const size = within(sizes[warmSize], facts)
-      const of = JSON.stringify({ image, runtime, size, folder: brokers.folderOf(idFrom('')) })
+      const of = JSON.stringify({ image, runtime, size, folder: brokers.folder })
       const madeOf = createHash('sha256').update(of).digest('hex').slice(0, 32)
       this.make = image === null ? null : { madeOf, image, at: world.monotonic() }
     }

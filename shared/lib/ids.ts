@@ -76,10 +76,9 @@ interface ByPrefix {
 export type IdOf<Prefix extends string> = Prefix extends keyof ByPrefix ? ByPrefix[Prefix] : string
 
 /**
- * The id that is named where nothing else than one is meant, such as a parameter of a path: what is not one names nothing. Where
- * another name may be given as well, `hasPrefix` tells.
+ * Takes a text for an id where a caller can mean nothing else, as with a parameter of a path. The type that is expected says of which
+ * kind. Nothing is checked: a text that is no id finds no row. Where callers may also give another name, `hasPrefix` tells ids apart.
  */
-// Whoever asks says which kind is meant, by the place where it goes.
 /* oxlint-disable typescript/no-unnecessary-type-parameters */
 export function idFrom<Kind extends string>(named: string): Kind
 export function idFrom<Kind extends string>(named: string | null): Kind | null

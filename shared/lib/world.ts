@@ -11,7 +11,7 @@ export interface World {
   monotonic(): number
   /** `prefix` + 16 random base62 characters, for example `run_8fK2...`. */
   id<Prefix extends string>(prefix: Prefix): IdOf<Prefix>
-  /** Of what, says the place where it goes. */
+  /** The type that is expected says whose it will be. */
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
   uuid<Kind extends string = string>(): Kind
   /** `byteCount` random bytes from a cryptographic source. */

@@ -20,8 +20,11 @@ export type RunRepo = z.infer<typeof runRepo>
 /** Where a sandbox has the clone: on its volume. */
 export const cloneFolder = `${sandboxPlaces.work}/repo`
 
+/** Where the broker has repositories. */
+export const repoPaths = '/git/'
+
 /** The path of a repository at the broker, in front of what git asks for. */
-export const repoPath = (id: RepoUuid): string => `/git/${id}`
+export const repoPath = (id: RepoUuid): string => `${repoPaths}${id}`
 
 /** Whether git takes it for the name of a branch (git-check-ref-format(1)). */
 export const isBranchName = (name: string): boolean =>

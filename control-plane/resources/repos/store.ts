@@ -47,11 +47,7 @@ export async function countRepos(db: Db, workspaceId: WorkspaceUuid): Promise<nu
 
 /** Removes a repo. Folders keep its id, but tasks cannot be given it any more. */
 export async function removeRepo(db: Db, workspaceId: WorkspaceUuid, id: RepoUuid): Promise<boolean> {
-  return (
-    (await db('repos')
-      .where({ workspace_id: workspaceId, id: idFrom(id.toLowerCase()) })
-      .delete()) === 1
-  )
+  return (await db('repos').where({ workspace_id: workspaceId, id: id.toLowerCase() }).delete()) === 1
 }
 
 /** The repo of the workspace that a remote's address names, in any form (https, ssh, scp-like). */

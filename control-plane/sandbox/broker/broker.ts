@@ -1,11 +1,11 @@
-import { idFrom, type SandboxId } from '../../../shared/lib/ids.ts'
+import type { SandboxId } from '../../../shared/lib/ids.ts'
 import { chmodSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { World } from '../../../shared/lib/world.ts'
 import { modelPath, modelProviders } from '../../../shared/runs/brokered.ts'
-import { repoPath } from '../../../shared/runs/repo.ts'
+import { repoPath, repoPaths } from '../../../shared/runs/repo.ts'
 import { otherHosts } from '../../../shared/runs/network.ts'
 import { hostOf, placeOf } from '../../outbound/host-name.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
@@ -163,7 +163,7 @@ export class Broker {
     const name = serverIn(url)
     if (provider !== undefined) return this.askModel(asked, provider)
     if (name !== null) return this.askServer(asked, name)
-    if (url.startsWith(repoPath(idFrom('')))) return this.askGit(asked)
+    if (url.startsWith(repoPaths)) return this.askGit(asked)
     this.refuseUnread(request, response)
   }
 

@@ -33,6 +33,8 @@ export type BrokerWay = Pick<SandboxIdentity, 'network' | 'hostFolder' | 'broker
 
 /** Where the sandboxes of a server find their brokers. */
 export interface BrokerPlaces {
+  /** Where all places are. */
+  readonly folder: string
   /** What names the place of a sandbox's broker for all replicas. */
   folderOf(sandboxId: SandboxId): string
   /** What a sandbox must know of the way to its broker. */
@@ -67,12 +69,14 @@ const longestPath = 107
 
 /** The brokers of the sandboxes whose folders are on this machine. */
 export class FolderBrokers implements BrokerPlaces {
+  readonly folder: string
   private readonly options: FolderBrokersOptions
   private readonly brokers = new Map<SandboxId, Broker>()
   private keptAt = Number.NEGATIVE_INFINITY
 
   constructor(options: FolderBrokersOptions) {
     this.options = options
+    this.folder = options.folder
   }
 
   /** Why no broker could listen in a folder below this one; null: one can. */
@@ -83,7 +87,7 @@ export class FolderBrokers implements BrokerPlaces {
   }
 
   folderOf(sandboxId: SandboxId): string {
-    return join(this.options.folder, sandboxId)
+    return join(this.folder, sandboxId)
   }
 
   async start(): Promise<void> {}
@@ -94,8 +98,7 @@ export class FolderBrokers implements BrokerPlaces {
   }
 
   known(): SandboxId[] {
-    const { folder } = this.options
-    return existsSync(folder) ? readdirSync(folder).map((name) => idFrom(name)) : []
+    return existsSync(this.folder) ? readdirSync(this.folder).map((name) => idFrom(name)) : []
   }
 
   async standBy(id: SandboxId, waiting: WaitingSandbox): Promise<void> {

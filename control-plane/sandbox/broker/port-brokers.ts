@@ -26,6 +26,7 @@ const mostOfAddress = 20
  * key of it that every replica knows. What comes after that is as at a socket of its own.
  */
 export class PortBrokers implements BrokerPlaces {
+  readonly folder = 'cluster'
   private readonly options: PortBrokersOptions
   private readonly brokers = new Map<SandboxId, Broker>()
   private readonly strangers = new Set<Socket>()
@@ -47,7 +48,7 @@ export class PortBrokers implements BrokerPlaces {
   }
 
   folderOf(): string {
-    return 'cluster'
+    return this.folder
   }
 
   async wayOf(id: SandboxId): Promise<BrokerWay> {
