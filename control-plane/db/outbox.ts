@@ -95,7 +95,7 @@ export interface OutboxRow {
   payload: Record<string, unknown>
 }
 
-/** One as a handler of its topic gets it. */
+/** An entry of the outbox as the handlers of its topic get it. */
 export type TopicRow<Of extends Topic> = Omit<OutboxRow, 'key' | 'payload'> & { key: Keys[Of]; payload: Payload }
 interface Payload extends Readonly<Record<string, unknown>> {
   workspaceId?: WorkspaceUuid

@@ -65,7 +65,7 @@ async function send(ctx: Koa.Context, file: Sent, deps: DownloadDependencies): P
   if (range !== null) ctx.set('Content-Range', `bytes ${start}-${end - 1}/${sizeBytes}`)
   ctx.length = end - start
   if (ctx.method === 'HEAD') return
-  // Whoever has the URL is nobody that is known.
+  // A URL works for whoever has it, so that the address stands for the reader.
   const owner = { group: file.workspaceId, member: `${file.workspaceId} ${ctx.ip}` }
   await takeRoom(ctx, deps.rooms.downloads, owner)
   const bytes = await deps.blobs.open(file.blobId, range ?? undefined, sizeBytes).catch((error: unknown) => {

@@ -177,7 +177,7 @@ export function createBodyRooms(world: World): BodyRooms {
     messages: new BodyRoom(world, { bytes: 48 * mebibyte, places: 4, waitingPerOwner: 20, waitMs: 60_000 }),
     streamed: new BodyRoom(world, { bytes: 32 * mebibyte, waitingPerOwner: 100, waitMs: 60_000 }),
     answers: new BodyRoom(world, { bytes: 32 * mebibyte, waitingPerOwner: 200, waitMs: 60_000 }),
-    // Of 64 at once a device has 32 at most.
+    // There are 64 downloads at once at most, of which a device has 32.
     downloads: new BodyRoom(world, { bytes: 16 * mebibyte, waitingPerOwner: 20, waitMs: 10_000 }),
     strangers: new BodyRoom(world, { bytes: 4 * mebibyte, waitingPerOwner: 20, waitMs: 10_000 }),
   }

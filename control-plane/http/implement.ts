@@ -47,7 +47,7 @@ export interface HandlerInput<R extends AnyRoute> {
   idempotencyKey?: string | null
 }
 
-/** The same before the transaction: `db` is the root handle. */
+/** The input of a step before the transaction, where `db` is the root handle. */
 export type BeforeInput<R extends AnyRoute> = Omit<HandlerInput<R>, 'db'> & { db: Db }
 
 /** An answer with another status, or with headers. */

@@ -131,13 +131,13 @@ export class SandboxActs {
     }
   }
 
-  /** The runner waits for it, and says hello. */
+  /** Tells a container that was made ahead who it is. Its runner waits for that and says hello. */
   private async admit(row: SandboxRow): Promise<void> {
     const identity = await this.openBroker(row, { token: this.options.keys.tokenOf(row.id) })
     if (identity !== null) await this.enter(row, 'starting')
   }
 
-  /** Nothing of the run was in it. */
+  /** Has a container made for the run in place of one that was made ahead and died before anything of the run was in it. */
   private async replace(row: SandboxRow): Promise<void> {
     const { root, world, engine, brokers, log } = this.options
     log.warn({ sandbox: row.id, runId: row.runId }, 'the sandbox that was made ahead for a run came to nothing')
@@ -205,7 +205,7 @@ export class SandboxActs {
       this.options.lookSoon()
   }
 
-  /** Whoever killed the container that was to tell what is left need not kill the next one. */
+  /** Whether another container may tell what is left: the last one was killed, or did not say that there is nothing. */
   async maySalvageAgain({ id }: SandboxRow, container: Container | null): Promise<boolean> {
     if ((this.salvages.get(id) ?? 0) >= mostSalvages) return false
     const ending = container === null ? null : await this.options.engine.ending(container.id)
@@ -230,7 +230,7 @@ export class SandboxActs {
     const tries = (this.salvages.get(row.id) ?? 0) + 1
     this.salvages.set(row.id, tries)
     if (tries > 1) log.warn({ sandbox: row.id, runId: row.runId, tries }, 'what a run left is asked for once more')
-    // Also where nothing changes: a look that saw the container before it was started is of no use any more.
+    // The row is written where nothing changes, too: a look that saw the container before it was started then does nothing.
     const stateAt = row.state === 'salvaging' ? row.stateAt : world.now()
     if (await replaceSandbox(root, row, { state: 'salvaging', stateAt })) this.options.lookSoon()
   }

@@ -96,7 +96,7 @@ function specOf(
   return {
     name,
     image,
-    // Of no server: nobody sweeps it but the next doctor.
+    // It belongs to no server: only the next doctor takes it away.
     serverId: trials,
     sandboxId: world.id('sbx_'),
     of: { workspaceId: idFrom('trial'), runId: idFrom(name) },
@@ -110,7 +110,7 @@ function specOf(
 
 /** Has a container with the limits of a sandbox try the acts that its walls must refuse. */
 async function tryContainer({ engine, folder, world }: DoctorOptions, spec: ContainerSpec): Promise<TriedAct[]> {
-  // Of a doctor that was stopped.
+  // A doctor that was stopped may have left its container.
   for (const { name, state } of await engine.list(trials)) if (state === 'exited') await engine.remove(name, name)
   mkdirSync(folder, { recursive: true })
   try {

@@ -56,7 +56,7 @@ export interface ContainerSpec {
   volume: string
   /** A folder of this machine that it reads: its token, and the socket of its broker. */
   brokerFolder: string
-  /** What it reads of itself; null: it waits for that in the folder. */
+  /** What the container reads of itself; null: it waits in its folder to be told. */
   identity: SandboxIdentity | null
   /** Of the engine, such as gVisor's; null: its usual one. */
   runtime: string | null

@@ -148,7 +148,7 @@ export class SandboxKeeper {
       if (!known.has(id) && (await this.isGone(id))) await brokers.close({ id, folder: null })
   }
 
-  /** Those that wait for a container and may have it now, oldest first: what was made ahead of runs, and is not gone, takes places. */
+  /** The sandboxes that may have a container now, oldest first. Containers that were made ahead and are not gone take places, too. */
   private placed(rows: readonly SandboxRow[], warm: number): Set<string> {
     const waiting = rows.filter(({ state, container }) => state === 'wanted' && container === null)
     const places = this.options.most - warm - (rows.length - waiting.length)
@@ -181,7 +181,7 @@ export class SandboxKeeper {
   }
 
   private async isGone(sandboxId: SandboxId): Promise<boolean> {
-    // First: from there it comes to the sandboxes.
+    // Containers without a run are looked at first: from there one comes to the sandboxes, and never back.
     if ((await findWarm(this.options.root, sandboxId)) !== null) return false
     const row = await findSandbox(this.options.root, sandboxId)
     return row === null || row.removedAt !== null

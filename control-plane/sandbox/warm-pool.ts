@@ -18,22 +18,22 @@ import type { ActOptions } from './acts.ts'
 import { type Container, EngineError, type EngineFacts, within } from './engine.ts'
 
 export interface WarmPoolOptions extends ActOptions {
-  /** How many there are to be. */
+  /** The number of containers that are to wait for runs. */
   warm: number
   most: number
 }
 
-/** The size of all of them. */
+/** The size of all containers that are made ahead. */
 export const warmSize = 'small'
 
 /** The image is looked at this often. */
 const imageMs = 5_000
 const keepMs = 20_000
-/** What no server has kept for so long is nobody's. */
+/** A container that no server has kept for so long is taken away. */
 const leftMs = 60_000
 /** A run that has just been given one needs the processors. */
 const refillMs = 3_000
-/** One that has lived for so long shows that they can. */
+/** A container that has lived for so long shows that containers can be made. */
 const soundMs = 30_000
 const mostPauseMs = 60_000
 const stopMs = 8_000
@@ -45,7 +45,7 @@ const logLines = 20
  */
 export class WarmPool {
   private readonly options: WarmPoolOptions
-  /** Those that this server made. */
+  /** The ids of containers that this server made. */
   private readonly made = new Set<string>()
   private make: { madeOf: string; image: string; at: number } | null = null
   private keptAt = Number.NEGATIVE_INFINITY
@@ -58,12 +58,12 @@ export class WarmPool {
     this.options = options
   }
 
-  /** What a run would get; null: none. */
+  /** What a container must be made of to be given to a run; null: none is given. */
   get madeOf(): string | null {
     return this.isStopping ? null : (this.make?.madeOf ?? null)
   }
 
-  /** Before runs are given any: those of an image that is another one by now are for nobody. */
+  /** Is called before containers are given to runs: none is given whose image is another one by now. */
   async prepare(facts: EngineFacts): Promise<void> {
     const { root, world, engine, image: name, runtime, sizes, brokers, warm } = this.options
     if (warm === 0) return
@@ -79,13 +79,13 @@ export class WarmPool {
     this.keptAt = world.monotonic()
   }
 
-  /** Somebody took one. */
+  /** Is called when a run was given a container. */
   taken(): void {
     this.failures = 0
     this.pause(refillMs)
   }
 
-  /** Plans with what there is, and returns what is to be done with each. */
+  /** Plans by what there is, and returns what is to be done with each container. */
   plan(
     rows: readonly WarmRow[],
     { facts, containers, sandboxes }: { facts: EngineFacts; containers: readonly Container[]; sandboxes: number },
@@ -111,7 +111,7 @@ export class WarmPool {
     return [...acts, { id: 'pool', act: () => this.add(facts) }]
   }
 
-  /** Nobody is to find them where the next server may never come. What is not gone in time is for that one. */
+  /** Takes the containers away, since another server may never come. Those that are not gone in time are left for it. */
   async stop(engineId: string | null): Promise<void> {
     const { root, world, log } = this.options
     const madeOf = this.make?.madeOf
@@ -131,7 +131,7 @@ export class WarmPool {
     if (now?.state === 'retiring') await this.remove(now)
   }
 
-  /** A row for one more, where there is still room for it. */
+  /** Writes the row of one more container, where there is still room for it. */
   private async add({ id: engineId }: EngineFacts): Promise<void> {
     const { root, world, brokers, most, warm } = this.options
     const { make } = this
@@ -226,7 +226,7 @@ export class WarmPool {
     }
   }
 
-  /** Runs have what is wrong told when they are made; here it is enough not to try again at once. */
+  /** A run is told what is wrong when a container is made for it. Here it is enough not to try again at once. */
   private async failed(row: WarmRow, error: unknown): Promise<void> {
     if (!(error instanceof EngineError)) throw error
     this.options.log.warn({ err: error, sandbox: row.id }, 'a sandbox could not be made ahead')

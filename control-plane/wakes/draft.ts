@@ -234,7 +234,7 @@ function withVariables(
   return { spec: { ...spec, connectionVariables }, variablesLeftOut: leftOut }
 }
 
-/** The same of a run in a sandbox, with the secrets that stay outside. */
+/** The same check for a run in a sandbox, with the secrets that stay outside. */
 function inCloud(
   spec: RunSpec,
   { order: { connections }, secretKeys }: Given,

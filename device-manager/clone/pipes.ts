@@ -1,7 +1,7 @@
 import { lstatSync, opendirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** So many entries are looked at: git would need longer for them than it has. */
+/** The most entries that are looked at: git would need longer for more than it has. */
 const mostEntries = 2_000_000
 
 /**
@@ -22,21 +22,21 @@ export function takeAwayPipes(clone: string): void {
   }
 }
 
-/** One that cannot be removed keeps git waiting, at most as long as that may. */
+/** A pipe that cannot be removed keeps git waiting, until the time of git is over. */
 function remove(path: string): void {
   try {
     rmSync(path, { force: true })
   } catch {
-    // Its folder is not to be written to.
+    // Its folder cannot be written to.
   }
 }
 
 type Kind = 'folder' | 'file' | 'link' | 'other'
 
-/** Nothing of a folder that cannot be read, which git cannot read either. */
+/** The entries of a folder; none of one that cannot be read, since git cannot read it either. */
 function* entriesOf(folder: string): Generator<{ name: string; kind: Kind }> {
   try {
-    // A folder that was exchanged for a link since is none.
+    // A folder that was exchanged for a link meanwhile is not entered.
     if (!lstatSync(folder).isDirectory()) return
     const dir = opendirSync(folder)
     try {

@@ -211,7 +211,7 @@ function signalGroup(pgid: number, members: readonly ProcessIdentity[], name: No
   if (isAnyAlive(members)) signal(-pgid, name)
 }
 
-/** Those that are still the processes that were seen. */
+/** Sends the signals to those that are still the processes that were seen. */
 export function signalEach(identities: readonly ProcessIdentity[], names: readonly NodeJS.Signals[]): void {
   for (const { pid } of aliveOf(identities)) for (const name of names) signal(pid, name)
 }

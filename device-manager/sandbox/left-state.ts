@@ -3,7 +3,7 @@ import { join, relative } from 'node:path'
 import { sqliteFiles } from '../setup/private-file.ts'
 import type { Places } from '../setup/places.ts'
 
-/** A runner leaves some dozens. */
+/** The most entries of a state: a runner leaves some dozens. */
 const mostEntries = 10_000
 const deepest = 20
 const mostTold = 5
@@ -69,12 +69,12 @@ export function tidyLeftState(
   return told
 }
 
-/** null: there is nothing. A link is no folder, wherever it leads. */
+/** Whether a folder is there; null: nothing is. A link is no folder, wherever it leads. */
 export function isFolder(path: string): boolean | null {
   return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ?? null
 }
 
-/** Returns what keeps it from being read. */
+/** Makes a file readable, or returns what is wrong with it. */
 function takeFile(path: string, mostBytes: number): string | null {
   chmodSync(path, 0o600 | (lstatSync(path).mode & 0o100))
   return lstatSync(path).size > mostBytes ? 'longer than its volume may be' : null

@@ -32,7 +32,7 @@ const unfinished = /^\.new-/
 export interface MissedBundle {
   bundleHash: string
   reason: UnavailableReason
-  /** It could not be written; for the run, and not for the control plane, which cannot mend it. */
+  /** The disk has no room for it. The run is told; the control plane is not, since it cannot mend that. */
   isDiskFull?: true
 }
 

@@ -28,11 +28,11 @@ import { compileForSpeed } from './compiler.ts'
 
 /** A sandbox that is given no run within this time has nothing to do. */
 const idleMs = 120_000
-/** One that is to tell what a run left, and finds nothing of it, leaves so long after the server knows. */
+/** A runner that is to tell what a run left, and finds nothing, leaves so long after the server knows it. */
 const nothingLeftMs = 3_000
 /** A runner that must go has this long to end its harness. */
 const lastWorkMs = 20_000
-/** It shows this to nobody. */
+/** Stands for the token of a runner that waits for its own, and is shown to nobody. */
 const noToken = 'none'
 
 /**
@@ -127,7 +127,7 @@ const waitingFile = join(sandboxPlaces.broker, sandboxPlaces.waiting)
 
 const readIdentity = (): SandboxIdentity => sandboxIdentity.parse(JSON.parse(readFileSync(identityFile, 'utf8')))
 
-/** Who it is, or what it knows of that so far. */
+/** Who the sandbox is, or what it knows of that so far. */
 function readOwn(): WaitingSandbox & Partial<SandboxIdentity> {
   if (existsSync(identityFile)) return readIdentity()
   try {

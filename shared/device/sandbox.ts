@@ -28,7 +28,7 @@ export function sandboxFactsIn(env: Readonly<Record<string, string | undefined>>
 /** Stands for a token where none is needed. */
 export const trialMark = 'trial'
 
-/** With what a runner ends that has nothing to tell, and would have nothing if it was started again. */
+/** Exit statuses of a runner that has nothing to tell, and would have nothing to tell if it was started again. */
 export const runnerStatus = {
   /** It was given no run. */
   noRun: 75,

@@ -1,4 +1,4 @@
-/** A server that says no address in so many bytes is none. */
+/** A server that has named no address in so many bytes is not waited for. */
 const mostBytes = 64 * 1024
 
 /**

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A schema of texts as one of ids of a kind. Here, and by `hasPrefix`, a text becomes an id. */
+/** Makes of a schema of texts one of ids of a kind. Texts become ids here, by `hasPrefix` and by `idFrom`. */
 export const idIn = <Kind extends string>(form: z.ZodString): z.ZodType<Kind, string> =>
   form as unknown as z.ZodType<Kind, string>
 

@@ -16,7 +16,7 @@ export type AgentUuid = Id<'agent uuid'>
 export type AgentRef = Id<'agent ref'>
 /** A person or an agent, as the author of what it does. */
 export type ActorRef = PersonRef | AgentRef
-/** Of one connection of a device. */
+/** The id of one connection of a device. */
 export type DeviceUuid = Id<'device uuid'>
 /** `dvc_...`, the durable id of a device. */
 export type DeviceRef = Id<'device ref'>

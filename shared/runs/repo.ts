@@ -20,7 +20,7 @@ export type RunRepo = z.infer<typeof runRepo>
 /** Where a sandbox has the clone: on its volume. */
 export const cloneFolder = `${sandboxPlaces.work}/repo`
 
-/** Where the broker has repositories. */
+/** The path below which the broker has repositories. */
 export const repoPaths = '/git/'
 
 /** The path of a repository at the broker, in front of what git asks for. */

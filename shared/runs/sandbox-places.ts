@@ -5,7 +5,7 @@ export const sandboxPlaces = {
   /** Read-only, of this sandbox alone. */
   broker: '/run/svc',
   identity: 'identity.json',
-  /** What it is to know of itself before it is told who it is. */
+  /** What a sandbox knows of itself before it is told who it is. */
   waiting: 'waiting.json',
   socket: 'broker.sock',
 } as const

@@ -17,7 +17,7 @@ export function hostsOf({ hosts, probe, mcp }: Pick<Service, 'hosts' | 'probe' |
   return new Set(named.map(placeOf))
 }
 
-/** As `variablesGiven`, of a run in a sandbox. */
+/** Does for a run in a sandbox what `variablesGiven` does for one on a device. */
 export function variablesInCloud(
   given: readonly GivenConnection[],
   taken: Parameters<typeof variablesGiven>[1],
@@ -34,7 +34,7 @@ export function variablesInCloud(
   }
 }
 
-/** Those of a run that is going on, as far as its agent is given their connections now. */
+/** Lists the variables that a live run has of connections, as far as its agent is given these now. */
 export async function listBrokeredVariables(
   deps: RenewalDependencies,
   { run, ...of }: SpecOwner & { run: Pick<RunRow, 'id'> },
@@ -47,7 +47,7 @@ export async function listBrokeredVariables(
   return wanted.flatMap(({ connectionId, names }) => {
     const service = given.find(({ row }) => row.id === connectionId)?.service
     if (service === undefined) return []
-    // What is asked for again and again is looked up once for each permit, which is good for a second.
+    // A permit is good for a second, in which a value is looked up once, however often the sandbox asks.
     let looking: ReturnType<typeof variablesForRun> | null = null
     const valueOf = async (name: string) => {
       const { env } = await (looking ??= variablesForRun(deps, of, connectionId))

@@ -7,7 +7,7 @@ import type { RenewalDependencies } from './renewal.ts'
 import { claimWithdrawal, removeWithdrawal, type WithdrawalRow } from './withdrawal-store.ts'
 
 const minuteMs = 60_000
-/** How long is waited after each try but the last. */
+/** The time that is waited after each try but the last. */
 const againMs = [minuteMs, 5 * minuteMs, 30 * minuteMs, 120 * minuteMs] as const
 
 /**

@@ -8,8 +8,8 @@ import type { CloudSecret } from '../secrets/in-cloud.ts'
 export type RemoteServer = Extract<McpServer, { type: 'http' | 'sse' }>
 
 /**
- * Where the server is, as secrets name hosts; null: that is not known. A variable there would lead what is sent to wherever it says; and
- * hosts are shown.
+ * The host of the server, in the form in which secrets name hosts; null: it is not known. A variable there would decide to whom
+ * credentials are sent, and hosts are shown to people.
  */
 export function placeOfServer({ url: text }: Pick<RemoteServer, 'url'>): string | null {
   const url = /^https?:\/\/[^/?#\\]*\$\{/i.test(text) ? null : URL.parse(text)
@@ -17,12 +17,12 @@ export function placeOfServer({ url: text }: Pick<RemoteServer, 'url'>): string 
   return url.protocol === 'http:' && url.port === '' ? `${placeOf(url)}:80` : placeOf(url)
 }
 
-/** Why a broker does not ask it, as far as that is known without asking; null: it does. */
+/** Why a broker does not ask the server, as far as its settings tell; null: it asks. */
 export function whyNotInCloud(server: RemoteServer, secrets: readonly CloudSecret[]): string | null {
   const place = placeOfServer(server)
   if (place === null) return 'in the cloud the host of its address is written out, without variables'
   const names = new Set(variablesOf(server))
-  // Who stored a secret said where it may go, if anywhere in particular.
+  // A secret that names hosts goes to these alone.
   const kept = secrets.find(
     ({ envVarName, brokerHosts }) => names.has(envVarName) && brokerHosts.length > 0 && !brokerHosts.includes(place),
   )

@@ -93,7 +93,7 @@ export function nextAct(state: SandboxState, seen: Seen): Act {
     case 'starting':
       if (seen.hasLinked) return { do: 'enter', state: 'linked' }
       if (seen.container === 'running') return wait
-      // It may have been dead before it was told who it is.
+      // The container may have died before it was told who it is.
       if (seen.isWarm && !seen.hasStarted) return { do: 'replace' }
       return { do: 'give up', exitReason: 'dispatch_error', why: 'The sandbox ended before its runner was connected.' }
     case 'linked':
@@ -101,11 +101,11 @@ export function nextAct(state: SandboxState, seen: Seen): Act {
       // Nothing of the run is there that could be lost.
       return seen.hasStarted ? { do: 'note loss' } : { do: 'give up', exitReason: 'sandbox_lost', why: gone }
     case 'lost':
-      // The one with its volume was started, and nobody has noted it.
+      // A server started the second container and died before it noted that.
       return isStarted(seen) ? { do: 'enter', state: 'salvaging' } : { do: 'salvage' }
     case 'salvaging':
       if (isStarted(seen)) return wait
-      // Its time goes on: each try has what those before left of it.
+      // The time of the state is not renewed: each try has what those before left of it.
       if (seen.maySalvageAgain) return { do: 'salvage' }
       return { do: 'give up', exitReason: 'sandbox_lost', why: unsaved }
   }
@@ -179,11 +179,11 @@ export function nextWarmAct(state: WarmState, { container, isWanted, forMs }: Se
 }
 
 export interface SeenPool {
-  /** Those made ahead that have no run, oldest first. */
+  /** The containers that have no run yet, oldest first. */
   warm: readonly { id: string; state: WarmState; madeOf: string; isKept: boolean }[]
-  /** As one would be made now; null: none is to be made. */
+  /** What a container would be made of now; null: none is to be made. */
   madeOf: string | null
-  /** How many there are to be. */
+  /** The number of containers that are to wait for runs. */
   wanted: number
   /** Containers that the engine may have at once. */
   most: number
@@ -193,7 +193,7 @@ export interface SeenPool {
 
 /**
  * Which of those made ahead are not wanted, and how many are to be made. They give way to runs: together there are never more than the engine
- * may have. Those of another make that some server keeps are that server's.
+ * may have. A container that is made of something else stays as long as some server keeps it.
  */
 export function planPool({ warm, madeOf, wanted, most, sandboxes }: SeenPool): {
   unwanted: Set<string>

@@ -28,7 +28,7 @@ const sandboxes = table('sandboxes', {
   image: nullableText,
   /** The volume of the sandbox before, with which it goes on, or that of a container which was made ahead; null: its own. */
   volume: nullableText,
-  /** That was made ahead, with a volume of the same name; null: one of its own. */
+  /** The name of the container that was made ahead, and of its volume; null: the sandbox has a container of its own. */
   container: nullableText,
   /** Its container ended for want of memory. */
   outOfMemory: nullableFlag,
@@ -87,7 +87,7 @@ export const engineNameOf = ({ runId, fence, container }: Pick<SandboxRow, 'runI
 /** With which it works: its own, or that of the sandbox before. */
 export const volumeOf = (row: SandboxRow): string => row.volume ?? engineNameOf(row)
 
-/** Its volume is that of the sandbox before. */
+/** Whether a sandbox goes on with the volume of the one before it. */
 export const goesOn = ({ volume, container }: SandboxRow): boolean => volume !== null && container === null
 
 const left = sandboxes.query('where engine_id = ? and leaves_volume = 1 and removed_at is not null order by created_at')
@@ -98,7 +98,7 @@ const takers = sandboxes.query('where volume = ? and (removed_at is null or leav
 const owner = sandboxes.query('where run_id = ? and fence = ? order by created_at desc limit 1')
 /** Whether a sandbox has this volume, goes on with it, or leaves it to one that will. */
 export async function isVolumeNeeded(db: Db, volume: string): Promise<boolean> {
-  // First: from there it comes to a sandbox.
+  // Containers without a run are looked at first: from there one comes to a sandbox, and never back.
   if (await isWarmVolume(db, volume)) return true
   const [, runId = '', fence = '0'] = /^svc-(\w+)-(\d{1,9})$/.exec(volume) ?? []
   const own = await owner.first(db, [runId, Number(fence)])

@@ -8,17 +8,17 @@ import { z } from 'zod'
 import { warmStates } from './machine.ts'
 
 const warm = table('warm_sandboxes', {
-  /** `sbx_...`: of the sandbox that it will be. */
+  /** The id (`sbx_...`) of the sandbox that it will be. */
   id: sandboxId,
   engineId: text,
   /** The durable id of the device that it will be to the link, and the id of its connection. */
   device: deviceRef,
   deviceId: deviceUuid,
-  /** Stands for the image, the limits and the place of its folder: a run gets one that is made as it would be made now. */
+  /** Stands for the image, the limits and the place of its folder: a run gets a container that is made of what is set now. */
   madeOf: text,
   /** By the digest or id that the engine has of it. */
   image: text,
-  /** In which who it is will be written, and where its broker will listen. */
+  /** The folder into which its identity will be written, and in which its broker will listen. */
   folder: text,
   state: z.enum(warmStates),
   stateAt: time,
@@ -42,7 +42,7 @@ export const replaceWarm = (db: Db, before: WarmRow, changes: Partial<WarmRow>):
   warm.replaceIfSame(db, before, changes)
 
 const keep = command('update warm_sandboxes set kept_at = ? where engine_id = ? and made_of = ?')
-/** Says that those of this make are still wanted. */
+/** Notes that containers which are made of this are still wanted. */
 export async function keepWarm(db: Db, { engineId, madeOf }: Pick<WarmRow, 'engineId' | 'madeOf'>, at: number) {
   await keep(db, [at, engineId, madeOf])
 }
@@ -62,7 +62,7 @@ export async function takeWarm(
   return null
 }
 
-/** Of its container on the engine, and of its volume. */
+/** The name of its container on the engine, and of its volume. */
 export const warmNameOf = (id: string): string => `svc-warm-${id}`
 
 /** Whether it is the volume of one that has no run yet. */

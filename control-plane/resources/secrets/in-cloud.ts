@@ -30,7 +30,7 @@ export type WayIntoSandbox =
   /** There is no way. */
   | 'none'
 
-/** What decides about the ways of a run's secrets. */
+/** The parts of a spec that decide how the run's secrets get into its sandbox. */
 export type WaysOfSpec = Pick<RunSpec, 'harness' | 'brokeredModel' | 'mcpServers'>
 
 export function wayIntoSandbox(secret: CloudSecret, spec: WaysOfSpec): WayIntoSandbox {
@@ -40,7 +40,7 @@ export function wayIntoSandbox(secret: CloudSecret, spec: WaysOfSpec): WayIntoSa
   if (brokeredModel != null && isOfHarness) return 'model_key'
   if (isCloudPlain) return 'plain'
   if (brokerHosts.length > 0) return 'placeholder'
-  // Whoever set the server named its address.
+  // Whoever set the server decided where the secret goes.
   const isOfServer = Object.values(mcpServers).some(
     (server) => goesThroughBroker(server) && variablesOf(server).includes(name),
   )
@@ -67,13 +67,13 @@ export function brokeredValue(value: string): string | null {
 /** What stands in place of a value. */
 export const placeholderForm = /brokered-[0-9a-f]{40}/g
 
-/** Of one secret or variable in one run, for all replicas the same. Nobody who has not the key can make one. */
+/** The placeholder of one secret or variable in one run, the same on all replicas. Nobody can make one without the key. */
 const placeholderOf = (key: Uint8Array, run: Pick<RunRow, 'id'>, of: { id: string }): string =>
   `brokered-${createHmac('sha256', key).update(`${run.id} ${of.id}`).digest('hex').slice(0, 40)}`
 
 const ofVariable = (name: string) => ({ id: `variable ${name}` })
 
-/** What stands in a run for variables of connections. */
+/** The placeholders that a run has for variables of connections. */
 export async function placeholdersOfVariables(
   db: Db,
   { run, names, world }: { run: Pick<RunRow, 'id'>; names: readonly string[]; world: Opening['world'] },
@@ -122,7 +122,7 @@ export interface BrokeredSecret {
   placeholder: string
   /** null: it cannot be opened, or stands in no header. */
   value: string | null
-  /** Of a connection: its value now, which may have to be renewed before. Fails with ConnectionUnusable. */
+  /** Set for a variable of a connection: resolves with its value, renewed where that is needed. Fails with ConnectionUnusable. */
   renewed?: () => Promise<string | null>
   /** With a port where that is not 443. */
   hosts: ReadonlySet<string>

@@ -102,7 +102,7 @@ export class Broker {
   private reader(headersTimeout: number): Server {
     const server = createServer({
       headersTimeout,
-      // What it asks for has a limit of time of its own: a push may take longer than the library's five minutes.
+      // Each kind of request has a limit of time of its own: a push may take longer than Node's five minutes.
       requestTimeout: 0,
       connectionsCheckingInterval: Math.min(headersTimeout, 5_000),
       requireHostHeader: false,

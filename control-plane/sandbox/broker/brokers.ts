@@ -33,7 +33,7 @@ export type BrokerWay = Pick<SandboxIdentity, 'network' | 'hostFolder' | 'broker
 
 /** Where the sandboxes of a server find their brokers. */
 export interface BrokerPlaces {
-  /** Where all places are. */
+  /** The folder of all places. */
   readonly folder: string
   /** What names the place of a sandbox's broker for all replicas. */
   folderOf(sandboxId: SandboxId): string
@@ -41,7 +41,7 @@ export interface BrokerPlaces {
   wayOf(sandboxId: SandboxId): Promise<BrokerWay>
   /** Once, before all else. */
   start(): Promise<void>
-  /** Makes the place of one that waits for its run. Nobody listens there. */
+  /** Makes the place of a sandbox that waits for its run. No broker listens there yet. */
   standBy(sandboxId: SandboxId, waiting: WaitingSandbox): Promise<void>
   open(sandboxId: SandboxId, identity: SandboxIdentity): Promise<void>
   forgetToken(place: BrokerPlace): void
@@ -111,7 +111,7 @@ export class FolderBrokers implements BrokerPlaces {
     makeFolder(folder)
     await this.listen(id, folder)
     this.write(id, sandboxPlaces.identity, identity)
-    // Were it started again, it would not know that it has had a run.
+    // A container that is started again must see that it has had a run.
     rmSync(join(folder, sandboxPlaces.waiting), { force: true })
   }
 
@@ -122,7 +122,7 @@ export class FolderBrokers implements BrokerPlaces {
       rmSync(join(folder, name), { force: true })
   }
 
-  /** Nobody sees a part of it. */
+  /** Writes a file by a rename: the sandbox never reads a part of it. */
   private write(id: SandboxId, name: string, content: object): void {
     const folder = this.folderOf(id)
     makeFolder(folder)

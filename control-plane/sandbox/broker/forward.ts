@@ -15,7 +15,7 @@ export interface ForwardLimits {
   answerBytes: number
   /** From a request to the end of its answer. */
   timeMs: number
-  /** Until the host is reached. */
+  /** The time within which the host must be reached. */
   connectMs: number
 }
 
@@ -39,11 +39,11 @@ export interface Forwarded {
   whom: string
   /** The head that the sandbox gets, or a sentence that says why it gets nothing. */
   headOf: (answer: IncomingMessage) => OutgoingHttpHeaders | string
-  /** Answers where the sandbox is not to get this answer, and says what became of it; null: it gets it. */
+  /** Answers in place of the host, and says what became of the request; null: the sandbox gets the host's answer. */
   instead?: (answer: IncomingMessage) => Promise<NetworkDecision | null>
-  /** They end the body where it holds what must not come in, or take that out. */
+  /** Streams that end the body where it holds what must not come in, or take that out. */
   guards: readonly Transform[]
-  /** Ends it at any time. */
+  /** Ends the request at any time. */
   signal?: AbortSignal
   /** Answers with a sentence. */
   end: (response: ServerResponse, status: number, message: string) => void

@@ -89,7 +89,7 @@ export class GitRequests {
   private open = 0
   private openPushes = 0
   private requests = 0
-  /** By the address of the repository. */
+  /** What git hosts call their own branch, by the address of the repository. */
   private readonly ownBranches = new Map<string, string | null>()
   private pushLeft: number
   private answerLeft: number

@@ -77,7 +77,7 @@ export class HostRequests {
     }
   }
 
-  /** With the values of now of those whose placeholders are in the request, and may be sent. */
+  /** The secrets, with their current values where the request has their placeholders and may send them to this host. */
   private renewedFor(request: IncomingMessage, { place, secrets }: Filling): Promise<BrokeredSecret[]> {
     const named = placeholdersIn(request)
     return Promise.all(
@@ -148,7 +148,7 @@ function headersTo(
   return { ...headers, host: url.host, 'accept-encoding': 'identity' }
 }
 
-/** The request may have any number of them. */
+/** The placeholders in a request, which may have any number of them. */
 function placeholdersIn({ headers }: IncomingMessage): ReadonlySet<string> {
   const texts = Object.values(headers).flatMap((value) => value ?? [])
   const packed = texts.flatMap((text) => basicForm.exec(text)?.[2] ?? [])

@@ -2,14 +2,14 @@ import { Redactor, type Secret } from '../../../shared/lib/redact.ts'
 
 /** Addresses that one server named, the oldest of which is forgotten. */
 const mostAddresses = 100
-/** Of what a server was sent: to make the tables by which longer texts are found takes longer than a server may stand still. */
+/** The most characters that are looked for in answers: the search tables of more would take longer than a server may stand still. */
 const mostChars = 32 * 1024
 
 /** What a broker remembers of one MCP server. */
 export class ServerMemory {
   /** Requests that are open. */
   readonly open = new Set<AbortController>()
-  /** By the numbers under which the sandbox knows them. */
+  /** The addresses that the server named, by the numbers that the sandbox was given for them. */
   readonly addresses = new Map<string, URL>()
   redactor = new Redactor([])
   private secrets: Secret[] = []
@@ -24,7 +24,7 @@ export class ServerMemory {
     return number
   }
 
-  /** Before they are sent. What is open knows them, too, or ends. */
+  /** Is called before values are sent. Answers that are open are searched for them, too, or end. */
   learn(secrets: readonly Secret[], own: AbortController): void {
     const added = secrets.filter(({ value }) => !this.secrets.some((known) => known.value === value))
     if (added.length === 0) return

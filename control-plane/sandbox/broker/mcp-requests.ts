@@ -10,7 +10,7 @@ import { RedactingGuard } from './redacting-guard.ts'
 import { ServerUnusable, type SentToServer, type ServerPermit } from './server-access.ts'
 
 export interface McpLimits extends ForwardLimits {
-  /** Of one sandbox at once; a server has a stream that stays open beside its calls. */
+  /** The requests that a sandbox may have open at once. A server has a stream that stays open beside its calls. */
   open: number
   /** While requests are open, it is asked this often whether their servers may still be asked. */
   watchMs: number
@@ -19,7 +19,7 @@ export interface McpLimits extends ForwardLimits {
 export const mcpRequestLimits: McpLimits = {
   sentBytes: 16 * 1024 * 1024,
   answerBytes: 256 * 1024 * 1024,
-  // As long as a call of a tool may take.
+  // A call of a tool may take so long.
   timeMs: 5 * 3_600_000,
   connectMs: 30_000,
   open: 100,
@@ -128,7 +128,7 @@ export class McpRequests {
     )
   }
 
-  /** Answers that are no answers of the server to the harness. */
+  /** Sees to answers that are not for the harness: refused credentials, redirects, and what cannot be looked through. */
   private async instead(
     answer: IncomingMessage,
     {
@@ -159,7 +159,7 @@ export class McpRequests {
       const next = await server.sent(sent.version)
       if (next.version === sent.version)
         return failed('it refused the credential of its connection (401). A person signs in anew (svc connection list)')
-      // Whoever asked knows whether it may ask again; there is another credential now.
+      // There is another credential now. The door knows whether the request may be made again.
       response.writeHead(401, { 'content-length': 0 }).end()
       return 'failed'
     }
@@ -172,7 +172,7 @@ export class McpRequests {
     return 'allowed'
   }
 
-  /** What was withdrawn ends streams that are open, too. */
+  /** Looks from time to time whether the servers of open requests may still be asked, and ends those that may not. */
   private watch(): void {
     const { world, limits } = this.options
     this.stopWatching ??= world.after(limits.watchMs, () => {
@@ -199,7 +199,7 @@ export class McpRequests {
         if (why !== null) for (const leaving of before) leaving.abort(new ServerUnusable(why))
       }
     } catch (error) {
-      // The database is away: what was allowed is looked at again.
+      // The database is away: the next look decides.
       this.options.log.warn({ err: error }, 'the servers of a sandbox could not be looked at')
     }
   }
@@ -213,7 +213,7 @@ function addressIn(said: string, { url }: { url: URL }): URL {
   return address
 }
 
-/** In the broker's own name, so that the door of the sandbox tells it as such. */
+/** Answers in the broker's own name, so that the door of the sandbox tells whose words they are. */
 function end(response: ServerResponse, status: number, message: string): void {
   if (response.headersSent) return void response.destroy()
   response.writeHead(status, { 'content-type': 'text/plain', connection: 'close', [brokerRefusal]: 'true' })

@@ -18,7 +18,7 @@ export interface PortBrokersOptions extends BrokersOptions {
 const helloMs = 5_000
 const helloBytes = 200
 const mostStrangers = 2_000
-/** Of one address, so that no sandbox takes the places of all. */
+/** The most of them from one address, so that no sandbox takes the places of all. */
 const mostOfAddress = 20
 
 /**

@@ -60,7 +60,7 @@ async function readFrom(
       await readTo(Math.min(Math.max(64 * 1024, read.length * 2), packLimits.bytes + head.length))
     }
   }
-  // Last: the git host is asked for it.
+  // This is looked at last, since the git host is asked for it.
   if (branch !== null && namesBranch(head, branch) && (await findOwn()) === branch)
     throw new PushRefused(
       `${branch} is what the git host calls the branch of the repository itself: no run pushes to it.`,

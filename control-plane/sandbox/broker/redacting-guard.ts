@@ -2,7 +2,7 @@ import { Transform, type TransformCallback } from 'node:stream'
 import type { Redactor } from '../../../shared/lib/redact.ts'
 import type { World } from '../../../shared/lib/world.ts'
 
-/** What is held back, and hardly a value, is let go when nothing more came for so long: the end of an event must not wait for the next. */
+/** Bytes that might begin a value are held back for so long at most: the end of an event must not wait for the next one. */
 const releaseMs = 20
 
 /** Passes an answer on until it is too long, without the values that the redactor knows. */

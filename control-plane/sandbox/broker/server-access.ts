@@ -20,11 +20,11 @@ import { ForwardRefusal } from './forward.ts'
 /** An MCP server on the network that a run may ask through its broker. */
 export interface ServerPermit {
   name: string
-  /** Of its address; null: that is not known, and it is not asked. */
+  /** The host of its address; null: it is not known, and the server is not asked. */
   host: string | null
   isSse: boolean
   hasConnection: boolean
-  /** What it is sent now. `refused`: the version that it did not take. Fails with ServerUnusable. */
+  /** What the server is sent now. `refused`: the version of the credential that it did not take. Fails with ServerUnusable. */
   sent(refused?: number | null): Promise<SentToServer>
   /** Why it may not be asked any more; null: it may. Nothing is renewed for that. */
   whyNot(): Promise<string | null>
@@ -33,9 +33,9 @@ export interface ServerPermit {
 export interface SentToServer {
   url: URL
   headers: Readonly<Record<string, string>>
-  /** What must not come back. */
+  /** Values that must not come back in an answer. */
   secrets: readonly Secret[]
-  /** Of the credential of its connection; null: it has none. */
+  /** The version of its connection's credential; null: the server has no connection. */
   version: number | null
 }
 
@@ -44,7 +44,7 @@ export class ServerUnusable extends ForwardRefusal {
   override name = 'ServerUnusable'
 }
 
-/** Those of a run that is going on. */
+/** The MCP servers that a live run may ask through its broker. */
 export const serverPermits = (
   deps: RenewalDependencies,
   of: SpecOwner & { run: RunRow; variables: readonly BrokeredSecret[] },
@@ -58,14 +58,14 @@ type Of = SpecOwner & { name: string; server: RemoteServer; run: RunRow; variabl
 
 function permitOf(deps: RenewalDependencies, of: Of): ServerPermit {
   const { name, server } = of
-  // A permit is good for a second: a sandbox that asks without end has no more looked up for it.
+  // A permit is good for a second, in which a credential is looked up once, however often the sandbox asks.
   const looked = new Map<number | null, Promise<SentToServer>>()
   const sentOnce = (refused: number | null) => {
     const known = looked.get(refused)
     if (known !== undefined) return known
     const looking = lookUp(deps, of, refused)
     looked.set(refused, looking)
-    // What came after a refusal is what others are sent, too.
+    // Other requests are sent what came after the refusal, too.
     looked.set(null, looking)
     return looking
   }
@@ -169,7 +169,7 @@ function opened(vault: RenewalDependencies['vault'], { id, envVarName, sealed }:
   }
 }
 
-/** Of connections. */
+/** The values of variables of connections. */
 async function valuesOf(variables: readonly BrokeredSecret[], place: string): Promise<Secret[]> {
   const elsewhere = variables.find(({ hosts }) => !hosts.has(place))
   if (elsewhere !== undefined)
@@ -184,7 +184,7 @@ async function valuesOf(variables: readonly BrokeredSecret[], place: string): Pr
   return (await Promise.all(values)).flatMap(({ name, value }) => (value === null ? [] : [{ name, value }]))
 }
 
-/** What belongs to one connection, which is ours, or leads a request to another server. */
+/** Headers that belong to one connection of the network, which is the broker's, or that lead a request to another server. */
 const ofConnection =
   /^(?:host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|content-length|accept-encoding)$/
 

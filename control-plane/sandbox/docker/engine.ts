@@ -11,7 +11,7 @@ const label = {
   sandbox: 'svc.sandbox',
   workspace: 'svc.workspace',
   run: 'svc.run',
-  /** It was made ahead of its run, which is not known to the engine. */
+  /** The label of containers that are made ahead: the engine is not told of their runs. */
   warm: 'svc.warm',
 } as const
 const text = z.string().max(4_096)

@@ -5,7 +5,7 @@ import type { Upstream } from './upstream.ts'
 
 /** The door of a sandbox leads to the broker, which adds the credential outside and renews it there. */
 
-/** Nothing is added here. A refusal that comes this far is one after which the broker has another credential. */
+/** The door adds nothing. After a refusal that comes this far the broker has another credential. */
 export const brokerCredential: Credential = { headers: () => Promise.resolve({}), renew: () => Promise.resolve(true) }
 
 /** What the broker says in place of the server is told as the door's own words. */

@@ -24,7 +24,7 @@ export function addSvcSkill(read: SkillsRead, folderOfCopies: string): SkillsRea
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     writeFileSync(join(folder, 'SKILL.md'), file, { mode: 0o600 })
   } catch (error) {
-    // Half of it is not found later.
+    // No later run is to find half of it.
     removed(folder)
     const reason = isDiskFull(error) ? 'disk_full' : 'not_materialized'
     return { ...read, told: told({ skills, leftOut: [...leftOut, { slug: name, reason }] }) }
