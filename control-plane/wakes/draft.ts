@@ -234,7 +234,7 @@ function withVariables(
   return { spec: { ...spec, connectionVariables }, variablesLeftOut: leftOut }
 }
 
-/** The same check for a run in a sandbox, with the secrets that stay outside. */
+/** What `withVariables` is for a run on a device, for one in a sandbox. It also names the secrets that stay outside. */
 function inCloud(
   spec: RunSpec,
   { order: { connections }, secretKeys }: Given,
