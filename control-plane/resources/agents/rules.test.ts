@@ -1,3 +1,4 @@
+import { agentCaller, personCaller } from '../../../test/kit/callers.ts'
 import { idFrom, type DeviceRef, type PersonUuid } from '../../../shared/lib/ids.ts'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -20,24 +21,7 @@ import {
 } from './rules.ts'
 import type { AgentRow } from './store.ts'
 
-const person = (role: 'owner' | 'admin' | 'member', userId = 'me'): Caller => ({
-  kind: 'person',
-  via: 'login_token',
-  userId: idFrom(userId),
-  userPublicId: idFrom('usr_1'),
-  name: 'n',
-  email: 'e',
-  workspaceId: idFrom('w'),
-  role,
-})
-const agent: Caller = {
-  kind: 'agent',
-  agentId: idFrom('agt_me'),
-  agentUuid: idFrom('u'),
-  workspaceId: idFrom('w'),
-  runId: idFrom('r'),
-  fence: 1,
-}
+const agent = agentCaller()
 
 const row: AgentRow = {
   id: idFrom('agt_1'),
@@ -128,12 +112,12 @@ describe('handles', () => {
 
 describe('visibility and ownership', () => {
   it('a private agent is visible to its owner, admins and itself', () => {
-    expect(isVisible(row, viewerOf(person('member')))).toBe(true)
-    expect(isVisible(row, viewerOf(person('member', 'you')))).toBe(false)
-    expect(isVisible(row, viewerOf(person('admin', 'you')))).toBe(true)
+    expect(isVisible(row, viewerOf(personCaller('member')))).toBe(true)
+    expect(isVisible(row, viewerOf(personCaller('member', 'you')))).toBe(false)
+    expect(isVisible(row, viewerOf(personCaller('admin', 'you')))).toBe(true)
     expect(isVisible(row, viewerOf(agent))).toBe(false)
     expect(isVisible({ ...row, id: idFrom('agt_me') }, viewerOf(agent))).toBe(true)
-    expect(isVisible({ ...row, ownerUserId: null }, viewerOf(person('member')))).toBe(false)
+    expect(isVisible({ ...row, ownerUserId: null }, viewerOf(personCaller('member')))).toBe(false)
     expect(isVisible({ ...row, visibility: 'company' }, viewerOf(agent))).toBe(true)
   })
 
@@ -146,11 +130,11 @@ describe('visibility and ownership', () => {
         caller,
         defaultDevice: idFrom<DeviceRef>(defaultDevice),
       })
-    expect(use(person('member'), idFrom('me'))).toBe(true)
-    expect(use(person('member'), idFrom('you'))).toBe(false)
-    expect(use(person('member'), idFrom('you'), 'd')).toBe(true)
-    expect(use(person('member', 'you'), idFrom('you'))).toBe(false)
-    expect(use(person('owner', 'you'), idFrom('them'))).toBe(true)
+    expect(use(personCaller('member'), idFrom('me'))).toBe(true)
+    expect(use(personCaller('member'), idFrom('you'))).toBe(false)
+    expect(use(personCaller('member'), idFrom('you'), 'd')).toBe(true)
+    expect(use(personCaller('member', 'you'), idFrom('you'))).toBe(false)
+    expect(use(personCaller('owner', 'you'), idFrom('them'))).toBe(true)
     expect(use(agent, idFrom('me'))).toBe(false)
   })
 

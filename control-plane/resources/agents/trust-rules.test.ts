@@ -1,26 +1,9 @@
+import { agentCaller, personCaller } from '../../../test/kit/callers.ts'
 import { idFrom, type PersonUuid } from '../../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
-import type { Caller } from '../../http/callers.ts'
 import { decidesWhatRuns, mayChangeItself, needsWordOf, settingsRefusalOf } from './trust-rules.ts'
 
-const person = (role: 'owner' | 'admin' | 'member', userId = 'me'): Caller => ({
-  kind: 'person',
-  via: 'login_token',
-  userId: idFrom(userId),
-  userPublicId: idFrom('usr_1'),
-  name: 'n',
-  email: 'e',
-  workspaceId: idFrom('w'),
-  role,
-})
-const agent: Caller = {
-  kind: 'agent',
-  agentId: idFrom('agt_me'),
-  agentUuid: idFrom('u'),
-  workspaceId: idFrom('w'),
-  runId: idFrom('r'),
-  fence: 1,
-}
+const agent = agentCaller()
 
 const change = (from: 'claude' | 'codex' | 'command' | null, to: typeof from, ...keys: string[]) => ({
   before: { harness: from, ownerUserId: idFrom<PersonUuid>('me') },
@@ -40,15 +23,15 @@ test('the command of an agent, and a change to or from a command agent, decide w
 
 test('only the owner and admins change what runs, and only admins change permissions', () => {
   const command = change('claude', 'command', 'runtime.harness', 'runtime.command')
-  expect(settingsRefusalOf(command, person('member'))).toBeNull()
-  expect(settingsRefusalOf(command, person('admin', 'boss'))).toBeNull()
-  expect(settingsRefusalOf(command, person('member', 'you'))).toMatchObject({ param: 'config.runtime.command' })
+  expect(settingsRefusalOf(command, personCaller('member'))).toBeNull()
+  expect(settingsRefusalOf(command, personCaller('admin', 'boss'))).toBeNull()
+  expect(settingsRefusalOf(command, personCaller('member', 'you'))).toMatchObject({ param: 'config.runtime.command' })
   expect(settingsRefusalOf(command, agent)).not.toBeNull()
   const harness = change('command', 'claude', 'runtime.harness')
-  expect(settingsRefusalOf(harness, person('member', 'you'))).toMatchObject({ param: 'config.runtime.harness' })
+  expect(settingsRefusalOf(harness, personCaller('member', 'you'))).toMatchObject({ param: 'config.runtime.harness' })
   const permissions = change(null, null, 'permissions.tools.allow')
-  expect(settingsRefusalOf(permissions, person('member'))).toMatchObject({ param: 'config.permissions' })
-  expect(settingsRefusalOf(permissions, person('admin', 'boss'))).toBeNull()
+  expect(settingsRefusalOf(permissions, personCaller('member'))).toMatchObject({ param: 'config.permissions' })
+  expect(settingsRefusalOf(permissions, personCaller('admin', 'boss'))).toBeNull()
 })
 
 test('an agent may change its own settings that any person may change, but never its program', () => {
@@ -63,7 +46,7 @@ test('an agent may change its own settings that any person may change, but never
 })
 
 test('an agent that a member gives to somebody else waits for their consent', () => {
-  expect(needsWordOf({ id: idFrom('you') }, person('member'))).toBe(true)
-  expect(needsWordOf({ id: idFrom('me') }, person('member'))).toBe(false)
-  expect(needsWordOf({ id: idFrom('you') }, person('admin'))).toBe(false)
+  expect(needsWordOf({ id: idFrom('you') }, personCaller('member'))).toBe(true)
+  expect(needsWordOf({ id: idFrom('me') }, personCaller('member'))).toBe(false)
+  expect(needsWordOf({ id: idFrom('you') }, personCaller('admin'))).toBe(false)
 })

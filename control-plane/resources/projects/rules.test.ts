@@ -1,26 +1,11 @@
+import { agentCaller, personCaller } from '../../../test/kit/callers.ts'
 import { idFrom, type AgentUuid, type PersonUuid } from '../../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
-import type { Caller } from '../../http/callers.ts'
+import type { Caller, PersonCaller } from '../../http/callers.ts'
 import { isVisible, ownsOrAdministers, previewOf, projectViewerOf } from './rules.ts'
 
-const person = (role: 'owner' | 'admin' | 'member', userId = 'u'): Caller => ({
-  kind: 'person',
-  via: 'login_token',
-  userId: idFrom(userId),
-  userPublicId: idFrom('usr_x'),
-  name: 'x',
-  email: 'x',
-  workspaceId: idFrom('w'),
-  role,
-})
-const agent: Caller = {
-  kind: 'agent',
-  agentId: idFrom('agt_1'),
-  agentUuid: idFrom('a1'),
-  workspaceId: idFrom('w'),
-  runId: idFrom('run_1'),
-  fence: 1,
-}
+const person = (role: PersonCaller['role'], userId = 'u') => personCaller(role, userId)
+const agent = agentCaller({ agentId: idFrom('agt_1'), agentUuid: idFrom('a1') })
 const hidden = { visibility: 'private', ownerUserId: idFrom<PersonUuid>('u'), leadAgentId: null } as const
 
 test('a private project is visible to its owner, admins, its lead agent, and agents with a grant', () => {

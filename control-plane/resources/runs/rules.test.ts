@@ -1,26 +1,9 @@
 import { idFrom, type AgentRef, type PersonRef, type PersonUuid } from '../../../shared/lib/ids.ts'
 import { describe, expect, it } from 'vitest'
-import type { Caller } from '../../http/callers.ts'
+import { agentCaller, personCaller } from '../../../test/kit/callers.ts'
 import { isRetriable, mayCancel, retryPrompt } from './rules.ts'
 
-const person = (role: 'owner' | 'admin' | 'member', userId: PersonUuid): Caller => ({
-  kind: 'person',
-  via: 'dashboard_session',
-  userId,
-  userPublicId: idFrom('usr_1'),
-  name: 'n',
-  email: 'e',
-  workspaceId: idFrom('w'),
-  role,
-})
-const agent = (agentId: AgentRef): Caller => ({
-  kind: 'agent',
-  agentId,
-  agentUuid: idFrom('u'),
-  workspaceId: idFrom('w'),
-  runId: idFrom('r'),
-  fence: 1,
-})
+const agent = (agentId: AgentRef) => agentCaller({ agentId })
 
 describe('who cancels and retries', () => {
   const run = { agentId: idFrom<AgentRef>('agt_1') }
@@ -31,21 +14,21 @@ describe('who cancels and retries', () => {
 
   it('admins any run, owners theirs and those below, agents their own', () => {
     for (const caller of [
-      person('owner', idFrom('x')),
-      person('admin', idFrom('x')),
-      person('member', idFrom('a')),
-      person('member', idFrom('c')),
+      personCaller('owner', idFrom('x')),
+      personCaller('admin', idFrom('x')),
+      personCaller('member', idFrom('a')),
+      personCaller('member', idFrom('c')),
     ])
       expect(mayCancel(run, caller, owners)).toBe(true)
-    expect(mayCancel(run, person('member', idFrom('b')), owners)).toBe(false)
+    expect(mayCancel(run, personCaller('member', idFrom('b')), owners)).toBe(false)
     expect(mayCancel(run, agent(idFrom('agt_1')), owners)).toBe(true)
     expect(mayCancel(run, agent(idFrom('agt_2')), owners)).toBe(false)
   })
 
   it('only admins when the agent is gone', () => {
     const gone = { agent: null, managers: [] }
-    expect(mayCancel(run, person('member', idFrom('a')), gone)).toBe(false)
-    expect(mayCancel(run, person('admin', idFrom('a')), gone)).toBe(true)
+    expect(mayCancel(run, personCaller('member', idFrom('a')), gone)).toBe(false)
+    expect(mayCancel(run, personCaller('admin', idFrom('a')), gone)).toBe(true)
   })
 })
 
