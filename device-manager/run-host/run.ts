@@ -83,7 +83,7 @@ function notBegun(trouble: string, tried: readonly TriedAct[] | null): HarnessOu
  *
  *     launched -- leader exits / stop -> tree ended, output drained -> change-set -> ending stored
  *        \------- a call must be asked: told to stop, interrupted after `askGraceMs` --/
- *        \------- a call has asked: ended once the calls that go on have their results, interrupted after `askGraceMs` --/
+ *        \------- a call has asked: ended, not interrupted, once the calls that go on have their results, interrupted after `askGraceMs` --/
  */
 export class LiveRun {
   readonly harness: ProcessIdentity
@@ -215,8 +215,9 @@ export class LiveRun {
     this.#stop ??= { exitReason, message }
     this.#watchdog.stop()
     if (this.#stopping !== null) return
-    if (!endsToAsk.includes(exitReason) || !this.#calls.isAnyOpen) return this.#interrupt()
-    // An interrupted call looks to the harness like one that a person refused, and the session is gone on with.
+    if (!endsToAsk.includes(exitReason) || this.#calls.made === 0) return this.#interrupt()
+    // An interrupt looks to the harness like a person who refuses what it does, and its session is gone on with.
+    if (!this.#calls.isAnyOpen) return this.#endNow()
     this.#cancelCallsGrace ??= this.#parts.world.after(askGraceMs, () => this.#interrupt())
   }
 

@@ -5,7 +5,8 @@
 //     PLAYER_RECORDING  the recording          PLAYER_CALLS  how often a tool call is printed (with ids of its own)
 //     PLAYER_HEARD      a file to which its arguments and the prompt are written
 //     PLAYER_SAY        printed as one more text of the assistant
-//     PLAYER_MODE       silent: says nothing; stay: does not exit after its result; deaf: says nothing after an answer
+//     PLAYER_MODE       silent: says nothing; stay: does not exit after its result; deaf: says nothing after an answer;
+//                       thinking: says nothing after the result of a call
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 
@@ -33,6 +34,7 @@ for (const text of readFileSync(PLAYER_RECORDING, 'utf8').trimEnd().split('\n'))
     if (copy > 0) call.id = `${call.id}x`
     out(line)
   }
+  if (call?.type === 'tool_result' && PLAYER_MODE === 'thinking') await new Promise(() => setInterval(() => {}, 1000))
   if (line.type === 'control_request') {
     const { value } = await input.next()
     appendFileSync(PLAYER_ANSWERS, `${value}\n`)

@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { RunId } from '../../../shared/lib/ids.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { isLong } from '../../kit/forms.ts'
 import { placeClaude, recording } from './claude-stand-in.ts'
-import { specOf, spooled, testDevice, type TestDevice } from './host-client.ts'
+import { specOf, spooled, testDevice, until, type TestDevice, type TestHost } from './host-client.ts'
 
 let device: TestDevice
 let bin: string
@@ -15,10 +16,16 @@ beforeAll(() => {
 })
 afterAll(() => device.remove())
 
+interface Meanwhile {
+  args?: string[]
+  secrets?: Record<string, string>
+  meanwhile?(host: TestHost, runId: RunId): Promise<void>
+}
+
 async function play(
   change: Partial<RunSpec>,
   player: Record<string, string> = {},
-  { args = [], secrets = {} }: { args?: string[]; secrets?: Record<string, string> } = {},
+  { args = [], secrets = {}, meanwhile }: Meanwhile = {},
 ) {
   const host = await device.host(args)
   const spec = specOf(device, { harness: 'claude', command: null, ...change })
@@ -34,6 +41,7 @@ async function play(
   })
   await host.reply('prepared')
   host.start({ secrets })
+  await meanwhile?.(host, spec.runId)
   const { report } = await host.reply('ended')
   await host.left()
   const answered = () =>
@@ -86,6 +94,19 @@ describe('a structured harness', () => {
     )
     const told = events.filter(({ kind }) => kind === 'input').map(({ data }) => data['text'])
     expect(told).toEqual([expect.stringContaining(`You have made 2 of the ${limits.toolCalls} tool calls`)])
+  })
+
+  // claude takes an interrupt for a person's, and tells its model so when the session is gone on with.
+  test.for([
+    ['question_asked', 'SIGTERM'],
+    ['interrupted', 'SIGINT'],
+  ] as const)('a run whose call has its result already is stopped for %s by %s', async ([exitReason, signal]) => {
+    const meanwhile = async (host: TestHost, runId: RunId) => {
+      await until(() => spooled(device, runId).events.some(({ kind }) => kind === 'tool_result'), 'the result')
+      host.send({ type: 'stop', exitReason, message: null })
+    }
+    const { report } = await play(permissions({ defaultMode: 'full' }), { PLAYER_MODE: 'thinking' }, { meanwhile })
+    expect(report).toMatchObject({ exitReason, signal })
   })
 
   const byLists = [
