@@ -19,7 +19,7 @@ import {
   replaceSandbox,
   type SandboxRow,
 } from '../resources/sandboxes/store.ts'
-import type { BrokerPlaces } from './broker/brokers.ts'
+import type { BrokerPlaces, KnownPlace } from './broker/brokers.ts'
 import {
   describeSize,
   EngineError,
@@ -48,6 +48,8 @@ export interface ActOptions {
 
 const stopGraceMs = 10_000
 const logLines = 100
+/** A replica that made a container ahead tells it of its run within this time, or is gone. */
+const admitMs = 10_000
 /** After an event the engine's list is as that says within this time. */
 export const settledMs = 500
 
@@ -115,14 +117,15 @@ export class SandboxActs {
         const message = `The engine has no image ${name} (docs/sandbox.md says how to build it).`
         throw new EngineError(message, { isRefusal: true })
       }
-      const folder = brokers.folderOf(row.id)
+      const folder = brokers.reachableFolderOf(row)
       // Before the engine is asked: its answer may be lost, and a second container is to be of the same image.
       const isNoted = row.folder === folder && row.image === image
       if (!isNoted && !(await replaceSandbox(root, row, { folder, image }))) return
       const resumes = goesOn(row)
-      const identity = await this.openBroker(row, { token: keys.tokenOf(row.id), ...(resumes && { resumes }) })
+      const own = { token: keys.tokenOf(row.id), ...(resumes && { resumes }) }
+      const identity = await this.openBroker({ ...row, folder }, own)
       if (identity === null) return
-      const id = await engine.create(this.containerOf(row, { image, facts, identity }))
+      const id = await engine.create(this.containerOf(row, { image, facts, identity, folder }))
       if ((await findSandbox(root, row.id))?.state === 'creating') await engine.start(id)
       this.options.lookSoon()
     } catch (error) {
@@ -133,7 +136,11 @@ export class SandboxActs {
 
   /** Tells a container that was made ahead who it is. Its runner waits for that and says hello. */
   private async admit(row: SandboxRow): Promise<void> {
-    const identity = await this.openBroker(row, { token: this.options.keys.tokenOf(row.id) })
+    const { world, brokers, keys } = this.options
+    const folder = brokers.reachableFolderOf(row)
+    // The replica that made the container writes to its folder, and this one does not reach it.
+    if (folder !== row.folder) return world.now() - row.stateAt < admitMs ? undefined : this.replace(row)
+    const identity = await this.openBroker({ ...row, folder }, { token: keys.tokenOf(row.id) })
     if (identity !== null) await this.enter(row, 'starting')
   }
 
@@ -143,7 +150,7 @@ export class SandboxActs {
     log.warn({ sandbox: row.id, runId: row.runId }, 'the sandbox that was made ahead for a run came to nothing')
     await engine.remove(engineNameOf(row), volumeOf(row))
     const changes = { state: 'creating', container: null, volume: null, image: null } as const
-    const folder = brokers.folderOf(row.id)
+    const folder = brokers.reachableFolderOf(row)
     if (!(await replaceSandbox(root, row, { ...changes, folder, stateAt: world.now() }))) return
     this.begun.add(row.id)
     this.options.lookSoon()
@@ -161,9 +168,14 @@ export class SandboxActs {
 
   private containerOf(
     row: SandboxRow,
-    { image, facts, identity }: { image: string; facts: EngineFacts; identity: SandboxIdentity },
+    {
+      image,
+      facts,
+      identity,
+      folder,
+    }: Pick<KnownPlace, 'folder'> & { image: string; facts: EngineFacts; identity: SandboxIdentity },
   ): ContainerSpec {
-    const { keys, brokers, runtime, sizes } = this.options
+    const { keys, runtime, sizes } = this.options
     return {
       name: engineNameOf(row),
       image,
@@ -172,7 +184,7 @@ export class SandboxActs {
       of: { workspaceId: row.workspaceId, runId: row.runId },
       volume: volumeOf(row),
       size: within(sizes[row.size], facts),
-      brokerFolder: brokers.folderOf(row.id),
+      brokerFolder: folder,
       identity,
       runtime,
     }
@@ -180,7 +192,7 @@ export class SandboxActs {
 
   /** Returns as whom it knows itself; null: it is a device no more. */
   private async openBroker(
-    row: SandboxRow,
+    row: SandboxRow & KnownPlace,
     its: Pick<SandboxIdentity, 'token' | 'lost' | 'resumes'>,
   ): Promise<SandboxIdentity | null> {
     const { root, brokers, sizes } = this.options
@@ -188,8 +200,8 @@ export class SandboxActs {
     if (device === null) return null
     const { publicId, deviceId, displayName } = device
     const facts = { size: row.size, diskBytes: sizes[row.size].diskBytes }
-    const identity = { publicId, deviceId, displayName, ...facts, ...its, ...(await brokers.wayOf(row.id)) }
-    await brokers.open(row.id, identity)
+    const identity = { publicId, deviceId, displayName, ...facts, ...its, ...(await brokers.wayOf(row)) }
+    await brokers.open(row, identity)
     return identity
   }
 
@@ -217,14 +229,17 @@ export class SandboxActs {
     row: SandboxRow,
     { container, facts }: { container: Container | null; facts: EngineFacts },
   ): Promise<void> {
-    const { root, world, engine, keys, log } = this.options
+    const { root, world, engine, brokers, keys, log } = this.options
     const device = await findDeviceByPublicId(root, row.device)
     if (device === null || row.image === null) return
+    const folder = brokers.reachableFolderOf(row)
+    if (folder !== row.folder) return this.moveTo(row, folder)
     const token = keys.tokenOf(row.id, 'once more')
     await renewFirstToken(root, device, hashToken(token))
-    const identity = await this.openBroker(row, { token, lost: row.trouble ?? 'The sandbox of this run is gone.' })
+    const lost = row.trouble ?? 'The sandbox of this run is gone.'
+    const identity = await this.openBroker({ ...row, folder }, { token, lost })
     if (identity === null) return
-    const spec = this.containerOf(row, { image: row.image, facts, identity })
+    const spec = this.containerOf(row, { image: row.image, facts, identity, folder })
     const id = await engine.createAgain(spec, container?.id ?? null)
     await engine.start(id)
     const tries = (this.salvages.get(row.id) ?? 0) + 1
@@ -233,6 +248,13 @@ export class SandboxActs {
     // The row is written where nothing changes, too: a look that saw the container before it was started then does nothing.
     const stateAt = row.state === 'salvaging' ? row.stateAt : world.now()
     if (await replaceSandbox(root, row, { state: 'salvaging', stateAt })) this.options.lookSoon()
+  }
+
+  /** Its container has a folder that this server does not reach, so the next one is made with another folder. Its volume stays. */
+  private async moveTo(row: SandboxRow, folder: string): Promise<void> {
+    const { root, engine } = this.options
+    await engine.remove(engineNameOf(row), null)
+    if (await replaceSandbox(root, row, { folder })) this.options.lookSoon()
   }
 
   /** Ends the run, with what the sandbox said last. */

@@ -29,21 +29,27 @@ export interface BrokerPlace {
   folder: string | null
 }
 
+export interface KnownPlace extends BrokerPlace {
+  folder: string
+}
+
 export type BrokerWay = Pick<SandboxIdentity, 'network' | 'hostFolder' | 'broker'>
 
 /** Where the sandboxes of a server find their brokers. */
 export interface BrokerPlaces {
   /** The folder of all places. */
   readonly folder: string
-  /** What names the place of a sandbox's broker for all replicas. */
+  /** What names the place of a sandbox's broker for all replicas, where this one makes it. */
   folderOf(sandboxId: SandboxId): string
+  /** The folder that is noted for a sandbox, as another replica may have made it, where this server reaches it; else `folderOf`. */
+  reachableFolderOf(place: BrokerPlace): string
   /** What a sandbox must know of the way to its broker. */
-  wayOf(sandboxId: SandboxId): Promise<BrokerWay>
+  wayOf(place: KnownPlace): Promise<BrokerWay>
   /** Once, before all else. */
   start(): Promise<void>
   /** Makes the place of a sandbox that waits for its run. No broker listens there yet. */
   standBy(sandboxId: SandboxId, waiting: WaitingSandbox): Promise<void>
-  open(sandboxId: SandboxId, identity: SandboxIdentity): Promise<void>
+  open(place: KnownPlace, identity: SandboxIdentity): Promise<void>
   forgetToken(place: BrokerPlace): void
   keep(places: readonly BrokerPlace[]): Promise<void>
   /** The sandboxes that have a place here. */
@@ -90,11 +96,16 @@ export class FolderBrokers implements BrokerPlaces {
     return join(this.folder, sandboxId)
   }
 
+  /** Replicas on one machine reach each other's folders; those in containers of their own do not. */
+  reachableFolderOf({ id, folder }: BrokerPlace): string {
+    return folder !== null && existsSync(dirname(folder)) ? folder : this.folderOf(id)
+  }
+
   async start(): Promise<void> {}
 
   /** At its socket. */
-  async wayOf(sandboxId: SandboxId): Promise<BrokerWay> {
-    return { network: 'none', hostFolder: this.folderOf(sandboxId) }
+  async wayOf({ folder }: KnownPlace): Promise<BrokerWay> {
+    return { network: 'none', hostFolder: folder }
   }
 
   known(): SandboxId[] {
@@ -102,15 +113,14 @@ export class FolderBrokers implements BrokerPlaces {
   }
 
   async standBy(id: SandboxId, waiting: WaitingSandbox): Promise<void> {
-    this.write(id, sandboxPlaces.waiting, waiting)
+    write(this.folderOf(id), sandboxPlaces.waiting, waiting)
   }
 
   /** Listens for a sandbox, and writes down who it is: one that waits for it says hello at once. Done again, it changes nothing. */
-  async open(id: SandboxId, identity: SandboxIdentity): Promise<void> {
-    const folder = this.folderOf(id)
+  async open({ id, folder }: KnownPlace, identity: SandboxIdentity): Promise<void> {
     makeFolder(folder)
     await this.listen(id, folder)
-    this.write(id, sandboxPlaces.identity, identity)
+    write(folder, sandboxPlaces.identity, identity)
     // A container that is started again must see that it has had a run.
     rmSync(join(folder, sandboxPlaces.waiting), { force: true })
   }
@@ -120,16 +130,6 @@ export class FolderBrokers implements BrokerPlaces {
     if (folder === null) return
     for (const name of [sandboxPlaces.identity, `${sandboxPlaces.identity}${unfinished}`, sandboxPlaces.waiting])
       rmSync(join(folder, name), { force: true })
-  }
-
-  /** Writes a file by a rename: the sandbox never reads a part of it. */
-  private write(id: SandboxId, name: string, content: object): void {
-    const folder = this.folderOf(id)
-    makeFolder(folder)
-    const file = join(folder, name)
-    writeFileSync(`${file}${unfinished}`, JSON.stringify(content))
-    chmodSync(`${file}${unfinished}`, 0o644)
-    renameSync(`${file}${unfinished}`, file)
   }
 
   /**
@@ -178,6 +178,15 @@ function makeFolder(folder: string): void {
   mkdirSync(dirname(folder), { recursive: true, mode: 0o700 })
   mkdirSync(folder, { recursive: true })
   chmodSync(folder, 0o755)
+}
+
+/** Writes a file by a rename: the sandbox never reads a part of it. */
+function write(folder: string, name: string, content: object): void {
+  makeFolder(folder)
+  const file = join(folder, name)
+  writeFileSync(`${file}${unfinished}`, JSON.stringify(content))
+  chmodSync(`${file}${unfinished}`, 0o644)
+  renameSync(`${file}${unfinished}`, file)
 }
 
 /** Whether somebody listens there. */

@@ -3,7 +3,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { hashToken } from '../../http/token-hash.ts'
-import { brokerOf, type BrokerPlaces, type BrokerWay, type BrokersOptions } from './brokers.ts'
+import { brokerOf, type BrokerPlaces, type BrokerWay, type BrokersOptions, type KnownPlace } from './brokers.ts'
 import type { Broker } from './broker.ts'
 
 export interface PortBrokersOptions extends BrokersOptions {
@@ -51,7 +51,11 @@ export class PortBrokers implements BrokerPlaces {
     return this.folder
   }
 
-  async wayOf(id: SandboxId): Promise<BrokerWay> {
+  reachableFolderOf(): string {
+    return this.folder
+  }
+
+  async wayOf({ id }: KnownPlace): Promise<BrokerWay> {
     const { host, port, keyOf } = this.options
     try {
       // A sandbox looks no name up.

@@ -1,6 +1,9 @@
+import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { pathToFileURL } from 'node:url'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { runnerStatus } from '../../../shared/device/sandbox.ts'
 import { deviceIn, identityIn, playRun, runnerIn, type Fault } from '../../kit/docker-double.ts'
 import { loseOnce } from '../../kit/fake-runner.ts'
@@ -146,6 +149,43 @@ test.skipIf(!hasPostgres())('another replica goes on with the sandboxes of one t
   go.resolve()
   expect(await endings(other, [runId])).toMatchObject([{ exitReason: 'sandbox_lost' }])
   expect(engine.created).toHaveLength(1)
+})
+
+describe.skipIf(!hasPostgres())('a replica of which another one made the container', () => {
+  test.each([
+    ['tells it who it is in the folder that it has', { reaches: true, containers: 1 }],
+    ['makes another one where it does not reach that folder', { reaches: false, containers: 2 }],
+  ])('%s', async (_, { reaches, containers }) => {
+    const { play, salvages } = loseOnce({ dying: 0 }, { identityOf: identityIn, enter: deviceIn })
+    const isLost = Promise.withResolvers<void>()
+    const go = Promise.withResolvers<void>()
+    const { engine, server, startServer, data } = await stage(
+      async (container) => {
+        const exitCode = await play(container)
+        isLost.resolve()
+        await go.promise
+        return exitCode
+      },
+      { database: 'postgres' },
+    )
+    const agent = await cloudAgent(server, 'Lasting')
+    const runId = await wake(server, agent.id)
+    await isLost.promise
+    const own = mkdtempSync(join(tmpdir(), 'svc-k-'))
+    onTestFinished(() => rmSync(own, { recursive: true, force: true }))
+    const other = await startServer({
+      beside: server,
+      settings: { SVC_DATA_DIR: own, SVC_FILES_URL: pathToFileURL(join(data, 'files')).href },
+    })
+    await server.plane.stop()
+    if (!reaches) rmSync(join(data, 'sandboxes'), { recursive: true })
+    go.resolve()
+    expect(await endings(other, [runId])).toMatchObject([{ exitReason: 'sandbox_lost' }])
+    expect(salvages()).toBe(1)
+    expect(engine.created).toHaveLength(containers)
+    const events = (await other.ok(`/runs/${runId}/events`)) as { data: { kind: string }[] }
+    expect(events.data.map(({ kind }) => kind)).toContain('text')
+  })
 })
 
 const isHeard = (socket: string) =>
