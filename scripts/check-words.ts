@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { castToId, castToTransaction } from './casts.ts'
+import { waitBesideHandles } from './waits-beside-handles.ts'
 
 /**
  * Checks the text of tracked files: no host name of a package registry, no focused or silently skipped test, no module
@@ -15,7 +16,7 @@ const problems: string[] = []
 interface Rule {
   files: RegExp
   except?: RegExp
-  pattern: RegExp
+  pattern: RegExp | ((text: string) => number)
   why: string
 }
 const rules: Rule[] = [
@@ -62,6 +63,13 @@ const rules: Rule[] = [
     pattern: castToTransaction,
     why: 'says that a handle is a transaction; whoever needs one takes Tx',
   },
+  {
+    files: /^control-plane\/.*\.ts$/,
+    // What both are made of.
+    except: /\.test\.ts$|^control-plane\/db\/(?:one-trip|transaction)\.ts$/,
+    pattern: waitBesideHandles,
+    why: 'waits for promises together beside handles of the database; take inOneTrip',
+  },
 ]
 const maxLines = 350
 
@@ -75,7 +83,8 @@ for (const file of files) {
   }
   for (const rule of rules) {
     if (!rule.files.test(file) || rule.except?.test(file)) continue
-    const line = text.split('\n').findIndex((each) => rule.pattern.test(each))
+    const { pattern } = rule
+    const line = pattern instanceof RegExp ? text.split('\n').findIndex((each) => pattern.test(each)) : pattern(text)
     if (line >= 0) problems.push(`${file}:${line + 1}: ${rule.why}`)
   }
   const lines = text.split('\n').length

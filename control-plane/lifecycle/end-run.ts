@@ -1,4 +1,5 @@
 import type { World } from '../../shared/lib/world.ts'
+import { inOneTrip } from '../db/one-trip.ts'
 import { publish } from '../db/transaction.ts'
 import type { Db } from '../db/open.ts'
 import { monthOf, toNanoUsd } from '../catalog/price.ts'
@@ -40,11 +41,11 @@ export async function finishRun(
   }: Omit<Ending, 'runId' | 'endedAt'> & Since & Session & Memory & { world: World },
 ): Promise<boolean> {
   const endedAt = endedAtOf(run, { heardAt: ending.at, agoMs: endedAgoMs })
-  // In one round trip: the second one does nothing unless the first one has ended the run.
-  const [isEnded, , left] = await Promise.all([
-    endRun(db, { ...ending, endedAt, runId: run.id }),
-    recordLastRun(db, run, ending.at),
-    findLeftByRun(db, run),
+  // The second one does nothing unless the first one has ended the run.
+  const [isEnded, , left] = await inOneTrip(db, [
+    () => endRun(db, { ...ending, endedAt, runId: run.id }),
+    () => recordLastRun(db, run, ending.at),
+    () => findLeftByRun(db, run),
   ])
   if (!isEnded) return false
   const costUsd = ending.usage === undefined ? run.costUsd : (ending.usage?.costUsd ?? null)

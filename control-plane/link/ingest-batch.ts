@@ -6,6 +6,7 @@ import type { World } from '../../shared/lib/world.ts'
 import type { AskedCall } from '../../shared/runs/asked-call.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
 import { withCost } from '../catalog/price.ts'
+import { inOneTrip } from '../db/one-trip.ts'
 import type { Askable, Tx } from '../db/open.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { raiseToolApproval } from '../resources/approvals/steps/raise.ts'
@@ -324,7 +325,12 @@ export async function readRuns(db: Askable, items: readonly IngestItem[]): Promi
   const decides = items.findIndex(({ kind }) => kind === 'ended')
   const first = decides === -1 ? items : items.slice(0, decides + 1)
   const ids = [...new Set(first.map(runIdOf))].slice(0, mostReadAhead)
-  return new Map(await Promise.all(ids.map(async (id) => [id, await findRun(db, id)] as const)))
+  return new Map(
+    await inOneTrip(
+      db,
+      ids.map((id) => async () => [id, await findRun(db, id)] as const),
+    ),
+  )
 }
 
 export const runIdOf = (item: IngestItem): RunId => (item.kind === 'events' ? item.header.runId : item.runId)

@@ -1,5 +1,6 @@
 import { idFrom, type DeviceRef, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { providerOf } from '../../shared/runs/harnesses.ts'
+import { inOneTrip } from '../db/one-trip.ts'
 import type { Db, Tx } from '../db/open.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { isReady } from '../resources/devices/readiness.ts'
@@ -61,18 +62,19 @@ export async function lockPlacement(
 }
 
 async function load(db: Db, workspaceId: WorkspaceUuid, options: Moment & { lock: boolean }) {
-  const [workspace, devices, admins, cloudRoom, { live, paused, windows, circuits }] = await Promise.all([
+  const [workspace, devices, admins, cloudRoom, { live, paused, windows, circuits }] = await inOneTrip(db, [
     // First: in a transaction the others read once it is locked.
-    findWorkspace(db, workspaceId, options.lock),
-    listPlacesOfWorkspace(db, workspaceId),
-    listAdmins(db, workspaceId).then((ids) => new Set(ids)),
-    findCloudRoom(db, workspaceId, options.now),
-    loadOccupancy(db, {
-      workspaceId,
-      pausedSince: options.now - rateLimitPauseMs,
-      resetSince: options.now - thawMs,
-      triedSince: options.now - trialMs,
-    }),
+    () => findWorkspace(db, workspaceId, options.lock),
+    () => listPlacesOfWorkspace(db, workspaceId),
+    async () => new Set(await listAdmins(db, workspaceId)),
+    () => findCloudRoom(db, workspaceId, options.now),
+    () =>
+      loadOccupancy(db, {
+        workspaceId,
+        pausedSince: options.now - rateLimitPauseMs,
+        resetSince: options.now - thawMs,
+        triedSince: options.now - trialMs,
+      }),
   ])
   const used = (publicId: DeviceRef) => sum(live.filter(({ device }) => device === publicId).map(({ count }) => count))
   const facts: PlacementFacts = {

@@ -1,4 +1,5 @@
 import type { WorkspaceUuid } from '../../shared/lib/ids.ts'
+import { inOneTrip } from '../db/one-trip.ts'
 import type { Db } from '../db/open.ts'
 import { fuse } from './fuse.ts'
 import type { Meaning } from './embeddings/meaning.ts'
@@ -14,9 +15,9 @@ export async function search(
   { workspaceId, text, meaning }: { workspaceId: WorkspaceUuid; text: string; meaning: Pick<Meaning, 'find'> | null },
 ): Promise<Ranked[]> {
   const query = readQuery(text)
-  const [byWords, byMeaning] = await Promise.all([
-    query === null ? [] : findRanked(db, { workspaceId, query }),
-    meaning?.find(db, { workspaceId, text }) ?? [],
+  const [byWords, byMeaning] = await inOneTrip(db, [
+    () => (query === null ? [] : findRanked(db, { workspaceId, query })),
+    () => meaning?.find(db, { workspaceId, text }) ?? [],
   ])
   if (byMeaning.length === 0) return byWords
   const ords = new Map(byMeaning.map(({ subject, ord }) => [subject, ord]))

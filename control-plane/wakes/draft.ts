@@ -2,6 +2,7 @@ import type { ConversationId, FolderRef, RunId, SecretId, TaskId } from '../../s
 import { type HarnessName, harnesses, harnessFactsOf } from '../../shared/runs/harnesses.ts'
 import { type RunSpec, takesSkills } from '../../shared/runs/spec.ts'
 import type { VariableLeftOut } from '../../shared/runs/connection-variables.ts'
+import { inOneTrip } from '../db/one-trip.ts'
 import type { Tx, Db } from '../db/open.ts'
 import { cancelRun } from '../lifecycle/cancel-run.ts'
 import { lockRoom, type Room } from '../lifecycle/offer.ts'
@@ -101,12 +102,12 @@ export async function draftRun(
   const spec = wake.compacts ? next : await goingOn(tx, parent, next, anew)
   const { causedBy } = wake
   const { workspaceId } = wake.agent
-  const [room, isCauseGone, ofTask, isPrivate] = await Promise.all([
+  const [room, isCauseGone, ofTask, isPrivate] = await inOneTrip(tx, [
     // First: whether another run works on the task is read once nobody else places any.
-    isPlaced ? lockRoom(tx, workspaceId, context.offers) : null,
-    causedBy !== null && isMember(tx, workspaceId, causedBy).then((is) => !is),
-    task === null ? noOthers : findOthersOfTask(tx, task.id),
-    isWorkPrivate(tx, wake),
+    () => (isPlaced ? lockRoom(tx, workspaceId, context.offers) : null),
+    async () => causedBy !== null && !(await isMember(tx, workspaceId, causedBy)),
+    () => (task === null ? noOthers : findOthersOfTask(tx, task.id)),
+    () => isWorkPrivate(tx, wake),
   ])
   const own: Way = isCloud
     ? { ...inCloud(spec, { order, secretKeys }, secretNames.leftOut), keyId }
@@ -206,9 +207,9 @@ async function toldAnew(
 ): Promise<string> {
   if (gate !== null || !harnessFactsOf(spec).keepsSessions) return prompt
   const { id: agentId, workspaceId } = agent
-  const [said, hasWorked] = await Promise.all([
-    conversationId === null ? '' : saidBefore(tx, { workspaceId, conversationId, agentId }),
-    continues || (task != null && hasWorkedOn(tx, { agentId, taskId: task.id })),
+  const [said, hasWorked] = await inOneTrip(tx, [
+    () => (conversationId === null ? '' : saidBefore(tx, { workspaceId, conversationId, agentId })),
+    () => continues || (task != null && hasWorkedOn(tx, { agentId, taskId: task.id })),
   ])
   return [hasWorked ? workedBefore : '', said, prompt].filter(Boolean).join('\n\n')
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { dialectOfDb, troubleOf } from '../../control-plane/db/dialect.ts'
+import { inOneTrip } from '../../control-plane/db/one-trip.ts'
 import { inSavepoint, inTransaction, publish } from '../../control-plane/db/transaction.ts'
 import { openDatabase, type Askable, type Database, type Db, type Tx } from '../../control-plane/db/open.ts'
 import {
@@ -91,6 +92,60 @@ onBoth('a written statement answers as the builder does', async ({ root }) => {
   await fill(root)
   try {
     await answersAsTheBuilder(root)
+  } finally {
+    await root.raw('drop table letters')
+  }
+})
+
+onBoth(
+  'what is asked in one trip is asked in its order, and each sees what those before it wrote',
+  async ({ root }) => {
+    await fill(root)
+    try {
+      const read = await inTransaction(root, (tx) =>
+        inOneTrip(tx, [
+          () => byId.first(tx, ['a']),
+          () => setNote(tx, ['new', 1]),
+          () => null,
+          () => byId.first(tx, ['b']),
+        ]),
+      )
+      expect(read).toEqual([{ id: 'a', rank: 0, note: null }, 2, null, { id: 'b', rank: 1, note: 'new' }])
+    } finally {
+      await root.raw('drop table letters')
+    }
+  },
+)
+
+onBoth('of what fails in one trip the first is told, when all of it has ended', async ({ root }) => {
+  await fill(root)
+  try {
+    let ended: string[] = []
+    const asked = inTransaction(root, (tx) => {
+      // A duplicate is tried again.
+      ended = []
+      return inOneTrip(tx, [
+        () => setNote(tx, ['lost', 0]),
+        async () => {
+          try {
+            await tx('letters').insert({ id: 'a', rank: 9 })
+          } finally {
+            ended.push('insert')
+          }
+        },
+        async () => {
+          // On PostgreSQL it is refused since the insert was; everywhere its second statement comes late.
+          await byId.first(tx, ['a']).catch(() => null)
+          await setNote(tx, ['late', 0]).catch(() => 0)
+          ended.push('late')
+          throw new Error('the last')
+        },
+      ])
+    })
+    const error: unknown = await asked.catch((reason: unknown) => reason)
+    expect(troubleOf(error)).toBe('duplicate')
+    expect(ended).toEqual(['insert', 'late'])
+    expect((await byId.first(root, ['a']))?.note).toBeNull()
   } finally {
     await root.raw('drop table letters')
   }

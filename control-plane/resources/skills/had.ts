@@ -1,4 +1,5 @@
 import { svcSkill } from '../../../shared/runs/svc-skill.ts'
+import { inOneTrip } from '../../db/one-trip.ts'
 import type { Db } from '../../db/open.ts'
 import type { AgentRow } from '../agents/store.ts'
 import { isBuiltinEffective } from './builtin.ts'
@@ -8,9 +9,9 @@ import { mostSkills, type HadSkills } from './offered.ts'
 
 /** What a run of the agent is to have. */
 export async function skillsHadBy(db: Db, { id: agentId, workspaceId }: AgentRow): Promise<HadSkills> {
-  const [skills, facts] = await Promise.all([
-    listEffectiveSkills(db, { workspaceId, agentId, limit: mostSkills }),
-    findBuiltin(db, { workspaceId, agentId }),
+  const [skills, facts] = await inOneTrip(db, [
+    () => listEffectiveSkills(db, { workspaceId, agentId, limit: mostSkills }),
+    () => findBuiltin(db, { workspaceId, agentId }),
   ])
   // What somebody chose wins: a plugin may bring a skill of this slug.
   const isChosen = skills.some(({ slug }) => slug === svcSkill.slug)

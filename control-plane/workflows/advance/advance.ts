@@ -1,6 +1,7 @@
 import type { WorkflowRunId } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { jsonSchemas } from '../../../shared/api/agent-runs.ts'
+import { inOneTrip } from '../../db/one-trip.ts'
 import type { Askable, Tx } from '../../db/open.ts'
 import { readTogether } from '../../db/statement.ts'
 import { inTransaction } from '../../db/transaction.ts'
@@ -67,7 +68,11 @@ export async function advance(id: WorkflowRunId, deps: AdvanceDependencies): Pro
   const known = handedCalls.of(id)
   // The run first: calls that were read before it would be taken for all that it has.
   const [found, others, steps] = await readTogether(root, (db) =>
-    Promise.all([findRunToAdvance(db, id), listCalls(db, id, { handedBefore: known.length }), listEndedSteps(db, id)]),
+    inOneTrip(db, [
+      () => findRunToAdvance(db, id),
+      () => listCalls(db, id, { handedBefore: known.length }),
+      () => listEndedSteps(db, id),
+    ]),
   )
   const run = found?.run ?? null
   if (run !== null && run.cancelRequestedAt !== null && run.completedAt === null) return cancel(run, deps)
@@ -197,9 +202,11 @@ async function handOver(
   { calls, results, at }: Handed & { at: number },
 ): Promise<void> {
   const before = calls.filter(({ handedOrder }) => handedOrder !== null).length
-  const record = ({ seq, isValue, text, ranIn = null }: Result, index: number) =>
-    recordHanded(tx, { workflowRunId: id, seq }, { isValue, result: text, order: before + index, at, ranIn })
-  await Promise.all(results.map(record))
+  const record =
+    ({ seq, isValue, text, ranIn = null }: Result, index: number) =>
+    () =>
+      recordHanded(tx, { workflowRunId: id, seq }, { isValue, result: text, order: before + index, at, ranIn })
+  await inOneTrip(tx, results.map(record))
 }
 
 function endOf(end: ProgramEnd): Finish {
@@ -233,8 +240,8 @@ async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, d
       stall: null,
       journalBytes: journal.bytes + sizeOf(made.map(({ args }) => args)),
     }
-    const taking = takeWorkflowRun(tx, run, changes)
-    const dispatching = (async () => {
+    let taking = Promise.resolve(false)
+    const dispatch = async () => {
       await handOver(tx, run, { calls, results, at: now })
       // One at a time: a program can make a thousand, each of another agent with long instructions.
       for (const [at, call] of made.entries()) {
@@ -242,16 +249,21 @@ async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, d
         await dispatchCall(tx, call, { run, workspace, calls: all, subject, context, readsChecks: readsChecks() })
         if (!(await taking)) return
       }
-    })()
-    // Whatever comes of the others, it is for nothing when the run was not taken.
-    const [taken] = await Promise.allSettled([taking, dispatching])
-    if (taken.status === 'fulfilled' && !taken.value) throw new Undo('somebody else was first')
-    await Promise.all([taking, dispatching])
+    }
+    const [isTaken] = await inOneTrip(tx, [
+      () => (taking = takeWorkflowRun(tx, run, changes)),
+      () =>
+        dispatch().catch(async (error: unknown) => {
+          // Whatever came of it, it was for nothing when the run was not taken.
+          if (await taking) throw error
+        }),
+    ])
+    if (!isTaken) throw new Undo('somebody else was first')
     return 'moved'
   }
   const agentId = made[0] === undefined ? null : agentIdOf(run, made[0])
   const ahead = (db: Askable) =>
-    Promise.all([findWorkspace(db, run.workspaceId), agentId === null ? null : findAgent(db, agentId)])
+    inOneTrip(db, [() => findWorkspace(db, run.workspaceId), () => (agentId === null ? null : findAgent(db, agentId))])
   try {
     return await inTransaction(root, move, { turns: [run.workspaceId], ahead })
   } catch (error) {

@@ -1,3 +1,4 @@
+import { inOneTrip } from '../../db/one-trip.ts'
 import type { Tx } from '../../db/open.ts'
 import { insertCall } from '../../resources/workflows/call-store.ts'
 import { callArgs } from '../engine/args.ts'
@@ -31,9 +32,9 @@ async function dispatchStep(
       : startAgentStep(tx, callArgs.agent.parse(given), step)
   }
   // The call is asked for first, since a run that is declined ends the call.
-  const [, refusal] = await Promise.all([
-    insertCall(tx, rowOf(call, run, { agentId: agent?.id ?? null, at: now })),
-    call.refusal ?? start(),
+  const [, refusal] = await inOneTrip(tx, [
+    () => insertCall(tx, rowOf(call, run, { agentId: agent?.id ?? null, at: now })),
+    () => call.refusal ?? start(),
   ])
   if (refusal !== null) await refuse(tx, run, { seq, at: now, refusal })
 }

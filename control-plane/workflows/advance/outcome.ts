@@ -1,6 +1,7 @@
 import { findAgent } from '../../resources/agents/store.ts'
 import { approvalWakeKey, isAsking } from '../../resources/approvals/rules.ts'
 import { listApprovals } from '../../resources/approvals/store.ts'
+import { inOneTrip } from '../../db/one-trip.ts'
 import type { Db } from '../../db/open.ts'
 import { questionWakeKey } from '../../resources/questions/rules.ts'
 import { listQuestions } from '../../resources/questions/store.ts'
@@ -125,7 +126,7 @@ async function whyNotGoneOn(
   { id: runId, workspaceId, agentId }: Pick<RunRow, 'id' | 'workspaceId' | 'agentId'>,
 ): Promise<{ code: string; message: string } | null> {
   const about = { workspaceId, runId, limit: mostAsked }
-  const [approvals, questions] = await Promise.all([listApprovals(db, about), listQuestions(db, about)])
+  const [approvals, questions] = await inOneTrip(db, [() => listApprovals(db, about), () => listQuestions(db, about)])
   const keys = [...approvals.map(({ id }) => approvalWakeKey(id)), ...questions.map(({ id }) => questionWakeKey(id))]
   const refused = await findRefusedWake(db, { workspaceId, keys })
   if (refused !== null)

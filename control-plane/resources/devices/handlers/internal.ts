@@ -24,9 +24,9 @@ export function deviceInternalHandlers(deps: Dependencies): ImplementedRoute[] {
     async prove({ db, caller, body }) {
       const device = await ownDeviceEver(db, caller, body.publicId)
       const hashes = device.removedAt === null ? [device.tokenHash, device.nextTokenHash] : []
-      return {
-        proofs: await Promise.all(hashes.flatMap((hash) => (hash === null ? [] : [serverProof(hash, body)]))),
-      }
+      const proofs: string[] = []
+      for (const hash of hashes) if (hash !== null) proofs.push(await serverProof(hash, body))
+      return { proofs }
     },
 
     async disconnect({ db, world, bearer }) {

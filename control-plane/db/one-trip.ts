@@ -1,0 +1,25 @@
+import type { Askable } from './handle.ts'
+
+/** What is asked: a statement, or a function that begins with one. null stands for nothing. */
+type Ask<Handle> = (db: Handle) => unknown
+
+type Answers<Asks extends readonly Ask<never>[]> = { -readonly [At in keyof Asks]: Awaited<ReturnType<Asks[At]>> }
+
+/**
+ * Asks in the given order, and waits for none of the answers before it has asked everything: on one connection of PostgreSQL the first
+ * statements of all asks are one round trip, and each sees what those before it wrote and locked. Only the first
+ * statement of an ask has that place; what an ask sends after an answer comes when that is there.
+ *
+ * It waits until all asks have ended, so nothing of them is under way in a transaction that is over. PostgreSQL refuses what is asked behind a
+ * statement that failed, so the failure that is thrown is that of the first ask that failed in the given order.
+ */
+export async function inOneTrip<Handle extends Askable, const Asks extends readonly Ask<Handle>[]>(
+  db: Handle,
+  asks: Asks,
+): Promise<Answers<Asks>> {
+  const ended = await Promise.allSettled(asks.map(async (ask) => ask(db)))
+  return ended.map((each) => {
+    if (each.status === 'rejected') throw each.reason
+    return each.value
+  }) as Answers<Asks>
+}
