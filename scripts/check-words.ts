@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { misformedRecord } from './adr-form.ts'
 import { castToId, castToTransaction } from './casts.ts'
 import { waitBesideHandles } from './waits-beside-handles.ts'
 
@@ -69,6 +70,11 @@ const rules: Rule[] = [
     except: /\.test\.ts$|^control-plane\/db\/(?:one-trip|transaction)\.ts$/,
     pattern: waitBesideHandles,
     why: 'waits for promises together beside handles of the database; take inOneTrip',
+  },
+  {
+    files: /^docs\/adr\/\d{4}-/,
+    pattern: misformedRecord,
+    why: 'has not the form of a decision record: number, status with date, Context, Decision, Consequences',
   },
 ]
 const maxLines = 350
