@@ -59,6 +59,7 @@ export default defineConfig({
           ...shared,
           name: 'fast',
           include: ['{shared,control-plane,device-manager,cli,scripts}/**/*.test.ts', 'test/{store,api}/**/*.test.ts'],
+          exclude: [...shared.exclude, 'scripts/benches/**'],
           pool: 'threads',
           setupFiles: ['test/kit/store-calls-setup.ts'],
           testTimeout: 60_000,
@@ -79,7 +80,7 @@ export default defineConfig({
       // Measures, for `scripts/bench growth`, and is no test.
       ...(process.env['SVC_BENCH_RESULTS'] === undefined
         ? []
-        : [{ test: { ...shared, name: 'bench', include: ['test/bench/**/*.test.ts'], pool: 'forks' as const } }]),
+        : [{ test: { ...shared, name: 'bench', include: ['scripts/benches/**/*.test.ts'], pool: 'forks' as const } }]),
     ],
   },
 })

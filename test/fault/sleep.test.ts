@@ -1,6 +1,6 @@
 import { describe, expect, test, type TestContext } from 'vitest'
 import { checkInvariants } from '../kit/invariants.ts'
-import { delay, type Program } from '../kit/programs.ts'
+import { delay, waitFor, type Program } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
 
@@ -41,6 +41,7 @@ describe.concurrent('a machine sleeps', () => {
       SVC_HEARTBEAT_MS: 1_000,
     })
     server.signal('SIGCONT')
+    await waitFor(() => server.log.includes('the machine slept'), 'a server that knows it slept')
     // Its sweeps look at the run some times before the device can say a word.
     await delay(2_000)
     expect(await run.api.run(runId)).toMatchObject({ status: 'running' })

@@ -164,12 +164,12 @@ describe('update', () => {
     expect(outcomeOf(await patch({ status: 'deleted' }))).toBe('400 validation_error')
   })
 
-  test('two writers do not overwrite each other in silence', async () => {
+  test('what several write at once is kept of each of them', async () => {
     const project = await make()
-    const replies = await Promise.all(
-      Array.from({ length: 4 }, (_, n) => send('PATCH', project.id, { body: { description: `from ${n}` } })),
-    )
+    const changes = [{ name: 'Renamed' }, { description: 'Told anew.' }, { visibility: 'private' }]
+    const replies = await Promise.all(changes.map((body) => send('PATCH', project.id, { body })))
     expect(replies.map(outcomeOf)).toEqual(replies.map(() => '200'))
+    expect((await send('GET', project.id)).body).toMatchObject(Object.assign({}, ...changes))
   })
 })
 
