@@ -50,9 +50,9 @@ export interface BusOptions {
 const signalChannel = 'svc_signal'
 /** An entry is given to whoever failed at it so often in all, once a tick. What acts on entries also looks at the state itself by time. */
 const mostAttempts = 5
-/** Of failures that are tried again; beyond it the oldest are given up. */
+/** Failures that are kept to be tried again. Beyond this number the oldest are given up. */
 const mostFailed = 1_000
-/** A stop waits no longer for a database that does not answer. */
+/** How long a stop waits for a database that does not answer. */
 const lastWordsMs = 1_000
 const notify = 'select pg_notify(channel, key) from unnest($1::text[], $2::text[]) as told (channel, key)'
 
@@ -155,14 +155,14 @@ class OutboxBus implements Bus {
     return this.hasNews || this.pendingSignals.size > 0
   }
 
-  /** One NOTIFY per key and turn, however much was stored in it. Without a connection the others look again by themselves. */
+  /** Sends one NOTIFY for each key and turn of the event loop, however much was stored in it. Without a connection the others look again by themselves. */
   private tellOthers(note: () => void): void {
     if (!this.listener) return
     note()
     this.telling ??= this.tell()
   }
 
-  /** One query at a time; what comes while it is under way goes with the next. */
+  /** Sends one query at a time. What comes while one is under way goes with the next. */
   private async tell(): Promise<void> {
     await nextTurn()
     while (this.hasPending && this.listener) {

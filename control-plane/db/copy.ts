@@ -61,7 +61,7 @@ class CopyIn implements Submittable {
   handleCommandComplete(): void {}
 }
 
-/** One message for each row. Binary values stay as they are; what is between them is put together. */
+/** Makes the message of a row. Binary values stay as they are; what is between them is put together. */
 function partsOf(row: CopiedRow, types: readonly CopiedType[]): Uint8Array[] {
   const fields = row.flatMap((value, index) => {
     const bytes = bytesOf(value, types[index]!)

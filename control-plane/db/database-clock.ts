@@ -5,10 +5,10 @@ import { databaseNow } from './dialect.ts'
 
 /** Differences up to this are left as they are: the way to the database and back takes a part of it. */
 const toleranceMs = 1_000
-/** A difference that the operator is told of. */
+/** The operator is told of a difference from this on. */
 const warnMs = 5_000
 const everyMs = 30_000
-/** Of these the one with the shortest way counts. */
+/** How often the database is asked for its time. The answer that came fastest counts. */
 const looks = 3
 
 /**

@@ -27,7 +27,7 @@ export interface DatabaseOptions {
   poolSize?: number
   /** PostgreSQL ends a read that takes longer. */
   readMs?: number
-  /** The same for a write, with what it waits for others. */
+  /** PostgreSQL ends a write that takes longer, with the time that it waits for others. */
   writeMs?: number
   /** A PostgreSQL that says nothing for so long while a statement is under way counts as gone. Default: 10 s above the limits. */
   silentMs?: number

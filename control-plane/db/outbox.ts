@@ -33,7 +33,7 @@ export interface OutboxEntry {
   at: number
 }
 
-/** One as it stands in the outbox of PostgreSQL. */
+/** An entry as it stands in the outbox of PostgreSQL. */
 export interface WrittenEntry extends OutboxEntry {
   seq: number
   /** The transaction that wrote it. */

@@ -17,7 +17,7 @@ export async function countBy<Key extends string>(query: Knex.QueryBuilder, colu
   return new Map(rows.map((row) => counted.parse(row)).map(({ value, n }) => [idFrom<Key>(value), n]))
 }
 
-/** One column of the first row that a query finds; null when it finds none. */
+/** Reads a column of the first row that a query finds; null when it finds none. */
 export async function cellOf<T extends z.ZodType>(
   query: Knex.QueryBuilder,
   column: string,

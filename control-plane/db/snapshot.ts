@@ -3,7 +3,7 @@ import type BetterSqlite3 from 'better-sqlite3'
 import { dialectOfDb } from './dialect.ts'
 import type { Tx } from './handle.ts'
 
-/** One moment of the database, for a reader that takes long. */
+/** The database as it is at one moment, for a reader that takes long. */
 export interface Snapshot {
   readonly db: Tx
   close(): Promise<void>

@@ -72,13 +72,13 @@ export function command(sql: string): (db: Db, values: readonly Value[]) => Prom
   return (db, values) => clientOf(db).change(text, values)
 }
 
-/** The same for one on which nothing in its transaction depends: resolves once it is sent (see `awaitedAtEnd`). */
+/** A statement that writes, and on which nothing in its transaction depends: it resolves once it is sent (see `awaitedAtEnd`). */
 export function commandAtEnd(sql: string): (db: Db, values: readonly Value[]) => Promise<void> {
   const text = textOf(sql)
   return async (db, values) => awaitedAtEnd(db, (await clientOf(db).sendRows(text, values)).answer)
 }
 
-/** The same for one that ends with `returning`: returns the rows that it changed. */
+/** A statement that writes and ends with `returning`: it returns the rows that it changed. */
 export function returning<Row>(
   sql: string,
   row: { parse(row: unknown): Row },
@@ -88,7 +88,7 @@ export function returning<Row>(
 }
 
 /**
- * The same, which resolves once the statement is sent: what is asked next is done after it. When it fails in a transaction of
+ * A statement as that of `returning`, which resolves once it is sent: what is asked next is done after it. When it fails in a transaction of
  * PostgreSQL, what was asked next fails as well.
  */
 export function sending<Row>(

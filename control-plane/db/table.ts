@@ -17,7 +17,7 @@ interface Table<Shape extends Columns> {
   readonly columns: Shape
   /** `id, workspace_id as "workspaceId"`, for a statement's `select` or `returning`; with an alias, that table's columns. */
   select(alias?: string): string
-  /** The same for a query that is built: `{ workspaceId: 'tasks.workspace_id' }`. */
+  /** The fields with their columns, for a query that is built: `{ workspaceId: 'tasks.workspace_id' }`. */
   fields(alias?: string): Record<string, string>
   /** A prepared query for whole rows: `rest` is what follows the table's name. */
   query(rest: string): Query<Row<Shape>>
@@ -57,7 +57,7 @@ interface Table<Shape extends Columns> {
    * `transient_conflict` when somebody else wrote the row since it was read.
    */
   replace(db: Db, ...replacement: Replacement<Shape>): Promise<void>
-  /** The same, which returns whether the row is as it was read; without that nothing is written. */
+  /** Replaces the row if it is as it was read, and returns whether it was. Else nothing is written. */
   replaceIfSame(db: Db, ...replacement: Replacement<Shape>): Promise<boolean>
 }
 

@@ -39,7 +39,7 @@ export interface ReadAhead<Read> {
   ahead?: (db: Askable) => Promise<Read>
 }
 
-/** Of a process and a database; see operations.md. */
+/** What a process keeps of its writes to a database; docs/operations.md tells how long they may take. */
 export interface WriteState extends QueryState {
   turns: Turns
   /** Told of each transaction that is done again or given up. */

@@ -127,9 +127,9 @@ function join(words: WordExpression, [and, or]: readonly [string, string], write
     .join(and)
 }
 
-/** One word, in a column of its own. */
+/** SQLite has the workspace as one word in a column of its own. */
 const sqliteWorkspace = (workspaceId: WorkspaceUuid): string => workspaceId.replaceAll(/[^A-Za-z0-9]/g, '')
-/** Like no word of ours. */
+/** PostgreSQL has it among the words of the text, in a form that none of those has. */
 const postgresWorkspace = (workspaceId: WorkspaceUuid): string => `@${sqliteWorkspace(workspaceId)}`
 
 /** The tables that FTS5 makes for itself. */

@@ -154,7 +154,7 @@ const refusal = () =>
 /** Bodies of callers that are known, and of those that nobody knows before the body is read (webhooks). */
 export interface BodyRooms {
   known: BodyRoom
-  /** Of routes whose bodies may be larger than all of that room. */
+  /** Bodies of routes that take more than all of that room. */
   bundles: BodyRoom
   /** Messages of MCP. While one is worked on, its request to the API takes another room. */
   messages: BodyRoom

@@ -269,9 +269,9 @@ function textFlaw(text: string): Flaw | null {
  * length, or none, and then sends nothing is noticed after the grace.
  */
 interface Pace {
-  /** So long nothing needs to arrive. */
+  /** Nothing needs to arrive within this time. */
   graceMs: number
-  /** It has no more time than this, however steadily it comes; default: as its bytes give it. */
+  /** The body has no more time than this, however steadily it comes; default: as its bytes give it. */
   mostMs?: number | undefined
 }
 

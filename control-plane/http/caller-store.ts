@@ -9,7 +9,7 @@ import { command, query } from '../db/statement.ts'
 /** Reads who calls: one query for each kind of token. */
 
 const person = {
-  /** Of the token or session. */
+  /** The id of the token or session. */
   id: z.string(),
   user_id: personUuid,
   public_id: personRef,

@@ -55,7 +55,7 @@ function endWhenAnswered(
     if (stopping.aborted && before + change === 0) socket.destroySoon()
   }
   server.on('connection', (socket: Duplex) => {
-    // Those in memory (own-requests.ts) end with their one answer.
+    // Connections in memory (own-requests.ts) end with their one answer.
     if (!(socket instanceof Socket)) return
     connections.set(socket, 0)
     socket.once('close', () => connections.delete(socket))
@@ -129,7 +129,7 @@ function answerUnreadable(server: Server, world: World): void {
       'Content-Length': String(Buffer.byteLength(body)),
       Connection: 'close',
     }
-    // It is the body that cannot be read, for which the route waits: it finds its answer given.
+    // The body cannot be read, and the route waits for it: the route finds that it was answered.
     if (open !== null) return void open.writeHead(status, headers).end(body)
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
     socket.end([`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, '', body].join('\r\n'))

@@ -5,7 +5,7 @@
 export interface JsonLimits {
   values: number
   depth: number
-  /** Of one object: each name that no other object has costs many times what a value does. */
+  /** Names of one object: each that no other object has costs many times what a value does. */
   keys: number
 }
 

@@ -130,7 +130,7 @@ async function takeFrom(window: Window, key: string): Promise<LimitState> {
   try {
     taken = await window.counter.consume(key, window.chunk)
   } catch (error) {
-    // One that came at the same time may have taken a portion.
+    // A request that came at the same time may have taken a portion.
     if (error instanceof RateLimiterRes) return takeHeld(window, key) ?? refuse(window, error)
     return fail('rate_limiter_unavailable', { cause: error })
   }

@@ -7,11 +7,11 @@ import { duplexPair } from 'node:stream'
  */
 export interface OwnRequest {
   method: string
-  /** With base and query. */
+  /** The path with its base and its query. */
   path: string
   headers: Readonly<Record<string, string>>
   body: Buffer | null
-  /** Of the answer's body. */
+  /** The most that the body of the answer may have. */
   mostBytes: number
   signal: AbortSignal
 }

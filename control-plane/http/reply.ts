@@ -87,7 +87,7 @@ export function sendRefusal(ctx: Koa.Context, refusal: ApiError | PlainApiError)
   send(ctx, { status, body: JSON.stringify(refusal.toEnvelope(requestId)) }, headers)
 }
 
-/** Of a body that nobody wants, so much is read and thrown away, for so long. */
+/** How much of a body that nobody wants is read and thrown away, and for how long. */
 const lingerBytes = 64 * 1024 * 1024
 const lingerMs = 10_000
 

@@ -110,7 +110,7 @@ function repeat(world: World, ms: number, run: () => void): () => void {
   return () => stop()
 }
 
-/** One check after another, however long each takes. What fails for another reason is asked again. */
+/** Makes one check after another, however long each takes. A check that fails for another reason is made again. */
 export function checkAgain(
   world: World,
   ms: number,

@@ -13,14 +13,14 @@ export type ConnectionSort = (typeof connectionSorts)[number]
 
 export const connectionLimits = {
   accountLabel: 200,
-  /** Of one value of a key; and so many fields. */
+  /** Characters of one field of a key. A key has at most `fields` of them. */
   fieldValue: 8_192,
   fields: 20,
-  /** A sign-in that was begun lasts so long. */
+  /** How long a person has to finish a sign-in. */
   signInMs: 10 * 60_000,
 } as const
 
-/** Where providers send the browser back to, on this server. */
+/** The path on this server to which providers send the browser back. */
 export const connectionCallbackPath = '/integrations/connections/callback'
 
 /** The metadata document of this server as an OAuth client, whose address is its id where it is public. */

@@ -1,4 +1,4 @@
-/** One code of an error. */
+/** What is known of an error by its code. */
 export interface ErrorEntry {
   /** The first is the default; `fail` takes another of the list by name. */
   readonly status: readonly [number, ...number[]]

@@ -57,7 +57,7 @@ export const errorEnvelope = z
   .meta({ id: 'Error' })
 export type ErrorEnvelope = z.infer<typeof errorEnvelope>
 
-/** Of the errors that routes of connections raise themselves. */
+/** The envelope of errors that routes of connections raise themselves. */
 export const shortErrorEnvelope = z
   .object({
     error: z.object({

@@ -7,7 +7,7 @@ export const egressHost = z
   .max(253)
   .regex(/^[a-z0-9_][a-z0-9_-]{0,62}(?:\.[a-z0-9_-]{1,63})*$|^[0-9a-f]*:[0-9a-f:.]+$/)
 
-/** The same with a port, which is 443 where it is left out. */
+/** A name of DNS or an address as `egressHost` takes, with a port. Without a port it means 443. */
 export const brokerHost = z
   .string()
   .toLowerCase()

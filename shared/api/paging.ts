@@ -62,7 +62,7 @@ export function pageOf<Row, T>(options: {
   return { object: 'list', data: shown.map(options.present), hasMore, nextCursor, cursor: nextCursor }
 }
 
-/** One slot per id in the order asked (a repeated id repeats its slot). */
+/** A reply to a request that names ids: it has a slot for each of them in their order, also for one that is named twice. */
 export function batchOf<T>(
   ids: readonly string[],
   find: (id: string) => T | null | undefined,

@@ -9,23 +9,23 @@ export const pluginFormats = ['agent_plugins', 'claude_plugin'] as const
 export type PluginFormat = (typeof pluginFormats)[number]
 
 export const pluginLimits = {
-  /** Of a workspace. */
+  /** Plugins that a workspace may have. */
   plugins: 50,
   skills: 50,
   servers: 50,
-  /** That are sent, and that are used of a repository. */
+  /** Files that a client may send, and files that are used of a repository. */
   files: 1_000,
-  /** Of all files that are used, decoded. */
+  /** The size of all files that are used, decoded. */
   totalBytes: 24 * 1024 * 1024,
-  /** Of plugin.json, and of the file with its MCP servers. */
+  /** The size of plugin.json, and that of the file with its MCP servers. */
   manifestBytes: 256 * 1024,
   version: 64,
   description: 1_024,
-  /** Of what is not used, so much is told. */
+  /** Entries that a reply names of what is not used. */
   told: 200,
 } as const
 
-/** That of Agent Plugins 1.0, to which the names of Claude's plugins belong. */
+/** The form of names in Agent Plugins 1.0. Names of Claude's plugins have it, too. */
 export const pluginName = z
   .string()
   .max(64)

@@ -12,9 +12,9 @@ export const sentSourceTypes = ['imported', 'shared', 'marketplace'] as const
 
 export const skillLimits = {
   files: bundleLimits.files,
-  /** Of all files together, decoded. */
+  /** The size of all files together, decoded. */
   totalBytes: bundleLimits.totalBytes,
-  /** Of SKILL.md, which an agent reads whole. */
+  /** The size of SKILL.md, which an agent reads whole. */
   instructionBytes: 1_048_576,
   slug: 64,
   name: 256,

@@ -26,7 +26,7 @@ export const wakes: Migration = {
       t.bigint('taken_at')
       t.unique(['workspace_id', 'wake_key'])
     })
-    // Those that wait are few beside those that are done.
+    // Wakes that wait are few beside those that are done.
     await tx.raw("create index wakes_waiting on wakes (created_at, seq) where state = 'waiting'")
     await tx.raw("create index runs_rate_limited on runs (workspace_id, ended_at) where exit_reason = 'rate_limited'")
     // The outbox is read by the transactions that have ended.

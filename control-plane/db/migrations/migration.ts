@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 
-/** One step of the schema, forward only. */
+/** A step of the schema, forward only. */
 export interface Migration {
   version: number
   name: string
