@@ -10,16 +10,23 @@ type Answers<Asks extends readonly Ask<never>[]> = { -readonly [At in keyof Asks
  * statements of all asks are one round trip, and each sees what those before it wrote and locked. Only the first
  * statement of an ask has that place; what an ask sends after an answer comes when that is there.
  *
- * It waits until all asks have ended, so nothing of them is under way in a transaction that is over. PostgreSQL refuses what is asked behind a
- * statement that failed, so the failure that is thrown is that of the first ask that failed in the given order.
+ * It waits until all asks have ended, so nothing of them is under way in a transaction that is over. It throws the failure that came first:
+ * PostgreSQL refuses whatever is asked behind a statement that failed, and only the first failure says why.
  */
 export async function inOneTrip<Handle extends Askable, const Asks extends readonly Ask<Handle>[]>(
   db: Handle,
   asks: Asks,
 ): Promise<Answers<Asks>> {
-  const ended = await Promise.allSettled(asks.map(async (ask) => ask(db)))
-  return ended.map((each) => {
-    if (each.status === 'rejected') throw each.reason
-    return each.value
-  }) as Answers<Asks>
+  const failures: unknown[] = []
+  const ended = asks.map(async (ask) => {
+    try {
+      return await ask(db)
+    } catch (error) {
+      failures.push(error)
+      return undefined
+    }
+  })
+  const answers = await Promise.all(ended)
+  if (failures.length > 0) throw failures[0]
+  return answers as Answers<Asks>
 }

