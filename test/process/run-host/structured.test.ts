@@ -19,7 +19,7 @@ afterAll(() => device.remove())
 interface Meanwhile {
   args?: string[]
   secrets?: Record<string, string>
-  meanwhile?(host: TestHost, runId: RunId): Promise<void>
+  meanwhile?: (host: TestHost, runId: RunId) => Promise<void>
 }
 
 async function play(
