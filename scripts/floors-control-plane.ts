@@ -64,6 +64,7 @@ export const controlPlaneFloors: readonly Floor[] = [
   {
     floor: 'lifecycle: from a wake to a device and to the end of a run',
     rooms: {
+      run: 'the life of a run: its machine, and the statements that change its row',
       placement: 'where a run may go, decided from facts',
       lifecycle: 'offer, claim, start, cancel, ending, and what else happens then',
       wakes: 'what a wake becomes, and the run that is made of it',
