@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, normalize, relative } from 'node:path'
 import { checkFloors, importsOf, type Import } from './check-floors.ts'
 import { insideProblems } from './check-insides.ts'
+import { runWriteProblems } from './check-run-writers.ts'
 import { harnessNameProblems } from './check-harness-names.ts'
 import { harnessNames } from '../shared/runs/harnesses.ts'
 import { controlPlaneFloors } from './floors-control-plane.ts'
@@ -10,7 +11,8 @@ import { cliFloors, deviceManagerFloors, sharedFloors } from './floors.ts'
 /**
  * The import rules: `shared` imports only zod and itself, and `shared/permissions` what Node has for texts that are paths; `cli` and `device-manager` import neither the control plane
  * nor each other; the rooms of each part have floors (`floors.ts`, `floors-control-plane.ts`); only `db/` opens knex;
- * rules and machines use no clock, no chance and no I/O; the inside of a library has one home.
+ * rules and machines use no clock, no chance and no I/O; the inside of a library has one home; rows of runs are
+ * written by one file.
  */
 const root = normalize(join(import.meta.dirname, '..'))
 const parts = ['shared', 'control-plane', 'device-manager', 'cli', 'sandbox']
@@ -49,6 +51,7 @@ function check(file: string): void {
   const part = file.split('/')[0] ?? ''
   const isTest = file.endsWith('.test.ts')
   problems.push(...harnessNameProblems(file, text, harnessNames), ...insideProblems(file, text))
+  problems.push(...runWriteProblems(file, text))
   const imports = importsOf(file, text)
   if (!isTest)
     graph.set(

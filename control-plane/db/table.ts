@@ -40,7 +40,7 @@ interface Table<Shape extends Columns> {
    */
   find(db: Db, by: Fields<Shape>): Promise<Row<Shape> | null>
   /** These fields as columns with the values that the database keeps; a field that is undefined is left out. */
-  toColumns(fields: Partial<Row<Shape>>): Record<string, Knex.Value>
+  toColumns(fields: Changes<Shape>): Record<string, Knex.Value>
   /**
    * Writes these fields of the rows that have those of `by`, where null is a value like any other. Returns how many rows had
    * them. Throws as `find` does, and when there is nothing to write.

@@ -4,7 +4,8 @@ import { publish } from '../db/transaction.ts'
 import type { Tx } from '../db/open.ts'
 import { livenessOf } from '../resources/devices/rules.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
-import { requestCancel, type RunRow } from '../resources/runs/store.ts'
+import type { RunRow } from '../resources/runs/store.ts'
+import { changeRun } from '../run/change-store.ts'
 import { finishRun } from './end-run.ts'
 
 export interface Cancel {
@@ -25,25 +26,18 @@ export async function cancelRun(tx: Tx, run: RunRow, cancel: Cancel): Promise<bo
   const { world } = cancel
   const now = world.now()
   if (run.leaseState === 'claimed' && (await isReachable(tx, run, cancel))) {
-    await requestCancel(tx, { runId: run.id, exitReason: cancel.exitReason, reason: cancel.reason, at: now })
+    const { exitReason, reason } = cancel
+    await changeRun(tx, run.id, { type: 'cancel_asked', exitReason, reason, at: now })
     await publish(tx, { topic: 'run.cancel', key: run.id, at: now })
     return true
   }
-  const ended = await finishRun(tx, run, {
-    fence: null,
+  return finishRun(tx, run, {
+    type: 'cancelled',
     exitReason: cancel.exitReason,
     errorMessage: cancel.reason,
     at: now,
     world,
   })
-  if (ended && run.leaseState !== 'none')
-    await publish(tx, {
-      topic: 'run.cancel',
-      key: run.id,
-      payload: { withdrawn: run.leaseState === 'offered' },
-      at: now,
-    })
-  return ended
 }
 
 async function isReachable(tx: Tx, run: RunRow, cancel: Cancel): Promise<boolean> {

@@ -5,7 +5,7 @@ import type { World } from '../../shared/lib/world.ts'
 import type { Bus } from '../db/bus.ts'
 import type { Log } from '../process/log.ts'
 import type { Tx } from '../db/open.ts'
-import { withdrawOffer } from '../resources/runs/lease-store.ts'
+import { changeRun } from '../run/change-store.ts'
 import { loadPlacementFacts } from '../placement/facts.ts'
 import { hasRoom, placeAll } from '../placement/placement.ts'
 import { Lines } from '../process/lines.ts'
@@ -162,7 +162,7 @@ export class Dispatcher implements Offering {
   async withdraw(offer: AnsweredOffer): Promise<void> {
     this.settled(offer)
     const { runId, fence, device } = offer
-    if (await withdrawOffer(this.options.root, runId, fence, device)) this.runQueued(runId)
+    if (await changeRun(this.options.root, runId, { type: 'offer_withdrawn', fence, device })) this.runQueued(runId)
   }
 
   /** Resolves when nothing that was asked for is still being done. */

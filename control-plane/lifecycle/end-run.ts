@@ -7,49 +7,47 @@ import { recordSpend } from '../resources/agents/spend-store.ts'
 import { recordLastRun } from '../resources/agents/store.ts'
 import { findLeftByRun } from '../resources/approvals/run-ended-store.ts'
 import { endedAtOf } from '../resources/runs/rules.ts'
-import { endRun, type Ending, type RunRow } from '../resources/runs/store.ts'
+import type { RunRow } from '../resources/runs/store.ts'
+import { changeRun } from '../run/change-store.ts'
+import { phaseOf, type RunEvent, type RunEnding } from '../run/life.ts'
+import { effectsOf } from '../run/machine.ts'
 import { applyRunEffects } from './run-effects.ts'
 
-interface Since {
+type EndingEvent = Extract<RunEvent, RunEnding>
+type Without<Event, Key extends string> = Event extends unknown ? Omit<Event, Key> : never
+
+/** An ending event of the machine, with what is told of it besides. */
+export type Ending = Without<EndingEvent, 'endedAt'> & {
+  world: World
+  /** When the control plane ends it. */
+  at: number
   /** The time since the run ended on its device, as that says. */
   endedAgoMs?: number | undefined
-}
-
-interface Memory {
   /** Its sandbox had no memory left, as the runner in it says. */
   outOfMemory?: boolean
-}
-
-interface Session {
   /** The session that it was to go on with is gone, so nothing was done. */
   sessionLost?: boolean
 }
 
 /**
- * Ends a run, adds its cost to what its agent spent, and tells everybody whom it concerns, in the caller's transaction.
- * False when it had ended already.
+ * Ends a run, adds its cost to what its agent spent, and tells everybody whom it concerns, its device included, in the caller's
+ * transaction. False when the machine refuses the ending: the run had ended already.
  */
 export async function finishRun(
   db: Db,
   run: RunRow,
-  {
-    world,
-    endedAgoMs = 0,
-    sessionLost = false,
-    outOfMemory = false,
-    ...ending
-  }: Omit<Ending, 'runId' | 'endedAt'> & Since & Session & Memory & { world: World },
+  { world, at, endedAgoMs = 0, sessionLost = false, outOfMemory = false, ...ending }: Ending,
 ): Promise<boolean> {
-  const endedAt = endedAtOf(run, { heardAt: ending.at, agoMs: endedAgoMs })
+  const endedAt = endedAtOf(run, { heardAt: at, agoMs: endedAgoMs })
   // The second one does nothing unless the first one has ended the run.
   const [isEnded, , left] = await inOneTrip(db, [
-    () => endRun(db, { ...ending, endedAt, runId: run.id }),
-    () => recordLastRun(db, run, ending.at),
+    () => changeRun(db, run.id, { ...ending, endedAt }),
+    () => recordLastRun(db, run, at),
     () => findLeftByRun(db, run),
   ])
   if (!isEnded) return false
   const costUsd = ending.usage === undefined ? run.costUsd : (ending.usage?.costUsd ?? null)
-  if (costUsd !== null) await recordSpend(db, run.agentId, { month: monthOf(ending.at), nanoUsd: nanoOf(costUsd) })
+  if (costUsd !== null) await recordSpend(db, run.agentId, { month: monthOf(at), nanoUsd: nanoOf(costUsd) })
   await publish(db, {
     topic: 'run.ended',
     key: run.id,
@@ -60,9 +58,9 @@ export async function finishRun(
       exitReason: ending.exitReason,
       ...(run.conversationId !== null && { conversationId: run.conversationId }),
     },
-    at: ending.at,
+    at,
   })
-  const { at, exitReason, limitResetsAt = null, providerFailed = false } = ending
+  const { exitReason, limitResetsAt = null, providerFailed = false } = ending
   await applyRunEffects(db, run, {
     at,
     world,
@@ -73,6 +71,11 @@ export async function finishRun(
     outOfMemory,
     left,
   })
+  const phase = phaseOf(run)
+  if (effectsOf(ending.type, phase).includes('tell_device')) {
+    const payload = phase === 'offered' ? { payload: { withdrawn: true } } : {}
+    await publish(db, { topic: 'run.cancel', key: run.id, ...payload, at })
+  }
   return true
 }
 

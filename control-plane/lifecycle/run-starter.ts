@@ -7,7 +7,7 @@ import type { Bus } from '../db/bus.ts'
 import type { Link, LinkRegistry } from '../link/registry.ts'
 import type { Log } from '../process/log.ts'
 import { findAgent } from '../resources/agents/store.ts'
-import { claimLoneRun, claimRun, type ClaimedRun } from '../resources/runs/lease-store.ts'
+import { claimRun, type ClaimedRun } from '../run/change-store.ts'
 import { listSpecs } from '../resources/runs/details-store.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
 import { applyRunEffects } from './run-effects.ts'
@@ -82,7 +82,7 @@ export class RunStarter {
     const { root, world } = this.options
     const at = world.now()
     const claim = { runId: accepted.runId, fence: accepted.fence, device: link.publicId, at }
-    if (accepted.isLone) return claimLoneRun(root, claim)
+    if (accepted.isLone) return claimRun(root, { ...claim, isLone: true })
     const start = async (tx: Tx) => {
       const claimed = await claimRun(tx, claim)
       if (claimed) await applyRunEffects(tx, claimed.run, { at, world, exitReason: null, left: null })

@@ -5,6 +5,7 @@ import type { Dispatcher } from '../lifecycle/dispatcher.ts'
 import type { Log } from '../process/log.ts'
 import { isReady } from '../resources/devices/readiness.ts'
 import { recordClaimState, recordReadiness } from '../resources/devices/store.ts'
+import { changeRun } from '../run/change-store.ts'
 import { recordWall } from '../resources/runs/details-store.ts'
 import { findRun } from '../resources/runs/store.ts'
 import type { Link } from './registry.ts'
@@ -37,6 +38,12 @@ export class DeviceStates {
     if (ready === link.ready) return
     link.ready = ready
     this.options.dispatcher.capacityChanged(link.workspaceId)
+  }
+
+  /** Without effect when another device says so. */
+  async started(link: Link, message: DeviceMessage & { type: 'run.started' }): Promise<void> {
+    const { runId, fence, harnessStartedAt: at } = message
+    await changeRun(this.options.root, runId, { type: 'harness_started', fence, device: link.publicId, at })
   }
 
   /** A device is believed about the walls of runs that it holds. */

@@ -16,7 +16,7 @@ import {
   type DeviceRow,
 } from '../resources/devices/store.ts'
 import { listLiveOfDevice } from '../resources/runs/live-store.ts'
-import { claimRun, withdrawOffer } from '../resources/runs/lease-store.ts'
+import { changeRun, claimRun } from '../run/change-store.ts'
 import { findSandbox } from '../resources/sandboxes/store.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
 import { hashToken, newToken } from '../http/token-hash.ts'
@@ -150,10 +150,11 @@ async function settle(
   const outcome = reconcile({ device: device.publicId, known: hello.runs, rows, held })
   for (const run of outcome.claim) await claim(tx, run, { device, world })
   for (const run of outcome.withdraw) {
-    await withdrawOffer(tx, run.id, run.fence)
+    await changeRun(tx, run.id, { type: 'offer_withdrawn', fence: run.fence })
     await publish(tx, { topic: 'run.queued', key: run.id, at: now })
   }
   const how = outcome.lost.length === 0 ? null : await howGone(tx, device)
-  for (const run of outcome.lost) await finishRun(tx, run, { fence: run.fence, ...how!, at: now, world })
+  for (const run of outcome.lost)
+    await finishRun(tx, run, { type: 'missing_on_device', fence: run.fence, ...how!, at: now, world })
   return outcome
 }

@@ -13,17 +13,16 @@ import { raiseToolApproval } from '../resources/approvals/steps/raise.ts'
 import { openedBy } from '../lifecycle/provider-failure.ts'
 import { recordWall } from '../resources/runs/details-store.ts'
 import {
-  advanceLog,
   findFrame,
   insertEvidence,
   measureEvidence,
   insertFrames,
-  recordProgress,
   replaceChangeSet,
   hasOverlong,
   type Frame,
 } from '../resources/runs/log-store.ts'
-import { findRun, forgetSession, type RunRow } from '../resources/runs/store.ts'
+import { changeRun, forgetHarnessSession } from '../run/change-store.ts'
+import { findRun, type RunRow } from '../resources/runs/store.ts'
 import type { IngestCounters } from './counters.ts'
 import type { IngestItem } from './ingest-item.ts'
 import type { LogHashes } from './log-hashes.ts'
@@ -119,7 +118,7 @@ export class IngestBatch {
     })
     if (header.usage || header.sessionId) {
       const usage = header.usage && withCost(header.usage, run.modelId, this.options.catalog)
-      await recordProgress(this.tx, run.id, { usage, sessionId: header.sessionId })
+      await changeRun(this.tx, run.id, { type: 'progress_told', usage, sessionId: header.sessionId })
       // An ending in the same batch uses this when it has no usage of its own.
       if (usage) this.runs.set(run.id, { ...(this.runs.get(run.id) ?? run), usage, costUsd: usage.costUsd ?? null })
     }
@@ -148,10 +147,11 @@ export class IngestBatch {
     const last = pending.frames.at(-1)
     if (!last) return
     const bytes = pending.frames.reduce((sum, frame) => sum + frame.body.length, 0)
-    const step = { runId, fence: last.fence, fromSeq: pending.from, toSeq: last.lastSeq, bytes }
+    const step = { fence: last.fence, fromSeq: pending.from, toSeq: last.lastSeq, bytes }
     // The run changed since it was read (it ended, or another socket of the device was first), so the batch starts
     // again.
-    if (!(await advanceLog(this.tx, step))) throw new RunChangedError('the run changed while its events were stored')
+    if (!(await changeRun(this.tx, runId, { type: 'events_stored', ...step })))
+      throw new RunChangedError('the run changed while its events were stored')
     await insertFrames(this.tx, pending.frames)
     this.counted.push(() => this.options.counters.stored(last.lastSeq - pending.from, bytes))
   }
@@ -217,6 +217,7 @@ export class IngestBatch {
     const { lostSessionId } = report
     const { exitReason, message, providerFailed } = await this.judged(run, { report, at })
     const finished = await finishRun(this.tx, run, {
+      type: 'ended_by_device',
       fence,
       exitReason,
       errorMessage: message,
@@ -236,7 +237,8 @@ export class IngestBatch {
     })
     if (report.wall !== undefined) await recordWall(this.tx, runId, report.wall)
     if (!finished) throw new RunChangedError('the run changed while its ending was stored')
-    if (lostSessionId !== undefined) await forgetSession(this.tx, { agentId: run.agentId, sessionId: lostSessionId })
+    if (lostSessionId !== undefined)
+      await forgetHarnessSession(this.tx, { agentId: run.agentId, sessionId: lostSessionId })
     this.runs.set(runId, { ...run, endedAt: at, exitReason, providerFailed })
     this.ended.push(run)
     this.touched.add(runId)

@@ -15,7 +15,6 @@ import type { Log } from '../process/log.ts'
 import type { Metrics } from '../process/metrics.ts'
 import type { RenewalDependencies } from '../resources/connections/renewal.ts'
 import { findDevice, markUnlinked } from '../resources/devices/store.ts'
-import { markHarnessStarted } from '../resources/runs/store.ts'
 import type { Bus } from '../db/bus.ts'
 import { settingsOf } from './device-settings.ts'
 import { CredentialRequests } from './credentials.ts'
@@ -233,12 +232,7 @@ export class LinkServer {
       case 'run.declined':
         return this.states.declined(link, message)
       case 'run.started':
-        return markHarnessStarted(this.options.root, {
-          id: message.runId,
-          fence: message.fence,
-          device: link.publicId,
-          at: message.harnessStartedAt,
-        })
+        return this.states.started(link, message)
       case 'run.wall':
         return this.states.wall(link, message)
       case 'run.skills': {

@@ -109,7 +109,7 @@ export type RunEvent =
   /** Its device is within reach and is told to end it. */
   | { type: 'cancel_asked'; exitReason: ExitReason; reason: string | null; at: number }
   | { type: 'events_stored'; fence: number; fromSeq: number; toSeq: number; bytes: number }
-  | { type: 'progress_told'; usage?: RunUsage; sessionId?: string }
+  | { type: 'progress_told'; usage: RunUsage | undefined; sessionId: string | undefined }
   /** The device reports how it ended. */
   | ({ type: 'ended_by_device'; fence: number } & RunEnding)
   /** The device came back and does not know the run. */

@@ -163,8 +163,8 @@ export const rules: { readonly [Type in AfterMaking]: Rule<OfType<Type>> } = {
     to: null,
     changes: ({ usage, sessionId }) => ({
       sets: {
-        ...(usage !== undefined && { usage, costUsd: usage.costUsd ?? null }),
-        ...(sessionId !== undefined && { sessionId }),
+        ...(usage && { usage, costUsd: usage.costUsd ?? null }),
+        ...(sessionId !== '' && { sessionId }),
       },
     }),
   },

@@ -3,7 +3,7 @@ import type { SandboxState } from '../../shared/runs/sandbox-states.ts'
 import { runnerStatus, type SandboxIdentity } from '../../shared/device/sandbox.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
-import { inTransaction, publish } from '../db/transaction.ts'
+import { inTransaction } from '../db/transaction.ts'
 import { hashToken } from '../http/token-hash.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import type { Log } from '../process/log.ts'
@@ -275,8 +275,7 @@ export class SandboxActs {
       await replaceSandbox(tx, now, { state: 'ended', stateAt: at, trouble })
       const run = await findRun(tx, row.runId)
       if (run === null || run.endedAt !== null) return
-      await finishRun(tx, run, { fence: null, exitReason, errorMessage: trouble, at, world })
-      await publish(tx, { topic: 'run.cancel', key: run.id, at })
+      await finishRun(tx, run, { type: 'sandbox_lost', exitReason, errorMessage: trouble, at, world })
     }
     await inTransaction(root, end, { turns: [row.workspaceId] })
     log.warn({ sandbox: row.id, runId: row.runId, exitReason }, why)

@@ -5,8 +5,9 @@ import { finishRun } from '../lifecycle/end-run.ts'
 import { loadPlacementFacts } from '../placement/facts.ts'
 import { placeAll, placeRun } from '../placement/placement.ts'
 import { listWaiting, listWaitingWorkspaces, type WaitingRun } from '../placement/waiting-store.ts'
-import { listExpiredOffers, withdrawOffer } from '../resources/runs/lease-store.ts'
-import { lockRun, setUngatedSince } from '../resources/runs/store.ts'
+import { listExpiredOffers } from '../resources/runs/lease-store.ts'
+import { lockRun } from '../resources/runs/store.ts'
+import { changeRun } from '../run/change-store.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
 import { inTransaction } from '../db/transaction.ts'
 
@@ -44,7 +45,7 @@ export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
       const { root, now, lines } = context
       for (const { runId, fence } of await listExpiredOffers(root, now - offerGraceMs, offersPerRound))
         lines.add(runId, async () => {
-          if (await withdrawOffer(root, runId, fence)) options.dispatchRun(runId)
+          if (await changeRun(root, runId, { type: 'offer_withdrawn', fence })) options.dispatchRun(runId)
         })
       for (const workspaceId of await listWaitingWorkspaces(root))
         lines.add(workspaceId, () => sweepWorkspace(context, workspaceId, options), 'waiting')
@@ -101,8 +102,8 @@ function dueOf(
 }
 
 async function act(context: SweepContext, run: WaitingRun, { due, now }: { due: Due; now: number }): Promise<void> {
-  if (due === 'gated') await setUngatedSince(context.root, run.id, null)
-  else if (due === 'ungated') await setUngatedSince(context.root, run.id, now)
+  if (due === 'gated') await changeRun(context.root, run.id, { type: 'gate_closed' })
+  else if (due === 'ungated') await changeRun(context.root, run.id, { type: 'gate_opened', at: now })
   else await expire(context, run, due)
 }
 
@@ -120,7 +121,7 @@ async function expire(
     const run = await lockRun(tx, waiting.id)
     if (!run || run.leaseState !== 'none' || run.ungatedSince !== waiting.ungatedSince) return
     await finishRun(tx, run, {
-      fence: null,
+      type: 'waited_too_long',
       exitReason: reason,
       errorMessage: messages[reason],
       at: world.now(),

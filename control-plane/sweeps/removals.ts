@@ -64,7 +64,7 @@ async function endSome(tx: Tx, id: WorkspaceUuid, world: World): Promise<'more' 
   const devices = await listDevicesOfWorkspace(tx, id)
   for (const device of devices.slice(0, devicesAtOnce)) await revokeConnection(tx, device, at)
   const ending = {
-    fence: null,
+    type: 'workspace_removed',
     exitReason: 'agent_deleted',
     errorMessage: 'The workspace of this run was deleted.',
   } as const

@@ -6,7 +6,7 @@ import { findDeviceByPublicId } from '../resources/devices/store.ts'
 import { listRunning } from '../resources/runs/live-store.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
-import { inTransaction, publish } from '../db/transaction.ts'
+import { inTransaction } from '../db/transaction.ts'
 
 export interface RunningRunsOptions {
   runnerLostMs: number
@@ -57,13 +57,12 @@ async function end(context: SweepContext, listed: RunRow, options: RunningRunsOp
     const ending = run?.status === 'running' ? await judge(tx, run, { now, awakeSince, options }) : null
     if (run === null || ending === null) return null
     const ended = await finishRun(tx, run, {
-      fence: null,
+      type: 'ended_by_time',
       exitReason: ending.reason,
       errorMessage: ending.message,
       at: now,
       world,
     })
-    if (ended) await publish(tx, { topic: 'run.cancel', key: run.id, at: now })
     return ended ? ending : null
   }
   const ending = await inTransaction(root, endIt, { turns: [listed.workspaceId] })

@@ -1,6 +1,6 @@
 import type { RunEffect } from '../lifecycle/run-effects.ts'
 import { findDetails } from '../resources/runs/details-store.ts'
-import { addToErrorMessage } from '../resources/runs/store.ts'
+import { changeRun } from '../run/change-store.ts'
 import { nextSize } from '../resources/sandboxes/sizes.ts'
 import { findSandboxOfRun, replaceSandbox } from '../resources/sandboxes/store.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
@@ -20,7 +20,8 @@ export const goOnAfterMemory: RunEffect = async (db, run, { world, exitReason, o
   const size = nextSize(sandbox.size)
   if (size === null || (await findWorkspace(db, run.workspaceId))?.oomResume !== true) return
   if (!(await replaceSandbox(db, sandbox, { leavesVolume: true }))) return
-  await addToErrorMessage(db, run.id, `A run in a sandbox of the size ${size} goes on with it.`)
+  const sentence = `A run in a sandbox of the size ${size} goes on with it.`
+  await changeRun(db, run.id, { type: 'message_added', sentence })
   const details = await findDetails(db, run.id)
   await goOnAfter(db, run, { stop: 'memory', prompt: details?.prompt ?? null, world })
 }

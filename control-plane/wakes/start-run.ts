@@ -6,7 +6,8 @@ import { afterCommit, publish } from '../db/transaction.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { placeNew, specFor } from '../lifecycle/offer.ts'
 import { setTold } from '../resources/platform-changes/store.ts'
-import { findRun, insertRun, setSuccessor, type NewRun } from '../resources/runs/store.ts'
+import { findRun } from '../resources/runs/store.ts'
+import { changeRun, insertRun, type NewRun } from '../run/change-store.ts'
 import type { Admission } from './admission.ts'
 import { draftRun, type Draft, type Way } from './draft.ts'
 import { manifestOf } from './build-spec.ts'
@@ -39,7 +40,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const [way, other] = isOnFallback ? [fallback!, null] : [own, fallback]
   await store(tx, order, draft, { way, other, offer })
   await setTold(tx, { runId, ids: draft.told })
-  if (continued && !wake.compacts) await setSuccessor(tx, continued.id, runId)
+  if (continued && !wake.compacts) await changeRun(tx, continued.id, { type: 'followed', successorRunId: runId })
   if (isDeclined) return decline(tx, { runId, admission, world })
   if (offer !== null) {
     const { device } = offer
@@ -121,7 +122,7 @@ async function decline(
   const run = await findRun(tx, runId)
   if (run !== null)
     await finishRun(tx, run, {
-      fence: null,
+      type: 'declined',
       exitReason,
       errorMessage: message,
       at: world.now(),

@@ -28,9 +28,9 @@ import {
   recordLastRun,
   replaceAgent,
 } from '../../control-plane/resources/agents/store.ts'
-import { endRun } from '../../control-plane/resources/runs/store.ts'
 import { onBoth } from '../kit/database.ts'
 import { agentRow, at, seedAgent, seedPerson, seedRun, seedWorkspace, wroteSecond } from './seed.ts'
+import { endRun } from '../kit/end-run.ts'
 
 onBoth(
   'an agent comes back as it was stored, and is replaced only from the version that was read',

@@ -30,11 +30,12 @@ import {
   listQuestions,
   resolveQuestion,
 } from '../../control-plane/resources/questions/store.ts'
-import { endRun, findRun } from '../../control-plane/resources/runs/store.ts'
+import { findRun } from '../../control-plane/resources/runs/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { approvalRow, digest, questionRow } from './gate-rows.ts'
 import { at, seedAgent, seedPerson, seedRun, seedTask, seedWorkspace, wroteSecond } from './seed.ts'
+import { endRun } from '../kit/end-run.ts'
 
 const id = <Prefix extends string>(prefix: Prefix) => realWorld.id(prefix)
 

@@ -31,12 +31,12 @@ import {
   replaceNextFire,
   type AutomationRow,
 } from '../../control-plane/resources/automations/store.ts'
-import { endRun } from '../../control-plane/resources/runs/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import type { WorkViewer } from '../../control-plane/resources/projects/work-visibility.ts'
 import { onBoth } from '../kit/database.ts'
 import { automationRow } from './automations-rows.ts'
 import { at, seedAgent, seedPerson, seedRun, seedWorkspace, wroteSecond } from './seed.ts'
+import { endRun } from '../kit/end-run.ts'
 
 const everyone = { seesAll: true, userId: null, agentId: null }
 

@@ -8,14 +8,15 @@ import {
 } from '../../control-plane/resources/automations/store.ts'
 import { findUser, isMember } from '../../control-plane/resources/members/store.ts'
 import { causeThrough } from '../../control-plane/resources/runs/cause.ts'
-import { claimRun, offerRuns } from '../../control-plane/resources/runs/lease-store.ts'
 import { countLiveCausedBy } from '../../control-plane/resources/runs/live-store.ts'
-import { endRun, findRun } from '../../control-plane/resources/runs/store.ts'
+import { findRun } from '../../control-plane/resources/runs/store.ts'
 import { registerAllRunEffects } from '../../control-plane/run-effects.ts'
 import { realWorld as world } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { automationRow } from './automations-rows.ts'
 import { at, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
+import { claimRun, offerRuns } from '../../control-plane/run/change-store.ts'
+import { endRun } from '../kit/end-run.ts'
 
 registerAllRunEffects()
 

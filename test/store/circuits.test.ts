@@ -8,9 +8,9 @@ import {
 } from '../../control-plane/resources/quotas/store.ts'
 import { listEnded } from '../../control-plane/resources/runs/ended-store.ts'
 import { loadOccupancy } from '../../control-plane/resources/runs/live-store.ts'
-import { endRun } from '../../control-plane/resources/runs/store.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
+import { endRun } from '../kit/end-run.ts'
 
 onBoth('a breaker is one for each provider and device, and is seen until its trial is over', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)

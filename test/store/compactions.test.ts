@@ -6,7 +6,7 @@ import {
   listIdle,
   listLateCompactions,
 } from '../../control-plane/resources/runs/compaction-store.ts'
-import { endRun, findRun, type NewRun } from '../../control-plane/resources/runs/store.ts'
+import { findRun } from '../../control-plane/resources/runs/store.ts'
 import {
   listCompactingWorkspaces,
   findWorkspace,
@@ -16,6 +16,8 @@ import type { Db } from '../../control-plane/db/open.ts'
 import type { AgentRow } from '../../control-plane/resources/agents/store.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedTask, seedWorkspace } from './seed.ts'
+import { endRun } from '../kit/end-run.ts'
+import { type NewRun } from '../../control-plane/run/change-store.ts'
 
 const ending = { fence: null, exitReason: 'completed', errorMessage: null, sessionId: 'ses' } as const
 async function ended(db: Db, agent: AgentRow, changes: Partial<NewRun>): Promise<string> {

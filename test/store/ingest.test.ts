@@ -9,11 +9,12 @@ import { silentLog } from '../../control-plane/process/log.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import type { ServerMessage } from '../../shared/device/protocol.ts'
 import type { Database } from '../../control-plane/db/open.ts'
-import { claimRun, offerRuns } from '../../control-plane/resources/runs/lease-store.ts'
 import { listFrames } from '../../control-plane/resources/runs/log-store.ts'
-import { endRun, findRun } from '../../control-plane/resources/runs/store.ts'
+import { findRun } from '../../control-plane/resources/runs/store.ts'
 import { hasPostgres, onBoth, openPostgres, openSqlite } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
+import { claimRun, offerRuns } from '../../control-plane/run/change-store.ts'
+import { endRun } from '../kit/end-run.ts'
 
 /** When what was pushed is stored and answered, whatever the moment at which it comes. */
 

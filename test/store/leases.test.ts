@@ -9,25 +9,15 @@ import {
 } from '../../control-plane/placement/waiting-store.ts'
 import { insertFolder } from '../../control-plane/resources/folders/store.ts'
 import { listSpecs } from '../../control-plane/resources/runs/details-store.ts'
-import { takeFallback } from '../../control-plane/resources/runs/fallback-store.ts'
-import {
-  claimLoneRun,
-  claimRun,
-  listExpiredOffers,
-  offerRuns,
-  withdrawOffer,
-} from '../../control-plane/resources/runs/lease-store.ts'
-import {
-  endRun,
-  findRun,
-  hasWorkedOn,
-  markHarnessStarted,
-  setUngatedSince,
-} from '../../control-plane/resources/runs/store.ts'
+import { listExpiredOffers } from '../../control-plane/resources/runs/lease-store.ts'
+import { findRun, hasWorkedOn } from '../../control-plane/resources/runs/store.ts'
 import { insertSecret, insertSecretGrant } from '../../control-plane/resources/secrets/store.ts'
 import { onBoth } from '../kit/database.ts'
 import { runSpecFixture } from '../kit/run-spec.ts'
 import { at, seedAgent, seedPerson, seedRun, seedTask, seedWorkspace } from './seed.ts'
+import { takeFallback } from '../../control-plane/run/fallback.ts'
+import { claimRun, offerRuns, changeRun } from '../../control-plane/run/change-store.ts'
+import { endRun } from '../kit/end-run.ts'
 
 const device = idFrom<DeviceRef>('dvc_a')
 const offer = (db: Db, ...runIds: RunId[]) => offerRuns(db, { runIds, device, expiresAt: at + 10 })
@@ -39,8 +29,8 @@ onBoth('a run is offered, withdrawn, offered again and claimed once, under growi
   const { id } = await seedRun(root, await seedAgent(root, await seedWorkspace(root)))
   expect(await offer(root, id)).toEqual([{ runId: id, fence: 1 }])
   expect(await offer(root, id)).toEqual([])
-  expect(await withdrawOffer(root, id, 9)).toBe(false)
-  expect(await withdrawOffer(root, id, 1)).toBe(true)
+  expect(await changeRun(root, id, { type: 'offer_withdrawn', fence: 9 })).toBe(false)
+  expect(await changeRun(root, id, { type: 'offer_withdrawn', fence: 1 })).toBe(true)
   // A late answer to the offer that was withdrawn.
   expect(await claim(root, id)).toBe(false)
   expect(await offer(root, id)).toEqual([{ runId: id, fence: 2 }])
@@ -48,7 +38,7 @@ onBoth('a run is offered, withdrawn, offered again and claimed once, under growi
   expect(await claimRun(root, { runId: id, fence: 2, device: idFrom('dvc_b'), at })).toBeNull()
   expect(await claim(root, id, 2)).toBe(true)
   expect(await claim(root, id, 2)).toBe(false)
-  expect(await withdrawOffer(root, id, 2)).toBe(false)
+  expect(await changeRun(root, id, { type: 'offer_withdrawn', fence: 2 })).toBe(false)
   expect(await findRun(root, id)).toMatchObject({
     status: 'running',
     leaseState: 'claimed',
@@ -56,11 +46,11 @@ onBoth('a run is offered, withdrawn, offered again and claimed once, under growi
     startedAt: at + 5,
   })
   const { device } = (await findRun(root, id))!
-  await markHarnessStarted(root, { id, fence: 2, device: idFrom('dvc_other'), at: at + 6 })
-  await markHarnessStarted(root, { id, fence: 1, device: device!, at: at + 6 })
+  await changeRun(root, id, { type: 'harness_started', fence: 2, device: idFrom('dvc_other'), at: at + 6 })
+  await changeRun(root, id, { type: 'harness_started', fence: 1, device: device!, at: at + 6 })
   expect((await findRun(root, id))?.harnessStartedAt).toBeNull()
-  await markHarnessStarted(root, { id, fence: 2, device: device!, at: at + 6 })
-  await markHarnessStarted(root, { id, fence: 2, device: device!, at: at + 7 })
+  await changeRun(root, id, { type: 'harness_started', fence: 2, device: device!, at: at + 6 })
+  await changeRun(root, id, { type: 'harness_started', fence: 2, device: device!, at: at + 7 })
   expect((await findRun(root, id))?.harnessStartedAt).toBe(at + 6)
 })
 
@@ -73,7 +63,7 @@ onBoth('an agent has worked on a task once a harness of its began there', async 
   await claim(root, id)
   const of = { agentId: agent.id, taskId: task.id }
   expect(await hasWorkedOn(root, of)).toBe(false)
-  await markHarnessStarted(root, { id, fence: 1, device, at: at + 6 })
+  await changeRun(root, id, { type: 'harness_started', fence: 1, device, at: at + 6 })
   expect(await hasWorkedOn(root, of)).toBe(true)
   expect(await hasWorkedOn(root, { ...of, agentId: other.id })).toBe(false)
   expect(await hasWorkedOn(root, { ...of, taskId: idFrom('tsk_0000000000000000') })).toBe(false)
@@ -86,19 +76,19 @@ onBoth('a run is claimed with what its start needs; alone only when it works on 
   const [lone, ofTask] = [await seedRun(root, agent), await seedRun(root, agent, { taskId: task.id })]
   const by = { fence: 1, device, at: at + 5 }
   // Nobody was offered it yet.
-  expect(await claimLoneRun(root, { runId: lone.id, ...by })).toBeNull()
+  expect(await claimRun(root, { isLone: true, runId: lone.id, ...by })).toBeNull()
   await offer(root, lone.id)
   await offer(root, ofTask.id)
-  expect(await claimLoneRun(root, { runId: lone.id, ...by, device: idFrom('dvc_b') })).toBeNull()
-  expect(await claimLoneRun(root, { runId: lone.id, ...by, fence: 2 })).toBeNull()
-  expect(await claimLoneRun(root, { runId: lone.id, ...by })).toEqual({
+  expect(await claimRun(root, { isLone: true, runId: lone.id, ...by, device: idFrom('dvc_b') })).toBeNull()
+  expect(await claimRun(root, { isLone: true, runId: lone.id, ...by, fence: 2 })).toBeNull()
+  expect(await claimRun(root, { isLone: true, runId: lone.id, ...by })).toEqual({
     run: await findRun(root, lone.id),
     tokenGeneration: agent.tokenGeneration,
     hasSecrets: false,
   })
   expect(await findRun(root, lone.id)).toMatchObject({ status: 'running', leaseState: 'claimed', startedAt: at + 5 })
-  expect(await claimLoneRun(root, { runId: lone.id, ...by })).toBeNull()
-  expect(await claimLoneRun(root, { runId: ofTask.id, ...by })).toBeNull()
+  expect(await claimRun(root, { isLone: true, runId: lone.id, ...by })).toBeNull()
+  expect(await claimRun(root, { isLone: true, runId: ofTask.id, ...by })).toBeNull()
   expect((await findRun(root, ofTask.id))?.leaseState).toBe('offered')
   const sealed = Buffer.from('sealed')
   const secret = {
@@ -147,7 +137,7 @@ onBoth('offers whose time is up are found, until they are taken or withdrawn', a
   expect(await listExpiredOffers(root, at + 11, 10)).toHaveLength(3)
   expect(await listExpiredOffers(root, at + 11, 1)).toHaveLength(1)
   await claim(root, taken.id)
-  await withdrawOffer(root, back.id, 1)
+  await changeRun(root, back.id, { type: 'offer_withdrawn', fence: 1 })
   expect(await listExpiredOffers(root, at + 11, 10)).toEqual([{ runId: late.id, fence: 1 }])
 })
 
@@ -231,7 +221,7 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
   expect(first[1]!.facts).toEqual({ ...facts, folderDevice: 'dvc_b', sessionDevice: null })
   // A folder that is not there is no device's.
   expect(second[0]!.facts).toEqual({ ...facts, folderDevice: '', sessionDevice: device })
-  await setUngatedSince(root, plain.id, at + 9)
+  await changeRun(root, plain.id, { type: 'gate_opened', at: at + 9 })
   expect((await findWaiting(root, [plain.id]))[0]!.ungatedSince).toBe(at + 9)
 })
 

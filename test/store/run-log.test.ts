@@ -21,7 +21,6 @@ import {
   replaceSpec,
 } from '../../control-plane/resources/runs/details-store.ts'
 import {
-  advanceLog,
   findChangeSet,
   findFrame,
   insertEvidence,
@@ -32,7 +31,6 @@ import {
   listFrames,
   listFramesBackward,
   mayBeMore,
-  recordProgress,
   replaceChangeSet,
   type Frame,
 } from '../../control-plane/resources/runs/log-store.ts'
@@ -45,9 +43,9 @@ import {
 } from '../../control-plane/resources/runs/event-log.ts'
 import { findRun } from '../../control-plane/resources/runs/store.ts'
 import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../../control-plane/wakes/key-store.ts'
-import { claimRun, offerRuns } from '../../control-plane/resources/runs/lease-store.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
+import { changeRun, claimRun, offerRuns } from '../../control-plane/run/change-store.ts'
 
 async function seedRunning(db: Db, details: Partial<NewDetails> = {}): Promise<string> {
   const { id } = await seedRun(db, await seedAgent(db, await seedWorkspace(db)), {}, details)
@@ -137,13 +135,13 @@ onBoth('a log is known by the gap that stands in the place of an event that was 
 
 onBoth('the log moves forward from where it is, for the lease that holds the run', async ({ root }) => {
   const runId = idFrom<RunId>(await seedRunning(root))
-  const step = { runId, fence: 1, fromSeq: 0, toSeq: 3, bytes: 10 }
-  expect(await advanceLog(root, { ...step, fence: 2 })).toBe(false)
-  expect(await advanceLog(root, step)).toBe(true)
-  expect(await advanceLog(root, step)).toBe(false)
-  expect(await advanceLog(root, { ...step, fromSeq: 3, toSeq: 5, bytes: 5 })).toBe(true)
-  await recordProgress(root, runId, { usage: { costUsd: '0.5', outputTokens: 2 }, sessionId: 's' })
-  await recordProgress(root, runId, { usage: undefined, sessionId: undefined })
+  const step = { type: 'events_stored', fence: 1, fromSeq: 0, toSeq: 3, bytes: 10 } as const
+  expect(await changeRun(root, runId, { ...step, fence: 2 })).toBe(false)
+  expect(await changeRun(root, runId, step)).toBe(true)
+  expect(await changeRun(root, runId, step)).toBe(false)
+  expect(await changeRun(root, runId, { ...step, fromSeq: 3, toSeq: 5, bytes: 5 })).toBe(true)
+  await changeRun(root, runId, { type: 'progress_told', usage: { costUsd: '0.5', outputTokens: 2 }, sessionId: 's' })
+  await changeRun(root, runId, { type: 'progress_told', usage: undefined, sessionId: undefined })
   expect(await findRun(root, runId)).toMatchObject({
     eventSeq: 5,
     eventBytes: 15,

@@ -9,7 +9,6 @@ import {
 } from '../../shared/lib/ids.ts'
 import { describe, expect } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
-import { claimRun, offerRuns } from '../../control-plane/resources/runs/lease-store.ts'
 import { findDevice, replaceDevice } from '../../control-plane/resources/devices/store.ts'
 import {
   listLiveOfAgent,
@@ -18,21 +17,15 @@ import {
   loadOccupancy,
 } from '../../control-plane/resources/runs/live-store.ts'
 import { listRuns, listRunsByIds, type RunFilter } from '../../control-plane/resources/runs/list-store.ts'
-import {
-  endRun,
-  findRun,
-  findRunInWorkspace,
-  requestCancel,
-  addToErrorMessage,
-  setSuccessor,
-  setUngatedSince,
-} from '../../control-plane/resources/runs/store.ts'
+import { findRun, findRunInWorkspace } from '../../control-plane/resources/runs/store.ts'
 import { insertParticipants } from '../../control-plane/resources/conversations/participant-store.ts'
 import { insertConversation } from '../../control-plane/resources/conversations/store.ts'
 import { insertProject } from '../../control-plane/resources/projects/store.ts'
 import type { WorkViewer } from '../../control-plane/resources/projects/work-visibility.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, projectRow, seedAgent, seedDevice, seedPerson, seedRun, seedTask, seedWorkspace } from './seed.ts'
+import { claimRun, offerRuns, changeRun } from '../../control-plane/run/change-store.ts'
+import { endRun } from '../kit/end-run.ts'
 
 const device = idFrom<DeviceRef>('dvc_a')
 const offer = async (db: Db, runId: RunId) =>
@@ -96,27 +89,30 @@ describe('one run', () => {
   onBoth('keeps its first cancel, its successor and since when nothing gates it', async ({ root }) => {
     const agent = await seedAgentIn(root)
     const { id } = await seedRun(root, agent)
-    const cancel = { runId: id, exitReason: 'interrupted', at: at + 1 } as const
-    expect(await requestCancel(root, { ...cancel, reason: 'first' })).toBe(true)
-    expect(await requestCancel(root, { ...cancel, reason: 'second' })).toBe(false)
+    await changeRun(root, id, { type: 'gate_opened', at: at + 2 })
+    expect((await findRun(root, id))?.ungatedSince).toBe(at + 2)
+    await offer(root, id)
+    // A device that never answers offers must not hold the run for ever.
+    expect((await findRun(root, id))?.ungatedSince).toBe(at + 2)
+    await claim(root, id)
+    await changeRun(root, id, { type: 'gate_opened', at: at + 3 })
+    expect((await findRun(root, id))?.ungatedSince).toBeNull()
+    const cancel = { type: 'cancel_asked', exitReason: 'interrupted', at: at + 1 } as const
+    expect(await changeRun(root, id, { ...cancel, reason: 'first' })).toBe(true)
+    expect(await changeRun(root, id, { ...cancel, reason: 'second' })).toBe(false)
     const next = await seedRun(root, agent, { parentRunId: id })
-    await setSuccessor(root, id, next.id)
-    await setUngatedSince(root, id, at + 2)
-    await addToErrorMessage(root, id, 'It failed.')
-    await addToErrorMessage(root, id, 'Another goes on.')
+    const followed = { type: 'followed', successorRunId: next.id } as const
+    expect(await changeRun(root, id, followed)).toBe(false)
+    await endRun(root, { runId: id, fence: 1, ...completed })
+    expect(await changeRun(root, id, followed)).toBe(true)
+    await changeRun(root, id, { type: 'message_added', sentence: 'It failed.' })
+    await changeRun(root, id, { type: 'message_added', sentence: 'Another goes on.' })
     expect(await findRun(root, id)).toMatchObject({
       cancelReason: 'first',
       cancelRequestedAt: at + 1,
       successorRunId: next.id,
       errorMessage: 'It failed. Another goes on.',
-      ungatedSince: at + 2,
     })
-    await offer(root, id)
-    // A device that never answers offers must not hold the run for ever.
-    expect((await findRun(root, id))?.ungatedSince).toBe(at + 2)
-    await claim(root, id)
-    await setUngatedSince(root, id, at + 3)
-    expect((await findRun(root, id))?.ungatedSince).toBeNull()
   })
 })
 

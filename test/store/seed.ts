@@ -12,11 +12,11 @@ import { insertDevice, type NewDevice } from '../../control-plane/resources/devi
 import { insertUser, replaceMember, type Role } from '../../control-plane/resources/members/store.ts'
 import type { ProjectRow } from '../../control-plane/resources/projects/store.ts'
 import type { NewDetails } from '../../control-plane/resources/runs/details-table.ts'
-import { insertRun, type NewRun } from '../../control-plane/resources/runs/store.ts'
 import { runSpecFixture } from '../kit/run-spec.ts'
 import { insertTask, type TaskRow } from '../../control-plane/resources/tasks/store.ts'
 import { insertCompany, insertWorkspace } from '../../control-plane/resources/workspaces/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
+import { insertRun, type NewRun } from '../../control-plane/run/change-store.ts'
 
 /** Rows for store tests. Every value that a test does not name is made up anew, so that no two rows meet by chance. */
 

@@ -27,7 +27,7 @@ import {
   listLiveOfTasks,
 } from '../../control-plane/resources/runs/live-store.ts'
 import { loadOccupancy } from '../../control-plane/resources/runs/live-store.ts'
-import { findLastWithSession, endRun, forgetSession, lockRun } from '../../control-plane/resources/runs/store.ts'
+import { findLastWithSession, lockRun } from '../../control-plane/resources/runs/store.ts'
 import {
   closeQuota,
   listQuotaWindows,
@@ -37,6 +37,8 @@ import {
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
+import { endRun } from '../kit/end-run.ts'
+import { forgetHarnessSession } from '../../control-plane/run/change-store.ts'
 
 const wakeOf = (workspaceId: WorkspaceUuid, changes: Partial<NewWake> = {}): NewWake => ({
   id: realWorld.id('wak_'),
@@ -184,10 +186,10 @@ onBoth('live runs of tasks and conversations, and the last session to go on with
   expect((await last({ conversationId: idFrom(conversationId) }))?.id).toBe(talk.id)
   expect(await last({})).toBeNull()
 
-  await forgetSession(root, { agentId: idFrom('agt_other'), sessionId: 'session-1' })
-  await forgetSession(root, { agentId: agent.id, sessionId: 'session-3' })
+  await forgetHarnessSession(root, { agentId: idFrom('agt_other'), sessionId: 'session-1' })
+  await forgetHarnessSession(root, { agentId: agent.id, sessionId: 'session-3' })
   expect((await last({ taskId: idFrom(taskId) }))?.sessionId).toBe('session-1')
-  await forgetSession(root, { agentId: agent.id, sessionId: 'session-1' })
+  await forgetHarnessSession(root, { agentId: agent.id, sessionId: 'session-1' })
   expect(await last({ taskId: idFrom(taskId) })).toBeNull()
   expect((await last({ conversationId: idFrom(conversationId) }))?.sessionId).toBe('session-2')
 })

@@ -55,7 +55,6 @@ import {
   replaceWorkflow,
 } from '../../control-plane/resources/workflows/store.ts'
 import { findWorkspace, replaceWorkspace } from '../../control-plane/resources/workspaces/store.ts'
-import { endRun } from '../../control-plane/resources/runs/store.ts'
 import { insertApproval } from '../../control-plane/resources/approvals/store.ts'
 import { insertQuestion, listOpenQuestions } from '../../control-plane/resources/questions/store.ts'
 import { insertWakes } from '../../control-plane/wakes/wake-store.ts'
@@ -68,6 +67,7 @@ import type { WorkViewer } from '../../control-plane/resources/projects/work-vis
 import { insertFrames } from '../../control-plane/resources/runs/log-store.ts'
 import { at, projectRow, seedAgent, seedPerson, seedRun, seedTask, seedWorkspace } from './seed.ts'
 import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
+import { endRun } from '../kit/end-run.ts'
 
 onBoth('a workflow is found by its name, changed by one at a time, and listed by name', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)

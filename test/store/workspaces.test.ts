@@ -13,7 +13,6 @@ import {
   revokeLoginTokensOf,
 } from '../../control-plane/resources/members/store.ts'
 import { listLiveOfWorkspace } from '../../control-plane/resources/runs/live-store.ts'
-import { endRun } from '../../control-plane/resources/runs/store.ts'
 import {
   findCompany,
   removeEmptyCompany,
@@ -32,6 +31,7 @@ import {
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedPerson, seedRun, seedWorkspace, wroteSecond } from './seed.ts'
+import { endRun } from '../kit/end-run.ts'
 
 const workspaceOf = async (db: Db, id: WorkspaceUuid): Promise<WorkspaceRow> => (await findWorkspace(db, id))!
 

@@ -2,13 +2,11 @@ import type { DeviceRef, RunId } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { changeSetResult, type ChangeSetResult } from '../../../shared/device/change-set.ts'
 import { overlongReason } from '../../../shared/device/event-line.ts'
-import type { RunUsage } from '../../../shared/runs/events.ts'
 import { int, json, nullableInt, text, time } from '../../db/columns.ts'
 import { deviceRef, runId } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
-import { command, inserter } from '../../db/statement.ts'
-import { runs } from './store.ts'
+import { inserter } from '../../db/statement.ts'
 
 /** Frames of events as the device sent them: one row each, the body unread. */
 const frames = table('run_frames', {
@@ -117,37 +115,6 @@ export async function hasOverlong(db: Db, { runId, seq }: { runId: RunId; seq: n
 }
 const mostSearchedBytes = 64 * 1024 * 1024
 const overlongMark = `"reason":"${overlongReason}"`
-
-const moveLog = command(
-  `update runs set event_seq = ?, event_bytes = event_bytes + ?
-   where id = ? and fence = ? and event_seq = ? and lease_state = 'claimed' and ended_at is null`,
-)
-
-/** Moves the run's stored sequence forward for its current lease. False when the fence is old or another writer was first. */
-export async function advanceLog(
-  db: Db,
-  step: { runId: RunId; fence: number; fromSeq: number; toSeq: number; bytes: number },
-): Promise<boolean> {
-  return (await moveLog(db, [step.toSeq, step.bytes, step.runId, step.fence, step.fromSeq])) === 1
-}
-
-/** The session and the usage of a live run, as its events told them so far. */
-export async function recordProgress(
-  db: Db,
-  runId: RunId,
-  progress: { usage: RunUsage | undefined; sessionId: string | undefined },
-): Promise<void> {
-  const { usage, sessionId } = progress
-  if (!usage && !sessionId) return
-  await runs.update(
-    db,
-    { id: runId },
-    {
-      ...(usage && { usage, costUsd: usage.costUsd ?? null }),
-      ...(sessionId !== undefined && sessionId !== '' && { sessionId }),
-    },
-  )
-}
 
 const evidence = table('run_evidence', {
   id: text,

@@ -1,15 +1,6 @@
-import type {
-  AgentRef,
-  ConversationId,
-  DeviceRef,
-  RunId,
-  TaskId,
-  WorkflowRunId,
-  WorkspaceUuid,
-} from '../../../shared/lib/ids.ts'
+import type { AgentRef, ConversationId, RunId, TaskId, WorkflowRunId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
-import { usageData, type RunUsage } from '../../../shared/runs/events.ts'
-import { statusOfExitReason, type ExitReason } from '../../../shared/runs/exit-reasons.ts'
+import { usageData } from '../../../shared/runs/events.ts'
 import { runStatuses } from '../../../shared/runs/exit-reasons.ts'
 import { harnessNames } from '../../../shared/runs/harnesses.ts'
 import {
@@ -38,9 +29,8 @@ import {
   workspaceUuid,
 } from '../../db/id-columns.ts'
 import type { Askable, Db } from '../../db/open.ts'
-import { detailsInsert, type NewDetails } from './details-table.ts'
-import { insertBoth, table, type RowOf } from '../../db/table.ts'
-import { command, query } from '../../db/statement.ts'
+import { table, type RowOf } from '../../db/table.ts'
+import { query } from '../../db/statement.ts'
 
 /** A row of `runs`. `leaseState`: none, offered (to `device` until `offerExpiresAt`), claimed (by `device`). */
 export const runs = table('runs', {
@@ -116,71 +106,9 @@ export const runs = table('runs', {
 })
 export type RunRow = RowOf<typeof runs>
 
-const given = [
-  'id',
-  'workspaceId',
-  'agentId',
-  'triggerSource',
-  'requestedBy',
-  'causedByUserId',
-  'wordsBy',
-  'instructionsBy',
-  'harness',
-  'environmentType',
-  'folderId',
-  'repoId',
-  'taskId',
-  'taskKey',
-  'taskTitle',
-  'conversationId',
-  'parentRunId',
-  'modelId',
-  'reasoningEffort',
-  'permissionMode',
-  'providerKeyId',
-  'fallbackHarness',
-  'fallbackKeyId',
-  'fallbackModel',
-  'compacts',
-  'inLineSince',
-  'workflowRunId',
-  'workflowCall',
-  'createdAt',
-] as const
-type Given = Pick<RunRow, (typeof given)[number]>
-export type NewRun = Omit<Given, 'workflowRunId' | 'workflowCall'> & {
-  /** The step of a workflow that it does; null or left out: none. */
-  step?: RunStep | null
-  /** Offered from the beginning, under fence 1. */
-  offer?: { device: DeviceRef; expiresAt: number } | null
-}
-
 export interface RunStep {
   workflowRunId: WorkflowRunId
   call: number
-}
-
-const insert = insertBoth(
-  runs.inserter([...given, 'status', 'fence', 'leaseState', 'device', 'offerExpiresAt']),
-  detailsInsert,
-)
-
-export async function insertRun(
-  db: Db,
-  { offer = null, step = null, ...run }: NewRun,
-  details: NewDetails,
-): Promise<void> {
-  const row = {
-    ...run,
-    workflowRunId: step?.workflowRunId ?? null,
-    workflowCall: step?.call ?? null,
-    status: 'queued',
-    fence: offer === null ? 0 : 1,
-    leaseState: offer === null ? 'none' : 'offered',
-    device: offer?.device ?? null,
-    offerExpiresAt: offer?.expiresAt ?? null,
-  } as const
-  await insert(db, row, { ...details, runId: run.id })
 }
 
 const byId = runs.query('where id = ?')
@@ -223,99 +151,4 @@ const worked = query(
 /** Whether a harness of the agent began to work on the task, among its last 200 runs. */
 export async function hasWorkedOn(db: Askable, of: { agentId: AgentRef; taskId: TaskId }): Promise<boolean> {
   return (await worked.first(db, [of.taskId, of.agentId])) !== null
-}
-
-/** The session is gone or full: no later run of the agent goes on with it. */
-export async function forgetSession(db: Db, of: { agentId: AgentRef; sessionId: string }): Promise<void> {
-  await db('runs').where({ agent_id: of.agentId, session_id: of.sessionId }).update({ session_id: null })
-}
-
-const markStarted = command(
-  'update runs set harness_started_at = ? where id = ? and fence = ? and device = ? and harness_started_at is null',
-)
-
-/** Without effect when another device says so. */
-export async function markHarnessStarted(
-  db: Db,
-  run: { id: RunId; fence: number; device: DeviceRef; at: number },
-): Promise<void> {
-  await markStarted(db, [run.at, run.id, run.fence, run.device])
-}
-
-export async function setUngatedSince(db: Db, runId: RunId, at: number | null): Promise<void> {
-  await db('runs').where({ id: runId, status: 'queued' }).update({ ungated_since: at })
-}
-
-export async function requestCancel(
-  db: Db,
-  cancel: { runId: RunId; exitReason: ExitReason; reason: string | null; at: number },
-): Promise<boolean> {
-  const { exitReason: cancelExitReason, reason: cancelReason, at: cancelRequestedAt } = cancel
-  const changed = await runs.update(
-    db,
-    { id: cancel.runId, endedAt: null, cancelRequestedAt: null },
-    { cancelExitReason, cancelReason, cancelRequestedAt },
-  )
-  return changed === 1
-}
-
-const succeed = command('update runs set successor_run_id = ? where id = ?')
-
-export async function setSuccessor(db: Db, runId: RunId, successorRunId: RunId): Promise<void> {
-  await succeed(db, [successorRunId, runId])
-}
-
-const addWords = command("update runs set error_message = coalesce(error_message || ' ', '') || ? where id = ?")
-/** Adds a sentence to what is told of how a run ended. */
-export async function addToErrorMessage(db: Db, runId: RunId, sentence: string): Promise<void> {
-  await addWords(db, [sentence, runId])
-}
-
-export interface Ending {
-  runId: RunId
-  /** Only the lease with this fence may end the run; null: the control plane ends it whoever holds it. */
-  fence: number | null
-  exitReason: ExitReason
-  errorMessage: string | null
-  /** When the control plane ends it. */
-  at: number
-  /** When it ended on its device; left out: at the same time. */
-  endedAt?: number
-  usage?: RunUsage | null
-  toolCallCount?: number | null
-  sessionId?: string | null
-  gapBytes?: number
-  logVerified?: boolean | null
-  limitResetsAt?: number | null
-  providerFailed?: boolean
-  harnessVersion?: string | null
-}
-
-/** Ends a live run: the one place a run gets its ending. False when it had ended, or the fence is not the run's. */
-export async function endRun(db: Db, ending: Ending): Promise<boolean> {
-  const { fence, exitReason, errorMessage, usage, toolCallCount, sessionId, gapBytes, logVerified } = ending
-  const { limitResetsAt, providerFailed, harnessVersion } = ending
-  const status = statusOfExitReason(exitReason)
-  const changed = await runs.update(
-    db,
-    { id: ending.runId, endedAt: null, ...(fence !== null && { fence, leaseState: 'claimed' }) },
-    {
-      status,
-      exitReason,
-      errorCode: status === 'failed' ? exitReason : null,
-      errorMessage,
-      endedAt: ending.endedAt ?? ending.at,
-      leaseState: 'none',
-      offerExpiresAt: null,
-      ...(usage !== undefined && { usage, costUsd: usage?.costUsd ?? null }),
-      toolCallCount,
-      sessionId,
-      gapBytes,
-      ...(logVerified != null && { logVerified }),
-      ...(limitResetsAt != null && { limitResetsAt }),
-      ...(providerFailed === true && { providerFailed }),
-      ...(harnessVersion != null && { harnessVersion }),
-    },
-  )
-  return changed === 1
 }

@@ -1,11 +1,11 @@
 import { idFrom } from '../../../shared/lib/ids.ts'
 import type { ChangeSetResult } from '../../../shared/device/change-set.ts'
-import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { FakeDevice, enrol, type FakeRun, type Identity } from '../../kit/fake-device.ts'
 import { githubSettings, startFakeGithub, type FakeGithub } from '../../kit/fake-github.ts'
 import { startGitServer, type GitServer } from '../../kit/git-server.ts'
 import { startMcpServer, type McpHttpServer } from '../../kit/mcp-http-server.ts'
 import { TestServer, type Person, type ServerOptions } from '../../kit/server.ts'
+import { endRun } from '../../kit/end-run.ts'
 
 /** Another server of the stage's database must have the same one. */
 export const secretsKey = 'ab'.repeat(32)

@@ -40,7 +40,7 @@ describe.each(hasPostgres() ? (['sqlite', 'postgres'] as const) : (['sqlite'] as
     const { root } = server.database
     const run = (await findRun(root, runId))!
     const ids: string[] = []
-    const ending = { fence: null, exitReason: 'approval_requested', errorMessage: null } as const
+    const ending = { type: 'cancelled', exitReason: 'approval_requested', errorMessage: null } as const
     await root.transaction(async (tx) => {
       for (const command of commands) {
         const inputDigest = createHash('sha256').update(command).digest('hex')

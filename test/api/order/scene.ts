@@ -5,9 +5,9 @@ import { Waker } from '../../../control-plane/wakes/waker.ts'
 import { silentLog } from '../../../control-plane/process/log.ts'
 import type { IngestItem } from '../../../control-plane/link/ingest-item.ts'
 import type { Topic } from '../../../control-plane/db/outbox.ts'
-import { claimLoneRun, claimRun, offerRuns } from '../../../control-plane/resources/runs/lease-store.ts'
 import { endReport } from '../../kit/end-report.ts'
 import type { Person, Reply, TestServer } from '../../kit/server.ts'
+import { claimRun, offerRuns } from '../../../control-plane/run/change-store.ts'
 
 /** A workspace with one of each thing that the writes are about. The same on each server, but for the ids. */
 export interface Scene {
@@ -158,6 +158,12 @@ export async function endRun(server: TestServer, { ids, owner }: Scene): Promise
 export async function claimOffered(server: TestServer, { ids }: Scene): Promise<unknown> {
   const at = server.world.now()
   return (
-    (await claimLoneRun(server.database.root, { runId: idFrom(ids.offered), fence: 1, device: noDevice, at })) !== null
+    (await claimRun(server.database.root, {
+      runId: idFrom(ids.offered),
+      fence: 1,
+      device: noDevice,
+      at,
+      isLone: true,
+    })) !== null
   )
 }

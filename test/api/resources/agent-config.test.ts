@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { findPlatformChange } from '../../../control-plane/resources/platform-changes/store.ts'
 import { enrol } from '../../kit/fake-device.ts'
 import { halfRequest } from '../../kit/half-request.ts'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type TestServer, type Person } from '../../kit/server.ts'
+import { endRun } from '../../kit/end-run.ts'
 
 let server: TestServer, member: Person
 beforeAll(async () => {

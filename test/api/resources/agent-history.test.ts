@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findPlatformChange } from '../../../control-plane/resources/platform-changes/store.ts'
-import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { enrol } from '../../kit/fake-device.ts'
 import { halfRequest } from '../../kit/half-request.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
+import { endRun } from '../../kit/end-run.ts'
 
 let server: TestServer
 let admin: Person

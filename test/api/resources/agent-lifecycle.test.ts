@@ -1,13 +1,13 @@
 import { idFrom } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findPlatformChange } from '../../../control-plane/resources/platform-changes/store.ts'
-import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { findAgent, insertAgent } from '../../../control-plane/resources/agents/store.ts'
 import { hasPostgres } from '../../kit/database.ts'
 import { enrol, FakeDevice } from '../../kit/fake-device.ts'
 import { halfRequest } from '../../kit/half-request.ts'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
+import { endRun } from '../../kit/end-run.ts'
 
 let server: TestServer, admin: Person, member: Person, other: Person
 beforeAll(async () => {

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findPlatformChange } from '../../../control-plane/resources/platform-changes/store.ts'
-import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { halfRequest } from '../../kit/half-request.ts'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type TestServer, type Person } from '../../kit/server.ts'
+import { endRun } from '../../kit/end-run.ts'
 
 let server: TestServer, member: Person
 beforeAll(async () => {

@@ -1,12 +1,12 @@
 import { idFrom } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { findPlatformChange } from '../../../control-plane/resources/platform-changes/store.ts'
 import { enrol } from '../../kit/fake-device.ts'
 import { halfRequest } from '../../kit/half-request.ts'
 import { startWithPeople } from '../../kit/people.ts'
 import { newRepo } from '../facts/kit/recipe.ts'
 import { codeOf, outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
+import { endRun } from '../../kit/end-run.ts'
 
 let server: TestServer, admin: Person, member: Person, other: Person
 beforeAll(async () => {

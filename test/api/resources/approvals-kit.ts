@@ -43,7 +43,7 @@ export function approvalCalls(scene: () => GateScene) {
       toolArgs,
       prompt: `Allow ${name}: ${command}?`,
     }
-    const ending = { fence: null, exitReason: 'approval_requested', errorMessage: null } as const
+    const ending = { type: 'cancelled', exitReason: 'approval_requested', errorMessage: null } as const
     const id = await root.transaction(async (tx) => {
       const raised = await raiseToolApproval(tx, asking, call, server.world)
       await finishRun(tx, asking, { ...ending, at: server.world.now(), world: server.world })

@@ -1,12 +1,12 @@
 import { tried } from '../../../shared/runs/wall-acts.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ChangeSetResult } from '../../../shared/device/change-set.ts'
-import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { findDetails } from '../../../control-plane/resources/runs/details-store.ts'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { halfRequest } from '../../kit/half-request.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { isTriedHere } from '../../kit/replicas.ts'
+import { endRun } from '../../kit/end-run.ts'
 
 let server: TestServer
 let device: FakeDevice

@@ -2,7 +2,7 @@ import type { World } from '../../../../shared/lib/world.ts'
 import { publish } from '../../../db/transaction.ts'
 import type { Db } from '../../../db/open.ts'
 import { finishRun } from '../../../lifecycle/end-run.ts'
-import { withdrawOffer } from '../../runs/lease-store.ts'
+import { changeRun } from '../../../run/change-store.ts'
 import { listLiveOfDevice } from '../../runs/live-store.ts'
 import { clearDefaultDevice } from '../../workspaces/store.ts'
 import { deleteSandboxDevice, replaceDevice, type DeviceRow } from '../store.ts'
@@ -19,19 +19,18 @@ export async function removeDevice(db: Db, device: DeviceRow, world: World): Pro
   await clearDefaultDevice(db, device.workspaceId, device.publicId)
   for (const run of await listLiveOfDevice(db, device.publicId)) {
     if (run.leaseState === 'offered') {
-      await withdrawOffer(db, run.id, run.fence)
+      await changeRun(db, run.id, { type: 'offer_withdrawn', fence: run.fence })
       await publish(db, { topic: 'run.queued', key: run.id, at })
       continue
     }
     const hasEnded = await finishRun(db, run, {
-      fence: null,
+      type: 'device_removed',
       exitReason: 'runner_lost',
       errorMessage: 'The device of this run was removed.',
       at,
       world,
     })
     if (hasEnded) ended++
-    await publish(db, { topic: 'run.cancel', key: run.id, at })
   }
   return ended
 }

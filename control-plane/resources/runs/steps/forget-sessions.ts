@@ -2,7 +2,7 @@ import type { AgentRef } from '../../../../shared/lib/ids.ts'
 import { publish } from '../../../db/transaction.ts'
 import type { Db } from '../../../db/open.ts'
 import { findDetails, replaceSpec } from '../details-store.ts'
-import { withdrawOffer } from '../lease-store.ts'
+import { changeRun } from '../../../run/change-store.ts'
 import { listLiveOfAgent } from '../live-store.ts'
 
 /** Runs of the agent that no device executes yet begin a session of their own. `agentId`: `agt_...` */
@@ -13,7 +13,7 @@ export async function forgetSessions(db: Db, agentId: AgentRef, now: number): Pr
     if (!details || details.spec.resumeSessionId === null) continue
     // The device that was offered the run knows its spec: it is taken back, and offered anew.
     if (run.leaseState === 'offered') {
-      if (!(await withdrawOffer(db, run.id, run.fence))) continue
+      if (!(await changeRun(db, run.id, { type: 'offer_withdrawn', fence: run.fence }))) continue
       await publish(db, { topic: 'run.queued', key: run.id, at: now })
     }
     await replaceSpec(db, run.id, { ...details.spec, resumeSessionId: null })
