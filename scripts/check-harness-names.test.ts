@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { harnessNameProblems } from './check-harness-names.ts'
 
 const names = ['claude', 'opencode', 'cursor', 'codex', 'command']
-const countIn = (text: string, file = 'control-plane/wakes/start-run.ts') =>
+const countIn = (text: string, file = 'control-plane/run/wakes/start-run.ts') =>
   harnessNameProblems(file, text, names).length
 
 it.each([

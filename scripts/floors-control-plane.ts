@@ -62,12 +62,14 @@ export const controlPlaneFloors: readonly Floor[] = [
     },
   },
   {
-    floor: 'lifecycle: from a wake to a device and to the end of a run',
+    floor: 'run: the life of a run, from a wake to a place and to its end',
     rooms: {
-      run: 'the life of a run: its machine, and the statements that change its row',
-      placement: 'where a run may go, decided from facts',
-      lifecycle: 'offer, claim, start, cancel, ending, and what else happens then',
-      wakes: 'what a wake becomes, and the run that is made of it',
+      run: 'the machine, the one file that writes rows of runs, and what a start and an ending do elsewhere',
+      'run/placement': 'where a run may go, decided from facts',
+      'run/endings': 'ends and cancels runs',
+      'run/offers': 'offers runs to places, and gives a run to the one that takes it',
+      'run/wakes': 'what a wake becomes, and the run that is made of it',
+      'run/sweeps': 'what becomes of runs by time',
     },
   },
   {

@@ -4,7 +4,7 @@ import type { GithubEvent, SkipReason } from '../../shared/api/automation-fields
 import { ApiError } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
-import type { WakeContext } from '../wakes/wake.ts'
+import type { WakeContext } from '../run/wakes/wake.ts'
 import { outsider, quoted } from '../trust/quote.ts'
 import type { Log } from '../process/log.ts'
 import { hasFired } from '../resources/automations/fire-store.ts'

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { DeviceMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
-import type { Dispatcher } from '../lifecycle/dispatcher.ts'
+import type { Dispatcher } from '../run/offers/dispatcher.ts'
 import type { Log } from '../process/log.ts'
 import { isReady } from '../resources/devices/readiness.ts'
 import { recordClaimState, recordReadiness } from '../resources/devices/store.ts'

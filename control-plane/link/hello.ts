@@ -4,8 +4,8 @@ import { linkLimits, type CloseName } from '../../shared/device/limits.ts'
 import type { DeviceMessage, ServerMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
-import { finishRun } from '../lifecycle/end-run.ts'
-import { applyRunEffects } from '../lifecycle/run-effects.ts'
+import { finishRun } from '../run/endings/end-run.ts'
+import { applyRunEffects } from '../run/effects.ts'
 import { livenessOf } from '../resources/devices/rules.ts'
 import {
   exchangeToken,

@@ -8,9 +8,9 @@ import type { ModelCatalog } from '../catalog/catalog.ts'
 import { withCost } from '../catalog/price.ts'
 import { inOneTrip } from '../db/one-trip.ts'
 import type { Askable, Tx } from '../db/open.ts'
-import { finishRun } from '../lifecycle/end-run.ts'
+import { finishRun } from '../run/endings/end-run.ts'
 import { raiseToolApproval } from '../resources/approvals/steps/raise.ts'
-import { openedBy } from '../lifecycle/provider-failure.ts'
+import { openedBy } from '../run/endings/provider-failure.ts'
 import { recordWall } from '../resources/runs/details-store.ts'
 import {
   findFrame,

@@ -1,7 +1,7 @@
 import type { CompanyUuid } from '../../shared/lib/ids.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
-import { cancelRuns } from '../lifecycle/cancel-runs.ts'
+import { cancelRuns } from '../run/endings/cancel-runs.ts'
 import { resumeWorkflows } from '../resources/workflows/steps/resume.ts'
 import { findCompany } from '../resources/workspaces/company-store.ts'
 import {

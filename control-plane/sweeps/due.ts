@@ -1,7 +1,7 @@
 import type { AutomationId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { inPages } from '../db/table.ts'
-import type { WakeAnswer, WakeContext } from '../wakes/wake.ts'
+import type { WakeAnswer, WakeContext } from '../run/wakes/wake.ts'
 import { fire, type FireOutcome } from '../resources/automations/steps/fire.ts'
 import { dueInstant } from '../resources/automations/schedule.ts'
 import {

@@ -6,7 +6,7 @@ import {
   findOthersOfTask,
   listWaiting,
   listWaitingWorkspaces,
-} from '../../control-plane/placement/waiting-store.ts'
+} from '../../control-plane/run/placement/waiting-store.ts'
 import { insertFolder } from '../../control-plane/resources/folders/store.ts'
 import { listSpecs } from '../../control-plane/resources/runs/details-store.ts'
 import { listExpiredOffers } from '../../control-plane/resources/runs/lease-store.ts'
@@ -15,7 +15,7 @@ import { insertSecret, insertSecretGrant } from '../../control-plane/resources/s
 import { onBoth } from '../kit/database.ts'
 import { runSpecFixture } from '../kit/run-spec.ts'
 import { at, seedAgent, seedPerson, seedRun, seedTask, seedWorkspace } from './seed.ts'
-import { takeFallback } from '../../control-plane/run/fallback.ts'
+import { takeFallback } from '../../control-plane/run/offers/fallback.ts'
 import { claimRun, offerRuns, changeRun } from '../../control-plane/run/change-store.ts'
 import { endRun } from '../kit/end-run.ts'
 

@@ -42,7 +42,7 @@ import {
   resultIn,
 } from '../../control-plane/resources/runs/event-log.ts'
 import { findRun } from '../../control-plane/resources/runs/store.ts'
-import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../../control-plane/wakes/key-store.ts'
+import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../../control-plane/run/wakes/key-store.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
 import { changeRun, claimRun, offerRuns } from '../../control-plane/run/change-store.ts'

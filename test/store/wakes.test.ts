@@ -20,7 +20,7 @@ import {
   listWaitingWakes,
   removeOldWakes,
   type NewWake,
-} from '../../control-plane/wakes/wake-store.ts'
+} from '../../control-plane/run/wakes/wake-store.ts'
 import {
   listLiveOfConversation,
   listLiveOfTask,

@@ -57,7 +57,7 @@ import {
 import { findWorkspace, replaceWorkspace } from '../../control-plane/resources/workspaces/store.ts'
 import { insertApproval } from '../../control-plane/resources/approvals/store.ts'
 import { insertQuestion, listOpenQuestions } from '../../control-plane/resources/questions/store.ts'
-import { insertWakes } from '../../control-plane/wakes/wake-store.ts'
+import { insertWakes } from '../../control-plane/run/wakes/wake-store.ts'
 import { dialectOfDb } from '../../control-plane/db/dialect.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'

@@ -2,7 +2,7 @@ import { fail } from '../../../shared/api/errors.ts'
 import { type HarnessName, harnesses } from '../../../shared/runs/harnesses.ts'
 import type { RunSpec, Speed } from '../../../shared/runs/spec.ts'
 import type { ModelCatalog } from '../../catalog/catalog.ts'
-import type { Wake } from '../../wakes/wake.ts'
+import type { Wake } from '../../run/wakes/wake.ts'
 import type { ConversationRow } from './store.ts'
 
 /** The settings that people chose for the runs in a conversation; null: the agent's own. */

@@ -21,7 +21,7 @@ import {
 import { listEndedSteps } from '../../resources/workflows/step-store.ts'
 import { isHalted } from '../../resources/workspaces/rules.ts'
 import { findWorkspace, type WorkspaceRow } from '../../resources/workspaces/store.ts'
-import type { WakeContext } from '../../wakes/wake.ts'
+import type { WakeContext } from '../../run/wakes/wake.ts'
 import { callArgs } from '../engine/args.ts'
 import type { EnginePool } from '../engine/pool.ts'
 import { engineLimits, isStep, type ProgramCall, type ProgramEnd, type Replayed } from '../engine/words.ts'

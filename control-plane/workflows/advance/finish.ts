@@ -1,14 +1,14 @@
 import type { World } from '../../../shared/lib/world.ts'
 import type { Tx } from '../../db/open.ts'
-import { cancelRun } from '../../lifecycle/cancel-run.ts'
+import { cancelRun } from '../../run/endings/cancel-run.ts'
 import { closeByPlatform } from '../../resources/approvals/steps/close.ts'
 import { listHoldingApprovals } from '../../resources/approvals/store.ts'
 import { closeBySystem } from '../../resources/questions/steps/answer.ts'
 import { listOpenQuestions } from '../../resources/questions/store.ts'
 import { replaceWorkflowRun, type WorkflowRunRow } from '../../resources/workflows/run-store.ts'
 import { listOpenRunsOfSteps, listWakesOfSteps } from '../../resources/workflows/step-store.ts'
-import { answerWakes } from '../../wakes/wake-store.ts'
-import type { WakeAnswer } from '../../wakes/wake.ts'
+import { answerWakes } from '../../run/wakes/wake-store.ts'
+import type { WakeAnswer } from '../../run/wakes/wake.ts'
 
 export interface Finish {
   status: 'completed' | 'failed'

@@ -10,8 +10,8 @@ import { findFinalAnswer, resultIn, type FinalAnswer } from '../../resources/run
 import { stepSchema } from '../../resources/runs/output-schemas.ts'
 import type { RunRow } from '../../resources/runs/store.ts'
 import type { EndedStep } from '../../resources/workflows/step-store.ts'
-import type { WakeAnswer } from '../../wakes/wake.ts'
-import { findRefusedWake } from '../../wakes/wake-store.ts'
+import type { WakeAnswer } from '../../run/wakes/wake.ts'
+import { findRefusedWake } from '../../run/wakes/wake-store.ts'
 import type { AgentArgs, GateArgs } from '../engine/args.ts'
 import type { StepFailure } from '../engine/words.ts'
 

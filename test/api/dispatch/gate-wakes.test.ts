@@ -1,7 +1,7 @@
 import { idFrom, type RunId } from '../../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { finishRun } from '../../../control-plane/lifecycle/end-run.ts'
+import { finishRun } from '../../../control-plane/run/endings/end-run.ts'
 import { raiseToolApproval } from '../../../control-plane/resources/approvals/steps/raise.ts'
 import { findRun } from '../../../control-plane/resources/runs/store.ts'
 import { hasPostgres } from '../../kit/database.ts'

@@ -1,6 +1,6 @@
 import { idFrom, type AgentRef, type ConversationId } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { requestWake, type WakeRequest } from '../../../control-plane/wakes/wakes.ts'
+import { requestWake, type WakeRequest } from '../../../control-plane/run/wakes/wakes.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { TestServer } from '../../kit/server.ts'
 

@@ -1,7 +1,7 @@
 import { idFrom, type DeviceRef } from '../../../shared/lib/ids.ts'
 import { createCatalog } from '../../../control-plane/catalog/catalog.ts'
 import { loadServices } from '../../../control-plane/catalog/services.ts'
-import { Waker } from '../../../control-plane/wakes/waker.ts'
+import { Waker } from '../../../control-plane/run/wakes/waker.ts'
 import { silentLog } from '../../../control-plane/process/log.ts'
 import type { IngestItem } from '../../../control-plane/link/ingest-item.ts'
 import type { Topic } from '../../../control-plane/db/outbox.ts'

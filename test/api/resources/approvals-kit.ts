@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'vitest'
-import { finishRun } from '../../../control-plane/lifecycle/end-run.ts'
+import { finishRun } from '../../../control-plane/run/endings/end-run.ts'
 import { raiseToolApproval } from '../../../control-plane/resources/approvals/steps/raise.ts'
 import { findRun } from '../../../control-plane/resources/runs/store.ts'
 import { canonicalJson } from '../../../shared/lib/canonical-json.ts'

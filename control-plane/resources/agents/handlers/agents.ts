@@ -5,7 +5,7 @@ import { timeAndId, beforeOf, pageByTime } from '../../../../shared/api/paging.t
 import type { BodyOf } from '../../../../shared/api/route.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import { changedRow } from '../../../db/changed-row.ts'
-import { cancelRuns } from '../../../lifecycle/cancel-runs.ts'
+import { cancelRuns } from '../../../run/endings/cancel-runs.ts'
 import type { Caller, PersonCaller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'

@@ -2,7 +2,7 @@ import type { World } from '../../../../shared/lib/world.ts'
 import { linkLimits } from '../../../../shared/device/limits.ts'
 import { publish } from '../../../db/transaction.ts'
 import type { Db, Tx } from '../../../db/open.ts'
-import { cancelRuns } from '../../../lifecycle/cancel-runs.ts'
+import { cancelRuns } from '../../../run/endings/cancel-runs.ts'
 import { listLiveOfAgent } from '../../runs/live-store.ts'
 import type { AgentRow } from '../store.ts'
 

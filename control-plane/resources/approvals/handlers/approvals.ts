@@ -23,7 +23,7 @@ import { unknownApproval, visibleApproval } from '../lookup.ts'
 import { presentApproval, presentApprovals } from '../present.ts'
 import { requested } from './request.ts'
 import { assignRefusalOf, refusalOf } from '../rules.ts'
-import { sentinelOf } from '../../../lifecycle/stop-to-ask.ts'
+import { sentinelOf } from '../../../run/endings/stop-to-ask.ts'
 import {
   findApproval,
   listApprovals,

@@ -13,7 +13,7 @@ import type { RunRow } from '../../runs/store.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
 import { digestOf, ofRun, raiseApproval } from '../steps/raise.ts'
 import { kindOfTrigger } from '../rules.ts'
-import { askingRun, stopFailed, stopToAsk } from '../../../lifecycle/stop-to-ask.ts'
+import { askingRun, stopFailed, stopToAsk } from '../../../run/endings/stop-to-ask.ts'
 
 /** Approvals that an agent requests itself. */
 

@@ -1,6 +1,6 @@
 import type { TaskId, WorkflowRunId } from '../../../../shared/lib/ids.ts'
 import type { Tx } from '../../../db/open.ts'
-import type { WakeContext } from '../../../wakes/wake.ts'
+import type { WakeContext } from '../../../run/wakes/wake.ts'
 import { findTaskById } from '../../tasks/store.ts'
 import { readInput } from '../../workflows/rules.ts'
 import { beginWorkflowRun, programOf, type StartedProgram } from '../../workflows/steps/begin.ts'

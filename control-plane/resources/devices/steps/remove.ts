@@ -1,7 +1,7 @@
 import type { World } from '../../../../shared/lib/world.ts'
 import { publish } from '../../../db/transaction.ts'
 import type { Db } from '../../../db/open.ts'
-import { finishRun } from '../../../lifecycle/end-run.ts'
+import { finishRun } from '../../../run/endings/end-run.ts'
 import { changeRun } from '../../../run/change-store.ts'
 import { listLiveOfDevice } from '../../runs/live-store.ts'
 import { clearDefaultDevice } from '../../workspaces/store.ts'

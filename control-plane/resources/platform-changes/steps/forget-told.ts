@@ -1,4 +1,4 @@
-import type { RunEffect } from '../../../lifecycle/run-effects.ts'
+import type { RunEffect } from '../../../run/effects.ts'
 import { clearTold } from '../store.ts'
 
 /** A run that never began told its agent nothing of the changes it had asked for: the next one does. */

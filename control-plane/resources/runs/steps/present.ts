@@ -7,9 +7,15 @@ import { given } from '../../../../shared/lib/given.ts'
 import { harnesses } from '../../../../shared/runs/harnesses.ts'
 import { reasoningEfforts } from '../../../../shared/runs/spec.ts'
 import type { Db } from '../../../db/open.ts'
-import { loadPlacementFacts } from '../../../placement/facts.ts'
-import { describeGate, placeRun, type Gate, type PlacementFacts, type RunFacts } from '../../../placement/placement.ts'
-import { findWaiting } from '../../../placement/waiting-store.ts'
+import { loadPlacementFacts } from '../../../run/placement/facts.ts'
+import {
+  describeGate,
+  placeRun,
+  type Gate,
+  type PlacementFacts,
+  type RunFacts,
+} from '../../../run/placement/placement.ts'
+import { findWaiting } from '../../../run/placement/waiting-store.ts'
 import { handleText } from '../../agents/present.ts'
 import { listAgentIdentities, type AgentIdentity } from '../../agents/identity-store.ts'
 import { findSandboxOfRun, type SandboxRow } from '../../sandboxes/store.ts'

@@ -1,4 +1,4 @@
-import type { RunEffect } from '../../../lifecycle/run-effects.ts'
+import type { RunEffect } from '../../../run/effects.ts'
 import { recordActivity } from '../record.ts'
 import { withStatus } from '../rules.ts'
 import { replaceTask, findTaskById } from '../store.ts'

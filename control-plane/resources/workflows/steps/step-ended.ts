@@ -1,6 +1,6 @@
 import type { WorkflowRunId, WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import type { Db } from '../../../db/open.ts'
-import type { RunEffect } from '../../../lifecycle/run-effects.ts'
+import type { RunEffect } from '../../../run/effects.ts'
 import { endCall } from '../call-store.ts'
 import { publishChange } from '../notify.ts'
 import { endStepOfRun } from '../step-store.ts'

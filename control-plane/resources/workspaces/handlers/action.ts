@@ -5,7 +5,7 @@ import { workspaceActionRoutes } from '../../../../shared/api/workspace-actions.
 import { hasRole } from '../../../http/callers.ts'
 import { JsonText } from '../../../http/json-text.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
-import { cancelRuns } from '../../../lifecycle/cancel-runs.ts'
+import { cancelRuns } from '../../../run/endings/cancel-runs.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { findCompany, replaceCompany } from '../company-store.ts'
 import { WorkspaceExports } from './export.ts'

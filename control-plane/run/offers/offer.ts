@@ -1,0 +1,142 @@
+import type { DeviceRef, RunId, TaskId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
+import type { World } from '../../../shared/lib/world.ts'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import type { Tx } from '../../db/open.ts'
+import { lockPlacement } from '../placement/facts.ts'
+import { placeAll, placeRun, type Placement, type RunFacts } from '../placement/placement.ts'
+import { findWaiting, type WaitingRun } from '../placement/waiting-store.ts'
+import { listSpecs } from '../../resources/runs/details-store.ts'
+import { offerRuns } from '../change-store.ts'
+import { takeFallback } from './fallback.ts'
+import { findRun } from '../../resources/runs/store.ts'
+import { leftOutOf } from '../../resources/skills/offered.ts'
+import { refusalOfSkill } from '../../trust/rules.ts'
+import { type Cancel, cancelRun } from '../endings/cancel-run.ts'
+import { specForSandbox } from './sandbox-spec.ts'
+
+/**
+ * The step none -> offered of a lease, in the transaction of whoever offers: a new run by the wake that makes it, which
+ * saves a commit on the way to its start, and a run that waits by the dispatcher. Both lock the placement of the workspace
+ * first, so nobody else gives away the same room, and offer only to devices that are linked to this replica.
+ */
+
+/** A run that was offered to a device, before the device is told. */
+export interface OfferedRun {
+  runId: RunId
+  fence: number
+  /** Durable id. */
+  device: DeviceRef
+  taskId: TaskId | null
+  spec: RunSpec
+}
+
+export interface Offering {
+  world: World
+  leaseMs: number
+  offerMs: number
+  isLinked: (publicId: DeviceRef) => boolean
+}
+
+/** The devices of a workspace, where nobody else gives away room until the transaction ends. */
+export type Room = Awaited<ReturnType<typeof lockPlacement>>
+
+export async function lockRoom(tx: Tx, workspaceId: WorkspaceUuid, { world, leaseMs }: Offering): Promise<Room> {
+  return lockPlacement(tx, workspaceId, { now: world.now(), leaseMs })
+}
+
+/** Places a run that is about to be inserted. `offer`: it may be inserted as offered to this device. */
+export function placeNew(
+  run: RunFacts,
+  { facts, refusalOf }: Room,
+  { world, offerMs, isLinked }: Offering,
+): { placement: Placement; offer: { device: DeviceRef; expiresAt: number } | null } {
+  const placement = placeRun(run, facts)
+  // A workspace that was halted since it was read: the dispatcher sees that, too, and cancels the run.
+  const isOffered =
+    placement.kind === 'device' && refusalOf({ isOfCloud: run.cloud !== null }) === null && isLinked(placement.publicId)
+  return { placement, offer: isOffered ? { device: placement.publicId, expiresAt: world.now() + offerMs } : null }
+}
+
+/** Offers those of the runs that wait and that a linked device may take now. Ends those that may not start now. */
+export async function offerQueued(
+  tx: Tx,
+  { workspaceId, runIds }: { workspaceId: WorkspaceUuid; runIds: readonly RunId[] },
+  offering: Offering,
+): Promise<OfferedRun[]> {
+  const { world, leaseMs, offerMs, isLinked } = offering
+  const { facts, refusalOf } = await lockRoom(tx, workspaceId, offering)
+  // Read once nobody else places runs of the workspace: another one of the same task may just have been offered.
+  const waiting: WaitingRun[] = []
+  for (const run of await findWaiting(tx, runIds)) {
+    const exitReason = refusalOf({ isOfCloud: run.facts.cloud !== null })
+    if (exitReason === null) waiting.push(run)
+    // Somebody who did not see it yet halted the workspace.
+    else await cancelWaiting(tx, run.id, { exitReason, reason: null, world, leaseMs })
+  }
+  const placed = placeAll(waiting, facts).placed.filter(({ publicId }) => isLinked(publicId))
+  const expiresAt = world.now() + offerMs
+  const fences = new Map<RunId, number>()
+  for (const [device, runs] of Map.groupBy(placed, ({ publicId }) => publicId)) {
+    const offers = await offerRuns(tx, { runIds: runs.map(({ run }) => run.id), device, expiresAt })
+    for (const { runId, fence } of offers) fences.set(runId, fence)
+  }
+  for (const { run, onFallback } of placed) if (onFallback && fences.has(run.id)) await takeFallback(tx, run.id)
+  const specs = await listSpecs(tx, [...fences.keys()])
+  return placed.flatMap(({ run, publicId: device }) => {
+    const [fence, spec] = [fences.get(run.id), specs.get(run.id)]
+    if (fence === undefined || !spec) return []
+    return [
+      { runId: run.id, fence, device, taskId: run.taskId, spec: specFor(device, { spec, run: run.facts, facts }) },
+    ]
+  })
+}
+
+async function cancelWaiting(tx: Tx, runId: RunId, cancel: Cancel): Promise<void> {
+  const run = await findRun(tx, runId)
+  if (run !== null) await cancelRun(tx, run, cancel)
+}
+
+/**
+ * The spec as this device gets it: a session that lies on another one cannot be gone on with here, and skills whose words the run must
+ * not follow here stay behind.
+ */
+export function specFor(
+  device: DeviceRef,
+  {
+    spec: whole,
+    run,
+    facts,
+  }: { spec: RunSpec; run: SkillReader & Pick<RunFacts, 'sessionDevice' | 'cloud'>; facts: Trusting },
+): RunSpec {
+  const spec = run.cloud === null ? whole : specForSandbox(whole)
+  const offered = spec.skills == null ? spec : { ...spec, ...skillsFor(device, { spec, run, facts }) }
+  if (offered.resumeSessionId === null || run.sessionDevice === device) return offered
+  return { ...offered, resumeSessionId: null, prompt: `${anew}${offered.prompt}` }
+}
+
+type SkillReader = Pick<RunFacts, 'ownerUserId' | 'isOfPrivateAgent'>
+type Trusting = Pick<Room['facts'], 'devices' | 'admins'>
+
+/** Who wrote them is nothing that a device needs to know. */
+function skillsFor(
+  device: DeviceRef,
+  { spec, run, facts: { devices, admins } }: { spec: RunSpec; run: SkillReader; facts: Trusting },
+): Pick<RunSpec, 'skills' | 'skillsLeftOut'> {
+  const host = devices.find(({ publicId }) => publicId === device) ?? null
+  const agent = { ownerUserId: run.ownerUserId, isPrivate: run.isOfPrivateAgent }
+  const judged = (spec.skills ?? []).map(({ writtenBy = [null], ...skill }) => ({
+    skill,
+    // A device that is not of the workspace any more takes nothing.
+    reason: host === null ? ('device_refuses_writer' as const) : refusalOfSkill(writtenBy, { host, agent, admins }),
+  }))
+  const skills = judged.flatMap(({ skill, reason }) => (reason === null ? [skill] : []))
+  const refused = judged.flatMap(({ skill: { slug }, reason }) => (reason === null ? [] : [{ slug, reason }]))
+  return {
+    skills: skills.length === 0 ? null : skills,
+    skillsLeftOut: leftOutOf([...refused, ...(spec.skillsLeftOut ?? [])]),
+  }
+}
+
+const anew = `You worked on this before on another device. That session is not here, so begin by finding out what is done.
+
+`

@@ -1,0 +1,132 @@
+import type { RunId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
+import { inPages } from '../../db/table.ts'
+import type { Tx } from '../../db/open.ts'
+import { finishRun } from '../endings/end-run.ts'
+import { loadPlacementFacts } from '../placement/facts.ts'
+import { placeAll, placeRun } from '../placement/placement.ts'
+import { listWaiting, listWaitingWorkspaces, type WaitingRun } from '../placement/waiting-store.ts'
+import { listExpiredOffers } from '../../resources/runs/lease-store.ts'
+import { lockRun } from '../../resources/runs/store.ts'
+import { changeRun } from '../change-store.ts'
+import type { Sweep, SweepContext } from '../../sweeps/sweeper.ts'
+import { inTransaction } from '../../db/transaction.ts'
+
+export interface QueuedRunsOptions {
+  dispatchMs: number
+  gateMs: number
+  leaseMs: number
+  everyMs: number
+  /** Offers the waiting runs of a workspace. */
+  dispatch(workspaceId: WorkspaceUuid): void
+  /** Offers this run again. */
+  dispatchRun(runId: RunId): void
+}
+
+/** The number of expired offers that one round handles. */
+const offersPerRound = 5_000
+/** Waiting runs of a workspace that are read at once. */
+const pageSize = 500
+/** A gate whose end is known is waited for however long that takes, and this much longer. */
+const pastOpeningMs = 3_600_000
+/** An offer this long past its time was made by a replica that is gone: a living one withdraws its own. */
+const offerGraceMs = 5_000
+
+/**
+ * Catches runs that an event missed: offers whose time limit died with their replica, runs that nobody dispatched, and
+ * runs that waited too long (`dispatch_timeout`: nothing gates the run and no device took it; `gate_timeout`: a gate
+ * held it).
+ * Each workspace is swept in its own line and to its end, since any number of its runs may wait for a day.
+ */
+export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
+  return {
+    name: 'queued_runs',
+    everyMs: options.everyMs,
+    async run(context) {
+      const { root, now, lines } = context
+      for (const { runId, fence } of await listExpiredOffers(root, now - offerGraceMs, offersPerRound))
+        lines.add(runId, async () => {
+          if (await changeRun(root, runId, { type: 'offer_withdrawn', fence })) options.dispatchRun(runId)
+        })
+      for (const workspaceId of await listWaitingWorkspaces(root))
+        lines.add(workspaceId, () => sweepWorkspace(context, workspaceId, options), 'waiting')
+    },
+  }
+}
+
+async function sweepWorkspace(
+  context: SweepContext,
+  workspaceId: WorkspaceUuid,
+  options: QueuedRunsOptions,
+): Promise<void> {
+  const { root, world, lines } = context
+  const now = world.now()
+  const facts = await loadPlacementFacts(root, workspaceId, { now, leaseMs: options.leaseMs })
+  const opensAt = (run: WaitingRun) => {
+    const placement = placeRun(run.facts, facts)
+    return placement.kind === 'gate' ? (placement.opensAt ?? null) : null
+  }
+  // What the runs of one page would take is taken for those of the next.
+  let room = facts
+  let isAnyUngated = false
+  const waiting = inPages<WaitingRun>(pageSize, (next) => listWaiting(root, { workspaceId, after: null, ...next }))
+  for await (const page of waiting) {
+    const { placed, wanting, left } = placeAll(page, room)
+    room = left
+    const ungated = new Set([...placed.map(({ run }) => run), ...wanting])
+    isAnyUngated ||= ungated.size > 0
+    for (const run of page) {
+      const due = dueOf(run, { gate: ungated.has(run) ? null : { opensAt: opensAt(run) }, now, options })
+      if (due !== null) lines.add(workspaceId, () => act(context, run, { due, now }), run.id)
+    }
+  }
+  // Added behind them, as some may have waited for too long.
+  if (isAnyUngated) lines.add(workspaceId, async () => options.dispatch(workspaceId), 'dispatch')
+}
+
+type Due = 'gated' | 'ungated' | 'gate_timeout' | 'dispatch_timeout'
+
+/** null: the run goes on waiting as it does. */
+function dueOf(
+  run: WaitingRun,
+  { gate, now, options }: { gate: { opensAt: number | null } | null; now: number; options: QueuedRunsOptions },
+): Due | null {
+  // How long its sandbox may take is a matter of the sandbox.
+  if (run.facts.cloud?.device != null) return null
+  if (gate !== null) {
+    if (run.ungatedSince !== null) return 'gated'
+    const until = Math.max(run.createdAt + options.gateMs, (gate.opensAt ?? 0) + pastOpeningMs)
+    return now > until ? 'gate_timeout' : null
+  }
+  if (run.ungatedSince === null) return 'ungated'
+  return now - run.ungatedSince > options.dispatchMs ? 'dispatch_timeout' : null
+}
+
+async function act(context: SweepContext, run: WaitingRun, { due, now }: { due: Due; now: number }): Promise<void> {
+  if (due === 'gated') await changeRun(context.root, run.id, { type: 'gate_closed' })
+  else if (due === 'ungated') await changeRun(context.root, run.id, { type: 'gate_opened', at: now })
+  else await expire(context, run, due)
+}
+
+const messages = {
+  gate_timeout: 'The run waited too long to start.',
+  dispatch_timeout: 'No device picked the run up.',
+} as const
+
+async function expire(
+  { root, world }: SweepContext,
+  waiting: WaitingRun,
+  reason: keyof typeof messages,
+): Promise<void> {
+  const end = async (tx: Tx) => {
+    const run = await lockRun(tx, waiting.id)
+    if (!run || run.leaseState !== 'none' || run.ungatedSince !== waiting.ungatedSince) return
+    await finishRun(tx, run, {
+      type: 'waited_too_long',
+      exitReason: reason,
+      errorMessage: messages[reason],
+      at: world.now(),
+      world,
+    })
+  }
+  await inTransaction(root, end, { turns: [waiting.workspaceId] })
+}

@@ -1,0 +1,327 @@
+import type { ConversationId, FolderRef, RunId, SecretId, TaskId } from '../../../shared/lib/ids.ts'
+import { type HarnessName, harnesses, harnessFactsOf } from '../../../shared/runs/harnesses.ts'
+import { type RunSpec, takesSkills } from '../../../shared/runs/spec.ts'
+import type { VariableLeftOut } from '../../../shared/runs/connection-variables.ts'
+import { inOneTrip } from '../../db/one-trip.ts'
+import type { Tx, Db } from '../../db/open.ts'
+import { cancelRun } from '../endings/cancel-run.ts'
+import { lockRoom, type Room } from '../offers/offer.ts'
+import { toRunFacts } from '../placement/facts.ts'
+import type { RunFacts } from '../placement/placement.ts'
+import { findOthersOfTask, noOthers } from '../placement/waiting-store.ts'
+import { isWorkPrivate } from '../placement/private-work.ts'
+import { saidBefore } from '../../resources/conversations/said.ts'
+import { isMember } from '../../resources/members/store.ts'
+import { listCompacting } from '../../resources/runs/compaction-store.ts'
+import { findDetails } from '../../resources/runs/details-store.ts'
+import { findSkillsGiven } from '../../resources/runs/skills-given.ts'
+import { findRun, type RunRow, findLastWithSession, hasWorkedOn } from '../../resources/runs/store.ts'
+import { variablesGiven } from '../../resources/connections/given.ts'
+import { variablesInCloud } from '../../resources/connections/in-cloud.ts'
+import { listCloudSecrets } from '../../resources/secrets/in-cloud.ts'
+import { listSecretKeys } from '../../resources/secrets/store.ts'
+import type { AgentRow } from '../../resources/agents/store.ts'
+import { skillsHadBy } from '../../resources/skills/had.ts'
+import { buildSpec, inSandbox, type SpecInput, runsModel, instructionsFor, type Instructions } from './build-spec.ts'
+import { decidedChangesFor, noDecidedChanges } from './decided-changes.ts'
+import { instructionsBy, type Order } from './order.ts'
+import type { Refusal } from './admission.ts'
+import { keyedSpec, keyOf, keysOfHarness, type SecretNames } from './model-access.ts'
+import type { Wake, WakeContext } from './wake.ts'
+
+/** A run that is about to be made. */
+export interface Draft {
+  runId: RunId
+  instructions: readonly Instructions[]
+  own: Way
+  /** On the agent's fallback harness. */
+  fallback: Way | null
+  /** The run that it continues. */
+  continued: RunRow | null
+  /** The names of variables of secrets that the run is given, and of those that it does without. */
+  secretNames: SecretNames
+  /** By them it is placed. */
+  facts: RunFacts
+  /** null: it is not to be placed. */
+  room: Room | null
+  /** The changes of which its prompt says what became. */
+  told: readonly string[]
+}
+
+/** The spec that a run is given, and the agent's own key that its harness takes. */
+export interface Way {
+  spec: RunSpec
+  keyId: SecretId | null
+  variablesLeftOut: readonly VariableLeftOut[]
+}
+
+/** The run that it continues, with its session as far as it can be gone on with. */
+interface Parent {
+  run: RunRow
+  sessionId: string | null
+}
+
+/**
+ * Draws up the run of an order, and locks the room on the devices for it where it is to be placed. A refusal: it would have no key for
+ * its model. null: there is no session that it could make smaller.
+ */
+export async function draftRun(
+  tx: Tx,
+  order: Order,
+  { isPlaced, ...context }: WakeContext & { isPlaced: boolean },
+): Promise<Draft | Refusal | null> {
+  const { wake, folder, task } = order
+  const gate = wake.gate ?? null
+  const hasNews = isPlaced && gate === null && !wake.compacts
+  const decided = hasNews ? await decidedChangesFor(tx, wake) : noDecidedChanges
+  const hasSkills = gate === null && !wake.compacts
+  const skills = hasSkills ? { skills: await skillsHadBy(tx, wake.agent) } : {}
+  const input = { ...inputOf(order, context, decided.text), ...skills }
+  const secretKeys = await listSecretKeys(tx, wake.agent.id)
+  const plain = buildSpec(input)
+  const isCloud = order.environment === 'cloud'
+  const keyed = keyedSpec(isCloud ? inSandbox(plain) : plain, {
+    order,
+    secretKeys,
+    cloudSecrets: isCloud ? await listCloudSecrets(tx, wake.agent.id) : [],
+    isPlaced,
+    ...context,
+  })
+  if ('kind' in keyed) return keyed
+  const { spec: built, keyId, secretNames } = keyed
+  const unresumed = wake.compacts ? { ...built, skillFolders: null } : built
+  const parent = await parentOf(tx, wake, { spec: unresumed, folderId: folder?.shortId ?? null })
+  if (wake.compacts && parent?.sessionId == null) return null
+  const isCompacting = parent !== null && !wake.compacts && !(await endCompactions(tx, parent, context))
+  const { prompt } = input
+  const told = gate === null ? prompt : unresumed.prompt
+  const anew = await toldAnew(tx, wake, { spec: unresumed, prompt: told, continues: parent !== null })
+  const resumeSessionId = parent?.sessionId ?? null
+  const next = { ...unresumed, resumeSessionId, prompt }
+  // What makes a session smaller has no skills, and is of use in that session alone.
+  const spec = wake.compacts ? next : await goingOn(tx, parent, next, anew)
+  const { causedBy } = wake
+  const { workspaceId } = wake.agent
+  const [room, isCauseGone, ofTask, isPrivate] = await inOneTrip(tx, [
+    // First: whether another run works on the task is read once nobody else places any.
+    () => (isPlaced ? lockRoom(tx, workspaceId, context.offers) : null),
+    async () => causedBy !== null && !(await isMember(tx, workspaceId, causedBy)),
+    () => (task === null ? noOthers : findOthersOfTask(tx, task.id)),
+    () => isWorkPrivate(tx, wake),
+  ])
+  const own: Way = isCloud
+    ? { ...inCloud(spec, { order, secretKeys }, secretNames.leftOut), keyId }
+    : wayOf(spec, { order, secretKeys })
+  const hasFallback = !wake.compacts && gate === null && order.environment === 'device'
+  const fallbackSpec = hasFallback ? fallbackSpecOf({ ...input, prompt: anew }, own.spec) : null
+  const fallback = fallbackSpec && wayOf(fallbackSpec, { order, secretKeys })
+  const continued = parent?.run ?? null
+  const isTaskLocked = isCompacting || ofTask.isTaken
+  const isConfidential = isPrivate || secretKeys.size > 0
+  const { ahead } = ofTask
+  const facts = factsOf(order, { own, fallback, isTaskLocked, ahead, isConfidential, isCauseGone, continued })
+  const { runId, instructions } = input
+  return { runId, instructions, own, fallback, continued, secretNames, facts, room, told: decided.ids }
+}
+
+type Given = { order: Pick<Order, 'connections'>; secretKeys: ReadonlyMap<string, SecretId> }
+
+/** Of a run on a device. */
+const wayOf = (spec: RunSpec, { order: { connections }, secretKeys }: Given): Way => ({
+  ...withVariables(spec, { connections, secretKeys }),
+  keyId: keyOf(spec.harness, secretKeys),
+})
+
+function inputOf(
+  { wake, workspace, overrides, folder, repo, mcpServers }: Order,
+  { world, limits, catalog }: WakeContext,
+  news: string,
+): SpecInput {
+  const { agent, triggerSource, gate = null } = wake
+  return {
+    runId: world.id('run_'),
+    agent,
+    workspace,
+    mcpServers,
+    instructions: gate === null ? instructionsFor(agent, workspace) : [],
+    folder,
+    repo,
+    prompt: [news, wake.prompt ?? `You were woken by ${triggerSource}. No prompt was given.`]
+      .filter(Boolean)
+      .join('\n\n'),
+    allowCalls: wake.allowCalls ?? [],
+    overrides,
+    resumeSessionId: null,
+    catalog,
+    limits,
+    gate,
+  }
+}
+
+async function parentOf(
+  tx: Tx,
+  wake: Wake,
+  { spec, folderId }: { spec: RunSpec; folderId: FolderRef | null },
+): Promise<Parent | null> {
+  const where = { harness: spec.harness, folderId, agent: wake.agent, freshSince: wake.freshSince ?? null }
+  const of = { taskId: wake.task?.id ?? null, conversationId: wake.conversationId ?? null }
+  const run = wake.parent ?? (wake.gate == null ? await findContinued(tx, of, where) : null)
+  if (run === null) return null
+  const goesOn = isResumable(run, where) && (await hasItsInstructions(tx, run, spec))
+  return { run, sessionId: goesOn ? run.sessionId : null }
+}
+
+/** True when the session was begun with the instructions of the new run, or when the harness takes new ones. */
+async function hasItsInstructions(tx: Tx, run: RunRow, spec: RunSpec): Promise<boolean> {
+  if (!harnessFactsOf(spec).keepsInstructions) return true
+  return (await findDetails(tx, run.id))?.spec.agentMd === spec.agentMd
+}
+
+/**
+ * Nobody's work waits until a session is smaller. False while a process that does it has yet to leave: two that write one
+ * session would forget what one of them did.
+ */
+async function endCompactions(
+  tx: Tx,
+  { run: { agentId, sessionId } }: Parent,
+  { world, offers: { leaseMs } }: WakeContext,
+): Promise<boolean> {
+  let haveEnded = true
+  for (const compaction of await listCompacting(tx, agentId)) {
+    const of = compaction.parentRunId === null ? null : await findRun(tx, compaction.parentRunId)
+    if (of?.sessionId !== sessionId) continue
+    await cancelRun(tx, compaction, { exitReason: 'duplicate_trigger', reason: null, world, leaseMs })
+    if ((await findRun(tx, compaction.id))?.endedAt === null) haveEnded = false
+  }
+  return haveEnded
+}
+
+/**
+ * The prompt for a session that knows nothing of what was said, and of what the agent did before. A program without sessions
+ * remembers by itself. `continues`: it goes on with a run.
+ */
+async function toldAnew(
+  tx: Tx,
+  { agent, task, conversationId = null, gate = null }: Wake,
+  { spec, prompt, continues }: { spec: RunSpec; prompt: string; continues: boolean },
+): Promise<string> {
+  if (gate !== null || !harnessFactsOf(spec).keepsSessions) return prompt
+  const { id: agentId, workspaceId } = agent
+  const [said, hasWorked] = await inOneTrip(tx, [
+    () => (conversationId === null ? '' : saidBefore(tx, { workspaceId, conversationId, agentId })),
+    () => continues || (task != null && hasWorkedOn(tx, { agentId, taskId: task.id })),
+  ])
+  return [hasWorked ? workedBefore : '', said, prompt].filter(Boolean).join('\n\n')
+}
+
+/** The spec with what it needs where a session is gone on with, or for a new session. */
+async function goingOn(tx: Tx, parent: Parent | null, spec: RunSpec, promptAnew: string): Promise<RunSpec> {
+  if (parent === null || spec.resumeSessionId === null) return { ...spec, prompt: promptAnew }
+  // A session also knows the skills that its last run had and this one has not.
+  const before = takesSkills(spec) ? null : await findDetails(tx, parent.run.id)
+  if (!takesSkills(spec) && (before === null || !takesSkills(before.spec))) return spec
+  const given = await findSkillsGiven(tx, parent.run.id)
+  return { ...spec, sessionSkills: { digest: given?.digest ?? null, promptAnew } }
+}
+
+/** The spec with the variables of connections. With which account a harness works, its agent's secrets alone decide. */
+function withVariables(
+  spec: RunSpec,
+  { connections, secretKeys }: Pick<Order, 'connections'> & Pick<Given, 'secretKeys'>,
+): Pick<Way, 'spec' | 'variablesLeftOut'> {
+  const { keyNames: harnessKeys } = harnesses[spec.harness]
+  const { variables, leftOut } = variablesGiven(connections, { secrets: new Set(secretKeys.keys()), harnessKeys })
+  const connectionVariables = variables.length === 0 ? null : variables
+  return { spec: { ...spec, connectionVariables }, variablesLeftOut: leftOut }
+}
+
+/** What `withVariables` is for a run on a device, for one in a sandbox. It also names the secrets that stay outside. */
+function inCloud(
+  spec: RunSpec,
+  { order: { connections }, secretKeys }: Given,
+  secretsLeftOut: readonly string[],
+): Pick<Way, 'spec' | 'variablesLeftOut'> {
+  const { variables, leftOut } = variablesInCloud(connections, {
+    secrets: new Set(secretKeys.keys()),
+    harnessKeys: keysOfHarness(spec),
+  })
+  const connectionVariables = variables.length === 0 ? null : variables
+  const outside = secretsLeftOut.map((name): VariableLeftOut => ({ name, reason: 'sandbox' }))
+  return { spec: { ...spec, connectionVariables }, variablesLeftOut: [...outside, ...leftOut] }
+}
+
+/** The facts that the placement of a new run depends on. */
+function factsOf(
+  { wake, folder, environment }: Order,
+  run: Pick<Draft, 'own' | 'fallback' | 'continued'> &
+    Pick<RunFacts, 'isTaskLocked' | 'ahead' | 'isConfidential' | 'isCauseGone'>,
+): RunFacts {
+  const { own, fallback, continued: parent, ...around } = run
+  const { agent, compacts, causedBy, wordsBy } = wake
+  return toRunFacts(
+    {
+      agentId: agent.id,
+      harness: own.spec.harness,
+      environmentType: environment,
+      folderId: folder?.shortId ?? null,
+      causedByUserId: causedBy,
+      wordsBy: [...wordsBy],
+      instructionsBy: instructionsBy(wake),
+      providerKeyId: own.keyId,
+      modelId: own.spec.model,
+      compacts: compacts ?? null,
+      fallbackHarness: fallback?.spec.harness ?? null,
+      fallbackKeyId: fallback?.keyId ?? null,
+      fallbackModel: fallback?.spec.model ?? null,
+    },
+    { agent, folder, parent, sandbox: null, ...around },
+  )
+}
+
+/**
+ * The run as it goes on the agent's fallback harness. null: it has none, the run is on it already or runs a command, or it
+ * could not hold the mode of the run.
+ */
+function fallbackSpecOf(input: SpecInput, own: RunSpec): RunSpec | null {
+  const { agent, catalog, overrides = {} } = input
+  const harness = agent.fallbackHarness
+  if (harness === null || harness === own.harness || harnesses[own.harness].runsOwnCommand) return null
+  if (own.permissions.defaultMode === 'strict' && !harnessFactsOf({ harness }).holdsStrict) return null
+  const model = runsModel(harness, overrides.model, catalog) ? overrides.model! : null
+  return buildSpec({
+    ...input,
+    overrides: { ...overrides, harness, model },
+    resumeSessionId: null,
+  })
+}
+
+const workedBefore = 'You worked on this before. That session is not here, so begin by finding out what is done.'
+
+/** The place of a new run. A session is continued only in the same place. */
+interface SessionPlace {
+  agent: AgentRow
+  harness: HarnessName
+  folderId: FolderRef | null
+  /** Sessions begun before it are not gone on with. */
+  freshSince: number | null
+}
+
+/**
+ * A session is gone on with where it lies: same harness, its folder was not exchanged for another, and sessions were not
+ * reset since.
+ */
+function isResumable(parent: RunRow, { agent, harness, folderId, freshSince }: SessionPlace): boolean {
+  if (!parent.sessionId || parent.agentId !== agent.id) return false
+  if (parent.createdAt <= Math.max(agent.sessionsResetAt ?? -1, freshSince ?? -1)) return false
+  return parent.harness === harness && parent.folderId === folderId
+}
+
+/** The run that the next one of the agent on the same task, or in the same conversation, continues; null: begin anew. */
+async function findContinued(
+  db: Db,
+  of: { taskId: TaskId | null; conversationId: ConversationId | null },
+  place: SessionPlace,
+): Promise<RunRow | null> {
+  const last = await findLastWithSession(db, { agentId: place.agent.id, ...of })
+  return last !== null && isResumable(last, place) ? last : null
+}

@@ -1,0 +1,161 @@
+import type { RepoUuid } from '../../../shared/lib/ids.ts'
+import { findFolder, findFolderByRepo, type FolderRow } from '../../resources/folders/store.ts'
+import type { Tx, Db } from '../../db/open.ts'
+import type { AgentRow } from '../../resources/agents/store.ts'
+import { spentBudgetOf } from '../../resources/agents/budget.ts'
+import { hasOnlyHeldTasks } from '../../resources/approvals/held-tasks-store.ts'
+import { cloudRepoOf, type CloudRepo } from './cloud-repo.ts'
+import { findDetails } from '../../resources/runs/details-store.ts'
+import { isToBeCancelled } from '../../resources/runs/cancellation-store.ts'
+import { listLiveOfAgent } from '../../resources/runs/live-store.ts'
+import type { RunRow, RunStep } from '../../resources/runs/store.ts'
+import { connectionsGivenTo, type GivenConnection } from '../../resources/connections/given.ts'
+import { mcpServersOfAgent } from '../../resources/connections/joined-servers.ts'
+import { findWorkspace, type WorkspaceRow } from '../../resources/workspaces/store.ts'
+import { openGatesOfTasks } from '../../resources/approvals/open-gates.ts'
+import type { Person } from '../../trust/rules.ts'
+import { startsLater } from '../../resources/tasks/rules.ts'
+import { hasOpenBlocker } from '../../resources/tasks/store.ts'
+import { admit, type Admission, type TaskFacts } from './admission.ts'
+import type { RunOverrides } from './build-spec.ts'
+import { withoutNews } from './decided-changes.ts'
+import { isOver } from './finished-task.ts'
+import type { Wake, WakeContext, WakeTask } from './wake.ts'
+
+/** A wake, with what it is about. */
+export interface Order {
+  wake: Wake
+  workspace: WorkspaceRow
+  task: WakeTask | null
+  /** Those of the wake before those of the task. */
+  overrides: RunOverrides
+  environment: 'device' | 'cloud'
+  folder: FolderRow | null
+  /** What a cloud run works on; null: it has no repository, or is none of the cloud. */
+  repo: CloudRepo | null
+  /** MCP servers of the agent, of the workspace and of connections. */
+  mcpServers: Readonly<Record<string, unknown>>
+  /** Of which runs of the agent get variables. */
+  connections: readonly GivenConnection[]
+  /** Of the wake. */
+  at: number
+}
+
+/** null: the workspace is gone. */
+export async function readOrder(
+  tx: Tx,
+  wake: Wake,
+  { world, services }: Pick<WakeContext, 'world' | 'services'>,
+): Promise<Order | null> {
+  const at = world.now()
+  const { agent, task = null } = wake
+  const workspace = wake.workspace ?? (await findWorkspace(tx, agent.workspaceId))
+  if (workspace === null) return null
+  const overrides = { ...overridesOf(task), ...given(wake.overrides ?? {}) }
+  const environment = overrides.environment ?? agent.environment
+  const folder = environment === 'cloud' ? null : await folderFor(tx, wake, { workspace, task })
+  const repo = environment === 'cloud' ? await cloudRepoOf(tx, agent, task) : null
+  const { given: connections } = await connectionsGivenTo(tx, agent, { services, now: at })
+  const mcpServers = await mcpServersOfAgent(tx, agent, { workspace, connections })
+  return { wake, workspace, task, overrides, environment, folder, repo, mcpServers, connections, at }
+}
+
+/** Reads what admission depends on, and asks it. */
+export async function admissionOf(
+  tx: Tx,
+  { wake, workspace, task, environment, folder, at: now }: Order,
+  { cloudEnabled }: Pick<WakeContext, 'cloudEnabled'>,
+): Promise<Admission> {
+  const { agent, triggerSource, step } = wake
+  const same = await findSameQueued(tx, wake)
+  return admit({
+    agent,
+    workspace,
+    environment,
+    folder:
+      environment === 'cloud' || agent.defaultFolderId === null || task?.repoId ? null : folder ? 'bound' : 'missing',
+    cloudEnabled,
+    spentBudget: await spentBudgetOf(tx, { agent, workspace, now }),
+    task: task && (await loadTaskFacts(tx, task, { agent, triggerSource, now, step: step ?? null })),
+    isTimerInVain: triggerSource === 'cron' && !wake.compacts && task === null && (await hasOnlyHeldTasks(tx, agent)),
+    isUnwantedHook: triggerSource === 'webhook' && !agent.wakeOnHook,
+    sameQueuedRunId: same?.id ?? null,
+  })
+}
+
+/** Folders are on devices; a cloud run has none. */
+const folderFor = (tx: Tx, wake: Wake, of: { workspace: WorkspaceRow; task: WakeTask | null }) =>
+  wake.compacts ? folderOfSession(tx, wake) : folderOf(tx, { agent: wake.agent, ...of })
+
+const folderOfSession = async (tx: Tx, { agent, parent }: Wake): Promise<FolderRow | null> =>
+  parent?.folderId == null ? null : findFolder(tx, agent.workspaceId, parent.folderId)
+
+/** The folder the run starts in. The folder of the task's repo takes precedence over the agent's own. */
+async function folderOf(
+  tx: Tx,
+  { agent, workspace, task }: { agent: AgentRow; workspace: WorkspaceRow; task: WakeTask | null },
+): Promise<FolderRow | null> {
+  const ofRepo = (repoId: RepoUuid | null) =>
+    workspace.defaultDevice === null || repoId === null ? null : findFolderByRepo(tx, workspace.defaultDevice, repoId)
+  const ofTask = await ofRepo(task?.repoId ?? null)
+  if (ofTask) return ofTask
+  if (agent.defaultFolderId !== null) return findFolder(tx, agent.workspaceId, agent.defaultFolderId)
+  return ofRepo(agent.defaultRepoId)
+}
+
+/**
+ * A wake by assignment or mention that adds nothing to one still waiting is folded into it; a person's own wake never is.
+ */
+async function findSameQueued(tx: Tx, wake: Wake): Promise<RunRow | null> {
+  if (wake.triggerSource !== 'assignment' && wake.triggerSource !== 'mention') return null
+  const taskId = wake.task?.id ?? null
+  for (const run of await listLiveOfAgent(tx, wake.agent.id)) {
+    if (run.status !== 'queued' || run.triggerSource !== wake.triggerSource || run.taskId !== taskId) continue
+    if (run.conversationId !== (wake.conversationId ?? null)) continue
+    // A run that no device may take must not take in what somebody else asks for, or what follows other words.
+    if (run.causedByUserId !== wake.causedBy || !isSame(run.wordsBy, wake.wordsBy)) continue
+    if (!isSame(run.instructionsBy, instructionsBy(wake))) continue
+    const details = await findDetails(tx, run.id)
+    const prompt = details?.prompt ?? null
+    const isAlike = wake.prompt === null || (prompt !== null && withoutNews(prompt) === wake.prompt)
+    if (isAlike && !(await isToBeCancelled(tx, run.id))) return run
+  }
+  return null
+}
+
+/** Who wrote the AGENT.md that the run follows. A command of a workflow follows none. */
+export const instructionsBy = ({ agent, gate = null }: Wake): Person[] =>
+  gate !== null || agent.agentMd.trim() === '' ? [] : [agent.agentMdByUserId]
+
+const isSame = (a: readonly Person[], b: readonly Person[]): boolean =>
+  a.length === b.length && a.every((person) => b.includes(person))
+
+/** Without what is null: that leaves the task's or the agent's own. */
+const given = (overrides: RunOverrides): RunOverrides =>
+  Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== null))
+
+const overridesOf = (task: WakeTask | null): RunOverrides => ({
+  environment: task?.environment ?? null,
+  harness: task?.harness ?? null,
+  model: task?.modelId ?? null,
+  reasoningEffort: task?.reasoningEffort ?? null,
+})
+
+/** Reads the facts of a task that admission needs. */
+async function loadTaskFacts(
+  db: Db,
+  task: WakeTask,
+  wake: { agent: AgentRow; triggerSource: string; now: number; step: RunStep | null },
+): Promise<TaskFacts> {
+  const gates = (await openGatesOfTasks(db, [task.id])).get(task.id) ?? []
+  // A workflow's own steps are not held by what it asks.
+  const gate = gates.find(({ workflowRunId }) => workflowRunId === null || workflowRunId !== wake.step?.workflowRunId)
+  return {
+    key: task.key,
+    isFinished: await isOver(db, task, wake.step),
+    startsLater: startsLater(task, wake.now),
+    hasOpenBlocker: await hasOpenBlocker(db, task.id),
+    openGate: gate === undefined ? null : { kind: gate.kind, id: gate.id },
+    isOthers: wake.triggerSource === 'assignment' && task.assigneeAgentId !== wake.agent.id,
+  }
+}

@@ -1,0 +1,132 @@
+import type { DeviceRef, RunId } from '../../../shared/lib/ids.ts'
+import type { World } from '../../../shared/lib/world.ts'
+import { mcpServersFor } from '../../../shared/runs/given-servers.ts'
+import type { Tx } from '../../db/open.ts'
+import { afterCommit, publish } from '../../db/transaction.ts'
+import { finishRun } from '../endings/end-run.ts'
+import { placeNew, specFor } from '../offers/offer.ts'
+import { setTold } from '../../resources/platform-changes/store.ts'
+import { findRun } from '../../resources/runs/store.ts'
+import { changeRun, insertRun, type NewRun } from '../change-store.ts'
+import type { Admission } from './admission.ts'
+import { draftRun, type Draft, type Way } from './draft.ts'
+import { manifestOf } from './build-spec.ts'
+import { admissionOf, instructionsBy, readOrder, type Order } from './order.ts'
+import type { Wake, WakeAnswer, WakeContext } from './wake.ts'
+
+/**
+ * Turns a wake into what admission says, in the caller's transaction:
+ *
+ *     order (what it is about) -> admission -> draft (the run that would be made) -> placed -> stored, and offered or queued
+ *
+ * A new run is offered in the same transaction when a device that may take it is linked to this replica and has room, which saves
+ * a commit on the way to its start; else it is dispatched by whoever reads the outbox.
+ */
+export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promise<WakeAnswer> {
+  const { world, offers } = context
+  const order = await readOrder(tx, wake, context)
+  if (order === null) return workspaceGone
+  const admission = await admissionOf(tx, order, context)
+  if (admission.kind === 'not_dispatched') return admission
+  if (wake.compacts && admission.kind !== 'admit') return nothingToCompact
+  if (admission.kind === 'coalesced') return { kind: 'coalesced', runId: admission.intoRunId }
+  const isDeclined = admission.kind === 'declined'
+  const draft = await draftRun(tx, order, { ...context, isPlaced: !isDeclined })
+  if (draft === null) return nothingToCompact
+  if ('kind' in draft) return draft
+  const { runId, own, fallback, facts, room, continued } = draft
+  const { placement, offer } = room === null ? unplaced : placeNew(facts, room, offers)
+  const isOnFallback = placement?.kind === 'device' && placement.onFallback
+  const [way, other] = isOnFallback ? [fallback!, null] : [own, fallback]
+  await store(tx, order, draft, { way, other, offer })
+  await setTold(tx, { runId, ids: draft.told })
+  if (continued && !wake.compacts) await changeRun(tx, continued.id, { type: 'followed', successorRunId: runId })
+  if (isDeclined) return decline(tx, { runId, admission, world })
+  if (offer !== null) {
+    const { device } = offer
+    const spec = specFor(device, { spec: way.spec, run: facts, facts: room!.facts })
+    afterCommit(tx, () => offers.push({ runId, fence: 1, device, taskId: order.task?.id ?? null, spec }))
+    return { kind: 'queued', runId }
+  }
+  await publish(tx, { topic: 'run.queued', key: runId, at: order.at })
+  return placement?.kind === 'gate'
+    ? { kind: 'pending', runId, gateReason: placement.reason }
+    : { kind: 'queued', runId }
+}
+
+const workspaceGone = {
+  kind: 'not_dispatched',
+  reason: 'dispatch_build_failed',
+  message: 'The workspace is gone.',
+} as const
+
+const nothingToCompact = {
+  kind: 'not_dispatched',
+  reason: 'dispatch_build_failed',
+  message: 'The session cannot be made smaller now.',
+} as const
+
+const unplaced = { placement: null, offer: null }
+
+/** `way`: how the run goes; `other`: how it goes if its harness cannot be had. */
+async function store(
+  tx: Tx,
+  { wake, mcpServers, task, environment, folder, repo, at }: Order,
+  { runId, instructions, continued, secretNames }: Draft,
+  { way, other, offer }: { way: Way; other: Way | null; offer: { device: DeviceRef; expiresAt: number } | null },
+): Promise<void> {
+  const { agent, compacts = null } = wake
+  const { spec, variablesLeftOut } = way
+  const run: NewRun = {
+    id: runId,
+    workspaceId: agent.workspaceId,
+    agentId: agent.id,
+    triggerSource: wake.triggerSource,
+    requestedBy: wake.requestedBy,
+    causedByUserId: wake.causedBy,
+    wordsBy: [...wake.wordsBy],
+    instructionsBy: instructionsBy(wake),
+    harness: spec.harness,
+    environmentType: environment,
+    folderId: folder?.shortId ?? null,
+    repoId: repo?.id ?? null,
+    taskId: task?.id ?? null,
+    taskKey: task?.key ?? null,
+    taskTitle: task?.title ?? null,
+    conversationId: wake.conversationId ?? null,
+    parentRunId: continued?.id ?? null,
+    modelId: spec.model,
+    reasoningEffort: spec.reasoningEffort,
+    permissionMode: spec.permissions.defaultMode,
+    providerKeyId: way.keyId,
+    fallbackHarness: other?.spec.harness ?? null,
+    fallbackKeyId: other?.keyId ?? null,
+    fallbackModel: other?.spec.model ?? null,
+    compacts,
+    inLineSince: wake.inLineSince ?? null,
+    step: wake.step ?? null,
+    createdAt: at,
+    offer,
+  }
+  const mcpLeftOut = mcpServersFor(mcpServers, spec).leftOut
+  const told = { instructions, secretKeys: secretNames.given, mcpLeftOut, variablesLeftOut }
+  const manifest = manifestOf(spec, told)
+  await insertRun(tx, run, { prompt: spec.prompt, spec, fallbackSpec: other?.spec ?? null, manifest })
+}
+
+async function decline(
+  tx: Tx,
+  { runId, admission, world }: { runId: RunId; admission: Admission & { kind: 'declined' }; world: World },
+): Promise<WakeAnswer> {
+  const { exitReason, message } = admission
+  const run = await findRun(tx, runId)
+  if (run !== null)
+    await finishRun(tx, run, {
+      type: 'declined',
+      exitReason,
+      errorMessage: message,
+      at: world.now(),
+      world,
+    })
+  return { kind: 'declined', runId, exitReason, message }
+}

@@ -1,0 +1,97 @@
+import type { ActorRef, ConversationId, RunId } from '../../../shared/lib/ids.ts'
+import type { World } from '../../../shared/lib/world.ts'
+import type { ModelProvider } from '../../../shared/runs/brokered.ts'
+import type { AllowedCall, RunSpec } from '../../../shared/runs/spec.ts'
+import type { ModelCatalog } from '../../catalog/catalog.ts'
+import type { ServiceCatalog } from '../../catalog/services.ts'
+import type { OfferedRun, Offering } from '../offers/offer.ts'
+import type { GateReason } from '../placement/placement.ts'
+import type { AgentRow } from '../../resources/agents/store.ts'
+import type { RunRow, RunStep } from '../../resources/runs/store.ts'
+import type { TaskRow } from '../../resources/tasks/store.ts'
+import type { WorkspaceRow } from '../../resources/workspaces/store.ts'
+import type { BuiltIn } from '../../workflows/catalog/catalog.ts'
+import type { Asked } from '../../trust/askers.ts'
+import type { Refusal } from './admission.ts'
+import type { Gate, RunOverrides } from './build-spec.ts'
+
+/** The task a run works on, as far as a wake needs it. */
+export type WakeTask = Pick<
+  TaskRow,
+  | 'id'
+  | 'workspaceId'
+  | 'key'
+  | 'title'
+  | 'status'
+  | 'assigneeAgentId'
+  | 'completedAt'
+  | 'cancelledAt'
+  | 'archivedAt'
+  | 'startAt'
+  | 'projectId'
+  | 'repoId'
+  | 'baseBranch'
+  | 'branchName'
+  | 'environment'
+  | 'harness'
+  | 'modelId'
+  | 'reasoningEffort'
+>
+
+/** `asked` of trust/askers.ts makes what it says of who asked. */
+export interface Wake extends Asked {
+  agent: AgentRow
+  /** The agent's, where the transaction has read it. */
+  workspace?: WorkspaceRow
+  /** Public id of the person (`usr_`) or agent (`agt_`) behind the wake. */
+  requestedBy: ActorRef | null
+  prompt: string | null
+  /** The run this one continues; without it the last one of the same task or conversation whose session still lies there. */
+  parent: RunRow | null
+  task?: WakeTask | null
+  conversationId?: ConversationId | null
+  allowCalls?: readonly AllowedCall[]
+  /** Changes that the agent asked for, and of which the prompt says what became. */
+  tells?: readonly string[]
+  /** Settings that take precedence over those of the agent and of the task. */
+  overrides?: RunOverrides
+  /** The place of the run among those that wait; default: behind all of them. */
+  inLineSince?: number
+  /** It makes the session of `parent` smaller, where that lies, and does nothing else. Without that session it is none. */
+  compacts?: true
+  /** Sessions begun before it are not gone on with. */
+  freshSince?: number | null
+  /** A command that a workflow gave: the run does this and nothing else, by the rules of its agent. */
+  gate?: Gate | null
+  /** The step of a workflow that the run does. */
+  step?: RunStep | null
+}
+
+export type WakeAnswer =
+  | { kind: 'queued'; runId: RunId }
+  | { kind: 'pending'; runId: RunId; gateReason: GateReason }
+  | { kind: 'coalesced'; runId: RunId }
+  | { kind: 'declined'; runId: RunId; exitReason: string; message: string }
+  | Refusal
+
+/** The surroundings of every wake, made once when the server is assembled. */
+export interface WakeContext {
+  world: World
+  cloudEnabled: boolean
+  /** The providers of models for which the operator pays in the cloud. */
+  operatorKeys: readonly ModelProvider[]
+  /** Whether this server runs the programs of workflows, and those that come with it. */
+  runsWorkflows: boolean
+  builtInWorkflows: () => readonly Pick<BuiltIn, 'meta' | 'source'>[]
+  limits: Partial<RunSpec['limits']>
+  catalog: ModelCatalog
+  /** Whose tools and variables runs get of connections. */
+  services: ServiceCatalog
+  offers: DirectOffers
+}
+
+/** The devices linked to this replica, as far as a wake needs them. */
+export interface DirectOffers extends Offering {
+  /** Tells the device, once the offer is committed. */
+  push(offered: OfferedRun): void
+}

@@ -1,0 +1,268 @@
+import { idFrom, type ConversationId, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
+import type { Knex } from 'knex'
+import type { World } from '../../../shared/lib/world.ts'
+import { inPages } from '../../db/table.ts'
+import type { Tx } from '../../db/open.ts'
+import { inTransaction } from '../../db/transaction.ts'
+import type { Bus } from '../../db/bus.ts'
+import type { Log } from '../../process/log.ts'
+import { findAgent } from '../../resources/agents/store.ts'
+import { approvalOfWake } from '../../resources/approvals/rules.ts'
+import { runtimeOf } from '../../resources/conversations/runtime.ts'
+import { claimConversation } from '../../resources/conversations/store.ts'
+import { listLiveOfAgent, listLiveOfConversation } from '../../resources/runs/live-store.ts'
+import { findDetails } from '../../resources/runs/details-store.ts'
+import { findRun, lockRun, type RunRow, type RunStep } from '../../resources/runs/store.ts'
+import { findTaskById } from '../../resources/tasks/store.ts'
+import type { Asked } from '../../trust/askers.ts'
+import { otherWords } from '../../trust/rules.ts'
+import { listHolding } from '../placement/refused-runs.ts'
+import { Lines } from '../../process/lines.ts'
+import { afterFailure, asBefore, goesOn } from './going-on.ts'
+import type { Gate } from './build-spec.ts'
+import { startRun } from './start-run.ts'
+import type { WakeAnswer, WakeContext } from './wake.ts'
+import {
+  answerWakes,
+  claimConversationWakes,
+  claimWake,
+  claimWakesOfRun,
+  findWake,
+  listWaitingWakes,
+  type ListedWake,
+  type WakeRow,
+} from './wake-store.ts'
+
+export interface WakerOptions {
+  root: Knex
+  world: World
+  log: Log
+  bus: Bus
+  context: WakeContext
+}
+
+/** Wakes read at once. */
+const batch = 500
+/** The line of what only looks for wakes, and hands them to the lines of their workspaces in their order. */
+const looks = 'looks'
+/** Prompts that become one run are together at most this long, as the prompt of a run; what is beyond waits for the next. */
+const maxPromptChars = 1_000_000
+const separator = '\n\n'
+/** Prompts that are read for one run. */
+const mostTogether = 50
+
+/**
+ * Makes runs of the wakes that were asked for within other changes (wakes.ts). Each replica hears of each wake; the one
+ * that claims its row makes the run, in the same transaction. In a conversation one run of an agent follows another: what
+ * is said while it works waits, and becomes one run together. So do the answers to what one run has asked. Wakes of one
+ * workspace are made into runs one after another, and wait for none of another workspace.
+ */
+export class Waker {
+  private readonly options: WakerOptions
+  private readonly unsubscribe: (() => void)[] = []
+  private readonly work: Lines
+
+  constructor(options: WakerOptions) {
+    this.options = options
+    this.work = new Lines(options.log, 'a wake failed; the sweep tries again')
+  }
+
+  start(): void {
+    if (!this.work.isStopped) return
+    this.work.start()
+    const { bus } = this.options
+    this.unsubscribe.push(
+      bus.on('wake.requested', (row) => this.work.add(looks, () => this.look(row.key), row.key)),
+      bus.on('run.ended', (row) => {
+        const { conversationId } = row.payload
+        const ended = {
+          runId: row.key,
+          conversationId: typeof conversationId === 'string' ? idFrom<ConversationId>(conversationId) : null,
+        }
+        this.work.add(looks, () => this.takeWaiting({ ended }))
+      }),
+    )
+  }
+
+  async stop(): Promise<void> {
+    for (const off of this.unsubscribe.splice(0)) off()
+    await this.work.stop()
+  }
+
+  /** Catches what an event missed, soon. */
+  lookAgain(): void {
+    this.work.add(looks, () => this.takeWaiting({}), 'all')
+  }
+
+  /** The same, done. */
+  async sweep(): Promise<void> {
+    this.lookAgain()
+    await this.work.idle()
+  }
+
+  /** Resolves when nothing that was asked for is still being done. */
+  async idle(): Promise<void> {
+    await this.work.idle()
+  }
+
+  private async look(id: string): Promise<void> {
+    const asked = await findWake(this.options.root, id)
+    if (asked !== null) this.wakeSoon(asked)
+  }
+
+  private wakeSoon({ id, workspaceId }: Pick<WakeRow, 'id' | 'workspaceId'>): void {
+    this.work.add(workspaceId, () => this.wake(id, workspaceId), id)
+  }
+
+  /** All that wait are looked at: those that wait on, and those that fail, hold up none of the others. */
+  private async takeWaiting(filter: Pick<Parameters<typeof listWaitingWakes>[1], 'ended'>): Promise<void> {
+    const { root } = this.options
+    for await (const page of inPages<ListedWake>(batch, (next) => listWaitingWakes(root, { ...filter, ...next }))) {
+      for (const wake of page) this.wakeSoon(wake)
+      if (this.work.isStopped) return
+    }
+  }
+
+  private async wake(id: string, workspaceId: WorkspaceUuid): Promise<void> {
+    const { root, log } = this.options
+    const answer = await inTransaction(root, (tx) => this.makeRun(tx, id), { turns: [workspaceId] })
+    if (answer === null) return
+    log.info({ wake: id, ...('runId' in answer && { runId: answer.runId }), kind: answer.kind }, 'wake answered')
+  }
+
+  /** null: it waits on, or is no longer there to be taken. */
+  private async makeRun(tx: Tx, id: string): Promise<WakeAnswer | null> {
+    const asked = await findWake(tx, id)
+    const conversationId = asked?.conversationId ?? null
+    // Locked before its wakes: those of one conversation are taken one after another, and so are turns that people send,
+    // which have none.
+    const talk = conversationId === null ? null : await claimConversation(tx, conversationId)
+    const continues = asked?.continuesRunId ?? null
+    // Elsewhere the run that they go on with is locked. Not in a conversation: an ending locks its run before it.
+    const parent = continues === null ? null : await (talk === null ? lockRun(tx, continues) : findRun(tx, continues))
+    const claimed = await claimWake(tx, id)
+    if (claimed === null) return null
+    if (parent !== null && (await isAtWork(tx, parent))) return null
+    const agent = await findAgent(tx, claimed.agentId)
+    const wakes = await this.together(tx, claimed)
+    if (wakes === null) return null
+    // Where many wait, it is not among those whose turn it is.
+    const first = wakes.find((wake) => wake.id === id) ?? wakes[0] ?? claimed
+    const leading = leadingOf(wakes, first)
+    const session = leading.id === id ? parent : await parentOf(tx, leading)
+    if (session !== parent && session !== null && (await isAtWork(tx, session))) return null
+    const answer: WakeAnswer =
+      agent === null
+        ? { kind: 'not_dispatched', reason: 'agent_tombstoned', message: 'The agent is gone.' }
+        : await startRun(
+            tx,
+            {
+              agent,
+              triggerSource: first.triggerSource,
+              requestedBy: first.requestedBy,
+              ...askedByAll(wakes),
+              prompt: wakes.map((wake) => wake.prompt).join(separator),
+              parent: session,
+              task: first.taskId === null ? null : await findTaskById(tx, first.taskId),
+              conversationId,
+              ...runtimeOf(talk),
+              step: session === null ? null : stepOf(session),
+              gate: session === null ? null : await gateOf(tx, session),
+              allowCalls: wakes.flatMap((wake) => wake.allowCalls),
+              tells: wakes.flatMap(({ key }) => approvalOfWake(key) ?? []),
+              ...asBefore(leading.key, { parent: session, agent }),
+              ...(await afterFailure(tx, leading.key, session)),
+            },
+            this.options.context,
+          )
+    const done = wakes.filter((wake) => !mustWait(wake, answer)).map((wake) => wake.id)
+    await answerWakes(tx, { ids: done, answer, at: this.options.world.now() })
+    return done.length === 0 ? null : answer
+  }
+
+  /** The wakes that become one run with this one; null: a run of the agent in the conversation is still at work. */
+  private async together(tx: Tx, wake: WakeRow): Promise<WakeRow[] | null> {
+    const { agentId, conversationId, taskId, continuesRunId } = wake
+    if (conversationId === null)
+      return continuesRunId === null ? [wake] : claimWakesOfRun(tx, { agentId, taskId, continuesRunId })
+    const { world, offers } = this.options.context
+    const isAtWork = async () => {
+      const live = await listLiveOfConversation(tx, { agentId, conversationId })
+      return (await listHolding(tx, live, { now: world.now(), leaseMs: offers.leaseMs })).length > 0
+    }
+    // While it works, each new one would read all that wait.
+    if (await isAtWork()) return null
+    const waiting = await claimConversationWakes(tx, { agentId, conversationId, taskId, limit: mostTogether })
+    // Looked at after the wakes are locked, or two replicas could each start one.
+    return (await isAtWork()) ? null : fitting(waiting)
+  }
+}
+
+/**
+ * The wake whose session, choices and place in the line they all get, in whatever order they came: what follows a limit or
+ * a failure goes on as that run did, and what goes on with a run goes on with its session.
+ */
+function leadingOf(wakes: readonly WakeRow[], first: WakeRow): WakeRow {
+  if (goesOn(first)) return first
+  return wakes.find(goesOn) ?? [first, ...wakes].find(({ continuesRunId }) => continuesRunId !== null) ?? first
+}
+
+const parentOf = async (tx: Tx, { continuesRunId }: WakeRow): Promise<RunRow | null> =>
+  continuesRunId === null ? null : findRun(tx, continuesRunId)
+
+/** A run that goes on with a step of a workflow does that step. */
+const stepOf = ({ workflowRunId, workflowCall: call }: RunRow): RunStep | null =>
+  workflowRunId === null || call === null ? null : { workflowRunId, call }
+
+/** An answer about the command of a gate lets this command start, and wakes no agent. */
+async function gateOf(tx: Tx, { id, workflowRunId }: RunRow): Promise<Gate | null> {
+  if (workflowRunId === null) return null
+  const { gate = null, limits } = (await findDetails(tx, id))?.spec ?? {}
+  return gate === null || limits === undefined ? null : { command: gate, timeoutMs: limits.runMs }
+}
+
+/** One person, or nobody: what several people said together is no single one's wake. It follows the words of all of them. */
+function askedByAll(wakes: readonly WakeRow[]): Pick<Asked, 'causedBy' | 'wordsBy'> {
+  const causes = new Set(wakes.map((wake) => wake.causedByUserId))
+  const causedBy = causes.size === 1 ? [...causes][0]! : null
+  return {
+    causedBy,
+    wordsBy: otherWords(
+      causedBy,
+      wakes.flatMap((wake) => [wake.causedByUserId, ...wake.wordsBy]),
+    ),
+  }
+}
+
+/** As many of the first as one prompt holds. */
+function fitting(wakes: readonly WakeRow[]): WakeRow[] {
+  let chars = 0
+  return wakes.filter(({ prompt }, at) => {
+    chars += prompt.length + separator.length
+    return at === 0 || chars <= maxPromptChars
+  })
+}
+
+/**
+ * True when a harness may hold the session of this run: it has not ended, or a run continues it. The end of that run
+ * brings the wake back.
+ */
+async function isAtWork(tx: Tx, run: RunRow): Promise<boolean> {
+  if (run.endedAt === null) return true
+  for (const live of await listLiveOfAgent(tx, run.agentId)) {
+    // The run that is started ends it.
+    if (live.compacts) continue
+    if (live.parentRunId === run.id) return true
+    if (run.sessionId === null) continue
+    const before = live.sessionId ?? (live.parentRunId && (await findRun(tx, live.parentRunId))?.sessionId)
+    if (before === run.sessionId) return true
+  }
+  return false
+}
+
+/**
+ * A person's answer is not dropped because the task waits for another one: whoever gives that one wakes the agent that asked
+ * for it, and nobody else.
+ */
+const mustWait = (wake: WakeRow, answer: WakeAnswer): boolean =>
+  wake.triggerSource === 'approval_resolved' && answer.kind === 'not_dispatched' && answer.reason === 'task_hitl_open'
