@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { misformedRecord } from './adr-form.ts'
+import { askedPlace } from './asked-places.ts'
 import { castToId, castToTransaction } from './casts.ts'
 import { waitBesideHandles } from './waits-beside-handles.ts'
 
@@ -63,6 +64,12 @@ const rules: Rule[] = [
     except: /^control-plane\/db\/(?:postgres|sqlite)-client\.ts$/,
     pattern: castToTransaction,
     why: 'says that a handle is a transaction; whoever needs one takes Tx',
+  },
+  {
+    files: /^control-plane\/(?:run|link)\/.*\.ts$/,
+    except: /^control-plane\/run\/places\/|\.test\.ts$/,
+    pattern: askedPlace,
+    why: 'asks which place a run has; RunPlace of control-plane/run/places answers what follows from it',
   },
   {
     files: /^control-plane\/.*\.ts$/,

@@ -65,6 +65,7 @@ export const controlPlaneFloors: readonly Floor[] = [
     floor: 'run: the life of a run, from a wake to a place and to its end',
     rooms: {
       run: 'the machine, the one file that writes rows of runs, and what a start and an ending do elsewhere',
+      'run/places': 'devices and sandboxes, and all in which they differ for a run',
       'run/placement': 'where a run may go, decided from facts',
       'run/endings': 'ends and cancels runs',
       'run/offers': 'offers runs to places, and gives a run to the one that takes it',

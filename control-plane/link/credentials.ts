@@ -5,6 +5,7 @@ import { findAgent, type AgentRow } from '../resources/agents/store.ts'
 import { ConnectionUnusable } from '../resources/connections/for-runs.ts'
 import { adviceFor, credentialForServers, variablesForRun, type SpecOwner } from '../resources/connections/for-specs.ts'
 import type { RenewalDependencies } from '../resources/connections/renewal.ts'
+import { placeOfEnvironment } from '../run/places/places.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
 import { listAdmins } from '../resources/members/store.ts'
 import { listSpecs } from '../resources/runs/details-store.ts'
@@ -88,7 +89,8 @@ export class CredentialRequests {
     }
     const run = await heldRun()
     if (run === null) return no('This device does not hold the run any more.')
-    if (run.environmentType === 'cloud') return no('No credential enters a sandbox.')
+    const { whyNoCredentials } = placeOfEnvironment(run.environmentType)
+    if (whyNoCredentials !== null) return no(whyNoCredentials)
     const spec = (await listSpecs(root, [runId])).get(runId)
     const agent = await findAgent(root, run.agentId)
     if (spec === undefined || agent === null) return no('The run was not given this connection.')

@@ -17,7 +17,7 @@ import {
 } from '../resources/devices/store.ts'
 import { listLiveOfDevice } from '../resources/runs/live-store.ts'
 import { changeRun, claimRun } from '../run/change-store.ts'
-import { findSandbox } from '../resources/sandboxes/store.ts'
+import { placeOfDevice } from '../run/places/places.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
 import { hashToken, newToken } from '../http/token-hash.ts'
 import { reconcile, type Reconciliation } from './reconcile.ts'
@@ -111,8 +111,7 @@ async function rotate(tx: Tx, device: DeviceRow, usedHash: string, world: World)
     await promoteToken(tx, device.deviceId, usedHash, world.now())
     return null
   }
-  // The one that lies in a sandbox is good for its first link alone.
-  if (device.sandboxId !== null && device.tokenIssuedAt === device.createdAt) {
+  if (placeOfDevice(device).exchangesFirstToken && device.tokenIssuedAt === device.createdAt) {
     const token = newToken(world, 'svc_dev_')
     await exchangeToken(tx, device, { tokenHash: hashToken(token), at: world.now() })
     return token
@@ -121,15 +120,6 @@ async function rotate(tx: Tx, device: DeviceRow, usedHash: string, world: World)
   const token = newToken(world, 'svc_dev_')
   await setNextToken(tx, device.deviceId, hashToken(token))
   return token
-}
-
-const goneFromDevice = { exitReason: 'runner_lost', errorMessage: 'The device came back without this run.' } as const
-
-/** With what became of the sandbox, where that was seen. */
-async function howGone(tx: Tx, { sandboxId }: DeviceRow) {
-  if (sandboxId === null) return goneFromDevice
-  const trouble = (await findSandbox(tx, sandboxId))?.trouble ?? 'The sandbox of this run was lost.'
-  return { exitReason: 'sandbox_lost', errorMessage: `${trouble} Nothing of the run is left on its volume.` } as const
 }
 
 async function settle(
@@ -153,7 +143,7 @@ async function settle(
     await changeRun(tx, run.id, { type: 'offer_withdrawn', fence: run.fence })
     await publish(tx, { topic: 'run.queued', key: run.id, at: now })
   }
-  const how = outcome.lost.length === 0 ? null : await howGone(tx, device)
+  const how = outcome.lost.length === 0 ? null : await placeOfDevice(device).howLost(tx, device)
   for (const run of outcome.lost)
     await finishRun(tx, run, { type: 'missing_on_device', fence: run.fence, ...how!, at: now, world })
   return outcome

@@ -7,6 +7,7 @@ import { inTransaction } from '../db/transaction.ts'
 import type { Tx } from '../db/open.ts'
 import { hashToken } from '../http/token-hash.ts'
 import { lockPlacement } from '../run/placement/facts.ts'
+import { sandboxPlace } from '../run/places/sandbox.ts'
 import { placeRun } from '../run/placement/placement.ts'
 import { findWaiting, listWaiting, type WaitingRun } from '../run/placement/waiting-store.ts'
 import { findAgent } from '../resources/agents/store.ts'
@@ -86,10 +87,10 @@ async function wantOne(context: WantingContext, runId: RunId): Promise<'made' | 
     const moment = { now: world.now(), leaseMs }
     const { facts, refusalOf } = await lockPlacement(tx, listed.workspaceId, moment)
     const [waiting] = await findWaiting(tx, [runId])
-    if (waiting === undefined || refusalOf({ isOfCloud: true }) !== null) return 'none'
+    if (waiting === undefined || refusalOf(sandboxPlace) !== null) return 'none'
     const placement = placeRun(waiting.facts, facts)
     if (placement.kind === 'gate' && placement.reason === 'capacity') return 'full'
-    const run = placement.kind === 'sandbox' ? await findRun(tx, runId) : null
+    const run = placement.kind === 'to_make' ? await findRun(tx, runId) : null
     if (run === null) return 'none'
     const before = await findBefore(tx, run)
     // Its volume is on that engine, and still in use until it is removed.

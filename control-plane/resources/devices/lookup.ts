@@ -2,13 +2,13 @@ import { hasPrefix, idFrom } from '../../../shared/lib/ids.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { Db } from '../../db/open.ts'
 import { hashToken } from '../../http/token-hash.ts'
-import { livenessOf } from './rules.ts'
+import { livenessOf, personOf } from './rules.ts'
 import { findDevice, findDeviceByPublicId, findDeviceByToken, type DeviceRow } from './store.ts'
 
 /** A device of a person, by either of its ids; null for a sandbox, which no client names. */
 export async function findOwnedDevice(db: Db, id: string): Promise<DeviceRow | null> {
   const device = hasPrefix(id, 'dvc_') ? await findDeviceByPublicId(db, id) : await findDevice(db, idFrom(id))
-  return device?.sandboxId === null ? device : null
+  return device !== null && personOf(device) !== null ? device : null
 }
 
 /** The device of a device token. A retired one must connect anew. */

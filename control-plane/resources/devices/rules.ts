@@ -1,3 +1,4 @@
+import type { PersonUuid, SandboxId } from '../../../shared/lib/ids.ts'
 import { linkLimits } from '../../../shared/device/limits.ts'
 
 export type LivenessStatus = 'connected' | 'disconnected' | 'retired'
@@ -7,6 +8,10 @@ const controllers = new Set(['ios', 'ipados', 'android'])
 export function isController(platform: string | null): boolean {
   return platform !== null && controllers.has(platform.toLowerCase())
 }
+
+/** The person whose machine it is; null: it is a sandbox, and nobody's. */
+export const personOf = (device: { userId: PersonUuid; sandboxId: SandboxId | null }): PersonUuid | null =>
+  device.sandboxId === null ? device.userId : null
 
 /** The liveness, computed from the last heartbeat and never stored. */
 export function livenessOf(

@@ -13,6 +13,7 @@ import type { Db } from '../../db/open.ts'
 import { expectOnlyWriter, table, type RowOf } from '../../db/table.ts'
 import { inKeptWorkspace } from '../../db/removed.ts'
 import { command } from '../../db/statement.ts'
+import { personOf } from './rules.ts'
 
 const devices = table(
   'devices',
@@ -56,7 +57,7 @@ const byPublicId = devices.query('where public_id = ? and removed_at is null')
 const byPublicIds = devices.query('where public_id in ? order by created_at')
 const byToken = devices.query(`where (token_hash = ? or next_token_hash = ?) and ${inKeptWorkspace('devices')}`)
 const ofWorkspace = devices.query('where workspace_id = ? and removed_at is null')
-const isOfPerson = (device: DeviceRow) => device.sandboxId === null
+const isOfPerson = (device: DeviceRow) => personOf(device) !== null
 
 type IdentityFields = 'deviceId' | 'publicId' | 'workspaceId' | 'userId' | 'displayName' | 'tokenHash'
 type HostFields = 'hostname' | 'platform' | 'version'

@@ -3,6 +3,7 @@ import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import type { Person } from '../../trust/rules.ts'
 import { findAgent } from '../agents/store.ts'
+import { personOf } from '../devices/rules.ts'
 import { findDeviceByPublicId } from '../devices/store.ts'
 import { findUserByPublicId } from '../members/store.ts'
 import { listLiveOfAgent } from './live-store.ts'
@@ -21,7 +22,7 @@ export async function causeThrough(
 ): Promise<Person> {
   if (run.causedByUserId === null || run.device === null || run.wordsBy.length > 0) return null
   const device = await findDeviceByPublicId(db, run.device)
-  const holder = device?.sandboxId == null ? device?.userId : (await findAgent(db, run.agentId))?.ownerUserId
+  const holder = device && (personOf(device) ?? (await findAgent(db, run.agentId))?.ownerUserId)
   return holder === run.causedByUserId ? run.causedByUserId : null
 }
 

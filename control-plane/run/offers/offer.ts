@@ -3,7 +3,9 @@ import type { World } from '../../../shared/lib/world.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { Tx } from '../../db/open.ts'
 import { lockPlacement } from '../placement/facts.ts'
-import { placeAll, placeRun, type Placement, type RunFacts } from '../placement/placement.ts'
+import type { Placement, RunFacts } from '../places/place.ts'
+import { placeOfRun } from '../places/places.ts'
+import { placeAll, placeRun } from '../placement/placement.ts'
 import { findWaiting, type WaitingRun } from '../placement/waiting-store.ts'
 import { listSpecs } from '../../resources/runs/details-store.ts'
 import { offerRuns } from '../change-store.ts'
@@ -12,7 +14,6 @@ import { findRun } from '../../resources/runs/store.ts'
 import { leftOutOf } from '../../resources/skills/offered.ts'
 import { refusalOfSkill } from '../../trust/rules.ts'
 import { type Cancel, cancelRun } from '../endings/cancel-run.ts'
-import { specForSandbox } from './sandbox-spec.ts'
 
 /**
  * The step none -> offered of a lease, in the transaction of whoever offers: a new run by the wake that makes it, which
@@ -52,8 +53,7 @@ export function placeNew(
 ): { placement: Placement; offer: { device: DeviceRef; expiresAt: number } | null } {
   const placement = placeRun(run, facts)
   // A workspace that was halted since it was read: the dispatcher sees that, too, and cancels the run.
-  const isOffered =
-    placement.kind === 'device' && refusalOf({ isOfCloud: run.cloud !== null }) === null && isLinked(placement.publicId)
+  const isOffered = placement.kind === 'device' && refusalOf(placeOfRun(run)) === null && isLinked(placement.publicId)
   return { placement, offer: isOffered ? { device: placement.publicId, expiresAt: world.now() + offerMs } : null }
 }
 
@@ -68,7 +68,7 @@ export async function offerQueued(
   // Read once nobody else places runs of the workspace: another one of the same task may just have been offered.
   const waiting: WaitingRun[] = []
   for (const run of await findWaiting(tx, runIds)) {
-    const exitReason = refusalOf({ isOfCloud: run.facts.cloud !== null })
+    const exitReason = refusalOf(placeOfRun(run.facts))
     if (exitReason === null) waiting.push(run)
     // Somebody who did not see it yet halted the workspace.
     else await cancelWaiting(tx, run.id, { exitReason, reason: null, world, leaseMs })
@@ -108,7 +108,7 @@ export function specFor(
     facts,
   }: { spec: RunSpec; run: SkillReader & Pick<RunFacts, 'sessionDevice' | 'cloud'>; facts: Trusting },
 ): RunSpec {
-  const spec = run.cloud === null ? whole : specForSandbox(whole)
+  const spec = placeOfRun(run).offeredSpec(whole)
   const offered = spec.skills == null ? spec : { ...spec, ...skillsFor(device, { spec, run, facts }) }
   if (offered.resumeSessionId === null || run.sessionDevice === device) return offered
   return { ...offered, resumeSessionId: null, prompt: `${anew}${offered.prompt}` }

@@ -11,8 +11,7 @@ import { claimRun, type ClaimedRun } from '../change-store.ts'
 import { listSpecs } from '../../resources/runs/details-store.ts'
 import { findRun, type RunRow } from '../../resources/runs/store.ts'
 import { applyRunEffects } from '../effects.ts'
-import { secretsForSandbox } from '../../resources/secrets/in-cloud.ts'
-import { secretsForRun } from '../../resources/secrets/store.ts'
+import { placeOfEnvironment } from '../places/places.ts'
 import { VaultError, type Vault } from '../../vault/vault.ts'
 import { mintRunToken } from '../../http/run-token.ts'
 import { inTransaction } from '../../db/transaction.ts'
@@ -101,11 +100,9 @@ export class RunStarter {
   /** A run starts without the secrets that this server cannot open, since nothing else of it would then start either. */
   private async secretsOf(db: Db, run: RunRow): Promise<Record<string, string>> {
     try {
-      if (run.environmentType === 'cloud') {
-        const spec = (await listSpecs(db, [run.id])).get(run.id)
-        return spec === undefined ? {} : await secretsForSandbox(db, { run, spec }, this.options)
-      }
-      return await secretsForRun(db, run, this.options.vault)
+      const { vault, world } = this.options
+      const findSpec = async () => (await listSpecs(db, [run.id])).get(run.id) ?? null
+      return await placeOfEnvironment(run.environmentType).secretsFor(db, run, { vault, world, findSpec })
     } catch (error) {
       if (!(error instanceof VaultError)) throw error
       this.options.log.error({ err: error, runId: run.id }, 'the secrets of a run cannot be opened')

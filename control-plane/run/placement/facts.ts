@@ -25,7 +25,8 @@ import { loadOccupancy, type Occupancy } from '../../resources/runs/live-store.t
 import type { RunRow } from '../../resources/runs/store.ts'
 import { haltOf } from '../../resources/workspaces/rules.ts'
 import { findWorkspace } from '../../resources/workspaces/store.ts'
-import type { PlacementFacts, RunFacts } from './placement.ts'
+import type { PlacementFacts, RunFacts, RunPlace } from '../places/place.ts'
+import { placeOfDevice, placeOfEnvironment } from '../places/places.ts'
 
 export interface Moment {
   now: number
@@ -43,7 +44,7 @@ export async function loadPlacementFacts(db: Db, workspaceId: WorkspaceUuid, mom
 }
 
 /** Why a run may not start in the workspace now; it ends with this. null: it may. */
-type RefusalOf = (run: { isOfCloud: boolean }) => 'billing_locked' | 'company_paused' | 'cloud_disabled' | null
+type RefusalOf = (place: Pick<RunPlace, 'whyClosed'>) => 'billing_locked' | 'company_paused' | 'cloud_disabled' | null
 
 /**
  * The same with the workspace locked: until the transaction ends nobody else gives away room on its devices, and nobody
@@ -57,8 +58,8 @@ export async function lockPlacement(
 ): Promise<{ facts: PlacementFacts; refusalOf: RefusalOf }> {
   const { facts, workspace } = await load(tx, workspaceId, { ...moment, lock: true })
   const halt = workspace === null ? 'company_paused' : haltOf(workspace)
-  const ofCloud = halt ?? (workspace?.cloudEnabled === true ? null : 'cloud_disabled')
-  return { facts, refusalOf: ({ isOfCloud }) => (isOfCloud ? ofCloud : halt) }
+  const allowed = { onServer: true, inWorkspace: workspace?.cloudEnabled === true }
+  return { facts, refusalOf: (place) => halt ?? place.whyClosed(allowed)?.exitReason ?? null }
 }
 
 async function load(db: Db, workspaceId: WorkspaceUuid, options: Moment & { lock: boolean }) {
@@ -96,10 +97,7 @@ async function load(db: Db, workspaceId: WorkspaceUuid, options: Moment & { lock
       liveness: livenessOf(device, options.now, options.leaseMs),
       isLinked: device.replicaId !== null,
       isController: isController(device.platform),
-      // A sandbox is nobody's machine, and holds nothing of a person.
-      isSandbox: device.sandboxId !== null,
-      runsBy: device.sandboxId === null ? device.runsBy : 'members',
-      isOfAdmin: device.sandboxId !== null || admins.has(device.userId),
+      ...placeOfDevice(device).trusted(device, admins),
       remoteControlRevoked: device.remoteControlRevokedAt !== null,
       accepting: device.claimState?.accepting ?? true,
       unready: unreadyOf(device),
@@ -174,7 +172,7 @@ export function toRunFacts(
   },
 ): RunFacts {
   return {
-    cloud: run.environmentType === 'cloud' ? { device: rows.sandbox } : null,
+    cloud: placeOfEnvironment(run.environmentType).madeForRun(rows.sandbox),
     agentId: run.agentId,
     harness: run.harness,
     keyId: run.providerKeyId,

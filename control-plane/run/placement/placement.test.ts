@@ -1,7 +1,8 @@
 import { idFrom, type DeviceRef, type PersonUuid, type SecretId } from '../../../shared/lib/ids.ts'
 import { describe, expect, it } from 'vitest'
 import { quotaAt, type Quota } from '../../resources/quotas/rules.ts'
-import { describeGate, placeAll, placeRun, type DeviceFacts, type RunFacts } from './placement.ts'
+import type { DeviceFacts, RunFacts } from '../places/place.ts'
+import { describeGate, placeAll, placeRun } from './placement.ts'
 
 const device = (publicId: DeviceRef, changes: Partial<DeviceFacts> = {}): DeviceFacts => ({
   publicId,

@@ -17,7 +17,7 @@ import { query } from '../../db/statement.ts'
 import { notCancelled } from '../../resources/runs/cancellation-store.ts'
 import { listLiveOfTask } from '../../resources/runs/live-store.ts'
 import { toRunFacts } from './facts.ts'
-import type { RunFacts } from './placement.ts'
+import type { RunFacts } from '../places/place.ts'
 
 /** A queued run that was not offered, with what its placement depends on. */
 export interface WaitingRun {

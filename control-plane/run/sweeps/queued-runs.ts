@@ -3,6 +3,7 @@ import { inPages } from '../../db/table.ts'
 import type { Tx } from '../../db/open.ts'
 import { finishRun } from '../endings/end-run.ts'
 import { loadPlacementFacts } from '../placement/facts.ts'
+import { placeOfRun } from '../places/places.ts'
 import { placeAll, placeRun } from '../placement/placement.ts'
 import { listWaiting, listWaitingWorkspaces, type WaitingRun } from '../placement/waiting-store.ts'
 import { listExpiredOffers } from '../../resources/runs/lease-store.ts'
@@ -90,8 +91,7 @@ function dueOf(
   run: WaitingRun,
   { gate, now, options }: { gate: { opensAt: number | null } | null; now: number; options: QueuedRunsOptions },
 ): Due | null {
-  // How long its sandbox may take is a matter of the sandbox.
-  if (run.facts.cloud?.device != null) return null
+  if (placeOfRun(run.facts).isBeingMade(run.facts)) return null
   if (gate !== null) {
     if (run.ungatedSince !== null) return 'gated'
     const until = Math.max(run.createdAt + options.gateMs, (gate.opensAt ?? 0) + pastOpeningMs)

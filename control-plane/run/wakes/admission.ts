@@ -1,3 +1,4 @@
+import { placeOfEnvironment } from '../places/places.ts'
 import type { ApprovalId, QuestionId, RunId } from '../../../shared/lib/ids.ts'
 import type { AgentRow } from '../../resources/agents/store.ts'
 import type { WorkspaceRow } from '../../resources/workspaces/store.ts'
@@ -77,10 +78,9 @@ export function admit(facts: WakeFacts): Admission {
   if (facts.isTimerInVain)
     return refuse('timer_all_tasks_hitl_paused', `All open tasks of ${agent.name} wait for a person.`)
   if (facts.workspace.isBillingLocked) return decline('billing_locked', locked)
-  if (facts.environment === 'cloud' && !facts.cloudEnabled)
-    return decline('cloud_disabled', 'Cloud runs are off on this server.')
-  if (facts.environment === 'cloud' && !facts.workspace.cloudEnabled)
-    return decline('cloud_disabled', 'Cloud runs are off in this workspace.')
+  const allowed = { onServer: facts.cloudEnabled, inWorkspace: facts.workspace.cloudEnabled }
+  const closed = placeOfEnvironment(facts.environment).whyClosed(allowed)
+  if (closed) return decline(closed.exitReason, closed.message)
   const spent = budgetRefusal(facts)
   if (spent) return spent
   if (facts.folder === 'missing')

@@ -66,14 +66,6 @@ export function buildSpec(input: SpecInput): RunSpec {
   return input.gate == null ? spec : gateSpec(spec, input.gate)
 }
 
-/** In a sandbox the agent is warned before its calls are used up, and one command takes no longer than a call may. */
-export function inSandbox(spec: RunSpec): RunSpec {
-  const { warnAtCalls, callMs } = runLimits
-  const isCommand = spec.gate != null || harnesses[spec.harness].runsOwnCommand
-  const runMs = isCommand ? Math.min(spec.limits.runMs, callMs) : spec.limits.runMs
-  return { ...spec, limits: { ...spec.limits, runMs, warnAtCalls, callMs } }
-}
-
 /** The run of a gate has the folder, the permissions and the secrets of its agent, and nothing that makes it one. */
 function gateSpec(spec: RunSpec, { command, timeoutMs }: Gate): RunSpec {
   return {

@@ -7,7 +7,9 @@ import type { Tx, Db } from '../../db/open.ts'
 import { cancelRun } from '../endings/cancel-run.ts'
 import { lockRoom, type Room } from '../offers/offer.ts'
 import { toRunFacts } from '../placement/facts.ts'
-import type { RunFacts } from '../placement/placement.ts'
+import { keyOf, keysOfHarness } from '../places/model-access.ts'
+import type { RunFacts, RunPlace, SecretNames } from '../places/place.ts'
+import { placeOfEnvironment } from '../places/places.ts'
 import { findOthersOfTask, noOthers } from '../placement/waiting-store.ts'
 import { isWorkPrivate } from '../placement/private-work.ts'
 import { saidBefore } from '../../resources/conversations/said.ts'
@@ -16,17 +18,13 @@ import { listCompacting } from '../../resources/runs/compaction-store.ts'
 import { findDetails } from '../../resources/runs/details-store.ts'
 import { findSkillsGiven } from '../../resources/runs/skills-given.ts'
 import { findRun, type RunRow, findLastWithSession, hasWorkedOn } from '../../resources/runs/store.ts'
-import { variablesGiven } from '../../resources/connections/given.ts'
-import { variablesInCloud } from '../../resources/connections/in-cloud.ts'
-import { listCloudSecrets } from '../../resources/secrets/in-cloud.ts'
 import { listSecretKeys } from '../../resources/secrets/store.ts'
 import type { AgentRow } from '../../resources/agents/store.ts'
 import { skillsHadBy } from '../../resources/skills/had.ts'
-import { buildSpec, inSandbox, type SpecInput, runsModel, instructionsFor, type Instructions } from './build-spec.ts'
+import { buildSpec, type SpecInput, runsModel, instructionsFor, type Instructions } from './build-spec.ts'
 import { decidedChangesFor, noDecidedChanges } from './decided-changes.ts'
 import { instructionsBy, type Order } from './order.ts'
 import type { Refusal } from './admission.ts'
-import { keyedSpec, keyOf, keysOfHarness, type SecretNames } from './model-access.ts'
 import type { Wake, WakeContext } from './wake.ts'
 
 /** A run that is about to be made. */
@@ -79,15 +77,14 @@ export async function draftRun(
   const input = { ...inputOf(order, context, decided.text), ...skills }
   const secretKeys = await listSecretKeys(tx, wake.agent.id)
   const plain = buildSpec(input)
-  const isCloud = order.environment === 'cloud'
-  const keyed = keyedSpec(isCloud ? inSandbox(plain) : plain, {
-    order,
-    secretKeys,
-    cloudSecrets: isCloud ? await listCloudSecrets(tx, wake.agent.id) : [],
-    isPlaced,
-    ...context,
-  })
-  if ('kind' in keyed) return keyed
+  const place = placeOfEnvironment(order.environment)
+  const { operatorKeys } = context
+  const guarded = await place.listGuardedSecrets(tx, wake.agent.id)
+  const keyed = place.keyedSpec(place.limited(plain), { secretKeys, guarded, operatorKeys, isPlaced })
+  if ('kind' in keyed) {
+    const { code, message } = keyed
+    return { kind: 'not_dispatched', reason: 'route_gate_declined', message, code }
+  }
   const { spec: built, keyId, secretNames } = keyed
   const unresumed = wake.compacts ? { ...built, skillFolders: null } : built
   const parent = await parentOf(tx, wake, { spec: unresumed, folderId: folder?.shortId ?? null })
@@ -109,12 +106,14 @@ export async function draftRun(
     () => (task === null ? noOthers : findOthersOfTask(tx, task.id)),
     () => isWorkPrivate(tx, wake),
   ])
-  const own: Way = isCloud
-    ? { ...inCloud(spec, { order, secretKeys }, secretNames.leftOut), keyId }
-    : wayOf(spec, { order, secretKeys })
-  const hasFallback = !wake.compacts && gate === null && order.environment === 'device'
+  const given = { order, place, secretKeys }
+  const own: Way = { ...withVariables(spec, given, secretNames.leftOut), keyId }
+  const hasFallback = !wake.compacts && gate === null && place.hasFallback
   const fallbackSpec = hasFallback ? fallbackSpecOf({ ...input, prompt: anew }, own.spec) : null
-  const fallback = fallbackSpec && wayOf(fallbackSpec, { order, secretKeys })
+  const fallback = fallbackSpec && {
+    ...withVariables(fallbackSpec, given, []),
+    keyId: keyOf(fallbackSpec.harness, secretKeys),
+  }
   const continued = parent?.run ?? null
   const isTaskLocked = isCompacting || ofTask.isTaken
   const isConfidential = isPrivate || secretKeys.size > 0
@@ -124,13 +123,7 @@ export async function draftRun(
   return { runId, instructions, own, fallback, continued, secretNames, facts, room, told: decided.ids }
 }
 
-type Given = { order: Pick<Order, 'connections'>; secretKeys: ReadonlyMap<string, SecretId> }
-
-/** Of a run on a device. */
-const wayOf = (spec: RunSpec, { order: { connections }, secretKeys }: Given): Way => ({
-  ...withVariables(spec, { connections, secretKeys }),
-  keyId: keyOf(spec.harness, secretKeys),
-})
+type Given = { order: Pick<Order, 'connections'>; place: RunPlace; secretKeys: ReadonlyMap<string, SecretId> }
 
 function inputOf(
   { wake, workspace, overrides, folder, repo, mcpServers }: Order,
@@ -224,24 +217,16 @@ async function goingOn(tx: Tx, parent: Parent | null, spec: RunSpec, promptAnew:
   return { ...spec, sessionSkills: { digest: given?.digest ?? null, promptAnew } }
 }
 
-/** The spec with the variables of connections. With which account a harness works, its agent's secrets alone decide. */
+/**
+ * The spec with the variables of connections. With which account a harness works, its agent's secrets alone decide. It also names the
+ * secrets that stay outside of its place.
+ */
 function withVariables(
   spec: RunSpec,
-  { connections, secretKeys }: Pick<Order, 'connections'> & Pick<Given, 'secretKeys'>,
-): Pick<Way, 'spec' | 'variablesLeftOut'> {
-  const { keyNames: harnessKeys } = harnesses[spec.harness]
-  const { variables, leftOut } = variablesGiven(connections, { secrets: new Set(secretKeys.keys()), harnessKeys })
-  const connectionVariables = variables.length === 0 ? null : variables
-  return { spec: { ...spec, connectionVariables }, variablesLeftOut: leftOut }
-}
-
-/** What `withVariables` is for a run on a device, for one in a sandbox. It also names the secrets that stay outside. */
-function inCloud(
-  spec: RunSpec,
-  { order: { connections }, secretKeys }: Given,
+  { order: { connections }, place, secretKeys }: Given,
   secretsLeftOut: readonly string[],
 ): Pick<Way, 'spec' | 'variablesLeftOut'> {
-  const { variables, leftOut } = variablesInCloud(connections, {
+  const { variables, leftOut } = place.variablesGiven(connections, {
     secrets: new Set(secretKeys.keys()),
     harnessKeys: keysOfHarness(spec),
   })

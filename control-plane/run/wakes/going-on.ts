@@ -8,6 +8,7 @@ import type { RunEffect } from '../effects.ts'
 import { findDetails } from '../../resources/runs/details-store.ts'
 import { publish } from '../../db/transaction.ts'
 import { findAgent, type AgentRow } from '../../resources/agents/store.ts'
+import { personOf } from '../../resources/devices/rules.ts'
 import { findDeviceByPublicId, listDevicesOfWorkspace } from '../../resources/devices/store.ts'
 import { accountOf, accountsOf, longestWindowMs, successorsInARow } from '../../resources/quotas/rules.ts'
 import { closeQuota } from '../../resources/quotas/store.ts'
@@ -151,7 +152,7 @@ async function isOnOwnersDevice(db: Db, { agentId, device: publicId }: RunRow): 
   const device = publicId === null ? null : await findDeviceByPublicId(db, publicId)
   const agent = await findAgent(db, agentId)
   // What runs in a sandbox could speak for its runner.
-  return device !== null && device.sandboxId === null && device.userId === agent?.ownerUserId
+  return device !== null && personOf(device) !== null && personOf(device) === agent?.ownerUserId
 }
 
 /** Closes the account with which the run worked, and tells its devices. */

@@ -1,5 +1,6 @@
 import type { RunEffect } from '../effects.ts'
 import { findDetails } from '../../resources/runs/details-store.ts'
+import { placeOfEnvironment } from '../places/places.ts'
 import { changeRun } from '../change-store.ts'
 import { nextSize } from '../../resources/sandboxes/sizes.ts'
 import { findSandboxOfRun, replaceSandbox } from '../../resources/sandboxes/store.ts'
@@ -14,7 +15,7 @@ const endsOf = ['error', 'sandbox_lost']
  * volume and its session, in a sandbox of the next size up. The volume is kept for that one. Sizes end, and so do those that follow.
  */
 export const goOnAfterMemory: RunEffect = async (db, run, { world, exitReason, outOfMemory = false }) => {
-  if (run.environmentType !== 'cloud' || run.compacts || !endsOf.includes(exitReason ?? '')) return
+  if (!placeOfEnvironment(run.environmentType).canGrow || run.compacts || !endsOf.includes(exitReason ?? '')) return
   const sandbox = await findSandboxOfRun(db, run.id)
   if (sandbox === null || sandbox.removedAt !== null || !(outOfMemory || sandbox.outOfMemory === true)) return
   const size = nextSize(sandbox.size)

@@ -19,6 +19,7 @@ import { hasOpenBlocker } from '../../resources/tasks/store.ts'
 import { admit, type Admission, type TaskFacts } from './admission.ts'
 import type { RunOverrides } from './build-spec.ts'
 import { withoutNews } from './decided-changes.ts'
+import { placeOfEnvironment } from '../places/places.ts'
 import { isOver } from './finished-task.ts'
 import type { Wake, WakeContext, WakeTask } from './wake.ts'
 
@@ -53,8 +54,9 @@ export async function readOrder(
   if (workspace === null) return null
   const overrides = { ...overridesOf(task), ...given(wake.overrides ?? {}) }
   const environment = overrides.environment ?? agent.environment
-  const folder = environment === 'cloud' ? null : await folderFor(tx, wake, { workspace, task })
-  const repo = environment === 'cloud' ? await cloudRepoOf(tx, agent, task) : null
+  const { hasFolders } = placeOfEnvironment(environment)
+  const folder = hasFolders ? await folderFor(tx, wake, { workspace, task }) : null
+  const repo = hasFolders ? null : await cloudRepoOf(tx, agent, task)
   const { given: connections } = await connectionsGivenTo(tx, agent, { services, now: at })
   const mcpServers = await mcpServersOfAgent(tx, agent, { workspace, connections })
   return { wake, workspace, task, overrides, environment, folder, repo, mcpServers, connections, at }
@@ -67,13 +69,13 @@ export async function admissionOf(
   { cloudEnabled }: Pick<WakeContext, 'cloudEnabled'>,
 ): Promise<Admission> {
   const { agent, triggerSource, step } = wake
+  const { hasFolders } = placeOfEnvironment(environment)
   const same = await findSameQueued(tx, wake)
   return admit({
     agent,
     workspace,
     environment,
-    folder:
-      environment === 'cloud' || agent.defaultFolderId === null || task?.repoId ? null : folder ? 'bound' : 'missing',
+    folder: !hasFolders || agent.defaultFolderId === null || task?.repoId ? null : folder ? 'bound' : 'missing',
     cloudEnabled,
     spentBudget: await spentBudgetOf(tx, { agent, workspace, now }),
     task: task && (await loadTaskFacts(tx, task, { agent, triggerSource, now, step: step ?? null })),
@@ -83,7 +85,6 @@ export async function admissionOf(
   })
 }
 
-/** Folders are on devices; a cloud run has none. */
 const folderFor = (tx: Tx, wake: Wake, of: { workspace: WorkspaceRow; task: WakeTask | null }) =>
   wake.compacts ? folderOfSession(tx, wake) : folderOf(tx, { agent: wake.agent, ...of })
 

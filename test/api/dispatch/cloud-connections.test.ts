@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { specForSandbox } from '../../../control-plane/run/offers/sandbox-spec.ts'
+import { specForSandbox } from '../../../control-plane/run/places/sandbox-spec.ts'
 import { silentLog } from '../../../control-plane/process/log.ts'
 import { sealCredential } from '../../../control-plane/resources/connections/credential.ts'
 import { blankConnection } from '../../../control-plane/resources/connections/steps/change.ts'

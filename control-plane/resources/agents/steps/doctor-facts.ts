@@ -12,19 +12,19 @@ import { isAgentBudgetSpent } from '../budget.ts'
 import { isController, livenessOf } from '../../devices/rules.ts'
 import { listDevicesOfWorkspace, type DeviceRow } from '../../devices/store.ts'
 import { findFolder, type FolderRow } from '../../folders/store.ts'
-import { connectionsGivenTo, variablesGiven, type GivenConnection } from '../../connections/given.ts'
+import { connectionsGivenTo, type GivenConnection } from '../../connections/given.ts'
 import { statusAt } from '../../connections/rules.ts'
 import { findConnection } from '../../connections/store.ts'
-import { variablesInCloud } from '../../connections/in-cloud.ts'
 import { mcpServersOfAgent } from '../../connections/joined-servers.ts'
 import { whyNotInCloud } from '../../mcp-servers/in-cloud.ts'
 import { listAdmins } from '../../members/store.ts'
-import { listCloudSecrets, troubleInSandbox, type CloudSecret } from '../../secrets/in-cloud.ts'
+import { troubleInSandbox, type CloudSecret } from '../../secrets/in-cloud.ts'
 import { listSecretKeys } from '../../secrets/store.ts'
 import { skillsOfSpec } from '../../skills/offered.ts'
 import { skillsHadBy } from '../../skills/had.ts'
 import { refusalOfSkill, takesWork, type Work } from '../../../trust/rules.ts'
-import { modelAccess } from '../../../run/wakes/model-access.ts'
+import { modelAccess } from '../../../run/places/model-access.ts'
+import { placeOfEnvironment } from '../../../run/places/places.ts'
 import type { CloudSetup } from '../../dependencies.ts'
 import type { WorkspaceRow } from '../../workspaces/store.ts'
 import { type CloudFacts, diagnose, type DoctorDevice, type Refused } from './doctor.ts'
@@ -52,8 +52,8 @@ export async function auditAgent(
     agent.reportingTo === null ? null : await findAgentByReference(db, agent.workspaceId, agent.reportingTo)
   const harness = harnessOf(agent.harness, model, options.catalog)
   const secretKeys = await listSecretKeys(db, agent.id)
-  const isCloud = agent.environment === 'cloud'
-  const cloudSecrets = isCloud ? await listCloudSecrets(db, agent.id) : []
+  const place = placeOfEnvironment(agent.environment)
+  const cloudSecrets = await place.listGuardedSecrets(db, agent.id)
   const work = {
     agent,
     isConfidential: agent.visibility === 'private' || secretKeys.size > 0,
@@ -64,7 +64,7 @@ export async function auditAgent(
   const connections = await connectionsGivenTo(db, agent, options)
   const mcpServers = await mcpServersOfAgent(db, agent, { workspace, connections: connections.given })
   const servers = mcpServersFor(mcpServers, { harness, protocol: agent.protocol, permissions })
-  const { leftOut: variablesLeftOut } = (isCloud ? variablesInCloud : variablesGiven)(connections.given, {
+  const { leftOut: variablesLeftOut } = place.variablesGiven(connections.given, {
     secrets: new Set(secretKeys.keys()),
     harnessKeys: harnesses[harness].keyNames,
   })
@@ -78,7 +78,7 @@ export async function auditAgent(
       setup: options.cloud,
       harness,
       secretKeys,
-      cloudSecrets,
+      cloudSecrets: cloudSecrets ?? [],
       model,
       servers: servers.given,
     }),
@@ -90,7 +90,7 @@ export async function auditAgent(
     mcpInVain: await inVain(db, {
       agent,
       servers: servers.given,
-      cloudSecrets: isCloud ? cloudSecrets : null,
+      cloudSecrets,
       usable: [...connections.given, ...connections.refused],
       now: options.now,
     }),

@@ -1,3 +1,4 @@
+import { placeOfEnvironment } from '../../../run/places/places.ts'
 import type { ActorRef, AgentRef, AgentUuid, FolderRef, RepoUuid, WorkspaceUuid } from '../../../../shared/lib/ids.ts'
 import { changedRow } from '../../../db/changed-row.ts'
 import type { Agent } from '../../../../shared/api/agents.ts'
@@ -99,7 +100,7 @@ export async function checkFolder(
   const { agent, folderId } = change
   if (!ownsOrAdministers(agent, caller)) fail('default_folder_forbidden', { param })
   if (folderId === null) return
-  if (agent.environment === 'cloud') fail('folder_requires_device_environment', { param })
+  if (!placeOfEnvironment(agent.environment).hasFolders) fail('folder_requires_device_environment', { param })
   const folder = await findFolder(db, agent.workspaceId, folderId)
   if (folder === null) return fail('resource_not_found', { param, message: 'There is no such folder.' })
   const { defaultDevice } = change.workspace
@@ -121,7 +122,7 @@ export async function checkDefaultRepo(
 function checkSettings({ before, after, caller }: AgentWrite, keys: readonly string[]): void {
   const refusal = settingsRefusalOf({ before, after, keys }, caller)
   if (refusal !== null) fail('http_exception', refusal)
-  if (after.environment === 'cloud' && after.defaultFolderId !== null)
+  if (!placeOfEnvironment(after.environment).hasFolders && after.defaultFolderId !== null)
     fail('folder_requires_device_environment', {
       param: 'config.runtime.environment',
       message: 'The agent has a default folder; clear it before the agent moves to the cloud.',

@@ -8,13 +8,8 @@ import { harnesses } from '../../../../shared/runs/harnesses.ts'
 import { reasoningEfforts } from '../../../../shared/runs/spec.ts'
 import type { Db } from '../../../db/open.ts'
 import { loadPlacementFacts } from '../../../run/placement/facts.ts'
-import {
-  describeGate,
-  placeRun,
-  type Gate,
-  type PlacementFacts,
-  type RunFacts,
-} from '../../../run/placement/placement.ts'
+import type { Gate, PlacementFacts, RunFacts } from '../../../run/places/place.ts'
+import { describeGate, placeRun } from '../../../run/placement/placement.ts'
 import { findWaiting } from '../../../run/placement/waiting-store.ts'
 import { handleText } from '../../agents/present.ts'
 import { listAgentIdentities, type AgentIdentity } from '../../agents/identity-store.ts'

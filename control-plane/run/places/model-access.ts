@@ -2,10 +2,8 @@ import type { SecretId } from '../../../shared/lib/ids.ts'
 import { brokeredKeys, usualKey, type BrokeredModel, type ModelProvider } from '../../../shared/runs/brokered.ts'
 import { harnesses, type HarnessName } from '../../../shared/runs/harnesses.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import { troubleInSandbox, wayIntoSandbox, type CloudSecret } from '../../resources/secrets/in-cloud.ts'
-import type { Refusal } from './admission.ts'
-import type { Order } from './order.ts'
-import type { WakeContext } from './wake.ts'
+import { troubleInSandbox, wayIntoSandbox } from '../../resources/secrets/in-cloud.ts'
+import type { KeyedSpec, KeyRefusal, Keys } from './place.ts'
 
 /**
  * With which key a run in a sandbox reaches its model. A key of the agent's own comes before the operator's, which pays for some
@@ -16,7 +14,7 @@ export type ModelAccess =
   | { kind: 'none' }
   /** `keyId`: of the agent's secret; null: the operator's key. */
   | { kind: 'brokered'; model: BrokeredModel; keyId: SecretId | null }
-  | { kind: 'refused'; code: 'credits_harness_unsupported' | 'credential_unbrokerable'; message: string }
+  | KeyRefusal
 
 export function modelAccess(
   { harness, model, gate }: Pick<RunSpec, 'harness' | 'model' | 'gate'>,
@@ -58,59 +56,27 @@ function variablesOf({ harness, model }: Pick<RunSpec, 'harness' | 'model'>): re
 
 const listed = (names: readonly string[]): string => names.join(' or ')
 
-/** Names of variables of the agent's secrets. */
-export interface SecretNames {
-  given: readonly string[]
-  leftOut: readonly string[]
-}
-
-/**
- * The spec with the way to its model, the id of the agent's own key that the harness takes, and the names of what it is given. A refusal: it
- * would have no key, or a secret has no way into a sandbox.
- */
-export function keyedSpec(
+/** See `keyedSpec` of `RunPlace`: neither the agent's key nor the operator's enters, the broker adds it. */
+export function brokeredSpec(
   spec: RunSpec,
-  {
-    order: { environment },
-    secretKeys,
-    cloudSecrets,
-    operatorKeys,
-    isPlaced,
-  }: {
-    order: Pick<Order, 'environment'>
-    /** Ids of secrets by the names of their variables. */
-    secretKeys: ReadonlyMap<string, SecretId>
-    /** The same secrets, where the run is one of the cloud. */
-    cloudSecrets: readonly CloudSecret[]
-    /** False: it never starts, so it needs no key. */
-    isPlaced: boolean
-  } & Pick<WakeContext, 'operatorKeys'>,
-): { spec: RunSpec; keyId: SecretId | null; secretNames: SecretNames } | Refusal {
-  const names = [...secretKeys.keys()]
-  if (environment === 'device')
-    return { spec, keyId: keyOf(spec.harness, secretKeys), secretNames: { given: names, leftOut: [] } }
+  { secretKeys, guarded, operatorKeys, isPlaced }: Keys,
+): KeyedSpec | KeyRefusal {
+  const secrets = guarded ?? []
   const access = modelAccess(spec, { secretKeys, operatorKeys })
-  if (access.kind === 'refused' && isPlaced) return refusal(access)
+  if (access.kind === 'refused' && isPlaced) return access
   const { model: brokeredModel, keyId } = access.kind === 'brokered' ? access : { model: null, keyId: null }
   const next = brokeredModel === null ? spec : { ...spec, brokeredModel }
-  const message = troubleInSandbox(cloudSecrets, next)
-  if (message !== null && isPlaced) return refusal({ code: 'credential_unbrokerable', message })
-  const entering = cloudSecrets.filter((secret) => ['plain', 'placeholder'].includes(wayIntoSandbox(secret, next)))
+  const message = troubleInSandbox(secrets, next)
+  if (message !== null && isPlaced) return { kind: 'refused', code: 'credential_unbrokerable', message }
+  const entering = secrets.filter((secret) => ['plain', 'placeholder'].includes(wayIntoSandbox(secret, next)))
   const given = [
     ...(brokeredModel === null ? [] : [brokeredModel.variable]),
     ...entering.map(({ envVarName }) => envVarName),
   ]
   // The operator pays: a key of the agent's in the same variable stays outside.
   const isGiven = (name: string) => given.includes(name) && (name !== brokeredModel?.variable || keyId !== null)
-  return { spec: next, keyId, secretNames: { given, leftOut: names.filter((name) => !isGiven(name)) } }
+  return { spec: next, keyId, secretNames: { given, leftOut: [...secretKeys.keys()].filter((name) => !isGiven(name)) } }
 }
-
-const refusal = ({ code, message }: { code: NonNullable<Refusal['code']>; message: string }): Refusal => ({
-  kind: 'not_dispatched',
-  reason: 'route_gate_declined',
-  message,
-  code,
-})
 
 /** The id of the agent's own key that the harness takes on a device. */
 export function keyOf(harness: HarnessName, secretKeys: ReadonlyMap<string, SecretId>): SecretId | null {

@@ -1,0 +1,204 @@
+import type { AgentRef, DeviceRef, PersonUuid, SecretId } from '../../../shared/lib/ids.ts'
+import type { RunsBy } from '../../../shared/api/devices.ts'
+import type { World } from '../../../shared/lib/world.ts'
+import type { ModelProvider } from '../../../shared/runs/brokered.ts'
+import type { ExitReason } from '../../../shared/runs/exit-reasons.ts'
+import type { HarnessName } from '../../../shared/runs/harnesses.ts'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import type { Db } from '../../db/open.ts'
+import type { variablesGiven } from '../../resources/connections/given.ts'
+import type { Advice } from '../../resources/devices/readiness.ts'
+import type { LivenessStatus } from '../../resources/devices/rules.ts'
+import type { DeviceRow } from '../../resources/devices/store.ts'
+import type { AccountHolder, Quota } from '../../resources/quotas/rules.ts'
+import type { RunRow } from '../../resources/runs/store.ts'
+import type { CloudSecret } from '../../resources/secrets/in-cloud.ts'
+import type { Person } from '../../trust/rules.ts'
+import type { Vault } from '../../vault/vault.ts'
+
+/**
+ * A place is where a run executes: a device of a person (`device.ts`) or a sandbox that is made for the run (`sandbox.ts`). All in which
+ * the two differ, from the wake to the ending, is a member of this interface; `places.ts` finds the place of a run or of a row, and
+ * nobody else asks which of them it is. How the API shows it is no matter of this.
+ */
+export interface RunPlace {
+  /** A run starts in a folder that somebody named. Where there are none, it gets a clone of its repository. */
+  readonly hasFolders: boolean
+  /** A run whose provider keeps it waiting may go with its agent's fallback harness. */
+  readonly hasFallback: boolean
+  /** A run that had no memory left may be followed by one in a larger place. */
+  readonly canGrow: boolean
+  /** The first token of its runner is good for its first link alone. */
+  readonly exchangesFirstToken: boolean
+  /** Why a run there is given no credentials over the link; null: it is. */
+  readonly whyNoCredentials: string | null
+
+  /** What the facts of a run say of a place that is made for it alone. `device`: its durable id, once it is there. */
+  madeForRun(device: DeviceRef | null): RunFacts['cloud']
+  /** Where the run may go now, or what holds it. What holds it wherever it would go was asked before. */
+  placeRun(run: RunFacts, facts: PlacementFacts): Placement
+  /** Its places are there, and none may take it. */
+  isRefused(run: RunFacts, facts: PlacementFacts): boolean
+  /** The run's place is being made, and how long that may take is known there. */
+  isBeingMade(run: RunFacts): boolean
+  /** Why no run may go there; null: it may. */
+  whyClosed(allowed: { onServer: boolean; inWorkspace: boolean }): Closed | null
+
+  /** The spec with the limits that it has there. */
+  limited(spec: RunSpec): RunSpec
+  /** The secrets of an agent that only enter as far as they say how; null: all of them go there as they are. */
+  listGuardedSecrets(db: Db, agentId: AgentRef): Promise<readonly CloudSecret[] | null>
+  /** The spec with the way to its model. A refusal: it would have no key, or a secret cannot go there. */
+  keyedSpec(spec: RunSpec, keys: Keys): KeyedSpec | KeyRefusal
+  /** The variables that a run there gets of connections. */
+  variablesGiven: typeof variablesGiven
+
+  /** The spec as the runner there gets it. */
+  offeredSpec(spec: RunSpec): RunSpec
+  /** What the run has in its environment, by variables. Throws `VaultError` where a secret cannot be opened. */
+  secretsFor(db: Db, run: RunRow, opening: Opening): Promise<Record<string, string>>
+
+  /** Whose work it takes, as far as its row does not say it. */
+  trusted(device: DeviceRow, admins: ReadonlySet<PersonUuid>): Pick<DeviceFacts, 'isSandbox' | 'runsBy' | 'isOfAdmin'>
+  /** How a run ended with which the place did not come back. */
+  howLost(db: Db, device: DeviceRow): Promise<{ exitReason: ExitReason; errorMessage: string }>
+}
+
+export interface Closed {
+  exitReason: 'cloud_disabled'
+  message: string
+}
+
+export interface Opening {
+  vault: Pick<Vault, 'open'>
+  world: Pick<World, 'bytes' | 'now'>
+  /** null: the run has none any more. */
+  findSpec: () => Promise<RunSpec | null>
+}
+
+/** Names of variables of the agent's secrets. */
+export interface SecretNames {
+  given: readonly string[]
+  leftOut: readonly string[]
+}
+
+export interface Keys {
+  /** Ids of secrets by the names of their variables. */
+  secretKeys: ReadonlyMap<string, SecretId>
+  /** See `listGuardedSecrets`. */
+  guarded: readonly CloudSecret[] | null
+  operatorKeys: readonly ModelProvider[]
+  /** False: the run never starts, so it needs no key. */
+  isPlaced: boolean
+}
+
+/** `keyId`: of the agent's own key that the harness takes; null: it takes none. */
+export interface KeyedSpec {
+  spec: RunSpec
+  keyId: SecretId | null
+  secretNames: SecretNames
+}
+
+export interface KeyRefusal {
+  kind: 'refused'
+  code: 'credits_harness_unsupported' | 'credential_unbrokerable'
+  message: string
+}
+
+export interface DeviceFacts extends AccountHolder {
+  displayName: string
+  liveness: LivenessStatus
+  /** A replica holds its link now. A device counts as connected for a while after its link was lost. */
+  isLinked: boolean
+  isController: boolean
+  /** It was made for one run of the cloud, and takes no other. */
+  isSandbox: boolean
+  remoteControlRevoked: boolean
+  /** The people whose wakes its owner lets it take. */
+  runsBy: RunsBy
+  /** Its owner is an owner or admin of the workspace. */
+  isOfAdmin: boolean
+  /** The last report of the device; true before its first one. */
+  accepting: boolean
+  /** Harnesses that it says are not installed, too old or not signed in, with what it says is to be done. */
+  unready: ReadonlyMap<string, string | null>
+  capacity: number
+  /** Runs it holds or is offered. */
+  used: number
+}
+
+export interface PlacementFacts {
+  devices: readonly DeviceFacts[]
+  /** How many more sandboxes the workspace may have; null: no engine for them is ready. */
+  cloudRoom: number | null
+  /** Durable id of the workspace's default device. */
+  defaultDevice: DeviceRef | null
+  /** Agent and harness (`agt_.../claude`) whose provider refused a run a moment ago. */
+  rateLimited: ReadonlySet<string>
+  /** Of accounts whose limit was reached and is not long over; all others are open. */
+  quotas: ReadonlyMap<string, Quota>
+  /** Breakers by `circuitKey` that are or were just open; all others are closed, which lets everything through. */
+  circuits: ReadonlyMap<string, Quota>
+  /** UUIDs of the workspace's owners and admins; empty where no device asks for them. */
+  admins: ReadonlySet<PersonUuid>
+}
+
+export interface RunFacts {
+  agentId: AgentRef
+  harness: HarnessName
+  /** The agent's own key for the harness's provider; null: the device's sign-in is used. */
+  keyId: SecretId | null
+  /** The provider whose service its harness depends on, as `providerOf` names it. */
+  provider: string
+  /** The harness on which it goes while its provider keeps it from its harness. */
+  fallback: Pick<RunFacts, 'harness' | 'keyId' | 'provider'> | null
+  /** It goes to a sandbox and to no device: that of its own, once there is one. null: it goes to devices. */
+  cloud: { device: DeviceRef | null } | null
+  /** Device of the folder the run starts in; null when it starts in the home folder. */
+  folderDevice: DeviceRef | null
+  /** Device whose harness session the run goes on with. */
+  sessionDevice: DeviceRef | null
+  /** It is of use only on the device with the session. */
+  isForSession: boolean
+  ownerUserId: PersonUuid | null
+  /** The agent was given to its owner, who has not agreed yet: it runs on none of their devices. */
+  isOwnerAsked: boolean
+  /** Its agent is private. */
+  isOfPrivateAgent: boolean
+  /** It belongs to a private agent, a private project or a dm, or is given secrets. */
+  isConfidential: boolean
+  /** The person at the root of its chain of wakes. */
+  causedBy: Person
+  /** Others whose words it follows, and who wrote its AGENT.md. */
+  wordsBy: readonly Person[]
+  /** The person is no longer a member of the workspace. */
+  isCauseGone: boolean
+  /** A device has another run of the same task, or its session is made smaller at this moment. */
+  isTaskLocked: boolean
+  /** Runs of the same task that wait since before it. They hold it up, but for those that no device may take. */
+  ahead: readonly RunFacts[]
+}
+
+export type GateReason =
+  | 'no_device'
+  | 'capacity'
+  | 'task_locked'
+  | 'no_ready_route'
+  | 'pinned_route_not_ready'
+  | 'governance_refused'
+  | 'rate_limit'
+  | 'provider_overloaded'
+export interface Gate {
+  kind: 'gate'
+  reason: GateReason
+  /** When it opens by itself, where that is known (ms). */
+  opensAt?: number
+  /** What the devices say that are not ready for its harness. */
+  advice?: readonly Advice[]
+  /** For people, where the place says it in words of its own. */
+  message?: string
+}
+/** `onFallback`: with its fallback harness. `to_make`: its place is to be made. */
+export type Placement = { kind: 'device'; publicId: DeviceRef; onFallback?: true } | { kind: 'to_make' } | Gate
+
+export const gateFor = (reason: GateReason): Gate => ({ kind: 'gate', reason })
