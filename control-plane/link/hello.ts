@@ -5,7 +5,7 @@ import type { DeviceMessage, ServerMessage } from '../../shared/device/protocol.
 import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
 import { finishRun } from '../run/endings/end-run.ts'
-import { applyRunEffects } from '../run/effects.ts'
+import { startOn, takeBackOffer } from '../run/offers/lease.ts'
 import { livenessOf } from '../resources/devices/rules.ts'
 import {
   exchangeToken,
@@ -16,7 +16,6 @@ import {
   type DeviceRow,
 } from '../resources/devices/store.ts'
 import { listLiveOfDevice } from '../resources/runs/live-store.ts'
-import { changeRun, claimRun } from '../run/change-store.ts'
 import { placeOfDevice } from '../run/places/places.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
 import { hashToken, newToken } from '../http/token-hash.ts'
@@ -99,12 +98,6 @@ export async function admitDevice(
 
 const leaseOf = ({ id, fence, leaseState }: RunRow) => `${id}/${fence}/${leaseState}`
 
-async function claim(tx: Tx, run: RunRow, by: { device: DeviceRow; world: World }): Promise<void> {
-  const at = by.world.now()
-  const claimed = await claimRun(tx, { runId: run.id, fence: run.fence, device: by.device.publicId, at })
-  if (claimed) await applyRunEffects(tx, claimed.run, { at, world: by.world, exitReason: null, left: null })
-}
-
 /** The new token works beside the old one until it is used once, so a lost welcome costs nothing. */
 async function rotate(tx: Tx, device: DeviceRow, usedHash: string, world: World): Promise<string | null> {
   if (device.nextTokenHash === usedHash) {
@@ -138,11 +131,9 @@ async function settle(
   const given = new Set(before.map(leaseOf))
   const held = (await listLiveOfDevice(tx, device.publicId)).filter((run) => given.has(leaseOf(run)))
   const outcome = reconcile({ device: device.publicId, known: hello.runs, rows, held })
-  for (const run of outcome.claim) await claim(tx, run, { device, world })
-  for (const run of outcome.withdraw) {
-    await changeRun(tx, run.id, { type: 'offer_withdrawn', fence: run.fence })
-    await publish(tx, { topic: 'run.queued', key: run.id, at: now })
-  }
+  for (const { id: runId, fence } of outcome.claim)
+    await startOn(tx, { runId, fence, device: device.publicId, at: now, world })
+  for (const run of outcome.withdraw) await takeBackOffer(tx, run, now)
   const how = outcome.lost.length === 0 ? null : await placeOfDevice(device).howLost(tx, device)
   for (const run of outcome.lost)
     await finishRun(tx, run, { type: 'missing_on_device', fence: run.fence, ...how!, at: now, world })

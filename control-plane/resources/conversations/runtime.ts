@@ -2,7 +2,7 @@ import { fail } from '../../../shared/api/errors.ts'
 import { type HarnessName, harnesses } from '../../../shared/runs/harnesses.ts'
 import type { RunSpec, Speed } from '../../../shared/runs/spec.ts'
 import type { ModelCatalog } from '../../catalog/catalog.ts'
-import type { Wake } from '../../run/wakes/wake.ts'
+import type { ReadyWake } from '../../run/wakes/wake.ts'
 import type { ConversationRow } from './store.ts'
 
 /** The settings that people chose for the runs in a conversation; null: the agent's own. */
@@ -36,7 +36,7 @@ export function checkRuntime(runtime: Runtime, agentModels: readonly string[], c
 }
 
 /** The settings with which runs in a conversation start; a change of them begins a fresh session. */
-export function runtimeOf(conversation: ConversationRow | null): Pick<Wake, 'overrides' | 'freshSince'> {
+export function runtimeOf(conversation: ConversationRow | null): Pick<ReadyWake, 'overrides' | 'freshSince'> {
   if (conversation === null) return {}
   const { modelId: model, harness, reasoningEffort, speed } = conversation
   return { overrides: { model, harness, reasoningEffort, speed }, freshSince: conversation.runtimeChangedAt }

@@ -10,7 +10,7 @@ import { findAgent } from '../../resources/agents/store.ts'
 import { claimRun, type ClaimedRun } from '../change-store.ts'
 import { listSpecs } from '../../resources/runs/details-store.ts'
 import { findRun, type RunRow } from '../../resources/runs/store.ts'
-import { applyRunEffects } from '../effects.ts'
+import { startOn } from './lease.ts'
 import { placeOfEnvironment } from '../places/places.ts'
 import { VaultError, type Vault } from '../../vault/vault.ts'
 import { mintRunToken } from '../../http/run-token.ts'
@@ -82,11 +82,7 @@ export class RunStarter {
     const at = world.now()
     const claim = { runId: accepted.runId, fence: accepted.fence, device: link.publicId, at }
     if (accepted.isLone) return claimRun(root, { ...claim, isLone: true })
-    const start = async (tx: Tx) => {
-      const claimed = await claimRun(tx, claim)
-      if (claimed) await applyRunEffects(tx, claimed.run, { at, world, exitReason: null, left: null })
-      return claimed
-    }
+    const start = (tx: Tx) => startOn(tx, { ...claim, world })
     return inTransaction(root, start, { turns: [link.workspaceId] })
   }
 

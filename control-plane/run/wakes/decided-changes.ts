@@ -1,7 +1,7 @@
 import type { Db } from '../../db/open.ts'
 import { outcomeText } from '../../resources/platform-changes/present.ts'
 import { listUntold } from '../../resources/platform-changes/store.ts'
-import type { Wake } from './wake.ts'
+import type { ReadyWake } from './wake.ts'
 
 /** What a run is told of the changes that its agent had asked for, and which of them it is told. */
 export interface DecidedChanges {
@@ -19,7 +19,7 @@ const mostTold = 10
  * Reads what became of the changes of this agent that no run was told about. It holds no words of the person who
  * resolved them: a run follows those of whoever asked for it. What the wake says itself is not said twice.
  */
-export async function decidedChangesFor(db: Db, { agent, tells = [] }: Wake): Promise<DecidedChanges> {
+export async function decidedChangesFor(db: Db, { agent, tells = [] }: ReadyWake): Promise<DecidedChanges> {
   const changes = await listUntold(db, { agentId: agent.id, limit: mostTold })
   const news = changes.filter(({ id }) => !tells.includes(id))
   const lines = news.map((change) => `- ${change.id}, ${outcomeText(change)}`)

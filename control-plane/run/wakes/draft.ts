@@ -25,7 +25,7 @@ import { buildSpec, type SpecInput, runsModel, instructionsFor, type Instruction
 import { decidedChangesFor, noDecidedChanges } from './decided-changes.ts'
 import { instructionsBy, type Order } from './order.ts'
 import type { Refusal } from './admission.ts'
-import type { Wake, WakeContext } from './wake.ts'
+import type { ReadyWake, WakeContext } from './wake.ts'
 
 /** A run that is about to be made. */
 export interface Draft {
@@ -153,7 +153,7 @@ function inputOf(
 
 async function parentOf(
   tx: Tx,
-  wake: Wake,
+  wake: ReadyWake,
   { spec, folderId }: { spec: RunSpec; folderId: FolderRef | null },
 ): Promise<Parent | null> {
   const where = { harness: spec.harness, folderId, agent: wake.agent, freshSince: wake.freshSince ?? null }
@@ -195,7 +195,7 @@ async function endCompactions(
  */
 async function toldAnew(
   tx: Tx,
-  { agent, task, conversationId = null, gate = null }: Wake,
+  { agent, task, conversationId = null, gate = null }: ReadyWake,
   { spec, prompt, continues }: { spec: RunSpec; prompt: string; continues: boolean },
 ): Promise<string> {
   if (gate !== null || !harnessFactsOf(spec).keepsSessions) return prompt

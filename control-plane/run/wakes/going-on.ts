@@ -15,8 +15,8 @@ import { closeQuota } from '../../resources/quotas/store.ts'
 import type { WakeRow } from './wake-store.ts'
 import { asked } from '../../trust/askers.ts'
 import { withoutNews } from './decided-changes.ts'
-import { requestWake, type WakeRequest } from './wakes.ts'
-import type { Wake } from './wake.ts'
+import { requestWake, type RequestedWake } from './wakes.ts'
+import type { ReadyWake } from './wake.ts'
 
 /** Runs that follow one which was stopped by its provider, and go on with its session, or whose session was gone. */
 
@@ -41,7 +41,7 @@ export async function goOnAfter(
     prompt,
     world,
     ...also
-  }: { stop: Stop; prompt: string | null; world: World } & Pick<WakeRequest, 'allowCalls'>,
+  }: { stop: Stop; prompt: string | null; world: World } & Pick<RequestedWake, 'allowCalls'>,
 ): Promise<void> {
   await requestWake(
     db,
@@ -94,7 +94,7 @@ export async function afterFailure(
   db: Db,
   key: string | null,
   parent: RunRow | null,
-): Promise<Pick<Wake, 'overrides' | 'inLineSince'>> {
+): Promise<Pick<ReadyWake, 'overrides' | 'inLineSince'>> {
   const failed = asStopped('failure', key, parent)
   const details = failed && (await findDetails(db, failed.run.id))
   const instead = details && insteadOf(details)
@@ -183,7 +183,7 @@ async function closeAccount(
 export function asBefore(
   key: string | null,
   { parent, agent }: { parent: RunRow | null; agent: Pick<AgentRow, 'fallbackHarness'> },
-): Pick<Wake, 'overrides' | 'inLineSince'> {
+): Pick<ReadyWake, 'overrides' | 'inLineSince'> {
   const before =
     asStopped('limit', key, parent) ?? asStopped('lost_session', key, parent) ?? asStopped('memory', key, parent)
   if (before === null) return {}

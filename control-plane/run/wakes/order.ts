@@ -21,11 +21,11 @@ import type { RunOverrides } from './build-spec.ts'
 import { withoutNews } from './decided-changes.ts'
 import { placeOfEnvironment } from '../places/places.ts'
 import { isOver } from './finished-task.ts'
-import type { Wake, WakeContext, WakeTask } from './wake.ts'
+import type { ReadyWake, WakeContext, WakeTask } from './wake.ts'
 
 /** A wake, with what it is about. */
 export interface Order {
-  wake: Wake
+  wake: ReadyWake
   workspace: WorkspaceRow
   task: WakeTask | null
   /** Those of the wake before those of the task. */
@@ -45,7 +45,7 @@ export interface Order {
 /** null: the workspace is gone. */
 export async function readOrder(
   tx: Tx,
-  wake: Wake,
+  wake: ReadyWake,
   { world, services }: Pick<WakeContext, 'world' | 'services'>,
 ): Promise<Order | null> {
   const at = world.now()
@@ -85,10 +85,10 @@ export async function admissionOf(
   })
 }
 
-const folderFor = (tx: Tx, wake: Wake, of: { workspace: WorkspaceRow; task: WakeTask | null }) =>
+const folderFor = (tx: Tx, wake: ReadyWake, of: { workspace: WorkspaceRow; task: WakeTask | null }) =>
   wake.compacts ? folderOfSession(tx, wake) : folderOf(tx, { agent: wake.agent, ...of })
 
-const folderOfSession = async (tx: Tx, { agent, parent }: Wake): Promise<FolderRow | null> =>
+const folderOfSession = async (tx: Tx, { agent, parent }: ReadyWake): Promise<FolderRow | null> =>
   parent?.folderId == null ? null : findFolder(tx, agent.workspaceId, parent.folderId)
 
 /** The folder the run starts in. The folder of the task's repo takes precedence over the agent's own. */
@@ -107,7 +107,7 @@ async function folderOf(
 /**
  * A wake by assignment or mention that adds nothing to one still waiting is folded into it; a person's own wake never is.
  */
-async function findSameQueued(tx: Tx, wake: Wake): Promise<RunRow | null> {
+async function findSameQueued(tx: Tx, wake: ReadyWake): Promise<RunRow | null> {
   if (wake.triggerSource !== 'assignment' && wake.triggerSource !== 'mention') return null
   const taskId = wake.task?.id ?? null
   for (const run of await listLiveOfAgent(tx, wake.agent.id)) {
@@ -125,7 +125,7 @@ async function findSameQueued(tx: Tx, wake: Wake): Promise<RunRow | null> {
 }
 
 /** Who wrote the AGENT.md that the run follows. A command of a workflow follows none. */
-export const instructionsBy = ({ agent, gate = null }: Wake): Person[] =>
+export const instructionsBy = ({ agent, gate = null }: ReadyWake): Person[] =>
   gate !== null || agent.agentMd.trim() === '' ? [] : [agent.agentMdByUserId]
 
 const isSame = (a: readonly Person[], b: readonly Person[]): boolean =>

@@ -12,7 +12,7 @@ import type { Admission } from './admission.ts'
 import { draftRun, type Draft, type Way } from './draft.ts'
 import { manifestOf } from './build-spec.ts'
 import { admissionOf, instructionsBy, readOrder, type Order } from './order.ts'
-import type { Wake, WakeAnswer, WakeContext } from './wake.ts'
+import type { ReadyWake, WakeAnswer, WakeContext } from './wake.ts'
 
 /**
  * Turns a wake into what admission says, in the caller's transaction:
@@ -22,7 +22,7 @@ import type { Wake, WakeAnswer, WakeContext } from './wake.ts'
  * A new run is offered in the same transaction when a device that may take it is linked to this replica and has room, which saves
  * a commit on the way to its start; else it is dispatched by whoever reads the outbox.
  */
-export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promise<WakeAnswer> {
+export async function startRun(tx: Tx, wake: ReadyWake, context: WakeContext): Promise<WakeAnswer> {
   const { world, offers } = context
   const order = await readOrder(tx, wake, context)
   if (order === null) return workspaceGone

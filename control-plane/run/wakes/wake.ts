@@ -38,19 +38,27 @@ export type WakeTask = Pick<
   | 'reasoningEffort'
 >
 
-/** `asked` of trust/askers.ts makes what it says of who asked. */
+/**
+ * A reason to run an agent. `asked` of trust/askers.ts makes what it says of who asked. Asked for within another change it waits in a
+ * row, and names what it is about by ids (`RequestedWake`); a run is made of it with the rows themselves (`ReadyWake`).
+ */
 export interface Wake extends Asked {
-  agent: AgentRow
-  /** The agent's, where the transaction has read it. */
-  workspace?: WorkspaceRow
   /** Public id of the person (`usr_`) or agent (`agt_`) behind the wake. */
   requestedBy: ActorRef | null
   prompt: string | null
+  /** The conversation the run answers in. Runs of one agent in one conversation follow one another. */
+  conversationId?: ConversationId | null
+  /** Tool calls that a person approved; each is allowed once. */
+  allowCalls?: readonly AllowedCall[]
+}
+
+export interface ReadyWake extends Wake {
+  agent: AgentRow
+  /** The agent's, where the transaction has read it. */
+  workspace?: WorkspaceRow
   /** The run this one continues; without it the last one of the same task or conversation whose session still lies there. */
   parent: RunRow | null
   task?: WakeTask | null
-  conversationId?: ConversationId | null
-  allowCalls?: readonly AllowedCall[]
   /** Changes that the agent asked for, and of which the prompt says what became. */
   tells?: readonly string[]
   /** Settings that take precedence over those of the agent and of the task. */

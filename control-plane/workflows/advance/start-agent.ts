@@ -8,7 +8,7 @@ import type { TaskRow } from '../../resources/tasks/store.ts'
 import { listRunsOfCalls } from '../../resources/workflows/step-store.ts'
 import type { Person } from '../../trust/rules.ts'
 import { startRun } from '../../run/wakes/start-run.ts'
-import type { Wake } from '../../run/wakes/wake.ts'
+import type { ReadyWake } from '../../run/wakes/wake.ts'
 import type { AgentArgs } from '../engine/args.ts'
 import { askedByStep } from './asked.ts'
 import type { StartedStep } from './new-call.ts'
@@ -27,7 +27,7 @@ export async function startAgentStep(tx: Tx, args: AgentArgs, step: StartedStep)
     return failed({ code: 'step_at_work', message })
   }
   const asked = await askedByStep(tx, step)
-  const wake: Wake = {
+  const wake: ReadyWake = {
     ...asked,
     agent,
     workspace,

@@ -1,6 +1,6 @@
 import { idFrom, type AgentRef, type ConversationId } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { requestWake, type WakeRequest } from '../../../control-plane/run/wakes/wakes.ts'
+import { requestWake, type RequestedWake } from '../../../control-plane/run/wakes/wakes.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { TestServer } from '../../kit/server.ts'
 
@@ -19,7 +19,7 @@ afterAll(async () => {
   await server?.stop()
 })
 
-async function request(changes: Partial<WakeRequest>): Promise<void> {
+async function request(changes: Partial<RequestedWake>): Promise<void> {
   // Wakes of one millisecond have no order that a test could rely on.
   server.world.advance(1)
   await server.database.root.transaction((tx) =>

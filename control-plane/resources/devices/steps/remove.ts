@@ -2,7 +2,7 @@ import type { World } from '../../../../shared/lib/world.ts'
 import { publish } from '../../../db/transaction.ts'
 import type { Db } from '../../../db/open.ts'
 import { finishRun } from '../../../run/endings/end-run.ts'
-import { changeRun } from '../../../run/change-store.ts'
+import { takeBackOffer } from '../../../run/offers/lease.ts'
 import { listLiveOfDevice } from '../../runs/live-store.ts'
 import { clearDefaultDevice } from '../../workspaces/store.ts'
 import { deleteSandboxDevice, replaceDevice, type DeviceRow } from '../store.ts'
@@ -19,8 +19,7 @@ export async function removeDevice(db: Db, device: DeviceRow, world: World): Pro
   await clearDefaultDevice(db, device.workspaceId, device.publicId)
   for (const run of await listLiveOfDevice(db, device.publicId)) {
     if (run.leaseState === 'offered') {
-      await changeRun(db, run.id, { type: 'offer_withdrawn', fence: run.fence })
-      await publish(db, { topic: 'run.queued', key: run.id, at })
+      await takeBackOffer(db, run, at)
       continue
     }
     const hasEnded = await finishRun(db, run, {

@@ -1,8 +1,7 @@
 import type { AgentRef } from '../../../../shared/lib/ids.ts'
-import { publish } from '../../../db/transaction.ts'
 import type { Db } from '../../../db/open.ts'
 import { findDetails, replaceSpec } from '../details-store.ts'
-import { changeRun } from '../../../run/change-store.ts'
+import { takeBackOffer } from '../../../run/offers/lease.ts'
 import { listLiveOfAgent } from '../live-store.ts'
 
 /** Runs of the agent that no device executes yet begin a session of their own. `agentId`: `agt_...` */
@@ -12,10 +11,7 @@ export async function forgetSessions(db: Db, agentId: AgentRef, now: number): Pr
     const details = await findDetails(db, run.id)
     if (!details || details.spec.resumeSessionId === null) continue
     // The device that was offered the run knows its spec: it is taken back, and offered anew.
-    if (run.leaseState === 'offered') {
-      if (!(await changeRun(db, run.id, { type: 'offer_withdrawn', fence: run.fence }))) continue
-      await publish(db, { topic: 'run.queued', key: run.id, at: now })
-    }
+    if (run.leaseState === 'offered' && !(await takeBackOffer(db, run, now))) continue
     await replaceSpec(db, run.id, { ...details.spec, resumeSessionId: null })
   }
 }

@@ -4,7 +4,7 @@ import type { Db } from '../../../db/open.ts'
 import { asked } from '../../../trust/askers.ts'
 import { inQuotes, quoted, type Speaker } from '../../../trust/quote.ts'
 import type { Person } from '../../../trust/rules.ts'
-import { requestWake, requestWakes, type WakeRequest } from '../../../run/wakes/wakes.ts'
+import { requestWake, requestWakes, type RequestedWake } from '../../../run/wakes/wakes.ts'
 import { findAgent } from '../../agents/store.ts'
 import { ensureTaskConversation } from '../../conversations/task-conversation.ts'
 import { listLiveOfAgent } from '../../runs/live-store.ts'
@@ -57,7 +57,7 @@ export async function wakeAssignee(tx: Db, wake: TaskWake): Promise<void> {
 }
 
 /** One, or none. */
-function assigneeWakes({ task, world, ...wake }: TaskWake, authorOf: AuthorOf): WakeRequest[] {
+function assigneeWakes({ task, world, ...wake }: TaskWake, authorOf: AuthorOf): RequestedWake[] {
   if (task.assigneeAgentId === null || isFinished(task) || task.archivedAt !== null) return []
   if (task.startAt !== null && task.startAt > world.now()) return []
   const { workspaceId, id: taskId, assigneeAgentId: agentId } = task
@@ -143,7 +143,7 @@ export async function wakeUnblocked(
     const blocked = await listBlockedTasks(tx, ids)
     const free = ids.filter((id) => !blocked.has(id))
     const read = new Map((await listTasksByIds(tx, blocker.workspaceId, free)).map((task) => [task.id, task]))
-    const wakes: WakeRequest[] = []
+    const wakes: RequestedWake[] = []
     const authorOf = await loadAuthors(tx, [...read.values()])
     for (const task of free.map((id) => read.get(id)).filter((found) => found !== undefined)) {
       const reader = `${task.assigneeAgentId} ${task.assignedByUserId}`

@@ -1,0 +1,20 @@
+import type { World } from '../../../shared/lib/world.ts'
+import type { Db } from '../../db/open.ts'
+import { publish } from '../../db/transaction.ts'
+import type { RunRow } from '../../resources/runs/store.ts'
+import { changeRun, claimRun, type Claim, type ClaimedRun } from '../change-store.ts'
+import { applyRunEffects } from '../effects.ts'
+
+/** The device that was offered the run takes it, with all that its start changes elsewhere; null: it is no longer offered to that device. */
+export async function startOn(db: Db, { world, ...claim }: Claim & { world: World }): Promise<ClaimedRun | null> {
+  const claimed = await claimRun(db, claim)
+  if (claimed) await applyRunEffects(db, claimed.run, { at: claim.at, world, exitReason: null, left: null })
+  return claimed
+}
+
+/** The run waits again, and whoever reads the outbox looks for another place. False when the offer was answered meanwhile. */
+export async function takeBackOffer(db: Db, run: Pick<RunRow, 'id' | 'fence'>, at: number): Promise<boolean> {
+  const isBack = await changeRun(db, run.id, { type: 'offer_withdrawn', fence: run.fence })
+  if (isBack) await publish(db, { topic: 'run.queued', key: run.id, at })
+  return isBack
+}
