@@ -173,6 +173,10 @@ export function undoneFor(error: unknown): Undone | null {
   return typeof code === 'string' ? (undoneByCode[code] ?? null) : null
 }
 
+/** PostgreSQL refused a statement because an earlier one of its transaction had failed. */
+export const isOfFailedTransaction = (error: unknown): boolean =>
+  (error as { code?: unknown } | null | undefined)?.code === '25P02'
+
 const undoneByCode: Record<string, Undone> = {
   '40001': 'conflict',
   '40P01': 'deadlock',

@@ -1,3 +1,4 @@
+import { isOfFailedTransaction } from './dialect.ts'
 import type { Askable } from './handle.ts'
 
 /** What is asked: a statement, or a function that begins with one. null stands for nothing. */
@@ -10,8 +11,8 @@ type Answers<Asks extends readonly Ask<never>[]> = { -readonly [At in keyof Asks
  * statements of all asks are one round trip, and each sees what those before it wrote and locked. Only the first
  * statement of an ask has that place; what an ask sends after an answer comes when that is there.
  *
- * It waits until all asks have ended, so nothing of them is under way in a transaction that is over. It throws the failure that came first:
- * PostgreSQL refuses whatever is asked behind a statement that failed, and only the first failure says why.
+ * It waits until all asks have ended, so nothing of them is under way in a transaction that is over. PostgreSQL refuses whatever is asked
+ * behind a statement that failed, so of several failures it throws one that is the cause, and no such refusal.
  */
 export async function inOneTrip<Handle extends Askable, const Asks extends readonly Ask<Handle>[]>(
   db: Handle,
@@ -27,6 +28,6 @@ export async function inOneTrip<Handle extends Askable, const Asks extends reado
     }
   })
   const answers = await Promise.all(ended)
-  if (failures.length > 0) throw failures[0]
+  if (failures.length > 0) throw failures.find((error) => !isOfFailedTransaction(error)) ?? failures[0]
   return answers as Answers<Asks>
 }
