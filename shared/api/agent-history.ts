@@ -12,7 +12,7 @@ import { defineRoute } from './route.ts'
 export const historyKinds = ['config', 'skill', 'rule', 'sessions'] as const
 export type HistoryKind = (typeof historyKinds)[number]
 
-export const historyEntry = z
+export const agentHistoryEntry = z
   .object({
     object: z.literal('agent_history_entry'),
     id: uuid,
@@ -27,7 +27,7 @@ export const historyEntry = z
     createdAt: timestamp,
   })
   .meta({ id: 'AgentHistoryEntry' })
-export type HistoryEntry = z.infer<typeof historyEntry>
+export type AgentHistoryEntry = z.infer<typeof agentHistoryEntry>
 
 /** The settings in a revision, as far as this version knows them. */
 export const revisedConfig = agentConfigPatch.extend({ agentMd: agentMdText.optional() })
@@ -95,7 +95,7 @@ export const agentHistoryRoutes = {
       kind: z.array(z.enum(historyKinds)).optional().describe('Only changes of these kinds.'),
       ...pageParams,
     }),
-    reply: listOf(historyEntry),
+    reply: listOf(agentHistoryEntry),
     errors: ['agent_self_only'],
     cli: {
       command: 'agent history',
@@ -111,7 +111,9 @@ export const agentHistoryRoutes = {
     description:
       'Undoing is a change of its own. A person may write `me` for the agent: then it is the one the entry is about. An agent undoes only changes of its own settings, and only of those it may change by itself.',
     params: z.object({ agentId: agentRef, entryId: uuid.describe('UUID of a history entry.') }),
-    reply: agentSettings.extend({ entry: historyEntry.nullable().describe('null when there was nothing to undo.') }),
+    reply: agentSettings.extend({
+      entry: agentHistoryEntry.nullable().describe('null when there was nothing to undo.'),
+    }),
     errors: [...writeErrors, 'agent_config_human_only', 'config_revert_unsupported'],
     cli: {
       command: 'agent revert',

@@ -15,13 +15,13 @@ export const taskActivity = z
   })
   .meta({ id: 'TaskActivity' })
 
-export const historyEntry = taskActivity
+export const taskHistoryEntry = taskActivity
   .extend({
     id: z.string().describe('Of the comment, the activity, the run or the git event.'),
     source: z.enum(['comment', 'activity', 'run', 'git']),
   })
   .meta({ id: 'TaskHistoryEntry' })
-export type HistoryEntry = z.infer<typeof historyEntry>
+export type TaskHistoryEntry = z.infer<typeof taskHistoryEntry>
 
 export const taskHistoryRoutes = {
   history: defineRoute({
@@ -31,7 +31,7 @@ export const taskHistoryRoutes = {
     description: 'Returns the newest `limit` entries of each source; `hasMore` says that an older one was left out.',
     params: taskParams,
     query: z.object({ limit: limitParam({ max: 500, default: 100 }) }),
-    reply: z.object({ object: z.literal('list'), data: z.array(historyEntry), hasMore: z.boolean() }),
+    reply: z.object({ object: z.literal('list'), data: z.array(taskHistoryEntry), hasMore: z.boolean() }),
     errors: ['task_not_found'],
     cli: { command: 'task history', positionals: [taskPositional], example: 'svc task history MAI-12' },
   }),

@@ -1,5 +1,5 @@
 import type { Agent } from '../../../shared/api/agents.ts'
-import type { HistoryEntry } from '../../../shared/api/agent-history.ts'
+import type { AgentHistoryEntry } from '../../../shared/api/agent-history.ts'
 import type { ConfigRevision } from '../../../shared/api/agent-config.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import { type ModelCatalog, harnessOf } from '../../catalog/catalog.ts'
@@ -66,7 +66,7 @@ export function presentRevision(revision: RevisionRow): ConfigRevision {
   return { ...shown, createdAt: toTimestamp(revision.createdAt) }
 }
 
-export function presentHistory(entry: HistoryRow): HistoryEntry {
+export function presentHistory(entry: HistoryRow): AgentHistoryEntry {
   return {
     object: 'agent_history_entry',
     id: entry.id,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import { cursorOf, pageOf } from '../../../../shared/api/paging.ts'
-import { taskHistoryRoutes, type HistoryEntry } from '../../../../shared/api/task-history.ts'
+import { taskHistoryRoutes, type TaskHistoryEntry } from '../../../../shared/api/task-history.ts'
 import type { WorkflowStepOfRun } from '../../../../shared/api/workflow-fields.ts'
 import type { Db } from '../../../db/open.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
@@ -73,9 +73,9 @@ const presentActivity = (entry: ActivityRow) => ({
   data: entry.data,
 })
 
-const entryOfActivity = (entry: ActivityRow): HistoryEntry => ({ ...presentActivity(entry), source: entry.source })
+const entryOfActivity = (entry: ActivityRow): TaskHistoryEntry => ({ ...presentActivity(entry), source: entry.source })
 
-const entryOfRun = (run: RunRow, workflowStep: WorkflowStepOfRun | undefined): HistoryEntry => ({
+const entryOfRun = (run: RunRow, workflowStep: WorkflowStepOfRun | undefined): TaskHistoryEntry => ({
   id: run.id,
   source: 'run',
   kind: `run.${run.status}`,
@@ -92,7 +92,7 @@ const entryOfRun = (run: RunRow, workflowStep: WorkflowStepOfRun | undefined): H
 })
 
 /** The newest comments first, one more than `limit`. */
-async function commentsOf(db: Db, task: TaskRow, limit: number): Promise<HistoryEntry[]> {
+async function commentsOf(db: Db, task: TaskRow, limit: number): Promise<TaskHistoryEntry[]> {
   const conversation = await findConversationOfTask(db, task.id)
   if (conversation === null) return []
   const place = { direction: 'before', seq: Number.MAX_SAFE_INTEGER } as const
