@@ -8,7 +8,7 @@ import type {
   WorkspaceUuid,
 } from '../../shared/lib/ids.ts'
 import { fail } from '../../shared/api/errors.ts'
-import type { AnyRoute, Refusal, Role } from '../../shared/api/route.ts'
+import type { AnyRoute, CallerRefusal, Role } from '../../shared/api/route.ts'
 
 /** The caller: a person by login token or dashboard session, or an agent by the token of its run. */
 
@@ -42,9 +42,9 @@ export type Caller = PersonCaller | AgentCaller
 /** The caller a route's handler gets: kinds that the route refuses do not reach it. */
 export type CallerOf<R extends AnyRoute> = R['callers'] extends 'none'
   ? null
-  : R['callers'] extends { agent: Refusal }
+  : R['callers'] extends { agent: CallerRefusal }
     ? PersonCaller
-    : R['callers'] extends { person: Refusal }
+    : R['callers'] extends { person: CallerRefusal }
       ? AgentCaller
       : Caller
 

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { deviceIdentity, type DeviceIdentity, type Refusal } from '../../shared/device/control.ts'
+import { deviceIdentity, type DeviceIdentity, type DeviceRefusal } from '../../shared/device/control.ts'
 import type { Log } from '../log/log.ts'
 import type { Places } from './places.ts'
 
@@ -43,7 +43,7 @@ export function keepDisplayName(places: Places, { deviceId, displayName }: Devic
 }
 
 /** Keeps why the server does not take this device any more, for `svc device status` once no daemon runs. */
-export function keepRefusal(places: Places, refusal: Refusal, log: Log): void {
+export function keepRefusal(places: Places, refusal: DeviceRefusal, log: Log): void {
   try {
     writePrivately(places.refused, `${JSON.stringify(refusal)}\n`)
   } catch (error) {

@@ -9,7 +9,7 @@ export const roles = ['owner', 'admin', 'member'] as const
 export type Role = (typeof roles)[number]
 
 /** Answered with 403 and this code. */
-export interface Refusal {
+export interface CallerRefusal {
   refused: ErrorCode
 }
 
@@ -18,12 +18,12 @@ export type Callers =
   | 'none'
   | {
       /** The least role a person needs (others get 403 `http_exception`), or a refusal of all people. */
-      person: Role | Refusal
+      person: Role | CallerRefusal
       /**
        * `allowed`: the handler makes any finer decision. `platform_change`: the handler stores the write for approval
        * and answers 202.
        */
-      agent: 'allowed' | 'platform_change' | Refusal
+      agent: 'allowed' | 'platform_change' | CallerRefusal
     }
 
 export const anyone = { person: 'member', agent: 'allowed' } as const satisfies Callers

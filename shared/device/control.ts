@@ -137,7 +137,7 @@ export const deviceIdentity = z.object({
   server: z.string().max(2000),
 })
 /** `<state>/refused.json`: why its server no longer takes the device. */
-export interface Refusal {
+export interface DeviceRefusal {
   /** Name of the close code. */
   reason: string
   text: string
