@@ -2,17 +2,17 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { buildAutomaton } from './redact-automaton.ts'
 import { Scan } from './redact-scan.ts'
-import { Redactor, type Secret } from './redact.ts'
+import { Redactor, type SecretValue } from './redact.ts'
 
 const encoder = new TextEncoder()
-const secret = (value: string, name = 'KEY'): Secret => ({ name, value })
+const secret = (value: string, name = 'KEY'): SecretValue => ({ name, value })
 
-function stream(secrets: readonly Secret[], chunks: readonly (string | Uint8Array)[]): Buffer {
+function stream(secrets: readonly SecretValue[], chunks: readonly (string | Uint8Array)[]): Buffer {
   const redactor = new Redactor(secrets)
   const out = chunks.map((chunk) => redactor.push(typeof chunk === 'string' ? encoder.encode(chunk) : chunk))
   return Buffer.concat([...out.map((part) => Buffer.from(part)), redactor.flush()])
 }
-const text = (secrets: readonly Secret[], ...chunks: string[]) => stream(secrets, chunks).toString()
+const text = (secrets: readonly SecretValue[], ...chunks: string[]) => stream(secrets, chunks).toString()
 
 function cut(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {
   const ends = [...new Set(cuts.map((at) => at % (bytes.length + 1)))].sort((a, b) => a - b)

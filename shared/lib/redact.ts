@@ -2,7 +2,7 @@ import { type Automaton, buildAutomaton, type BeginTable, beginsOf, nextBegin } 
 import { formsOf } from './redact-forms.ts'
 import { type Match, Scan } from './redact-scan.ts'
 
-export interface Secret {
+export interface SecretValue {
   name: string
   value: string
 }
@@ -11,7 +11,7 @@ const nothing = new Uint8Array(0)
 const encoder = new TextEncoder()
 
 interface Known {
-  secrets: readonly Secret[]
+  secrets: readonly SecretValue[]
   automata: readonly Automaton[]
   begins: BeginTable
 }
@@ -43,7 +43,7 @@ export class Redactor {
   /** Matches in `pending`, in order and without overlaps; the last of them may still grow. */
   private found: Match[] = []
 
-  constructor(secrets: Iterable<Secret>, shared = { known: nothingKnown }) {
+  constructor(secrets: Iterable<SecretValue>, shared = { known: nothingKnown }) {
     this.shared = shared
     this.used = shared.known
     this.scans = scansOf(shared.known)
@@ -56,7 +56,7 @@ export class Redactor {
   }
 
   /** Applies to bytes that come later and to those still held back. */
-  add(...secrets: readonly Secret[]): void {
+  add(...secrets: readonly SecretValue[]): void {
     if (secrets.length === 0) return
     const all = [...this.shared.known.secrets, ...secrets]
     const automata = automataOf(all)
@@ -167,7 +167,7 @@ export class Redactor {
   }
 }
 
-function automataOf(secrets: readonly Secret[]): Automaton[] {
+function automataOf(secrets: readonly SecretValue[]): Automaton[] {
   const forms = secrets.map((secret) => ({ label: labelOf(secret.name), ...formsOf(secret.value) }))
   const text = forms.flatMap((form) => form.text.map((bytes) => ({ bytes, label: form.label })))
   if (text.length === 0) return []

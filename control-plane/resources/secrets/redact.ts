@@ -1,6 +1,6 @@
 import { fail } from '../../../shared/api/errors.ts'
 import { pieceOf } from '../../../shared/lib/redact-forms.ts'
-import { labelOf, Redactor, type Secret } from '../../../shared/lib/redact.ts'
+import { labelOf, Redactor, type SecretValue } from '../../../shared/lib/redact.ts'
 import type { Db } from '../../db/open.ts'
 import type { RunRow } from '../runs/store.ts'
 import { secretsForRun } from './store.ts'
@@ -19,7 +19,7 @@ export async function withoutSecrets(
     body,
     vault,
     others,
-  }: { run: Pick<RunRow, 'agentId'>; body: unknown; vault: Pick<Vault, 'open'>; others: readonly Secret[] },
+  }: { run: Pick<RunRow, 'agentId'>; body: unknown; vault: Pick<Vault, 'open'>; others: readonly SecretValue[] },
 ): Promise<unknown> {
   const values = await secretsForRun(db, run, vault)
   const ofAgent = Object.entries(values).map(([name, value]) => ({ name, value }))
@@ -30,7 +30,7 @@ export async function withoutSecrets(
  * Looks for pieces of the values first: nearly every body holds none, and tables of long values take long to make. Pure. Fails with
  * `validation_error` when the body holds more of them than can be taken out in time.
  */
-export function censored(body: unknown, secrets: readonly Secret[]): unknown {
+export function censored(body: unknown, secrets: readonly SecretValue[]): unknown {
   if (secrets.length === 0) return body
   const pieces = secrets.map(({ value }) => pieceOf(value))
   const isShort = secrets.map(({ value }, at) => value.trim().length === pieces[at]!.length)

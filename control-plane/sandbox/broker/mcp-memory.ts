@@ -1,4 +1,4 @@
-import { Redactor, type Secret } from '../../../shared/lib/redact.ts'
+import { Redactor, type SecretValue } from '../../../shared/lib/redact.ts'
 
 /** Addresses that one server named, the oldest of which is forgotten. */
 const mostAddresses = 100
@@ -12,7 +12,7 @@ export class ServerMemory {
   /** The addresses that the server named, by the numbers that the sandbox was given for them. */
   readonly addresses = new Map<string, URL>()
   redactor = new Redactor([])
-  private secrets: Secret[] = []
+  private secrets: SecretValue[] = []
   private count = 0
 
   numberOf(address: URL): string {
@@ -25,7 +25,7 @@ export class ServerMemory {
   }
 
   /** Is called before values are sent. Answers that are open are searched for them, too, or end. */
-  learn(secrets: readonly Secret[], own: AbortController): void {
+  learn(secrets: readonly SecretValue[], own: AbortController): void {
     const added = secrets.filter(({ value }) => !this.secrets.some((known) => known.value === value))
     if (added.length === 0) return
     const all = [...this.secrets, ...added]

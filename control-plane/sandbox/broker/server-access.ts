@@ -1,6 +1,6 @@
 import type { ConnectionId } from '../../../shared/lib/ids.ts'
 import { filledServers, goesThroughBroker, variablesOf } from '../../../shared/runs/filled-servers.ts'
-import type { Secret } from '../../../shared/lib/redact.ts'
+import type { SecretValue } from '../../../shared/lib/redact.ts'
 import { hostOf } from '../../outbound/host-name.ts'
 import { placeOfServer, whyNotInCloud, type RemoteServer } from '../../resources/mcp-servers/in-cloud.ts'
 import type { SecretRow } from '../../resources/secrets/store.ts'
@@ -34,7 +34,7 @@ export interface SentToServer {
   url: URL
   headers: Readonly<Record<string, string>>
   /** Values that must not come back in an answer. */
-  secrets: readonly Secret[]
+  secrets: readonly SecretValue[]
   /** The version of its connection's credential; null: the server has no connection. */
   version: number | null
 }
@@ -170,7 +170,7 @@ function opened(vault: RenewalDependencies['vault'], { id, envVarName, sealed }:
 }
 
 /** The values of variables of connections. */
-async function valuesOf(variables: readonly BrokeredSecret[], place: string): Promise<Secret[]> {
+async function valuesOf(variables: readonly BrokeredSecret[], place: string): Promise<SecretValue[]> {
   const elsewhere = variables.find(({ hosts }) => !hosts.has(place))
   if (elsewhere !== undefined)
     throw new ServerUnusable(`the connection that gives ${elsewhere.name} is not for ${place}`)

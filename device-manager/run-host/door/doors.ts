@@ -1,5 +1,5 @@
 import type { ConnectionId } from '../../../shared/lib/ids.ts'
-import { Redactor, type Secret } from '../../../shared/lib/redact.ts'
+import { Redactor, type SecretValue } from '../../../shared/lib/redact.ts'
 import type { McpServer, McpServers } from '../../../shared/runs/mcp-servers.ts'
 import { namesVariable, variablesOf, type ServerLeftOut } from '../../../shared/runs/filled-servers.ts'
 import { leadsToBroker } from '../../harness/parts/broker-way.ts'
@@ -94,7 +94,7 @@ async function doorOrNull(name: string, log: HostLog): Promise<Door | null> {
   }
 }
 
-const secretsIn = (server: McpServer | undefined, secrets: Readonly<Record<string, string>>): Secret[] =>
+const secretsIn = (server: McpServer | undefined, secrets: Readonly<Record<string, string>>): SecretValue[] =>
   server === undefined
     ? []
     : variablesOf(server).flatMap((name) => {
