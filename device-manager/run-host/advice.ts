@@ -1,4 +1,4 @@
-import type { AgentSetting } from '../../shared/runs/harnesses.ts'
+import type { HarnessSetting } from '../../shared/runs/harnesses.ts'
 import type { HarnessOutcome } from '../harness/adapter.ts'
 import { isProvidersFault } from '../harness/parts/failure.ts'
 
@@ -34,7 +34,7 @@ const advice: readonly { isAbout: (ended: Ended, message: string) => boolean; sa
 type Ended = Pick<HarnessOutcome, 'exitReason' | 'limitResetsAt' | 'failure'>
 
 /** Returns the message with what to do about it. `ignores`: settings for which the run's harness has nothing. */
-export function advised(ended: Ended, message: string | null, ignores: readonly AgentSetting[] = []): string | null {
+export function advised(ended: Ended, message: string | null, ignores: readonly HarnessSetting[] = []): string | null {
   if (message === null) return null
   const fitting = advice.find(({ isAbout }) => isAbout(ended, message))
   // A harness that says it by itself has the better words.

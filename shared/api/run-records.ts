@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { runRepo } from '../runs/repo.ts'
 import { changedFile, changeSet } from '../device/change-set.ts'
-import { agentSettings, harnessNames } from '../runs/harnesses.ts'
+import { harnessSettings, harnessNames } from '../runs/harnesses.ts'
 import { mcpLeftOutReasons } from '../runs/mcp-servers.ts'
 import { reasoningEfforts, toolPermissions } from '../runs/spec.ts'
 import { wallActs, wallOutcomes } from '../runs/wall-acts.ts'
@@ -27,7 +27,7 @@ export const runManifest = z
     backupModel: z.string().nullable(),
     reasoningEffort: z.enum(reasoningEfforts).nullable(),
     maxTurns: z.number().int().nullable(),
-    ignored: z.array(z.enum(agentSettings)).describe('Those of the settings above that the harness has nothing for.'),
+    ignored: z.array(z.enum(harnessSettings)).describe('Those of the settings above that the harness has nothing for.'),
     folder: z.object({ shortId: z.string(), rootPath: z.string() }).nullable().describe('null: the home folder.'),
     repo: runRepo
       .omit({ address: true })

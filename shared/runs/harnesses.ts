@@ -1,6 +1,6 @@
 /** Settings of an agent that not every harness can do something with. */
-export const agentSettings = ['model', 'backupModel', 'reasoningEffort', 'maxTurns', 'skillFolders'] as const
-export type AgentSetting = (typeof agentSettings)[number]
+export const harnessSettings = ['model', 'backupModel', 'reasoningEffort', 'maxTurns', 'skillFolders'] as const
+export type HarnessSetting = (typeof harnessSettings)[number]
 
 /** The ways to speak to an MCP server: a program that is started, or a server on the network in one of two ways. */
 export type McpTransport = 'stdio' | 'http' | 'sse'
@@ -36,7 +36,7 @@ export interface HarnessFacts {
   /** Every call of a tool is asked before it is made, so the mode `strict` can hold. */
   holdsStrict: boolean
   /** Settings of the agent that it has nothing for; the agent's doctor and the manifest of a run say so. */
-  ignores: readonly AgentSetting[]
+  ignores: readonly HarnessSetting[]
   /** The prompt that makes a session smaller; null: there is none. */
   compactCommand: string | null
   /** It goes on with the backup model by itself when its provider fails; svc does it for others, with another run. */
