@@ -4,7 +4,7 @@ import { timestampInput } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute, orPlatformChange, peopleOnly } from './route.ts'
 import { newSkillShare, sharedSkill, skill, skillRef, skillShare, skillShareId } from './skill-fields.ts'
-import { exampleSkill, skillErrors, skillParams, skillPositionals } from './skills.ts'
+import { exampleSkill, skillLookupErrors, skillParams, skillPositionals } from './skills.ts'
 
 /** Links by which people of other workspaces see a skill and copy it. */
 
@@ -25,7 +25,7 @@ export const skillShareRoutes = {
       .meta({ id: 'SkillShareCreate' }),
     reply: newSkillShare,
     status: 201,
-    errors: [...skillErrors, 'skill_share_forbidden'],
+    errors: [...skillLookupErrors, 'skill_share_forbidden'],
     cli: {
       command: 'skill share',
       positionals: skillPositionals,
@@ -41,7 +41,7 @@ export const skillShareRoutes = {
     params: skillParams,
     query: z.object(pageParams),
     reply: listOf(skillShare),
-    errors: skillErrors,
+    errors: skillLookupErrors,
   }),
 
   revoke: defineRoute({
@@ -50,7 +50,7 @@ export const skillShareRoutes = {
     summary: 'Revoke a share link',
     callers: peopleOnly,
     params: z.object({ skillId: skillRef, shareId: skillShareId }),
-    errors: [...skillErrors, 'share_not_found'],
+    errors: [...skillLookupErrors, 'share_not_found'],
   }),
 
   preview: defineRoute({

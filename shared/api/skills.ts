@@ -22,7 +22,7 @@ export const skillPositionals = [{ name: 'skill', target: 'params.skillId' }] as
 export const exampleSkill = 'release-notes'
 const positionals = skillPositionals
 const bundled = { bodyLimit: 24 * mebibyte } as const
-export const skillErrors = ['skill_not_found', 'ambiguous_skill_ref'] as const
+export const skillLookupErrors = ['skill_not_found', 'ambiguous_skill_ref'] as const
 const bundleErrors = ['invalid_skill_bundle', 'skill_bundle_storage_failed'] as const
 const changed = { 202: platformChange } as const
 const agentOfSkill = z.object({ skillId: skillRef, agentId: agentRef })
@@ -118,7 +118,7 @@ export const skillRoutes = {
         .describe('What to add: its plugin, which is given anyway.'),
     }),
     reply: skill,
-    errors: skillErrors,
+    errors: skillLookupErrors,
     cli: { command: 'skill get', positionals, example: `svc skill get ${exampleSkill}` },
   }),
 
@@ -138,7 +138,7 @@ export const skillRoutes = {
       .meta({ id: 'SkillUpdate' }),
     reply: skill,
     otherReplies: changed,
-    errors: [...skillErrors, 'platform_change_requires_run', 'skill_replace_forbidden', 'skill_plugin_disabled'],
+    errors: [...skillLookupErrors, 'platform_change_requires_run', 'skill_replace_forbidden', 'skill_plugin_disabled'],
     cli: {
       command: 'skill update',
       positionals,
@@ -154,7 +154,7 @@ export const skillRoutes = {
     params: skillParams,
     otherReplies: changed,
     errors: [
-      ...skillErrors,
+      ...skillLookupErrors,
       'platform_change_requires_run',
       'skill_replace_forbidden',
       'builtin_skill_delete_forbidden',
@@ -172,7 +172,7 @@ export const skillRoutes = {
     body: z.object({ bundle: bundleInput }).meta({ id: 'SkillReplaceBundle' }),
     reply: skill,
     otherReplies: changed,
-    errors: [...skillErrors, ...bundleErrors, 'platform_change_requires_run', 'skill_replace_forbidden'],
+    errors: [...skillLookupErrors, ...bundleErrors, 'platform_change_requires_run', 'skill_replace_forbidden'],
     cli: {
       command: 'skill replace-bundle',
       positionals,
@@ -189,7 +189,7 @@ export const skillRoutes = {
     params: skillParams,
     query: z.object({ path: z.string().min(1).max(4_096).describe('The file, as `files` of the skill names it.') }),
     reply: skillContent,
-    errors: [...skillErrors, 'skill_file_not_found', 'skill_bundle_storage_failed'],
+    errors: [...skillLookupErrors, 'skill_file_not_found', 'skill_bundle_storage_failed'],
   }),
 
   overrides: defineRoute({
@@ -216,7 +216,7 @@ export const skillRoutes = {
       .object({ enabled: z.boolean().describe('Whether the agent has it, whatever the workspace says.') })
       .meta({ id: 'SkillOverrideSet' }),
     reply: skillOverride,
-    errors: [...skillErrors, 'agent_self_only', 'skill_plugin_disabled'],
+    errors: [...skillLookupErrors, 'agent_self_only', 'skill_plugin_disabled'],
     cli: {
       command: 'skill set-agent-override',
       positionals,
@@ -230,7 +230,7 @@ export const skillRoutes = {
     endpoint: 'DELETE /skills/{skillId}/agents/{agentId}',
     summary: 'Have an agent follow the workspace again with a skill; an agent does so only for itself',
     params: agentOfSkill,
-    errors: [...skillErrors, 'agent_self_only'],
+    errors: [...skillLookupErrors, 'agent_self_only'],
     cli: {
       command: 'skill clear-agent-override',
       positionals,
