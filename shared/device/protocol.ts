@@ -5,7 +5,7 @@ import { exitReasonNames } from '../runs/exit-reasons.ts'
 import { askedCall, askedCallLimits } from '../runs/asked-call.ts'
 import { mcpConnectionId } from '../runs/mcp-servers.ts'
 import { usageData } from '../runs/events.ts'
-import { offeredSkill, skillLimits, unavailableReasons } from '../runs/skills.ts'
+import { offeredSkill, runSkillLimits, unavailableReasons } from '../runs/skills.ts'
 import { runSpec } from '../runs/spec.ts'
 import { triedActs } from '../runs/wall-acts.ts'
 import { cutText, deviceTime } from './bounds.ts'
@@ -159,8 +159,8 @@ export const deviceMessage = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('run.skills'),
     ...ofRun,
-    placed: z.array(bundleHash).max(skillLimits.skills),
-    missed: z.array(z.object({ bundleHash, reason: z.enum(unavailableReasons) })).max(skillLimits.skills),
+    placed: z.array(bundleHash).max(runSkillLimits.skills),
+    missed: z.array(z.object({ bundleHash, reason: z.enum(unavailableReasons) })).max(runSkillLimits.skills),
   }),
   z.object({
     type: z.literal('run.ended'),

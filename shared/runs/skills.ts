@@ -7,7 +7,7 @@ import { z } from 'zod'
  * when a run begins. A relative path is below the agent's folder, and `~/` is the home of the person whose device it is.
  */
 
-export const skillLimits = {
+export const runSkillLimits = {
   folders: 16,
   pathBytes: 1_024,
   /** Of all folders of a run together. */
@@ -29,25 +29,25 @@ function staysBelow(path: string): boolean {
   return true
 }
 
-const isShort = (path: string): boolean => new TextEncoder().encode(path).length <= skillLimits.pathBytes
+const isShort = (path: string): boolean => new TextEncoder().encode(path).length <= runSkillLimits.pathBytes
 
 const wording = 'a path without control characters: absolute, below `~/`, or below the folder of the agent'
 export const skillFolder = z
   .string()
   .min(1)
-  .max(skillLimits.pathBytes)
+  .max(runSkillLimits.pathBytes)
   // Homes of other people are not looked up.
   // oxlint-disable-next-line no-control-regex
   .regex(/^(?:~(?:\/[^\u0000-\u001f\u007f]*)?|[^~\u0000-\u001f\u007f][^\u0000-\u001f\u007f]*)$/, wording)
-  .refine(isShort, `at most ${skillLimits.pathBytes} bytes`)
+  .refine(isShort, `at most ${runSkillLimits.pathBytes} bytes`)
   .refine(staysBelow, wording)
-export const skillFolders = z.array(skillFolder).min(1).max(skillLimits.folders)
+export const skillFolders = z.array(skillFolder).min(1).max(runSkillLimits.folders)
 
 /** A skill of the workspace that a run is to have. Its device asks the control plane for the files, by the hash of their list. */
 export const offeredSkill = z.object({
   slug: z.string().regex(/^[a-z0-9_-]{1,64}$/),
   /** By which a model knows when to use it. */
-  description: z.string().max(skillLimits.descriptionChars),
+  description: z.string().max(runSkillLimits.descriptionChars),
   bundleHash: z.string().regex(/^[0-9a-f]{64}$/),
   fileCount: z.number().int().nonnegative(),
   totalBytes: z.number().int().nonnegative(),
@@ -70,7 +70,7 @@ const whyLeftOut = {
   private_agent: 'the agent is private, and neither its owner nor an admin wrote the skill last',
   device_refuses_writer: 'the device does not take the work of whoever wrote it last (docs/trust.md)',
   harness: 'the agent program of the run takes none from svc',
-  too_many: `a run takes ${skillLimits.skills} skills`,
+  too_many: `a run takes ${runSkillLimits.skills} skills`,
   name_taken: 'the run has another skill of this name',
   disk_full: 'the disk of the device is full',
   not_materialized: 'its files could not be brought to the device',

@@ -7,7 +7,7 @@ import { inputDigest } from './asked-call.ts'
 import { connectionVariables, mostWithVariables } from './connection-variables.ts'
 import { mcpServers } from './mcp-servers.ts'
 import { runRepo } from './repo.ts'
-import { leftOutSkill, offeredSkill, skillFolders, skillLimits, toldLeftOut } from './skills.ts'
+import { leftOutSkill, offeredSkill, skillFolders, runSkillLimits, toldLeftOut } from './skills.ts'
 
 /** A rule of an agent's tool lists: a tool name or a pattern. */
 export const toolRule = z.union([
@@ -95,7 +95,7 @@ export const runSpec = z.object({
   /** null or left out: none. */
   skillFolders: skillFolders.nullish(),
   /** Of the workspace; null or left out: none. With those of the folders there are at most 200, and a name of a folder's wins. */
-  skills: z.array(offeredSkill).max(skillLimits.skills).nullish(),
+  skills: z.array(offeredSkill).max(runSkillLimits.skills).nullish(),
   /** Skills of the workspace that the agent has and the run does without; the device tells them with the others. */
   skillsLeftOut: z.array(leftOutSkill).max(toldLeftOut).nullish(),
   /**

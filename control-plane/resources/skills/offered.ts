@@ -1,6 +1,6 @@
 import type { PersonUuid } from '../../../shared/lib/ids.ts'
 import {
-  skillLimits,
+  runSkillLimits,
   toldLeftOut,
   type LeftOutSkill,
   type OfferedSkill,
@@ -22,7 +22,7 @@ export interface HadSkills {
 }
 
 /** So many of an agent's are looked at: what a run takes, and those beyond it that are named. */
-export const mostSkills = skillLimits.skills + toldLeftOut
+export const mostSkills = runSkillLimits.skills + toldLeftOut
 
 /**
  * The order is that of the slugs, whatever the order in which they were added. Of several with one slug, which plugins may bring, the one
@@ -43,9 +43,9 @@ export function skillsOfSpec(
   const others = effective.filter((skill) => named.get(skill.slug) !== skill)
   const leftOut = [
     ...others.map(({ slug }) => ({ slug, reason: 'name_taken' }) as const),
-    ...had.slice(skillLimits.skills).map(({ slug }) => ({ slug, reason: 'too_many' }) as const),
+    ...had.slice(runSkillLimits.skills).map(({ slug }) => ({ slug, reason: 'too_many' }) as const),
   ]
-  return { ...told(had.slice(0, skillLimits.skills), leftOut), hasSvcSkill: hasSvcSkill || null }
+  return { ...told(had.slice(0, runSkillLimits.skills), leftOut), hasSvcSkill: hasSvcSkill || null }
 }
 
 function told(
@@ -69,7 +69,7 @@ function offered(skill: EffectiveSkill): OfferedSkill {
     slug,
     description: (skill.frontMatter.description ?? skill.description ?? skill.name).slice(
       0,
-      skillLimits.descriptionChars,
+      runSkillLimits.descriptionChars,
     ),
     bundleHash,
     fileCount,

@@ -1,4 +1,4 @@
-import { skillLimits } from '../../../shared/runs/skills.ts'
+import { runSkillLimits } from '../../../shared/runs/skills.ts'
 
 /** A SKILL.md in the open Agent Skills format, as far as svc reads it (pure). */
 export interface SkillFile {
@@ -17,13 +17,13 @@ export function readSkillFile(text: string): SkillFile | { flaw: string } {
   const head = lines.slice(1, end)
   const [name, description] = [textOf(head, 'name'), textOf(head, 'description')]
   if (name === null || name === '') return { flaw: 'its front matter has no name' }
-  if (name.length > skillLimits.nameChars || !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name))
+  if (name.length > runSkillLimits.nameChars || !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name))
     return {
-      flaw: `its name is not made of up to ${skillLimits.nameChars} lower-case letters, digits and single hyphens`,
+      flaw: `its name is not made of up to ${runSkillLimits.nameChars} lower-case letters, digits and single hyphens`,
     }
   if (description === null || description === '') return { flaw: 'its front matter has no description' }
-  if (description.length > skillLimits.descriptionChars)
-    return { flaw: `its description is longer than ${skillLimits.descriptionChars} characters` }
+  if (description.length > runSkillLimits.descriptionChars)
+    return { flaw: `its description is longer than ${runSkillLimits.descriptionChars} characters` }
   return { name, description, body: lines.slice(end + 1).join('\n') }
 }
 

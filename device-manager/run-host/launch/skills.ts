@@ -5,7 +5,7 @@ import { isAbsolute, join } from 'node:path'
 import type { World } from '../../../shared/lib/world.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { isWithin } from '../../../shared/permissions/patterns/path-rules.ts'
-import { skillLimits, type SkillsGiven } from '../../../shared/runs/skills.ts'
+import { runSkillLimits, type SkillsGiven } from '../../../shared/runs/skills.ts'
 import { readSkillFile, type SkillFile } from '../../harness/parts/skill-file.ts'
 import { skillLeftOutEvent, type GivenSkill, type SkillLeftOut } from '../../harness/parts/skills.ts'
 
@@ -100,8 +100,8 @@ class Reading {
       if (this.#isClosed) return
       const file = await realOf(join(root, name, 'SKILL.md'))
       if (file === null) continue
-      if (this.#given.length >= skillLimits.skills)
-        throw new Flaw(`a run takes ${skillLimits.skills} skills, and has them from ${name} on`)
+      if (this.#given.length >= runSkillLimits.skills)
+        throw new Flaw(`a run takes ${runSkillLimits.skills} skills, and has them from ${name} on`)
       found++
       await this.#noting(`${from.replace(/\/+$/, '')}/${name}`, () => this.#skill({ from, root, name, file }))
     }
@@ -143,10 +143,12 @@ async function readFileOf(file: string): Promise<{ bytes: Uint8Array; skill: Ski
   const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
   try {
     if (!(await handle.stat()).isFile()) throw new Flaw('SKILL.md is no plain file')
-    const buffer = Buffer.alloc(skillLimits.fileBytes + 1)
+    const buffer = Buffer.alloc(runSkillLimits.fileBytes + 1)
     const { bytesRead } = await handle.read(buffer, 0, buffer.length, 0)
-    if (bytesRead > skillLimits.fileBytes)
-      throw new Flaw(`SKILL.md is larger than ${skillLimits.fileBytes / 1024} KiB; move parts of it into other files`)
+    if (bytesRead > runSkillLimits.fileBytes)
+      throw new Flaw(
+        `SKILL.md is larger than ${runSkillLimits.fileBytes / 1024} KiB; move parts of it into other files`,
+      )
     const bytes = buffer.subarray(0, bytesRead)
     const skill = readSkillFile(textOf(bytes))
     if ('flaw' in skill) throw new Flaw(`SKILL.md cannot be used: ${skill.flaw}`)

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { skillLimits, type OfferedSkill } from '../../../shared/runs/skills.ts'
+import { runSkillLimits, type OfferedSkill } from '../../../shared/runs/skills.ts'
 import { keepBundleIn } from '../../../test/kit/kept-bundle.ts'
 import type { SkillsRead } from './skills.ts'
 import { addSkills, leftOutEvents } from './workspace-skills.ts'
@@ -114,10 +114,10 @@ test('what cannot be had is left out, said once for each reason, and brought ane
 })
 
 test('with those of folders there are no more than a run takes', async () => {
-  const names = Array.from({ length: skillLimits.skills - 1 }, (_, at) => `f${at}`)
+  const names = Array.from({ length: runSkillLimits.skills - 1 }, (_, at) => `f${at}`)
   const skills = [keep('f0', { 'SKILL.md': '0' }), keep('a', { 'SKILL.md': 'A.' }), keep('b', { 'SKILL.md': 'B.' })]
   const read = await add(ofFolder(...names), skills)
-  expect(read.given).toHaveLength(skillLimits.skills)
+  expect(read.given).toHaveLength(runSkillLimits.skills)
   expect(reasons(read)).toEqual(['f0 name_taken', 'b too_many'])
   expect(reasons(await add(none, skills, null))).toEqual(['f0', 'a', 'b'].map((slug) => `${slug} not_materialized`))
 })

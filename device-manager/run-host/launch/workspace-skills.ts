@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { sayWhyLeftOut, skillLimits, type LeftOutSkill, type OfferedSkill } from '../../../shared/runs/skills.ts'
+import { sayWhyLeftOut, runSkillLimits, type LeftOutSkill, type OfferedSkill } from '../../../shared/runs/skills.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { skillsLeftOutEvent, type GivenSkill } from '../../harness/parts/skills.ts'
 import { isDiskFull } from '../../skills/disk-full.ts'
@@ -39,7 +39,7 @@ export async function addSkills(
       isFull ? 'disk_full' : reason,
     ]),
   )
-  const room = skillLimits.skills - read.given.length
+  const room = runSkillLimits.skills - read.given.length
   const refused = (skill: OfferedSkill, at: number): string | null => {
     if (names.has(skill.slug)) return 'name_taken'
     if (at >= room) return 'too_many'
