@@ -18,7 +18,7 @@ export type ConcurrencyPolicy = (typeof concurrencyPolicies)[number]
  * Why a fire started no run. `not_admitted`: the agent could not be woken, or the event lacks an input that the workflow
  * needs. `workflow_unavailable`: the workflow that it names is not there or retired, or this server runs none.
  */
-export const skipReasons = [
+export const fireSkipReasons = [
   'rate_limited',
   'concurrency',
   'paused',
@@ -29,7 +29,7 @@ export const skipReasons = [
   'not_admitted',
   'workflow_unavailable',
 ] as const
-export type SkipReason = (typeof skipReasons)[number]
+export type SkipReason = (typeof fireSkipReasons)[number]
 
 export const automationTrigger = z
   .discriminatedUnion('type', [
@@ -100,7 +100,7 @@ export const automationSkip = z
     object: z.literal('automation_skip'),
     id: z.string(),
     automationId,
-    reason: z.enum(skipReasons),
+    reason: z.enum(fireSkipReasons),
     message: z.string().nullable().describe('What a person should know about it.'),
     createdAt: timestamp,
   })

@@ -134,13 +134,13 @@ export const skillContent = z
   })
   .meta({ id: 'SkillFile' })
 
-export const skipReasons = ['slug_taken', 'invalid_slug', 'invalid_bundle', 'not_found', 'too_much'] as const
+export const skillSkipReasons = ['slug_taken', 'invalid_slug', 'invalid_bundle', 'not_found', 'too_much'] as const
 
 const skippedSkill = z.object({
   slug: z.string().nullable().describe('As the repository names it, or as it was asked for.'),
   path: z.string().nullable().describe('Its folder in the repository; null: it has none there.'),
   reason: z
-    .enum(skipReasons)
+    .enum(skillSkipReasons)
     .describe(
       '`slug_taken`: another skill has the slug. `not_found`: there is none of that name. `too_much`: one install takes no more.',
     ),

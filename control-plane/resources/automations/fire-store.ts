@@ -3,7 +3,7 @@ import { cellOf } from '../../db/reads.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
-import { skipReasons } from '../../../shared/api/automation-fields.ts'
+import { fireSkipReasons } from '../../../shared/api/automation-fields.ts'
 import { nullableText, text, time } from '../../db/columns.ts'
 import { automationId, runId, workflowRunId, workspaceUuid } from '../../db/id-columns.ts'
 import { deleteInBatches } from '../../db/dialect.ts'
@@ -20,7 +20,7 @@ const fires = table('automation_fires', {
   automationId: automationId,
   workspaceId: workspaceUuid,
   kind: z.enum(['triggered', 'skipped']),
-  reason: z.enum(skipReasons).nullable(),
+  reason: z.enum(fireSkipReasons).nullable(),
   message: nullableText,
   runId: runId.nullable(),
   /** The workflow run (`flr_`) that it started instead of a run. */
