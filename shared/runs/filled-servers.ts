@@ -39,7 +39,7 @@ const filledText = (text: string, env: Readonly<Record<string, string>>, unset: 
 export const namesVariable = (text: string): boolean => text.search(variable) >= 0
 
 /** Names of the variables that an address and its headers are made of. */
-export const variablesOf = (server: McpServer): string[] =>
+export const serverVariables = (server: McpServer): string[] =>
   server.type === 'stdio'
     ? []
     : [server.url, ...Object.values(server.headers ?? {})].flatMap((text) =>
@@ -52,7 +52,7 @@ export const variablesOf = (server: McpServer): string[] =>
  */
 export const goesThroughBroker = (server: McpServer): server is Extract<McpServer, { type: 'http' | 'sse' }> =>
   server.type !== 'stdio' &&
-  (server.connectionId !== undefined || !variablesOf(server).some((name) => name.startsWith('SVC_')))
+  (server.connectionId !== undefined || !serverVariables(server).some((name) => name.startsWith('SVC_')))
 
 function filledServer(server: McpServer, fill: (text: string) => string): McpServer {
   const filledValues = (entries: Readonly<Record<string, string>>) =>

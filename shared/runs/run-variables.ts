@@ -13,7 +13,11 @@ export const commandVariables = {
   instructionsFile: 'SVC_INSTRUCTIONS_FILE',
 } as const
 
-export function variablesOf({ harness, protocol, gate }: Pick<RunSpec, 'harness' | 'protocol' | 'gate'>): string[] {
+export function runVariableNames({
+  harness,
+  protocol,
+  gate,
+}: Pick<RunSpec, 'harness' | 'protocol' | 'gate'>): string[] {
   const isCommand = harnesses[harness].runsOwnCommand && protocol == null && gate == null
   return [...Object.values(runVariables), agentVariable, ...(isCommand ? Object.values(commandVariables) : [])]
 }

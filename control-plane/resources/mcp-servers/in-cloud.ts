@@ -1,4 +1,4 @@
-import { variablesOf } from '../../../shared/runs/filled-servers.ts'
+import { serverVariables } from '../../../shared/runs/filled-servers.ts'
 import type { McpServer } from '../../../shared/runs/mcp-servers.ts'
 import { placeOf } from '../../outbound/host-name.ts'
 import type { CloudSecret } from '../secrets/in-cloud.ts'
@@ -21,7 +21,7 @@ export function placeOfServer({ url: text }: Pick<RemoteServer, 'url'>): string 
 export function whyNotInCloud(server: RemoteServer, secrets: readonly CloudSecret[]): string | null {
   const place = placeOfServer(server)
   if (place === null) return 'in the cloud the host of its address is written out, without variables'
-  const names = new Set(variablesOf(server))
+  const names = new Set(serverVariables(server))
   // A secret that names hosts goes to these alone.
   const kept = secrets.find(
     ({ envVarName, brokerHosts }) => names.has(envVarName) && brokerHosts.length > 0 && !brokerHosts.includes(place),

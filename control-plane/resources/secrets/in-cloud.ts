@@ -4,7 +4,7 @@ import { steersPrograms } from '../../../shared/lib/env-names.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import { isKnownToBroker } from '../../../shared/runs/brokered.ts'
 import { connectionVariablesOf } from '../../../shared/runs/connection-variables.ts'
-import { goesThroughBroker, variablesOf } from '../../../shared/runs/filled-servers.ts'
+import { goesThroughBroker, serverVariables } from '../../../shared/runs/filled-servers.ts'
 import { harnesses } from '../../../shared/runs/harnesses.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { Db } from '../../db/open.ts'
@@ -42,7 +42,7 @@ export function wayIntoSandbox(secret: CloudSecret, spec: WaysOfSpec): WayIntoSa
   if (brokerHosts.length > 0) return 'placeholder'
   // Whoever set the server decided where the secret goes.
   const isOfServer = Object.values(mcpServers).some(
-    (server) => goesThroughBroker(server) && variablesOf(server).includes(name),
+    (server) => goesThroughBroker(server) && serverVariables(server).includes(name),
   )
   return isOfServer || isKnownToBroker(name) ? 'outside' : 'none'
 }

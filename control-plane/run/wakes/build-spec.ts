@@ -14,7 +14,7 @@ import { type HarnessName, harnesses, plainHarness } from '../../../shared/runs/
 import { mcpServersFor } from '../../../shared/runs/given-servers.ts'
 import { type ModelCatalog, harnessOf } from '../../catalog/catalog.ts'
 import { cloneFolder } from '../../../shared/runs/repo.ts'
-import { variablesOf } from '../../../shared/runs/run-variables.ts'
+import { runVariableNames } from '../../../shared/runs/run-variables.ts'
 import type { AgentRow } from '../../resources/agents/store.ts'
 import type { FolderRow } from '../../resources/folders/store.ts'
 import { runRepoOf, type CloudRepo } from './cloud-repo.ts'
@@ -227,7 +227,7 @@ export function manifestOf(
   return {
     rules: instructions,
     permissions: spec.permissions,
-    envKeys: [...variablesOf(spec), ...secretKeys, ...connectionVariablesOf(spec)],
+    envKeys: [...runVariableNames(spec), ...secretKeys, ...connectionVariablesOf(spec)],
     envKeysLeftOut: variablesLeftOut.slice(0, mcpLimits.told),
     harness: spec.harness,
     model: spec.model,

@@ -1,5 +1,5 @@
 import type { ConnectionId } from '../../../shared/lib/ids.ts'
-import { filledServers, goesThroughBroker, variablesOf } from '../../../shared/runs/filled-servers.ts'
+import { filledServers, goesThroughBroker, serverVariables } from '../../../shared/runs/filled-servers.ts'
 import type { SecretValue } from '../../../shared/lib/redact.ts'
 import { hostOf } from '../../outbound/host-name.ts'
 import { placeOfServer, whyNotInCloud, type RemoteServer } from '../../resources/mcp-servers/in-cloud.ts'
@@ -133,7 +133,7 @@ async function filled(
   deps: Pick<RenewalDependencies, 'root' | 'vault'>,
   { name, server, run, variables }: Of,
 ): Promise<Omit<SentToServer, 'version'>> {
-  const names = new Set(variablesOf(server))
+  const names = new Set(serverVariables(server))
   const all = names.size === 0 ? [] : await listCloudSecrets(deps.root, run.agentId)
   const own = all.filter(({ envVarName }) => names.has(envVarName))
   const why = whyNotInCloud(server, own)

@@ -1,7 +1,7 @@
 import type { ConnectionId } from '../../../shared/lib/ids.ts'
 import { Redactor, type SecretValue } from '../../../shared/lib/redact.ts'
 import type { McpServer, McpServers } from '../../../shared/runs/mcp-servers.ts'
-import { namesVariable, variablesOf, type ServerLeftOut } from '../../../shared/runs/filled-servers.ts'
+import { namesVariable, serverVariables, type ServerLeftOut } from '../../../shared/runs/filled-servers.ts'
 import { leadsToBroker } from '../../harness/parts/broker-way.ts'
 import { messageOf, type HostLog } from '../../log/host-log.ts'
 import { brokerCredential, throughBroker } from './broker.ts'
@@ -97,7 +97,7 @@ async function doorOrNull(name: string, log: HostLog): Promise<Door | null> {
 const secretsIn = (server: McpServer | undefined, secrets: Readonly<Record<string, string>>): SecretValue[] =>
   server === undefined
     ? []
-    : variablesOf(server).flatMap((name) => {
+    : serverVariables(server).flatMap((name) => {
         const value = Object.hasOwn(secrets, name) ? secrets[name] : undefined
         return value === undefined ? [] : [{ name, value }]
       })

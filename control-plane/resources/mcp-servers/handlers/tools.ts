@@ -1,6 +1,6 @@
 import { fail } from '../../../../shared/api/errors.ts'
 import type { mcpServerRoutes } from '../../../../shared/api/mcp-servers.ts'
-import { filledServers, variablesOf } from '../../../../shared/runs/filled-servers.ts'
+import { filledServers, serverVariables } from '../../../../shared/runs/filled-servers.ts'
 import type { McpServer } from '../../../../shared/runs/mcp-servers.ts'
 import { hasRole } from '../../../http/callers.ts'
 import type { HandlerInput } from '../../../http/implement.ts'
@@ -63,7 +63,7 @@ async function filled(
   { row, server }: { row: McpServerRow; server: HttpServer },
   { vault }: Dependencies,
 ) {
-  const names = [...new Set(variablesOf(server))]
+  const names = [...new Set(serverVariables(server))]
   if (names.length === 0) return { server, secrets: [] }
   if (!hasRole(caller, 'admin'))
     return fail('mcp_values_of_runs', { message: `Its runs have the values of ${names.join(', ')}, and admins.` })

@@ -1,6 +1,6 @@
 import type { RunRepo } from '../../../../shared/runs/repo.ts'
 import { harnessFactsOf } from '../../../../shared/runs/harnesses.ts'
-import { variablesOf } from '../../../../shared/runs/run-variables.ts'
+import { runVariableNames } from '../../../../shared/runs/run-variables.ts'
 import { sayWhyLeftOut, type SkillsGiven } from '../../../../shared/runs/skills.ts'
 import { tellsSkills } from '../../../../shared/runs/spec.ts'
 import { createHash } from 'node:crypto'
@@ -165,7 +165,7 @@ function manifestOf(
     permissions: spec.permissions,
     mcpServers: { given, leftOut: stored.mcpServers.leftOut.filter(({ name }) => !given.includes(name)) },
     // Also of a run that was stored before its manifest named all of them.
-    envKeys: [...new Set([...variablesOf(spec), ...stored.envKeys])],
+    envKeys: [...new Set([...runVariableNames(spec), ...stored.envKeys])],
     envKeysLeftOut: stored.envKeysLeftOut.map(({ name, reason }) => ({ name, reason: sayVariableLeftOut(reason) })),
     wall,
   }
