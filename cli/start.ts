@@ -3,7 +3,7 @@ import { realWorld } from '../shared/lib/world.ts'
 import { bindValues, givenFlags, matchCommand, parseQuickly } from './arguments/parse.ts'
 import type { Command } from './arguments/command.ts'
 import type { CommandContext } from './context.ts'
-import { contractCommandsOf, listedCommands, localCommands } from './arguments/commands.ts'
+import { contractCommandsOf, listedCommands, loadLocalCommands } from './arguments/commands.ts'
 import { pathResolver } from './machine/input.ts'
 import { readEnvironment } from './machine/environment.ts'
 import { usageError } from './errors/cli-error.ts'
@@ -37,7 +37,8 @@ async function answer(argv: readonly string[], { out, env }: Pick<Invocation, 'o
   try {
     const words = argv.length === 0 ? ['help'] : argv
     // Commands of the contract are tried first, so that an agent's calls need not load the rest.
-    const match = matchCommand(contractCommandsOf(words[0] ?? ''), words) ?? matchCommand(await localCommands(), words)
+    const match =
+      matchCommand(contractCommandsOf(words[0] ?? ''), words) ?? matchCommand(await loadLocalCommands(), words)
     if (match === null) return await helpOrFault({ words, out, env })
     if (asksForHelp(match.rest)) {
       const { helpOf } = await import('./arguments/help.ts')
@@ -112,7 +113,7 @@ function asksForHelp(rest: readonly string[]): boolean {
 
 async function helpOrFault({ words, out, env }: Omit<Invocation, 'command' | 'rest'> & { words: readonly string[] }) {
   if (words[0] === '--version' || words[0] === '-v') {
-    return run({ command: matchCommand(await localCommands(), ['version'])!.command, rest: [], out, env })
+    return run({ command: matchCommand(await loadLocalCommands(), ['version'])!.command, rest: [], out, env })
   }
   const commands = await listedCommands()
   const { overviewOf } = await import('./arguments/help.ts')

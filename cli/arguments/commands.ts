@@ -10,12 +10,12 @@ export const contractCommandsOf = (word: string): readonly Command[] => (Object.
 export const contractCommands = (): readonly Command[] => Object.values(table).flat()
 
 /** The commands that are not one call of the API. */
-export const localCommands = async (): Promise<readonly Command[]> =>
+export const loadLocalCommands = async (): Promise<readonly Command[]> =>
   (await import('./local-commands.ts')).localCommands
 
 /** All commands, sorted by name. */
 export const allCommands = async (): Promise<readonly Command[]> =>
-  sorted([...contractCommands(), ...(await localCommands())])
+  sorted([...contractCommands(), ...(await loadLocalCommands())])
 
 /** A command as lists of them show it. */
 export type ListedCommand = Pick<Command, 'name' | 'summary' | 'hidden'>
@@ -23,7 +23,7 @@ export type ListedCommand = Pick<Command, 'name' | 'summary' | 'hidden'>
 /** The names and summaries of all commands, sorted by name, for which the table need not be parsed. */
 export async function listedCommands(): Promise<readonly ListedCommand[]> {
   const { default: heads } = await import('./command-heads.json', { with: { type: 'json' } })
-  return sorted<ListedCommand>([...heads, ...(await localCommands())])
+  return sorted<ListedCommand>([...heads, ...(await loadLocalCommands())])
 }
 
 const sorted = <C extends ListedCommand>(commands: readonly C[]): readonly C[] =>
