@@ -25,7 +25,7 @@ export function withDelivery<Ended extends { exitReason: ExitReason; message: st
 }
 
 /** Pushes what a run did, once nothing of it works in its clone any more. */
-export async function deliver(
+export async function deliverRun(
   spec: Parameters<typeof deliverWork>[0],
   emit: (events: RunEventBody[]) => void,
 ): Promise<Delivered | null> {

@@ -32,7 +32,7 @@ import {
   type Redact,
   type StreamRedactor,
 } from './output/redaction.ts'
-import { deliver, withDelivery } from './delivery.ts'
+import { deliverRun, withDelivery } from './delivery.ts'
 import { endedEvent, reportMaker, reportOn } from './end-report.ts'
 import { endFirst } from './memory.ts'
 import { type SandboxWatch, watchSandbox } from './sandbox-watch.ts'
@@ -277,7 +277,7 @@ export class LiveRun {
     const told = reportOn({ exit, outcome, stop: this.#stop, nothingAllowed, exhausted, spec, forced: this.#isForced })
     const inClone = { ...told, message: this.#redacted(told.message), wall }
     const changeSet = await this.changeSet()
-    const delivered = await deliver(spec, (events) => this.#parts.writer.emit(events))
+    const delivered = await deliverRun(spec, (events) => this.#parts.writer.emit(events))
     const reported = withDelivery(inClone, delivered)
     return this.#parts.writer.finish(
       endedEvent(reported),
