@@ -149,7 +149,11 @@ export class Breaks {
       ...(isUnknown && { unknown: true }),
     }
     const gap = { seq: 0, at, kind: 'gap', data }
-    const events = [...(gapBytes === 0 ? [] : [gap]), ...fresh, ...(isEndLost ? [endedEvent(report, now)] : [])]
+    const events = [
+      ...(gapBytes === 0 ? [] : [gap]),
+      ...fresh,
+      ...(isEndLost ? [substituteEndedEvent(report, now)] : []),
+    ]
     this.#delete.run(run.run_no, kept, run.run_no, maxSeq)
     let lastSeq = after
     for (const event of events) {
@@ -170,7 +174,7 @@ function eventOf(line: Buffer): { at: number; kind: string } {
 }
 
 /** The last event of a run whose own was lost. */
-export function endedEvent({ exitReason, exitCode, signal, message }: EndReport, at: number) {
+export function substituteEndedEvent({ exitReason, exitCode, signal, message }: EndReport, at: number) {
   const data = { exitReason, exitCode, signal, ...(message !== null && { message }) }
   return { seq: 0, at, kind: 'ended', data }
 }

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readdirSync, readSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
-import { Breaks, endedEvent, type BreakRow } from './breaks.ts'
+import { Breaks, substituteEndedEvent, type BreakRow } from './breaks.ts'
 import { openConnection, pageBytes, type Connection, type ConnectionOptions } from './connection.ts'
 import { markedReport } from './end-mark.ts'
 import { maxSeq, rowCrc, type ExpectedRun, type Salvage, type SalvagedRun } from './rows.ts'
@@ -234,7 +234,7 @@ function copyEnding({ old, fresh, put, now }: Copying, run: DamagedRun, keptSeq:
     const amended = isWhole ? report : { ...report, eventCount: seq, logHash: '' }
     put.insertEnding.run(run.run_no, JSON.stringify(amended), ending.change_set)
     if (isWhole) return true
-    const line = Buffer.from(`${JSON.stringify({ ...endedEvent(report, now), seq })}\n`)
+    const line = Buffer.from(`${JSON.stringify({ ...substituteEndedEvent(report, now), seq })}\n`)
     put.insertEvent.run(run.run_no, seq, rowCrc(seq, line), line)
     fresh
       .prepare('update runs set last_seq = ?, pending_bytes = pending_bytes + ? where run_no = ?')
