@@ -36,7 +36,7 @@ export function mayPass(name: string): boolean {
   return names.has(name) || prefixes.some((prefix) => name.startsWith(prefix))
 }
 
-export function harnessEnv(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
+export function passableEnv(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const kept: Record<string, string> = {}
   for (const [name, value] of Object.entries(env)) if (value !== undefined && mayPass(name)) kept[name] = value
   return kept

@@ -1,6 +1,6 @@
 import path from 'node:path'
 import type { World } from '../../shared/lib/world.ts'
-import { harnessEnv } from './harness-env.ts'
+import { passableEnv } from './harness-env.ts'
 import { endTree } from './kill.ts'
 import { markName } from './orphans.ts'
 import { type DetachedProgram, type DetachedLaunch, spawnDetached } from './spawn-detached.ts'
@@ -41,7 +41,7 @@ export async function probeLoginEnv(options: LoginEnvOptions): Promise<LoginEnv>
   }))
   if ('message' in probe) return envOfDaemon(options, probe.message)
   return {
-    env: harnessEnv({ HOME: options.homeDir, ...probe.env, SHELL: options.shell }),
+    env: passableEnv({ HOME: options.homeDir, ...probe.env, SHELL: options.shell }),
     source: 'login_shell',
     message: null,
   }
@@ -52,7 +52,7 @@ export function envOfDaemon(
   { base, homeDir, shell }: Pick<LoginEnvOptions, 'base' | 'homeDir' | 'shell'>,
   message: string | null,
 ): LoginEnv {
-  return { env: harnessEnv({ ...base, HOME: homeDir, SHELL: shell }), source: 'daemon', message }
+  return { env: passableEnv({ ...base, HOME: homeDir, SHELL: shell }), source: 'daemon', message }
 }
 
 type ShellProbe = { env: Record<string, string> } | { message: string }

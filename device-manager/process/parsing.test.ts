@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { ownCgroup } from './cgroup.ts'
-import { harnessEnv } from './harness-env.ts'
+import { passableEnv } from './harness-env.ts'
 import { parseEnv } from './login-env.ts'
 import { parseStat } from './proc.ts'
 import { isForeignBinary } from './program.ts'
@@ -115,6 +115,6 @@ describe('the environment that a shell tells', () => {
       NODE_OPTIONS: 'x',
       npm_config_x: 'x',
     }
-    expect(harnessEnv({ ...kept, ...left, XDG_SESSION_ID: '3', LANG: undefined })).toEqual(kept)
+    expect(passableEnv({ ...kept, ...left, XDG_SESSION_ID: '3', LANG: undefined })).toEqual(kept)
   })
 })
