@@ -1,14 +1,14 @@
 import { setFlagsFromString } from 'node:v8'
 import { compileForMemory } from './start/compiler.ts'
 import { nodeTrouble } from './start/node-version.ts'
-import { homeTrouble } from './setup/account.ts'
+import { missingHomeTrouble } from './setup/account.ts'
 import { fitLaunchd } from './service/under-launchd.ts'
 
 const [command, ...rest] = process.argv.slice(2)
 const service = rest.length === 2 && rest[0] === '--service' ? serviceNamed(rest[1]) : null
 if (service === 'launchd') fitLaunchd()
 // Checked before anything native is loaded: under an old Node the addons crash instead of failing.
-const trouble = nodeTrouble(process.versions) ?? homeTrouble()
+const trouble = nodeTrouble(process.versions) ?? missingHomeTrouble()
 if (trouble) {
   process.stderr.write(`${trouble}\n`)
   process.exit(78)

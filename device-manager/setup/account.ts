@@ -11,7 +11,7 @@ export function account(): { userName: string; shell: string | null } {
 }
 
 /** Says that neither the environment nor the list of users names a home folder, which libraries ask for as they are loaded; or null. */
-export function homeTrouble(): string | null {
+export function missingHomeTrouble(): string | null {
   try {
     homedir()
     return null

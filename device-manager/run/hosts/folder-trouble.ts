@@ -11,7 +11,7 @@ export async function folderTrouble(path: string): Promise<string | null> {
 }
 
 /** The same of the home folder. All that the daemon has lies in there, so it would not work either when this does not answer. */
-export function homeTrouble(path: string): string | null {
+export function homeFolderTrouble(path: string): string | null {
   try {
     return troubleOf(path, statSync(path))
   } catch (error) {

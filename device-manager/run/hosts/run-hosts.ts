@@ -4,7 +4,7 @@ import type { Log } from '../../log/log.ts'
 import type { HostRecord, HostReply, HostRequest } from '../../run-host/wire/protocol.ts'
 import type { RunEvent, RunState } from '../machine.ts'
 import { bringRepo } from '../../clone/run-job.ts'
-import { folderTrouble, homeTrouble } from './folder-trouble.ts'
+import { folderTrouble, homeFolderTrouble } from './folder-trouble.ts'
 import { hasFilesToBring } from './files-to-bring.ts'
 import { HostConnection } from './host-connection.ts'
 import { tooOldStop, wallOrTrouble, type HarnessSurroundings } from './harness-surroundings.ts'
@@ -289,7 +289,7 @@ export class RunHosts {
     const bringing = hasFilesToBring(spec) ? options.bringSkills(state) : undefined
     const missing = await this.bring(state)
     const folder =
-      missing ?? (spec.folder ? await folderTrouble(spec.folder.rootPath) : homeTrouble(surroundings.homeDir))
+      missing ?? (spec.folder ? await folderTrouble(spec.folder.rootPath) : homeFolderTrouble(surroundings.homeDir))
     const cancel = spec.repo == null ? null : (options.find(runId)?.cancel ?? null)
     const trouble = folder
       ? ({ exitReason: 'dispatch_error', message: folder } as const)
