@@ -73,7 +73,7 @@ export interface CarriedSettings {
 }
 
 /** Reads the config in force in the folder. Listing it runs nothing. */
-export async function readSettings(folder: string, timeoutMs: number): Promise<CarriedSettings> {
+export async function readGitSettings(folder: string, timeoutMs: number): Promise<CarriedSettings> {
   const outcome = await runGit({ args: ['config', '--list', '-z'], cwd: folder, timeoutMs, maxBytes: 4 * 1024 * 1024 })
   if (!outcome.ok) throw failureOf(outcome, 'reading the settings of the repository')
   const entries = outcome.stdout.toString('utf8').split('\0')

@@ -13,7 +13,7 @@ import {
   markOf,
   momentIn,
 } from './base-store.ts'
-import { readSettings } from './carried-settings.ts'
+import { readGitSettings } from './carried-settings.ts'
 import { isWithin } from '../wall/mounts.ts'
 import { exchangedSince, momentBefore, untilLater } from './exchanged.ts'
 import { asRefusal, ChangeSetFailure, failureOf, type ChangeSetErrorCode } from './failure.ts'
@@ -137,7 +137,7 @@ async function locate(
   if (plain !== null) return plain
   const [repository, settings] = await Promise.all([
     locateRepository(folder, limits.gitMs),
-    readSettings(folder, limits.gitMs).catch(() => ({ values: {}, filters: [] })),
+    readGitSettings(folder, limits.gitMs).catch(() => ({ values: {}, filters: [] })),
   ])
   return { repository, settings }
 }

@@ -6,7 +6,7 @@ import type { Log } from '../log/log.ts'
 import type { Places } from '../setup/places.ts'
 import { hostPaths, makeShortFolder } from '../run-host/wire/record.ts'
 import { marksOf, movedFolder, type Marks } from '../wall/hidden.ts'
-import { readSettings, writeSettings } from './setting.ts'
+import { readIsolationSettings, writeSettings } from './setting.ts'
 import { WallError, type WallSpec } from '../wall/spec.ts'
 import type { Executed } from './executed.ts'
 import { tryWall, type Trial } from './trial.ts'
@@ -44,7 +44,7 @@ export class Isolation {
 
   constructor(options: IsolationOptions) {
     this.options = options
-    const { isolation, folders } = readSettings(options.places.settings)
+    const { isolation, folders } = readIsolationSettings(options.places.settings)
     this.choice = isolation
     this.marks = folders
   }

@@ -19,7 +19,7 @@ export interface IsolationSettings {
 }
 
 /** A file that cannot be read means `svc`: a device never loses its wall by an accident to a file. */
-export function readSettings(file: string): IsolationSettings {
+export function readIsolationSettings(file: string): IsolationSettings {
   let text: string
   try {
     text = readFileSync(file, 'utf8')

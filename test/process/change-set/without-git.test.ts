@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readRecord } from '../../../device-manager/change-set/base-store.ts'
-import { readSettings, readPlainConfig } from '../../../device-manager/change-set/carried-settings.ts'
+import { readGitSettings, readPlainConfig } from '../../../device-manager/change-set/carried-settings.ts'
 import { comparePaths } from '../../../device-manager/change-set/compare.ts'
 import { treeNotedIn, treeOfLooseCommit } from '../../../device-manager/change-set/index-tree.ts'
 import { defaultLimits } from '../../../device-manager/change-set/limits.ts'
@@ -36,7 +36,7 @@ test('a plain repository is found as git finds it, from the top and from a folde
   for (const folder of [repo.dir, join(repo.dir, 'src')]) {
     const plain = locatePlain(folder)
     expect(plain?.repository).toEqual({ ...(await locateRepository(folder, ms)), isPlain: true })
-    expect(plain?.settings).toEqual(await readSettings(folder, ms))
+    expect(plain?.settings).toEqual(await readGitSettings(folder, ms))
   }
 })
 
