@@ -6,7 +6,7 @@ import { ChangeSetFailure, failureOf } from './failure.ts'
 import { runGit, type GitCall } from './git.ts'
 import { renderIndex, type IndexEntry } from './index-file.ts'
 import type { ChangeSetLimits } from './limits.ts'
-import { callIn, isOwn, lookAtAll, within, type View } from './listing.ts'
+import { callIn, isOwn, lookAtAll, pathspecOf, type View } from './listing.ts'
 import { PatchReader, type PatchedFile } from './patch.ts'
 import { readRegularFile } from './regular-file.ts'
 
@@ -58,7 +58,7 @@ const quickMs = 3_000
  */
 export async function compareTracked(view: View): Promise<PatchedFile[] | null> {
   const reader = new PatchReader(view.limits)
-  const call = callIn(view, ['diff-files', ...flags, ...within(view)])
+  const call = callIn(view, ['diff-files', ...flags, ...pathspecOf(view)])
   const timeoutMs = Math.min(quickMs, view.limits.gitMs)
   const outcome = await runGit({ ...call, timeoutMs, onChunk: (chunk) => reader.push(chunk) })
   const files = (outcome.ok ? reader.end() : null)?.filter(({ path }) => !isOwn(view, path))

@@ -39,7 +39,7 @@ export function callIn(view: View, args: readonly string[]): GitCall {
   }
 }
 
-export function within(view: View): string[] {
+export function pathspecOf(view: View): string[] {
   return view.prefix === '' ? [] : ['--', view.prefix]
 }
 
@@ -52,7 +52,7 @@ export async function listDirty(view: View): Promise<DirtyEntry[]> {
     '--no-renames',
     '--no-abbrev',
     '--ignore-submodules=dirty',
-    ...within(view),
+    ...pathspecOf(view),
   ]
   const outcome = await runGit(callIn(view, args))
   if (!outcome.ok) throw failureOf(outcome, 'listing the changed files')
@@ -61,7 +61,7 @@ export async function listDirty(view: View): Promise<DirtyEntry[]> {
 
 /** Files that are neither tracked nor ignored. A nested repository is listed with a slash at its end. */
 export async function listUntracked(view: View): Promise<string[]> {
-  const outcome = await runGit(callIn(view, ['ls-files', '-o', '-z', '--exclude-standard', ...within(view)]))
+  const outcome = await runGit(callIn(view, ['ls-files', '-o', '-z', '--exclude-standard', ...pathspecOf(view)]))
   if (!outcome.ok) throw failureOf(outcome, 'listing the new files')
   return fields(outcome.stdout).filter((path) => !isOwn(view, path))
 }
@@ -104,7 +104,7 @@ export async function listStaged(view: View, tree: string, only: 'new' | 'all'):
     `--diff-filter=${filter}`,
     tree,
   ]
-  const outcome = await runGit(callIn(view, [...args, ...within(view)]))
+  const outcome = await runGit(callIn(view, [...args, ...pathspecOf(view)]))
   if (!outcome.ok) throw failureOf(outcome, 'listing the staged files')
   return parseRaw(outcome.stdout).filter(({ path }) => !isOwn(view, path))
 }

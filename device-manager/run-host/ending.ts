@@ -42,12 +42,12 @@ export async function drain(tree: Tree, stopping: () => Promise<void> | null): P
   const { child, world } = tree
   await child.leaderGone
   await stopping()
-  if (!(await within(world, child.closed, 0))) await giveTime(tree)
+  if (!(await withTimeout(world, child.closed, 0))) await giveTime(tree)
   await end(tree, { skipTo: 'terminate', leaderExitSeen: true, steps: { terminateMs: backgroundTerminateMs } })
   // A process that dropped its mark, its session and its parent ends with the namespace.
   await tree.wall?.end()
   // Whoever still holds the output now cannot be found or killed.
-  if (!(await within(world, child.closed, 2_000))) child.abandon()
+  if (!(await withTimeout(world, child.closed, 2_000))) child.abandon()
   return child.closed
 }
 
@@ -56,7 +56,7 @@ async function giveTime(tree: Tree): Promise<void> {
   const { child, world, runId, leader, cgroup } = tree
   const deadline = world.monotonic() + backgroundMs
   while (world.monotonic() < deadline) {
-    if (await within(world, child.closed, 250)) return
+    if (await withTimeout(world, child.closed, 250)) return
     const { startTime: since } = leader
     const search = { runId, roots: [leader], since, cgroup, exclude: [process.pid], ownGroups: [leader.pid] }
     const found = await findProcessesOfRun(search).catch(() => null)
@@ -103,11 +103,11 @@ export async function changeSetOf({ assignment, base }: Prepared, world: World):
     code: 'diff_unavailable',
     message: `Comparing the folder with its state at the start took longer than ${changeSetMs / 1000} seconds.`,
   }
-  return (await within(world, computed, changeSetMs)) ?? late
+  return (await withTimeout(world, computed, changeSetMs)) ?? late
 }
 
 /** The value, or null when it is not there in time. */
-export async function within<Value>(world: World, value: Promise<Value>, ms: number): Promise<Value | null> {
+export async function withTimeout<Value>(world: World, value: Promise<Value>, ms: number): Promise<Value | null> {
   const timeout = new AbortController()
   const late = world.sleep(ms, timeout.signal).then(
     () => null,
