@@ -6,7 +6,7 @@ import { folderBeside, gitIn, makeOwnFolder, startFile } from './own-git.ts'
 import { patiently } from './patience.ts'
 import { takeAwayPipes } from './pipes.ts'
 import { remoteRefs } from './remote-refs.ts'
-import { wordsOf } from './trouble.ts'
+import { gitMessageOf } from './trouble.ts'
 
 /** Tips that are looked at: a run may make any number of branches. */
 const mostTips = 200
@@ -30,7 +30,7 @@ export async function deliver(job: Deliver): Promise<Delivered> {
     takeAwayPipes(job.folder)
     return await new Delivery(job).make()
   } catch (error) {
-    return { ...nothing, lost: `What the run left in its clone could not be read: ${wordsOf(error)}` }
+    return { ...nothing, lost: `What the run left in its clone could not be read: ${gitMessageOf(error)}` }
   }
 }
 
@@ -52,7 +52,7 @@ class Delivery {
     this.makeStore(start?.length === 64)
     const tips = await this.tips()
     const own = tips.find(({ name }) => name === branch)?.oid ?? null
-    const asked = await patiently(() => remoteRefs(this.git, url, [branch])).catch(wordsOf)
+    const asked = await patiently(() => remoteRefs(this.git, url, [branch])).catch(gitMessageOf)
     const there = typeof asked === 'string' ? null : (asked.branches.get(branch) ?? null)
     const old = [...known, ...(start === null ? [] : [start]), ...(there === null ? [] : [there])]
     let trouble = typeof asked === 'string' ? asked : null
@@ -81,7 +81,7 @@ class Delivery {
       if (!left.some(({ oid }) => oid === tip.oid) && (await this.isNew(tip.oid, [...old, ...left.map((t) => t.oid)])))
         left.push(tip)
     const head = tips.find(({ name }) => name === 'HEAD')?.oid ?? null
-    const tree = await this.treeOfFiles(head).catch((error: unknown) => ({ flaw: wordsOf(error) }))
+    const tree = await this.treeOfFiles(head).catch((error: unknown) => ({ flaw: gitMessageOf(error) }))
     const flaw = tree !== null && typeof tree === 'object' ? `Files that were not committed: ${tree.flaw}` : null
     if (left.length === 0 && (tree === null || flaw !== null)) return { rescued: null, lost: flaw }
     const what = [
@@ -100,7 +100,7 @@ class Delivery {
   /** null: the git host took it. Otherwise why not. */
   private async push(oid: string, ref: string, force: '' | '+' = ''): Promise<string | null> {
     const push = () => this.git.push(this.job.url, `${force}${oid}:${ref}`, ['--quiet', '--no-verify'])
-    return patiently(push).then(() => null, wordsOf)
+    return patiently(push).then(() => null, gitMessageOf)
   }
 
   /** Whether a commit is here that none of these has in it. Those that are not here have nothing to do with it. */

@@ -7,11 +7,11 @@ export class CloneError extends Error {
 export const saidBy =
   (words: string) =>
   (error: unknown): never => {
-    throw new CloneError(`${words}: ${wordsOf(error)}`, { cause: error })
+    throw new CloneError(`${words}: ${gitMessageOf(error)}`, { cause: error })
   }
 
 /** What git said last, or what the git host said through it. */
-export function wordsOf(error: unknown): string {
+export function gitMessageOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
   // Git copies what a host says: nobody else's screen is to obey it.
   const lines = text
