@@ -183,11 +183,11 @@ export async function indexMarkOf(gitDir: string): Promise<string | null> {
   }
 }
 
-export async function writeRecord(storeDir: string, record: BaseRecord): Promise<void> {
+export async function writeBaseRecord(storeDir: string, record: BaseRecord): Promise<void> {
   await replaceFile(join(storeDir, 'base.json'), JSON.stringify(record))
 }
 
-export async function readRecord(storeDir: string): Promise<BaseRecord> {
+export async function readBaseRecord(storeDir: string): Promise<BaseRecord> {
   const text = await readFile(join(storeDir, 'base.json'), 'utf8').catch(() => null)
   if (text === null)
     throw new ChangeSetFailure('repo_unavailable', 'The repository, or what was kept of its base, is gone.')

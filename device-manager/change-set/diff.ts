@@ -8,7 +8,7 @@ import {
   indexMarkOf,
   linkIndex,
   olderStore,
-  readRecord,
+  readBaseRecord,
   refNameOf,
   stateDirOf,
   writeConfig,
@@ -51,7 +51,7 @@ export async function computeChangeSet(options: ChangeSetOptions): Promise<Chang
   const { base, world, limits = defaultLimits } = options
   try {
     await demandSameSource(options)
-    const record = await readRecord(base.storeDir)
+    const record = await readBaseRecord(base.storeDir)
     await Promise.all([writeConfig(base.storeDir, record, limits.fileBytes), demandObjects(base, record)])
     return { ok: true, changeSet: await captureAtRest({ base, record, limits, world }) }
   } catch (error) {

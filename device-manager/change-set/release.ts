@@ -1,4 +1,4 @@
-import { olderStore, readRecord, removeOlderStore, removeStore } from './base-store.ts'
+import { olderStore, readBaseRecord, removeOlderStore, removeStore } from './base-store.ts'
 import { defaultLimits } from './limits.ts'
 import { removeRef, changeReftable, hasReftable } from './plain-ref.ts'
 import type { BaseSnapshot } from './snapshot.ts'
@@ -18,7 +18,7 @@ async function dropRef(
   { storeDir, refName }: Pick<BaseSnapshot, 'storeDir' | 'refName'>,
 ): Promise<void> {
   if (!hasReftable(commonDir)) return removeRef(commonDir, refName)
-  const { objectFormat } = await readRecord(storeDir)
+  const { objectFormat } = await readBaseRecord(storeDir)
   const args = ['-d', refName]
   await changeReftable({ commonDir, objectFormat, scratchDir: storeDir, args, timeoutMs: defaultLimits.gitMs })
 }

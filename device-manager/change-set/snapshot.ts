@@ -7,7 +7,7 @@ import {
   refNameOf,
   removeStore,
   stateDirOf,
-  writeRecord,
+  writeBaseRecord,
   type BaseRecord,
   type WatchedFile,
   markOf,
@@ -104,7 +104,7 @@ export async function takeBase(options: TakeBaseOptions): Promise<BaseResult> {
       listUntracked(view),
       findStaged(view, repository),
       keepCommit(repository, refName, view),
-      writeRecord(storeDir, record),
+      writeBaseRecord(storeDir, record),
     ])
     const isClean = typeof staged === 'string' && dirty.length === 0 && untracked.length === 0
     let tree = staged as string
@@ -112,7 +112,7 @@ export async function takeBase(options: TakeBaseOptions): Promise<BaseResult> {
       await ownObjects(storeDir)
       if (typeof staged !== 'string') await keepStaged(view, staged)
       record.watched = await recordWorkingTree(view, record, { dirty, untracked, world })
-      ;[tree] = await Promise.all([writeTree(view), writeRecord(storeDir, record)])
+      ;[tree] = await Promise.all([writeTree(view), writeBaseRecord(storeDir, record)])
     }
     const takenAt = world.now()
     return { ok: true, base: { topLevel, prefix, commit, branch, tree, refName, takenAt, storeDir, commonDir } }

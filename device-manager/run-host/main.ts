@@ -9,7 +9,7 @@ import { RunHost } from './host.ts'
 import { spoolOpener } from './host-spool.ts'
 import { messageOf, stderrLog } from '../log/host-log.ts'
 import type { HostRecord } from './wire/protocol.ts'
-import { hostPaths, makeShortFolder, removeHostFiles, writeRecord } from './wire/record.ts'
+import { hostPaths, makeShortFolder, removeHostFiles, writeHostRecord } from './wire/record.ts'
 import { HostSocket } from './wire/socket.ts'
 import { StateFolder, tellSystem } from './state-folder.ts'
 import { warmUp } from './warm-up.ts'
@@ -98,7 +98,7 @@ async function main(): Promise<void> {
   }
   const keepRecord = (change: Partial<HostRecord>) => {
     try {
-      writeRecord(paths, Object.assign(own, change))
+      writeHostRecord(paths, Object.assign(own, change))
     } catch (error) {
       // A full disk must not stop a harness that runs: its mark is in its environment as well.
       log('record_failed', { error: messageOf(error) })
@@ -126,7 +126,7 @@ async function main(): Promise<void> {
   if (dirname(paths.socket) !== paths.hosts) makeShortFolder(options['state-dir'])
   await socket.listen()
   // Durable: a daemon that finds no record takes it that the host left in order.
-  writeRecord(paths, own, { isDurable: true })
+  writeHostRecord(paths, own, { isDurable: true })
   // The daemon holds the other end: its death shows here even when it came before the daemon had connected.
   process.stdin
     .on('error', () => host.daemonEnded())

@@ -39,8 +39,8 @@ export async function removeRunFolder(places: Places, runId: RunId, hostId: stri
 async function releaseOf(base: BaseSnapshot | null, left: { runId: RunId; store: string }): Promise<void> {
   const { releaseBase } = await import('../change-set/release.ts')
   if (base !== null) return releaseBase(base)
-  const { readRecord, refNameOf } = await import('../change-set/base-store.ts')
-  const { commonDir } = await readRecord(left.store)
+  const { readBaseRecord, refNameOf } = await import('../change-set/base-store.ts')
+  const { commonDir } = await readBaseRecord(left.store)
   await releaseBase({ storeDir: left.store, refName: refNameOf(left.runId), commonDir })
 }
 

@@ -97,7 +97,7 @@ function syncFolder(path: string): void {
   }
 }
 
-export function writeRecord(paths: HostPaths, record: HostRecord, options?: { isDurable: boolean }): void {
+export function writeHostRecord(paths: HostPaths, record: HostRecord, options?: { isDurable: boolean }): void {
   writePrivateFile(paths.record, `${JSON.stringify(record)}\n`, options)
 }
 

@@ -3,7 +3,7 @@ import { cpSync, existsSync, lstatSync, readFileSync, rmSync, writeFileSync } fr
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { readRecord } from '../../../device-manager/change-set/base-store.ts'
+import { readBaseRecord } from '../../../device-manager/change-set/base-store.ts'
 import { readGitSettings, readPlainConfig } from '../../../device-manager/change-set/carried-settings.ts'
 import { comparePaths } from '../../../device-manager/change-set/compare.ts'
 import { treeNotedIn, treeOfLooseCommit } from '../../../device-manager/change-set/index-tree.ts'
@@ -197,7 +197,7 @@ test('the patches of new files are byte by byte those of git', async () => {
   )
   const repo = tempRepo()
   const base = await baseOf(repo.dir)
-  const record = await readRecord(base.storeDir)
+  const record = await readBaseRecord(base.storeDir)
   const limits = { ...defaultLimits, filePatchBytes: 240 }
   const view = { ...base, indexFile: join(base.storeDir, 'index'), limits, own: [] }
   let described = 0
