@@ -36,7 +36,7 @@ export const askers = {
 } as const satisfies Record<TriggerSource, readonly Asker[]>
 
 /** Why an agent is woken, who asked for it, and whose words the run follows beside theirs. */
-export interface Asked {
+export interface WakeOrigin {
   triggerSource: TriggerSource
   causedBy: Person
   wordsBy: readonly Person[]
@@ -47,7 +47,7 @@ export function asked<Source extends TriggerSource>(
   triggerSource: Source,
   as: { [By in (typeof askers)[Source][number]]?: Person },
   wordsBy: readonly Person[] = [],
-): Asked & { triggerSource: Source } {
+): WakeOrigin & { triggerSource: Source } {
   const [person = null] = Object.values(as as Record<string, Person>)
   return { triggerSource, causedBy: person, wordsBy: otherWords(person, wordsBy) }
 }

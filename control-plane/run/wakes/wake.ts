@@ -11,7 +11,7 @@ import type { RunRow, RunStep } from '../../resources/runs/store.ts'
 import type { TaskRow } from '../../resources/tasks/store.ts'
 import type { WorkspaceRow } from '../../resources/workspaces/store.ts'
 import type { BuiltIn } from '../../workflows/catalog/catalog.ts'
-import type { Asked } from '../../trust/askers.ts'
+import type { WakeOrigin } from '../../trust/askers.ts'
 import type { Refusal } from './admission.ts'
 import type { Gate, RunOverrides } from './build-spec.ts'
 
@@ -39,10 +39,10 @@ export type WakeTask = Pick<
 >
 
 /**
- * A reason to run an agent. `asked` of trust/askers.ts makes what it says of who asked. Asked for within another change it waits in a
+ * A reason to run an agent. `asked` of trust/askers.ts makes what it says of who asked. WakeOrigin for within another change it waits in a
  * row, and names what it is about by ids (`RequestedWake`); a run is made of it with the rows themselves (`ReadyWake`).
  */
-export interface Wake extends Asked {
+export interface Wake extends WakeOrigin {
   /** Public id of the person (`usr_`) or agent (`agt_`) behind the wake. */
   requestedBy: ActorRef | null
   prompt: string | null

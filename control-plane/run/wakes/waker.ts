@@ -14,7 +14,7 @@ import { listLiveOfAgent, listLiveOfConversation } from '../../resources/runs/li
 import { findDetails } from '../../resources/runs/details-store.ts'
 import { findRun, lockRun, type RunRow, type RunStep } from '../../resources/runs/store.ts'
 import { findTaskById } from '../../resources/tasks/store.ts'
-import type { Asked } from '../../trust/askers.ts'
+import type { WakeOrigin } from '../../trust/askers.ts'
 import { otherWords } from '../../trust/rules.ts'
 import { listHolding } from '../placement/refused-runs.ts'
 import { Lines } from '../../process/lines.ts'
@@ -222,7 +222,7 @@ async function gateOf(tx: Tx, { id, workflowRunId }: RunRow): Promise<Gate | nul
 }
 
 /** One person, or nobody: what several people said together is no single one's wake. It follows the words of all of them. */
-function askedByAll(wakes: readonly WakeRow[]): Pick<Asked, 'causedBy' | 'wordsBy'> {
+function askedByAll(wakes: readonly WakeRow[]): Pick<WakeOrigin, 'causedBy' | 'wordsBy'> {
   const causes = new Set(wakes.map((wake) => wake.causedByUserId))
   const causedBy = causes.size === 1 ? [...causes][0]! : null
   return {

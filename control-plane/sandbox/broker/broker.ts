@@ -10,7 +10,7 @@ import { otherHosts } from '../../../shared/runs/network.ts'
 import { hostOf, placeOf } from '../../outbound/host-name.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
 import type { Log } from '../../process/log.ts'
-import type { Asked } from './forward.ts'
+import type { BrokerRequest } from './forward.ts'
 import { gitLimits, GitRequests, type GitLimits } from './git-requests.ts'
 import { HostRequests, hostLimits, isNamed, type HostLimits } from './host-requests.ts'
 import { Ledger, type LedgerOptions } from './ledger.ts'
@@ -156,7 +156,7 @@ export class Broker {
   }
 
   /** Of a request for one of the broker's own paths. */
-  private async ask(asked: Asked): Promise<void> {
+  private async ask(asked: BrokerRequest): Promise<void> {
     const { request, response } = asked
     const { url = '' } = request
     const provider = modelProviders.find((name) => url.startsWith(`${modelPath(name)}/`))
@@ -179,7 +179,10 @@ export class Broker {
     })
   }
 
-  private async askModel({ request, response }: Asked, provider: (typeof modelProviders)[number]): Promise<void> {
+  private async askModel(
+    { request, response }: BrokerRequest,
+    provider: (typeof modelProviders)[number],
+  ): Promise<void> {
     const { socket } = request
     const model = (await this.permit())?.model ?? null
     if (model?.provider !== provider) return this.refuseUnread(request, response)
@@ -188,7 +191,7 @@ export class Broker {
     this.ledger.count(hostOf(new URL(model.url)), decision, { socket })
   }
 
-  private async askServer({ request, response }: Asked, name: string): Promise<void> {
+  private async askServer({ request, response }: BrokerRequest, name: string): Promise<void> {
     const { socket } = request
     const server = (await this.permit())?.servers.find((one) => one.name === name)
     if (server === undefined) return this.refuseUnread(request, response)
@@ -196,7 +199,7 @@ export class Broker {
     this.ledger.count(server.host ?? otherHosts.unreadable, decision, { socket })
   }
 
-  private async askGit({ request, response }: Asked): Promise<void> {
+  private async askGit({ request, response }: BrokerRequest): Promise<void> {
     const { socket } = request
     const repo = (await this.permit())?.repo ?? null
     const path = repo === null ? null : repoPath(repo.id)
@@ -206,7 +209,7 @@ export class Broker {
   }
 
   /** Of a request in the absolute form, which programs send to a proxy, or of one in a connection that leads to a host. */
-  private async askHost({ request, response }: Asked): Promise<void> {
+  private async askHost({ request, response }: BrokerRequest): Promise<void> {
     const { socket } = request
     const leading = this.leading.get(socket)
     const target = leading === undefined ? request.url! : `http://${leading.host}${request.url}`

@@ -26,7 +26,7 @@ export interface ForwardOptions {
   limits: ForwardLimits
 }
 
-export interface Asked {
+export interface BrokerRequest {
   request: IncomingMessage
   response: ServerResponse
 }
@@ -56,7 +56,7 @@ export class ForwardRefusal extends Error {
 
 /** Resolves when the answer has ended, with what became of it. */
 export async function forward(
-  { request, response }: Asked,
+  { request, response }: BrokerRequest,
   { url, headers, hasBody, whom, instead, headOf, guards, signal, end }: Forwarded,
   { world, outbound, log, limits }: ForwardOptions,
 ): Promise<NetworkDecision> {

@@ -4,7 +4,7 @@ import type { NetworkDecision } from '../../../shared/runs/network.ts'
 import { placeOf } from '../../outbound/host-name.ts'
 import { ConnectionUnusable } from '../../resources/connections/for-runs.ts'
 import { placeholderForm, type BrokeredSecret } from '../../resources/secrets/in-cloud.ts'
-import { forward, isPacked, type Asked, type ForwardOptions } from './forward.ts'
+import { forward, isPacked, type BrokerRequest, type ForwardOptions } from './forward.ts'
 import { modelLimits, type ModelLimits } from './model-requests.ts'
 import { endWith, refuse } from './plain-answers.ts'
 import { ValueGuard } from './value-guard.ts'
@@ -40,7 +40,7 @@ export class HostRequests {
 
   /** Resolves when the answer has ended, with what became of it. `target`: an absolute address. */
   async pass(
-    { request, response, target }: Asked & { target: string },
+    { request, response, target }: BrokerRequest & { target: string },
     secrets: readonly BrokeredSecret[],
   ): Promise<NetworkDecision> {
     const { limits } = this.options

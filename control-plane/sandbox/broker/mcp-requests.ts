@@ -3,7 +3,7 @@ import { asksForMore, headersBack, headersOn, moreIsAsked } from '../../../share
 import { brokerRefusal, mcpPath } from '../../../shared/runs/brokered.ts'
 import type { NetworkDecision } from '../../../shared/runs/network.ts'
 import { endpointRewriter } from './endpoint-event.ts'
-import { forward, isPacked, type Asked, type ForwardLimits, type ForwardOptions } from './forward.ts'
+import { forward, isPacked, type BrokerRequest, type ForwardLimits, type ForwardOptions } from './forward.ts'
 import { McpMemory, type ServerMemory } from './mcp-memory.ts'
 import type { Permit } from './permits.ts'
 import { RedactingGuard } from './redacting-guard.ts'
@@ -52,7 +52,7 @@ export class McpRequests {
   }
 
   /** Resolves when the answer has ended, with what became of it. */
-  async pass({ request, response }: Asked, server: ServerPermit): Promise<NetworkDecision> {
+  async pass({ request, response }: BrokerRequest, server: ServerPermit): Promise<NetworkDecision> {
     const { limits, log } = this.options
     const { method = '', headers } = request
     const refused = (status: number, message: string) => {
@@ -92,7 +92,7 @@ export class McpRequests {
   }
 
   private ask(
-    { request, response }: Asked,
+    { request, response }: BrokerRequest,
     {
       server,
       sent,

@@ -28,7 +28,7 @@ export const tunnelLimits: TunnelLimits = {
   timeMs: 2 * 3_600_000,
 }
 
-export interface Asked {
+export interface TunnelRequest {
   request: IncomingMessage
   socket: Socket
   /** What came behind the request. */
@@ -48,7 +48,7 @@ export class Tunnels {
 
   /** Resolves when the tunnel has ended, with the host and what became of it. */
   async pass(
-    { request, socket, head }: Asked,
+    { request, socket, head }: TunnelRequest,
     { egress, secrets }: Pick<Permit, 'egress' | 'secrets'>,
   ): Promise<{ host: string; decision: NetworkDecision }> {
     const { outbound, limits } = this.options
@@ -81,7 +81,7 @@ export class Tunnels {
   }
 
   /** False when a limit ended it. */
-  private async join({ socket, head }: Pick<Asked, 'socket' | 'head'>, outside: Socket): Promise<boolean> {
+  private async join({ socket, head }: Pick<TunnelRequest, 'socket' | 'head'>, outside: Socket): Promise<boolean> {
     const { world, limits } = this.options
     const ended = Promise.withResolvers<void>()
     let isCut = false

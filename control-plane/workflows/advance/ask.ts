@@ -12,7 +12,7 @@ import { recordGate } from '../../resources/tasks/gate-activity.ts'
 import { findTaskById } from '../../resources/tasks/store.ts'
 import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
 
-export interface Asked {
+export interface WorkflowQuestion {
   prompt: string
   answerMode: AnswerMode & ('free_text' | 'single_select' | 'multi_select')
   options: { key: string; label: string }[] | null
@@ -26,7 +26,7 @@ export interface Asked {
 export async function askPerson(
   tx: Tx,
   run: WorkflowRunRow,
-  { world, ...asked }: Asked & { world: World },
+  { world, ...asked }: WorkflowQuestion & { world: World },
 ): Promise<QuestionId> {
   const { about, call, answerMode, options } = asked
   const question: NewQuestion = {

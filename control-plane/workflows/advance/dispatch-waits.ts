@@ -7,7 +7,7 @@ import { insertCall } from '../../resources/workflows/call-store.ts'
 import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
 import { findLastRunOfSteps } from '../../resources/workflows/step-store.ts'
 import { callArgs, type AskArgs, type ChecksArgs } from '../engine/args.ts'
-import { askPerson, type Asked } from './ask.ts'
+import { askPerson, type WorkflowQuestion } from './ask.ts'
 import { refuse, rowOf, type NewCall, type Surroundings } from './new-call.ts'
 import { failed, type StepOutcome } from './outcome.ts'
 
@@ -30,7 +30,11 @@ export async function dispatchAsk(tx: Tx, call: NewCall, of: Surroundings): Prom
   await insertCall(tx, { ...row, questionId })
 }
 
-function questionOf({ prompt, options = null, multiple }: AskArgs): Pick<Asked, 'prompt' | 'answerMode' | 'options'> {
+function questionOf({
+  prompt,
+  options = null,
+  multiple,
+}: AskArgs): Pick<WorkflowQuestion, 'prompt' | 'answerMode' | 'options'> {
   if (options === null) return { prompt, answerMode: 'free_text', options }
   return {
     prompt,
