@@ -105,7 +105,7 @@ export async function readChecks(client: GithubClient, repo: string, sha: string
   return summaryOf(outcomes)
 }
 
-export interface Check {
+export interface CommitCheck {
   name: string
   status: 'pending' | 'passed' | 'failed'
   url: string | null
@@ -127,9 +127,9 @@ const namedStatuses = z.object({
 const mostChecks = 200
 
 /** The check runs and commit statuses of a commit by their names, the first of them. */
-export async function listChecks(client: GithubClient, repo: string, sha: string): Promise<Check[]> {
-  const checks: Check[] = []
-  const add = (name: string, status: Check['status'], url: string | null | undefined) =>
+export async function listChecks(client: GithubClient, repo: string, sha: string): Promise<CommitCheck[]> {
+  const checks: CommitCheck[] = []
+  const add = (name: string, status: CommitCheck['status'], url: string | null | undefined) =>
     checks.push({ name: name.slice(0, 200), status, url: url?.slice(0, 500) ?? null })
   await eachPage(async (page) => {
     const found = await client.get(repo, `/commits/${sha}/check-runs?per_page=100&page=${page}`, namedRuns)

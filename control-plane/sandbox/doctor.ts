@@ -18,7 +18,7 @@ import {
 
 /** Tries what cloud runs need, one after the other, and leaves nothing behind. */
 
-export interface Check {
+export interface DoctorCheck {
   /** `engine`, `image`, `limits` or the walls' `trial` and acts. */
   what: string
   isGood: boolean
@@ -43,8 +43,8 @@ const size: SandboxSize = 'small'
 /** The label of containers that are no server's. */
 const trials = 'svc-trial'
 
-export async function diagnoseSandboxes(options: DoctorOptions): Promise<Check[]> {
-  const checks: Check[] = []
+export async function diagnoseSandboxes(options: DoctorOptions): Promise<DoctorCheck[]> {
+  const checks: DoctorCheck[] = []
   const tell = (what: string, isGood: boolean, said: string) => void checks.push({ what, isGood, said })
   const { engine, image } = options
   const facts = await trying(() => engine.identify())
@@ -151,7 +151,7 @@ function actsIn(log: string, exitCode: number): TriedAct[] {
 }
 
 /** For people, a line for each. */
-export const describeChecks = (checks: readonly Check[]): string =>
+export const describeChecks = (checks: readonly DoctorCheck[]): string =>
   checks
     .map(({ what, isGood, said: words }) => `${isGood ? 'ok    ' : 'FAILED'}  ${what.padEnd(22)} ${words}\n`)
     .join('')
