@@ -19,14 +19,14 @@ import { claimKey, completeKey, findKey, freeKey, markKeyUnknown, removeExpiredK
  */
 export interface Idempotency {
   /** Claims the key, or returns the stored answer. Fails with one of the three 409 codes. */
-  begin(request: KeyedRequest): Promise<Claim | Replay>
+  begin(request: KeyedRequest): Promise<KeyClaim | Replay>
   /** Stores the answer within the transaction of the effect; encrypted when it holds a secret. */
-  complete(tx: Db, claim: Claim, answer: StoredAnswer, isSecret: boolean): Promise<void>
+  complete(tx: Db, claim: KeyClaim, answer: StoredAnswer, isSecret: boolean): Promise<void>
   /**
    * After a failure: `nothing` was done, so the key is free again, or it is not known what was. Fails when that could not be
    * written at once; it is then tried again for a while.
    */
-  release(claim: Claim, effect: 'nothing' | 'unknown'): Promise<void>
+  release(claim: KeyClaim, effect: 'nothing' | 'unknown'): Promise<void>
 }
 
 export interface KeyedRequest {
@@ -43,7 +43,7 @@ export interface StoredAnswer {
   /** JSON text; null for 204. */
   body: string | null
 }
-export interface Claim {
+export interface KeyClaim {
   kind: 'claim'
   scopeHash: string
   state: string
@@ -80,7 +80,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
       const hashes = { scopeHash: scopeOf(request), requestHash }
       const now = options.world.now()
       const row = { ...hashes, state, createdAt: now, expiresAt: now + keptMs }
-      const claim: Claim = { kind: 'claim', scopeHash: hashes.scopeHash, state }
+      const claim: KeyClaim = { kind: 'claim', scopeHash: hashes.scopeHash, state }
       // Twice: the first look may find only an expired row in the way.
       for (let attempt = 0; attempt < 2; attempt++) {
         if (await claimKey(options.db, row)) return claim
@@ -103,7 +103,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
 /** The trouble that made a write fail may keep its key from being released as well. Until then the key counts as at work. */
 async function release(
   options: IdempotencyOptions,
-  { claim, effect, triesLeft }: { claim: Claim; effect: 'nothing' | 'unknown'; triesLeft: number },
+  { claim, effect, triesLeft }: { claim: KeyClaim; effect: 'nothing' | 'unknown'; triesLeft: number },
 ): Promise<void> {
   try {
     await (effect === 'nothing' ? freeKey : markKeyUnknown)(options.db, claim)

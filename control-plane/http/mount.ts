@@ -8,7 +8,7 @@ import { AnswerRoom } from './answer-room.ts'
 import type { Release } from './body-room.ts'
 import { callerKey, type Caller, hasRole } from './callers.ts'
 import { bearerOf, headerOf, setHeaders } from './headers.ts'
-import { readKey, type Claim, type StoredAnswer } from './idempotency.ts'
+import { readKey, type KeyClaim, type StoredAnswer } from './idempotency.ts'
 import type { Client, HandlerInput, ImplementedRoute } from './implement.ts'
 import type { Kernel, RequestState } from './kernel.ts'
 import { sendText, type JsonText } from './json-text.ts'
@@ -203,7 +203,7 @@ async function answerWrite(
   ctx: Koa.Context,
   { input, keyed }: { input: Input; keyed: Keyed | null },
 ): Promise<void> {
-  const answerTo = async (claim: Claim | null) =>
+  const answerTo = async (claim: KeyClaim | null) =>
     mounted.route.stream === 'text'
       ? writeText(mounted, ctx, { input, claim })
       : sendAnswer(ctx, await work(mounted, ctx, { input, claim }))
@@ -234,7 +234,7 @@ async function answerWrite(
 async function writeText(
   { handler, kernel }: Mounted,
   ctx: Koa.Context,
-  { input, claim }: { input: Input; claim: Claim | null },
+  { input, claim }: { input: Input; claim: KeyClaim | null },
 ): Promise<void> {
   const text = (await handler(input)) as JsonText
   const { idempotency, root, world } = kernel
@@ -255,7 +255,7 @@ async function writeText(
 async function work(
   mounted: Mounted,
   ctx: Koa.Context,
-  { input, claim }: { input: Input; claim: Claim | null },
+  { input, claim }: { input: Input; claim: KeyClaim | null },
 ): Promise<StoredAnswer> {
   const { route, handler, before, giveUp, kernel } = mounted
   const { caller } = input
