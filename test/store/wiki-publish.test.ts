@@ -4,7 +4,7 @@ import { listLinks } from '../../control-plane/resources/wiki/link-store.ts'
 import { readPage } from '../../control-plane/resources/wiki/read-page.ts'
 import { findRevisionBody, listPageRevisions } from '../../control-plane/resources/wiki/revision-store.ts'
 import { makePage } from '../../control-plane/resources/wiki/steps/page.ts'
-import { addRevision, type Draft } from '../../control-plane/resources/wiki/steps/publish.ts'
+import { addRevision, type RevisionDraft } from '../../control-plane/resources/wiki/steps/publish.ts'
 import { findPage } from '../../control-plane/resources/wiki/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
@@ -12,7 +12,7 @@ import { seedWorkspace } from './seed.ts'
 
 /** Texts that come from elsewhere than a writer: they are kept also when they fail a check. */
 
-const draft = (changes: Partial<Draft> = {}): Draft => ({
+const draft = (changes: Partial<RevisionDraft> = {}): RevisionDraft => ({
   title: 'From a file',
   body: 'See [it](elsewhere).',
   reading: readPage({ kind: 'markdown', body: 'See [it](elsewhere).' }),

@@ -5,9 +5,9 @@ import { actorOf, type Caller } from '../../../http/callers.ts'
 import { lookUpRun } from '../../runs/lookup.ts'
 import { findRun } from '../../runs/store.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
-import type { Draft } from '../steps/publish.ts'
+import type { RevisionDraft } from '../steps/publish.ts'
 
-export type Authored = Pick<Draft, 'author'> & { taskId: TaskId | null; runId: RunId | null }
+export type Authored = Pick<RevisionDraft, 'author'> & { taskId: TaskId | null; runId: RunId | null }
 
 interface Named {
   taskId?: string | null | undefined

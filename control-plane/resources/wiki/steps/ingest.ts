@@ -8,7 +8,7 @@ import type { PageReading } from '../read-page.ts'
 import { insertSource, updateSource, type ListedSource } from '../source-store.ts'
 import { findPage, listPagesBySlugs, type WikiPageRow } from '../store.ts'
 import { changePage, makePage, textOfRevived, type Revived } from './page.ts'
-import { addRevision, type Draft } from './publish.ts'
+import { addRevision, type RevisionDraft } from './publish.ts'
 
 /** The text of a file. */
 export interface FileText extends File {
@@ -34,7 +34,7 @@ export async function ingestFile(
     known: ListedSource | undefined
     reading: PageReading
     revived: Revived | null
-    author: Draft['author']
+    author: RevisionDraft['author']
   },
   world: World,
 ): Promise<PublishCheck[]> {

@@ -14,7 +14,7 @@ import { tokenCountOf } from '../rules.ts'
 import { listPagesByIds, listPagesBySlugs, replacePage, type WikiPageRow } from '../store.ts'
 
 /** A text that becomes a revision. */
-export interface Draft {
+export interface RevisionDraft {
   title: string
   body: string
   /** What `read-page.ts` found in the body. */
@@ -34,7 +34,7 @@ export interface Draft {
 export async function addRevision(
   db: Db,
   page: WikiPageRow,
-  { title, body, reading, author, sourceRef = null, taskId = null, runId = null, failedChecks = [] }: Draft,
+  { title, body, reading, author, sourceRef = null, taskId = null, runId = null, failedChecks = [] }: RevisionDraft,
   world: World,
 ): Promise<{ page: WikiPageRow; revision: WikiRevisionRow }> {
   const now = world.now()
