@@ -28,7 +28,7 @@ import { engineLimits, isStep, type ProgramCall, type ProgramEnd, type Replayed 
 import { journalCalls, journalOf, outcomesOf, sizeOf, type Journal, type Result } from './journal.ts'
 import { dispatchCall } from './dispatch-step.ts'
 import type { HandedCalls } from './handed-calls.ts'
-import { failureOf, finishWorkflowRun, type Finish } from './finish.ts'
+import { failureOf, finishWorkflowRun, type WorkflowRunEnding } from './finish.ts'
 import type { NewCall } from './new-call.ts'
 import { agentIdOf, subjectOf } from './step-subject.ts'
 import { troubleOf } from './trouble.ts'
@@ -209,7 +209,7 @@ async function handOver(
   await inOneTrip(tx, results.map(record))
 }
 
-function endOf(end: ProgramEnd): Finish {
+function endOf(end: ProgramEnd): WorkflowRunEnding {
   if (end.kind === 'returned') return { status: 'completed', summary: end.summary }
   const { message, line, column } = end
   return { status: 'failed', summary: message, error: { message, line, column } }

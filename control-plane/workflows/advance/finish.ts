@@ -10,7 +10,7 @@ import { listOpenRunsOfSteps, listWakesOfSteps } from '../../resources/workflows
 import { answerWakes } from '../../run/wakes/wake-store.ts'
 import type { WakeAnswer } from '../../run/wakes/wake.ts'
 
-export interface Finish {
+export interface WorkflowRunEnding {
   status: 'completed' | 'failed'
   summary: string | null
   error?: WorkflowRunRow['error']
@@ -27,7 +27,7 @@ const stepGone = {
 export async function finishWorkflowRun(
   tx: Tx,
   run: WorkflowRunRow,
-  { status, summary, error = null, log = run.log }: Finish,
+  { status, summary, error = null, log = run.log }: WorkflowRunEnding,
   { world, leaseMs }: { world: World; leaseMs: number },
 ): Promise<void> {
   const now = world.now()
@@ -50,7 +50,7 @@ export async function finishWorkflowRun(
 }
 
 /** A failure by a rule of ours, which stands in no line of the program. */
-export const failureOf = (message: string): Finish => ({
+export const failureOf = (message: string): WorkflowRunEnding => ({
   status: 'failed',
   summary: message,
   error: { message, line: null, column: null },

@@ -52,7 +52,7 @@ export async function findOpenSignIn(db: Db, state: string, now: number): Promis
   return person && workspace && { signIn, row, personName: person.name, workspaceName: workspace.name }
 }
 
-export type Finish =
+export type SignInOutcome =
   | { kind: 'connected'; row: ConnectionRow }
   /** It is not who began it that came back: the connection is revoked. */
   | { kind: 'mismatch' }
@@ -65,7 +65,7 @@ export async function finishSignIn(
   deps: FinishDependencies,
   { signIn, row }: OpenSignIn,
   { userId, search }: { userId: PersonUuid; search: string },
-): Promise<Finish> {
+): Promise<SignInOutcome> {
   const { root, world, log } = deps
   const told = { connectionId: row.id, service: row.serviceId, user: userId }
   if (!(await isSamePerson(root, { signIn, row, userId }))) {
