@@ -6,7 +6,7 @@ import type { BodyFlaw } from './read-page.ts'
 /** About what reading a text costs a model. */
 export const tokenCountOf = (sizeBytes: number): number => Math.ceil(sizeBytes / 4)
 
-export interface Flaw {
+export interface PublishFlaw {
   check: PublishCheck
   message: string
 }
@@ -24,9 +24,9 @@ export interface PublishFacts {
 }
 
 /** Why a body is not published, in the order of `publishChecks`; none: it is. */
-export function publishFlaws(facts: PublishFacts): Flaw[] {
+export function publishFlaws(facts: PublishFacts): PublishFlaw[] {
   const { bodyFlaws, sizeBytes, current, baseRevisionId, allowShrink } = facts
-  const flaws: Flaw[] = [...bodyFlaws]
+  const flaws: PublishFlaw[] = [...bodyFlaws]
   if (baseRevisionId !== null && baseRevisionId !== current?.id)
     flaws.push({
       check: 'wiki_stale_base_revision',
@@ -43,7 +43,7 @@ export function publishFlaws(facts: PublishFacts): Flaw[] {
 }
 
 /** Of these, those that hold for a text that a person takes back: what it looks like is their decision. */
-export const restoreFlaws = (flaws: readonly Flaw[]): Flaw[] =>
+export const restoreFlaws = (flaws: readonly PublishFlaw[]): PublishFlaw[] =>
   flaws.filter(({ check }) => check === 'wiki_publish_failed')
 
 /** Files say of an ingested page what its slug is and whether it is live. */

@@ -1,9 +1,9 @@
-import { flawOf, type Flaw } from '../program/flaw.ts'
+import { programFlaw, type ProgramFlaw } from '../program/flaw.ts'
 import { asGuestError, type Instance } from './instance.ts'
 import { placeIn, programFile, wrapped } from './source.ts'
 
 /** Why the engine cannot run the program, though it parses elsewhere; null when it can. */
-export function compile(instance: Instance, source: string): Flaw | null {
+export function compile(instance: Instance, source: string): ProgramFlaw | null {
   instance.begin(0)
   const { vm } = instance
   try {
@@ -13,7 +13,8 @@ export function compile(instance: Instance, source: string): Flaw | null {
     return null
   } catch (error) {
     const thrown = asGuestError(error)
-    if (thrown === null) return flawOf('workflow_syntax', 'The program is too large or nested too deeply to be run.')
-    return { ...flawOf('workflow_syntax', `${thrown.message}.`), ...placeIn(thrown.stack ?? '') }
+    if (thrown === null)
+      return programFlaw('workflow_syntax', 'The program is too large or nested too deeply to be run.')
+    return { ...programFlaw('workflow_syntax', `${thrown.message}.`), ...placeIn(thrown.stack ?? '') }
   }
 }

@@ -1,5 +1,5 @@
 import type { RunId } from '../../../shared/lib/ids.ts'
-import type { Flaw } from '../program/flaw.ts'
+import type { ProgramFlaw } from '../program/flaw.ts'
 
 /** The values that go into the engine and come out. Texts are flat, since a copy of them between threads is cheap. */
 
@@ -76,7 +76,7 @@ export type EngineLimit = 'time' | 'memory' | 'crash'
 
 export interface EngineJobs {
   /** The flaw that keeps the program from being run, if any. */
-  compile(source: string): Promise<Flaw | null>
+  compile(source: string): Promise<ProgramFlaw | null>
   replay(input: ReplayInput): Promise<Replayed>
 }
 

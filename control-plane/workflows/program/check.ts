@@ -1,6 +1,6 @@
 import { parse, type ExportNamedDeclaration, type Program } from 'acorn'
 import { simple } from 'acorn-walk'
-import { flawOf, placeOf, type Flaw, type Place } from './flaw.ts'
+import { programFlaw, placeOf, type ProgramFlaw, type Place } from './flaw.ts'
 import { firstFree } from './free-names.ts'
 import { readLiteral } from './literal.ts'
 import { programMeta, type ProgramMeta } from './meta.ts'
@@ -9,7 +9,7 @@ import { programMeta, type ProgramMeta } from './meta.ts'
  * The checks of a program that need no engine: it parses, imports nothing, begins with a plain `meta`, and uses no name
  * that a program is not given. Its cost is decided by whoever sent it, so it runs in a worker.
  */
-export type Checked = CheckedProgram | { flaw: Flaw }
+export type Checked = CheckedProgram | { flaw: ProgramFlaw }
 
 export interface CheckedProgram {
   meta: ProgramMeta
@@ -58,30 +58,32 @@ export function checkProgram(source: string): Checked {
   const read = metaOf(program)
   if ('flaw' in read) return read
   const banned = firstFree(program, bannedNames)
-  if (banned !== null) return { flaw: flawOf('workflow_banned_global', `A program has no \`${banned.name}\`.`, banned) }
+  if (banned !== null)
+    return { flaw: programFlaw('workflow_banned_global', `A program has no \`${banned.name}\`.`, banned) }
   return read
 }
 
-function parseProgram(source: string): { program: Program } | { flaw: Flaw } {
+function parseProgram(source: string): { program: Program } | { flaw: ProgramFlaw } {
   try {
     const options = { ecmaVersion: 2025, sourceType: 'module', locations: true } as const
     return { program: parse(source, { ...options, allowReturnOutsideFunction: true }) }
   } catch (error) {
     // Some patterns and deep nesting make the parser run out of its stack.
-    if (error instanceof RangeError) return { flaw: flawOf('workflow_syntax', 'The program is nested too deeply.') }
+    if (error instanceof RangeError)
+      return { flaw: programFlaw('workflow_syntax', 'The program is nested too deeply.') }
     if (!(error instanceof SyntaxError)) throw error
     const { loc } = error as SyntaxError & { loc?: { line: number; column: number } }
     const message = error.message.replace(/ \(\d+:\d+\)$/, '')
-    return { flaw: { ...flawOf('workflow_syntax', `${message}.`), ...(loc && place(loc)) } }
+    return { flaw: { ...programFlaw('workflow_syntax', `${message}.`), ...(loc && place(loc)) } }
   }
 }
 
 const place = ({ line, column }: { line: number; column: number }) => ({ line, column: column + 1 })
 
-function importIn(program: Program): Flaw | null {
-  let found: Flaw | null = null
-  const refuse = (node: Parameters<typeof flawOf>[2]) => {
-    found ??= flawOf('workflow_import', 'A program imports nothing.', node)
+function importIn(program: Program): ProgramFlaw | null {
+  let found: ProgramFlaw | null = null
+  const refuse = (node: Parameters<typeof programFlaw>[2]) => {
+    found ??= programFlaw('workflow_import', 'A program imports nothing.', node)
   }
   simple(program, {
     ImportDeclaration: refuse,
@@ -101,20 +103,20 @@ function metaOf(program: Program): Checked {
   const [first, ...others] = program.body
   const init = first?.type === 'ExportNamedDeclaration' ? metaInit(first) : null
   if (init === null)
-    return { flaw: flawOf('workflow_meta_missing', 'A program begins with `export const meta = { ... }`.', first) }
+    return { flaw: programFlaw('workflow_meta_missing', 'A program begins with `export const meta = { ... }`.', first) }
   const other = others.find(({ type }) => type.startsWith('Export'))
   if (other !== undefined)
-    return { flaw: flawOf('workflow_syntax', 'A program exports `meta` and nothing else.', other) }
+    return { flaw: programFlaw('workflow_syntax', 'A program exports `meta` and nothing else.', other) }
   const literal = init.type === 'ObjectExpression' ? readLiteral(init) : { misfit: init }
   if ('misfit' in literal)
-    return { flaw: flawOf('workflow_meta_not_literal', '`meta` holds plain values only.', literal.misfit) }
+    return { flaw: programFlaw('workflow_meta_not_literal', '`meta` holds plain values only.', literal.misfit) }
   const parsed = programMeta.safeParse(literal.value)
   if (parsed.success) return { meta: parsed.data, nameAt: placeOf(literal.places.get('name')) }
   const [issue] = parsed.error.issues
   const path = (issue?.path ?? []).map(String)
   const node = nearestPlace(literal.places, path)
   const at = path.length === 0 ? '`meta`' : `\`meta.${path.join('.')}\``
-  return { flaw: flawOf('workflow_meta_invalid', `${at}: ${issue?.message ?? 'is invalid'}.`, node) }
+  return { flaw: programFlaw('workflow_meta_invalid', `${at}: ${issue?.message ?? 'is invalid'}.`, node) }
 }
 
 /** Returns what `meta` is set to; null when this declares another thing. */

@@ -8,12 +8,12 @@ export interface Place {
 }
 
 /** Why a program is refused. */
-export interface Flaw extends Place {
+export interface ProgramFlaw extends Place {
   code: FlawCode
   message: string
 }
 
-export const flawOf = (code: FlawCode, message: string, node?: Pick<Node, 'loc'>): Flaw => ({
+export const programFlaw = (code: FlawCode, message: string, node?: Pick<Node, 'loc'>): ProgramFlaw => ({
   code,
   message,
   ...placeOf(node),

@@ -4,7 +4,7 @@ import { byteLength } from '../../../../shared/lib/byte-length.ts'
 import { callerKey, type Caller } from '../../../http/callers.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import type { PageReading } from '../read-page.ts'
-import type { Flaw } from '../rules.ts'
+import type { PublishFlaw } from '../rules.ts'
 
 /**
  * Reads a body in a worker: what it links to, and what checks it does not pass. Fails with `wiki_publish_failed` when that takes
@@ -26,7 +26,7 @@ export async function readingOf(
 }
 
 /** Answers with the first of these; `details.failed` names all. */
-export function refuse(flaws: readonly [Flaw, ...Flaw[]]): never {
+export function refuse(flaws: readonly [PublishFlaw, ...PublishFlaw[]]): never {
   const [{ check, message }] = flaws
   const failed = flaws.map((flaw) => ({ code: flaw.check, message: flaw.message }))
   return fail(check, {
@@ -36,6 +36,6 @@ export function refuse(flaws: readonly [Flaw, ...Flaw[]]): never {
   })
 }
 
-export function refuseIfAny([first, ...others]: readonly Flaw[]): void {
+export function refuseIfAny([first, ...others]: readonly PublishFlaw[]): void {
   if (first !== undefined) refuse([first, ...others])
 }

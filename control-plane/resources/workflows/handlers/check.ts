@@ -1,7 +1,7 @@
 import { fail } from '../../../../shared/api/errors.ts'
 import { callerKey, type Caller } from '../../../http/callers.ts'
 import type { JobAnswer } from '../../../process/worker-pool.ts'
-import { flawOf, type Flaw } from '../../../workflows/program/flaw.ts'
+import { programFlaw, type ProgramFlaw } from '../../../workflows/program/flaw.ts'
 import type { CheckedProgram } from '../../../workflows/program/check.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 
@@ -23,9 +23,9 @@ export async function checkedProgram(
   return flaw === null ? checked.value : refuse(flaw)
 }
 
-const tooCostly = ({ why }: JobAnswer<never> & { kind: 'gave_up' }): Flaw =>
-  flawOf('workflow_syntax', `The program takes too much ${why === 'memory' ? 'memory' : 'time'} to be read.`)
+const tooCostly = ({ why }: JobAnswer<never> & { kind: 'gave_up' }): ProgramFlaw =>
+  programFlaw('workflow_syntax', `The program takes too much ${why === 'memory' ? 'memory' : 'time'} to be read.`)
 
-function refuse({ code, message, line, column }: Flaw): never {
+function refuse({ code, message, line, column }: ProgramFlaw): never {
   return fail(code, { param: 'source', message, details: { line, column } })
 }
