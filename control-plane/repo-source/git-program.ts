@@ -7,7 +7,7 @@ import { delimiter, isAbsolute } from 'node:path'
  * limited by the system itself, for git and for the programs that git starts.
  */
 
-export interface GitLimits {
+export interface GitProgramLimits {
   timeMs: number
   /** Of each file that it writes. */
   fileBytes: number
@@ -26,7 +26,7 @@ export interface GitCall {
   /** `http` where the operator allows the host. */
   protocol?: 'https' | 'http'
   input?: string
-  limits: GitLimits
+  limits: GitProgramLimits
   signal: AbortSignal
 }
 
@@ -141,7 +141,7 @@ export async function runGit(call: GitCall): Promise<GitEnd> {
 const keptStderr = 4_096
 
 /** A system that does not know one of the limits goes without it. Files are counted in blocks of 512 bytes. */
-const underLimits = ({ fileBytes, memoryBytes, timeMs }: GitLimits): string =>
+const underLimits = ({ fileBytes, memoryBytes, timeMs }: GitProgramLimits): string =>
   [
     'ulimit -c 0',
     `ulimit -f ${Math.ceil(fileBytes / 512)} 2>/dev/null`,

@@ -9,7 +9,7 @@ import type { Destination } from '../outbound/destination.ts'
 import type { Outbound } from '../outbound/outbound.ts'
 import { OutboundError } from '../outbound/outbound-error.ts'
 import { FetchPlaces, type PlaceLimits } from './fetch-places.ts'
-import { runGit, type GitCall, type GitEnd, type GitLimits } from './git-program.ts'
+import { runGit, type GitCall, type GitEnd, type GitProgramLimits } from './git-program.ts'
 import type { RepoSource } from './source.ts'
 import { SourceError } from './source-error.ts'
 import { fetchFlaw, isRedirect, readObjects, readTree, type TreeEntry } from './tree.ts'
@@ -213,7 +213,7 @@ export class RepoSources {
     return new SourceError('unreadable', message)
   }
 
-  private limitsFor(outputBytes: number): GitLimits {
+  private limitsFor(outputBytes: number): GitProgramLimits {
     const { fetchMs, packBytes, memoryBytes } = this.limits
     return { timeMs: fetchMs, fileBytes: packBytes, memoryBytes, outputBytes }
   }

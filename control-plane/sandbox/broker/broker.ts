@@ -11,7 +11,7 @@ import { hostOf, placeOf } from '../../outbound/host-name.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
 import type { Log } from '../../process/log.ts'
 import type { BrokerRequest } from './forward.ts'
-import { gitLimits, GitRequests, type GitLimits } from './git-requests.ts'
+import { gitLimits, GitRequests, type GitRequestLimits } from './git-requests.ts'
 import { HostRequests, hostLimits, isNamed, type HostLimits } from './host-requests.ts'
 import { Ledger, type LedgerOptions } from './ledger.ts'
 import { mcpRequestLimits, McpRequests, serverIn, type McpLimits } from './mcp-requests.ts'
@@ -32,7 +32,7 @@ export interface BrokerOptions {
   limits?: {
     headerMs?: number
     models?: Partial<ModelLimits>
-    git?: Partial<GitLimits>
+    git?: Partial<GitRequestLimits>
     hosts?: Partial<HostLimits>
     mcp?: Partial<McpLimits>
     tunnels?: Partial<TunnelLimits>

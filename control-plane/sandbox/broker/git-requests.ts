@@ -13,7 +13,7 @@ import { PushRefused, refusalOf } from './push-commands.ts'
 import { readPush } from './read-push.ts'
 import type { RepoCredential, RepoPermit } from './repo-access.ts'
 
-export interface GitLimits {
+export interface GitRequestLimits {
   /** Of a push, of what else is asked, and of an answer. */
   pushBytes: number
   askedBytes: number
@@ -32,7 +32,7 @@ export interface GitLimits {
 }
 
 const mib = 1024 ** 2
-export const gitLimits: GitLimits = {
+export const gitLimits: GitRequestLimits = {
   pushBytes: 1024 * mib,
   askedBytes: 64 * mib,
   answerBytes: 4 * 1024 * mib,
@@ -49,7 +49,7 @@ export interface GitRequestsOptions {
   world: World
   outbound: Pick<Outbound, 'send'>
   log: Log
-  limits: GitLimits
+  limits: GitRequestLimits
 }
 
 interface Asked {

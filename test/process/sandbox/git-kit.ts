@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { onTestFinished } from 'vitest'
-import type { GitLimits } from '../../../control-plane/sandbox/broker/git-requests.ts'
+import type { GitRequestLimits } from '../../../control-plane/sandbox/broker/git-requests.ts'
 import type { RepoPermit } from '../../../control-plane/sandbox/broker/repo-access.ts'
 import { forward } from '../../../device-manager/sandbox/forwarder.ts'
 import type { World } from '../../../shared/lib/world.ts'
@@ -33,7 +33,7 @@ export async function gitDoor({
   permit,
   limits,
   world,
-}: { permit?: Partial<RepoPermit>; limits?: Partial<GitLimits>; world?: World } = {}) {
+}: { permit?: Partial<RepoPermit>; limits?: Partial<GitRequestLimits>; world?: World } = {}) {
   const server = await startGitServer({ password })
   onTestFinished(() => server.close())
   const repo = server.repo('web')
