@@ -1,6 +1,6 @@
 import { programFlaw, type ProgramFlaw } from '../program/flaw.ts'
 import { asGuestError, type Instance } from './instance.ts'
-import { placeIn, programFile, wrapped } from './source.ts'
+import { positionIn, programFile, wrapped } from './source.ts'
 
 /** Why the engine cannot run the program, though it parses elsewhere; null when it can. */
 export function compile(instance: Instance, source: string): ProgramFlaw | null {
@@ -15,6 +15,6 @@ export function compile(instance: Instance, source: string): ProgramFlaw | null 
     const thrown = asGuestError(error)
     if (thrown === null)
       return programFlaw('workflow_syntax', 'The program is too large or nested too deeply to be run.')
-    return { ...programFlaw('workflow_syntax', `${thrown.message}.`), ...placeIn(thrown.stack ?? '') }
+    return { ...programFlaw('workflow_syntax', `${thrown.message}.`), ...positionIn(thrown.stack ?? '') }
   }
 }

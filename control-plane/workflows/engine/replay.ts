@@ -6,7 +6,7 @@ import { bannedNames } from '../program/check.ts'
 import { misfitOfCall } from './args.ts'
 import { guest, guestFile } from './guest.ts'
 import { asGuestError, isMemoryError, seedOf, type Instance } from './instance.ts'
-import { placeIn, programFile, wrapped } from './source.ts'
+import { positionIn, programFile, wrapped } from './source.ts'
 import {
   engineLimits,
   type CallKind,
@@ -161,7 +161,7 @@ class Replay {
     const { name, message = '', stack = '' } = JSON.parse(text) as { name?: string; message?: string; stack?: string }
     if (isMemoryError({ name: name ?? '', message })) this.isOutOfMemory = true
     const said = name === undefined || name === 'Error' ? message : `${name}: ${message}`
-    this.end = { kind: 'failed', message: asStorable(said.slice(0, engineLimits.messageChars)), ...placeIn(stack) }
+    this.end = { kind: 'failed', message: asStorable(said.slice(0, engineLimits.messageChars)), ...positionIn(stack) }
     this.halt()
     return 0
   }

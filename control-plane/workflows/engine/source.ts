@@ -9,7 +9,7 @@ const untilExport = /^((?:\s|\/\/[^\n\r\u2028\u2029]*|\/\*[\s\S]*?\*\/)*)export\
 export const wrapped = (source: string): string => `${before}${source.replace(untilExport, '$1      ')}\n})`
 
 /** The first place in the program that a stack names, from 1; null where none is named. */
-export function placeIn(stack: string): { line: number | null; column: number | null } {
+export function positionIn(stack: string): { line: number | null; column: number | null } {
   const found = /\bworkflow\.js:(\d+)(?::(\d+))?/.exec(stack)
   if (found === null) return { line: null, column: null }
   const line = Number(found[1])

@@ -1,6 +1,6 @@
 import { parse, type ExportNamedDeclaration, type Program } from 'acorn'
 import { simple } from 'acorn-walk'
-import { programFlaw, placeOf, type ProgramFlaw, type Place } from './flaw.ts'
+import { programFlaw, positionOf, type ProgramFlaw, type SourcePosition } from './flaw.ts'
 import { firstFree } from './free-names.ts'
 import { readLiteral } from './literal.ts'
 import { programMeta, type ProgramMeta } from './meta.ts'
@@ -14,7 +14,7 @@ export type Checked = CheckedProgram | { flaw: ProgramFlaw }
 export interface CheckedProgram {
   meta: ProgramMeta
   /** The place of `meta.name`, for a name that is right by itself and wrong where it is sent. */
-  nameAt: Place
+  nameAt: SourcePosition
 }
 
 /** Names of other hosts' globals. The engine has none of them; a program that uses one expects to be run elsewhere. */
@@ -111,7 +111,7 @@ function metaOf(program: Program): Checked {
   if ('misfit' in literal)
     return { flaw: programFlaw('workflow_meta_not_literal', '`meta` holds plain values only.', literal.misfit) }
   const parsed = programMeta.safeParse(literal.value)
-  if (parsed.success) return { meta: parsed.data, nameAt: placeOf(literal.places.get('name')) }
+  if (parsed.success) return { meta: parsed.data, nameAt: positionOf(literal.places.get('name')) }
   const [issue] = parsed.error.issues
   const path = (issue?.path ?? []).map(String)
   const node = nearestPlace(literal.places, path)

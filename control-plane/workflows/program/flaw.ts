@@ -2,13 +2,13 @@ import type { Node } from 'acorn'
 import type { FlawCode } from '../../../shared/api/workflow-words.ts'
 
 /** A place in a program, counted from 1; null where there is none. */
-export interface Place {
+export interface SourcePosition {
   line: number | null
   column: number | null
 }
 
 /** Why a program is refused. */
-export interface ProgramFlaw extends Place {
+export interface ProgramFlaw extends SourcePosition {
   code: FlawCode
   message: string
 }
@@ -16,10 +16,10 @@ export interface ProgramFlaw extends Place {
 export const programFlaw = (code: FlawCode, message: string, node?: Pick<Node, 'loc'>): ProgramFlaw => ({
   code,
   message,
-  ...placeOf(node),
+  ...positionOf(node),
 })
 
-export const placeOf = (node?: Pick<Node, 'loc'>): Place => ({
+export const positionOf = (node?: Pick<Node, 'loc'>): SourcePosition => ({
   line: node?.loc?.start.line ?? null,
   column: node?.loc ? node.loc.start.column + 1 : null,
 })
