@@ -4,7 +4,7 @@ import { contract } from '../shared/api/index.ts'
 import type { World } from '../shared/lib/world.ts'
 import { Blobs } from './blobs/blobs.ts'
 import { claimNowOrLater } from './blobs/claimed-place.ts'
-import { placeOf } from './blobs/location.ts'
+import { openBlobPlace } from './blobs/location.ts'
 import type { UsedPlace } from './blobs/place.ts'
 import { loadCatalog, type ModelCatalog } from './catalog/catalog.ts'
 import type { ServerConfig } from './config.ts'
@@ -112,7 +112,7 @@ export class ControlPlane {
     const { world, log } = options
     const { root } = options.database
     const runTokenKey = await randomServerKey(root, 'run_token', world)
-    const place = await claimNowOrLater({ root, place: placeOf(options.config.files, world), world, log })
+    const place = await claimNowOrLater({ root, place: openBlobPlace(options.config.files, world), world, log })
     const plane = new ControlPlane(options, { runTokenKey, place })
     await checkKey(root, plane.shared.vault)
     await plane.mount(runTokenKey)

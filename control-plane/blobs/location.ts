@@ -46,6 +46,6 @@ function folderOf(url: URL): BlobLocation | string {
   }
 }
 
-export function placeOf(location: BlobLocation, world: Pick<World, 'sleep' | 'random'>): BlobPlace {
+export function openBlobPlace(location: BlobLocation, world: Pick<World, 'sleep' | 'random'>): BlobPlace {
   return location.kind === 'disk' ? new DiskPlace(location.folder) : new S3Place(location, world)
 }

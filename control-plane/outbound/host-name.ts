@@ -18,7 +18,7 @@ export function readHost(text: string): string | null {
 }
 
 /** A host as secrets name it: with its port where that is not that of TLS. Plain HTTP of a sandbox means TLS outside. */
-export function placeOf(url: URL): string {
+export function hostWithPort(url: URL): string {
   const port = url.port === '443' ? '' : url.port
   return port === '' ? hostOf(url) : `${hostOf(url)}:${port}`
 }

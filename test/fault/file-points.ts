@@ -5,7 +5,7 @@ import type { Knex } from 'knex'
 import { expect } from 'vitest'
 import { Blobs } from '../../control-plane/blobs/blobs.ts'
 import { claimPlace } from '../../control-plane/blobs/claim-place.ts'
-import { placeOf, readLocation } from '../../control-plane/blobs/location.ts'
+import { openBlobPlace, readLocation } from '../../control-plane/blobs/location.ts'
 import { openDatabase } from '../../control-plane/db/open.ts'
 import { silentLog } from '../../control-plane/process/log.ts'
 import { purgeMs } from '../../control-plane/resources/files/rules.ts'
@@ -211,7 +211,7 @@ export async function checkLeft({ about, url, location: text, bucket, stored }: 
   try {
     const { root } = database
     await root.raw('pragma synchronous = off')
-    const place = placeOf(location, realWorld)
+    const place = openBlobPlace(location, realWorld)
     await claimPlace(root, place, realWorld)
     const blobs = new Blobs({ root, place, world: realWorld, log: silentLog })
     const rows = await rowsOf(root)

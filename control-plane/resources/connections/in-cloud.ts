@@ -1,6 +1,6 @@
 import { connectionVariablesOf, type VariableLeftOut } from '../../../shared/runs/connection-variables.ts'
 import type { Service } from '../../catalog/services.ts'
-import { placeOf, readHost } from '../../outbound/host-name.ts'
+import { hostWithPort, readHost } from '../../outbound/host-name.ts'
 import type { RunRow } from '../runs/store.ts'
 import { brokeredValue, placeholdersOfVariables, type BrokeredSecret } from '../secrets/in-cloud.ts'
 import { connectionsGivenTo, variablesGiven, type GivenConnection } from './given.ts'
@@ -14,7 +14,7 @@ export function hostsOf({ hosts, probe, mcp }: Pick<Service, 'hosts' | 'probe' |
   if (hosts !== undefined) return new Set(hosts.map((host) => host.replace(/:443$/, '')))
   const urls = [probe?.url, mcp?.url].flatMap((text) => (text === undefined ? [] : (URL.parse(text) ?? [])))
   const named = urls.filter(({ protocol, hostname }) => protocol === 'https:' && readHost(hostname) !== null)
-  return new Set(named.map(placeOf))
+  return new Set(named.map(hostWithPort))
 }
 
 /** Does for a run in a sandbox what `variablesGiven` does for one on a device. */

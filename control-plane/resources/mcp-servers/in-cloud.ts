@@ -1,6 +1,6 @@
 import { serverVariables } from '../../../shared/runs/filled-servers.ts'
 import type { McpServer } from '../../../shared/runs/mcp-servers.ts'
-import { placeOf } from '../../outbound/host-name.ts'
+import { hostWithPort } from '../../outbound/host-name.ts'
 import type { CloudSecret } from '../secrets/in-cloud.ts'
 
 /** MCP servers on the network in runs of the cloud, where a broker asks them for the run. */
@@ -14,7 +14,7 @@ export type RemoteServer = Extract<McpServer, { type: 'http' | 'sse' }>
 export function placeOfServer({ url: text }: Pick<RemoteServer, 'url'>): string | null {
   const url = /^https?:\/\/[^/?#\\]*\$\{/i.test(text) ? null : URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) return null
-  return url.protocol === 'http:' && url.port === '' ? `${placeOf(url)}:80` : placeOf(url)
+  return url.protocol === 'http:' && url.port === '' ? `${hostWithPort(url)}:80` : hostWithPort(url)
 }
 
 /** Why a broker does not ask the server, as far as its settings tell; null: it asks. */

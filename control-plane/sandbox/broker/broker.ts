@@ -7,7 +7,7 @@ import type { World } from '../../../shared/lib/world.ts'
 import { modelPath, modelProviders } from '../../../shared/runs/brokered.ts'
 import { repoPath, repoPaths } from '../../../shared/runs/repo.ts'
 import { otherHosts } from '../../../shared/runs/network.ts'
-import { hostOf, placeOf } from '../../outbound/host-name.ts'
+import { hostOf, hostWithPort } from '../../outbound/host-name.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
 import type { Log } from '../../process/log.ts'
 import type { BrokerRequest } from './forward.ts'
@@ -240,7 +240,7 @@ export class Broker {
     try {
       const { egress, secrets } = (await this.permit()) ?? nothing
       const leading = plainAddress(request.url)
-      if (leading !== null && isNamed(placeOf(leading), secrets) && !egress.has(placeOf(leading)))
+      if (leading !== null && isNamed(hostWithPort(leading), secrets) && !egress.has(hostWithPort(leading)))
         return this.lead({ socket, head }, leading)
       const { host, decision } = await this.tunnels.pass({ request, socket, head }, { egress, secrets })
       this.ledger.count(host, decision, { socket })

@@ -1,7 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { Redactor } from '../../../shared/lib/redact.ts'
 import type { NetworkDecision } from '../../../shared/runs/network.ts'
-import { placeOf } from '../../outbound/host-name.ts'
+import { hostWithPort } from '../../outbound/host-name.ts'
 import { ConnectionUnusable } from '../../resources/connections/for-runs.ts'
 import { placeholderForm, type BrokeredSecret } from '../../resources/secrets/in-cloud.ts'
 import { forward, isPacked, type BrokerRequest, type ForwardOptions } from './forward.ts'
@@ -45,7 +45,7 @@ export class HostRequests {
   ): Promise<NetworkDecision> {
     const { limits } = this.options
     const url = addressOf(target)
-    const place = url && placeOf(url)
+    const place = url && hostWithPort(url)
     if (url === null || place === null || !isNamed(place, secrets))
       return refuse(response, 403, `The broker of this sandbox does not let ${place ?? 'this'} through.`)
     if (Number(request.headers['content-length'] ?? 0) > limits.sentBytes)
@@ -196,6 +196,6 @@ function headOf(
   if (redactor.redactText(text) !== text) return `${place} told the secret in its answer.`
   const { location } = answer.headers
   const next = location === undefined ? null : URL.parse(location)
-  const isHere = next?.protocol === 'https:' && placeOf(next) === place
+  const isHere = next?.protocol === 'https:' && hostWithPort(next) === place
   return { ...Object.fromEntries(entries), ...(isHere && { location: next.href.replace(/^https:/, 'http:') }) }
 }

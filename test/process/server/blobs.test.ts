@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Blobs, forgottenMs } from '../../../control-plane/blobs/blobs.ts'
 import { claimPlace } from '../../../control-plane/blobs/claim-place.ts'
-import { placeOf, readLocation, type BlobLocation } from '../../../control-plane/blobs/location.ts'
+import { openBlobPlace, readLocation, type BlobLocation } from '../../../control-plane/blobs/location.ts'
 import type { BlobPlace } from '../../../control-plane/blobs/place.ts'
 import { S3Place } from '../../../control-plane/blobs/s3.ts'
 import { insertBlob, ownBlob } from '../../../control-plane/blobs/store.ts'
@@ -68,7 +68,7 @@ async function keptIn(location: BlobLocation, list: () => string[]): Promise<Kep
 }
 
 const inShortParts = (location: BlobLocation): BlobPlace =>
-  location.kind === 's3' ? new S3Place(location, world, { partBytes }) : placeOf(location, world)
+  location.kind === 's3' ? new S3Place(location, world, { partBytes }) : openBlobPlace(location, world)
 
 const filesIn = (path: string): string[] =>
   !existsSync(path)
@@ -183,7 +183,7 @@ describe.each([
   test('a place that another database uses, or that is not there, is refused with a sentence', async () => {
     const { place } = await keep()
     await claimPlace(database.root, place, world)
-    const elsewhere = placeOf(
+    const elsewhere = openBlobPlace(
       kind === 'disk'
         ? { kind, folder: join(folder, 'elsewhere') }
         : ({ ...locationOf(bucket), prefix: 'elsewhere' } as never),
@@ -334,7 +334,7 @@ test('a wrong key is refused by the bucket and not tried again', async () => {
   const location = { ...locationOf(bucket), secret: 'wrong' } as BlobLocation
   let asked = 0
   bucket.fault(() => (asked++, null))
-  await expect(claimPlace(database.root, placeOf(location, world), world)).rejects.toMatchObject({
+  await expect(claimPlace(database.root, openBlobPlace(location, world), world)).rejects.toMatchObject({
     name: 'StorageError',
   })
   expect(asked).toBe(1)

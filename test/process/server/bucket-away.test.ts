@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { claimNowOrLater } from '../../../control-plane/blobs/claimed-place.ts'
-import { placeOf, readLocation, type BlobLocation } from '../../../control-plane/blobs/location.ts'
+import { openBlobPlace, readLocation, type BlobLocation } from '../../../control-plane/blobs/location.ts'
 import { silentLog, type Log } from '../../../control-plane/process/log.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { openSqlite } from '../../kit/database.ts'
@@ -81,7 +81,7 @@ test('a bucket that never answers is away, and holds up no start', async () => {
     bucket.fault(() => () => new Promise(() => undefined))
     const { url, environment } = bucket
     const keys = { keyId: environment.AWS_ACCESS_KEY_ID, secret: environment.AWS_SECRET_ACCESS_KEY }
-    const place = placeOf(readLocation(url, keys) as BlobLocation, realWorld)
+    const place = openBlobPlace(readLocation(url, keys) as BlobLocation, realWorld)
     // Nobody waits here for as long as a server does.
     const world = { ...realWorld, sleep: () => Promise.resolve() }
     const claimed = await claimNowOrLater({ root: database.root, place, world, log: silentLog })
