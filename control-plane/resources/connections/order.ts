@@ -26,7 +26,7 @@ export const sortOrders: Readonly<Record<ConnectionSort, { by: keyof typeof colu
 }
 
 /** The place of a row in a list. */
-export const placeIn = (sort: ConnectionSort, row: Listed): readonly [string | number, ConnectionId] => [
+export const sortKeyOf = (sort: ConnectionSort, row: Listed): readonly [string | number, ConnectionId] => [
   columns[sortOrders[sort].by](row),
   row.id,
 ]

@@ -14,7 +14,7 @@ import {
 import { wholeList } from '../../../http/whole-list.ts'
 import { lookUpConnection, ownersOf, viewerOfConnections } from '../lookup.ts'
 import { presentConnection, presentService, presentWhole } from '../present.ts'
-import { placeIn } from '../order.ts'
+import { sortKeyOf } from '../order.ts'
 import { statusAt } from '../rules.ts'
 import { findService } from '../service-of.ts'
 import { blankConnection, withdraw } from '../steps/change.ts'
@@ -84,7 +84,7 @@ async function list({ db, caller, query, world }: HandlerInput<Routes['list']>) 
   const page = pageOf({
     rows,
     limit,
-    keyOf: (row) => [sort, ...placeIn(sort, row)],
+    keyOf: (row) => [sort, ...sortKeyOf(sort, row)],
     present: (row) => presentConnection(row, { owner: ownerOf(row), now }),
   })
   return { ...page, returnedCount: page.data.length, totalCount: await countConnections(db, filter) }

@@ -8,7 +8,7 @@ import { openSnapshot } from '../../../db/snapshot.ts'
 import { hashAgentMd } from '../../agents/agent-md.ts'
 import { handleText } from '../../agents/present.ts'
 import { countAgents, findAgent, listAgents, type ListedAgent } from '../../agents/store.ts'
-import { placeIn } from '../../connections/order.ts'
+import { sortKeyOf } from '../../connections/order.ts'
 import { countConnections, listConnections, type ConnectionRow } from '../../connections/store.ts'
 import { countFiles, listFiles } from '../../files/store.ts'
 import { countLearnings, listLearnings } from '../../learnings/store.ts'
@@ -165,7 +165,7 @@ async function* connectionsOf(db: Db, workspaceId: WorkspaceUuid, now: number): 
   const sort = 'created_asc'
   let last: ConnectionRow | undefined
   for (;;) {
-    const after = last === undefined ? {} : { after: placeIn(sort, last) }
+    const after = last === undefined ? {} : { after: sortKeyOf(sort, last) }
     const rows = await listConnections(db, { workspaceId, now, sort, limit: pageSize, ...after })
     const page = rows.slice(0, pageSize)
     yield page
