@@ -5,7 +5,7 @@ import { declaredCodes, type AnyRoute } from '../../shared/api/route.ts'
 import type { StoredAnswer } from './idempotency.ts'
 import { Answer } from './implement.ts'
 import type { RequestState } from './kernel.ts'
-import { refusalOf } from './trouble.ts'
+import { toApiError } from './trouble.ts'
 
 /** A reply that its route's schema does not hold, or a code that the route does not declare. */
 class ContractBreach extends Error {
@@ -67,7 +67,7 @@ function send(
 
 /** The error to answer with; a code that the route does not declare is a defect when checking. */
 export function declaredRefusal(route: AnyRoute | null, error: unknown, isChecking: boolean): ApiError | PlainApiError {
-  const refusal = refusalOf(error)
+  const refusal = toApiError(error)
   if (!isChecking || route === null) return refusal
   const isDeclared =
     'id' in refusal
@@ -75,7 +75,7 @@ export function declaredRefusal(route: AnyRoute | null, error: unknown, isChecki
       : isSharedError(refusal.code) || declaredCodes(route).has(refusal.code)
   if (isDeclared) return refusal
   const name = 'id' in refusal ? refusal.id : refusal.code
-  return refusalOf(new ContractBreach(`${route.id} does not declare ${name}`, { cause: error }))
+  return toApiError(new ContractBreach(`${route.id} does not declare ${name}`, { cause: error }))
 }
 
 export function sendRefusal(ctx: Koa.Context, refusal: ApiError | PlainApiError): void {

@@ -2,10 +2,10 @@ import { ApiError, PlainApiError } from '../../shared/api/errors.ts'
 import { StorageError } from '../blobs/place.ts'
 import { NotBegunError, troubleOf, wasCancelled } from '../db/dialect.ts'
 
-export type Refused = ApiError | PlainApiError
+export type AnyApiError = ApiError | PlainApiError
 
 /** Turns an error into the one that the caller gets. An unknown one is `internal_error`, and its text stays in the log. */
-export function refusalOf(error: unknown): Refused {
+export function toApiError(error: unknown): AnyApiError {
   if (error instanceof ApiError || error instanceof PlainApiError) return error
   if (error instanceof StorageError)
     return new ApiError('storage_unavailable', { cause: error, headers: { 'Retry-After': '5' } })
