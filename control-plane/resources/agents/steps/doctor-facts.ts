@@ -27,7 +27,7 @@ import { modelAccess } from '../../../run/places/model-access.ts'
 import { placeOfEnvironment } from '../../../run/places/places.ts'
 import type { CloudSetup } from '../../dependencies.ts'
 import type { WorkspaceRow } from '../../workspaces/store.ts'
-import { type CloudFacts, diagnose, type DoctorDevice, type Refused } from './doctor.ts'
+import { type CloudFacts, diagnose, type DoctorDevice, type RefusedPart } from './doctor.ts'
 import type { DoctorSkill } from './given-warnings.ts'
 import { findAgentByReference, type AgentRow } from '../store.ts'
 
@@ -216,7 +216,7 @@ function mayTake(
 function refusedBy(
   { userId, runsBy }: DeviceRow,
   { agent, isConfidential, admins }: { agent: AgentRow; isConfidential: boolean; admins: ReadonlySet<PersonUuid> },
-): Refused[] {
+): RefusedPart[] {
   const host = { userId, runsBy, isOfAdmin: admins.has(userId) }
   const own: Work = { causedBy: userId, wordsBy: [], programBy: userId, isConfidential: false }
   const isTaken = (work: Partial<Work>) => takesWork(host, { ...own, ...work }, admins)

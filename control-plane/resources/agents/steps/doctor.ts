@@ -11,7 +11,7 @@ import type { AgentRow } from '../store.ts'
 
 /** The agent doctor checks an agent's setup for what would keep its runs from working. It only warns. */
 
-export type Refused = 'program' | 'instructions' | 'confidential'
+export type RefusedPart = 'program' | 'instructions' | 'confidential'
 
 export interface DoctorDevice {
   displayName: string
@@ -19,7 +19,7 @@ export interface DoctorDevice {
   /** The people whose work the device takes. */
   runsBy: RunsBy
   /** What of the agent keeps all its runs from the device (docs/trust.md). */
-  refuses: readonly Refused[]
+  refuses: readonly RefusedPart[]
   readiness: ProviderReadiness['harnesses'] | null
   /** null: the device does not report it. */
   isolation: ProviderReadiness['isolation'] | null
@@ -129,7 +129,7 @@ function governanceWarnings({ agent, devices }: DoctorFacts): AgentWarning[] {
   return found
 }
 
-const why: Record<Refused, string> = {
+const why: Record<RefusedPart, string> = {
   program: "the agent's owner, who decides what it runs, is nobody whose work the device takes",
   instructions: 'AGENT.md was last written by somebody whose work the device does not take',
   confidential:
