@@ -9,7 +9,7 @@ import {
   findSession,
   markLoginUsed,
   markSessionUsed,
-  type SessionRow,
+  type CallerSessionRow,
 } from './caller-store.ts'
 import { failElsewhere, type AgentCaller, type Caller, type PersonCaller } from './callers.ts'
 import { cookieName, cookieOf } from './cookie.ts'
@@ -126,7 +126,7 @@ async function callerOfSession(
 }
 
 function personOf(
-  row: SessionRow,
+  row: CallerSessionRow,
   via: PersonCaller['via'],
   { now, idleMs }: { now: number; idleMs: number | null },
 ): PersonCaller {

@@ -31,8 +31,8 @@ const runRow = z.object({
   fence: z.number(),
   ended_at: z.number().nullable(),
 })
-export type SessionRow = z.infer<typeof sessionRow>
-export type RunRow = z.infer<typeof runRow>
+export type CallerSessionRow = z.infer<typeof sessionRow>
+export type CallerRunRow = z.infer<typeof runRow>
 
 // Single values are read by subqueries: on SQLite this costs a quarter of what the same joins cost (5 against 22 µs), and
 // every request pays it.
@@ -47,7 +47,7 @@ const login = query(
   sessionRow,
 )
 
-export async function findLogin(db: Db, tokenHash: string): Promise<SessionRow | null> {
+export async function findLogin(db: Db, tokenHash: string): Promise<CallerSessionRow | null> {
   return login.first(db, [tokenHash])
 }
 
@@ -66,7 +66,7 @@ const sessionIn = query(`select ${sessionColumns} and m.workspace_id = ? where s
 export async function findSession(
   db: Db,
   { tokenHash, workspaceId }: { tokenHash: string; workspaceId: string | null },
-): Promise<SessionRow | null> {
+): Promise<CallerSessionRow | null> {
   return workspaceId === null ? session.first(db, [tokenHash]) : sessionIn.first(db, [workspaceId, tokenHash])
 }
 
@@ -81,7 +81,7 @@ const runOfToken = query(
 )
 
 /** `uuid` and what is the agent's beside it are null when the agent is gone. */
-export async function findRunOfToken(db: Db, runId: RunId, agentId: AgentRef): Promise<RunRow | null> {
+export async function findRunOfToken(db: Db, runId: RunId, agentId: AgentRef): Promise<CallerRunRow | null> {
   return runOfToken.first(db, [runId, agentId])
 }
 
