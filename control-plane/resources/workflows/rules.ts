@@ -14,11 +14,13 @@ export const mayChangeWorkflow = ({ authorAgentId }: { authorAgentId: AgentRef |
   caller.kind === 'person' || caller.agentId === authorAgentId
 
 /** A member of the workspace who says what a gate runs; null: an agent, or somebody who left. */
-export type Speaker = { userId: PersonUuid; role: Role } | null
+export type CommandAuthor = { userId: PersonUuid; role: Role } | null
 
 /** The owner of the agent and workspace admins decide which programs it runs. */
-export const mayDecideProgram = (speaker: Speaker, { ownerUserId }: { ownerUserId: PersonUuid | null }): boolean =>
-  speaker !== null && (speaker.role !== 'member' || speaker.userId === ownerUserId)
+export const mayDecideProgram = (
+  speaker: CommandAuthor,
+  { ownerUserId }: { ownerUserId: PersonUuid | null },
+): boolean => speaker !== null && (speaker.role !== 'member' || speaker.userId === ownerUserId)
 
 /** Whoever started it may, and workspace admins. */
 export function mayCancel(run: Pick<WorkflowRunRow, 'startedBy'>, caller: Caller): boolean {

@@ -3,7 +3,7 @@ import { harnessFactsOf } from '../../../shared/runs/harnesses.ts'
 import type { Tx } from '../../db/open.ts'
 import type { AgentRow } from '../../resources/agents/store.ts'
 import { findRole, findUserByPublicId } from '../../resources/members/store.ts'
-import { mayDecideProgram, type Speaker } from '../../resources/workflows/rules.ts'
+import { mayDecideProgram, type CommandAuthor } from '../../resources/workflows/rules.ts'
 import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
 import { startRun } from '../../run/wakes/start-run.ts'
 import { gateSeconds, type GateArgs } from '../engine/args.ts'
@@ -48,15 +48,15 @@ const notTheirs = (handle: string) =>
   `Only the owner of @${handle} and workspace admins decide what it runs, and it has no rules that could allow a command: both the author of the workflow and whoever started it must be one of them.`
 
 /** Those whose word a gate of this run is. A program that comes with the server is nobody's. */
-async function speakersOf(tx: Tx, run: WorkflowRunRow): Promise<Speaker[]> {
+async function speakersOf(tx: Tx, run: WorkflowRunRow): Promise<CommandAuthor[]> {
   const words = run.workflowId === null ? [run.startedBy] : [run.writtenBy, run.startedBy]
-  const speakers: Speaker[] = []
+  const speakers: CommandAuthor[] = []
   for (const word of words) speakers.push(await speakerOf(tx, run.workspaceId, word))
   return speakers
 }
 
 /** An agent's word decides nothing beyond what its rules allow, whoever is behind it. */
-async function speakerOf(tx: Tx, workspaceId: WorkspaceUuid, publicId: ActorRef | null): Promise<Speaker> {
+async function speakerOf(tx: Tx, workspaceId: WorkspaceUuid, publicId: ActorRef | null): Promise<CommandAuthor> {
   const user = publicId === null || !hasPrefix(publicId, 'usr_') ? null : await findUserByPublicId(tx, publicId)
   const role = user === null ? null : await findRole(tx, workspaceId, user.id)
   return user === null || role === null ? null : { userId: user.id, role }
