@@ -9,7 +9,7 @@ import type { ImplementedRoute } from './implement.ts'
 import type { Kernel, RequestState } from './kernel.ts'
 import { declaredRefusal, sendRefusal } from './reply.ts'
 import { refuseUnserved } from './http-server.ts'
-import { compile, type Compiled } from './mount.ts'
+import { compileRoute, type Compiled } from './mount.ts'
 
 /**
  * The HTTP application: every request gets an id, safe headers, an answer whatever is thrown, and one line in the log.
@@ -197,7 +197,7 @@ export function createRouteTable(implemented: readonly ImplementedRoute[], kerne
   const served = new Map<unknown, Compiled>()
   for (const one of [...implemented].sort(fixedFirst)) {
     const { method, path, aliases, base } = one.route
-    const serve = compile(one, kernel)
+    const serve = compileRoute(one, kernel)
     for (const full of [path, ...aliases].map((each) => base + each)) {
       const router = routers.get(placeOf(full)) ?? new Router({ sensitive: true })
       routers.set(placeOf(full), router)

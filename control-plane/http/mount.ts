@@ -34,7 +34,7 @@ interface Mounted extends ImplementedRoute {
 
 type Input = HandlerInput<AnyRoute>
 
-export function compile(implemented: ImplementedRoute, kernel: Kernel): Compiled {
+export function compileRoute(implemented: ImplementedRoute, kernel: Kernel): Compiled {
   const mounted: Mounted = { ...implemented, kernel, validator: createValidator(implemented.route) }
   const { route } = implemented
   const isRead = route.method === 'GET'

@@ -3,7 +3,7 @@ import { asGuestError, type Instance } from './instance.ts'
 import { positionIn, programFile, wrapped } from './source.ts'
 
 /** Why the engine cannot run the program, though it parses elsewhere; null when it can. */
-export function compile(instance: Instance, source: string): ProgramFlaw | null {
+export function compileProgram(instance: Instance, source: string): ProgramFlaw | null {
   instance.begin(0)
   const { vm } = instance
   try {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { assetUrl } from '../../../shared/lib/program-file.ts'
-import { compile } from './compile.ts'
+import { compileProgram } from './compile.ts'
 import { createInstance } from './instance.ts'
 import { replay } from './replay.ts'
 import type { HandedResult, ReplayInput } from './words.ts'
@@ -237,7 +237,7 @@ describe('a replay', () => {
 })
 
 describe('a compile', () => {
-  const compiled = async (source: string) => compile(await createInstance(wasm), source)
+  const compiled = async (source: string) => compileProgram(await createInstance(wasm), source)
 
   it('tells what the engine cannot run, and where', async () => {
     expect(await compiled(`${meta}return await agent('x')`)).toBeNull()
