@@ -19,7 +19,7 @@ import { presentFile, presentRevisions } from '../steps/present.ts'
 import { deleteFile } from '../steps/remove.ts'
 import { listFiles, listFilesByIds, replaceFile, type FileRow } from '../store.ts'
 import { read } from './read.ts'
-import { create, replace } from './upload.ts'
+import { createFile, replace } from './upload.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'blobs' | 'fileUrls' | 'isSweeping' | 'publicUrl'>
 type Routes = typeof fileRoutes
@@ -31,7 +31,7 @@ export function fileHandlers(deps: Dependencies): ImplementedRoute[] {
     create: prepared<Routes['create'], Nature>({
       before: ({ body: { name, contentType, contentBase64 } }) =>
         natureOf(contentBase64.head, { name, sizeBytes: contentBase64.sizeBytes, sent: contentType }),
-      handle: create,
+      handle: createFile,
     }),
 
     get: (input) => read(input, deps),

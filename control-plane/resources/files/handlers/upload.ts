@@ -15,7 +15,7 @@ import { insertFile, replaceFile, type FileRow } from '../store.ts'
 
 /** The bytes are stored already; the transaction says whose they are. */
 
-export async function create(
+export async function createFile(
   { db, caller, body, world }: HandlerInput<typeof fileRoutes.create>,
   { contentType, textPreview }: Nature,
 ) {

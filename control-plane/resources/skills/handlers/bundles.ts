@@ -40,7 +40,7 @@ async function checkCreate({ db, caller, body }: Create): Promise<void> {
   if (taken.size > 0) fail('duplicate_skill_slug', { param: 'slug' })
 }
 
-export async function create(input: Create, stored: NewBundle) {
+export async function createSkill(input: Create, stored: NewBundle) {
   const { db, caller, body, world } = input
   await checkCreate(input)
   const bundle = await keepBundle({ db, world, workspaceId: caller.workspaceId }, stored)

@@ -23,7 +23,7 @@ import { clearOverride, listAllSkills, setOverride } from '../steps/builtin.ts'
 import { orStorageFailed, readBundleFile, type NewBundle } from '../steps/bundle.ts'
 import { pluginOf, shownOverrides, shownSkill, shownSummaries } from '../steps/present.ts'
 import { removeSkill, replaceSkill, type SkillFilter, type SkillRow } from '../store.ts'
-import { create, prepareCreate, prepareReplace, replaceBundle, replacement, type Replacement } from './bundles.ts'
+import { createSkill, prepareCreate, prepareReplace, replaceBundle, replacement, type Replacement } from './bundles.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'blobs' | 'costly'>
 type Routes = typeof skillRoutes
@@ -35,7 +35,7 @@ export function skillHandlers(deps: Dependencies): ImplementedRoute[] {
 
     create: prepared<Routes['create'], NewBundle>({
       before: (input) => prepareCreate(input, deps),
-      handle: create,
+      handle: createSkill,
       giveUp: ({ blobId }) => blobs.giveUp(blobId),
     }),
 
