@@ -7,7 +7,7 @@ import type { SignInDependencies } from './dependencies.ts'
 import { accountPage, signedOutPage, signInPage } from './pages.ts'
 import { ownPath, paths } from './paths.ts'
 import { queryOf, readOwnForm } from './request.ts'
-import { askToSignIn, forgetSession, goTo, rememberNext, sessionOf } from './session.ts'
+import { askToSignIn, clearSessionCookie, goTo, rememberNext, sessionOf } from './session.ts'
 import { revokeSession } from './store.ts'
 
 /** The pages where signing in begins and ends. */
@@ -39,6 +39,6 @@ export async function signOut(ctx: Koa.Context, deps: SignInDependencies): Promi
     await revokeSession(deps.root, hashToken(session.cookie), deps.world.now())
     deps.log.info({ user: session.userId }, 'signed out')
   }
-  forgetSession(ctx, deps)
+  clearSessionCookie(ctx, deps)
   ctx.body = signedOutPage()
 }

@@ -67,7 +67,7 @@ export function welcome(ctx: Koa.Context, deps: SignInDependencies, cookie: stri
   goTo(ctx, (wanted === null ? null : ownPath(decode(wanted))) ?? paths.account)
 }
 
-export function forgetSession(ctx: Koa.Context, { isHttps }: SignInDependencies): void {
+export function clearSessionCookie(ctx: Koa.Context, { isHttps }: SignInDependencies): void {
   setCookie(ctx, { name: sessionCookie, value: '' }, { isHttps, maxAgeMs: 0 })
 }
 
