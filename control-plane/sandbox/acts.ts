@@ -15,7 +15,7 @@ import {
   engineNameOf,
   volumeOf,
   findSandbox,
-  goesOn,
+  takesOverVolume,
   replaceSandbox,
   type SandboxRow,
 } from '../resources/sandboxes/store.ts'
@@ -121,7 +121,7 @@ export class SandboxActs {
       // Before the engine is asked: its answer may be lost, and a second container is to be of the same image.
       const isNoted = row.folder === folder && row.image === image
       if (!isNoted && !(await replaceSandbox(root, row, { folder, image }))) return
-      const resumes = goesOn(row)
+      const resumes = takesOverVolume(row)
       const own = { token: keys.tokenOf(row.id), ...(resumes && { resumes }) }
       const identity = await this.openBroker({ ...row, folder }, own)
       if (identity === null) return

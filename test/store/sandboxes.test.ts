@@ -18,7 +18,7 @@ import {
   findCloudRoom,
   findSandbox,
   findSandboxOfRun,
-  goesOn,
+  takesOverVolume,
   insertSandbox,
   isVolumeNeeded,
   listLeftVolumes,
@@ -238,7 +238,7 @@ onBoth(
     await deleteWarm(root, waiting)
     const row = sandboxRow(workspaceId, { id: waiting.id, container: name, volume: name })
     await insertSandbox(root, row)
-    expect([engineNameOf(row), volumeOf(row), goesOn(row)]).toEqual([name, name, false])
+    expect([engineNameOf(row), volumeOf(row), takesOverVolume(row)]).toEqual([name, name, false])
     expect(await isVolumeNeeded(root, name)).toBe(true)
     expect(await countSandboxesOfEngine(root, 'engine')).toBe(1)
     await replaceSandbox(root, row, { removedAt: at, leavesVolume: true })
@@ -248,7 +248,7 @@ onBoth(
     expect(await isVolumeNeeded(root, name)).toBe(false)
     // The second of three leaves what the first one made to the third.
     const second = sandboxRow(workspaceId, { volume: 'svc-run_first-1', removedAt: at, leavesVolume: true })
-    expect(goesOn(second)).toBe(true)
+    expect(takesOverVolume(second)).toBe(true)
     await insertSandbox(root, second)
     expect(await isVolumeNeeded(root, 'svc-run_first-1')).toBe(true)
   },

@@ -88,7 +88,7 @@ export const engineNameOf = ({ runId, fence, container }: Pick<SandboxRow, 'runI
 export const volumeOf = (row: SandboxRow): string => row.volume ?? engineNameOf(row)
 
 /** Whether a sandbox goes on with the volume of the one before it. */
-export const goesOn = ({ volume, container }: SandboxRow): boolean => volume !== null && container === null
+export const takesOverVolume = ({ volume, container }: SandboxRow): boolean => volume !== null && container === null
 
 const left = sandboxes.query('where engine_id = ? and leaves_volume = 1 and removed_at is not null order by created_at')
 /** Those that are removed, and whose volumes are kept. */
