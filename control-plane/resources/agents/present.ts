@@ -2,7 +2,7 @@ import type { Agent } from '../../../shared/api/agents.ts'
 import type { AgentHistoryEntry } from '../../../shared/api/agent-history.ts'
 import type { ConfigRevision } from '../../../shared/api/agent-config.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
-import { type ModelCatalog, harnessOf } from '../../catalog/catalog.ts'
+import { type ModelCatalog, chooseHarness } from '../../catalog/catalog.ts'
 import { spentNow, toCents } from '../../catalog/price.ts'
 import { configOf } from './rules.ts'
 import type { HistoryRow } from './history-store.ts'
@@ -34,7 +34,7 @@ export function presentAgent(agent: ListedAgent, view: AgentView): Agent {
     status: agent.status,
     model: agent.model,
     backupModel: agent.backupModel,
-    harness: harnessOf(agent.harness, agent.model ?? view.workspace.defaultModel, view.catalog),
+    harness: chooseHarness(agent.harness, agent.model ?? view.workspace.defaultModel, view.catalog),
     environment: agent.environment,
     workspaceId: agent.workspaceId,
     defaultFolderId: agent.defaultFolderId,

@@ -46,7 +46,7 @@ export function accountsOf(readiness: ProviderReadiness | Record<string, never>)
 }
 
 /** The harness of an account, or of a provider. */
-export const harnessOf = (account: string): string => account.split('/', 1)[0]!
+export const harnessOfAccount = (account: string): string => account.split('/', 1)[0]!
 
 export interface Quota {
   /** Runs that may still begin on the account now. */

@@ -11,7 +11,7 @@ import { listAdmins } from '../../resources/members/store.ts'
 import {
   accountOf,
   accountsOf,
-  harnessOf,
+  harnessOfAccount,
   quotaAt,
   thawMs,
   type AccountHolder,
@@ -114,7 +114,9 @@ const sum = (counts: readonly number[]) => counts.reduce((total, count) => total
 const holderOf = (device: DeviceRow): AccountHolder => ({ ...device, accounts: accountsOf(device.providerReadiness) })
 
 const liveOf = ({ device, provider }: Occupancy['circuits'][number], live: Occupancy['live']): number =>
-  sum(live.filter((run) => run.device === device && run.harness === harnessOf(provider)).map(({ count }) => count))
+  sum(
+    live.filter((run) => run.device === device && run.harness === harnessOfAccount(provider)).map(({ count }) => count),
+  )
 
 /** Empty where no limit was reached, as on most days. */
 function quotasOf(
@@ -124,7 +126,7 @@ function quotasOf(
   const holders = windows.length === 0 ? [] : devices.map((device) => ({ device, holder: holderOf(device) }))
   return new Map(
     windows.map(({ account, resetsAt }) => {
-      const harness = harnessOf(account)
+      const harness = harnessOfAccount(account)
       const of = holders.filter(({ holder }) => accountOf(holder, harness) === account).map(({ device }) => device)
       const ids = new Set(of.map((device) => device.publicId))
       const counts = live.filter((run) => run.harness === harness && ids.has(run.device)).map(({ count }) => count)

@@ -1,6 +1,6 @@
 import { idFrom, type RunId } from '../../../shared/lib/ids.ts'
 import { describe, expect, it } from 'vitest'
-import { createCatalog, loadCatalog, harnessOf } from '../../catalog/catalog.ts'
+import { createCatalog, loadCatalog, chooseHarness } from '../../catalog/catalog.ts'
 import { admit, type WakeFacts } from './admission.ts'
 
 const agent = { status: 'active', deletedAt: null, name: 'A' } as const
@@ -110,14 +110,14 @@ describe('what a wake becomes', () => {
 
 it('derives the harness from the model when none is set', () => {
   const catalog = loadCatalog(null)
-  expect(harnessOf('command', 'gpt-5', catalog)).toBe('command')
-  expect(harnessOf(null, null, catalog)).toBe('claude')
-  expect(harnessOf(null, 'claude-opus-4-5', catalog)).toBe('claude')
-  expect(harnessOf(null, 'gpt-5.1-codex', catalog)).toBe('codex')
-  expect(harnessOf(null, 'composer-1', catalog)).toBe('cursor')
-  expect(harnessOf(null, 'mistral/large', catalog)).toBe('opencode')
+  expect(chooseHarness('command', 'gpt-5', catalog)).toBe('command')
+  expect(chooseHarness(null, null, catalog)).toBe('claude')
+  expect(chooseHarness(null, 'claude-opus-4-5', catalog)).toBe('claude')
+  expect(chooseHarness(null, 'gpt-5.1-codex', catalog)).toBe('codex')
+  expect(chooseHarness(null, 'composer-1', catalog)).toBe('cursor')
+  expect(chooseHarness(null, 'mistral/large', catalog)).toBe('opencode')
   // Unlike what its name says, when the catalog knows better.
   const house = createCatalog([{ id: 'gpt-house', aliases: [], harness: 'opencode', efforts: [], price: null }])
-  expect(harnessOf(null, 'gpt-house', house)).toBe('opencode')
-  expect(harnessOf(null, 'gpt-house', catalog)).toBe('codex')
+  expect(chooseHarness(null, 'gpt-house', house)).toBe('opencode')
+  expect(chooseHarness(null, 'gpt-house', catalog)).toBe('codex')
 })

@@ -12,7 +12,7 @@ import {
 import { runLimits } from '../../../shared/device/limits.ts'
 import { type HarnessName, harnesses, plainHarness } from '../../../shared/runs/harnesses.ts'
 import { mcpServersFor } from '../../../shared/runs/given-servers.ts'
-import { type ModelCatalog, harnessOf } from '../../catalog/catalog.ts'
+import { type ModelCatalog, chooseHarness } from '../../catalog/catalog.ts'
 import { cloneFolder } from '../../../shared/runs/repo.ts'
 import { runVariableNames } from '../../../shared/runs/run-variables.ts'
 import type { AgentRow } from '../../resources/agents/store.ts'
@@ -142,8 +142,8 @@ function stricter(own: ToolPermissions['defaultMode'], other: ToolPermissions['d
 function programOf({ agent, workspace, catalog, overrides = {} }: SpecInput): Program {
   const own = { model: agent.model ?? workspace.defaultModel, backupModel: agent.backupModel ?? workspace.backupModel }
   const chosen = overrides.model ?? null
-  const harness = harnessOf(harnessOverrideOf(agent, overrides), chosen ?? own.model, catalog)
-  if (harness === harnessOf(agent.harness, own.model, catalog))
+  const harness = chooseHarness(harnessOverrideOf(agent, overrides), chosen ?? own.model, catalog)
+  if (harness === chooseHarness(agent.harness, own.model, catalog))
     return { harness, model: chosen ?? own.model, backupModel: own.backupModel }
   const models = [chosen, ...[own.model, own.backupModel].filter((name) => runsModel(harness, name, catalog))]
   const [model = null, backupModel = null] = models.filter((name) => name !== null)
@@ -154,7 +154,7 @@ type Program = Pick<RunSpec, 'harness' | 'model' | 'backupModel'>
 
 export function runsModel(harness: HarnessName, model: string | null | undefined, catalog: ModelCatalog): boolean {
   if (model == null) return false
-  return harnessOf(null, model, catalog) === harness || (harnesses[harness].takesProviders && model.includes('/'))
+  return chooseHarness(null, model, catalog) === harness || (harnesses[harness].takesProviders && model.includes('/'))
 }
 
 /**

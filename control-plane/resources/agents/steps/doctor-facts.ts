@@ -6,7 +6,7 @@ import type { AgentWarning } from '../../../../shared/api/agents.ts'
 import { goesThroughBroker } from '../../../../shared/runs/filled-servers.ts'
 import type { McpServers } from '../../../../shared/runs/mcp-servers.ts'
 import type { Db } from '../../../db/open.ts'
-import { type ModelCatalog, harnessOf } from '../../../catalog/catalog.ts'
+import { type ModelCatalog, chooseHarness } from '../../../catalog/catalog.ts'
 import type { ServiceCatalog } from '../../../catalog/services.ts'
 import { isAgentBudgetSpent } from '../budget.ts'
 import { isController, livenessOf } from '../../devices/rules.ts'
@@ -50,7 +50,7 @@ export async function auditAgent(
   const devices = await listDevicesOfWorkspace(db, agent.workspaceId)
   const manager =
     agent.reportingTo === null ? null : await findAgentByReference(db, agent.workspaceId, agent.reportingTo)
-  const harness = harnessOf(agent.harness, model, options.catalog)
+  const harness = chooseHarness(agent.harness, model, options.catalog)
   const secretKeys = await listSecretKeys(db, agent.id)
   const place = placeOfEnvironment(agent.environment)
   const cloudSecrets = await place.listGuardedSecrets(db, agent.id)
