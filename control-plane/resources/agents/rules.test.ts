@@ -10,7 +10,7 @@ import {
   freeHandle,
   isHandleOf,
   isReportingCycle,
-  isVisible,
+  isAgentVisible,
   mayMove,
   mayUseFolder,
   nextStatuses,
@@ -112,13 +112,13 @@ describe('handles', () => {
 
 describe('visibility and ownership', () => {
   it('a private agent is visible to its owner, admins and itself', () => {
-    expect(isVisible(row, viewerOf(personCaller('member')))).toBe(true)
-    expect(isVisible(row, viewerOf(personCaller('member', 'you')))).toBe(false)
-    expect(isVisible(row, viewerOf(personCaller('admin', 'you')))).toBe(true)
-    expect(isVisible(row, viewerOf(agent))).toBe(false)
-    expect(isVisible({ ...row, id: idFrom('agt_me') }, viewerOf(agent))).toBe(true)
-    expect(isVisible({ ...row, ownerUserId: null }, viewerOf(personCaller('member')))).toBe(false)
-    expect(isVisible({ ...row, visibility: 'company' }, viewerOf(agent))).toBe(true)
+    expect(isAgentVisible(row, viewerOf(personCaller('member')))).toBe(true)
+    expect(isAgentVisible(row, viewerOf(personCaller('member', 'you')))).toBe(false)
+    expect(isAgentVisible(row, viewerOf(personCaller('admin', 'you')))).toBe(true)
+    expect(isAgentVisible(row, viewerOf(agent))).toBe(false)
+    expect(isAgentVisible({ ...row, id: idFrom('agt_me') }, viewerOf(agent))).toBe(true)
+    expect(isAgentVisible({ ...row, ownerUserId: null }, viewerOf(personCaller('member')))).toBe(false)
+    expect(isAgentVisible({ ...row, visibility: 'company' }, viewerOf(agent))).toBe(true)
   })
 
   it('its folder is set by its owner or an admin, and must be one they may use', () => {

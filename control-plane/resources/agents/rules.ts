@@ -40,7 +40,7 @@ export function viewerOf(caller: Caller): Viewer {
 type Seen = Pick<AgentRow, 'id' | 'visibility' | 'ownerUserId'>
 
 /** A private agent is visible to its owner, workspace admins and itself. */
-export function isVisible(agent: Seen, viewer: Viewer): boolean {
+export function isAgentVisible(agent: Seen, viewer: Viewer): boolean {
   if (agent.visibility === 'company' || viewer.seesAll) return true
   if (viewer.agentId !== null) return viewer.agentId === agent.id
   return agent.ownerUserId !== null && agent.ownerUserId === viewer.userId

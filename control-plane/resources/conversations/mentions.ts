@@ -1,6 +1,6 @@
 import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Db } from '../../db/open.ts'
-import { isVisible, type Viewer } from '../agents/rules.ts'
+import { isAgentVisible, type Viewer } from '../agents/rules.ts'
 import { listAgentsByReferences, matchReference } from '../agents/store.ts'
 import { listMembers, type MemberRow } from '../members/store.ts'
 import { mentionedNames, personMatcher } from './message-rules.ts'
@@ -20,7 +20,7 @@ export async function findMentions(
   const { viewer } = text
   const references = names.map((name) => (name.startsWith('agt_') ? name : name.toLowerCase()))
   const agents = (await listAgentsByReferences(db, workspaceId, references)).filter(
-    (agent) => agent.deletedAt === null && (viewer === null || isVisible(agent, viewer)),
+    (agent) => agent.deletedAt === null && (viewer === null || isAgentVisible(agent, viewer)),
   )
   const found = new Map<string, Mention>()
   let matchPerson: ((name: string) => MemberRow | null) | null = null

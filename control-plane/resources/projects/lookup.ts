@@ -2,7 +2,7 @@ import { idFrom } from '../../../shared/lib/ids.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
-import { isVisible, projectViewerOf } from './rules.ts'
+import { isProjectVisible, projectViewerOf } from './rules.ts'
 import { findProject, hasGrant, type ProjectRow } from './store.ts'
 
 /** The project with this id, deleted or not, if the caller sees it; null otherwise. */
@@ -10,7 +10,7 @@ export async function lookUpProject(db: Db, caller: Caller, id: string): Promise
   const project = await findProject(db, caller.workspaceId, idFrom(id))
   if (project === null) return null
   const isGranted = caller.kind === 'agent' && (await hasGrant(db, project.id, caller.agentId))
-  return isVisible(project, projectViewerOf(caller), isGranted) ? project : null
+  return isProjectVisible(project, projectViewerOf(caller), isGranted) ? project : null
 }
 
 /** Like `lookUpProject`, but fails with `resource_not_found` where there is none. */

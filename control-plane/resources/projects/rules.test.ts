@@ -2,15 +2,15 @@ import { agentCaller, personCaller } from '../../../test/kit/callers.ts'
 import { idFrom, type AgentUuid, type PersonUuid } from '../../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import type { Caller, PersonCaller } from '../../http/callers.ts'
-import { isVisible, ownsOrAdministers, previewOf, projectViewerOf } from './rules.ts'
+import { isProjectVisible, ownsOrAdministers, previewOf, projectViewerOf } from './rules.ts'
 
 const person = (role: PersonCaller['role'], userId = 'u') => personCaller(role, userId)
 const agent = agentCaller({ agentId: idFrom('agt_1'), agentUuid: idFrom('a1') })
 const hidden = { visibility: 'private', ownerUserId: idFrom<PersonUuid>('u'), leadAgentId: null } as const
 
 test('a private project is visible to its owner, admins, its lead agent, and agents with a grant', () => {
-  const sees = (caller: Caller, project: Parameters<typeof isVisible>[0] = hidden, isGranted = false) =>
-    isVisible(project, projectViewerOf(caller), isGranted)
+  const sees = (caller: Caller, project: Parameters<typeof isProjectVisible>[0] = hidden, isGranted = false) =>
+    isProjectVisible(project, projectViewerOf(caller), isGranted)
   expect(sees(person('member'))).toBe(true)
   expect(sees(person('member', 'other'))).toBe(false)
   expect(sees(person('admin', 'other'))).toBe(true)

@@ -11,7 +11,7 @@ export function projectViewerOf(caller: Caller): ProjectViewer {
 }
 
 /** A private project is visible to its owner, to workspace admins, and to agents that lead it or were let into it. */
-export function isVisible(
+export function isProjectVisible(
   project: Pick<ProjectRow, 'visibility' | 'ownerUserId' | 'leadAgentId'>,
   viewer: ProjectViewer,
   isGranted: boolean,

@@ -9,7 +9,7 @@ import type { Caller } from '../../http/callers.ts'
 import { lookUpAgent } from '../agents/lookup.ts'
 import { findAgent, type AgentRow } from '../agents/store.ts'
 import { liveProject, unknownProject } from '../projects/lookup.ts'
-import { isVisible, projectViewerOf } from '../projects/rules.ts'
+import { isProjectVisible, projectViewerOf } from '../projects/rules.ts'
 import { findProject, hasGrant, type ProjectRow } from '../projects/store.ts'
 import { findRepo } from '../repos/store.ts'
 import { findRun } from '../runs/store.ts'
@@ -40,7 +40,7 @@ export async function isTaskVisible(db: Db, caller: Caller, task: Seen): Promise
   if (project === null) return true
   const isGranted =
     caller.kind === 'agent' && project.visibility === 'private' && (await hasGrant(db, project.id, caller.agentId))
-  return isVisible(project, projectViewerOf(caller), isGranted)
+  return isProjectVisible(project, projectViewerOf(caller), isGranted)
 }
 
 /** Returns the tasks that the caller may see, in their order. A project is looked up once for all of its tasks. */
@@ -106,7 +106,7 @@ export async function seesProject(db: Db, agent: AgentRow, projectId: ProjectUui
   const project = projectId === null ? null : await findProject(db, agent.workspaceId, projectId)
   if (project === null || project.visibility === 'company') return true
   const viewer = { agentId: agent.id, agentUuid: agent.uuid }
-  return isVisible(project, viewer, await hasGrant(db, project.id, agent.id))
+  return isProjectVisible(project, viewer, await hasGrant(db, project.id, agent.id))
 }
 
 export async function parentOf(db: Db, caller: Caller, reference: string): Promise<TaskRow> {

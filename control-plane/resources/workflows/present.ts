@@ -11,7 +11,7 @@ import type {
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import { listAgentIdentities } from '../agents/identity-store.ts'
-import { isVisible, viewerOf } from '../agents/rules.ts'
+import { isAgentVisible, viewerOf } from '../agents/rules.ts'
 import { listHoldingApprovals, type ApprovalRow } from '../approvals/store.ts'
 import { listOpenQuestions, type QuestionRow } from '../questions/store.ts'
 import { workViewerOf } from '../projects/work-visibility.ts'
@@ -33,7 +33,7 @@ async function visibleAgents(db: Db, caller: Caller, ids: readonly (AgentRef | n
   const viewer = viewerOf(caller)
   return new Map(
     known
-      .filter((agent) => isVisible(agent, viewer))
+      .filter((agent) => isAgentVisible(agent, viewer))
       .map(({ id, name, handle }) => [id, { id, name, handle: `@${handle}` }]),
   )
 }

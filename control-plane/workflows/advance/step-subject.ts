@@ -1,6 +1,6 @@
 import { hasPrefix, type AgentRef } from '../../../shared/lib/ids.ts'
 import type { Tx } from '../../db/open.ts'
-import { isVisible } from '../../resources/agents/rules.ts'
+import { isAgentVisible } from '../../resources/agents/rules.ts'
 import { findAgent, listAgentsByReferences, matchReference, type AgentRow } from '../../resources/agents/store.ts'
 import { findTaskById, type TaskRow } from '../../resources/tasks/store.ts'
 import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
@@ -70,5 +70,7 @@ function sees(
   agent: Pick<AgentRow, 'id' | 'visibility' | 'ownerUserId'>,
 ): boolean {
   const starter = startedBy?.startsWith('agt_') === true ? startedBy : null
-  return agent.id === agentId || agent.id === starter || isVisible(agent, { seesAll: false, userId, agentId: null })
+  return (
+    agent.id === agentId || agent.id === starter || isAgentVisible(agent, { seesAll: false, userId, agentId: null })
+  )
 }

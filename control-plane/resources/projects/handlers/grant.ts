@@ -7,7 +7,7 @@ import type { PersonCaller } from '../../../http/callers.ts'
 import { implement, type ImplementedRoute } from '../../../http/implement.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
 import { handleText } from '../../agents/present.ts'
-import { isVisible, viewerOf } from '../../agents/rules.ts'
+import { isAgentVisible, viewerOf } from '../../agents/rules.ts'
 import { listAgentsByIds } from '../../agents/store.ts'
 import { liveProject } from '../lookup.ts'
 import { ownsOrAdministers } from '../rules.ts'
@@ -51,7 +51,9 @@ async function shown(db: Db, caller: PersonCaller, project: ProjectRow) {
     db,
     granted.map((grant) => grant.agentId),
   )
-  const byId = new Map(agents.filter((agent) => isVisible(agent, viewerOf(caller))).map((agent) => [agent.id, agent]))
+  const byId = new Map(
+    agents.filter((agent) => isAgentVisible(agent, viewerOf(caller))).map((agent) => [agent.id, agent]),
+  )
   const data = granted.flatMap(({ agentId, createdAt }) => {
     const agent = byId.get(agentId)
     if (agent === undefined) return []
