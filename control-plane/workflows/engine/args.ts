@@ -63,11 +63,11 @@ const ask = z
     multiple: z.boolean().nullish(),
   })
   .refine(
-    ({ options }) => new Set(options?.map(keyOf)).size === (options?.length ?? 0),
+    ({ options }) => new Set(options?.map(optionKey)).size === (options?.length ?? 0),
     'two options have the same key',
   )
 export type AskArgs = z.output<typeof ask>
-export const keyOf = (of: z.output<typeof option>): string => (typeof of === 'string' ? of : of.key)
+export const optionKey = (of: z.output<typeof option>): string => (typeof of === 'string' ? of : of.key)
 
 const checks = z.strictObject({
   branch: text.min(1).max(255).nullish(),
