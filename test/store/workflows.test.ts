@@ -20,7 +20,7 @@ import {
   insertProgram,
   listCancelled,
   listOpenWorkflowRunsCausedBy,
-  listRunning,
+  listRunningWorkflowRuns,
   listLastRuns,
   listUnreplayed,
   listWorkflowRuns,
@@ -157,8 +157,8 @@ onBoth('runs of workflows are listed newest first and counted; of two writers on
   const last = await listLastRuns(root, workspaceId, ['review', 'build', 'none'])
   expect([last.size, last.get('build')?.id, last.get('review')?.id]).toEqual([2, other.id, second.id])
   expect((await listUnreplayed(root, 10)).map(({ id }) => id)).toEqual([first.id, other.id])
-  expect(await listRunning(root, workspaceId, 10)).toEqual([first.id, other.id])
-  expect(await listRunning(root, workspaceId, 1)).toEqual([first.id])
+  expect(await listRunningWorkflowRuns(root, workspaceId, 10)).toEqual([first.id, other.id])
+  expect(await listRunningWorkflowRuns(root, workspaceId, 1)).toEqual([first.id])
   expect(await listWorkflowRunsByIds(root, [first.id])).toEqual([first])
   expect(await findWorkflowRunInWorkspace(root, workspaceId, first.id)).toEqual(first)
   expect(await findWorkflowRunInWorkspace(root, idFrom(second.workspaceId.replace(/./, 'x')), first.id)).toBeNull()

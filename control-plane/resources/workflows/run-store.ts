@@ -264,7 +264,11 @@ export async function listUnreplayed(
 }
 
 /** Ids of the workspace's runs in progress, oldest first. */
-export async function listRunning(db: Db, workspaceId: WorkspaceUuid, limit: number): Promise<WorkflowRunId[]> {
+export async function listRunningWorkflowRuns(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  limit: number,
+): Promise<WorkflowRunId[]> {
   const runs = await idsOf(db('workflow_runs').where({ workspace_id: workspaceId, status: 'running' }), limit)
   return runs.map(({ id }) => id)
 }
