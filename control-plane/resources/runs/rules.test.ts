@@ -1,7 +1,7 @@
 import { idFrom, type AgentRef, type PersonRef, type PersonUuid } from '../../../shared/lib/ids.ts'
 import { describe, expect, it } from 'vitest'
 import { agentCaller, personCaller } from '../../../test/kit/callers.ts'
-import { isRetriable, mayCancel, retryPrompt } from './rules.ts'
+import { isRetriable, mayCancelRun, retryPrompt } from './rules.ts'
 
 const agent = (agentId: AgentRef) => agentCaller({ agentId })
 
@@ -19,16 +19,16 @@ describe('who cancels and retries', () => {
       personCaller('member', idFrom('a')),
       personCaller('member', idFrom('c')),
     ])
-      expect(mayCancel(run, caller, owners)).toBe(true)
-    expect(mayCancel(run, personCaller('member', idFrom('b')), owners)).toBe(false)
-    expect(mayCancel(run, agent(idFrom('agt_1')), owners)).toBe(true)
-    expect(mayCancel(run, agent(idFrom('agt_2')), owners)).toBe(false)
+      expect(mayCancelRun(run, caller, owners)).toBe(true)
+    expect(mayCancelRun(run, personCaller('member', idFrom('b')), owners)).toBe(false)
+    expect(mayCancelRun(run, agent(idFrom('agt_1')), owners)).toBe(true)
+    expect(mayCancelRun(run, agent(idFrom('agt_2')), owners)).toBe(false)
   })
 
   it('only admins when the agent is gone', () => {
     const gone = { agent: null, managers: [] }
-    expect(mayCancel(run, personCaller('member', idFrom('a')), gone)).toBe(false)
-    expect(mayCancel(run, personCaller('admin', idFrom('a')), gone)).toBe(true)
+    expect(mayCancelRun(run, personCaller('member', idFrom('a')), gone)).toBe(false)
+    expect(mayCancelRun(run, personCaller('admin', idFrom('a')), gone)).toBe(true)
   })
 })
 

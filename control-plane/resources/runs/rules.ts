@@ -10,7 +10,7 @@ import type { RunRow } from './store.ts'
  * A workspace admin any run; the owner of the run's agent, or of an agent above it (`managers`); an agent its own runs.
  * `agent` is null when its row is gone: then only an admin may.
  */
-export function mayCancel(
+export function mayCancelRun(
   run: Pick<RunRow, 'agentId'>,
   caller: Caller,
   owners: { agent: Pick<AgentRow, 'ownerUserId'> | null; managers: readonly Pick<AgentRow, 'ownerUserId'>[] },

@@ -5,7 +5,7 @@ import {
   causeOfRun,
   checksStateOf,
   fittingRuns,
-  mayCancel,
+  mayCancelWorkflowRun,
   mayChangeWorkflow,
   nextForUnmoved,
   readInput,
@@ -43,7 +43,9 @@ it('an agent changes what it wrote, a person all', () => {
 
 it('whoever started a run cancels it, and admins do', () => {
   const may = (startedBy: string) =>
-    [person('member'), person('admin'), agent].map((one) => mayCancel({ startedBy: idFrom<ActorRef>(startedBy) }, one))
+    [person('member'), person('admin'), agent].map((one) =>
+      mayCancelWorkflowRun({ startedBy: idFrom<ActorRef>(startedBy) }, one),
+    )
   expect([may('usr_1'), may('agt_1'), may('usr_2')]).toEqual([
     [true, true, false],
     [false, true, true],

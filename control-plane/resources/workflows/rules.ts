@@ -23,7 +23,7 @@ export const mayDecideProgram = (
 ): boolean => speaker !== null && (speaker.role !== 'member' || speaker.userId === ownerUserId)
 
 /** Whoever started it may, and workspace admins. */
-export function mayCancel(run: Pick<WorkflowRunRow, 'startedBy'>, caller: Caller): boolean {
+export function mayCancelWorkflowRun(run: Pick<WorkflowRunRow, 'startedBy'>, caller: Caller): boolean {
   return hasRole(caller, 'admin') || run.startedBy === publicIdOf(caller)
 }
 

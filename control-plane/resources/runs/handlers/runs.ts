@@ -23,7 +23,7 @@ import { findDetails } from '../details-store.ts'
 import { findFinalAnswer, listEventsBackward } from '../event-log.ts'
 import { lookUpRun, readableRunAndAgent, unknownRun } from '../lookup.ts'
 import { presentRunDetail, presentRuns } from '../steps/present.ts'
-import { isRetriable, mayCancel, retryPrompt } from '../rules.ts'
+import { isRetriable, mayCancelRun, retryPrompt } from '../rules.ts'
 import { listRuns, listRunsByIds, type RunFilter } from '../list-store.ts'
 import { findRun, type RunRow } from '../store.ts'
 import { workViewerOf } from '../../projects/work-visibility.ts'
@@ -146,7 +146,7 @@ async function cancellableRun(db: Db, caller: Caller, reference: string) {
   const found = await lookUpRun(db, caller, reference)
   if (found === null) return unknownRun(reference)
   const managers = await listManagers(db, caller.workspaceId, found.agent?.reportingTo ?? null)
-  if (mayCancel(found.run, caller, { agent: found.agent, managers })) return found
+  if (mayCancelRun(found.run, caller, { agent: found.agent, managers })) return found
   return found.isVisible ? fail('run.cancel_forbidden') : unknownRun(reference)
 }
 

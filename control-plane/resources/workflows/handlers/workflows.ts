@@ -18,7 +18,7 @@ import { seesAgent } from '../../agents/lookup.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { workViewerOf } from '../../projects/work-visibility.ts'
 import { presentWorkflow, presentWorkflowRuns, presentWorkflows, runActivity } from '../present.ts'
-import { fittingRuns, mayCancel, mayChangeWorkflow } from '../rules.ts'
+import { fittingRuns, mayCancelWorkflowRun, mayChangeWorkflow } from '../rules.ts'
 import { countCalls } from '../call-store.ts'
 import {
   findWorkflowRunInWorkspace,
@@ -246,7 +246,7 @@ async function runs({ db, caller, query }: HandlerInput<Routes['runs']>) {
 async function cancel({ db, caller, params, world }: HandlerInput<Routes['cancel']>, { leaseMs }: Dependencies) {
   const { id } = await visibleRun(db, caller, params.workflowRunId)
   const run = (await lockWorkflowRun(db, id)) ?? unknownRun()
-  if (!mayCancel(run, caller))
+  if (!mayCancelWorkflowRun(run, caller))
     fail('not_permitted', { message: 'Whoever started the workflow and workspace admins cancel it.' })
   if (run.completedAt !== null)
     fail('invalid_status_transition', { message: `The run has ended: it is ${run.status}.`, allowedValues: [] })
