@@ -4,11 +4,11 @@ import type { z } from 'zod'
  * What is wrong with a field, in words that follow its name: zod's own name schemas and types. Given to a parse, so that a schema
  * which says it better in a message of its own keeps that.
  */
-export const inWords = { error: misfitOf }
+export const inWords = { error: issueText }
 
 type Issue = z.core.$ZodRawIssue
 
-export function misfitOf(issue: Issue): string {
+export function issueText(issue: Issue): string {
   switch (issue.code) {
     case 'invalid_type':
       return issue.input === undefined ? 'is missing' : `must be ${kindOf(issue.expected)}, not ${kindOfValue(issue)}`

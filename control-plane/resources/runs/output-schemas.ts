@@ -33,7 +33,7 @@ export async function checkSchemas(schemas: JsonSchemas, { costly, caller }: Sch
 }
 
 /** Why the data does not fit the schema; null when it does. */
-export async function misfitOf(
+export async function schemaMisfitOf(
   schema: JsonSchemas[string],
   data: unknown,
   { costly, caller }: SchemaCheck,

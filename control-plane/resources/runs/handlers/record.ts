@@ -28,7 +28,7 @@ import { findDetails, replaceOutput } from '../details-store.ts'
 import type { RunDetails } from '../details-table.ts'
 import { findChangeSet, measureChangeSet } from '../log-store.ts'
 import { findSkillsGiven } from '../skills-given.ts'
-import { listOutputSchemas, misfitOf, unnamedSchemaOf } from '../output-schemas.ts'
+import { listOutputSchemas, schemaMisfitOf, unnamedSchemaOf } from '../output-schemas.ts'
 import { lookUpRun, readableRun, unknownRun } from '../lookup.ts'
 import { findRun, type RunRow } from '../store.ts'
 
@@ -129,7 +129,7 @@ async function checkOutput(
     const allowedValues = Object.keys(known)
     return fail('run_output.invalid', { param: 'schema', message: `No schema is named ${schema}.`, allowedValues })
   }
-  const misfit = await misfitOf(named, data, { costly, caller })
+  const misfit = await schemaMisfitOf(named, data, { costly, caller })
   if (misfit !== null)
     fail('run_output.invalid', { param: misfit.path, message: `${misfit.path} ${misfit.message} (schema ${schema}).` })
 }
