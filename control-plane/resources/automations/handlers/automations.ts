@@ -22,7 +22,7 @@ import { presentAutomations, presentOne, presentSkip } from '../present.ts'
 import { isMember } from '../../members/store.ts'
 import { reachable, statusAfter, type MoveName } from '../rules.ts'
 import { insertAutomation, listAutomations, replaceAutomation, type AutomationRow } from '../store.ts'
-import { changedAutomation, newAutomation, newToken, withStatus, type Written } from './body.ts'
+import { changedAutomation, newAutomation, newHookToken, withStatus, type Written } from './body.ts'
 import { given } from '../../../../shared/lib/given.ts'
 import { workViewerOf } from '../../projects/work-visibility.ts'
 
@@ -71,7 +71,7 @@ export function automationHandlers(deps: Dependencies): ImplementedRoute[] {
     async rotate({ db, caller, params, world }) {
       const before = await lockedAutomation(db, caller, params.automationId)
       if (before.triggerType !== 'webhook') fail('not_a_webhook_trigger')
-      const { token, tokenHash } = newToken(world)
+      const { token, tokenHash } = newHookToken(world)
       // Whoever has the new address decides when it fires, and with what.
       const causedByUserId = await causeOfCaller(db, caller)
       const row = { ...before, tokenHash, causedByUserId, updatedAt: world.now() }

@@ -29,7 +29,7 @@ function triggerColumns(trigger: AutomationTrigger, world: World) {
   return { ...columns, cron, timezone, nextFireAt: nextInstant(trigger, world.now()) }
 }
 
-export function newToken(world: World): { token: string; tokenHash: string } {
+export function newHookToken(world: World): { token: string; tokenHash: string } {
   const token = base62(world.bytes(64), 43)
   return { token, tokenHash: hashToken(token) }
 }
@@ -61,7 +61,7 @@ export function newAutomation(body: BodyOf<typeof automationRoutes.create>, arou
   const { caller, world, agentId } = around
   const trigger = checkedTrigger(body.trigger, world, around.isGithubInstalled)
   checkWorkflow(body.workflow ?? null, trigger.type)
-  const secret = trigger.type === 'webhook' ? newToken(world) : null
+  const secret = trigger.type === 'webhook' ? newHookToken(world) : null
   const now = world.now()
   const row: AutomationRow = {
     ...triggerColumns(trigger, world),
@@ -111,7 +111,7 @@ export function changedAutomation(
   if (sent !== undefined) {
     const trigger = checkedTrigger(sent, world, around.isGithubInstalled)
     const isSwitch = trigger.type === 'webhook' && before.triggerType !== 'webhook'
-    const secret = isSwitch ? newToken(world) : null
+    const secret = isSwitch ? newHookToken(world) : null
     const kept = trigger.type === 'webhook' ? before.tokenHash : null
     Object.assign(row, triggerColumns(trigger, world), { tokenHash: secret?.tokenHash ?? kept })
     token = secret?.token ?? null
