@@ -13,7 +13,7 @@ import {
   isAgentVisible,
   mayMove,
   mayUseFolder,
-  nextStatuses,
+  nextAgentStatuses,
   ownsOrAdministers,
   slugOf,
   viewerOf,
@@ -72,7 +72,7 @@ const row: AgentRow = {
 describe('the status', () => {
   it('never leaves `terminated`, reaches every other status, and goes from idle to active only through running', () => {
     for (const from of agentStatuses) expect(mayMove(from, from)).toBe(true)
-    expect(nextStatuses('terminated')).toEqual([])
+    expect(nextAgentStatuses('terminated')).toEqual([])
     expect(mayMove('idle', 'active')).toBe(false)
     expect(mayMove('idle', 'running') && mayMove('running', 'active')).toBe(true)
   })

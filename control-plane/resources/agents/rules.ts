@@ -17,7 +17,7 @@ const transitions: Readonly<Record<AgentStatus, readonly AgentStatus[]>> = {
   terminated: [],
 }
 
-export const nextStatuses = (from: AgentStatus): readonly AgentStatus[] => transitions[from]
+export const nextAgentStatuses = (from: AgentStatus): readonly AgentStatus[] => transitions[from]
 
 /** Keeping the same status is always allowed. */
 export const mayMove = (from: AgentStatus, to: AgentStatus): boolean => from === to || transitions[from].includes(to)

@@ -2,16 +2,18 @@ import { idFrom, type AgentRef, type TaskId } from '../../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import { taskStatuses } from '../../../shared/api/task-fields.ts'
 import { taskRow } from '../../../test/store/seed.ts'
-import { conditionsOf, nextStatuses, parentRefusal, transitionRefusal, wakeAtOf, withStatus } from './rules.ts'
+import { conditionsOf, nextTaskStatuses, parentRefusal, transitionRefusal, wakeAtOf, withStatus } from './rules.ts'
 
 const now = 1_000
 const task = taskRow(idFrom('w'))
 
 test('no status is left out of the table, and none leads to itself', () => {
   for (const from of taskStatuses) {
-    expect(nextStatuses(from)).not.toContain(from)
+    expect(nextTaskStatuses(from)).not.toContain(from)
     for (const to of taskStatuses)
-      expect(transitionRefusal(from, to, 'x')).toBe(nextStatuses(from).includes(to) ? null : 'invalid_task_transition')
+      expect(transitionRefusal(from, to, 'x')).toBe(
+        nextTaskStatuses(from).includes(to) ? null : 'invalid_task_transition',
+      )
   }
   expect(transitionRefusal('done', 'open', null)).toBe('reopen_reason_required')
   expect(transitionRefusal('cancelled', 'open', ' \n')).toBe('reopen_reason_required')

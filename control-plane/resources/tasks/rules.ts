@@ -22,7 +22,7 @@ const transitions: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
   cancelled: ['open'],
 }
 
-export const nextStatuses = (from: TaskStatus): readonly TaskStatus[] => transitions[from]
+export const nextTaskStatuses = (from: TaskStatus): readonly TaskStatus[] => transitions[from]
 
 export const isFinished = (task: Pick<TaskRow, 'status'>): boolean =>
   task.status === 'done' || task.status === 'cancelled'

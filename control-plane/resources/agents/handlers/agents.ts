@@ -15,7 +15,7 @@ import { auditAgent } from '../steps/doctor-facts.ts'
 import { changeableAgent, lookUpAgent, lookUpAgents, readableAgent } from '../lookup.ts'
 import { runsOf } from '../steps/waiting-runs.ts'
 import { presentAgent } from '../present.ts'
-import { isHandleOf, mayMove, nextStatuses, slugOf, viewerOf, newAgentState } from '../rules.ts'
+import { isHandleOf, mayMove, nextAgentStatuses, slugOf, viewerOf, newAgentState } from '../rules.ts'
 import { insertAgent, listAgents, type AgentRow, type ListedAgent } from '../store.ts'
 import {
   checkFolder,
@@ -178,7 +178,7 @@ async function pauseRuns({ db, world }: Update, agent: AgentRow, deps: Dependenc
 
 function checkStatus(from: AgentStatus, to: AgentStatus): void {
   if (mayMove(from, to)) return
-  const allowedValues = nextStatuses(from)
+  const allowedValues = nextAgentStatuses(from)
   const message =
     allowedValues.length === 0 ? `An agent that is ${from} stays so.` : `From ${from} the status cannot become ${to}.`
   fail('invalid_status_transition', { param: 'status', allowedValues, message })

@@ -8,7 +8,7 @@ import { loadSpeaker } from '../../conversations/names.ts'
 import { causeOf } from '../../runs/cause.ts'
 import { listLiveOfTask } from '../../runs/live-store.ts'
 import { recordActivity, setArchived } from '../record.ts'
-import { isFinished, nextStatuses, transitionRefusal, withStatus, type Actor } from '../rules.ts'
+import { isFinished, nextTaskStatuses, transitionRefusal, withStatus, type Actor } from '../rules.ts'
 import { replaceTask, findTaskById, lockClosing, type TaskRow } from '../store.ts'
 import { wakeForFanIn, wakeForResolvedDependency, wakeWatchers, type SaidOfTask } from './wakes.ts'
 
@@ -63,7 +63,7 @@ function refuse(task: TaskRow): never {
   return fail('invalid_task_transition', {
     param: 'status',
     message: `${task.key} is ${task.status}; it cannot move there.`,
-    allowedValues: nextStatuses(task.status),
+    allowedValues: nextTaskStatuses(task.status),
   })
 }
 
