@@ -14,7 +14,7 @@ import {
   mayMove,
   mayUseFolder,
   nextAgentStatuses,
-  ownsOrAdministers,
+  ownsOrAdministersAgent,
   slugOf,
   viewerOf,
   withConfig,
@@ -122,7 +122,7 @@ describe('visibility and ownership', () => {
   })
 
   it('its folder is set by its owner or an admin, and must be one they may use', () => {
-    expect(ownsOrAdministers(row, agent)).toBe(false)
+    expect(ownsOrAdministersAgent(row, agent)).toBe(false)
     const use = (caller: Caller, createdBy: PersonUuid, defaultDevice: string | null = null) =>
       mayUseFolder({
         folder: { createdBy, device: idFrom('d') },

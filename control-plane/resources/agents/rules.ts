@@ -47,7 +47,7 @@ export function isAgentVisible(agent: Seen, viewer: Viewer): boolean {
 }
 
 /** Only the agent's owner and workspace admins may set its default folder and repo. */
-export function ownsOrAdministers(agent: Pick<AgentRow, 'ownerUserId'>, caller: Caller): boolean {
+export function ownsOrAdministersAgent(agent: Pick<AgentRow, 'ownerUserId'>, caller: Caller): boolean {
   return caller.kind === 'person' && (hasRole(caller, 'admin') || agent.ownerUserId === caller.userId)
 }
 
@@ -62,7 +62,7 @@ export function mayUseFolder(facts: {
   defaultDevice: DeviceRef | null
 }): boolean {
   const { folder, agent, caller } = facts
-  if (!ownsOrAdministers(agent, caller)) return false
+  if (!ownsOrAdministersAgent(agent, caller)) return false
   if (hasRole(caller, 'admin') || folder.device === facts.defaultDevice) return true
   return folder.createdBy === agent.ownerUserId || (caller.kind === 'person' && folder.createdBy === caller.userId)
 }

@@ -1,7 +1,7 @@
 import type { PersonUuid } from '../../../shared/lib/ids.ts'
 import { harnesses } from '../../../shared/runs/harnesses.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
-import { ownsOrAdministers } from './rules.ts'
+import { ownsOrAdministersAgent } from './rules.ts'
 import type { AgentRow } from './store.ts'
 
 /** Rules about who may change an agent, depending on what the change lets run on somebody's machine (docs/trust.md). */
@@ -11,7 +11,7 @@ import type { AgentRow } from './store.ts'
  * agent's owner and workspace admins may decide it. A new setting of that kind must be added to `decidesWhatRuns`.
  */
 export const mayDecideWhatRuns = (caller: Caller, agent: Pick<AgentRow, 'ownerUserId'>): boolean =>
-  ownsOrAdministers(agent, caller)
+  ownsOrAdministersAgent(agent, caller)
 
 type Programs = Pick<AgentRow, 'harness'>
 

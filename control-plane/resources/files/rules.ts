@@ -20,7 +20,7 @@ export function isFileVisible(file: Seen, viewer: FileViewer): boolean {
 }
 
 /** Only the owner and workspace admins restore a file, give it away and say who sees it; an agent owns none. */
-export function ownsOrAdministers(file: Pick<FileRow, 'ownerUserId'>, caller: Caller): boolean {
+export function ownsOrAdministersFile(file: Pick<FileRow, 'ownerUserId'>, caller: Caller): boolean {
   return caller.kind === 'person' && (hasRole(caller, 'admin') || file.ownerUserId === caller.userPublicId)
 }
 

@@ -2,7 +2,7 @@ import { agentCaller, personCaller } from '../../../test/kit/callers.ts'
 import { idFrom, type AgentUuid, type PersonUuid } from '../../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import type { Caller, PersonCaller } from '../../http/callers.ts'
-import { isProjectVisible, ownsOrAdministers, previewOf, projectViewerOf } from './rules.ts'
+import { isProjectVisible, ownsOrAdministersProject, previewOf, projectViewerOf } from './rules.ts'
 
 const person = (role: PersonCaller['role'], userId = 'u') => personCaller(role, userId)
 const agent = agentCaller({ agentId: idFrom('agt_1'), agentUuid: idFrom('a1') })
@@ -22,10 +22,10 @@ test('a private project is visible to its owner, admins, its lead agent, and age
 })
 
 test('only people own or administer a project', () => {
-  expect(ownsOrAdministers(hidden, person('member'))).toBe(true)
-  expect(ownsOrAdministers(hidden, person('member', 'other'))).toBe(false)
-  expect(ownsOrAdministers({ ownerUserId: null }, person('owner', 'other'))).toBe(true)
-  expect(ownsOrAdministers({ ownerUserId: null }, agent)).toBe(false)
+  expect(ownsOrAdministersProject(hidden, person('member'))).toBe(true)
+  expect(ownsOrAdministersProject(hidden, person('member', 'other'))).toBe(false)
+  expect(ownsOrAdministersProject({ ownerUserId: null }, person('owner', 'other'))).toBe(true)
+  expect(ownsOrAdministersProject({ ownerUserId: null }, agent)).toBe(false)
 })
 
 test('a preview has at most 220 characters and cuts none apart', () => {

@@ -22,7 +22,7 @@ export function isProjectVisible(
 }
 
 /** Only the project's owner and workspace admins may restore it and give it away. */
-export function ownsOrAdministers(project: Pick<ProjectRow, 'ownerUserId'>, caller: Caller): boolean {
+export function ownsOrAdministersProject(project: Pick<ProjectRow, 'ownerUserId'>, caller: Caller): boolean {
   return caller.kind === 'person' && (hasRole(caller, 'admin') || project.ownerUserId === caller.userId)
 }
 

@@ -19,7 +19,7 @@ import { auditAgent } from '../steps/doctor-facts.ts'
 import { changeableAgent, lookUpAgent, unknownAgent } from '../lookup.ts'
 import { presentAgent } from '../present.ts'
 import { acceptAgent } from '../steps/accept.ts'
-import { copyOf, mayUseFolder, ownsOrAdministers } from '../rules.ts'
+import { copyOf, mayUseFolder, ownsOrAdministersAgent } from '../rules.ts'
 import { insertAgent, type AgentRow } from '../store.ts'
 import { needsWordOf } from '../trust-rules.ts'
 import { cancelWaiting, runsOf } from '../steps/waiting-runs.ts'
@@ -45,7 +45,7 @@ export function agentLifecycleHandlers(deps: Dependencies, unassignTasks: Unassi
 
     async restore({ db, caller, params, world }) {
       const before = (await lookUpAgent(db, caller, params.agentId)) ?? unknownAgent(params.agentId)
-      if (!ownsOrAdministers(before, caller)) fail('restore_forbidden')
+      if (!ownsOrAdministersAgent(before, caller)) fail('restore_forbidden')
       if (before.deletedAt === null) fail('not_deleted')
       if (await isBeingUnassigned(db, before.id))
         fail('transient_conflict', { message: 'Its tasks are still being unassigned. Try again.' })
@@ -57,7 +57,7 @@ export function agentLifecycleHandlers(deps: Dependencies, unassignTasks: Unassi
 
     async transferOwner({ db, caller, params, body, world }) {
       const before = await changeableAgent(db, caller, params.agentId)
-      if (!ownsOrAdministers(before, caller)) fail('owner_transfer.forbidden')
+      if (!ownsOrAdministersAgent(before, caller)) fail('owner_transfer.forbidden')
       const param = 'newOwnerId'
       const owner = await findMemberByReference(db, caller.workspaceId, body.newOwnerId)
       if (owner === null) return fail('owner_transfer.user_not_found', { param })

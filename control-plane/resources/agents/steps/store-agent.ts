@@ -23,7 +23,7 @@ import {
   freeHandle,
   isReportingCycle,
   mayUseFolder,
-  ownsOrAdministers,
+  ownsOrAdministersAgent,
   revisedOf,
   slugOf,
 } from '../rules.ts'
@@ -98,7 +98,7 @@ export async function checkFolder(
 ): Promise<void> {
   const param = 'defaultFolderId'
   const { agent, folderId } = change
-  if (!ownsOrAdministers(agent, caller)) fail('default_folder_forbidden', { param })
+  if (!ownsOrAdministersAgent(agent, caller)) fail('default_folder_forbidden', { param })
   if (folderId === null) return
   if (!placeOfEnvironment(agent.environment).hasFolders) fail('folder_requires_device_environment', { param })
   const folder = await findFolder(db, agent.workspaceId, folderId)
@@ -114,7 +114,7 @@ export async function checkDefaultRepo(
   { agent, repoId }: { agent: AgentRow; repoId: RepoUuid | null },
 ): Promise<void> {
   const param = 'defaultRepoId'
-  if (!ownsOrAdministers(agent, caller)) fail('default_repo_forbidden', { param })
+  if (!ownsOrAdministersAgent(agent, caller)) fail('default_repo_forbidden', { param })
   if (repoId !== null && (await findRepo(db, agent.workspaceId, repoId)) === null) fail('repo_not_found', { param })
 }
 

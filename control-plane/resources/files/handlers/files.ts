@@ -13,7 +13,7 @@ import { natureOf, type Nature } from '../content-type.ts'
 import { liveFile, lookUpFile, unknownFile, visibleFile } from '../lookup.ts'
 import { presentFileSummary } from '../present.ts'
 import { findFileRevision, findRevisionNumber, listFileRevisions } from '../revision-store.ts'
-import { fileViewerOf, ownsOrAdministers } from '../rules.ts'
+import { fileViewerOf, ownsOrAdministersFile } from '../rules.ts'
 import { lookUpEntity } from '../steps/entities.ts'
 import { presentFile, presentRevisions } from '../steps/present.ts'
 import { deleteFile } from '../steps/remove.ts'
@@ -46,7 +46,7 @@ export function fileHandlers(deps: Dependencies): ImplementedRoute[] {
     async restore({ db, caller, params, world }) {
       const before = await visibleFile(db, caller, params.id)
       if (before.deletedAt === null) fail('not_deleted')
-      if (!ownsOrAdministers(before, caller)) fail('restore_forbidden')
+      if (!ownsOrAdministersFile(before, caller)) fail('restore_forbidden')
       if (before.blobId === null) fail('restore_r2_gone')
       return changed({ db, world }, before, { deletedAt: null })
     },
@@ -77,7 +77,7 @@ export function fileHandlers(deps: Dependencies): ImplementedRoute[] {
 
     async transferOwner({ db, caller, params, body, world }) {
       const before = await liveFile(db, caller, params.id)
-      if (!ownsOrAdministers(before, caller)) fail('owner_transfer.forbidden')
+      if (!ownsOrAdministersFile(before, caller)) fail('owner_transfer.forbidden')
       const param = 'newOwnerId'
       const owner = await findMemberByReference(db, caller.workspaceId, body.newOwnerId)
       if (owner === null) return fail('owner_transfer.user_not_found', { param })
@@ -144,7 +144,7 @@ async function update({ db, caller, params, body, world }: HandlerInput<Routes['
   const before = await liveFile(db, caller, params.id)
   const { name, description, visibility } = body
   const isFlip = visibility === 'private' || (visibility !== undefined && visibility !== before.visibility)
-  if (isFlip && !ownsOrAdministers(before, caller)) fail('visibility_flip_forbidden', { param: 'visibility' })
+  if (isFlip && !ownsOrAdministersFile(before, caller)) fail('visibility_flip_forbidden', { param: 'visibility' })
   return changed({ db, world }, before, given({ name, description, visibility }))
 }
 

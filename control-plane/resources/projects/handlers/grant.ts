@@ -10,7 +10,7 @@ import { handleText } from '../../agents/present.ts'
 import { isAgentVisible, viewerOf } from '../../agents/rules.ts'
 import { listAgentsByIds } from '../../agents/store.ts'
 import { liveProject } from '../lookup.ts'
-import { ownsOrAdministers } from '../rules.ts'
+import { ownsOrAdministersProject } from '../rules.ts'
 import { insertGrant, listGrants, removeGrant, type ProjectRow } from '../store.ts'
 
 export function projectGrantHandlers(): ImplementedRoute[] {
@@ -39,7 +39,7 @@ export function projectGrantHandlers(): ImplementedRoute[] {
 /** Only the project's owner and workspace admins decide who may see it. */
 async function ownProject(db: Db, caller: PersonCaller, id: ProjectUuid): Promise<ProjectRow> {
   const project = await liveProject(db, caller, id)
-  if (!ownsOrAdministers(project, caller))
+  if (!ownsOrAdministersProject(project, caller))
     fail('http_exception', { message: "Only the project's owner and workspace admins let agents in." })
   return project
 }

@@ -15,7 +15,7 @@ import { findMemberByReference } from '../../members/store.ts'
 import { ownWorkspace } from '../../workspaces/lookup.ts'
 import { liveProject, unknownProject, visibleProject } from '../lookup.ts'
 import { presentConfig, presentProject, presentSummary } from '../present.ts'
-import { decidesWhoSees, ownsOrAdministers, projectViewerOf } from '../rules.ts'
+import { decidesWhoSees, ownsOrAdministersProject, projectViewerOf } from '../rules.ts'
 import {
   insertGrant,
   insertProject,
@@ -53,7 +53,7 @@ export function projectHandlers(): ImplementedRoute[] {
 
     async restore({ db, caller, params, world }) {
       const before = await visibleProject(db, caller, params.projectId)
-      if (!ownsOrAdministers(before, caller)) fail('restore_forbidden')
+      if (!ownsOrAdministersProject(before, caller)) fail('restore_forbidden')
       if (before.deletedAt === null) fail('not_deleted')
       return presentProject(await store(db, world, { before, changes: { deletedAt: null } }))
     },
@@ -178,7 +178,7 @@ async function change(
   { db, caller, world }: { db: Db; caller: Caller; world: World },
   write: { before: ProjectRow; changes: Partial<ProjectRow> },
 ): Promise<ProjectRow> {
-  if (decidesWhoSees(write.before, write.changes) && !ownsOrAdministers(write.before, caller))
+  if (decidesWhoSees(write.before, write.changes) && !ownsOrAdministersProject(write.before, caller))
     fail('http_exception', { message: "Only the project's owner and workspace admins decide who sees it." })
   return store(db, world, write)
 }
@@ -196,7 +196,7 @@ async function store(
 
 async function transferOwner({ db, caller, params, body, world }: HandlerInput<typeof projectRoutes.transferOwner>) {
   const before = await liveProject(db, caller, params.projectId)
-  if (!ownsOrAdministers(before, caller)) fail('owner_transfer.forbidden')
+  if (!ownsOrAdministersProject(before, caller)) fail('owner_transfer.forbidden')
   const param = 'newOwnerId'
   const owner = await findMemberByReference(db, caller.workspaceId, body.newOwnerId)
   if (owner === null) return fail('owner_transfer.user_not_found', { param })
