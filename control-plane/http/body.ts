@@ -199,7 +199,7 @@ export function refuseTooSlow(request: IncomingMessage): never {
 }
 
 /** The JSON of a body; an empty one is `{}`. */
-export function parseJson(bytes: Buffer, contentType: string | undefined): unknown {
+export function parseJsonBody(bytes: Buffer, contentType: string | undefined): unknown {
   if (bytes.length === 0) return {}
   if (contentType !== undefined && !/^application\/(?:[\w.-]+\+)?json\s*(;|$)/i.test(contentType)) {
     fail('validation_error', { message: 'Send the body as application/json.', param: 'Content-Type' })

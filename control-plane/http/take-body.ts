@@ -3,7 +3,7 @@ import { fail } from '../../shared/api/errors.ts'
 import { mebibyte, rawBody, type AnyRoute } from '../../shared/api/route.ts'
 import { StoredContent } from '../../shared/api/stored-content.ts'
 import { knownBytes, type Release, type RoomOwner } from './body-room.ts'
-import { parseJson, readBody } from './body.ts'
+import { parseJsonBody, readBody } from './body.ts'
 import { callerKey, type Caller } from './callers.ts'
 import { readContentBody } from './content-body.ts'
 import { headerOf } from './headers.ts'
@@ -43,7 +43,7 @@ export async function takeBody(door: Door, ctx: Koa.Context, caller: Caller | nu
   try {
     if (route.softLimit !== null && bytes.length > route.softLimit.bytes)
       fail(route.softLimit.code, { message: `The body has more than ${route.softLimit.bytes} bytes.` })
-    const body = parseJson(bytes, headerOf(ctx, 'content-type'))
+    const body = parseJsonBody(bytes, headerOf(ctx, 'content-type'))
     // Others have their turn before all that is done with a large one.
     if (bytes.length > mebibyte) await room.inTurn()
     return { body: await censored(kernel, caller, body), release }
@@ -72,7 +72,7 @@ async function takeStreamed(
     discard: ({ blobId }) => blobs.giveUp(blobId),
   })
   try {
-    const body = await censored(kernel, caller, parseJson(rest, headerOf(ctx, 'content-type')))
+    const body = await censored(kernel, caller, parseJsonBody(rest, headerOf(ctx, 'content-type')))
     return { body: withContent(body, streamed.key, content), release, content }
   } catch (error) {
     release()

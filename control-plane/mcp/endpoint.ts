@@ -8,7 +8,7 @@ import type Koa from 'koa'
 import { fail } from '../../shared/api/errors.ts'
 import { mebibyte, type AnyRoute } from '../../shared/api/route.ts'
 import { version } from '../../shared/lib/version.ts'
-import { parseJson, readBody } from '../http/body.ts'
+import { parseJsonBody, readBody } from '../http/body.ts'
 import { callerKey, type Caller } from '../http/callers.ts'
 import { headerOf } from '../http/headers.ts'
 import type { Kernel, RequestState } from '../http/kernel.ts'
@@ -65,7 +65,7 @@ export function mcpEndpoint(deps: McpDependencies): Koa.Middleware {
     const leaving = new AbortController()
     ctx.res.once('close', () => leaving.abort())
     try {
-      const message: unknown = ctx.method === 'POST' ? parseJson(bytes, headerOf(ctx, 'content-type')) : undefined
+      const message: unknown = ctx.method === 'POST' ? parseJsonBody(bytes, headerOf(ctx, 'content-type')) : undefined
       // A batch would be any number of calls in one request; the protocol has none since 2025-06-18.
       if (Array.isArray(message)) fail('validation_error', { param: 'body', message: 'Send one message at a time.' })
       const leave = methodOf(message) === listenMethod ? openStream(kernel, ctx, caller) : null

@@ -70,7 +70,7 @@ export class EngineClient {
   }
 
   parsed<Shape extends z.ZodType>(call: EngineCall, { body }: EngineReply, shape: Shape): z.output<Shape> {
-    const parsed = shape.safeParse(parseJson(body))
+    const parsed = shape.safeParse(jsonOrUndefined(body))
     if (!parsed.success)
       throw new EngineError(`The engine answered ${call.method} ${call.path} with what cannot be read.`)
     return parsed.data
@@ -100,7 +100,7 @@ export class EngineClient {
 
   /** In the engine's own words, as far as they are words. */
   refusal({ method, path }: EngineCall, { status, body }: EngineReply): EngineError {
-    const said = parseJson(body) as { message?: unknown } | undefined
+    const said = jsonOrUndefined(body) as { message?: unknown } | undefined
     const words = typeof said?.message === 'string' ? said.message.slice(0, 500) : `status ${status}`
     return new EngineError(`The engine refused ${method} ${path}: ${words}`, { isRefusal: this.isFinal(status, words) })
   }
@@ -138,7 +138,7 @@ export class EngineClient {
 }
 
 /** undefined: it is none. */
-export function parseJson(body: Buffer): unknown {
+export function jsonOrUndefined(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'))
   } catch {

@@ -2,7 +2,7 @@ import { idFrom } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { sandboxPlaces } from '../../../shared/runs/sandbox-places.ts'
 import type { Container, ContainerEnding, ContainerSpec, EngineFacts, SandboxEngine } from '../engine.ts'
-import { parseJson } from '../engine-client.ts'
+import { jsonOrUndefined } from '../engine-client.ts'
 import { DockerClient, type DockerClientOptions } from './client.ts'
 import { plainText } from './log-frames.ts'
 
@@ -97,7 +97,7 @@ export class DockerEngine implements SandboxEngine {
       const reply = await this.client.call(call)
       // Somebody else was faster: the container is the same.
       if (reply.status !== 409) {
-        const parsed = created.safeParse(parseJson(reply.body))
+        const parsed = created.safeParse(jsonOrUndefined(reply.body))
         if (reply.status === 201 && parsed.success) return parsed.data.Id
         throw this.client.refusal(call, reply)
       }
