@@ -15,7 +15,7 @@ import { presentFileSummary } from '../present.ts'
 import { findFileRevision, findRevisionNumber, listFileRevisions } from '../revision-store.ts'
 import { fileViewerOf, ownsOrAdministersFile } from '../rules.ts'
 import { lookUpEntity } from '../steps/entities.ts'
-import { presentFile, presentRevisions } from '../steps/present.ts'
+import { presentFile, presentFileRevisions } from '../steps/present.ts'
 import { deleteFile } from '../steps/remove.ts'
 import { listFiles, listFilesByIds, replaceFile, type FileRow } from '../store.ts'
 import { read } from './read.ts'
@@ -177,7 +177,7 @@ async function revisions({ db, caller, params, query }: HandlerInput<Routes['rev
   const { limit } = query
   const below = cursorOf(query, revisionCursor)?.[0] ?? null
   const rows = await listFileRevisions(db, { fileId: file.id, below, limit })
-  const shown = await presentRevisions(db, file.workspaceId, rows.slice(0, limit))
+  const shown = await presentFileRevisions(db, file.workspaceId, rows.slice(0, limit))
   const byId = new Map(shown.map((revision) => [revision.id, revision]))
   return pageOf({ rows, limit, keyOf: ({ number }) => [number], present: ({ id }) => byId.get(id)! })
 }

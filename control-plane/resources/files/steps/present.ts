@@ -25,7 +25,7 @@ export async function presentFile(db: Db, file: FileRow): Promise<File> {
   }
 }
 
-export async function presentRevisions(
+export async function presentFileRevisions(
   db: Db,
   workspaceId: WorkspaceUuid,
   revisions: readonly FileRevisionRow[],

@@ -12,7 +12,7 @@ const originTypes = { taskId: 'task', runId: 'run' } as const
 const keys = ['taskId', 'runId'] as const
 
 /** Everybody reads all pages; whoever does not see a task or a run does not see that a text was written on it. */
-export async function presentRevisions(
+export async function presentWikiRevisions(
   db: Db,
   caller: Caller,
   revisions: readonly WikiRevisionRow[],

@@ -14,7 +14,7 @@ import { publishFlaws, restoreFlaws } from '../rules.ts'
 import { addRevision } from '../steps/publish.ts'
 import type { WikiPageRow } from '../store.ts'
 import { authorOf } from './author.ts'
-import { presentRevisions } from './present-revisions.ts'
+import { presentWikiRevisions } from './present-revisions.ts'
 import { readingOf, refuseIfAny } from './reading.ts'
 
 /** Revisions of pages. None is ever changed: what is restored is published once more. */
@@ -27,7 +27,7 @@ export async function revisions({ db, caller, params, query }: HandlerInput<Rout
   const { limit } = query
   const below = cursorOf(query, cursor)?.[0] ?? null
   const rows = await listPageRevisions(db, { pageId: page.id, below, limit })
-  const shown = await presentRevisions(db, caller, rows.slice(0, limit))
+  const shown = await presentWikiRevisions(db, caller, rows.slice(0, limit))
   const byId = new Map(shown.map((revision) => [revision.id, revision]))
   return pageOf({ rows, limit, keyOf: ({ number }) => [number], present: ({ id }) => byId.get(id)! })
 }
@@ -92,11 +92,11 @@ async function published(
   { page, revision }: { page: WikiPageRow; revision: WikiRevisionRow },
   body: string,
 ) {
-  const [shown] = await presentRevisions(db, caller, [revision])
+  const [shown] = await presentWikiRevisions(db, caller, [revision])
   return { ...shown!, body, page: presentPageSummary(page) }
 }
 
 async function presented(db: Db, caller: Caller, row: WikiRevisionRow) {
-  const [shown] = await presentRevisions(db, caller, [row])
+  const [shown] = await presentWikiRevisions(db, caller, [row])
   return { ...shown!, body: await findRevisionBody(db, row.id) }
 }
