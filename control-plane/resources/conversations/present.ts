@@ -5,7 +5,7 @@ import { actorOf, type Caller } from '../../http/callers.ts'
 import { presentMessages } from './present-message.ts'
 import { listMessages } from './message-store.ts'
 import { isTaskVisible } from '../tasks/lookup.ts'
-import { presentSummary } from '../tasks/present.ts'
+import { presentTaskSummary } from '../tasks/present.ts'
 import { findTaskById } from '../tasks/store.ts'
 import { ownWorkspace } from '../workspaces/lookup.ts'
 import { loadNames } from './names.ts'
@@ -100,5 +100,5 @@ export async function presentDetail(
 
 async function taskOf(db: Db, caller: Caller, { taskId }: ConversationRow): Promise<ConversationDetail['task']> {
   const task = taskId === null ? null : await findTaskById(db, taskId)
-  return task !== null && (await isTaskVisible(db, caller, task)) ? presentSummary(task) : null
+  return task !== null && (await isTaskVisible(db, caller, task)) ? presentTaskSummary(task) : null
 }

@@ -6,7 +6,7 @@ import type { ProjectRow } from './store.ts'
 export function presentProject(project: ProjectRow): Project {
   const { workspaceId, description, ownerUserId, visibility, repoUrl } = project
   return {
-    ...presentSummary(project),
+    ...presentProjectSummary(project),
     workspaceId,
     description,
     ownerUserId,
@@ -16,7 +16,7 @@ export function presentProject(project: ProjectRow): Project {
   }
 }
 
-export function presentSummary(project: ProjectRow): ProjectSummary {
+export function presentProjectSummary(project: ProjectRow): ProjectSummary {
   return {
     object: 'project',
     id: project.id,

@@ -13,7 +13,7 @@ import { isEffective, isGiven } from './rules.ts'
 import type { ShareRow } from './share-store.ts'
 import type { SkillRow } from './store.ts'
 
-export function presentSummary(skill: SkillRow, plugin: PluginRow | null): SkillSummary {
+export function presentSkillSummary(skill: SkillRow, plugin: PluginRow | null): SkillSummary {
   return {
     object: 'skill',
     id: skill.id,
@@ -47,7 +47,7 @@ export function presentSkill(
 ): Skill {
   const { description, allowedTools } = bundle.frontMatter
   return {
-    ...presentSummary(skill, plugin),
+    ...presentSkillSummary(skill, plugin),
     namespace: plugin?.name ?? null,
     bundleHash: bundle.bundleHash,
     activation: { description: description ?? skill.description, allowedTools },

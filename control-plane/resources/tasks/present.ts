@@ -126,7 +126,7 @@ export function presentItem(item: ChecklistRow): ChecklistItem {
   }
 }
 
-export const presentSummary = (task: BriefTask): TaskSummary => ({
+export const presentTaskSummary = (task: BriefTask): TaskSummary => ({
   id: task.id,
   key: task.key,
   title: task.title,
@@ -145,7 +145,7 @@ export function presentDependencies(
   blocking: readonly LinkedTask[],
 ): TaskDependencies {
   const shown = ({ task, type, createdAt }: LinkedTask) => ({
-    ...presentSummary(task),
+    ...presentTaskSummary(task),
     type,
     createdAt: toTimestamp(createdAt),
   })

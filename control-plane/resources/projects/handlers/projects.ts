@@ -14,7 +14,7 @@ import { lookUpAgent, readableAgent } from '../../agents/lookup.ts'
 import { findMemberByReference } from '../../members/store.ts'
 import { ownWorkspace } from '../../workspaces/lookup.ts'
 import { liveProject, unknownProject, visibleProject } from '../lookup.ts'
-import { presentConfig, presentProject, presentSummary } from '../present.ts'
+import { presentConfig, presentProject, presentProjectSummary } from '../present.ts'
 import { decidesWhoSees, ownsOrAdministersProject, projectViewerOf } from '../rules.ts'
 import {
   insertGrant,
@@ -116,7 +116,7 @@ async function pageFor(
   read: (page: Pick<ProjectFilter, 'before' | 'limit'>) => Promise<ProjectRow[]>,
 ) {
   const { limit } = query
-  return pageByTime(await read({ limit, ...beforeOf(query, projectCursor) }), limit, presentSummary)
+  return pageByTime(await read({ limit, ...beforeOf(query, projectCursor) }), limit, presentProjectSummary)
 }
 
 async function create({ db, caller, world, body }: HandlerInput<typeof projectRoutes.create>) {

@@ -3,7 +3,7 @@ import { fail } from '../../../../shared/api/errors.ts'
 import type { Skill, SkillOverride, SkillSummary } from '../../../../shared/api/skill-fields.ts'
 import type { Db } from '../../../db/open.ts'
 import { listPluginsByIds, type PluginRow } from '../plugin-store.ts'
-import { presentOverride, presentSkill, presentSummary } from '../present.ts'
+import { presentOverride, presentSkill, presentSkillSummary } from '../present.ts'
 import { listShares } from '../share-store.ts'
 import type { SkillRow } from '../store.ts'
 import { bundleOf, overridesOf } from './builtin.ts'
@@ -31,7 +31,7 @@ async function pluginsOf(db: Db, skills: readonly SkillRow[]): Promise<(skill: S
 /** In the order of the skills. */
 export async function shownSummaries(db: Db, skills: readonly SkillRow[]): Promise<SkillSummary[]> {
   const ofSkill = await pluginsOf(db, skills)
-  return skills.map((skill) => presentSummary(skill, ofSkill(skill)))
+  return skills.map((skill) => presentSkillSummary(skill, ofSkill(skill)))
 }
 
 /** What one agent has of these skills, in their order. */

@@ -11,7 +11,7 @@ import { listRuns } from '../../runs/list-store.ts'
 import type { RunRow } from '../../runs/store.ts'
 import { listDependencies, type LinkedTask } from '../dependency-store.ts'
 import { isTaskVisible, visibleTasks } from '../lookup.ts'
-import { presentDependencies, presentSummary, presentWatcher } from '../present.ts'
+import { presentDependencies, presentTaskSummary, presentWatcher } from '../present.ts'
 import { findTaskById, listSubtasks, type BriefTask, type TaskRow } from '../store.ts'
 import { listWatchers } from '../watcher-store.ts'
 import { given } from '../../../../shared/lib/given.ts'
@@ -34,7 +34,7 @@ export async function includedOf(
     ...(wants('dependencies') ? { dependencies: await dependenciesOf(db, caller, task) } : {}),
     ...(wants('watchers') ? { watchers: (await listWatchers(db, task.id)).map(presentWatcher) } : {}),
     ...(wants('parent')
-      ? { parent: parent !== null && (await isTaskVisible(db, caller, parent)) ? presentSummary(parent) : null }
+      ? { parent: parent !== null && (await isTaskVisible(db, caller, parent)) ? presentTaskSummary(parent) : null }
       : {}),
     ...(wants('subtasks') ? { subtasks: await subtasksOf(db, caller, task) } : {}),
     ...(wants('comments') ? { comments: await commentsOf(db, caller, task) } : {}),
@@ -81,7 +81,7 @@ async function onlyVisible<T>(
 
 async function subtasksOf(db: Db, caller: Caller, task: TaskRow) {
   const items = await listSubtasks(db, task.id)
-  return (await onlyVisible(db, caller, { items, taskOf: (each) => each })).map(presentSummary)
+  return (await onlyVisible(db, caller, { items, taskOf: (each) => each })).map(presentTaskSummary)
 }
 
 /** Runs that worked on the task, newest first, of agents that the caller sees. */
