@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isBursting, mentionedNames, personHandle, personMatcher, previewOf } from './message-rules.ts'
+import { isBursting, mentionedNames, personHandle, personMatcher, previewOfMessage } from './message-rules.ts'
 
 test('twenty agent messages within a minute pause wakes until the window has less, or a person posts', () => {
   const agents = (count: number) => Array.from({ length: count }, (_, n) => ({ type: 'agent' as const, at: 1_000 - n }))
@@ -57,11 +57,11 @@ test('mentions are bounded, and found in time', () => {
 })
 
 test('a preview is one short line', () => {
-  expect(previewOf('# Head\n\n  two\twords ')).toBe('# Head two words')
-  expect(previewOf('x'.repeat(160))).toBe('x'.repeat(160))
-  expect(previewOf('x'.repeat(161))).toBe(`${'x'.repeat(160)}…`)
-  expect(previewOf(`${'x'.repeat(159)}💥 more`)).toBe(`${'x'.repeat(159)}…`)
-  expect(previewOf(' '.repeat(100_000))).toBe('…')
+  expect(previewOfMessage('# Head\n\n  two\twords ')).toBe('# Head two words')
+  expect(previewOfMessage('x'.repeat(160))).toBe('x'.repeat(160))
+  expect(previewOfMessage('x'.repeat(161))).toBe(`${'x'.repeat(160)}…`)
+  expect(previewOfMessage(`${'x'.repeat(159)}💥 more`)).toBe(`${'x'.repeat(159)}…`)
+  expect(previewOfMessage(' '.repeat(100_000))).toBe('…')
 })
 
 test('people are referred to by id, address, or a form of their name', () => {

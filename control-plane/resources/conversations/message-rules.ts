@@ -15,7 +15,7 @@ export function isBursting(last: readonly { type: 'user' | 'agent'; at: number }
 const previewChars = 160
 
 /** A message as one flat line, for lists. */
-export function previewOf(body: string): string {
+export function previewOfMessage(body: string): string {
   const flat = body
     .slice(0, 4 * previewChars)
     .replaceAll(/\s+/g, ' ')

@@ -1,6 +1,6 @@
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import type { Project, ProjectConfig, ProjectSummary } from '../../../shared/api/projects.ts'
-import { previewOf } from './rules.ts'
+import { previewOfDescription } from './rules.ts'
 import type { ProjectRow } from './store.ts'
 
 export function presentProject(project: ProjectRow): Project {
@@ -21,7 +21,7 @@ export function presentProjectSummary(project: ProjectRow): ProjectSummary {
     object: 'project',
     id: project.id,
     name: project.name,
-    descriptionPreview: previewOf(project.description),
+    descriptionPreview: previewOfDescription(project.description),
     status: project.status,
     prefix: project.prefix,
     leadAgentId: project.leadAgentId,

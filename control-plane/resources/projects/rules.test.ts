@@ -2,7 +2,7 @@ import { agentCaller, personCaller } from '../../../test/kit/callers.ts'
 import { idFrom, type AgentUuid, type PersonUuid } from '../../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import type { Caller, PersonCaller } from '../../http/callers.ts'
-import { isProjectVisible, ownsOrAdministersProject, previewOf, projectViewerOf } from './rules.ts'
+import { isProjectVisible, ownsOrAdministersProject, previewOfDescription, projectViewerOf } from './rules.ts'
 
 const person = (role: PersonCaller['role'], userId = 'u') => personCaller(role, userId)
 const agent = agentCaller({ agentId: idFrom('agt_1'), agentUuid: idFrom('a1') })
@@ -29,8 +29,8 @@ test('only people own or administer a project', () => {
 })
 
 test('a preview has at most 220 characters and cuts none apart', () => {
-  expect(previewOf('')).toBeNull()
-  expect(previewOf('short')).toBe('short')
-  expect(previewOf('x'.repeat(221))).toBe('x'.repeat(220))
-  expect(previewOf('💥'.repeat(300))).toBe('💥'.repeat(220))
+  expect(previewOfDescription('')).toBeNull()
+  expect(previewOfDescription('short')).toBe('short')
+  expect(previewOfDescription('x'.repeat(221))).toBe('x'.repeat(220))
+  expect(previewOfDescription('💥'.repeat(300))).toBe('💥'.repeat(220))
 })

@@ -39,7 +39,7 @@ export function decidesWhoSees(before: ProjectRow, changes: Partial<ProjectRow>)
 const previewLength = 220
 
 /** The first 220 whole characters; null when there is no description. */
-export function previewOf(description: string): string | null {
+export function previewOfDescription(description: string): string | null {
   return description === ''
     ? null
     : Array.from(description.slice(0, previewLength * 2))

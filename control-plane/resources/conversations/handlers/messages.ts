@@ -14,7 +14,7 @@ import { claimConversation, findConversation, recordRemoval, replacePreview, typ
 import { requiredText } from '../text.ts'
 import { findMentions } from '../mentions.ts'
 import { presentMessages } from '../present-message.ts'
-import { previewOf } from '../message-rules.ts'
+import { previewOfMessage } from '../message-rules.ts'
 import {
   findLastMessage,
   findMessage,
@@ -59,7 +59,7 @@ export function messageHandlers(): ImplementedRoute[] {
       const at = world.now()
       if (!(await removeMessage(db, message.id, at))) fail('message_deleted')
       const last = await findLastMessage(db, conversation.id)
-      const shown = last && { messageId: last.id, preview: previewOf(last.body) }
+      const shown = last && { messageId: last.id, preview: previewOfMessage(last.body) }
       await recordRemoval(db, { conversationId: conversation.id, last: shown, at })
       return presentOne(input, { message: { ...message, deletedAt: at, updatedAt: at }, conversation })
     },
@@ -157,7 +157,7 @@ async function edit({ db, caller, params, body, world }: HandlerInput<typeof mes
   const mentions = await findMentions(db, conversation.workspaceId, { body: text, viewer: viewerOf(caller) })
   const at = world.now()
   await replaceBody(db, message, { body: text, mentions, at })
-  const preview = previewOf(text)
+  const preview = previewOfMessage(text)
   await replacePreview(db, { conversationId: conversation.id, messageId: message.id, preview })
   const edited = { ...message, body: text, mentions, editedAt: at, updatedAt: at }
   return presentOne({ db, caller }, { message: edited, conversation })

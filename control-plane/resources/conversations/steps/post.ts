@@ -18,7 +18,7 @@ import { findAutomationOfRun } from '../../automations/fire-store.ts'
 import { checkAttachments } from '../attachments.ts'
 import { fileViewerOf } from '../../files/rules.ts'
 import { findMentions } from '../mentions.ts'
-import { previewOf } from '../message-rules.ts'
+import { previewOfMessage } from '../message-rules.ts'
 import { findMessage, findThreadStart, insertMessage, type MessageRow } from '../message-store.ts'
 import { findMemberByReference } from '../../members/store.ts'
 import { answerFromReply } from '../../questions/steps/answer.ts'
@@ -62,7 +62,7 @@ export async function postMessage(tx: Db, post: Post): Promise<MessageRow> {
   await checkParent(tx, post)
   const now = world.now()
   const id = world.id('msg_')
-  const preview = previewOf(post.body)
+  const preview = previewOfMessage(post.body)
   const seq = await recordPost(tx, { conversationId: conversation.id, messageId: id, preview, at: now })
   if (seq === null) return fail('conversation_not_found')
   const message: MessageRow = {
