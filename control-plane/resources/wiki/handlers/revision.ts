@@ -37,7 +37,7 @@ export async function revision({ db, caller, params }: HandlerInput<Routes['revi
   return presented(db, caller, await namedRevision(db, page, { id: params.revisionId, param: 'revisionId' }))
 }
 
-export async function publish(
+export async function publishRevision(
   { db, caller, params, body, world }: HandlerInput<Routes['publish']>,
   reading: PageReading,
 ) {

@@ -29,7 +29,7 @@ import { readingOf, refuseIfAny } from './reading.ts'
 import { revivedOf } from './revive.ts'
 import { found } from './found.ts'
 import { supersede, unsupersede } from './relation.ts'
-import { publish, readToRestore, restore, revision, revisions, type ToRestore } from './revision.ts'
+import { publishRevision, readToRestore, restore, revision, revisions, type ToRestore } from './revision.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'costly' | 'meaning'>
 type Routes = typeof wikiRoutes
@@ -64,7 +64,7 @@ export function wikiHandlers(deps: Dependencies): ImplementedRoute[] {
         const { kind } = await namedPage(db, caller.workspaceId, params.id)
         return readingOf({ kind, body }, { caller, ...deps })
       },
-      handle: publish,
+      handle: publishRevision,
     }),
 
     revision,
