@@ -12,7 +12,7 @@ import { findFileRevision, type FileRevisionRow } from '../resources/files/revis
 import { filesPath, type FileUrls } from '../resources/files/signature.ts'
 import { findFileById } from '../resources/files/store.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
-import { isTagged, rangeOf } from './ranges.ts'
+import { isTagged, byteRangeOf } from './ranges.ts'
 import { sendPaced, takeRoom } from './send-paced.ts'
 
 /**
@@ -53,7 +53,7 @@ async function send(ctx: Koa.Context, file: Sent, deps: DownloadDependencies): P
   if (isTagged(headerOf(ctx, 'if-none-match'), tag)) return void (ctx.status = 304)
   const ifRange = headerOf(ctx, 'if-range')
   const mayBePart = ctx.method === 'GET' && (ifRange === undefined || ifRange === tag)
-  const range = mayBePart ? rangeOf(headerOf(ctx, 'range'), sizeBytes) : null
+  const range = mayBePart ? byteRangeOf(headerOf(ctx, 'range'), sizeBytes) : null
   if (range === 'unsatisfiable') {
     ctx.set('Content-Range', `bytes */${sizeBytes}`)
     ctx.remove('Content-Disposition')

@@ -4,7 +4,7 @@ import type { ByteRange } from '../blobs/place.ts'
  * What a Range header asks of this many bytes (RFC 9110, section 14): one range, `unsatisfiable`, or null when the whole is to
  * be sent, as for several ranges and for what does not read as a range.
  */
-export function rangeOf(header: string | undefined, sizeBytes: number): ByteRange | 'unsatisfiable' | null {
+export function byteRangeOf(header: string | undefined, sizeBytes: number): ByteRange | 'unsatisfiable' | null {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.trim() ?? '')
   if (match === null) return null
   const [first, last] = [match[1]!, match[2]!]

@@ -127,7 +127,7 @@ export const hashOfFiles = (files: readonly BundleFile[]): string =>
   createHash('sha256').update(bundleHashText(files)).digest('hex')
 
 /** Where the content of a file lies in the blob of its bundle. */
-export function rangeOf(files: readonly BundleFile[], path: string): { start: number; file: BundleFile } | null {
+export function rangeOfFile(files: readonly BundleFile[], path: string): { start: number; file: BundleFile } | null {
   let start = 0
   for (const file of files) {
     if (file.path === path) return { start, file }

@@ -12,7 +12,7 @@ import { ownBlob } from '../../../blobs/store.ts'
 import type { CostlyPool } from '../../../costly/pool.ts'
 import type { Db } from '../../../db/open.ts'
 import { callerKey, type Caller } from '../../../http/callers.ts'
-import { rangeOf, totalOf, type Decoded, type DecodedBundle, type HashedFiles } from '../bundle.ts'
+import { rangeOfFile, totalOf, type Decoded, type DecodedBundle, type HashedFiles } from '../bundle.ts'
 import {
   adoptBundle,
   findBundle,
@@ -78,7 +78,7 @@ export async function readBundleFile(
   { blobId, files }: Pick<BundleRow, 'blobId' | 'files'>,
   { path, most = Number.POSITIVE_INFINITY, blobs }: { path: string; most?: number; blobs: Pick<Blobs, 'open'> },
 ): Promise<{ file: BundleFile; bytes: Buffer } | null> {
-  const found = rangeOf(files, path)
+  const found = rangeOfFile(files, path)
   if (found === null) return null
   const { start, file } = found
   const end = start + Math.min(file.sizeBytes, most)
