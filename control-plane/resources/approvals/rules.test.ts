@@ -5,7 +5,7 @@ import { decide } from '../../../shared/permissions/decide.ts'
 import type { JudgedPlace } from '../../../shared/permissions/patterns/path-rules.ts'
 import type { ToolRule } from '../../../shared/runs/spec.ts'
 import type { PersonCaller } from '../../http/callers.ts'
-import { allowRulesOf, assignRefusalOf, holdsItsRun, isAsking, platformChangeMs, refusalOf } from './rules.ts'
+import { allowRulesOf, assignRefusalOf, holdsItsRun, isAsking, platformChangeMs, resolveRefusal } from './rules.ts'
 
 const bash = (command: string) => allowRulesOf({ name: 'Bash', toolArgs: { command } })
 const rule = (pattern: string) => ({ tool: 'Bash', pattern })
@@ -108,15 +108,15 @@ const open = {
 const by = (userPublicId: PersonRef) => ({ userPublicId })
 
 test('an open approval is resolved by its assignee, by anyone when it has none, and by nobody when it is the system’s', () => {
-  expect(refusalOf(open, by(idFrom('usr_1')), 0)).toBeNull()
-  expect(refusalOf(open, by(idFrom('usr_2')), 0)).toBe('approval_assignee_mismatch')
-  expect(refusalOf({ ...open, assignedType: null, assignedId: null }, by(idFrom('usr_2')), 0)).toBeNull()
-  expect(refusalOf({ ...open, status: 'resolved' }, by(idFrom('usr_1')), 0)).toBe('approval_resolved')
+  expect(resolveRefusal(open, by(idFrom('usr_1')), 0)).toBeNull()
+  expect(resolveRefusal(open, by(idFrom('usr_2')), 0)).toBe('approval_assignee_mismatch')
+  expect(resolveRefusal({ ...open, assignedType: null, assignedId: null }, by(idFrom('usr_2')), 0)).toBeNull()
+  expect(resolveRefusal({ ...open, status: 'resolved' }, by(idFrom('usr_1')), 0)).toBe('approval_resolved')
   const ofSystem = { ...open, assignedType: 'system', assignedId: null, trigger: 'budget_breach' } as const
-  expect(refusalOf(ofSystem, by(idFrom('usr_1')), 0)).toBe('user_cannot_resolve_system_approval')
+  expect(resolveRefusal(ofSystem, by(idFrom('usr_1')), 0)).toBe('user_cannot_resolve_system_approval')
   const change = { ...open, trigger: 'platform_change' } as const
-  expect(refusalOf(change, by(idFrom('usr_1')), platformChangeMs - 1)).toBeNull()
-  expect(refusalOf(change, by(idFrom('usr_1')), platformChangeMs)).toBe('approval_resolved')
+  expect(resolveRefusal(change, by(idFrom('usr_1')), platformChangeMs - 1)).toBeNull()
+  expect(resolveRefusal(change, by(idFrom('usr_1')), platformChangeMs)).toBe('approval_resolved')
 })
 
 test('only admins assign, and only approvals that people resolve', () => {

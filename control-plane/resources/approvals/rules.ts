@@ -54,7 +54,7 @@ export const expiresAt = (approval: Pick<ApprovalRow, 'trigger' | 'createdAt'>):
   approval.trigger === 'platform_change' ? approval.createdAt + platformChangeMs : null
 
 /** The reason why this person may not resolve the approval; null: they may. Admins must reassign it first. */
-export function refusalOf(
+export function resolveRefusal(
   approval: Pick<ApprovalRow, 'status' | 'assignedType' | 'assignedId' | 'trigger' | 'createdAt'>,
   caller: { userPublicId: PersonRef },
   now: number,

@@ -9,7 +9,7 @@ import { Counted } from './counted.ts'
 import { KeyGuard } from './key-guard.ts'
 import { endWith, refuse } from './plain-answers.ts'
 import { readOwnBranch } from './own-branch.ts'
-import { PushRefused, refusalOf } from './push-commands.ts'
+import { PushRefused, refusedPushReport } from './push-commands.ts'
 import { readPush } from './read-push.ts'
 import type { RepoCredential, RepoPermit } from './repo-access.ts'
 
@@ -215,7 +215,7 @@ export class GitRequests {
 
   /** In the words of a git host where the client takes them, so that it says why. */
   private async refusePush({ request, response }: Asked, { message, head }: PushRefused): Promise<'refused'> {
-    const report = refusalOf(head, message)
+    const report = refusedPushReport(head, message)
     let left = this.options.limits.drainedBytes
     for await (const chunk of request.iterator({ destroyOnReturn: false }))
       if ((left -= (chunk as Buffer).length) < 0) break

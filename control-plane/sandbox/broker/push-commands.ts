@@ -118,7 +118,7 @@ export function judgePush(
 }
 
 /** The answer of a git host to a push of which it takes nothing. */
-export function refusalOf(
+export function refusedPushReport(
   { commands, abilities }: Pick<PushHead, 'commands' | 'abilities'>,
   message: string,
 ): Buffer | null {

@@ -35,7 +35,7 @@ export const failed = (failure: Partial<StepFailure> & Pick<StepFailure, 'code' 
 })
 
 /** A wake that was not let through. */
-export const refusalOf = ({ reason, message }: WakeAnswer & { kind: 'not_dispatched' }): StepOutcome =>
+export const refusedWakeOutcome = ({ reason, message }: WakeAnswer & { kind: 'not_dispatched' }): StepOutcome =>
   failed({ code: reason, message })
 
 /** The outcome of an agent step from its runs, oldest first, the last of which has ended. */

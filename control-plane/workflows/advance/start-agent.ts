@@ -12,7 +12,7 @@ import type { ReadyWake } from '../../run/wakes/wake.ts'
 import type { AgentArgs } from '../engine/args.ts'
 import { askedByStep } from './asked.ts'
 import type { StartedStep } from './new-call.ts'
-import { failed, refusalOf, type StepOutcome } from './outcome.ts'
+import { failed, refusedWakeOutcome, type StepOutcome } from './outcome.ts'
 
 /** Starts the run of an agent step; returns why it cannot be started. */
 export async function startAgentStep(tx: Tx, args: AgentArgs, step: StartedStep): Promise<StepOutcome | null> {
@@ -43,7 +43,7 @@ export async function startAgentStep(tx: Tx, args: AgentArgs, step: StartedStep)
     step: { workflowRunId: run.id, call: seq },
   }
   const answer = await startRun(tx, wake, context)
-  if (answer.kind === 'not_dispatched') return refusalOf(answer)
+  if (answer.kind === 'not_dispatched') return refusedWakeOutcome(answer)
   if (args.schema != null && answer.kind !== 'declined')
     await addOutputSchemas(tx, answer.runId, { [stepSchema]: args.schema })
   return null

@@ -9,7 +9,7 @@ import { startRun } from '../../run/wakes/start-run.ts'
 import { gateSeconds, type GateArgs } from '../engine/args.ts'
 import { askedByStep } from './asked.ts'
 import type { StartedStep } from './new-call.ts'
-import { failed, refusalOf, type StepOutcome } from './outcome.ts'
+import { failed, refusedWakeOutcome, type StepOutcome } from './outcome.ts'
 
 /**
  * Starts the run of a gate step; returns why it cannot be started. The device judges the command before it starts it, by the
@@ -38,7 +38,7 @@ export async function startGate(tx: Tx, args: GateArgs, step: StartedStep): Prom
     },
     context,
   )
-  return answer.kind === 'not_dispatched' ? refusalOf(answer) : null
+  return answer.kind === 'not_dispatched' ? refusedWakeOutcome(answer) : null
 }
 
 const hasNoRules = ({ harness, protocol }: AgentRow) =>

@@ -22,7 +22,7 @@ import { pageFrom } from '../../../http/page-from.ts'
 import { unknownApproval, visibleApproval } from '../lookup.ts'
 import { presentApproval, presentApprovals } from '../present.ts'
 import { requested } from './request.ts'
-import { assignRefusalOf, refusalOf } from '../rules.ts'
+import { assignRefusalOf, resolveRefusal } from '../rules.ts'
 import { sentinelOf } from '../../../run/endings/stop-to-ask.ts'
 import {
   findApproval,
@@ -38,7 +38,7 @@ import { workViewerOf } from '../../projects/work-visibility.ts'
 type Dependencies = Pick<ResourceDependencies, 'leaseMs' | 'catalog' | 'blobs'>
 
 const mayAnswer = (approval: ApprovalRow, caller: Caller, now: number): boolean =>
-  caller.kind === 'person' && refusalOf(approval, caller, now) === null
+  caller.kind === 'person' && resolveRefusal(approval, caller, now) === null
 
 /** `routes`: every route of the API with its handler; approving a platform change calls one of them. */
 export function approvalHandlers(deps: Dependencies, routes: () => readonly ImplementedRoute[]) {
@@ -147,7 +147,7 @@ type ResolveInput = Omit<HandlerInput<typeof approvalRoutes.reject>, 'caller'> &
 async function resolve(input: ResolveInput, { outcome, appliedScope, ...acting }: Decision) {
   const { db, caller, params, body, world } = input
   const approval = await visibleApproval(db, caller, params.approvalId)
-  const refusal = refusalOf(approval, caller, world.now())
+  const refusal = resolveRefusal(approval, caller, world.now())
   if (refusal !== null) fail(refusal)
   const reason = body.reason?.trim() ? body.reason : null
   // The scope has no meaning for other triggers.
