@@ -7,7 +7,7 @@ import { OutboundError } from '../../outbound/outbound-error.ts'
 import type { Log } from '../../process/log.ts'
 import { Counted } from './counted.ts'
 import { KeyGuard } from './key-guard.ts'
-import { endWith, refuse } from './plain-answers.ts'
+import { endWith, refuseRequest } from './plain-answers.ts'
 import { readOwnBranch } from './own-branch.ts'
 import { PushRefused, refusedPushReport } from './push-commands.ts'
 import { readPush } from './read-push.ts'
@@ -106,12 +106,12 @@ export class GitRequests {
     const { request, response } = asked
     const door = doors.find(({ path, method }) => path === asked.target && method === request.method)
     if (door === undefined)
-      return refuse(response, 403, 'The broker of this sandbox lets git fetch and push, and not this.')
+      return refuseRequest(response, 403, 'The broker of this sandbox lets git fetch and push, and not this.')
     const isPush = door.method === 'POST' && door.service === 'git-receive-pack'
     if (isPush && this.openPushes >= limits.openPushes)
-      return refuse(response, 429, 'This sandbox pushes too much at once.')
+      return refuseRequest(response, 429, 'This sandbox pushes too much at once.')
     if (this.open >= limits.open || this.requests >= limits.requests || this.pushLeft <= 0 || this.answerLeft <= 0)
-      return refuse(response, 429, 'This sandbox has asked git for too much.')
+      return refuseRequest(response, 429, 'This sandbox has asked git for too much.')
     this.open++
     if (isPush) this.openPushes++
     this.requests++
@@ -126,10 +126,11 @@ export class GitRequests {
       return await this.exchange(asked, { door, repo, body, ending })
     } catch (error) {
       if (error instanceof PushRefused) return await this.refusePush(asked, error)
-      if (error instanceof Refusal) return refuse(response, error.status, error.message)
+      if (error instanceof Refusal) return refuseRequest(response, error.status, error.message)
       const why = error instanceof OutboundError ? error : null
       if (why === null && !ending.signal.aborted) log.warn({ err: error }, 'a git host could not be asked')
-      if (why?.reason === 'too_large') return refuse(response, 413, 'It is more than the broker of this sandbox takes.')
+      if (why?.reason === 'too_large')
+        return refuseRequest(response, 413, 'It is more than the broker of this sandbox takes.')
       endWith(response, 502, `The git host could not be asked: ${why?.message ?? 'the request broke off'}.`)
       return why?.reason === 'refused_address' || why?.reason === 'not_https' ? 'refused' : 'failed'
     } finally {
@@ -219,7 +220,7 @@ export class GitRequests {
     let left = this.options.limits.drainedBytes
     for await (const chunk of request.iterator({ destroyOnReturn: false }))
       if ((left -= (chunk as Buffer).length) < 0) break
-    if (report === null || left < 0) return refuse(response, 403, message)
+    if (report === null || left < 0) return refuseRequest(response, 403, message)
     response.writeHead(200, { 'content-type': 'application/x-git-receive-pack-result', connection: 'close' })
     response.end(report)
     return 'refused'

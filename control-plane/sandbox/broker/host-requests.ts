@@ -6,7 +6,7 @@ import { ConnectionUnusable } from '../../resources/connections/for-runs.ts'
 import { placeholderForm, type BrokeredSecret } from '../../resources/secrets/in-cloud.ts'
 import { forward, isPacked, type BrokerRequest, type ForwardOptions } from './forward.ts'
 import { modelLimits, type ModelLimits } from './model-requests.ts'
-import { endWith, refuse } from './plain-answers.ts'
+import { endWith, refuseRequest } from './plain-answers.ts'
 import { ValueGuard } from './value-guard.ts'
 
 export type HostLimits = ModelLimits
@@ -47,10 +47,10 @@ export class HostRequests {
     const url = addressOf(target)
     const place = url && hostWithPort(url)
     if (url === null || place === null || !isNamed(place, secrets))
-      return refuse(response, 403, `The broker of this sandbox does not let ${place ?? 'this'} through.`)
+      return refuseRequest(response, 403, `The broker of this sandbox does not let ${place ?? 'this'} through.`)
     if (Number(request.headers['content-length'] ?? 0) > limits.sentBytes)
-      return refuse(response, 413, 'The request is larger than the broker of this sandbox takes.')
-    if (this.open >= limits.open) return refuse(response, 429, 'Too many requests are open at once.')
+      return refuseRequest(response, 413, 'The request is larger than the broker of this sandbox takes.')
+    if (this.open >= limits.open) return refuseRequest(response, 429, 'Too many requests are open at once.')
     this.open++
     try {
       const current = await this.renewedFor(request, { place, secrets })
@@ -70,7 +70,7 @@ export class HostRequests {
         this.options,
       )
     } catch (error) {
-      if (error instanceof Refusal) return refuse(response, 403, error.message)
+      if (error instanceof Refusal) return refuseRequest(response, 403, error.message)
       throw error
     } finally {
       this.open--

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 
 /** Answers of the broker itself, in words for whoever looks at what a program in the sandbox got. */
 
-export function refuse(response: ServerResponse, status: number, message: string): 'refused' {
+export function refuseRequest(response: ServerResponse, status: number, message: string): 'refused' {
   endWith(response, status, message)
   return 'refused'
 }

@@ -3,7 +3,7 @@ import type { Tx } from '../../db/open.ts'
 import { insertCall } from '../../resources/workflows/call-store.ts'
 import { callArgs } from '../engine/args.ts'
 import { dispatchAsk, dispatchChecks } from './dispatch-waits.ts'
-import { refuse, rowOf, type NewCall, type StartedStep, type Surroundings } from './new-call.ts'
+import { refuseCall, rowOf, type NewCall, type StartedStep, type Surroundings } from './new-call.ts'
 import { failed, type StepOutcome } from './outcome.ts'
 import { startAgentStep } from './start-agent.ts'
 import { startGate } from './start-gate.ts'
@@ -36,5 +36,5 @@ async function dispatchStep(
     () => insertCall(tx, rowOf(call, run, { agentId: agent?.id ?? null, at: now })),
     () => call.refusal ?? start(),
   ])
-  if (refusal !== null) await refuse(tx, run, { seq, at: now, refusal })
+  if (refusal !== null) await refuseCall(tx, run, { seq, at: now, refusal })
 }

@@ -8,7 +8,7 @@ import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
 import { findLastRunOfSteps } from '../../resources/workflows/step-store.ts'
 import { callArgs, type AskArgs, type ChecksArgs } from '../engine/args.ts'
 import { askPerson, type WorkflowQuestion } from './ask.ts'
-import { refuse, rowOf, type NewCall, type Surroundings } from './new-call.ts'
+import { refuseCall, rowOf, type NewCall, type Surroundings } from './new-call.ts'
 import { failed, type StepOutcome } from './outcome.ts'
 
 /** What a program waits for without a run: the answer of a person, and the checks of a pull request. */
@@ -23,7 +23,7 @@ export async function dispatchAsk(tx: Tx, call: NewCall, of: Surroundings): Prom
   if (about === null) {
     await insertCall(tx, row)
     const message = 'A workflow asks after its first step: a question is about a run.'
-    return refuse(tx, run, { seq, at: now, refusal: failed({ code: 'ask_before_step', message }) })
+    return refuseCall(tx, run, { seq, at: now, refusal: failed({ code: 'ask_before_step', message }) })
   }
   const args = callArgs.ask.parse(JSON.parse(text))
   const questionId = await askPerson(tx, run, { ...questionOf(args), call: seq, about, world })
@@ -54,7 +54,7 @@ export async function dispatchChecks(tx: Tx, call: NewCall, of: Surroundings): P
     : failed({ code: 'github_not_installed', message: 'This server is not connected to GitHub.' })
   if ('isValue' in place) {
     await insertCall(tx, row)
-    return refuse(tx, run, { seq, at: now, refusal: place })
+    return refuseCall(tx, run, { seq, at: now, refusal: place })
   }
   await insertCall(tx, { ...row, ...place, deadlineAt: now + (args.deadlineMinutes ?? 60) * 60_000 })
 }

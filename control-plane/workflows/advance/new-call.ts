@@ -46,7 +46,7 @@ export const rowOf = (
 ) => ({ workflowRunId, seq, stepOrdinal, kind, args, digest, agentId, dispatchedAt })
 
 /** The call, which is written down, has failed at once. */
-export async function refuse(
+export async function refuseCall(
   tx: Tx,
   run: WorkflowRunRow,
   { seq, at, refusal }: { seq: number; at: number; refusal: StepOutcome },

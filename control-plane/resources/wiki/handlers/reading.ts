@@ -22,11 +22,11 @@ export async function readingOf(
     memory: 'takes too much memory to be read',
     crash: 'cannot be read',
   }
-  return refuse([{ check: 'wiki_publish_failed', message: `The body ${what[answer.why]}.` }])
+  return refusePublish([{ check: 'wiki_publish_failed', message: `The body ${what[answer.why]}.` }])
 }
 
 /** Answers with the first of these; `details.failed` names all. */
-export function refuse(flaws: readonly [PublishFlaw, ...PublishFlaw[]]): never {
+export function refusePublish(flaws: readonly [PublishFlaw, ...PublishFlaw[]]): never {
   const [{ check, message }] = flaws
   const failed = flaws.map((flaw) => ({ code: flaw.check, message: flaw.message }))
   return fail(check, {
@@ -37,5 +37,5 @@ export function refuse(flaws: readonly [PublishFlaw, ...PublishFlaw[]]): never {
 }
 
 export function refuseIfAny([first, ...others]: readonly PublishFlaw[]): void {
-  if (first !== undefined) refuse([first, ...others])
+  if (first !== undefined) refusePublish([first, ...others])
 }
