@@ -3,7 +3,7 @@ import type { QuestionAnswer } from '../../../shared/api/approval-words.ts'
 import type { Db } from '../../db/open.ts'
 import type { QuestionRow } from '../questions/store.ts'
 import { endCall, resetAttempts } from './call-store.ts'
-import { requestCancel } from './cancel.ts'
+import { requestWorkflowCancel } from './cancel.ts'
 import { publishChange } from './notify.ts'
 import { chosenKeys, valueOfAnswer } from './rules.ts'
 import { lockWorkflowRun, replaceWorkflowRun } from './run-store.ts'
@@ -31,7 +31,7 @@ async function endStall(
 ): Promise<void> {
   const run = await lockWorkflowRun(db, question.workflowRunId)
   if (run === null || run.status !== 'stalled') return
-  if (chosenKeys(question, answer)[0] === 'cancel') return requestCancel(db, run, at)
+  if (chosenKeys(question, answer)[0] === 'cancel') return requestWorkflowCancel(db, run, at)
   await resetAttempts(db, run.id)
   await replaceWorkflowRun(db, run, { status: 'running', retriedAt: at, changedAt: at })
   await publishChange(db, run, at)

@@ -5,7 +5,7 @@ import type { Db, Tx } from '../../../db/open.ts'
 import { cancelRuns } from '../../../run/endings/cancel-runs.ts'
 import { pauseAutomationsOf } from '../../automations/store.ts'
 import { countLiveCausedBy } from '../../runs/live-store.ts'
-import { requestCancel } from '../../workflows/cancel.ts'
+import { requestWorkflowCancel } from '../../workflows/cancel.ts'
 import { listOpenWorkflowRunsCausedBy } from '../../workflows/run-store.ts'
 
 /** A person whose runs and automations end. */
@@ -37,6 +37,6 @@ export async function endCauses(
 
 async function cancelWorkflowsOf(db: Db, of: CausedBy, at: number): Promise<number> {
   const open = await listOpenWorkflowRunsCausedBy(db, of)
-  for (const run of open) await requestCancel(db, run, at)
+  for (const run of open) await requestWorkflowCancel(db, run, at)
   return open.length
 }
