@@ -13,7 +13,7 @@ import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { hashAgentMd } from '../agent-md.ts'
 import { auditAgent } from '../steps/doctor-facts.ts'
 import { changeableAgent, lookUpAgent, lookUpAgents, readableAgent } from '../lookup.ts'
-import { runsOf } from '../steps/waiting-runs.ts'
+import { runsOfAgent } from '../steps/waiting-runs.ts'
 import { presentAgent } from '../present.ts'
 import { isHandleOf, mayMove, nextAgentStatuses, slugOf, viewerOf, newAgentState } from '../rules.ts'
 import { insertAgent, listAgents, type AgentRow, type ListedAgent } from '../store.ts'
@@ -172,7 +172,7 @@ async function changesNothing({ db, caller, body }: Pick<Update, 'db' | 'caller'
 /** Cancels waiting runs of an agent that takes no wakes any more; running ones go on. */
 async function pauseRuns({ db, world }: Update, agent: AgentRow, deps: Dependencies): Promise<void> {
   const reason = `${agent.name} is ${agent.status}; only an active agent starts runs.`
-  const runs = { ...runsOf(agent), extent: 'waiting', exitReason: 'agent_paused', reason } as const
+  const runs = { ...runsOfAgent(agent), extent: 'waiting', exitReason: 'agent_paused', reason } as const
   await cancelRuns(db, runs, { world, leaseMs: deps.leaseMs })
 }
 

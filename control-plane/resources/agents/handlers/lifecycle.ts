@@ -22,7 +22,7 @@ import { acceptAgent } from '../steps/accept.ts'
 import { copyOf, mayUseFolder, ownsOrAdministersAgent } from '../rules.ts'
 import { insertAgent, type AgentRow } from '../store.ts'
 import { needsWordOf } from '../trust-rules.ts'
-import { cancelWaiting, runsOf } from '../steps/waiting-runs.ts'
+import { cancelWaiting, runsOfAgent } from '../steps/waiting-runs.ts'
 import { chooseHandle, refusingTakenHandle, shownAgent, storeAgent, workspaceOf } from '../steps/store-agent.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'catalog' | 'services' | 'cloud' | 'leaseMs'>
@@ -112,7 +112,7 @@ async function remove(input: HandlerInput<Routes['delete']>, deps: Dependencies 
   const now = world.now()
   const { agent } = await storeAgent(db, { before, after: { ...before, deletedAt: now }, caller, world })
   const reason = 'The agent was deleted.'
-  const runs = { ...runsOf(agent), extent: 'live', exitReason: 'agent_deleted', reason } as const
+  const runs = { ...runsOfAgent(agent), extent: 'live', exitReason: 'agent_deleted', reason } as const
   const tx = db
   await cancelRuns(tx, runs, { world, leaseMs: deps.leaseMs })
   // Of its runs that stopped to ask. They would hold their tasks and the steps of workflows until somebody answers in vain.

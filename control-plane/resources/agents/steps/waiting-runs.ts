@@ -20,10 +20,10 @@ export async function cancelWaiting(
   agent: AgentRow,
   { reason, world }: { reason: string; world: World },
 ): Promise<void> {
-  const runs = { ...runsOf(agent), extent: 'waiting', exitReason: 'interrupted', reason } as const
+  const runs = { ...runsOfAgent(agent), extent: 'waiting', exitReason: 'interrupted', reason } as const
   await cancelRuns(db, runs, { world, leaseMs: linkLimits.leaseMs })
 }
 
 /** The runs of an agent, for their cancellation. */
-export const runsOf = ({ id, workspaceId }: Pick<AgentRow, 'id' | 'workspaceId'>) =>
+export const runsOfAgent = ({ id, workspaceId }: Pick<AgentRow, 'id' | 'workspaceId'>) =>
   ({ workspaceId, subject: 'agent', subjectId: id }) as const

@@ -11,7 +11,7 @@ import { listWorkflowSteps } from '../../runs/steps/workflow-step.ts'
 import type { RunRow } from '../../runs/store.ts'
 import { listActivity, type ActivityRow } from '../activity-store.ts'
 import { withoutHiddenNames } from '../hidden-names.ts'
-import { runsOf } from './included.ts'
+import { runsOfTask } from './included.ts'
 import { readableTask } from '../lookup.ts'
 import type { TaskRow } from '../store.ts'
 
@@ -38,7 +38,7 @@ async function history({ db, caller, params, query }: HandlerInput<typeof taskHi
   const { limit } = query
   const activity = await listActivity(db, { taskId: task.id, source: 'activity', limit })
   const git = await listActivity(db, { taskId: task.id, source: 'git', limit })
-  const runs = await runsOf(db, task, { caller, limit: limit + 1 })
+  const runs = await runsOfTask(db, task, { caller, limit: limit + 1 })
   const comments = await commentsOf(db, task, limit)
   const steps = await listWorkflowSteps(
     db,

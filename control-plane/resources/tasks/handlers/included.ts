@@ -40,7 +40,7 @@ export async function includedOf(
     ...(wants('comments') ? { comments: await commentsOf(db, caller, task) } : {}),
     ...(wants('conversation') ? { conversation: await conversationOf(db, caller, task) } : {}),
     ...(wants('runs')
-      ? { runs: await presentRuns(db, await runsOf(db, task, { caller, limit: mostRuns }), asked.moment) }
+      ? { runs: await presentRuns(db, await runsOfTask(db, task, { caller, limit: mostRuns }), asked.moment) }
       : {}),
   }
 }
@@ -85,7 +85,7 @@ async function subtasksOf(db: Db, caller: Caller, task: TaskRow) {
 }
 
 /** Runs that worked on the task, newest first, of agents that the caller sees. */
-export async function runsOf(
+export async function runsOfTask(
   db: Db,
   task: TaskRow,
   { caller, limit }: { caller: Caller; limit: number },
