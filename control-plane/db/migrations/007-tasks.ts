@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import type { Migration } from './migration.ts'
 
 /** Tasks with their checklists, dependencies, watchers, activity and read marks; repos that tasks and folders name. */
-export const tasks: Migration = {
+export const tasksMigration: Migration = {
   version: 7,
   name: 'tasks',
   async up(tx) {

@@ -2,7 +2,7 @@ import { createWordIndex } from '../word-index.ts'
 import type { Migration } from './migration.ts'
 
 /** Pages that are found by their words, the pieces of their text, and what a model says of each piece. */
-export const search: Migration = {
+export const searchMigration: Migration = {
   version: 23,
   name: 'search',
   async up(tx) {

@@ -5,7 +5,7 @@ import { projects } from './003-projects.ts'
 import { signIn } from './004-sign-in.ts'
 import { agentHistory } from './005-agent-history.ts'
 import { wakes } from './006-wakes.ts'
-import { tasks } from './007-tasks.ts'
+import { tasksMigration } from './007-tasks.ts'
 import { conversations } from './008-conversations.ts'
 import { gates } from './009-gates.ts'
 import { automations } from './010-automations.ts'
@@ -21,7 +21,7 @@ import { compactions } from './019-idle-compaction.ts'
 import { workflows } from './020-workflows.ts'
 import { files } from './021-files.ts'
 import { wiki } from './022-wiki.ts'
-import { search } from './023-search.ts'
+import { searchMigration } from './023-search.ts'
 import { learnings } from './024-learnings.ts'
 import { questionWaits } from './025-question-waits.ts'
 import { wikiSources } from './026-wiki-sources.ts'
@@ -61,7 +61,7 @@ export const migrations: readonly Migration[] = [
   signIn,
   agentHistory,
   wakes,
-  tasks,
+  tasksMigration,
   conversations,
   gates,
   automations,
@@ -77,7 +77,7 @@ export const migrations: readonly Migration[] = [
   workflows,
   files,
   wiki,
-  search,
+  searchMigration,
   learnings,
   questionWaits,
   wikiSources,
