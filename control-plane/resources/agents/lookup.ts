@@ -3,7 +3,7 @@ import { fail } from '../../../shared/api/errors.ts'
 import type { Caller } from '../../http/callers.ts'
 import type { Db } from '../../db/open.ts'
 import { findAgentIdentity, listAgentIdentities } from './identity-store.ts'
-import { isAgentVisible, viewerOf } from './rules.ts'
+import { isAgentVisible, viewerOfAgents } from './rules.ts'
 import { findAgent, listAgentsByReferences, matchReference, type AgentRow, type ListedAgent } from './store.ts'
 
 /** The agent that a reference names for this caller, deleted or not; null when there is nothing the caller may see. */
@@ -11,7 +11,7 @@ export async function lookUpAgent(db: Db, caller: Caller, reference: string): Pr
   // Of one that is named by its id, nothing else needs to be read.
   const id = reference === 'me' && caller.kind === 'agent' ? caller.agentId : reference
   const named = hasPrefix(id, 'agt_') ? await findAgent(db, id) : null
-  if (named?.workspaceId === caller.workspaceId) return isAgentVisible(named, viewerOf(caller)) ? named : null
+  if (named?.workspaceId === caller.workspaceId) return isAgentVisible(named, viewerOfAgents(caller)) ? named : null
   const [found] = await lookUpAgents(db, caller, [reference])
   return found ? findAgent(db, found.id) : null
 }
@@ -19,13 +19,13 @@ export async function lookUpAgent(db: Db, caller: Caller, reference: string): Pr
 /** Whether the caller sees an agent; one that is gone is seen by all. */
 export async function seesAgent(db: Db, caller: Caller, agentId: AgentRef | null): Promise<boolean> {
   const agent = agentId === null ? null : await findAgentIdentity(db, agentId)
-  return agent === null || isAgentVisible(agent, viewerOf(caller))
+  return agent === null || isAgentVisible(agent, viewerOfAgents(caller))
 }
 
 /** Returns those of the agents that the caller does not see. One that is gone is seen by all. */
 export async function listHiddenAgents(db: Db, caller: Caller, ids: readonly AgentRef[]): Promise<Set<AgentRef>> {
   const known = await listAgentIdentities(db, [...new Set(ids)])
-  const viewer = viewerOf(caller)
+  const viewer = viewerOfAgents(caller)
   return new Set(known.filter((agent) => !isAgentVisible(agent, viewer)).map(({ id }) => id))
 }
 
@@ -43,7 +43,7 @@ export async function lookUpAgents(
     asked.filter((reference) => reference !== null),
   )
   // An agent that the caller may not see must not win over a visible one of the same name.
-  const visible = known.filter((agent) => isAgentVisible(agent, viewerOf(caller)))
+  const visible = known.filter((agent) => isAgentVisible(agent, viewerOfAgents(caller)))
   return asked.map((reference) => (reference === null ? null : matchReference(visible, reference)))
 }
 

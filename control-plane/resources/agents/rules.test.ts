@@ -16,7 +16,7 @@ import {
   nextAgentStatuses,
   ownsOrAdministersAgent,
   slugOf,
-  viewerOf,
+  viewerOfAgents,
   withConfig,
 } from './rules.ts'
 import type { AgentRow } from './store.ts'
@@ -112,13 +112,13 @@ describe('handles', () => {
 
 describe('visibility and ownership', () => {
   it('a private agent is visible to its owner, admins and itself', () => {
-    expect(isAgentVisible(row, viewerOf(personCaller('member')))).toBe(true)
-    expect(isAgentVisible(row, viewerOf(personCaller('member', 'you')))).toBe(false)
-    expect(isAgentVisible(row, viewerOf(personCaller('admin', 'you')))).toBe(true)
-    expect(isAgentVisible(row, viewerOf(agent))).toBe(false)
-    expect(isAgentVisible({ ...row, id: idFrom('agt_me') }, viewerOf(agent))).toBe(true)
-    expect(isAgentVisible({ ...row, ownerUserId: null }, viewerOf(personCaller('member')))).toBe(false)
-    expect(isAgentVisible({ ...row, visibility: 'company' }, viewerOf(agent))).toBe(true)
+    expect(isAgentVisible(row, viewerOfAgents(personCaller('member')))).toBe(true)
+    expect(isAgentVisible(row, viewerOfAgents(personCaller('member', 'you')))).toBe(false)
+    expect(isAgentVisible(row, viewerOfAgents(personCaller('admin', 'you')))).toBe(true)
+    expect(isAgentVisible(row, viewerOfAgents(agent))).toBe(false)
+    expect(isAgentVisible({ ...row, id: idFrom('agt_me') }, viewerOfAgents(agent))).toBe(true)
+    expect(isAgentVisible({ ...row, ownerUserId: null }, viewerOfAgents(personCaller('member')))).toBe(false)
+    expect(isAgentVisible({ ...row, visibility: 'company' }, viewerOfAgents(agent))).toBe(true)
   })
 
   it('its folder is set by its owner or an admin, and must be one they may use', () => {

@@ -31,7 +31,7 @@ export interface Viewer {
   agentId: ActorRef | null
 }
 
-export function viewerOf(caller: Caller): Viewer {
+export function viewerOfAgents(caller: Caller): Viewer {
   return caller.kind === 'person'
     ? { seesAll: hasRole(caller, 'admin'), userId: caller.userId, agentId: null }
     : { seesAll: false, userId: null, agentId: caller.agentId }

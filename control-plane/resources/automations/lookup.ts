@@ -3,7 +3,7 @@ import { fail } from '../../../shared/api/errors.ts'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import { lookUpAgent } from '../agents/lookup.ts'
-import { isAgentVisible, viewerOf } from '../agents/rules.ts'
+import { isAgentVisible, viewerOfAgents } from '../agents/rules.ts'
 import { findAgent } from '../agents/store.ts'
 import { findAutomation, lockAutomation, type AutomationRow } from './store.ts'
 
@@ -12,7 +12,7 @@ export async function readableAutomation(db: Db, caller: Caller, id: AutomationI
   const automation = await findAutomation(db, caller.workspaceId, id)
   if (automation === null) return unknownAutomation()
   const agent = await findAgent(db, automation.agentId)
-  return agent !== null && isAgentVisible(agent, viewerOf(caller)) ? automation : unknownAutomation()
+  return agent !== null && isAgentVisible(agent, viewerOfAgents(caller)) ? automation : unknownAutomation()
 }
 
 /** The automation to change or fire, locked until the transaction ends. */

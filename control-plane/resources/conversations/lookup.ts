@@ -25,7 +25,7 @@ export async function isConversationVisible(db: Db, caller: Caller, conversation
 }
 
 /** The viewer for lists; null sees all. */
-export function viewerOf(caller: Caller): ConversationViewer {
+export function viewerOfConversations(caller: Caller): ConversationViewer {
   if (caller.kind === 'agent') return { type: 'agent', id: caller.agentId }
   return hasRole(caller, 'admin') ? null : { type: 'user', id: caller.userPublicId, userId: caller.userId }
 }

@@ -1,6 +1,6 @@
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
-import { isAgentVisible, viewerOf } from '../agents/rules.ts'
+import { isAgentVisible, viewerOfAgents } from '../agents/rules.ts'
 import { findAgent, type AgentRow } from '../agents/store.ts'
 import { findMcpServer, type McpServerRow } from './store.ts'
 
@@ -13,6 +13,6 @@ export async function lookUpMcpServer(
   const row = await findMcpServer(db, caller.workspaceId, id)
   if (row === null || row.agentId === null) return row && { row, agent: null }
   const agent = await findAgent(db, row.agentId)
-  if (agent === null || agent.deletedAt !== null || !isAgentVisible(agent, viewerOf(caller))) return null
+  if (agent === null || agent.deletedAt !== null || !isAgentVisible(agent, viewerOfAgents(caller))) return null
   return { row, agent }
 }

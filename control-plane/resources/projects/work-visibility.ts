@@ -2,7 +2,7 @@ import type { PersonRef, PersonUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
-import { viewerOf } from '../agents/rules.ts'
+import { viewerOfAgents } from '../agents/rules.ts'
 import { onlyGranted, type GrantedAgent } from './visibility.ts'
 
 /**
@@ -19,7 +19,7 @@ type WorkTable = 'runs' | 'r' | 'approvals' | 'questions' | 'learnings'
 /** The viewer for whom a list is made; undefined: they see everything. */
 export function workViewerOf(caller: Caller): WorkViewer | undefined {
   if (caller.kind === 'agent') return { agentId: caller.agentId, agentUuid: caller.agentUuid }
-  return viewerOf(caller).seesAll ? undefined : { userId: caller.userId, userPublicId: caller.userPublicId }
+  return viewerOfAgents(caller).seesAll ? undefined : { userId: caller.userId, userPublicId: caller.userPublicId }
 }
 
 /** Keeps the rows that are of work which this viewer sees. */

@@ -1,7 +1,7 @@
 import { fail } from '../../../shared/api/errors.ts'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
-import { isAgentVisible, viewerOf } from '../agents/rules.ts'
+import { isAgentVisible, viewerOfAgents } from '../agents/rules.ts'
 import { findAgentIdentity, type AgentIdentity } from '../agents/identity-store.ts'
 import { seesWork } from '../projects/work-visibility.ts'
 import { findRunInWorkspace, type RunRow } from './store.ts'
@@ -27,7 +27,7 @@ async function isRunVisible(
   if (caller.kind === 'agent' && caller.agentId === run.agentId) return true
   // What is about nothing but its agent needs no look at other tables.
   if (run.taskId === null && run.conversationId === null)
-    return agent === null || isAgentVisible(agent, viewerOf(caller))
+    return agent === null || isAgentVisible(agent, viewerOfAgents(caller))
   return seesWork(db, caller, { table: 'runs', id: run.id })
 }
 

@@ -11,7 +11,7 @@ import type {
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import { listAgentIdentities } from '../agents/identity-store.ts'
-import { isAgentVisible, viewerOf } from '../agents/rules.ts'
+import { isAgentVisible, viewerOfAgents } from '../agents/rules.ts'
 import { listHoldingApprovals, type ApprovalRow } from '../approvals/store.ts'
 import { listOpenQuestions, type QuestionRow } from '../questions/store.ts'
 import { workViewerOf } from '../projects/work-visibility.ts'
@@ -30,7 +30,7 @@ type Agents = ReadonlyMap<AgentRef, { id: AgentRef; name: string; handle: string
 
 async function visibleAgents(db: Db, caller: Caller, ids: readonly (AgentRef | null)[]): Promise<Agents> {
   const known = await listAgentIdentities(db, [...new Set(ids.filter((id) => id !== null))])
-  const viewer = viewerOf(caller)
+  const viewer = viewerOfAgents(caller)
   return new Map(
     known
       .filter((agent) => isAgentVisible(agent, viewer))

@@ -15,7 +15,7 @@ import { auditAgent } from '../steps/doctor-facts.ts'
 import { changeableAgent, lookUpAgent, lookUpAgents, readableAgent } from '../lookup.ts'
 import { runsOfAgent } from '../steps/waiting-runs.ts'
 import { presentAgent } from '../present.ts'
-import { isHandleOf, mayMove, nextAgentStatuses, slugOf, viewerOf, newAgentState } from '../rules.ts'
+import { isHandleOf, mayMove, nextAgentStatuses, slugOf, viewerOfAgents, newAgentState } from '../rules.ts'
 import { insertAgent, listAgents, type AgentRow, type ListedAgent } from '../store.ts'
 import {
   checkFolder,
@@ -59,7 +59,7 @@ async function list({ db, caller, query, world }: HandlerInput<typeof agentRoute
   const withDeleted = query.status?.includes('deleted') ?? false
   if (withDeleted && caller.kind === 'agent') fail('list_deleted_forbidden', { param: 'status' })
   const statuses = query.status?.filter((status) => status !== 'deleted')
-  const viewer = viewerOf(caller)
+  const viewer = viewerOfAgents(caller)
   const rows = await listAgents(db, {
     workspaceId: caller.workspaceId,
     withDeleted,

@@ -9,7 +9,7 @@ import { causeOfCaller } from '../../runs/cause.ts'
 import { publicIdOf, type Caller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
-import { viewerOf } from '../../agents/rules.ts'
+import { viewerOfAgents } from '../../agents/rules.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { isBound } from '../../repos/binding-store.ts'
 import { presentRuns } from '../../runs/steps/present.ts'
@@ -116,7 +116,7 @@ async function list({ db, caller, query }: HandlerInput<typeof automationRoutes.
       ? []
       : await listAutomations(db, {
           workspaceId: caller.workspaceId,
-          viewer: viewerOf(caller),
+          viewer: viewerOfAgents(caller),
           ...given({ statuses: query.status, agentId: agent?.id, q: query.q }),
           ...place,
           limit: query.limit,

@@ -23,7 +23,7 @@ import {
   isConversationVisible,
   lookUpParticipant,
   readableConversation,
-  viewerOf,
+  viewerOfConversations,
 } from '../lookup.ts'
 import { isParticipant, listReads } from '../participant-store.ts'
 import { markRead } from '../steps/read.ts'
@@ -107,7 +107,7 @@ async function list({ db, caller, query }: List) {
 async function filterOf({ db, caller, query }: Pick<List, 'db' | 'caller' | 'query'>) {
   const filter: ConversationFilter = {
     workspaceId: caller.workspaceId,
-    visibleTo: viewerOf(caller),
+    visibleTo: viewerOfConversations(caller),
     withArchived: query.archived === true,
     limit: query.limit,
     ...given({ q: query.q }),

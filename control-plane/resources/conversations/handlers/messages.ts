@@ -6,7 +6,7 @@ import { messageRoutes, type Message, sentText, sentTextKey } from '../../../../
 import type { Db } from '../../../db/open.ts'
 import { actorOf, type Caller, hasRole } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
-import { viewerOf } from '../../agents/rules.ts'
+import { viewerOfAgents } from '../../agents/rules.ts'
 import { isConversationVisible, participantOnly, readableConversation } from '../lookup.ts'
 import { loadNames } from '../names.ts'
 import { checkText, postMessage } from '../steps/post.ts'
@@ -154,7 +154,7 @@ async function edit({ db, caller, params, body, world }: HandlerInput<typeof mes
   const text = requiredText(sentText(body))
   checkText(text, sentTextKey(body))
   if (text === message.body) return presentOne({ db, caller }, { message, conversation })
-  const mentions = await findMentions(db, conversation.workspaceId, { body: text, viewer: viewerOf(caller) })
+  const mentions = await findMentions(db, conversation.workspaceId, { body: text, viewer: viewerOfAgents(caller) })
   const at = world.now()
   await replaceBody(db, message, { body: text, mentions, at })
   const preview = previewOfMessage(text)

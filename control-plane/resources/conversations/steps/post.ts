@@ -13,7 +13,7 @@ import { secretIn } from '../../../../shared/lib/secret-shapes.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
-import { viewerOf, type Viewer } from '../../agents/rules.ts'
+import { viewerOfAgents, type Viewer } from '../../agents/rules.ts'
 import { findAutomationOfRun } from '../../automations/fire-store.ts'
 import { checkAttachments } from '../attachments.ts'
 import { fileViewerOf } from '../../files/rules.ts'
@@ -140,6 +140,6 @@ async function checkParent(tx: Db, { conversation, parentMessageId }: Post): Pro
 }
 
 export function writerOf({ author, caller }: Pick<Post, 'author' | 'caller'>): Viewer | null {
-  if (caller) return viewerOf(caller)
+  if (caller) return viewerOfAgents(caller)
   return author.type === 'agent' ? { seesAll: false, userId: null, agentId: author.id } : null
 }

@@ -13,7 +13,7 @@ import { inSavepoint } from '../../../db/transaction.ts'
 import { hasRole, type Caller, type PersonCaller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
-import { viewerOf } from '../../agents/rules.ts'
+import { viewerOfAgents } from '../../agents/rules.ts'
 import type { AgentRow } from '../../agents/store.ts'
 import { mayDecideWhatRuns } from '../../agents/trust-rules.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
@@ -60,7 +60,7 @@ async function list({ db, caller, query }: HandlerInput<Routes['list']>) {
   const { limit } = query
   const agent = query.agentId === undefined ? undefined : await lookUpAgent(db, caller, query.agentId)
   if (agent === null) return pageByTime([], limit, shown)
-  const viewer = viewerOf(caller)
+  const viewer = viewerOfAgents(caller)
   const rows = await listMcpServers(db, {
     workspaceId: caller.workspaceId,
     ...(agent !== undefined && { agentId: agent.id }),

@@ -7,7 +7,7 @@ import type { PersonCaller } from '../../../http/callers.ts'
 import { implement, type ImplementedRoute } from '../../../http/implement.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
 import { handleText } from '../../agents/present.ts'
-import { isAgentVisible, viewerOf } from '../../agents/rules.ts'
+import { isAgentVisible, viewerOfAgents } from '../../agents/rules.ts'
 import { listAgentsByIds } from '../../agents/store.ts'
 import { liveProject } from '../lookup.ts'
 import { ownsOrAdministersProject } from '../rules.ts'
@@ -52,7 +52,7 @@ async function shown(db: Db, caller: PersonCaller, project: ProjectRow) {
     granted.map((grant) => grant.agentId),
   )
   const byId = new Map(
-    agents.filter((agent) => isAgentVisible(agent, viewerOf(caller))).map((agent) => [agent.id, agent]),
+    agents.filter((agent) => isAgentVisible(agent, viewerOfAgents(caller))).map((agent) => [agent.id, agent]),
   )
   const data = granted.flatMap(({ agentId, createdAt }) => {
     const agent = byId.get(agentId)

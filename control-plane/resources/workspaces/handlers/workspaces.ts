@@ -10,7 +10,7 @@ import { failElsewhere, type Caller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { cancelRuns } from '../../../run/endings/cancel-runs.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
-import { viewerOf } from '../../agents/rules.ts'
+import { viewerOfAgents } from '../../agents/rules.ts'
 import { countAgents } from '../../agents/store.ts'
 import { reviewWorkspaceBudget } from '../../approvals/steps/budget-gate.ts'
 import { fileViewerOf } from '../../files/rules.ts'
@@ -51,7 +51,7 @@ export function workspaceHandlers(deps: Dependencies): ImplementedRoute[] {
 
     async stats({ db, caller }) {
       const { workspaceId } = caller
-      const agents = await countAgents(db, workspaceId, viewerOf(caller))
+      const agents = await countAgents(db, workspaceId, viewerOfAgents(caller))
       const projects = await countProjects(db, workspaceId, projectViewerOf(caller))
       const tasks = await countTasks(db, workspaceId, projectViewerOf(caller))
       const workflows = await countWorkflows(db, workspaceId)
