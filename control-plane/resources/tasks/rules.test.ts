@@ -2,7 +2,7 @@ import { idFrom, type AgentRef, type TaskId } from '../../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import { taskStatuses } from '../../../shared/api/task-fields.ts'
 import { taskRow } from '../../../test/store/seed.ts'
-import { conditionsOf, nextTaskStatuses, parentRefusal, transitionRefusal, wakeAtOf, withStatus } from './rules.ts'
+import { conditionsOf, nextTaskStatuses, parentRefusal, transitionRefusal, wakeAtOf, taskWithStatus } from './rules.ts'
 
 const now = 1_000
 const task = taskRow(idFrom('w'))
@@ -21,13 +21,13 @@ test('no status is left out of the table, and none leads to itself', () => {
 })
 
 test('a move sets its time; only the first start counts', () => {
-  const started = withStatus(task, 'in_progress', now)
+  const started = taskWithStatus(task, 'in_progress', now)
   expect(started).toMatchObject({ status: 'in_progress', startedAt: now, updatedAt: now })
-  expect(withStatus(started, 'in_progress', now + 1).startedAt).toBe(now)
-  expect(withStatus({ ...task, wakeAt: 5 }, 'in_progress', now).wakeAt).toBeNull()
-  const done = withStatus(started, 'done', now + 2)
+  expect(taskWithStatus(started, 'in_progress', now + 1).startedAt).toBe(now)
+  expect(taskWithStatus({ ...task, wakeAt: 5 }, 'in_progress', now).wakeAt).toBeNull()
+  const done = taskWithStatus(started, 'done', now + 2)
   expect(done).toMatchObject({ completedAt: now + 2, cancelledAt: null })
-  expect(withStatus(done, 'open', now + 3)).toMatchObject({ completedAt: null, cancelledAt: null, startedAt: now })
+  expect(taskWithStatus(done, 'open', now + 3)).toMatchObject({ completedAt: null, cancelledAt: null, startedAt: now })
 })
 
 test('a parent is neither the task, nor below it, nor too deep', () => {

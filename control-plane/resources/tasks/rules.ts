@@ -39,7 +39,7 @@ export function transitionRefusal(
 }
 
 /** The task after a move that may be made. */
-export function withStatus(task: TaskRow, to: TaskStatus, now: number): TaskRow {
+export function taskWithStatus(task: TaskRow, to: TaskStatus, now: number): TaskRow {
   const moved = { ...task, status: to }
   return {
     ...moved,

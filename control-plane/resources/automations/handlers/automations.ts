@@ -22,7 +22,7 @@ import { presentAutomations, presentOne, presentSkip } from '../present.ts'
 import { isMember } from '../../members/store.ts'
 import { reachable, statusAfter, type MoveName } from '../rules.ts'
 import { insertAutomation, listAutomations, replaceAutomation, type AutomationRow } from '../store.ts'
-import { changedAutomation, newAutomation, newHookToken, withStatus, type Written } from './body.ts'
+import { changedAutomation, newAutomation, newHookToken, automationWithStatus, type Written } from './body.ts'
 import { given } from '../../../../shared/lib/given.ts'
 import { workViewerOf } from '../../projects/work-visibility.ts'
 
@@ -136,7 +136,7 @@ async function move({ db, caller, params, world }: Move, name: MoveName) {
       allowedValues: reachable(before.status),
     })
   if (status === before.status) return presentOne(db, before)
-  const after = await takenOver(db, caller, { before, after: withStatus(before, status, world) })
+  const after = await takenOver(db, caller, { before, after: automationWithStatus(before, status, world) })
   await replaceAutomation(db, before, after)
   return presentOne(db, after)
 }

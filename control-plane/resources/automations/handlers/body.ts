@@ -117,10 +117,10 @@ export function changedAutomation(
     token = secret?.token ?? null
   }
   checkWorkflow(row.workflow, row.triggerType)
-  return { row: status === undefined ? row : withStatus(row, status, world), token }
+  return { row: status === undefined ? row : automationWithStatus(row, status, world), token }
 }
 
-export function withStatus(row: AutomationRow, status: AutomationRow['status'], world: World): AutomationRow {
+export function automationWithStatus(row: AutomationRow, status: AutomationRow['status'], world: World): AutomationRow {
   if (status === row.status) return row
   const now = world.now()
   return { ...row, status, archivedAt: status === 'archived' ? now : null, updatedAt: now }

@@ -1,6 +1,6 @@
 import type { RunEffect } from '../../../run/effects.ts'
 import { recordActivity } from '../record.ts'
-import { withStatus } from '../rules.ts'
+import { taskWithStatus } from '../rules.ts'
 import { replaceTask, findTaskById } from '../store.ts'
 
 /** The effects of a run's start and end on its task. */
@@ -19,7 +19,7 @@ export async function moveStartedTask(...[tx, run, { world }]: Happening): Promi
   await recordActivity(tx, { ...of, kind: 'run.started', data: { runId: run.id, triggerSource } })
   const isOthers = task.assigneeAgentId !== null && task.assigneeAgentId !== run.agentId
   if (task.status !== 'open' || task.archivedAt !== null || isOthers || onlookers.includes(triggerSource)) return
-  await replaceTask(tx, task, withStatus(task, 'in_progress', world.now()))
+  await replaceTask(tx, task, taskWithStatus(task, 'in_progress', world.now()))
   const data = { from: task.status, to: 'in_progress', runId: run.id }
   await recordActivity(tx, { ...of, kind: 'task.status_changed', data })
 }

@@ -8,7 +8,7 @@ import { loadSpeaker } from '../../conversations/names.ts'
 import { causeOf } from '../../runs/cause.ts'
 import { listLiveOfTask } from '../../runs/live-store.ts'
 import { recordActivity, setArchived } from '../record.ts'
-import { isFinished, nextTaskStatuses, transitionRefusal, withStatus, type Actor } from '../rules.ts'
+import { isFinished, nextTaskStatuses, transitionRefusal, taskWithStatus, type Actor } from '../rules.ts'
 import { replaceTask, findTaskById, lockClosing, type TaskRow } from '../store.ts'
 import { wakeForFanIn, wakeForResolvedDependency, wakeWatchers, type SaidOfTask } from './wakes.ts'
 
@@ -36,7 +36,7 @@ export async function transitionTask(tx: Tx, move: Move): Promise<TaskRow> {
   if (to === 'done' || to === 'cancelled') await cancelWaitingRuns(tx, { task, world, reason: `The task is ${to}.` })
   const before = await findTaskById(tx, task.id, true)
   if (before === null || before.status !== task.status) return refuse(before ?? task)
-  const moved = await replaceTask(tx, before, withStatus(before, to, world.now()))
+  const moved = await replaceTask(tx, before, taskWithStatus(before, to, world.now()))
   const { reason, byRunId: runId = null } = move
   const data = { from: before.status, to, ...(reason !== null && { reason }), ...(runId !== null && { runId }) }
   await recordActivity(tx, { taskId: task.id, kind: 'task.status_changed', actor, data, world })
