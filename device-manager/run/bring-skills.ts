@@ -1,7 +1,7 @@
 import type { DeviceMessage } from '../../shared/device/protocol.ts'
+import type { BroughtSkills } from '../run-host/wire/protocol.ts'
 import type { BundleCache } from '../skills/bundle-cache.ts'
 import { skillsToBring } from './hosts/files-to-bring.ts'
-import type { BroughtSkills } from './hosts/run-hosts.ts'
 import { pluginBundlesOf } from '../../shared/runs/plugin-files.ts'
 import type { RunState } from './machine.ts'
 

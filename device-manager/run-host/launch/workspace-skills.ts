@@ -7,12 +7,9 @@ import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { skillsLeftOutEvent, type GivenSkill } from '../../harness/parts/skills.ts'
 import { isDiskFull } from '../../skills/disk-full.ts'
 import { keptIn, WrongBundleError } from '../../skills/kept-bundle.ts'
-import type { HostRequest } from '../wire/protocol.ts'
+import type { BroughtSkills } from '../wire/protocol.ts'
 import { copySkill } from './skill-copy.ts'
 import type { SkillsRead } from './skills.ts'
-
-/** Where the daemon keeps them, and those that it could not bring there. */
-export type BroughtSkills = NonNullable<Extract<HostRequest, { type: 'assign' }>['skills']>
 
 export interface CopyPlace {
   brought: BroughtSkills

@@ -93,6 +93,8 @@ export const hostRequest = z.discriminatedUnion('type', [
   z.object({ type: z.literal('discard') }),
 ])
 export type HostRequest = z.infer<typeof hostRequest>
+/** Where the daemon keeps the skills of a run, and those that it could not bring there. */
+export type BroughtSkills = NonNullable<Extract<HostRequest, { type: 'assign' }>['skills']>
 
 export const hostPhases = ['idle', 'preparing', 'prepared', 'running', 'ending', 'ended'] as const
 

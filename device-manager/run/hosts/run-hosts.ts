@@ -1,7 +1,7 @@
 import type { RunId } from '../../../shared/lib/ids.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Log } from '../../log/log.ts'
-import type { HostRecord, HostReply, HostRequest } from '../../run-host/wire/protocol.ts'
+import type { BroughtSkills, HostRecord, HostReply, HostRequest } from '../../run-host/wire/protocol.ts'
 import type { RunEvent, RunState } from '../machine.ts'
 import { bringRepo } from '../../clone/run-job.ts'
 import { folderTrouble, homeFolderTrouble } from './folder-trouble.ts'
@@ -29,8 +29,6 @@ export interface RunHostsOptions {
   /** Brings the skills of the workspace that the run is to have to this device. Never fails, and not for long. */
   bringSkills(state: RunState): Promise<BroughtSkills>
 }
-
-export type BroughtSkills = NonNullable<Extract<HostRequest, { type: 'assign' }>['skills']>
 
 /** The skills of a run, without those that it could not have. */
 function likelyOf({ harness, skills }: RunState['spec'], { missed }: BroughtSkills) {
