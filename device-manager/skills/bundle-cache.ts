@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { World } from '../../shared/lib/world.ts'
 import type { OfferedSkill, UnavailableReason } from '../../shared/runs/skills.ts'
 import type { Log } from '../log/log.ts'
-import { isDiskFull } from './disk-full.ts'
+import { isDiskFull } from '../process/system-trouble.ts'
 import { keptIn, readList, WrongBundleError } from './kept-bundle.ts'
 
 export interface BundleCacheOptions {

@@ -6,7 +6,7 @@ import { byteLength } from '../../../shared/lib/byte-length.ts'
 import { svcSkill } from '../../../shared/runs/svc-skill.ts'
 import type { GivenSkill } from '../../harness/parts/skills.ts'
 import type { SkillsRead } from './skills.ts'
-import { isDiskFull } from '../../skills/disk-full.ts'
+import { isDiskFull } from '../../process/system-trouble.ts'
 import { removed, versionChars } from './workspace-skills.ts'
 
 /**
