@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { hashToken } from './token-hash.ts'
 import type { IncomingMessage } from 'node:http'
 import { fail } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
@@ -37,11 +37,6 @@ export interface IdleLimits {
   tokenMs: number | null
 }
 const neverIdle: IdleLimits = { sessionMs: null, tokenMs: null }
-
-/** As tokens are stored. */
-export function hashToken(token: string): string {
-  return hash('sha256', token)
-}
 
 export interface CallerLookupOptions {
   db: Db

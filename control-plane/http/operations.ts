@@ -6,7 +6,8 @@ import { isMigrated } from '../db/migrate.ts'
 import { writeStateOf } from '../db/transaction.ts'
 import type { Metrics } from '../process/metrics.ts'
 import { fail } from '../../shared/api/errors.ts'
-import { hashToken, type CallerLookup } from './auth.ts'
+import { type CallerLookup } from './auth.ts'
+import { hashToken } from './token-hash.ts'
 import { hasRole } from './callers.ts'
 
 export interface OperationsOptions {

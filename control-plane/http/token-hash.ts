@@ -1,7 +1,8 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { type World, base62 } from '../../shared/lib/world.ts'
 
-export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex')
+/** As tokens are stored. */
+export const hashToken = (token: string): string => hash('sha256', token)
 
 /** 43 base62 characters: 256 bits. Tokens are kept as SHA-256 hashes; being random they need no slow hash. */
 export function newToken(world: World, prefix: 'svc_dev_' | 'svc_pat_' | 'svc_dsh_' | 'svc_shr_'): string {

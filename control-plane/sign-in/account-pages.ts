@@ -1,6 +1,6 @@
 import type Koa from 'koa'
 import { toTimestamp } from '../../shared/api/ids.ts'
-import { hashToken } from '../http/auth.ts'
+import { hashToken } from '../http/token-hash.ts'
 import { listMemberships } from '../resources/workspaces/store.ts'
 import { csrfToken } from './csrf.ts'
 import type { SignInDependencies } from './dependencies.ts'

@@ -1,5 +1,5 @@
 import type Koa from 'koa'
-import { hashToken } from '../http/auth.ts'
+import { hashToken } from '../http/token-hash.ts'
 import { findUser } from '../resources/members/store.ts'
 import { listMemberships } from '../resources/workspaces/store.ts'
 import { csrfToken } from './csrf.ts'

@@ -2,7 +2,7 @@ import { authInternalRoutes, type LoginTokenEntry } from '../../shared/api/auth-
 import { fail } from '../../shared/api/errors.ts'
 import { loginTokenId, toTimestamp } from '../../shared/api/ids.ts'
 import { timeAndId, beforeOf, pageByTime } from '../../shared/api/paging.ts'
-import { hashToken } from '../http/auth.ts'
+import { hashToken } from '../http/token-hash.ts'
 import { hasRole } from '../http/callers.ts'
 import { implement, type ImplementedRoute } from '../http/implement.ts'
 import { listLoginTokens, revokeTokenIn, type LoginTokenRow } from './token-store.ts'

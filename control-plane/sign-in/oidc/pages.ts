@@ -1,7 +1,7 @@
 import type { PersonUuid } from '../../../shared/lib/ids.ts'
 import type Koa from 'koa'
 import type { Tx } from '../../db/open.ts'
-import { hashToken } from '../../http/auth.ts'
+import { hashToken } from '../../http/token-hash.ts'
 import { findUserByEmail } from '../../resources/members/store.ts'
 import { listMemberships } from '../../resources/workspaces/store.ts'
 import { cookies, readCookie } from '../cookies.ts'

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { hashToken, sessionCookie } from '../../../control-plane/http/auth.ts'
+import { sessionCookie } from '../../../control-plane/http/auth.ts'
+import { hashToken } from '../../../control-plane/http/token-hash.ts'
 import { openStream, readStream, type OpenStream } from '../../kit/event-stream.ts'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { makeDm } from '../../kit/talk.ts'
