@@ -7,7 +7,7 @@ import { given } from '../../../../shared/lib/given.ts'
 import { harnesses } from '../../../../shared/runs/harnesses.ts'
 import { reasoningEfforts } from '../../../../shared/runs/spec.ts'
 import type { Db } from '../../../db/open.ts'
-import { loadPlacementFacts } from '../../../run/placement/facts.ts'
+import { loadPlacementFacts, type Moment } from '../../../run/placement/facts.ts'
 import type { Gate, PlacementFacts, RunFacts } from '../../../run/places/place.ts'
 import { describeGate, placeRun } from '../../../run/placement/placement.ts'
 import { findWaiting } from '../../../run/placement/waiting-store.ts'
@@ -22,11 +22,6 @@ import { type RunRow } from '../store.ts'
 import { listWorkflowSteps } from './workflow-step.ts'
 
 /** Shows runs to clients. Everything a page of runs needs beside its rows is loaded once for all of them. */
-
-export interface Moment {
-  now: number
-  leaseMs: number
-}
 
 interface Surroundings extends Moment {
   agents: ReadonlyMap<string, AgentIdentity>
