@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, normalize, relative } from 'node:path'
 import { checkFloors, importsOf, type Import } from './check-floors.ts'
+import { doubledNameProblems } from './check-doubled-names.ts'
 import { insideProblems } from './check-insides.ts'
 import { runWriteProblems } from './check-run-writers.ts'
 import { harnessNameProblems } from './check-harness-names.ts'
@@ -12,7 +13,7 @@ import { cliFloors, deviceManagerFloors, sharedFloors } from './floors.ts'
  * The import rules: `shared` imports only zod and itself, and `shared/permissions` what Node has for texts that are paths; `cli` and `device-manager` import neither the control plane
  * nor each other; the rooms of each part have floors (`floors.ts`, `floors-control-plane.ts`); only `db/` opens knex;
  * rules and machines use no clock, no chance and no I/O; the inside of a library has one home; rows of runs are
- * written by one file.
+ * written by one file; a part exports a name once.
  */
 const root = normalize(join(import.meta.dirname, '..'))
 const parts = ['shared', 'control-plane', 'device-manager', 'cli', 'sandbox']
@@ -25,8 +26,11 @@ const ofTexts = new Set(['node:path', 'node:url'])
 
 /** The imports of all files but tests. */
 const graph = new Map<string, Import[]>()
+/** The texts of all files. */
+const texts = new Map<string, string>()
 
 for (const part of parts) for (const file of typescriptFiles(join(root, part))) check(relative(root, file))
+problems.push(...doubledNameProblems(texts))
 problems.push(...checkFloors('control-plane', controlPlaneFloors, graph))
 problems.push(...checkFloors('device-manager', deviceManagerFloors, graph))
 problems.push(...checkFloors('cli', cliFloors, graph))
@@ -48,6 +52,7 @@ function typescriptFiles(folder: string): string[] {
 
 function check(file: string): void {
   const text = readFileSync(join(root, file), 'utf8')
+  texts.set(file, text)
   const part = file.split('/')[0] ?? ''
   const isTest = file.endsWith('.test.ts')
   problems.push(...harnessNameProblems(file, text, harnessNames), ...insideProblems(file, text))
