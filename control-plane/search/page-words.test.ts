@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bodyWords, titleWords } from './page-words.ts'
+import { bodyWords, indexedTitleWords } from './page-words.ts'
 
 test('each word is known with the parts that have it', () => {
   const words = bodyWords({ headings: ['Back to run_id'], body: 'Roll forward forward forward, run_id.' })
@@ -11,7 +11,7 @@ test('each word is known with the parts that have it', () => {
     counts: ' forward:3 ',
     length: 6,
   })
-  expect(titleWords('Roll back, roll on')).toBe(' roll back on ')
+  expect(indexedTitleWords('Roll back, roll on')).toBe(' roll back on ')
   expect(bodyWords({ headings: [], body: '' })).toMatchObject({ body: ' ', length: 0 })
 })
 

@@ -44,7 +44,7 @@ export function bodyWords({ headings, body }: { headings: readonly string[]; bod
 }
 
 /** The words of a title, each once. */
-export const titleWords = (title: string): string => listed(countWords(title).counts.keys(), maxRead)
+export const indexedTitleWords = (title: string): string => listed(countWords(title).counts.keys(), maxRead)
 
 function countWords(text: string): { counts: Map<string, number>; length: number } {
   const counts = new Map<string, number>()

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bodyWords, titleWords } from './page-words.ts'
+import { bodyWords, indexedTitleWords } from './page-words.ts'
 import { readQuery } from './query.ts'
 import { rankOf } from './rank.ts'
 
@@ -7,7 +7,7 @@ const rank = (
   query: string,
   { title = 'Notes', headings = [], body = '' }: { title?: string; headings?: string[]; body?: string },
   isExact = false,
-): number => rankOf(readQuery(query)!, { ...bodyWords({ headings, body }), title: titleWords(title), isExact })
+): number => rankOf(readQuery(query)!, { ...bodyWords({ headings, body }), title: indexedTitleWords(title), isExact })
 const filler = 'filler '.repeat(200)
 
 /** Each ranks above the next. */

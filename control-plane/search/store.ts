@@ -7,7 +7,7 @@ import type { Db } from '../db/open.ts'
 import { table, type RowOf } from '../db/table.ts'
 import { insertWords, removeWords } from '../db/word-index.ts'
 import type { Chunk } from './chunks.ts'
-import { titleWords } from './page-words.ts'
+import { indexedTitleWords } from './page-words.ts'
 import type { Searchable } from './searchable.ts'
 
 /**
@@ -52,7 +52,7 @@ export async function indexSubject(
   { words, chunks: cut, size }: Searchable,
 ): Promise<void> {
   const before = await removeFromIndex(db, subject)
-  const inTitle = titleWords(title)
+  const inTitle = indexedTitleWords(title)
   const { headings, counts, length } = words
   const facts = { caption: title, title: inTitle, headings, counts, length, size }
   const [row] = (await db('search_pages')

@@ -11,7 +11,7 @@ import { findRun } from '../runs/store.ts'
 import { recordActivity, watchTask } from './record.ts'
 import { insertChecklistItems } from './checklist-store.ts'
 import { countBlocking, insertDependencies } from './dependency-store.ts'
-import { alikeBy, comparedWith, titleWords } from './duplicates.ts'
+import { alikeBy, comparedWith, sortedTitleWords } from './duplicates.ts'
 import { listAncestors, listDuplicateCandidates } from './list-store.ts'
 import { assigneeOf, assigneeReference, checkRepo, checkRunSettings, projectOf, refuseBeyond } from './lookup.ts'
 import { mostDependencies, mostSubtasks, newItem, parentRefusal, wakeAtOf, type Actor } from './rules.ts'
@@ -148,7 +148,7 @@ export async function checkParent(
 
 /** Fails with `task_duplicate` when an open task of the same project and parent looks like the same work. */
 async function checkDuplicate(db: Db, task: TaskRow): Promise<void> {
-  const isAlike = alikeBy(titleWords(task.title))
+  const isAlike = alikeBy(sortedTitleWords(task.title))
   const alike = (await listDuplicateCandidates(db, task)).filter((other) => isAlike(other.titleWords))
   const read = await listTasksByIds(
     db,

@@ -45,7 +45,7 @@ function stemOf(word: string): string {
  * The words of a title in alphabetic order, small words left out (unless there are no others); kept with the task, so that
  * a new one can be compared with many. Empty when the title has no words at all.
  */
-export function titleWords(title: string): string {
+export function sortedTitleWords(title: string): string {
   const words = wordsOf(title)
   const telling = words.filter((word) => !small.has(word))
   return (telling.length === 0 ? words : telling).map(stemOf).sort().join(' ')
@@ -80,11 +80,11 @@ export function alikeBy(words: string): (otherWords: string) => boolean {
 /** Returns whether another task looks like the same work as this one, whose words are read once. */
 export function comparedWith(one: Described): (other: Described) => boolean {
   const title = plainTitle(one.title)
-  const words = titleWords(one.title).split(' ')
+  const words = sortedTitleWords(one.title).split(' ')
   let pairs: ReadonlySet<string> | null | undefined
   return (other) => {
     if (title === plainTitle(other.title)) return true
-    const otherWords = titleWords(other.title).split(' ')
+    const otherWords = sortedTitleWords(other.title).split(' ')
     if (!haveSameNumbers(words, otherWords)) return false
     const overlap = overlapOf(words.slice(0, mostWords), otherWords.slice(0, mostWords))
     if (overlap < 0.5) return false

@@ -11,7 +11,7 @@ import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
 import { inKeptWorkspace } from '../../db/removed.ts'
 import { table, type RowOf } from '../../db/table.ts'
-import { titleWords } from './duplicates.ts'
+import { sortedTitleWords } from './duplicates.ts'
 
 export const pullRequest = z.object({ number: z.number().int(), url: z.string() })
 
@@ -89,7 +89,7 @@ export async function claimTaskKey(db: Db, workspaceId: WorkspaceUuid): Promise<
 
 /** Throws the database's unique violation when the key is another task's. */
 export async function insertTask(db: Db, task: TaskRow): Promise<void> {
-  await db('tasks').insert({ ...tasks.toColumns({ ...task, version: 1 }), title_words: titleWords(task.title) })
+  await db('tasks').insert({ ...tasks.toColumns({ ...task, version: 1 }), title_words: sortedTitleWords(task.title) })
 }
 
 /**
@@ -97,7 +97,7 @@ export async function insertTask(db: Db, task: TaskRow): Promise<void> {
  * somebody else changed it since it was read.
  */
 export async function replaceTask(db: Db, before: TaskRow, after: TaskRow): Promise<TaskRow> {
-  await tasks.replace(db, before, after, { title_words: titleWords(after.title) })
+  await tasks.replace(db, before, after, { title_words: sortedTitleWords(after.title) })
   return { ...after, version: before.version + 1 }
 }
 
