@@ -6,7 +6,7 @@ import { ConfigError, StartError } from './process/config-error.ts'
 import { registerAllRunEffects } from './run-effects.ts'
 import { DatabaseClock } from './db/database-clock.ts'
 import { silentLog } from './process/log.ts'
-import { isFull, NotBegunError, troubleOf } from './db/dialect.ts'
+import { isFull, NotBegunError, databaseTroubleOf } from './db/dialect.ts'
 import { migrate } from './db/migrate.ts'
 import { defaultWriteMs, openDatabase, type Tx } from './db/open.ts'
 import { createLoginLink, serverAddress } from './operator/login-link.ts'
@@ -61,8 +61,8 @@ function startTrouble(error: unknown): string | null {
   if (isFull(error)) return `The disk of the database is full: ${message}. Make room on it, then try again.`
   if (code === 'ENOSPC' || code === 'EDQUOT')
     return `There is no room for ${path ?? 'a file'} (${code}). Make room on its disk, then try again.`
-  if (troubleOf(error) === 'database_unavailable') return `The database cannot be used: ${message}`
-  if (troubleOf(error) === 'transient_conflict')
+  if (databaseTroubleOf(error) === 'database_unavailable') return `The database cannot be used: ${message}`
+  if (databaseTroubleOf(error) === 'transient_conflict')
     return `Somebody else uses what is to be changed in the database, such as a dump or an open transaction: ${message}. Try again.`
   // Class 28 and 3D of PostgreSQL: a wrong password, a database that does not exist.
   if (code !== undefined && /^(?:28|3D)[0-9A-Z]{3}$/.test(code))

@@ -8,7 +8,7 @@ import type { ServerConfig } from './config.ts'
 import { StartError } from './process/config-error.ts'
 import { makeFolder } from './process/make-folder.ts'
 import { DatabaseClock } from './db/database-clock.ts'
-import { dialectOf, troubleOf } from './db/dialect.ts'
+import { dialectOf, databaseTroubleOf } from './db/dialect.ts'
 import { migrate } from './db/migrate.ts'
 import { measureTables } from './db/statistics.ts'
 import { openDatabase } from './db/open.ts'
@@ -101,7 +101,7 @@ export async function serve(config: ServerConfig): Promise<void> {
 /** What everything that happens needs, and fails for alike while it is away. */
 function whatIsAway(error: unknown): string | null {
   if (error instanceof StorageError) return 'storage'
-  return troubleOf(error) === 'database_unavailable' ? 'database' : null
+  return databaseTroubleOf(error) === 'database_unavailable' ? 'database' : null
 }
 
 function claimSole(databaseUrl: string, serverFile: string): () => void {

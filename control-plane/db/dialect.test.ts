@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { troubleOf } from './dialect.ts'
+import { databaseTroubleOf } from './dialect.ts'
 
 test.each([
   // A standby that was promoted, or one that is still a standby.
@@ -27,5 +27,5 @@ test.each([
   ['42703', null],
   ['SQLITE_CONSTRAINT_FOREIGNKEY', null],
 ])('%s of a database is told as %s', (code, trouble) => {
-  expect(troubleOf(Object.assign(new Error('it failed'), { code }))).toBe(trouble)
+  expect(databaseTroubleOf(Object.assign(new Error('it failed'), { code }))).toBe(trouble)
 })

@@ -208,8 +208,8 @@ export function isFull(error: unknown): boolean {
 }
 
 /** The meaning of a database error to a caller; null for an error that is not about the database's state. */
-export function troubleOf(error: unknown): DatabaseTrouble {
-  if (error instanceof NotBegunError) return troubleOf(error.cause)
+export function databaseTroubleOf(error: unknown): DatabaseTrouble {
+  if (error instanceof NotBegunError) return databaseTroubleOf(error.cause)
   if (!(error instanceof Error)) return null
   if (error.name === 'KnexTimeoutError') return /pool/i.test(error.message) ? 'database_unavailable' : 'query_timeout'
   const code = (error as { code?: unknown }).code

@@ -1,6 +1,6 @@
 import { ApiError, PlainApiError } from '../../shared/api/errors.ts'
 import { StorageError } from '../blobs/place.ts'
-import { NotBegunError, troubleOf, wasCancelled } from '../db/dialect.ts'
+import { NotBegunError, databaseTroubleOf, wasCancelled } from '../db/dialect.ts'
 
 export type AnyApiError = ApiError | PlainApiError
 
@@ -9,7 +9,7 @@ export function toApiError(error: unknown): AnyApiError {
   if (error instanceof ApiError || error instanceof PlainApiError) return error
   if (error instanceof StorageError)
     return new ApiError('storage_unavailable', { cause: error, headers: { 'Retry-After': '5' } })
-  const trouble = troubleOf(error)
+  const trouble = databaseTroubleOf(error)
   if (trouble === null) return new ApiError('internal_error', { cause: error })
   if (trouble === 'duplicate') return new ApiError('duplicate_resource', { cause: error })
   const headers = trouble === 'query_timeout' ? {} : { 'Retry-After': '1' }
@@ -23,6 +23,6 @@ export function toApiError(error: unknown): AnyApiError {
 export function isWithoutEffect(error: unknown): boolean {
   if (error instanceof ApiError) return error.code !== 'internal_error'
   if (error instanceof PlainApiError || error instanceof NotBegunError) return true
-  const trouble = troubleOf(error)
+  const trouble = databaseTroubleOf(error)
   return trouble === 'transient_conflict' || trouble === 'duplicate' || wasCancelled(error)
 }

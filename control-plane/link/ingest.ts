@@ -1,7 +1,7 @@
 import type { RunId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import type { Bus } from '../db/bus.ts'
-import { troubleOf } from '../db/dialect.ts'
+import { databaseTroubleOf } from '../db/dialect.ts'
 import type { Tx } from '../db/open.ts'
 import { inTransaction, type TransactionOptions } from '../db/transaction.ts'
 import type { IngestItem } from './ingest-item.ts'
@@ -164,7 +164,7 @@ export class Ingest {
       } catch (error) {
         this.forget(items)
         this.options.log.error({ err: error, attempt, items: items.length }, 'events were not stored')
-        const trouble = troubleOf(error)
+        const trouble = databaseTroubleOf(error)
         if (how === common && trouble !== 'database_unavailable') return false
         const isPassing = error instanceof RunChangedError || trouble !== null
         if (!isPassing && isOfSeveral(items)) return this.storeEach(items, how)

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { troubleOf } from './exchange.ts'
+import { outboundErrorOf } from './exchange.ts'
 import { OutboundError } from './outbound-error.ts'
 
 /** An answer as `fetch` gives it, whose body comes as it is read and ends at a limit. */
@@ -57,7 +57,7 @@ function bodyOf(message: IncomingMessage, { url, maxBytes, signal, onEnd }: Answ
         })
         message.on('error', (error) => {
           onEnd()
-          controller.error(error instanceof OutboundError ? error : troubleOf(error, url.host, signal))
+          controller.error(error instanceof OutboundError ? error : outboundErrorOf(error, url.host, signal))
         })
         message.pause()
       },

@@ -47,7 +47,7 @@ export function exchange(to: Destination, sent: Sent, { signal, ca }: ExchangeOp
     if (sent.onConnected !== undefined) socket.once(isTls ? 'secureConnect' : 'connect', sent.onConnected)
   })
   request.once('response', resolve)
-  request.on('error', (error: NodeJS.ErrnoException) => reject(troubleOf(error, to.host, signal)))
+  request.on('error', (error: NodeJS.ErrnoException) => reject(outboundErrorOf(error, to.host, signal)))
   // What breaks off on the way is told by the request, too.
   if (sent.body === null || Buffer.isBuffer(sent.body)) request.end(sent.body ?? undefined)
   else pipeline(sent.body, request, () => undefined)
@@ -67,7 +67,7 @@ export function connectTo({ host, port, addresses }: Destination, signal: AbortS
   })
   socket.on('error', (error) => {
     signal.removeEventListener('abort', leave)
-    reject(troubleOf(error, host, signal))
+    reject(outboundErrorOf(error, host, signal))
   })
   return promise
 }
@@ -81,7 +81,7 @@ function pinnedTo(addresses: readonly string[]): LookupFunction {
   }
 }
 
-export function troubleOf(error: NodeJS.ErrnoException, host: string, signal: AbortSignal): Error {
+export function outboundErrorOf(error: NodeJS.ErrnoException, host: string, signal: AbortSignal): Error {
   if (signal.aborted) return signal.reason as Error
   if (error.code === 'HPE_HEADER_OVERFLOW')
     return new OutboundError('too_large', `the head of the answer of ${host} is too large`, { cause: error })

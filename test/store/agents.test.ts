@@ -1,6 +1,6 @@
 import { idFrom, type ActorRef, type AgentUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
-import { troubleOf } from '../../control-plane/db/dialect.ts'
+import { databaseTroubleOf } from '../../control-plane/db/dialect.ts'
 import { findAgentIdentity, listAgentIdentities } from '../../control-plane/resources/agents/identity-store.ts'
 import {
   findHistory,
@@ -78,7 +78,7 @@ onBoth('a handle is one agent’s in its workspace', async ({ root }) => {
   await seedAgent(root, here, { handle: 'twin-2', deletedAt: at })
   await seedAgent(root, here, { handle: 'twinset' })
   await seedAgent(root, there, { handle: 'twin' })
-  const taken = await insertAgent(root, agentRow(here, { handle: 'twin' })).catch(troubleOf)
+  const taken = await insertAgent(root, agentRow(here, { handle: 'twin' })).catch(databaseTroubleOf)
   expect(taken).toBe('duplicate')
   expect((await listHandlesLike(root, here, 'twin')).toSorted()).toEqual(['twin', 'twin-2'])
 })

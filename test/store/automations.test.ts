@@ -1,7 +1,7 @@
 import { idFrom, type ActorRef, type WorkflowRunId } from '../../shared/lib/ids.ts'
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
-import { troubleOf } from '../../control-plane/db/dialect.ts'
+import { databaseTroubleOf } from '../../control-plane/db/dialect.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import {
   findAutomationOfRun,
@@ -129,7 +129,7 @@ onBoth(
 onBoth('a secret is one automation’s; fires and calls are noted beside what people change', async ({ root }) => {
   const tokenHash = realWorld.uuid()
   const { automation, agent } = await seedAutomation(root, { tokenHash })
-  expect(await insertAutomation(root, automationRow(agent, { tokenHash })).catch(troubleOf)).toBe('duplicate')
+  expect(await insertAutomation(root, automationRow(agent, { tokenHash })).catch(databaseTroubleOf)).toBe('duplicate')
   await insertAutomation(root, automationRow(agent))
   await root.transaction(async (tx) => {
     expect(await lockAutomationByToken(tx, tokenHash)).toEqual(automation)
@@ -217,7 +217,9 @@ onBoth('an occasion fires an automation once; others it fires too', async ({ roo
   await insertFire(root, fireRow(automation, { occasion: 'schedule 1' }))
   expect(await hasFired(root, automation.id, 'schedule 1')).toBe(true)
   expect(await hasFired(root, automation.id, 'schedule 2')).toBe(false)
-  expect(await insertFire(root, fireRow(automation, { occasion: 'schedule 1' })).catch(troubleOf)).toBe('duplicate')
+  expect(await insertFire(root, fireRow(automation, { occasion: 'schedule 1' })).catch(databaseTroubleOf)).toBe(
+    'duplicate',
+  )
   await insertFire(root, fireRow(other, { occasion: 'schedule 1' }))
   await insertFire(root, fireRow(automation))
   await insertFire(root, fireRow(automation))

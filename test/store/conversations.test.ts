@@ -9,7 +9,7 @@ import {
 } from '../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { expect } from 'vitest'
-import { dialectOfDb, troubleOf } from '../../control-plane/db/dialect.ts'
+import { dialectOfDb, databaseTroubleOf } from '../../control-plane/db/dialect.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import {
   countUnread,
@@ -353,11 +353,11 @@ onBoth('a run has one reply, and a key one message of its author', async ({ root
   const reply = await post(root, one, { replyOfRun: 'run_1' })
   expect((await findReplyOfRun(root, idFrom('run_1')))?.id).toBe(reply.id)
   expect(await findReplyOfRun(root, idFrom('run_2'))).toBeNull()
-  expect(await post(root, two, { replyOfRun: 'run_1' }).catch(troubleOf)).toBe('duplicate')
+  expect(await post(root, two, { replyOfRun: 'run_1' }).catch(databaseTroubleOf)).toBe('duplicate')
   const sent = await post(root, one, { sendKey: 'k' })
   await post(root, two, { sendKey: 'k' })
   await post(root, one, { sendKey: 'k', authorId: ben })
-  expect(await post(root, one, { sendKey: 'k' }).catch(troubleOf)).toBe('duplicate')
+  expect(await post(root, one, { sendKey: 'k' }).catch(databaseTroubleOf)).toBe('duplicate')
   const key = { conversationId: one, authorId: ada, key: 'k' }
   expect((await findSentMessage(root, key))?.id).toBe(sent.id)
   expect(await findSentMessage(root, { ...key, key: 'other' })).toBeNull()

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { troubleOf } from '../../control-plane/db/dialect.ts'
+import { databaseTroubleOf } from '../../control-plane/db/dialect.ts'
 import { inSavepoint, inTransaction, writeStateOf } from '../../control-plane/db/transaction.ts'
 import type { Db, Tx } from '../../control-plane/db/open.ts'
 import { onBoth } from '../kit/database.ts'
@@ -38,7 +38,7 @@ onBoth('many short statements end within the time of a write, and leave nothing 
     () => null,
     (failure: unknown) => failure,
   )
-  expect(troubleOf(error)).toBe('query_timeout')
+  expect(databaseTroubleOf(error)).toBe('query_timeout')
   expect(performance.now() - began).toBeLessThan(4 * writeMs)
   expect(await root('workspaces').select('id')).toEqual([])
 })

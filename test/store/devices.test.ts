@@ -1,6 +1,6 @@
 import { idFrom, type DeviceRef, type FolderRef, type RepoUuid, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
-import { troubleOf } from '../../control-plane/db/dialect.ts'
+import { databaseTroubleOf } from '../../control-plane/db/dialect.ts'
 import {
   clearAllLinks,
   clearLink,
@@ -70,7 +70,7 @@ onBoth(
     const next = await seedDevice(root, owner, { publicId: device.publicId })
     expect((await findDeviceEver(root, device.publicId))?.deviceId).toBe(next.deviceId)
     expect((await findDeviceByPublicId(root, device.publicId))?.deviceId).toBe(next.deviceId)
-    expect(await insertDevice(root, { ...next, deviceId: idFrom('x'), tokenHash: 'y' }).catch(troubleOf)).toBe(
+    expect(await insertDevice(root, { ...next, deviceId: idFrom('x'), tokenHash: 'y' }).catch(databaseTroubleOf)).toBe(
       'duplicate',
     )
     expect(await findDeviceEver(root, idFrom('dvc_0000000000000000'))).toBeNull()
@@ -208,7 +208,7 @@ onBoth('folders: found until removed; one of a device holds a repo', async ({ ro
   expect(await onDevice(idFrom<WorkspaceUuid>('elsewhere'))).toEqual([])
   expect(await replaceRepo(root, idFrom('fs_a'), idFrom<RepoUuid>('repo'))).toBe(true)
   expect(await replaceRepo(root, idFrom('fs_c'), idFrom<RepoUuid>('repo'))).toBe(true)
-  expect(await replaceRepo(root, idFrom('fs_b'), idFrom<RepoUuid>('repo')).catch(troubleOf)).toBe('duplicate')
+  expect(await replaceRepo(root, idFrom('fs_b'), idFrom<RepoUuid>('repo')).catch(databaseTroubleOf)).toBe('duplicate')
   expect((await findFolderByRepo(root, publicId, idFrom('repo')))?.shortId).toBe('fs_a')
   expect(await removeFolder(root, idFrom('fs_a'), at + 3)).toBe(true)
   expect(await removeFolder(root, idFrom('fs_a'), at + 4)).toBe(false)

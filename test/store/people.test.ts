@@ -8,7 +8,7 @@ import {
 } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { findLogin, findRunOfToken, findSession, markLoginUsed } from '../../control-plane/http/caller-store.ts'
-import { troubleOf } from '../../control-plane/db/dialect.ts'
+import { databaseTroubleOf } from '../../control-plane/db/dialect.ts'
 import {
   countUsers,
   findRole,
@@ -49,9 +49,9 @@ onBoth('people and their roles', async ({ root }) => {
     createdAt: at,
   }
   await insertUser(root, user)
-  expect(await insertUser(root, { ...user, id: idFrom('u2'), publicId: idFrom('usr_2') }).catch(troubleOf)).toBe(
-    'duplicate',
-  )
+  expect(
+    await insertUser(root, { ...user, id: idFrom('u2'), publicId: idFrom('usr_2') }).catch(databaseTroubleOf),
+  ).toBe('duplicate')
   expect(await countUsers(root)).toBe(1)
   expect(await findUser(root, idFrom('u1'))).toEqual(user)
   expect(await findUser(root, idFrom('u9'))).toBeNull()
@@ -109,7 +109,9 @@ onBoth('workspaces with their defaults, memberships and default device', async (
   expect(await findWorkspaceBySlug(root, 'one')).toEqual(workspace)
   expect(await findWorkspaceBySlug(root, 'two')).toBeNull()
   expect(await findWorkspace(root, idFrom('x'))).toBeNull()
-  const again = insertWorkspace(root, { ...created, id: idFrom('w2'), publicId: idFrom('ws_2') }).catch(troubleOf)
+  const again = insertWorkspace(root, { ...created, id: idFrom('w2'), publicId: idFrom('ws_2') }).catch(
+    databaseTroubleOf,
+  )
   expect(await again).toBe('duplicate')
   await seedWorkspace(root, 'later')
   expect(await listAllWorkspaces(root, 1)).toHaveLength(1)

@@ -1,6 +1,6 @@
 import { idFrom, type AgentUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
-import { troubleOf } from '../../control-plane/db/dialect.ts'
+import { databaseTroubleOf } from '../../control-plane/db/dialect.ts'
 import {
   countProjects,
   findProject,
@@ -55,7 +55,7 @@ onBoth(
     await insertProject(root, projectRow(one, { prefix: 'AB', deletedAt: at }))
     expect(await isPrefixTaken(root, one, 'AB')).toBe(true)
     expect(await isPrefixTaken(root, two, 'AB')).toBe(false)
-    expect(await insertProject(root, projectRow(one, { prefix: 'AB' })).catch(troubleOf)).toBe('duplicate')
+    expect(await insertProject(root, projectRow(one, { prefix: 'AB' })).catch(databaseTroubleOf)).toBe('duplicate')
     await insertProject(root, projectRow(two, { prefix: 'AB' }))
     await insertProject(root, projectRow(one))
     await insertProject(root, projectRow(one))

@@ -1,6 +1,6 @@
 import { idFrom, type PersonRef, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
-import { troubleOf } from '../../control-plane/db/dialect.ts'
+import { databaseTroubleOf } from '../../control-plane/db/dialect.ts'
 import {
   countOtherSecrets,
   findSecret,
@@ -58,7 +58,7 @@ onBoth(
     expect(await findSecret(root, await seedWorkspace(root), first.id)).toBeNull()
     expect(await isSecretNameTaken(root, workspaceId, 'one')).toBe(true)
     expect(await isSecretNameTaken(root, workspaceId, 'three')).toBe(false)
-    expect(await insertSecret(root, secretRow(workspaceId, 'one')).catch(troubleOf)).toBe('duplicate')
+    expect(await insertSecret(root, secretRow(workspaceId, 'one')).catch(databaseTroubleOf)).toBe('duplicate')
     const names = async (filter: object) =>
       (await listSecrets(root, { workspaceId, limit: 5, ...filter })).map((secret) => secret.name)
     expect(await names({})).toEqual(['two', 'one'])

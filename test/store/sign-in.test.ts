@@ -1,7 +1,7 @@
 import { idFrom, type PersonUuid, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { findSession, markSessionUsed } from '../../control-plane/http/caller-store.ts'
-import { troubleOf } from '../../control-plane/db/dialect.ts'
+import { databaseTroubleOf } from '../../control-plane/db/dialect.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { insertLoginToken, revokeLoginToken, replaceMember } from '../../control-plane/resources/members/store.ts'
 import {
@@ -50,7 +50,9 @@ const newGrant = (id: string, changes: Partial<NewGrant> = {}): NewGrant => ({
 
 onBoth('a grant of the device flow is found by its codes, polled, decided once and redeemed once', async ({ root }) => {
   await insertDeviceGrant(root, newGrant('g'))
-  expect(await insertDeviceGrant(root, newGrant('h', { userCodeHash: 'g-user' })).catch(troubleOf)).toBe('duplicate')
+  expect(await insertDeviceGrant(root, newGrant('h', { userCodeHash: 'g-user' })).catch(databaseTroubleOf)).toBe(
+    'duplicate',
+  )
   const grant = await findDeviceGrant(root, 'g')
   expect(grant).toEqual({
     id: 'g',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createBus } from '../../control-plane/db/bus.ts'
-import { troubleOf } from '../../control-plane/db/dialect.ts'
+import { databaseTroubleOf } from '../../control-plane/db/dialect.ts'
 import { migrate } from '../../control-plane/db/migrate.ts'
 import { openDatabase, type Database } from '../../control-plane/db/open.ts'
 import { inTransaction, publish } from '../../control-plane/db/transaction.ts'
@@ -31,7 +31,7 @@ async function withProxy(work: (of: { database: Database; proxy: TestProxy; url:
 const troubleIn = (work: Promise<unknown>) =>
   work.then(
     () => 'none',
-    (error: unknown) => troubleOf(error),
+    (error: unknown) => databaseTroubleOf(error),
   )
 
 test.skipIf(!hasPostgres())('statements and connections are given up, and the next ones go to who is there then', () =>

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { dialectOfDb, troubleOf } from '../../control-plane/db/dialect.ts'
+import { dialectOfDb, databaseTroubleOf } from '../../control-plane/db/dialect.ts'
 import { inOneTrip } from '../../control-plane/db/one-trip.ts'
 import { inSavepoint, inTransaction, publish } from '../../control-plane/db/transaction.ts'
 import { openDatabase, type Askable, type Database, type Db, type Tx } from '../../control-plane/db/open.ts'
@@ -143,7 +143,7 @@ onBoth('of what fails in one trip the cause is told, when all of it has ended', 
         },
       ])
     })
-    expect(troubleOf(await asked.catch((reason: unknown) => reason))).toBe('duplicate')
+    expect(databaseTroubleOf(await asked.catch((reason: unknown) => reason))).toBe('duplicate')
     expect(ended.toSorted()).toEqual(['insert', 'late'])
     expect((await byId.first(root, ['a']))?.note).toBeNull()
   } finally {
@@ -396,7 +396,7 @@ onBoth('rows with large values arrive as they are, or not at all', async ({ root
     const again = root.transaction(async (tx) => {
       await insertParts(tx, [['new', 1, 1, Buffer.from('x')], rows[0]!])
     })
-    expect(troubleOf(await again.catch((error: unknown) => error))).toBe('duplicate')
+    expect(databaseTroubleOf(await again.catch((error: unknown) => error))).toBe('duplicate')
     expect(await parts.list(root, [])).toHaveLength(rows.length)
     // The connection is as good as before.
     await Promise.all(

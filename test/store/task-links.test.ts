@@ -52,7 +52,7 @@ import {
   repoOfRemote,
 } from '../../control-plane/resources/repos/store.ts'
 import { readRemote } from '../../control-plane/resources/repos/rules.ts'
-import { troubleOf } from '../../control-plane/db/dialect.ts'
+import { databaseTroubleOf } from '../../control-plane/db/dialect.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedTask, seedWorkspace } from './seed.ts'
@@ -316,7 +316,7 @@ onBoth('a repo is known by its remote in any form, once in each workspace', asyn
   })
   const web = repo('https://github.com/Acme/Web.git')
   await insertRepo(root, web)
-  expect(await insertRepo(root, repo('git@github.com:acme/web')).catch(troubleOf)).toBe('duplicate')
+  expect(await insertRepo(root, repo('git@github.com:acme/web')).catch(databaseTroubleOf)).toBe('duplicate')
   await insertRepo(root, repo('git@github.com:acme/web', other))
   const app = repo('https://gitlab.com/acme/app')
   await insertRepo(root, app)

@@ -8,7 +8,7 @@ import {
   type TaskId,
 } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
-import { dialectOfDb, troubleOf } from '../../control-plane/db/dialect.ts'
+import { dialectOfDb, databaseTroubleOf } from '../../control-plane/db/dialect.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { findLastActivity, insertActivity, listActivity } from '../../control-plane/resources/tasks/activity-store.ts'
 import {
@@ -118,7 +118,7 @@ onBoth(
     expect(await claimTaskKey(root, other)).toEqual({ key: 'ABC-1' })
     expect(await claimTaskKey(root, realWorld.uuid())).toBeNull()
     await insertTask(root, taskRow(workspaceId, { key: 'ABC-31' }))
-    expect(await insertTask(root, taskRow(workspaceId, { key: 'ABC-31' })).catch(troubleOf)).toBe('duplicate')
+    expect(await insertTask(root, taskRow(workspaceId, { key: 'ABC-31' })).catch(databaseTroubleOf)).toBe('duplicate')
     await insertTask(root, taskRow(other, { key: 'ABC-31' }))
   },
 )

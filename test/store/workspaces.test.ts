@@ -1,6 +1,6 @@
 import { idFrom, type PersonUuid, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
-import { troubleOf } from '../../control-plane/db/dialect.ts'
+import { databaseTroubleOf } from '../../control-plane/db/dialect.ts'
 import { migrations } from '../../control-plane/db/migrations/index.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { countAgents } from '../../control-plane/resources/agents/store.ts'
@@ -71,7 +71,7 @@ onBoth('a slug is one workspace’s for ever', async ({ root }) => {
   expect(await claimSlug(root, { slug: 'one', workspaceId: two, at })).toBe(false)
   expect(await claimSlug(root, { slug: 'uno', workspaceId: one, at })).toBe(true)
   expect(await claimSlug(root, { slug: 'one', workspaceId: one, at })).toBe(true)
-  expect(await insertSlug(root, { slug: 'uno', workspaceId: two, at }).catch(troubleOf)).toBe('duplicate')
+  expect(await insertSlug(root, { slug: 'uno', workspaceId: two, at }).catch(databaseTroubleOf)).toBe('duplicate')
   const row = await workspaceOf(root, one)
   await replaceWorkspace(root, row, { ...row, slug: 'uno' })
   const [id, publicId] = [realWorld.uuid(), realWorld.id('ws_')]
@@ -84,7 +84,7 @@ onBoth('a slug is one workspace’s for ever', async ({ root }) => {
     issuePrefix: 'X',
     at,
   }
-  expect(await insertWorkspace(root, another).catch(troubleOf)).toBe('duplicate')
+  expect(await insertWorkspace(root, another).catch(databaseTroubleOf)).toBe('duplicate')
 })
 
 onBoth('of several that claim one slug at once, one gets it', async ({ root }) => {

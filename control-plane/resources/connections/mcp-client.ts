@@ -8,7 +8,7 @@ import type { Outbound } from '../../outbound/outbound.ts'
 import type { Vault } from '../../vault/vault.ts'
 import { findNewestConnectionClient, type ConnectionClientRow } from './client-store.ts'
 import type { ClientSource } from './credential.ts'
-import { DiscoveryFetch, troubleOf, type FoundIssuer } from './mcp-discovery.ts'
+import { DiscoveryFetch, providerTroubleOf, type FoundIssuer } from './mcp-discovery.ts'
 import { ProviderTrouble } from './oauth.ts'
 import type { KeyFields } from './rules.ts'
 
@@ -158,7 +158,7 @@ async function register(
     made = await library.registerClient(issuer, { metadata, clientMetadata: sent, fetchFn: asking.fetch })
   } catch (error) {
     if (error instanceof library.RegistrationRejectedError && error.status < 500 && error.status !== 429) return null
-    throw troubleOf(what, error)
+    throw providerTroubleOf(what, error)
   }
   const { client_id, client_secret, client_secret_expires_at: until = 0 } = made
   // Whoever gets codes at an address that is not this server's would be given the account.

@@ -136,7 +136,7 @@ async function describedServer(
     said = await library.discoverOAuthProtectedResourceMetadata(serverUrl, at, asking.fetch)
   } catch (error) {
     const isThere = metadataUrl !== undefined || asking.lastStatus < 400 || asking.lastStatus > 499
-    if (isThere) throw troubleOf(what, error)
+    if (isThere) throw providerTroubleOf(what, error)
     return null
   }
   const requestedResource = library.resourceUrlFromServerUrl(serverUrl)
@@ -183,12 +183,12 @@ async function guarded<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    throw troubleOf(what, error)
+    throw providerTroubleOf(what, error)
   }
 }
 
 /** The texts of other errors may quote what was said. */
-export function troubleOf(what: string, error: unknown): ProviderTrouble {
+export function providerTroubleOf(what: string, error: unknown): ProviderTrouble {
   const outbound = outboundIn(error)
   return new ProviderTrouble(outbound === null ? `${what}.` : `${what}: ${outbound.message}.`, { cause: error })
 }

@@ -2,7 +2,7 @@ import type { AgentRef } from '../../../shared/lib/ids.ts'
 import { fail, failField } from '../../../shared/api/errors.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import { findServerKey, serverKey } from '../../db/server-keys.ts'
-import { troubleOf } from '../../db/dialect.ts'
+import { databaseTroubleOf } from '../../db/dialect.ts'
 import type { Db, Tx } from '../../db/open.ts'
 import type { PersonCaller } from '../../http/callers.ts'
 import {
@@ -49,7 +49,7 @@ export async function addSecret(
     )
   } catch (error) {
     // The name was free when it was looked up, so another write came in between.
-    if (troubleOf(error) === 'duplicate') fail('secret.duplicate_name', { param, cause: error })
+    if (databaseTroubleOf(error) === 'duplicate') fail('secret.duplicate_name', { param, cause: error })
     throw error
   }
   if (agentId !== null) await grantSecret(db, { secretId: id, agentId, workspaceId, grantedBy: by, createdAt: at })

@@ -3,7 +3,7 @@ import { fail } from '../../../shared/api/errors.ts'
 import type { BatchItem } from '../../../shared/api/task-shapes.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { ModelCatalog } from '../../catalog/catalog.ts'
-import { troubleOf } from '../../db/dialect.ts'
+import { databaseTroubleOf } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { actorOf, type Caller } from '../../http/callers.ts'
 import { causeOfCaller } from '../runs/cause.ts'
@@ -45,7 +45,7 @@ export async function createTask(
   try {
     await insertTask(db, task)
   } catch (error) {
-    if (troubleOf(error) === 'duplicate') fail('task_key_contention', { cause: error })
+    if (databaseTroubleOf(error) === 'duplicate') fail('task_key_contention', { cause: error })
     throw error
   }
   await insertChecklist({ db, world }, task, body.checklist ?? [])

@@ -7,7 +7,7 @@ import {
 } from '../../../shared/api/auth-internal.ts'
 import { ApiError } from '../../../shared/api/errors.ts'
 import { base62 } from '../../../shared/lib/world.ts'
-import { troubleOf } from '../../db/dialect.ts'
+import { databaseTroubleOf } from '../../db/dialect.ts'
 import type { Tx } from '../../db/open.ts'
 import { hashToken } from '../../http/token-hash.ts'
 import type { RequestState } from '../../http/kernel.ts'
@@ -81,7 +81,7 @@ async function insertWithCode(
       await insertDeviceGrant(root, { ...grant, userCodeHash: hashToken(userCode) })
       return userCode
     } catch (error) {
-      if (attempt === 4 || troubleOf(error) !== 'duplicate') throw error
+      if (attempt === 4 || databaseTroubleOf(error) !== 'duplicate') throw error
     }
   }
 }

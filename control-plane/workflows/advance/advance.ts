@@ -31,7 +31,7 @@ import type { HandedCalls } from './handed-calls.ts'
 import { failureOf, finishWorkflowRun, type WorkflowRunEnding } from './finish.ts'
 import type { NewCall } from './new-call.ts'
 import { agentIdOf, subjectOf } from './step-subject.ts'
-import { troubleOf } from './trouble.ts'
+import { stallOf } from './trouble.ts'
 import { failed, sizeOfResult, type StepOutcome } from './outcome.ts'
 
 /**
@@ -94,7 +94,7 @@ export async function advance(id: WorkflowRunId, deps: AdvanceDependencies): Pro
     return store(run, deps, (tx, locked) => finishWorkflowRun(tx, locked, failureOf(journalFull), finishOf(deps)))
   const answer = await replayed(run, { source: found.source ?? '', calls, journal }, engine)
   if (answer.kind === 'gave_up' || answer.value.kind !== 'replayed') {
-    const trouble = troubleOf(answer, calls)
+    const trouble = stallOf(answer, calls)
     log.warn({ workflowRun: id, ...trouble }, 'a workflow did not go on')
     return store(run, deps, (tx, locked) => noteTrouble(tx, locked, { waiting, trouble, deps }), 'in trouble')
   }

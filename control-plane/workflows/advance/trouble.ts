@@ -10,7 +10,7 @@ const limits = {
 } as const
 
 /** Why a program did not go on, as its run shows it: a limit of the engine, or a call that differs from the journal. */
-export function troubleOf(answer: JobAnswer<Replayed>, calls: readonly CallRow[]): Stall {
+export function stallOf(answer: JobAnswer<Replayed>, calls: readonly CallRow[]): Stall {
   const nothing = { seq: null, recorded: null, made: null }
   if (answer.kind === 'gave_up') return { ...nothing, message: limits[answer.why] }
   const { value } = answer

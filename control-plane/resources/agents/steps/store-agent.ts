@@ -5,7 +5,7 @@ import type { Agent } from '../../../../shared/api/agents.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { ModelCatalog } from '../../../catalog/catalog.ts'
 import type { Caller } from '../../../http/callers.ts'
-import { troubleOf } from '../../../db/dialect.ts'
+import { databaseTroubleOf } from '../../../db/dialect.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import { reviewAgentBudget } from '../../approvals/steps/budget-gate.ts'
@@ -218,7 +218,7 @@ export async function refusingTakenHandle(write: () => Promise<void>): Promise<v
   try {
     await write()
   } catch (error) {
-    if (troubleOf(error) === 'duplicate') fail('handle_taken', { param: 'name', cause: error })
+    if (databaseTroubleOf(error) === 'duplicate') fail('handle_taken', { param: 'name', cause: error })
     throw error
   }
 }

@@ -3,7 +3,7 @@ import { fail, failField, failPlain } from '../../../../shared/api/errors.ts'
 import { folderRoutes, type Folder } from '../../../../shared/api/folders.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import type { FolderCheck, FolderFacts } from '../../../../shared/device/folder-check.ts'
-import { troubleOf } from '../../../db/dialect.ts'
+import { databaseTroubleOf } from '../../../db/dialect.ts'
 import { publish } from '../../../db/transaction.ts'
 import type { Db } from '../../../db/open.ts'
 import type { PersonCaller } from '../../../http/callers.ts'
@@ -96,7 +96,7 @@ async function update(input: HandlerInput<typeof folderRoutes.update>, deps: Dep
     if (!(await replaceRepo(db, folder.shortId, body.repoId))) unknownFolder()
   } catch (error) {
     // Another folder took the repo after the lookup.
-    if (troubleOf(error) === 'duplicate') fail('repo_already_mapped', { param: 'repoId', cause: error })
+    if (databaseTroubleOf(error) === 'duplicate') fail('repo_already_mapped', { param: 'repoId', cause: error })
     throw error
   }
   const device = await findDeviceByPublicId(db, folder.device)

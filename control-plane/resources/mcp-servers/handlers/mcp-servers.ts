@@ -7,7 +7,7 @@ import { ruleNameOf } from '../../../../shared/runs/given-servers.ts'
 import type { McpServer } from '../../../../shared/runs/mcp-servers.ts'
 import type { ServiceCatalog } from '../../../catalog/services.ts'
 import { changedRow } from '../../../db/changed-row.ts'
-import { troubleOf } from '../../../db/dialect.ts'
+import { databaseTroubleOf } from '../../../db/dialect.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { inSavepoint } from '../../../db/transaction.ts'
 import { hasRole, type Caller, type PersonCaller } from '../../../http/callers.ts'
@@ -213,7 +213,7 @@ async function orTaken(db: Tx, write: (tx: Tx) => Promise<void>): Promise<void> 
   try {
     await inSavepoint(db, write)
   } catch (error) {
-    if (troubleOf(error) !== 'duplicate') throw error
+    if (databaseTroubleOf(error) !== 'duplicate') throw error
     fail('duplicate_resource', {
       param: 'name',
       message: 'There is an MCP server of this name, or of nearly the same.',

@@ -6,7 +6,7 @@ import { timeAndId, beforeOf, pageByTime } from '../../../../shared/api/paging.t
 import { projectRoutes } from '../../../../shared/api/projects.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
 import type { World } from '../../../../shared/lib/world.ts'
-import { troubleOf } from '../../../db/dialect.ts'
+import { databaseTroubleOf } from '../../../db/dialect.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
@@ -126,7 +126,7 @@ async function create({ db, caller, world, body }: HandlerInput<typeof projectRo
     await insertProject(db, project)
   } catch (error) {
     // The prefix was free when it was looked up, so another write came in between.
-    if (troubleOf(error) === 'duplicate') fail('duplicate_prefix', { param: 'prefix', cause: error })
+    if (databaseTroubleOf(error) === 'duplicate') fail('duplicate_prefix', { param: 'prefix', cause: error })
     throw error
   }
   // An agent keeps seeing the projects it created.

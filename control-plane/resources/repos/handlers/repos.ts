@@ -1,7 +1,7 @@
 import { fail, failField } from '../../../../shared/api/errors.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import { mostRepos, repoRoutes, type Repo } from '../../../../shared/api/repos.ts'
-import { troubleOf } from '../../../db/dialect.ts'
+import { databaseTroubleOf } from '../../../db/dialect.ts'
 import { answer, implement, type ImplementedRoute } from '../../../http/implement.ts'
 import { wholeList } from '../../../http/whole-list.ts'
 import { cloneUrlOf, readRemote } from '../rules.ts'
@@ -30,7 +30,7 @@ export function repoHandlers(): ImplementedRoute[] {
       try {
         await insertRepo(db, repo)
       } catch (error) {
-        if (troubleOf(error) === 'duplicate')
+        if (databaseTroubleOf(error) === 'duplicate')
           fail('duplicate_resource', {
             param: 'gitRemote',
             message: `${repo.gitRemote} is here already.`,

@@ -3,7 +3,7 @@ import { changedRow } from '../../../db/changed-row.ts'
 import { fail, failPlain } from '../../../../shared/api/errors.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
 import { workspaceRoutes } from '../../../../shared/api/workspaces.ts'
-import { troubleOf } from '../../../db/dialect.ts'
+import { databaseTroubleOf } from '../../../db/dialect.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { failElsewhere, type Caller } from '../../../http/callers.ts'
@@ -91,7 +91,7 @@ async function refusingTakenSlug<T>(write: () => Promise<T>): Promise<T> {
   try {
     return await write()
   } catch (error) {
-    if (troubleOf(error) === 'duplicate') failPlain('plain.workspace_slug_exists')
+    if (databaseTroubleOf(error) === 'duplicate') failPlain('plain.workspace_slug_exists')
     throw error
   }
 }
