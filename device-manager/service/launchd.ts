@@ -28,7 +28,7 @@ export function launchdManager({ file, run, world, uid }: LaunchdOptions): Servi
       await run('launchctl', ['print-disabled', domain]),
     ]
     return {
-      ...stateOf(shown.status === 0 ? shown.stdout : null),
+      ...stateFromLaunchctl(shown.status === 0 ? shown.stdout : null),
       enabled: existsSync(file) && !new RegExp(`"${serviceLabel}" => (disabled|true)`).test(disabled.stdout),
     }
   }
@@ -78,7 +78,7 @@ async function reach(run: RunTool, domain: string): Promise<void> {
 }
 
 /** Reads `launchctl print`; null: launchd does not know the service. Exported for its test. */
-export function stateOf(shown: string | null): Omit<ServiceState, 'enabled'> {
+export function stateFromLaunchctl(shown: string | null): Omit<ServiceState, 'enabled'> {
   if (shown === null) return { loaded: false, running: false, failed: null, pid: null }
   const pid = Number(/^\s*pid = (\d+)$/m.exec(shown)?.[1] ?? 0)
   const exit = /^\s*last exit code = (\d+)/m.exec(shown)?.[1]

@@ -15,7 +15,8 @@ export interface SystemdOptions {
 /** The person's systemd, asked by systemctl and loginctl. */
 export function systemdManager({ file, run, userName }: SystemdOptions): ServiceManager {
   const systemctl = (...args: string[]) => mustRun(run, 'systemctl', ['--user', ...args])
-  const state = async () => stateOf((await run('systemctl', ['--user', 'show', serviceUnit, ...properties])).stdout)
+  const state = async () =>
+    stateFromSystemctl((await run('systemctl', ['--user', 'show', serviceUnit, ...properties])).stdout)
   return {
     kind: 'systemd',
     file,
@@ -79,7 +80,7 @@ function notLoaded(file: string): ServiceError {
 }
 
 /** Reads `systemctl show`, which answers for an unknown unit too. Exported for its test. */
-export function stateOf(shown: string): ServiceState {
+export function stateFromSystemctl(shown: string): ServiceState {
   const value = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(shown)?.[1] ?? ''
   const active = value('ActiveState')
   const pid = Number(value('MainPID'))
