@@ -49,7 +49,7 @@ export const oneOf = <const Words extends readonly [string, ...string[]]>(words:
   example: fallback,
 })
 
-export const flag = () => ({
+export const onOrOff = () => ({
   schema: z
     .enum(['0', '1', 'true', 'false'])
     .default('0')

@@ -6,7 +6,7 @@ import { parseKey } from '../vault/vault.ts'
 import { postgresTrouble } from './addresses.ts'
 import {
   count,
-  flag,
+  onOrOff,
   httpAddress,
   milliseconds,
   oneOf,
@@ -178,7 +178,7 @@ export const variables = {
   AWS_SECRET_ACCESS_KEY: { ...words('the key that the service gave', 500), isSecret: true },
   SVC_LOG_LEVEL: oneOf(['trace', 'debug', 'info', 'warn', 'error', 'silent'], 'info'),
   SVC_RATE_LIMIT_PER_MINUTE: count({ least: 1, most: 1_000_000_000, example: '600000' }, 600_000),
-  SVC_CHECK_REPLIES: flag(),
+  SVC_CHECK_REPLIES: onOrOff(),
   SVC_HEARTBEAT_MS: milliseconds(linkLimits.heartbeatMs),
   SVC_LEASE_MS: milliseconds(linkLimits.leaseMs),
   SVC_OFFER_MS: milliseconds(linkLimits.offerMs),

@@ -6,7 +6,7 @@ import { showAccount, showSignIn, signOut } from './account-pages.ts'
 import { finishConnection } from './connection-callback.ts'
 import { showConnectionClient } from './connection-client.ts'
 import type { SignInDependencies } from './dependencies.ts'
-import { authorize, token } from './device-flow/endpoints.ts'
+import { authorize, answerTokenPoll } from './device-flow/endpoints.ts'
 import { decide, enterCode, showCodeForm } from './device-flow/pages.ts'
 import { pagePolicy } from './html.ts'
 import { countIfFailed } from './limit.ts'
@@ -41,7 +41,7 @@ const routes: Readonly<Record<string, SignInRoute>> = {
   [deviceFlow.pagePath]: { id: 'sign_in.device', GET: showCodeForm, POST: enterCode },
   [paths.decision]: { id: 'sign_in.decision', POST: decide },
   [deviceFlow.authorizePath]: { id: 'auth.device', POST: authorize, isEndpoint: true },
-  [deviceFlow.tokenPath]: { id: 'auth.token', POST: token, isEndpoint: true },
+  [deviceFlow.tokenPath]: { id: 'auth.token', POST: answerTokenPoll, isEndpoint: true },
 }
 
 /** Serves the pages and endpoints of signing in; everything else goes to the next middleware. */

@@ -93,7 +93,7 @@ function clientNameFrom(fields: Fields): string {
 }
 
 /** Section 3.4: answers a poll, with the login token once the person has approved. */
-export async function token(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {
+export async function answerTokenPoll(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {
   await answerOauth(ctx, async () => {
     const fields = await readClientForm(ctx, deps)
     if (fields.get('grant_type') !== deviceFlow.grantType)
