@@ -42,13 +42,13 @@ export function workflowChecksSweep(options: Omit<CheckReading, 'client'> & { cl
   return {
     name: 'workflow_checks',
     everyMs: minute,
-    async run({ root, lines }) {
+    async run({ root, queue }) {
       if (client === null) return
       for await (const page of inPages<WaitedBranch>(perPage, (next) => listWaitedBranches(root, next)))
         for (const branch of page) {
           const { workspaceId, repo, branch: name } = branch
           // In lines of their own: a slow GitHub holds up no write of a workspace.
-          lines.add(`checks:${workspaceId}`, () => look({ ...options, client }, branch), `${repo} ${name}`)
+          queue.add(`checks:${workspaceId}`, () => look({ ...options, client }, branch), `${repo} ${name}`)
         }
     },
   }

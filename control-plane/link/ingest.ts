@@ -7,7 +7,7 @@ import { inTransaction, type TransactionOptions } from '../db/transaction.ts'
 import type { IngestItem } from './ingest-item.ts'
 import { IngestBatch, readRuns, RunChangedError, runIdOf, type BatchOptions } from './ingest-batch.ts'
 import { LogHashes } from './log-hashes.ts'
-import { Lines } from '../process/lines.ts'
+import { KeyedQueue } from '../process/keyed-queue.ts'
 import type { Log } from '../process/log.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 
@@ -67,12 +67,12 @@ export class Ingest {
   private readonly inOrder = new Map<string, Waiting[]>()
   /** By run: how many of its items are in a line or being stored from one. */
   private readonly countInOrder = new Map<string, number>()
-  private readonly lines: Lines
+  private readonly keyedQueue: KeyedQueue
 
   constructor(options: IngestOptions) {
     this.options = options
-    this.lines = new Lines(options.log, 'what a device sent was neither stored nor given up')
-    this.lines.start()
+    this.keyedQueue = new KeyedQueue(options.log, 'what a device sent was neither stored nor given up')
+    this.keyedQueue.start()
   }
 
   /** Resolves when the item is stored and answered, or given up. */
@@ -94,7 +94,7 @@ export class Ingest {
   async idle(): Promise<void> {
     do {
       await this.working
-      await this.lines.idle()
+      await this.keyedQueue.idle()
     } while (this.working)
   }
 
@@ -128,7 +128,7 @@ export class Ingest {
       const queue = this.inOrder.get(workspaceId) ?? []
       queue.push(...ofWorkspace)
       this.inOrder.set(workspaceId, queue)
-      this.lines.add(workspaceId, () => this.storeInOrder(workspaceId), workspaceId)
+      this.keyedQueue.add(workspaceId, () => this.storeInOrder(workspaceId), workspaceId)
     }
   }
 
@@ -136,7 +136,7 @@ export class Ingest {
     const queue = this.inOrder.get(workspaceId) ?? []
     const items = take(queue)
     if (queue.length === 0) this.inOrder.delete(workspaceId)
-    else this.lines.add(workspaceId, () => this.storeInOrder(workspaceId), workspaceId)
+    else this.keyedQueue.add(workspaceId, () => this.storeInOrder(workspaceId), workspaceId)
     try {
       const { events = [], decisions = [] } = byNeedOfTurn(items)
       // Each run by itself: who waits for the row of one holds no other.

@@ -1,6 +1,6 @@
 import type { SandboxId } from '../../shared/lib/ids.ts'
 import type { Bus } from '../db/bus.ts'
-import { Lines } from '../process/lines.ts'
+import { KeyedQueue } from '../process/keyed-queue.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
 import { findRun } from '../resources/runs/store.ts'
 import { nextAct, type Seen } from '../resources/sandboxes/machine.ts'
@@ -51,7 +51,7 @@ export class SandboxKeeper {
   private readonly options: KeeperOptions
   private readonly acts: SandboxActs
   private readonly pool: WarmPool
-  private readonly lines: Lines
+  private readonly queue: KeyedQueue
   private readonly unsubscribe: (() => void)[] = []
   private readonly stopping = new AbortController()
   private trouble: string | null = null
@@ -64,11 +64,11 @@ export class SandboxKeeper {
     this.options = options
     this.acts = new SandboxActs({ ...options, lookSoon: () => this.lookSoon() })
     this.pool = new WarmPool({ ...options, lookSoon: () => this.lookSoon() })
-    this.lines = new Lines(options.log, 'a sandbox could not be looked after; the next look tries again')
+    this.queue = new KeyedQueue(options.log, 'a sandbox could not be looked after; the next look tries again')
   }
 
   start(): void {
-    this.lines.start()
+    this.queue.start()
     const { bus } = this.options
     for (const topic of ['run.queued', 'run.ended', 'device.changed'] as const)
       this.unsubscribe.push(bus.on(topic, () => this.lookSoon()))
@@ -78,23 +78,23 @@ export class SandboxKeeper {
   async stop(): Promise<void> {
     for (const off of this.unsubscribe.splice(0)) off()
     this.stopping.abort()
-    await this.lines.stop()
+    await this.queue.stop()
     await this.pool.stop(this.known?.facts.id ?? null)
     await this.options.brokers.stop()
   }
 
   lookSoon(): void {
-    if (this.isLookDue || this.lines.isStopped) return
+    if (this.isLookDue || this.queue.isStopped) return
     this.isLookDue = true
     const { world } = this.options
-    const look = () => this.lines.add('look', () => this.look(), 'look')
+    const look = () => this.queue.add('look', () => this.look(), 'look')
     const inMs = restMs - (world.monotonic() - this.lookedAt)
     if (inMs <= 0) look()
     else world.after(inMs, look)
   }
 
   idle(): Promise<void> {
-    return this.lines.idle()
+    return this.queue.idle()
   }
 
   private async watch(): Promise<void> {
@@ -132,17 +132,17 @@ export class SandboxKeeper {
     const placed = this.placed(rows, warm.length)
     for (const row of rows) {
       const container = containers.find(({ sandboxId }) => sandboxId === row.id) ?? null
-      this.lines.add(row.id, () => this.lookAt(row, { container, facts, hasPlace: placed.has(row.id) }), 'look')
+      this.queue.add(row.id, () => this.lookAt(row, { container, facts, hasPlace: placed.has(row.id) }), 'look')
     }
     for (const { id, act } of pool.plan(warm, { facts, containers, sandboxes: rows.length }))
-      this.lines.add(id, act, 'look')
+      this.queue.add(id, act, 'look')
     // Whoever creates one has begun to listen for it.
     await brokers.keep(rows.filter(({ state }) => state !== 'wanted' && state !== 'creating' && state !== 'ended'))
     const known = new Set([...rows, ...warm].map(({ id }) => id))
     for (const container of containers)
       if (!known.has(container.sandboxId) && (await this.isGone(container.sandboxId)))
-        this.lines.add(container.name, () => this.removeOrphan(container.name), 'orphan')
-    for (const row of await listLeftVolumes(root, facts.id)) this.lines.add(row.id, () => this.lookAtLeft(row), 'left')
+        this.queue.add(container.name, () => this.removeOrphan(container.name), 'orphan')
+    for (const row of await listLeftVolumes(root, facts.id)) this.queue.add(row.id, () => this.lookAtLeft(row), 'left')
     await this.sweepVolumes()
     for (const id of brokers.known())
       if (!known.has(id) && (await this.isGone(id))) await brokers.close({ id, folder: null })
@@ -172,7 +172,7 @@ export class SandboxKeeper {
     if (world.monotonic() - this.sweptAt < volumesMs) return
     this.sweptAt = world.monotonic()
     for (const name of await engine.listVolumes(keys.serverId))
-      if (!(await isVolumeNeeded(root, name))) this.lines.add(name, () => engine.remove(name, name), 'volume')
+      if (!(await isVolumeNeeded(root, name))) this.queue.add(name, () => engine.remove(name, name), 'volume')
   }
 
   private async removeOrphan(name: string): Promise<void> {

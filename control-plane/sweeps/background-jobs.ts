@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { World } from '../../shared/lib/world.ts'
 import type { Bus } from '../db/bus.ts'
-import { Lines } from '../process/lines.ts'
+import { KeyedQueue } from '../process/keyed-queue.ts'
 import type { Log } from '../process/log.ts'
 import type { Sweep } from './sweeper.ts'
 
@@ -34,12 +34,12 @@ export interface BackgroundJobsOptions {
 
 export class BackgroundJobs {
   private readonly options: BackgroundJobsOptions
-  private readonly work: Lines
+  private readonly work: KeyedQueue
   private unsubscribe: (() => void) | null = null
 
   constructor(options: BackgroundJobsOptions) {
     this.options = options
-    this.work = new Lines(options.log, 'a background job failed; the sweep tries again')
+    this.work = new KeyedQueue(options.log, 'a background job failed; the sweep tries again')
   }
 
   start(): void {

@@ -33,9 +33,9 @@ export function scheduledTasksSweep(options: { everyMs: number }): Sweep {
     name: 'scheduled_tasks',
     everyMs: options.everyMs,
     async run(context) {
-      const { root, now, lines } = context
+      const { root, now, queue } = context
       for await (const page of inPages<DueStart>(tasksPerPage, (next) => listDueStarts(root, { now, ...next })))
-        for (const task of page) lines.add(task.workspaceId, () => startOne(context, task), task.id)
+        for (const task of page) queue.add(task.workspaceId, () => startOne(context, task), task.id)
     },
   }
 }
@@ -68,9 +68,9 @@ export function dueAutomationsSweep(options: DueAutomationsOptions): Sweep {
   return {
     name: 'due_automations',
     everyMs: options.everyMs,
-    async run({ root, now, log, lines }) {
+    async run({ root, now, log, queue }) {
       for await (const page of inPages<DueAutomation>(automationsPerPage, (next) => listDue(root, { now, ...next })))
-        for (const due of page) lines.add(due.workspaceId, () => fireOne(due, { root, now, log, options }), due.id)
+        for (const due of page) queue.add(due.workspaceId, () => fireOne(due, { root, now, log, options }), due.id)
     },
   }
 }
@@ -127,11 +127,11 @@ const questionsPerRound = 1_000
 export const overdueQuestionsSweep = ({ everyMs }: { everyMs: number }): Sweep => ({
   name: 'overdue_questions',
   everyMs,
-  async run({ root, now, world, lines }) {
+  async run({ root, now, world, queue }) {
     for (const question of await listOverdueQuestions(root, { now, limit: questionsPerRound })) {
       const { id, workspaceId } = question
       const close = (tx: Tx) => closeBySystem(tx, question, { reason: 'wait_timeout', world })
-      lines.add(workspaceId, () => inTransaction(root, close, { turns: [workspaceId] }), id)
+      queue.add(workspaceId, () => inTransaction(root, close, { turns: [workspaceId] }), id)
     }
   },
 })

@@ -49,7 +49,7 @@ async function eachOf(
   for await (const page of inPages(pageSize, list)) for (const approval of page) handle(approval)
 }
 
-function expire({ root, world, log, lines }: SweepContext, due: DueApproval, reason: string): void {
+function expire({ root, world, log, queue }: SweepContext, due: DueApproval, reason: string): void {
   const { id, workspaceId, trigger } = due
   const close = async (tx: Tx) => {
     const approval = await findApproval(tx, workspaceId, id)
@@ -61,11 +61,11 @@ function expire({ root, world, log, lines }: SweepContext, due: DueApproval, rea
     const closed = await inTransaction(root, close, { turns: [workspaceId] })
     if (closed) log.info({ approvalId: id, trigger }, 'approval expired')
   }
-  lines.add(workspaceId, closeAndTell, id)
+  queue.add(workspaceId, closeAndTell, id)
 }
 
-function reviewBudget({ root, world, lines }: SweepContext, approval: DueApproval): void {
+function reviewBudget({ root, world, queue }: SweepContext, approval: DueApproval): void {
   const { id, workspaceId } = approval
   const review = (tx: Tx) => reviewBudgets(tx, { workspaceId, agentId: agentOfBudget(approval) }, world)
-  lines.add(workspaceId, () => inTransaction(root, review, { turns: [workspaceId] }), id)
+  queue.add(workspaceId, () => inTransaction(root, review, { turns: [workspaceId] }), id)
 }

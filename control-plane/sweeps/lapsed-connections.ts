@@ -12,7 +12,7 @@ export function lapsedConnectionsSweep({ everyMs }: { everyMs: number }): Sweep 
   return {
     name: 'lapsed_connections',
     everyMs,
-    async run({ root, now, lines, log }) {
+    async run({ root, now, queue, log }) {
       for (const { id, workspaceId } of await listLapsedConnections(root, { before: now, limit: atOnce })) {
         const lapse = () =>
           inTransaction(root, async (tx) => {
@@ -24,7 +24,7 @@ export function lapsedConnectionsSweep({ everyMs }: { everyMs: number }): Sweep 
             await replaceConnection(tx, row, { ...row, ...lapsed, statusReason: reasonOfLapse(row) })
             log.info({ connectionId: id, service: row.serviceId }, 'a connection is expired')
           })
-        lines.add(workspaceId, lapse, id)
+        queue.add(workspaceId, lapse, id)
       }
     },
   }

@@ -12,9 +12,9 @@ export function purgedFilesSweep({ blobs, everyMs }: { blobs: Pick<Blobs, 'relea
   return {
     name: 'purged_files',
     everyMs,
-    async run({ root, now, lines }) {
+    async run({ root, now, queue }) {
       for (const file of await listDeletedBefore(root, now - purgeMs, atOnce))
-        lines.add(file.workspaceId, () => purge(root, file, blobs), file.id)
+        queue.add(file.workspaceId, () => purge(root, file, blobs), file.id)
     },
   }
 }

@@ -11,7 +11,7 @@ export function retiredBundlesSweep({ blobs, everyMs }: { blobs: Pick<Blobs, 're
   return {
     name: 'retired_bundles',
     everyMs,
-    async run({ root, now, lines }) {
+    async run({ root, now, queue }) {
       for (const { id, workspaceId, blobId } of await listGoneBundles(root, {
         retiredBefore: now - retiredMs,
         limit: atOnce,
@@ -24,7 +24,7 @@ export function retiredBundlesSweep({ blobs, everyMs }: { blobs: Pick<Blobs, 're
             },
             { turns: [workspaceId] },
           )
-        lines.add(workspaceId, remove, id)
+        queue.add(workspaceId, remove, id)
       }
     },
   }

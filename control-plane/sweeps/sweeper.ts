@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import { ClockWatch } from '../../shared/lib/clock-watch.ts'
-import { Lines } from '../process/lines.ts'
+import { KeyedQueue } from '../process/keyed-queue.ts'
 import type { Log } from '../process/log.ts'
 
 /** Periodic work. A sweep is repeatable and safe on several replicas at once: its writes are compare-and-set. */
@@ -28,7 +28,7 @@ export interface SweepContext {
    * is not added twice, and failed work comes again with the next round. Neither holds up other workspaces or other
    * sweeps.
    */
-  lines: Lines
+  queue: KeyedQueue
 }
 
 /**
@@ -65,7 +65,7 @@ interface SweeperOptions {
 export class Sweeper {
   private readonly options: SweeperOptions
   private readonly due = new Map<string, number>()
-  private readonly lines: Lines
+  private readonly queue: KeyedQueue
   private cancel: (() => void) | null = null
   private work: Promise<void> = Promise.resolve()
   private stopped = true
@@ -81,9 +81,9 @@ export class Sweeper {
       log.info({ ms }, 'the machine slept or the server was held up')
     }
     this.clock = new ClockWatch({ world, jumpMs, onJump })
-    this.lines = new Lines(options.log, 'a sweep failed at one of many; it comes again')
+    this.queue = new KeyedQueue(options.log, 'a sweep failed at one of many; it comes again')
     // Started here, since sweeps may be run without a clock (`runAll`).
-    this.lines.start()
+    this.queue.start()
   }
 
   /** What goes on in batches after the requests that asked for it. */
@@ -98,7 +98,7 @@ export class Sweeper {
   start(): void {
     if (!this.stopped) return
     this.stopped = false
-    this.lines.start()
+    this.queue.start()
     this.jobs?.start()
     this.clock.start(this.options.tickMs)
     const now = this.options.world.monotonic()
@@ -111,14 +111,14 @@ export class Sweeper {
     this.clock.stop()
     this.cancel?.()
     await this.work
-    await Promise.all([this.lines.stop(), this.jobs?.stop()])
+    await Promise.all([this.queue.stop(), this.jobs?.stop()])
   }
 
   /** Runs every sweep now, each after all work of the one before is done (for tests, and for an operator's signal). */
   async runAll(): Promise<void> {
     for (const sweep of this.options.sweeps) {
       await this.runOne(sweep)
-      await this.lines.idle()
+      await this.queue.idle()
       await sweep.idle?.()
     }
   }
@@ -143,7 +143,7 @@ export class Sweeper {
   private async runOne(sweep: Sweep): Promise<void> {
     const { root, world, log } = this.options
     try {
-      await sweep.run({ root, now: world.now(), awakeSince: this.sinceAwake, world, log, lines: this.lines })
+      await sweep.run({ root, now: world.now(), awakeSince: this.sinceAwake, world, log, queue: this.queue })
     } catch (error) {
       log.error({ err: error, sweep: sweep.name }, 'sweep failed')
     }

@@ -10,9 +10,9 @@ export function withdrawalsSweep({ deps, everyMs }: { deps: RenewalDependencies;
   return {
     name: 'withdrawals',
     everyMs,
-    async run({ root, now, lines }) {
+    async run({ root, now, queue }) {
       for (const row of await listDueWithdrawals(root, { now, limit: atOnce }))
-        lines.add(row.id, () => withdrawQueued(deps, row), row.id)
+        queue.add(row.id, () => withdrawQueued(deps, row), row.id)
     },
   }
 }

@@ -41,11 +41,11 @@ export function workflowsSweep({
   return {
     name: 'workflows',
     everyMs,
-    async run({ root, now, world, lines }) {
+    async run({ root, now, world, queue }) {
       for (const step of await listLeftSteps(root, perRound)) {
         const { workspaceId, workflowRunId, seq } = step
         const end = () => inTransaction(root, (tx) => endStepAt(tx, step, world.now()), { turns: [workspaceId] })
-        lines.add(workspaceId, end, `${workflowRunId}:${seq}`)
+        queue.add(workspaceId, end, `${workflowRunId}:${seq}`)
       }
       for (const { id, workspaceId, version } of await listUnchanged(root, {
         changedBefore: now - idleMs,
@@ -54,7 +54,7 @@ export function workflowsSweep({
         limit: perRound,
       })) {
         const fail = (tx: Tx) => failIdle(tx, { id, version }, { world, leaseMs })
-        lines.add(workspaceId, () => inTransaction(root, fail, { turns: [workspaceId] }), `idle:${id}`)
+        queue.add(workspaceId, () => inTransaction(root, fail, { turns: [workspaceId] }), `idle:${id}`)
       }
       for (const run of await listUnreplayed(root, perRound)) advanceSoon(run)
       for (const run of await listWaitingRuns(root, { endedBefore: now, limit: perRound })) {
@@ -62,13 +62,13 @@ export function workflowsSweep({
         const lookAndSend = async () => {
           if (await inTransaction(root, look, { turns: [run.workspaceId] })) advanceSoon(run)
         }
-        lines.add(run.workspaceId, lookAndSend, `waiting:${run.id}`)
+        queue.add(run.workspaceId, lookAndSend, `waiting:${run.id}`)
       }
       const due = await listOpenChecks(root, { dueBefore: now, limit: perRound })
       for (const [id, waits] of Map.groupBy(due, ({ workflowRunId }) => workflowRunId)) {
         const { workspaceId } = waits[0]!
         const end = (tx: Tx) => endWaits(tx, waits, world.now())
-        lines.add(workspaceId, () => inTransaction(root, end, { turns: [workspaceId] }), `due:${id}`)
+        queue.add(workspaceId, () => inTransaction(root, end, { turns: [workspaceId] }), `due:${id}`)
       }
       for (const run of await listCancelled(root, perRound)) advanceSoon(run)
     },

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
-import { Lines } from '../../control-plane/process/lines.ts'
+import { KeyedQueue } from '../../control-plane/process/keyed-queue.ts'
 import { silentLog } from '../../control-plane/process/log.ts'
 import { findApproval, insertApproval } from '../../control-plane/resources/approvals/store.ts'
 import { findRun } from '../../control-plane/resources/runs/store.ts'
@@ -36,10 +36,10 @@ async function multiply(db: Db, name: string, { id, ...also }: { id: string; [co
 
 async function sweep(root: Db, one: Sweep, now: number): Promise<void> {
   const world = { ...realWorld, now: () => now }
-  const lines = new Lines(silentLog, 'failed')
-  lines.start()
-  await one.run({ root: root as never, now, awakeSince: () => 0, world, log: silentLog, lines })
-  await lines.idle()
+  const queue = new KeyedQueue(silentLog, 'failed')
+  queue.start()
+  await one.run({ root: root as never, now, awakeSince: () => 0, world, log: silentLog, queue })
+  await queue.idle()
 }
 
 onBoth(

@@ -9,7 +9,7 @@ import { changeRun } from '../change-store.ts'
 import { loadPlacementFacts } from '../placement/facts.ts'
 import { hasRoom } from '../places/device-rules.ts'
 import { placeAll } from '../placement/placement.ts'
-import { Lines } from '../../process/lines.ts'
+import { KeyedQueue } from '../../process/keyed-queue.ts'
 import { findWaiting, listWaiting, type WaitingRun } from '../placement/waiting-store.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { offerQueued, type OfferedRun, type Offering } from './offer.ts'
@@ -62,14 +62,14 @@ export class Dispatcher implements Offering {
   /** Runs whose end was told here once: `runEnded` and the outbox each tell of it, in either order. */
   private readonly ended = new Set<string>()
   private readonly unsubscribe: (() => void)[] = []
-  private readonly work: Lines
+  private readonly work: KeyedQueue
 
   constructor(options: DispatcherOptions) {
     this.options = options
     this.world = options.world
     this.leaseMs = options.leaseMs
     this.offerMs = options.offerMs
-    this.work = new Lines(options.log, 'dispatch failed; the sweep tries again')
+    this.work = new KeyedQueue(options.log, 'dispatch failed; the sweep tries again')
   }
 
   start(): void {

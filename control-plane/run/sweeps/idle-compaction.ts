@@ -38,11 +38,11 @@ export function idleCompactionSweep(options: { everyMs: number; context: WakeCon
     name: 'idle_compaction',
     everyMs: options.everyMs,
     async run(context) {
-      const { root, now, lines } = context
+      const { root, now, queue } = context
       for (const workspace of await listCompactingWorkspaces(root)) {
         const { id: workspaceId, idleCompaction } = workspace
         for (const run of await listLateCompactions(root, { workspaceId, createdBefore: now - waitMs }))
-          lines.add(workspaceId, () => giveUp(run, context, options.context), run.id)
+          queue.add(workspaceId, () => giveUp(run, context, options.context), run.id)
         if (isHalted(workspace)) continue
         const to = now - idleCompaction.afterMinutes * 60_000
         const window = { from: now - latestMs, to, createdSince: now - longestRunMs }
@@ -51,7 +51,7 @@ export function idleCompactionSweep(options: { everyMs: number; context: WakeCon
         for await (const page of inPages<RunRow>(pageSize, (next) => listIdle(root, { after: null, ...idle, ...next })))
           for (const run of page)
             if ((run.usage?.contextTokens ?? 0) >= idleCompaction.minTokens)
-              lines.add(workspaceId, () => compact(run, context, options.context), run.id)
+              queue.add(workspaceId, () => compact(run, context, options.context), run.id)
       }
     },
   }

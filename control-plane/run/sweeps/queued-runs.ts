@@ -43,13 +43,13 @@ export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
     name: 'queued_runs',
     everyMs: options.everyMs,
     async run(context) {
-      const { root, now, lines } = context
+      const { root, now, queue } = context
       for (const { runId, fence } of await listExpiredOffers(root, now - offerGraceMs, offersPerRound))
-        lines.add(runId, async () => {
+        queue.add(runId, async () => {
           if (await changeRun(root, runId, { type: 'offer_withdrawn', fence })) options.dispatchRun(runId)
         })
       for (const workspaceId of await listWaitingWorkspaces(root))
-        lines.add(workspaceId, () => sweepWorkspace(context, workspaceId, options), 'waiting')
+        queue.add(workspaceId, () => sweepWorkspace(context, workspaceId, options), 'waiting')
     },
   }
 }
@@ -59,7 +59,7 @@ async function sweepWorkspace(
   workspaceId: WorkspaceUuid,
   options: QueuedRunsOptions,
 ): Promise<void> {
-  const { root, world, lines } = context
+  const { root, world, queue } = context
   const now = world.now()
   const facts = await loadPlacementFacts(root, workspaceId, { now, leaseMs: options.leaseMs })
   const opensAt = (run: WaitingRun) => {
@@ -77,11 +77,11 @@ async function sweepWorkspace(
     isAnyUngated ||= ungated.size > 0
     for (const run of page) {
       const due = dueOf(run, { gate: ungated.has(run) ? null : { opensAt: opensAt(run) }, now, options })
-      if (due !== null) lines.add(workspaceId, () => act(context, run, { due, now }), run.id)
+      if (due !== null) queue.add(workspaceId, () => act(context, run, { due, now }), run.id)
     }
   }
   // Added behind them, as some may have waited for too long.
-  if (isAnyUngated) lines.add(workspaceId, async () => options.dispatch(workspaceId), 'dispatch')
+  if (isAnyUngated) queue.add(workspaceId, async () => options.dispatch(workspaceId), 'dispatch')
 }
 
 type Due = 'gated' | 'ungated' | 'gate_timeout' | 'dispatch_timeout'

@@ -31,7 +31,7 @@ export function runningRunsSweep(options: RunningRunsOptions): Sweep {
     async run(context) {
       if (context.now - context.awakeSince() < options.graceMs) return
       for await (const page of inPages<RunRow>(pageSize, (next) => listRunning(context.root, { after: null, ...next })))
-        for (const run of page) context.lines.add(run.workspaceId, () => look(context, run, options), run.id)
+        for (const run of page) context.queue.add(run.workspaceId, () => look(context, run, options), run.id)
     },
   }
 }

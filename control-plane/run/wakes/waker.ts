@@ -17,7 +17,7 @@ import { findTaskById } from '../../resources/tasks/store.ts'
 import type { WakeOrigin } from '../../trust/askers.ts'
 import { otherWords } from '../../trust/rules.ts'
 import { listHolding } from '../placement/refused-runs.ts'
-import { Lines } from '../../process/lines.ts'
+import { KeyedQueue } from '../../process/keyed-queue.ts'
 import { afterFailure, asBefore, goesOn } from './going-on.ts'
 import type { Gate } from './build-spec.ts'
 import { startRun } from './start-run.ts'
@@ -60,11 +60,11 @@ const mostTogether = 50
 export class Waker {
   private readonly options: WakerOptions
   private readonly unsubscribe: (() => void)[] = []
-  private readonly work: Lines
+  private readonly work: KeyedQueue
 
   constructor(options: WakerOptions) {
     this.options = options
-    this.work = new Lines(options.log, 'a wake failed; the sweep tries again')
+    this.work = new KeyedQueue(options.log, 'a wake failed; the sweep tries again')
   }
 
   start(): void {

@@ -1,6 +1,6 @@
 import { idFrom, type WorkflowRunId, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Bus } from '../../db/bus.ts'
-import { Lines } from '../../process/lines.ts'
+import { KeyedQueue } from '../../process/keyed-queue.ts'
 import { listWaitingRuns } from '../../resources/workflows/call-store.ts'
 import { listUnreplayed } from '../../resources/workflows/run-store.ts'
 import { advance, type AdvanceDependencies } from './advance.ts'
@@ -17,12 +17,12 @@ type AdvancerOptions = Omit<AdvanceDependencies, 'handedCalls'> & { bus: Pick<Bu
 export class Advancer {
   private readonly options: AdvancerOptions
   private readonly handedCalls = new HandedCalls()
-  private readonly work: Lines
+  private readonly work: KeyedQueue
   private unsubscribe: (() => void) | null = null
 
   constructor(options: AdvancerOptions) {
     this.options = options
-    this.work = new Lines(options.log, 'a workflow was not advanced; the sweep tries again')
+    this.work = new KeyedQueue(options.log, 'a workflow was not advanced; the sweep tries again')
   }
 
   start(): void {

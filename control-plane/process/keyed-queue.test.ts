@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { silentLog } from './log.ts'
-import { Lines } from './lines.ts'
+import { KeyedQueue } from './keyed-queue.ts'
 
 function start() {
-  const lines = new Lines(silentLog, 'failed')
+  const lines = new KeyedQueue(silentLog, 'failed')
   lines.start()
   const done: string[] = []
   const waiting = new Map<string, () => void>()
