@@ -29,7 +29,7 @@ export class AnswerRoom {
     if (gone.aborted) return release()
     gone.addEventListener('abort', release, { once: true })
     // What is read may take long to parse and to write: others come in between.
-    await this.room.inTurn()
+    await this.room.yieldToLoop()
   }
 
   /** Takes room for a part of a stream, however long that takes; null once the reader is gone. */
@@ -39,7 +39,7 @@ export class AnswerRoom {
       if (bytes <= smallBytes) return nothing
       try {
         const release = await this.room.take(bytes, this.owner, gone)
-        await this.room.inTurn()
+        await this.room.yieldToLoop()
         return release
       } catch (error) {
         if (!(error instanceof ApiError)) throw error

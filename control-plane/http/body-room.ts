@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/api/errors.ts'
 import { mebibyte } from '../../shared/api/route.ts'
 import type { World } from '../../shared/lib/world.ts'
-import { Turns } from '../process/turns.ts'
+import { FairQueue } from '../process/fair-queue.ts'
 
 /**
  * Room in memory for large bodies, and for large answers, that are under way at the same time: who finds none waits, unread, until others have
@@ -41,7 +41,7 @@ export type Release = () => void
 export class BodyRoom {
   private readonly world: World
   private readonly limits: RoomLimits
-  private readonly turns = new Turns<Waiting>()
+  private readonly queue = new FairQueue<Waiting>()
   private readonly heldByMember = new Map<string, number>()
   private readonly heldByGroup = new Map<string, number>()
   private held = 0
@@ -56,7 +56,7 @@ export class BodyRoom {
   async take(length: number, owner: RoomOwner, gone: AbortSignal): Promise<Release> {
     const { places } = this.limits
     const bytes = places === undefined || length <= mebibyte ? length : Math.max(length, this.limits.bytes / places)
-    if (gone.aborted || this.turns.countOf(owner.member) >= this.limits.waitingPerOwner) throw refusal()
+    if (gone.aborted || this.queue.countOf(owner.member) >= this.limits.waitingPerOwner) throw refusal()
     await new Promise<void>((resolve, reject) => {
       const leave = () => {
         stopTimer()
@@ -75,18 +75,18 @@ export class BodyRoom {
         },
       }
       const giveUp = () => {
-        if (this.turns.remove(waiting)) waiting.refuse()
+        if (this.queue.remove(waiting)) waiting.refuse()
       }
       const stopTimer = this.world.after(this.limits.waitMs, giveUp)
       gone.addEventListener('abort', giveUp, { once: true })
-      this.turns.add(waiting)
+      this.queue.add(waiting)
       this.next()
     })
     return this.releaseOf(bytes, owner)
   }
 
   /** Resolves in a turn of the event loop that no other large body has: whatever each costs, others come in between. */
-  inTurn(): Promise<void> {
+  yieldToLoop(): Promise<void> {
     this.lastTurn = this.lastTurn.then(() => new Promise((resolve) => setImmediate(resolve)))
     return this.lastTurn
   }
@@ -111,7 +111,7 @@ export class BodyRoom {
       // enough.
       let isFull = false
       const fullGroups = new Set<string>()
-      const waiting = this.turns.take((one) => {
+      const waiting = this.queue.take((one) => {
         if (isFull || fullGroups.has(one.group)) return false
         if (isOver(this.heldByMember.get(one.member), one, this.limits.bytes * memberShare)) return false
         if (isOver(this.heldByGroup.get(one.group), one, this.limits.bytes * groupShare)) {

@@ -71,7 +71,7 @@ export async function readBody(request: IncomingMessage, reading: BodyReading): 
   const release = await room.take(most, reading.owner, gone.signal).finally(gone.stop)
   try {
     const bytes = await collect(request, collecting, { graceMs: graceWithRoomMs, mostMs })
-    await room.inTurn()
+    await room.yieldToLoop()
     return { bytes, release }
   } catch (error) {
     release()

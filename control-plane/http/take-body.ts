@@ -45,7 +45,7 @@ export async function takeBody(door: Door, ctx: Koa.Context, caller: Caller | nu
       fail(route.softLimit.code, { message: `The body has more than ${route.softLimit.bytes} bytes.` })
     const body = parseJsonBody(bytes, headerOf(ctx, 'content-type'))
     // Others have their turn before all that is done with a large one.
-    if (bytes.length > mebibyte) await room.inTurn()
+    if (bytes.length > mebibyte) await room.yieldToLoop()
     return { body: await censored(kernel, caller, body), release }
   } catch (error) {
     release()

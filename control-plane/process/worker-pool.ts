@@ -3,7 +3,7 @@ import { ApiError } from '../../shared/api/errors.ts'
 import { programUrl, type Program } from '../../shared/lib/program-file.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from './log.ts'
-import { Turns } from './turns.ts'
+import { FairQueue } from './fair-queue.ts'
 
 /**
  * Does work whose cost a caller decides in worker threads, so that the event loop always stays free.
@@ -87,7 +87,7 @@ export interface PoolOptions {
 
 export class WorkerPool<All extends Jobs> {
   private readonly options: PoolOptions
-  private readonly turns = new Turns<Job>()
+  private readonly queue = new FairQueue<Job>()
   private readonly hands = new Set<Hand>()
   private waitingBytes = 0
   private isStopped = false
@@ -105,7 +105,7 @@ export class WorkerPool<All extends Jobs> {
     const { limits, world } = this.options
     const atWork = [...this.hands].filter(({ job }) => job?.member === member).length
     const isFull = this.waitingBytes + bytes > limits.waitingBytes && this.waitingBytes > 0
-    if (this.isStopped || isFull || this.turns.countOf(member) + atWork >= limits.perCaller) throw refusal()
+    if (this.isStopped || isFull || this.queue.countOf(member) + atWork >= limits.perCaller) throw refusal()
     return new Promise<JobAnswer<OutputOf<All, Name>>>((resolve, reject) => {
       const job: Job = {
         group,
@@ -118,7 +118,7 @@ export class WorkerPool<All extends Jobs> {
         refuse: () => reject(refusal()),
       }
       this.waitingBytes += bytes
-      this.turns.add(job)
+      this.queue.add(job)
       this.next()
     })
   }
@@ -126,7 +126,7 @@ export class WorkerPool<All extends Jobs> {
   /** Ends the workers and refuses all waiting jobs. */
   async stop(): Promise<void> {
     this.isStopped = true
-    for (const job of this.turns.all()) this.drop(job)
+    for (const job of this.queue.all()) this.drop(job)
     await Promise.all(
       [...this.hands].map(async (hand) => {
         hand.stopTimer()
@@ -138,7 +138,7 @@ export class WorkerPool<All extends Jobs> {
   }
 
   private drop(job: Job): void {
-    if (!this.turns.remove(job)) return
+    if (!this.queue.remove(job)) return
     this.leave(job)
     job.refuse()
   }
@@ -154,7 +154,7 @@ export class WorkerPool<All extends Jobs> {
     const mayServe = ({ group }: Job) => !busy.has(group)
     for (const hand of this.hands) {
       if (!hand.isReady || hand.isLeaving || hand.job !== null) continue
-      const job = this.turns.take(mayServe)
+      const job = this.queue.take(mayServe)
       if (job === null) return
       this.leave(job)
       busy.add(job.group)
@@ -162,7 +162,7 @@ export class WorkerPool<All extends Jobs> {
     }
     const coming = [...this.hands].filter((hand) => !hand.isReady && !hand.isLeaving).length
     const groups = new Set(
-      this.turns
+      this.queue
         .all()
         .filter(mayServe)
         .map(({ group }) => group),

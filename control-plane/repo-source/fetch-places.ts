@@ -1,5 +1,5 @@
 import type { WorkspaceUuid } from '../../shared/lib/ids.ts'
-import { Turns, type Place } from '../process/turns.ts'
+import { FairQueue, type QueuedItem } from '../process/fair-queue.ts'
 import { SourceError } from './source-error.ts'
 
 /**
@@ -13,13 +13,13 @@ export interface PlaceLimits {
   waiting: number
 }
 
-interface Waiting extends Place {
+interface Waiting extends QueuedItem {
   begin: () => void
 }
 
 export class FetchPlaces {
   private readonly limits: PlaceLimits
-  private readonly waiting = new Turns<Waiting>()
+  private readonly waiting = new FairQueue<Waiting>()
   private readonly atWork = new Map<string, number>()
   private taken = 0
 

@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest'
-import { Turns, type Place } from './turns.ts'
+import { FairQueue, type QueuedItem } from './fair-queue.ts'
 
-interface Item extends Place {
+interface Item extends QueuedItem {
   name: string
 }
 const item = (group: string, member: string, name: string): Item => ({ group, member, name })
 
 const fill = (...items: Item[]) => {
-  const turns = new Turns<Item>()
+  const turns = new FairQueue<Item>()
   for (const one of items) turns.add(one)
   return turns
 }
 
-const drain = (turns: Turns<Item>) => {
+const drain = (turns: FairQueue<Item>) => {
   const names: string[] = []
   for (let next = turns.take(); next !== null; next = turns.take()) names.push(next.name)
   return names

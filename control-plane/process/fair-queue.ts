@@ -2,14 +2,14 @@
  * Decides who is served next when many wait: groups take turns, within a group its members take turns, and the oldest
  * item of a member comes first. So whoever asks for much waits behind later requests of others.
  */
-export interface Place {
+export interface QueuedItem {
   /** For example a workspace. */
   group: string
   /** For example a caller; counted by `countOf`. */
   member: string
 }
 
-export class Turns<Item extends Place> {
+export class FairQueue<Item extends QueuedItem> {
   /** Groups and members in the order of their turns; members without items are removed. */
   private readonly groups = new Map<string, Map<string, Item[]>>()
   private readonly counts = new Map<string, number>()
