@@ -65,7 +65,7 @@ interface Job {
   refuse: () => void
 }
 
-interface Hand {
+interface WorkerSlot {
   worker: Worker
   isReady: boolean
   /** Killed, but its thread still exists. */
@@ -88,7 +88,7 @@ export interface PoolOptions {
 export class WorkerPool<All extends Jobs> {
   private readonly options: PoolOptions
   private readonly queue = new FairQueue<Job>()
-  private readonly hands = new Set<Hand>()
+  private readonly slots = new Set<WorkerSlot>()
   private waitingBytes = 0
   private isStopped = false
 
@@ -103,7 +103,7 @@ export class WorkerPool<All extends Jobs> {
     { workspaceId: group, caller: member, bytes }: JobOwner,
   ): Promise<JobAnswer<OutputOf<All, Name>>> {
     const { limits, world } = this.options
-    const atWork = [...this.hands].filter(({ job }) => job?.member === member).length
+    const atWork = [...this.slots].filter(({ job }) => job?.member === member).length
     const isFull = this.waitingBytes + bytes > limits.waitingBytes && this.waitingBytes > 0
     if (this.isStopped || isFull || this.queue.countOf(member) + atWork >= limits.perCaller) throw refusal()
     return new Promise<JobAnswer<OutputOf<All, Name>>>((resolve, reject) => {
@@ -128,11 +128,11 @@ export class WorkerPool<All extends Jobs> {
     this.isStopped = true
     for (const job of this.queue.all()) this.drop(job)
     await Promise.all(
-      [...this.hands].map(async (hand) => {
-        hand.stopTimer()
-        hand.job?.refuse()
-        hand.job = null
-        await hand.worker.terminate()
+      [...this.slots].map(async (slot) => {
+        slot.stopTimer()
+        slot.job?.refuse()
+        slot.job = null
+        await slot.worker.terminate()
       }),
     )
   }
@@ -150,56 +150,56 @@ export class WorkerPool<All extends Jobs> {
 
   /** Hands work to free workers, and makes a worker when there are too few. */
   private next(): void {
-    const busy = new Set([...this.hands].map(({ job }) => job?.group))
+    const busy = new Set([...this.slots].map(({ job }) => job?.group))
     const mayServe = ({ group }: Job) => !busy.has(group)
-    for (const hand of this.hands) {
-      if (!hand.isReady || hand.isLeaving || hand.job !== null) continue
+    for (const slot of this.slots) {
+      if (!slot.isReady || slot.isLeaving || slot.job !== null) continue
       const job = this.queue.take(mayServe)
       if (job === null) return
       this.leave(job)
       busy.add(job.group)
-      this.give(hand, job)
+      this.assign(slot, job)
     }
-    const coming = [...this.hands].filter((hand) => !hand.isReady && !hand.isLeaving).length
+    const coming = [...this.slots].filter((slot) => !slot.isReady && !slot.isLeaving).length
     const groups = new Set(
       this.queue
         .all()
         .filter(mayServe)
         .map(({ group }) => group),
     ).size
-    if (groups > coming && this.hands.size < this.options.limits.workers && !this.isStopped) {
-      this.hire()
+    if (groups > coming && this.slots.size < this.options.limits.workers && !this.isStopped) {
+      this.startWorker()
       this.next()
     }
   }
 
-  private give(hand: Hand, job: Job): void {
+  private assign(slot: WorkerSlot, job: Job): void {
     const { world, limits } = this.options
-    hand.job = job
-    hand.stopTimer()
-    const stopLook = this.lookAfter(limits.jobMs, hand, job)
-    const stopEnd = world.after(limits.longestMs, () => this.giveUp(hand, job, { spentMs: null }))
-    hand.stopTimer = () => {
+    slot.job = job
+    slot.stopTimer()
+    const stopLook = this.checkLater(limits.jobMs, slot, job)
+    const stopEnd = world.after(limits.longestMs, () => this.giveUp(slot, job, { spentMs: null }))
+    slot.stopTimer = () => {
       stopLook()
       stopEnd()
     }
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has none
-    hand.worker.postMessage({ name: job.name, input: job.input })
+    slot.worker.postMessage({ name: job.name, input: job.input })
   }
 
   /**
    * Checks after `ms` whether the job has used up its processor time. A thread that does not answer is ended at
    * `longestMs`.
    */
-  private lookAfter(ms: number, hand: Hand, job: Job): () => void {
+  private checkLater(ms: number, slot: WorkerSlot, job: Job): () => void {
     const { world, limits } = this.options
     let stop = world.after(ms, () => {
-      hand.worker.cpuUsage().then(
+      slot.worker.cpuUsage().then(
         ({ user, system }) => {
-          if (hand.job !== job) return
-          const spentMs = (user + system) / 1_000 - hand.usedMs
-          if (spentMs >= limits.jobMs) this.giveUp(hand, job, { spentMs })
-          else stop = this.lookAfter(Math.max(limits.jobMs - spentMs, 50), hand, job)
+          if (slot.job !== job) return
+          const spentMs = (user + system) / 1_000 - slot.usedMs
+          if (spentMs >= limits.jobMs) this.giveUp(slot, job, { spentMs })
+          else stop = this.checkLater(Math.max(limits.jobMs - spentMs, 50), slot, job)
         },
         // The thread has ended; its `exit` event settles the job.
         () => undefined,
@@ -208,14 +208,14 @@ export class WorkerPool<All extends Jobs> {
     return () => stop()
   }
 
-  private giveUp(hand: Hand, job: Job, { spentMs }: { spentMs: number | null }): void {
+  private giveUp(slot: WorkerSlot, job: Job, { spentMs }: { spentMs: number | null }): void {
     const { name, group: workspace, member: caller } = job
     this.options.log.warn({ job: name, workspace, caller, spentMs }, `${this.options.work} took too long`)
     if (spentMs === null) job.refuse()
-    this.dismiss(hand, 'time')
+    this.dismiss(slot, 'time')
   }
 
-  private hire(): void {
+  private startWorker(): void {
     const { limits, log } = this.options
     const worker = new Worker(programUrl(this.options.program), {
       resourceLimits: { maxOldGenerationSizeMb: limits.heapMb, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
@@ -223,51 +223,58 @@ export class WorkerPool<All extends Jobs> {
       execArgv: ['--disable-warning=ExperimentalWarning'],
     })
     worker.unref()
-    const hand: Hand = { worker, isReady: false, isLeaving: false, job: null, usedMs: 0, stopTimer: () => undefined }
-    this.hands.add(hand)
+    const slot: WorkerSlot = {
+      worker,
+      isReady: false,
+      isLeaving: false,
+      job: null,
+      usedMs: 0,
+      stopTimer: () => undefined,
+    }
+    this.slots.add(slot)
     worker.on('message', ({ answer, usedMs }: WorkerMessage) => {
-      hand.stopTimer()
-      hand.usedMs = usedMs
-      if (answer === 'ready') hand.isReady = true
-      else if (!hand.isLeaving) {
-        hand.job?.settle({ kind: 'done', value: answer.value as never })
-        hand.job = null
+      slot.stopTimer()
+      slot.usedMs = usedMs
+      if (answer === 'ready') slot.isReady = true
+      else if (!slot.isLeaving) {
+        slot.job?.settle({ kind: 'done', value: answer.value as never })
+        slot.job = null
       }
-      hand.stopTimer = this.dismissLater(hand)
+      slot.stopTimer = this.dismissLater(slot)
       this.next()
     })
     worker.on('error', (error: NodeJS.ErrnoException) => {
       log.warn(
-        { err: error, job: hand.job?.name, caller: hand.job?.member },
+        { err: error, job: slot.job?.name, caller: slot.job?.member },
         `a worker for ${this.options.work} failed`,
       )
-      this.dismiss(hand, error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? 'memory' : 'crash')
+      this.dismiss(slot, error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? 'memory' : 'crash')
     })
     worker.on('exit', () => {
-      this.dismiss(hand, 'crash')
-      this.hands.delete(hand)
+      this.dismiss(slot, 'crash')
+      this.slots.delete(slot)
       // If no worker can start, waiting jobs are refused when their time is over.
-      if (!hand.isReady || this.isStopped) return
+      if (!slot.isReady || this.isStopped) return
       this.next()
-      if (this.hands.size < limits.reserve) this.hire()
+      if (this.slots.size < limits.reserve) this.startWorker()
     })
   }
 
   /** Ends the worker when it has had no work for long, unless it is one of the reserve. */
-  private dismissLater(hand: Hand): () => void {
+  private dismissLater(slot: WorkerSlot): () => void {
     const { world, limits } = this.options
     return world.after(limits.idleMs, () => {
-      if (this.hands.size > limits.reserve) this.dismiss(hand, 'crash')
+      if (this.slots.size > limits.reserve) this.dismiss(slot, 'crash')
     })
   }
 
-  private dismiss(hand: Hand, why: 'time' | 'memory' | 'crash'): void {
-    hand.stopTimer()
-    hand.job?.settle({ kind: 'gave_up', why })
-    hand.job = null
-    if (hand.isLeaving) return
-    hand.isLeaving = true
-    void hand.worker.terminate()
+  private dismiss(slot: WorkerSlot, why: 'time' | 'memory' | 'crash'): void {
+    slot.stopTimer()
+    slot.job?.settle({ kind: 'gave_up', why })
+    slot.job = null
+    if (slot.isLeaving) return
+    slot.isLeaving = true
+    void slot.worker.terminate()
   }
 }
 
