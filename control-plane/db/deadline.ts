@@ -1,4 +1,4 @@
-import { WriteTimeoutError } from './turns.ts'
+import { WriteTimeoutError } from './advisory-locks.ts'
 
 /**
  * The time by which a transaction must be over. Each statement has a limit of its own in PostgreSQL, and none in SQLite, so

@@ -9,7 +9,7 @@ import { pipelined } from './pipeline.ts'
 import { keepAlive } from './silence.ts'
 import { equip, SqliteClient } from './sqlite-client.ts'
 import type { WriteState } from './transaction.ts'
-import { Turns } from './turns.ts'
+import { LocalLocks } from './advisory-locks.ts'
 
 export type { Askable, Db, Tx } from './handle.ts'
 
@@ -59,7 +59,7 @@ type Config = Knex.Config & { writes: WriteState; silentMs?: number }
 
 const writesOf = ({ writeMs = defaultWriteMs }: DatabaseOptions): WriteState => ({
   world: realWorld,
-  turns: new Turns(realWorld),
+  localLocks: new LocalLocks(realWorld),
   writeMs,
   fullAt: null,
   observers: new Set(),

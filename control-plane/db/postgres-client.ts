@@ -5,7 +5,7 @@ import Transaction from 'knex/lib/dialects/postgres/execution/pg-transaction.js'
 import { endWhenSilent } from './silence.ts'
 import type { Askable } from './handle.ts'
 import { aloneOn } from './pipeline.ts'
-import { endTurns } from './turns.ts'
+import { releaseAdvisoryLocks } from './advisory-locks.ts'
 import { failedQuery, queryStateOf } from './query-failure.ts'
 import { checkDeadline, setDeadline } from './deadline.ts'
 import { copyRows, type CopiedInto, type CopiedRow } from './copy.ts'
@@ -45,7 +45,7 @@ export class PostgresClient extends Client implements StatementClient {
    * One connection for as long as `use` takes, whose transactions wait for turns (`lockTurns`): these are over with the commit
    * of one, or when it fails.
    */
-  async inTurn<Result>(use: (connection: Connection) => Promise<Result>): Promise<Result> {
+  async withLockHolder<Result>(use: (connection: Connection) => Promise<Result>): Promise<Result> {
     const connection = await this.acquireConnection()
     try {
       const result = await use(connection)
@@ -53,15 +53,15 @@ export class PostgresClient extends Client implements StatementClient {
       return result
     } catch (error) {
       // Whoever waits for the failure need not wait for this.
-      void this.endTurn(connection)
+      void this.releaseLocks(connection)
       throw error
     }
   }
 
-  private async endTurn(connection: Connection): Promise<void> {
+  private async releaseLocks(connection: Connection): Promise<void> {
     try {
       // Nothing is open, but when the turn was waited for in vain.
-      await connection.query(`rollback; ${endTurns}`)
+      await connection.query(`rollback; ${releaseAdvisoryLocks}`)
     } catch (error) {
       // The pool must not give out a connection that may still hold a turn; without it the turn is over.
       Object.assign(connection, { __knex__disposed: error })
@@ -154,10 +154,11 @@ function dropWhenEnded(connection: Connection): void {
   })
 }
 
-interface BeginConfig {
+/** What a transaction is begun with; knex hands it on. */
+export interface BeginConfig {
   begin?: string
   /** Turns are over with its commit. */
-  endsTurn?: boolean
+  releasesLocks?: boolean
   /** The time (monotonic) by which it must be over. */
   until?: number
   /** Asks what may be asked in the round trip of the beginning: when that fails, it is asked outside of a transaction. */
@@ -167,14 +168,14 @@ interface BeginConfig {
 /** Begins by the text that it was given, in the one round trip that a plain beginning takes. */
 class WriteTransaction extends Transaction {
   private readonly beginText: string | undefined
-  private readonly endsTurn: boolean
+  private readonly releasesLocks: boolean
   private readonly until: number | undefined
   private readonly ahead: ((db: Askable) => void) | undefined
 
   constructor(client: PostgresClient, container: unknown, config?: BeginConfig, outer?: unknown) {
     super(client, container, config, outer)
     this.beginText = config?.begin
-    this.endsTurn = config?.endsTurn === true
+    this.releasesLocks = config?.releasesLocks === true
     this.until = config?.until
     this.ahead = config?.ahead
   }
@@ -188,7 +189,7 @@ class WriteTransaction extends Transaction {
   }
 
   override commit(connection: Connection, value: unknown): Promise<unknown> {
-    if (!this.endsTurn) return super.commit(connection, value)
-    return this.query(connection, `COMMIT; ${endTurns}`, 1, value)
+    if (!this.releasesLocks) return super.commit(connection, value)
+    return this.query(connection, `COMMIT; ${releaseAdvisoryLocks}`, 1, value)
   }
 }

@@ -4,9 +4,9 @@ import { awaitedAtEnd, collectAnswers } from './statement.ts'
 import { dialectOfDb, NotBegunError, undoneFor, type Undone } from './dialect.ts'
 import type { Askable, Db, Tx } from './handle.ts'
 import { sendEntries, writeEntries, type OutboxEntry, type WrittenEntry } from './outbox.ts'
-import type { PostgresClient } from './postgres-client.ts'
+import type { BeginConfig, PostgresClient } from './postgres-client.ts'
 import type { QueryState } from './query-failure.ts'
-import { lockTurns, type Turns } from './turns.ts'
+import { acquireAdvisoryLocks, type LocalLocks } from './advisory-locks.ts'
 
 /**
  * The one way to a transaction that writes. On PostgreSQL it is serializable: whatever replicas do at once, the state that
@@ -41,7 +41,7 @@ export interface ReadAhead<Read> {
 
 /** What a process keeps of its writes to a database; docs/operations.md tells how long they may take. */
 export interface WriteState extends QueryState {
-  turns: Turns
+  localLocks: LocalLocks
   /** Told of each transaction that is done again or given up. */
   readonly observers: Set<WriteObserver>
   /** Called after each commit that published to the outbox, on PostgreSQL with what it published. */
@@ -173,23 +173,24 @@ async function inOrder<Result, Read>(
     const config = {
       connection,
       begin: before + beginAt(level, leftMs()) + locks,
-      endsTurn: connection !== undefined,
+      releasesLocks: connection !== undefined,
       until,
       ahead(db: Askable) {
         reading = ahead(db)
         // The work looks at it, if it comes to that.
         reading.catch(() => undefined)
       },
-    }
+    } satisfies BeginConfig & { connection: unknown }
     return committed(root.transaction((tx) => work(tx, reading), config as Knex.TransactionConfig))
   }
   if (turns.length === 0) return repeat(state, until, () => attempt())
-  const leave = await state.turns.enter(turns, state.writeMs)
+  const leave = await state.localLocks.acquire(turns, state.writeMs)
   try {
     const client = root.client as PostgresClient
     // In the round trip of the beginning.
-    const waitForTurns = () => `begin; set local statement_timeout = ${leftMs()}; ${lockTurns(turns)} commit; `
-    return await client.inTurn((connection) => repeat(state, until, () => attempt(waitForTurns(), connection)))
+    const waitForTurns = () =>
+      `begin; set local statement_timeout = ${leftMs()}; ${acquireAdvisoryLocks(turns)} commit; `
+    return await client.withLockHolder((connection) => repeat(state, until, () => attempt(waitForTurns(), connection)))
   } finally {
     leave()
   }

@@ -1,7 +1,7 @@
 import { idFrom, type AgentRef, type DeviceRef, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openDatabase } from '../../../control-plane/db/open.ts'
-import { lockTurns } from '../../../control-plane/db/turns.ts'
+import { acquireAdvisoryLocks } from '../../../control-plane/db/advisory-locks.ts'
 import { silentLog, type Log } from '../../../control-plane/process/log.ts'
 import { requestWake } from '../../../control-plane/run/wakes/wakes.ts'
 import type { IngestItem } from '../../../control-plane/link/ingest-item.ts'
@@ -40,7 +40,7 @@ afterEach(async () => {
 async function whileBusy(act: () => Promise<void>): Promise<void> {
   const replica = openDatabase({ url: server.database.url!, poolSize: 1 })
   try {
-    await replica.root.raw(lockTurns([busy.workspaceId]))
+    await replica.root.raw(acquireAdvisoryLocks([busy.workspaceId]))
     await act()
   } finally {
     await replica.close()

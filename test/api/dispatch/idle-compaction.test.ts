@@ -2,7 +2,7 @@ import { idFrom, type AgentRef } from '../../../shared/lib/ids.ts'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { openDatabase } from '../../../control-plane/db/open.ts'
-import { lockTurns } from '../../../control-plane/db/turns.ts'
+import { acquireAdvisoryLocks } from '../../../control-plane/db/advisory-locks.ts'
 import { requestWake } from '../../../control-plane/run/wakes/wakes.ts'
 import { hasPostgres } from '../../kit/database.ts'
 import { waitFor } from '../../kit/programs.ts'
@@ -210,7 +210,7 @@ test.skipIf(!hasPostgres())('two replicas that look at the same moment begin one
     first.world.advance(56 * min)
     // Both have seen that the session is idle when the first of them gets its turn.
     const other = openDatabase({ url: first.database.url!, poolSize: 1 })
-    await other.root.raw(lockTurns([first.owner.workspaceId]))
+    await other.root.raw(acquireAdvisoryLocks([first.owner.workspaceId]))
     const sweeps = [first, second].map((each) => each.plane.sweeper.runAll())
     const waiting = async () =>
       (await first.database.root('pg_locks').where({ locktype: 'advisory', granted: false })).length >= 2

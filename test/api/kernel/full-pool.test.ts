@@ -124,7 +124,7 @@ test.skipIf(!hasPostgres())('a write that waits for its turn in vain leaves its 
     const { server } = scene
     const state = writeStateOf(server.database.root)
     state.writeMs = 100
-    const leave = await state.turns.enter([server.seed.workspaceId], 1_000)
+    const leave = await state.localLocks.acquire([server.seed.workspaceId], 1_000)
     expect(await scene.make('three')).toEqual([504, 'query_timeout'])
     leave()
     state.writeMs = 20_000

@@ -11,7 +11,7 @@ export class WriteTimeoutError extends Error {
  * Turns of this process, by name: whoever asks for one waits until those before it have left, in the order in which they
  * came. Nobody holds a connection of the database while it waits here.
  */
-export class Turns {
+export class LocalLocks {
   private readonly world: Pick<World, 'after'>
   /** The waiters for each name that somebody holds. */
   private readonly waiting = new Map<string, Set<() => void>>()
@@ -21,10 +21,10 @@ export class Turns {
   }
 
   /** Returns the function that leaves. Names are taken in one order, so that two who want the same ones do not block each other. */
-  async enter(names: readonly string[], ms: number): Promise<() => void> {
+  async acquire(names: readonly string[], ms: number): Promise<() => void> {
     const taken: string[] = []
     const leave = () => {
-      for (const name of taken.splice(0)) this.pass(name)
+      for (const name of taken.splice(0)) this.release(name)
     }
     try {
       for (const name of [...new Set(names)].toSorted()) {
@@ -54,7 +54,7 @@ export class Turns {
     })
   }
 
-  private pass(name: string): void {
+  private release(name: string): void {
     const queue = this.waiting.get(name)
     const [next] = queue ?? []
     if (next === undefined) return void this.waiting.delete(name)
@@ -65,9 +65,9 @@ export class Turns {
 
 /**
  * Waits for turns that other processes may have, on PostgreSQL. To be sent before the beginning of a transaction, since one
- * sees what was committed when it asked its first question; the session keeps them until `endTurns`. Who has them already need not wait.
+ * sees what was committed when it asked its first question; the session keeps them until `releaseAdvisoryLocks`. Who has them already need not wait.
  */
-export const lockTurns = (names: readonly string[]): string =>
+export const acquireAdvisoryLocks = (names: readonly string[]): string =>
   [...new Set(names)]
     .toSorted()
     .map((name) => `select pg_advisory_lock(${lockKeyOf(name)});`)
@@ -77,7 +77,7 @@ export const lockTurns = (names: readonly string[]): string =>
  * Sent with the commit, so that the next process has its turn as soon as it is committed: this one may wait long for a processor
  * until it learns of it. A commit that fails keeps them for the next attempt.
  */
-export const endTurns = 'select pg_advisory_unlock_all()'
+export const releaseAdvisoryLocks = 'select pg_advisory_unlock_all()'
 
 /** Eight bytes of a hash, as PostgreSQL's locks are named. Two names with the same one would share their turns, no more. */
 const lockKeyOf = (name: string): bigint => BigInt.asIntN(64, BigInt(`0x${hash('sha256', name).slice(0, 16)}`))
