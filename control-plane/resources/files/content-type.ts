@@ -2,7 +2,7 @@ import { fileTypeFromBuffer } from 'file-type'
 import { lookup } from 'mime-types'
 
 /** What bytes are: the type that their file's name says; where it says none, found out by what they begin with. */
-export interface Nature {
+export interface DetectedType {
   contentType: string
   /** The beginning of a text; null when it is none. */
   textPreview: string | null
@@ -12,10 +12,10 @@ const previewLength = 500
 /** Endings that are registered for another type than that of the texts which people name so: TypeScript, public keys, ... */
 const alsoOfTexts = /\.(?:[mc]?ts|rs|key|pub|org|pot|dot|vhd|bat|sub)$/i
 
-export async function natureOf(
+export async function detectType(
   head: Uint8Array,
   { name, sizeBytes, sent }: { name: string; sizeBytes: number; sent?: string | null | undefined },
-): Promise<Nature> {
+): Promise<DetectedType> {
   const byBytes = (await fileTypeFromBuffer(head).catch(() => undefined))?.mime
   const isSeenAsText = byBytes === undefined || isTextType(byBytes)
   const text = isSeenAsText ? textOf(head, head.length < sizeBytes) : null

@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { findMemberByReference } from '../../members/store.ts'
-import { natureOf, type Nature } from '../content-type.ts'
+import { detectType, type DetectedType } from '../content-type.ts'
 import { liveFile, lookUpFile, unknownFile, visibleFile } from '../lookup.ts'
 import { presentFileSummary } from '../present.ts'
 import { findFileRevision, findRevisionNumber, listFileRevisions } from '../revision-store.ts'
@@ -28,9 +28,9 @@ export function fileHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(fileRoutes, {
     list,
 
-    create: prepared<Routes['create'], Nature>({
+    create: prepared<Routes['create'], DetectedType>({
       before: ({ body: { name, contentType, contentBase64 } }) =>
-        natureOf(contentBase64.head, { name, sizeBytes: contentBase64.sizeBytes, sent: contentType }),
+        detectType(contentBase64.head, { name, sizeBytes: contentBase64.sizeBytes, sent: contentType }),
       handle: createFile,
     }),
 
@@ -67,10 +67,10 @@ export function fileHandlers(deps: Dependencies): ImplementedRoute[] {
 
     revisions,
 
-    replace: prepared<Routes['replace'], Nature>({
+    replace: prepared<Routes['replace'], DetectedType>({
       async before({ db, caller, params, body: { contentBase64 } }) {
         const { name } = await liveFile(db, caller, params.id)
-        return natureOf(contentBase64.head, { name, sizeBytes: contentBase64.sizeBytes })
+        return detectType(contentBase64.head, { name, sizeBytes: contentBase64.sizeBytes })
       },
       handle: replace,
     }),

@@ -5,7 +5,7 @@ import type { fileRoutes } from '../../../../shared/api/files.ts'
 import type { StoredContent } from '../../../../shared/api/stored-content.ts'
 import { ownBlob } from '../../../blobs/store.ts'
 import { answer, type HandlerInput } from '../../../http/implement.ts'
-import type { Nature } from '../content-type.ts'
+import type { DetectedType } from '../content-type.ts'
 import { liveFile } from '../lookup.ts'
 import { insertFileRelation } from '../relation-store.ts'
 import { insertFileRevision } from '../revision-store.ts'
@@ -17,7 +17,7 @@ import { insertFile, replaceFile, type FileRow } from '../store.ts'
 
 export async function createFile(
   { db, caller, body, world }: HandlerInput<typeof fileRoutes.create>,
-  { contentType, textPreview }: Nature,
+  { contentType, textPreview }: DetectedType,
 ) {
   // An agent is no owner of what it uploads.
   if (body.visibility === 'private' && caller.kind === 'agent')
@@ -53,7 +53,7 @@ export async function createFile(
 
 export async function replace(
   { db, caller, params, body, world }: HandlerInput<typeof fileRoutes.replace>,
-  { contentType, textPreview }: Nature,
+  { contentType, textPreview }: DetectedType,
 ) {
   const before = await liveFile(db, caller, params.id)
   const { sha256, sizeBytes, blobId } = body.contentBase64
