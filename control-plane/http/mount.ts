@@ -290,13 +290,13 @@ function frozen<Value>(value: Value): Value {
  * Decides who may call a route. The caller is read when the headers of a request are there, and once more when its body is: the
  * body may come much later, after a token was revoked, a person left or a run ended.
  */
-interface Door {
+interface GuardedRoute {
   route: AnyRoute
   kernel: Pick<Kernel, 'callers'>
 }
 
 /** The caller, when the route is for such a one; as `db` sees it, when that is given. */
-async function admit({ route, kernel }: Door, ctx: Koa.Context, db?: Db): Promise<Caller> {
+async function admit({ route, kernel }: GuardedRoute, ctx: Koa.Context, db?: Db): Promise<Caller> {
   const caller = await kernel.callers.callerOf(ctx.req, db)
   ;(ctx.state as RequestState).caller = caller
   const { callers } = route
@@ -326,12 +326,17 @@ interface Readmitted {
 }
 
 /** Reads the admitted caller anew. Fails as `admit` does, but for ended runs on routes that have their own answer. */
-async function readmit(door: Door, ctx: Koa.Context, { caller, db }: { caller: Caller; db?: Db }): Promise<Readmitted> {
+async function readmit(
+  guarded: GuardedRoute,
+  ctx: Koa.Context,
+  { caller, db }: { caller: Caller; db?: Db },
+): Promise<Readmitted> {
   try {
-    return { caller: await admit(door, ctx, db), refusal: null }
+    return { caller: await admit(guarded, ctx, db), refusal: null }
   } catch (error) {
     const isEndedRun = error instanceof ApiError && error.code === 'auth_revoked' && caller.kind === 'agent'
-    if (isEndedRun && door.route.errors.some((code) => endedRunCodes.includes(code))) return { caller, refusal: error }
+    if (isEndedRun && guarded.route.errors.some((code) => endedRunCodes.includes(code)))
+      return { caller, refusal: error }
     throw error
   }
 }

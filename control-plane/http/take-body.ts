@@ -10,7 +10,7 @@ import { headerOf } from './headers.ts'
 import type { Kernel } from './kernel.ts'
 
 /** Reads the body of a request as its route takes it. */
-interface Door {
+interface ServedRoute {
   route: AnyRoute
   kernel: Kernel
 }
@@ -27,9 +27,9 @@ interface TakenBody {
 }
 
 /** The bytes are read, within the limit, even when the route takes no body. */
-export async function takeBody(door: Door, ctx: Koa.Context, caller: Caller | null): Promise<TakenBody> {
-  const { route, kernel } = door
-  if (route.streamed !== null && caller !== null) return takeStreamed(door, ctx, { caller, streamed: route.streamed })
+export async function takeBody(served: ServedRoute, ctx: Koa.Context, caller: Caller | null): Promise<TakenBody> {
+  const { route, kernel } = served
+  if (route.streamed !== null && caller !== null) return takeStreamed(served, ctx, { caller, streamed: route.streamed })
   const { world, rooms } = kernel
   const room = caller === null ? rooms.strangers : route.bodyLimit > knownBytes ? rooms.bundles : rooms.known
   const { bytes, release } = await readBody(ctx.req, {
@@ -55,7 +55,7 @@ export async function takeBody(door: Door, ctx: Koa.Context, caller: Caller | nu
 
 /** The content is stored while it comes; what checks and hashes bodies sees its digest only. */
 async function takeStreamed(
-  { route, kernel }: Door,
+  { route, kernel }: ServedRoute,
   ctx: Koa.Context,
   { caller, streamed }: { caller: Caller; streamed: { key: string; limit: number } },
 ): Promise<TakenBody> {
