@@ -52,19 +52,19 @@ export interface GitRequestsOptions {
   limits: GitRequestLimits
 }
 
-interface Asked {
+interface GitRequest {
   request: IncomingMessage
   response: ServerResponse
 }
 
-interface Door {
+interface GitEndpoint {
   path: string
   service: 'git-upload-pack' | 'git-receive-pack'
   method: 'GET' | 'POST'
 }
 
 /** All that git asks by smart HTTP (gitprotocol-http(5)), letter by letter. */
-const doors: readonly Door[] = (['git-upload-pack', 'git-receive-pack'] as const).flatMap((service) => [
+const gitEndpoints: readonly GitEndpoint[] = (['git-upload-pack', 'git-receive-pack'] as const).flatMap((service) => [
   { path: `/info/refs?service=${service}`, service, method: 'GET' as const },
   { path: `/${service}`, service, method: 'POST' as const },
 ])
@@ -101,13 +101,13 @@ export class GitRequests {
   }
 
   /** Resolves when the answer has ended, with what became of it. `target`: what stands behind the path of the repository. */
-  async pass(asked: Asked & { target: string }, repo: RepoPermit): Promise<NetworkDecision> {
+  async pass(asked: GitRequest & { target: string }, repo: RepoPermit): Promise<NetworkDecision> {
     const { limits, log } = this.options
     const { request, response } = asked
-    const door = doors.find(({ path, method }) => path === asked.target && method === request.method)
-    if (door === undefined)
+    const endpoint = gitEndpoints.find(({ path, method }) => path === asked.target && method === request.method)
+    if (endpoint === undefined)
       return refuseRequest(response, 403, 'The broker of this sandbox lets git fetch and push, and not this.')
-    const isPush = door.method === 'POST' && door.service === 'git-receive-pack'
+    const isPush = endpoint.method === 'POST' && endpoint.service === 'git-receive-pack'
     if (isPush && this.openPushes >= limits.openPushes)
       return refuseRequest(response, 429, 'This sandbox pushes too much at once.')
     if (this.open >= limits.open || this.requests >= limits.requests || this.pushLeft <= 0 || this.answerLeft <= 0)
@@ -122,8 +122,9 @@ export class GitRequests {
     response.once('close', () => ending.abort(new Error('the sandbox left')))
     ending.signal.addEventListener('abort', () => void request.destroy())
     try {
-      const body = door.method === 'GET' ? null : await this.bodyOf(asked, { door, repo, signal: ending.signal })
-      return await this.exchange(asked, { door, repo, body, ending })
+      const body =
+        endpoint.method === 'GET' ? null : await this.bodyOf(asked, { endpoint, repo, signal: ending.signal })
+      return await this.exchange(asked, { endpoint, repo, body, ending })
     } catch (error) {
       if (error instanceof PushRefused) return await this.refusePush(asked, error)
       if (error instanceof Refusal) return refuseRequest(response, error.status, error.message)
@@ -142,8 +143,8 @@ export class GitRequests {
 
   /** The body as it is sent on, once it is known to be let through. */
   private async bodyOf(
-    { request }: Asked,
-    { door: { service }, repo, signal }: { door: Door; repo: RepoPermit; signal: AbortSignal },
+    { request }: GitRequest,
+    { endpoint: { service }, repo, signal }: { endpoint: GitEndpoint; repo: RepoPermit; signal: AbortSignal },
   ): Promise<Readable> {
     const { limits } = this.options
     const isPush = service === 'git-receive-pack'
@@ -162,19 +163,24 @@ export class GitRequests {
   }
 
   private async exchange(
-    { request, response }: Asked,
-    { door, repo, body, ending }: { door: Door; repo: RepoPermit; body: Readable | null; ending: AbortController },
+    { request, response }: GitRequest,
+    {
+      endpoint,
+      repo,
+      body,
+      ending,
+    }: { endpoint: GitEndpoint; repo: RepoPermit; body: Readable | null; ending: AbortController },
   ): Promise<NetworkDecision> {
     const { outbound, limits, log } = this.options
     const { signal } = ending
     const credential = await credentialOf(repo)
     signal.throwIfAborted()
-    const url = urlOf(repo, door)
+    const url = urlOf(repo, endpoint)
     body?.once('error', (error) => ending.abort(error))
-    const headers = headersTo(url, request, { door, credential })
-    const answer = await outbound.send(url, { method: door.method, headers, body }, signal)
+    const headers = headersTo(url, request, { endpoint, credential })
+    const answer = await outbound.send(url, { method: endpoint.method, headers, body }, signal)
     try {
-      checkAnswer(answer, door, credential)
+      checkAnswer(answer, endpoint, credential)
     } catch (error) {
       answer.destroy()
       throw error
@@ -196,16 +202,16 @@ export class GitRequests {
   private async ownBranch(repo: RepoPermit, signal: AbortSignal): Promise<string | null> {
     const known = this.ownBranches.get(repo.url)
     if (known !== undefined) return known
-    const door = doors[0]!
+    const endpoint = gitEndpoints[0]!
     const credential = await credentialOf(repo)
-    const url = urlOf(repo, door)
+    const url = urlOf(repo, endpoint)
     const answer = await this.options.outbound.send(
       url,
-      { method: door.method, headers: headersTo(url, null, { door, credential }), body: null },
+      { method: endpoint.method, headers: headersTo(url, null, { endpoint, credential }), body: null },
       signal,
     )
     try {
-      checkAnswer(answer, door, credential)
+      checkAnswer(answer, endpoint, credential)
       const own = await readOwnBranch(answer)
       this.ownBranches.set(repo.url, own)
       return own
@@ -215,7 +221,7 @@ export class GitRequests {
   }
 
   /** In the words of a git host where the client takes them, so that it says why. */
-  private async refusePush({ request, response }: Asked, { message, head }: PushRefused): Promise<'refused'> {
+  private async refusePush({ request, response }: GitRequest, { message, head }: PushRefused): Promise<'refused'> {
     const report = refusedPushReport(head, message)
     let left = this.options.limits.drainedBytes
     for await (const chunk of request.iterator({ destroyOnReturn: false }))
@@ -232,7 +238,7 @@ const credentialOf = (repo: RepoPermit): Promise<RepoCredential | null> =>
     throw new Refusal(502, `The credential for the repository could not be had: ${sayOf(error)}.`)
   })
 
-const urlOf = (repo: RepoPermit, { path }: Door): URL => new URL(repo.url.replace(/\/+$/, '') + path)
+const urlOf = (repo: RepoPermit, { path }: GitEndpoint): URL => new URL(repo.url.replace(/\/+$/, '') + path)
 
 async function* joined(head: Buffer, rest: IncomingMessage): AsyncGenerator<Buffer> {
   yield head
@@ -245,7 +251,7 @@ const packed = ({ user, secret }: RepoCredential): string => Buffer.from(`${user
 function headersTo(
   url: URL,
   request: IncomingMessage | null,
-  { door, credential }: { door: Door; credential: RepoCredential | null },
+  { endpoint, credential }: { endpoint: GitEndpoint; credential: RepoCredential | null },
 ): OutgoingHttpHeaders {
   const { 'git-protocol': protocol, 'content-length': length, 'content-encoding': encoding } = request?.headers ?? {}
   return {
@@ -254,9 +260,10 @@ function headersTo(
     accept: '*/*',
     'accept-encoding': 'identity',
     // A push has one protocol alone, which is read here.
-    ...(door.service === 'git-upload-pack' && /^version=[012]$/.test(String(protocol)) && { 'git-protocol': protocol }),
-    ...(door.method === 'POST' && {
-      'content-type': `application/x-${door.service}-request`,
+    ...(endpoint.service === 'git-upload-pack' &&
+      /^version=[012]$/.test(String(protocol)) && { 'git-protocol': protocol }),
+    ...(endpoint.method === 'POST' && {
+      'content-type': `application/x-${endpoint.service}-request`,
       ...(length !== undefined && { 'content-length': length }),
       ...(encoding !== undefined && { 'content-encoding': encoding }),
     }),
@@ -267,7 +274,11 @@ function headersTo(
 }
 
 /** A host that sends elsewhere is not followed: whoever it names would be told the credential. */
-function checkAnswer(answer: IncomingMessage, { service, method }: Door, credential: RepoCredential | null): void {
+function checkAnswer(
+  answer: IncomingMessage,
+  { service, method }: GitEndpoint,
+  credential: RepoCredential | null,
+): void {
   const { statusCode = 0, headers } = answer
   const as = credential === null ? 'without a credential' : 'with the credential that this run has'
   if (statusCode === 401 || statusCode === 403) throw new Refusal(403, `The git host lets nobody in ${as}.`)
