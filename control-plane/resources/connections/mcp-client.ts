@@ -152,7 +152,7 @@ async function register(
       ...(found.scopes.length > 0 && { scope: found.scopes.join(' ') }),
     },
   })
-  const asking = new DiscoveryFetch({ door: outbound, world })
+  const asking = new DiscoveryFetch({ outbound, world })
   let made: Awaited<ReturnType<typeof library.registerClient>>
   try {
     made = await library.registerClient(issuer, { metadata, clientMetadata: sent, fetchFn: asking.fetch })

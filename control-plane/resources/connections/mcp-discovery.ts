@@ -2,7 +2,7 @@ import type * as McpClient from '@modelcontextprotocol/client'
 import { z } from 'zod'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
-import { outboundIn, ProviderTrouble, type Door } from './oauth.ts'
+import { outboundIn, ProviderTrouble, type OutboundFetch } from './oauth.ts'
 
 /**
  * Where the people of an MCP server sign in: the server names its authorization server (RFC 9728), and that one its addresses (RFC 8414
@@ -33,7 +33,7 @@ export interface FoundIssuer {
 export const discoveryLimits = { bytes: 256 * 1024, timeoutMs: 10_000, totalMs: 25_000 } as const
 
 export interface Discovering {
-  door: Pick<Outbound, 'fetch' | 'resolve'>
+  outbound: Pick<Outbound, 'fetch' | 'resolve'>
   world: Pick<World, 'monotonic'>
 }
 
@@ -41,12 +41,12 @@ export interface Discovering {
 export class DiscoveryFetch {
   lastStatus = 0
   lastText = ''
-  private readonly door: Door
+  private readonly outbound: OutboundFetch
   private readonly world: Pick<World, 'monotonic'>
   private readonly until: number
 
-  constructor({ door, world }: { door: Door; world: Pick<World, 'monotonic'> }) {
-    this.door = door
+  constructor({ outbound, world }: { outbound: OutboundFetch; world: Pick<World, 'monotonic'> }) {
+    this.outbound = outbound
     this.world = world
     this.until = world.monotonic() + discoveryLimits.totalMs
   }
@@ -54,7 +54,7 @@ export class DiscoveryFetch {
   /** An answer whose body has not been read. */
   ask(input: string | URL, init?: RequestInit): Promise<Response> {
     const timeoutMs = Math.max(1, Math.min(discoveryLimits.timeoutMs, this.until - this.world.monotonic()))
-    return this.door.fetch(input, { ...init, limits: { bytes: discoveryLimits.bytes, timeoutMs, redirects: 0 } })
+    return this.outbound.fetch(input, { ...init, limits: { bytes: discoveryLimits.bytes, timeoutMs, redirects: 0 } })
   }
 
   readonly fetch = async (input: string | URL, init?: RequestInit): Promise<Response> => {
@@ -70,16 +70,16 @@ export class DiscoveryFetch {
 }
 
 /** Asks the server, and the authorization server that it names. Fails with ProviderTrouble. */
-export async function findIssuer(serverUrl: string, { door, world }: Discovering): Promise<FoundIssuer> {
+export async function findIssuer(serverUrl: string, { outbound, world }: Discovering): Promise<FoundIssuer> {
   const library = await import('@modelcontextprotocol/client')
-  const asking = new DiscoveryFetch({ door, world })
+  const asking = new DiscoveryFetch({ outbound, world })
   const challenge = await challengeOf(serverUrl, { library, asking })
   const described = await describedServer(serverUrl, { library, asking, metadataUrl: challenge.resourceMetadataUrl })
   // Servers of 2025-03 describe themselves nowhere: people sign in at their own origin.
   const named = described?.issuer ?? new URL('/', serverUrl).href
   const metadata = await describedIssuer(named, { library, asking })
   for (const url of [metadata.authorization_endpoint, metadata.token_endpoint])
-    await guarded('The authorization server has an address that is not asked', () => door.resolve(new URL(url)))
+    await guarded('The authorization server has an address that is not asked', () => outbound.resolve(new URL(url)))
   const scopes = challenge.scope === undefined ? (described?.scopes ?? []) : readScopes(challenge.scope.split(' '))
   const offline = metadata.scopes_supported?.includes('offline_access') === true ? ['offline_access'] : []
   return {

@@ -12,9 +12,9 @@ export async function beginMcpSignIn(
   service: Service,
   of: { workspaceId: WorkspaceUuid; redirectUri: string; given: KeyFields | null; isAgain: boolean },
 ): Promise<{ authorizeUrl: string; attempt: SignInAttempt } | { askAt: string }> {
-  const { outbound: door, world } = deps
+  const { outbound, world } = deps
   const serverUrl = service.mcp!.url
-  const found = await findIssuer(serverUrl, { door, world })
+  const found = await findIssuer(serverUrl, { outbound, world })
   const chosen = await chooseClient(deps, { ...of, serviceId: service.id, found })
   if (chosen === null) return { askAt: found.issuer }
   const { issuer, authorizeUrl, tokenUrl, revokeUrl, resource, saysIssuer } = found
@@ -32,7 +32,7 @@ export async function beginMcpSignIn(
   }
   const scopes = service.scopes ?? found.scopes
   const { redirectUri } = of
-  const begun = await beginSignIn(provider, { scopes, redirectUri, door })
+  const begun = await beginSignIn(provider, { scopes, redirectUri, outbound })
   return {
     ...begun,
     attempt: { ...begun.attempt, mcp: { ...provider, serverUrl, clientSource, scopes, secretExpiresAt } },

@@ -30,7 +30,7 @@ export interface Tokens {
   scopes: string[] | null
 }
 
-export type Door = Pick<Outbound, 'fetch'>
+export type OutboundFetch = Pick<Outbound, 'fetch'>
 /** A provider with this server's client there. */
 export type Provider = Omit<NonNullable<Service['oauth']>, 'env'> & {
   clientId: string
@@ -54,7 +54,7 @@ export const isOfProvider = (provider: Provider, held: OauthCredential): boolean
 /** Where the person is sent, and what the exchange of the code needs later. It asks nobody. */
 export async function beginSignIn(
   provider: Provider,
-  { scopes, redirectUri, door }: { scopes: readonly string[]; redirectUri: string; door: Door },
+  { scopes, redirectUri, outbound }: { scopes: readonly string[]; redirectUri: string; outbound: OutboundFetch },
 ): Promise<{ authorizeUrl: string; attempt: SignInAttempt }> {
   const library = await import('openid-client')
   const attempt = {
@@ -63,7 +63,7 @@ export async function beginSignIn(
     redirectUri,
     issuer: provider.issuer,
   }
-  const url = library.buildAuthorizationUrl(await configurationOf(provider, door), {
+  const url = library.buildAuthorizationUrl(await configurationOf(provider, outbound), {
     // OpenID Connect Core, section 11: offline access is given where the person is asked for it.
     ...(scopes.includes('offline_access') && { prompt: 'consent' }),
     ...provider.params,
@@ -80,14 +80,14 @@ export async function beginSignIn(
 /** Exchanges the code in the query with which the browser came back. Fails with ProviderRefusal and ProviderTrouble. */
 export async function exchangeCode(
   provider: Provider,
-  { attempt, search, door }: { attempt: SignInAttempt; search: string; door: Door },
+  { attempt, search, outbound }: { attempt: SignInAttempt; search: string; outbound: OutboundFetch },
 ): Promise<Tokens> {
   const url = new URL(attempt.redirectUri)
   url.search = search
   return guarded(async (library) =>
     tokensIn(
       await library.authorizationCodeGrant(
-        await configurationOf(provider, door),
+        await configurationOf(provider, outbound),
         url,
         { pkceCodeVerifier: attempt.codeVerifier, expectedState: attempt.state },
         forResource(provider),
@@ -97,27 +97,31 @@ export async function exchangeCode(
 }
 
 /** Fails with ProviderRefusal when the provider takes the token no more, and with ProviderTrouble. */
-export async function renewTokens(provider: Provider, refreshToken: string, door: Door): Promise<Tokens> {
+export async function renewTokens(provider: Provider, refreshToken: string, outbound: OutboundFetch): Promise<Tokens> {
   return guarded(async (library) =>
     tokensIn(
-      await library.refreshTokenGrant(await configurationOf(provider, door), refreshToken, forResource(provider)),
+      await library.refreshTokenGrant(await configurationOf(provider, outbound), refreshToken, forResource(provider)),
     ),
   )
 }
 
 /** Withdraws the tokens at the provider, when it can be asked to. Fails with ProviderRefusal and ProviderTrouble. */
-export async function withdrawTokens(provider: Provider, held: OauthCredential, door: Door): Promise<void> {
+export async function withdrawTokens(
+  provider: Provider,
+  held: OauthCredential,
+  outbound: OutboundFetch,
+): Promise<void> {
   if (provider.revokeUrl === undefined) return
   const { accessToken, refreshToken } = held
   const [token, hint] = refreshToken === null ? [accessToken, 'access_token'] : [refreshToken, 'refresh_token']
   await guarded(async (library) =>
-    library.tokenRevocation(await configurationOf(provider, door), token, { token_type_hint: hint }),
+    library.tokenRevocation(await configurationOf(provider, outbound), token, { token_type_hint: hint }),
   )
 }
 
 const forResource = ({ resource }: Provider): Record<string, string> => (resource === undefined ? {} : { resource })
 
-async function configurationOf(provider: Provider, door: Door): Promise<OpenidClient.Configuration> {
+async function configurationOf(provider: Provider, outbound: OutboundFetch): Promise<OpenidClient.Configuration> {
   const library = await import('openid-client')
   const { issuer, authorizeUrl, tokenUrl, revokeUrl, clientId, clientSecret, clientAuth, saysIssuer } = provider
   const server = {
@@ -137,7 +141,7 @@ async function configurationOf(provider: Provider, door: Door): Promise<OpenidCl
   // The door refuses plain http but for hosts that the operator allows.
   library.allowInsecureRequests(configuration)
   configuration[library.customFetch] = async (url, options) =>
-    asRfcSays(await door.fetch(url, { ...(options as RequestInit), limits }))
+    asRfcSays(await outbound.fetch(url, { ...(options as RequestInit), limits }))
   return configuration
 }
 

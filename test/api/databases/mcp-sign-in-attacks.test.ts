@@ -151,7 +151,7 @@ describe('a server that describes', () => {
       after: (ms: number, work: () => void) => realWorld.after(ms / 100, work),
       monotonic: () => realWorld.monotonic() * 100,
     }
-    const door = createOutbound({ allowHosts: ['127.0.0.1'], world })
+    const outbound = createOutbound({ allowHosts: ['127.0.0.1'], world })
     const trickle = (response: ServerResponse) => {
       response.writeHead(200, { 'content-type': 'application/json' }).on('error', () => {})
       const next = () => void (response.destroyed || (response.write(' '), setTimeout(next, 5)))
@@ -159,7 +159,7 @@ describe('a server that describes', () => {
     }
     liar.answers['/.well-known/oauth-protected-resource/mcp'] = trickle
     const began = world.monotonic()
-    await expect(findIssuer(`${liar.url}/mcp`, { door, world })).rejects.toThrow('took longer')
+    await expect(findIssuer(`${liar.url}/mcp`, { outbound, world })).rejects.toThrow('took longer')
     expect(world.monotonic() - began).toBeLessThan(discoveryLimits.totalMs * 2)
   })
 })

@@ -55,7 +55,7 @@ export async function prepareStep(
       message: `The operator of this server has no OAuth client for ${service.label} (SVC_SERVICES_FILE).`,
     })
   const { scopes = [] } = service
-  return { kind: 'begin', ...(await beginSignIn(provider, { scopes, redirectUri, door: deps.outbound })) }
+  return { kind: 'begin', ...(await beginSignIn(provider, { scopes, redirectUri, outbound: deps.outbound })) }
 }
 
 function readFields(service: Service, given: KeyFields): KeyFields {

@@ -156,7 +156,7 @@ async function exchange(
   if (service === null || provider === null || provider.issuer !== attempt.issuer)
     return failed('The provider of this service was changed.')
   try {
-    const tokens = await exchangeCode(provider, { attempt, search, door: outbound })
+    const tokens = await exchangeCode(provider, { attempt, search, outbound })
     const held = {
       kind: 'oauth' as const,
       issuer: provider.issuer,
