@@ -56,64 +56,64 @@ export interface EndTreeResult {
 }
 
 export async function endTree(options: EndTreeOptions): Promise<EndTreeResult> {
-  const hunt: Hunt = { options, known: new Map(), signals: [] }
-  if (options.leader !== null) remember(hunt, [options.leader])
+  const scope: KillScope = { options, known: new Map(), signals: [] }
+  if (options.leader !== null) remember(scope, [options.leader])
   const steps = { ...escalationSteps, ...options.steps }
   const skip = options.skipTo
-  if (await nothingLives(hunt)) return { survivors: [], signals: [] }
+  if (await nothingLives(scope)) return { survivors: [], signals: [] }
   if (skip === undefined) {
-    const told = await interrupt(hunt)
-    if (await gone(hunt, steps.interruptMs, { told, orphanMs: steps.orphanMs }))
-      return { survivors: [], signals: hunt.signals }
+    const told = await interrupt(scope)
+    if (await gone(scope, steps.interruptMs, { told, orphanMs: steps.orphanMs }))
+      return { survivors: [], signals: scope.signals }
   }
   if (skip !== 'kill') {
-    await terminate(hunt)
-    if (await gone(hunt, steps.terminateMs)) return { survivors: [], signals: hunt.signals }
+    await terminate(scope)
+    if (await gone(scope, steps.terminateMs)) return { survivors: [], signals: scope.signals }
   }
-  return { survivors: await sweep(hunt, steps.sweepMs), signals: hunt.signals }
+  return { survivors: await sweep(scope, steps.sweepMs), signals: scope.signals }
 }
 
-interface Hunt {
+interface KillScope {
   options: EndTreeOptions
   /** The processes by pid, each with the start time that was seen last. */
   known: Map<number, ProcessIdentity>
   signals: NodeJS.Signals[]
 }
 
-function remember(hunt: Hunt, found: readonly ProcessIdentity[]): void {
-  for (const { pid, startTime } of found) hunt.known.set(pid, { pid, startTime })
+function remember(scope: KillScope, found: readonly ProcessIdentity[]): void {
+  for (const { pid, startTime } of found) scope.known.set(pid, { pid, startTime })
 }
 
-async function look(hunt: Hunt, onMarked?: (row: ProcessRow) => void): Promise<RunProcesses> {
-  const { runId, cgroup, exclude, pgid, leader, leaderExitSeen } = hunt.options
+async function findLiving(scope: KillScope, onMarked?: (row: ProcessRow) => void): Promise<RunProcesses> {
+  const { runId, cgroup, exclude, pgid, leader, leaderExitSeen } = scope.options
   const ownGroups = leaderExitSeen === true && pgid !== null ? [pgid] : []
   const found = await findProcessesOfRun(
-    { runId, roots: [...hunt.known.values()], since: leader?.startTime ?? null, cgroup, exclude, ownGroups },
+    { runId, roots: [...scope.known.values()], since: leader?.startTime ?? null, cgroup, exclude, ownGroups },
     onMarked,
   )
-  remember(hunt, found.own)
+  remember(scope, found.own)
   return found
 }
 
 /** Two searches: a process may have been between the pages of the first one. */
-async function nothingLives(hunt: Hunt): Promise<boolean> {
-  for (let pass = 0; pass < 2; pass++) if ((await look(hunt)).own.length > 0) return false
+async function nothingLives(scope: KillScope): Promise<boolean> {
+  for (let pass = 0; pass < 2; pass++) if ((await findLiving(scope)).own.length > 0) return false
   return true
 }
 
-function step(hunt: Hunt, signal: NodeJS.Signals): void {
-  hunt.signals.push(signal)
-  hunt.options.onStep?.(signal)
+function step(scope: KillScope, signal: NodeJS.Signals): void {
+  scope.signals.push(signal)
+  scope.options.onStep?.(signal)
 }
 
 /**
  * Once to the group and to nothing else: many programs take a second interrupt as an order to leave their work as it is.
  * A stopped process is woken, or it would not see it. Gives those that were told.
  */
-async function interrupt(hunt: Hunt): Promise<readonly ProcessRow[]> {
-  const { pgid, leader } = hunt.options
-  const { own, groups } = await look(hunt)
-  step(hunt, 'SIGINT')
+async function interrupt(scope: KillScope): Promise<readonly ProcessRow[]> {
+  const { pgid, leader } = scope.options
+  const { own, groups } = await findLiving(scope)
+  step(scope, 'SIGINT')
   const inGroup = own.filter((row) => row.pgid === pgid)
   const isGroup = pgid !== null && inGroup.length > 0 && groups.includes(pgid)
   const told = isGroup ? inGroup : targetsWithoutGroup(own, leader)
@@ -135,9 +135,9 @@ function targetsWithoutGroup(own: readonly ProcessRow[], leader: ProcessIdentity
   return led.length > 0 ? led : own
 }
 
-async function terminate(hunt: Hunt): Promise<void> {
-  const { own } = await look(hunt)
-  step(hunt, 'SIGTERM')
+async function terminate(scope: KillScope): Promise<void> {
+  const { own } = await findLiving(scope)
+  step(scope, 'SIGTERM')
   signalEach(own, ['SIGTERM', 'SIGCONT'])
 }
 
@@ -146,24 +146,24 @@ async function terminate(hunt: Hunt): Promise<void> {
  * what was about to stop when it was signalled: on a busy machine a stop takes effect later than it is sent.
  */
 async function gone(
-  hunt: Hunt,
+  scope: KillScope,
   ms: number,
   orphans?: { told: readonly ProcessRow[]; orphanMs: number },
 ): Promise<boolean> {
-  const { world, pgid } = hunt.options
+  const { world, pgid } = scope.options
   let deadline = world.monotonic() + ms
-  let lastLook = world.monotonic()
+  let lastSearch = world.monotonic()
   let hasGroup = orphans !== undefined
   for (let pause = 5; ; pause = Math.min(pause * 1.5, 100)) {
-    const isQuiet = !anyAlive(hunt)
-    if (isQuiet && (await nothingLives(hunt))) return true
+    const isQuiet = !anyAlive(scope)
+    if (isQuiet && (await nothingLives(scope))) return true
     if (orphans !== undefined && hasGroup && !isAnyAlive(orphans.told)) {
-      hasGroup = (await look(hunt)).own.some((row) => row.pgid === pgid)
+      hasGroup = (await findLiving(scope)).own.some((row) => row.pgid === pgid)
       if (!hasGroup) deadline = Math.min(deadline, world.monotonic() + orphans.orphanMs)
     }
-    if (!isQuiet && world.monotonic() - lastLook >= 500) {
-      wake((await look(hunt)).own)
-      lastLook = world.monotonic()
+    if (!isQuiet && world.monotonic() - lastSearch >= 500) {
+      wake((await findLiving(scope)).own)
+      lastSearch = world.monotonic()
     }
     const left = deadline - world.monotonic()
     if (left <= 0) return false
@@ -172,18 +172,18 @@ async function gone(
 }
 
 /** Looks at the newest ones first, which are the likeliest to live, and stops at the first that does. */
-const anyAlive = (hunt: Hunt): boolean => isAnyAlive([...hunt.known.values()].reverse())
+const anyAlive = (scope: KillScope): boolean => isAnyAlive([...scope.known.values()].reverse())
 const isAnyAlive = (identities: readonly ProcessIdentity[]): boolean => aliveOf(identities).next().done !== true
 
-async function sweep(hunt: Hunt, ms: number): Promise<ProcessIdentity[]> {
-  const { world } = hunt.options
+async function sweep(scope: KillScope, ms: number): Promise<ProcessIdentity[]> {
+  const { world } = scope.options
   const deadline = world.monotonic() + ms
-  step(hunt, 'SIGKILL')
+  step(scope, 'SIGKILL')
   let quietPasses = 0
   let pause = 1
   for (;;) {
-    killWholeCgroup(hunt.options)
-    const { own, groups } = await look(hunt, (row) => signal(row.pid, 'SIGKILL'))
+    killWholeCgroup(scope.options)
+    const { own, groups } = await findLiving(scope, (row) => signal(row.pid, 'SIGKILL'))
     quietPasses = own.length === 0 ? quietPasses + 1 : 0
     if (quietPasses === 2) return []
     for (const pgid of groups)
