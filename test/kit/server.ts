@@ -12,7 +12,7 @@ import { findRun } from '../../control-plane/resources/runs/store.ts'
 import { ControlPlane } from '../../control-plane/server.ts'
 import { hasShortEnvelope, shortErrorEnvelope } from '../../shared/api/errors.ts'
 import type { Role } from '../../shared/api/route.ts'
-import { given } from '../../shared/lib/given.ts'
+import { withoutUndefined } from '../../shared/lib/without-undefined.ts'
 import { realWorld, type World } from '../../shared/lib/world.ts'
 import { hasPostgres, openPostgres, openSqlite } from './database.ts'
 import { Connections, type Announced, type Exchange, type Sent } from './exchange.ts'
@@ -143,7 +143,7 @@ export class TestServer {
     // What workers log, and when, is of their own server.
     const hasOwn = options.costlyMs !== undefined || options.log !== undefined || options.world !== undefined
     const workers = hasOwn
-      ? { costly: { ...costlyLimits, ...given({ jobMs: options.costlyMs }) } }
+      ? { costly: { ...costlyLimits, ...withoutUndefined({ jobMs: options.costlyMs }) } }
       : { workers: sharedWorkers() }
     const plane = await ControlPlane.create({ config, database, world, log, ownsProcess: false, ...workers })
     await plane.start()

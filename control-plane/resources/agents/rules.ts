@@ -4,7 +4,7 @@ import type { AgentConfig, AgentConfigPatch } from '../../../shared/api/agent-co
 import { hasRole, type Caller } from '../../http/callers.ts'
 import { harnessFactsOf } from '../../../shared/runs/harnesses.ts'
 import type { AgentRow } from './store.ts'
-import { given } from '../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../shared/lib/without-undefined.ts'
 
 /** Decisions about agents. */
 
@@ -148,8 +148,8 @@ export function withConfig(agent: AgentRow, patch: AgentConfigPatch): AgentRow {
   const { capabilities } = patch.permissions ?? {}
   return {
     ...agent,
-    ...given({ ...runtime, ...triggers, toolPermissionMode: defaultMode }),
-    tools: { ...agent.tools, ...given(lists) },
+    ...withoutUndefined({ ...runtime, ...triggers, toolPermissionMode: defaultMode }),
+    tools: { ...agent.tools, ...withoutUndefined(lists) },
     ...(capabilities === undefined ? {} : { capabilities: [...new Set(capabilities)] }),
   }
 }

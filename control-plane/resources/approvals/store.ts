@@ -15,7 +15,7 @@ import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { expectOnlyWriter, table, type RowOf } from '../../db/table.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
-import { given } from '../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../shared/lib/without-undefined.ts'
 
 const approvals = table('approvals', {
   id: approvalId,
@@ -149,7 +149,7 @@ export interface ApprovalFilter extends IdPage {
 /** Lists approvals newest first (upwards from a cursor that pages back); returns one row more than `limit`. */
 export async function listApprovals(db: Db, filter: ApprovalFilter): Promise<ApprovalRow[]> {
   const { workspaceId, status, taskId, runId } = filter
-  const query = approvals.from(db).where(approvals.toColumns(given({ workspaceId, taskId, runId })))
+  const query = approvals.from(db).where(approvals.toColumns(withoutUndefined({ workspaceId, taskId, runId })))
   if (status !== undefined) void (status === 'open' ? query.whereRaw(isOpen) : query.where({ status }))
   if (filter.triggers !== undefined) void query.whereIn('trigger', [...filter.triggers])
   if (filter.assignedId !== undefined) void query.where({ assigned_type: 'user', assigned_id: filter.assignedId })

@@ -2,7 +2,7 @@ import type { ApprovalId, ConversationId, WorkspaceUuid } from '../../../shared/
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { learningStatuses, storedBullet, type Entity } from '../../../shared/api/learning-fields.ts'
-import { given } from '../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../shared/lib/without-undefined.ts'
 import { int, json, nullableText, text, time } from '../../db/columns.ts'
 import { agentRef, approvalId, conversationId, runId, taskId, workspaceUuid } from '../../db/id-columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
@@ -98,9 +98,9 @@ export async function listLearnings(db: Db, filter: LearningFilter): Promise<Lea
   const { workspaceId, visibleTo, status, entityType, entityName, conversationId, approvalId } = filter
   const query = learnings
     .from(db)
-    .where(learnings.toColumns(given({ workspaceId, status, conversationId, approvalId })))
+    .where(learnings.toColumns(withoutUndefined({ workspaceId, status, conversationId, approvalId })))
   if (entityType !== undefined || entityName !== undefined) {
-    const named = entities.toColumns(given({ workspaceId, type: entityType, name: entityName }))
+    const named = entities.toColumns(withoutUndefined({ workspaceId, type: entityType, name: entityName }))
     void query.whereIn('id', (about) => void about.from('learning_entities').select('learning_id').where(named))
   }
   if (visibleTo !== undefined) onlyVisible(query, visibleTo)

@@ -1,7 +1,7 @@
 import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { notUsed, pluginFormats } from '../../../shared/api/plugin-fields.ts'
-import { given } from '../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../shared/lib/without-undefined.ts'
 import { flag, int, json, nullableText, text, time } from '../../db/columns.ts'
 import { bundleId, personRef, pluginId, workspaceUuid } from '../../db/id-columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
@@ -77,7 +77,7 @@ export interface PluginFilter extends OlderPage {
 /** Lists plugins newest first; returns one row more than `limit`. */
 export async function listPlugins(db: Db, filter: PluginFilter): Promise<PluginSummaryRow[]> {
   const { workspaceId, enabled, q } = filter
-  const query = summaries.from(db).where(summaries.toColumns(given({ workspaceId, enabled })))
+  const query = summaries.from(db).where(summaries.toColumns(withoutUndefined({ workspaceId, enabled })))
   onlyContaining(query, ['name', 'description'], q)
   return summaries.list(newestFirst(query, filter))
 }

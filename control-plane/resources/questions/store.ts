@@ -16,7 +16,7 @@ import {
   secretRequest,
   type QuestionAnswer,
 } from '../../../shared/api/approval-words.ts'
-import { given } from '../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../shared/lib/without-undefined.ts'
 import { int, nullableInt, nullableJson, nullableTime, text, time } from '../../db/columns.ts'
 import {
   agentRef,
@@ -137,7 +137,7 @@ export interface QuestionFilter extends IdPage, Partial<Pick<QuestionRow, Search
 /** Lists questions newest first (upwards from a cursor that pages back); returns one row more than `limit`. */
 export async function listQuestions(db: Db, filter: QuestionFilter): Promise<QuestionRow[]> {
   const { workspaceId, status, taskId, runId, sessionId, conversationId, agentId, visibleTo } = filter
-  const equal = given({ workspaceId, taskId, runId, sessionId, conversationId, agentId })
+  const equal = withoutUndefined({ workspaceId, taskId, runId, sessionId, conversationId, agentId })
   const query = questions.from(db).where(questions.toColumns(equal))
   if (status !== undefined) void (status === 'open' ? query.whereRaw(isOpen) : query.where({ status }))
   if (visibleTo) onlyVisibleWork(query, { viewer: visibleTo, table: 'questions' })

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { skillSourceTypes } from '../../../shared/api/skill-fields.ts'
 import { unavailableReasons } from '../../../shared/runs/skills.ts'
 import { svcSkill } from '../../../shared/runs/svc-skill.ts'
-import { given } from '../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../shared/lib/without-undefined.ts'
 import { flag, int, nullableText, text, time } from '../../db/columns.ts'
 import { bundleId, personUuid, pluginId, skillId, workspaceUuid } from '../../db/id-columns.ts'
 import { newestFirst, type OlderPage } from '../../db/id-page.ts'
@@ -99,7 +99,9 @@ export interface SkillFilter extends OlderPage {
 /** Lists skills newest first; returns one row more than `limit`. */
 export async function listSkills(db: Db, filter: SkillFilter): Promise<SkillRow[]> {
   const { workspaceId, sourceType, pluginId, enabledByDefault, isFromRepo, q } = filter
-  const query = skills.from(db).where(skills.toColumns(given({ workspaceId, sourceType, pluginId, enabledByDefault })))
+  const query = skills
+    .from(db)
+    .where(skills.toColumns(withoutUndefined({ workspaceId, sourceType, pluginId, enabledByDefault })))
   if (isFromRepo === true) void query.whereNotNull('repo_url')
   onlyContaining(query, ['slug', 'name', 'description'], q)
   return skills.list(newestFirst(query, filter))

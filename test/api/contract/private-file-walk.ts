@@ -1,4 +1,4 @@
-import { given } from '../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../shared/lib/without-undefined.ts'
 import type { AnyRoute } from '../../../shared/api/route.ts'
 import { isLong } from '../../kit/forms.ts'
 import type { CallOptions, Reply } from '../../kit/server.ts'
@@ -122,7 +122,7 @@ export class PrivateFileWalk {
         {
           caller: null,
           headers: good.headers,
-          ...given({ token: good.token }),
+          ...withoutUndefined({ token: good.token }),
         },
       )
 

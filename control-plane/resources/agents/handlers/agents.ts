@@ -28,7 +28,7 @@ import {
   withManagerById,
   workspaceOf,
 } from '../steps/store-agent.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'catalog' | 'services' | 'cloud' | 'leaseMs'>
 
@@ -63,7 +63,7 @@ async function list({ db, caller, query, world }: HandlerInput<typeof agentRoute
   const rows = await listAgents(db, {
     workspaceId: caller.workspaceId,
     withDeleted,
-    ...given({ statuses, role: query.role, q: query.q }),
+    ...withoutUndefined({ statuses, role: query.role, q: query.q }),
     ...(viewer.seesAll ? {} : { visibleTo: viewer }),
     ...beforeOf(query, agentCursor),
     limit: query.limit,
@@ -163,7 +163,7 @@ async function withAudit({ db, caller, world }: Update, agent: AgentRow, deps: D
 
 /** Nobody is asked to approve what is so already. */
 async function changesNothing({ db, caller, body }: Pick<Update, 'db' | 'caller' | 'body'>, before: AgentRow) {
-  const { reportingTo, identityMd: _, ...plain } = given(body)
+  const { reportingTo, identityMd: _, ...plain } = withoutUndefined(body)
   const manager = reportingTo == null ? null : await lookUpAgent(db, caller, reportingTo)
   const changes = { ...plain, ...(reportingTo !== undefined && { reportingTo: manager?.uuid ?? null }) }
   return changedRow(before, changes, before.updatedAt) === before
@@ -189,7 +189,7 @@ async function changesOf(
   { before, caller }: { before: AgentRow; caller: Caller },
 ): Promise<Partial<AgentRow>> {
   const { reportingTo, identityMd, name, ...plain } = body
-  const changes: Partial<AgentRow> = given(plain)
+  const changes: Partial<AgentRow> = withoutUndefined(plain)
   if (name !== undefined) {
     changes.name = name
     const slug = slugOf(name)

@@ -14,7 +14,7 @@ import { changedKeys } from '../rules.ts'
 import type { AgentRow } from '../store.ts'
 import { mayChangeItself } from '../trust-rules.ts'
 import { storeAgent } from '../steps/store-agent.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 
 type Routes = typeof agentHistoryRoutes
 
@@ -40,7 +40,7 @@ export function agentHistoryHandlers(): ImplementedRoute[] {
       const { kind: kinds, limit } = query
       const rows = await listHistory(db, {
         agentId: agent.id,
-        ...given({ kinds }),
+        ...withoutUndefined({ kinds }),
         limit,
         ...beforeOf(query, cursorKey),
       })

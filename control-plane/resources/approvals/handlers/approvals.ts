@@ -32,7 +32,7 @@ import {
   type ApprovalFilter,
   type ApprovalRow,
 } from '../store.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import { workViewerOf } from '../../projects/work-visibility.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'leaseMs' | 'catalog' | 'blobs'>
@@ -104,7 +104,8 @@ async function list(input: List): Promise<Page<ApprovalSummary>> {
   const visibleTo = workViewerOf(caller)
   const { cursor, page } = await pageFrom(query, (id) => findApproval(db, caller.workspaceId, idFrom(id)))
   const filter = await filterOf(input)
-  const rows = filter === null ? [] : await listApprovals(db, { ...filter, ...page, ...given({ visibleTo }) })
+  const rows =
+    filter === null ? [] : await listApprovals(db, { ...filter, ...page, ...withoutUndefined({ visibleTo }) })
   const presented = await withWorkflowSteps(db, await presentApprovals(db, rows))
   const byId = new Map(presented.map((approval) => [approval.id, approval]))
   return idPageOf({ rows, limit: query.limit, cursor, present: (row) => byId.get(row.id)! })
@@ -120,7 +121,7 @@ async function filterOf({ db, caller, query }: List): Promise<Omit<ApprovalFilte
   if (found !== undefined && found.workspaceId !== caller.workspaceId) return null
   return {
     workspaceId: caller.workspaceId,
-    ...given({
+    ...withoutUndefined({
       status: status === 'all' ? undefined : status,
       triggers: trigger,
       taskId: task?.id,

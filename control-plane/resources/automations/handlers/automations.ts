@@ -23,7 +23,7 @@ import { isMember } from '../../members/store.ts'
 import { reachable, statusAfter, type MoveName } from '../rules.ts'
 import { insertAutomation, listAutomations, replaceAutomation, type AutomationRow } from '../store.ts'
 import { changedAutomation, newAutomation, newHookToken, automationWithStatus, type Written } from './body.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import { workViewerOf } from '../../projects/work-visibility.ts'
 
 type Dependencies = Pick<
@@ -117,7 +117,7 @@ async function list({ db, caller, query }: HandlerInput<typeof automationRoutes.
       : await listAutomations(db, {
           workspaceId: caller.workspaceId,
           viewer: viewerOfAgents(caller),
-          ...given({ statuses: query.status, agentId: agent?.id, q: query.q }),
+          ...withoutUndefined({ statuses: query.status, agentId: agent?.id, q: query.q }),
           ...place,
           limit: query.limit,
         })
@@ -170,7 +170,7 @@ async function firedRuns(
 ) {
   const rows = await listFiredRuns(db, {
     workspaceId: caller.workspaceId,
-    ...given({ automationId, statuses: query.status, visibleTo: workViewerOf(caller) }),
+    ...withoutUndefined({ automationId, statuses: query.status, visibleTo: workViewerOf(caller) }),
     ...beforeOf(query, firedCursor),
     limit: query.limit,
   })

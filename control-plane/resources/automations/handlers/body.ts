@@ -9,7 +9,7 @@ import { hashToken } from '../../../http/token-hash.ts'
 import { defaultPolicy, readTrigger } from '../rules.ts'
 import { nextInstant } from '../schedule.ts'
 import type { AutomationRow } from '../store.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 
 /** Makes new and changed rows from the caller's input. */
 
@@ -105,7 +105,7 @@ export function changedAutomation(
 ): Written {
   const { world } = around
   const { trigger: sent, status, agentId: _, ...plain } = body
-  const row: AutomationRow = { ...before, ...given(plain), agentId: around.agentId, updatedAt: world.now() }
+  const row: AutomationRow = { ...before, ...withoutUndefined(plain), agentId: around.agentId, updatedAt: world.now() }
   if (whatItStarts.some((key) => body[key] !== undefined)) row.causedByUserId = around.causedBy
   let token: string | null = null
   if (sent !== undefined) {

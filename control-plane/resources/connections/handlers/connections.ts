@@ -3,7 +3,7 @@ import { connectionRoutes } from '../../../../shared/api/connections.ts'
 import { connectionId } from '../../../../shared/api/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { cursorOf, pageOf } from '../../../../shared/api/paging.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import {
   type BeforeInput,
   type HandlerInput,
@@ -77,7 +77,7 @@ async function list({ db, caller, query, world }: HandlerInput<Routes['list']>) 
   const place = cursorOf(query, cursorsOf(sort))
   const { workspaceId } = caller
   const visibleTo = viewerOfConnections(caller)
-  const filter = { workspaceId, visibleTo, now, ...given({ serviceId: integration, status, q }) }
+  const filter = { workspaceId, visibleTo, now, ...withoutUndefined({ serviceId: integration, status, q }) }
   const after = place === null ? {} : { after: [place[1], place[2]] as const }
   const rows = await listConnections(db, { ...filter, sort, limit, ...after })
   const ownerOf = await ownersOf(db, rows)

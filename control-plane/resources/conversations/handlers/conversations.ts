@@ -33,7 +33,7 @@ import { storeConversation } from '../store-conversation.ts'
 import { updateRuntime } from './runtime.ts'
 import { sendMessage } from './send.ts'
 import { listConversations, listConversationsByIds, type ConversationFilter, type ConversationRow } from '../store.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'bus' | 'catalog' | 'leaseMs' | 'wakeContext'>
 
@@ -110,7 +110,7 @@ async function filterOf({ db, caller, query }: Pick<List, 'db' | 'caller' | 'que
     visibleTo: viewerOfConversations(caller),
     withArchived: query.archived === true,
     limit: query.limit,
-    ...given({ q: query.q }),
+    ...withoutUndefined({ q: query.q }),
   }
   if (query.taskId === 'none') filter.task = 'none'
   else if (query.taskId !== undefined) {

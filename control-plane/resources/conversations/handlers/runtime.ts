@@ -16,7 +16,7 @@ import { capabilitiesOf } from '../rules.ts'
 import { checkRuntime, type Runtime } from '../runtime.ts'
 import type { ConversationRow } from '../store.ts'
 import { storeConversation } from '../store-conversation.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 
 /** Changes the runtime for the next turn, which begins a fresh harness session. */
 export async function updateRuntime(
@@ -32,7 +32,7 @@ export async function updateRuntime(
   const [live] = await listLiveOfConversation(db, { conversationId: before.id })
   if (live !== undefined) fail('conversation_busy', { details: { runId: live.id } })
   const { modelId, harness, reasoningEffort, speed } = before
-  const runtime: Runtime = { modelId, harness, reasoningEffort, speed, ...given(body) }
+  const runtime: Runtime = { modelId, harness, reasoningEffort, speed, ...withoutUndefined(body) }
   checkRuntime(runtime, await agentModels(db, before), deps.catalog)
   const isSame = isDeepStrictEqual(runtime, { modelId, harness, reasoningEffort, speed })
   const changes = isSame ? {} : { ...runtime, runtimeChangedAt: world.now() }

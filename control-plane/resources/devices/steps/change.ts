@@ -7,7 +7,7 @@ import type { Db } from '../../../db/open.ts'
 import { replaceDefaultDevice } from '../../workspaces/store.ts'
 import { isController } from '../rules.ts'
 import { replaceDevice, type DeviceRow } from '../store.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 
 /**
  * Writes the settings in the body. Fails with `validation_error` when a phone is to be the default device, and with
@@ -23,7 +23,7 @@ export async function changeDevice(
   if (isDefault && isController(device.platform))
     failField('isWorkspaceDefault', 'A phone or tablet takes no runs: it cannot be the default device.')
   const changes = {
-    ...given({ displayName, hostname, maxConcurrent: maxConcurrentRuns, runsBy }),
+    ...withoutUndefined({ displayName, hostname, maxConcurrent: maxConcurrentRuns, runsBy }),
     ...(hostname !== undefined && { isHostnameSet: true }),
     ...(remoteControlRevoked === undefined
       ? {}

@@ -4,7 +4,7 @@ import { fail } from '../../../../shared/api/errors.ts'
 import { fileRoutes } from '../../../../shared/api/files.ts'
 import { fileId } from '../../../../shared/api/ids.ts'
 import { batchOf, beforeOf, cursorOf, pageByTime, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import { z } from 'zod'
 import { implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
@@ -136,7 +136,7 @@ async function list({ db, caller, query }: HandlerInput<Routes['list']>) {
   const rows =
     entity === null
       ? []
-      : await listFiles(db, { workspaceId, visibleTo, isDeleted, ...given({ q, entity }), ...before, limit })
+      : await listFiles(db, { workspaceId, visibleTo, isDeleted, ...withoutUndefined({ q, entity }), ...before, limit })
   return pageByTime(rows, limit, presentFileSummary)
 }
 
@@ -145,7 +145,7 @@ async function update({ db, caller, params, body, world }: HandlerInput<Routes['
   const { name, description, visibility } = body
   const isFlip = visibility === 'private' || (visibility !== undefined && visibility !== before.visibility)
   if (isFlip && !ownsOrAdministersFile(before, caller)) fail('visibility_flip_forbidden', { param: 'visibility' })
-  return changed({ db, world }, before, given({ name, description, visibility }))
+  return changed({ db, world }, before, withoutUndefined({ name, description, visibility }))
 }
 
 async function changed(

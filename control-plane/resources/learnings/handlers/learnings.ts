@@ -5,7 +5,7 @@ import { learningId } from '../../../../shared/api/ids.ts'
 import type { Learning } from '../../../../shared/api/learning-fields.ts'
 import { learningRoutes } from '../../../../shared/api/learnings.ts'
 import { beforeOf, pageByTime, timeAndId } from '../../../../shared/api/paging.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
@@ -41,7 +41,7 @@ export function learningHandlers(): ImplementedRoute[] {
       const before = await readableLearning(db, caller, params.id)
       if (!isProposed(before)) fail('learning_not_editable')
       const { topic, bullets, entities } = body
-      const changes = given({ topic, bullets: bullets && bulletsOf(bullets) })
+      const changes = withoutUndefined({ topic, bullets: bullets && bulletsOf(bullets) })
       const wanted = entities && entitiesOf(entities)
       const has = (await listEntities(db, [before.id])).get(before.id) ?? []
       const isAboutOther = wanted !== undefined && !isDeepStrictEqual(wanted, has)
@@ -60,7 +60,14 @@ async function list({ db, caller, query }: HandlerInput<Routes['list']>) {
   const before = beforeOf(query, listCursor)
   // A conversation that the caller does not see has no learnings, also when they see the learnings themselves.
   const isHidden = conversationId !== undefined && (await lookUpConversation(db, caller, conversationId)) === null
-  const filter = given({ visibleTo: workViewerOf(caller), status, entityType, entityName, conversationId, approvalId })
+  const filter = withoutUndefined({
+    visibleTo: workViewerOf(caller),
+    status,
+    entityType,
+    entityName,
+    conversationId,
+    approvalId,
+  })
   const rows = isHidden ? [] : await listLearnings(db, { workspaceId: caller.workspaceId, ...filter, ...before, limit })
   const byId = new Map((await presentLearnings(db, caller, rows.slice(0, limit))).map((one) => [one.id, one]))
   return pageByTime(rows, limit, ({ id }) => byId.get(id)!)

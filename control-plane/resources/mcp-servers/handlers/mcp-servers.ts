@@ -2,7 +2,7 @@ import { fail, failField } from '../../../../shared/api/errors.ts'
 import { mcpServerId, toTimestamp } from '../../../../shared/api/ids.ts'
 import { mcpServerRoutes, type McpServerShown } from '../../../../shared/api/mcp-servers.ts'
 import { beforeOf, pageByTime, timeAndId } from '../../../../shared/api/paging.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import { ruleNameOf } from '../../../../shared/runs/given-servers.ts'
 import type { McpServer } from '../../../../shared/runs/mcp-servers.ts'
 import type { ServiceCatalog } from '../../../catalog/services.ts'
@@ -116,7 +116,7 @@ async function update(input: HandlerInput<Routes['update']>, services: ServiceCa
   // What a plugin brings is its own; whose connection it uses is the workspace's.
   if (before.pluginId !== null && Object.keys(body).some((field) => field !== 'connectionId'))
     fail('mcp_server_of_plugin')
-  const sent = { ...sentOf(before.server), ...given(fields) }
+  const sent = { ...sentOf(before.server), ...withoutUndefined(fields) }
   // Who signed in to the server before has not signed in to this one.
   const isOther = isOtherServer(before.server, sent)
   if (isOther && fields.connectionId === undefined && (await holdsOwnSignIn(db, before))) sent.connectionId = null

@@ -1,7 +1,7 @@
 import { fail } from '../../../../shared/api/errors.ts'
 import { pluginLimits } from '../../../../shared/api/plugin-fields.ts'
 import type { pluginRoutes } from '../../../../shared/api/plugins.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import type { BeforeInput } from '../../../http/implement.ts'
 import { readSource } from '../../../repo-source/source.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
@@ -29,8 +29,8 @@ export async function findForInstall(input: Install, deps: Dependencies): Promis
   const { url, ref, subdir, bundle } = input.body
   if (bundle === undefined && url === undefined)
     return fail('invalid_plugin_source', { param: 'url', message: 'Name a repository, or send files.' })
-  if (bundle === undefined) return fromRepo(input, given({ url, ref, subdir }) as Named, deps)
-  const other = Object.keys(given({ url, ref, subdir }))[0]
+  if (bundle === undefined) return fromRepo(input, withoutUndefined({ url, ref, subdir }) as Named, deps)
+  const other = Object.keys(withoutUndefined({ url, ref, subdir }))[0]
   if (other !== undefined)
     return fail('invalid_plugin_source', { param: other, message: 'Files are sent without one.' })
   return fromFiles(input, bundle, deps)
@@ -44,7 +44,7 @@ export async function findForUpdate(input: Update, deps: Dependencies, plugin: I
   if (plugin.repoUrl === null)
     return fail('invalid_plugin_source', { param: 'bundle', message: 'It is of no repository: send its files.' })
   const named = { url: plugin.repoUrl, ref: ref ?? plugin.repoRef ?? undefined, subdir: plugin.repoPath ?? undefined }
-  return fromRepo(input, given(named) as Named, deps)
+  return fromRepo(input, withoutUndefined(named) as Named, deps)
 }
 
 interface Named {

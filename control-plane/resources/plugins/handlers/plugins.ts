@@ -3,7 +3,7 @@ import { fail, failField } from '../../../../shared/api/errors.ts'
 import { beforeOf, pageByTime, timeAndId } from '../../../../shared/api/paging.ts'
 import { pluginId, pluginLimits, type Plugin } from '../../../../shared/api/plugin-fields.ts'
 import { pluginRoutes } from '../../../../shared/api/plugins.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import { changedRow } from '../../../db/changed-row.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
@@ -75,7 +75,12 @@ const listCursor = timeAndId(pluginId)
 
 async function list({ db, caller: { workspaceId }, query }: HandlerInput<Routes['list']>) {
   const { limit, enabled, q } = query
-  const rows = await listPlugins(db, { workspaceId, limit, ...given({ enabled, q }), ...beforeOf(query, listCursor) })
+  const rows = await listPlugins(db, {
+    workspaceId,
+    limit,
+    ...withoutUndefined({ enabled, q }),
+    ...beforeOf(query, listCursor),
+  })
   return pageByTime(rows, limit, presentPluginSummary)
 }
 

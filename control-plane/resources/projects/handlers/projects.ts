@@ -25,7 +25,7 @@ import {
   type ProjectFilter,
   type ProjectRow,
 } from '../store.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 
 export function projectHandlers(): ImplementedRoute[] {
   return implement(projectRoutes, {
@@ -42,7 +42,7 @@ export function projectHandlers(): ImplementedRoute[] {
       const { db, caller, params, body } = input
       const before = await liveProject(db, caller, params.projectId)
       const { name, description, visibility } = body
-      const changes = given({ name, description: description === null ? '' : description, visibility })
+      const changes = withoutUndefined({ name, description: description === null ? '' : description, visibility })
       return presentProject(await change(input, { before, changes }))
     },
 
@@ -67,7 +67,7 @@ export function projectHandlers(): ImplementedRoute[] {
       const before = await liveProject(db, caller, params.projectId)
       const { status, leadAgentId, repoUrl } = body
       const changes = {
-        ...given({ status, repoUrl }),
+        ...withoutUndefined({ status, repoUrl }),
         ...(leadAgentId === undefined ? {} : { leadAgentId: await leadOf(db, caller, leadAgentId) }),
       }
       return presentConfig(await change(input, { before, changes }))
@@ -92,7 +92,7 @@ async function list({ db, caller, query }: HandlerInput<typeof projectRoutes.lis
       workspaceId: caller.workspaceId,
       withDeleted,
       visibleTo: projectViewerOf(caller),
-      ...given({ statuses, leadAgentId: lead?.uuid, q: query.q }),
+      ...withoutUndefined({ statuses, leadAgentId: lead?.uuid, q: query.q }),
       ...page,
     }),
   )

@@ -26,7 +26,7 @@ import { presentQuestion } from '../present.ts'
 import { judgeAnswer } from '../rules.ts'
 import { findQuestion, listQuestions, type QuestionFilter, type QuestionRow } from '../store.ts'
 import { inTransaction } from '../../../db/transaction.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import { seesWork, workViewerOf } from '../../projects/work-visibility.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'leaseMs' | 'secretProviders' | 'vault'>
@@ -104,7 +104,8 @@ async function list(input: List): Promise<Page<Question>> {
   const { cursor, page } = await pageFrom(query, (id) => findQuestion(db, caller.workspaceId, idFrom(id)))
   const visibleTo = workViewerOf(caller)
   const filter = await filterOf(input)
-  const rows = filter === null ? [] : await listQuestions(db, { ...filter, ...page, ...given({ visibleTo }) })
+  const rows =
+    filter === null ? [] : await listQuestions(db, { ...filter, ...page, ...withoutUndefined({ visibleTo }) })
   const shown = new Map((await shownQuestions(db, rows)).map((question) => [question.id, question]))
   return idPageOf({ rows, limit: query.limit, cursor, present: (row) => shown.get(row.id)! })
 }
@@ -118,7 +119,7 @@ async function filterOf({ db, caller, query }: List): Promise<Omit<QuestionFilte
   if (task === null || run === null || agent === null) return null
   return {
     workspaceId: caller.workspaceId,
-    ...given({
+    ...withoutUndefined({
       status: status === 'all' ? undefined : status,
       taskId: task?.id,
       runId: run,

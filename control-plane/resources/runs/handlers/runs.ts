@@ -10,7 +10,7 @@ import { causeOfCaller, speakersOf } from '../cause.ts'
 import { startRun } from '../../../run/wakes/start-run.ts'
 import { actorOf, publicIdOf, type Caller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
 import { loadSpeaker } from '../../conversations/names.ts'
 import { findAgent, listManagers } from '../../agents/store.ts'
@@ -129,7 +129,7 @@ async function expand(db: Db, run: RunRow, { parts, caller }: { parts: readonly 
 
 /** What the run stopped to ask a person, as far as the caller sees it; null: nothing. */
 async function askedBy(db: Db, { workspaceId, id: runId }: RunRow, caller: Caller): Promise<string | null> {
-  const filter = { workspaceId, runId, limit: mostAsked, ...given({ visibleTo: workViewerOf(caller) }) }
+  const filter = { workspaceId, runId, limit: mostAsked, ...withoutUndefined({ visibleTo: workViewerOf(caller) }) }
   const questions = (await listQuestions(db, filter)).filter(
     (each) => each.workflowRunId === null && each.waitUntil === null,
   )

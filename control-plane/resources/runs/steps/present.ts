@@ -3,7 +3,7 @@ import { toTimestamp } from '../../../../shared/api/ids.ts'
 import { triggerSources, type Run, type RunDetail } from '../../../../shared/api/runs.ts'
 import type { WorkflowStepOfRun } from '../../../../shared/api/workflow-fields.ts'
 import { exitReasonNames } from '../../../../shared/runs/exit-reasons.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import { harnesses } from '../../../../shared/runs/harnesses.ts'
 import { reasoningEfforts } from '../../../../shared/runs/spec.ts'
 import type { Db } from '../../../db/open.ts'
@@ -131,10 +131,10 @@ function presentRun(run: RunRow, around: Surroundings): Run {
     gateReason: gate?.reason ?? null,
     gateDescription: gate === null ? null : describeGate(gate, run.harness),
     waitingOn: waitingOnOf(around.gates.get(run.id)?.[0]),
-    harness: { id: run.harness, ...given({ version: run.harnessVersion ?? undefined }) },
+    harness: { id: run.harness, ...withoutUndefined({ version: run.harnessVersion ?? undefined }) },
     environment: environmentOf(run, around),
     costUsd: run.costUsd,
-    ...given({ workflowStep: around.workflowSteps.get(run.id) }),
+    ...withoutUndefined({ workflowStep: around.workflowSteps.get(run.id) }),
     createdAt: toTimestamp(run.createdAt),
     startedAt: toTimestamp(run.startedAt),
     completedAt: toTimestamp(run.endedAt),

@@ -1,7 +1,7 @@
 import type { ActorRef, RunId } from '../../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import type { WorkflowStepOfRun } from '../../../../shared/api/workflow-fields.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import { nullableInt, nullableText, text } from '../../../db/columns.ts'
 import { actorRef, runId, workflowRunId } from '../../../db/id-columns.ts'
 import type { Db } from '../../../db/open.ts'
@@ -67,6 +67,6 @@ export async function withWorkflowSteps<Asked extends { runId: RunId | null }>(
   )
   return asked.map((each) => ({
     ...each,
-    ...given({ workflowStep: each.runId === null ? undefined : known.get(each.runId) }),
+    ...withoutUndefined({ workflowStep: each.runId === null ? undefined : known.get(each.runId) }),
   }))
 }

@@ -2,7 +2,7 @@ import { fail } from '../../../../shared/api/errors.ts'
 import { beforeOf, pageByTime, timeAndId } from '../../../../shared/api/paging.ts'
 import { skillId, skillLimits } from '../../../../shared/api/skill-fields.ts'
 import { skillRoutes } from '../../../../shared/api/skills.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import { changedRow } from '../../../db/changed-row.ts'
 import type { Db } from '../../../db/open.ts'
 import { implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
@@ -94,7 +94,9 @@ async function list({ db, caller: { workspaceId }, query }: HandlerInput<Routes[
     ...place,
   }
   const rows: SkillRow[] =
-    found === null ? [] : await listAllSkills(db, { workspaceId, limit, ...(given(filter) as Partial<SkillFilter>) })
+    found === null
+      ? []
+      : await listAllSkills(db, { workspaceId, limit, ...(withoutUndefined(filter) as Partial<SkillFilter>) })
   const shown = new Map((await shownSummaries(db, rows)).map((one) => [one.id, one]))
   return pageByTime(rows, limit, ({ id }) => shown.get(id)!)
 }
@@ -110,17 +112,17 @@ async function update(input: HandlerInput<Routes['update']>) {
   if (caller.kind === 'agent')
     return raisePlatformChange(input, { caller, routeId: skillRoutes.update.id, params: { skillId: before.id } })
   if (isBuiltin(before)) return turn(input, before)
-  const told = changedRow(before, given({ name, description }), world.now())
+  const told = changedRow(before, withoutUndefined({ name, description }), world.now())
   // Agents read the name and the description of a skill.
   const written = told === before ? before : { ...told, describedByUserId: await causeOfCaller(db, caller) }
-  const after = changedRow(written, given({ enabledByDefault }), world.now())
+  const after = changedRow(written, withoutUndefined({ enabledByDefault }), world.now())
   await replaceSkill(db, before, after)
   return shownSkill(db, after)
 }
 
 /** Of a skill that is built in nothing else changes. */
 async function turn({ db, body: { enabledByDefault }, world }: HandlerInput<Routes['update']>, before: SkillRow) {
-  const after = changedRow(before, given({ enabledByDefault }), world.now())
+  const after = changedRow(before, withoutUndefined({ enabledByDefault }), world.now())
   const { workspaceId, enabledByDefault: enabled, updatedAt: now } = after
   if (after !== before) await putBuiltinSetting(db, { workspaceId, enabled, now })
   return shownSkill(db, after)

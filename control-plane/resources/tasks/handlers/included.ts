@@ -15,7 +15,7 @@ import { isTaskVisible, visibleTasks } from '../lookup.ts'
 import { presentDependencies, presentTaskSummary, presentWatcher } from '../present.ts'
 import { findTaskById, listSubtasks, type BriefTask, type TaskRow } from '../store.ts'
 import { listWatchers } from '../watcher-store.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import { workViewerOf } from '../../projects/work-visibility.ts'
 
 /** Related records that GET /tasks/{id} puts into its answer when asked to. */
@@ -92,6 +92,11 @@ export async function runsOfTask(
   { caller, limit }: { caller: Caller; limit: number },
 ): Promise<RunRow[]> {
   const { workspaceId, id } = task
-  const rows = await listRuns(db, { workspaceId, taskId: id, limit, ...given({ visibleTo: workViewerOf(caller) }) })
+  const rows = await listRuns(db, {
+    workspaceId,
+    taskId: id,
+    limit,
+    ...withoutUndefined({ visibleTo: workViewerOf(caller) }),
+  })
   return rows.slice(0, limit)
 }

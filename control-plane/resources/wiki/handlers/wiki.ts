@@ -4,7 +4,7 @@ import { wikiPageId } from '../../../../shared/api/ids.ts'
 import { batchOf, beforeOf, cursorOf, pageByTime, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
 import { wikiRoutes } from '../../../../shared/api/wiki.ts'
 import { asPageSlug, pageSlugOf } from '../../../../shared/lib/page-slug.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import { z } from 'zod'
 import {
   answer,
@@ -103,7 +103,7 @@ async function list({ db, caller, query }: HandlerInput<Routes['list']>) {
     })
   }
   const isPublished = neverPublished === undefined ? undefined : !neverPublished
-  const filter = { workspaceId, isArchived, ...given({ isPublished }) }
+  const filter = { workspaceId, isArchived, ...withoutUndefined({ isPublished }) }
   return pageByTime(await listPages(db, { ...filter, ...beforeOf(query, cursor), limit }), limit, presentPageSummary)
 }
 

@@ -5,7 +5,7 @@ import { toTimestamp, workflowRunId } from '../../../../shared/api/ids.ts'
 import { beforeOf, cursorOf, pageByTime, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
 import { workflowName } from '../../../../shared/api/workflow-words.ts'
 import { workflowRoutes } from '../../../../shared/api/workflows.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import { z } from 'zod'
 import type { Db } from '../../../db/open.ts'
 import { publicIdOf, type Caller } from '../../../http/callers.ts'
@@ -231,7 +231,12 @@ async function runs({ db, caller, query }: HandlerInput<Routes['runs']>) {
   const place = beforeOf(query, runCursor)
   const { workspaceId } = caller
   const visibleTo = workViewerOf(caller)
-  const rows = await listWorkflowRuns(db, { workspaceId, ...given({ status, workflow, visibleTo }), ...place, limit })
+  const rows = await listWorkflowRuns(db, {
+    workspaceId,
+    ...withoutUndefined({ status, workflow, visibleTo }),
+    ...place,
+    limit,
+  })
   const shownAtMost = rows.slice(0, limit)
   const callsOf = await countCalls(
     db,

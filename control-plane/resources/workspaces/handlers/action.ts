@@ -15,7 +15,7 @@ import { removeWorkspace } from './remove.ts'
 import { resumeWorkflows } from '../../workflows/steps/resume.ts'
 import { isHalted } from '../rules.ts'
 import { replaceWorkspace, type WorkspaceRow } from '../store.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'leaseMs'>
 
@@ -59,7 +59,10 @@ export function workspaceActionHandlers(deps: Dependencies): ImplementedRoute[] 
 
     async updateCompanyConfig({ db, caller, params, body, world }) {
       const before = await namedWorkspace(db, caller, params.workspaceId)
-      const changes = given({ toolPermissionDefault: body.toolPermissionDefault, defaultMaxTurns: body.maxTurns })
+      const changes = withoutUndefined({
+        toolPermissionDefault: body.toolPermissionDefault,
+        defaultMaxTurns: body.maxTurns,
+      })
       const after = changedRow(before, changes, world.now())
       await replaceWorkspace(db, before, after)
       return presentConfig(after)

@@ -30,7 +30,7 @@ import { presentMembership, presentWorkspace } from '../present.ts'
 import { slugCandidates, slugFromName } from '../rules.ts'
 import { claimSlug, findSlugOwner } from '../slug-store.ts'
 import { findWorkspace, listMemberships, replaceWorkspace, type WorkspaceRow } from '../store.ts'
-import { given } from '../../../../shared/lib/given.ts'
+import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'leaseMs'>
 
@@ -57,7 +57,10 @@ export function workspaceHandlers(deps: Dependencies): ImplementedRoute[] {
       const workflows = await countWorkflows(db, workspaceId)
       const { count: files, bytes: fileBytes } = await countFiles(db, { workspaceId, visibleTo: fileViewerOf(caller) })
       const wikiPages = await countPages(db, { workspaceId })
-      const learnings = await countLearnings(db, { workspaceId, ...given({ visibleTo: workViewerOf(caller) }) })
+      const learnings = await countLearnings(db, {
+        workspaceId,
+        ...withoutUndefined({ visibleTo: workViewerOf(caller) }),
+      })
       return { agents, tasks, projects, workflows, files, fileBytes, wikiPages, learnings }
     },
 
@@ -148,7 +151,7 @@ const cancelCloudRuns = (tx: Tx, workspaceId: WorkspaceUuid, by: { world: World;
 
 /** The settings that were sent; those of `idleCompaction` are merged one by one. */
 function changesOf(before: WorkspaceRow, body: BodyOf<typeof workspaceRoutes.update>): Partial<WorkspaceRow> {
-  const { idleCompaction, ...plain } = given(body)
+  const { idleCompaction, ...plain } = withoutUndefined(body)
   if (idleCompaction === undefined) return plain
-  return { ...plain, idleCompaction: { ...before.idleCompaction, ...given(idleCompaction) } }
+  return { ...plain, idleCompaction: { ...before.idleCompaction, ...withoutUndefined(idleCompaction) } }
 }
