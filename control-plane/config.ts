@@ -9,7 +9,7 @@ import type { GithubSettings } from './github/settings.ts'
 import { endpointOf, type EmbeddingSettings } from './search/embeddings/settings.ts'
 import { isOnThisMachine } from './settings/addresses.ts'
 import { contradictionsIn } from './settings/contradictions.ts'
-import { refusal, refusalsOf, shown, type Given } from './settings/refusals.ts'
+import { refusal, refusalsOf, shown, type SettingSources } from './settings/refusals.ts'
 import { unknownNamesIn } from './settings/unknown-names.ts'
 import { environment, variableNames, type Settings, type VariableName } from './settings/variables.ts'
 import type { OidcSettings } from './sign-in/oidc/client.ts'
@@ -54,12 +54,12 @@ const flagOf: { readonly [Flag in keyof ServerFlags]-?: readonly [VariableName, 
   databaseUrl: ['SVC_DATABASE_URL', '--database-url'],
 }
 
-function givenBy(env: Environment, flags: ServerFlags): Given {
+function settingSources(env: Environment, flags: ServerFlags): SettingSources {
   const set = Object.entries(flagOf).flatMap(([key, [name, flag]]) => {
     const value = flags[key as keyof ServerFlags]
     return value === undefined ? [] : [{ name, flag, value }]
   })
-  const values: Given['values'] = {
+  const values: SettingSources['values'] = {
     ...Object.fromEntries(variableNames.map((name) => [name, env[name]])),
     ...Object.fromEntries(set.map(({ name, value }) => [name, value])),
   }
@@ -67,7 +67,7 @@ function givenBy(env: Environment, flags: ServerFlags): Given {
 }
 
 function read(env: Environment, flags: ServerFlags) {
-  const given = givenBy(env, flags)
+  const given = settingSources(env, flags)
   const parsed = environment.safeParse(given.values)
   if (!parsed.success) throw unusable(refusalsOf(parsed.error.issues, given))
   const settings = parsed.data
@@ -154,7 +154,7 @@ function configOf(value: Settings) {
 }
 
 /** A folder beside the database, unless another folder or a bucket is named. */
-function filesOf(value: Settings, dataDir: string, given: Given): BlobLocation {
+function filesOf(value: Settings, dataDir: string, given: SettingSources): BlobLocation {
   const url = value.SVC_FILES_URL
   if (url === undefined) return { kind: 'disk', folder: resolve(dataDir, dataFiles.files) }
   const keys = { keyId: value.AWS_ACCESS_KEY_ID, secret: value.AWS_SECRET_ACCESS_KEY }

@@ -85,13 +85,13 @@ function tellLimit(ctx: Koa.Context, state: LimitState | null): void {
   headers.push('RateLimit-Policy', told['RateLimit-Policy'], 'RateLimit', told.RateLimit)
 }
 
-interface Given {
+interface RequestParts {
   caller: Caller | null
   params: Readonly<Record<string, string>>
   body: unknown
 }
 
-function inputOf(mounted: Mounted, ctx: Koa.Context, given: Given): Input {
+function inputOf(mounted: Mounted, ctx: Koa.Context, given: RequestParts): Input {
   const { kernel, validator, route } = mounted
   const { requestId } = ctx.state as RequestState
   let signal: AbortSignal | null = null

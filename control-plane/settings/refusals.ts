@@ -8,14 +8,14 @@ import { variables, type VariableName } from './variables.ts'
 type Value = string | number
 
 /** Where a value came from: the flags of the command line go before the environment. */
-export interface Given {
+export interface SettingSources {
   values: Readonly<Partial<Record<VariableName, Value>>>
   /** Variables that a flag has set, with the flag. */
   flags: Readonly<Partial<Record<VariableName, string>>>
 }
 
 /** One sentence for each variable. */
-export function refusalsOf(issues: readonly z.core.$ZodIssue[], given: Given): string[] {
+export function refusalsOf(issues: readonly z.core.$ZodIssue[], given: SettingSources): string[] {
   const first = new Map<VariableName, z.core.$ZodIssue>()
   for (const issue of issues) {
     const name = issue.path[0] as VariableName
@@ -27,7 +27,7 @@ export function refusalsOf(issues: readonly z.core.$ZodIssue[], given: Given): s
   })
 }
 
-export function refusal(name: VariableName, must: string, given: Given): string {
+export function refusal(name: VariableName, must: string, given: SettingSources): string {
   const { example, isSecret }: Setting = variables[name]
   const flag = given.flags[name]
   const value = given.values[name]
