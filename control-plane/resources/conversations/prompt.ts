@@ -8,7 +8,7 @@ import { taskPrompt } from '../tasks/present.ts'
 /** The prompt of an agent that a message wakes. */
 
 /** A message as agents are told it. */
-export interface Said {
+export interface TranscriptMessage {
   by: Speaker
   messageId: MessageId
   body: string
@@ -17,11 +17,11 @@ export interface Said {
 export interface MessageFacts {
   conversation: { id: ConversationId; kind: 'dm' | 'channel'; title: string | null; taskId: TaskId | null }
   /** The message that wakes the agent. */
-  said: Said
+  said: TranscriptMessage
   /** Tells of its files; empty without any. */
   attachments: string
   /** The messages since the agent's own last one, oldest first. */
-  earlier: readonly Said[]
+  earlier: readonly TranscriptMessage[]
 }
 
 const earlierChars = 8_000
@@ -49,14 +49,15 @@ export function messagePrompt(
 
 const answerNote = (kind: 'comment' | 'message') => `Your final answer is posted there as your ${kind}.`
 
-const earlierText = (earlier: readonly Said[]): string => textOf('Said before, since you last wrote there:', earlier)
+const earlierText = (earlier: readonly TranscriptMessage[]): string =>
+  textOf('Said before, since you last wrote there:', earlier)
 
 /** Returns what a session is told that knows nothing of the conversation; `''`: nothing was said. */
-export const forgottenText = (messages: readonly Said[]): string =>
+export const forgottenText = (messages: readonly TranscriptMessage[]): string =>
   textOf('You do not remember this conversation, since this is a new session. Said there before:', messages)
 
 /** The newest messages that fit. */
-function textOf(heading: string, earlier: readonly Said[]): string {
+function textOf(heading: string, earlier: readonly TranscriptMessage[]): string {
   const blocks: string[] = []
   let left = earlierChars
   for (const { by, messageId, body } of earlier.toReversed()) {

@@ -12,7 +12,7 @@ import type { RunFacts, RunPlace, SecretNames } from '../places/place.ts'
 import { placeOfEnvironment } from '../places/places.ts'
 import { findOthersOfTask, noOthers } from '../placement/waiting-store.ts'
 import { isWorkPrivate } from '../placement/private-work.ts'
-import { saidBefore } from '../../resources/conversations/said.ts'
+import { transcriptBefore } from '../../resources/conversations/transcript.ts'
 import { isMember } from '../../resources/members/store.ts'
 import { listCompacting } from '../../resources/runs/compaction-store.ts'
 import { findDetails } from '../../resources/runs/details-store.ts'
@@ -201,7 +201,7 @@ async function toldAnew(
   if (gate !== null || !harnessFactsOf(spec).keepsSessions) return prompt
   const { id: agentId, workspaceId } = agent
   const [said, hasWorked] = await inOneTrip(tx, [
-    () => (conversationId === null ? '' : saidBefore(tx, { workspaceId, conversationId, agentId })),
+    () => (conversationId === null ? '' : transcriptBefore(tx, { workspaceId, conversationId, agentId })),
     () => continues || (task != null && hasWorkedOn(tx, { agentId, taskId: task.id })),
   ])
   return [hasWorked ? workedBefore : '', said, prompt].filter(Boolean).join('\n\n')

@@ -15,7 +15,7 @@ import { wakeWatchers } from '../../tasks/steps/wakes.ts'
 import { loadAttachments, toldAttachments } from '../attachments.ts'
 import { insertParticipants, listParticipants } from '../participant-store.ts'
 import { messagePrompt } from '../prompt.ts'
-import { loadSaid, messagesTold } from '../said.ts'
+import { loadTranscript, messagesTold } from '../transcript.ts'
 import type { ConversationRow } from '../store.ts'
 
 /**
@@ -69,7 +69,7 @@ export async function wakeForMessage(tx: Db, posted: Posted): Promise<void> {
     )
   }
   if (task === null) return
-  const [said] = await loadSaid(tx, conversation.workspaceId, [message])
+  const [said] = await loadTranscript(tx, conversation.workspaceId, [message])
   const text = message.body.slice(0, watchedChars)
   const comment = { what: `comment ${message.id}`, by: said!.by, text, asker: causedBy }
   await wakeWatchers(tx, { task, what: `${nameOf(said!.by)} commented on it.`, said: comment, actor: author, world })
@@ -127,7 +127,7 @@ export async function promptFor(
   const own = before.findIndex((each) => each.authorId === agentId)
   // Older messages are told at the start of a run that begins a new session (`saidBefore`).
   const unseen = (own < 0 ? before : before.slice(0, own)).toReversed()
-  const told = await loadSaid(tx, conversation.workspaceId, [...unseen, message])
+  const told = await loadTranscript(tx, conversation.workspaceId, [...unseen, message])
   const viewing = { workspaceId: conversation.workspaceId, viewer: { type: 'agent' as const, id: agentId } }
   const attachmentsOf = await loadAttachments(tx, viewing, [message])
   const attachments = toldAttachments(attachmentsOf(message))

@@ -2,19 +2,23 @@ import type { AgentRef, ConversationId, WorkspaceUuid } from '../../../shared/li
 import type { Db } from '../../db/open.ts'
 import { listMessages, type MessageRow } from './message-store.ts'
 import { loadNames, type NameOf } from './names.ts'
-import { forgottenText, type Said } from './prompt.ts'
+import { forgottenText, type TranscriptMessage } from './prompt.ts'
 
 /** Number of messages that an agent is told of. */
 export const messagesTold = 20
 
-export async function loadSaid(db: Db, workspaceId: WorkspaceUuid, messages: readonly MessageRow[]): Promise<Said[]> {
+export async function loadTranscript(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  messages: readonly MessageRow[],
+): Promise<TranscriptMessage[]> {
   const nameOf = await loadNames(db, workspaceId, messages.map(authorOf))
-  return messages.map((message) => saidIn(message, nameOf))
+  return messages.map((message) => transcriptMessage(message, nameOf))
 }
 
 const authorOf = ({ authorType: type, authorId: id }: MessageRow) => ({ type, id })
 
-function saidIn(message: MessageRow, nameOf: NameOf): Said {
+function transcriptMessage(message: MessageRow, nameOf: NameOf): TranscriptMessage {
   const author = authorOf(message)
   return { by: { id: author.id, ...nameOf(author) }, messageId: message.id, body: message.body }
 }
@@ -23,7 +27,7 @@ function saidIn(message: MessageRow, nameOf: NameOf): Said {
  * Returns what an agent's session that begins anew is told of the conversation: all up to its own last message. What came later is in
  * the prompts of its wakes. Empty where it has not written there.
  */
-export async function saidBefore(
+export async function transcriptBefore(
   db: Db,
   of: { workspaceId: WorkspaceUuid; conversationId: ConversationId; agentId: AgentRef },
 ): Promise<string> {
@@ -32,5 +36,5 @@ export async function saidBefore(
   const newest = await listMessages(db, { conversationId, place, withDeleted: false, limit: 2 * messagesTold })
   const own = newest.findIndex((each) => each.authorId === agentId)
   if (own < 0) return ''
-  return forgottenText(await loadSaid(db, workspaceId, newest.slice(own, own + messagesTold).toReversed()))
+  return forgottenText(await loadTranscript(db, workspaceId, newest.slice(own, own + messagesTold).toReversed()))
 }
