@@ -9,7 +9,7 @@ const toleranceMs = 1_000
 const warnMs = 5_000
 const everyMs = 30_000
 /** How often the database is asked for its time. The answer that came fastest counts. */
-const looks = 3
+const samples = 3
 
 /**
  * The clock of a server that shares its database: its own, set right by the database's. Replicas compare times that others
@@ -42,8 +42,8 @@ export class DatabaseClock {
 
   /** Resolves when the clock is set right. Fails when the database cannot be asked. */
   async start(): Promise<void> {
-    await this.look()
-    this.lookLater()
+    await this.measure()
+    this.measureLater()
   }
 
   stop(): void {
@@ -52,19 +52,19 @@ export class DatabaseClock {
     this.cancel = null
   }
 
-  private lookLater(): void {
+  private measureLater(): void {
     if (this.isStopped) return
     this.cancel = this.own.after(everyMs, () => {
       // A database that is away is told of elsewhere; the last difference holds meanwhile.
-      void this.look()
+      void this.measure()
         .catch(() => undefined)
-        .then(() => this.lookLater())
+        .then(() => this.measureLater())
     })
   }
 
-  private async look(): Promise<void> {
+  private async measure(): Promise<void> {
     let best: { tookMs: number; offsetMs: number } | null = null
-    for (let time = 0; time < looks; time++) {
+    for (let time = 0; time < samples; time++) {
       const [begun, at] = [this.own.monotonic(), this.own.now()]
       const there = await databaseNow(this.root)
       if (there === null) return
