@@ -20,7 +20,7 @@ import { judgedAs } from './checks.ts'
 import { finishDelivery, type DeliveryRow } from './delivery-store.ts'
 import { keysIn, type Green, type Merged, type Moved } from './events.ts'
 import { listPullsOfCommit, readChecks, readPull, type Pull } from './reads.ts'
-import { lookAtChecksOf } from './workflow-checks.ts'
+import { readChecksOf } from './workflow-checks.ts'
 import { listTasksOfPull, type PullFacts } from './task-store.ts'
 import { inTransaction } from '../db/transaction.ts'
 
@@ -111,7 +111,7 @@ async function followMove(delivery: string, moved: Moved, { root, world, host }:
 async function followGreen(green: Green, options: EffectOptions): Promise<void> {
   const { client, root, world, log } = options
   if (client === null) return
-  await lookAtChecksOf({ root, world, log, client }, green.repo)
+  await readChecksOf({ root, world, log, client }, green.repo)
   if (!green.hasPassed) return
   const event = 'pull_request.checks_passed'
   const listening = await listBoundListening(root, { repo: green.repo, event })

@@ -48,18 +48,18 @@ export function workflowChecksSweep(options: Omit<CheckReading, 'client'> & { cl
         for (const branch of page) {
           const { workspaceId, repo, branch: name } = branch
           // In lines of their own: a slow GitHub holds up no write of a workspace.
-          queue.add(`checks:${workspaceId}`, () => look({ ...options, client }, branch), `${repo} ${name}`)
+          queue.add(`checks:${workspaceId}`, () => readChecks({ ...options, client }, branch), `${repo} ${name}`)
         }
     },
   }
 }
 
 /** The same at once for the waits on one repository. */
-export async function lookAtChecksOf(reading: CheckReading, repo: string): Promise<void> {
-  for (const branch of await listNearestBranches(reading.root, repo, branchesAtOnce)) await look(reading, branch)
+export async function readChecksOf(reading: CheckReading, repo: string): Promise<void> {
+  for (const branch of await listNearestBranches(reading.root, repo, branchesAtOnce)) await readChecks(reading, branch)
 }
 
-async function look({ root, world, log, client }: CheckReading, on: WaitedBranch): Promise<void> {
+async function readChecks({ root, world, log, client }: CheckReading, on: WaitedBranch): Promise<void> {
   const { workspaceId, repo, branch } = on
   try {
     const number = await findPullOfBranch(client, repo, branch)
