@@ -2,7 +2,7 @@ import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { replaceAgent, type AgentRow } from '../store.ts'
-import { lookAgain } from './waiting-runs.ts'
+import { reconsiderWaiting } from './waiting-runs.ts'
 
 /**
  * An agent that was given away runs on its new owner's devices once they agree: explicitly, or by their first start or
@@ -17,7 +17,7 @@ export async function acceptAgent(
   const now = world.now()
   const agent = { ...before, transferredAt: null, updatedAt: now }
   await replaceAgent(db, before, agent)
-  await lookAgain(db, agent, now)
+  await reconsiderWaiting(db, agent, now)
   return { ...agent, version: before.version + 1 }
 }
 

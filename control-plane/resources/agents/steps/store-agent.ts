@@ -29,7 +29,7 @@ import {
 } from '../rules.ts'
 import { problemOfLists } from '../permission-rules.ts'
 import { decidesWhatRuns, settingsRefusalOf } from '../trust-rules.ts'
-import { cancelWaiting, lookAgain } from './waiting-runs.ts'
+import { cancelWaiting, reconsiderWaiting } from './waiting-runs.ts'
 import { causeOfCaller } from '../../runs/cause.ts'
 import { findWorkspace, type WorkspaceRow } from '../../workspaces/store.ts'
 import { listHandlesLike, listManagers, replaceAgent, type AgentRow } from '../store.ts'
@@ -181,7 +181,7 @@ export async function storeAgent(
     // An owner who agrees by setting another program has not agreed to the runs that were meant for the old one.
     if (decidesWhatRuns({ before, after, keys }))
       await cancelWaiting(db, after, { reason: 'The new owner of the agent changed what it runs.', world })
-    else await lookAgain(db, after, now)
+    else await reconsiderWaiting(db, after, now)
   }
   if (keys.includes('runtime.monthlyBudgetCents') || before.deletedAt !== after.deletedAt)
     await reviewAgentBudget(db, after, world)

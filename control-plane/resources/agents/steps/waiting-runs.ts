@@ -9,7 +9,7 @@ import type { AgentRow } from '../store.ts'
 /** Runs of an agent that no device has taken. Each keeps the program that it was created with. */
 
 /** Makes the dispatcher place them again. */
-export async function lookAgain(db: Db, agent: AgentRow, at: number): Promise<void> {
+export async function reconsiderWaiting(db: Db, agent: AgentRow, at: number): Promise<void> {
   for (const run of await listLiveOfAgent(db, agent.id))
     if (run.status === 'queued') await publish(db, { topic: 'run.queued', key: run.id, at })
 }
