@@ -3,7 +3,7 @@ import { comparePaths } from './compare.ts'
 import { failureOf } from './failure.ts'
 import { runGit } from './git.ts'
 import type { IndexEntry } from './index-file.ts'
-import { callIn, look, type View } from './listing.ts'
+import { callIn, readEntry, type View } from './listing.ts'
 import type { PatchedFile } from './patch.ts'
 
 /** A binary file above this is listed without a patch: git would hold all of it in memory, and its patch is rarely small. */
@@ -65,7 +65,7 @@ async function withinSize(
   for (const [at, file] of files.entries()) {
     const oid = oids[at]
     const oldSize = oid === null || oid === undefined ? 0 : (sizes.get(oid) ?? Number.NaN)
-    const found = file.letter === 'D' ? null : look(view.topLevel, file.path)
+    const found = file.letter === 'D' ? null : readEntry(view.topLevel, file.path)
     const newSize = found === null ? 0 : Number(found.size)
     if (oldSize <= binaryFileBytes && newSize <= binaryFileBytes) small.push(file)
   }

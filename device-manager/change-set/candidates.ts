@@ -1,6 +1,6 @@
 import type { BaseRecord } from './base-store.ts'
 import { ChangeSetFailure } from './failure.ts'
-import { pathsUnderFilters, look, lookAtAll, watch, type DirtyEntry, type Found, type View } from './listing.ts'
+import { pathsUnderFilters, readEntry, readEntries, watch, type DirtyEntry, type Found, type View } from './listing.ts'
 import type { IndexEntry } from './index-file.ts'
 import { resolveNested } from './nested.ts'
 import { withoutOlder } from './unignored.ts'
@@ -40,11 +40,11 @@ export async function chooseCandidates(view: View, record: BaseRecord, listed: L
     throw new ChangeSetFailure('too_large', `More than ${view.limits.files} files are new.`)
   }
   const changed = listed.dirty.filter((entry) => entry.letter !== 'D')
-  const looked = await lookAtAll(view.topLevel, [...changed.map((entry) => entry.path), ...fresh])
+  const looked = await readEntries(view.topLevel, [...changed.map((entry) => entry.path), ...fresh])
   const filtered = await pathsUnderFilters(view, record.settings.filters, [...looked.keys()])
   const chosen: Candidates = { entries: [], unread: await watchedChanges(view, record) }
   for (const path of new Set([...nested, ...submodules])) {
-    if (look(view.topLevel, path).kind === 'folder') chosen.entries.push({ path, mode: '160000', oid: null })
+    if (readEntry(view.topLevel, path).kind === 'folder') chosen.entries.push({ path, mode: '160000', oid: null })
   }
   for (const entry of listed.dirty) {
     const found = looked.get(entry.path)
@@ -81,7 +81,7 @@ function addFresh(
 }
 
 async function watchedChanges(view: View, record: BaseRecord): Promise<UnreadChange[]> {
-  const looked = await lookAtAll(
+  const looked = await readEntries(
     view.topLevel,
     record.watched.map((file) => file.path),
   )

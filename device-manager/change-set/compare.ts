@@ -6,7 +6,7 @@ import { ChangeSetFailure, failureOf } from './failure.ts'
 import { runGit, type GitCall } from './git.ts'
 import { renderIndex, type IndexEntry } from './index-file.ts'
 import type { ChangeSetLimits } from './limits.ts'
-import { callIn, isOwn, lookAtAll, pathspecOf, type View } from './listing.ts'
+import { callIn, isOwn, readEntries, pathspecOf, type View } from './listing.ts'
 import { PatchReader, type PatchedFile } from './patch.ts'
 import { readRegularFile } from './regular-file.ts'
 
@@ -64,7 +64,7 @@ export async function compareTracked(view: View): Promise<PatchedFile[] | null> 
   const files = (outcome.ok ? reader.end() : null)?.filter(({ path }) => !isOwn(view, path))
   if (files === undefined) return null
   const paths = files.filter((file) => file.letter !== 'D').map((file) => file.path)
-  for (const found of (await lookAtAll(view.topLevel, paths)).values()) {
+  for (const found of (await readEntries(view.topLevel, paths)).values()) {
     if (found.kind === 'special' || !found.isReadable || found.size > view.limits.fileBytes) return null
   }
   return files

@@ -35,7 +35,7 @@ export function momentBefore(
 }
 
 /** Folders looked at before others get a turn. */
-const together = 128
+const batchSize = 128
 
 /**
  * Returns those of the paths, which are relative to the top level, whose content may have been read from somewhere else
@@ -59,7 +59,7 @@ export async function exchangedSince(topLevel: string, paths: readonly string[],
     const before = settled.size
     if (!isSettled(parentOf(path))) exchanged.add(path)
     looks += settled.size - before
-    if (looks < together) continue
+    if (looks < batchSize) continue
     looks = 0
     await turn()
   }

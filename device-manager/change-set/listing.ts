@@ -154,7 +154,7 @@ const missing: Found = {
 }
 
 /** The path on disk, without following a symlink. What cannot be looked at is missing. */
-export function look(topLevel: string, path: string): Found {
+export function readEntry(topLevel: string, path: string): Found {
   const whole = Buffer.concat([Buffer.from(`${topLevel}/`), Buffer.from(path, 'latin1')])
   const found = lstatOrNull(whole)
   if (found === null) return missing
@@ -188,14 +188,14 @@ function mayRead(path: Buffer): boolean {
 }
 
 /** Paths looked at before others get a turn. */
-const together = 128
+const batchSize = 128
 
 /** git has just looked at them: a call costs microseconds, a turn of the thread pool for each ten times that. */
-export async function lookAtAll(topLevel: string, paths: readonly string[]): Promise<Map<string, Found>> {
+export async function readEntries(topLevel: string, paths: readonly string[]): Promise<Map<string, Found>> {
   const all = new Map<string, Found>()
   for (const [index, path] of paths.entries()) {
-    if (index % together === together - 1) await turn()
-    all.set(path, look(topLevel, path))
+    if (index % batchSize === batchSize - 1) await turn()
+    all.set(path, readEntry(topLevel, path))
   }
   return all
 }

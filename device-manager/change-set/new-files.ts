@@ -13,7 +13,7 @@ import { readRegularFile } from './regular-file.ts'
 const maxFileBytes = 256 * 1024
 const maxFolders = 500
 /** Files read before others get a turn. */
-const together = 32
+const batchSize = 32
 /** git looks through so much of a content for a NUL before it takes it for text. */
 const binaryProbeBytes = 8_000
 /** Names that git prints as they are: no quotes around them, no tab behind them. */
@@ -38,7 +38,7 @@ export async function describeNewFiles(
   const described: NewFiles = { patched: [], rest: [] }
   if (mayConvert(view, record, entries)) return { patched: [], rest: [...entries] }
   for (const [index, entry] of entries.entries()) {
-    if (index % together === together - 1) await turn()
+    if (index % batchSize === batchSize - 1) await turn()
     const file = isPlain(entry) ? describe(view, record, entry) : null
     if (file === null) described.rest.push(entry)
     else described.patched.push(file)

@@ -25,7 +25,7 @@ import {
   listDirty,
   listStaged,
   listUntracked,
-  lookAtAll,
+  readEntries,
   ownFoldersIn,
   realOr,
   watch,
@@ -204,7 +204,7 @@ async function recordWorkingTree(
   const nested = await resolveNested(view, listed.untracked)
   const changed = listed.dirty.filter((entry) => entry.letter !== 'D').map((entry) => entry.path)
   const plain = listed.untracked.filter((path) => !path.endsWith('/'))
-  const looked = await lookAtAll(view.topLevel, [...changed, ...plain])
+  const looked = await readEntries(view.topLevel, [...changed, ...plain])
   const filtered = await pathsUnderFilters(view, record.settings.filters, [...looked.keys()])
   const removed = new Set(listed.dirty.filter((entry) => entry.letter === 'D').map((entry) => entry.path))
   const hashed: string[] = []
@@ -226,7 +226,7 @@ async function recordWorkingTree(
   await updateIndex(view, addFlags, nested)
   const folders = [...nested, ...hashed.filter((path) => looked.get(path)!.kind === 'folder')]
   const exchanged = await hashAll(view, { paths: hashed, record, world: listed.world })
-  for (const [path, found] of await lookAtAll(view.topLevel, exchanged)) {
+  for (const [path, found] of await readEntries(view.topLevel, exchanged)) {
     if (found.kind !== 'missing') watched.push(watch(path, found))
   }
   await dropForeignHeads(view, record, new Set(folders))

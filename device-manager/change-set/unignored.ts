@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import type { BaseRecord } from './base-store.ts'
-import { look, lookAtAll, type View } from './listing.ts'
+import { readEntry, readEntries, type View } from './listing.ts'
 
 /**
  * The untracked files without those that a removed ignore rule has brought to light and that were there before the run. The
@@ -16,7 +16,7 @@ export async function withoutOlder(
   if (files.length === 0) return files
   const since = record.moment === null ? null : BigInt(record.moment)
   if (since === null || !changedRules(view, listed.changed).some((at) => at >= since)) return files
-  const looked = await lookAtAll(view.topLevel, files)
+  const looked = await readEntries(view.topLevel, files)
   return files.filter((path) => looked.get(path)!.ctimeNs >= since)
 }
 
@@ -25,8 +25,8 @@ function changedRules(view: View, changed: readonly string[]): bigint[] {
   const times = changed
     .filter((path) => posix.basename(path) === '.gitignore')
     .map((path) => {
-      const found = look(view.topLevel, path)
-      return found.kind === 'missing' ? look(view.topLevel, posix.dirname(path)).ctimeNs : found.ctimeNs
+      const found = readEntry(view.topLevel, path)
+      return found.kind === 'missing' ? readEntry(view.topLevel, posix.dirname(path)).ctimeNs : found.ctimeNs
     })
   return [...times, ...excludeFileChanged(view.storeDir)]
 }
