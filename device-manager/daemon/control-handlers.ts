@@ -43,8 +43,8 @@ export function controlHandlers(context: ControlContext): ControlHandlers {
       const { folders: served } = daemon.machine
       const [readiness, folders] = await Promise.all([
         daemon.surroundings.readinessNow({ askShell: true }),
-        lookAtAll(config?.folders ?? served.list()),
-        served.look(),
+        inspectAll(config?.folders ?? served.list()),
+        served.inspect(),
       ])
       await daemon.readiness.report(60_000)
       return { readiness, folders }
@@ -134,7 +134,7 @@ function describeRun(state: RunState): ControlRun {
 }
 
 /** A few at a time: each starts two processes. */
-async function lookAtAll(folders: readonly ServedFolder[]): Promise<ControlValue<'refresh'>['folders']> {
+async function inspectAll(folders: readonly ServedFolder[]): Promise<ControlValue<'refresh'>['folders']> {
   const { checkFolder } = await import('../folders/check.ts')
   const looked: ControlValue<'refresh'>['folders'] = []
   for (let next = 0; next < folders.length; next += 4) {

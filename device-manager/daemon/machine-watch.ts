@@ -34,7 +34,7 @@ export class MachineWatch {
       patience,
       changed: async (subjects) => {
         if (subjects.includes(signIns)) this.harnesses.ask()
-        await this.folders.look(subjects)
+        await this.folders.inspect(subjects)
         reports.tellChanges()
         // The harnesses are asked later, and once more by themselves.
         return subjects.filter((subject) => subject !== signIns)

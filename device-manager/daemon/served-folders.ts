@@ -1,13 +1,13 @@
 import { isAbsolute, join } from 'node:path'
 import { type FolderFacts, type ServedFolder, watchedFolders } from '../../shared/device/folder-check.ts'
-import type { FolderLook } from '../folders/check.ts'
+import type { InspectedFolder } from '../folders/check.ts'
 import type { Patience } from '../watch/patience.ts'
 import type { Watch } from '../watch/watch.ts'
 
 export interface ServedFoldersOptions {
   patience: Patience
   watch: Pick<Watch, 'set' | 'lookAgain'>
-  look?: (rootPath: string) => Promise<FolderLook>
+  inspect?: (rootPath: string) => Promise<InspectedFolder>
 }
 
 /** The folders of this device that the control plane named, and what was found there last. */
@@ -43,14 +43,14 @@ export class ServedFolders {
   }
 
   /** Looks at those of them that are folders of this device. Never rejects. */
-  async look(shortIds: Iterable<string> = this.folders.keys()): Promise<void> {
-    const { patience, watch, look = lookWithGit } = this.options
+  async inspect(shortIds: Iterable<string> = this.folders.keys()): Promise<void> {
+    const { patience, watch, inspect = lookWithGit } = this.options
     for (const shortId of shortIds) {
       const rootPath = this.folders.get(shortId)
       if (rootPath === undefined) continue
       const before = this.found.get(shortId) ?? noAnswer
       const failed = () => ({ facts: before, gitDir: null, isUnsure: true })
-      const seen = await patience.wait(shortId, () => look(rootPath)).catch(failed)
+      const seen = await patience.wait(shortId, () => inspect(rootPath)).catch(failed)
       if (this.folders.get(shortId) !== rootPath) continue
       const { facts, gitDir, isUnsure } = seen ?? { facts: noAnswer, gitDir: null, isUnsure: false }
       this.found.set(shortId, isUnsure && before.state === facts.state ? before : facts)
@@ -63,8 +63,8 @@ export class ServedFolders {
 const noAnswer: FolderFacts = { state: 'not_permitted', branch: null }
 
 /** Loaded when the first folder is looked at: it brings what compares working trees. */
-async function lookWithGit(rootPath: string): Promise<FolderLook> {
-  const { lookAtFolder } = await import('../folders/check.ts')
+async function lookWithGit(rootPath: string): Promise<InspectedFolder> {
+  const { inspectFolder: lookAtFolder } = await import('../folders/check.ts')
   return lookAtFolder(rootPath)
 }
 

@@ -29,7 +29,7 @@ function nothing(rootPath: string, state: FolderCheck['state'], message: string 
   return { rootPath, state, realPath: null, isSymlink: false, writable: false, git: null, message }
 }
 
-export interface FolderLook {
+export interface InspectedFolder {
   facts: FolderFacts
   /** The git folder of the repository that holds the folder; null: there is none, or git does not read it. */
   gitDir: string | null
@@ -38,7 +38,7 @@ export interface FolderLook {
 }
 
 /** Less than `checkFolder`, in one call of git. Hangs where the file system does. */
-export async function lookAtFolder(rootPath: string): Promise<FolderLook> {
+export async function inspectFolder(rootPath: string): Promise<InspectedFolder> {
   const { state, realPath } = await inspect(rootPath)
   const none = { facts: { state, branch: null }, gitDir: null, isUnsure: false }
   if (state !== 'ok' || realPath === null) return none

@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { checkFolder, lookAtFolder } from '../../../device-manager/folders/check.ts'
+import { checkFolder, inspectFolder } from '../../../device-manager/folders/check.ts'
 import { releaseBase } from '../../../device-manager/change-set/diff.ts'
 import { defaultLimits } from '../../../device-manager/change-set/limits.ts'
 import type { BaseSnapshot } from '../../../device-manager/change-set/snapshot.ts'
@@ -114,7 +114,7 @@ async function wholeRun(repo: Repo, between: (base: BaseSnapshot) => void = () =
   const changeSet = await changesOf(base)
   await releaseBase(base)
   await checkFolder(repo.dir)
-  await lookAtFolder(repo.dir)
+  await inspectFolder(repo.dir)
   return summary(changeSet.files)
 }
 

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { checkFolder, lookAtFolder } from '../../../device-manager/folders/check.ts'
+import { checkFolder, inspectFolder } from '../../../device-manager/folders/check.ts'
 import { folderCheck } from '../../../shared/device/folder-check.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 
@@ -149,7 +149,7 @@ test('a repository whose config is far too long is looked at without its remotes
   const remotes = Array.from({ length: 20_000 }, (_, at) => `[remote "r${at}"]\n\turl = ${'x'.repeat(300)}\n`)
   appendFileSync(join(dir, '.git', 'config'), remotes.join(''))
   expect((await checkFolder(dir)).git).toMatchObject({ branch: 'main', remotes: [] })
-  expect(await lookAtFolder(dir)).toEqual({
+  expect(await inspectFolder(dir)).toEqual({
     facts: { state: 'ok', branch: 'main' },
     gitDir: join(dir, '.git'),
     isUnsure: false,
