@@ -137,7 +137,7 @@ export class Daemon {
       claimState: () => this.claimState(),
       journalTrouble: () => this.journal.trouble(),
       tellClaimState: () => this.claimReports.tell(),
-      lookAtHarnesses: () => this.readiness.lookAgain({ askShell: true }),
+      probeHarnesses: () => this.readiness.probeAgain({ askShell: true }),
       configure: (settings) => this.configure(settings),
       revoked: (reason) => this.fatal('revoked', reason),
     }

@@ -9,7 +9,7 @@ function watched(isNew: (look: number) => boolean) {
   const nothing = () => undefined
   const looks: number[] = []
   const reports = {
-    lookAgain: async () => {
+    probeAgain: async () => {
       looks.push(world.monotonic())
       const found = isNew(looks.length)
       if (found) machine.verifyHarnesses()

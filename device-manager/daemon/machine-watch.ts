@@ -9,7 +9,7 @@ import { ServedFolders } from './served-folders.ts'
 export interface MachineWatchOptions {
   world: World
   log: Log
-  reports: Pick<ReadinessReports, 'lookAgain' | 'tellChanges'>
+  reports: Pick<ReadinessReports, 'probeAgain' | 'tellChanges'>
 }
 
 /** A folder on a dead network mount is not waited for any longer. */
@@ -49,7 +49,7 @@ export class MachineWatch {
       maxGapMs: 60_000,
       act: async () => {
         const { verifying } = this
-        const isNew = await reports.lookAgain({ askShell: false })
+        const isNew = await reports.probeAgain({ askShell: false })
         if (verifying > 0) this.verifying = isNew ? verifying + 1 : 0
         if (verifying > 0 && isNew) this.harnesses.ask()
         // The first that verifies was asked for since something changed: that says nothing about how often files are written

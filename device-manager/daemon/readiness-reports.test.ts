@@ -46,8 +46,8 @@ test('changes are told once; what could not be sent is told later', async () => 
   reports.tellChanges()
   expect(sent).toEqual([])
   machine.now = claude(false)
-  expect(await reports.lookAgain({ askShell: false })).toBe(true)
-  expect(await reports.lookAgain({ askShell: false })).toBe(false)
+  expect(await reports.probeAgain({ askShell: false })).toBe(true)
+  expect(await reports.probeAgain({ askShell: false })).toBe(false)
   reports.tellChanges()
   expect(sent).toEqual([{ ...claude(false), isolation: 'full', folders: machine.folders }])
   machine.folders = { fs_1: { state: 'missing', branch: null } }
@@ -85,8 +85,8 @@ test('what differs from what was known is news, whoever looked; the first look i
   machine.now = claude(true)
   await reports.report(0)
   machine.now = claude(false)
-  await reports.lookAgain({ askShell: true })
-  await reports.lookAgain({ askShell: false })
+  await reports.probeAgain({ askShell: true })
+  await reports.probeAgain({ askShell: false })
   expect(news).toEqual([claude(true), claude(false)])
 })
 
@@ -95,7 +95,7 @@ test('a look that began before anything was known brings news, too, when another
   machine.now = claude(false)
   let end = () => {}
   machine.held = new Promise((resolve) => (end = resolve))
-  const long = reports.lookAgain({ askShell: false })
+  const long = reports.probeAgain({ askShell: false })
   machine.held = null
   await reports.report(0)
   machine.now = claude(true)

@@ -29,14 +29,14 @@ export class ReadinessReports {
 
   /** Tells it even if it was told last. */
   async report(maxAgeMs: number): Promise<void> {
-    if (await this.look(() => this.options.surroundings.readiness(maxAgeMs))) this.tell(this.now())
+    if (await this.probe(() => this.options.surroundings.readiness(maxAgeMs))) this.tell(this.now())
   }
 
   /** Tells what changed. Resolves whether the harnesses are others than before. */
-  async lookAgain({ askShell }: { askShell: boolean }): Promise<boolean> {
+  async probeAgain({ askShell }: { askShell: boolean }): Promise<boolean> {
     const { surroundings } = this.options
     const before = this.known()
-    await this.look(() => surroundings.readinessNow({ askShell }))
+    await this.probe(() => surroundings.readinessNow({ askShell }))
     this.tellChanges()
     return this.known() !== before
   }
@@ -60,7 +60,7 @@ export class ReadinessReports {
 
   private readonly known = (): string => JSON.stringify(this.options.surroundings.knownReadiness())
 
-  private async look(at: () => Promise<unknown>): Promise<boolean> {
+  private async probe(at: () => Promise<unknown>): Promise<boolean> {
     try {
       await at()
       const found = this.known()

@@ -19,7 +19,7 @@ export interface MessageContext {
   /** The claim state is told even if it is what was told last: the control plane took another one from a refusal. */
   tellClaimState(): void
   /** Reports what changed. */
-  lookAtHarnesses(): Promise<unknown>
+  probeHarnesses(): Promise<unknown>
   configure(config: DeviceSettings): void
   revoked(reason: string): void
 }
@@ -60,7 +60,7 @@ export function receiveMessage(context: MessageContext, message: ServerMessage):
         context.log.warn({ err: error }, 'a folder could not be looked at')
       })
     case 'readiness.get':
-      return void context.lookAtHarnesses()
+      return void context.probeHarnesses()
     case 'config.changed':
       return context.configure(message)
     case 'revoked':
