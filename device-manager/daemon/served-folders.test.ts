@@ -13,7 +13,7 @@ function make() {
     patience: new Patience({ sleep: () => sleeps.pop() ?? new Promise(() => undefined) }, 5_000),
     watch: {
       set: (subject, paths) => void (paths === null ? watched.delete(subject) : watched.set(subject, paths)),
-      lookAgain: (subject) => void again.push(subject),
+      recheck: (subject) => void again.push(subject),
     },
     inspect: (rootPath) => looks.get(rootPath)?.() ?? Promise.reject(new Error('disk on fire')),
   })

@@ -6,7 +6,7 @@ import type { Watch } from '../watch/watch.ts'
 
 export interface ServedFoldersOptions {
   patience: Patience
-  watch: Pick<Watch, 'set' | 'lookAgain'>
+  watch: Pick<Watch, 'set' | 'recheck'>
   inspect?: (rootPath: string) => Promise<InspectedFolder>
 }
 
@@ -54,7 +54,7 @@ export class ServedFolders {
       if (this.folders.get(shortId) !== rootPath) continue
       const { facts, gitDir, isUnsure } = seen ?? { facts: noAnswer, gitDir: null, isUnsure: false }
       this.found.set(shortId, isUnsure && before.state === facts.state ? before : facts)
-      if (isUnsure) watch.lookAgain(shortId)
+      if (isUnsure) watch.recheck(shortId)
       else if (seen !== null) watch.set(shortId, pathsOf({ rootPath, gitDir }))
     }
   }

@@ -18,7 +18,7 @@ export interface WatchOptions {
 }
 
 /** The interval at which everything is looked at although nothing told of a change: network file systems, folders further up. */
-const lookMs = 60_000
+const checkMs = 60_000
 
 interface Subject {
   paths: readonly string[]
@@ -42,9 +42,9 @@ export class Watch {
   private readonly subjects = new Map<string, Subject>()
   /** Paths that may be watched, or may not; of those that are of use. */
   private verdicts = new Map<string, boolean>()
-  private readonly looks: Paced
+  private readonly checks: Paced
   private readonly paths: PathWatch
-  private cancelLook: (() => void) | null = null
+  private cancelCheck: (() => void) | null = null
   /** Counts what the system told. */
   private told = 0
   /** Subjects that were found out about while the system would not have told of a change. */
@@ -55,7 +55,7 @@ export class Watch {
   constructor(options: WatchOptions) {
     const { world, log } = options
     this.options = options
-    this.looks = new Paced({ world, soonMs: 100, gapMs: 500, maxGapMs: 500, act: () => this.look() })
+    this.checks = new Paced({ world, soonMs: 100, gapMs: 500, maxGapMs: 500, act: () => this.check() })
     this.paths = new PathWatch({ world, log, changed: (path) => this.hear(path) })
   }
 
@@ -65,22 +65,22 @@ export class Watch {
     if (paths?.join('\0') === before?.paths.join('\0')) return
     if (paths === null) this.subjects.delete(subject)
     else this.subjects.set(subject, { paths, prints: before?.prints ?? null })
-    this.looks.ask()
+    this.checks.ask()
   }
 
   /** The subject counts as changed at the next look, within the minute. */
-  lookAgain(subject: string): void {
+  recheck(subject: string): void {
     const known = this.subjects.get(subject)
     if (known !== undefined) this.subjects.set(subject, { ...known, prints: null })
   }
 
   async stop(): Promise<void> {
-    this.looks.stop()
-    this.cancelLook?.()
+    this.checks.stop()
+    this.cancelCheck?.()
     await this.paths.stop()
   }
 
-  private async look(): Promise<boolean> {
+  private async check(): Promise<boolean> {
     const changed: string[] = []
     const points: string[] = []
     const owners = new Map<string, Set<string>>()
@@ -101,20 +101,20 @@ export class Watch {
     this.owners = owners
     this.paths.watch(await this.watchable(points))
     if (changed.length > 0) await this.findOut(changed)
-    this.cancelLook?.()
-    this.cancelLook = this.subjects.size === 0 ? null : this.options.world.after(lookMs, () => this.looks.ask())
+    this.cancelCheck?.()
+    this.cancelCheck = this.subjects.size === 0 ? null : this.options.world.after(checkMs, () => this.checks.ask())
     return changed.length > 0
   }
 
   /** Whatever the system tells of a subject's own path, that path may be as it was before once it is looked at. */
   private hear(path: string | null): void {
     this.told++
-    for (const name of (path === null ? null : this.owners.get(path)) ?? []) this.lookAgain(name)
+    for (const name of (path === null ? null : this.owners.get(path)) ?? []) this.recheck(name)
     if (this.paths.isReady) {
-      for (const name of this.unwatched) this.lookAgain(name)
+      for (const name of this.unwatched) this.recheck(name)
       this.unwatched.clear()
     }
-    this.looks.ask()
+    this.checks.ask()
   }
 
   private async findOut(changed: readonly string[]): Promise<void> {
@@ -123,8 +123,8 @@ export class Watch {
     for (const name of await this.options.changed(changed)) {
       const isOther = await this.isOther(name)
       if (isOther || told !== this.told) {
-        this.lookAgain(name)
-        this.looks.ask()
+        this.recheck(name)
+        this.checks.ask()
       } else if (!isWatched) this.unwatched.add(name)
     }
   }
@@ -152,7 +152,7 @@ export class Watch {
     const why = await patience
       .wait(path, async () => (await whyUnwatchable(path)) ?? '')
       .catch((error: NodeJS.ErrnoException) => {
-        if (error.code === 'ENOENT' || error.code === 'ENOTDIR') this.looks.ask()
+        if (error.code === 'ENOENT' || error.code === 'ENOTDIR') this.checks.ask()
         return null
       })
     if (why) log.info({ path, why }, 'looked at each minute, since it cannot be watched')
