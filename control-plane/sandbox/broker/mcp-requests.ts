@@ -177,7 +177,7 @@ export class McpRequests {
     const { world, limits } = this.options
     this.stopWatching ??= world.after(limits.watchMs, () => {
       this.stopWatching = null
-      void this.look().finally(() => {
+      void this.readServers().finally(() => {
         if (this.open > 0) this.watch()
       })
     })
@@ -188,7 +188,7 @@ export class McpRequests {
     this.stopWatching = null
   }
 
-  private async look(): Promise<void> {
+  private async readServers(): Promise<void> {
     try {
       const servers = (await this.options.permit())?.servers ?? []
       for (const [name, { open }] of this.memory.all()) {
