@@ -200,7 +200,7 @@ export class SandboxActs {
     if (device === null) return null
     const { publicId, deviceId, displayName } = device
     const facts = { size: row.size, diskBytes: sizes[row.size].diskBytes }
-    const identity = { publicId, deviceId, displayName, ...facts, ...its, ...(await brokers.wayOf(row)) }
+    const identity = { publicId, deviceId, displayName, ...facts, ...its, ...(await brokers.routeOf(row)) }
     await brokers.open(row, identity)
     return identity
   }

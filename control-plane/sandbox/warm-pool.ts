@@ -191,7 +191,7 @@ export class WarmPool {
   private async create(row: WarmRow, facts: EngineFacts): Promise<void> {
     const { root, engine, brokers, keys, runtime, sizes } = this.options
     try {
-      const { network, hostFolder } = await brokers.wayOf(row)
+      const { network, hostFolder } = await brokers.routeOf(row)
       const { diskBytes } = sizes[warmSize]
       const own = { publicId: row.device, deviceId: row.deviceId, displayName: 'Sandbox' }
       const waiting: WaitingSandbox = { ...own, size: warmSize, diskBytes, network, ...(hostFolder && { hostFolder }) }

@@ -1,13 +1,16 @@
 import { connect, createServer, type AddressInfo, type Server, type TcpNetConnectOpts } from 'node:net'
 
 /** Where the broker is: a socket, or a port to which `hello` is said first. */
-export type BrokerWay = { path: string } | { host: string; port: number; hello: string }
+export type BrokerAddress = { path: string } | { host: string; port: number; hello: string }
 
 /**
  * Hands each connection to a port of 127.0.0.1 on to the broker, which is the one way out of a sandbox. It understands nothing of what
  * goes through it.
  */
-export async function forward(broker: BrokerWay, { port }: { port: number }): Promise<{ port: number; close(): void }> {
+export async function forward(
+  broker: BrokerAddress,
+  { port }: { port: number },
+): Promise<{ port: number; close(): void }> {
   const server: Server = createServer({ allowHalfOpen: true }, (inside) => {
     const outside = 'path' in broker ? connect({ path: broker.path, allowHalfOpen: true }) : connect(atPort(broker))
     if ('hello' in broker) outside.write(broker.hello)

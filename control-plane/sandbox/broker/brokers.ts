@@ -33,7 +33,7 @@ export interface KnownPlace extends BrokerPlace {
   folder: string
 }
 
-export type BrokerWay = Pick<SandboxIdentity, 'network' | 'hostFolder' | 'broker'>
+export type BrokerRoute = Pick<SandboxIdentity, 'network' | 'hostFolder' | 'broker'>
 
 /** Where the sandboxes of a server find their brokers. */
 export interface BrokerPlaces {
@@ -44,7 +44,7 @@ export interface BrokerPlaces {
   /** The folder that is noted for a sandbox, as another replica may have made it, where this server reaches it; else `folderOf`. */
   reachableFolderOf(place: BrokerPlace): string
   /** What a sandbox must know of the way to its broker. */
-  wayOf(place: KnownPlace): Promise<BrokerWay>
+  routeOf(place: KnownPlace): Promise<BrokerRoute>
   /** Once, before all else. */
   start(): Promise<void>
   /** Makes the place of a sandbox that waits for its run. No broker listens there yet. */
@@ -104,7 +104,7 @@ export class FolderBrokers implements BrokerPlaces {
   async start(): Promise<void> {}
 
   /** At its socket. */
-  async wayOf({ folder }: KnownPlace): Promise<BrokerWay> {
+  async routeOf({ folder }: KnownPlace): Promise<BrokerRoute> {
     return { network: 'none', hostFolder: folder }
   }
 

@@ -3,7 +3,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { hashToken } from '../../http/token-hash.ts'
-import { brokerOf, type BrokerPlaces, type BrokerWay, type BrokersOptions, type KnownPlace } from './brokers.ts'
+import { brokerOf, type BrokerPlaces, type BrokerRoute, type BrokersOptions, type KnownPlace } from './brokers.ts'
 import type { Broker } from './broker.ts'
 
 export interface PortBrokersOptions extends BrokersOptions {
@@ -55,7 +55,7 @@ export class PortBrokers implements BrokerPlaces {
     return this.folder
   }
 
-  async wayOf({ id }: KnownPlace): Promise<BrokerWay> {
+  async routeOf({ id }: KnownPlace): Promise<BrokerRoute> {
     const { host, port, keyOf } = this.options
     try {
       // A sandbox looks no name up.
