@@ -21,7 +21,7 @@ export function createLog(options: { level: string; pretty: boolean; descriptor?
     },
     options.pretty
       ? pino.transport({ target: 'pino-pretty', options: { destination: 2, colorize: true } })
-      : together(options.descriptor ?? 2),
+      : batchingDestination(options.descriptor ?? 2),
   )
 }
 
@@ -32,7 +32,7 @@ const warning = 40
  * Writes lines together with a short delay, as each write costs as much as reading a row. A warning or an error is
  * written at once, with everything before it, and so is everything when the process exits.
  */
-function together(descriptor: number): pino.DestinationStream {
+function batchingDestination(descriptor: number): pino.DestinationStream {
   const destination = pino.destination({ dest: descriptor, sync: false, minLength: 4096 })
   let timer: NodeJS.Timeout | null = null
   const flush = () => {
