@@ -6,7 +6,7 @@ import type { Settings, VariableName } from './variables.ts'
 
 type Duration = Extract<VariableName, `${string}_MS`>
 
-interface Order {
+interface DurationOrder {
   shorter: Duration
   longer: Duration
   why: string
@@ -15,7 +15,7 @@ interface Order {
   mayBeEqual?: true
 }
 
-const orders: readonly Order[] = [
+const durationOrders: readonly DurationOrder[] = [
   {
     shorter: 'SVC_HEARTBEAT_MS',
     longer: 'SVC_LEASE_MS',
@@ -67,7 +67,7 @@ const orders: readonly Order[] = [
 /** One sentence for each contradiction. */
 export function contradictionsIn(settings: Settings, isSet: (name: VariableName) => boolean): string[] {
   const told = (name: Duration) => `${name} (${settings[name]}${isSet(name) ? '' : ', the default'})`
-  const sentences = orders.flatMap(({ shorter, longer, why, isStrict, mayBeEqual }) => {
+  const sentences = durationOrders.flatMap(({ shorter, longer, why, isStrict, mayBeEqual }) => {
     const [short, long] = [settings[shorter]!, settings[longer]!]
     const isJudged = isSet(shorter) || (isStrict === true && isSet(longer))
     if (!isJudged || (mayBeEqual === true ? short <= long : short < long)) return []
@@ -125,14 +125,14 @@ function warmTrouble({ SVC_SANDBOX: kind, SVC_SANDBOX_WARM: warm, SVC_SANDBOX_MA
   ]
 }
 
-interface Together {
+interface SettingGroup {
   names: readonly VariableName[]
   /** Set with them only; not needed. */
   extra?: readonly VariableName[]
   example: string
 }
 
-const together: readonly Together[] = [
+const settingGroups: readonly SettingGroup[] = [
   {
     names: ['SVC_OIDC_ISSUER', 'SVC_OIDC_CLIENT_ID', 'SVC_OIDC_CLIENT_SECRET'],
     example: 'SVC_OIDC_ISSUER=https://id.example.com SVC_OIDC_CLIENT_ID=svc SVC_OIDC_CLIENT_SECRET=...',
@@ -150,7 +150,7 @@ const together: readonly Together[] = [
 
 function halves(settings: Settings): string[] {
   const has = (name: VariableName) => settings[name] !== undefined
-  const sentences = together.flatMap(({ names, extra = [], example }) => {
+  const sentences = settingGroups.flatMap(({ names, extra = [], example }) => {
     const missing = names.filter((name) => !has(name))
     if (missing.length === 0 || ![...names, ...extra].some(has)) return []
     const found = [...names, ...extra].filter(has).join(' and ')
