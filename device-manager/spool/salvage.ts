@@ -43,7 +43,7 @@ export function salvage(
 }
 
 /** Makes a new file where one is gone with all that the runs had in it. */
-export function makeAnew(path: string, options: ConnectionOptions, expected: readonly ExpectedRun[]): void {
+export function replaceSpool(path: string, options: ConnectionOptions, expected: readonly ExpectedRun[]): void {
   // They belong to the file that is gone.
   for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
   makeWhole(path, options, (fresh) => noteLost(fresh, expected))

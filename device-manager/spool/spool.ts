@@ -4,7 +4,7 @@ import { realWorld, type World } from '../../shared/lib/world.ts'
 import { openConnection, pageBytes, type Connection } from './connection.ts'
 import { SpoolDamagedError, toSpoolError } from './errors.ts'
 import type { ExpectedRun, Salvage } from './rows.ts'
-import { makeAnew, salvage } from './salvage.ts'
+import { replaceSpool, salvage } from './salvage.ts'
 import { Spool } from './spool-file.ts'
 import { prepareStatements } from './statements.ts'
 
@@ -58,7 +58,7 @@ export function openSpool(path: string, options: SpoolOptions = {}): Spool {
   try {
     if (settings.repair && options.damage !== undefined && existsSync(path)) throw new SpoolDamagedError(options.damage)
     if (settings.repair && settings.expected.length > 0 && !existsSync(path))
-      makeAnew(path, settings, settings.expected)
+      replaceSpool(path, settings, settings.expected)
     db = openChecked(path, settings)
   } catch (error) {
     const spoolError = toSpoolError(error)
