@@ -203,7 +203,7 @@ function toStep(
     agent,
     resumeAttempts: call.resumeAttempts,
     pendingApproval: pending === undefined ? null : { id: pending.id, prompt: pending.prompt },
-    gate: call.kind === 'gate' ? toGate(call, isSeen) : null,
+    gate: call.kind === 'gate' ? toCommand(call, isSeen) : null,
     dispatchedAt: toTimestamp(call.dispatchedAt),
     advancedAt: toTimestamp(call.advancedAt),
   }
@@ -214,15 +214,15 @@ const storedFailure = z.object({ code: z.string(), message: z.string() })
 const errorOf = ({ isValue, result }: CallRow): WorkflowStep['error'] =>
   isValue === false && result !== null ? storedFailure.parse(JSON.parse(result)) : null
 
-const gateArgs = z.object({ argv: z.array(z.string()) })
-const gateValue = z.object({ exitCode: z.number().nullable(), output: z.string(), ranArgv: z.array(z.string()) })
+const commandArgs = z.object({ argv: z.array(z.string()) })
+const commandValue = z.object({ exitCode: z.number().nullable(), output: z.string(), ranArgv: z.array(z.string()) })
 
 /** What the command did is told when the program has it. */
-function toGate({ args, result, isValue, ranIn }: CallRow, isSeen: boolean): NonNullable<WorkflowStep['gate']> {
-  const { argv } = gateArgs.parse(JSON.parse(args))
+function toCommand({ args, result, isValue, ranIn }: CallRow, isSeen: boolean): NonNullable<WorkflowStep['gate']> {
+  const { argv } = commandArgs.parse(JSON.parse(args))
   if (!isSeen || isValue !== true || result === null)
     return { argv, exitCode: null, output: null, cwd: null, ranArgv: null }
-  return { argv, ...gateValue.parse(JSON.parse(result)), cwd: ranIn }
+  return { argv, ...commandValue.parse(JSON.parse(result)), cwd: ranIn }
 }
 
 const toStepRun = ({ id, status, errorMessage: error, exitReason }: RunRow) => ({ id, status, error, exitReason })

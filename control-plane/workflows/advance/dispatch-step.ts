@@ -6,7 +6,7 @@ import { dispatchAsk, dispatchChecks } from './dispatch-waits.ts'
 import { refuseCall, rowOf, type NewCall, type StartedStep, type Surroundings } from './new-call.ts'
 import { failed, type StepOutcome } from './outcome.ts'
 import { startAgentStep } from './start-agent.ts'
-import { startGate } from './start-gate.ts'
+import { startCommandStep } from './start-command-step.ts'
 import { noAgent } from './step-subject.ts'
 
 /** Writes the call down and does what it asks for, in one transaction. What cannot be done has failed at once. */
@@ -28,7 +28,7 @@ async function dispatchStep(
     if (agent === null) return failed(noAgent(named))
     const step: StartedStep = { seq, task, agent, run, workspace, calls, context }
     return kind === 'gate'
-      ? startGate(tx, callArgs.gate.parse(given), step)
+      ? startCommandStep(tx, callArgs.gate.parse(given), step)
       : startAgentStep(tx, callArgs.agent.parse(given), step)
   }
   // The call is asked for first, since a run that is declined ends the call.

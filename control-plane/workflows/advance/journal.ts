@@ -6,7 +6,7 @@ import type { EndedStep } from '../../resources/workflows/step-store.ts'
 import { callArgs } from '../engine/args.ts'
 import type { HandedResult } from '../engine/words.ts'
 import type { HandedCalls } from './handed-calls.ts'
-import { agentOutcome, gateOutcome, type StepOutcome } from './outcome.ts'
+import { agentOutcome, commandOutcome, type StepOutcome } from './outcome.ts'
 
 /** The journal that an advance replays: the calls of a run, and what came of them. */
 
@@ -45,7 +45,7 @@ export async function outcomesOf(
     const own = steps.filter(({ run }) => run.workflowCall === seq)
     const ofRun = () =>
       call.kind === 'gate'
-        ? gateOutcome(root, own, callArgs.gate.parse(JSON.parse(call.args)))
+        ? commandOutcome(root, own, callArgs.gate.parse(JSON.parse(call.args)))
         : agentOutcome(root, own, callArgs.agent.parse(JSON.parse(call.args)))
     const outcome = result === null ? await ofRun() : { isValue: isValue === true, text: result }
     results.push({ seq, at: call.endedAt!, ...outcome })

@@ -12,7 +12,7 @@ import type { RunRow } from '../../resources/runs/store.ts'
 import type { EndedStep } from '../../resources/workflows/step-store.ts'
 import type { WakeAnswer } from '../../run/wakes/wake.ts'
 import { findRefusedWake } from '../../run/wakes/wake-store.ts'
-import type { AgentArgs, GateArgs } from '../engine/args.ts'
+import type { AgentArgs, CommandStepArgs } from '../engine/args.ts'
 import type { StepFailure } from '../engine/words.ts'
 
 /** The outcome of a step: JSON of its value, or of a failure. */
@@ -59,7 +59,7 @@ export async function agentOutcome(db: Db, steps: readonly EndedStep[], args: Ag
 }
 
 /** What a gate gives to its program. */
-export interface GateValue {
+export interface CommandValue {
   exitCode: number | null
   output: string
   ranArgv: string[]
@@ -71,7 +71,11 @@ export interface GateValue {
  * value, whatever its exit status is, and so has one that took too long. A device says whether it began; the command is that of the
  * call, and what a broken device tells is cut.
  */
-export async function gateOutcome(db: Db, steps: readonly EndedStep[], { argv }: GateArgs): Promise<StepOutcome> {
+export async function commandOutcome(
+  db: Db,
+  steps: readonly EndedStep[],
+  { argv }: CommandStepArgs,
+): Promise<StepOutcome> {
   const step = steps.at(-1)
   if (step === undefined) return failed({ code: 'run_missing', message: 'The run of this step is gone.' })
   const { run } = step
@@ -82,12 +86,12 @@ export async function gateOutcome(db: Db, steps: readonly EndedStep[], { argv }:
   const timedOut = exitReason === 'timeout'
   if (ranArgv !== null && (timedOut || exitReason === 'completed')) {
     const output = lastBytes(answer?.text ?? '', outputBytes)
-    const gate = { exitCode, output, ranArgv: argv, timedOut } satisfies GateValue
+    const gate = { exitCode, output, ranArgv: argv, timedOut } satisfies CommandValue
     return { ...value(gate), ranIn: cwd?.slice(0, 4_096) ?? null }
   }
   if (refused === undefined) return failureOfRun(run)
   const message = run.errorMessage ?? 'The command was not started.'
-  return failed({ code: gateCodes[refused], message, exitReason, runId })
+  return failed({ code: commandRefusalCodes[refused], message, exitReason, runId })
 }
 
 const finalAnswer = async (db: Db, { run, lastFrame }: EndedStep): Promise<FinalAnswer | null> =>
@@ -105,7 +109,7 @@ function lastBytes(text: string, limit: number): string {
   return bytes.toString('utf8', start)
 }
 
-const gateCodes = {
+const commandRefusalCodes = {
   denied: 'gate_denied',
   cwd_outside: 'gate_cwd_outside',
   cwd_missing: 'gate_cwd_missing',

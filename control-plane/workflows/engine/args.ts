@@ -48,9 +48,9 @@ const gate = z.strictObject({
     .nullish(),
   timeoutSeconds: z.number().int().min(1).max(3_600).nullish(),
 })
-export type GateArgs = z.output<typeof gate>
+export type CommandStepArgs = z.output<typeof gate>
 /** A gate that does not say how long it may take. */
-export const gateSeconds = 600
+export const commandStepSeconds = 600
 
 const option = z.union([
   text.min(1).max(200),

@@ -13,7 +13,7 @@ import type { ResourceDependencies } from '../../dependencies.ts'
 import { findMemberByReference } from '../../members/store.ts'
 import { withWorkflowSteps } from '../../runs/steps/workflow-step.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
-import { endRejectedGate } from '../../workflows/steps/gate-rejected.ts'
+import { endRejectedCommand } from '../../workflows/steps/command-rejected.ts'
 import { recordResolved, wakeAsker } from '../steps/close.ts'
 import { approvalEffects } from './on-resolve.ts'
 import { stagedFilesOf } from '../../skills/steps/staged-files.ts'
@@ -162,7 +162,7 @@ async function resolve(input: ResolveInput, { outcome, appliedScope, ...acting }
   const effect = approvalEffects[approval.trigger]
   const resolved = { approval, person: caller, reason, scope, request: input, ...acting }
   await (outcome === 'approve' ? effect?.onApprove?.(resolved) : effect?.onReject?.(resolved))
-  const isRejectedGate = outcome === 'reject' && (await endRejectedGate(db, approval.runId, world.now()))
+  const isRejectedGate = outcome === 'reject' && (await endRejectedCommand(db, approval.runId, world.now()))
   if (!isRejectedGate)
     await wakeAsker(db, approval, { outcome, reason, by: { id: caller.userPublicId, name: caller.name }, world })
   return shown(db, (await findApproval(db, caller.workspaceId, approval.id)) ?? approval)

@@ -6,7 +6,7 @@ import { findRole, findUserByPublicId } from '../../resources/members/store.ts'
 import { mayDecideProgram, type CommandAuthor } from '../../resources/workflows/rules.ts'
 import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
 import { startRun } from '../../run/wakes/start-run.ts'
-import { gateSeconds, type GateArgs } from '../engine/args.ts'
+import { commandStepSeconds, type CommandStepArgs } from '../engine/args.ts'
 import { askedByStep } from './asked.ts'
 import type { StartedStep } from './new-call.ts'
 import { failed, refusedWakeOutcome, type StepOutcome } from './outcome.ts'
@@ -16,7 +16,7 @@ import { failed, refusedWakeOutcome, type StepOutcome } from './outcome.ts'
  * lists and the mode of the agent. Whoever wrote the program and whoever started it decide together what runs on the device,
  * so without the right of both to do that, only a rule of the agent lets the command start.
  */
-export async function startGate(tx: Tx, args: GateArgs, step: StartedStep): Promise<StepOutcome | null> {
+export async function startCommandStep(tx: Tx, args: CommandStepArgs, step: StartedStep): Promise<StepOutcome | null> {
   const { agent, workspace, task, run, seq, context } = step
   const speakers = await speakersOf(tx, run)
   const needsRule = !speakers.every((speaker) => mayDecideProgram(speaker, agent))
@@ -32,7 +32,7 @@ export async function startGate(tx: Tx, args: GateArgs, step: StartedStep): Prom
       prompt: null,
       parent: null,
       task,
-      gate: { command: { argv, cwd, needsRule }, timeoutMs: (timeoutSeconds ?? gateSeconds) * 1_000 },
+      gate: { command: { argv, cwd, needsRule }, timeoutMs: (timeoutSeconds ?? commandStepSeconds) * 1_000 },
       overrides: { toolMode: run.toolPermissionMode },
       step: { workflowRunId: run.id, call: seq },
     },

@@ -8,7 +8,7 @@ import { endStepAt } from './step-ended.ts'
  * Ends the gate step whose command a person rejected; while its run has yet to end, that ends it. False: the run is no gate,
  * and its agent is to be told.
  */
-export async function endRejectedGate(db: Db, runId: RunId | null, at: number): Promise<boolean> {
+export async function endRejectedCommand(db: Db, runId: RunId | null, at: number): Promise<boolean> {
   const run = runId === null ? null : await findRun(db, runId)
   if (run === null || run.workflowRunId === null || run.workflowCall === null) return false
   if ((await findDetails(db, run.id))?.spec.gate == null) return false
