@@ -39,18 +39,18 @@ export const usageData = z.object({
 })
 
 /** Why a gate's command was not started. */
-export const gateRefusals = ['denied', 'cwd_outside', 'cwd_missing'] as const
+export const commandRefusals = ['denied', 'cwd_outside', 'cwd_missing'] as const
 /** What became of a gate's command; its output is the text of the result. */
-export const gateResult = z.object({
+export const commandResult = z.object({
   /** null: it was not started, or did not end by itself. One that a signal ended has 128 and the signal's number. */
   exitCode: z.number().int().nullable(),
   /** The folder in which it ran, without links; null: it was not started. */
   cwd: z.string().overwrite(asStorable).nullable(),
   /** null: it was not started. */
   ranArgv: z.array(z.string()).nullable(),
-  refused: z.enum(gateRefusals).optional(),
+  refused: z.enum(commandRefusals).optional(),
 })
-export type GateResult = z.infer<typeof gateResult>
+export type CommandResult = z.infer<typeof commandResult>
 
 export const runEventSchemas = {
   /** The harness was launched. */
@@ -97,7 +97,7 @@ export const runEventSchemas = {
     text: z.string(),
     isError: z.boolean(),
     truncatedBytes: z.number().int().optional(),
-    gate: gateResult.optional(),
+    gate: commandResult.optional(),
   }),
   /** Bytes that no parser understood, kept as they came. */
   raw: outputData.extend({ stream: z.enum(['stdout', 'stderr', 'pty']) }),

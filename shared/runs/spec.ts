@@ -48,14 +48,14 @@ export const allowedCall = z.object({
 export type AllowedCall = z.infer<typeof allowedCall>
 
 /** A command that a program gave (a gate of a workflow), which is judged as the shell call that it is before it starts. */
-export const gateCommand = z.object({
+export const stepCommand = z.object({
   argv: z.array(z.string().max(16_384)).min(1).max(256),
   /** Seen from the folder of the run, which it must not leave; null: the folder itself. */
   cwd: z.string().min(1).max(4_096).nullable(),
   /** A rule must allow it: neither the mode nor a person can. */
   needsRule: z.boolean(),
 })
-export type GateCommand = z.infer<typeof gateCommand>
+export type StepCommand = z.infer<typeof stepCommand>
 
 /**
  * Everything a device needs to execute one run. It is sent with the offer, journalled, and never changed. The run's
@@ -80,7 +80,7 @@ export const runSpec = z.object({
   /** null or left out: a plain program. */
   protocol: z.enum(commandProtocols).nullish(),
   /** It runs this instead of `command`, which is null then, so that a device which knows of no gates starts nothing. */
-  gate: gateCommand.nullish(),
+  gate: stepCommand.nullish(),
   permissions: toolPermissions,
   /** Calls that a person approved, each allowed once. */
   allowCalls: z.array(allowedCall).max(100).default([]),

@@ -3,7 +3,7 @@ import { toTimestamp } from '../../../shared/api/ids.ts'
 import { runEventId, type RunEvent } from '../../../shared/api/run-events.ts'
 import { lineWithinBound } from '../../../shared/device/event-line.ts'
 import { parseNested, maxNested } from '../../../shared/lib/storable.ts'
-import { gateResult, storedEvent, type GateResult } from '../../../shared/runs/events.ts'
+import { commandResult, storedEvent, type CommandResult } from '../../../shared/runs/events.ts'
 import type { Db } from '../../db/open.ts'
 import { linesOf } from './log-lines.ts'
 import { findFrame, listFrames, listFramesBackward, mayBeMore, type Frame } from './log-store.ts'
@@ -173,7 +173,7 @@ export interface FinalAnswer {
   text: string
   isError: boolean
   /** Of a run that was a gate of a workflow. */
-  gate: GateResult | null
+  gate: CommandResult | null
 }
 
 /** Events of which the last ones are searched for a result. */
@@ -191,7 +191,7 @@ export function resultIn(last: Lines): FinalAnswer | null {
 function resultOf({ kind, data }: Pick<RunEvent, 'kind' | 'data'>): FinalAnswer | null {
   const { text, isError, gate } = data
   if (kind !== 'result' || typeof text !== 'string') return null
-  return { text, isError: isError === true, gate: gateResult.safeParse(gate).data ?? null }
+  return { text, isError: isError === true, gate: commandResult.safeParse(gate).data ?? null }
 }
 
 /** The last words of the agent: the result it declared, else its last text. */

@@ -1,11 +1,11 @@
 import type { RunId } from '../../../shared/lib/ids.ts'
-import { gateCall } from '../../../shared/permissions/gate-call.ts'
+import { commandCall } from '../../../shared/permissions/command-call.ts'
 import {
   effectivePermissions,
   reasoningEfforts,
   toolPermissionModes,
   type AllowedCall,
-  type GateCommand,
+  type StepCommand,
   type RunSpec,
   type ToolPermissions,
 } from '../../../shared/runs/spec.ts'
@@ -36,7 +36,7 @@ export interface RunOverrides {
 
 /** A command that a workflow gave. */
 export interface Gate {
-  command: GateCommand
+  command: StepCommand
   timeoutMs: number
 }
 
@@ -71,7 +71,7 @@ function gateSpec(spec: RunSpec, { command, timeoutMs }: Gate): RunSpec {
   return {
     ...spec,
     harness: plainHarness,
-    prompt: `Gate: ${gateCall(command).input.command}`,
+    prompt: `Gate: ${commandCall(command).input.command}`,
     agentMd: '',
     model: null,
     backupModel: null,

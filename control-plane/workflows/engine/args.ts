@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { gateCommand, reasoningEfforts } from '../../../shared/runs/spec.ts'
+import { stepCommand, reasoningEfforts } from '../../../shared/runs/spec.ts'
 import { asStorable } from '../../../shared/lib/storable.ts'
 import type { CallKind } from './words.ts'
 
@@ -32,7 +32,7 @@ export type AgentArgs = z.output<typeof agent>
 const argvChars = 16_384
 
 const gate = z.strictObject({
-  argv: gateCommand.shape.argv
+  argv: stepCommand.shape.argv
     .refine(([program]) => program?.trim() !== '', 'the program is missing')
     .refine((argv) => argv.every((word) => !word.includes('\0')), 'a word holds a zero byte')
     .refine((argv) => argv.join(' ').length <= argvChars, `all words together take at most ${argvChars} characters`),

@@ -1,7 +1,7 @@
 import { constants } from 'node:os'
-import { gateCall } from '../../../shared/permissions/gate-call.ts'
+import { commandCall } from '../../../shared/permissions/command-call.ts'
 import { adviceToModel, ownSvcRule } from '../../../shared/permissions/decide.ts'
-import { gateRefusals, type GateResult } from '../../../shared/runs/events.ts'
+import { commandRefusals, type CommandResult } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOutput, HarnessDialogue, HarnessOutcome, ProcessExit } from '../adapter.ts'
 import { commandDialogue } from '../command/dialogue.ts'
@@ -17,7 +17,7 @@ type Stage =
   | { kind: 'starting'; head: Buffer }
   | { kind: 'asking'; cwd: string }
   | { kind: 'running'; cwd: string }
-  | { kind: 'refused'; why: NonNullable<GateResult['refused']>; message: string }
+  | { kind: 'refused'; why: NonNullable<CommandResult['refused']>; message: string }
 
 /**
  * Asks about the command before it lets it start; from then on all that comes is its output. The exit status of a command is
@@ -32,7 +32,7 @@ export function gateDialogue(spec: RunSpec): HarnessDialogue {
   const command = commandDialogue()
   let stage: Stage = { kind: 'starting', head: Buffer.alloc(0) }
 
-  const refuse = (why: NonNullable<GateResult['refused']>, message: string): DialogueOutput => {
+  const refuse = (why: NonNullable<CommandResult['refused']>, message: string): DialogueOutput => {
     stage = { kind: 'refused', why, message }
     return { events: [], endNow: true }
   }
@@ -44,11 +44,11 @@ export function gateDialogue(spec: RunSpec): HarnessDialogue {
       stage = { kind: 'starting', head }
       return nothing
     }
-    const missing = gateRefusals.find((why) => why === word)
+    const missing = commandRefusals.find((why) => why === word)
     if (missing !== undefined) return refuse(missing, `The folder ${gate.cwd ?? '.'} ${folderTrouble[missing]}.`)
     if (word !== 'ready') return refuse('cwd_missing', 'The shell of the gate did not say where it is.')
     stage = { kind: 'asking', cwd }
-    const call = gateCall(gate)
+    const call = commandCall(gate)
     return {
       events: [{ kind: 'tool_call', data: { toolCallId: askId, ...call } }],
       asks: [{ askId, toolCallId: askId, ...call, cwd }],
@@ -102,7 +102,7 @@ function fieldsOf(head: Buffer): string[] {
   return head.toString('utf8').split('\0', 3)
 }
 
-function resultOf(stage: Stage, argv: readonly string[], exit: ProcessExit | undefined): GateResult {
+function resultOf(stage: Stage, argv: readonly string[], exit: ProcessExit | undefined): CommandResult {
   if (stage.kind === 'refused') return { exitCode: null, cwd: null, ranArgv: null, refused: stage.why }
   if (stage.kind !== 'running') return { exitCode: null, cwd: null, ranArgv: null }
   return { exitCode: statusOf(exit), cwd: stage.cwd, ranArgv: [...argv] }

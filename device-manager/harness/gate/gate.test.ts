@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
-import type { GateCommand } from '../../../shared/runs/spec.ts'
+import type { StepCommand } from '../../../shared/runs/spec.ts'
 import { specOf } from '../../../test/kit/harness-recordings.ts'
 import type { CallDecision, DialogueOutput, ProcessExit } from '../adapter.ts'
 import { adapterOfRun } from '../registry.ts'
 import { gateAdapter } from './adapter.ts'
 
-const gateOf = (changes: Partial<GateCommand> = {}): GateCommand => ({
+const gateOf = (changes: Partial<StepCommand> = {}): StepCommand => ({
   argv: ['make', 'all things'],
   cwd: null,
   needsRule: false,

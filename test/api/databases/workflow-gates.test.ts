@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { gateCall } from '../../../shared/permissions/gate-call.ts'
-import type { GateResult } from '../../../shared/runs/events.ts'
+import { commandCall } from '../../../shared/permissions/command-call.ts'
+import type { CommandResult } from '../../../shared/runs/events.ts'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { hasPostgres } from '../../kit/database.ts'
 import { databasesFor } from '../../kit/forms.ts'
@@ -32,12 +32,12 @@ for (const database of databasesFor('sqlite'))
       await server.stop()
     })
 
-    const ended = async (run: FakeRun, text: string, gate: Partial<GateResult> & Pick<GateResult, 'ranArgv'>) => {
+    const ended = async (run: FakeRun, text: string, gate: Partial<CommandResult> & Pick<CommandResult, 'ranArgv'>) => {
       const data = { exitCode: 0, cwd: '/w', ...gate }
       await run.events({ kind: 'result', data: { text, isError: data.exitCode !== 0, gate: data } })
     }
     const asks = async (run: FakeRun) => {
-      const call = gateCall(run.spec.gate!)
+      const call = commandCall(run.spec.gate!)
       const ask = {
         inputDigest: digestOf(call.name, call.input),
         safeSummary: 'Bash: make',
@@ -186,7 +186,7 @@ for (const database of databasesFor('sqlite'))
         gate: first.spec.gate,
         prompt: 'Gate: make',
         allowCalls: [
-          { name: 'Bash', approvalId: approval, inputDigest: digestOf('Bash', gateCall(first.spec.gate!).input) },
+          { name: 'Bash', approvalId: approval, inputDigest: digestOf('Bash', commandCall(first.spec.gate!).input) },
         ],
       })
       expect(second.spec.limits.runMs).toBe(600_000)

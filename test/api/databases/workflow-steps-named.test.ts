@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { gateCall } from '../../../shared/permissions/gate-call.ts'
+import { commandCall } from '../../../shared/permissions/command-call.ts'
 import { hasPostgres } from '../../kit/database.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { databasesFor } from '../../kit/forms.ts'
@@ -68,7 +68,7 @@ for (const database of databasesFor('sqlite'))
       )
       const id = await startFlow(server, workflow)
       const gate = await device.take()
-      const call = gateCall(gate.spec.gate!)
+      const call = commandCall(gate.spec.gate!)
       const ask = {
         inputDigest: digestOf(call.name, call.input),
         safeSummary: 'Bash: make',
