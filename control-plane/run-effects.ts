@@ -1,5 +1,5 @@
 import { registerRunEffects } from './run/effects.ts'
-import { closeGatesOfRun } from './resources/approvals/steps/run-ended.ts'
+import { closeHoldsOfRun } from './resources/approvals/steps/run-ended.ts'
 import { beginAnew, goOnAfterFailure, goOnAfterLimit } from './run/wakes/going-on.ts'
 import { goOnAfterMemory } from './run/wakes/more-memory.ts'
 import { forgetTold } from './resources/platform-changes/steps/forget-told.ts'
@@ -15,7 +15,7 @@ export function registerAllRunEffects(): void {
     started: [moveStartedTask],
     // Tasks are locked before conversations, as everywhere.
     ended: [
-      closeGatesOfRun,
+      closeHoldsOfRun,
       forgetTold,
       recordRunEnd,
       postReply,

@@ -9,7 +9,7 @@ import {
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { hasOnlyHeldTasks } from '../../control-plane/resources/approvals/held-tasks-store.ts'
-import { openGatesOfRuns, openGatesOfTasks } from '../../control-plane/resources/approvals/open-gates.ts'
+import { openHoldsOfRuns, openHoldsOfTasks } from '../../control-plane/resources/approvals/open-holds.ts'
 import { raiseToolApproval } from '../../control-plane/resources/approvals/steps/raise.ts'
 import {
   findApproval,
@@ -244,11 +244,11 @@ onBoth('open gates of runs and tasks are those that hold them, oldest first', as
     { kind: 'question', id: question.id, label: `${'x'.repeat(159)}…`, since: at + 1, workflowRunId: null },
     { kind: 'approval', id: approval.id, label: 'Deploy?', since: at + 2, workflowRunId: null },
   ]
-  expect([...(await openGatesOfRuns(root, [idFrom('run_1'), idFrom('run_2')]))]).toEqual([['run_1', expected]])
-  expect([...(await openGatesOfTasks(root, [idFrom('tsk_1'), idFrom('tsk_2'), idFrom('tsk_3')]))]).toEqual([
+  expect([...(await openHoldsOfRuns(root, [idFrom('run_1'), idFrom('run_2')]))]).toEqual([['run_1', expected]])
+  expect([...(await openHoldsOfTasks(root, [idFrom('tsk_1'), idFrom('tsk_2'), idFrom('tsk_3')]))]).toEqual([
     ['tsk_1', expected],
   ])
-  expect([...(await openGatesOfTasks(root, []))]).toEqual([])
+  expect([...(await openHoldsOfTasks(root, []))]).toEqual([])
   const triggers = ['budget_breach'] as const
   expect(await listHoldingApprovals(root, 'run_id', { ids: [idFrom('run_1')], triggers })).toHaveLength(1)
   const many = Array.from({ length: 40_000 }, (_, n) => idFrom<RunId>(`run_x${n}`))

@@ -13,12 +13,12 @@ onBoth('what a run leaves open is known at its end: what it asked, and budgets',
   const approval = approvalRow(workspaceId, { agentId: agent.id, runId: asked.id })
   await insertApproval(root, approval)
   await insertQuestion(root, questionRow(workspaceId, { agentId: agent.id, runId: wondered.id }))
-  const open = { hasOpenGates: true, hasBudgets: false }
+  const open = { hasOpenHolds: true, hasBudgets: false }
   expect(await findLeftByRun(root, asked)).toEqual(open)
   expect(await findLeftByRun(root, wondered)).toEqual(open)
-  expect(await findLeftByRun(root, quiet)).toEqual({ hasOpenGates: false, hasBudgets: false })
+  expect(await findLeftByRun(root, quiet)).toEqual({ hasOpenHolds: false, hasBudgets: false })
   await root('approvals').where({ id: approval.id }).update({ status: 'rejected' })
-  expect(await findLeftByRun(root, asked)).toEqual({ hasOpenGates: false, hasBudgets: false })
+  expect(await findLeftByRun(root, asked)).toEqual({ hasOpenHolds: false, hasBudgets: false })
 
   const limited = await seedAgent(root, workspaceId, { monthlyBudgetCents: 0 })
   expect(await findLeftByRun(root, await seedRun(root, limited))).toMatchObject({ hasBudgets: true })
@@ -27,5 +27,5 @@ onBoth('what a run leaves open is known at its end: what it asked, and budgets',
   expect(await findLeftByRun(root, quiet)).toMatchObject({ hasBudgets: true })
   await root('workspaces').where({ id: workspaceId }).update({ monthly_budget_cents: null })
   await insertApproval(root, approvalRow(workspaceId, { trigger: 'budget_breach', raiseKey: `budget:${agent.id}` }))
-  expect(await findLeftByRun(root, quiet)).toEqual({ hasOpenGates: false, hasBudgets: true })
+  expect(await findLeftByRun(root, quiet)).toEqual({ hasOpenHolds: false, hasBudgets: true })
 })

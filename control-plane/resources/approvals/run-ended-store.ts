@@ -7,7 +7,7 @@ import { query } from '../../db/statement.ts'
 /** The rows that the end of a run may have to close or raise, read with one query since most runs leave nothing. */
 export interface LeftByRun {
   /** The run asked a person something that is still open. */
-  hasOpenGates: boolean
+  hasOpenHolds: boolean
   /** Its agent or its workspace has a budget, or an approval about a spent budget is open. */
   hasBudgets: boolean
 }
@@ -22,7 +22,7 @@ const left = query(
           then 1 else 0 end as budgets`,
   z
     .object({ gates: int, budgets: int })
-    .transform((r): LeftByRun => ({ hasOpenGates: r.gates === 1, hasBudgets: r.budgets === 1 })),
+    .transform((r): LeftByRun => ({ hasOpenHolds: r.gates === 1, hasBudgets: r.budgets === 1 })),
 )
 
 export async function findLeftByRun(

@@ -11,7 +11,7 @@ import { toProjectRef } from '../../../shared/lib/project-ref.ts'
 import type { Db } from '../../db/open.ts'
 import { inQuotes, nameOf, onOneLine, quoted, type Quoted } from '../../trust/quote.ts'
 import type { Person } from '../../trust/rules.ts'
-import { openGatesOfTasks, type OpenGate } from '../approvals/open-gates.ts'
+import { openHoldsOfTasks, type OpenHold } from '../approvals/open-holds.ts'
 import { listLiveOfTasks } from '../runs/live-store.ts'
 import { listChecklists, type ChecklistRow } from './checklist-store.ts'
 import type { DependencyRow, LinkedTask } from './dependency-store.ts'
@@ -28,7 +28,7 @@ const mostItems = { ofEach: 200, inAll: 2_000 }
 interface Surroundings {
   checklists: ReadonlyMap<string, ChecklistRow[]>
   blocked: ReadonlySet<string>
-  gates: ReadonlyMap<string, readonly OpenGate[]>
+  gates: ReadonlyMap<string, readonly OpenHold[]>
   running: ReadonlySet<string>
   now: number
 }
@@ -39,7 +39,7 @@ async function load(db: Db, tasks: readonly TaskRow[], now: number): Promise<Sur
   return {
     checklists: await listChecklists(db, ids, mostItems),
     blocked: await listBlockedTasks(db, ids),
-    gates: await openGatesOfTasks(db, ids),
+    gates: await openHoldsOfTasks(db, ids),
     running: new Set(live.filter((run) => run.status === 'running').map((run) => run.taskId ?? '')),
     now,
   }

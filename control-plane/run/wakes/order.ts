@@ -12,7 +12,7 @@ import type { RunRow, RunStep } from '../../resources/runs/store.ts'
 import { connectionsGivenTo, type GivenConnection } from '../../resources/connections/given.ts'
 import { mcpServersOfAgent } from '../../resources/connections/joined-servers.ts'
 import { findWorkspace, type WorkspaceRow } from '../../resources/workspaces/store.ts'
-import { openGatesOfTasks } from '../../resources/approvals/open-gates.ts'
+import { openHoldsOfTasks } from '../../resources/approvals/open-holds.ts'
 import type { Person } from '../../trust/rules.ts'
 import { startsLater } from '../../resources/tasks/rules.ts'
 import { hasOpenBlocker } from '../../resources/tasks/store.ts'
@@ -148,7 +148,7 @@ async function loadTaskFacts(
   task: WakeTask,
   wake: { agent: AgentRow; triggerSource: string; now: number; step: RunStep | null },
 ): Promise<TaskFacts> {
-  const gates = (await openGatesOfTasks(db, [task.id])).get(task.id) ?? []
+  const gates = (await openHoldsOfTasks(db, [task.id])).get(task.id) ?? []
   // A workflow's own steps are not held by what it asks.
   const gate = gates.find(({ workflowRunId }) => workflowRunId === null || workflowRunId !== wake.step?.workflowRunId)
   return {

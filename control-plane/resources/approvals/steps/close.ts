@@ -12,7 +12,7 @@ import { closePlatformChange, findPlatformChange, type ChangeResult } from '../.
 import { recordGate } from '../../tasks/gate-activity.ts'
 import { isFinished } from '../../tasks/rules.ts'
 import { findTaskById } from '../../tasks/store.ts'
-import { openGatesOfTasks } from '../open-gates.ts'
+import { openHoldsOfTasks } from '../open-holds.ts'
 import { approvalWakeKey, holdsItsRun, isAsking } from '../rules.ts'
 import { resolveApproval, type ApprovalRow, type Resolution } from '../store.ts'
 
@@ -118,7 +118,7 @@ async function wouldGoOn(tx: Db, taskId: TaskId, run: RunRow): Promise<boolean> 
   if (task === null || isFinished(task) || task.archivedAt !== null) return false
   if (task.assigneeAgentId !== null && task.assigneeAgentId !== run.agentId) return false
   if ((await listLiveOfTask(tx, taskId)).some(({ compacts }) => !compacts)) return false
-  return !(await openGatesOfTasks(tx, [taskId])).has(taskId)
+  return !(await openHoldsOfTasks(tx, [taskId])).has(taskId)
 }
 
 const resultOf = async (tx: Db, { trigger, workspaceId, id }: ApprovalRow): Promise<ChangeResult | null> =>

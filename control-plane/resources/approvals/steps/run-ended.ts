@@ -16,7 +16,7 @@ import { listHoldingApprovals } from '../store.ts'
  * In the transaction of a run's ending, closes the run's requests that nobody can answer any more, and reviews the
  * budgets that the run has spent.
  */
-export const closeGatesOfRun: RunEffect = async (tx, run, { world, exitReason, left }) => {
+export const closeHoldsOfRun: RunEffect = async (tx, run, { world, exitReason, left }) => {
   const hasOwn = exitReason === 'budget_exceeded'
   if (hasOwn)
     await raiseApproval(
@@ -36,7 +36,7 @@ export const closeGatesOfRun: RunEffect = async (tx, run, { world, exitReason, l
       },
       world,
     )
-  if ((hasOwn || left?.hasOpenGates) && !isAsking(exitReason)) await closeUnasked(tx, run.id, { world, exitReason })
+  if ((hasOwn || left?.hasOpenHolds) && !isAsking(exitReason)) await closeUnasked(tx, run.id, { world, exitReason })
   if (left?.hasBudgets) await reviewBudgets(tx, run, world)
 }
 

@@ -14,7 +14,7 @@ import { findWaiting } from '../../../run/placement/waiting-store.ts'
 import { handleText } from '../../agents/present.ts'
 import { listAgentIdentities, type AgentIdentity } from '../../agents/identity-store.ts'
 import { findSandboxOfRun, type SandboxRow } from '../../sandboxes/store.ts'
-import { openGatesOfRuns, type OpenGate } from '../../approvals/open-gates.ts'
+import { openHoldsOfRuns, type OpenHold } from '../../approvals/open-holds.ts'
 import { isAsking } from '../../approvals/rules.ts'
 import { livenessOf } from '../../devices/rules.ts'
 import { listDevicesByPublicId, type DeviceRow } from '../../devices/store.ts'
@@ -27,7 +27,7 @@ interface Surroundings extends Moment {
   agents: ReadonlyMap<string, AgentIdentity>
   devices: ReadonlyMap<string, DeviceRow>
   /** The open gates of the page's runs that stopped to ask. */
-  gates: ReadonlyMap<string, readonly OpenGate[]>
+  gates: ReadonlyMap<string, readonly OpenHold[]>
   /** Of the runs of the page that wait, by their ids. */
   waiting: ReadonlyMap<string, RunFacts>
   /** null when no run of the page waits. */
@@ -51,7 +51,7 @@ export async function presentRunDetail(
   return { ...presentRun(run, around), ...detailOf(run, sandbox) }
 }
 
-const waitingOnOf = (gate: OpenGate | undefined): Run['waitingOn'] =>
+const waitingOnOf = (gate: OpenHold | undefined): Run['waitingOn'] =>
   gate === undefined ? null : { kind: gate.kind, id: gate.id, label: gate.label, since: toTimestamp(gate.since) }
 
 /** Waits for a device and is not being offered to one: something may gate it. */
@@ -81,7 +81,7 @@ async function load(
     agents: byKey(identities, 'id'),
     // A device that connected anew has several rows with one durable id; the last one is the one of now.
     devices: devices.length === 0 ? none : byKey(await listDevicesByPublicId(db, devices), 'publicId'),
-    gates: askers.length === 0 ? none : await openGatesOfRuns(db, askers),
+    gates: askers.length === 0 ? none : await openHoldsOfRuns(db, askers),
     workflowSteps: await listWorkflowSteps(db, idsOf(runs.filter(({ workflowRunId }) => workflowRunId !== null))),
   }
   const waiting = runs.filter(isWaiting)

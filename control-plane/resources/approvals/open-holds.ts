@@ -5,7 +5,7 @@ import { holdingTriggers } from './rules.ts'
 import { listHoldingApprovals } from './store.ts'
 
 /** An approval or question that a run or a task waits for. */
-export interface OpenGate {
+export interface OpenHold {
   kind: 'approval' | 'question'
   /** `apr_...` or `qst_...` */
   id: ApprovalId | QuestionId
@@ -18,21 +18,21 @@ export interface OpenGate {
 }
 
 /** Open approvals and questions of tasks (by `tsk_` id), oldest first; a task without any has no entry. */
-export async function openGatesOfTasks(db: Db, taskIds: readonly TaskId[]): Promise<Map<string, OpenGate[]>> {
-  return openGates(db, 'task_id', taskIds)
+export async function openHoldsOfTasks(db: Db, taskIds: readonly TaskId[]): Promise<Map<string, OpenHold[]>> {
+  return openHolds(db, 'task_id', taskIds)
 }
 
 /** Open approvals and questions of runs: the successor of an ended run waits for that run's gates. */
-export async function openGatesOfRuns(db: Db, runIds: readonly RunId[]): Promise<Map<string, OpenGate[]>> {
-  return openGates(db, 'run_id', runIds)
+export async function openHoldsOfRuns(db: Db, runIds: readonly RunId[]): Promise<Map<string, OpenHold[]>> {
+  return openHolds(db, 'run_id', runIds)
 }
 
-async function openGates(db: Db, column: 'run_id' | 'task_id', ids: readonly (RunId | TaskId)[]) {
+async function openHolds(db: Db, column: 'run_id' | 'task_id', ids: readonly (RunId | TaskId)[]) {
   const approvals = await listHoldingApprovals(db, column, { ids, triggers: holdingTriggers })
   const questions = await listOpenQuestions(db, column, ids)
   const gates = [
-    ...approvals.map((row) => gateOf('approval', { ...row, workflowRunId: null })),
-    ...questions.map((row) => gateOf('question', row)),
+    ...approvals.map((row) => holdOf('approval', { ...row, workflowRunId: null })),
+    ...questions.map((row) => holdOf('question', row)),
   ].toSorted((a, b) => a.gate.since - b.gate.since)
   // Each is of one of `ids`.
   const byOwner = Map.groupBy(gates, (each) => each[column] ?? '')
@@ -43,8 +43,8 @@ type Row = Pick<QuestionRow, 'prompt' | 'createdAt' | 'workflowRunId' | 'taskId'
   runId: RunId | null
 }
 
-function gateOf(kind: OpenGate['kind'], { id, prompt, createdAt: since, workflowRunId, taskId, runId }: Row) {
-  const gate: OpenGate = { kind, id, label: labelOf(prompt), since, workflowRunId }
+function holdOf(kind: OpenHold['kind'], { id, prompt, createdAt: since, workflowRunId, taskId, runId }: Row) {
+  const gate: OpenHold = { kind, id, label: labelOf(prompt), since, workflowRunId }
   return { gate, task_id: taskId, run_id: runId }
 }
 
