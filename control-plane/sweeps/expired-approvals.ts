@@ -1,6 +1,6 @@
 import { inPages } from '../db/table.ts'
 import type { Tx } from '../db/open.ts'
-import { agentOfBudget, reviewBudgets } from '../resources/approvals/steps/budget-gate.ts'
+import { agentOfBudget, reviewBudgets } from '../resources/approvals/steps/budget-hold.ts'
 import { closeByPlatform, wakeUnanswered } from '../resources/approvals/steps/close.ts'
 import { platformChangeMs, toolPermissionMs } from '../resources/approvals/rules.ts'
 import {

@@ -11,7 +11,7 @@ export type ApprovalTrigger = (typeof approvalTriggers)[number]
 export const gatedKinds = ['tool_call', 'budget', ...sameKinds] as const
 export type GatedKind = (typeof gatedKinds)[number]
 
-export const gateStatuses = ['open', 'resolved'] as const
+export const holdStatuses = ['open', 'resolved'] as const
 export const approvalOutcomes = ['approve', 'reject', 'expired'] as const
 export const approvalScopes = ['once', 'always'] as const
 export type ApprovalScope = (typeof approvalScopes)[number]

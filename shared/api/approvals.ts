@@ -7,7 +7,7 @@ import {
   approvalScopes,
   approvalTriggers,
   gatedKinds,
-  gateStatuses,
+  holdStatuses,
   storedGatedThing,
 } from './approval-words.ts'
 import {
@@ -72,7 +72,7 @@ export const approval = z
       .optional()
       .describe('The step of a workflow whose run asks; only then is it there.'),
     trigger: z.enum(approvalTriggers),
-    status: z.enum(gateStatuses),
+    status: z.enum(holdStatuses),
     prompt: z.string().describe('What is gated, secrets masked.'),
     gatedThing,
     requestedBy: askingParty,
@@ -119,7 +119,7 @@ const exampleLearning = 'lrn_7vT2mX9qLbR4kD1s'
 const reason = z.string().max(2000)
 
 const statusFilter = z
-  .enum([...gateStatuses, 'all'])
+  .enum([...holdStatuses, 'all'])
   .optional()
   .describe('`open`, `resolved` or `all`.')
 

@@ -197,7 +197,7 @@ export const conversationErrors = {
   message_deleted: entry(409, 'The message is deleted.'),
 } as const
 
-export const gateErrors = {
+export const holdErrors = {
   approval_not_found: entry(404, 'There is no approval with this id that you can see.', 'check_id'),
   approval_resolved: entry(409, 'The approval is resolved already.'),
   agent_cannot_resolve_approval: entry(403, 'Only a person resolves an approval.', 'ask_person'),
@@ -253,7 +253,7 @@ export const errorCodes = {
   ...connectionErrors,
   ...mcpErrors,
   ...pluginErrors,
-  ...gateErrors,
+  ...holdErrors,
 } satisfies Record<string, ErrorEntry>
 
 export type ErrorCode = keyof typeof errorCodes

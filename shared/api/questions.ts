@@ -1,7 +1,7 @@
 import type { ConversationId } from '../lib/ids.ts'
 import { idIn } from '../lib/id-schema.ts'
 import { z } from 'zod'
-import { answerModes, gateStatuses, questionOption, secretRequest } from './approval-words.ts'
+import { answerModes, holdStatuses, questionOption, secretRequest } from './approval-words.ts'
 import { included } from './approval-includes.ts'
 import { askingParty } from './approvals.ts'
 import {
@@ -37,7 +37,7 @@ export const question = z
       .optional()
       .describe('The step of a workflow, or the workflow itself, that asks; only then is it there.'),
     sessionId: z.string(),
-    status: z.enum(gateStatuses),
+    status: z.enum(holdStatuses),
     prompt: z.string().describe('Markdown, secrets masked.'),
     answerMode: z.enum(answerModes),
     options: z.array(questionOption).nullable().describe('Only for the select modes.'),
@@ -184,7 +184,7 @@ export const questionRoutes = {
     summary: 'List questions, newest first',
     query: z.object({
       status: z
-        .enum([...gateStatuses, 'all'])
+        .enum([...holdStatuses, 'all'])
         .optional()
         .describe('`open`, `resolved` or `all`.'),
       taskId: taskRef.optional(),

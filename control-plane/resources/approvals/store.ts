@@ -5,7 +5,7 @@ import {
   approvalOutcomes,
   approvalScopes,
   approvalTriggers,
-  gateStatuses,
+  holdStatuses,
   storedGatedThing,
   type ApprovalTrigger,
 } from '../../../shared/api/approval-words.ts'
@@ -21,7 +21,7 @@ const approvals = table('approvals', {
   id: approvalId,
   workspaceId: workspaceUuid,
   trigger: z.enum(approvalTriggers),
-  status: z.enum(gateStatuses),
+  status: z.enum(holdStatuses),
   /** The asking agent, or that of a spent budget; null: the platform asks, and about no agent. */
   agentId: agentRef.nullable(),
   runId: runId.nullable(),

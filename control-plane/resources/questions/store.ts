@@ -10,7 +10,7 @@ import type {
 import { z } from 'zod'
 import {
   answerModes,
-  gateStatuses,
+  holdStatuses,
   questionAnswer,
   questionOption,
   secretRequest,
@@ -44,7 +44,7 @@ const questions = table('questions', {
   taskId: taskId.nullable(),
   conversationId: conversationId.nullable(),
   sessionId: text,
-  status: z.enum(gateStatuses),
+  status: z.enum(holdStatuses),
   prompt: text,
   answerMode: z.enum(answerModes),
   options: nullableJson(z.array(questionOption)),

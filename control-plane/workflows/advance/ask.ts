@@ -8,7 +8,7 @@ import { postMessage } from '../../resources/conversations/steps/post.ts'
 import { ensureTaskConversation } from '../../resources/conversations/task-conversation.ts'
 import { insertQuestion, setQuestionMessage, type NewQuestion } from '../../resources/questions/store.ts'
 import type { RunRow } from '../../resources/runs/store.ts'
-import { recordGate } from '../../resources/tasks/gate-activity.ts'
+import { recordHold } from '../../resources/tasks/hold-activity.ts'
 import { findTaskById } from '../../resources/tasks/store.ts'
 import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
 
@@ -46,7 +46,7 @@ export async function askPerson(
     workflowCall: call,
   }
   await insertQuestion(tx, question)
-  await recordGate(tx, {
+  await recordHold(tx, {
     taskId: run.taskId,
     kind: 'question.asked',
     actor: { type: 'system', id: null },

@@ -9,7 +9,7 @@ import { findRun, type RunRow } from '../../runs/store.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import { resultText } from '../../platform-changes/present.ts'
 import { closePlatformChange, findPlatformChange, type ChangeResult } from '../../platform-changes/store.ts'
-import { recordGate } from '../../tasks/gate-activity.ts'
+import { recordHold } from '../../tasks/hold-activity.ts'
 import { isFinished } from '../../tasks/rules.ts'
 import { findTaskById } from '../../tasks/store.ts'
 import { openHoldsOfTasks } from '../open-holds.ts'
@@ -36,7 +36,7 @@ export async function recordResolved(
   resolved: Pick<Resolution, 'outcome' | 'reason' | 'by'> & { appliedScope: Resolution['appliedScope']; world: World },
 ): Promise<void> {
   const { outcome, reason, appliedScope, by, world } = resolved
-  await recordGate(tx, {
+  await recordHold(tx, {
     taskId: approval.taskId,
     kind: `approval.${({ approve: 'approved', reject: 'rejected', expired: 'expired' } as const)[outcome]}`,
     actor: by === null ? { type: 'system', id: null } : { type: 'user', id: by },

@@ -11,7 +11,7 @@ import type { Db } from '../../../db/open.ts'
 import { findAgent, listManagers } from '../../agents/store.ts'
 import { findMemberByReference } from '../../members/store.ts'
 import type { RunRow } from '../../runs/store.ts'
-import { recordGate } from '../../tasks/gate-activity.ts'
+import { recordHold } from '../../tasks/hold-activity.ts'
 import { askerOf } from '../rules.ts'
 import { insertApproval, type NewApproval } from '../store.ts'
 
@@ -64,7 +64,7 @@ export async function raiseApproval(tx: Db, raised: RaisedApproval, world: World
   const { taskId, trigger, runId } = raised
   const asker = askerOf(raised)
   if (stored === id)
-    await recordGate(tx, {
+    await recordHold(tx, {
       taskId,
       kind: 'approval.requested',
       actor: asker === null ? { type: 'system', id: null } : { type: 'agent', id: asker },

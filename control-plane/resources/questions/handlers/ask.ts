@@ -16,7 +16,7 @@ import type { RunRow } from '../../runs/store.ts'
 import { isSecretNameTaken } from '../../secrets/store.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
 import { findTaskById, type TaskRow } from '../../tasks/store.ts'
-import { recordGate } from '../../tasks/gate-activity.ts'
+import { recordHold } from '../../tasks/hold-activity.ts'
 import { closeBySystem } from '../steps/answer.ts'
 import { askRefusalOf } from '../rules.ts'
 import {
@@ -68,7 +68,7 @@ export async function ask(
     createdAt: now,
   }
   await insertQuestion(tx, asked)
-  await recordGate(tx, {
+  await recordHold(tx, {
     taskId: asked.taskId,
     kind: 'question.asked',
     actor: { type: 'agent', id: caller.agentId },

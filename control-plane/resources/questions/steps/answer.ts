@@ -6,7 +6,7 @@ import { asked } from '../../../trust/askers.ts'
 import { requestWake } from '../../../run/wakes/wakes.ts'
 import { causeOf, speakersOf } from '../../runs/cause.ts'
 import { findRun } from '../../runs/store.ts'
-import { recordGate } from '../../tasks/gate-activity.ts'
+import { recordHold } from '../../tasks/hold-activity.ts'
 import { takeAnswer } from '../../workflows/answer.ts'
 import { answeredPrompt, questionWakeKey, systemAnswer } from '../rules.ts'
 import { findQuestionByMessage, resolveQuestion, type QuestionRow } from '../store.ts'
@@ -47,7 +47,7 @@ export async function closeAnswered(
   const { answer, person, world } = given
   const resolution = { answer, by: person.userPublicId, at: world.now() }
   if (!(await resolveQuestion(tx, question, resolution))) return false
-  await recordGate(tx, {
+  await recordHold(tx, {
     taskId: question.taskId,
     kind: 'question.answered',
     actor: { type: 'user', id: person.userPublicId },
@@ -89,7 +89,7 @@ export async function closeBySystem(
 ): Promise<void> {
   const answer = systemAnswer(question, reason)
   if (!(await resolveQuestion(tx, question, { answer, by: null, at: world.now() }))) return
-  await recordGate(tx, {
+  await recordHold(tx, {
     taskId: question.taskId,
     kind: 'question.closed',
     actor: { type: 'system', id: null },

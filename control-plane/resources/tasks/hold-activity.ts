@@ -12,7 +12,7 @@ type Kind =
   | 'question.closed'
 
 /** Records in a task's history what is asked about it and how that ends. Does nothing where there is no task. */
-export async function recordGate(
+export async function recordHold(
   tx: Db,
   { taskId, ...gate }: Omit<Activity, 'taskId' | 'kind'> & { taskId: TaskId | null; kind: Kind },
 ): Promise<void> {
