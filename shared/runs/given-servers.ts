@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isGated } from './gated.ts'
+import { hasCallChecks } from './call-checks.ts'
 import { harnessFactsOf, type HarnessName, type McpTransport } from './harnesses.ts'
 import {
   mcpLimits,
@@ -62,7 +62,7 @@ export const ruleNameOf = (name: string) => name.toLowerCase().replaceAll('-', '
 function readServer(name: string, sent: unknown, { harness, protocol, permissions }: McpTaker) {
   const { mcpTransports, takesMcpUnasked } = harnessFactsOf({ harness, protocol })
   if (mcpTransports.length === 0) return 'harness'
-  if (!takesMcpUnasked && !isGated({ permissions })) return 'unasked'
+  if (!takesMcpUnasked && !hasCallChecks({ permissions })) return 'unasked'
   if (!mcpServerName.test(name)) return 'name'
   if (isSwitchedOff(sent)) return 'disabled'
   const read = mcpServer.safeParse(withMcpType(sent))

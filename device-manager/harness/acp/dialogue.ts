@@ -4,7 +4,7 @@ import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
 import { errorEvent } from '../parts/error-event.ts'
 import { asItIs, cappedText, rawEvents, resultEvent, streamAsItIs } from '../parts/event-pieces.ts'
-import { isGated } from '../../../shared/runs/gated.ts'
+import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
 import { leftOutEvent } from '../parts/left-out-event.ts'
 import { promptWithInstructions } from '../parts/instructions.ts'
 import { joined } from '../parts/json-lines.ts'
@@ -287,7 +287,7 @@ class AcpRun {
 
   /** Nothing more may happen, whatever the program makes of it. */
   #unasked(name: string, wasAsked = false): { endNow?: true } {
-    if (!isGated(this.#spec) || this.facts.unasked !== null) return {}
+    if (!hasCallChecks(this.#spec) || this.facts.unasked !== null) return {}
     this.facts.unasked = { name, wasAsked }
     return { endNow: true }
   }

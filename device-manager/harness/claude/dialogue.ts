@@ -1,7 +1,7 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessDialogue, RedactText, DialogueOptions, DialogueOutput } from '../adapter.ts'
-import { isGated } from '../../../shared/runs/gated.ts'
+import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
 import { maxCallsAtOnce } from '../parts/asked-calls.ts'
 import { errorEvent } from '../parts/error-event.ts'
 import { asItIs, cappedText, rawEvents } from '../parts/event-pieces.ts'
@@ -250,7 +250,7 @@ class ClaudeRun {
     const name = this.#calls.get(toolCallId)
     this.#calls.delete(toolCallId)
     const isGood = isError || name === undefined || decided === undefined || decided === 'allow'
-    if (isGood || !isGated(this.#spec) || this.facts.unasked !== null) return false
+    if (isGood || !hasCallChecks(this.#spec) || this.facts.unasked !== null) return false
     this.facts.unasked = { name, wasAsked: decided !== null }
     return true
   }

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { McpServer } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
-import { isGated } from '../../../shared/runs/gated.ts'
+import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
 import { isAtLeast } from '../parts/version.ts'
 import { skillsPlugin } from './skills.ts'
 
@@ -20,7 +20,7 @@ export function claudeLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch 
     file: 'claude',
     args: [
       ...protocolArgs,
-      ...(isGated(spec) ? ownSettingsArgs(launch) : []),
+      ...(hasCallChecks(spec) ? ownSettingsArgs(launch) : []),
       // Values are joined with `=`, so that none is taken for a flag; no list comes last, since it would take what follows.
       ...(spec.model === null ? [] : [`--model=${spec.model}`]),
       ...fallbackArgs(spec),
@@ -32,7 +32,7 @@ export function claudeLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch 
       ...plugin.args,
       ...(spec.resumeSessionId === null ? [] : resumeArgs(spec.resumeSessionId, launch.version)),
     ],
-    env: isGated(spec)
+    env: hasCallChecks(spec)
       ? { ...launchEnv, ...readsAddedMemory, ...(Object.keys(spec.mcpServers).length > 0 && showsAllTools) }
       : launchEnv,
     io: 'pipes',
@@ -116,7 +116,8 @@ function effortArgs({ reasoningEffort }: RunSpec): string[] {
 function settingsArgs(spec: RunSpec, { skills }: LaunchFacts): string[] {
   const settings = {
     ...(spec.speed != null && { fastMode: spec.speed === 'fast' }),
-    ...(skills.some(({ isBuiltin }) => isBuiltin !== true) && isGated(spec) && { disableSkillShellExecution: true }),
+    ...(skills.some(({ isBuiltin }) => isBuiltin !== true) &&
+      hasCallChecks(spec) && { disableSkillShellExecution: true }),
   }
   return Object.keys(settings).length === 0 ? [] : [`--settings=${JSON.stringify(settings)}`]
 }

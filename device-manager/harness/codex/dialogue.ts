@@ -4,7 +4,7 @@ import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, Re
 import { AskedCalls, shownDigest, isSameText } from '../parts/asked-calls.ts'
 import { errorEvent } from '../parts/error-event.ts'
 import { asItIs, callEvent, cappedText, resultEvent } from '../parts/event-pieces.ts'
-import { isGated } from '../../../shared/runs/gated.ts'
+import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
 import { leftOutEvent } from '../parts/left-out-event.ts'
 import { lineFrame } from '../parts/line-frame.ts'
 import type { GivenSkill } from '../parts/skills.ts'
@@ -104,7 +104,7 @@ class CodexRun {
   }
 
   open(): DialogueOutput {
-    const readsSettings = isGated(this.#spec) || Object.keys(this.#mcpServers).length > 0
+    const readsSettings = hasCallChecks(this.#spec) || Object.keys(this.#mcpServers).length > 0
     const next = readsSettings ? settingsLine(this.#cwd) : threadLine(this.#spec, {})
     const skills = this.#skills.length === 0 ? '' : skillsLine(this.#skills)
     return { events: [], write: initializeLines() + skills + next }
@@ -112,7 +112,7 @@ class CodexRun {
 
   #settings(result: unknown): DialogueOutput {
     if (this.#phase !== 'opening' || this.#hasSettings) return { events: [] }
-    const made = threadConfig(result, { servers: this.#mcpServers, isGated: isGated(this.#spec) })
+    const made = threadConfig(result, { servers: this.#mcpServers, isGated: hasCallChecks(this.#spec) })
     if (made === null) return this.#refused('It does not say which MCP servers it has; update codex.')
     this.#hasSettings = true
     return { events: made.leftOut.map(leftOutEvent), write: threadLine(this.#spec, made.config) }
@@ -284,7 +284,7 @@ class CodexRun {
     const made = { shown: shownDigest(shownOf(item)), isMade: wasMade(item) }
     const isAsked = this.#asked.take(toolCallId, made) ?? this.#asked.take(callOf(item)?.name ?? '', made)
     const acted = whatActed(item, this.#spec.permissions)
-    if (isAsked === true || acted === null || !isGated(this.#spec) || this.facts.unasked !== null) return {}
+    if (isAsked === true || acted === null || !hasCallChecks(this.#spec) || this.facts.unasked !== null) return {}
     this.facts.unasked = { name: acted, wasAsked: isAsked !== null }
     return this.#interrupt()
   }

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
-import { isGated } from '../../../shared/runs/gated.ts'
+import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
 import { versionedBase } from '../parts/broker-way.ts'
 import { asArgs, silent } from './settings.ts'
 
@@ -16,7 +16,7 @@ export function codexLaunch(spec: RunSpec, { env, runDir, foldersAround, firstSt
   const settings = [
     ...always,
     ...throughBroker(spec),
-    ...(isGated(spec) ? [...withoutAGate, untrusted(foldersAround)] : []),
+    ...(hasCallChecks(spec) ? [...withoutAGate, untrusted(foldersAround)] : []),
   ]
   return {
     file: 'codex',

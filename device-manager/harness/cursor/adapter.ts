@@ -1,7 +1,7 @@
 import { acpDialogue } from '../acp/dialogue.ts'
 import type { AcpProgram } from '../acp/program.ts'
 import type { HarnessAdapter } from '../adapter.ts'
-import { isGated } from '../../../shared/runs/gated.ts'
+import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
 import { detectCursor, signInHint, signInWith } from './detect.ts'
 import { cursorDialogue } from './dialogue.ts'
 import { cursorLaunch } from './launch.ts'
@@ -15,5 +15,5 @@ export const cursorAdapter: HarnessAdapter = {
   detect: detectCursor,
   command: cursorLaunch,
   dialogue: (spec, options = {}) =>
-    isGated(spec) ? acpDialogue(spec, options, program) : cursorDialogue(spec, options),
+    hasCallChecks(spec) ? acpDialogue(spec, options, program) : cursorDialogue(spec, options),
 }

@@ -1,7 +1,7 @@
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
 import { HarnessLaunchError } from '../parts/adapter-errors.ts'
-import { isGated } from '../../../shared/runs/gated.ts'
+import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
 
 /**
  * `cursor-agent acp` asks before it acts; print mode does not. Cursor does not promise that every tool is asked, so `strict`
@@ -20,7 +20,7 @@ export function cursorLaunch(spec: RunSpec, { cwd }: LaunchFacts): HarnessLaunch
   const print = ['-p', '--output-format', 'stream-json', '--workspace', cwd, '--force', '--trust', '--approve-mcps']
   return {
     file: 'cursor-agent',
-    args: isGated(spec) ? [...chosen, 'acp'] : [...print, ...chosen, ...resumed],
+    args: hasCallChecks(spec) ? [...chosen, 'acp'] : [...print, ...chosen, ...resumed],
     env: {},
     io: 'pipes',
     files: [],

@@ -4,7 +4,7 @@ import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
 import { errorEvent, inputTooLate } from '../parts/error-event.ts'
 import { asItIs, cappedText, rawEvents } from '../parts/event-pieces.ts'
-import { isGated } from '../../../shared/runs/gated.ts'
+import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
 import { httpLine } from '../parts/http-lines.ts'
 import { joined, jsonObject } from '../parts/json-lines.ts'
 import { lineFrame } from '../parts/line-frame.ts'
@@ -89,7 +89,7 @@ class OpencodeRun {
       gate: this.#gate,
       sessions: this.#sessions,
       place: () => this.#place,
-      isGated: isGated(spec),
+      isGated: hasCallChecks(spec),
       redactText,
     })
   }

@@ -4,7 +4,7 @@ import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
 import { HarnessLaunchError } from '../parts/adapter-errors.ts'
-import { isGated } from '../../../shared/runs/gated.ts'
+import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
 import { versionedBase } from '../parts/broker-way.ts'
 import { jsonObject } from '../parts/json-lines.ts'
 import { gatePlugin } from './gate-plugin.ts'
@@ -22,7 +22,7 @@ export function opencodeLaunch(spec: RunSpec, { env, runDir, cwd, mcpServers, sk
       `opencode names a model as provider/model, such as anthropic/claude-sonnet-4-5; "${spec.model}" has no provider.`,
     )
   }
-  const gated = isGated(spec)
+  const gated = hasCallChecks(spec)
   const plugin = join(runDir, 'svc-gate.mjs')
   const privateVariables = [passwordVariable, ...Object.keys(installs)]
   return {
