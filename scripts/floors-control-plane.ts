@@ -151,7 +151,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       downloads: 'bytes of files for whoever has a signed URL',
       mcp: 'the API as tools of the Model Context Protocol',
       costly: 'work of unbounded cost, in threads',
-      'run-effects.ts': 'the effects of the start and the end of a run on other resources',
+      'register-run-effects.ts': 'the effects of the start and the end of a run on other resources',
       operator: 'commands on the database itself',
       settings: 'the variables of the environment: what each must be, which contradict each other, names that are none',
       'cloud.ts': 'what runs agents in sandboxes, by the configuration',

@@ -34,7 +34,7 @@ export interface RunEffects {
 
 let registered: RunEffects | null = null
 
-/** Called by each program before it touches a run; `control-plane/run-effects.ts` has the lists. */
+/** Called by each program before it touches a run; `control-plane/register-run-effects.ts` has the lists. */
 export function registerRunEffects(effects: RunEffects): void {
   registered = effects
 }

@@ -10,7 +10,7 @@ import { findUser, isMember } from '../../control-plane/resources/members/store.
 import { causeThrough } from '../../control-plane/resources/runs/cause.ts'
 import { countLiveCausedBy } from '../../control-plane/resources/runs/live-store.ts'
 import { findRun } from '../../control-plane/resources/runs/store.ts'
-import { registerAllRunEffects } from '../../control-plane/run-effects.ts'
+import { registerAllRunEffects } from '../../control-plane/register-run-effects.ts'
 import { realWorld as world } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { automationRow } from './automations-rows.ts'

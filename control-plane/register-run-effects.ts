@@ -5,7 +5,7 @@ import { goOnAfterMemory } from './run/wakes/more-memory.ts'
 import { forgetTold } from './resources/platform-changes/steps/forget-told.ts'
 import { postReply } from './resources/conversations/steps/reply.ts'
 import { endStep } from './resources/workflows/steps/step-ended.ts'
-import { moveStartedTask, recordRunEnd } from './resources/tasks/steps/run-effects.ts'
+import { moveStartedTask, recordRunEnd } from './resources/tasks/steps/run-of-task.ts'
 
 /**
  * Registers the effects of the start and the end of a run, in this order. A new part adds its effect to these lists.
