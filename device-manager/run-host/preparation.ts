@@ -22,8 +22,8 @@ import { messageOf, type HostLog } from '../log/host-log.ts'
 import { PathLookup } from '../../shared/permissions/path-lookup.ts'
 import type { JudgedPlace } from '../../shared/permissions/patterns/path-rules.ts'
 import { appNames, placeVariables } from '../../shared/lib/places.ts'
-import type { Connections } from './door/connections.ts'
-import { openDoors, type Doors } from './door/doors.ts'
+import type { Connections } from './mcp-proxy/connections.ts'
+import { openMcpProxies, type McpProxies } from './mcp-proxy/mcp-proxies.ts'
 import { brokerVariables } from '../harness/parts/broker-way.ts'
 import { knownEnv, pathOf } from './launch/environment.ts'
 import type { SkillsAhead } from './launch/skills-ahead.ts'
@@ -71,7 +71,7 @@ export interface Prepared {
   /** What was tried of the walls of the sandbox; null: this is none. */
   sandboxActs: readonly TriedAct[] | null
   /** To MCP servers that are given a credential. */
-  doors: Doors
+  mcpProxies: McpProxies
   /** Whose credentials the doors add. */
   connections: Connections
   /** Copies of skills that were made before there was a run. */
@@ -103,7 +103,7 @@ export async function prepare(
   const cwd = spec.folder?.rootPath ?? assigned.homeDir
   const taking = baseOf(assigned, { stateDir, storeDir: paths.store, world })
   const served = await withPluginFiles(spec.mcpServers, placeOfCopies(assigned, join(wall.own, 'plugins')))
-  const opening = openDoors(served.servers, { log, connections })
+  const opening = openMcpProxies(served.servers, { log, connections })
   const walling = wallOf(assigned, { root: paths.root, cwd, wall })
   // While git is at work.
   const skills = tellsSkills(spec) ? await skillsOf(assigned, { stateDir, runDir: wall.own, cwd, world, ahead }) : null
@@ -136,7 +136,7 @@ export async function prepare(
     serversLeftOut: served.leftOut,
     wall: await walling,
     sandboxActs: await wall.tryActs(),
-    doors: await opening,
+    mcpProxies: await opening,
     connections,
     ahead,
     cgroup: null,
@@ -312,7 +312,7 @@ async function baseOf(
 
 /** The run is over, or was never wanted: nothing of it stays but what is in the spool. */
 export async function cleanUp(prepared: Prepared): Promise<void> {
-  prepared.doors.close()
+  prepared.mcpProxies.close()
   if (prepared.wall !== null && 'end' in prepared.wall) await prepared.wall.end()
   if (prepared.base.ok) await releaseBase(prepared.base.base).catch(() => {})
   if (prepared.cgroup !== null) removeRunCgroup(prepared.cgroup)

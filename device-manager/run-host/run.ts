@@ -255,7 +255,7 @@ export class LiveRun {
   async untilEnded(onEnding: () => void): Promise<EndReport | null> {
     const exit = await drain(this.#tree, () => this.#stopping)
     onEnding()
-    this.#parts.prepared.doors.close()
+    this.#parts.prepared.mcpProxies.close()
     this.#watchdog.stop()
     this.#calls.stop()
     this.#terminalWatch?.stop()

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { Agent, request, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { filledServers } from '../../shared/runs/filled-servers.ts'
-import { Connections } from '../../device-manager/run-host/door/connections.ts'
-import { openDoors } from '../../device-manager/run-host/door/doors.ts'
+import { Connections } from '../../device-manager/run-host/mcp-proxy/connections.ts'
+import { openMcpProxies } from '../../device-manager/run-host/mcp-proxy/mcp-proxies.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import type { McpServers } from '../../shared/runs/mcp-servers.ts'
 import type { Bench } from './context.ts'
@@ -27,7 +27,7 @@ export const mcpDoor: Bench = {
       web: { type: 'http', url, headers },
       slow: { type: 'http', url: `${url}/slow`, headers },
     }
-    const doors = await openDoors(spec, {
+    const doors = await openMcpProxies(spec, {
       log: () => {},
       connections: new Connections({ world: realWorld, ask: () => {} }),
     })

@@ -184,7 +184,7 @@ export function withServers(parts: { prepared: Prepared; plan: LaunchPlan; start
   if (Object.keys(spec.mcpServers).length === 0) return { plan, servers: {}, leftOut: prepared.serversLeftOut }
   const env = environmentOf(parts)
   const filled = filledServers(spec.mcpServers, env)
-  const { servers, leftOut } = prepared.doors.lead(filled.servers, {
+  const { servers, leftOut } = prepared.mcpProxies.lead(filled.servers, {
     spec: spec.mcpServers,
     secrets: parts.start.secrets,
     env,

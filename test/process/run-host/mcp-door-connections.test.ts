@@ -1,7 +1,7 @@
 import { idFrom, type ConnectionId } from '../../../shared/lib/ids.ts'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { Connections } from '../../../device-manager/run-host/door/connections.ts'
-import { openDoors } from '../../../device-manager/run-host/door/doors.ts'
+import { Connections } from '../../../device-manager/run-host/mcp-proxy/connections.ts'
+import { openMcpProxies } from '../../../device-manager/run-host/mcp-proxy/mcp-proxies.ts'
 import type { HostReply } from '../../../device-manager/run-host/wire/protocol.ts'
 import type { CredentialAnswer } from '../../../shared/device/credential.ts'
 import { Redactor } from '../../../shared/lib/redact.ts'
@@ -54,7 +54,7 @@ async function opened(...said: CredentialAnswer[]) {
     headers: { 'X-Own': '1', Authorization: 'mine' },
     connectionId: idFrom<ConnectionId>(connectionId),
   }
-  const doors = await openDoors({ web }, { log: () => {}, connections })
+  const doors = await openMcpProxies({ web }, { log: () => {}, connections })
   closing.push(doors)
   const led = doors.lead({ web }, { spec: { web }, secrets: {}, env: {} }).servers['web']
   const address = (led as { url: string }).url

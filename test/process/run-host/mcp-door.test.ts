@@ -4,10 +4,10 @@ import { createServer, type Server } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { filledServers } from '../../../shared/runs/filled-servers.ts'
-import { Connections } from '../../../device-manager/run-host/door/connections.ts'
-import { openDoors, type Doors } from '../../../device-manager/run-host/door/doors.ts'
-import { Door, doorLimits } from '../../../device-manager/run-host/door/door.ts'
-import { upstreamBy } from '../../../device-manager/run-host/door/upstream.ts'
+import { Connections } from '../../../device-manager/run-host/mcp-proxy/connections.ts'
+import { openMcpProxies, type McpProxies } from '../../../device-manager/run-host/mcp-proxy/mcp-proxies.ts'
+import { McpProxy, proxyLimits } from '../../../device-manager/run-host/mcp-proxy/mcp-proxy.ts'
+import { upstreamBy } from '../../../device-manager/run-host/mcp-proxy/upstream.ts'
 import { Redactor } from '../../../shared/lib/redact.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import type { McpServer } from '../../../shared/runs/mcp-servers.ts'
@@ -29,7 +29,7 @@ afterEach(async () => {
 })
 
 interface Opened {
-  doors: Doors
+  doors: McpProxies
   address: string
 }
 async function opened(
@@ -38,7 +38,7 @@ async function opened(
 ): Promise<Opened> {
   const headers = { Authorization: 'Bearer ${KEY}' }
   const spec = { web: { type: 'http', url: server.url, headers, ...change } as McpServer }
-  const doors = await openDoors(spec, noConnections())
+  const doors = await openMcpProxies(spec, noConnections())
   closing.push(doors)
   const { servers } = doors.lead(filledServers(spec, secrets).servers, { spec, secrets, env: secrets })
   const led = servers['web']
@@ -185,7 +185,7 @@ describe('what passes', () => {
     await ask(address, { body: say('hey') })
     expect(server.calls[0]?.path).toBe('/in-the-path/mcp')
     const spec = { plain: { type: 'http', url: server.url, headers: { 'x-a': 'b' } } as McpServer }
-    const doors = await openDoors(spec, noConnections())
+    const doors = await openMcpProxies(spec, noConnections())
     expect(doors.lead(spec, { spec, secrets: {}, env: {} })).toEqual({ servers: spec, leftOut: [] })
   })
 })
@@ -220,7 +220,7 @@ describe('who does not pass', () => {
 
   test('a message that is too large, and skills that a server offers', async () => {
     const { address } = await opened()
-    const large = say('x'.repeat(doorLimits.bodyBytes))
+    const large = say('x'.repeat(proxyLimits.bodyBytes))
     expect(await ask(address, { body: large })).toMatchObject({ status: 413 })
     for (const body of [call('skills/list'), call('resources/read', { uri: 'skill://a/SKILL.md' })]) {
       expect(errorOf((await ask(address, { body })).body)).toMatchObject({ id: 7, error: { code: -32601 } })
@@ -387,7 +387,7 @@ describe('what goes wrong', () => {
 
 test('a credential that can be renewed is, once; a call of a tool is told to be made again', async () => {
   const held = { headers: { authorization: 'Bearer old' }, renewals: 0, next: `Bearer ${secret}` }
-  const door = await Door.listen('web', () => {})
+  const door = await McpProxy.listen('web', () => {})
   closing.push(door)
   const renew = () => {
     held.renewals++

@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { ServerUnusable, type ServerPermit } from '../../../control-plane/sandbox/broker/server-access.ts'
 import { forward } from '../../../device-manager/sandbox/forwarder.ts'
-import { brokerCredential, throughBroker } from '../../../device-manager/run-host/door/broker.ts'
-import { Door } from '../../../device-manager/run-host/door/door.ts'
-import { upstreamBy } from '../../../device-manager/run-host/door/upstream.ts'
+import { brokerCredential, throughBroker } from '../../../device-manager/run-host/mcp-proxy/broker.ts'
+import { McpProxy } from '../../../device-manager/run-host/mcp-proxy/mcp-proxy.ts'
+import { upstreamBy } from '../../../device-manager/run-host/mcp-proxy/upstream.ts'
 import { Redactor } from '../../../shared/lib/redact.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { get, nothing, post, startBroker, statusOf, textOf } from './broker-kit.ts'
@@ -227,7 +227,7 @@ describe('the door of a sandbox', () => {
   async function startDoor(address: string, more: Partial<ServerPermit> = {}) {
     const { socket, given } = await startMcp(address, more)
     const forwarder = await forward({ path: socket }, { port: 0 })
-    const door = await Door.listen('web', () => undefined)
+    const door = await McpProxy.listen('web', () => undefined)
     onTestFinished(() => {
       door.close()
       forwarder.close()

@@ -1,5 +1,5 @@
 import type { Agent, ClientRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
-import { DoorError } from './credential.ts'
+import { ProxyError } from './credential.ts'
 
 /** Loaded when the first door is opened: they take megabytes, which a run host without one does not need. */
 const nodeHttp = () => process.getBuiltinModule('node:http')
@@ -17,7 +17,7 @@ export interface UpstreamRequest {
 }
 
 export interface Upstream {
-  /** Rejects with DoorError. */
+  /** Rejects with ProxyError. */
   send(request: UpstreamRequest): Promise<IncomingMessage>
   close(): void
 }
@@ -48,7 +48,7 @@ export function upstreamBy(env: Readonly<Record<string, string>>): Upstream {
         if (next === null) return response
         // Its connection can be used again once it is read to its end.
         response.resume()
-        if (redirects === mostRedirects) throw new DoorError('it redirects too often')
+        if (redirects === mostRedirects) throw new ProxyError('it redirects too often')
         url = next
       }
     },
@@ -89,7 +89,7 @@ async function sendOnce(request: UpstreamRequest, agent: Agent): Promise<Incomin
 }
 
 function limitConnecting(sent: ClientRequest): void {
-  const timer = setTimeout(() => sent.destroy(new DoorError('it could not be reached in time', 504)), connectMs)
+  const timer = setTimeout(() => sent.destroy(new ProxyError('it could not be reached in time', 504)), connectMs)
   const isThere = () => clearTimeout(timer)
   sent.once('close', isThere)
   sent.once('socket', (socket) => {
@@ -99,10 +99,10 @@ function limitConnecting(sent: ClientRequest): void {
   })
 }
 
-function unreachable(error: unknown): DoorError {
-  if (error instanceof DoorError) return error
+function unreachable(error: unknown): ProxyError {
+  if (error instanceof ProxyError) return error
   const { code } = error as NodeJS.ErrnoException
-  return new DoorError(`it could not be reached${code === undefined ? '' : ` (${code})`}`)
+  return new ProxyError(`it could not be reached${code === undefined ? '' : ` (${code})`}`)
 }
 
 /** Where the request is to be sent instead; null: the answer is one. */
@@ -111,8 +111,8 @@ function redirectOf({ statusCode = 0, headers }: IncomingMessage, { url, method 
   if (statusCode < 300 || statusCode > 399 || statusCode === 304 || location === undefined) return null
   const next = URL.canParse(location, url.href) ? new URL(location, url) : null
   // The credential is for this origin alone.
-  if (next?.origin !== url.origin) throw new DoorError(`it redirects to another address: ${next?.origin ?? 'none'}`)
+  if (next?.origin !== url.origin) throw new ProxyError(`it redirects to another address: ${next?.origin ?? 'none'}`)
   const keepsMethod = statusCode === 307 || statusCode === 308
-  if (!keepsMethod && method !== 'GET') throw new DoorError(`it redirects to ${next.pathname}: name that address`)
+  if (!keepsMethod && method !== 'GET') throw new ProxyError(`it redirects to ${next.pathname}: name that address`)
   return next
 }

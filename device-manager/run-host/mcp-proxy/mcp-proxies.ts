@@ -7,7 +7,7 @@ import { messageOf, type HostLog } from '../../log/host-log.ts'
 import { brokerCredential, throughBroker } from './broker.ts'
 import type { Connections } from './connections.ts'
 import type { Credential } from './credential.ts'
-import { Door } from './door.ts'
+import { McpProxy } from './mcp-proxy.ts'
 import { upstreamBy } from './upstream.ts'
 
 type RemoteServer = Extract<McpServer, { type: 'http' | 'sse' }>
@@ -20,7 +20,7 @@ const holdsCredential = (server: McpServer): server is RemoteServer =>
     [server.url, ...Object.values(server.headers ?? {})].some(namesVariable))
 
 /** The doors of one run: one for each server on the network that is given a credential. */
-export interface Doors {
+export interface McpProxies {
   /**
    * Has the doors lead to the servers. Returns the servers as the harness gets them, with addresses of doors, and those
    * for which there is no door.
@@ -33,11 +33,11 @@ export interface Doors {
 }
 
 /** They listen before the run starts, which then waits for nothing. */
-export async function openDoors(
+export async function openMcpProxies(
   servers: McpServers,
   { log, connections }: { log: HostLog; connections: Connections },
-): Promise<Doors> {
-  const doors = new Map<string, Door | null>()
+): Promise<McpProxies> {
+  const doors = new Map<string, McpProxy | null>()
   const wanted = Object.entries(servers).filter(([, server]) => holdsCredential(server))
   await Promise.all(wanted.map(async ([name]) => doors.set(name, await doorOrNull(name, log))))
   return {
@@ -85,9 +85,9 @@ const credentialOf = (
     ? { headers: () => Promise.resolve(headers) }
     : connections.credential(connectionId, headers)
 
-async function doorOrNull(name: string, log: HostLog): Promise<Door | null> {
+async function doorOrNull(name: string, log: HostLog): Promise<McpProxy | null> {
   try {
-    return await Door.listen(name, log)
+    return await McpProxy.listen(name, log)
   } catch (error) {
     log('mcp_door_not_opened', { server: name, error: messageOf(error) })
     return null

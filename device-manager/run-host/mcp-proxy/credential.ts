@@ -1,6 +1,6 @@
 /** What a server is sent beside what the harness sends it. Values are kept in memory only. */
 export interface Credential {
-  /** Rejects with DoorError where there is none to be had. */
+  /** Rejects with ProxyError where there is none to be had. */
   headers(): Promise<Readonly<Record<string, string>>>
   /**
    * The server refused the last one: gets another one, which `headers` returns from then on. False: there is no other. Absent: the
@@ -10,7 +10,7 @@ export interface Credential {
 }
 
 /** A request that cannot be passed on. The message is for the model and for people, and holds no value. */
-export class DoorError extends Error {
+export class ProxyError extends Error {
   readonly status: number
 
   constructor(message: string, status = 502) {

@@ -1,7 +1,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import { Transform } from 'node:stream'
 import { parseJsonText } from '../../../shared/lib/lines.ts'
-import { DoorError } from './credential.ts'
+import { ProxyError } from './credential.ts'
 
 /**
  * Entries of lists that name skills of a server are taken out, where the server is not trusted for skills: to read one is refused, so
@@ -67,7 +67,7 @@ export function skillEntryFilter(): Transform {
         at = next
       }
       held = held.slice(at)
-      if (held.length > mostListBytes) return done(new DoorError('an event of its stream is too large'))
+      if (held.length > mostListBytes) return done(new ProxyError('an event of its stream is too large'))
       done(null, out.join(''))
     },
     flush(done) {

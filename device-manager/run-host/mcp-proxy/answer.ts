@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import { Transform } from 'node:stream'
 import type { Redactor } from '../../../shared/lib/redact.ts'
-import { DoorError } from './credential.ts'
+import { ProxyError } from './credential.ts'
 
 /** So much of an answer is waited for. */
 const shortBytes = 64 * 1024
 
-/** Reads an answer to its end, or until it is no short one. Rejects with DoorError when it breaks off. */
+/** Reads an answer to its end, or until it is no short one. Rejects with ProxyError when it breaks off. */
 export async function beginOf(
   answer: IncomingMessage,
   mostBytes = shortBytes,
@@ -20,7 +20,7 @@ export async function beginOf(
       if (bytes > mostBytes) return { bytes: Buffer.concat(chunks), isWhole: false }
     }
   } catch {
-    throw new DoorError('its answer broke off')
+    throw new ProxyError('its answer broke off')
   }
   return { bytes: Buffer.concat(chunks), isWhole: true }
 }

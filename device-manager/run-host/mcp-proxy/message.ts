@@ -2,7 +2,7 @@ import { parseJsonText } from '../../../shared/lib/lines.ts'
 import { isSkillAddress } from './skill-entries.ts'
 
 /** What the door needs to know of a message of JSON-RPC that it passes on. */
-export interface DoorMessage {
+export interface ProxiedMessage {
   /** null: it is no request, several in one, or nothing that is understood. */
   id: string | number | null
   methods: readonly string[]
@@ -10,7 +10,7 @@ export interface DoorMessage {
   uris: readonly string[]
 }
 
-export function messageIn(body: Buffer | null): DoorMessage {
+export function messageIn(body: Buffer | null): ProxiedMessage {
   // What is no JSON is passed on: the server says what is wrong with it.
   const said = body === null ? null : parseJsonText(body.toString('utf8'))
   const all: unknown[] = Array.isArray(said) ? said : [said]
@@ -39,15 +39,15 @@ const fieldsOf = (value: unknown): Record<string, unknown> =>
 const repeatable =
   /^(?:initialize|ping|server\/discover|completion\/complete|resources\/read|subscriptions\/listen|notifications\/initialized|(?:[a-z]+\/)+list|prompts\/get)$/
 
-export const mayRepeat = ({ methods }: DoorMessage): boolean => methods.every((method) => repeatable.test(method))
+export const mayRepeat = ({ methods }: ProxiedMessage): boolean => methods.every((method) => repeatable.test(method))
 
 const lists: ReadonlySet<string> = new Set(['resources/list', 'resources/templates/list'])
 /** Of resources, among which may be skills. */
-export const asksForList = ({ methods }: DoorMessage): boolean => methods.some((method) => lists.has(method))
+export const asksForList = ({ methods }: ProxiedMessage): boolean => methods.some((method) => lists.has(method))
 
 /**
  * Skills that a server offers (SEP-2640) would pass by what the workspace says about skills: which agent has which. So a harness is
  * given none of them, unless an admin trusts the server for it.
  */
-export const asksForSkills = ({ methods, uris }: DoorMessage): boolean =>
+export const asksForSkills = ({ methods, uris }: ProxiedMessage): boolean =>
   methods.some((method) => method.startsWith('skills/')) || uris.some(isSkillAddress)

@@ -1,6 +1,6 @@
 import { brokerRefusal } from '../../../shared/runs/brokered.ts'
 import { beginOf } from './answer.ts'
-import { DoorError, type Credential } from './credential.ts'
+import { ProxyError, type Credential } from './credential.ts'
 import type { Upstream } from './upstream.ts'
 
 /** The door of a sandbox leads to the broker, which adds the credential outside and renews it there. */
@@ -15,7 +15,7 @@ export const throughBroker = (upstream: Upstream): Upstream => ({
     if (answer.headers[brokerRefusal] === undefined) return answer
     const { bytes } = await beginOf(answer)
     answer.destroy()
-    throw new DoorError(bytes.toString('utf8').trim().replace(/\.$/, ''), answer.statusCode)
+    throw new ProxyError(bytes.toString('utf8').trim().replace(/\.$/, ''), answer.statusCode)
   },
   close: () => upstream.close(),
 })

@@ -6,13 +6,13 @@ import { asksForMore, headersBack, headersOn, moreIsAsked } from '../../../share
 import type { Redactor } from '../../../shared/lib/redact.ts'
 import { messageOf, type HostLog } from '../../log/host-log.ts'
 import { beginOf, redactedWhole, redacting } from './answer.ts'
-import { DoorError, type Credential } from './credential.ts'
+import { ProxyError, type Credential } from './credential.ts'
 import { endpointRewriter } from './endpoint-event.ts'
-import { asksForList, asksForSkills, mayRepeat, messageIn, type DoorMessage } from './message.ts'
+import { asksForList, asksForSkills, mayRepeat, messageIn, type ProxiedMessage } from './message.ts'
 import { mostListBytes, skillEntryFilter, withoutSkillEntries } from './skill-entries.ts'
 import type { Upstream } from './upstream.ts'
 
-export const doorLimits = {
+export const proxyLimits = {
   /** Of one message, and of all that are on their way. */
   bodyBytes: 16 * 1024 * 1024,
   bodiesBytes: 32 * 1024 * 1024,
@@ -23,7 +23,7 @@ export const doorLimits = {
 } as const
 
 /** The server that a door leads to. */
-export interface DoorTarget {
+export interface ProxyTarget {
   url: URL
   isSse: boolean
   /** An admin lets agents have its skills. */
@@ -38,7 +38,7 @@ interface Asked {
   request: IncomingMessage
   url: URL
   body: Buffer | null
-  message: DoorMessage
+  message: ProxiedMessage
 }
 
 /**
@@ -51,12 +51,12 @@ interface Asked {
  * - An answer is passed on as it comes. A call of a tool is sent once, whatever becomes of it.
  * - Requests that stay open are no work of the run: nothing here counts as an event, and `close` cuts them.
  */
-export class Door {
+export class McpProxy {
   readonly #name: string
   readonly #log: HostLog
   readonly #server: Server
   readonly #path = randomBytes(32).toString('base64url')
-  #target: DoorTarget | null = null
+  #target: ProxyTarget | null = null
   #port = 0
   #open = 0
   #bodiesBytes = 0
@@ -70,11 +70,11 @@ export class Door {
     const options = { keepAliveTimeout: 0, requestTimeout: 0 }
     const { createServer } = process.getBuiltinModule('node:http')
     this.#server = createServer(options, (request, response) => void this.#serve(request, response))
-    this.#server.maxConnections = doorLimits.connections
+    this.#server.maxConnections = proxyLimits.connections
   }
 
-  static async listen(name: string, log: HostLog): Promise<Door> {
-    const door = new Door(name, log)
+  static async listen(name: string, log: HostLog): Promise<McpProxy> {
+    const door = new McpProxy(name, log)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     door.#server.once('error', reject).listen(0, '127.0.0.1', resolve)
     await promise
@@ -87,7 +87,7 @@ export class Door {
     return `http://127.0.0.1:${this.#port}/${this.#path}`
   }
 
-  lead(target: DoorTarget): void {
+  lead(target: ProxyTarget): void {
     this.#target = target
   }
 
@@ -112,7 +112,7 @@ export class Door {
     let held = 0
     this.#open++
     try {
-      if (this.#open > doorLimits.openRequests) throw new DoorError('too many requests are open', 503)
+      if (this.#open > proxyLimits.openRequests) throw new ProxyError('too many requests are open', 503)
       const body = await this.#bodyOf(request, (bytes) => (held += bytes))
       asked = { request, url, body, message: messageIn(body) }
       if (!target.trustsSkills && asksForSkills(asked.message))
@@ -149,15 +149,15 @@ export class Door {
       bytes += chunk.length
       this.#bodiesBytes += chunk.length
       hold(chunk.length)
-      if (bytes > doorLimits.bodyBytes) throw new DoorError('the message is too large', 413)
-      if (this.#bodiesBytes > doorLimits.bodiesBytes)
-        throw new DoorError('too many large messages are on their way', 503)
+      if (bytes > proxyLimits.bodyBytes) throw new ProxyError('the message is too large', 413)
+      if (this.#bodiesBytes > proxyLimits.bodiesBytes)
+        throw new ProxyError('too many large messages are on their way', 503)
       chunks.push(chunk)
     }
     return Buffer.concat(chunks)
   }
 
-  async #passOn(target: DoorTarget, asked: Asked, response: ServerResponse): Promise<void> {
+  async #passOn(target: ProxyTarget, asked: Asked, response: ServerResponse): Promise<void> {
     const gone = new AbortController()
     response.once('close', () => {
       if (!response.writableFinished) gone.abort()
@@ -172,7 +172,7 @@ export class Door {
       : await beginOf(answer, hasSkillEntries ? mostListBytes : undefined)
     if (hasSkillEntries && !isStream && !begun.isWhole) {
       answer.destroy()
-      throw new DoorError('its list is too large')
+      throw new ProxyError('its list is too large')
     }
     const headers = headersBack(answer.headers)
     if (begun.isWhole) {
@@ -195,8 +195,8 @@ export class Door {
     await promise
   }
 
-  /** Throws DoorError. */
-  async #answerOf(target: DoorTarget, asked: Asked, signal: AbortSignal): Promise<IncomingMessage> {
+  /** Throws ProxyError. */
+  async #answerOf(target: ProxyTarget, asked: Asked, signal: AbortSignal): Promise<IncomingMessage> {
     const { request, url, body, message } = asked
     const { credential, upstream } = target
     const isSafe = request.method !== 'POST' || mayRepeat(message)
@@ -207,38 +207,38 @@ export class Door {
     const first = await send()
     if (credential.renew !== undefined && asksForMore(first)) {
       first.resume()
-      throw new DoorError(moreIsAsked)
+      throw new ProxyError(moreIsAsked)
     }
     if (first.statusCode !== 401) return first
     first.resume()
-    if (!(await credential.renew?.())) throw new DoorError('it refused the credential that svc sent (401)')
+    if (!(await credential.renew?.())) throw new ProxyError('it refused the credential that svc sent (401)')
     if (!isSafe)
-      throw new DoorError('it refused the credential (401), so nothing was done; svc has a new one now: call again')
+      throw new ProxyError('it refused the credential (401), so nothing was done; svc has a new one now: call again')
     const second = await send()
     if (second.statusCode !== 401) return second
     second.resume()
-    throw new DoorError('it refused the new credential, too (401)')
+    throw new ProxyError('it refused the new credential, too (401)')
   }
 
-  #messageAddress({ url }: DoorTarget, said: string): string {
+  #messageAddress({ url }: ProxyTarget, said: string): string {
     const address = URL.canParse(said, url.href) ? new URL(said, url) : null
     // The credential is for this origin alone.
     if (address?.origin !== url.origin) throw new Error('the stream names an address of another origin')
     const id = String(++this.#addresses)
     this.#messageAddresses.set(id, address)
-    this.#messageAddresses.delete(String(this.#addresses - doorLimits.messageAddresses))
+    this.#messageAddresses.delete(String(this.#addresses - proxyLimits.messageAddresses))
     return `/${this.#path}/${id}`
   }
 
   #fail(
-    target: DoorTarget,
+    target: ProxyTarget,
     { asked, response, error }: { asked: Asked | null; response: ServerResponse; error: unknown },
   ) {
     if (response.destroyed) return
     if (response.headersSent) return void response.destroy()
-    if (!(error instanceof DoorError)) this.#log('mcp_door_failed', { server: this.#name, error: messageOf(error) })
-    const why = error instanceof DoorError ? error.message : 'svc failed to pass the request on'
-    const status = error instanceof DoorError ? error.status : 500
+    if (!(error instanceof ProxyError)) this.#log('mcp_door_failed', { server: this.#name, error: messageOf(error) })
+    const why = error instanceof ProxyError ? error.message : 'svc failed to pass the request on'
+    const status = error instanceof ProxyError ? error.status : 500
     const message = target.redactor.redactText(`The MCP server ${this.#name}: ${why}.`)
     if (asked === null) response.setHeader('connection', 'close')
     answerError(response, asked, { code: -32000, message, status })

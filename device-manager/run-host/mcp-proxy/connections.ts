@@ -3,7 +3,7 @@ import type { CredentialAnswer } from '../../../shared/device/credential.ts'
 import type { Redactor } from '../../../shared/lib/redact.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { HostReply } from '../wire/protocol.ts'
-import { DoorError, type Credential } from './credential.ts'
+import { ProxyError, type Credential } from './credential.ts'
 
 type CredentialRequest = Extract<HostReply, { type: 'credential.get' }>
 
@@ -34,7 +34,7 @@ interface Held {
 interface Kept {
   held: Held | null
   asking: Promise<Held> | null
-  failed: { error: DoorError; at: number } | null
+  failed: { error: ProxyError; at: number } | null
   renewedAt: number | null
 }
 
@@ -96,7 +96,7 @@ export class Connections {
     const before = kept.held?.version
     const { version } = await this.#ask(connectionId, before)
     if (version === before)
-      throw new DoorError(
+      throw new ProxyError(
         `it refused the credential of the connection ${connectionId} (401). A person signs in anew with: svc connection reauthorize ${connectionId}`,
       )
     kept.renewedAt = this.#now()
@@ -111,7 +111,7 @@ export class Connections {
       .then((answer) => this.#take(connectionId, answer))
       .then(
         (held) => (kept.held = held),
-        (error: DoorError) => {
+        (error: ProxyError) => {
           kept.failed = { error, at: this.#now() }
           throw error
         },
@@ -149,7 +149,7 @@ export class Connections {
   #take(connectionId: ConnectionId, answer: CredentialAnswer): Held {
     if (!answer.ok) {
       const why = answer.message.replace(/\.$/, '')
-      throw new DoorError(`svc has no credential for it by the connection ${connectionId}: ${why}`)
+      throw new ProxyError(`svc has no credential for it by the connection ${connectionId}: ${why}`)
     }
     const { headers, values, version, expiresInMs } = answer
     this.#learn(connectionId, values)
