@@ -10,7 +10,7 @@ import { OpenStreams } from './http/open-streams.ts'
 import { createLimiter, defaultRateRules } from './http/limits.ts'
 import type { Log } from './process/log.ts'
 import { findAgent } from './resources/agents/store.ts'
-import { valuesGivenTo } from './resources/connections/given.ts'
+import { agentConnectionValues } from './resources/connections/agent-connections.ts'
 import { withoutSecrets } from './resources/secrets/redact.ts'
 import type { Vault } from './vault/vault.ts'
 
@@ -57,7 +57,8 @@ export async function createKernel(
     streamCheckMs: config.streamCheckMs,
     async censor({ agentId }, body) {
       const agent = await findAgent(root, agentId)
-      const others = agent === null ? [] : await valuesGivenTo(root, agent, { vault, services, now: world.now() })
+      const others =
+        agent === null ? [] : await agentConnectionValues(root, agent, { vault, services, now: world.now() })
       return withoutSecrets(root, { run: { agentId }, body, vault, others })
     },
     isChecking: config.checkReplies,

@@ -1,7 +1,7 @@
 import type { WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { loadServices } from '../../control-plane/catalog/services.ts'
-import { connectionsGivenTo } from '../../control-plane/resources/connections/given.ts'
+import { connectionsOfAgent } from '../../control-plane/resources/connections/agent-connections.ts'
 import { mcpServersOfAgent } from '../../control-plane/resources/connections/joined-servers.ts'
 import {
   countMcpServers,
@@ -107,7 +107,7 @@ onBoth(
     await seedOf('f', 6, { connectedByUserId: admin, status: 'expired' })
     await seedOf('g', 7, { ownerUserId: colleague, connectedByUserId: colleague })
     await seedOf('h', 8, { connectedByUserId: admin, serviceId: 'left-the-catalog' })
-    const found = await connectionsGivenTo(root, agent, { services: loadServices(null), now: 10 })
+    const found = await connectionsOfAgent(root, agent, { services: loadServices(null), now: 10 })
     const ids = (of: typeof found.given) => of.map(({ row }) => row.id)
     expect(ids(found.given)).toEqual([own.id, ofAdmin.id, ofOwner.id])
     expect(ids(found.refused)).toEqual(refused.map(({ id }) => id))

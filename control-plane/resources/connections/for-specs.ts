@@ -3,7 +3,7 @@ import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { AgentRow } from '../agents/store.ts'
 import { whyNotSentTo } from '../mcp-servers/rules.ts'
 import { ConnectionUnusable, findUsable, useConnection, type UsedConnection } from './for-runs.ts'
-import { connectionsGivenTo } from './given.ts'
+import { connectionsOfAgent } from './agent-connections.ts'
 import type { RenewalDependencies } from './renewal.ts'
 import { findService } from './service-of.ts'
 
@@ -70,7 +70,7 @@ export async function variablesForRun(
 ): Promise<{ env: Record<string, string>; version: number }> {
   const names = (of.spec.connectionVariables ?? []).find((one) => one.connectionId === connectionId)?.names ?? []
   if (names.length === 0) throw notGiven()
-  const { given } = await connectionsGivenTo(deps.root, of.agent, { services: deps.services, now: deps.world.now() })
+  const { given } = await connectionsOfAgent(deps.root, of.agent, { services: deps.services, now: deps.world.now() })
   if (!given.some(({ row }) => row.id === connectionId))
     throw new ConnectionUnusable('not_given', 'The agent is not given this connection any more.')
   const used = await useConnection(deps, ownerOf(of), { connectionId })

@@ -3,7 +3,7 @@ import type { Service } from '../../catalog/services.ts'
 import { hostWithPort, readHost } from '../../outbound/host-name.ts'
 import type { RunRow } from '../runs/store.ts'
 import { brokeredValue, placeholdersOfVariables, type BrokeredSecret } from '../secrets/in-cloud.ts'
-import { connectionsGivenTo, variablesGiven, type GivenConnection } from './given.ts'
+import { connectionsOfAgent, agentConnectionVariables, type AgentConnection } from './agent-connections.ts'
 import { variablesForRun, type SpecOwner } from './for-specs.ts'
 import type { RenewalDependencies } from './renewal.ts'
 
@@ -17,13 +17,13 @@ export function hostsOf({ hosts, probe, mcp }: Pick<Service, 'hosts' | 'probe' |
   return new Set(named.map(hostWithPort))
 }
 
-/** Does for a run in a sandbox what `variablesGiven` does for one on a device. */
+/** Does for a run in a sandbox what `agentConnectionVariables` does for one on a device. */
 export function variablesInCloud(
-  given: readonly GivenConnection[],
-  taken: Parameters<typeof variablesGiven>[1],
-): ReturnType<typeof variablesGiven> {
+  given: readonly AgentConnection[],
+  taken: Parameters<typeof agentConnectionVariables>[1],
+): ReturnType<typeof agentConnectionVariables> {
   const reaching = new Set(given.filter(({ service }) => hostsOf(service).size > 0).map(({ row }) => row.id))
-  const { variables, leftOut } = variablesGiven(given, taken)
+  const { variables, leftOut } = agentConnectionVariables(given, taken)
   const hostless = variables.filter(({ connectionId }) => !reaching.has(connectionId))
   return {
     variables: variables.filter(({ connectionId }) => reaching.has(connectionId)),
@@ -42,7 +42,7 @@ export async function listBrokeredVariables(
   const { root, services, world } = deps
   const wanted = of.spec.connectionVariables ?? []
   if (wanted.length === 0) return []
-  const { given } = await connectionsGivenTo(root, of.agent, { services, now: world.now() })
+  const { given } = await connectionsOfAgent(root, of.agent, { services, now: world.now() })
   const placeholders = await placeholdersOfVariables(root, { run, names: connectionVariablesOf(of.spec), world })
   return wanted.flatMap(({ connectionId, names }) => {
     const service = given.find(({ row }) => row.id === connectionId)?.service

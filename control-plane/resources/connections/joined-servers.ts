@@ -1,7 +1,7 @@
 import { joinedServers } from '../../../shared/runs/given-servers.ts'
 import type { Db } from '../../db/open.ts'
 import type { AgentRow } from '../agents/store.ts'
-import { serversOf, type GivenConnection } from './given.ts'
+import { serversOf, type AgentConnection } from './agent-connections.ts'
 import type { WorkspaceRow } from '../workspaces/store.ts'
 import { listMcpServersForAgent, listMcpServersOfPlugins, type McpServerRow } from '../mcp-servers/store.ts'
 
@@ -15,7 +15,7 @@ export async function mcpServersOfAgent(
   {
     workspace: { mcpServers },
     connections,
-  }: { workspace: Pick<WorkspaceRow, 'mcpServers'>; connections: readonly GivenConnection[] },
+  }: { workspace: Pick<WorkspaceRow, 'mcpServers'>; connections: readonly AgentConnection[] },
 ): Promise<Readonly<Record<string, unknown>>> {
   const rows = await listMcpServersForAgent(db, workspaceId, id)
   const byName = (of: readonly McpServerRow[]) => Object.fromEntries(of.map(({ name, server }) => [name, server]))

@@ -1,4 +1,4 @@
-import { variablesGiven } from '../../resources/connections/given.ts'
+import { agentConnectionVariables } from '../../resources/connections/agent-connections.ts'
 import { secretsForRun } from '../../resources/secrets/store.ts'
 import { isRefusedByDevices, placeOnDevice } from './device-rules.ts'
 import { keyOf } from './model-access.ts'
@@ -23,7 +23,7 @@ export const devicePlace: RunPlace = {
     keyId: keyOf(spec.harness, secretKeys),
     secretNames: { given: [...secretKeys.keys()], leftOut: [] },
   }),
-  variablesGiven,
+  variablesGiven: agentConnectionVariables,
   offeredSpec: (spec) => spec,
   secretsFor: (db, run, { vault }) => secretsForRun(db, run, vault),
   trusted: ({ runsBy, userId }, admins) => ({ isSandbox: false, runsBy, isOfAdmin: admins.has(userId) }),

@@ -6,7 +6,7 @@ import type { ExitReason } from '../../../shared/runs/exit-reasons.ts'
 import type { HarnessName } from '../../../shared/runs/harnesses.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { Db } from '../../db/open.ts'
-import type { variablesGiven } from '../../resources/connections/given.ts'
+import type { agentConnectionVariables } from '../../resources/connections/agent-connections.ts'
 import type { Advice } from '../../resources/devices/readiness.ts'
 import type { LivenessStatus } from '../../resources/devices/rules.ts'
 import type { DeviceRow } from '../../resources/devices/store.ts'
@@ -51,7 +51,7 @@ export interface RunPlace {
   /** The spec with the way to its model. A refusal: it would have no key, or a secret cannot go there. */
   keyedSpec(spec: RunSpec, keys: Keys): KeyedSpec | KeyRefusal
   /** The variables that a run there gets of connections. */
-  variablesGiven: typeof variablesGiven
+  variablesGiven: typeof agentConnectionVariables
 
   /** The spec as the runner there gets it. */
   offeredSpec(spec: RunSpec): RunSpec

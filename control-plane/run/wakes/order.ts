@@ -9,7 +9,7 @@ import { findDetails } from '../../resources/runs/details-store.ts'
 import { isToBeCancelled } from '../../resources/runs/cancellation-store.ts'
 import { listLiveOfAgent } from '../../resources/runs/live-store.ts'
 import type { RunRow, RunStep } from '../../resources/runs/store.ts'
-import { connectionsGivenTo, type GivenConnection } from '../../resources/connections/given.ts'
+import { connectionsOfAgent, type AgentConnection } from '../../resources/connections/agent-connections.ts'
 import { mcpServersOfAgent } from '../../resources/connections/joined-servers.ts'
 import { findWorkspace, type WorkspaceRow } from '../../resources/workspaces/store.ts'
 import { openHoldsOfTasks } from '../../resources/approvals/open-holds.ts'
@@ -37,7 +37,7 @@ export interface Order {
   /** MCP servers of the agent, of the workspace and of connections. */
   mcpServers: Readonly<Record<string, unknown>>
   /** Of which runs of the agent get variables. */
-  connections: readonly GivenConnection[]
+  connections: readonly AgentConnection[]
   /** Of the wake. */
   at: number
 }
@@ -57,7 +57,7 @@ export async function readOrder(
   const { hasFolders } = placeOfEnvironment(environment)
   const folder = hasFolders ? await folderFor(tx, wake, { workspace, task }) : null
   const repo = hasFolders ? null : await cloudRepoOf(tx, agent, task)
-  const { given: connections } = await connectionsGivenTo(tx, agent, { services, now: at })
+  const { given: connections } = await connectionsOfAgent(tx, agent, { services, now: at })
   const mcpServers = await mcpServersOfAgent(tx, agent, { workspace, connections })
   return { wake, workspace, task, overrides, environment, folder, repo, mcpServers, connections, at }
 }

@@ -12,7 +12,7 @@ import { isAgentBudgetSpent } from '../budget.ts'
 import { isController, livenessOf } from '../../devices/rules.ts'
 import { listDevicesOfWorkspace, type DeviceRow } from '../../devices/store.ts'
 import { findFolder, type FolderRow } from '../../folders/store.ts'
-import { connectionsGivenTo, type GivenConnection } from '../../connections/given.ts'
+import { connectionsOfAgent, type AgentConnection } from '../../connections/agent-connections.ts'
 import { statusAt } from '../../connections/rules.ts'
 import { findConnection } from '../../connections/store.ts'
 import { mcpServersOfAgent } from '../../connections/joined-servers.ts'
@@ -61,7 +61,7 @@ export async function auditAgent(
   }
   const mayRun = devices.filter((device) => mayTake(device, { agent, folder, workspace }))
   const permissions = effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace)
-  const connections = await connectionsGivenTo(db, agent, options)
+  const connections = await connectionsOfAgent(db, agent, options)
   const mcpServers = await mcpServersOfAgent(db, agent, { workspace, connections: connections.given })
   const servers = mcpServersFor(mcpServers, { harness, protocol: agent.protocol, permissions })
   const { leftOut: variablesLeftOut } = place.variablesGiven(connections.given, {
@@ -148,7 +148,7 @@ async function inVain(
     servers: McpServers
     /** null: its runs are on devices. */
     cloudSecrets: readonly CloudSecret[] | null
-    usable: readonly GivenConnection[]
+    usable: readonly AgentConnection[]
     now: number
   },
 ): Promise<{ name: string; why: string }[]> {

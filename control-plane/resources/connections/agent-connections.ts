@@ -21,7 +21,7 @@ import type { ConnectionRow } from './store.ts'
  * of an agent's programs, and which servers it uses, its owner and workspace admins decide (docs/trust.md): so those count that they
  * connected. Others are used where somebody who may do so names them.
  */
-export interface GivenConnection {
+export interface AgentConnection {
   row: ConnectionRow
   service: Service
 }
@@ -38,20 +38,20 @@ function isGivenTo(
 }
 
 /** Lists the connections that runs of an agent are given, its owner's first, then the oldest first, and those that they are not. */
-export async function connectionsGivenTo(
+export async function connectionsOfAgent(
   db: Db,
   agent: Owned,
   { services, now }: { services: ServiceCatalog; now: number },
-): Promise<{ given: GivenConnection[]; refused: GivenConnection[] }> {
+): Promise<{ given: AgentConnection[]; refused: AgentConnection[] }> {
   const run = { workspaceId: agent.workspaceId, agentOwnerUserId: agent.ownerUserId }
   const rows = await listConnectionsForRun(db, run, now)
-  const known = rows.toSorted(inOrder).flatMap((row): GivenConnection[] => {
+  const known = rows.toSorted(inOrder).flatMap((row): AgentConnection[] => {
     const service = services.find(row.serviceId)
     return service === null ? [] : [{ row, service }]
   })
   if (known.length === 0) return { given: [], refused: [] }
   const admins = new Set(await listAdmins(db, agent.workspaceId))
-  const isGiven = ({ row }: GivenConnection) => isGivenTo(agent, row, admins)
+  const isGiven = ({ row }: AgentConnection) => isGivenTo(agent, row, admins)
   return { given: known.filter(isGiven), refused: known.filter((one) => !isGiven(one)) }
 }
 
@@ -59,7 +59,7 @@ const inOrder = (a: ConnectionRow, b: ConnectionRow): number =>
   Number(a.ownerUserId === null) - Number(b.ownerUserId === null) || a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1)
 
 /** Their MCP servers, by name: the id of the service, and with the label of the account for all but the first of a service. */
-export function serversOf(given: readonly GivenConnection[]): Record<string, McpServer> {
+export function serversOf(given: readonly AgentConnection[]): Record<string, McpServer> {
   const servers: Record<string, McpServer> = {}
   for (const { row, service } of given) {
     if (service.mcp === undefined || !service.surfaces.includes('mcp')) continue
@@ -79,8 +79,8 @@ const serverNameOf = (...words: readonly string[]): string =>
     .replaceAll(/^-+|-+$/g, '')
 
 /** The variables that a run gets of them. Of several connections with one variable, the first gives it. */
-export function variablesGiven(
-  given: readonly GivenConnection[],
+export function agentConnectionVariables(
+  given: readonly AgentConnection[],
   { secrets, harnessKeys }: { secrets: ReadonlySet<string>; harnessKeys: readonly string[] },
 ): { variables: ConnectionVariables[]; leftOut: VariableLeftOut[] } {
   const variables: ConnectionVariables[] = []
@@ -109,12 +109,12 @@ export function variablesGiven(
 }
 
 /** The values of all variables that an agent's runs are given now, to be taken out of texts. */
-export async function valuesGivenTo(
+export async function agentConnectionValues(
   db: Db,
   agent: Owned,
   { vault, ...known }: { vault: Pick<Vault, 'open'>; services: ServiceCatalog; now: number },
 ): Promise<{ name: string; value: string }[]> {
-  const { given } = await connectionsGivenTo(db, agent, known)
+  const { given } = await connectionsOfAgent(db, agent, known)
   return given
     .filter(({ row, service }) => variablesOf(service, row.fieldNames).length > 0)
     .flatMap((one) => Object.entries(envOf(one, vault)))
@@ -122,7 +122,7 @@ export async function valuesGivenTo(
 }
 
 /** Nobody is given what this server cannot open. */
-function envOf({ row, service }: GivenConnection, vault: Pick<Vault, 'open'>): Record<string, string> {
+function envOf({ row, service }: AgentConnection, vault: Pick<Vault, 'open'>): Record<string, string> {
   try {
     const held = heldBy(vault, row)
     return held === null ? {} : deliveredOf(service, held).env
