@@ -92,7 +92,7 @@ export function createCloud({
       {
         name: 'sandboxes',
         everyMs: sweepMs,
-        run: async () => keeper?.lookSoon(),
+        run: async () => keeper?.reconcileSoon(),
         idle: async () => keeper?.idle(),
       },
     ],

@@ -43,7 +43,7 @@ export interface ActOptions {
   image: string
   runtime: string | null
   sizes: Sizes
-  lookSoon: () => void
+  reconcileSoon: () => void
 }
 
 const stopGraceMs = 10_000
@@ -74,7 +74,7 @@ export class SandboxActs {
     const { engine } = this.options
     switch (act.do) {
       case 'wait':
-        if (row.state === 'ended') this.options.world.after(settledMs, () => this.options.lookSoon())
+        if (row.state === 'ended') this.options.world.after(settledMs, () => this.options.reconcileSoon())
         return
       case 'enter':
         return this.enter(row, act.state)
@@ -94,7 +94,7 @@ export class SandboxActs {
         return this.giveUp(row, act, container)
       case 'stop':
         await engine.stop(container!.id, stopGraceMs)
-        return this.options.lookSoon()
+        return this.options.reconcileSoon()
       case 'remove':
         return this.remove(row)
     }
@@ -106,7 +106,7 @@ export class SandboxActs {
     if (!(await replaceSandbox(root, row, { state, folder, stateAt: world.now() }))) return
     if (state === 'creating') this.begun.add(row.id)
     if (state === 'linked') brokers.forgetToken(row)
-    this.options.lookSoon()
+    this.options.reconcileSoon()
   }
 
   private async create(row: SandboxRow, facts: EngineFacts): Promise<void> {
@@ -127,7 +127,7 @@ export class SandboxActs {
       if (identity === null) return
       const id = await engine.create(this.containerOf(row, { image, facts, identity, folder }))
       if ((await findSandbox(root, row.id))?.state === 'creating') await engine.start(id)
-      this.options.lookSoon()
+      this.options.reconcileSoon()
     } catch (error) {
       if (!(error instanceof EngineError) || !error.isRefusal) throw error
       await this.giveUp(row, { exitReason: 'dispatch_error', why: error.message }, null)
@@ -153,13 +153,13 @@ export class SandboxActs {
     const folder = brokers.reachableFolderOf(row)
     if (!(await replaceSandbox(root, row, { ...changes, folder, stateAt: world.now() }))) return
     this.begun.add(row.id)
-    this.options.lookSoon()
+    this.options.reconcileSoon()
   }
 
   private async start(row: SandboxRow, container: Container): Promise<void> {
     try {
       await this.options.engine.start(container.id)
-      this.options.lookSoon()
+      this.options.reconcileSoon()
     } catch (error) {
       if (!(error instanceof EngineError) || !error.isRefusal) throw error
       await this.giveUp(row, { exitReason: 'dispatch_error', why: error.message }, null)
@@ -214,7 +214,7 @@ export class SandboxActs {
     const trouble = `The sandbox of this run ${how}${why}.`
     log.warn({ sandbox: row.id, runId: row.runId }, trouble)
     if (await replaceSandbox(root, row, { state: 'lost', stateAt: world.now(), outOfMemory, trouble }))
-      this.options.lookSoon()
+      this.options.reconcileSoon()
   }
 
   /** Whether another container may tell what is left: the last one was killed, or did not say that there is nothing. */
@@ -247,14 +247,14 @@ export class SandboxActs {
     if (tries > 1) log.warn({ sandbox: row.id, runId: row.runId, tries }, 'what a run left is asked for once more')
     // The row is written where nothing changes, too: a look that saw the container before it was started then does nothing.
     const stateAt = row.state === 'salvaging' ? row.stateAt : world.now()
-    if (await replaceSandbox(root, row, { state: 'salvaging', stateAt })) this.options.lookSoon()
+    if (await replaceSandbox(root, row, { state: 'salvaging', stateAt })) this.options.reconcileSoon()
   }
 
   /** Its container has a folder that this server does not reach, so the next one is made with another folder. Its volume stays. */
   private async moveTo(row: SandboxRow, folder: string): Promise<void> {
     const { root, engine } = this.options
     await engine.remove(engineNameOf(row), null)
-    if (await replaceSandbox(root, row, { folder })) this.options.lookSoon()
+    if (await replaceSandbox(root, row, { folder })) this.options.reconcileSoon()
   }
 
   /** Ends the run, with what the sandbox said last. */
@@ -279,7 +279,7 @@ export class SandboxActs {
     }
     await inTransaction(root, end, { turns: [row.workspaceId] })
     log.warn({ sandbox: row.id, runId: row.runId, exitReason }, why)
-    this.options.lookSoon()
+    this.options.reconcileSoon()
   }
 
   private async remove(row: SandboxRow): Promise<void> {
@@ -296,7 +296,7 @@ export class SandboxActs {
     this.begun.delete(row.id)
     this.salvages.delete(row.id)
     // Its place is free.
-    this.options.lookSoon()
+    this.options.reconcileSoon()
   }
 }
 

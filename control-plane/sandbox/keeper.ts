@@ -20,7 +20,7 @@ import { type Container, EngineError, type EngineFacts } from './engine.ts'
 import { WarmPool } from './warm-pool.ts'
 import { wantSandboxes } from './wanted.ts'
 
-export interface KeeperOptions extends Omit<ActOptions, 'lookSoon'> {
+export interface KeeperOptions extends Omit<ActOptions, 'reconcileSoon'> {
   bus: Bus
   /** Containers that are made ahead of their runs. */
   warm: number
@@ -56,14 +56,14 @@ export class SandboxKeeper {
   private readonly stopping = new AbortController()
   private trouble: string | null = null
   private known: { facts: EngineFacts; at: number } | null = null
-  private lookedAt = -restMs
+  private reconciledAt = -restMs
   private sweptAt = -volumesMs
-  private isLookDue = false
+  private isReconcileDue = false
 
   constructor(options: KeeperOptions) {
     this.options = options
-    this.acts = new SandboxActs({ ...options, lookSoon: () => this.lookSoon() })
-    this.pool = new WarmPool({ ...options, lookSoon: () => this.lookSoon() })
+    this.acts = new SandboxActs({ ...options, reconcileSoon: () => this.reconcileSoon() })
+    this.pool = new WarmPool({ ...options, reconcileSoon: () => this.reconcileSoon() })
     this.queue = new KeyedQueue(options.log, 'a sandbox could not be looked after; the next look tries again')
   }
 
@@ -71,7 +71,7 @@ export class SandboxKeeper {
     this.queue.start()
     const { bus } = this.options
     for (const topic of ['run.queued', 'run.ended', 'device.changed'] as const)
-      this.unsubscribe.push(bus.on(topic, () => this.lookSoon()))
+      this.unsubscribe.push(bus.on(topic, () => this.reconcileSoon()))
     void this.watch()
   }
 
@@ -83,12 +83,12 @@ export class SandboxKeeper {
     await this.options.brokers.stop()
   }
 
-  lookSoon(): void {
-    if (this.isLookDue || this.queue.isStopped) return
-    this.isLookDue = true
+  reconcileSoon(): void {
+    if (this.isReconcileDue || this.queue.isStopped) return
+    this.isReconcileDue = true
     const { world } = this.options
-    const look = () => this.queue.add('look', () => this.look(), 'look')
-    const inMs = restMs - (world.monotonic() - this.lookedAt)
+    const look = () => this.queue.add('reconcile', () => this.reconcile(), 'reconcile')
+    const inMs = restMs - (world.monotonic() - this.reconciledAt)
     if (inMs <= 0) look()
     else world.after(inMs, look)
   }
@@ -101,7 +101,7 @@ export class SandboxKeeper {
     const { engine, keys, log, world } = this.options
     const { signal } = this.stopping
     while (!signal.aborted) {
-      this.lookSoon()
+      this.reconcileSoon()
       await engine
         .watch(keys.serverId, () => this.happened(), signal)
         .catch((error: unknown) => log.debug({ err: error }, 'the engine tells of nothing now'))
@@ -111,14 +111,14 @@ export class SandboxKeeper {
 
   /** The engine tells that a container ends before its list says so. */
   private happened(): void {
-    this.lookSoon()
-    this.options.world.after(settledMs, () => this.lookSoon())
+    this.reconcileSoon()
+    this.options.world.after(settledMs, () => this.reconcileSoon())
   }
 
-  private async look(): Promise<void> {
+  private async reconcile(): Promise<void> {
     const { root, world, engine, keys, brokers } = this.options
-    this.isLookDue = false
-    this.lookedAt = world.monotonic()
+    this.isReconcileDue = false
+    this.reconciledAt = world.monotonic()
     const facts = await this.findEngine()
     if (facts === null) return
     await this.pool.prepare(facts)
@@ -132,17 +132,22 @@ export class SandboxKeeper {
     const placed = this.placed(rows, warm.length)
     for (const row of rows) {
       const container = containers.find(({ sandboxId }) => sandboxId === row.id) ?? null
-      this.queue.add(row.id, () => this.lookAt(row, { container, facts, hasPlace: placed.has(row.id) }), 'look')
+      this.queue.add(
+        row.id,
+        () => this.reconcileSandbox(row, { container, facts, hasPlace: placed.has(row.id) }),
+        'reconcile',
+      )
     }
     for (const { id, act } of pool.plan(warm, { facts, containers, sandboxes: rows.length }))
-      this.queue.add(id, act, 'look')
+      this.queue.add(id, act, 'reconcile')
     // Whoever creates one has begun to listen for it.
     await brokers.keep(rows.filter(({ state }) => state !== 'wanted' && state !== 'creating' && state !== 'ended'))
     const known = new Set([...rows, ...warm].map(({ id }) => id))
     for (const container of containers)
       if (!known.has(container.sandboxId) && (await this.isGone(container.sandboxId)))
         this.queue.add(container.name, () => this.removeOrphan(container.name), 'orphan')
-    for (const row of await listLeftVolumes(root, facts.id)) this.queue.add(row.id, () => this.lookAtLeft(row), 'left')
+    for (const row of await listLeftVolumes(root, facts.id))
+      this.queue.add(row.id, () => this.reconcileLeftVolume(row), 'left')
     await this.sweepVolumes()
     for (const id of brokers.known())
       if (!known.has(id) && (await this.isGone(id))) await brokers.close({ id, folder: null })
@@ -156,7 +161,7 @@ export class SandboxKeeper {
   }
 
   /** No sandbox will go on with its volume where the run that was to have it has ended, or none was made. */
-  private async lookAtLeft(row: SandboxRow): Promise<void> {
+  private async reconcileLeftVolume(row: SandboxRow): Promise<void> {
     const { root, world, engine } = this.options
     const heirId = (await findRun(root, row.runId))?.successorRunId ?? null
     const heir = heirId === null ? null : await findRun(root, heirId)
@@ -207,7 +212,7 @@ export class SandboxKeeper {
     }
   }
 
-  private async lookAt(
+  private async reconcileSandbox(
     seenRow: SandboxRow,
     { container, facts, hasPlace }: { container: Container | null; facts: EngineFacts; hasPlace: boolean },
   ): Promise<void> {
@@ -215,7 +220,7 @@ export class SandboxKeeper {
     const row = await findSandbox(root, seenRow.id)
     if (row === null || row.removedAt !== null) return
     // The container was looked at before what happened since.
-    if (row.version !== seenRow.version) return this.lookSoon()
+    if (row.version !== seenRow.version) return this.reconcileSoon()
     const [run, device] = await Promise.all([findRun(root, row.runId), findDeviceByPublicId(root, row.device)])
     const seen: Seen = {
       container: container?.state ?? null,

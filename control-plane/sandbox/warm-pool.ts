@@ -106,7 +106,7 @@ export class WarmPool {
     })
     const pauseMs = this.notBefore - world.monotonic()
     this.cancelLook()
-    if (missing > 0 && pauseMs > 0) this.cancelLook = world.after(pauseMs, this.options.lookSoon)
+    if (missing > 0 && pauseMs > 0) this.cancelLook = world.after(pauseMs, this.options.reconcileSoon)
     if (missing === 0 || pauseMs > 0) return acts
     return [...acts, { id: 'pool', act: () => this.add(facts) }]
   }
@@ -161,7 +161,7 @@ export class WarmPool {
       await insertWarm(tx, row)
     }
     await inTransaction(root, write, { turns: ['sandboxes'] })
-    this.options.lookSoon()
+    this.options.reconcileSoon()
   }
 
   private async do(
@@ -178,7 +178,7 @@ export class WarmPool {
       case 'start':
         return this.start(row, container!.id)
       case 'enter':
-        if (await replaceWarm(root, row, { state: act.state, stateAt: world.now() })) this.options.lookSoon()
+        if (await replaceWarm(root, row, { state: act.state, stateAt: world.now() })) this.options.reconcileSoon()
         return
       case 'retire':
         if (act.hasDied) await this.noteDeath(row, container)
@@ -217,10 +217,10 @@ export class WarmPool {
   }
 
   private async start(row: WarmRow, id: string): Promise<void> {
-    const { engine, lookSoon } = this.options
+    const { engine, reconcileSoon } = this.options
     try {
       await engine.start(id)
-      lookSoon()
+      reconcileSoon()
     } catch (error) {
       await this.failed(row, error)
     }
@@ -242,19 +242,19 @@ export class WarmPool {
   }
 
   private async retire(row: WarmRow): Promise<void> {
-    const { root, world, lookSoon } = this.options
+    const { root, world, reconcileSoon } = this.options
     if (row.state === 'retiring') return
-    if (await replaceWarm(root, row, { state: 'retiring', stateAt: world.now() })) lookSoon()
+    if (await replaceWarm(root, row, { state: 'retiring', stateAt: world.now() })) reconcileSoon()
   }
 
   private async remove(row: WarmRow): Promise<void> {
-    const { root, engine, brokers, lookSoon } = this.options
+    const { root, engine, brokers, reconcileSoon } = this.options
     const name = warmNameOf(row.id)
     await engine.remove(name, name)
     await brokers.close(row)
     await deleteWarm(root, row)
     this.made.delete(row.id)
-    lookSoon()
+    reconcileSoon()
   }
 
   private backOff(): void {

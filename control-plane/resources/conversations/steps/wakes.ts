@@ -125,7 +125,7 @@ export async function promptFor(
   const range = { conversationId: conversation.id, place, withDeleted: false, limit: messagesTold }
   const before = (await listMessages(tx, range)).slice(0, messagesTold)
   const own = before.findIndex((each) => each.authorId === agentId)
-  // Older messages are told at the start of a run that begins a new session (`saidBefore`).
+  // Older messages are told at the start of a run that begins a new session (`transcriptBefore`).
   const unseen = (own < 0 ? before : before.slice(0, own)).toReversed()
   const told = await loadTranscript(tx, conversation.workspaceId, [...unseen, message])
   const viewing = { workspaceId: conversation.workspaceId, viewer: { type: 'agent' as const, id: agentId } }
