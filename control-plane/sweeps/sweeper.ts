@@ -150,7 +150,7 @@ export class Sweeper {
   }
 
   private readonly sinceAwake = (): number => {
-    this.clock.look()
+    this.clock.check()
     return this.awakeSince
   }
 }

@@ -58,7 +58,7 @@ export class ClaimReports {
 
   report(): void {
     const claimState = this.options.claimState()
-    if (claimState.reason === 'disk_full' || claimState.reason === 'spool_unavailable') this.lookAgain()
+    if (claimState.reason === 'disk_full' || claimState.reason === 'spool_unavailable') this.checkAgain()
     const key = `${claimState.accepting} ${claimState.reason}`
     if (key === this.last) return
     if (this.options.send({ type: 'heartbeat', claimState })) this.last = key
@@ -75,7 +75,7 @@ export class ClaimReports {
     this.cancelLook = null
   }
 
-  private lookAgain(): void {
+  private checkAgain(): void {
     this.cancelLook ??= this.options.world.after(diskLookMs, () => {
       this.cancelLook = null
       this.report()

@@ -275,7 +275,7 @@ export class Daemon {
         this.options.onForgotten?.()
       },
       spoolDamaged: (message) => this.spool.distrust(message),
-      spoolGone: () => this.spool.look(),
+      spoolGone: () => this.spool.check(),
       changed: () => {
         this.claimReports.report()
         // With no run left, the next refusal ends the daemon.

@@ -294,7 +294,7 @@ export class Contact {
    */
   keepLooking(everyMs: number, look: (silentMs: number) => void): void {
     this.cancelLook = this.world.after(everyMs, () => {
-      this.clock.look()
+      this.clock.check()
       const isJustAwake = this.world.monotonic() - this.awakeSince < reachMs
       look(isJustAwake ? 0 : this.silence())
       this.keepLooking(everyMs, look)

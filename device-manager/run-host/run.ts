@@ -207,7 +207,7 @@ export class LiveRun {
     const { world, writer, quietTerminalMs: quietMs } = this.#parts
     // Not by the pipeline: a note of ours is no progress of the harness.
     const tell = (event: RunEventBody) => writer.emit([event])
-    this.#terminalWatch = new TerminalWatch({ world, quietMs, look: () => terminalReaders(terminal), tell })
+    this.#terminalWatch = new TerminalWatch({ world, quietMs, listReaders: () => terminalReaders(terminal), tell })
     this.#terminalWatch.start()
   }
 

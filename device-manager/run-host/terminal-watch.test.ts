@@ -19,7 +19,12 @@ function watched(readers: TerminalReader[] | null) {
     },
   }
   const told: unknown[] = []
-  const watch = new TerminalWatch({ world, quietMs: 20_000, look: () => readers, tell: ({ data }) => told.push(data) })
+  const watch = new TerminalWatch({
+    world,
+    quietMs: 20_000,
+    listReaders: () => readers,
+    tell: ({ data }) => told.push(data),
+  })
   watch.start()
   return {
     told,

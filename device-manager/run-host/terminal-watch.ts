@@ -8,7 +8,7 @@ export interface TerminalWatchOptions {
   /** The terminal is looked at when nothing was printed for this long. */
   quietMs: number
   /** As `terminalReaders` of the terminal. */
-  look: () => TerminalReader[] | null
+  listReaders: () => TerminalReader[] | null
   tell: (event: RunEventBody) => void
 }
 
@@ -34,7 +34,7 @@ export class TerminalWatch {
   start(): void {
     this.#cancel ??= this.#options.world.after(this.#options.quietMs / 2, () => {
       this.#cancel = null
-      this.#look()
+      this.#check()
       if (this.#count < maxTold) this.start()
     })
   }
@@ -51,11 +51,11 @@ export class TerminalWatch {
     this.#isTold = false
   }
 
-  #look(): void {
-    const { world, quietMs, look, tell } = this.#options
+  #check(): void {
+    const { world, quietMs, listReaders, tell } = this.#options
     const silentMs = world.monotonic() - this.#lastOutput
     if (this.#isTold || silentMs < quietMs) return
-    const readers = look()
+    const readers = listReaders()
     // Where the system does not tell, silence is all that is known, and most silent runs are at work: it is said once.
     if (readers?.length === 0 || (readers === null && silentMs < quietMs * 2)) return
     this.#isTold = true

@@ -115,7 +115,7 @@ export class StandingSpool implements DaemonSpool {
   }
 
   /** A run host finds another file or none at the path: the daemon's own calls may notice that much later. */
-  look(): void {
+  check(): void {
     try {
       this.freeBytes()
     } catch {
@@ -126,7 +126,7 @@ export class StandingSpool implements DaemonSpool {
   /** A run host met damage that the daemon's own calls may never touch. */
   distrust(why: string): void {
     const before = this.#openedAt
-    this.look()
+    this.check()
     // What the host read was not this file, or is set right by now.
     if (this.#openedAt !== before) return
     const damage = new SpoolDamagedError(why)

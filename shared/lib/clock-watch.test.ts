@@ -31,7 +31,7 @@ test('who looks before the timer is told, and the timer does not tell it again',
   const { watch, jumps, pass, fire } = watched()
   watch.start(5_000)
   pass(3_600_000)
-  watch.look()
+  watch.check()
   expect(jumps).toEqual([3_600_000])
   fire()
   expect(jumps).toHaveLength(1)

@@ -20,7 +20,7 @@ export class ClockWatch {
     this.lookedAt = this.options.world.now()
     const tick = () => {
       this.cancel = this.options.world.after(everyMs, () => {
-        this.look()
+        this.check()
         tick()
       })
     }
@@ -33,7 +33,7 @@ export class ClockWatch {
   }
 
   /** Looks now. Who judges something by the time that passed looks first: the timer may come later. */
-  look(): void {
+  check(): void {
     const now = this.options.world.now()
     const ms = now - this.lookedAt
     this.lookedAt = now

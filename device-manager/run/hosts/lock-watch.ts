@@ -21,7 +21,7 @@ export interface LockWatchOptions {
  * Looks in a row, `everyMs` apart, that find the lock held before hosts are asked: a spool under load is locked at many a look. More where
  * nobody knows who holds it, since then hosts are asked that have nothing to do with it.
  */
-const suspiciousLooks = { known: 2, unknown: 6 }
+const suspicionsNeeded = { known: 2, unknown: 6 }
 
 /**
  * Watches the lock of the spool, which all run hosts share: a host that is stopped or hangs within a write would keep all others, and the
@@ -30,7 +30,7 @@ const suspiciousLooks = { known: 2, unknown: 6 }
  */
 export class LockWatch {
   private readonly options: LockWatchOptions
-  private looks = 0
+  private suspicions = 0
   private cancel: (() => void) | null = null
 
   constructor(options: LockWatchOptions) {
@@ -39,7 +39,7 @@ export class LockWatch {
 
   start(everyMs: number): void {
     this.cancel = this.options.world.after(everyMs, () => {
-      this.look()
+      this.check()
       this.start(everyMs)
     })
   }
@@ -49,18 +49,18 @@ export class LockWatch {
     this.cancel = null
   }
 
-  private look(): void {
+  private check(): void {
     const { log, records, isBusy, check } = this.options
-    this.looks = isBusy() && this.isLocked() ? this.looks + 1 : 0
-    if (this.looks < suspiciousLooks.known) return
+    this.suspicions = isBusy() && this.isLocked() ? this.suspicions + 1 : 0
+    if (this.suspicions < suspicionsNeeded.known) return
     try {
       const holders = this.holders()
-      const needed = holders === null ? suspiciousLooks.unknown : suspiciousLooks.known
-      if (this.looks < needed) return
+      const needed = holders === null ? suspicionsNeeded.unknown : suspicionsNeeded.known
+      if (this.suspicions < needed) return
       const suspects = records
         .list()
         .filter((record) => records.isAlive(record) && (holders?.includes(record.pid) ?? true))
-      if (this.looks === needed)
+      if (this.suspicions === needed)
         log.warn({ holders, hosts: suspects.map(({ hostId }) => hostId) }, 'the spool is locked')
       for (const record of suspects)
         check(record, () => this.isLocked() && (this.holders()?.includes(record.pid) ?? true))

@@ -427,10 +427,10 @@ describe('a spool that turns out wrong while the daemon holds it', () => {
   test('a file that a run host finds gone is looked for, and made anew only when it is', () => {
     append(1, 3)
     const daemon = standing()
-    daemon.look()
+    daemon.check()
     expect(opened).toEqual([])
     for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
-    daemon.look()
+    daemon.check()
     expect(opened).toHaveLength(1)
     append(1, 2)
     expect(daemon.read(key, 0, 1e9)).toHaveLength(2)
