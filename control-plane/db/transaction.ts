@@ -24,7 +24,7 @@ import { acquireAdvisoryLocks, type LocalLocks } from './advisory-locks.ts'
  */
 export interface TransactionOptions {
   /** Transactions with a name in common follow one another, on all replicas. */
-  turns?: readonly string[]
+  locks?: readonly string[]
   /** An entry of below-serializable.ts: nobody decides by what it writes. */
   below?: 'run events' | 'rows of what was removed'
   /** Fails as `transient_conflict` when it waits longer than this for a row that another one holds. */
@@ -130,7 +130,7 @@ export async function inTransaction<Result, Read>(
     }
   }
   try {
-    const { result, written, toDo } = await inOrder(root, begun, options)
+    const { result, written, toDo } = await underLocks(root, begun, options)
     runSteps(writeStateOf(root), toDo)
     if (written !== null) tellPublished(writeStateOf(root), written)
     return result
@@ -156,10 +156,10 @@ async function committed<Result>(transaction: Promise<Ended<Result>>): Promise<C
   return { ...ended, written: sent === null ? null : await sent.written }
 }
 
-async function inOrder<Result, Read>(
+async function underLocks<Result, Read>(
   root: Knex,
   work: (tx: Tx, reading: Promise<Read>) => Promise<Ended<Result>>,
-  { turns = [], below, lockMs, ahead = nothing<Read> }: TransactionOptions & ReadAhead<Read>,
+  { locks = [], below, lockMs, ahead = nothing<Read> }: TransactionOptions & ReadAhead<Read>,
 ): Promise<Committed<Result>> {
   const state = writeStateOf(root)
   const until = state.world.monotonic() + state.writeMs
@@ -167,12 +167,12 @@ async function inOrder<Result, Read>(
     return repeat(state, until, () => committed(root.transaction((tx) => work(tx, ahead(tx)), untilConfig(until))))
   const leftMs = () => Math.max(1, Math.ceil(until - state.world.monotonic()))
   const level = below === undefined ? 'serializable' : 'read committed'
-  const locks = lockMs === undefined ? '' : `; set local lock_timeout = ${lockMs}`
+  const lockTimeout = lockMs === undefined ? '' : `; set local lock_timeout = ${lockMs}`
   const attempt = (before = '', connection?: unknown) => {
     let reading: Promise<Read>
     const config = {
       connection,
-      begin: before + beginAt(level, leftMs()) + locks,
+      begin: before + beginAt(level, leftMs()) + lockTimeout,
       releasesLocks: connection !== undefined,
       until,
       ahead(db: Askable) {
@@ -183,14 +183,13 @@ async function inOrder<Result, Read>(
     } satisfies BeginConfig & { connection: unknown }
     return committed(root.transaction((tx) => work(tx, reading), config as Knex.TransactionConfig))
   }
-  if (turns.length === 0) return repeat(state, until, () => attempt())
-  const leave = await state.localLocks.acquire(turns, state.writeMs)
+  if (locks.length === 0) return repeat(state, until, () => attempt())
+  const leave = await state.localLocks.acquire(locks, state.writeMs)
   try {
     const client = root.client as PostgresClient
     // In the round trip of the beginning.
-    const waitForTurns = () =>
-      `begin; set local statement_timeout = ${leftMs()}; ${acquireAdvisoryLocks(turns)} commit; `
-    return await client.withLockHolder((connection) => repeat(state, until, () => attempt(waitForTurns(), connection)))
+    const takeLocks = () => `begin; set local statement_timeout = ${leftMs()}; ${acquireAdvisoryLocks(locks)} commit; `
+    return await client.withLockHolder((connection) => repeat(state, until, () => attempt(takeLocks(), connection)))
   } finally {
     leave()
   }

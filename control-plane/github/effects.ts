@@ -222,7 +222,7 @@ async function fireOne(options: EffectOptions, { automation: seen, event, occasi
     const cause = { triggerSource: 'webhook', requestedBy: null, prompt, occasion, event: values } as const
     return fire(tx, { automation, cause }, wakeContext)
   }
-  const outcome = await inTransaction(root, fireIt, { turns: [seen.workspaceId] })
+  const outcome = await inTransaction(root, fireIt, { locks: [seen.workspaceId] })
   if (outcome !== null) log.info({ automationId: seen.id, event, occasion, outcome: outcome.kind }, 'automation fired')
 }
 

@@ -69,7 +69,7 @@ async function readChecks({ root, world, log, client }: CheckReading, on: Waited
     const limit = Math.max(1, Math.min(perTransaction.waits, fitting))
     for await (const waits of inPages<OpenChecks>(limit, (next) => listOpenChecks(root, { on, ...next }))) {
       const note = (tx: Tx) => noteChecks(tx, waits, { checks, at: world.now() })
-      if (waits.length > 0) await inTransaction(root, note, { turns: [workspaceId] })
+      if (waits.length > 0) await inTransaction(root, note, { locks: [workspaceId] })
     }
   } catch (error) {
     // Read again in a minute, until the deadline.

@@ -271,9 +271,9 @@ async function work(
     if (claim !== null) await kernel.idempotency.complete(db, claim, encoded, route.isSecret)
     return encoded
   }
-  const turns = caller === null ? [] : [caller.workspaceId]
+  const locks = caller === null ? [] : [caller.workspaceId]
   try {
-    return await (route.transaction ? inTransaction(kernel.root, run, { turns }) : run(kernel.root))
+    return await (route.transaction ? inTransaction(kernel.root, run, { locks }) : run(kernel.root))
   } finally {
     await giveUp?.(prepared)
   }

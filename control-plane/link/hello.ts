@@ -93,7 +93,7 @@ export async function admitDevice(
       },
     }
   }
-  return inTransaction(root, admit, { turns: [device.workspaceId] })
+  return inTransaction(root, admit, { locks: [device.workspaceId] })
 }
 
 const leaseOf = ({ id, fence, leaseState }: RunRow) => `${id}/${fence}/${leaseState}`

@@ -141,7 +141,7 @@ export class Ingest {
       const { events = [], decisions = [] } = byNeedOfTurn(items)
       // Each run by itself: who waits for the row of one holds no other.
       for (const ofRun of Map.groupBy(events, runIdOf).values()) await this.store(ofRun, patient)
-      if (decisions.length > 0) await this.store(decisions, { turns: [workspaceId], lockMs: decisionLockMs })
+      if (decisions.length > 0) await this.store(decisions, { locks: [workspaceId], lockMs: decisionLockMs })
     } finally {
       for (const item of items) {
         const left = (this.countInOrder.get(runIdOf(item)) ?? 0) - 1
@@ -187,7 +187,7 @@ export class Ingest {
       await work.apply(items)
       return work
     }
-    if (how.turns !== undefined) await this.hashes.catchUp(this.options.root, items.flatMap(hashedEndingOf))
+    if (how.locks !== undefined) await this.hashes.catchUp(this.options.root, items.flatMap(hashedEndingOf))
     const batch = await inTransaction(this.options.root, apply, { ...how, ahead: (db) => readRuns(db, items) })
     for (const count of batch.counted) count()
     for (const runId of batch.touched) this.options.bus.signal(`run:${runId}`)

@@ -277,7 +277,7 @@ export class SandboxActs {
       if (run === null || run.endedAt !== null) return
       await finishRun(tx, run, { type: 'sandbox_lost', exitReason, errorMessage: trouble, at, world })
     }
-    await inTransaction(root, end, { turns: [row.workspaceId] })
+    await inTransaction(root, end, { locks: [row.workspaceId] })
     log.warn({ sandbox: row.id, runId: row.runId, exitReason }, why)
     this.options.reconcileSoon()
   }
@@ -292,7 +292,7 @@ export class SandboxActs {
       if (device !== null) await removeSandboxDevice(tx, device, at)
       await replaceSandbox(tx, row, { removedAt: at })
     }
-    await inTransaction(root, gone, { turns: [row.workspaceId] })
+    await inTransaction(root, gone, { locks: [row.workspaceId] })
     this.begun.delete(row.id)
     this.salvages.delete(row.id)
     // Its place is free.

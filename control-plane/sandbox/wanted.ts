@@ -100,7 +100,7 @@ async function wantOne(context: WantingContext, runId: RunId): Promise<'made' | 
     if (isWarm) taken()
     return 'made'
   }
-  return inTransaction(root, want, { turns: [listed.workspaceId, 'sandboxes'] })
+  return inTransaction(root, want, { locks: [listed.workspaceId, 'sandboxes'] })
 }
 
 /** The sandbox with whose volume the run goes on, in one of the next size up; null: it begins with an empty one. */

@@ -160,7 +160,7 @@ export class WarmPool {
       if (others.length + (await countSandboxesOfEngine(tx, engineId)) >= most) return
       await insertWarm(tx, row)
     }
-    await inTransaction(root, write, { turns: ['sandboxes'] })
+    await inTransaction(root, write, { locks: ['sandboxes'] })
     this.options.reconcileSoon()
   }
 

@@ -49,7 +49,7 @@ async function startOne({ root, world }: SweepContext, task: DueStart): Promise<
     const key = `scheduled_start:${task.id}:${task.wakeAt}`
     await wakeForAssignment(tx, { task: current, actor: systemActor, world, reason, key })
   }
-  await inTransaction(root, start, { turns: [task.workspaceId] })
+  await inTransaction(root, start, { locks: [task.workspaceId] })
 }
 
 interface DueAutomationsOptions {
@@ -131,7 +131,7 @@ export const overdueQuestionsSweep = ({ everyMs }: { everyMs: number }): Sweep =
     for (const question of await listOverdueQuestions(root, { now, limit: questionsPerRound })) {
       const { id, workspaceId } = question
       const close = (tx: Tx) => closeBySystem(tx, question, { reason: 'wait_timeout', world })
-      queue.add(workspaceId, () => inTransaction(root, close, { turns: [workspaceId] }), id)
+      queue.add(workspaceId, () => inTransaction(root, close, { locks: [workspaceId] }), id)
     }
   },
 })

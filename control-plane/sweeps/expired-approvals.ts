@@ -58,7 +58,7 @@ function expire({ root, world, log, queue }: SweepContext, due: DueApproval, rea
     return true
   }
   const closeAndTell = async () => {
-    const closed = await inTransaction(root, close, { turns: [workspaceId] })
+    const closed = await inTransaction(root, close, { locks: [workspaceId] })
     if (closed) log.info({ approvalId: id, trigger }, 'approval expired')
   }
   queue.add(workspaceId, closeAndTell, id)
@@ -67,5 +67,5 @@ function expire({ root, world, log, queue }: SweepContext, due: DueApproval, rea
 function reviewBudget({ root, world, queue }: SweepContext, approval: DueApproval): void {
   const { id, workspaceId } = approval
   const review = (tx: Tx) => reviewBudgets(tx, { workspaceId, agentId: agentOfBudget(approval) }, world)
-  queue.add(workspaceId, () => inTransaction(root, review, { turns: [workspaceId] }), id)
+  queue.add(workspaceId, () => inTransaction(root, review, { locks: [workspaceId] }), id)
 }

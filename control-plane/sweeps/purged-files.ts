@@ -21,7 +21,7 @@ export function purgedFilesSweep({ blobs, everyMs }: { blobs: Pick<Blobs, 'relea
 
 async function purge(root: SweepContext['root'], file: FileRow, blobs: Pick<Blobs, 'release'>): Promise<void> {
   try {
-    await inTransaction(root, (tx) => purgeFile(tx, file, { blobs }), { turns: [file.workspaceId] })
+    await inTransaction(root, (tx) => purgeFile(tx, file, { blobs }), { locks: [file.workspaceId] })
   } catch (error) {
     if (!(error instanceof PurgeTooLateError)) throw error
   }

@@ -54,7 +54,7 @@ export function removalJobs({ world, leaseMs }: { world: World; leaseMs: number 
 async function removeWorkspaceBatch(root: Knex, id: WorkspaceUuid, world: World): Promise<'more' | 'done' | 'taken'> {
   const isLive =
     (await listDevicesOfWorkspace(root, id)).length > 0 || (await listLiveOfWorkspace(root, id, 1)).length > 0
-  if (isLive) return inTransaction(root, (tx) => endSome(tx, id, world), { turns: [id] })
+  if (isLive) return inTransaction(root, (tx) => endSome(tx, id, world), { locks: [id] })
   return inTransaction(root, (tx) => removeSomeOfWorkspace(tx, id, world), { below: 'rows of what was removed' })
 }
 

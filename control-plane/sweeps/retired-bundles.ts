@@ -22,7 +22,7 @@ export function retiredBundlesSweep({ blobs, everyMs }: { blobs: Pick<Blobs, 're
             async (tx) => {
               if (await removeBundle(tx, id)) await blobs.release(tx, [blobId])
             },
-            { turns: [workspaceId] },
+            { locks: [workspaceId] },
           )
         queue.add(workspaceId, remove, id)
       }

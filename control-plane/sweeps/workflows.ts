@@ -44,7 +44,7 @@ export function workflowsSweep({
     async run({ root, now, world, queue }) {
       for (const step of await listLeftSteps(root, perRound)) {
         const { workspaceId, workflowRunId, seq } = step
-        const end = () => inTransaction(root, (tx) => endStepAt(tx, step, world.now()), { turns: [workspaceId] })
+        const end = () => inTransaction(root, (tx) => endStepAt(tx, step, world.now()), { locks: [workspaceId] })
         queue.add(workspaceId, end, `${workflowRunId}:${seq}`)
       }
       for (const { id, workspaceId, version } of await listUnchanged(root, {
@@ -54,13 +54,13 @@ export function workflowsSweep({
         limit: perRound,
       })) {
         const fail = (tx: Tx) => failIdle(tx, { id, version }, { world, leaseMs })
-        queue.add(workspaceId, () => inTransaction(root, fail, { turns: [workspaceId] }), `idle:${id}`)
+        queue.add(workspaceId, () => inTransaction(root, fail, { locks: [workspaceId] }), `idle:${id}`)
       }
       for (const run of await listUnreplayed(root, perRound)) advanceSoon(run)
       for (const run of await listWaitingRuns(root, { endedBefore: now, limit: perRound })) {
         const look = (tx: Tx) => lookAfterUnmoved(tx, run.id, { world, leaseMs })
         const lookAndSend = async () => {
-          if (await inTransaction(root, look, { turns: [run.workspaceId] })) advanceSoon(run)
+          if (await inTransaction(root, look, { locks: [run.workspaceId] })) advanceSoon(run)
         }
         queue.add(run.workspaceId, lookAndSend, `waiting:${run.id}`)
       }
@@ -68,7 +68,7 @@ export function workflowsSweep({
       for (const [id, waits] of Map.groupBy(due, ({ workflowRunId }) => workflowRunId)) {
         const { workspaceId } = waits[0]!
         const end = (tx: Tx) => endWaits(tx, waits, world.now())
-        queue.add(workspaceId, () => inTransaction(root, end, { turns: [workspaceId] }), `due:${id}`)
+        queue.add(workspaceId, () => inTransaction(root, end, { locks: [workspaceId] }), `due:${id}`)
       }
       for (const run of await listCancelled(root, perRound)) advanceSoon(run)
     },

@@ -40,7 +40,7 @@ test.skipIf(!hasPostgres())('statements and connections are given up, and the ne
     // A rest that is longer than the limit switches nothing off.
     await realWorld.sleep(2 * silentMs)
     proxy.halfOpen()
-    const lost = [root.raw('select 1'), inTransaction(root, (tx) => tx.raw('select 2'), { turns: ['wks_1'] })]
+    const lost = [root.raw('select 1'), inTransaction(root, (tx) => tx.raw('select 2'), { locks: ['wks_1'] })]
     expect(await Promise.all(lost.map(troubleIn))).toEqual(['database_unavailable', 'none'])
     expect(await troubleIn(root.raw('select 3'))).toBe('none')
   }),

@@ -316,7 +316,7 @@ onBoth('what is read ahead is read in the transaction, anew in each attempt', as
       return byId.first(tx, ['b'])
     }
     const ahead = (db: Askable) => Promise.all([byId.first(db, ['b']), byId.first(db, ['z'])])
-    expect(await inTransaction(root, work, { turns: ['w'], ahead })).toMatchObject({ note: 'after 3' })
+    expect(await inTransaction(root, work, { locks: ['w'], ahead })).toMatchObject({ note: 'after 3' })
     expect(pairs).toEqual([1, 2, 3].map(() => [null, null]))
     const failing = (db: Askable) => query('select nowhere from letters', row).first(db, [])
     const never = async (tx: Tx) => setNote(tx, ['never', 0])
@@ -343,7 +343,7 @@ test.skipIf(!hasPostgres())(
         settings,
       )
       const ahead = (db: Askable) => asked.first(db, [])
-      expect(await inTransaction(root, (_tx, read) => Promise.resolve(read), { turns: ['w'], ahead })).toMatchObject({
+      expect(await inTransaction(root, (_tx, read) => Promise.resolve(read), { locks: ['w'], ahead })).toMatchObject({
         level: 'serializable',
         ms: expect.stringMatching(/^\d{1,3}ms$/),
       })
@@ -356,16 +356,16 @@ test.skipIf(!hasPostgres())(
           isHeld()
           await over
         },
-        { turns: ['w'] },
+        { locks: ['w'] },
       )
       await held
       let works = 0
       const work = () => Promise.resolve(works++)
-      await expect(inTransaction(root, work, { turns: ['w'], ahead })).rejects.toThrow(/statement timeout/)
+      await expect(inTransaction(root, work, { locks: ['w'], ahead })).rejects.toThrow(/statement timeout/)
       end()
       await holder
       await other.close()
-      expect([works, await inTransaction(root, work, { turns: ['w'], ahead })]).toEqual([0, 0])
+      expect([works, await inTransaction(root, work, { locks: ['w'], ahead })]).toEqual([0, 0])
     } finally {
       await database.close()
     }

@@ -31,7 +31,7 @@ onBoth(
       if (!sql.startsWith('insert into outbox')) queries++
     })
     const move = { task: blocker, to: 'done', reason: null, actor: systemActor, world: realWorld } as const
-    await inTransaction(root, (tx) => transitionTask(tx, move), { turns: [workspaceId] })
+    await inTransaction(root, (tx) => transitionTask(tx, move), { locks: [workspaceId] })
     expect(queries).toBeLessThan(200)
     const woken: { task_id: string; agent_id: string }[] = await root('wakes').select('task_id', 'agent_id')
     expect(new Set(woken.map((wake) => `${wake.task_id} ${wake.agent_id}`))).toEqual(

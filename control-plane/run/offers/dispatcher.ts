@@ -204,7 +204,7 @@ export class Dispatcher implements Offering {
 
   private async offerTogether(workspaceId: WorkspaceUuid, runIds: readonly RunId[]): Promise<void> {
     const work = (tx: Tx) => offerQueued(tx, { workspaceId, runIds }, this)
-    const offered = await inTransaction(this.options.root, work, { turns: [workspaceId] })
+    const offered = await inTransaction(this.options.root, work, { locks: [workspaceId] })
     for (const run of offered) this.push(run)
   }
 

@@ -83,7 +83,7 @@ export class RunStarter {
     const claim = { runId: accepted.runId, fence: accepted.fence, device: link.publicId, at }
     if (accepted.isLone) return claimRun(root, { ...claim, isLone: true })
     const start = (tx: Tx) => startOn(tx, { ...claim, world })
-    return inTransaction(root, start, { turns: [link.workspaceId] })
+    return inTransaction(root, start, { locks: [link.workspaceId] })
   }
 
   async start(link: Link, run: RunRow): Promise<void> {

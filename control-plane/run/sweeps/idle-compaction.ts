@@ -81,7 +81,7 @@ async function compact(run: RunRow, { root, now, log }: SweepContext, context: W
         context,
       )
     },
-    { turns: [run.workspaceId] },
+    { locks: [run.workspaceId] },
   )
   if (answer !== null) log.info({ runId: run.id, answer: answer.kind }, 'idle session')
 }

@@ -128,5 +128,5 @@ async function expire(
       world,
     })
   }
-  await inTransaction(root, end, { turns: [waiting.workspaceId] })
+  await inTransaction(root, end, { locks: [waiting.workspaceId] })
 }

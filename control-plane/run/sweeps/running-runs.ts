@@ -65,7 +65,7 @@ async function end(context: SweepContext, listed: RunRow, options: RunningRunsOp
     })
     return ended ? ending : null
   }
-  const ending = await inTransaction(root, endIt, { turns: [listed.workspaceId] })
+  const ending = await inTransaction(root, endIt, { locks: [listed.workspaceId] })
   if (ending !== null) log.warn({ runId: listed.id, exitReason: ending.reason }, 'run ended by time')
 }
 

@@ -125,7 +125,7 @@ export class Waker {
 
   private async wake(id: string, workspaceId: WorkspaceUuid): Promise<void> {
     const { root, log } = this.options
-    const answer = await inTransaction(root, (tx) => this.makeRun(tx, id), { turns: [workspaceId] })
+    const answer = await inTransaction(root, (tx) => this.makeRun(tx, id), { locks: [workspaceId] })
     if (answer === null) return
     log.info({ wake: id, ...('runId' in answer && { runId: answer.runId }), kind: answer.kind }, 'wake answered')
   }

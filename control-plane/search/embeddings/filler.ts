@@ -137,7 +137,7 @@ export class EmbeddingFiller {
         async (tx) => {
           for (const row of ofWorkspace) await putVector(tx, { ...row, model: client.model })
         },
-        { turns: [workspaceId] },
+        { locks: [workspaceId] },
       )
   }
 }

@@ -137,7 +137,7 @@ async function store(
       await work(tx, run)
       return done
     },
-    { turns: [seen.workspaceId] },
+    { locks: [seen.workspaceId] },
   )
 }
 
@@ -265,7 +265,7 @@ async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, d
   const ahead = (db: Askable) =>
     inOneTrip(db, [() => findWorkspace(db, run.workspaceId), () => (agentId === null ? null : findAgent(db, agentId))])
   try {
-    return await inTransaction(root, move, { turns: [run.workspaceId], ahead })
+    return await inTransaction(root, move, { locks: [run.workspaceId], ahead })
   } catch (error) {
     if (error instanceof Undo) return error.outcome
     throw error

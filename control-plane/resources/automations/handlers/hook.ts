@@ -35,7 +35,7 @@ export async function hookHandler(
   if (workspaceId === null) return fail('automation_not_found')
   // Each call writes the row of the automation: without a turn, those that come at once would undo each other.
   const work = (tx: Tx) => takeCall(tx, { tokenHash, body, contentType, world }, deps)
-  const outcome = await inTransaction(db as Knex, work, { turns: [workspaceId] })
+  const outcome = await inTransaction(db as Knex, work, { locks: [workspaceId] })
   if (outcome.kind === 'unknown') return fail('automation_not_found')
   if (outcome.kind === 'limited') {
     const retryAfter = Math.max(1, Math.ceil(outcome.waitMs / 1000))

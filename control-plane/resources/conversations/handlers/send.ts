@@ -92,7 +92,7 @@ async function begin(input: Send, deps: Dependencies): Promise<Turn> {
     const target = await targetOf(tx, input, conversation)
     return beginIn(tx, { input, conversation, target, body, deps })
   }
-  return inTransaction(input.db as Knex, work, { turns: [input.caller.workspaceId] })
+  return inTransaction(input.db as Knex, work, { locks: [input.caller.workspaceId] })
 }
 
 /** The agent that answers: the named one, else the only one in the conversation. */

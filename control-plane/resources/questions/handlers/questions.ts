@@ -38,7 +38,7 @@ export function questionHandlers(deps: Dependencies): ImplementedRoute[] {
     async create(input) {
       // The route has no transaction of its own: a question whose run has ended meanwhile stays, closed.
       const asked = await inTransaction(input.db as Knex, async (tx) => ask(tx, input, deps), {
-        turns: [input.caller.workspaceId],
+        locks: [input.caller.workspaceId],
       })
       if (!asked.isAsked) stopFailed()
       const { question } = asked
