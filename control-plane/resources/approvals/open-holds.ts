@@ -22,7 +22,7 @@ export async function openHoldsOfTasks(db: Db, taskIds: readonly TaskId[]): Prom
   return openHolds(db, 'task_id', taskIds)
 }
 
-/** Open approvals and questions of runs: the successor of an ended run waits for that run's gates. */
+/** Open approvals and questions of runs: the successor of an ended run waits for that run's holds. */
 export async function openHoldsOfRuns(db: Db, runIds: readonly RunId[]): Promise<Map<string, OpenHold[]>> {
   return openHolds(db, 'run_id', runIds)
 }
@@ -30,13 +30,13 @@ export async function openHoldsOfRuns(db: Db, runIds: readonly RunId[]): Promise
 async function openHolds(db: Db, column: 'run_id' | 'task_id', ids: readonly (RunId | TaskId)[]) {
   const approvals = await listHoldingApprovals(db, column, { ids, triggers: holdingTriggers })
   const questions = await listOpenQuestions(db, column, ids)
-  const gates = [
+  const holds = [
     ...approvals.map((row) => holdOf('approval', { ...row, workflowRunId: null })),
     ...questions.map((row) => holdOf('question', row)),
-  ].toSorted((a, b) => a.gate.since - b.gate.since)
+  ].toSorted((a, b) => a.hold.since - b.hold.since)
   // Each is of one of `ids`.
-  const byOwner = Map.groupBy(gates, (each) => each[column] ?? '')
-  return new Map([...byOwner].map(([owner, of]) => [owner, of.map(({ gate }) => gate)]))
+  const byOwner = Map.groupBy(holds, (each) => each[column] ?? '')
+  return new Map([...byOwner].map(([owner, of]) => [owner, of.map(({ hold }) => hold)]))
 }
 
 type Row = Pick<QuestionRow, 'prompt' | 'createdAt' | 'workflowRunId' | 'taskId'> & { id: ApprovalId | QuestionId } & {
@@ -44,8 +44,8 @@ type Row = Pick<QuestionRow, 'prompt' | 'createdAt' | 'workflowRunId' | 'taskId'
 }
 
 function holdOf(kind: OpenHold['kind'], { id, prompt, createdAt: since, workflowRunId, taskId, runId }: Row) {
-  const gate: OpenHold = { kind, id, label: labelOf(prompt), since, workflowRunId }
-  return { gate, task_id: taskId, run_id: runId }
+  const hold: OpenHold = { kind, id, label: labelOf(prompt), since, workflowRunId }
+  return { hold, task_id: taskId, run_id: runId }
 }
 
 const labelLength = 160

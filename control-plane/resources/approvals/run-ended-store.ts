@@ -15,14 +15,14 @@ export interface LeftByRun {
 const left = query(
   `select
      case when exists (select 1 from approvals where run_id = ? and status = 'open')
-            or exists (select 1 from questions where run_id = ? and status = 'open' and workflow_run_id is null) then 1 else 0 end as gates,
+            or exists (select 1 from questions where run_id = ? and status = 'open' and workflow_run_id is null) then 1 else 0 end as holds,
      case when exists (select 1 from agents where id = ? and monthly_budget_cents is not null)
             or exists (select 1 from workspaces where id = ? and monthly_budget_cents is not null)
             or exists (select 1 from approvals where workspace_id = ? and status = 'open' and "trigger" = 'budget_breach')
           then 1 else 0 end as budgets`,
   z
-    .object({ gates: int, budgets: int })
-    .transform((r): LeftByRun => ({ hasOpenHolds: r.gates === 1, hasBudgets: r.budgets === 1 })),
+    .object({ holds: int, budgets: int })
+    .transform((r): LeftByRun => ({ hasOpenHolds: r.holds === 1, hasBudgets: r.budgets === 1 })),
 )
 
 export async function findLeftByRun(

@@ -14,7 +14,7 @@ type Kind =
 /** Records in a task's history what is asked about it and how that ends. Does nothing where there is no task. */
 export async function recordHold(
   tx: Db,
-  { taskId, ...gate }: Omit<Activity, 'taskId' | 'kind'> & { taskId: TaskId | null; kind: Kind },
+  { taskId, ...hold }: Omit<Activity, 'taskId' | 'kind'> & { taskId: TaskId | null; kind: Kind },
 ): Promise<void> {
-  if (taskId !== null) await recordActivity(tx, { ...gate, taskId })
+  if (taskId !== null) await recordActivity(tx, { ...hold, taskId })
 }

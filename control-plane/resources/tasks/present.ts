@@ -28,7 +28,7 @@ const mostItems = { ofEach: 200, inAll: 2_000 }
 interface Surroundings {
   checklists: ReadonlyMap<string, ChecklistRow[]>
   blocked: ReadonlySet<string>
-  gates: ReadonlyMap<string, readonly OpenHold[]>
+  holds: ReadonlyMap<string, readonly OpenHold[]>
   running: ReadonlySet<string>
   now: number
 }
@@ -39,7 +39,7 @@ async function load(db: Db, tasks: readonly TaskRow[], now: number): Promise<Sur
   return {
     checklists: await listChecklists(db, ids, mostItems),
     blocked: await listBlockedTasks(db, ids),
-    gates: await openHoldsOfTasks(db, ids),
+    holds: await openHoldsOfTasks(db, ids),
     running: new Set(live.filter((run) => run.status === 'running').map((run) => run.taskId ?? '')),
     now,
   }
@@ -66,7 +66,7 @@ export async function presentTask(db: Db, task: TaskRow, now: number): Promise<T
 function presentOne(task: TaskRow, around: Surroundings): Task {
   const facts = {
     hasOpenBlocker: around.blocked.has(task.id),
-    openGates: around.gates.get(task.id) ?? [],
+    openHolds: around.holds.get(task.id) ?? [],
     isRunning: around.running.has(task.id),
     now: around.now,
   }

@@ -55,11 +55,11 @@ test('a start is waited for only while somebody is to begin', () => {
 })
 
 test('conditions are named once each', () => {
-  const facts = { hasOpenBlocker: false, openGates: [], isRunning: false, now }
+  const facts = { hasOpenBlocker: false, openHolds: [], isRunning: false, now }
   expect(conditionsOf(task, facts)).toEqual([])
-  const gates = (['question', 'approval', 'question'] as const).map((kind) => ({ kind }))
+  const holds = (['question', 'approval', 'question'] as const).map((kind) => ({ kind }))
   const scheduled = { ...task, assigneeAgentId: idFrom<AgentRef>('agt_1'), startAt: now + 1 }
-  expect(conditionsOf(scheduled, { hasOpenBlocker: true, openGates: gates, isRunning: true, now })).toEqual([
+  expect(conditionsOf(scheduled, { hasOpenBlocker: true, openHolds: holds, isRunning: true, now })).toEqual([
     { type: 'blocked', reason: 'dependency' },
     { type: 'blocked', reason: 'approval' },
     { type: 'blocked', reason: 'question' },

@@ -110,7 +110,7 @@ export type Condition =
 
 export interface ConditionFacts {
   hasOpenBlocker: boolean
-  openGates: readonly { kind: 'approval' | 'question' }[]
+  openHolds: readonly { kind: 'approval' | 'question' }[]
   isRunning: boolean
   now: number
 }
@@ -123,7 +123,7 @@ export function conditionsOf(
   const conditions: Condition[] = []
   if (facts.hasOpenBlocker) conditions.push({ type: 'blocked', reason: 'dependency' })
   for (const kind of ['approval', 'question'] as const)
-    if (facts.openGates.some((gate) => gate.kind === kind)) conditions.push({ type: 'blocked', reason: kind })
+    if (facts.openHolds.some((hold) => hold.kind === kind)) conditions.push({ type: 'blocked', reason: kind })
   if (facts.isRunning) conditions.push({ type: 'active_run' })
   const startAt = wakeAtOf(task, facts.now)
   if (startAt !== null) conditions.push({ type: 'scheduled', startAt })

@@ -16,16 +16,16 @@ type Included = { [K in keyof typeof included]?: z.input<(typeof included)[K]> }
  */
 export async function includedIn(
   db: Db,
-  gate: { taskId: TaskId | null; runId: RunId | null; sessionId: string | null },
+  hold: { taskId: TaskId | null; runId: RunId | null; sessionId: string | null },
   wanted: readonly string[],
   { caller, moment }: { caller: Caller; moment: Moment },
 ): Promise<Included> {
   const isWanted = (part: string) => wanted.includes(part)
   const found =
-    gate.runId === null || !(isWanted('run') || isWanted('session')) ? null : await lookUpRun(db, caller, gate.runId)
+    hold.runId === null || !(isWanted('run') || isWanted('session')) ? null : await lookUpRun(db, caller, hold.runId)
   const run = found?.isVisible === true ? found.run : null
-  const task = gate.taskId === null || !isWanted('task') ? null : await lookUpTask(db, caller, gate.taskId)
-  const { sessionId } = gate
+  const task = hold.taskId === null || !isWanted('task') ? null : await lookUpTask(db, caller, hold.taskId)
+  const { sessionId } = hold
   return {
     ...(isWanted('task') && {
       task: task && { object: 'task' as const, id: task.id, key: task.key, title: task.title, status: task.status },

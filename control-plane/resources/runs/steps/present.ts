@@ -26,8 +26,8 @@ import { listWorkflowSteps } from './workflow-step.ts'
 interface Surroundings extends Moment {
   agents: ReadonlyMap<string, AgentIdentity>
   devices: ReadonlyMap<string, DeviceRow>
-  /** The open gates of the page's runs that stopped to ask. */
-  gates: ReadonlyMap<string, readonly OpenHold[]>
+  /** The open holds of the page's runs that stopped to ask. */
+  holds: ReadonlyMap<string, readonly OpenHold[]>
   /** Of the runs of the page that wait, by their ids. */
   waiting: ReadonlyMap<string, RunFacts>
   /** null when no run of the page waits. */
@@ -51,8 +51,8 @@ export async function presentRunDetail(
   return { ...presentRun(run, around), ...detailOf(run, sandbox) }
 }
 
-const waitingOnOf = (gate: OpenHold | undefined): Run['waitingOn'] =>
-  gate === undefined ? null : { kind: gate.kind, id: gate.id, label: gate.label, since: toTimestamp(gate.since) }
+const waitingOnOf = (hold: OpenHold | undefined): Run['waitingOn'] =>
+  hold === undefined ? null : { kind: hold.kind, id: hold.id, label: hold.label, since: toTimestamp(hold.since) }
 
 /** Waits for a device and is not being offered to one: something may gate it. */
 const isWaiting = (run: RunRow) => run.status === 'queued' && run.leaseState === 'none'
@@ -81,7 +81,7 @@ async function load(
     agents: byKey(identities, 'id'),
     // A device that connected anew has several rows with one durable id; the last one is the one of now.
     devices: devices.length === 0 ? none : byKey(await listDevicesByPublicId(db, devices), 'publicId'),
-    gates: askers.length === 0 ? none : await openHoldsOfRuns(db, askers),
+    holds: askers.length === 0 ? none : await openHoldsOfRuns(db, askers),
     workflowSteps: await listWorkflowSteps(db, idsOf(runs.filter(({ workflowRunId }) => workflowRunId !== null))),
   }
   const waiting = runs.filter(isWaiting)
@@ -130,7 +130,7 @@ function presentRun(run: RunRow, around: Surroundings): Run {
     errorCode: run.errorCode,
     gateReason: gate?.reason ?? null,
     gateDescription: gate === null ? null : describeGate(gate, run.harness),
-    waitingOn: waitingOnOf(around.gates.get(run.id)?.[0]),
+    waitingOn: waitingOnOf(around.holds.get(run.id)?.[0]),
     harness: { id: run.harness, ...withoutUndefined({ version: run.harnessVersion ?? undefined }) },
     environment: environmentOf(run, around),
     costUsd: run.costUsd,
