@@ -2,7 +2,7 @@ import type { StepCommand } from '../runs/spec.ts'
 import type { ToolCall } from './call-inputs.ts'
 
 /**
- * The call as which the command of a gate is judged and shown: that of a shell which starts this program with these arguments. Its
+ * The call as which the command of a workflow step is judged and shown: that of a shell which starts this program with these arguments. Its
  * folder, which lies in that of the run, is shown only, as that of an agent which went there before.
  */
 export function commandCall({

@@ -38,9 +38,9 @@ export const usageData = z.object({
     .optional(),
 })
 
-/** Why a gate's command was not started. */
+/** Why the command of a step was not started. */
 export const commandRefusals = ['denied', 'cwd_outside', 'cwd_missing'] as const
-/** What became of a gate's command; its output is the text of the result. */
+/** What became of the command of a step; its output is the text of the result. */
 export const commandResult = z.object({
   /** null: it was not started, or did not end by itself. One that a signal ended has 128 and the signal's number. */
   exitCode: z.number().int().nullable(),

@@ -135,7 +135,7 @@ const table = {
   command: {
     label: 'a command',
     programs: [],
-    // The gates of workflows are judged as calls of a shell, also of an agent that calls no tools.
+    // The command steps of workflows are judged as calls of a shell, also of an agent that calls no tools.
     tools: ['Bash'],
     keyNames: [],
     takesCredits: false,

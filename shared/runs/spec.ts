@@ -47,7 +47,7 @@ export const allowedCall = z.object({
 })
 export type AllowedCall = z.infer<typeof allowedCall>
 
-/** A command that a program gave (a gate of a workflow), which is judged as the shell call that it is before it starts. */
+/** A command that a program gave (a `gate` step of a workflow), which is judged as the shell call that it is before it starts. */
 export const stepCommand = z.object({
   argv: z.array(z.string().max(16_384)).min(1).max(256),
   /** Seen from the folder of the run, which it must not leave; null: the folder itself. */
@@ -79,7 +79,7 @@ export const runSpec = z.object({
   command: harnessCommand.nullable(),
   /** null or left out: a plain program. */
   protocol: z.enum(commandProtocols).nullish(),
-  /** It runs this instead of `command`, which is null then, so that a device which knows of no gates starts nothing. */
+  /** It runs this instead of `command`, which is null then, so that a device which knows of no such steps starts nothing. */
   gate: stepCommand.nullish(),
   permissions: toolPermissions,
   /** Calls that a person approved, each allowed once. */

@@ -172,7 +172,7 @@ const answerPages = 4
 export interface FinalAnswer {
   text: string
   isError: boolean
-  /** Of a run that was a gate of a workflow. */
+  /** Of a run that did a command step of a workflow. */
   gate: CommandResult | null
 }
 

@@ -37,7 +37,7 @@ export type CheckRow = z.output<typeof checkRow>
 const calls = table('workflow_calls', {
   workflowRunId: workflowRunId,
   seq: int,
-  /** The number among agent and gate steps; null for the other calls. */
+  /** The number among agent and command steps; null for the other calls. */
   stepOrdinal: nullableInt,
   kind: z.enum(storedCallKinds),
   /** JSON. */
@@ -53,7 +53,7 @@ const calls = table('workflow_calls', {
   resumeAttempts: int,
   resumedAt: nullableTime,
   advancedAt: nullableTime,
-  /** Of a gate: the folder in which its command ran. */
+  /** Of a command step: the folder in which its command ran. */
   ranIn: nullableText,
   questionId: questionId.nullable(),
   branch: nullableText,

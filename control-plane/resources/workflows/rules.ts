@@ -13,7 +13,7 @@ import type { WorkflowRunRow } from './run-store.ts'
 export const mayChangeWorkflow = ({ authorAgentId }: { authorAgentId: AgentRef | null }, caller: Caller): boolean =>
   caller.kind === 'person' || caller.agentId === authorAgentId
 
-/** A member of the workspace who says what a gate runs; null: an agent, or somebody who left. */
+/** A member of the workspace who says what a command step runs; null: an agent, or somebody who left. */
 export type CommandAuthor = { userId: PersonUuid; role: Role } | null
 
 /** The owner of the agent and workspace admins decide which programs it runs. */

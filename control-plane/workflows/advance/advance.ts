@@ -86,8 +86,8 @@ export async function advance(id: WorkflowRunId, deps: AdvanceDependencies): Pro
     .toSorted((a, b) => a.endedAt! - b.endedAt! || a.seq - b.seq)
   if (run.replayedAt !== null && waiting.length === 0) return 'nothing to do'
   const results = await outcomesOf(waiting, steps, root)
-  const gates = new Set(calls.filter(({ kind }) => kind === 'gate').map(({ seq }) => seq))
-  const large = results.find((result) => !gates.has(result.seq) && sizeOfResult(result) > resultBytes)
+  const commandSteps = new Set(calls.filter(({ kind }) => kind === 'gate').map(({ seq }) => seq))
+  const large = results.find((result) => !commandSteps.has(result.seq) && sizeOfResult(result) > resultBytes)
   if (large !== undefined) return store(run, deps, (tx, locked) => failFor(tx, locked, large, calls, deps))
   const journal = journalOf(run, calls, results)
   if (journal.bytes > engineLimits.journalBytes)

@@ -19,7 +19,7 @@ import type { StepFailure } from '../engine/words.ts'
 export interface StepOutcome {
   isValue: boolean
   text: string
-  /** Of a gate: the folder in which its command ran. */
+  /** Of a command step: the folder in which its command ran. */
   ranIn?: string | null
 }
 
@@ -58,7 +58,7 @@ export async function agentOutcome(db: Db, steps: readonly EndedStep[], args: Ag
   return failed({ code: 'output_missing', message, exitReason, runId })
 }
 
-/** What a gate gives to its program. */
+/** What a command step gives to its program. */
 export interface CommandValue {
   exitCode: number | null
   output: string
@@ -67,7 +67,7 @@ export interface CommandValue {
 }
 
 /**
- * The outcome of a gate step from its runs, oldest first, the last of which has ended. A command that began has come to a
+ * The outcome of a command step from its runs, oldest first, the last of which has ended. A command that began has come to a
  * value, whatever its exit status is, and so has one that took too long. A device says whether it began; the command is that of the
  * call, and what a broken device tells is cut.
  */
@@ -86,8 +86,8 @@ export async function commandOutcome(
   const timedOut = exitReason === 'timeout'
   if (ranArgv !== null && (timedOut || exitReason === 'completed')) {
     const output = lastBytes(answer?.text ?? '', outputBytes)
-    const gate = { exitCode, output, ranArgv: argv, timedOut } satisfies CommandValue
-    return { ...value(gate), ranIn: cwd?.slice(0, 4_096) ?? null }
+    const command = { exitCode, output, ranArgv: argv, timedOut } satisfies CommandValue
+    return { ...value(command), ranIn: cwd?.slice(0, 4_096) ?? null }
   }
   if (refused === undefined) return failureOfRun(run)
   const message = run.errorMessage ?? 'The command was not started.'

@@ -12,7 +12,7 @@ import type { StartedStep } from './new-call.ts'
 import { failed, refusedWakeOutcome, type StepOutcome } from './outcome.ts'
 
 /**
- * Starts the run of a gate step; returns why it cannot be started. The device judges the command before it starts it, by the
+ * Starts the run of a command step; returns why it cannot be started. The device judges the command before it starts it, by the
  * lists and the mode of the agent. Whoever wrote the program and whoever started it decide together what runs on the device,
  * so without the right of both to do that, only a rule of the agent lets the command start.
  */
@@ -47,7 +47,7 @@ const hasNoRules = ({ harness, protocol }: AgentRow) =>
 const notTheirs = (handle: string) =>
   `Only the owner of @${handle} and workspace admins decide what it runs, and it has no rules that could allow a command: both the author of the workflow and whoever started it must be one of them.`
 
-/** Those whose word a gate of this run is. A program that comes with the server is nobody's. */
+/** Those whose word a command step of this run is. A program that comes with the server is nobody's. */
 async function speakersOf(tx: Tx, run: WorkflowRunRow): Promise<CommandAuthor[]> {
   const words = run.workflowId === null ? [run.startedBy] : [run.writtenBy, run.startedBy]
   const speakers: CommandAuthor[] = []

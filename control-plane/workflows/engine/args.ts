@@ -31,7 +31,7 @@ export type AgentArgs = z.output<typeof agent>
 /** A person who is asked sees all of it, and the list of steps shows it. */
 const argvChars = 16_384
 
-const gate = z.strictObject({
+const command = z.strictObject({
   argv: stepCommand.shape.argv
     .refine(([program]) => program?.trim() !== '', 'the program is missing')
     .refine((argv) => argv.every((word) => !word.includes('\0')), 'a word holds a zero byte')
@@ -48,8 +48,8 @@ const gate = z.strictObject({
     .nullish(),
   timeoutSeconds: z.number().int().min(1).max(3_600).nullish(),
 })
-export type CommandStepArgs = z.output<typeof gate>
-/** A gate that does not say how long it may take. */
+export type CommandStepArgs = z.output<typeof command>
+/** A command step that does not say how long it may take. */
 export const commandStepSeconds = 600
 
 const option = z.union([
@@ -83,7 +83,7 @@ const checks = z.strictObject({
 })
 export type ChecksArgs = z.output<typeof checks>
 
-export const callArgs = { agent, gate, ask, checks } as const satisfies Record<CallKind, z.ZodType>
+export const callArgs = { agent, gate: command, ask, checks } as const satisfies Record<CallKind, z.ZodType>
 
 /** Why these arguments are none of this call; null when they are. */
 export function misfitOfCall(kind: CallKind, args: unknown): string | null {

@@ -17,7 +17,7 @@ export interface HarnessSurroundings {
 
 /**
  * The control plane keeps such runs waiting. One that it gave before it was told, or without knowing of versions, ends with
- * the same sentence. A gate of a workflow starts no harness.
+ * the same sentence. A command step of a workflow starts no harness.
  */
 export function tooOldStop({ gate, harness }: RunState['spec'], surroundings: Pick<HarnessSurroundings, 'tooOld'>) {
   const message = gate == null ? surroundings.tooOld(harness) : null

@@ -5,7 +5,7 @@ import { findRun } from '../../runs/store.ts'
 import { endStepAt } from './step-ended.ts'
 
 /**
- * Ends the gate step whose command a person rejected; while its run has yet to end, that ends it. False: the run is no gate,
+ * Ends the command step whose command a person rejected; while its run has yet to end, that ends it. False: the run does no command step,
  * and its agent is to be told.
  */
 export async function endRejectedCommand(db: Db, runId: RunId | null, at: number): Promise<boolean> {
