@@ -9,8 +9,8 @@ export const controlPlaneFloors: readonly Floor[] = [
   {
     floor: 'kernel: knows no resource',
     rooms: {
-      process: 'the log, metrics, lines of work and turns of one process',
-      db: 'opening, transactions, migrations, statements, the outbox and the bus that reads it',
+      process: 'the log, metrics, and the queues and workers of one process',
+      db: 'opening, transactions and their locks, migrations, statements, the outbox and the bus that reads it',
       vault: 'sealing and opening of secret values',
       catalog: 'models, prices, and which harness runs a model; outside services to connect to',
       blobs: 'bytes in a folder or a bucket, and the rows that say which there are',

@@ -1,15 +1,15 @@
 import { hash } from 'node:crypto'
 import type { World } from '../../shared/lib/world.ts'
 
-/** A write waited for its turn until its time was over. PostgreSQL says the same of a statement that it cancels. */
+/** A write waited for its locks until its time was over. PostgreSQL says the same of a statement that it cancels. */
 export class WriteTimeoutError extends Error {
   override readonly name = 'WriteTimeoutError'
   readonly code = '57014'
 }
 
 /**
- * Turns of this process, by name: whoever asks for one waits until those before it have left, in the order in which they
- * came. Nobody holds a connection of the database while it waits here.
+ * The locks of this process, by name: whoever acquires one waits until those before it have released it, in the order in which
+ * they came. Nobody holds a connection of the database while it waits here.
  */
 export class LocalLocks {
   private readonly world: Pick<World, 'after'>
@@ -20,10 +20,10 @@ export class LocalLocks {
     this.world = world
   }
 
-  /** Returns the function that leaves. Names are taken in one order, so that two who want the same ones do not block each other. */
+  /** Returns the function that releases them. Names are taken in one order, so that two who want the same ones do not block each other. */
   async acquire(names: readonly string[], ms: number): Promise<() => void> {
     const taken: string[] = []
-    const leave = () => {
+    const release = () => {
       for (const name of taken.splice(0)) this.release(name)
     }
     try {
@@ -32,10 +32,10 @@ export class LocalLocks {
         taken.push(name)
       }
     } catch (error) {
-      leave()
+      release()
       throw error
     }
-    return leave
+    return release
   }
 
   private take(name: string, ms: number): Promise<void> | void {
@@ -64,7 +64,7 @@ export class LocalLocks {
 }
 
 /**
- * Waits for turns that other processes may have, on PostgreSQL. To be sent before the beginning of a transaction, since one
+ * Waits for advisory locks that other processes may have, on PostgreSQL. To be sent before the beginning of a transaction, since one
  * sees what was committed when it asked its first question; the session keeps them until `releaseAdvisoryLocks`. Who has them already need not wait.
  */
 export const acquireAdvisoryLocks = (names: readonly string[]): string =>
@@ -74,10 +74,10 @@ export const acquireAdvisoryLocks = (names: readonly string[]): string =>
     .join(' ')
 
 /**
- * Sent with the commit, so that the next process has its turn as soon as it is committed: this one may wait long for a processor
+ * Sent with the commit, so that the next process has the locks as soon as it is committed: this one may wait long for a processor
  * until it learns of it. A commit that fails keeps them for the next attempt.
  */
 export const releaseAdvisoryLocks = 'select pg_advisory_unlock_all()'
 
-/** Eight bytes of a hash, as PostgreSQL's locks are named. Two names with the same one would share their turns, no more. */
+/** Eight bytes of a hash, as PostgreSQL's locks are named. Two names with the same one would wait for each other, no more. */
 const lockKeyOf = (name: string): bigint => BigInt.asIntN(64, BigInt(`0x${hash('sha256', name).slice(0, 16)}`))

@@ -184,13 +184,13 @@ const undoneByCode: Record<string, Undone> = {
 }
 
 /**
- * PostgreSQL cancelled a statement, or a write waited for its turn in vain: the transaction is undone. One that gets as far as
+ * PostgreSQL cancelled a statement, or a write waited for its locks in vain: the transaction is undone. One that gets as far as
  * its commit is not cancelled any more.
  */
 export const wasCancelled = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === '57014'
 
 /**
- * A transaction failed before the first statement of its work: while it waited for its turn or for a connection, or at its
+ * A transaction failed before the first statement of its work: while it waited for its locks or for a connection, or at its
  * beginning. So nothing of it was done, whatever `cause` is.
  */
 export class NotBegunError extends Error {

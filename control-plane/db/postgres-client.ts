@@ -42,7 +42,7 @@ export class PostgresClient extends Client implements StatementClient {
   }
 
   /**
-   * One connection for as long as `use` takes, whose transactions wait for turns (`lockTurns`): these are over with the commit
+   * One connection for as long as `use` takes, whose transactions wait for locks (`acquireAdvisoryLocks`): these are released with the commit
    * of one, or when it fails.
    */
   async withLockHolder<Result>(use: (connection: Connection) => Promise<Result>): Promise<Result> {
@@ -60,10 +60,10 @@ export class PostgresClient extends Client implements StatementClient {
 
   private async releaseLocks(connection: Connection): Promise<void> {
     try {
-      // Nothing is open, but when the turn was waited for in vain.
+      // Nothing is open, but when the locks were waited for in vain.
       await connection.query(`rollback; ${releaseAdvisoryLocks}`)
     } catch (error) {
-      // The pool must not give out a connection that may still hold a turn; without it the turn is over.
+      // The pool must not give out a connection that may still hold a lock; without it the lock is released.
       Object.assign(connection, { __knex__disposed: error })
       await connection.end().catch(() => undefined)
     } finally {
@@ -157,7 +157,7 @@ function dropWhenEnded(connection: Connection): void {
 /** What a transaction is begun with; knex hands it on. */
 export interface BeginConfig {
   begin?: string
-  /** Turns are over with its commit. */
+  /** Its locks are released with its commit. */
   releasesLocks?: boolean
   /** The time (monotonic) by which it must be over. */
   until?: number

@@ -4,7 +4,7 @@ import { isFull } from './dialect.ts'
 /** What the clients of both databases go by and note. */
 export interface QueryState {
   world: Pick<World, 'monotonic' | 'random' | 'sleep' | 'after'>
-  /** A transaction, its turn and all its attempts included, takes no longer. */
+  /** A transaction, the wait for its locks and all its attempts included, takes no longer. */
   writeMs: number
   /** When a query last failed since the disk of the database is full (monotonic); null: none did. */
   fullAt: number | null

@@ -15,15 +15,15 @@ import { acquireAdvisoryLocks, type LocalLocks } from './advisory-locks.ts'
  * committed (`afterCommit`) is collected anew at each attempt. SQLite has one writer, so it gives an order by nature; the
  * lock of the writer is taken at the beginning, and other processes are waited for there (sqlite-client.ts).
  *
- * A transaction as a whole, with its turn and all its attempts, ends within the write timeout (deadline.ts).
+ * A transaction as a whole, with the wait for its locks and all its attempts, ends within the write timeout (deadline.ts).
  *
- * Transactions that are known to meet take turns (`turns`; those of one workspace, mostly) before they look at anything:
- * of two that overlap the database would undo one. Turns are for speed alone: what forgets to take one is still right.
+ * Transactions that are known to meet take advisory locks (`locks`; that of the workspace, mostly) before they read anything:
+ * of two that overlap the database would undo one. Locks are for speed alone: what forgets to take one is still right.
  *
  * The writes that need not go through here are listed in below-serializable.ts, each with its reason.
  */
 export interface TransactionOptions {
-  /** Transactions with a name in common follow one another, on all replicas. */
+  /** Names of advisory locks: transactions with one in common follow one another, on all replicas. */
   locks?: readonly string[]
   /** An entry of below-serializable.ts: nobody decides by what it writes. */
   below?: 'run events' | 'rows of what was removed'
@@ -184,14 +184,14 @@ async function underLocks<Result, Read>(
     return committed(root.transaction((tx) => work(tx, reading), config as Knex.TransactionConfig))
   }
   if (locks.length === 0) return repeat(state, until, () => attempt())
-  const leave = await state.localLocks.acquire(locks, state.writeMs)
+  const release = await state.localLocks.acquire(locks, state.writeMs)
   try {
     const client = root.client as PostgresClient
     // In the round trip of the beginning.
     const takeLocks = () => `begin; set local statement_timeout = ${leftMs()}; ${acquireAdvisoryLocks(locks)} commit; `
     return await client.withLockHolder((connection) => repeat(state, until, () => attempt(takeLocks(), connection)))
   } finally {
-    leave()
+    release()
   }
 }
 

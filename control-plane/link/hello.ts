@@ -126,7 +126,7 @@ async function settle(
     const run = await findRun(tx, known.runId)
     if (run && run.workspaceId === device.workspaceId) rows.set(run.id, run)
   }
-  // A hello that waited (for another replica, or its turn) does not know the runs that the device was given meanwhile
+  // A hello that waited (for another replica, or a lock) does not know the runs that the device was given meanwhile
   // over another link.
   const given = new Set(before.map(leaseOf))
   const held = (await listLiveOfDevice(tx, device.publicId)).filter((run) => given.has(leaseOf(run)))

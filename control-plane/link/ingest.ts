@@ -18,17 +18,17 @@ import type { RunRow } from '../resources/runs/store.ts'
  *   queue --all of one tick--> common batch --> stored and answered
  *                |                |-- the database is gone, again and again --> given up
  *                |                `-- a row is held, or something cannot be stored --.
- *                `-- of a run that decides, or that is in order already ------------> line of its workspace
+ *                `-- of a run that decides, or that is in order already ------------> queue of its workspace
  *                                                                                     |--> stored and answered
  *                                                                                     `-- again and again in vain --> given up
  *
  * The common batch has events of all devices in order of arrival and waits for nobody. An ending or a raised approval is
- * a decision and waits for the turn of its workspace. So it goes into a line that holds up no other workspace, together
- * with everything queued for its run, and with everything that arrives for that run until the line has stored it. This
+ * a decision and waits for the lock of its workspace. So it goes into a queue that holds up no other workspace, together
+ * with everything queued for its run, and with everything that arrives for that run until the queue has stored it. This
  * keeps the order within a run, since each item of the queue is stored before the next is taken. A workspace that cannot
- * get its turn holds up only its own devices.
+ * get its lock holds up only its own devices.
  *
- * Decisions alone have the turn, for which all writes of the workspace wait. After a device went from one replica to
+ * Decisions alone take the lock, for which all writes of the workspace wait. After a device went from one replica to
  * another, its frames wait for rows that the other one still writes, are compared with what is stored, and its logs are hashed anew:
  * all of that is done before.
  *
@@ -53,9 +53,9 @@ const batchBytes = 16 * 1024 * 1024
 const attempts = 4
 /** Another transaction may hold a row of a run for as long as a write may take. */
 const common: TransactionOptions = { below: 'run events', lockMs: 1_000 }
-/** In the line of a workspace, events wait for a row as long as a write may take, and nobody but that line waits for them. */
+/** In the queue of a workspace, events wait for a row as long as a write may take, and nobody but that queue waits for them. */
 const patient: TransactionOptions = { below: 'run events' }
-/** While a decision waits for a row, all writes of its workspace wait for their turn. */
+/** While a decision waits for a row, all writes of its workspace wait for the lock. */
 const decisionLockMs = 2_000
 
 export class Ingest {
@@ -63,9 +63,9 @@ export class Ingest {
   private queue: Waiting[] = []
   private working: Promise<void> | null = null
   private readonly hashes = new LogHashes()
-  /** Items that wait for the turn of their workspace, by workspace. */
+  /** Items that wait for the lock of their workspace, by workspace. */
   private readonly inOrder = new Map<string, Waiting[]>()
-  /** By run: how many of its items are in a line or being stored from one. */
+  /** By run: how many of its items are in a queue or being stored from one. */
   private readonly countInOrder = new Map<string, number>()
   private readonly keyedQueue: KeyedQueue
 
@@ -109,7 +109,7 @@ export class Ingest {
     }
   }
 
-  /** Puts items that need order into lines and returns the others. */
+  /** Puts items that need order into queues and returns the others. */
   private keepOrder(items: Waiting[]): Waiting[] {
     const deciding = new Set(items.filter(isDeciding).map(runIdOf))
     if (deciding.size === 0 && this.countInOrder.size === 0) return items
@@ -138,7 +138,7 @@ export class Ingest {
     if (queue.length === 0) this.inOrder.delete(workspaceId)
     else this.keyedQueue.add(workspaceId, () => this.storeInOrder(workspaceId), workspaceId)
     try {
-      const { events = [], decisions = [] } = byNeedOfTurn(items)
+      const { events = [], decisions = [] } = byNeedOfLock(items)
       // Each run by itself: who waits for the row of one holds no other.
       for (const ofRun of Map.groupBy(events, runIdOf).values()) await this.store(ofRun, patient)
       if (decisions.length > 0) await this.store(decisions, { locks: [workspaceId], lockMs: decisionLockMs })
@@ -154,7 +154,7 @@ export class Ingest {
 
   /**
    * Returns false when the common batch failed for a reason that one workspace may have: then its items go to the
-   * lines.
+   * queues.
    */
   private async store(items: readonly IngestItem[], how: TransactionOptions): Promise<boolean> {
     for (let attempt = 1; ; attempt++) {
@@ -220,8 +220,8 @@ function take(queue: Waiting[]): Waiting[] {
   return queue.splice(0, count)
 }
 
-/** Events are stored without a turn, up to the first decision of their run. */
-function byNeedOfTurn(items: readonly Waiting[]): Partial<Record<'events' | 'decisions', Waiting[]>> {
+/** Events are stored without the lock, up to the first decision of their run. */
+function byNeedOfLock(items: readonly Waiting[]): Partial<Record<'events' | 'decisions', Waiting[]>> {
   const decided = new Set<string>()
   return Object.groupBy(items, (item) => {
     if (isDeciding(item)) decided.add(runIdOf(item))

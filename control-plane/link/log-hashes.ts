@@ -46,7 +46,7 @@ export class LogHashes {
   }
 
   /**
-   * Learns the hashes of logs that end and did not pass through this process, so that `of` need not read them in the turn of their
+   * Learns the hashes of logs that end and did not pass through this process, so that `of` need not read them under the lock of their
    * workspace.
    */
   async catchUp(db: Db, endings: readonly LogEnding[]): Promise<void> {

@@ -79,7 +79,7 @@ test.skipIf(!hasPostgres())(
       Object.assign(given, { __knex__disposed: new Error('of no more use') })
       await client.releaseConnection(given)
       const next = await client.acquireConnection()
-      expect(await pidOf(next), changed('a connection that may hold a turn is given out again (endTurn)')).not.toBe(pid)
+      expect(await pidOf(next), changed('a connection that may hold a lock is given out again (releaseLocks)')).not.toBe(pid)
       await client.releaseConnection(next)
       await given.end()
     } finally {
