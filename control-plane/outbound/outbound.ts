@@ -10,7 +10,7 @@ import { placeNamedBy, sentNext } from './redirect.ts'
 import { resolveHost, type ResolveHost } from './resolve-host.ts'
 
 /**
- * The one door out: every request to an address that somebody other than the operator names. It asks over https only, at public
+ * The one client for requests outside: every request to an address that somebody other than the operator names. It asks over https only, at public
  * addresses only, of which it resolves the names once; it checks each redirect again, sends no credential to another origin, and
  * ends at limits of time and size. Hosts that the operator allows may be private and without TLS.
  *

@@ -19,7 +19,7 @@ import { fetchFlaw, isRedirect, readObjects, readTree, type TreeEntry } from './
  * without a checkout, and its files are read out of the pack. The folder is removed afterwards; those of a process that was
  * killed, at the next start.
  *
- * The address is resolved and checked by the one door out, and git is told to connect there.
+ * The address is resolved and checked by the outbound client, and git is told to connect there.
  */
 
 export interface FetchedRepo {

@@ -72,7 +72,7 @@ export interface Prepared {
   sandboxActs: readonly TriedAct[] | null
   /** To MCP servers that are given a credential. */
   mcpProxies: McpProxies
-  /** Whose credentials the doors add. */
+  /** Whose credentials the proxies add. */
   connections: Connections
   /** Copies of skills that were made before there was a run. */
   ahead: SkillsAhead

@@ -101,15 +101,15 @@ function assignmentOf(runId: RunId, homeDir: string): Assignment {
       command: ['sh', '-c', 'echo warm'],
       permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' },
       allowCalls: [],
-      mcpServers: Object.fromEntries(['a', 'b', 'c'].map((name) => [name, behindDoor])),
+      mcpServers: Object.fromEntries(['a', 'b', 'c'].map((name) => [name, behindProxy])),
       resumeSessionId: null,
       limits: { runMs: long, noProgressMs: long, firstEventMs: long, toolCalls: 1, silentMs: long },
     },
   }
 }
 
-/** Its door is opened, and closed again. */
-const behindDoor = { type: 'http', url: 'http://127.0.0.1/', headers: { warm: '${WARM}' } } as const
+/** Its proxy is opened, and closed again. */
+const behindProxy = { type: 'http', url: 'http://127.0.0.1/', headers: { warm: '${WARM}' } } as const
 
 function makePipeline(world: World): Pipeline {
   const redactor = new Redactor([{ name: 'NONE', value: world.id('warm_') }])

@@ -7,7 +7,7 @@ import type { OauthCredential, SignInAttempt } from './credential.ts'
 
 /**
  * OAuth with the provider of a service: the code flow with PKCE, renewal and revocation (RFC 6749, 7636, 7009, 9207), all through the
- * door out. The library is loaded when it is first needed.
+ * outbound client. The library is loaded when it is first needed.
  */
 
 /** The provider said no: asking again changes nothing. Its message may be shown. */
@@ -138,7 +138,7 @@ async function configurationOf(provider: Provider, outbound: OutboundFetch): Pro
         ? library.ClientSecretPost(clientSecret)
         : library.ClientSecretBasic(clientSecret)
   const configuration = new library.Configuration(server, clientId, undefined, authenticate)
-  // The door refuses plain http but for hosts that the operator allows.
+  // The outbound client refuses plain http but for hosts that the operator allows.
   library.allowInsecureRequests(configuration)
   configuration[library.customFetch] = async (url, options) =>
     asRfcSays(await outbound.fetch(url, { ...(options as RequestInit), limits }))
@@ -225,7 +225,7 @@ async function guarded<T>(work: (library: Library) => Promise<T>): Promise<T> {
   }
 }
 
-/** The error of the door, which libraries wrap. */
+/** The error of the outbound client, which libraries wrap. */
 export function outboundIn(error: unknown): OutboundError | null {
   for (let at = error; at instanceof Error; at = at.cause) if (at instanceof OutboundError) return at
   return null

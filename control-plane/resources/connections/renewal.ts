@@ -66,7 +66,7 @@ export class Renewals {
   }
 }
 
-/** Longer than the door waits for a provider. */
+/** Longer than the outbound client waits for a provider. */
 const claimMs = 30_000
 const storeAgainMs = 250
 

@@ -159,7 +159,7 @@ export class McpRequests {
       const next = await server.sent(sent.version)
       if (next.version === sent.version)
         return failed('it refused the credential of its connection (401). A person signs in anew (svc connection list)')
-      // There is another credential now. The door knows whether the request may be made again.
+      // There is another credential now. The proxy in the sandbox knows whether the request may be made again.
       response.writeHead(401, { 'content-length': 0 }).end()
       return 'failed'
     }
@@ -213,7 +213,7 @@ function addressIn(said: string, { url }: { url: URL }): URL {
   return address
 }
 
-/** Answers in the broker's own name, so that the door of the sandbox tells whose words they are. */
+/** Answers in the broker's own name, so that the proxy in the sandbox tells whose words they are. */
 function end(response: ServerResponse, status: number, message: string): void {
   if (response.headersSent) return void response.destroy()
   response.writeHead(status, { 'content-type': 'text/plain', connection: 'close', [brokerRefusal]: 'true' })

@@ -171,7 +171,7 @@ interface ServedPlan {
   leftOut: readonly ServerLeftOut[]
 }
 
-/** Servers behind doors have no variables left, also for an adapter whose program fills them in itself. */
+/** Servers behind proxies have no variables left, also for an adapter whose program fills them in itself. */
 function withAddresses(spec: RunSpec, servers: McpServers): RunSpec {
   const remote = Object.entries(servers).filter(([, { type }]) => type !== 'stdio')
   return { ...spec, mcpServers: { ...spec.mcpServers, ...Object.fromEntries(remote) } }

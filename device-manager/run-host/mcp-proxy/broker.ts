@@ -3,12 +3,12 @@ import { beginOf } from './answer.ts'
 import { ProxyError, type Credential } from './credential.ts'
 import type { Upstream } from './upstream.ts'
 
-/** The door of a sandbox leads to the broker, which adds the credential outside and renews it there. */
+/** The proxy of a sandbox leads to the broker, which adds the credential outside and renews it there. */
 
-/** The door adds nothing. After a refusal that comes this far the broker has another credential. */
+/** The proxy adds nothing. After a refusal that comes this far the broker has another credential. */
 export const brokerCredential: Credential = { headers: () => Promise.resolve({}), renew: () => Promise.resolve(true) }
 
-/** What the broker says in place of the server is told as the door's own words. */
+/** What the broker says in place of the server is told as the proxy's own words. */
 export const throughBroker = (upstream: Upstream): Upstream => ({
   async send(request) {
     const answer = await upstream.send(request)

@@ -1,7 +1,7 @@
 import { Transform } from 'node:stream'
 import { endpointReplacer } from '../../../shared/lib/endpoint-event.ts'
 
-/** Puts the door's addresses in place of those that a stream of the transport `sse` names. It fails as `addressFor` does. */
+/** Puts the proxy's addresses in place of those that a stream of the transport `sse` names. It fails as `addressFor` does. */
 export function endpointRewriter(addressFor: (said: string) => string): Transform {
   const replace = endpointReplacer(addressFor)
   return new Transform({

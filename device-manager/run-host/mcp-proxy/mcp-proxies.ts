@@ -12,18 +12,18 @@ import { upstreamBy } from './upstream.ts'
 
 type RemoteServer = Extract<McpServer, { type: 'http' | 'sse' }>
 
-/** What the harness is to use, but not to have: it is added by the door, or in a sandbox by the broker. */
+/** What the harness is to use, but not to have: it is added by the proxy, or in a sandbox by the broker. */
 const holdsCredential = (server: McpServer): server is RemoteServer =>
   server.type !== 'stdio' &&
   (leadsToBroker(server.url) ||
     server.connectionId !== undefined ||
     [server.url, ...Object.values(server.headers ?? {})].some(namesVariable))
 
-/** The doors of one run: one for each server on the network that is given a credential. */
+/** The proxies of one run: one for each server on the network that is given a credential. */
 export interface McpProxies {
   /**
-   * Has the doors lead to the servers. Returns the servers as the harness gets them, with addresses of doors, and those
-   * for which there is no door.
+   * Has the proxies lead to the servers. Returns the servers as the harness gets them, with addresses of proxies, and those
+   * for which there is no proxy.
    */
   lead(
     filled: McpServers,
@@ -37,21 +37,21 @@ export async function openMcpProxies(
   servers: McpServers,
   { log, connections }: { log: HostLog; connections: Connections },
 ): Promise<McpProxies> {
-  const doors = new Map<string, McpProxy | null>()
+  const proxies = new Map<string, McpProxy | null>()
   const wanted = Object.entries(servers).filter(([, server]) => holdsCredential(server))
-  await Promise.all(wanted.map(async ([name]) => doors.set(name, await doorOrNull(name, log))))
+  await Promise.all(wanted.map(async ([name]) => proxies.set(name, await proxyOrNull(name, log))))
   return {
     lead(filled, { spec, secrets, env }) {
       const given: Record<string, McpServer> = { ...filled }
       const leftOut: ServerLeftOut[] = []
-      for (const [name, door] of doors) {
+      for (const [name, proxy] of proxies) {
         const server = filled[name]
         if (server === undefined || server.type === 'stdio') {
-          door?.close()
+          proxy?.close()
           continue
         }
         delete given[name]
-        if (door === null) {
+        if (proxy === null) {
           leftOut.push({ name, why: 'this machine had no port for the door by which its credential is added' })
           continue
         }
@@ -61,18 +61,18 @@ export async function openMcpProxies(
         if (connectionId !== undefined) connections.teach(redactor)
         const target = { url: new URL(url), isSse: type === 'sse', trustsSkills: trustSkills === true, redactor }
         const upstream = upstreamBy(env)
-        door.lead(
+        proxy.lead(
           leadsToBroker(url)
             ? { ...target, credential: brokerCredential, upstream: throughBroker(upstream) }
             : { ...target, credential: credentialOf({ connectionId, headers }, connections), upstream },
         )
-        given[name] = { type, url: door.address }
+        given[name] = { type, url: proxy.address }
       }
       return { servers: given, leftOut }
     },
     close() {
       connections.close()
-      for (const door of doors.values()) door?.close()
+      for (const proxy of proxies.values()) proxy?.close()
     },
   }
 }
@@ -85,7 +85,7 @@ const credentialOf = (
     ? { headers: () => Promise.resolve(headers) }
     : connections.credential(connectionId, headers)
 
-async function doorOrNull(name: string, log: HostLog): Promise<McpProxy | null> {
+async function proxyOrNull(name: string, log: HostLog): Promise<McpProxy | null> {
   try {
     return await McpProxy.listen(name, log)
   } catch (error) {

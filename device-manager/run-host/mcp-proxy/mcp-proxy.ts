@@ -22,7 +22,7 @@ export const proxyLimits = {
   messageAddresses: 100,
 } as const
 
-/** The server that a door leads to. */
+/** The server that a proxy leads to. */
 export interface ProxyTarget {
   url: URL
   isSse: boolean
@@ -42,7 +42,7 @@ interface Asked {
 }
 
 /**
- * The door to one MCP server: a listener on loopback that sends on what the harness asks, with the credential that the harness does
+ * The proxy to one MCP server: a listener on loopback that sends on what the harness asks, with the credential that the harness does
  * not have. It belongs to the run host and ends with it.
  *
  *     listening -- lead (the run starts) -> open -- close (the run ends) -> closed
@@ -74,13 +74,13 @@ export class McpProxy {
   }
 
   static async listen(name: string, log: HostLog): Promise<McpProxy> {
-    const door = new McpProxy(name, log)
+    const proxy = new McpProxy(name, log)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    door.#server.once('error', reject).listen(0, '127.0.0.1', resolve)
+    proxy.#server.once('error', reject).listen(0, '127.0.0.1', resolve)
     await promise
-    door.#server.on('error', (error) => log('mcp_door_error', { server: name, error: messageOf(error) }))
-    door.#port = (door.#server.address() as AddressInfo).port
-    return door
+    proxy.#server.on('error', (error) => log('mcp_door_error', { server: name, error: messageOf(error) }))
+    proxy.#port = (proxy.#server.address() as AddressInfo).port
+    return proxy
   }
 
   get address(): string {

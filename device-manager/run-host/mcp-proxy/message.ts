@@ -1,7 +1,7 @@
 import { parseJsonText } from '../../../shared/lib/lines.ts'
 import { isSkillAddress } from './skill-entries.ts'
 
-/** What the door needs to know of a message of JSON-RPC that it passes on. */
+/** What the proxy needs to know of a message of JSON-RPC that it passes on. */
 export interface ProxiedMessage {
   /** null: it is no request, several in one, or nothing that is understood. */
   id: string | number | null

@@ -1,7 +1,7 @@
 import type { Agent, ClientRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { ProxyError } from './credential.ts'
 
-/** Loaded when the first door is opened: they take megabytes, which a run host without one does not need. */
+/** Loaded when the first proxy is opened: they take megabytes, which a run host without one does not need. */
 const nodeHttp = () => process.getBuiltinModule('node:http')
 const nodeHttps = () => process.getBuiltinModule('node:https')
 
