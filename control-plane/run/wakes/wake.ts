@@ -39,7 +39,7 @@ export type WakeTask = Pick<
 >
 
 /**
- * A reason to run an agent. `asked` of trust/askers.ts makes what it says of who asked. WakeOrigin for within another change it waits in a
+ * A reason to run an agent. `asked` of trust/askers.ts makes what it says of who asked. Asked for within another change it waits in a
  * row, and names what it is about by ids (`RequestedWake`); a run is made of it with the rows themselves (`ReadyWake`).
  */
 export interface Wake extends WakeOrigin {
