@@ -1,7 +1,7 @@
 import { asStorable } from '../lib/storable.ts'
 import { z } from 'zod'
 import { askDetails, askedCallLimits, type AskedCall } from './asked-call.ts'
-import { skillsGiven } from './skills.ts'
+import { runSkills } from './skills.ts'
 
 /**
  * The events of a run, as the run host writes them to the spool and as clients read them. One event is one line of JSON
@@ -62,7 +62,7 @@ export const runEventSchemas = {
     argv0: z.string(),
   }),
   /** The skills that the run was given from the folders of its agent; only where the agent names any. */
-  skills: skillsGiven,
+  skills: runSkills,
   /** The harness named its session; a later run can resume it by this id. */
   session: z.object({ sessionId: z.string(), model: z.string().optional(), resumed: z.boolean().optional() }),
   /** The words of the agent. For the `command` harness: its terminal output as it came. */

@@ -89,7 +89,7 @@ export type LeftOutSkill = z.infer<typeof leftOutSkill>
 export const toldLeftOut = 20
 
 /** The skills that a run was given, by the folders they come from. */
-export const skillsGiven = z.object({
+export const runSkills = z.object({
   folders: z.array(
     z.object({
       /** As the agent's setting names it. */
@@ -108,4 +108,4 @@ export const skillsGiven = z.object({
   /** Of all skills with their places: a session goes on only with the skills that it began with. */
   digest: z.string(),
 })
-export type SkillsGiven = z.infer<typeof skillsGiven>
+export type RunSkills = z.infer<typeof runSkills>

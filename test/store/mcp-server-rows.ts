@@ -1,7 +1,7 @@
 import { idFrom, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { McpServerRow } from '../../control-plane/resources/mcp-servers/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
-import { ruleNameOf } from '../../shared/runs/given-servers.ts'
+import { ruleNameOf } from '../../shared/runs/run-mcp-servers.ts'
 import { at } from './seed.ts'
 
 export function mcpServerRow(

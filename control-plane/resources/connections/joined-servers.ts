@@ -1,4 +1,4 @@
-import { joinedServers } from '../../../shared/runs/given-servers.ts'
+import { joinedServers } from '../../../shared/runs/run-mcp-servers.ts'
 import type { Db } from '../../db/open.ts'
 import type { AgentRow } from '../agents/store.ts'
 import { serversOf, type AgentConnection } from './agent-connections.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ruleNameOf } from '../../../shared/runs/given-servers.ts'
+import { ruleNameOf } from '../../../shared/runs/run-mcp-servers.ts'
 import { nameOfServer, needsRoot, readServers, withRoot } from './servers.ts'
 
 const read = (servers: unknown, format: 'agent_plugins' | 'claude_plugin' = 'agent_plugins') =>

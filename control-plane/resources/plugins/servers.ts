@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { pluginLimits, type NotUsed, type PluginFormat } from '../../../shared/api/plugin-fields.ts'
-import { isSwitchedOff, ruleNameOf, withMcpType } from '../../../shared/runs/given-servers.ts'
+import { isSwitchedOff, ruleNameOf, withMcpType } from '../../../shared/runs/run-mcp-servers.ts'
 import { bundlePathFlaw } from '../../../shared/lib/bundle-path.ts'
 import { mcpServer, type McpServer } from '../../../shared/runs/mcp-servers.ts'
 import { mapTexts, pluginFolder } from '../../../shared/runs/plugin-files.ts'

@@ -9,7 +9,7 @@ import {
 } from '../../../shared/api/skill-fields.ts'
 import type { BundleFile, BundleRow } from './bundle-store.ts'
 import type { PluginRow } from './plugin-store.ts'
-import { isEffective, isGiven } from './rules.ts'
+import { isEffective, hasFixedWords } from './rules.ts'
 import type { ShareRow } from './share-store.ts'
 import type { SkillRow } from './store.ts'
 
@@ -53,7 +53,7 @@ export function presentSkill(
     activation: { description: description ?? skill.description, allowedTools },
     files: bundle.files.map(presentFileOf),
     source: { type: skill.sourceType, label: skill.sourceLabel },
-    share: { isShareable: !isGiven(skill), latestShareId },
+    share: { isShareable: !hasFixedWords(skill), latestShareId },
   }
 }
 

@@ -22,7 +22,7 @@ export function isEffective(
 export const isOfPlugin = ({ sourceType }: Pick<SkillRow, 'sourceType'>): boolean => sourceType === 'plugin'
 
 /** Its words are those of a plugin or of the server, which nobody changes in it. */
-export const isGiven = (skill: Pick<SkillRow, 'sourceType'>): boolean =>
+export const hasFixedWords = (skill: Pick<SkillRow, 'sourceType'>): boolean =>
   isOfPlugin(skill) || skill.sourceType === 'builtin'
 
 export const isShareOver = ({ expiresAt, revokedAt, skillId }: ShareRow, now: number): boolean =>

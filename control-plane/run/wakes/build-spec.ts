@@ -11,7 +11,7 @@ import {
 } from '../../../shared/runs/spec.ts'
 import { runLimits } from '../../../shared/device/limits.ts'
 import { type HarnessName, harnesses, plainHarness } from '../../../shared/runs/harnesses.ts'
-import { mcpServersFor } from '../../../shared/runs/given-servers.ts'
+import { mcpServersFor } from '../../../shared/runs/run-mcp-servers.ts'
 import { type ModelCatalog, chooseHarness } from '../../catalog/catalog.ts'
 import { cloneFolder } from '../../../shared/runs/repo.ts'
 import { runVariableNames } from '../../../shared/runs/run-variables.ts'

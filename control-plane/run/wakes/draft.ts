@@ -16,7 +16,7 @@ import { transcriptBefore } from '../../resources/conversations/transcript.ts'
 import { isMember } from '../../resources/members/store.ts'
 import { listCompacting } from '../../resources/runs/compaction-store.ts'
 import { findDetails } from '../../resources/runs/details-store.ts'
-import { findSkillsGiven } from '../../resources/runs/skills-given.ts'
+import { findRunSkills } from '../../resources/runs/run-skills.ts'
 import { findRun, type RunRow, findLastWithSession, hasWorkedOn } from '../../resources/runs/store.ts'
 import { listSecretKeys } from '../../resources/secrets/store.ts'
 import type { AgentRow } from '../../resources/agents/store.ts'
@@ -213,7 +213,7 @@ async function goingOn(tx: Tx, parent: Parent | null, spec: RunSpec, promptAnew:
   // A session also knows the skills that its last run had and this one has not.
   const before = takesSkills(spec) ? null : await findDetails(tx, parent.run.id)
   if (!takesSkills(spec) && (before === null || !takesSkills(before.spec))) return spec
-  const given = await findSkillsGiven(tx, parent.run.id)
+  const given = await findRunSkills(tx, parent.run.id)
   return { ...spec, sessionSkills: { digest: given?.digest ?? null, promptAnew } }
 }
 

@@ -1,6 +1,6 @@
 import type { DeviceRef, RunId } from '../../../shared/lib/ids.ts'
 import type { World } from '../../../shared/lib/world.ts'
-import { mcpServersFor } from '../../../shared/runs/given-servers.ts'
+import { mcpServersFor } from '../../../shared/runs/run-mcp-servers.ts'
 import type { Tx } from '../../db/open.ts'
 import { afterCommit, publish } from '../../db/transaction.ts'
 import { finishRun } from '../endings/end-run.ts'

@@ -5,14 +5,14 @@ import { isAbsolute, join } from 'node:path'
 import type { World } from '../../../shared/lib/world.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { isWithin } from '../../../shared/permissions/patterns/path-rules.ts'
-import { runSkillLimits, type SkillsGiven } from '../../../shared/runs/skills.ts'
+import { runSkillLimits, type RunSkills } from '../../../shared/runs/skills.ts'
 import { readSkillFile, type SkillFile } from '../../harness/parts/skill-file.ts'
 import { skillLeftOutEvent, type GivenSkill, type SkillLeftOut } from '../../harness/parts/skills.ts'
 
 /** What was found in the folders of skills of a run. */
 export interface SkillsRead {
   given: readonly GivenSkill[]
-  told: SkillsGiven
+  told: RunSkills
   leftOut: readonly SkillLeftOut[]
 }
 

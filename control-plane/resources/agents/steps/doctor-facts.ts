@@ -1,6 +1,6 @@
 import type { PersonUuid, SecretId } from '../../../../shared/lib/ids.ts'
 import { effectivePermissions } from '../../../../shared/runs/spec.ts'
-import { mcpServersFor } from '../../../../shared/runs/given-servers.ts'
+import { mcpServersFor } from '../../../../shared/runs/run-mcp-servers.ts'
 import { harnesses, type HarnessName } from '../../../../shared/runs/harnesses.ts'
 import type { AgentWarning } from '../../../../shared/api/agents.ts'
 import { goesThroughBroker } from '../../../../shared/runs/filled-servers.ts'
@@ -28,7 +28,7 @@ import { placeOfEnvironment } from '../../../run/places/places.ts'
 import type { CloudSetup } from '../../dependencies.ts'
 import type { WorkspaceRow } from '../../workspaces/store.ts'
 import { type CloudFacts, diagnose, type DoctorDevice, type RefusedPart } from './doctor.ts'
-import type { DoctorSkill } from './given-warnings.ts'
+import type { DoctorSkill } from './run-input-warnings.ts'
 import { findAgentByReference, type AgentRow } from '../store.ts'
 
 /** Runs the agent doctor on a stored agent. */

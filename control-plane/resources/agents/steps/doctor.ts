@@ -3,7 +3,13 @@ import type { RunsBy } from '../../../../shared/api/devices.ts'
 import type { ProviderReadiness } from '../../../../shared/device/protocol.ts'
 import type { ModelEntry } from '../../../catalog/catalog.ts'
 import { type HarnessName, harnesses, harnessFactsOf } from '../../../../shared/runs/harnesses.ts'
-import { connectionWarnings, mcpInVainWarnings, mcpWarnings, skillWarnings, type GivenFacts } from './given-warnings.ts'
+import {
+  connectionWarnings,
+  mcpInVainWarnings,
+  mcpWarnings,
+  skillWarnings,
+  type RunInputFacts,
+} from './run-input-warnings.ts'
 import { forbidsSomething, ruleWarnings } from './rule-warnings.ts'
 import { isReady, repeatAdvice } from '../../devices/readiness.ts'
 import type { LivenessStatus } from '../../devices/rules.ts'
@@ -40,7 +46,7 @@ export interface CloudFacts {
   keyTrouble: { code: string; message: string } | null
 }
 
-export interface DoctorFacts extends GivenFacts {
+export interface DoctorFacts extends RunInputFacts {
   agent: AgentRow
   harness: HarnessName
   /** The models its runs use after inheriting, as the catalog knows them; null: the harness's own default. */

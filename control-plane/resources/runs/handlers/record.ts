@@ -1,7 +1,7 @@
 import type { RunRepo } from '../../../../shared/runs/repo.ts'
 import { harnessFactsOf } from '../../../../shared/runs/harnesses.ts'
 import { runVariableNames } from '../../../../shared/runs/run-variables.ts'
-import { sayWhyLeftOut, type SkillsGiven } from '../../../../shared/runs/skills.ts'
+import { sayWhyLeftOut, type RunSkills } from '../../../../shared/runs/skills.ts'
 import { tellsSkills } from '../../../../shared/runs/spec.ts'
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
@@ -27,7 +27,7 @@ import { listNetwork } from '../../sandboxes/network-store.ts'
 import { findDetails, replaceOutput } from '../details-store.ts'
 import type { RunDetails } from '../details-table.ts'
 import { findChangeSet, measureChangeSet } from '../log-store.ts'
-import { findSkillsGiven } from '../skills-given.ts'
+import { findRunSkills } from '../run-skills.ts'
 import { listOutputSchemas, schemaMisfitOf, unnamedSchemaOf } from '../output-schemas.ts'
 import { lookUpRun, readableRun, unknownRun } from '../lookup.ts'
 import { findRun, type RunRow } from '../store.ts'
@@ -54,7 +54,7 @@ export function runRecordHandlers(deps: Dependencies): ImplementedRoute[] {
       const run = await readableRun(db, caller, params.runId)
       const details = await findDetails(db, run.id)
       if (details === null || details.manifest === null) return fail('run.manifest_not_pinned')
-      const told = tellsSkills(details.spec) ? await findSkillsGiven(db, run.id) : null
+      const told = tellsSkills(details.spec) ? await findRunSkills(db, run.id) : null
       const skills = { skills: skillsOf(told), skillsLeftOut: leftOutOf(told) }
       return { ...manifestOf(details, run), ...skills, outputSchemas: await listOutputSchemas(db, run) }
     },
@@ -178,7 +178,7 @@ const repoOf = ({ id, baseBranch, branch, rescueBranch }: RunRepo): RunManifest[
   rescueBranch,
 })
 
-function skillsOf(given: SkillsGiven | null): RunManifest['skills'] {
+function skillsOf(given: RunSkills | null): RunManifest['skills'] {
   const ofFolders = (given?.folders ?? []).flatMap(({ folder, skills }) =>
     skills.map(({ name, version }) => ({ id: `${folder.replace(/\/+$/, '')}/${name}`, name, version })),
   )
@@ -186,7 +186,7 @@ function skillsOf(given: SkillsGiven | null): RunManifest['skills'] {
   return [...ofFolders, ...ofWorkspace]
 }
 
-const leftOutOf = (given: SkillsGiven | null): RunManifest['skillsLeftOut'] =>
+const leftOutOf = (given: RunSkills | null): RunManifest['skillsLeftOut'] =>
   (given?.workspace?.leftOut ?? []).map(({ slug, reason }) => ({ name: slug, reason: sayWhyLeftOut(reason) }))
 
 /** The change-set that the run's device stored last. While the run works, the one that its device computes now. */

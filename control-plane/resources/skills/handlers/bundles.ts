@@ -9,7 +9,7 @@ import { decodeBundle } from '../bundle.ts'
 import { retireBundle } from '../bundle-store.ts'
 import { lookUpSkill } from '../lookup.ts'
 import { putOverride } from '../override-store.ts'
-import { isGiven } from '../rules.ts'
+import { hasFixedWords } from '../rules.ts'
 import {
   bundleFacts,
   keepBundle,
@@ -70,7 +70,7 @@ export async function prepareReplace(input: Replace, deps: Dependencies): Promis
 
 async function replaceable({ db, caller, params }: Pick<Replace, 'db' | 'caller' | 'params'>): Promise<SkillRow> {
   const skill = await lookUpSkill(db, caller, params.skillId)
-  return isGiven(skill) ? fail('skill_replace_forbidden') : skill
+  return hasFixedWords(skill) ? fail('skill_replace_forbidden') : skill
 }
 
 export async function replaceBundle(input: Replace, made: Replacement) {

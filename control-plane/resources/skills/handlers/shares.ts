@@ -16,7 +16,7 @@ import { findBundle, type BundleRow } from '../bundle-store.ts'
 import { lookUpSkill } from '../lookup.ts'
 import { putOverride } from '../override-store.ts'
 import { presentFileOf, presentShare } from '../present.ts'
-import { isGiven, isShareOver, slugsForCopy } from '../rules.ts'
+import { hasFixedWords, isShareOver, slugsForCopy } from '../rules.ts'
 import { findShare, findShareByToken, insertShare, listShares, revokeShare, type ShareRow } from '../share-store.ts'
 import {
   copyBundle,
@@ -37,7 +37,7 @@ export function skillShareHandlers({ blobs, publicUrl }: Dependencies): Implemen
   return implement(skillShareRoutes, {
     async share({ db, caller, params, body, world }) {
       const skill = await lookUpSkill(db, caller, params.skillId)
-      if (isGiven(skill)) fail('skill_share_forbidden')
+      if (hasFixedWords(skill)) fail('skill_share_forbidden')
       const now = world.now()
       const expiresAt = body.expiresAt == null ? null : Date.parse(body.expiresAt)
       if (expiresAt !== null && expiresAt <= now)

@@ -17,7 +17,7 @@ import { removeOverridesOfSkill } from '../override-store.ts'
 import { findPluginByReference } from '../plugin-store.ts'
 import { shownText } from '../bundle.ts'
 import { kindOf } from '../present.ts'
-import { isGiven, isOfPlugin } from '../rules.ts'
+import { hasFixedWords, isOfPlugin } from '../rules.ts'
 import { forgetSkillOfShares } from '../share-store.ts'
 import { clearOverride, listAllSkills, setOverride } from '../steps/builtin.ts'
 import { orStorageFailed, readBundleFile, type NewBundle } from '../steps/bundle.ts'
@@ -105,7 +105,7 @@ async function update(input: HandlerInput<Routes['update']>) {
   const { db, caller, params, body, world } = input
   const before = await lookUpSkill(db, caller, params.skillId)
   const { name, description, enabledByDefault } = body
-  if (isGiven(before) && (name !== undefined || description !== undefined)) fail('skill_replace_forbidden')
+  if (hasFixedWords(before) && (name !== undefined || description !== undefined)) fail('skill_replace_forbidden')
   const plugin = await pluginOf(db, before)
   if (enabledByDefault === true && plugin !== null && !plugin.enabled)
     fail('skill_plugin_disabled', { param: 'enabledByDefault' })

@@ -10,7 +10,7 @@ import { listLiveOfTask } from '../../runs/live-store.ts'
 import { recordActivity, setArchived } from '../record.ts'
 import { isFinished, nextTaskStatuses, transitionRefusal, taskWithStatus, type Actor } from '../rules.ts'
 import { replaceTask, findTaskById, lockClosing, type TaskRow } from '../store.ts'
-import { wakeForFanIn, wakeForResolvedDependency, wakeWatchers, type SaidOfTask } from './wakes.ts'
+import { wakeForFanIn, wakeForResolvedDependency, wakeWatchers, type TaskRemark } from './wakes.ts'
 
 /** Status changes of tasks, which several parts make: routes of tasks and comments, pull requests, runs. */
 
@@ -72,7 +72,7 @@ export async function reasonOf(
   tx: Db,
   { key, workspaceId }: TaskRow,
   { reason, actor }: { reason: string; actor: Actor },
-): Promise<SaidOfTask> {
+): Promise<TaskRemark> {
   const by = await loadSpeaker(tx, workspaceId, actor)
   return { what: `reason of the change of ${key}`, by, text: reason, asker: await causeOf(tx, actor.id) }
 }

@@ -34,7 +34,7 @@ export interface TaskWake {
   /** A sentence of ours: why. */
   reason: string
   /** What somebody said with it. */
-  said?: SaidOfTask
+  said?: TaskRemark
   actor: Actor
   world: World
   /** The same key is the same wake. */
@@ -42,7 +42,7 @@ export interface TaskWake {
 }
 
 /** What somebody said with a change of a task. */
-export interface SaidOfTask {
+export interface TaskRemark {
   /** In our words: `comment msg_1`. */
   what: string
   by: Speaker
@@ -181,7 +181,7 @@ export async function wakeWatchers(
     task: TaskRow
     what: string
     actor?: Actor
-    said?: SaidOfTask
+    said?: TaskRemark
     world: World
   },
 ): Promise<void> {

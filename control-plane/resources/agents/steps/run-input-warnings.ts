@@ -10,7 +10,7 @@ export interface DoctorSkill extends LeftOutSkill {
   device: string | null
 }
 
-export interface GivenFacts {
+export interface RunInputFacts {
   /** MCP servers of the workspace that its runs do not get. */
   mcpLeftOut: readonly McpLeftOut[]
   /** MCP servers that its runs get, and whose connection they may not use or that does not work, and why. */
@@ -30,7 +30,7 @@ const told = (severity: 'info' | 'warning', code: string, param: string, message
 })
 
 /** One for each reason. */
-export function mcpWarnings({ mcpLeftOut }: GivenFacts): AgentWarning[] {
+export function mcpWarnings({ mcpLeftOut }: RunInputFacts): AgentWarning[] {
   const reasons = [...new Set(mcpLeftOut.map(({ reason }) => reason))]
   return reasons.map((reason) => {
     const names = mcpLeftOut.filter((each) => each.reason === reason).map(({ name }) => name)
@@ -42,14 +42,14 @@ const mostNamed = 10
 const someOf = (names: readonly string[]): string =>
   names.slice(0, mostNamed).join(', ') + (names.length > mostNamed ? ` and ${names.length - mostNamed} more` : '')
 
-export function mcpInVainWarnings({ mcpInVain }: GivenFacts): AgentWarning[] {
+export function mcpInVainWarnings({ mcpInVain }: RunInputFacts): AgentWarning[] {
   return mcpInVain.slice(0, mostNamed).map(({ name, why }) => {
     const message = `Tools of the MCP server ${name} fail in its runs: ${why}.`
     return told('warning', 'mcp_connection_unusable', 'mcpServers', message)
   })
 }
 
-export function connectionWarnings({ connectionsRefused, variablesLeftOut }: GivenFacts): AgentWarning[] {
+export function connectionWarnings({ connectionsRefused, variablesLeftOut }: RunInputFacts): AgentWarning[] {
   const untrusted = `Its runs are not given connections by themselves, ${someOf([...new Set(connectionsRefused)])}: neither its owner nor a workspace admin signed in. Revoke and connect anew, or give it an MCP server with the connection.`
   const byReason = [...Map.groupBy(variablesLeftOut, ({ reason }) => reason)]
   return [
@@ -63,7 +63,7 @@ export function connectionWarnings({ connectionsRefused, variablesLeftOut }: Giv
 }
 
 /** One for each reason and device. */
-export function skillWarnings({ skillsLeftOut }: GivenFacts): AgentWarning[] {
+export function skillWarnings({ skillsLeftOut }: RunInputFacts): AgentWarning[] {
   const groups = Map.groupBy(skillsLeftOut, ({ reason, device }) => JSON.stringify([reason, device]))
   return [...groups.values()].map((skills) => {
     const [{ reason, device }] = skills as [DoctorSkill]

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { mcpServersFor, type McpTaker } from './given-servers.ts'
+import { mcpServersFor, type McpTaker } from './run-mcp-servers.ts'
 import { mcpLimits } from './mcp-servers.ts'
 
 const lists = { allow: [], ask: [], deny: [] }
