@@ -20,7 +20,7 @@ import { listSecretsOfAgent, type SecretRow } from './store.ts'
 
 export type CloudSecret = Pick<SecretRow, 'id' | 'name' | 'envVarName' | 'brokerHosts' | 'isCloudPlain'>
 
-export type WayIntoSandbox =
+export type SandboxDelivery =
   | 'plain'
   | 'placeholder'
   /** Its harness signs in to the model with it, or would: what it gets in place of the key, its spec says. */
@@ -31,9 +31,9 @@ export type WayIntoSandbox =
   | 'none'
 
 /** The parts of a spec that decide how the run's secrets get into its sandbox. */
-export type WaysOfSpec = Pick<RunSpec, 'harness' | 'brokeredModel' | 'mcpServers'>
+export type DeliverySpec = Pick<RunSpec, 'harness' | 'brokeredModel' | 'mcpServers'>
 
-export function wayIntoSandbox(secret: CloudSecret, spec: WaysOfSpec): WayIntoSandbox {
+export function sandboxDelivery(secret: CloudSecret, spec: DeliverySpec): SandboxDelivery {
   const { envVarName: name, brokerHosts, isCloudPlain } = secret
   const { harness, brokeredModel, mcpServers } = spec
   const isOfHarness = brokeredModel?.variable === name || harnesses[harness].keyNames.includes(name)
@@ -88,7 +88,7 @@ const keyOfPlaceholders = (db: Db, world: Pick<World, 'bytes' | 'now'>) =>
 
 interface CloudRun {
   run: Pick<RunRow, 'id' | 'agentId'>
-  spec: WaysOfSpec & Pick<RunSpec, 'connectionVariables'>
+  spec: DeliverySpec & Pick<RunSpec, 'connectionVariables'>
 }
 
 interface Opening {
@@ -108,7 +108,7 @@ export async function secretsForSandbox(
   if (secrets.length === 0) return ofConnections
   const key = await keyOfPlaceholders(db, world)
   const given = secrets.flatMap((secret) => {
-    const way = wayIntoSandbox(secret, spec)
+    const way = sandboxDelivery(secret, spec)
     if (way === 'placeholder') return [[secret.envVarName, placeholderOf(key, run, secret)]]
     return way === 'plain' ? [[secret.envVarName, vault.open(secret.id, secret.sealed)]] : []
   })
@@ -134,7 +134,7 @@ export async function listBrokeredSecrets(
   { vault, world }: Opening,
 ): Promise<BrokeredSecret[]> {
   const secrets = await listCloudSecrets(db, run.agentId)
-  const brokered = secrets.filter((secret) => wayIntoSandbox(secret, spec) === 'placeholder')
+  const brokered = secrets.filter((secret) => sandboxDelivery(secret, spec) === 'placeholder')
   if (brokered.length === 0) return []
   const key = await keyOfPlaceholders(db, world)
   return brokered.map((secret) => ({
@@ -157,8 +157,8 @@ function openedValue(secret: SecretRow, vault: Pick<Vault, 'open'>): string | nu
 const mostNamed = 3
 
 /** Why a run may not go into a sandbox with these secrets; null: it may. */
-export function troubleInSandbox(secrets: readonly CloudSecret[], spec: WaysOfSpec): string | null {
-  const without = secrets.filter((secret) => wayIntoSandbox(secret, spec) === 'none')
+export function troubleInSandbox(secrets: readonly CloudSecret[], spec: DeliverySpec): string | null {
+  const without = secrets.filter((secret) => sandboxDelivery(secret, spec) === 'none')
   const [first] = without
   if (first === undefined) return null
   const names = without.slice(0, mostNamed).map(({ name, envVarName }) => `${name} (${envVarName})`)

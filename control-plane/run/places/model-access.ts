@@ -2,7 +2,7 @@ import type { SecretId } from '../../../shared/lib/ids.ts'
 import { brokeredKeys, usualKey, type BrokeredModel, type ModelProvider } from '../../../shared/runs/brokered.ts'
 import { harnesses, type HarnessName } from '../../../shared/runs/harnesses.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import { troubleInSandbox, wayIntoSandbox } from '../../resources/secrets/in-cloud.ts'
+import { troubleInSandbox, sandboxDelivery } from '../../resources/secrets/in-cloud.ts'
 import type { KeyedSpec, KeyRefusal, Keys } from './place.ts'
 
 /**
@@ -68,7 +68,7 @@ export function brokeredSpec(
   const next = brokeredModel === null ? spec : { ...spec, brokeredModel }
   const message = troubleInSandbox(secrets, next)
   if (message !== null && isPlaced) return { kind: 'refused', code: 'credential_unbrokerable', message }
-  const entering = secrets.filter((secret) => ['plain', 'placeholder'].includes(wayIntoSandbox(secret, next)))
+  const entering = secrets.filter((secret) => ['plain', 'placeholder'].includes(sandboxDelivery(secret, next)))
   const given = [
     ...(brokeredModel === null ? [] : [brokeredModel.variable]),
     ...entering.map(({ envVarName }) => envVarName),
