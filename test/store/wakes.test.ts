@@ -51,7 +51,7 @@ const wakeOf = (workspaceId: WorkspaceUuid, changes: Partial<NewWake> = {}): New
   prompt: 'Hello.',
   taskId: null,
   conversationId: null,
-  continuesRunId: null,
+  parentRunId: null,
   allowCalls: [],
   key: null,
   createdAt: at,
@@ -142,7 +142,7 @@ onBoth('what waits for an agent in a conversation is taken together, oldest firs
   expect(await listWaitingWakes(root, { limit: 9, after: oldest! })).toEqual(rest)
   expect(await listWaitingWakes(root, { limit: 9, after: rest.at(-1)! })).toEqual([])
   expect(await listWaitingWakes(root, { limit: 9, ended: { runId: idFrom('run_x'), conversationId } })).toHaveLength(4)
-  await insertWakes(root, [wakeOf(workspaceId, { continuesRunId: idFrom<RunId>('run_x') })])
+  await insertWakes(root, [wakeOf(workspaceId, { parentRunId: idFrom<RunId>('run_x') })])
   expect(await listWaitingWakes(root, { limit: 9, ended: { runId: idFrom('run_x'), conversationId } })).toHaveLength(5)
   expect(
     await listWaitingWakes(root, { limit: 9, ended: { runId: idFrom('run_x'), conversationId: null } }),
@@ -235,11 +235,11 @@ onBoth(
     const agent = await seedAgent(root, await seedWorkspace(root))
     const { workspaceId } = agent
     const [asked, next] = [await seedRun(root, agent), await seedRun(root, agent)]
-    const of = { agentId: agent.id, continuesRunId: asked.id, taskId: idFrom<TaskId>('tsk_1') }
+    const of = { agentId: agent.id, parentRunId: asked.id, taskId: idFrom<TaskId>('tsk_1') }
     const [first, second] = [wakeOf(workspaceId, of), wakeOf(workspaceId, of)]
     const others = [
       { taskId: null },
-      { continuesRunId: next.id },
+      { parentRunId: next.id },
       { conversationId: idFrom<ConversationId>('cnv_1') },
       { agentId: idFrom<AgentRef>('agt_b') },
     ]

@@ -239,7 +239,7 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
       prompt: 'x',
       taskId: null,
       conversationId: null,
-      continuesRunId: run.id,
+      parentRunId: run.id,
       allowCalls: [],
       key: null,
       createdAt: at,

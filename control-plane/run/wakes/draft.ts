@@ -35,7 +35,7 @@ export interface Draft {
   /** On the agent's fallback harness. */
   fallback: Way | null
   /** The run that it continues. */
-  continued: RunRow | null
+  parent: RunRow | null
   /** The names of variables of secrets that the run is given, and of those that it does without. */
   secretNames: SecretNames
   /** By them it is placed. */
@@ -92,7 +92,7 @@ export async function draftRun(
   const isCompacting = parent !== null && !wake.compacts && !(await endCompactions(tx, parent, context))
   const { prompt } = input
   const told = gate === null ? prompt : unresumed.prompt
-  const anew = await toldAnew(tx, wake, { spec: unresumed, prompt: told, continues: parent !== null })
+  const anew = await toldAnew(tx, wake, { spec: unresumed, prompt: told, hasParent: parent !== null })
   const resumeSessionId = parent?.sessionId ?? null
   const next = { ...unresumed, resumeSessionId, prompt }
   // What makes a session smaller has no skills, and is of use in that session alone.
@@ -114,13 +114,13 @@ export async function draftRun(
     ...withVariables(fallbackSpec, given, []),
     keyId: keyOf(fallbackSpec.harness, secretKeys),
   }
-  const continued = parent?.run ?? null
+  const parentRun = parent?.run ?? null
   const isTaskLocked = isCompacting || ofTask.isTaken
   const isConfidential = isPrivate || secretKeys.size > 0
   const { ahead } = ofTask
-  const facts = factsOf(order, { own, fallback, isTaskLocked, ahead, isConfidential, isCauseGone, continued })
+  const facts = factsOf(order, { own, fallback, isTaskLocked, ahead, isConfidential, isCauseGone, parent: parentRun })
   const { runId, instructions } = input
-  return { runId, instructions, own, fallback, continued, secretNames, facts, room, told: decided.ids }
+  return { runId, instructions, own, fallback, parent: parentRun, secretNames, facts, room, told: decided.ids }
 }
 
 type Given = { order: Pick<Order, 'connections'>; place: RunPlace; secretKeys: ReadonlyMap<string, SecretId> }
@@ -158,7 +158,7 @@ async function parentOf(
 ): Promise<Parent | null> {
   const where = { harness: spec.harness, folderId, agent: wake.agent, freshSince: wake.freshSince ?? null }
   const of = { taskId: wake.task?.id ?? null, conversationId: wake.conversationId ?? null }
-  const run = wake.parent ?? (wake.gate == null ? await findContinued(tx, of, where) : null)
+  const run = wake.parent ?? (wake.gate == null ? await findParent(tx, of, where) : null)
   if (run === null) return null
   const goesOn = isResumable(run, where) && (await hasItsInstructions(tx, run, spec))
   return { run, sessionId: goesOn ? run.sessionId : null }
@@ -191,18 +191,18 @@ async function endCompactions(
 
 /**
  * The prompt for a session that knows nothing of what was said, and of what the agent did before. A program without sessions
- * remembers by itself. `continues`: it goes on with a run.
+ * remembers by itself. `hasParent`: it goes on with a run.
  */
 async function toldAnew(
   tx: Tx,
   { agent, task, conversationId = null, gate = null }: ReadyWake,
-  { spec, prompt, continues }: { spec: RunSpec; prompt: string; continues: boolean },
+  { spec, prompt, hasParent }: { spec: RunSpec; prompt: string; hasParent: boolean },
 ): Promise<string> {
   if (gate !== null || !harnessFactsOf(spec).keepsSessions) return prompt
   const { id: agentId, workspaceId } = agent
   const [said, hasWorked] = await inOneTrip(tx, [
     () => (conversationId === null ? '' : transcriptBefore(tx, { workspaceId, conversationId, agentId })),
-    () => continues || (task != null && hasWorkedOn(tx, { agentId, taskId: task.id })),
+    () => hasParent || (task != null && hasWorkedOn(tx, { agentId, taskId: task.id })),
   ])
   return [hasWorked ? workedBefore : '', said, prompt].filter(Boolean).join('\n\n')
 }
@@ -238,10 +238,10 @@ function withVariables(
 /** The facts that the placement of a new run depends on. */
 function factsOf(
   { wake, folder, environment }: Order,
-  run: Pick<Draft, 'own' | 'fallback' | 'continued'> &
+  run: Pick<Draft, 'own' | 'fallback' | 'parent'> &
     Pick<RunFacts, 'isTaskLocked' | 'ahead' | 'isConfidential' | 'isCauseGone'>,
 ): RunFacts {
-  const { own, fallback, continued: parent, ...around } = run
+  const { own, fallback, parent, ...around } = run
   const { agent, compacts, causedBy, wordsBy } = wake
   return toRunFacts(
     {
@@ -302,7 +302,7 @@ function isResumable(parent: RunRow, { agent, harness, folderId, freshSince }: S
 }
 
 /** The run that the next one of the agent on the same task, or in the same conversation, continues; null: begin anew. */
-async function findContinued(
+async function findParent(
   db: Db,
   of: { taskId: TaskId | null; conversationId: ConversationId | null },
   place: SessionPlace,

@@ -54,7 +54,7 @@ export async function goOnAfter(
       prompt: `${stopped[stop]}${prompt ?? ''}`,
       taskId: run.taskId,
       conversationId: run.conversationId,
-      continues: run.id,
+      parentRunId: run.id,
       key: keyOf(stop, run.id),
       ...also,
     },
@@ -63,7 +63,7 @@ export async function goOnAfter(
 }
 
 /** Whether a wake is that of a run which follows one that was stopped. */
-export const goesOn = ({ key, continuesRunId: id }: Pick<WakeRow, 'key' | 'continuesRunId'>): boolean =>
+export const goesOn = ({ key, parentRunId: id }: Pick<WakeRow, 'key' | 'parentRunId'>): boolean =>
   id !== null && (Object.keys(stopped) as Stop[]).some((stop) => key === keyOf(stop, id))
 
 /** How a run works that follows one which was stopped so: as that one did, in its place in the line. null: it follows none. */

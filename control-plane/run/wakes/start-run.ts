@@ -34,13 +34,13 @@ export async function startRun(tx: Tx, wake: ReadyWake, context: WakeContext): P
   const draft = await draftRun(tx, order, { ...context, isPlaced: !isDeclined })
   if (draft === null) return nothingToCompact
   if ('kind' in draft) return draft
-  const { runId, own, fallback, facts, room, continued } = draft
+  const { runId, own, fallback, facts, room, parent } = draft
   const { placement, offer } = room === null ? unplaced : placeNew(facts, room, offers)
   const isOnFallback = placement?.kind === 'device' && placement.onFallback
   const [way, other] = isOnFallback ? [fallback!, null] : [own, fallback]
   await store(tx, order, draft, { way, other, offer })
   await setTold(tx, { runId, ids: draft.told })
-  if (continued && !wake.compacts) await changeRun(tx, continued.id, { type: 'followed', successorRunId: runId })
+  if (parent && !wake.compacts) await changeRun(tx, parent.id, { type: 'followed', successorRunId: runId })
   if (isDeclined) return decline(tx, { runId, admission, world })
   if (offer !== null) {
     const { device } = offer
@@ -72,7 +72,7 @@ const unplaced = { placement: null, offer: null }
 async function store(
   tx: Tx,
   { wake, mcpServers, task, environment, folder, repo, at }: Order,
-  { runId, instructions, continued, secretNames }: Draft,
+  { runId, instructions, parent, secretNames }: Draft,
   { way, other, offer }: { way: Way; other: Way | null; offer: { device: DeviceRef; expiresAt: number } | null },
 ): Promise<void> {
   const { agent, compacts = null } = wake
@@ -94,7 +94,7 @@ async function store(
     taskKey: task?.key ?? null,
     taskTitle: task?.title ?? null,
     conversationId: wake.conversationId ?? null,
-    parentRunId: continued?.id ?? null,
+    parentRunId: parent?.id ?? null,
     modelId: spec.model,
     reasoningEffort: spec.reasoningEffort,
     permissionMode: spec.permissions.defaultMode,

@@ -25,7 +25,7 @@ const wakes = table(
     prompt: text,
     taskId: taskId.nullable(),
     conversationId: conversationId.nullable(),
-    continuesRunId: runId.nullable(),
+    parentRunId: runId.nullable(),
     allowCalls: json(z.array(allowedCall)),
     key: nullableText,
     state: z.enum(['waiting', 'done']),
@@ -34,7 +34,7 @@ const wakes = table(
     createdAt: time,
     takenAt: nullableTime,
   },
-  { columns: { key: 'wake_key' } },
+  { columns: { key: 'wake_key', parentRunId: 'continues_run_id' } },
 )
 export type WakeRow = RowOf<typeof wakes>
 export type NewWake = Omit<WakeRow, 'seq' | 'state' | 'answer' | 'takenAt'>
@@ -81,11 +81,11 @@ export async function claimConversationWakes(
 /** All that waits to go on with one run outside of a conversation, oldest first, locked until the transaction ends. */
 export async function claimWakesOfRun(
   db: Db,
-  of: { agentId: AgentRef; continuesRunId: RunId; taskId: TaskId | null },
+  of: { agentId: AgentRef; parentRunId: RunId; taskId: TaskId | null },
 ): Promise<WakeRow[]> {
   const rowsOf = wakes
     .from(db)
-    .where({ agent_id: of.agentId, continues_run_id: of.continuesRunId, task_id: of.taskId })
+    .where({ agent_id: of.agentId, continues_run_id: of.parentRunId, task_id: of.taskId })
     .whereRaw(waiting)
     .whereNull('conversation_id')
     .orderBy(['created_at', 'seq'])

@@ -137,20 +137,21 @@ export class Waker {
     // Locked before its wakes: those of one conversation are taken one after another, and so are turns that people send,
     // which have none.
     const talk = conversationId === null ? null : await claimConversation(tx, conversationId)
-    const continues = asked?.continuesRunId ?? null
+    const parentRunId = asked?.parentRunId ?? null
     // Elsewhere the run that they go on with is locked. Not in a conversation: an ending locks its run before it.
-    const parent = continues === null ? null : await (talk === null ? lockRun(tx, continues) : findRun(tx, continues))
+    const ownParent =
+      parentRunId === null ? null : await (talk === null ? lockRun(tx, parentRunId) : findRun(tx, parentRunId))
     const claimed = await claimWake(tx, id)
     if (claimed === null) return null
-    if (parent !== null && (await isAtWork(tx, parent))) return null
+    if (ownParent !== null && (await isAtWork(tx, ownParent))) return null
     const agent = await findAgent(tx, claimed.agentId)
     const wakes = await this.together(tx, claimed)
     if (wakes === null) return null
     // Where many wait, it is not among those whose turn it is.
     const first = wakes.find((wake) => wake.id === id) ?? wakes[0] ?? claimed
     const leading = leadingOf(wakes, first)
-    const session = leading.id === id ? parent : await parentOf(tx, leading)
-    if (session !== parent && session !== null && (await isAtWork(tx, session))) return null
+    const parent = leading.id === id ? ownParent : await parentOf(tx, leading)
+    if (parent !== ownParent && parent !== null && (await isAtWork(tx, parent))) return null
     const answer: WakeAnswer =
       agent === null
         ? { kind: 'not_dispatched', reason: 'agent_tombstoned', message: 'The agent is gone.' }
@@ -162,16 +163,16 @@ export class Waker {
               requestedBy: first.requestedBy,
               ...askedByAll(wakes),
               prompt: wakes.map((wake) => wake.prompt).join(separator),
-              parent: session,
+              parent,
               task: first.taskId === null ? null : await findTaskById(tx, first.taskId),
               conversationId,
               ...runtimeOf(talk),
-              step: session === null ? null : stepOf(session),
-              gate: session === null ? null : await gateOf(tx, session),
+              step: parent === null ? null : stepOf(parent),
+              gate: parent === null ? null : await gateOf(tx, parent),
               allowCalls: wakes.flatMap((wake) => wake.allowCalls),
               tells: wakes.flatMap(({ key }) => approvalOfWake(key) ?? []),
-              ...asBefore(leading.key, { parent: session, agent }),
-              ...(await afterFailure(tx, leading.key, session)),
+              ...asBefore(leading.key, { parent, agent }),
+              ...(await afterFailure(tx, leading.key, parent)),
             },
             this.options.context,
           )
@@ -182,9 +183,9 @@ export class Waker {
 
   /** The wakes that become one run with this one; null: a run of the agent in the conversation is still at work. */
   private async together(tx: Tx, wake: WakeRow): Promise<WakeRow[] | null> {
-    const { agentId, conversationId, taskId, continuesRunId } = wake
+    const { agentId, conversationId, taskId, parentRunId } = wake
     if (conversationId === null)
-      return continuesRunId === null ? [wake] : claimWakesOfRun(tx, { agentId, taskId, continuesRunId })
+      return parentRunId === null ? [wake] : claimWakesOfRun(tx, { agentId, taskId, parentRunId: parentRunId })
     const { world, offers } = this.options.context
     const isAtWork = async () => {
       const live = await listLiveOfConversation(tx, { agentId, conversationId })
@@ -204,11 +205,11 @@ export class Waker {
  */
 function leadingOf(wakes: readonly WakeRow[], first: WakeRow): WakeRow {
   if (goesOn(first)) return first
-  return wakes.find(goesOn) ?? [first, ...wakes].find(({ continuesRunId }) => continuesRunId !== null) ?? first
+  return wakes.find(goesOn) ?? [first, ...wakes].find(({ parentRunId }) => parentRunId !== null) ?? first
 }
 
-const parentOf = async (tx: Tx, { continuesRunId }: WakeRow): Promise<RunRow | null> =>
-  continuesRunId === null ? null : findRun(tx, continuesRunId)
+const parentOf = async (tx: Tx, { parentRunId }: WakeRow): Promise<RunRow | null> =>
+  parentRunId === null ? null : findRun(tx, parentRunId)
 
 /** A run that goes on with a step of a workflow does that step. */
 const stepOf = ({ workflowRunId, workflowCall: call }: RunRow): RunStep | null =>

@@ -13,7 +13,7 @@ export interface RequestedWake extends Wake {
   /** `tsk_` id of the task the run is to work on. */
   taskId?: TaskId | null
   /** The run whose harness session is gone on with. Default: the agent's last ended one of the task, else of the conversation. */
-  continues?: RunId | null
+  parentRunId?: RunId | null
   /** A second request with the same key in the workspace is the same wake. */
   key?: string
 }
@@ -41,7 +41,7 @@ export async function requestWakes(db: Db, requests: readonly RequestedWake[], w
       prompt: request.prompt,
       taskId: request.taskId ?? null,
       conversationId: request.conversationId ?? null,
-      continuesRunId: request.continues ?? null,
+      parentRunId: request.parentRunId ?? null,
       allowCalls: [...(request.allowCalls ?? [])],
       key: request.key ?? null,
       createdAt: at,

@@ -17,12 +17,12 @@ import { failed, refusedWakeOutcome, type StepOutcome } from './outcome.ts'
 /** Starts the run of an agent step; returns why it cannot be started. */
 export async function startAgentStep(tx: Tx, args: AgentArgs, step: StartedStep): Promise<StepOutcome | null> {
   const { agent, workspace, task, run, seq, context } = step
-  const continued = args.continues == null ? null : await continuedBy(tx, args.continues, step)
-  if (continued === 'unknown') {
+  const parent = args.continues == null ? null : await continuedBy(tx, args.continues, step)
+  if (parent === 'unknown') {
     const message = `No earlier step is labelled "${args.continues}".`
     return failed({ code: 'unknown_label', message })
   }
-  if (continued !== null && continued.endedAt === null) {
+  if (parent !== null && parent.endedAt === null) {
     const message = `The step "${args.continues}" still works; its session cannot be gone on with yet.`
     return failed({ code: 'step_at_work', message })
   }
@@ -36,9 +36,9 @@ export async function startAgentStep(tx: Tx, args: AgentArgs, step: StartedStep)
       args,
       task && { task, authorOf: await loadAuthors(tx, [task]), askedBy: asked.causedBy, stepOf: run.workflow },
     ),
-    parent: continued,
+    parent,
     task,
-    ...(continued === null && { freshSince: context.world.now() }),
+    ...(parent === null && { freshSince: context.world.now() }),
     overrides: { model: args.model ?? null, reasoningEffort: args.effort ?? null, toolMode: run.toolPermissionMode },
     step: { workflowRunId: run.id, call: seq },
   }

@@ -142,7 +142,7 @@ test('an answer that wakes the run itself does not wait for it either', async ()
     wordsBy: [],
     requestedBy: null,
     prompt: 'Approved.',
-    continues: run.runId,
+    parentRunId: run.runId,
   }
   const request = { workspaceId: server.owner.workspaceId, ...wake }
   await server.database.root.transaction((tx) => requestWake(tx, request, server.world))

@@ -71,7 +71,7 @@ export async function wakeAsker(
       prompt: resolvedPrompt(approval, { ...resolved, result }),
       taskId: approval.taskId,
       conversationId: approval.conversationId,
-      continues: approval.runId,
+      parentRunId: approval.runId,
       allowCalls: outcome === 'approve' ? callsOf(approval) : [],
       key: approvalWakeKey(approval.id),
     },
@@ -98,7 +98,7 @@ export async function wakeUnanswered(tx: Db, approval: ApprovalRow, world: World
   ].join('\n\n')
   const asking = asked('approval_resolved', { stopped: run.causedByUserId }, run.wordsBy)
   const { workspaceId, conversationId } = approval
-  const of = { workspaceId, agentId, taskId, conversationId, continues: runId }
+  const of = { workspaceId, agentId, taskId, conversationId, parentRunId: runId }
   await requestWake(tx, { ...asking, ...of, requestedBy: null, prompt, key: approvalWakeKey(id) }, world)
 }
 

@@ -73,7 +73,7 @@ export async function closeAnswered(
       prompt: answeredPrompt(question, { answer, by: { id: person.userPublicId, name: person.name } }),
       taskId: question.taskId,
       conversationId: question.conversationId,
-      continues: question.runId,
+      parentRunId: question.runId,
       key: questionWakeKey(question.id),
     },
     world,
