@@ -196,7 +196,7 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
     wordsBy: [],
     isConfidential: false,
     isOfPrivateAgent: false,
-    isTaskLocked: false,
+    waitsForOtherRun: false,
     ahead: [],
     isForSession: false,
     cloud: null,
@@ -238,7 +238,7 @@ onBoth('a run waits for the others of its task that were first or are at work', 
   const other = await seedRun(root, agent, { taskId: (await seedTask(root, workspaceId)).id, createdAt: at + 3 })
   const locked = async () => {
     const runs = await listWaiting(root, { workspaceId, after: null, limit: 10 })
-    return runs.filter(({ facts }) => facts.isTaskLocked || facts.ahead.length > 0).map(({ id }) => id)
+    return runs.filter(({ facts }) => facts.waitsForOtherRun || facts.ahead.length > 0).map(({ id }) => id)
   }
   expect(await locked()).toEqual([second.id, third.id])
   await offer(root, first.id)
@@ -249,7 +249,7 @@ onBoth('a run waits for the others of its task that were first or are at work', 
   expect(await locked()).toEqual([third.id])
   await offer(root, third.id)
   expect(await locked()).toEqual([second.id])
-  expect((await findWaiting(root, [other.id]))[0]!.facts.isTaskLocked).toBe(false)
+  expect((await findWaiting(root, [other.id]))[0]!.facts.waitsForOtherRun).toBe(false)
 })
 
 onBoth('a run goes on its fallback harness once, with what it was given for that', async ({ root }) => {

@@ -167,7 +167,7 @@ export function toRunFacts(
     parent: Pick<RunRow, 'sessionId' | 'device'> | null
     isConfidential: boolean
     isCauseGone: boolean
-    isTaskLocked: boolean
+    waitsForOtherRun: boolean
     ahead: readonly RunFacts[]
     /** The durable id of its sandbox, where it has one. */
     sandbox: DeviceRef | null
@@ -191,7 +191,7 @@ export function toRunFacts(
     causedBy: run.causedByUserId,
     wordsBy: [...run.wordsBy, ...run.instructionsBy],
     isCauseGone: rows.isCauseGone,
-    isTaskLocked: rows.isTaskLocked,
+    waitsForOtherRun: rows.waitsForOtherRun,
     ahead: rows.ahead,
   }
 }

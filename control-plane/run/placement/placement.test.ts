@@ -33,7 +33,7 @@ const run = (changes: Partial<RunFacts> = {}): RunFacts => ({
   sessionDevice: null,
   isForSession: false,
   ownerUserId: idFrom<PersonUuid>('me'),
-  isTaskLocked: false,
+  waitsForOtherRun: false,
   ahead: [],
   isOfPrivateAgent: false,
   isConfidential: false,
@@ -298,7 +298,7 @@ describe('which device a run goes to', () => {
   })
 
   it('waits while another run works on the task', () => {
-    expect(place(run({ isTaskLocked: true }), [device(idFrom('a'))])).toEqual(gate('task_locked'))
+    expect(place(run({ waitsForOtherRun: true }), [device(idFrom('a'))])).toEqual(gate('task_locked'))
   })
 
   it('waits where the account of every device has reached its limit, and is told until when', () => {
@@ -384,7 +384,7 @@ describe('where several runs go', () => {
   it('gives each run the room that those before it left, and skips runs that a gate holds', () => {
     const devices = [device(idFrom('a'), { capacity: 2, used: 1 }), device(idFrom('b'), { capacity: 1 })]
     const facts = { ...nothing, devices, defaultDevice: idFrom<DeviceRef>('a') }
-    const runs = [{}, { isTaskLocked: true }, {}, {}, { folderDevice: idFrom<DeviceRef>('b') }].map((changes) => ({
+    const runs = [{}, { waitsForOtherRun: true }, {}, {}, { folderDevice: idFrom<DeviceRef>('b') }].map((changes) => ({
       facts: run(changes),
     }))
     const { placed, left } = placeAll(runs, facts)

@@ -32,7 +32,7 @@ const isOfProvider = ({ reason }: Gate) => reason === 'rate_limit' || reason ===
 const onFallback = (run: RunFacts): RunFacts => ({ ...run, ...run.fallback, fallback: null, sessionDevice: null })
 
 function placeOnOwn(run: RunFacts, facts: PlacementFacts): Placement {
-  if (run.isTaskLocked || run.ahead.some((other) => !isRefused(other, facts))) return gateFor('task_locked')
+  if (run.waitsForOtherRun || run.ahead.some((other) => !isRefused(other, facts))) return gateFor('task_locked')
   if (facts.rateLimited.has(`${run.agentId}/${run.harness}`)) return gateFor('rate_limit')
   return placeOfRun(run).placeRun(run, facts)
 }

@@ -62,7 +62,7 @@ const row = z
     session_id: nullableText,
     session_device: deviceRef.nullable(),
     is_cause_gone: int,
-    is_task_locked: int,
+    waits_for_other_run: int,
     is_behind: int,
   })
   .transform((r): WaitingRun & { isBehind: boolean } => ({
@@ -99,7 +99,7 @@ const row = z
         parent: { sessionId: r.session_id, device: r.session_device },
         isConfidential: r.is_confidential === 1,
         isCauseGone: r.is_cause_gone === 1,
-        isTaskLocked: r.is_task_locked === 1,
+        waitsForOtherRun: r.waits_for_other_run === 1,
         ahead: [],
         sandbox: r.sandbox_device,
       },
@@ -144,7 +144,7 @@ const waiting = (where: string) =>
          select 1 from runs compacting join runs idle on idle.id = compacting.parent_run_id
          where compacting.agent_id = runs.agent_id and compacting.compacts = 1 and compacting.ended_at is null
            and idle.session_id = parents.session_id
-       ) then 1 else 0 end as is_task_locked,
+       ) then 1 else 0 end as waits_for_other_run,
        case when runs.task_id is not null and exists (
          select 1 from runs others where others.task_id = runs.task_id and others.ended_at is null and others.id <> runs.id
            and others.lease_state = 'none' and (others.created_at, others.id) < (runs.created_at, runs.id)
@@ -189,7 +189,7 @@ export async function findOthersOfTask(db: Db, taskId: TaskId): Promise<OthersOf
 
 /** Reads what waits before the runs that are not the first of their tasks. */
 async function withAhead(db: Db, runs: readonly (WaitingRun & { isBehind: boolean })[]): Promise<WaitingRun[]> {
-  const behind = runs.filter((run) => run.isBehind && !run.facts.isTaskLocked)
+  const behind = runs.filter((run) => run.isBehind && !run.facts.waitsForOtherRun)
   const taskIds = [...new Set(behind.map(({ taskId }) => taskId!))]
   const first = taskIds.length === 0 ? [] : await ofTasks.list(db, [taskIds, mostAhead])
   const inOrder = first.toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
@@ -198,9 +198,9 @@ async function withAhead(db: Db, runs: readonly (WaitingRun & { isBehind: boolea
     const others = isBehind ? (ofTask.get(run.taskId) ?? []) : []
     if (others.length === 0) return run
     const at = others.findIndex(({ id }) => id === run.id)
-    const isTaskLocked = run.facts.isTaskLocked || at === -1
-    const ahead = isTaskLocked ? [] : distinct(others.slice(0, at).map(({ facts }) => facts))
-    return { ...run, facts: { ...run.facts, isTaskLocked, ahead } }
+    const waitsForOtherRun = run.facts.waitsForOtherRun || at === -1
+    const ahead = waitsForOtherRun ? [] : distinct(others.slice(0, at).map(({ facts }) => facts))
+    return { ...run, facts: { ...run.facts, waitsForOtherRun, ahead } }
   })
 }
 

@@ -174,7 +174,7 @@ export interface RunFacts {
   /** The person is no longer a member of the workspace. */
   isCauseGone: boolean
   /** A device has another run of the same task, or its session is made smaller at this moment. */
-  isTaskLocked: boolean
+  waitsForOtherRun: boolean
   /** Runs of the same task that wait since before it. They hold it up, but for those that no device may take. */
   ahead: readonly RunFacts[]
 }

@@ -115,10 +115,18 @@ export async function draftRun(
     keyId: keyOf(fallbackSpec.harness, secretKeys),
   }
   const parentRun = parent?.run ?? null
-  const isTaskLocked = isCompacting || ofTask.isTaken
+  const waitsForOtherRun = isCompacting || ofTask.isTaken
   const isConfidential = isPrivate || secretKeys.size > 0
   const { ahead } = ofTask
-  const facts = factsOf(order, { own, fallback, isTaskLocked, ahead, isConfidential, isCauseGone, parent: parentRun })
+  const facts = factsOf(order, {
+    own,
+    fallback,
+    waitsForOtherRun,
+    ahead,
+    isConfidential,
+    isCauseGone,
+    parent: parentRun,
+  })
   const { runId, instructions } = input
   return { runId, instructions, own, fallback, parent: parentRun, secretNames, facts, room, told: decided.ids }
 }
@@ -239,7 +247,7 @@ function withVariables(
 function factsOf(
   { wake, folder, environment }: Order,
   run: Pick<Draft, 'own' | 'fallback' | 'parent'> &
-    Pick<RunFacts, 'isTaskLocked' | 'ahead' | 'isConfidential' | 'isCauseGone'>,
+    Pick<RunFacts, 'waitsForOtherRun' | 'ahead' | 'isConfidential' | 'isCauseGone'>,
 ): RunFacts {
   const { own, fallback, parent, ...around } = run
   const { agent, compacts, causedBy, wordsBy } = wake
