@@ -111,7 +111,7 @@ export function specFor(
   const spec = placeOfRun(run).offeredSpec(whole)
   const offered = spec.skills == null ? spec : { ...spec, ...skillsFor(device, { spec, run, facts }) }
   if (offered.resumeSessionId === null || run.sessionDevice === device) return offered
-  return { ...offered, resumeSessionId: null, prompt: `${anew}${offered.prompt}` }
+  return { ...offered, resumeSessionId: null, prompt: `${sessionElsewhere}${offered.prompt}` }
 }
 
 type SkillReader = Pick<RunFacts, 'ownerUserId' | 'isOfPrivateAgent'>
@@ -137,6 +137,6 @@ function skillsFor(
   }
 }
 
-const anew = `You worked on this before on another device. That session is not here, so begin by finding out what is done.
+const sessionElsewhere = `You worked on this before on another device. That session is not here, so begin by finding out what is done.
 
 `

@@ -28,12 +28,12 @@ import type { Refusal } from './admission.ts'
 import type { ReadyWake, WakeContext } from './wake.ts'
 
 /** A run that is about to be made. */
-export interface Draft {
+export interface RunDraft {
   runId: RunId
   instructions: readonly Instructions[]
-  own: Way
+  own: RunVariant
   /** On the agent's fallback harness. */
-  fallback: Way | null
+  fallback: RunVariant | null
   /** The run that it continues. */
   parent: RunRow | null
   /** The names of variables of secrets that the run is given, and of those that it does without. */
@@ -47,7 +47,7 @@ export interface Draft {
 }
 
 /** The spec that a run is given, and the agent's own key that its harness takes. */
-export interface Way {
+export interface RunVariant {
   spec: RunSpec
   keyId: SecretId | null
   variablesLeftOut: readonly VariableLeftOut[]
@@ -67,7 +67,7 @@ export async function draftRun(
   tx: Tx,
   order: Order,
   { isPlaced, ...context }: WakeContext & { isPlaced: boolean },
-): Promise<Draft | Refusal | null> {
+): Promise<RunDraft | Refusal | null> {
   const { wake, folder, task } = order
   const gate = wake.gate ?? null
   const hasNews = isPlaced && gate === null && !wake.compacts
@@ -92,11 +92,15 @@ export async function draftRun(
   const isCompacting = parent !== null && !wake.compacts && !(await endCompactions(tx, parent, context))
   const { prompt } = input
   const told = gate === null ? prompt : unresumed.prompt
-  const anew = await toldAnew(tx, wake, { spec: unresumed, prompt: told, hasParent: parent !== null })
+  const newSessionPrompt = await promptForNewSession(tx, wake, {
+    spec: unresumed,
+    prompt: told,
+    hasParent: parent !== null,
+  })
   const resumeSessionId = parent?.sessionId ?? null
   const next = { ...unresumed, resumeSessionId, prompt }
   // What makes a session smaller has no skills, and is of use in that session alone.
-  const spec = wake.compacts ? next : await goingOn(tx, parent, next, anew)
+  const spec = wake.compacts ? next : await resumedSpec(tx, parent, next, newSessionPrompt)
   const { causedBy } = wake
   const { workspaceId } = wake.agent
   const [room, isCauseGone, ofTask, isPrivate] = await inOneTrip(tx, [
@@ -106,12 +110,12 @@ export async function draftRun(
     () => (task === null ? noOthers : findOthersOfTask(tx, task.id)),
     () => isWorkPrivate(tx, wake),
   ])
-  const given = { order, place, secretKeys }
-  const own: Way = { ...withVariables(spec, given, secretNames.leftOut), keyId }
+  const variantInput = { order, place, secretKeys }
+  const own: RunVariant = { ...withVariables(spec, variantInput, secretNames.leftOut), keyId }
   const hasFallback = !wake.compacts && gate === null && place.hasFallback
-  const fallbackSpec = hasFallback ? fallbackSpecOf({ ...input, prompt: anew }, own.spec) : null
+  const fallbackSpec = hasFallback ? fallbackSpecOf({ ...input, prompt: newSessionPrompt }, own.spec) : null
   const fallback = fallbackSpec && {
-    ...withVariables(fallbackSpec, given, []),
+    ...withVariables(fallbackSpec, variantInput, []),
     keyId: keyOf(fallbackSpec.harness, secretKeys),
   }
   const parentRun = parent?.run ?? null
@@ -131,7 +135,7 @@ export async function draftRun(
   return { runId, instructions, own, fallback, parent: parentRun, secretNames, facts, room, told: decided.ids }
 }
 
-type Given = { order: Pick<Order, 'connections'>; place: RunPlace; secretKeys: ReadonlyMap<string, SecretId> }
+type VariantInput = { order: Pick<Order, 'connections'>; place: RunPlace; secretKeys: ReadonlyMap<string, SecretId> }
 
 function inputOf(
   { wake, workspace, overrides, folder, repo, mcpServers }: Order,
@@ -201,7 +205,7 @@ async function endCompactions(
  * The prompt for a session that knows nothing of what was said, and of what the agent did before. A program without sessions
  * remembers by itself. `hasParent`: it goes on with a run.
  */
-async function toldAnew(
+async function promptForNewSession(
   tx: Tx,
   { agent, task, conversationId = null, gate = null }: ReadyWake,
   { spec, prompt, hasParent }: { spec: RunSpec; prompt: string; hasParent: boolean },
@@ -216,7 +220,7 @@ async function toldAnew(
 }
 
 /** The spec with what it needs where a session is gone on with, or for a new session. */
-async function goingOn(tx: Tx, parent: Parent | null, spec: RunSpec, promptAnew: string): Promise<RunSpec> {
+async function resumedSpec(tx: Tx, parent: Parent | null, spec: RunSpec, promptAnew: string): Promise<RunSpec> {
   if (parent === null || spec.resumeSessionId === null) return { ...spec, prompt: promptAnew }
   // A session also knows the skills that its last run had and this one has not.
   const before = takesSkills(spec) ? null : await findDetails(tx, parent.run.id)
@@ -231,9 +235,9 @@ async function goingOn(tx: Tx, parent: Parent | null, spec: RunSpec, promptAnew:
  */
 function withVariables(
   spec: RunSpec,
-  { order: { connections }, place, secretKeys }: Given,
+  { order: { connections }, place, secretKeys }: VariantInput,
   secretsLeftOut: readonly string[],
-): Pick<Way, 'spec' | 'variablesLeftOut'> {
+): Pick<RunVariant, 'spec' | 'variablesLeftOut'> {
   const { variables, leftOut } = place.variablesGiven(connections, {
     secrets: new Set(secretKeys.keys()),
     harnessKeys: keysOfHarness(spec),
@@ -246,7 +250,7 @@ function withVariables(
 /** The facts that the placement of a new run depends on. */
 function factsOf(
   { wake, folder, environment }: Order,
-  run: Pick<Draft, 'own' | 'fallback' | 'parent'> &
+  run: Pick<RunDraft, 'own' | 'fallback' | 'parent'> &
     Pick<RunFacts, 'waitsForOtherRun' | 'ahead' | 'isConfidential' | 'isCauseGone'>,
 ): RunFacts {
   const { own, fallback, parent, ...around } = run

@@ -9,7 +9,7 @@ import { setTold } from '../../resources/platform-changes/store.ts'
 import { findRun } from '../../resources/runs/store.ts'
 import { changeRun, insertRun, type NewRun } from '../change-store.ts'
 import type { Admission } from './admission.ts'
-import { draftRun, type Draft, type Way } from './draft.ts'
+import { draftRun, type RunDraft, type RunVariant } from './draft.ts'
 import { manifestOf } from './build-spec.ts'
 import { admissionOf, instructionsBy, readOrder, type Order } from './order.ts'
 import type { ReadyWake, WakeAnswer, WakeContext } from './wake.ts'
@@ -37,14 +37,14 @@ export async function startRun(tx: Tx, wake: ReadyWake, context: WakeContext): P
   const { runId, own, fallback, facts, room, parent } = draft
   const { placement, offer } = room === null ? unplaced : placeNew(facts, room, offers)
   const isOnFallback = placement?.kind === 'device' && placement.onFallback
-  const [way, other] = isOnFallback ? [fallback!, null] : [own, fallback]
-  await store(tx, order, draft, { way, other, offer })
+  const [variant, other] = isOnFallback ? [fallback!, null] : [own, fallback]
+  await store(tx, order, draft, { way: variant, other, offer })
   await setTold(tx, { runId, ids: draft.told })
   if (parent && !wake.compacts) await changeRun(tx, parent.id, { type: 'followed', successorRunId: runId })
   if (isDeclined) return decline(tx, { runId, admission, world })
   if (offer !== null) {
     const { device } = offer
-    const spec = specFor(device, { spec: way.spec, run: facts, facts: room!.facts })
+    const spec = specFor(device, { spec: variant.spec, run: facts, facts: room!.facts })
     afterCommit(tx, () => offers.push({ runId, fence: 1, device, taskId: order.task?.id ?? null, spec }))
     return { kind: 'queued', runId }
   }
@@ -68,12 +68,16 @@ const nothingToCompact = {
 
 const unplaced = { placement: null, offer: null }
 
-/** `way`: how the run goes; `other`: how it goes if its harness cannot be had. */
+/** `variant`: how the run goes; `other`: how it goes if its harness cannot be had. */
 async function store(
   tx: Tx,
   { wake, mcpServers, task, environment, folder, repo, at }: Order,
-  { runId, instructions, parent, secretNames }: Draft,
-  { way, other, offer }: { way: Way; other: Way | null; offer: { device: DeviceRef; expiresAt: number } | null },
+  { runId, instructions, parent, secretNames }: RunDraft,
+  {
+    way,
+    other,
+    offer,
+  }: { way: RunVariant; other: RunVariant | null; offer: { device: DeviceRef; expiresAt: number } | null },
 ): Promise<void> {
   const { agent, compacts = null } = wake
   const { spec, variablesLeftOut } = way
