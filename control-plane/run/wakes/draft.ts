@@ -23,7 +23,7 @@ import type { AgentRow } from '../../resources/agents/store.ts'
 import { skillsHadBy } from '../../resources/skills/had.ts'
 import { buildSpec, type SpecInput, runsModel, instructionsFor, type Instructions } from './build-spec.ts'
 import { decidedChangesFor, noDecidedChanges } from './decided-changes.ts'
-import { instructionsBy, type Order } from './order.ts'
+import { instructionsBy, type ResolvedWake } from './resolved-wake.ts'
 import type { Refusal } from './admission.ts'
 import type { ReadyWake, WakeContext } from './wake.ts'
 
@@ -60,24 +60,24 @@ interface Parent {
 }
 
 /**
- * Draws up the run of an order, and locks the room on the devices for it where it is to be placed. A refusal: it would have no key for
+ * Draws up the run of an resolved, and locks the room on the devices for it where it is to be placed. A refusal: it would have no key for
  * its model. null: there is no session that it could make smaller.
  */
 export async function draftRun(
   tx: Tx,
-  order: Order,
+  resolved: ResolvedWake,
   { isPlaced, ...context }: WakeContext & { isPlaced: boolean },
 ): Promise<RunDraft | Refusal | null> {
-  const { wake, folder, task } = order
+  const { wake, folder, task } = resolved
   const gate = wake.gate ?? null
   const hasNews = isPlaced && gate === null && !wake.compacts
   const decided = hasNews ? await decidedChangesFor(tx, wake) : noDecidedChanges
   const hasSkills = gate === null && !wake.compacts
   const skills = hasSkills ? { skills: await skillsHadBy(tx, wake.agent) } : {}
-  const input = { ...inputOf(order, context, decided.text), ...skills }
+  const input = { ...inputOf(resolved, context, decided.text), ...skills }
   const secretKeys = await listSecretKeys(tx, wake.agent.id)
   const plain = buildSpec(input)
-  const place = placeOfEnvironment(order.environment)
+  const place = placeOfEnvironment(resolved.environment)
   const { operatorKeys } = context
   const guarded = await place.listGuardedSecrets(tx, wake.agent.id)
   const keyed = place.keyedSpec(place.limited(plain), { secretKeys, guarded, operatorKeys, isPlaced })
@@ -110,7 +110,7 @@ export async function draftRun(
     () => (task === null ? noOthers : findOthersOfTask(tx, task.id)),
     () => isWorkPrivate(tx, wake),
   ])
-  const variantInput = { order, place, secretKeys }
+  const variantInput = { resolved, place, secretKeys }
   const own: RunVariant = { ...withVariables(spec, variantInput, secretNames.leftOut), keyId }
   const hasFallback = !wake.compacts && gate === null && place.hasFallback
   const fallbackSpec = hasFallback ? fallbackSpecOf({ ...input, prompt: newSessionPrompt }, own.spec) : null
@@ -122,7 +122,7 @@ export async function draftRun(
   const waitsForOtherRun = isCompacting || ofTask.isTaken
   const isConfidential = isPrivate || secretKeys.size > 0
   const { ahead } = ofTask
-  const facts = factsOf(order, {
+  const facts = factsOf(resolved, {
     own,
     fallback,
     waitsForOtherRun,
@@ -135,10 +135,14 @@ export async function draftRun(
   return { runId, instructions, own, fallback, parent: parentRun, secretNames, facts, room, told: decided.ids }
 }
 
-type VariantInput = { order: Pick<Order, 'connections'>; place: RunPlace; secretKeys: ReadonlyMap<string, SecretId> }
+type VariantInput = {
+  resolved: Pick<ResolvedWake, 'connections'>
+  place: RunPlace
+  secretKeys: ReadonlyMap<string, SecretId>
+}
 
 function inputOf(
-  { wake, workspace, overrides, folder, repo, mcpServers }: Order,
+  { wake, workspace, overrides, folder, repo, mcpServers }: ResolvedWake,
   { world, limits, catalog }: WakeContext,
   news: string,
 ): SpecInput {
@@ -235,7 +239,7 @@ async function resumedSpec(tx: Tx, parent: Parent | null, spec: RunSpec, promptA
  */
 function withVariables(
   spec: RunSpec,
-  { order: { connections }, place, secretKeys }: VariantInput,
+  { resolved: { connections }, place, secretKeys }: VariantInput,
   secretsLeftOut: readonly string[],
 ): Pick<RunVariant, 'spec' | 'variablesLeftOut'> {
   const { variables, leftOut } = place.variablesGiven(connections, {
@@ -249,7 +253,7 @@ function withVariables(
 
 /** The facts that the placement of a new run depends on. */
 function factsOf(
-  { wake, folder, environment }: Order,
+  { wake, folder, environment }: ResolvedWake,
   run: Pick<RunDraft, 'own' | 'fallback' | 'parent'> &
     Pick<RunFacts, 'waitsForOtherRun' | 'ahead' | 'isConfidential' | 'isCauseGone'>,
 ): RunFacts {

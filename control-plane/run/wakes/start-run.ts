@@ -11,44 +11,44 @@ import { changeRun, insertRun, type NewRun } from '../change-store.ts'
 import type { Admission } from './admission.ts'
 import { draftRun, type RunDraft, type RunVariant } from './draft.ts'
 import { manifestOf } from './build-spec.ts'
-import { admissionOf, instructionsBy, readOrder, type Order } from './order.ts'
+import { admissionOf, instructionsBy, resolveWake, type ResolvedWake } from './resolved-wake.ts'
 import type { ReadyWake, WakeAnswer, WakeContext } from './wake.ts'
 
 /**
  * Turns a wake into what admission says, in the caller's transaction:
  *
- *     order (what it is about) -> admission -> draft (the run that would be made) -> placed -> stored, and offered or queued
+ *     resolved (what it is about) -> admission -> draft (the run that would be made) -> placed -> stored, and offered or queued
  *
  * A new run is offered in the same transaction when a device that may take it is linked to this replica and has room, which saves
  * a commit on the way to its start; else it is dispatched by whoever reads the outbox.
  */
 export async function startRun(tx: Tx, wake: ReadyWake, context: WakeContext): Promise<WakeAnswer> {
   const { world, offers } = context
-  const order = await readOrder(tx, wake, context)
-  if (order === null) return workspaceGone
-  const admission = await admissionOf(tx, order, context)
+  const resolved = await resolveWake(tx, wake, context)
+  if (resolved === null) return workspaceGone
+  const admission = await admissionOf(tx, resolved, context)
   if (admission.kind === 'not_dispatched') return admission
   if (wake.compacts && admission.kind !== 'admit') return nothingToCompact
   if (admission.kind === 'coalesced') return { kind: 'coalesced', runId: admission.intoRunId }
   const isDeclined = admission.kind === 'declined'
-  const draft = await draftRun(tx, order, { ...context, isPlaced: !isDeclined })
+  const draft = await draftRun(tx, resolved, { ...context, isPlaced: !isDeclined })
   if (draft === null) return nothingToCompact
   if ('kind' in draft) return draft
   const { runId, own, fallback, facts, room, parent } = draft
   const { placement, offer } = room === null ? unplaced : placeNew(facts, room, offers)
   const isOnFallback = placement?.kind === 'device' && placement.onFallback
   const [variant, other] = isOnFallback ? [fallback!, null] : [own, fallback]
-  await store(tx, order, draft, { way: variant, other, offer })
+  await store(tx, resolved, draft, { way: variant, other, offer })
   await setTold(tx, { runId, ids: draft.told })
   if (parent && !wake.compacts) await changeRun(tx, parent.id, { type: 'followed', successorRunId: runId })
   if (isDeclined) return decline(tx, { runId, admission, world })
   if (offer !== null) {
     const { device } = offer
     const spec = specFor(device, { spec: variant.spec, run: facts, facts: room!.facts })
-    afterCommit(tx, () => offers.push({ runId, fence: 1, device, taskId: order.task?.id ?? null, spec }))
+    afterCommit(tx, () => offers.push({ runId, fence: 1, device, taskId: resolved.task?.id ?? null, spec }))
     return { kind: 'queued', runId }
   }
-  await publish(tx, { topic: 'run.queued', key: runId, at: order.at })
+  await publish(tx, { topic: 'run.queued', key: runId, at: resolved.at })
   return placement?.kind === 'gate'
     ? { kind: 'pending', runId, gateReason: placement.reason }
     : { kind: 'queued', runId }
@@ -71,7 +71,7 @@ const unplaced = { placement: null, offer: null }
 /** `variant`: how the run goes; `other`: how it goes if its harness cannot be had. */
 async function store(
   tx: Tx,
-  { wake, mcpServers, task, environment, folder, repo, at }: Order,
+  { wake, mcpServers, task, environment, folder, repo, at }: ResolvedWake,
   { runId, instructions, parent, secretNames }: RunDraft,
   {
     way,

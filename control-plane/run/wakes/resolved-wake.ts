@@ -24,7 +24,7 @@ import { isOver } from './finished-task.ts'
 import type { ReadyWake, WakeContext, WakeTask } from './wake.ts'
 
 /** A wake, with what it is about. */
-export interface Order {
+export interface ResolvedWake {
   wake: ReadyWake
   workspace: WorkspaceRow
   task: WakeTask | null
@@ -43,16 +43,16 @@ export interface Order {
 }
 
 /** null: the workspace is gone. */
-export async function readOrder(
+export async function resolveWake(
   tx: Tx,
   wake: ReadyWake,
   { world, services }: Pick<WakeContext, 'world' | 'services'>,
-): Promise<Order | null> {
+): Promise<ResolvedWake | null> {
   const at = world.now()
   const { agent, task = null } = wake
   const workspace = wake.workspace ?? (await findWorkspace(tx, agent.workspaceId))
   if (workspace === null) return null
-  const overrides = { ...overridesOf(task), ...given(wake.overrides ?? {}) }
+  const overrides = { ...overridesOf(task), ...withoutNulls(wake.overrides ?? {}) }
   const environment = overrides.environment ?? agent.environment
   const { hasFolders } = placeOfEnvironment(environment)
   const folder = hasFolders ? await folderFor(tx, wake, { workspace, task }) : null
@@ -65,7 +65,7 @@ export async function readOrder(
 /** Reads what admission depends on, and asks it. */
 export async function admissionOf(
   tx: Tx,
-  { wake, workspace, task, environment, folder, at: now }: Order,
+  { wake, workspace, task, environment, folder, at: now }: ResolvedWake,
   { cloudEnabled }: Pick<WakeContext, 'cloudEnabled'>,
 ): Promise<Admission> {
   const { agent, triggerSource, step } = wake
@@ -132,7 +132,7 @@ const isSame = (a: readonly Person[], b: readonly Person[]): boolean =>
   a.length === b.length && a.every((person) => b.includes(person))
 
 /** Without what is null: that leaves the task's or the agent's own. */
-const given = (overrides: RunOverrides): RunOverrides =>
+const withoutNulls = (overrides: RunOverrides): RunOverrides =>
   Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== null))
 
 const overridesOf = (task: WakeTask | null): RunOverrides => ({
