@@ -1,7 +1,7 @@
 import { registerRunEffects } from './run/effects.ts'
 import { closeHoldsOfRun } from './resources/approvals/steps/run-ended.ts'
-import { beginAnew, goOnAfterFailure, goOnAfterLimit } from './run/wakes/going-on.ts'
-import { goOnAfterMemory } from './run/wakes/more-memory.ts'
+import { followLostSession, followFailure, followLimit } from './run/wakes/successors.ts'
+import { followMemoryLoss } from './run/wakes/more-memory.ts'
 import { forgetTold } from './resources/platform-changes/steps/forget-told.ts'
 import { postReply } from './resources/conversations/steps/reply.ts'
 import { endStep } from './resources/workflows/steps/step-ended.ts'
@@ -19,10 +19,10 @@ export function registerAllRunEffects(): void {
       forgetTold,
       recordRunEnd,
       postReply,
-      goOnAfterLimit,
-      goOnAfterFailure,
-      goOnAfterMemory,
-      beginAnew,
+      followLimit,
+      followFailure,
+      followMemoryLoss,
+      followLostSession,
       endStep,
     ],
   })

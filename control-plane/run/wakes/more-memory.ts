@@ -5,7 +5,7 @@ import { changeRun } from '../change-store.ts'
 import { nextSize } from '../../resources/sandboxes/sizes.ts'
 import { findSandboxOfRun, replaceSandbox } from '../../resources/sandboxes/store.ts'
 import { findWorkspace } from '../../resources/workspaces/store.ts'
-import { goOnAfter } from './going-on.ts'
+import { requestSuccessor } from './successors.ts'
 
 /** What may be the end of a run whose sandbox had no memory left. One that somebody cancelled is not gone on with. */
 const endsOf = ['error', 'sandbox_lost']
@@ -14,7 +14,7 @@ const endsOf = ['error', 'sandbox_lost']
  * An effect of a run's end: where the workspace wants that, one whose sandbox had no memory left is followed by one that goes on with its
  * volume and its session, in a sandbox of the next size up. The volume is kept for that one. Sizes end, and so do those that follow.
  */
-export const goOnAfterMemory: RunEffect = async (db, run, { world, exitReason, outOfMemory = false }) => {
+export const followMemoryLoss: RunEffect = async (db, run, { world, exitReason, outOfMemory = false }) => {
   if (!placeOfEnvironment(run.environmentType).canGrow || run.compacts || !endsOf.includes(exitReason ?? '')) return
   const sandbox = await findSandboxOfRun(db, run.id)
   if (sandbox === null || sandbox.removedAt !== null || !(outOfMemory || sandbox.outOfMemory === true)) return
@@ -24,5 +24,5 @@ export const goOnAfterMemory: RunEffect = async (db, run, { world, exitReason, o
   const sentence = `A run in a sandbox of the size ${size} goes on with it.`
   await changeRun(db, run.id, { type: 'message_added', sentence })
   const details = await findDetails(db, run.id)
-  await goOnAfter(db, run, { stop: 'memory', prompt: details?.prompt ?? null, world })
+  await requestSuccessor(db, run, { stop: 'memory', prompt: details?.prompt ?? null, world })
 }

@@ -18,7 +18,7 @@ import type { WakeOrigin } from '../../trust/askers.ts'
 import { otherWords } from '../../trust/rules.ts'
 import { listHolding } from '../placement/refused-runs.ts'
 import { KeyedQueue } from '../../process/keyed-queue.ts'
-import { afterFailure, asBefore, goesOn } from './going-on.ts'
+import { afterFailure, asBefore, isSuccessorWake } from './successors.ts'
 import type { Gate } from './build-spec.ts'
 import { startRun } from './start-run.ts'
 import type { WakeAnswer, WakeContext } from './wake.ts'
@@ -204,8 +204,8 @@ export class Waker {
  * a failure goes on as that run did, and what goes on with a run goes on with its session.
  */
 function leadingOf(wakes: readonly WakeRow[], first: WakeRow): WakeRow {
-  if (goesOn(first)) return first
-  return wakes.find(goesOn) ?? [first, ...wakes].find(({ parentRunId }) => parentRunId !== null) ?? first
+  if (isSuccessorWake(first)) return first
+  return wakes.find(isSuccessorWake) ?? [first, ...wakes].find(({ parentRunId }) => parentRunId !== null) ?? first
 }
 
 const parentOf = async (tx: Tx, { parentRunId }: WakeRow): Promise<RunRow | null> =>

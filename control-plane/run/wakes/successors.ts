@@ -33,7 +33,7 @@ type Stop = keyof typeof stopped
 const keyOf = (stop: Stop, runId: RunId) => `after_${stop}:${runId}`
 
 /** Asks for the run that follows this one. `prompt`: what this one was asked. */
-export async function goOnAfter(
+export async function requestSuccessor(
   db: Db,
   run: RunRow,
   {
@@ -63,7 +63,7 @@ export async function goOnAfter(
 }
 
 /** Whether a wake is that of a run which follows one that was stopped. */
-export const goesOn = ({ key, parentRunId: id }: Pick<WakeRow, 'key' | 'parentRunId'>): boolean =>
+export const isSuccessorWake = ({ key, parentRunId: id }: Pick<WakeRow, 'key' | 'parentRunId'>): boolean =>
   id !== null && (Object.keys(stopped) as Stop[]).some((stop) => key === keyOf(stop, id))
 
 /** How a run works that follows one which was stopped so: as that one did, in its place in the line. null: it follows none. */
@@ -82,11 +82,11 @@ function asStopped(stop: Stop, key: string | null, run: RunRow | null) {
  * An effect of a run's end: one whose provider failed is followed by one with the agent's backup model, which goes on with
  * the session, or else on its fallback harness. That one is followed by none.
  */
-export const goOnAfterFailure: RunEffect = async (db, run, { world, providerFailed = false }) => {
+export const followFailure: RunEffect = async (db, run, { world, providerFailed = false }) => {
   if (!providerFailed || run.compacts || (await followsFailure(db, run))) return
   const details = await findDetails(db, run.id)
   if (details === null || insteadOf(details) === null) return
-  await goOnAfter(db, run, { stop: 'failure', prompt: details.prompt, world })
+  await requestSuccessor(db, run, { stop: 'failure', prompt: details.prompt, world })
 }
 
 /** Returns what the run that follows a failure runs on, in the place of the failed one. */
@@ -122,26 +122,26 @@ const followsFailure = async (db: Db, { parentRunId }: RunRow): Promise<boolean>
  * An effect of a run's end: a run that reached its account's limit, of which the harness says when it is over, closes the
  * account until then and is followed by one that goes on with its session. That one waits for the account, as all others do.
  */
-export const goOnAfterLimit: RunEffect = async (db, run, { at, world, exitReason, limitResetsAt }) => {
+export const followLimit: RunEffect = async (db, run, { at, world, exitReason, limitResetsAt }) => {
   if (exitReason !== 'rate_limited' || limitResetsAt == null || run.device === null) return
   const resetsAt = Math.min(limitResetsAt, at + longestWindowMs)
   await closeAccount(db, run, { at, resetsAt })
   if (run.compacts || !(await mayBeFollowed(db, run, limitResetsAt))) return
   const details = await findDetails(db, run.id)
-  await goOnAfter(db, run, { stop: 'limit', prompt: details?.prompt ?? null, world })
+  await requestSuccessor(db, run, { stop: 'limit', prompt: details?.prompt ?? null, world })
 }
 
 /**
  * An effect of a run's end: the session that it was to go on with is not on its device any more, so nothing was done. It is
  * followed at once by one that begins a new session. That one has none to lose.
  */
-export const beginAnew: RunEffect = async (db, run, { world, sessionLost = false }) => {
+export const followLostSession: RunEffect = async (db, run, { world, sessionLost = false }) => {
   if (!sessionLost || run.compacts) return
   const details = await findDetails(db, run.id)
   if (details === null || details.spec.resumeSessionId === null) return
   const prompt = details.prompt === null ? null : withoutNews(details.prompt)
   const allowCalls = (await isOnOwnersDevice(db, run)) ? details.spec.allowCalls : []
-  await goOnAfter(db, run, { stop: 'lost_session', prompt, world, allowCalls })
+  await requestSuccessor(db, run, { stop: 'lost_session', prompt, world, allowCalls })
 }
 
 /**
