@@ -80,7 +80,7 @@ export function createSweeper(options: {
         graceMs: config.leaseMs,
       }),
       quotasSweep({ everyMs: soonMs, dispatch: (workspaceId) => dispatcher.capacityChanged(workspaceId) }),
-      { name: 'waiting_wakes', everyMs, run: async () => waker.lookAgain(), idle: () => waker.idle() },
+      { name: 'waiting_wakes', everyMs, run: async () => waker.queueWaiting(), idle: () => waker.idle() },
       scheduledTasksSweep({ everyMs: soonMs }),
       overdueQuestionsSweep({ everyMs: soonMs }),
       dueAutomationsSweep({ everyMs: soonMs, context: options.wakeContext }),

@@ -44,12 +44,12 @@ export interface WakerOptions {
 /** Wakes read at once. */
 const batch = 500
 /** The line of what only looks for wakes, and hands them to the lines of their workspaces in their order. */
-const looks = 'looks'
+const finderKey = 'looks'
 /** Prompts that become one run are together at most this long, as the prompt of a run; what is beyond waits for the next. */
 const maxPromptChars = 1_000_000
 const separator = '\n\n'
 /** Prompts that are read for one run. */
-const mostTogether = 50
+const mostMerged = 50
 
 /**
  * Makes runs of the wakes that were asked for within other changes (wakes.ts). Each replica hears of each wake; the one
@@ -72,14 +72,14 @@ export class Waker {
     this.work.start()
     const { bus } = this.options
     this.unsubscribe.push(
-      bus.on('wake.requested', (row) => this.work.add(looks, () => this.look(row.key), row.key)),
+      bus.on('wake.requested', (row) => this.work.add(finderKey, () => this.queueById(row.key), row.key)),
       bus.on('run.ended', (row) => {
         const { conversationId } = row.payload
         const ended = {
           runId: row.key,
           conversationId: typeof conversationId === 'string' ? idFrom<ConversationId>(conversationId) : null,
         }
-        this.work.add(looks, () => this.takeWaiting({ ended }))
+        this.work.add(finderKey, () => this.takeWaiting({ ended }))
       }),
     )
   }
@@ -90,13 +90,13 @@ export class Waker {
   }
 
   /** Catches what an event missed, soon. */
-  lookAgain(): void {
-    this.work.add(looks, () => this.takeWaiting({}), 'all')
+  queueWaiting(): void {
+    this.work.add(finderKey, () => this.takeWaiting({}), 'all')
   }
 
   /** The same, done. */
   async sweep(): Promise<void> {
-    this.lookAgain()
+    this.queueWaiting()
     await this.work.idle()
   }
 
@@ -105,7 +105,7 @@ export class Waker {
     await this.work.idle()
   }
 
-  private async look(id: string): Promise<void> {
+  private async queueById(id: string): Promise<void> {
     const asked = await findWake(this.options.root, id)
     if (asked !== null) this.wakeSoon(asked)
   }
@@ -136,16 +136,16 @@ export class Waker {
     const conversationId = asked?.conversationId ?? null
     // Locked before its wakes: those of one conversation are taken one after another, and so are turns that people send,
     // which have none.
-    const talk = conversationId === null ? null : await claimConversation(tx, conversationId)
+    const conversation = conversationId === null ? null : await claimConversation(tx, conversationId)
     const parentRunId = asked?.parentRunId ?? null
     // Elsewhere the run that they go on with is locked. Not in a conversation: an ending locks its run before it.
     const ownParent =
-      parentRunId === null ? null : await (talk === null ? lockRun(tx, parentRunId) : findRun(tx, parentRunId))
+      parentRunId === null ? null : await (conversation === null ? lockRun(tx, parentRunId) : findRun(tx, parentRunId))
     const claimed = await claimWake(tx, id)
     if (claimed === null) return null
     if (ownParent !== null && (await isAtWork(tx, ownParent))) return null
     const agent = await findAgent(tx, claimed.agentId)
-    const wakes = await this.together(tx, claimed)
+    const wakes = await this.claimMerged(tx, claimed)
     if (wakes === null) return null
     // Where many wait, it is not among those whose turn it is.
     const first = wakes.find((wake) => wake.id === id) ?? wakes[0] ?? claimed
@@ -166,7 +166,7 @@ export class Waker {
               parent,
               task: first.taskId === null ? null : await findTaskById(tx, first.taskId),
               conversationId,
-              ...runtimeOf(talk),
+              ...runtimeOf(conversation),
               step: parent === null ? null : stepOf(parent),
               gate: parent === null ? null : await gateOf(tx, parent),
               allowCalls: wakes.flatMap((wake) => wake.allowCalls),
@@ -182,7 +182,7 @@ export class Waker {
   }
 
   /** The wakes that become one run with this one; null: a run of the agent in the conversation is still at work. */
-  private async together(tx: Tx, wake: WakeRow): Promise<WakeRow[] | null> {
+  private async claimMerged(tx: Tx, wake: WakeRow): Promise<WakeRow[] | null> {
     const { agentId, conversationId, taskId, parentRunId } = wake
     if (conversationId === null)
       return parentRunId === null ? [wake] : claimWakesOfRun(tx, { agentId, taskId, parentRunId: parentRunId })
@@ -193,7 +193,7 @@ export class Waker {
     }
     // While it works, each new one would read all that wait.
     if (await isAtWork()) return null
-    const waiting = await claimConversationWakes(tx, { agentId, conversationId, taskId, limit: mostTogether })
+    const waiting = await claimConversationWakes(tx, { agentId, conversationId, taskId, limit: mostMerged })
     // Looked at after the wakes are locked, or two replicas could each start one.
     return (await isAtWork()) ? null : fitting(waiting)
   }
