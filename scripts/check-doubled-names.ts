@@ -23,7 +23,6 @@ const known: ReadonlySet<string> = new Set([
   'device-manager: resultLine',
   'device-manager: ResultLine',
   'device-manager: resultOf',
-  'control-plane: Gate',
 ])
 
 const declaration =

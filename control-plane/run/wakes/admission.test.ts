@@ -10,7 +10,7 @@ const task = {
   isFinished: false,
   startsLater: false,
   hasOpenBlocker: false,
-  openGate: null,
+  openHold: null,
   isOthers: false,
 }
 const facts = (changes: Partial<WakeFacts> = {}): WakeFacts => ({
@@ -90,7 +90,7 @@ describe('what a wake becomes', () => {
     ["another's task", facts({ task: { ...task, isOthers: true } }), { reason: 'task_unassigned' }],
     [
       'a task that waits for a person',
-      facts({ task: { ...task, openGate: { kind: 'question', id: idFrom('qst_1') } } }),
+      facts({ task: { ...task, openHold: { kind: 'question', id: idFrom('qst_1') } } }),
       { reason: 'task_hitl_open', blockedBy: { kind: 'question', id: 'qst_1' } },
     ],
     [

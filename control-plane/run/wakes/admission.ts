@@ -46,7 +46,7 @@ export interface TaskFacts {
   /** It is set to begin later. */
   startsLater: boolean
   hasOpenBlocker: boolean
-  openGate: { kind: 'approval' | 'question'; id: ApprovalId | QuestionId } | null
+  openHold: { kind: 'approval' | 'question'; id: ApprovalId | QuestionId } | null
   /** The wake says that the task was assigned to this agent, and it is not. */
   isOthers: boolean
 }
@@ -154,10 +154,10 @@ function taskRefusal(task: TaskFacts): Refusal | null {
   if (task.isFinished)
     return refuse('task_already_finished', `${key} is finished or archived; reopen it to work on it.`)
   if (task.isOthers) return refuse('task_unassigned', `${key} is not assigned to this agent.`)
-  if (task.openGate) {
-    const what = task.openGate.kind === 'approval' ? 'an open approval' : 'an open question'
-    const message = `${key} waits for a person: ${what}, ${task.openGate.id}.`
-    return { ...refuse('task_hitl_open', message), blockedBy: task.openGate }
+  if (task.openHold) {
+    const what = task.openHold.kind === 'approval' ? 'an open approval' : 'an open question'
+    const message = `${key} waits for a person: ${what}, ${task.openHold.id}.`
+    return { ...refuse('task_hitl_open', message), blockedBy: task.openHold }
   }
   if (task.hasOpenBlocker) return refuse('task_blocked_dependency', `${key} waits for a task that blocks it.`)
   if (task.startsLater) return refuse('task_not_started', `${key} is set to start later.`)

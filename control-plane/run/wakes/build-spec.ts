@@ -35,7 +35,7 @@ export interface RunOverrides {
 }
 
 /** A command that a workflow gave. */
-export interface Gate {
+export interface CommandStep {
   command: StepCommand
   timeoutMs: number
 }
@@ -55,7 +55,7 @@ export interface SpecInput {
   resumeSessionId: string | null
   catalog: ModelCatalog
   limits?: Partial<RunSpec['limits']>
-  gate?: Gate | null
+  commandStep?: CommandStep | null
   /** Those that the agent has. */
   skills?: HadSkills
 }
@@ -63,11 +63,11 @@ export interface SpecInput {
 /** All a device needs to execute the run, with the workspace's defaults filled in. */
 export function buildSpec(input: SpecInput): RunSpec {
   const spec = agentSpec(input)
-  return input.gate == null ? spec : gateSpec(spec, input.gate)
+  return input.commandStep == null ? spec : commandStepSpec(spec, input.commandStep)
 }
 
 /** The run of a gate has the folder, the permissions and the secrets of its agent, and nothing that makes it one. */
-function gateSpec(spec: RunSpec, { command, timeoutMs }: Gate): RunSpec {
+function commandStepSpec(spec: RunSpec, { command, timeoutMs }: CommandStep): RunSpec {
   return {
     ...spec,
     harness: plainHarness,
@@ -85,12 +85,12 @@ function gateSpec(spec: RunSpec, { command, timeoutMs }: Gate): RunSpec {
     skillFolders: null,
     ...noSkills,
     // It may be silent for as long as it may take.
-    limits: { ...spec.limits, runMs: timeoutMs, noProgressMs: timeoutMs + gateSlackMs },
+    limits: { ...spec.limits, runMs: timeoutMs, noProgressMs: timeoutMs + commandStepSlackMs },
   }
 }
 
 /** The time of a gate is up before it counts as stuck. */
-const gateSlackMs = 60_000
+const commandStepSlackMs = 60_000
 
 function agentSpec(input: SpecInput): RunSpec {
   const { agent, workspace, folder, repo, overrides = {} } = input

@@ -69,7 +69,7 @@ export async function draftRun(
   { isPlaced, ...context }: WakeContext & { isPlaced: boolean },
 ): Promise<RunDraft | Refusal | null> {
   const { wake, folder, task } = resolved
-  const gate = wake.gate ?? null
+  const gate = wake.commandStep ?? null
   const hasNews = isPlaced && gate === null && !wake.compacts
   const decided = hasNews ? await decidedChangesFor(tx, wake) : noDecidedChanges
   const hasSkills = gate === null && !wake.compacts
@@ -146,13 +146,13 @@ function inputOf(
   { world, limits, catalog }: WakeContext,
   news: string,
 ): SpecInput {
-  const { agent, triggerSource, gate = null } = wake
+  const { agent, triggerSource, commandStep: commandStep = null } = wake
   return {
     runId: world.id('run_'),
     agent,
     workspace,
     mcpServers,
-    instructions: gate === null ? instructionsFor(agent, workspace) : [],
+    instructions: commandStep === null ? instructionsFor(agent, workspace) : [],
     folder,
     repo,
     prompt: [news, wake.prompt ?? `You were woken by ${triggerSource}. No prompt was given.`]
@@ -163,7 +163,7 @@ function inputOf(
     resumeSessionId: null,
     catalog,
     limits,
-    gate,
+    commandStep,
   }
 }
 
@@ -174,7 +174,7 @@ async function parentOf(
 ): Promise<Parent | null> {
   const where = { harness: spec.harness, folderId, agent: wake.agent, freshSince: wake.freshSince ?? null }
   const of = { taskId: wake.task?.id ?? null, conversationId: wake.conversationId ?? null }
-  const run = wake.parent ?? (wake.gate == null ? await findParent(tx, of, where) : null)
+  const run = wake.parent ?? (wake.commandStep == null ? await findParent(tx, of, where) : null)
   if (run === null) return null
   const goesOn = isResumable(run, where) && (await hasItsInstructions(tx, run, spec))
   return { run, sessionId: goesOn ? run.sessionId : null }
@@ -211,10 +211,10 @@ async function endCompactions(
  */
 async function promptForNewSession(
   tx: Tx,
-  { agent, task, conversationId = null, gate = null }: ReadyWake,
+  { agent, task, conversationId = null, commandStep = null }: ReadyWake,
   { spec, prompt, hasParent }: { spec: RunSpec; prompt: string; hasParent: boolean },
 ): Promise<string> {
-  if (gate !== null || !harnessFactsOf(spec).keepsSessions) return prompt
+  if (commandStep !== null || !harnessFactsOf(spec).keepsSessions) return prompt
   const { id: agentId, workspaceId } = agent
   const [said, hasWorked] = await inOneTrip(tx, [
     () => (conversationId === null ? '' : transcriptBefore(tx, { workspaceId, conversationId, agentId })),

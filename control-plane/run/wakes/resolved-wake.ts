@@ -125,8 +125,8 @@ async function findSameQueued(tx: Tx, wake: ReadyWake): Promise<RunRow | null> {
 }
 
 /** Who wrote the AGENT.md that the run follows. A command of a workflow follows none. */
-export const instructionsBy = ({ agent, gate = null }: ReadyWake): Person[] =>
-  gate !== null || agent.agentMd.trim() === '' ? [] : [agent.agentMdByUserId]
+export const instructionsBy = ({ agent, commandStep = null }: ReadyWake): Person[] =>
+  commandStep !== null || agent.agentMd.trim() === '' ? [] : [agent.agentMdByUserId]
 
 const isSame = (a: readonly Person[], b: readonly Person[]): boolean =>
   a.length === b.length && a.every((person) => b.includes(person))
@@ -156,7 +156,7 @@ async function loadTaskFacts(
     isFinished: await isOver(db, task, wake.step),
     startsLater: startsLater(task, wake.now),
     hasOpenBlocker: await hasOpenBlocker(db, task.id),
-    openGate: gate === undefined ? null : { kind: gate.kind, id: gate.id },
+    openHold: gate === undefined ? null : { kind: gate.kind, id: gate.id },
     isOthers: wake.triggerSource === 'assignment' && task.assigneeAgentId !== wake.agent.id,
   }
 }

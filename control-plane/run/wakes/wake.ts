@@ -13,7 +13,7 @@ import type { WorkspaceRow } from '../../resources/workspaces/store.ts'
 import type { BuiltIn } from '../../workflows/catalog/catalog.ts'
 import type { WakeOrigin } from '../../trust/askers.ts'
 import type { Refusal } from './admission.ts'
-import type { Gate, RunOverrides } from './build-spec.ts'
+import type { CommandStep, RunOverrides } from './build-spec.ts'
 
 /** The task a run works on, as far as a wake needs it. */
 export type WakeTask = Pick<
@@ -70,7 +70,7 @@ export interface ReadyWake extends Wake {
   /** Sessions begun before it are not gone on with. */
   freshSince?: number | null
   /** A command that a workflow gave: the run does this and nothing else, by the rules of its agent. */
-  gate?: Gate | null
+  commandStep?: CommandStep | null
   /** The step of a workflow that the run does. */
   step?: RunStep | null
 }

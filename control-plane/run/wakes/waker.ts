@@ -19,7 +19,7 @@ import { otherWords } from '../../trust/rules.ts'
 import { listHolding } from '../placement/refused-runs.ts'
 import { KeyedQueue } from '../../process/keyed-queue.ts'
 import { afterFailure, asBefore, isSuccessorWake } from './successors.ts'
-import type { Gate } from './build-spec.ts'
+import type { CommandStep } from './build-spec.ts'
 import { startRun } from './start-run.ts'
 import type { WakeAnswer, WakeContext } from './wake.ts'
 import {
@@ -168,7 +168,7 @@ export class Waker {
               conversationId,
               ...runtimeOf(conversation),
               step: parent === null ? null : stepOf(parent),
-              gate: parent === null ? null : await gateOf(tx, parent),
+              commandStep: parent === null ? null : await commandStepOf(tx, parent),
               allowCalls: wakes.flatMap((wake) => wake.allowCalls),
               tells: wakes.flatMap(({ key }) => approvalOfWake(key) ?? []),
               ...asBefore(leading.key, { parent, agent }),
@@ -216,7 +216,7 @@ const stepOf = ({ workflowRunId, workflowCall: call }: RunRow): RunStep | null =
   workflowRunId === null || call === null ? null : { workflowRunId, call }
 
 /** An answer about the command of a gate lets this command start, and wakes no agent. */
-async function gateOf(tx: Tx, { id, workflowRunId }: RunRow): Promise<Gate | null> {
+async function commandStepOf(tx: Tx, { id, workflowRunId }: RunRow): Promise<CommandStep | null> {
   if (workflowRunId === null) return null
   const { gate = null, limits } = (await findDetails(tx, id))?.spec ?? {}
   return gate === null || limits === undefined ? null : { command: gate, timeoutMs: limits.runMs }

@@ -32,7 +32,7 @@ export async function startCommandStep(tx: Tx, args: CommandStepArgs, step: Star
       prompt: null,
       parent: null,
       task,
-      gate: { command: { argv, cwd, needsRule }, timeoutMs: (timeoutSeconds ?? commandStepSeconds) * 1_000 },
+      commandStep: { command: { argv, cwd, needsRule }, timeoutMs: (timeoutSeconds ?? commandStepSeconds) * 1_000 },
       overrides: { toolMode: run.toolPermissionMode },
       step: { workflowRunId: run.id, call: seq },
     },
