@@ -1,7 +1,7 @@
 /** The parts in which an exported name stands once. */
 const parts = ['shared', 'control-plane', 'device-manager', 'cli']
 
-/** Names that adapters of harnesses have each for itself, and one of placement and wakes; they are to be told apart, too. */
+/** Names that adapters of harnesses have each for itself; they are to be told apart, too. */
 const known: ReadonlySet<string> = new Set([
   'device-manager: Answered',
   'device-manager: Approvals',

@@ -32,7 +32,8 @@ export const deviceManagerFloors: readonly Floor[] = [
       'run-host/wire': 'the messages between the daemon and a run host, and their socket',
       'run-host/permission': 'answers the tool calls of a run by the engine of shared/permissions, and asks people',
       'run-host/output': 'turns output into events without secrets, and writes them to the spool',
-      'run-host/mcp-proxy': 'the proxies that add credentials to what a harness asks of MCP servers, so that it does not have them',
+      'run-host/mcp-proxy':
+        'the proxies that add credentials to what a harness asks of MCP servers, so that it does not have them',
       'run-host/launch': 'launches the harness, in a terminal or on pipes',
       'run-host': 'the process that owns one run, from its assignment to its ending',
     },

@@ -79,7 +79,10 @@ test.skipIf(!hasPostgres())(
       Object.assign(given, { __knex__disposed: new Error('of no more use') })
       await client.releaseConnection(given)
       const next = await client.acquireConnection()
-      expect(await pidOf(next), changed('a connection that may hold a lock is given out again (releaseLocks)')).not.toBe(pid)
+      expect(
+        await pidOf(next),
+        changed('a connection that may hold a lock is given out again (releaseLocks)'),
+      ).not.toBe(pid)
       await client.releaseConnection(next)
       await given.end()
     } finally {

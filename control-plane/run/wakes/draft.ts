@@ -60,7 +60,7 @@ interface Parent {
 }
 
 /**
- * Draws up the run of an resolved, and locks the room on the devices for it where it is to be placed. A refusal: it would have no key for
+ * Draws up the run of a resolved wake, and locks the room on the devices for it where it is to be placed. A refusal: it would have no key for
  * its model. null: there is no session that it could make smaller.
  */
 export async function draftRun(
@@ -69,10 +69,10 @@ export async function draftRun(
   { isPlaced, ...context }: WakeContext & { isPlaced: boolean },
 ): Promise<RunDraft | Refusal | null> {
   const { wake, folder, task } = resolved
-  const gate = wake.commandStep ?? null
-  const hasNews = isPlaced && gate === null && !wake.compacts
+  const commandStep = wake.commandStep ?? null
+  const hasNews = isPlaced && commandStep === null && !wake.compacts
   const decided = hasNews ? await decidedChangesFor(tx, wake) : noDecidedChanges
-  const hasSkills = gate === null && !wake.compacts
+  const hasSkills = commandStep === null && !wake.compacts
   const skills = hasSkills ? { skills: await skillsHadBy(tx, wake.agent) } : {}
   const input = { ...inputOf(resolved, context, decided.text), ...skills }
   const secretKeys = await listSecretKeys(tx, wake.agent.id)
@@ -91,7 +91,7 @@ export async function draftRun(
   if (wake.compacts && parent?.sessionId == null) return null
   const isCompacting = parent !== null && !wake.compacts && !(await endCompactions(tx, parent, context))
   const { prompt } = input
-  const told = gate === null ? prompt : unresumed.prompt
+  const told = commandStep === null ? prompt : unresumed.prompt
   const newSessionPrompt = await promptForNewSession(tx, wake, {
     spec: unresumed,
     prompt: told,
@@ -112,7 +112,7 @@ export async function draftRun(
   ])
   const variantInput = { resolved, place, secretKeys }
   const own: RunVariant = { ...withVariables(spec, variantInput, secretNames.leftOut), keyId }
-  const hasFallback = !wake.compacts && gate === null && place.hasFallback
+  const hasFallback = !wake.compacts && commandStep === null && place.hasFallback
   const fallbackSpec = hasFallback ? fallbackSpecOf({ ...input, prompt: newSessionPrompt }, own.spec) : null
   const fallback = fallbackSpec && {
     ...withVariables(fallbackSpec, variantInput, []),
@@ -146,7 +146,7 @@ function inputOf(
   { world, limits, catalog }: WakeContext,
   news: string,
 ): SpecInput {
-  const { agent, triggerSource, commandStep: commandStep = null } = wake
+  const { agent, triggerSource, commandStep = null } = wake
   return {
     runId: world.id('run_'),
     agent,

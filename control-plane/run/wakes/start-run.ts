@@ -17,7 +17,7 @@ import type { ReadyWake, WakeAnswer, WakeContext } from './wake.ts'
 /**
  * Turns a wake into what admission says, in the caller's transaction:
  *
- *     resolved (what it is about) -> admission -> draft (the run that would be made) -> placed -> stored, and offered or queued
+ *     resolved wake (what it is about) -> admission -> draft (the run that would be made) -> placed -> stored, and offered or queued
  *
  * A new run is offered in the same transaction when a device that may take it is linked to this replica and has room, which saves
  * a commit on the way to its start; else it is dispatched by whoever reads the outbox.
@@ -38,7 +38,7 @@ export async function startRun(tx: Tx, wake: ReadyWake, context: WakeContext): P
   const { placement, offer } = room === null ? unplaced : placeNew(facts, room, offers)
   const isOnFallback = placement?.kind === 'device' && placement.onFallback
   const [variant, other] = isOnFallback ? [fallback!, null] : [own, fallback]
-  await store(tx, resolved, draft, { way: variant, other, offer })
+  await store(tx, resolved, draft, { variant, other, offer })
   await setTold(tx, { runId, ids: draft.told })
   if (parent && !wake.compacts) await changeRun(tx, parent.id, { type: 'followed', successorRunId: runId })
   if (isDeclined) return decline(tx, { runId, admission, world })
@@ -74,13 +74,13 @@ async function store(
   { wake, mcpServers, task, environment, folder, repo, at }: ResolvedWake,
   { runId, instructions, parent, secretNames }: RunDraft,
   {
-    way,
+    variant,
     other,
     offer,
-  }: { way: RunVariant; other: RunVariant | null; offer: { device: DeviceRef; expiresAt: number } | null },
+  }: { variant: RunVariant; other: RunVariant | null; offer: { device: DeviceRef; expiresAt: number } | null },
 ): Promise<void> {
   const { agent, compacts = null } = wake
-  const { spec, variablesLeftOut } = way
+  const { spec, variablesLeftOut } = variant
   const run: NewRun = {
     id: runId,
     workspaceId: agent.workspaceId,
@@ -102,7 +102,7 @@ async function store(
     modelId: spec.model,
     reasoningEffort: spec.reasoningEffort,
     permissionMode: spec.permissions.defaultMode,
-    providerKeyId: way.keyId,
+    providerKeyId: variant.keyId,
     fallbackHarness: other?.spec.harness ?? null,
     fallbackKeyId: other?.keyId ?? null,
     fallbackModel: other?.spec.model ?? null,

@@ -43,7 +43,7 @@ export interface WakerOptions {
 
 /** Wakes read at once. */
 const batch = 500
-/** The line of what only looks for wakes, and hands them to the lines of their workspaces in their order. */
+/** The key of what only finds wakes, and queues them under the keys of their workspaces in their order. */
 const finderKey = 'looks'
 /** Prompts that become one run are together at most this long, as the prompt of a run; what is beyond waits for the next. */
 const maxPromptChars = 1_000_000
@@ -185,7 +185,7 @@ export class Waker {
   private async claimMerged(tx: Tx, wake: WakeRow): Promise<WakeRow[] | null> {
     const { agentId, conversationId, taskId, parentRunId } = wake
     if (conversationId === null)
-      return parentRunId === null ? [wake] : claimWakesOfRun(tx, { agentId, taskId, parentRunId: parentRunId })
+      return parentRunId === null ? [wake] : claimWakesOfRun(tx, { agentId, taskId, parentRunId })
     const { world, offers } = this.options.context
     const isAtWork = async () => {
       const live = await listLiveOfConversation(tx, { agentId, conversationId })
