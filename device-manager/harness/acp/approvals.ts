@@ -1,6 +1,6 @@
 import type { CallDecision, ToolAsk } from '../adapter.ts'
-import { maxCallsAtOnce } from '../parts/asked-calls.ts'
 import { jsonLine } from '../parts/json-lines.ts'
+import { OpenQuestions } from '../parts/open-questions.ts'
 import { namedCall } from './calls.ts'
 import type { PermissionRequest, RequestId } from './wire.ts'
 
@@ -21,28 +21,20 @@ export interface Answered {
  * answer is `cancelled`.
  */
 export class Approvals {
-  readonly #pending = new Map<string, Pending>()
-  #count = 0
+  readonly #open = new OpenQuestions<Pending>()
 
   raise(
     id: RequestId,
     { toolCall, options, mcpName }: Pick<PermissionRequest, 'toolCall' | 'options'> & { mcpName: string | null },
   ): { ask?: ToolAsk; write?: string } {
-    const twin = [...this.#pending].find(([, pending]) => pending.id === id)
-    if (twin !== undefined) {
-      // One answer would be taken for both: neither call may run.
-      this.#pending.delete(twin[0])
-      return { write: cancelled(id) }
-    }
+    if (this.#open.forget(id)) return { write: cancelled(id) }
     const optionOf = (kind: string) => options.find((option) => option.kind === kind)?.optionId ?? null
     const [allow, reject] = [optionOf('allow_once'), optionOf('reject_once')]
     const call = namedCall(toolCall.kind, toolCall.rawInput, mcpName)
-    // One id for both would say yes and no at once.
+    // One option for both would say yes and no at once.
     if (allow !== null && allow === reject) return { write: cancelled(id) }
-    if (call === null || allow === null || this.#pending.size >= maxCallsAtOnce) return { write: chosen(id, reject) }
-    // Never the request's own id, which a program may use twice.
-    const askId = `ask-${++this.#count}`
-    this.#pending.set(askId, { id, allow, reject })
+    const [askId] = call === null || allow === null ? [] : (this.#open.raise({ id, allow, reject }) ?? [])
+    if (call === null || askId === undefined) return { write: chosen(id, reject) }
     return { ask: { askId, toolCallId: toolCall.toolCallId, ...call } }
   }
 
@@ -53,10 +45,9 @@ export class Approvals {
 
   /** null: the question is not known, or was answered already. */
   answer(askId: string, decision: CallDecision): Answered | null {
-    const pending = this.#pending.get(askId)
-    if (pending === undefined) return null
-    this.#pending.delete(askId)
-    const { id, allow, reject } = pending
+    const answered = this.#open.answer(askId, decision)
+    if (answered === null) return null
+    const { id, allow, reject } = answered.question
     const isAllowed = decision.behavior === 'allow'
     const isStopped = decision.behavior === 'deny' && decision.stop === true
     return { isAllowed, write: isStopped ? cancelled(id) : chosen(id, isAllowed ? allow : reject) }

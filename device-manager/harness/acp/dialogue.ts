@@ -1,17 +1,17 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
+import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue } from '../adapter.ts'
 import { errorEvent } from '../parts/error-event.ts'
-import { asItIs, cappedText, rawEvents, resultEvent, streamAsItIs } from '../parts/event-pieces.ts'
-import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
+import { rawEvents, resultEvent, streamAsItIs } from '../parts/event-pieces.ts'
 import { leftOutEvent } from '../parts/left-out-event.ts'
 import { promptWithInstructions } from '../parts/instructions.ts'
 import { joined } from '../parts/json-lines.ts'
-import { lineFrame } from '../parts/line-frame.ts'
+import { turnDialogue, type TurnRun } from '../parts/turn-dialogue.ts'
+import { Turn } from '../parts/turn.ts'
 import { Approvals, cancelled } from './approvals.ts'
 import { mustBeNamed, namedCall } from './calls.ts'
-import { acpOutcome, authRequired, classOf, factsBefore, textOf, type OutcomeFacts } from './outcome.ts'
+import { acpOutcome, authRequired, classOf, ownFacts, textOf, type AcpFacts, type OwnAcpFacts } from './outcome.ts'
 import { Speech } from './speech.ts'
 import { outputText, ToolCalls } from './tool-calls.ts'
 import { cancelLine, ids, initializeLine, promptLine, requestLine, unknownMethodLine } from './lines.ts'
@@ -32,34 +32,20 @@ import * as wire from './wire.ts'
  * ACP has no way into a turn: a person's text is the next prompt of the session, once the turn has ended well.
  */
 export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}, program = anyProgram): HarnessDialogue {
-  const redactText = options.redactText ?? asItIs
-  const cwd = options.cwd ?? spec.folder?.rootPath ?? '/'
-  const { realCwd = cwd, mcpServers = {}, redactStream = streamAsItIs } = options
-  const speech = new Speech(redactText, redactStream)
-  const run = new AcpRun(spec, { redactText, speech, cwd, realCwd, program, mcpServers })
-  const frame = lineFrame(run, options)
+  const run = new AcpRun(spec, options, program)
+  const dialogue = turnDialogue(run, options, { outcome: (exit) => acpOutcome(run.facts, exit, program) })
   return {
-    open: () => run.open(),
-    ...frame,
+    ...dialogue,
     silent: () => ({ events: run.speech.release() }),
-    end: () => joined([{ events: run.speech.flush() }, frame.end(), { events: run.undelivered() }]),
-    answer: (askId, decision) => run.answer(askId, decision),
-    input: (text) => run.input(text),
+    end: () => joined([{ events: run.speech.flush() }, dialogue.end(), { events: run.undelivered() }]),
     interrupt: () => run.interrupt(),
-    outcome: (exit) => acpOutcome(run.facts, exit, program),
   }
 }
 
-type RunParts = Required<Pick<DialogueOptions, 'redactText' | 'cwd' | 'realCwd' | 'mcpServers'>> & {
-  speech: Speech
-  program: AcpProgram
-}
-
-class AcpRun {
-  readonly facts: OutcomeFacts
+class AcpRun implements TurnRun {
+  readonly facts: AcpFacts
+  readonly #turn: Turn<OwnAcpFacts>
   readonly speech: Speech
-  readonly #spec: RunSpec
-  readonly #redactText: RedactText
   readonly #cwd: string
   readonly #approvals = new Approvals()
   readonly #calls: ToolCalls
@@ -67,24 +53,22 @@ class AcpRun {
   readonly #mcpServers: McpServers
   #opening: { method: string; params: object } | null = null
   #hasSignedIn = false
-  #phase: 'opening' | 'working' | 'finished' = 'opening'
   /** The session that is gone on with, once it is asked for. */
   #resuming: string | null = null
   #promptCount = 0
   readonly #prompts = new Prompts()
   #usage = noUsage
-  #turns = 0
-  #isModelsTurn = false
 
-  constructor(spec: RunSpec, { redactText, speech, cwd, realCwd, program, mcpServers }: RunParts) {
-    this.speech = speech
+  constructor(spec: RunSpec, options: DialogueOptions, program: AcpProgram) {
+    const { mcpServers = {}, cwd = spec.folder?.rootPath ?? '/', redactStream = streamAsItIs } = options
+    this.#turn = new Turn(spec, options, { tooLate, own: ownFacts() })
+    this.facts = this.#turn.facts
+    const { redactText } = this.#turn
+    this.speech = new Speech(redactText, redactStream)
     this.#program = program
     this.#mcpServers = mcpServers
-    this.#spec = spec
     this.#cwd = cwd
-    this.#redactText = redactText
-    this.#calls = new ToolCalls(spec, { redactText, mcpServers, cwds: [cwd, realCwd] })
-    this.facts = factsBefore(spec.resumeSessionId)
+    this.#calls = new ToolCalls(spec, { redactText, mcpServers, cwds: [cwd, options.realCwd ?? cwd] })
   }
 
   open(): DialogueOutput {
@@ -103,11 +87,11 @@ class AcpRun {
 
   interrupt(): DialogueOutput {
     this.#prompts.stop()
-    return { events: [], ...(this.#phase === 'working' && { write: cancelLine(this.facts.sessionId) }) }
+    return { events: [], ...(this.#turn.phase === 'working' && { write: cancelLine(this.facts.sessionId) }) }
   }
 
   input(text: string): DialogueOutput {
-    return { events: this.#phase !== 'finished' && this.#prompts.add(text) ? [] : [tooLate] }
+    return { events: !this.#turn.isFinished && this.#prompts.add(text) ? [] : [tooLate] }
   }
 
   /** Tells of each text that no prompt took. */
@@ -126,10 +110,10 @@ class AcpRun {
     const parsed = wire.request.safeParse(value)
     if (!parsed.success) return null
     const { id, method, params } = parsed.data
-    const asRead = rawEvents(Buffer.from(JSON.stringify(value)), 'stdout', this.#redactText)
+    const asRead = rawEvents(Buffer.from(JSON.stringify(value)), 'stdout', this.#turn.redactText)
     if (method !== 'session/request_permission') return { events: asRead, write: unknownMethodLine(id, method) }
     const wanted = wire.permissionRequest.safeParse(params)
-    if (!wanted.success || this.#phase !== 'working' || wanted.data.sessionId !== this.facts.sessionId)
+    if (!wanted.success || this.#turn.phase !== 'working' || wanted.data.sessionId !== this.facts.sessionId)
       return { events: asRead, write: cancelled(id) }
     const { toolCall } = wanted.data
     const call = this.#calls.note(toolCall)
@@ -139,7 +123,7 @@ class AcpRun {
     const kind = toolCall.kind ?? call.kind
     const shown = { kind, rawInput: toolCall.rawInput, mcpName }
     const name = namedCall(kind, toolCall.rawInput, mcpName)?.name
-    if (name !== undefined && mustBeNamed(this.#spec, name)) {
+    if (name !== undefined && mustBeNamed(this.#turn.spec, name)) {
       this.#calls.noteAsked(toolCall.toolCallId, { shown, ask: undefined })
       const { write } = this.#approvals.refuse(id, wanted.data)
       this.#prompts.refused(tooLittle)
@@ -155,11 +139,11 @@ class AcpRun {
     const parsed = wire.reply.safeParse(value)
     if (!parsed.success) return null
     const { id, result, error } = parsed.data
-    if (this.#phase === 'working') return id === ids.prompt + this.#promptCount ? this.#ended(result, error) : null
-    if (this.#phase !== 'opening') return null
+    if (this.#turn.phase === 'working') return id === ids.prompt + this.#promptCount ? this.#ended(result, error) : null
+    if (this.#turn.phase !== 'opening') return null
     if (error !== undefined) return this.#signIn(error, id) ?? this.#refused(error, id)
     if (id === ids.authenticate && this.#hasSignedIn) return { events: [], write: this.#openSession() }
-    if (id === ids.initialize && this.#turns === 0) return this.#initialized(result)
+    if (id === ids.initialize) return this.#initialized(result)
     return id === ids.session ? this.#session(result) : null
   }
 
@@ -178,11 +162,10 @@ class AcpRun {
   }
 
   #refused(error: wire.RpcError, id: number): DialogueOutput {
-    this.#phase = 'finished'
-    const message = cappedText(textOf(error), this.#redactText).text
-    this.facts.refusal = { ...error, message }
+    const message = this.#turn.capped(textOf(error))
+    this.facts.refusedFor = { ...error, message }
     this.facts.isResumeRefused = id === ids.session && this.#resuming !== null && error.code !== authRequired
-    return { events: [errorEvent('refused', message)], finished: true, closeInput: true }
+    return this.#turn.refuse(message)
   }
 
   #initialized(result: unknown): DialogueOutput {
@@ -193,7 +176,7 @@ class AcpRun {
     }
     const { loadSession, sessionCapabilities, mcpCapabilities } = parsed.data.agentCapabilities
     this.facts.keepsSessions = loadSession || sessionCapabilities.resume
-    if (this.facts.keepsSessions) this.#resuming = this.#spec.resumeSessionId
+    if (this.facts.keepsSessions) this.#resuming = this.#turn.spec.resumeSessionId
     // `resume` does not tell again what was said.
     const resume = sessionCapabilities.resume ? 'session/resume' : 'session/load'
     const { servers, leftOut } = serverListOf(this.#mcpServers, mcpCapabilities)
@@ -209,14 +192,10 @@ class AcpRun {
     const made = wire.newSession.safeParse(result)
     const sessionId = this.#resuming ?? (made.success ? made.data.sessionId : null)
     if (sessionId === null) return this.#refused({ code: 0, message: 'It made no session.' }, ids.session)
-    this.#phase = 'working'
-    this.facts.sessionId = sessionId
-    const texts = promptWithInstructions({ ...this.#spec, resumeSessionId: this.#resuming })
-    const resumed = this.#spec.resumeSessionId === null ? {} : { resumed: this.#resuming !== null }
-    return {
-      events: [{ kind: 'session', data: { sessionId, ...resumed } }],
-      write: promptLine(sessionId, 0, texts),
-    }
+    this.#turn.phase = 'working'
+    const texts = promptWithInstructions({ ...this.#turn.spec, resumeSessionId: this.#resuming })
+    const event = this.#turn.session(sessionId, { isResumed: this.#resuming !== null })
+    return { events: [event], write: promptLine(sessionId, 0, texts) }
   }
 
   #update(params: unknown): DialogueOutput | null {
@@ -224,7 +203,7 @@ class AcpRun {
     if (!parsed.success) return null
     const { sessionId, update } = parsed.data
     // A session that is loaded tells first what was said in it before.
-    if (this.#phase === 'opening' && sessionId === this.#resuming) return { events: [] }
+    if (this.#turn.phase === 'opening' && sessionId === this.#resuming) return { events: [] }
     if (sessionId !== this.facts.sessionId) return this.#elsewhere(update)
     switch (update.sessionUpdate) {
       case 'agent_message_chunk':
@@ -252,7 +231,7 @@ class AcpRun {
     const { text } = parsed.data.content
     if (text.trim() !== '') this.#prompts.sawWords()
     const kind = update.sessionUpdate === 'agent_message_chunk' ? 'text' : 'thinking'
-    return { events: this.speech.say(kind, text), ...this.#modelSpeaks() }
+    return { events: this.speech.say(kind, text), ...this.#modelActs() }
   }
 
   #tool(update: unknown): DialogueOutput | null {
@@ -262,15 +241,15 @@ class AcpRun {
     const said = this.speech.flush()
     this.speech.answer = ''
     const { toolCallId, status } = parsed.data
-    const stop = this.#calls.get(toolCallId) !== undefined ? {} : this.#modelSpeaks()
+    const stop = this.#calls.get(toolCallId) !== undefined ? {} : this.#modelActs()
     const call = this.#calls.note(parsed.data)
     if (call === null) return { events: said, ...this.#unasked('too many tools at once') }
     if (status === 'in_progress') call.hasBegun = true
     if (status !== 'completed' && status !== 'failed')
       return { events: [...said, ...(status === 'in_progress' ? this.#calls.told(toolCallId, call) : [])], ...stop }
-    this.#isModelsTurn = false
+    this.#turn.modelIsAsked()
     const told = { toolCallId, isError: status === 'failed', output: outputText(parsed.data) }
-    const events = [...said, ...this.#calls.told(toolCallId, call), resultEvent(told, this.#redactText)]
+    const events = [...said, ...this.#calls.told(toolCallId, call), resultEvent(told, this.#turn.redactText)]
     const trouble = this.#calls.end(toolCallId, call, status)
     return { events, ...(trouble === null ? stop : this.#unasked(trouble.name, trouble.wasAsked)) }
   }
@@ -282,25 +261,16 @@ class AcpRun {
     const trouble = this.#unasked(namedCall(parsed.data.kind, parsed.data.rawInput)?.name ?? 'a tool')
     return trouble.endNow === undefined
       ? null
-      : { events: rawEvents(Buffer.from(JSON.stringify(update)), 'stdout', this.#redactText), ...trouble }
+      : { events: rawEvents(Buffer.from(JSON.stringify(update)), 'stdout', this.#turn.redactText), ...trouble }
   }
 
   /** Nothing more may happen, whatever the program makes of it. */
   #unasked(name: string, wasAsked = false): { endNow?: true } {
-    if (!hasCallChecks(this.#spec) || this.facts.unasked !== null) return {}
-    this.facts.unasked = { name, wasAsked }
-    return { endNow: true }
+    return this.#turn.sawUnasked({ name, wasAsked }) ? { endNow: true } : {}
   }
 
-  /** ACP counts no turns: what the model says or calls after tools have ended is its next one. */
-  #modelSpeaks(): { write?: string; finished?: true } {
-    if (this.#isModelsTurn) return {}
-    this.#isModelsTurn = true
-    this.#turns++
-    const { maxTurns } = this.#spec
-    if (maxTurns === null || this.#turns <= maxTurns || this.facts.maxTurnsReached !== null) return {}
-    this.facts.maxTurnsReached = maxTurns
-    return { write: cancelLine(this.facts.sessionId), finished: true }
+  #modelActs(): { write?: string; finished?: true } {
+    return this.#turn.modelActs() ? { write: cancelLine(this.facts.sessionId), finished: true } : {}
   }
 
   #ended(result: unknown, error: wire.RpcError | undefined): DialogueOutput | null {
@@ -308,7 +278,7 @@ class AcpRun {
     if (error === undefined && !parsed.success) return null
     const events = this.speech.flush()
     if (error !== undefined) {
-      const message = cappedText(textOf(error), this.#redactText).text
+      const message = this.#turn.capped(textOf(error))
       this.facts.failure = { ...error, message }
       events.push(errorEvent(classOf(error), message))
     } else if (parsed.success) {
@@ -326,16 +296,14 @@ class AcpRun {
     this.facts.endedByRefusal = next.failure
     events.push(...next.events)
     if (next.texts.length > 0) return { events, write: this.#nextPrompt(next.texts) }
-    this.#phase = 'finished'
     const isError = error !== undefined || this.facts.stopReason !== 'end_turn' || this.facts.endedByRefusal !== null
-    const { text, ...cut } = cappedText(this.facts.failure?.message ?? this.speech.answer, this.#redactText)
-    events.push({ kind: 'result', data: { text, isError, ...cut } })
-    return { events, finished: true, closeInput: true }
+    events.push(this.#turn.result(this.facts.failure?.message ?? this.speech.answer, isError))
+    return this.#turn.finish(events)
   }
 
   #nextPrompt(texts: readonly string[]): string {
     this.speech.answer = ''
-    this.#isModelsTurn = false
+    this.#turn.modelIsAsked()
     this.facts.stopReason = null
     return promptLine(this.facts.sessionId, ++this.#promptCount, texts)
   }

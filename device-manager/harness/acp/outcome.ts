@@ -1,68 +1,53 @@
 import type { FailureKind, HarnessOutcome, ProcessExit } from '../adapter.ts'
-import { unaskedMessage, type Unasked } from '../parts/asked-calls.ts'
 import { cutOff, failureEnding, type Ending, type SignInWords } from '../parts/failure.ts'
-import { leftEarly } from '../parts/left-early.ts'
+import { completed, failed, leftTurn, refusedToStart, turnOutcome, turnsSpent } from '../parts/outcome.ts'
+import type { TurnFacts } from '../parts/turn.ts'
 import type { RpcError } from './wire.ts'
 
-/** The facts that a dialogue knows when its process has left. */
-export interface OutcomeFacts {
-  resumeSessionId: string | null
-  sessionId: string | null
+/** The facts that a dialogue by ACP adds to those of every turn. */
+export interface OwnAcpFacts {
   /** It can go on with a session in a later process. */
   keepsSessions: boolean
   stopReason: string | null
-  /** Why it took the session not at all. */
-  refusal: RpcError | null
+  /** The error with which it refused. */
+  refusedFor: RpcError | null
   isResumeRefused: boolean
   /** Why the prompt failed. */
   failure: RpcError | null
-  didWork: boolean
-  unasked: Unasked | null
   /** Its turn ended at a call that was refused, and so did the one in which it was told to go on. */
   endedByRefusal: string | null
-  /** The limit of turns at which the run was interrupted. */
-  maxTurnsReached: number | null
-  stderrTail: string
 }
+export type AcpFacts = TurnFacts & OwnAcpFacts
 
-/** The facts before the program has said anything. */
-export function factsBefore(resumeSessionId: string | null): OutcomeFacts {
-  return {
-    resumeSessionId,
-    sessionId: null,
-    keepsSessions: false,
-    stopReason: null,
-    refusal: null,
-    isResumeRefused: false,
-    failure: null,
-    didWork: false,
-    unasked: null,
-    endedByRefusal: null,
-    maxTurnsReached: null,
-    stderrTail: '',
-  }
-}
+export const ownFacts = (): OwnAcpFacts => ({
+  keepsSessions: false,
+  stopReason: null,
+  refusedFor: null,
+  isResumeRefused: false,
+  failure: null,
+  endedByRefusal: null,
+})
+
+const program = 'The program'
 
 /** The turn decides, not the exit status. A turn that never ended is a failure, whatever the status. */
-export function acpOutcome(facts: OutcomeFacts, exit: ProcessExit, signIn: SignInWords): HarnessOutcome {
-  const { resumeSessionId, refusal } = facts
-  if (facts.isResumeRefused) {
-    const message = `The program does not go on with its session ${resumeSessionId}: ${refusal?.message ?? ''}`
-    return { exitReason: exit.stoppedFor ?? 'harness_start_failed', message, sessionId: null, resumeRefused: true }
-  }
-  const kept = { sessionId: facts.keepsSessions ? facts.sessionId : null, resumeRefused: false }
-  if (exit.stoppedFor !== null) return { ...kept, exitReason: exit.stoppedFor, message: null }
-  if (facts.unasked !== null) {
-    return { ...kept, exitReason: 'error', message: unaskedMessage('The program', facts.unasked) }
-  }
-  if (refusal !== null) {
-    const refused = `The program refused to start: ${refusal.message}`
-    const ending = failed(refusal, { ...signIn, didWork: false })
-    const message = ending.failure === 'unauthorised' ? ending.message : refused
-    return { ...kept, ...ending, exitReason: 'harness_start_failed', message }
-  }
-  if (facts.failure !== null) return { ...kept, ...failed(facts.failure, { ...signIn, didWork: facts.didWork }) }
-  return { ...kept, ...ended(facts, exit) }
+export function acpOutcome(facts: AcpFacts, exit: ProcessExit, signIn: SignInWords): HarnessOutcome {
+  const { resumeSessionId, refusal, keepsSessions, didWork } = facts
+  const notResumed = `The program does not go on with its session ${resumeSessionId}: ${refusal ?? ''}`
+  const kept = keepsSessions ? facts : { ...facts, sessionId: null }
+  return turnOutcome(kept, exit, {
+    program,
+    unknownSession: facts.isResumeRefused ? notResumed : null,
+    refused: (message) => refused(message, facts, signIn),
+    ended: () => (facts.failure === null ? endingOf(facts, exit) : byError(facts.failure, { ...signIn, didWork })),
+  })
+}
+
+function refused(refusal: string, { refusedFor }: AcpFacts, signIn: SignInWords): Ending {
+  const asSaid = refusedToStart(program)(refusal)
+  if (refusedFor === null) return asSaid
+  const ending = byError(refusedFor, { ...signIn, didWork: false })
+  return { ...ending, ...asSaid, ...(ending.failure === 'unauthorised' && { message: ending.message }) }
 }
 
 /** The names that adapters of the protocol give errors; a program that gives none tells a status, or words. */
@@ -74,35 +59,27 @@ const kinds: Readonly<Record<string, FailureKind>> = {
   overloaded: 'provider',
 }
 
-const failed = (error: RpcError, words: SignInWords & { didWork: boolean }): Ending =>
+const byError = (error: RpcError, words: SignInWords & { didWork: boolean }): Ending =>
   failureEnding({ message: error.message, httpStatus: statusOf(error), kind: kinds[classOf(error)] ?? null }, words)
 
-function ended(facts: OutcomeFacts, exit: ProcessExit): Ending {
-  switch (facts.stopReason) {
+function endingOf(facts: AcpFacts, exit: ProcessExit): Ending {
+  const { stopReason, endedByRefusal, maxTurnsReached, sessionId } = facts
+  switch (stopReason) {
     case 'end_turn':
-      if (facts.endedByRefusal !== null) return { exitReason: 'error', message: facts.endedByRefusal }
-      return { exitReason: 'completed', message: null }
+      return endedByRefusal === null ? completed : failed(endedByRefusal)
     case 'max_turn_requests':
       return { exitReason: 'budget_exceeded', message: 'The program reached its own maximum number of turns.' }
-    case 'cancelled': {
-      const { maxTurnsReached: limit } = facts
-      if (limit !== null)
-        return { exitReason: 'budget_exceeded', message: `The program reached its maximum number of turns (${limit}).` }
-      return { exitReason: 'error', message: 'The turn was cancelled from outside.' }
-    }
+    case 'cancelled':
+      if (maxTurnsReached !== null) return turnsSpent(program, maxTurnsReached)
+      return failed('The turn was cancelled from outside.')
     case 'max_tokens':
       return cutOff()
     case 'refusal':
-      return { exitReason: 'error', message: 'The model refused to go on.' }
-    case null: {
-      const message = leftEarly('The program', exit, {
-        stderrTail: facts.stderrTail,
-        when: 'in the middle of its turn',
-      })
-      return { exitReason: facts.sessionId === null ? 'harness_start_failed' : 'error', message }
-    }
+      return failed('The model refused to go on.')
+    case null:
+      return leftTurn(program, exit, { facts, when: 'in the middle of its turn', hasBegun: sessionId !== null })
     default:
-      return { exitReason: 'error', message: `The turn ended for an unknown reason: ${facts.stopReason}.` }
+      return failed(`The turn ended for an unknown reason: ${stopReason}.`)
   }
 }
 

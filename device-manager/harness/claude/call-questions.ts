@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { CallDecision, ToolAsk } from '../adapter.ts'
-import { maxCallsAtOnce } from '../parts/asked-calls.ts'
+import { forgetOldest } from '../parts/asked-calls.ts'
 import { jsonLine } from '../parts/json-lines.ts'
+import { OpenQuestions } from '../parts/open-questions.ts'
 import { canUseTool, controlCancel, controlRequest, hookCallback } from './wire.ts'
 
 /** A control line leads to one of these: a question for the run host, or an answer written at once. */
@@ -10,7 +11,8 @@ export interface QuestionStep {
   write?: string
 }
 
-type Question = { requestId: string; kind: 'hook' | 'permission'; toolCallId: string | null; input: unknown }
+/** `id`: of the request. */
+type Question = { id: string; kind: 'hook' | 'permission'; toolCallId: string | null; input: unknown }
 
 export interface CallQuestions {
   /** null: not a control request that can be answered. */
@@ -57,31 +59,24 @@ export const stateRequest = (requestId: string): string =>
  * gets the first one's answer, unless the input has changed in between (another hook can do that); then it is new.
  */
 export function callQuestions(): CallQuestions {
-  const open = new Map<string, Question>()
+  const open = new OpenQuestions<Question>()
   const decided = new Map<string, { decision: CallDecision; input: unknown }>()
 
   let cwd: string | null = null
-  let count = 0
   /** Every decision is kept until its call has a result. */
   let isEachKept = true
 
-  const remove = (requestId: string): boolean => {
-    const found = [...open].find(([, question]) => question.requestId === requestId)
-    return found !== undefined && open.delete(found[0])
-  }
   const raise = (name: string, question: Question): QuestionStep => {
-    if (remove(question.requestId)) {
+    if (open.forget(question.id)) {
       const message =
         'Two calls were asked about under one id, and one answer would be taken for both: they are denied.'
       return { write: answerTo(question, { behavior: 'deny', message }) }
     }
-    if (open.size >= maxCallsAtOnce) {
+    const [askId] = open.raise(question) ?? []
+    if (askId === undefined) {
       return { write: answerTo(question, { behavior: 'deny', message: 'Too many calls are asked about at once.' }) }
     }
     if (question.toolCallId === null) isEachKept = false
-    // Never the request's own id, which may come again before the answer.
-    const askId = `ask-${++count}`
-    open.set(askId, question)
     const ask = { askId, toolCallId: question.toolCallId, name, input: question.input }
     return { ask: cwd === null ? ask : { ...ask, cwd } }
   }
@@ -95,7 +90,7 @@ export function callQuestions(): CallQuestions {
     const { input } = hook.data
     cwd = input.cwd ?? cwd
     const toolCallId = input.tool_use_id ?? hook.data.tool_use_id ?? null
-    return raise(input.tool_name, { requestId, kind: 'hook', toolCallId, input: input.tool_input })
+    return raise(input.tool_name, { id: requestId, kind: 'hook', toolCallId, input: input.tool_input })
   }
   const onPermission = (requestId: string, request: unknown): QuestionStep => {
     const wanted = canUseTool.safeParse(request)
@@ -108,7 +103,7 @@ export function callQuestions(): CallQuestions {
     if (before !== undefined && isDeepStrictEqual(before.input, input)) {
       return { write: permissionAnswer(requestId, before.decision, input) }
     }
-    return raise(name, { requestId, kind: 'permission', toolCallId, input })
+    return raise(name, { id: requestId, kind: 'permission', toolCallId, input })
   }
 
   return {
@@ -126,7 +121,7 @@ export function callQuestions(): CallQuestions {
       if (!parsed.success) return null
       const { request_id: requestId, request } = parsed.data
       // One answer would be taken for both.
-      remove(requestId)
+      open.forget(requestId)
       const decision = { behavior: 'deny', message: why } as const
       if (request.subtype === 'hook_callback') return hookAnswer(requestId, decision)
       if (request.subtype === 'can_use_tool') return permissionAnswer(requestId, decision, null)
@@ -134,19 +129,16 @@ export function callQuestions(): CallQuestions {
     },
     cancel(value) {
       const parsed = controlCancel.safeParse(value)
-      return parsed.success && (remove(parsed.data.request_id), true)
+      return parsed.success && (open.forget(parsed.data.request_id), true)
     },
     answer(askId, decision) {
-      const question = open.get(askId)
-      if (question === undefined) return null
-      open.delete(askId)
+      const answered = open.answer(askId, decision)
+      if (answered === null) return null
+      const { question } = answered
       const { toolCallId, input } = question
       if (toolCallId !== null) decided.set(toolCallId, { decision, input })
-      if (decided.size > maxCallsAtOnce) {
-        // The oldest is asked about again.
-        decided.delete(decided.keys().next().value ?? '')
-        isEachKept = false
-      }
+      // The oldest is asked about again.
+      if (forgetOldest(decided)) isEachKept = false
       return answerTo(question, decision)
     },
     settled(toolCallId) {
@@ -157,8 +149,8 @@ export function callQuestions(): CallQuestions {
   }
 }
 
-function answerTo({ requestId, kind, input }: Question, decision: CallDecision): string {
-  return kind === 'hook' ? hookAnswer(requestId, decision) : permissionAnswer(requestId, decision, input)
+function answerTo({ id, kind, input }: Question, decision: CallDecision): string {
+  return kind === 'hook' ? hookAnswer(id, decision) : permissionAnswer(id, decision, input)
 }
 
 /** `continue: false` makes claude end its turn once the tool calls that run have ended. */

@@ -1,15 +1,14 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import type { HarnessDialogue, RedactText, DialogueOptions, DialogueOutput } from '../adapter.ts'
-import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
-import { maxCallsAtOnce } from '../parts/asked-calls.ts'
-import { errorEvent } from '../parts/error-event.ts'
-import { asItIs, cappedText, rawEvents } from '../parts/event-pieces.ts'
-import { lineFrame } from '../parts/line-frame.ts'
+import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue } from '../adapter.ts'
+import { forgetOldest } from '../parts/asked-calls.ts'
+import { errorEvent, failedRequestEvent } from '../parts/error-event.ts'
+import { rawEvents } from '../parts/event-pieces.ts'
+import { turnDialogue, type TurnRun } from '../parts/turn-dialogue.ts'
+import { Turn } from '../parts/turn.ts'
 import { callQuestions, initializeRequest, initializeRequestId, userMessage } from './call-questions.ts'
 import { assistantEvents, userEvents } from './messages.ts'
-import { claudeOutcome } from './outcome.ts'
-import type { OutcomeFacts } from './outcome.ts'
+import { claudeOutcome, type ClaudeFacts, type OwnClaudeFacts } from './outcome.ts'
 import { Rest } from './rest.ts'
 import { usageMeter } from './usage.ts'
 import {
@@ -41,29 +40,17 @@ import {
  * the same output, is kept raw, and its tool calls are denied.
  */
 export function claudeDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
-  const redactText = options.redactText ?? asItIs
-  const run = new ClaudeRun(spec, redactText)
-  return {
-    open: () => ({ events: [], write: initializeRequest }),
-    ...lineFrame(run, options),
-    answer(askId, decision) {
-      const write = run.questions.answer(askId, decision)
-      return write === null ? { events: [] } : { events: [], write }
-    },
-    input: (text) => run.input(text),
-    outcome: (exit) => claudeOutcome(run.facts, exit),
-  }
+  const run = new ClaudeRun(spec, options)
+  return turnDialogue(run, options, { outcome: (exit) => claudeOutcome(run.facts, exit) })
 }
 
-class ClaudeRun {
-  readonly questions = callQuestions()
-  readonly facts: OutcomeFacts
-  readonly #spec: RunSpec
+class ClaudeRun implements TurnRun {
+  readonly facts: ClaudeFacts
+  readonly #turn: Turn<OwnClaudeFacts>
+  readonly #questions = callQuestions()
   /** The names of the calls that have no result yet. */
   readonly #calls = new Map<string, string>()
-  readonly #redactText: RedactText
   readonly #usage: ReturnType<typeof usageMeter>
-  #phase: 'opening' | 'working' | 'finished' = 'opening'
   /** From the `init` of a turn to its result. */
   #isInTurn = false
   /** Turns that began, and texts that were sent: one for each turn, or more where they came in its middle. */
@@ -71,35 +58,27 @@ class ClaudeRun {
   #texts = 0
   readonly #rest = new Rest()
   #lastResult: string | null = null
-  #early: string[] = []
   #model: string | null = null
   #version: string | null = null
 
-  constructor(spec: RunSpec, redactText: RedactText) {
-    this.#spec = spec
-    this.#redactText = redactText
+  constructor(spec: RunSpec, options: DialogueOptions) {
     this.#usage = usageMeter({ resumed: spec.resumeSessionId !== null, model: () => this.#model })
-    this.facts = {
-      resumeSessionId: spec.resumeSessionId,
-      sessionId: null,
-      result: null,
-      lastError: null,
-      limitResetsAt: null,
-      didWork: false,
-      unasked: null,
-      hookRefusal: null,
-      stderrTail: '',
-    }
+    const own = { result: null, lastError: null, limitResetsAt: null }
+    this.#turn = new Turn(spec, options, { tooLate, own })
+    this.facts = this.#turn.facts
+  }
+
+  open(): DialogueOutput {
+    return { events: [], write: initializeRequest }
+  }
+
+  answer(askId: string, decision: CallDecision): DialogueOutput {
+    const write = this.#questions.answer(askId, decision)
+    return write === null ? { events: [] } : { events: [], write }
   }
 
   input(text: string): DialogueOutput {
-    if (this.#phase === 'working') return { events: [], write: this.#send([text]) }
-    if (this.#phase === 'opening') {
-      this.#early.push(text)
-      return { events: [] }
-    }
-    const message = 'The text came after claude had given its result and was not delivered.'
-    return { events: [errorEvent('input_too_late', message)] }
+    return this.#turn.input(text, this.#turn.phase === 'working' ? () => this.#send([text]) : null)
   }
 
   #send(texts: readonly string[]): string {
@@ -120,12 +99,12 @@ class ClaudeRun {
       case 'result':
         return this.#result(value)
       case 'control_request': {
-        if (this.#phase === 'finished') return this.#refused(value, 'The run has ended, so the call is denied.')
-        const step = this.questions.request(value)
+        if (this.#turn.isFinished) return this.#refused(value, 'The run has ended, so the call is denied.')
+        const step = this.#questions.request(value)
         return step && { events: [], ...(step.write && { write: step.write }), ...(step.ask && { asks: [step.ask] }) }
       }
       case 'control_cancel_request':
-        return this.questions.cancel(value) ? { events: [] } : null
+        return this.#questions.cancel(value) ? { events: [] } : null
       case 'control_response':
         return this.#controlResponse(value)
       case 'rate_limit_event':
@@ -155,9 +134,9 @@ class ClaudeRun {
 
   /** Nobody is asked; the request is shown. */
   #refused(value: Record<string, unknown>, why: string): DialogueOutput | null {
-    const write = this.questions.refuse(value, why)
+    const write = this.#questions.refuse(value, why)
     if (write === null) return null
-    return { events: rawEvents(Buffer.from(`${JSON.stringify(value)}\n`), 'stdout', this.#redactText), write }
+    return { events: rawEvents(Buffer.from(`${JSON.stringify(value)}\n`), 'stdout', this.#turn.redactText), write }
   }
 
   /** Shown as it is: there is no event for it. */
@@ -179,8 +158,7 @@ class ClaudeRun {
         if (!retry.success) return null
         const { attempt, max_retries: most, retry_delay_ms: delayMs, error_status: httpStatus } = retry.data
         const message = `A request to the model failed; attempt ${attempt} of ${most} follows in ${Math.round(delayMs)} ms.`
-        const data = { class: retry.data.error, message, ...(httpStatus && { httpStatus }), willRetry: true }
-        return { events: [{ kind: 'error', data }] }
+        return { events: [failedRequestEvent({ class: retry.data.error, message, httpStatus, willRetry: true })] }
       }
       case 'session_state_changed': {
         const write = this.#rest.state(value['state'])
@@ -206,27 +184,19 @@ class ClaudeRun {
     this.#isInTurn = true
     this.#turns++
     if (sessionId === this.facts.sessionId) return { events: [] }
-    this.facts.sessionId = sessionId
-    const { resumeSessionId } = this.facts
-    const resumed = resumeSessionId === null ? {} : { resumed: sessionId === resumeSessionId }
-    return { events: [{ kind: 'session', data: { sessionId, ...(model !== undefined && { model }), ...resumed } }] }
+    return { events: [this.#turn.session(sessionId, { model })] }
   }
 
   #assistant(value: Record<string, unknown>): DialogueOutput | null {
     const line = assistantLine.safeParse(value)
     if (!line.success) return null
     const { error, api_error_status: httpStatus, message } = line.data
-    const events = assistantEvents(line.data, this.#redactText)
+    const events = assistantEvents(line.data, this.#turn.redactText)
     if (typeof error === 'string') {
       const said = events.flatMap((event) => (event.kind === 'text' ? (event.data.text ?? '') : [])).join('')
       this.facts.lastError = { class: error, httpStatus: httpStatus ?? null, message: said }
-      const data = {
-        class: error,
-        message: cappedText(said, this.#redactText).text,
-        ...(httpStatus && { httpStatus }),
-        willRetry: false,
-      }
-      return { events: [{ kind: 'error', data }] }
+      const message = this.#turn.capped(said)
+      return { events: [failedRequestEvent({ class: error, message, httpStatus, willRetry: false })] }
     }
     if (events.length > 0) this.facts.didWork = true
     for (const event of events) if (event.kind === 'tool_call') this.#noteCall(event.data)
@@ -238,7 +208,7 @@ class ClaudeRun {
   #user(value: Record<string, unknown>): DialogueOutput | null {
     const line = userLine.safeParse(value)
     if (!line.success) return null
-    const events = userEvents(line.data, this.#redactText)
+    const events = userEvents(line.data, this.#turn.redactText)
     const results = events.flatMap((event) => (event.kind === 'tool_result' ? [event.data] : []))
     const isStopped = results.map((result) => this.#settle(result)).includes(true)
     return { events, ...(isStopped && { endNow: true }) }
@@ -246,18 +216,16 @@ class ClaudeRun {
 
   /** True: the call was made although the lists had no say, so nothing more may be. One that failed may have been refused before. */
   #settle({ toolCallId, isError }: { toolCallId: string; isError: boolean }): boolean {
-    const decided = this.questions.settled(toolCallId)
+    const decided = this.#questions.settled(toolCallId)
     const name = this.#calls.get(toolCallId)
     this.#calls.delete(toolCallId)
-    const isGood = isError || name === undefined || decided === undefined || decided === 'allow'
-    if (isGood || !hasCallChecks(this.#spec) || this.facts.unasked !== null) return false
-    this.facts.unasked = { name, wasAsked: decided !== null }
-    return true
+    if (isError || name === undefined || decided === undefined || decided === 'allow') return false
+    return this.#turn.sawUnasked({ name, wasAsked: decided !== null })
   }
 
   #noteCall({ toolCallId, name }: { toolCallId: string; name: string }): void {
     this.#calls.set(toolCallId, name)
-    if (this.#calls.size > maxCallsAtOnce) this.#calls.delete(this.#calls.keys().next().value ?? '')
+    forgetOldest(this.#calls)
   }
 
   #result(value: Record<string, unknown>): DialogueOutput | null {
@@ -271,14 +239,13 @@ class ClaudeRun {
     // The outcome's message is cut from these.
     const result = {
       ...line.data,
-      result: line.data.result && this.#redactText(line.data.result),
-      errors: line.data.errors?.map(this.#redactText),
+      result: line.data.result && this.#turn.redactText(line.data.result),
+      errors: line.data.errors?.map(this.#turn.redactText),
     }
     this.facts.result = result
-    const { text, ...cut } = cappedText(result.result ?? result.errors?.join('\n') ?? '', asItIs)
     const events: RunEventBody[] = [
       { kind: 'usage', data: this.#usage.result(result, this.#version) },
-      { kind: 'result', data: { text, isError: result.is_error, ...cut } },
+      this.#turn.result(result.result ?? result.errors?.join('\n') ?? '', result.is_error),
     ]
     // A message that came too late for this turn starts another, which has its own result.
     if (result.queued_turn_count > 0) return { events }
@@ -286,28 +253,22 @@ class ClaudeRun {
       const write = this.#rest.await()
       return { events, ...(write !== '' && { write }) }
     }
-    return this.#finish(events)
-  }
-
-  #finish(events: readonly RunEventBody[] = []): DialogueOutput {
-    this.#phase = 'finished'
-    return { events, finished: true, closeInput: true }
+    return this.#turn.finish(events)
   }
 
   #controlResponse(value: Record<string, unknown>): DialogueOutput | null {
     const line = controlResponse.safeParse(value)
     if (!line.success) return null
     const { subtype, request_id: requestId, error, response } = line.data.response
-    if (this.#phase === 'working' && this.#rest.isBy(requestId)) return this.#finish()
-    if (requestId !== initializeRequestId || this.#phase !== 'opening') return { events: [] }
+    if (this.#turn.phase === 'working' && this.#rest.isBy(requestId)) return this.#turn.finish()
+    if (requestId !== initializeRequestId || this.#turn.phase !== 'opening') return { events: [] }
     if (subtype === 'success' && response?.hooks_applied !== false) {
-      this.#phase = 'working'
-      const write = this.#send([this.#spec.prompt, ...this.#early])
-      this.#early = []
-      return { events: [], write }
+      this.#turn.phase = 'working'
+      return { events: [], write: this.#send([this.#turn.spec.prompt, ...this.#turn.takeEarly()]) }
     }
-    const message = `claude did not take the permission gate (${cappedText(error ?? subtype, this.#redactText).text}); update claude.`
-    this.facts.hookRefusal = message
-    return this.#finish([errorEvent('gate_refused', message)])
+    const why = this.#turn.capped(error ?? subtype)
+    return this.#turn.refuse(`claude did not take the permission gate (${why}); update claude.`, 'gate_refused')
   }
 }
+
+const tooLate = errorEvent('input_too_late', 'The text came after claude had given its result and was not delivered.')

@@ -1,63 +1,47 @@
 import type { FailureKind, HarnessOutcome, ProcessExit } from '../adapter.ts'
-import { unaskedMessage, type Unasked } from '../parts/asked-calls.ts'
 import { failureEnding, type Ending } from '../parts/failure.ts'
-import { leftEarly } from '../parts/left-early.ts'
+import { completed, failed, interruptedOutside, leftTurn, turnOutcome } from '../parts/outcome.ts'
+import type { TurnFacts } from '../parts/turn.ts'
 import { cutText } from '../parts/utf8.ts'
 import { signInHint, signInWith } from './detect.ts'
 import type { ResultLine } from './wire.ts'
 
-/** The facts that a dialogue knows when its process has left. */
-export interface OutcomeFacts {
-  resumeSessionId: string | null
-  sessionId: string | null
+/** The facts that claude's dialogue adds to those of every turn. */
+export interface OwnClaudeFacts {
   /** The last one; a turn that a late message started brings another. */
   result: ResultLine | null
   /** The last failed request to the model. */
   lastError: { class: string; httpStatus: number | null; message: string } | null
   /** When the account, whose limit is reached, may be used again (ms); null: it is not reached, or nobody said when. */
   limitResetsAt: number | null
-  /** The model said or did something. */
-  didWork: boolean
-  /** A call that was made although the hook was not asked. */
-  unasked: Unasked | null
-  /** claude's refusal to install the hook. */
-  hookRefusal: string | null
-  stderrTail: string
 }
+/** `refusal`: claude did not install the hook. */
+export type ClaudeFacts = TurnFacts & OwnClaudeFacts
 
 const unknownSession = /No conversation found with session ID/
 
 /**
- * Returns how the run ended. The result decides, not the exit status: a harness may linger after it and be killed. Why each:
- *
- * - A failed request to the model: see `failureEnding`.
- * - Turn and cost limits are `budget_exceeded`: the agent's own limit ended it, it did not fail.
- * - A session that does not exist: `resumeRefused`; it is forgotten, and the next run begins a new one.
+ * Returns how the run ended. The result decides, not the exit status: a harness may linger after it and be killed. Limits of turns and
+ * of cost are `budget_exceeded`.
  */
-export function claudeOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOutcome {
-  const kept = { sessionId: facts.sessionId, resumeRefused: false }
-  if (isResumeRefused(facts)) {
-    const message = `The claude session ${facts.resumeSessionId} is not on this machine any more.`
-    return { exitReason: exit.stoppedFor ?? 'harness_start_failed', message, sessionId: null, resumeRefused: true }
-  }
-  if (exit.stoppedFor !== null) return { ...kept, exitReason: exit.stoppedFor, message: null }
-  if (facts.unasked !== null) return { ...kept, exitReason: 'error', message: unaskedMessage('claude', facts.unasked) }
-  if (facts.hookRefusal !== null) {
-    return { ...kept, exitReason: 'harness_start_failed', message: facts.hookRefusal }
-  }
-  if (facts.result === null) return { ...kept, ...withoutResult(facts, exit) }
-  const { result } = facts
-  return { ...kept, ...byResult(facts, result) }
+export function claudeOutcome(facts: ClaudeFacts, exit: ProcessExit): HarnessOutcome {
+  const gone = `The claude session ${facts.resumeSessionId} is not on this machine any more.`
+  return turnOutcome(facts, exit, {
+    program: 'claude',
+    unknownSession: isResumeRefused(facts) ? gone : null,
+    refused: (message) => ({ exitReason: 'harness_start_failed', message }),
+    ended: () => (facts.result === null ? withoutResult(facts, exit) : byResult(facts, facts.result)),
+  })
 }
 
-function isResumeRefused({ resumeSessionId, result, stderrTail, sessionId }: OutcomeFacts): boolean {
+function isResumeRefused({ resumeSessionId, result, stderrTail, sessionId }: ClaudeFacts): boolean {
   if (resumeSessionId === null || sessionId !== null) return false
   return result === null
     ? unknownSession.test(stderrTail)
     : (result.errors ?? []).some((error) => unknownSession.test(error))
 }
 
-function byResult(facts: OutcomeFacts, result: ResultLine): Ending {
+function byResult(facts: ClaudeFacts, result: ResultLine): Ending {
   const reason = result.terminal_reason ?? null
   if (reason === 'max_turns' || result.subtype === 'error_max_turns') {
     return {
@@ -68,13 +52,12 @@ function byResult(facts: OutcomeFacts, result: ResultLine): Ending {
   if (reason === 'budget_exhausted' || result.subtype === 'error_max_budget_usd') {
     return { exitReason: 'budget_exceeded', message: errorText(result) ?? 'claude reached its cost limit.' }
   }
-  if (reason?.startsWith('aborted') === true)
-    return { exitReason: 'error', message: 'claude was interrupted from outside.' }
+  if (reason?.startsWith('aborted') === true) return interruptedOutside('claude')
   if (result.is_error) return byError(facts, result)
   // A refusal looks like a success: no error, status 0.
-  if (result.stop_reason === 'refusal') return { exitReason: 'error', message: 'The model refused to answer.' }
-  if (reason !== null && reason !== 'completed') return { exitReason: 'error', message: `claude stopped: ${reason}.` }
-  return { exitReason: 'completed', message: null }
+  if (result.stop_reason === 'refusal') return failed('The model refused to answer.')
+  if (reason !== null && reason !== 'completed') return failed(`claude stopped: ${reason}.`)
+  return completed
 }
 
 /** claude's own names. `server_error` without a status is that of a connection. */
@@ -84,7 +67,7 @@ const kinds: Readonly<Record<string, FailureKind>> = {
   model_not_found: 'unknown_model',
 }
 
-function byError({ lastError, didWork, limitResetsAt }: OutcomeFacts, result: ResultLine): Ending {
+function byError({ lastError, didWork, limitResetsAt }: ClaudeFacts, result: ResultLine): Ending {
   const httpStatus = result.api_error_status ?? lastError?.httpStatus ?? null
   const named = kinds[lastError?.class ?? ''] ?? null
   const withoutStatus = lastError?.class === 'rate_limit' ? 'rate_limit' : 'connection'
@@ -95,11 +78,13 @@ function byError({ lastError, didWork, limitResetsAt }: OutcomeFacts, result: Re
   return failureEnding({ message, httpStatus, kind }, { signInHint, signInWith, didWork, resetsAt: limitResetsAt })
 }
 
-/** Killed, or never started well: no result is no proof of completion, whatever the status. */
-function withoutResult(facts: OutcomeFacts, exit: ProcessExit): Ending {
-  const { sessionId, stderrTail } = facts
-  const message = leftEarly('claude', exit, { stderrTail, when: 'without a result' })
-  return { exitReason: sessionId === null && exit.signal === null ? 'harness_start_failed' : 'error', message }
+/** Killed, or never started well. */
+function withoutResult(facts: ClaudeFacts, exit: ProcessExit): Ending {
+  return leftTurn('claude', exit, {
+    facts,
+    when: 'without a result',
+    hasBegun: facts.sessionId !== null || exit.signal !== null,
+  })
 }
 
 function errorText(result: ResultLine): string | null {

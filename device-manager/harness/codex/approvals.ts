@@ -1,8 +1,8 @@
 import { adviceToModel } from '../../../shared/permissions/decide.ts'
 import type { CallDecision, NamedCall, ToolAsk } from '../adapter.ts'
 import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
-import { maxCallsAtOnce } from '../parts/asked-calls.ts'
 import { jsonLine } from '../parts/json-lines.ts'
+import { OpenQuestions } from '../parts/open-questions.ts'
 import { mcpCall, patchCalls, patchShown, shellCall } from './items.ts'
 import { commandApproval, elicitation, fileApproval, request, type FileChange, type RequestId } from './wire.ts'
 
@@ -24,11 +24,6 @@ interface AskedTurn {
 interface Pending extends AskedTurn {
   id: RequestId
   kind: 'approval' | 'elicitation'
-  /** Questions that are not answered yet. */
-  left: number
-  decision: 'accept' | 'decline' | 'cancel'
-  /** Why it is declined. */
-  reason: string | null
 }
 
 /** The effect of an answer. A refusal of codex's protocol carries no words, so its reason goes to the turn beside it. */
@@ -45,8 +40,7 @@ export type Told = (AskedTurn & { reason: string }) | null
  * every answer, and does not act without one.
  */
 export class Approvals {
-  readonly #pending = new Map<string, Pending>()
-  #count = 0
+  readonly #open = new OpenQuestions<Pending>()
 
   /** Declines what codex asks once nobody is asked any more; null: not a request. */
   refuse(value: unknown): ApprovalStep | null {
@@ -113,19 +107,14 @@ export class Approvals {
 
   /** null: the question is not known, or others of the same request are still open. */
   answer(askId: string, decision: CallDecision): Answered | null {
-    const pending = this.#pending.get(askId)
-    if (pending === undefined) return null
-    this.#pending.delete(askId)
-    pending.left--
-    if (decision.behavior === 'deny') {
-      if (decision.stop === true) pending.decision = 'cancel'
-      else if (pending.decision === 'accept') pending.decision = 'decline'
-      pending.reason ??= decision.message
-    }
-    if (pending.left > 0) return null
-    const { id, kind, decision: made, threadId, turnId, reason } = pending
-    const told = made === 'decline' && reason !== null ? { threadId, turnId, reason } : null
-    return { write: decided(id, kind, made), isAllowed: made === 'accept', told }
+    const answered = this.#open.answer(askId, decision)
+    if (answered === null) return null
+    const { id, kind, threadId, turnId } = answered.question
+    const { decision: made } = answered
+    if (made.behavior === 'allow') return { write: decided(id, kind, 'accept'), isAllowed: true, told: null }
+    if (made.stop === true) return { write: decided(id, kind, 'cancel'), isAllowed: false, told: null }
+    const told = { threadId, turnId, reason: made.message }
+    return { write: decided(id, kind, 'decline'), isAllowed: false, told }
   }
 
   #raise(
@@ -145,18 +134,11 @@ export class Approvals {
       of: { threadId: string; turnId?: string | null | undefined }
     },
   ): ApprovalStep {
-    const twins = [...this.#pending].filter(([, pending]) => pending.id === id)
-    if (twins.length > 0) {
-      // One answer would be taken for both: neither call may run.
-      for (const [askId] of twins) this.#pending.delete(askId)
-      return { write: decided(id, kind, 'decline') }
-    }
-    if (this.#pending.size >= maxCallsAtOnce) return { write: decided(id, kind, 'decline') }
-    const pending: Pending = { id, kind, threadId, turnId, left: calls.length, decision: 'accept', reason: null }
-    const asks = calls.map(({ name, input }): ToolAsk => {
-      // Never the request's own id, which codex may use twice.
-      const askId = `ask-${++this.#count}`
-      this.#pending.set(askId, pending)
+    if (this.#open.forget(id)) return { write: decided(id, kind, 'decline') }
+    const askIds = this.#open.raise({ id, kind, threadId, turnId }, calls.length)
+    if (askIds === null) return { write: decided(id, kind, 'decline') }
+    const asks = askIds.map((askId, at): ToolAsk => {
+      const { name, input } = calls[at]!
       return { askId, toolCallId, name, input, ...(cwd !== undefined && { cwd }) }
     })
     return { asks, shown }
@@ -176,7 +158,7 @@ function unjudgeable(
 const unanswered = (id: RequestId, method: string): string =>
   jsonLine({ id, error: { code: -32601, message: `svc does not answer ${method}.` } })
 
-function decided(id: RequestId, kind: Pending['kind'], decision: Pending['decision']): string {
+function decided(id: RequestId, kind: Pending['kind'], decision: 'accept' | 'decline' | 'cancel'): string {
   if (kind === 'approval') return jsonLine({ id, result: { decision } })
   const result = { action: decision, content: decision === 'accept' ? {} : null, _meta: null }
   return jsonLine({ id, result })

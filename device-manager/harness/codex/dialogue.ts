@@ -1,13 +1,13 @@
 import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
+import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue } from '../adapter.ts'
 import { AskedCalls, shownDigest, isSameText } from '../parts/asked-calls.ts'
-import { errorEvent } from '../parts/error-event.ts'
-import { asItIs, callEvent, cappedText, resultEvent } from '../parts/event-pieces.ts'
+import { callEvent, resultEvent } from '../parts/event-pieces.ts'
 import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
 import { leftOutEvent } from '../parts/left-out-event.ts'
-import { lineFrame } from '../parts/line-frame.ts'
 import type { GivenSkill } from '../parts/skills.ts'
+import { turnDialogue, type TurnRun } from '../parts/turn-dialogue.ts'
+import { Turn } from '../parts/turn.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { Approvals } from './approvals.ts'
 import { callOf, resultOf, shownOf, wordsOf } from './items.ts'
@@ -28,7 +28,7 @@ import { threadOf, Threads } from './threads.ts'
 import { UsageMeter } from './usage.ts'
 import { noteAsked, readsResource, wasMade, whatActed } from './unasked.ts'
 import { Errors } from './errors.ts'
-import { codexOutcome, factsBefore, type OutcomeFacts } from './outcome.ts'
+import { codexOutcome, type CodexFacts, type OwnCodexFacts } from './outcome.ts'
 import {
   fileItem,
   forScreens,
@@ -55,24 +55,13 @@ const maxPatches = 100
  * A person's text in `opening` is sent with the prompt; in `finished` it is too late, and an event says so.
  */
 export function codexDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
-  const redactText = options.redactText ?? asItIs
-  const { mcpServers = {}, cwd, skills = [] } = options
-  const run = new CodexRun(spec, { redactText, mcpServers, cwd, skills })
-  return {
-    open: () => run.open(),
-    ...lineFrame(run, options),
-    answer: (askId, decision) => run.answer(askId, decision),
-    input: (text) => run.input(text),
-    outcome: (exit) => codexOutcome(run.facts, exit),
-  }
+  const run = new CodexRun(spec, options)
+  return turnDialogue(run, options, { outcome: (exit) => codexOutcome(run.facts, exit) })
 }
 
-type RunParts = Required<Pick<DialogueOptions, 'redactText' | 'mcpServers' | 'skills'>> & { cwd: string | undefined }
-
-class CodexRun {
-  readonly facts: OutcomeFacts
-  readonly #spec: RunSpec
-  readonly #redactText: RedactText
+class CodexRun implements TurnRun {
+  readonly facts: CodexFacts
+  readonly #turn: Turn<OwnCodexFacts>
   readonly #mcpServers: McpServers
   readonly #cwd: string | undefined
   readonly #skills: readonly GivenSkill[]
@@ -84,47 +73,40 @@ class CodexRun {
   readonly #usage = new UsageMeter(this.#threads)
   readonly #notes = new Notes()
   readonly #errors: Errors
-  #phase: 'opening' | 'working' | 'finished' = 'opening'
-  #early: string[] = []
   #turnId: string | null = null
   #model: string | null
   #lastMessage = ''
   #inputs = 0
   readonly #reasons = new Reasons()
 
-  constructor(spec: RunSpec, { redactText, mcpServers, cwd, skills }: RunParts) {
+  constructor(spec: RunSpec, options: DialogueOptions) {
+    const { mcpServers = {}, cwd, skills = [] } = options
     this.#cwd = cwd
     this.#skills = skills
-    this.#spec = spec
     this.#mcpServers = mcpServers
-    this.#redactText = redactText
     this.#model = spec.model
-    this.facts = factsBefore(spec.resumeSessionId)
-    this.#errors = new Errors(this.facts, { threads: this.#threads, redactText })
+    this.#turn = new Turn(spec, options, { tooLate, own: { turn: null, lastError: null, limits: {}, unreached: null } })
+    this.facts = this.#turn.facts
+    this.#errors = new Errors(this.facts, { threads: this.#threads, redactText: this.#turn.redactText })
   }
 
   open(): DialogueOutput {
-    const readsSettings = hasCallChecks(this.#spec) || Object.keys(this.#mcpServers).length > 0
-    const next = readsSettings ? settingsLine(this.#cwd) : threadLine(this.#spec, {})
+    const readsSettings = hasCallChecks(this.#turn.spec) || Object.keys(this.#mcpServers).length > 0
+    const next = readsSettings ? settingsLine(this.#cwd) : threadLine(this.#turn.spec, {})
     const skills = this.#skills.length === 0 ? '' : skillsLine(this.#skills)
     return { events: [], write: initializeLines() + skills + next }
   }
 
   #settings(result: unknown): DialogueOutput {
-    if (this.#phase !== 'opening' || this.#hasSettings) return { events: [] }
-    const made = threadConfig(result, { servers: this.#mcpServers, isGated: hasCallChecks(this.#spec) })
-    if (made === null) return this.#refused('It does not say which MCP servers it has; update codex.')
+    if (this.#turn.phase !== 'opening' || this.#hasSettings) return { events: [] }
+    const made = threadConfig(result, { servers: this.#mcpServers, isGated: hasCallChecks(this.#turn.spec) })
+    if (made === null) return this.#turn.refuse('It does not say which MCP servers it has; update codex.')
     this.#hasSettings = true
-    return { events: made.leftOut.map(leftOutEvent), write: threadLine(this.#spec, made.config) }
+    return { events: made.leftOut.map(leftOutEvent), write: threadLine(this.#turn.spec, made.config) }
   }
 
   input(text: string): DialogueOutput {
-    if (this.#phase === 'finished') return { events: [tooLate] }
-    if (this.#turnId === null) {
-      this.#early.push(text)
-      return { events: [] }
-    }
-    return { events: [], write: this.#steer(text) }
+    return this.#turn.input(text, this.#turnId === null ? null : () => this.#steer(text))
   }
 
   answer(askId: string, decision: CallDecision): DialogueOutput {
@@ -174,8 +156,7 @@ class CodexRun {
 
   #request(value: Record<string, unknown>): DialogueOutput | null {
     const changesOf = (threadId: string, itemId: string) => this.#patches.get(this.#callId(threadId, itemId)) ?? null
-    const isOver = this.#phase === 'finished'
-    const step = isOver ? this.#approvals.refuse(value) : this.#approvals.request(value, changesOf)
+    const step = this.#turn.isFinished ? this.#approvals.refuse(value) : this.#approvals.request(value, changesOf)
     if (step === null) return null
     const asks = noteAsked(this.#asked, step, (itemId) => this.#callId(threadOf(value), itemId))
     const write = step.write && this.#reasons.before(step.write, step.told ?? null)
@@ -192,50 +173,41 @@ class CodexRun {
     // That it takes none is of interest where somebody chose some.
     const isMissed = error !== undefined && this.#skills.some(({ isBuiltin }) => isBuiltin !== true)
     if (id === ids.skills) return { events: isMissed ? [noSkills] : [] }
-    if (error !== undefined) return this.#isAwaited(id) ? this.#refused(error.message) : null
+    if (error !== undefined) return this.#isAwaited(id) ? this.#turn.refuse(this.#turn.capped(error.message)) : null
     if (id === ids.settings) return this.#settings(result)
-    return id === ids.thread ? this.#thread(result) : id === ids.turn ? this.#turn(result) : null
+    return id === ids.thread ? this.#thread(result) : id === ids.turn ? this.#turnBegan(result) : null
   }
 
   /** An answer that waited is of no use once the turn is over. */
   #held(answer: string | null): DialogueOutput | null {
     if (answer === null) return null
-    return { events: [], ...(this.#phase === 'working' && { write: answer }) }
+    return { events: [], ...(this.#turn.phase === 'working' && { write: answer }) }
   }
 
   #isAwaited(id: number): boolean {
-    if (this.#phase === 'working') return id === ids.turn && this.#turnId === null
-    return this.#phase === 'opening' && (id === ids.initialize || id === ids.settings || id === ids.thread)
-  }
-
-  #refused(message: string): DialogueOutput {
-    this.#phase = 'finished'
-    this.facts.refusal = cappedText(message, this.#redactText).text
-    return { events: [errorEvent('refused', this.facts.refusal)], finished: true, closeInput: true }
+    if (this.#turn.phase === 'working') return id === ids.turn && this.#turnId === null
+    return this.#turn.phase === 'opening' && (id === ids.initialize || id === ids.settings || id === ids.thread)
   }
 
   #thread(result: unknown): DialogueOutput | null {
     const parsed = threadResult.safeParse(result)
-    if (!parsed.success || this.#phase !== 'opening') return null
+    if (!parsed.success || this.#turn.phase !== 'opening') return null
     const { id: sessionId, model } = parsed.data.thread
-    this.#phase = 'working'
-    this.facts.sessionId = sessionId
+    this.#turn.phase = 'working'
     this.#threads.begin(sessionId)
     this.#model = model ?? this.#model
-    const { resumeSessionId, prompt } = this.#spec
-    const write = turnLine(this.#spec, sessionId, [prompt, ...this.#early])
-    this.#early = []
-    const resumed = resumeSessionId === null ? {} : { resumed: sessionId === resumeSessionId }
-    const data = { sessionId, ...(this.#model !== null && { model: this.#model }), ...resumed }
-    return { events: [{ kind: 'session', data }], write }
+    const write = turnLine(this.#turn.spec, sessionId, [this.#turn.spec.prompt, ...this.#turn.takeEarly()])
+    return { events: [this.#turn.session(sessionId, { model: this.#model })], write }
   }
 
-  #turn(result: unknown): DialogueOutput | null {
+  #turnBegan(result: unknown): DialogueOutput | null {
     const parsed = turnResult.safeParse(result)
     if (!parsed.success) return null
     this.#turnId ??= parsed.data.turn.id
-    const write = this.#early.map((text) => this.#steer(text)).join('')
-    this.#early = []
+    const write = this.#turn
+      .takeEarly()
+      .map((text) => this.#steer(text))
+      .join('')
     return { events: [], ...(write !== '' && { write }) }
   }
 
@@ -255,13 +227,13 @@ class CodexRun {
     const toolCallId = this.#callId(threadId, item.id)
     if (when === 'completed') {
       this.#patches.delete(toolCallId)
-      const events = [resultEvent({ toolCallId, ...resultOf(item) }, this.#redactText)]
+      const events = [resultEvent({ toolCallId, ...resultOf(item) }, this.#turn.redactText)]
       return { events, ...this.#stopUnlessAsked(toolCallId, item) }
     }
     const patch = item.type === 'fileChange' ? fileItem.safeParse(item) : null
     if (patch?.success && this.#patches.size < maxPatches) this.#patches.set(toolCallId, patch.data.changes)
     const stop = readsResource(item) ? this.#stopUnlessAsked(toolCallId, item) : this.#interruptWhenSpent(threadId)
-    return { events: [callEvent({ toolCallId }, call, this.#redactText)], ...stop }
+    return { events: [callEvent({ toolCallId }, call, this.#turn.redactText)], ...stop }
   }
 
   #words(when: 'started' | 'completed', { threadId, item }: { threadId: string; item: Item }): DialogueOutput | null {
@@ -269,7 +241,7 @@ class CodexRun {
     if (item.type === 'userMessage') return { events: [] }
     const isModel = item.type === 'agentMessage' || item.type === 'reasoning'
     if (when === 'started') return isModel ? { events: [], ...this.#interruptWhenSpent(threadId) } : { events: [] }
-    const events = wordsOf(item, { redactText: this.#redactText, parent: this.#threads.parentOf(threadId) })
+    const events = wordsOf(item, { redactText: this.#turn.redactText, parent: this.#threads.parentOf(threadId) })
     if (!isModel) return events.length > 0 ? { events } : null
     this.facts.didWork = true
     this.#errors.sawProgress()
@@ -283,19 +255,15 @@ class CodexRun {
   #stopUnlessAsked(toolCallId: string, item: Item): { write?: string } {
     const made = { shown: shownDigest(shownOf(item)), isMade: wasMade(item) }
     const isAsked = this.#asked.take(toolCallId, made) ?? this.#asked.take(callOf(item)?.name ?? '', made)
-    const acted = whatActed(item, this.#spec.permissions)
-    if (isAsked === true || acted === null || !hasCallChecks(this.#spec) || this.facts.unasked !== null) return {}
-    this.facts.unasked = { name: acted, wasAsked: isAsked !== null }
-    return this.#interrupt()
+    const acted = whatActed(item, this.#turn.spec.permissions)
+    if (isAsked === true || acted === null) return {}
+    return this.#turn.sawUnasked({ name: acted, wasAsked: isAsked !== null }) ? this.#interrupt() : {}
   }
 
   /** codex counts no turns: an answer of the model that begins after the last one allowed is interrupted. */
   #interruptWhenSpent(threadId: string): { write?: string } {
-    const { maxTurns } = this.#spec
-    const isOurs = threadId === this.facts.sessionId && this.facts.maxTurnsReached === null
-    if (!isOurs || maxTurns === null || this.#usage.modelCalls < maxTurns) return {}
-    this.facts.maxTurnsReached = maxTurns
-    return this.#interrupt()
+    if (threadId !== this.facts.sessionId) return {}
+    return this.#turn.isPastLimit(this.#usage.modelCalls) ? this.#interrupt() : {}
   }
 
   #interrupt(): { write?: string } {
@@ -315,14 +283,12 @@ class CodexRun {
     const { threadId, turn } = parsed.data
     // A subagent's.
     if (threadId !== this.facts.sessionId) return this.#threads.has(threadId) ? { events: [] } : null
-    if (this.#phase === 'finished' || turn.id !== (this.#turnId ?? turn.id)) return null
-    if (turn.error) turn.error.message = cappedText(turn.error.message, this.#redactText).text
+    if (this.#turn.isFinished || turn.id !== (this.#turnId ?? turn.id)) return null
+    if (turn.error) turn.error.message = this.#turn.capped(turn.error.message)
     this.facts.turn = turn
-    this.#phase = 'finished'
     const isError = turn.status !== 'completed'
     const said = isError ? (turn.error?.message ?? this.facts.unreached ?? this.#lastMessage) : this.#lastMessage
-    const { text, ...cut } = cappedText(said, this.#redactText)
-    return { events: [{ kind: 'result', data: { text, isError, ...cut } }], finished: true, closeInput: true }
+    return this.#turn.finish([this.#turn.result(said, isError)])
   }
 
   /** Items of subagents have ids of their own threads, which may be those of other items. */

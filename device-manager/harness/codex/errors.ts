@@ -1,7 +1,8 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RedactText } from '../adapter.ts'
+import { failedRequestEvent } from '../parts/error-event.ts'
 import { cappedText } from '../parts/event-pieces.ts'
-import { classOf, httpStatusOf, type OutcomeFacts } from './outcome.ts'
+import { classOf, httpStatusOf, type CodexFacts } from './outcome.ts'
 import type { Threads } from './threads.ts'
 import { errorNote, rateLimits } from './wire.ts'
 
@@ -11,12 +12,12 @@ const waitsForNetwork = /waiting for network/i
 
 /** Reads what codex tells of failed requests to the model and of the account's limits, and notes it in the facts of the run. */
 export class Errors {
-  readonly #facts: OutcomeFacts
+  readonly #facts: CodexFacts
   readonly #threads: Threads
   readonly #redactText: RedactText
   #networkWaits = 0
 
-  constructor(facts: OutcomeFacts, { threads, redactText }: { threads: Threads; redactText: RedactText }) {
+  constructor(facts: CodexFacts, { threads, redactText }: { threads: Threads; redactText: RedactText }) {
     this.#facts = facts
     this.#threads = threads
     this.#redactText = redactText
@@ -36,16 +37,11 @@ export class Errors {
     const httpStatus = httpStatusOf(error.codexErrorInfo)
     const { text: message } = cappedText(error.message, this.#redactText)
     if (!willRetry && (threadId ?? facts.sessionId) === facts.sessionId) facts.lastError = { ...error, message }
-    const data = {
-      class: classOf(error.codexErrorInfo),
-      message,
-      ...(httpStatus !== null && { httpStatus }),
-      willRetry,
-    }
     const isUnreached = willRetry && waitsForNetwork.test(message) && ++this.#networkWaits === maxNetworkWaits
     // A provider that is not there ends the run, as it does with the other harnesses: another model or harness has its turn.
     if (isUnreached) facts.unreached = cappedText(error.additionalDetails ?? message, this.#redactText).text
-    return { events: [{ kind: 'error', data }], isUnreached }
+    const kind = classOf(error.codexErrorInfo)
+    return { events: [failedRequestEvent({ class: kind, message, httpStatus, willRetry })], isUnreached }
   }
 
   limits(params: unknown): RunEventBody[] | null {

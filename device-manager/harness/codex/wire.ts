@@ -35,7 +35,7 @@ export const turnCompleted = z.object({
     error: turnError.nullish(),
   }),
 })
-export type Turn = z.infer<typeof turnCompleted>['turn']
+export type CodexTurn = z.infer<typeof turnCompleted>['turn']
 
 const tokens = z.number().int().nonnegative().catch(0)
 export const tokenUsage = z.object({

@@ -1,12 +1,13 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import type { DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
+import type { DialogueOptions, DialogueOutput, HarnessDialogue } from '../adapter.ts'
 import { errorEvent } from '../parts/error-event.ts'
-import { asItIs, callEvent, cappedText, resultEvent, wordEvents } from '../parts/event-pieces.ts'
+import { callEvent, resultEvent, wordEvents } from '../parts/event-pieces.ts'
 import { promptWithInstructions } from '../parts/instructions.ts'
-import { lineFrame } from '../parts/line-frame.ts'
+import { turnDialogue, type TurnRun } from '../parts/turn-dialogue.ts'
+import { Turn } from '../parts/turn.ts'
 import { resultOf, toolNameOf } from './calls.ts'
-import { cursorOutcome, type OutcomeFacts } from './outcome.ts'
+import { cursorOutcome, type CursorFacts, type OwnCursorFacts } from './outcome.ts'
 import * as wire from './wire.ts'
 
 const maxCalls = 1_000
@@ -17,38 +18,31 @@ const maxThinkingChars = 256 * 1024
  * whether or not the process leaves then. It asks nothing and takes no further text.
  */
 export function cursorDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
-  const redactText = options.redactText ?? asItIs
-  const run = new CursorRun(spec, redactText)
-  return {
-    open: () => ({ events: [], write: promptWithInstructions(spec).join('\n\n'), closeInput: true }),
-    ...lineFrame(run, options),
-    answer: () => ({ events: [] }),
-    input: () => ({ events: [noInput] }),
-    outcome: (exit) => cursorOutcome(run.facts, exit),
-  }
+  const run = new CursorRun(spec, options)
+  return turnDialogue(run, options, { outcome: (exit) => cursorOutcome(run.facts, exit) })
 }
 
-class CursorRun {
-  readonly facts: OutcomeFacts
-  readonly #maxTurns: number | null
-  readonly #redactText: RedactText
+class CursorRun implements TurnRun {
+  readonly facts: CursorFacts
+  readonly #turn: Turn<OwnCursorFacts>
   readonly #calls = new Set<string>()
   #thinking = ''
-  #turns = 0
-  #isModelsTurn = false
 
-  constructor({ resumeSessionId, maxTurns }: RunSpec, redactText: RedactText) {
-    this.#maxTurns = maxTurns
-    this.#redactText = redactText
-    this.facts = {
-      resumeSessionId,
-      sessionId: null,
-      result: null,
-      openCalls: 0,
-      maxTurnsReached: null,
-      didWork: false,
-      stderrTail: '',
-    }
+  constructor(spec: RunSpec, options: DialogueOptions) {
+    this.#turn = new Turn(spec, options, { tooLate: noInput, own: { result: null, openCalls: 0 } })
+    this.facts = this.#turn.facts
+  }
+
+  open(): DialogueOutput {
+    return { events: [], write: promptWithInstructions(this.#turn.spec).join('\n\n'), closeInput: true }
+  }
+
+  answer(): DialogueOutput {
+    return { events: [] }
+  }
+
+  input(): DialogueOutput {
+    return { events: [noInput] }
   }
 
   /** null: not a line that is understood. */
@@ -81,29 +75,27 @@ class CursorRun {
     const parsed = wire.initLine.safeParse(value)
     if (!parsed.success || this.facts.sessionId !== null) return null
     const { session_id: sessionId, model } = parsed.data
-    this.facts.sessionId = sessionId
-    const resumed = this.facts.resumeSessionId === null ? {} : { resumed: this.facts.resumeSessionId === sessionId }
-    return { events: [{ kind: 'session', data: { sessionId, ...(model != null && { model }), ...resumed } }] }
+    return { events: [this.#turn.session(sessionId, { model })] }
   }
 
   #thought(value: unknown): DialogueOutput | null {
     const parsed = wire.thinkingLine.safeParse(value)
     if (!parsed.success) return null
-    const stop = this.#modelSpeaks()
+    const stop = this.#modelActs()
     this.#thinking = (this.#thinking + (parsed.data.text ?? '')).slice(-maxThinkingChars)
     if (parsed.data.subtype === 'delta') return { events: [], ...stop }
     const text = this.#thinking
     this.#thinking = ''
-    return { events: wordEvents('thinking', { text }, this.#redactText), ...stop }
+    return { events: wordEvents('thinking', { text }, this.#turn.redactText), ...stop }
   }
 
   #words(value: unknown): DialogueOutput | null {
     const parsed = wire.assistantLine.safeParse(value)
     if (!parsed.success) return null
-    const stop = this.#modelSpeaks()
+    const stop = this.#modelActs()
     this.facts.didWork = true
     const text = parsed.data.message.content.map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join('')
-    return { events: wordEvents('text', { text }, this.#redactText), ...stop }
+    return { events: wordEvents('text', { text }, this.#turn.redactText), ...stop }
   }
 
   #tool(value: unknown): DialogueOutput | null {
@@ -117,36 +109,30 @@ class CursorRun {
     const { args, result } = body.data
     if (parsed.data.subtype === 'started') {
       if (this.#calls.has(toolCallId) || this.#calls.size >= maxCalls) return null
-      const stop = this.#modelSpeaks()
+      const stop = this.#modelActs()
       this.#calls.add(toolCallId)
       this.facts.openCalls = this.#calls.size
       const call = { name: toolNameOf(key, args), input: args }
-      return { events: [callEvent({ toolCallId }, call, this.#redactText)], ...stop }
+      return { events: [callEvent({ toolCallId }, call, this.#turn.redactText)], ...stop }
     }
     if (!this.#calls.delete(toolCallId)) return null
     this.facts.openCalls = this.#calls.size
-    this.#isModelsTurn = false
-    return { events: [resultEvent({ toolCallId, ...resultOf(result) }, this.#redactText)] }
+    this.#turn.modelIsAsked()
+    return { events: [resultEvent({ toolCallId, ...resultOf(result) }, this.#turn.redactText)] }
   }
 
   #result(value: unknown): DialogueOutput | null {
     const parsed = wire.resultLine.safeParse(value)
     if (!parsed.success) return null
     const { usage, result, is_error: isError } = parsed.data
-    const { text, ...cut } = cappedText(result ?? '', this.#redactText)
-    this.facts.result = { ...parsed.data, result: text }
+    this.facts.result = { ...parsed.data, result: this.#turn.capped(result ?? '') }
     const events: RunEventBody[] = usage ? [{ kind: 'usage', data: usage }] : []
-    return { events: [...events, { kind: 'result', data: { text, isError, ...cut } }], finished: true }
+    return { events: [...events, this.#turn.result(result ?? '', isError)], finished: true }
   }
 
-  /** Cursor counts no turns: what the model says or calls after tools have ended is its next one. Past the last it is ended. */
-  #modelSpeaks(): { endNow?: true } {
-    if (this.#isModelsTurn) return {}
-    this.#isModelsTurn = true
-    this.#turns++
-    if (this.#maxTurns === null || this.#turns <= this.#maxTurns) return {}
-    this.facts.maxTurnsReached = this.#maxTurns
-    return { endNow: true }
+  /** Past the last turn of the model the program is ended. */
+  #modelActs(): { endNow?: true } {
+    return this.#turn.modelActs() ? { endNow: true } : {}
   }
 }
 

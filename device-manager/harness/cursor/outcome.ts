@@ -1,20 +1,18 @@
 import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
 import { failureEnding, failureKind, type Ending } from '../parts/failure.ts'
-import { lastWords, leftEarly } from '../parts/left-early.ts'
+import { lastWords } from '../parts/left-early.ts'
+import { completed, failed, leftTurn, turnOutcome, turnsSpent } from '../parts/outcome.ts'
+import type { TurnFacts } from '../parts/turn.ts'
 import { signInHint, signInWith } from './detect.ts'
 import type { ResultLine } from './wire.ts'
 
-/** The facts that a dialogue knows when its process has left. */
-export interface OutcomeFacts {
-  resumeSessionId: string | null
-  sessionId: string | null
+/** The facts that Cursor's dialogue adds to those of every turn. */
+export interface OwnCursorFacts {
   result: ResultLine | null
   /** Calls that began and did not end. */
   openCalls: number
-  maxTurnsReached: number | null
-  didWork: boolean
-  stderrTail: string
 }
+export type CursorFacts = TurnFacts & OwnCursorFacts
 
 const unknownChat = /(chat|session|conversation)[^\n]*(not found|does not exist|unknown)/i
 
@@ -22,33 +20,27 @@ const unknownChat = /(chat|session|conversation)[^\n]*(not found|does not exist|
  * Returns how the run ended. Its result decides, not the exit status: the program may linger after it. Without a result, or with a
  * call that never ended, the run has failed; what went wrong stands on standard error.
  */
-export function cursorOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOutcome {
+export function cursorOutcome(facts: CursorFacts, exit: ProcessExit): HarnessOutcome {
+  const { resumeSessionId, sessionId, maxTurnsReached } = facts
   const said = lastWords(facts.stderrTail)
-  if (facts.resumeSessionId !== null && facts.sessionId === null && unknownChat.test(said)) {
-    const message = `Cursor's chat ${facts.resumeSessionId} is not on this machine any more.`
-    return { exitReason: exit.stoppedFor ?? 'harness_start_failed', message, sessionId: null, resumeRefused: true }
-  }
-  const kept = { sessionId: facts.sessionId, resumeRefused: false }
-  if (exit.stoppedFor !== null) return { ...kept, exitReason: exit.stoppedFor, message: null }
-  if (facts.maxTurnsReached !== null) {
-    const message = `Cursor reached its maximum number of turns (${facts.maxTurnsReached}).`
-    return { ...kept, exitReason: 'budget_exceeded', message }
-  }
-  return { ...kept, ...ended(facts, { exit, said }) }
+  const isGone = resumeSessionId !== null && sessionId === null && unknownChat.test(said)
+  return turnOutcome(facts, exit, {
+    program: 'Cursor',
+    unknownSession: isGone ? `Cursor's chat ${resumeSessionId} is not on this machine any more.` : null,
+    ended: () => (maxTurnsReached === null ? endingOf(facts, { exit, said }) : turnsSpent('Cursor', maxTurnsReached)),
+  })
 }
 
-function ended(facts: OutcomeFacts, { exit, said }: { exit: ProcessExit; said: string }): Ending {
-  const { result, didWork, stderrTail } = facts
+function endingOf(facts: CursorFacts, { exit, said }: { exit: ProcessExit; said: string }): Ending {
+  const { result, didWork, sessionId } = facts
   if (result !== null && !result.is_error && result.subtype === 'success') {
-    if (facts.openCalls === 0) return { exitReason: 'completed', message: null }
-    return { exitReason: 'error', message: 'Cursor said that it was done with a tool call that had not ended.' }
+    const isWhole = facts.openCalls === 0
+    return isWhole ? completed : failed('Cursor said that it was done with a tool call that had not ended.')
   }
   const told = result?.result ?? said
   const failure = failureKind({ message: told })
-  if (result === null && (failure === 'other' || exit.signal !== null)) {
-    const message = leftEarly('Cursor', exit, { stderrTail, when: 'without a result' })
-    return { exitReason: facts.sessionId === null ? 'harness_start_failed' : 'error', message }
-  }
+  if (result === null && (failure === 'other' || exit.signal !== null))
+    return leftTurn('Cursor', exit, { facts, when: 'without a result', hasBegun: sessionId !== null })
   const message = told === '' ? `Cursor ended with ${result?.subtype ?? 'no result'}.` : told
   return failureEnding({ message, kind: failure }, { signInHint, signInWith, didWork })
 }

@@ -1,17 +1,17 @@
 import type { z } from 'zod'
-import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
-import { errorEvent, inputTooLate } from '../parts/error-event.ts'
-import { asItIs, cappedText, rawEvents } from '../parts/event-pieces.ts'
+import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue } from '../adapter.ts'
+import { inputTooLate } from '../parts/error-event.ts'
+import { rawEvents } from '../parts/event-pieces.ts'
 import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
 import { httpLine } from '../parts/http-lines.ts'
 import { joined, jsonObject } from '../parts/json-lines.ts'
-import { lineFrame } from '../parts/line-frame.ts'
+import { turnDialogue, type TurnRun } from '../parts/turn-dialogue.ts'
+import { Turn } from '../parts/turn.ts'
 import type { CallPlace } from './calls.ts'
 import { Gate } from './gate.ts'
 import { abortSession, ids, openSession, replyPermission, sendPrompt, stdinLine } from './orders.ts'
-import { opencodeOutcome, type Halt, type OutcomeFacts } from './outcome.ts'
+import { opencodeOutcome, type Halt, type OpencodeFacts, type OwnOpencodeFacts } from './outcome.ts'
 import { SessionEvents } from './session-events.ts'
 import { Sessions } from './sessions.ts'
 import {
@@ -43,63 +43,45 @@ const maxTexts = 100
  * prompt is sent before the plugin is in place: without it nothing would be asked.
  */
 export function opencodeDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
-  const redactText = options.redactText ?? asItIs
-  const run = new OpencodeRun(spec, redactText)
-  return {
-    open: () => ({ events: [] }),
-    ...lineFrame(run, options, maxLineBytes),
-    answer: (askId, decision) => run.answer(askId, decision),
-    input: (text) => run.input(text),
-    outcome: (exit) => opencodeOutcome(run.facts, exit),
-  }
+  const run = new OpencodeRun(spec, options)
+  return turnDialogue(run, options, { outcome: (exit) => opencodeOutcome(run.facts, exit), maxLineBytes })
 }
 
-class OpencodeRun {
-  readonly facts: OutcomeFacts
-  readonly #spec: RunSpec
-  readonly #redactText: RedactText
+class OpencodeRun implements TurnRun {
+  readonly facts: OpencodeFacts
+  readonly #turn: Turn<OwnOpencodeFacts>
   readonly #gate = new Gate()
   readonly #sessions = new Sessions()
   readonly #events: SessionEvents
   #place: CallPlace = { servers: [], directory: '' }
-  #phase: 'starting' | 'opening' | 'working' | 'finished' = 'starting'
-  #early: string[] = []
   #inputs = 0
   /** Texts of a person that no request to the model has followed yet: the session does not rest before that. */
   #unheard = 0
   #isResting = false
   #turns = 0
 
-  constructor(spec: RunSpec, redactText: RedactText) {
-    this.#spec = spec
-    this.#redactText = redactText
-    this.facts = {
-      resumeSessionId: spec.resumeSessionId,
-      sessionId: null,
-      refusal: null,
-      halt: null,
-      isIdle: false,
-      lastReason: null,
-      lastError: null,
-      didWork: false,
-      stderrTail: '',
-    }
+  constructor(spec: RunSpec, options: DialogueOptions) {
+    const own = { isSessionUnknown: false, halt: null, isIdle: false, lastReason: null, lastError: null }
+    this.#turn = new Turn(spec, options, { tooLate, own, beginsIn: 'starting', maxEarly: maxTexts })
+    this.facts = this.#turn.facts
     this.#events = new SessionEvents({
       facts: this.facts,
       gate: this.#gate,
       sessions: this.#sessions,
       place: () => this.#place,
       isGated: hasCallChecks(spec),
-      redactText,
+      redactText: this.#turn.redactText,
     })
   }
 
-  input(text: string): DialogueOutput {
-    if (this.#phase === 'finished') return { events: [tooLate] }
-    const { sessionId } = this.facts
-    if (this.#phase === 'working' && sessionId !== null) return { events: [], write: this.#add(sessionId, text) }
-    if (this.#early.length < maxTexts) this.#early.push(text)
+  open(): DialogueOutput {
     return { events: [] }
+  }
+
+  input(text: string): DialogueOutput {
+    const { sessionId } = this.facts
+    const isTaken = this.#turn.phase === 'working' && sessionId !== null
+    return this.#turn.input(text, isTaken ? () => this.#add(sessionId, text) : null)
   }
 
   answer(askId: string, decision: CallDecision): DialogueOutput {
@@ -124,27 +106,27 @@ class OpencodeRun {
   #printed(text: string): DialogueOutput {
     const bytes = Buffer.from(text)
     const parsed = gateLine.safeParse(jsonObject(bytes))
-    if (!parsed.success) return { events: rawEvents(Buffer.from(`${text}\n`), 'stdout', this.#redactText) }
+    if (!parsed.success) return { events: rawEvents(Buffer.from(`${text}\n`), 'stdout', this.#turn.redactText) }
     const line = parsed.data
     switch (line.svc) {
       case 'failed':
-        return this.#refuse(`svc's plugin failed: ${cappedText(line.message, this.#redactText).text}`, false)
+        return this.#refuse(`svc's plugin failed: ${this.#turn.capped(line.message)}`, false)
       case 'ready':
         return this.#ready(line)
       case 'call':
         return this.#call(line)
       case 'turn':
-        return this.#turn(line)
+        return this.#modelIsAsked(line)
       case 'retry':
         return this.#retry(line)
     }
   }
 
   #ready({ directory, servers }: CallPlace): DialogueOutput {
-    if (this.#phase !== 'starting') return { events: [] }
-    this.#phase = 'opening'
+    if (this.#turn.phase !== 'starting') return { events: [] }
+    this.#turn.phase = 'opening'
     this.#place = { directory, servers }
-    return { events: [], write: openSession(this.#spec) }
+    return { events: [], write: openSession(this.#turn.spec) }
   }
 
   #answered({ id, status, body }: { id: number; status: number; body: unknown }): DialogueOutput | null {
@@ -159,8 +141,8 @@ class OpencodeRun {
 
   #opened(body: unknown): DialogueOutput | null {
     const parsed = sessionAnswer.safeParse(body)
-    if (!parsed.success || this.#phase !== 'opening') return null
-    const { resumeSessionId, prompt, model } = this.#spec
+    if (!parsed.success || this.#turn.phase !== 'opening') return null
+    const { resumeSessionId, prompt, model } = this.#turn.spec
     const ofFolder = [parsed.data].flat().filter(({ directory }) => directory === this.#place.directory)
     const found = ofFolder.find(({ id }) => id === (resumeSessionId ?? id))
     if (found === undefined) {
@@ -168,33 +150,30 @@ class OpencodeRun {
       return this.#refuse(isGone ? gone(resumeSessionId) : 'it works in another folder than the run.', isGone)
     }
     const { id: sessionId } = found
-    this.#phase = 'working'
+    this.#turn.phase = 'working'
     this.#sessions.begin(sessionId)
-    this.facts.sessionId = sessionId
-    const first = sendPrompt(this.#spec, { id: ids.prompt, sessionId, text: prompt })
-    const write = [first, ...this.#early.map((text) => this.#add(sessionId, text))].join('')
-    this.#early = []
-    const data = { sessionId, ...(model !== null && { model }), ...(resumeSessionId !== null && { resumed: true }) }
-    return { events: [{ kind: 'session', data }], write }
+    const first = sendPrompt(this.#turn.spec, { id: ids.prompt, sessionId, text: prompt })
+    const write = [first, ...this.#turn.takeEarly().map((text) => this.#add(sessionId, text))].join('')
+    return { events: [this.#turn.session(sessionId, { model })], write }
   }
 
   #add(sessionId: string, text: string): string {
     this.#unheard++
-    return sendPrompt(this.#spec, { id: ids.firstInput + this.#inputs++, sessionId, text })
+    return sendPrompt(this.#turn.spec, { id: ids.firstInput + this.#inputs++, sessionId, text })
   }
 
   #refused(status: number, body: unknown): DialogueOutput {
     const said = typeof body === 'string' ? body : JSON.stringify(body)
-    return this.#refuse(`HTTP ${status}: ${cappedText(said ?? '', this.#redactText).text.slice(0, 1_000)}`, false)
+    return this.#refuse(`HTTP ${status}: ${this.#turn.capped(said ?? '').slice(0, 1_000)}`, false)
   }
 
-  #refuse(message: string, isUnknownSession: boolean): DialogueOutput {
-    this.facts.refusal ??= { message, isUnknownSession }
-    return this.#finish([errorEvent('refused', this.facts.refusal.message)])
+  #refuse(message: string, isSessionUnknown: boolean): DialogueOutput {
+    if (this.facts.refusal === null) this.facts.isSessionUnknown = isSessionUnknown
+    return this.#turn.refuse(message)
   }
 
   #call(call: GateCall): DialogueOutput {
-    if (this.#phase === 'finished') return { events: [], write: Gate.refuse(call) }
+    if (this.#turn.isFinished) return { events: [], write: Gate.refuse(call) }
     // A session that nobody of this run began: whoever did that does not get svc's word for it.
     const write = this.#gate.hold(call)
     this.facts.didWork = true
@@ -204,8 +183,8 @@ class OpencodeRun {
   }
 
   /** Before each request to the model: the run may be over. A request that is not answered is not made. */
-  #turn(turn: GateTurn): DialogueOutput {
-    const { maxTurns, model } = this.#spec
+  #modelIsAsked(turn: GateTurn): DialogueOutput {
+    const { maxTurns, model } = this.#turn.spec
     this.#events.model = turn.model
     if (this.facts.halt !== null) return this.#halt(this.facts.halt)
     // Without any provider it takes free ones of opencode's, which the person has not chosen.
@@ -222,7 +201,7 @@ class OpencodeRun {
 
   #retry({ message, until, waitMs }: GateRetry): DialogueOutput {
     if (waitMs <= longestWaitMs) return { events: [] }
-    const told = cappedText(message, this.#redactText).text.slice(0, 1_000)
+    const told = this.#turn.capped(message).slice(0, 1_000)
     return this.#halt({ why: 'long_wait', message: told, until, waitMs })
   }
 
@@ -256,22 +235,16 @@ class OpencodeRun {
     this.facts.isIdle = true
     const { lastError } = this.facts
     const isError = lastError !== null || this.facts.halt !== null
-    const { text, ...cut } = cappedText(lastError?.data.message ?? this.#events.lastText, this.#redactText)
-    return this.#finish([{ kind: 'result', data: { text, isError, ...cut } }])
+    return this.#turn.finish([this.#turn.result(lastError?.data.message ?? this.#events.lastText, isError)])
   }
 
   /** The session's work is ended; it comes to rest by itself, or the run host ends it. */
   #halt(halt: Halt): DialogueOutput {
     this.facts.halt ??= halt
-    if (this.#phase === 'finished') return { events: [] }
-    if (halt.why === 'lost') return this.#finish([])
+    if (this.#turn.isFinished) return { events: [] }
+    if (halt.why === 'lost') return this.#turn.finish()
     const { sessionId } = this.facts
     return { events: [], finished: true, ...(sessionId !== null && { write: abortSession(sessionId) }) }
-  }
-
-  #finish(events: RunEventBody[]): DialogueOutput {
-    this.#phase = 'finished'
-    return { events, finished: true, closeInput: true }
   }
 }
 

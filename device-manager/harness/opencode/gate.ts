@@ -1,16 +1,10 @@
 import { adviceToModel } from '../../../shared/permissions/decide.ts'
 import type { CallDecision, ToolAsk } from '../adapter.ts'
 import { AskedCalls, isSameText, maxCallsAtOnce, shownDigest } from '../parts/asked-calls.ts'
+import { OpenQuestions } from '../parts/open-questions.ts'
 import { callsOf, noTool, type CallPlace } from './calls.ts'
 import { stdinLine } from './orders.ts'
 import type { GateCall } from './wire.ts'
-
-interface Pending {
-  call: GateCall
-  /** Questions that are not answered yet. */
-  left: number
-  refusal: string | null
-}
 
 /** A call as its session shows it. */
 export interface ShownCall {
@@ -36,11 +30,11 @@ const nobodyThere =
  */
 export class Gate {
   readonly #held = new Map<string, GateCall>()
-  readonly #pending = new Map<string, Pending>()
+  /** Of a call there may be many questions; the calls are counted when they are held. */
+  readonly #open = new OpenQuestions<GateCall>(Infinity)
   /** Calls that svc was asked about and that have not ended, with the id under which the plugin waits; null: it has its answer. */
   readonly #known = new Map<string, string | null>()
   readonly #asked = new AskedCalls<string>(isSameText)
-  #count = 0
 
   /** Returns what is written where the call is refused at once. */
   hold(call: GateCall): string | null {
@@ -51,7 +45,7 @@ export class Gate {
     const [twin] = [...this.#known].find(([, id]) => id === call.id) ?? []
     if (twin !== undefined) {
       this.#known.set(key, null)
-      this.#drop(twin)
+      this.#drop(twin, call.id)
       return answerLine(call.id, twins)
     }
     this.#known.set(key, call.id)
@@ -80,26 +74,26 @@ export class Gate {
     const calls = forms.slice(0, shown.length).map(({ tool, input }) => callsOf(tool, input, place))
     if (calls.includes(null)) return { write: this.#answer(call, unjudgeable) }
     const named = calls.flatMap((some) => some ?? [])
-    const pending: Pending = { call, left: named.length, refusal: null }
     const cwd = workdirOf(call.args)
-    const asks = named.map(({ name, input }): ToolAsk => {
-      const askId = `ask-${++this.#count}`
-      this.#pending.set(askId, pending)
+    const askIds = this.#open.raise(call, named.length) ?? []
+    const asks = askIds.map((askId, at): ToolAsk => {
+      const { name, input } = named[at]!
       return { askId, toolCallId, name, input, ...(cwd !== null && { cwd }) }
     })
-    this.#asked.note(key, { askIds: asks.map(({ askId }) => askId), shown })
+    this.#asked.note(key, { askIds, shown })
     return { asks }
   }
 
   /** null: the question is not known, or others about the same call are still open. */
   answer(askId: string, decision: CallDecision): string | null {
-    const pending = this.#pending.get(askId)
-    if (pending === undefined) return null
-    this.#pending.delete(askId)
-    pending.left--
-    if (decision.behavior === 'deny') pending.refusal ??= decision.message
-    this.#asked.answered(askId, pending.left > 0 ? null : pending.refusal === null)
-    return pending.left > 0 ? null : this.#answer(pending.call, pending.refusal)
+    const answered = this.#open.answer(askId, decision)
+    if (answered === null) {
+      this.#asked.answered(askId, null)
+      return null
+    }
+    const { question: call, decision: made } = answered
+    this.#asked.answered(askId, made.behavior === 'allow')
+    return this.#answer(call, made.behavior === 'allow' ? null : made.message)
   }
 
   /** The call is over. Returns whether it was asked and, if it was made, allowed as it was made; null: it was never asked. */
@@ -121,7 +115,7 @@ export class Gate {
   }
 
   #allowAtOnce(call: GateCall): string {
-    const askId = `ask-${++this.#count}`
+    const askId = this.#open.nextAskId()
     this.#asked.note(keyOf(call), { askIds: [askId], shown: [digestOf({ tool: call.tool, input: call.args })] })
     this.#asked.answered(askId, true)
     return this.#answer(call, null)
@@ -133,10 +127,10 @@ export class Gate {
   }
 
   /** Whatever is answered to the questions about it, the plugin is told nothing more. */
-  #drop(key: string): void {
+  #drop(key: string, id: string): void {
     this.#held.delete(key)
     this.#known.set(key, null)
-    for (const [askId, { call }] of this.#pending) if (keyOf(call) === key) this.#pending.delete(askId)
+    this.#open.forget(id)
   }
 }
 

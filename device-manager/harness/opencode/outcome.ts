@@ -1,7 +1,8 @@
 import type { FailureKind, HarnessOutcome, ProcessExit } from '../adapter.ts'
 import { unaskedMessage, type Unasked } from '../parts/asked-calls.ts'
 import { cutOff, failureEnding, failureKind, type Ending } from '../parts/failure.ts'
-import { leftEarly } from '../parts/left-early.ts'
+import { completed, failed, interruptedOutside, leftTurn, turnOutcome, turnsSpent } from '../parts/outcome.ts'
+import type { TurnFacts } from '../parts/turn.ts'
 import { signInHint, signInWith } from './detect.ts'
 import type { HarnessError } from './wire.ts'
 
@@ -15,12 +16,10 @@ export type Halt =
   | { why: 'long_wait'; message: string; until: number; waitMs: number }
   | { why: 'lost'; reason: string }
 
-/** The facts that a dialogue knows when its process has left. */
-export interface OutcomeFacts {
-  resumeSessionId: string | null
-  sessionId: string | null
-  /** Why opencode took the session or the prompt not at all. */
-  refusal: { message: string; isUnknownSession: boolean } | null
+/** The facts that opencode's dialogue adds to those of every turn. */
+export interface OwnOpencodeFacts {
+  /** Why it refused: the session is not there, or belongs to another folder. */
+  isSessionUnknown: boolean
   halt: Halt | null
   /** The session has come to rest after the prompt. */
   isIdle: boolean
@@ -28,10 +27,9 @@ export interface OutcomeFacts {
   lastReason: string | null
   /** The last error of the session after which it did not go on. */
   lastError: HarnessError | null
-  /** The model said or did something. */
-  didWork: boolean
-  stderrTail: string
 }
+/** The first halt counts, so a call that was not asked and the limit of turns are halts. */
+export type OpencodeFacts = TurnFacts & OwnOpencodeFacts
 
 /** An answer that ended like this is none. */
 const brokenOff = new Set(['tool-calls', 'content-filter', 'error'])
@@ -43,46 +41,38 @@ const brokenOff = new Set(['tool-calls', 'content-filter', 'error'])
  * - A failed request to the model: see `failureEnding`. A provider that asks for a long wait is a limit or trouble of its own.
  * - No provider: `harness_start_failed`, since a retry cannot help.
  * - A context that stays full after it was compacted: `error`, and the session is not gone on with.
- * - A session that does not exist, or belongs to another folder: `resumeRefused`; the next run begins a new one.
  */
-export function opencodeOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOutcome {
-  const { refusal, halt } = facts
-  if (refusal?.isUnknownSession === true) {
-    return {
-      exitReason: exit.stoppedFor ?? 'harness_start_failed',
-      message: refusal.message,
-      sessionId: null,
-      resumeRefused: true,
-    }
-  }
-  const kept = { sessionId: facts.sessionId, resumeRefused: false }
-  if (exit.stoppedFor !== null) return { ...kept, exitReason: exit.stoppedFor, message: null }
-  if (refusal !== null)
-    return { ...kept, exitReason: 'harness_start_failed', message: `opencode refused to start: ${refusal.message}` }
-  if (halt !== null && halt.why !== 'lost') return { ...kept, ...halted(halt, facts) }
-  if (!facts.isIdle) return { ...kept, ...leftInTheMiddle(facts, exit) }
-  if (facts.lastError !== null) return { ...kept, ...failed(facts, facts.lastError) }
-  if (facts.lastReason === 'length') return { ...kept, ...cutOff() }
-  if (facts.lastReason === null || brokenOff.has(facts.lastReason)) {
-    const how = facts.lastReason === null ? 'without an answer' : `in the middle (${facts.lastReason})`
-    return { ...kept, exitReason: 'error', message: `opencode ended its turn ${how}.` }
-  }
-  return { ...kept, exitReason: 'completed', message: null }
+export function opencodeOutcome(facts: OpencodeFacts, exit: ProcessExit): HarnessOutcome {
+  return turnOutcome(facts, exit, {
+    program: 'opencode',
+    unknownSession: facts.isSessionUnknown ? facts.refusal : null,
+    ended: () => endingOf(facts, exit),
+  })
 }
 
-function halted(halt: Exclude<Halt, { why: 'lost' }>, { didWork }: OutcomeFacts): Ending {
+function endingOf(facts: OpencodeFacts, exit: ProcessExit): Ending {
+  const { halt, isIdle, lastError, lastReason } = facts
+  if (halt !== null && halt.why !== 'lost') return halted(halt, facts)
+  if (!isIdle) return leftInTheMiddle(facts, exit)
+  if (lastError !== null) return byError(facts, lastError)
+  if (lastReason === 'length') return cutOff()
+  if (lastReason !== null && !brokenOff.has(lastReason)) return completed
+  return failed(
+    `opencode ended its turn ${lastReason === null ? 'without an answer' : `in the middle (${lastReason})`}.`,
+  )
+}
+
+function halted(halt: Exclude<Halt, { why: 'lost' }>, { didWork }: OpencodeFacts): Ending {
   switch (halt.why) {
     case 'asked':
-      return { exitReason: 'error', message: 'The run was told to end, since a person is asked.' }
+      return failed('The run was told to end, since a person is asked.')
     case 'unasked':
-      return { exitReason: 'error', message: unaskedMessage('opencode', halt) }
-    case 'turns': {
-      const message = `opencode reached its maximum number of turns (${halt.turns}).`
-      return { exitReason: 'budget_exceeded', message }
-    }
+      return failed(unaskedMessage('opencode', halt))
+    case 'turns':
+      return turnsSpent('opencode', halt.turns)
     case 'overflow': {
       const message = 'The context of the session is full, also after opencode made it smaller.'
-      return { exitReason: 'error', message, sessionId: null, failure: 'context_full' }
+      return { ...failed(message), sessionId: null, failure: 'context_full' }
     }
     case 'signed_out': {
       const exitReason = didWork ? 'error' : 'harness_start_failed'
@@ -92,7 +82,7 @@ function halted(halt: Exclude<Halt, { why: 'lost' }>, { didWork }: OutcomeFacts)
       const minutes = Math.ceil(halt.waitMs / 60_000)
       const message = `${halt.message} The provider is to be asked again in ${minutes} min.`
       const failure = failureKind({ message: halt.message }) === 'rate_limit' ? 'rate_limit' : 'provider'
-      if (failure === 'provider') return { exitReason: 'error', message, failure }
+      if (failure === 'provider') return { ...failed(message), failure }
       return { exitReason: 'rate_limited', message, limitResetsAt: halt.until, failure }
     }
   }
@@ -105,16 +95,16 @@ const kinds: Readonly<Record<string, FailureKind>> = {
   MessageOutputLengthError: 'output_limit',
 }
 
-function failed({ didWork }: OutcomeFacts, { name, data }: HarnessError): Ending {
-  if (name === 'MessageAbortedError') return { exitReason: 'error', message: 'opencode was interrupted from outside.' }
+function byError({ didWork }: OpencodeFacts, { name, data }: HarnessError): Ending {
+  if (name === 'MessageAbortedError') return interruptedOutside('opencode')
   const message = data.message === '' ? name : data.message
   const failure = { message, httpStatus: data.statusCode ?? null, kind: kinds[name] ?? null }
   return failureEnding(failure, { signInHint, signInWith, didWork })
 }
 
-function leftInTheMiddle({ didWork, stderrTail, halt }: OutcomeFacts, exit: ProcessExit): Ending {
+function leftInTheMiddle(facts: OpencodeFacts, exit: ProcessExit): Ending {
+  const { halt, didWork: hasBegun } = facts
   // Its events end with it where it was killed.
   const why = halt?.why === 'lost' && exit.signal === null ? ` (${halt.reason})` : ''
-  const message = leftEarly('opencode', exit, { stderrTail, when: `in the middle of its work${why}` })
-  return { exitReason: didWork ? 'error' : 'harness_start_failed', message }
+  return leftTurn('opencode', exit, { facts, when: `in the middle of its work${why}`, hasBegun })
 }

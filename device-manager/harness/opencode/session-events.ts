@@ -1,9 +1,11 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { DialogueOutput, RedactText } from '../adapter.ts'
+import { forgetOldest } from '../parts/asked-calls.ts'
+import { failedRequestEvent } from '../parts/error-event.ts'
 import { callEvent, cappedText, resultEvent, wordEvents } from '../parts/event-pieces.ts'
 import { noTool, shownCall, type CallPlace } from './calls.ts'
 import type { Gate, ShownCall } from './gate.ts'
-import type { Halt, OutcomeFacts } from './outcome.ts'
+import type { Halt, OpencodeFacts } from './outcome.ts'
 import type { Sessions } from './sessions.ts'
 import { Usage } from './usage.ts'
 import {
@@ -19,7 +21,7 @@ import {
 
 export interface SessionEventsParts {
   /** Written to as the session goes on. */
-  facts: OutcomeFacts
+  facts: OpencodeFacts
   gate: Gate
   sessions: Sessions
   place(): CallPlace
@@ -71,7 +73,7 @@ export class SessionEvents {
   #awaitQuestion(call: ShownCall): void {
     if (this.#parts.gate.knows(call)) return
     this.#early.set(`${call.sessionID}/${call.callID}`, call)
-    if (this.#early.size > maxEarly) this.#early.delete(this.#early.keys().next().value ?? '')
+    forgetOldest(this.#early, maxEarly)
   }
 
   /** null: an event that is not understood. */
@@ -168,7 +170,7 @@ export class SessionEvents {
     if (!this.#parts.sessions.has(sessionID)) return null
     if (status.type !== 'retry') return { events: [] }
     const { text: message } = cappedText(status.message, this.#parts.redactText)
-    return { events: [{ kind: 'error', data: { class: 'retry', message, willRetry: true } }] }
+    return { events: [failedRequestEvent({ class: 'retry', message, willRetry: true })] }
   }
 
   #error(properties: unknown): SessionOutput | null {
@@ -195,8 +197,8 @@ export class SessionEvents {
 
   #isFirst(key: string): boolean {
     if (this.#told.has(key)) return false
-    if (this.#told.size >= maxTold) this.#told.delete(this.#told.keys().next().value ?? '')
     this.#told.add(key)
+    forgetOldest(this.#told, maxTold)
     return true
   }
 }
@@ -207,10 +209,5 @@ function wordsOf(part: { type: string }): string | null {
   return parsed.success && parsed.data.time?.end != null && parsed.data.synthetic !== true ? parsed.data.text : null
 }
 
-function failureEvent({ name, data }: HarnessError, willRetry: boolean): RunEventBody {
-  const { statusCode, message } = data
-  return {
-    kind: 'error',
-    data: { class: name, message, ...(statusCode != null && { httpStatus: statusCode }), willRetry },
-  }
-}
+const failureEvent = ({ name, data: { statusCode: httpStatus, message } }: HarnessError, willRetry: boolean) =>
+  failedRequestEvent({ class: name, message, httpStatus, willRetry })

@@ -1,3 +1,4 @@
+import { forgetOldest } from '../parts/asked-calls.ts'
 import { messageUpdated, sessionCreated } from './wire.ts'
 
 /** Messages whose role is remembered; parts come right after their message. */
@@ -41,7 +42,7 @@ export class Sessions {
     if (!parsed.success) return false
     const { id, role, agent } = parsed.data.info
     this.#isAgents.set(id, role === 'assistant' && !aboutTheSession.has(agent ?? ''))
-    if (this.#isAgents.size > maxMessages) this.#isAgents.delete(this.#isAgents.keys().next().value ?? '')
+    forgetOldest(this.#isAgents, maxMessages)
     return true
   }
 

@@ -55,11 +55,11 @@ export class AskedCalls<Shown> {
     const questions = shown.map((one): Question<Shown> => ({ shown: one, isAllowed: false }))
     const call = this.#calls.get(key) ?? { isName, questions: new Set() }
     for (const question of questions) call.questions.add(question)
-    while (call.questions.size > maxCallsAtOnce) call.questions.delete(first(call.questions)!)
+    forgetOldest(call.questions)
     this.#calls.set(key, call)
-    if (this.#calls.size > maxCallsAtOnce) this.#calls.delete(first(this.#calls.keys())!)
+    forgetOldest(this.#calls)
     for (const askId of askIds) this.#open.set(askId, questions)
-    while (this.#open.size > 2 * maxCallsAtOnce) this.#open.delete(first(this.#open.keys())!)
+    forgetOldest(this.#open, 2 * maxCallsAtOnce)
   }
 
   /** `isAllowed`: null while other questions about the call are open. The answer to the last of them counts for all. */
@@ -95,7 +95,15 @@ export const shownDigest = (shown: unknown): string =>
 
 export const isSameText = (asked: string, made: string): boolean => asked === made
 
-function first<Value>(values: Iterable<Value>): Value | undefined {
-  for (const value of values) return value
-  return undefined
+/** Keeps the `most` that were added last. Returns whether it forgot any. */
+export function forgetOldest<Key>(
+  known: { size: number; keys(): Iterable<Key>; delete(key: Key): boolean },
+  most = maxCallsAtOnce,
+): boolean {
+  if (known.size <= most) return false
+  for (const key of known.keys()) {
+    if (known.size <= most) break
+    known.delete(key)
+  }
+  return true
 }

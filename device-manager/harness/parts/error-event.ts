@@ -8,3 +8,14 @@ export const errorEvent = (kind: string, message: string): RunEventBody => ({
 
 export const inputTooLate = (program: string): RunEventBody =>
   errorEvent('input_too_late', `The text came after ${program} had ended its turn and was not delivered.`)
+
+/** A request to the model failed. `willRetry`: the harness asks again by itself. */
+export const failedRequestEvent = ({
+  httpStatus,
+  ...data
+}: {
+  class: string
+  message: string
+  httpStatus?: number | null | undefined
+  willRetry: boolean
+}): RunEventBody => ({ kind: 'error', data: { ...data, ...(httpStatus && { httpStatus }) } })
