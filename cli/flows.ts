@@ -1,5 +1,5 @@
 import type { Command } from './arguments/command.ts'
-import type { Flow } from './context.ts'
+import type { Flow } from './context/context.ts'
 
 /**
  * The flow of each command that is more than one call of the API. Each is loaded only when it is used, since every call

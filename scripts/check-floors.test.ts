@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkFloors, importsOf, type Floor } from './check-floors.ts'
+import { checkFloors, checkUpwardTypes, importsOf, type Floor } from './check-floors.ts'
 
 const floors: readonly Floor[] = [
   { floor: 'rows', rooms: { 'resources/runs': 'runs', 'resources/tasks': 'tasks' } },
@@ -8,9 +8,9 @@ const floors: readonly Floor[] = [
 ]
 
 /** Returns what is wrong with these files of the part `house`. */
-function problemsOf(files: Record<string, string>): string[] {
+function problemsOf(files: Record<string, string>, check = checkFloors): string[] {
   const texts = Object.entries(files).map(([path, text]) => [`house/${path}`, text] as const)
-  return checkFloors('house', floors, new Map(texts.map(([path, text]) => [path, importsOf(path, text)])))
+  return check('house', floors, new Map(texts.map(([path, text]) => [path, importsOf(path, text)])))
 }
 
 const sound = {
@@ -85,6 +85,18 @@ describe('the floors of a part', () => {
       'house/resources/runs/a.ts -> house/resources/tasks/b.ts -> house/resources/runs/a.ts: a circle of types within a floor',
     ])
     expect(problemsOf({ ...sound, 'resources/runs/a.ts': `import type { Main } from '../../main.ts'` })).toEqual([])
+  })
+
+  it.each([
+    `import type { Main } from '../../main.ts'`,
+    `import { type Main } from '../../main.ts'`,
+    `export type { Main } from '../../main.ts'`,
+    `type Main = typeof import('../../main.ts')`,
+  ])('refuses a type from above in a part in which none may be: %s', (text) => {
+    expect(problemsOf({ ...sound, 'resources/runs/a.ts': text }, checkUpwardTypes)).toEqual([
+      'house/resources/runs/a.ts: imports a type of house/main.ts: main.ts stands above resources/runs',
+    ])
+    expect(problemsOf(sound, checkUpwardTypes)).toEqual([])
   })
 
   it('a handler may import types and readers of another store, and anything of its own', () => {

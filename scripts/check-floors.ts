@@ -59,6 +59,18 @@ export function checkFloors(part: string, floors: readonly Floor[], graph: Impor
   return problems
 }
 
+/** Returns the imports of types that point up, for a part in which none may. */
+export function checkUpwardTypes(part: string, floors: readonly Floor[], graph: ImportGraph): string[] {
+  const places = placesOf(part, floors)
+  return [...graph].flatMap(([file, imports]) =>
+    imports.flatMap(({ target, typeOnly }) => {
+      const [from, to] = [placeOf(file, places), placeOf(target, places)]
+      if (!typeOnly || from === null || to === null || to.rank <= from.rank) return []
+      return [`${file}: imports a type of ${target}: ${to.room} stands above ${from.room}`]
+    }),
+  )
+}
+
 interface Place {
   room: string
   rank: number

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, normalize, relative } from 'node:path'
-import { checkFloors, importsOf, type Import } from './check-floors.ts'
+import { checkFloors, checkUpwardTypes, importsOf, type Import } from './check-floors.ts'
 import { doubledNameProblems } from './check-doubled-names.ts'
 import { insideProblems } from './check-insides.ts'
 import { runWriteProblems } from './check-run-writers.ts'
@@ -33,7 +33,7 @@ for (const part of parts) for (const file of typescriptFiles(join(root, part))) 
 problems.push(...doubledNameProblems(texts))
 problems.push(...checkFloors('control-plane', controlPlaneFloors, graph))
 problems.push(...checkFloors('device-manager', deviceManagerFloors, graph))
-problems.push(...checkFloors('cli', cliFloors, graph))
+problems.push(...checkFloors('cli', cliFloors, graph), ...checkUpwardTypes('cli', cliFloors, graph))
 problems.push(...checkFloors('shared', sharedFloors, graph))
 
 function typescriptFiles(folder: string): string[] {

@@ -81,10 +81,12 @@ export const cliFloors: readonly Floor[] = [
     floor: 'ground: knows no command',
     rooms: {
       errors: 'failures that svc finds itself, and what each exit status means',
+      calls: 'a call of the API, its reply, its caller and a client, as types',
       replies: 'reads replies and streams, and notices answers that are not the server’s',
       machine: 'variables, files, standard input and the browser of this machine',
       output: 'prints, and makes text, tables and transcripts for people',
       arguments: 'knows all commands, and reads the values of a command line',
+      context: 'everything a command needs for its work, as types',
     },
   },
   {
@@ -108,7 +110,6 @@ export const cliFloors: readonly Floor[] = [
   {
     floor: 'program',
     rooms: {
-      'context.ts': 'everything a command needs for its work',
       'flows.ts': 'the flow of each command, loaded when it is used',
       'start.ts': 'the quick start of a command that is one call',
       'main.ts': 'finds the command, gives it what it needs, and ends with its status',

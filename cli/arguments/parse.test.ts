@@ -1,11 +1,12 @@
 import { pathResolver } from '../machine/input.ts'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { bindValues, matchCommand, parseQuickly } from './parse.ts'
+import { bindValues, flagsFor, matchCommand, parseQuickly, spellingsOf } from './parse.ts'
 import { parseWithYargs } from './parse-with-yargs.ts'
-import type { ParsedArguments } from './command.ts'
-import { contractCommands } from './commands.ts'
+import type { Command, ParsedArguments } from './command.ts'
+import { allCommands, contractCommands } from './commands.ts'
 import { CliError } from '../errors/cli-error.ts'
+import type { CommandFlag } from '../../shared/api/command.ts'
 import { valuesOf } from './values.ts'
 
 const commandNamed = (name: string) => contractCommands().find((command) => command.name === name)!
@@ -72,6 +73,66 @@ describe('the two readers of command lines', () => {
       }),
       { numRuns: 1500, seed: 7 },
     )
+  })
+})
+
+describe('the two readers of the command lines of all commands', () => {
+  /** Lines that the command takes, and that the fast reader must read: yargs would double the time of the call. */
+  const plainLines = (command: Command, flags: readonly CommandFlag[]): string[][] => {
+    const needed = command.positionals.map(({ name }) => name)
+    const values = flags.filter(({ kind, bare }) => kind !== 'boolean' && bare === undefined)
+    const switches = flags.filter(({ kind }) => kind === 'boolean')
+    return [
+      needed,
+      [...needed, ...values.flatMap((flag) => [`--${flag.name}`, valueFor(flag)])],
+      [...values.map((flag) => `--${flag.name}=${valueFor(flag)}`), ...needed],
+      [...needed, ...values.flatMap(({ name }) => [`--${name}=- one`, `--${name}`, '- more'])],
+      [...needed, ...values.map(({ name }) => `--${name}=`)],
+      [...needed, ...switches.flatMap(({ name }) => [`--${name}`, `--${name}`])],
+    ]
+  }
+  const otherLines = (command: Command, flags: readonly CommandFlag[]): string[][] => {
+    const needed = command.positionals.map(({ name }) => name)
+    return [
+      [],
+      [...needed, 'more', 'words'],
+      [...needed, '--no-such-flag'],
+      ['--', ...needed, '--output'],
+      ...flags.flatMap((flag) => [
+        ...spellingsOf(flag).flatMap((spelling) => [
+          [...needed, spelling],
+          [spelling, '--output', 'json', ...needed],
+        ]),
+        [...needed, `--no-${flag.name}`],
+      ]),
+      ...flags
+        .filter(({ kind }) => kind === 'boolean')
+        .flatMap(({ name }) => [
+          [`--${name}`, 'false', ...needed],
+          [...needed, `--${name}=true`],
+        ]),
+    ]
+  }
+  const valueFor = ({ choices, kind }: CommandFlag) => choices?.[0] ?? (kind === 'number' ? '7' : 'a value')
+
+  test('agree on every flag in every spelling, and the fast one reads all that is plain', async () => {
+    const commands = await allCommands()
+    expect(commands.length).toBeGreaterThan(200)
+    for (const command of commands) {
+      const flags = flagsFor(command)
+      const plain = plainLines(command, flags)
+      for (const line of [...plain, ...otherLines(command, flags)]) {
+        const bound = bindValues(command, line)
+        const quick = outcomeOf(() => parseQuickly(command, bound))
+        const said = JSON.stringify([command.name, line])
+        if (plain.includes(line)) expect(quick, said).not.toBeNull()
+        if (quick !== null)
+          expect(
+            outcomeOf(() => parseWithYargs(command, bound)),
+            said,
+          ).toEqual(quick)
+      }
+    }
   })
 })
 

@@ -4,7 +4,8 @@ import { usageError } from '../errors/cli-error.ts'
 
 /**
  * Command lines. Loading yargs takes longer than a whole call, so Node's own parser first reads every line that is
- * plainly well formed. yargs reads the rest and says what is wrong. Both give the same result, which a test proves.
+ * plainly well formed. yargs reads the rest and says what is wrong (docs/adr/0080). Both give the same result, which a test proves
+ * for every command.
  */
 
 /** The command's own flags, and the global ones whose names it does not use. */

@@ -1,5 +1,5 @@
 import type { ControlStatus } from '../../shared/device/control.ts'
-import type { CommandContext } from '../context.ts'
+import type { CommandContext } from '../context/context.ts'
 import { CliError } from '../errors/cli-error.ts'
 import type { DevicePlaces } from '../machine/paths.ts'
 import { askDaemon } from './daemon-control.ts'

@@ -1,9 +1,9 @@
-import type { CommandContext } from '../context.ts'
+import type { CommandContext } from '../context/context.ts'
 import { CliError } from '../errors/cli-error.ts'
 import { parseJsonText } from '../../shared/lib/lines.ts'
 import { listAt, textAt } from '../replies/fields.ts'
 import { readIfThere } from '../machine/files.ts'
-import type { Client } from '../http/client.ts'
+import type { Client } from '../calls/client.ts'
 import { devicePlaces, type DevicePlaces } from '../machine/paths.ts'
 import type { DeviceIdentity } from '../../shared/device/control.ts'
 

@@ -1,6 +1,6 @@
-import type { CommandContext, Flow } from '../context.ts'
+import type { CommandContext, Flow } from '../context/context.ts'
 import { ApiFailure } from '../errors/cli-error.ts'
-import type { Client } from '../http/client.ts'
+import type { Client } from '../calls/client.ts'
 import { listAt } from '../replies/fields.ts'
 import { callOf, printReply, withRun } from '../http/route-call.ts'
 

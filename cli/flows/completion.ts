@@ -1,7 +1,7 @@
 import { flagsFor, matchCommand } from '../arguments/parse.ts'
 import { allCommands } from '../arguments/commands.ts'
 import type { Command } from '../arguments/command.ts'
-import type { Flow } from '../context.ts'
+import type { Flow } from '../context/context.ts'
 import { usageError } from '../errors/cli-error.ts'
 
 /** Shell completion: three small scripts, each of which asks `svc complete-words` for the words that may follow. */

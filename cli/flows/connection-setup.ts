@@ -1,6 +1,6 @@
 import { mcpServerIntegration } from '../../shared/api/connection-fields.ts'
 import { localText } from '../arguments/values.ts'
-import type { CommandContext, Flow } from '../context.ts'
+import type { CommandContext, Flow } from '../context/context.ts'
 import { usageError } from '../errors/cli-error.ts'
 import { sendAndPrint } from '../http/route-call.ts'
 import { readFileOrInput } from '../machine/input.ts'

@@ -1,6 +1,6 @@
 import { howItEnded } from '../output/run-ending.ts'
 import { backoffMs } from '../../shared/lib/backoff.ts'
-import type { CommandContext, Flow } from '../context.ts'
+import type { CommandContext, Flow } from '../context/context.ts'
 import { ApiFailure, CliError } from '../errors/cli-error.ts'
 import { exitStatus } from '../errors/exit-codes.ts'
 import { parseJsonText } from '../../shared/lib/lines.ts'

@@ -1,7 +1,7 @@
 import { version as programVersion } from '../../shared/lib/version.ts'
 import { matchCommand } from '../arguments/parse.ts'
 import { allCommands } from '../arguments/commands.ts'
-import type { Flow } from '../context.ts'
+import type { Flow } from '../context/context.ts'
 import { usageError } from '../errors/cli-error.ts'
 import { exitCodesText, helpOf, overviewOf } from '../arguments/help.ts'
 

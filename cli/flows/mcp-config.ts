@@ -1,4 +1,4 @@
-import type { Flow } from '../context.ts'
+import type { Flow } from '../context/context.ts'
 import { usageError } from '../errors/cli-error.ts'
 
 /** The settings by which a harness finds the API as an MCP server, as each harness writes them. */

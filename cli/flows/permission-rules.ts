@@ -1,4 +1,4 @@
-import type { CommandContext, Flow } from '../context.ts'
+import type { CommandContext, Flow } from '../context/context.ts'
 import { CliError, usageError } from '../errors/cli-error.ts'
 import { pathSegment } from '../http/path-segment.ts'
 import { callOf, printReply } from '../http/route-call.ts'

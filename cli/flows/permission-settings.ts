@@ -1,5 +1,5 @@
 import { CliError } from '../errors/cli-error.ts'
-import type { Client } from '../http/client.ts'
+import type { Client } from '../calls/client.ts'
 import { pathSegment } from '../http/path-segment.ts'
 import { fieldAt, textAt } from '../replies/fields.ts'
 import { agentConfig } from '../../shared/api/agent-config.ts'

@@ -1,5 +1,5 @@
 import { jsonFrom, localText } from '../arguments/values.ts'
-import type { CommandContext } from '../context.ts'
+import type { CommandContext } from '../context/context.ts'
 import { usageError } from '../errors/cli-error.ts'
 import { readFileOrInput } from '../machine/input.ts'
 import type { ToolCall } from '../../shared/permissions/call-inputs.ts'

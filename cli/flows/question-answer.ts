@@ -1,7 +1,7 @@
-import type { CommandContext, Flow } from '../context.ts'
+import type { CommandContext, Flow } from '../context/context.ts'
 import { CliError, usageError } from '../errors/cli-error.ts'
 import { fieldAt, textAt } from '../replies/fields.ts'
-import type { Client } from '../http/client.ts'
+import type { Client } from '../calls/client.ts'
 import { callOf, fillPath, printReply } from '../http/route-call.ts'
 
 /**
@@ -40,7 +40,7 @@ async function giveSecret(context: CommandContext, client: Client, path: string)
   return client.call({
     method: 'POST',
     path: `${path}/secret`,
-    body: { value: await (await import('../machine/secret-input.ts')).readSecret(context) },
+    body: { value: await (await import('./secret-input.ts')).readSecret(context) },
     // With a key the server would store a hash of the value. Repeating is safe: the second request is refused.
     isKeyed: false,
   })

@@ -1,6 +1,6 @@
-import type { Flow } from '../context.ts'
+import type { Flow } from '../context/context.ts'
 import { sendAndPrint } from '../http/route-call.ts'
-import { readSecret } from '../machine/secret-input.ts'
+import { readSecret } from './secret-input.ts'
 
 /** `secret create`: the value comes from standard input, never from the command line. */
 export const secretCreate: Flow = async (context) =>

@@ -1,4 +1,4 @@
-import type { CommandContext } from '../context.ts'
+import type { CommandContext } from '../context/context.ts'
 import { usageError } from '../errors/cli-error.ts'
 
 const maxWaitMs = 86_400_000

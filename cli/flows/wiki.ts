@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { localText } from '../arguments/values.ts'
-import type { Flow } from '../context.ts'
+import type { Flow } from '../context/context.ts'
 import { CliError } from '../errors/cli-error.ts'
 import { callOf, fillPath, printReply, sendAndPrint } from '../http/route-call.ts'
 import { writeWhole } from '../machine/write-whole.ts'

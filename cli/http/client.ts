@@ -5,45 +5,11 @@ import { version } from '../../shared/lib/version.ts'
 import { backoffMs } from '../../shared/lib/backoff.ts'
 import { ApiFailure, CliError, usageError } from '../errors/cli-error.ts'
 import { parseJsonText } from '../../shared/lib/lines.ts'
-import type { Caller } from '../sign-in/caller.ts'
-import type { StreamedBody } from './send-bytes.ts'
+import type { ApiCall, ApiReply } from '../calls/api-call.ts'
+import type { Caller, Client } from '../calls/client.ts'
 import { checkStream, checkUsable, notOurServer } from '../replies/usable-reply.ts'
 
 /** Calls the API over HTTP with the caller's token, with retries that cannot repeat an effect. */
-
-export interface ApiCall {
-  method: string
-  /** From the root of the server, with parameters filled in; may contain a query. */
-  path: string
-  query?: Readonly<Record<string, unknown>> | undefined
-  /** JSON, unless `bytes` or `streamed` is given. */
-  body?: unknown
-  bytes?: Buffer
-  streamed?: StreamedBody
-  headers?: Readonly<Record<string, string>>
-  /** Sends an Idempotency-Key with the write, so that it may be retried. */
-  isKeyed?: boolean
-  /** The answer may be text instead of JSON. */
-  mayBeText?: boolean
-}
-
-export interface ApiReply {
-  status: number
-  headers: IncomingMessage['headers']
-  text: string
-  /** Undefined when the answer is empty or not JSON. */
-  body: unknown
-}
-
-export interface Client {
-  readonly caller: Caller
-  /** Fails with ApiFailure on a status of 300 and above, and when a good status comes without the server's JSON. */
-  call(call: ApiCall): Promise<ApiReply>
-  /** Returns replies of any status. A good one without the server's JSON fails as in `call`. */
-  send(call: ApiCall): Promise<ApiReply>
-  /** Returns the open answer of a stream. Fails with ApiFailure as `call` does. Does not retry. */
-  stream(call: ApiCall, signal: AbortSignal): Promise<IncomingMessage>
-}
 
 /** After this long without a byte the connection counts as dead. */
 export const idleMs = 120_000

@@ -3,7 +3,8 @@ import type { CommandFlag } from '../../shared/api/command.ts'
 import { contractCommands } from '../arguments/commands.ts'
 import { CliError, usageError } from '../errors/cli-error.ts'
 import { fieldAt, listAt, textAt } from '../replies/fields.ts'
-import type { ApiCall, Client } from './client.ts'
+import type { ApiCall } from '../calls/api-call.ts'
+import type { Client } from '../calls/client.ts'
 
 /**
  * Reads the pages of a list one after the other. Lists differ in the query key that takes `nextCursor`; the contract's

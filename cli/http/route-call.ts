@@ -1,7 +1,8 @@
 import type { Command } from '../arguments/command.ts'
-import type { CommandContext, Flow } from '../context.ts'
+import type { CommandContext, Flow } from '../context/context.ts'
 import { textAt } from '../replies/fields.ts'
-import type { ApiCall, Client } from './client.ts'
+import type { ApiCall } from '../calls/api-call.ts'
+import type { Client } from '../calls/client.ts'
 import { pathSegment } from './path-segment.ts'
 import type { Values } from '../arguments/values.ts'
 

@@ -1,13 +1,5 @@
 import type { ClientRequest } from 'node:http'
-
-/** A body that is sent while it is read. */
-export interface StreamedBody {
-  /** null: not known before its end. */
-  length: number | null
-  /** Whether it can be read once more; standard input cannot. */
-  isRepeatable: boolean
-  read(): AsyncIterable<Uint8Array>
-}
+import type { StreamedBody } from '../calls/api-call.ts'
 
 /**
  * Sends a body piece by piece, as fast as the server takes it. Nothing is read before there is a connection, so that a call

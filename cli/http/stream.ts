@@ -1,6 +1,7 @@
 import type { World } from '../../shared/lib/world.ts'
 import { SseReader, type SseMessage } from '../replies/sse.ts'
-import type { ApiCall, Client } from './client.ts'
+import type { ApiCall } from '../calls/api-call.ts'
+import type { Client } from '../calls/client.ts'
 
 /** The server sends something every 15 s; after this much silence the connection is dead. */
 const silenceMs = 45_000

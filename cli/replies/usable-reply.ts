@@ -1,5 +1,5 @@
 import { CliError } from '../errors/cli-error.ts'
-import type { ApiCall, ApiReply } from '../http/client.ts'
+import type { ApiCall, ApiReply } from '../calls/api-call.ts'
 
 /**
  * Tells answers of the server from others that a network puts in their place, such as the sign-in page of a hotel, or

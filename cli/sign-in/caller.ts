@@ -1,25 +1,14 @@
+import type { Caller } from '../calls/client.ts'
 import type { CliEnvironment } from '../machine/environment.ts'
 import { CliError } from '../errors/cli-error.ts'
 import type { KeptLogins, Login } from './login-file.ts'
 import { serverUrl } from './server-url.ts'
 
 /**
- * The caller and the server: the run's own token inside a run, else the login stored by `svc login`. Within a run the
- * login of the machine is never used, so that nothing a run does is done as the person.
+ * Returns the run's own token inside a run, else the login stored by `svc login`. Within a run the login of the machine is never used, so
+ * that nothing a run does is done as the person. `about`: the workspace that the call is about. Fails with exit status 4 when nobody
+ * is signed in.
  */
-export interface Caller {
-  /** Without a slash at its end. */
-  server: string
-  /** Empty while nobody is signed in. */
-  token: string
-  source: 'run' | 'login'
-  /** Sent with each call when another workspace was named. */
-  workspaceId: string | null
-  /** The workspace the login is bound to; null: only the server knows it. */
-  ownWorkspaceId: string | null
-}
-
-/** `about`: the workspace that the call is about. Fails with exit status 4 when nobody is signed in. */
 export async function callerOf(
   env: CliEnvironment,
   workspaceId: string | null,

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import type { ControlRun, DeviceIdentity } from '../../../shared/device/control.ts'
-import type { CommandContext, Flow } from '../../context.ts'
+import type { CommandContext, Flow } from '../../context/context.ts'
 import { askDaemonIfThere } from '../../device/daemon-control.ts'
 import { waitUntilStopped } from '../../device/daemon-process.ts'
 import { ApiFailure, CliError } from '../../errors/cli-error.ts'

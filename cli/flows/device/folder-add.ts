@@ -1,6 +1,6 @@
 import { realpath, stat } from 'node:fs/promises'
 import { isAbsolute } from 'node:path'
-import type { CommandContext, Flow } from '../../context.ts'
+import type { CommandContext, Flow } from '../../context/context.ts'
 import { usageError } from '../../errors/cli-error.ts'
 import { sendAndPrint } from '../../http/route-call.ts'
 import { listAt, textAt } from '../../replies/fields.ts'

@@ -1,6 +1,6 @@
 import { watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import type { CommandContext, Flow } from '../../context.ts'
+import type { CommandContext, Flow } from '../../context/context.ts'
 import { CliError, usageError } from '../../errors/cli-error.ts'
 import { addedTo, tailOf } from '../../device/log-lines.ts'
 import { devicePlaces } from '../../machine/paths.ts'

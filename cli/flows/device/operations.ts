@@ -1,4 +1,4 @@
-import type { Flow } from '../../context.ts'
+import type { Flow } from '../../context/context.ts'
 import { askDaemon } from '../../device/daemon-control.ts'
 import { usageError } from '../../errors/cli-error.ts'
 import { devicePlaces } from '../../machine/paths.ts'

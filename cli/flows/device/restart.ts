@@ -1,4 +1,4 @@
-import type { CommandContext, Flow } from '../../context.ts'
+import type { CommandContext, Flow } from '../../context/context.ts'
 import { askDaemon, askDaemonIfThere } from '../../device/daemon-control.ts'
 import { demandProgram } from '../../device/daemon-process.ts'
 import { restartDaemon } from '../../device/restart-daemon.ts'

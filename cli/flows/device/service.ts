@@ -1,4 +1,4 @@
-import type { CommandContext, Flow } from '../../context.ts'
+import type { CommandContext, Flow } from '../../context/context.ts'
 import { usageError } from '../../errors/cli-error.ts'
 import { devicePlaces } from '../../machine/paths.ts'
 import { askService } from '../../device/service-program.ts'

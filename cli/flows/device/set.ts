@@ -1,4 +1,4 @@
-import type { CommandContext, Flow } from '../../context.ts'
+import type { CommandContext, Flow } from '../../context/context.ts'
 import type { IsolationChoice } from '../../../shared/device/isolation.ts'
 import { askDaemon } from '../../device/daemon-control.ts'
 import { CliError, usageError } from '../../errors/cli-error.ts'

@@ -1,6 +1,6 @@
 import { plainHarness } from '../../../shared/runs/harnesses.ts'
 import type { ControlStatus, DeviceIdentity } from '../../../shared/device/control.ts'
-import type { Flow } from '../../context.ts'
+import type { Flow } from '../../context/context.ts'
 import { askDaemonIfThere } from '../../device/daemon-control.ts'
 import { CliError } from '../../errors/cli-error.ts'
 import { exitStatus } from '../../errors/exit-codes.ts'

@@ -1,5 +1,5 @@
 import { localText, localTexts } from '../../arguments/values.ts'
-import type { Flow } from '../../context.ts'
+import type { Flow } from '../../context/context.ts'
 import { usageError } from '../../errors/cli-error.ts'
 import { callOf, printReply, sendAndPrint } from '../../http/route-call.ts'
 import { fieldAt, listAt } from '../../replies/fields.ts'

@@ -1,9 +1,10 @@
 import { localText } from '../../arguments/values.ts'
-import type { CommandContext, Flow } from '../../context.ts'
+import type { CommandContext, Flow } from '../../context/context.ts'
 import { usageError } from '../../errors/cli-error.ts'
-import { failureOf, type Client } from '../../http/client.ts'
+import type { Client } from '../../calls/client.ts'
+import { failureOf } from '../../http/client.ts'
 import { callOf, printReply } from '../../http/route-call.ts'
-import type { StreamedBody } from '../../http/send-bytes.ts'
+import type { StreamedBody } from '../../calls/api-call.ts'
 import { base64Length, byteSource, inBase64, type ByteSource } from '../../machine/byte-source.ts'
 import { textAt } from '../../replies/fields.ts'
 

@@ -1,5 +1,5 @@
 import { localTexts } from '../../arguments/values.ts'
-import type { CommandContext, Flow } from '../../context.ts'
+import type { CommandContext, Flow } from '../../context/context.ts'
 import { usageError } from '../../errors/cli-error.ts'
 import { sendAndPrint } from '../../http/route-call.ts'
 

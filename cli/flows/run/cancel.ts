@@ -1,4 +1,4 @@
-import type { Flow } from '../../context.ts'
+import type { Flow } from '../../context/context.ts'
 import { CliError } from '../../errors/cli-error.ts'
 import { textAt } from '../../replies/fields.ts'
 import { callOf, fillPath, printReply, withRun } from '../../http/route-call.ts'

@@ -1,4 +1,4 @@
-import type { Flow } from '../../context.ts'
+import type { Flow } from '../../context/context.ts'
 import { textAt } from '../../replies/fields.ts'
 import { callOf, printReply } from '../../http/route-call.ts'
 

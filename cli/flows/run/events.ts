@@ -1,4 +1,4 @@
-import type { Flow } from '../../context.ts'
+import type { Flow } from '../../context/context.ts'
 import { usageError } from '../../errors/cli-error.ts'
 import { fieldAt } from '../../replies/fields.ts'
 import { followRun } from '../../http/follow.ts'

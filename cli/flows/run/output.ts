@@ -1,4 +1,4 @@
-import type { Flow } from '../../context.ts'
+import type { Flow } from '../../context/context.ts'
 import { usageError } from '../../errors/cli-error.ts'
 import { sendAndPrint } from '../../http/route-call.ts'
 import { readFileOrInput } from '../../machine/input.ts'

@@ -1,4 +1,4 @@
-import type { Flow } from '../../context.ts'
+import type { Flow } from '../../context/context.ts'
 import { fieldAt, textAt } from '../../replies/fields.ts'
 import { rowsOf } from '../../http/pages.ts'
 import { aboutEnding } from '../../output/run-ending.ts'

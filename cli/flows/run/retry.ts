@@ -1,9 +1,9 @@
 import { askYesOrNo } from '../../machine/ask.ts'
-import type { CommandContext, Flow } from '../../context.ts'
+import type { CommandContext, Flow } from '../../context/context.ts'
 import { CliError } from '../../errors/cli-error.ts'
 import { textAt } from '../../replies/fields.ts'
 import { isEnded } from '../../http/follow.ts'
-import type { Client } from '../../http/client.ts'
+import type { Client } from '../../calls/client.ts'
 import { callOf, fillPath, printReply, withRun } from '../../http/route-call.ts'
 
 /**

@@ -7,9 +7,11 @@ import {
   oauthRefusal,
   type DeviceAuthorizationReply,
 } from '../../../shared/api/auth-internal.ts'
-import type { CommandContext } from '../../context.ts'
+import type { CommandContext } from '../../context/context.ts'
 import { CliError } from '../../errors/cli-error.ts'
-import { createClient, failureOf, type ApiReply, type Client, retryAfterMs } from '../../http/client.ts'
+import type { ApiReply } from '../../calls/api-call.ts'
+import type { Client } from '../../calls/client.ts'
+import { createClient, failureOf, retryAfterMs } from '../../http/client.ts'
 import { openBrowser } from '../../machine/browser.ts'
 import { callerWith } from '../../sign-in/caller.ts'
 

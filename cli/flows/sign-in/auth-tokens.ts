@@ -1,4 +1,4 @@
-import type { Flow } from '../../context.ts'
+import type { Flow } from '../../context/context.ts'
 import { pathSegment } from '../../http/path-segment.ts'
 import { localText } from '../../arguments/values.ts'
 

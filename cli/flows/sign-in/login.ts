@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import type { CommandContext, Flow } from '../../context.ts'
+import type { CommandContext, Flow } from '../../context/context.ts'
 import { ApiFailure, CliError, usageError } from '../../errors/cli-error.ts'
 import { parseJsonText } from '../../../shared/lib/lines.ts'
 import { fieldAt, listAt, textAt } from '../../replies/fields.ts'

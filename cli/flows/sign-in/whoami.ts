@@ -1,6 +1,6 @@
-import type { CommandContext, Flow } from '../../context.ts'
+import type { CommandContext, Flow } from '../../context/context.ts'
 import { fieldAt, listAt, textAt } from '../../replies/fields.ts'
-import type { Client } from '../../http/client.ts'
+import type { Client } from '../../calls/client.ts'
 
 /** `whoami`: shows the caller as the server sees it. */
 export const whoami: Flow = async (context) => {

@@ -1,4 +1,4 @@
-import type { CommandContext, Flow } from '../../context.ts'
+import type { CommandContext, Flow } from '../../context/context.ts'
 import { usageError } from '../../errors/cli-error.ts'
 import { sendAndPrint } from '../../http/route-call.ts'
 import { localText } from '../../arguments/values.ts'

@@ -1,4 +1,4 @@
-import type { Flow } from '../../context.ts'
+import type { Flow } from '../../context/context.ts'
 import { listAt } from '../../replies/fields.ts'
 import { callOf, fillPath, printReply } from '../../http/route-call.ts'
 

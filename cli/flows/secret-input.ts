@@ -1,4 +1,4 @@
-import type { CommandContext } from '../context.ts'
+import type { CommandContext } from '../context/context.ts'
 import { usageError } from '../errors/cli-error.ts'
 
 /** Reads the value of a secret from standard input, without the newline that files and terminals put at its end. */

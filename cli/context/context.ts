@@ -1,11 +1,11 @@
-import type { World } from '../shared/lib/world.ts'
-import type { Command, ParsedArguments } from './arguments/command.ts'
-import type { CliEnvironment } from './machine/environment.ts'
-import type { Client } from './http/client.ts'
-import type { Output } from './output/output.ts'
-import type { Values } from './arguments/values.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { Command, ParsedArguments } from '../arguments/command.ts'
+import type { CliEnvironment } from '../machine/environment.ts'
+import type { Client } from '../calls/client.ts'
+import type { Output } from '../output/output.ts'
+import type { Values } from '../arguments/values.ts'
 
-/** Everything a command needs for its work. */
+/** Everything a command needs for its work. start.ts makes it. */
 export interface CommandContext {
   command: Command
   values: Values
