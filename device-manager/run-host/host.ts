@@ -258,7 +258,7 @@ export class RunHost {
       const onLaunched = ({ pid }: ProcessIdentity) => this.#options.reply({ type: 'started', pid, at: world.now() })
       const onTried = (acts: readonly TriedAct[]) => this.#options.reply({ type: 'wall', acts: [...acts] })
       const limits = { exitGraceMs, quietTerminalMs, onTried }
-      this.#run = new LiveRun({ world, log, prepared, plan, start, writer: this.#writer!, ...limits, onLaunched })
+      this.#run = LiveRun.launch({ world, log, prepared, plan, start, writer: this.#writer!, ...limits, onLaunched })
     } catch (error) {
       this.#options.reply({ type: 'started', pid: null, at: world.now() })
       if (!(error instanceof HarnessLaunchError)) log('launch_failed', { runId: spec.runId, error: messageOf(error) })

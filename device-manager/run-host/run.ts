@@ -1,18 +1,15 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
-import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import { terminalReaders } from '../process/terminal-readers.ts'
 import { openedWall, type TriedAct } from '../../shared/runs/wall-acts.ts'
-import { makeRunCgroup } from '../process/cgroup.ts'
-import { identityOf, type ProcessIdentity } from '../process/identity.ts'
+import type { ProcessIdentity } from '../process/identity.ts'
 import type { HarnessOutcome, HarnessDialogue, ProcessExit } from '../harness/adapter.ts'
 import { changeSetOf, drain, stopTree, type Tree } from './ending.ts'
 import { CallJudge } from './permission/call-judge.ts'
-import { withServers, launchHarness, type Launched, type StartRequest } from './launch/launch.ts'
+import type { Launched } from './launch/launch.ts'
+import { launchFirst, type LaunchedRun, type LaunchParts } from './launched-run.ts'
 import { errorEvent } from '../harness/parts/error-event.ts'
 import { leftOutEvent } from '../harness/parts/left-out-event.ts'
 import type { ServerLeftOut } from '../../shared/runs/filled-servers.ts'
@@ -23,7 +20,6 @@ import { Calls } from './calls.ts'
 import { type Watchdog, watchdogOf } from './watchdog.ts'
 import type { HostLog } from '../log/host-log.ts'
 import { Pipeline } from './output/pipeline.ts'
-import type { LaunchPlan, Prepared } from './preparation.ts'
 import {
   redactorOfStart,
   redactWhole,
@@ -34,20 +30,13 @@ import {
 } from './output/redaction.ts'
 import { deliverRun, withDelivery } from './delivery.ts'
 import { endedEvent, reportMaker, reportOn } from './end-report.ts'
-import { endFirst } from './memory.ts'
 import { type SandboxWatch, watchSandbox } from './sandbox-watch.ts'
 import { isInCheckout } from '../wall/read-only.ts'
 import type { EventWriter } from './output/writer.ts'
 
-export interface RunParts {
-  world: World
+export interface RunParts extends LaunchParts {
   log: HostLog
-  prepared: Prepared
-  plan: LaunchPlan
-  start: StartRequest
   writer: EventWriter
-  /** Called within the constructor, before what the launch does not need. */
-  onLaunched(harness: ProcessIdentity): void
   /** What was tried of the wall is known. */
   onTried(acts: readonly TriedAct[]): void
   /** A harness that has given its result has this long to exit by itself. */
@@ -104,41 +93,33 @@ export class LiveRun {
   #stop: Stop | null = null
   #stopping: Promise<void> | null = null
   #isForced = false
-  readonly #sandbox: SandboxWatch | null
+  #sandbox: SandboxWatch | null = null
   #cancelTelling: (() => void) | null = null
   #cancelExitGrace: (() => void) | null = null
   #cancelAskGrace: (() => void) | null = null
   #cancelCallsGrace: (() => void) | null = null
 
-  /** Launches it. Throws HarnessLaunchError. */
-  constructor(parts: RunParts) {
+  /** Launches the harness and watches it. Throws HarnessLaunchError. */
+  static launch(parts: RunParts): LiveRun {
+    const launched = launchFirst(parts, {
+      onOutput: (chunk) => run.#output(chunk),
+      onStderr: (chunk) => run.#pipeline.stderr(chunk),
+    })
+    const run = new LiveRun(parts, launched)
+    run.#watch()
+    return run
+  }
+
+  private constructor(parts: RunParts, { child, harness, cgroup, servers, leftOut }: LaunchedRun) {
     this.#parts = parts
-    const { prepared, start, world } = parts
+    const { prepared, plan, start, world } = parts
     const { spec } = prepared.assignment
-    const { plan, servers, leftOut } = withServers(parts)
     this.#serversLeftOut = leftOut
-    // First of all, so that nothing delays it; output comes in a later turn, when the rest of this is set up.
-    this.#child = launchHarness(
-      { prepared, plan, start, world },
-      {
-        onOutput: (chunk) => {
-          this.#terminalWatch?.sawTraffic()
-          this.#pipeline.output(chunk)
-        },
-        onStderr: (chunk) => this.#pipeline.stderr(chunk),
-      },
-    )
-    const { pid } = this.#child
-    // A harness that is gone already has no start time; its group is still known by its number.
-    this.harness = launchedAs(pid)
-    parts.onLaunched(this.harness)
-    endFirst(pid)
-    const cgroup = makeRunCgroup(spec.runId)
-    prepared.cgroup = cgroup
-    if (cgroup !== null) void enterCgroup(cgroup, pid)
+    this.#child = child
+    this.harness = harness
     const wall = prepared.wall !== null && 'end' in prepared.wall ? prepared.wall : null
     this.holder = wall?.holder ?? null
-    this.#tree = { runId: spec.runId, child: this.#child, leader: this.harness, cgroup, wall, world, log: parts.log }
+    this.#tree = { runId: spec.runId, child, leader: harness, cgroup, wall, world, log: parts.log }
     const redactor = redactorOfStart(start)
     prepared.connections.teach(redactor)
     this.#redact = wholeValues(redactor)
@@ -163,16 +144,24 @@ export class LiveRun {
     this.#calls = new Calls({
       world,
       limits: spec.limits,
-      running: { runId: spec.runId, leader: this.harness, cgroup, exclude: [process.pid] },
+      running: { runId: spec.runId, leader: harness, cgroup, exclude: [process.pid] },
       warn: (text) => setImmediate(() => this.#pipeline.input(text)),
       tell: (event) => parts.writer.emit([event]),
       onCall: () => this.#watchdog.sawToolCall(),
     })
+  }
+
+  #watch(): void {
     this.#watchdog.start()
-    this.#sandbox = watchSandbox(world, (exhaustion) => {
+    this.#sandbox = watchSandbox(this.#parts.world, (exhaustion) => {
       this.#stop ??= { exitReason: 'error', ...exhaustion }
       this.#endNow()
     })
+  }
+
+  #output(chunk: Uint8Array): void {
+    this.#terminalWatch?.sawTraffic()
+    this.#pipeline.output(chunk)
   }
 
   /** Writes the first event, and sends the harness what it is sent first. */
@@ -327,21 +316,4 @@ export class LiveRun {
       this.#endNow()
     })
   }
-}
-
-/** It runs: what cannot be read of it now (no file is left) must not make this look like a launch that failed. */
-function launchedAs(pid: number): ProcessIdentity {
-  try {
-    return identityOf(pid) ?? { pid, startTime: '' }
-  } catch {
-    return { pid, startTime: '' }
-  }
-}
-
-/**
- * Not awaited: the kernel takes ten milliseconds and more to move a process. What the harness starts before that is found
- * by its mark and its descent.
- */
-async function enterCgroup(cgroup: string, pid: number): Promise<void> {
-  await writeFile(join(cgroup, 'cgroup.procs'), String(pid)).catch(() => {})
 }
