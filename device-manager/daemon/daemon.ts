@@ -1,16 +1,20 @@
+import { EventEmitter } from 'node:events'
 import { existsSync, mkdirSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { CloseName } from '../../shared/device/limits.ts'
+import type { RunId } from '../../shared/lib/ids.ts'
+import { Services } from '../../shared/lib/services.ts'
 import { encodeFrame } from '../../shared/device/frame.ts'
 import type { ClaimState, ServerMessage } from '../../shared/device/protocol.ts'
 import { ClaimReports, claimStateOf } from './claim-state.ts'
 import { DeviceName, DeviceToken } from './device-token.ts'
 import type { DaemonOptions } from './daemon-options.ts'
 import { Drain } from './drain.ts'
-import { MachineWatch } from './machine-watch.ts'
+import { harnessesMs, machineParts } from './machine-parts.ts'
+import type { MachineWatch } from './machine-watch.ts'
 import { endSilentRuns } from './silence.ts'
-import { ReadinessReports } from './readiness-reports.ts'
-import { LinkClient, Contact } from '../link/client.ts'
+import type { ReadinessReports } from './readiness-reports.ts'
+import { LinkClient, Contact, type LinkListener } from '../link/client.ts'
 import { Forwarder } from '../link/forwarder.ts'
 import { linkUrl } from '../link/link-url.ts'
 import { adoptRuns } from '../run/adoption.ts'
@@ -23,16 +27,27 @@ import { Supervisor } from '../run/supervisor.ts'
 import { receiveMessage, type DeviceSettings, type MessageContext } from './server-messages.ts'
 import { BundleCache } from '../skills/bundle-cache.ts'
 import { StandingSpool } from '../spool/standing-spool.ts'
-import { Surroundings } from './surroundings.ts'
-import { Isolation } from '../isolation/isolation.ts'
+import type { Surroundings } from './surroundings.ts'
+import type { Isolation } from '../isolation/isolation.ts'
 
 /** The time for which a daemon that starts waits, before it opens its link, for all hosts of the daemon before. */
 const adoptMs = 500
 
-/** A look at the harnesses that is younger than this is told to the control plane as it is. */
-const harnessesMs = 5 * 60_000
+/** How often what waits is looked at: runs of a silent link, frames that were not sent, the claim state. */
+const lookMs = 15_000
 
-/** The device manager's daemon: link, runs, spool and folders of one device. */
+/** What parts tell of that is the matter of others, which are made after them. */
+interface DaemonEvents {
+  caughtUp: [readonly RunId[]]
+  spoolOpenedAnew: []
+  runsChanged: []
+  drainChanged: []
+}
+
+/**
+ * The device manager's daemon: link, runs, spool and folders of one device. A part uses those that are made before it; what it has to
+ * tell the others are events. Nothing runs before `standBy` or `start`.
+ */
 export class Daemon {
   readonly supervisor: Supervisor
   readonly spool: StandingSpool
@@ -44,9 +59,10 @@ export class Daemon {
   readonly drain: Drain
   readonly startedAt: number
   private readonly options: DaemonOptions
+  private readonly events = new EventEmitter<DaemonEvents>()
   private readonly journal: Journal
-  /** The runs of the journal, until the supervisor has them. */
-  private found: readonly RunState[] | null
+  /** Those of the journal, until the supervisor has them. */
+  private runs: () => readonly RunState[]
   private readonly pool: HostPool
   private readonly bundles: BundleCache
   private readonly forwarder: Forwarder
@@ -62,68 +78,54 @@ export class Daemon {
   private readonly contact: Contact
   private readonly messages: MessageContext
   private readonly claimReports: ClaimReports
-  private readonly lockWatch: LockWatch
+  private readonly services: Services
 
   constructor(options: DaemonOptions) {
-    const { places, world, log, config } = options
+    const { events } = this
+    const { places, world, log, config, identity } = options
     this.options = options
-    this.token = new DeviceToken(options.token, options)
-    this.displayName = new DeviceName(options)
     this.startedAt = world.now()
     this.instance = world.uuid()
+    this.token = new DeviceToken(options.token, options)
+    this.displayName = new DeviceName(options)
     this.contact = new Contact(world)
-    this.drain = new Drain(world, () => this.claimReports.report())
+    this.drain = new Drain(world, () => events.emit('drainChanged'))
     mkdirSync(places.stateDir, { recursive: true, mode: 0o700 })
     const isFirst = !existsSync(places.journal)
-    this.journal = new Journal({ ...options, path: places.journal, onCaughtUp: (ids) => this.supervisor.caughtUp(ids) })
+    this.journal = new Journal({ ...options, path: places.journal, onCaughtUp: (ids) => events.emit('caughtUp', ids) })
     const { states, unreadable } = this.journal.load()
     if (unreadable.length > 0) log.error({ runs: unreadable }, 'journal rows could not be read')
-    this.found = states
+    this.runs = () => states
     this.spool = new StandingSpool({
       path: places.spool,
       world,
       settings: { maxPageCount: config.spoolPages },
       isFirst,
-      expected: () => expectedRows(this.found ?? this.supervisor.list()),
+      expected: () => expectedRows(this.runs()),
       onOpenedAnew: (why, salvage) => {
         log.error({ why, salvage }, 'the spool was opened anew')
-        world.after(0, () => this.supervisor.ensureEndings())
+        world.after(0, () => events.emit('spoolOpenedAnew'))
       },
     })
     if (this.spool.salvage) log.error({ salvage: this.spool.salvage }, 'the spool was damaged and salvaged')
-    const { spoolPages, unsentBytes, hostSilentMs } = config
-    const limits = { spoolPages, unsentBytes, silentMs: hostSilentMs }
-    this.pool = new HostPool({ places, world, log, ...limits, wall: () => this.surroundings.wall() })
-    const ofRuns = { token: () => this.token.value, wanted: () => wantedBundles(this.supervisor.list()) }
-    this.bundles = new BundleCache({ ...options, ...options.identity, ...ofRuns, folder: places.skills })
-    this.isolation = new Isolation({
-      ...options,
-      hidden: config.otherDirs,
-      doors: config.doors,
-      changed: () => void this.readiness.report(harnessesMs),
-    })
-    this.surroundings = new Surroundings({
-      ...options,
-      isolation: this.isolation,
-      envProbed: () => this.machine.watchSignIns(this.surroundings.signInFiles()),
-    })
-    this.link = this.createLink()
+    this.link = new LinkClient({ ...config, url: linkUrl(identity.server), world, log })
     const send: LinkClient['send'] = (message) => this.link.send(message)
-    this.readiness = new ReadinessReports({
-      world,
-      log,
-      surroundings: this.surroundings,
-      isolation: () => this.isolation.describe().level,
-      folders: () => this.machine.folders.facts(),
-      send,
-      news: () => this.machine.verifyHarnesses(),
-    })
-    this.machine = new MachineWatch({ world, log, reports: this.readiness })
-    this.claimReports = new ClaimReports({ world, claimState: () => this.claimState(), send })
+    const { isolation, surroundings, readiness, machine } = machineParts(options, send)
+    this.isolation = isolation
+    this.surroundings = surroundings
+    this.readiness = readiness
+    this.machine = machine
+    const { spoolPages, unsentBytes, hostSilentMs: silentMs } = config
+    const wall = () => surroundings.wall()
+    this.pool = new HostPool({ places, world, log, spoolPages, unsentBytes, silentMs, wall })
+    const ofRuns = { token: () => this.token.value, wanted: () => wantedBundles(this.runs()) }
+    this.bundles = new BundleCache({ ...options, ...identity, ...ofRuns, folder: places.skills })
     this.forwarder = new Forwarder({ spool: this.spool, link: this.link, log })
     this.supervisor = this.createSupervisor()
-    this.lockWatch = new LockWatch({
+    this.claimReports = new ClaimReports({ world, claimState: () => this.claimState(), send })
+    const lockWatch = new LockWatch({
       ...options,
+      everyMs: silentMs / 12,
       spool: this.spool,
       records: this.pool.records,
       isBusy: () => this.supervisor.list().length > 0,
@@ -141,6 +143,34 @@ export class Daemon {
       configure: (settings) => this.configure(settings),
       revoked: (reason) => this.fatal('revoked', reason),
     }
+    // Heartbeats stop first and the link last of all that uses it: what can still be sent is sent before it is closed.
+    this.services = new Services([
+      { stop: () => this.spool.close() },
+      { stop: () => this.journal.close() },
+      { start: () => this.link.start(this.listener()), stop: () => this.link.stop() },
+      this.pool,
+      this.machine,
+      this.bundles,
+      this.claimReports,
+      lockWatch,
+      {
+        start: () => this.contact.keepLooking(lookMs, (silentMs) => this.watch(silentMs)),
+        stop: () => this.contact.stop(),
+      },
+    ])
+    this.listen()
+  }
+
+  private listen(): void {
+    const { events, supervisor, claimReports } = this
+    events.on('caughtUp', (runIds) => supervisor.caughtUp(runIds))
+    events.on('spoolOpenedAnew', () => supervisor.ensureEndings())
+    events.on('drainChanged', () => claimReports.report())
+    events.on('runsChanged', () => {
+      claimReports.report()
+      // With no run left, the next refusal ends the daemon.
+      if (this.isRefused && supervisor.active().length === 0) this.link.hurry()
+    })
   }
 
   /** Does all that a run would wait for, before the daemon knows its token. */
@@ -156,34 +186,24 @@ export class Daemon {
       await this.prepare()
       void this.surroundings.probe()
     }
-    this.link.start()
-    this.contact.keepLooking(15_000, (silentMs) => this.watch(silentMs))
-    this.lockWatch.start(this.pool.silentMs / 12)
+    await this.services.start()
   }
 
   private async prepare(): Promise<void> {
     const { world } = this.options
-    const states = this.found ?? []
+    const states = this.runs()
     if (states.length > 0 || this.spool.runs().length > 0) this.options.onWork()
     const { supervisor, pool, spool } = this
     const adopted = adoptRuns({ ...this.options, states, supervisor, pool, spool })
-    this.found = null
+    this.runs = () => supervisor.list()
     // Hello tells what hosts say that answer at once. The others are waited for beside the link.
     await Promise.race([adopted, world.sleep(adoptMs)])
     this.isolation.start()
   }
 
-  /** Heartbeats end last: what can still be sent is sent before the link is closed. Run hosts go on. */
+  /** Run hosts go on. */
   async stop(): Promise<void> {
-    this.contact.stop()
-    this.lockWatch.stop()
-    this.claimReports.stop()
-    this.bundles.stop()
-    await this.machine.stop()
-    await this.pool.stop()
-    this.link.stop()
-    this.journal.close()
-    this.spool.close()
+    await this.services.stop()
   }
 
   /** Sends again all that is not acknowledged. */
@@ -224,22 +244,18 @@ export class Daemon {
     })
   }
 
-  private createLink(): LinkClient {
-    const { config, world, log, identity } = this.options
-    return new LinkClient({
-      ...config,
-      url: linkUrl(identity.server),
-      world,
-      log,
+  private listener(): LinkListener {
+    const { options, instance } = this
+    return {
       holdsRuns: () => this.supervisor.known().some(({ state }) => state !== 'accepted'),
       hasLiveRuns: () => this.supervisor.active().length > 0,
       hello: () => ({
         type: 'hello',
         protocol: 1,
         token: this.token.value,
-        publicId: identity.publicId,
-        instance: this.instance,
-        version: this.options.version,
+        publicId: options.identity.publicId,
+        instance,
+        version: options.version,
         platform: process.platform,
         hostname: hostname().slice(0, 255),
         runs: this.supervisor.known(),
@@ -250,7 +266,7 @@ export class Daemon {
       onDown: () => this.forwarder.reset(),
       onRefused: (reason, text) => this.refused({ reason, text }),
       onFatal: (reason, text) => this.fatal(reason, text),
-    })
+    }
   }
 
   private createSupervisor(): Supervisor {
@@ -276,11 +292,7 @@ export class Daemon {
       },
       spoolDamaged: (message) => this.spool.distrust(message),
       spoolGone: () => this.spool.check(),
-      changed: () => {
-        this.claimReports.report()
-        // With no run left, the next refusal ends the daemon.
-        if (this.isRefused && this.supervisor.active().length === 0) this.link.hurry()
-      },
+      changed: () => void this.events.emit('runsChanged'),
     })
   }
 

@@ -8,7 +8,7 @@ import type { Log } from '../log/log.ts'
 import { sinceBoot, type SinceBoot } from '../process/boot-clock.ts'
 import { delayWithRunsMs, linkStep, startState, type LinkEffect, type LinkEvent, type LinkState } from './machine.ts'
 
-interface LinkClientOptions {
+interface LinkSettings {
   url: string
   world: World
   log: Log
@@ -16,6 +16,10 @@ interface LinkClientOptions {
   reconnectMaxMs: number
   pingMs: number
   deadMs: number
+}
+
+/** What a link asks, and what it tells, from its start on. */
+export interface LinkListener {
   /** Says whether there is something to tell: runs at work, or whose ending the server has not taken. */
   holdsRuns(): boolean
   /** Says whether a harness is at work. */
@@ -34,7 +38,9 @@ const silentErrors = /^(ETIMEDOUT|E(NET|HOST)(UNREACH|DOWN)|EAI_AGAIN|ENOTFOUND|
 
 /** Keeps one WebSocket to the control plane up, by the link machine. */
 export class LinkClient {
-  private readonly options: LinkClientOptions
+  private readonly options: LinkSettings
+  /** null: it was not started. */
+  private listener: LinkListener | null = null
   private state: LinkState = startState
   private socket: WebSocket | null = null
   private lastHeardAt = 0
@@ -49,13 +55,14 @@ export class LinkClient {
   private since: number
   private lastError: string | null = null
 
-  constructor(options: LinkClientOptions) {
+  constructor(options: LinkSettings) {
     this.options = options
     this.since = options.world.now()
     this.clock = new ClockWatch({ world: options.world, jumpMs: 10_000, onJump: (ms) => this.woke(ms) })
   }
 
-  start(): void {
+  start(listener: LinkListener): void {
+    this.listener = listener
     this.apply({ type: 'start' })
     this.clock.start(5_000)
   }
@@ -98,6 +105,11 @@ export class LinkClient {
     this.apply({ type: 'due' })
   }
 
+  private get owner(): LinkListener {
+    if (this.listener === null) throw new Error('the link was not started')
+    return this.listener
+  }
+
   private apply(event: LinkEvent): void {
     const before = this.state.phase
     const [next, effects] = linkStep(this.state, event, {
@@ -106,7 +118,7 @@ export class LinkClient {
     })
     this.state = next
     if ((before === 'open') !== (next.phase === 'open')) this.since = this.options.world.now()
-    if (before === 'open' && next.phase !== 'open') this.options.onDown()
+    if (before === 'open' && next.phase !== 'open') this.owner.onDown()
     for (const effect of effects) this.perform(effect)
   }
 
@@ -115,7 +127,7 @@ export class LinkClient {
       case 'connect':
         return this.connect()
       case 'hello':
-        this.socket?.send(JSON.stringify(this.options.hello()))
+        this.socket?.send(JSON.stringify(this.owner.hello()))
         return
       case 'wait':
         this.options.log.info({ ms: effect.ms, lastError: this.lastError }, 'link down, connecting again')
@@ -123,10 +135,10 @@ export class LinkClient {
         return
       case 'refused':
         this.lastError = effect.text
-        return this.options.onRefused(effect.reason, effect.text)
+        return this.owner.onRefused(effect.reason, effect.text)
       case 'fatal':
         this.lastError = effect.text
-        return this.options.onFatal(effect.reason, effect.text)
+        return this.owner.onFatal(effect.reason, effect.text)
       case 'disconnect':
         this.cancelWait?.()
         this.cancelPing?.()
@@ -183,10 +195,10 @@ export class LinkClient {
       random: this.options.world.random(),
       retryAfterMs: this.retryAfterMs,
       spreadMs: this.isSilent ? 0 : this.spreadMs,
-      runsWithinMs: this.options.holdsRuns()
+      runsWithinMs: this.owner.holdsRuns()
         ? delayWithRunsMs({ maxMs: this.options.reconnectMaxMs }, this.spreadMs)
         : null,
-      hasLiveRuns: this.options.hasLiveRuns(),
+      hasLiveRuns: this.owner.hasLiveRuns(),
     })
   }
 
@@ -210,9 +222,9 @@ export class LinkClient {
     if (parsed.data.type === 'welcome') {
       this.lastError = null
       this.apply({ type: 'welcomed', now: this.options.world.monotonic() })
-      return this.options.onWelcome(parsed.data)
+      return this.owner.onWelcome(parsed.data)
     }
-    this.options.onMessage(parsed.data)
+    this.owner.onMessage(parsed.data)
   }
 
   /** Pings, and closes a silent socket: a cut wire is noticed by nothing else for a quarter of an hour. */

@@ -64,7 +64,7 @@ export class HostPool {
   /** Starts the spare, so that the next run does not wait for a Node to start. */
   warm(): void {
     if (this.stopped || this.spare) return
-    const starting = this.start()
+    const starting = this.startHost()
     this.spare = starting
     starting.then(
       (host) => {
@@ -120,7 +120,7 @@ export class HostPool {
       const host = await spare.catch(() => null)
       if (host?.isOpen) return host
     }
-    return this.start()
+    return this.startHost()
   }
 
   /** Hosts that have no run leave; those that are still starting are ended, since nobody would hear of them. */
@@ -151,7 +151,7 @@ export class HostPool {
     removeHostFiles(hostPaths(this.options.places.stateDir, hostId))
   }
 
-  private async start(): Promise<HostConnection> {
+  private async startHost(): Promise<HostConnection> {
     if (this.stopped) throw new Error('the device manager ends')
     const hostId = this.options.world.id('h')
     const child = await startHostProcess(hostId, this.options)

@@ -7,6 +7,7 @@ import type { HostRecords } from './host-records.ts'
 
 export interface LockWatchOptions {
   world: Pick<World, 'after'>
+  everyMs: number
   log: Log
   places: Pick<Places, 'spool'>
   spool: { isLocked(): boolean }
@@ -37,10 +38,11 @@ export class LockWatch {
     this.options = options
   }
 
-  start(everyMs: number): void {
-    this.cancel = this.options.world.after(everyMs, () => {
+  start(): void {
+    const { world, everyMs } = this.options
+    this.cancel = world.after(everyMs, () => {
       this.check()
-      this.start(everyMs)
+      this.start()
     })
   }
 
