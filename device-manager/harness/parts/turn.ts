@@ -1,4 +1,4 @@
-import { isGated } from '../../../shared/runs/gated.ts'
+import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { DialogueOptions, DialogueOutput, RedactText } from '../adapter.ts'
@@ -127,7 +127,7 @@ export class Turn<Own extends object> {
 
   /** A call was made that was not asked, or not as it was allowed. Returns whether the harness must be stopped for it. */
   sawUnasked(unasked: Unasked): boolean {
-    if (!isGated(this.spec) || this.facts.unasked !== null) return false
+    if (!hasCallChecks(this.spec) || this.facts.unasked !== null) return false
     this.facts.unasked = unasked
     return true
   }
