@@ -20,7 +20,7 @@ it.each([
 it('accepts the row, the folder of a harness, tests, and words that mean something else', () => {
   expect(countIn("if (name === 'claude') return", 'shared/runs/harnesses.ts')).toBe(0)
   expect(countIn("const adapter = { name: 'claude' }", 'device-manager/harness/claude/adapter.ts')).toBe(0)
-  expect(countIn("if (name === 'claude') return", 'control-plane/wakes/start-run.test.ts')).toBe(0)
+  expect(countIn("if (name === 'claude') return", 'control-plane/run/wakes/start-run.test.ts')).toBe(0)
   expect(countIn("if (kind === 'command') return given.has('cursor')")).toBe(0)
   expect(countIn('if (harnesses[harness].runsOwnCommand) return')).toBe(0)
 })
