@@ -7,6 +7,7 @@ import { approvalId, questionId, runId, taskRef } from './ids.ts'
 import { defineRoute } from './route.ts'
 import { fileFlag } from './command.ts'
 
+/** Why a queued run waits. */
 export const gateReasons = [
   'rate_limit',
   'capacity',
@@ -17,6 +18,7 @@ export const gateReasons = [
   'governance_refused',
   'provider_overloaded',
 ] as const
+export type GateReason = (typeof gateReasons)[number]
 
 export const notDispatchedReasons = [
   'agent_inactive',

@@ -1,16 +1,10 @@
+import type { GateReason } from '../../../shared/api/agent-runs.ts'
 import type { DeviceRef } from '../../../shared/lib/ids.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import { harnesses, type HarnessName } from '../../../shared/runs/harnesses.ts'
 import { repeatAdvice } from '../../resources/devices/readiness.ts'
 import { circuitFor, hasRoom, quotaFor } from '../places/device-rules.ts'
-import {
-  gateFor,
-  type Gate,
-  type GateReason,
-  type Placement,
-  type PlacementFacts,
-  type RunFacts,
-} from '../places/place.ts'
+import { gateFor, type Gate, type Placement, type PlacementFacts, type RunFacts } from '../places/place.ts'
 import { placeOfRun } from '../places/places.ts'
 
 /**

@@ -1,4 +1,5 @@
 import type { AgentRef, DeviceRef, PersonUuid, SecretId } from '../../../shared/lib/ids.ts'
+import type { GateReason } from '../../../shared/api/agent-runs.ts'
 import type { RunsBy } from '../../../shared/api/devices.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { ModelProvider } from '../../../shared/runs/brokered.ts'
@@ -179,15 +180,6 @@ export interface RunFacts {
   ahead: readonly RunFacts[]
 }
 
-export type GateReason =
-  | 'no_device'
-  | 'capacity'
-  | 'task_locked'
-  | 'no_ready_route'
-  | 'pinned_route_not_ready'
-  | 'governance_refused'
-  | 'rate_limit'
-  | 'provider_overloaded'
 export interface Gate {
   kind: 'gate'
   reason: GateReason

@@ -1,3 +1,4 @@
+import type { GateReason } from '../../../shared/api/agent-runs.ts'
 import { harnesses } from '../../../shared/runs/harnesses.ts'
 import { runLimits } from '../../../shared/device/limits.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
@@ -9,7 +10,6 @@ import {
   gateFor,
   type Closed,
   type Gate,
-  type GateReason,
   type Placement,
   type PlacementFacts,
   type RunFacts,
