@@ -2,16 +2,16 @@ import type { CallDecision, ToolAsk } from '../adapter.ts'
 import { jsonLine } from '../parts/json-lines.ts'
 import { OpenQuestions } from '../parts/open-questions.ts'
 import { namedCall } from './calls.ts'
-import type { PermissionRequest, RequestId } from './wire.ts'
+import type { PermissionRequest, AcpRequestId } from './wire.ts'
 
 interface Pending {
-  id: RequestId
+  id: AcpRequestId
   allow: string | null
   reject: string | null
 }
 
 /** The effect of an answer: what is written, and whether the call may run. */
-export interface Answered {
+export interface AcpAnswered {
   isAllowed: boolean
   write: string
 }
@@ -20,11 +20,11 @@ export interface Answered {
  * The open questions of a program. Only an option that holds for one call is chosen; where there is none, or in doubt, the
  * answer is `cancelled`.
  */
-export class Approvals {
+export class AcpApprovals {
   readonly #open = new OpenQuestions<Pending>()
 
   raise(
-    id: RequestId,
+    id: AcpRequestId,
     { toolCall, options, mcpName }: Pick<PermissionRequest, 'toolCall' | 'options'> & { mcpName: string | null },
   ): { ask?: ToolAsk; write?: string } {
     if (this.#open.forget(id)) return { write: cancelled(id) }
@@ -39,12 +39,12 @@ export class Approvals {
   }
 
   /** The option that refuses once, where there is one. */
-  refuse(id: RequestId, { options }: PermissionRequest): { write: string } {
+  refuse(id: AcpRequestId, { options }: PermissionRequest): { write: string } {
     return { write: chosen(id, options.find(({ kind }) => kind === 'reject_once')?.optionId ?? null) }
   }
 
   /** null: the question is not known, or was answered already. */
-  answer(askId: string, decision: CallDecision): Answered | null {
+  answer(askId: string, decision: CallDecision): AcpAnswered | null {
     const answered = this.#open.answer(askId, decision)
     if (answered === null) return null
     const { id, allow, reject } = answered.question
@@ -54,10 +54,10 @@ export class Approvals {
   }
 }
 
-export const cancelled = (id: RequestId): string =>
+export const cancelled = (id: AcpRequestId): string =>
   jsonLine({ jsonrpc: '2.0', id, result: { outcome: { outcome: 'cancelled' } } })
 
-function chosen(id: RequestId, optionId: string | null): string {
+function chosen(id: AcpRequestId, optionId: string | null): string {
   if (optionId === null) return cancelled(id)
   return jsonLine({ jsonrpc: '2.0', id, result: { outcome: { outcome: 'selected', optionId } } })
 }

@@ -44,7 +44,7 @@ export function namedCall(
 }
 
 /** A call as a question or the program's telling of it shows it. */
-export interface ShownCall {
+export interface AcpShownCall {
   kind: string | null
   rawInput: unknown
   /** It is a tool of a server that svc gave. */
@@ -55,7 +55,7 @@ export interface ShownCall {
  * Whether a call was made as it was asked. A program may tell more of an input than it did in its question, such as the folder of the
  * run, but all that the lists judge, and each field that was shown, must be what is run. `cwds`: that folder, in its spellings.
  */
-export function isSameCall(asked: ShownCall, made: ShownCall, cwds: readonly string[]): boolean {
+export function isSameCall(asked: AcpShownCall, made: AcpShownCall, cwds: readonly string[]): boolean {
   const [before, after] = [asked, made].map(({ kind, rawInput, mcpName }) => namedCall(kind, rawInput, mcpName))
   if (!before || !after || before.name !== after.name) return false
   if (made.mcpName !== null) return canonicalJson(before.input) === canonicalJson(after.input)

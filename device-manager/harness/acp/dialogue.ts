@@ -9,14 +9,22 @@ import { promptWithInstructions } from '../parts/instructions.ts'
 import { joined } from '../parts/json-lines.ts'
 import { turnDialogue, type TurnRun } from '../parts/turn-dialogue.ts'
 import { Turn } from '../parts/turn.ts'
-import { Approvals, cancelled } from './approvals.ts'
+import { AcpApprovals, cancelled } from './approvals.ts'
 import { mustBeNamed, namedCall } from './calls.ts'
-import { acpOutcome, authRequired, classOf, ownFacts, textOf, type AcpFacts, type OwnAcpFacts } from './outcome.ts'
+import {
+  acpOutcome,
+  authRequired,
+  acpErrorClassOf,
+  ownFacts,
+  textOf,
+  type AcpFacts,
+  type OwnAcpFacts,
+} from './outcome.ts'
 import { Speech } from './speech.ts'
 import { outputText, ToolCalls } from './tool-calls.ts'
-import { cancelLine, ids, initializeLine, promptLine, requestLine, unknownMethodLine } from './lines.ts'
+import { cancelLine, acpRequestIds, initializeLine, promptLine, requestLine, unknownMethodLine } from './lines.ts'
 import { serverListOf } from './mcp-servers.ts'
-import { tooLate, tooLittle, unnamed } from './notes.ts'
+import { acpInputTooLate, tooLittle, unnamed } from './notes.ts'
 import { anyProgram, type AcpProgram } from './program.ts'
 import { Prompts } from './prompts.ts'
 import { mostOf, noUsage } from './usage.ts'
@@ -47,7 +55,7 @@ class AcpRun implements TurnRun {
   readonly #turn: Turn<OwnAcpFacts>
   readonly speech: Speech
   readonly #cwd: string
-  readonly #approvals = new Approvals()
+  readonly #approvals = new AcpApprovals()
   readonly #calls: ToolCalls
   readonly #program: AcpProgram
   readonly #mcpServers: McpServers
@@ -61,7 +69,7 @@ class AcpRun implements TurnRun {
 
   constructor(spec: RunSpec, options: DialogueOptions, program: AcpProgram) {
     const { mcpServers = {}, cwd = spec.folder?.rootPath ?? '/', redactStream = streamAsItIs } = options
-    this.#turn = new Turn(spec, options, { tooLate, own: ownFacts() })
+    this.#turn = new Turn(spec, options, { tooLate: acpInputTooLate, own: ownFacts() })
     this.facts = this.#turn.facts
     const { redactText } = this.#turn
     this.speech = new Speech(redactText, redactStream)
@@ -91,12 +99,12 @@ class AcpRun implements TurnRun {
   }
 
   input(text: string): DialogueOutput {
-    return { events: !this.#turn.isFinished && this.#prompts.add(text) ? [] : [tooLate] }
+    return { events: !this.#turn.isFinished && this.#prompts.add(text) ? [] : [acpInputTooLate] }
   }
 
   /** Tells of each text that no prompt took. */
   undelivered(): RunEventBody[] {
-    return this.#prompts.undelivered().map(() => tooLate)
+    return this.#prompts.undelivered().map(() => acpInputTooLate)
   }
 
   /** null: not a line that is understood. */
@@ -107,7 +115,7 @@ class AcpRun implements TurnRun {
   }
 
   #request(value: Record<string, unknown>): DialogueOutput | null {
-    const parsed = wire.request.safeParse(value)
+    const parsed = wire.acpRequest.safeParse(value)
     if (!parsed.success) return null
     const { id, method, params } = parsed.data
     const asRead = rawEvents(Buffer.from(JSON.stringify(value)), 'stdout', this.#turn.redactText)
@@ -136,35 +144,36 @@ class AcpRun implements TurnRun {
   }
 
   #reply(value: Record<string, unknown>): DialogueOutput | null {
-    const parsed = wire.reply.safeParse(value)
+    const parsed = wire.acpReply.safeParse(value)
     if (!parsed.success) return null
     const { id, result, error } = parsed.data
-    if (this.#turn.phase === 'working') return id === ids.prompt + this.#promptCount ? this.#ended(result, error) : null
+    if (this.#turn.phase === 'working')
+      return id === acpRequestIds.prompt + this.#promptCount ? this.#ended(result, error) : null
     if (this.#turn.phase !== 'opening') return null
     if (error !== undefined) return this.#signIn(error, id) ?? this.#refused(error, id)
-    if (id === ids.authenticate && this.#hasSignedIn) return { events: [], write: this.#openSession() }
-    if (id === ids.initialize) return this.#initialized(result)
-    return id === ids.session ? this.#session(result) : null
+    if (id === acpRequestIds.authenticate && this.#hasSignedIn) return { events: [], write: this.#openSession() }
+    if (id === acpRequestIds.initialize) return this.#initialized(result)
+    return id === acpRequestIds.session ? this.#session(result) : null
   }
 
   /** null: it is not for want of a sign-in, or that was tried. */
   #signIn({ code }: wire.RpcError, id: number): DialogueOutput | null {
     const { signInMethod: methodId } = this.#program
     const isTried = this.#opening === null || this.#hasSignedIn
-    if (code !== authRequired || id !== ids.session || methodId === undefined || isTried) return null
+    if (code !== authRequired || id !== acpRequestIds.session || methodId === undefined || isTried) return null
     this.#hasSignedIn = true
-    return { events: [], write: requestLine(ids.authenticate, 'authenticate', { methodId }) }
+    return { events: [], write: requestLine(acpRequestIds.authenticate, 'authenticate', { methodId }) }
   }
 
   #openSession(): string {
     const { method, params } = this.#opening!
-    return requestLine(ids.session, method, params)
+    return requestLine(acpRequestIds.session, method, params)
   }
 
   #refused(error: wire.RpcError, id: number): DialogueOutput {
     const message = this.#turn.capped(textOf(error))
     this.facts.refusedFor = { ...error, message }
-    this.facts.isResumeRefused = id === ids.session && this.#resuming !== null && error.code !== authRequired
+    this.facts.isResumeRefused = id === acpRequestIds.session && this.#resuming !== null && error.code !== authRequired
     return this.#turn.refuse(message)
   }
 
@@ -172,7 +181,7 @@ class AcpRun implements TurnRun {
     const parsed = wire.initialized.safeParse(result)
     if (!parsed.success || parsed.data.protocolVersion !== 1) {
       const message = 'It does not speak version 1 of the Agent Client Protocol.'
-      return this.#refused({ code: 0, message }, ids.initialize)
+      return this.#refused({ code: 0, message }, acpRequestIds.initialize)
     }
     const { loadSession, sessionCapabilities, mcpCapabilities } = parsed.data.agentCapabilities
     this.facts.keepsSessions = loadSession || sessionCapabilities.resume
@@ -191,7 +200,7 @@ class AcpRun implements TurnRun {
   #session(result: unknown): DialogueOutput {
     const made = wire.newSession.safeParse(result)
     const sessionId = this.#resuming ?? (made.success ? made.data.sessionId : null)
-    if (sessionId === null) return this.#refused({ code: 0, message: 'It made no session.' }, ids.session)
+    if (sessionId === null) return this.#refused({ code: 0, message: 'It made no session.' }, acpRequestIds.session)
     this.#turn.phase = 'working'
     const texts = promptWithInstructions({ ...this.#turn.spec, resumeSessionId: this.#resuming })
     const event = this.#turn.session(sessionId, { isResumed: this.#resuming !== null })
@@ -280,7 +289,7 @@ class AcpRun implements TurnRun {
     if (error !== undefined) {
       const message = this.#turn.capped(textOf(error))
       this.facts.failure = { ...error, message }
-      events.push(errorEvent(classOf(error), message))
+      events.push(errorEvent(acpErrorClassOf(error), message))
     } else if (parsed.success) {
       this.facts.stopReason = parsed.data.stopReason
       const { usage } = parsed.data

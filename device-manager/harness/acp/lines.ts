@@ -1,7 +1,7 @@
 import { jsonLine } from '../parts/json-lines.ts'
 
 /** The prompt of the run has the id `prompt`, and what a person adds has the ids after it. */
-export const ids = { authenticate: 0, initialize: 1, session: 2, prompt: 3 } as const
+export const acpRequestIds = { authenticate: 0, initialize: 1, session: 2, prompt: 3 } as const
 
 export const requestLine = (id: number, method: string, params: unknown): string =>
   jsonLine({ jsonrpc: '2.0', id, method, params })
@@ -10,13 +10,13 @@ export const requestLine = (id: number, method: string, params: unknown): string
 export function initializeLine(): string {
   const clientCapabilities = { fs: { readTextFile: false, writeTextFile: false }, terminal: false }
   const clientInfo = { name: 'svc', title: 'svc', version: '1' }
-  return requestLine(ids.initialize, 'initialize', { protocolVersion: 1, clientCapabilities, clientInfo })
+  return requestLine(acpRequestIds.initialize, 'initialize', { protocolVersion: 1, clientCapabilities, clientInfo })
 }
 
 /** Sends texts to the session as its prompt number `count`, counted from 0. */
 export function promptLine(sessionId: string | null, count: number, texts: readonly string[]): string {
   const prompt = texts.map((text) => ({ type: 'text', text }))
-  return requestLine(ids.prompt + count, 'session/prompt', { sessionId, prompt })
+  return requestLine(acpRequestIds.prompt + count, 'session/prompt', { sessionId, prompt })
 }
 
 /** Asks the program to end its turn. */

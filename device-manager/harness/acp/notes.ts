@@ -1,7 +1,7 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { errorEvent, inputTooLate } from '../parts/error-event.ts'
 
-export const tooLate = inputTooLate('the program')
+export const acpInputTooLate = inputTooLate('the program')
 
 /** A call that the lists cannot judge, since the program does not say enough of it. */
 export const unnamed = (name: string): RunEventBody =>

@@ -60,7 +60,10 @@ const kinds: Readonly<Record<string, FailureKind>> = {
 }
 
 const byError = (error: RpcError, words: SignInWords & { didWork: boolean }): Ending =>
-  failureEnding({ message: error.message, httpStatus: statusOf(error), kind: kinds[classOf(error)] ?? null }, words)
+  failureEnding(
+    { message: error.message, httpStatus: statusOf(error), kind: kinds[acpErrorClassOf(error)] ?? null },
+    words,
+  )
 
 function endingOf(facts: AcpFacts, exit: ProcessExit): Ending {
   const { stopReason, endedByRefusal, maxTurnsReached, sessionId } = facts
@@ -95,7 +98,7 @@ export function textOf({ message, data }: RpcError): string {
 }
 
 /** The name of an error, where its data tells. */
-export function classOf(error: RpcError): string {
+export function acpErrorClassOf(error: RpcError): string {
   if (error.code === authRequired) return 'auth_required'
   if (statusOf(error) === 429) return 'rate_limit'
   const kind = fieldsOf(error)['errorKind']

@@ -4,11 +4,11 @@ import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { RedactText, ToolAsk } from '../adapter.ts'
 import { AskedCalls, maxCallsAtOnce, type Unasked } from '../parts/asked-calls.ts'
 import { callEvent } from '../parts/event-pieces.ts'
-import { isAlwaysAllowed, isSameCall, namedCall, type ShownCall } from './calls.ts'
+import { isAlwaysAllowed, isSameCall, namedCall, type AcpShownCall } from './calls.ts'
 import { mcpNameOf } from './mcp-servers.ts'
 import * as wire from './wire.ts'
 
-export interface Call extends ShownCall {
+export interface Call extends AcpShownCall {
   isTold: boolean
   /** It has begun to run, as the program says. */
   hasBegun: boolean
@@ -20,7 +20,7 @@ export class ToolCalls {
   readonly #redactText: RedactText
   readonly #mcpServers: McpServers
   readonly #calls = new Map<string, Call>()
-  readonly #asked: AskedCalls<ShownCall>
+  readonly #asked: AskedCalls<AcpShownCall>
 
   constructor(
     spec: RunSpec,
@@ -37,7 +37,7 @@ export class ToolCalls {
   }
 
   /** Notes what a question shows of a call: only that is judged. `ask`: none where it is refused at once. */
-  noteAsked(toolCallId: string, { shown, ask }: { shown: ShownCall; ask: ToolAsk | undefined }): void {
+  noteAsked(toolCallId: string, { shown, ask }: { shown: AcpShownCall; ask: ToolAsk | undefined }): void {
     this.#asked.note(toolCallId, { askIds: ask === undefined ? [] : [ask.askId], shown: [shown] })
   }
 

@@ -1,4 +1,4 @@
-import type { Usage } from './wire.ts'
+import type { AcpUsage } from './wire.ts'
 
 export const noUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
 
@@ -6,7 +6,7 @@ export const noUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, ca
  * Returns the usage of all prompts so far. Some programs count each prompt and some the whole session, so the larger number
  * of each is taken: it is never too large.
  */
-export function mostOf(before: typeof noUsage, said: Usage): typeof noUsage {
+export function mostOf(before: typeof noUsage, said: AcpUsage): typeof noUsage {
   const most = (known: number, now: number | null | undefined) => Math.max(known, now ?? 0)
   return {
     inputTokens: most(before.inputTokens, said.inputTokens),

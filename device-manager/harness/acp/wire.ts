@@ -4,12 +4,12 @@ import { z } from 'zod'
 
 const id = z.string().min(1).max(500)
 
-export const reply = z.object({
+export const acpReply = z.object({
   id: z.number(),
   result: z.unknown().optional(),
   error: z.object({ code: z.number(), message: z.string().catch(''), data: z.unknown().optional() }).optional(),
 })
-export type RpcError = NonNullable<z.infer<typeof reply>['error']>
+export type RpcError = NonNullable<z.infer<typeof acpReply>['error']>
 
 /** A capability is there when it has a value, most often an empty object. */
 const capability = z
@@ -38,7 +38,7 @@ export const promptResult = z.object({
     .catch(null),
 })
 
-export type Usage = NonNullable<z.infer<typeof promptResult>['usage']>
+export type AcpUsage = NonNullable<z.infer<typeof promptResult>['usage']>
 
 export const sessionUpdate = z.object({
   sessionId: id,
@@ -64,12 +64,12 @@ export type ToolCallUpdate = z.infer<typeof toolCall>
 export const contentText = z.object({ type: z.literal('content'), content: z.object({ text: z.string() }) })
 
 /** A request of the agent, which must be answered or its turn hangs. */
-export const request = z.object({
+export const acpRequest = z.object({
   id: z.union([z.string().max(65_536), z.number(), z.null()]),
   method: z.string().catch(''),
   params: z.unknown().optional(),
 })
-export type RequestId = z.infer<typeof request>['id']
+export type AcpRequestId = z.infer<typeof acpRequest>['id']
 export const permissionRequest = z.object({
   sessionId: id,
   toolCall,

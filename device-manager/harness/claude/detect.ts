@@ -11,9 +11,9 @@ const text = z.string().max(500).nullish().catch(null)
 const authStatus = z.object({ loggedIn: z.boolean(), email: text, orgId: text })
 type AuthStatus = z.infer<typeof authStatus>
 
-export const signInHint =
+export const claudeSignInHint =
   'claude is not signed in; run `claude` once in a terminal and sign in, or set ANTHROPIC_API_KEY.'
-export const signInWith = '`claude`, once in a terminal'
+export const claudeSignInWith = '`claude`, once in a terminal'
 
 /** Looks at what is installed; `auth status` says whether credentials are present, without using them. */
 export async function detectClaude(probe: HarnessProbe): Promise<HarnessReadiness> {
@@ -29,7 +29,7 @@ export async function detectClaude(probe: HarnessProbe): Promise<HarnessReadines
   ])
   const auth = authBy(authRun.stdout)
   const signedIn = auth?.loggedIn ?? null
-  return { ...installed('claude', versionRun, { signedIn, signInHint, probeMs }), ...accountOf(auth) }
+  return { ...installed('claude', versionRun, { signedIn, signInHint: claudeSignInHint, probeMs }), ...accountOf(auth) }
 }
 
 /** On macOS it keeps its credentials in the keychain instead. */

@@ -12,11 +12,11 @@ import { claudeOutcome, type ClaudeFacts, type OwnClaudeFacts } from './outcome.
 import { Rest } from './rest.ts'
 import { usageMeter } from './usage.ts'
 import {
-  assistantLine,
+  claudeAssistantLine,
   controlResponse,
-  initLine,
+  claudeInitLine,
   rateLimitLine,
-  resultLine,
+  claudeResultLine,
   retryLine,
   sessionsOf,
   userLine,
@@ -176,7 +176,7 @@ class ClaudeRun implements TurnRun {
 
   /** It comes again with every turn of one process; only a session that is new is told. */
   #init(value: Record<string, unknown>): DialogueOutput | null {
-    const init = initLine.safeParse(value)
+    const init = claudeInitLine.safeParse(value)
     if (!init.success) return null
     const { session_id: sessionId, model, claude_code_version: version } = init.data
     this.#version = version ?? this.#version
@@ -188,7 +188,7 @@ class ClaudeRun implements TurnRun {
   }
 
   #assistant(value: Record<string, unknown>): DialogueOutput | null {
-    const line = assistantLine.safeParse(value)
+    const line = claudeAssistantLine.safeParse(value)
     if (!line.success) return null
     const { error, api_error_status: httpStatus, message } = line.data
     const events = assistantEvents(line.data, this.#turn.redactText)
@@ -229,7 +229,7 @@ class ClaudeRun implements TurnRun {
   }
 
   #result(value: Record<string, unknown>): DialogueOutput | null {
-    const line = resultLine.safeParse(value)
+    const line = claudeResultLine.safeParse(value)
     if (!line.success) return null
     const { uuid } = line.data
     // One that comes twice would be counted twice.

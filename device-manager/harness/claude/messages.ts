@@ -2,7 +2,7 @@ import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RedactText } from '../adapter.ts'
 import { callEvent, rawEvents, resultEvent, wordEvents } from '../parts/event-pieces.ts'
 import { textBlock, thinkingBlock, toolResultBlock, toolUseBlock } from './wire.ts'
-import type { assistantLine, userLine } from './wire.ts'
+import type { claudeAssistantLine, userLine } from './wire.ts'
 import type { z } from 'zod'
 
 /** Facts that hold for all blocks of a line. */
@@ -11,7 +11,7 @@ interface Of {
   redactText: RedactText
 }
 
-export function assistantEvents(line: z.infer<typeof assistantLine>, redactText: RedactText): RunEventBody[] {
+export function assistantEvents(line: z.infer<typeof claudeAssistantLine>, redactText: RedactText): RunEventBody[] {
   const of = { parent: parentOf(line.parent_tool_use_id), redactText }
   return line.message.content.flatMap((block) => assistantBlock(block, of))
 }

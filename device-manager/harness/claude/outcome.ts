@@ -3,13 +3,13 @@ import { failureEnding, type Ending } from '../parts/failure.ts'
 import { completed, failed, interruptedOutside, leftTurn, turnOutcome } from '../parts/outcome.ts'
 import type { TurnFacts } from '../parts/turn.ts'
 import { cutText } from '../parts/utf8.ts'
-import { signInHint, signInWith } from './detect.ts'
-import type { ResultLine } from './wire.ts'
+import { claudeSignInHint, claudeSignInWith } from './detect.ts'
+import type { ClaudeResultLine } from './wire.ts'
 
 /** The facts that claude's dialogue adds to those of every turn. */
 export interface OwnClaudeFacts {
   /** The last one; a turn that a late message started brings another. */
-  result: ResultLine | null
+  result: ClaudeResultLine | null
   /** The last failed request to the model. */
   lastError: { class: string; httpStatus: number | null; message: string } | null
   /** When the account, whose limit is reached, may be used again (ms); null: it is not reached, or nobody said when. */
@@ -41,7 +41,7 @@ function isResumeRefused({ resumeSessionId, result, stderrTail, sessionId }: Cla
     : (result.errors ?? []).some((error) => unknownSession.test(error))
 }
 
-function byResult(facts: ClaudeFacts, result: ResultLine): Ending {
+function byResult(facts: ClaudeFacts, result: ClaudeResultLine): Ending {
   const reason = result.terminal_reason ?? null
   if (reason === 'max_turns' || result.subtype === 'error_max_turns') {
     return {
@@ -67,7 +67,7 @@ const kinds: Readonly<Record<string, FailureKind>> = {
   model_not_found: 'unknown_model',
 }
 
-function byError({ lastError, didWork, limitResetsAt }: ClaudeFacts, result: ResultLine): Ending {
+function byError({ lastError, didWork, limitResetsAt }: ClaudeFacts, result: ClaudeResultLine): Ending {
   const httpStatus = result.api_error_status ?? lastError?.httpStatus ?? null
   const named = kinds[lastError?.class ?? ''] ?? null
   const withoutStatus = lastError?.class === 'rate_limit' ? 'rate_limit' : 'connection'
@@ -75,7 +75,10 @@ function byError({ lastError, didWork, limitResetsAt }: ClaudeFacts, result: Res
   const isFull = result.terminal_reason === 'prompt_too_long'
   const kind = isFull ? 'context_full' : (named ?? (isUnanswered ? withoutStatus : null))
   const message = errorText(result) ?? (kind === 'unauthorised' ? '' : 'claude ended with an error.')
-  return failureEnding({ message, httpStatus, kind }, { signInHint, signInWith, didWork, resetsAt: limitResetsAt })
+  return failureEnding(
+    { message, httpStatus, kind },
+    { signInHint: claudeSignInHint, signInWith: claudeSignInWith, didWork, resetsAt: limitResetsAt },
+  )
 }
 
 /** Killed, or never started well. */
@@ -87,7 +90,7 @@ function withoutResult(facts: ClaudeFacts, exit: ProcessExit): Ending {
   })
 }
 
-function errorText(result: ResultLine): string | null {
+function errorText(result: ClaudeResultLine): string | null {
   const text = result.errors?.join('\n') ?? result.result ?? ''
   return text.trim() === '' ? null : cutText(text.trim(), 2_000).text
 }

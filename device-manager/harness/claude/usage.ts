@@ -1,7 +1,7 @@
 import type { RunUsage } from '../../../shared/runs/events.ts'
 import { addedTokens } from '../parts/tokens.ts'
 import { isAtLeast } from '../parts/version.ts'
-import type { MessageUsage, ModelUsage, ResultLine } from './wire.ts'
+import type { MessageUsage, ModelUsage, ClaudeResultLine } from './wire.ts'
 
 interface Totals {
   inputTokens: number
@@ -13,11 +13,11 @@ interface Totals {
 }
 const none: Totals = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd: 0 }
 
-export interface UsageMeter {
+export interface ClaudeUsageMeter {
   /** The totals so far after a message of the model; null when it adds nothing new. */
   message(message: { id: string | undefined; usage: MessageUsage | undefined; isSubagents: boolean }): RunUsage | null
   /** The totals after a turn. */
-  result(line: ResultLine, version: string | null): RunUsage
+  result(line: ClaudeResultLine, version: string | null): RunUsage
 }
 
 /**
@@ -27,7 +27,7 @@ export interface UsageMeter {
  * Between results only what went in is known: a message's line has the output tokens of its start. So totals within a
  * turn count input only; they are what a run that is killed in its turn is left with.
  */
-export function usageMeter(options: { resumed: boolean; model: () => string | null }): UsageMeter {
+export function usageMeter(options: { resumed: boolean; model: () => string | null }): ClaudeUsageMeter {
   let atResult = none
   let sinceResult = none
   let seen = new Set<string>()

@@ -22,7 +22,7 @@ const hookSession = z.object({
   request: z.object({ subtype: z.literal('hook_callback'), input: z.object({ session_id: z.unknown() }) }),
 })
 
-export const initLine = z.object({
+export const claudeInitLine = z.object({
   session_id: id,
   model: z.string().max(500).optional(),
   claude_code_version: z.string().max(100).optional(),
@@ -49,7 +49,7 @@ const messageUsage = z.object({
 })
 export type MessageUsage = z.infer<typeof messageUsage>
 
-export const assistantLine = z.object({
+export const claudeAssistantLine = z.object({
   message: z.object({
     id: id.optional(),
     content: z.array(z.unknown()),
@@ -93,7 +93,7 @@ const modelUsage = z.record(
 )
 export type ModelUsage = z.infer<typeof modelUsage>
 
-export const resultLine = z.object({
+export const claudeResultLine = z.object({
   uuid: id.nullish().catch(null),
   subtype: z.string().max(200),
   is_error: z.boolean().catch(false),
@@ -109,7 +109,7 @@ export const resultLine = z.object({
   /** Turns that wait because their message came too late for this one. */
   queued_turn_count: count,
 })
-export type ResultLine = z.infer<typeof resultLine>
+export type ClaudeResultLine = z.infer<typeof claudeResultLine>
 
 export const controlRequest = z.object({
   request_id: id,

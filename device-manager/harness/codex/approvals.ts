@@ -4,7 +4,14 @@ import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
 import { jsonLine } from '../parts/json-lines.ts'
 import { OpenQuestions } from '../parts/open-questions.ts'
 import { mcpCall, patchCalls, patchShown, shellCall } from './items.ts'
-import { commandApproval, elicitation, fileApproval, request, type FileChange, type RequestId } from './wire.ts'
+import {
+  commandApproval,
+  elicitation,
+  fileApproval,
+  codexRequest,
+  type FileChange,
+  type CodexRequestId,
+} from './wire.ts'
 
 /** The effect of a request of codex: questions for the run host, or an answer written at once. */
 export interface ApprovalStep {
@@ -22,12 +29,12 @@ interface AskedTurn {
   turnId: string | null
 }
 interface Pending extends AskedTurn {
-  id: RequestId
+  id: CodexRequestId
   kind: 'approval' | 'elicitation'
 }
 
 /** The effect of an answer. A refusal of codex's protocol carries no words, so its reason goes to the turn beside it. */
-export interface Answered {
+export interface CodexAnswered {
   write: string
   isAllowed: boolean
   told: Told
@@ -39,12 +46,12 @@ export type Told = (AskedTurn & { reason: string }) | null
  * its subagents too. In doubt the answer is `decline`, and a request that is not understood gets an error: codex waits for
  * every answer, and does not act without one.
  */
-export class Approvals {
+export class CodexApprovals {
   readonly #open = new OpenQuestions<Pending>()
 
   /** Declines what codex asks once nobody is asked any more; null: not a request. */
   refuse(value: unknown): ApprovalStep | null {
-    const parsed = request.safeParse(value)
+    const parsed = codexRequest.safeParse(value)
     if (!parsed.success) return null
     const { id, method } = parsed.data
     if (!/requestApproval$|elicitation\/request$/.test(method)) return { write: unanswered(id, method) }
@@ -56,7 +63,7 @@ export class Approvals {
     value: unknown,
     changesOf: (threadId: string, itemId: string) => readonly FileChange[] | null,
   ): ApprovalStep | null {
-    const parsed = request.safeParse(value)
+    const parsed = codexRequest.safeParse(value)
     if (!parsed.success) return null
     const { id, method, params } = parsed.data
     switch (method) {
@@ -106,7 +113,7 @@ export class Approvals {
   }
 
   /** null: the question is not known, or others of the same request are still open. */
-  answer(askId: string, decision: CallDecision): Answered | null {
+  answer(askId: string, decision: CallDecision): CodexAnswered | null {
     const answered = this.#open.answer(askId, decision)
     if (answered === null) return null
     const { id, kind, threadId, turnId } = answered.question
@@ -118,7 +125,7 @@ export class Approvals {
   }
 
   #raise(
-    id: RequestId,
+    id: CodexRequestId,
     {
       kind,
       calls,
@@ -147,7 +154,7 @@ export class Approvals {
 
 /** It says too little of what is to be done. */
 function unjudgeable(
-  id: RequestId,
+  id: CodexRequestId,
   of: { threadId: string; turnId?: string | null | undefined } | undefined,
 ): ApprovalStep {
   const write = decided(id, 'approval', 'decline')
@@ -155,10 +162,10 @@ function unjudgeable(
   return { write, told: of === undefined ? null : { threadId: of.threadId, turnId: of.turnId ?? null, reason } }
 }
 
-const unanswered = (id: RequestId, method: string): string =>
+const unanswered = (id: CodexRequestId, method: string): string =>
   jsonLine({ id, error: { code: -32601, message: `svc does not answer ${method}.` } })
 
-function decided(id: RequestId, kind: Pending['kind'], decision: 'accept' | 'decline' | 'cancel'): string {
+function decided(id: CodexRequestId, kind: Pending['kind'], decision: 'accept' | 'decline' | 'cancel'): string {
   if (kind === 'approval') return jsonLine({ id, result: { decision } })
   const result = { action: decision, content: decision === 'accept' ? {} : null, _meta: null }
   return jsonLine({ id, result })

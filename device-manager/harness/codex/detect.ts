@@ -4,8 +4,8 @@ import { installed, notInstalled } from '../parts/readiness.ts'
 
 const probeMs = 5_000
 
-export const signInHint = 'codex is not signed in; run `codex login` once in a terminal.'
-export const signInWith = '`codex login`'
+export const codexSignInHint = 'codex is not signed in; run `codex login` once in a terminal.'
+export const codexSignInWith = '`codex login`'
 
 /** Looks at what is installed; `login status` says whether credentials are present, without using them. */
 export async function detectCodex(probe: HarnessProbe): Promise<HarnessReadiness> {
@@ -20,7 +20,7 @@ export async function detectCodex(probe: HarnessProbe): Promise<HarnessReadiness
     probe.readStart(join(homeOf(probe), 'config.toml')),
   ])
   const signedIn = loginRun.exitCode === 0 ? true : loginRun.timedOut || hasOwnProvider(settings) ? null : false
-  return installed('codex', versionRun, { signedIn, signInHint, probeMs })
+  return installed('codex', versionRun, { signedIn, signInHint: codexSignInHint, probeMs })
 }
 
 const homeOf = ({ env, homeDir }: Pick<HarnessProbe, 'env' | 'homeDir'>): string =>

@@ -9,10 +9,10 @@ import type { GivenSkill } from '../parts/skills.ts'
 import { turnDialogue, type TurnRun } from '../parts/turn-dialogue.ts'
 import { Turn } from '../parts/turn.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
-import { Approvals } from './approvals.ts'
-import { callOf, resultOf, shownOf, wordsOf } from './items.ts'
+import { CodexApprovals } from './approvals.ts'
+import { callOf, codexResultOf, shownOf, wordsOf } from './items.ts'
 import {
-  ids,
+  codexRequestIds,
   initializeLines,
   interruptLine,
   settingsLine,
@@ -22,10 +22,10 @@ import {
   turnLine,
 } from './lines.ts'
 import { threadConfig } from './mcp-servers.ts'
-import { Notes, noSkills, tooLate } from './notes.ts'
+import { Notes, noSkills, codexInputTooLate } from './notes.ts'
 import { Reasons } from './reasons.ts'
 import { threadOf, Threads } from './threads.ts'
-import { UsageMeter } from './usage.ts'
+import { CodexUsageMeter } from './usage.ts'
 import { noteAsked, readsResource, wasMade, whatActed } from './unasked.ts'
 import { Errors } from './errors.ts'
 import { codexOutcome, type CodexFacts, type OwnCodexFacts } from './outcome.ts'
@@ -33,7 +33,7 @@ import {
   fileItem,
   forScreens,
   itemNote,
-  reply,
+  codexReply,
   threadResult,
   turnCompleted,
   turnResult,
@@ -66,11 +66,11 @@ class CodexRun implements TurnRun {
   readonly #cwd: string | undefined
   readonly #skills: readonly GivenSkill[]
   #hasSettings = false
-  readonly #approvals = new Approvals()
+  readonly #approvals = new CodexApprovals()
   readonly #patches = new Map<string, readonly FileChange[]>()
   readonly #asked = new AskedCalls(isSameText)
   readonly #threads = new Threads()
-  readonly #usage = new UsageMeter(this.#threads)
+  readonly #usage = new CodexUsageMeter(this.#threads)
   readonly #notes = new Notes()
   readonly #errors: Errors
   #turnId: string | null = null
@@ -85,7 +85,10 @@ class CodexRun implements TurnRun {
     this.#skills = skills
     this.#mcpServers = mcpServers
     this.#model = spec.model
-    this.#turn = new Turn(spec, options, { tooLate, own: { turn: null, lastError: null, limits: {}, unreached: null } })
+    this.#turn = new Turn(spec, options, {
+      tooLate: codexInputTooLate,
+      own: { turn: null, lastError: null, limits: {}, unreached: null },
+    })
     this.facts = this.#turn.facts
     this.#errors = new Errors(this.facts, { threads: this.#threads, redactText: this.#turn.redactText })
   }
@@ -164,18 +167,23 @@ class CodexRun implements TurnRun {
   }
 
   #reply(value: Record<string, unknown>): DialogueOutput | null {
-    const parsed = reply.safeParse(value)
+    const parsed = codexReply.safeParse(value)
     if (!parsed.success) return null
     const { id, result, error } = parsed.data
-    if (id <= ids.firstReason) return this.#held(this.#reasons.taken(id))
-    if (id >= ids.firstInput) return { events: error === undefined ? [] : [tooLate] }
-    if (id === ids.interrupt || (id === ids.initialize && error === undefined)) return { events: [] }
+    if (id <= codexRequestIds.firstReason) return this.#held(this.#reasons.taken(id))
+    if (id >= codexRequestIds.firstInput) return { events: error === undefined ? [] : [codexInputTooLate] }
+    if (id === codexRequestIds.interrupt || (id === codexRequestIds.initialize && error === undefined))
+      return { events: [] }
     // That it takes none is of interest where somebody chose some.
     const isMissed = error !== undefined && this.#skills.some(({ isBuiltin }) => isBuiltin !== true)
-    if (id === ids.skills) return { events: isMissed ? [noSkills] : [] }
+    if (id === codexRequestIds.skills) return { events: isMissed ? [noSkills] : [] }
     if (error !== undefined) return this.#isAwaited(id) ? this.#turn.refuse(this.#turn.capped(error.message)) : null
-    if (id === ids.settings) return this.#settings(result)
-    return id === ids.thread ? this.#thread(result) : id === ids.turn ? this.#turnBegan(result) : null
+    if (id === codexRequestIds.settings) return this.#settings(result)
+    return id === codexRequestIds.thread
+      ? this.#thread(result)
+      : id === codexRequestIds.turn
+        ? this.#turnBegan(result)
+        : null
   }
 
   /** An answer that waited is of no use once the turn is over. */
@@ -185,8 +193,11 @@ class CodexRun implements TurnRun {
   }
 
   #isAwaited(id: number): boolean {
-    if (this.#turn.phase === 'working') return id === ids.turn && this.#turnId === null
-    return this.#turn.phase === 'opening' && (id === ids.initialize || id === ids.settings || id === ids.thread)
+    if (this.#turn.phase === 'working') return id === codexRequestIds.turn && this.#turnId === null
+    return (
+      this.#turn.phase === 'opening' &&
+      (id === codexRequestIds.initialize || id === codexRequestIds.settings || id === codexRequestIds.thread)
+    )
   }
 
   #thread(result: unknown): DialogueOutput | null {
@@ -212,7 +223,11 @@ class CodexRun implements TurnRun {
   }
 
   #steer(text: string): string {
-    return steerLine(ids.firstInput + this.#inputs++, { threadId: this.facts.sessionId, turnId: this.#turnId, text })
+    return steerLine(codexRequestIds.firstInput + this.#inputs++, {
+      threadId: this.facts.sessionId,
+      turnId: this.#turnId,
+      text,
+    })
   }
 
   #item(when: 'started' | 'completed', params: unknown): DialogueOutput | null {
@@ -227,7 +242,7 @@ class CodexRun implements TurnRun {
     const toolCallId = this.#callId(threadId, item.id)
     if (when === 'completed') {
       this.#patches.delete(toolCallId)
-      const events = [resultEvent({ toolCallId, ...resultOf(item) }, this.#turn.redactText)]
+      const events = [resultEvent({ toolCallId, ...codexResultOf(item) }, this.#turn.redactText)]
       return { events, ...this.#stopUnlessAsked(toolCallId, item) }
     }
     const patch = item.type === 'fileChange' ? fileItem.safeParse(item) : null

@@ -2,7 +2,7 @@ import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RedactText } from '../adapter.ts'
 import { failedRequestEvent } from '../parts/error-event.ts'
 import { cappedText } from '../parts/event-pieces.ts'
-import { classOf, httpStatusOf, type CodexFacts } from './outcome.ts'
+import { codexErrorClassOf, httpStatusOf, type CodexFacts } from './outcome.ts'
 import type { Threads } from './threads.ts'
 import { errorNote, rateLimits } from './wire.ts'
 
@@ -40,7 +40,7 @@ export class Errors {
     const isUnreached = willRetry && waitsForNetwork.test(message) && ++this.#networkWaits === maxNetworkWaits
     // A provider that is not there ends the run, as it does with the other harnesses: another model or harness has its turn.
     if (isUnreached) facts.unreached = cappedText(error.additionalDetails ?? message, this.#redactText).text
-    const kind = classOf(error.codexErrorInfo)
+    const kind = codexErrorClassOf(error.codexErrorInfo)
     return { events: [failedRequestEvent({ class: kind, message, httpStatus, willRetry })], isUnreached }
   }
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { codexFirstStart } from './first-start.ts'
-import { ids } from './lines.ts'
+import { codexRequestIds } from './lines.ts'
 
-const began = { id: ids.thread, result: { thread: { id: 'thr_1' } } }
+const began = { id: codexRequestIds.thread, result: { thread: { id: 'thr_1' } } }
 const refused = (id: number) => ({ id, error: { message: 'no such method' } })
 
 /** Plays the talk against these lines; returns the methods that were asked for, and `end` where its input was closed. */
@@ -22,21 +22,27 @@ function talkTo(...said: Record<string, unknown>[]): unknown[] {
 const opening = ['initialize', 'initialized', 'thread/start']
 
 test('a thread is begun, takes an item and is deleted', () => {
-  const said = [{ id: ids.initialize, result: {} }, { method: 'thread/started' }, began, { id: ids.item, result: {} }]
+  const said = [
+    { id: codexRequestIds.initialize, result: {} },
+    { method: 'thread/started' },
+    began,
+    { id: codexRequestIds.item, result: {} },
+  ]
   const asked = [...opening, 'thread/inject_items', 'thread/delete', 'end']
-  expect(talkTo(...said, { id: ids.deletion, result: {} })).toEqual(asked)
+  expect(talkTo(...said, { id: codexRequestIds.deletion, result: {} })).toEqual(asked)
 })
 
 test('an answer that comes again, or before its question, is ignored', () => {
-  expect(talkTo({ id: ids.deletion, result: {} }, { id: ids.item, result: {} }, began, began, began)).toEqual([
-    ...opening,
-    'thread/inject_items',
-  ])
+  expect(
+    talkTo({ id: codexRequestIds.deletion, result: {} }, { id: codexRequestIds.item, result: {} }, began, began, began),
+  ).toEqual([...opening, 'thread/inject_items'])
 })
 
 test('one that refuses the thread or the item is left alone; one that keeps the thread fails', () => {
-  expect(talkTo(refused(ids.thread))).toEqual([...opening, 'end'])
-  expect(talkTo(began, refused(ids.item))).toEqual([...opening, 'thread/inject_items', 'end'])
-  expect(() => talkTo(began, { id: ids.item, result: {} }, refused(ids.deletion))).toThrow('did not delete the thread')
-  expect(() => talkTo({ id: ids.thread, result: { thread: {} } })).toThrow('invalid_type')
+  expect(talkTo(refused(codexRequestIds.thread))).toEqual([...opening, 'end'])
+  expect(talkTo(began, refused(codexRequestIds.item))).toEqual([...opening, 'thread/inject_items', 'end'])
+  expect(() => talkTo(began, { id: codexRequestIds.item, result: {} }, refused(codexRequestIds.deletion))).toThrow(
+    'did not delete the thread',
+  )
+  expect(() => talkTo({ id: codexRequestIds.thread, result: { thread: {} } })).toThrow('invalid_type')
 })

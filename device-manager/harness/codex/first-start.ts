@@ -1,8 +1,8 @@
 import type { FirstStart, ProbeTalk } from '../adapter.ts'
 import { jsonLine } from '../parts/json-lines.ts'
-import { ids, initializeLines } from './lines.ts'
+import { codexRequestIds, initializeLines } from './lines.ts'
 import { asArgs, silent } from './settings.ts'
-import { reply, threadResult } from './wire.ts'
+import { codexReply, threadResult } from './wire.ts'
 
 /** Else codex connects to its maker as soon as there is a thread. Nobody listens here. */
 const nobody = ['model_provider="nobody"', 'model_providers.nobody={name="nobody",base_url="http://127.0.0.1:1"}']
@@ -26,26 +26,26 @@ export const codexFirstStart: FirstStart = {
  */
 function threadThatIsDeleted(): ProbeTalk {
   const about = { threadId: '' }
-  let awaited: number = ids.thread
+  let awaited: number = codexRequestIds.thread
   const ask = (id: number, method: string, params: object) => {
     awaited = id
     return jsonLine({ id, method, params })
   }
   return {
-    opening: initializeLines() + ask(ids.thread, 'thread/start', {}),
+    opening: initializeLines() + ask(codexRequestIds.thread, 'thread/start', {}),
     answer(said) {
-      const parsed = reply.safeParse(said)
+      const parsed = codexReply.safeParse(said)
       // An answer that comes again is none.
       if (!parsed.success || parsed.data.id !== awaited) return ''
       const { result, error } = parsed.data
-      if (awaited === ids.deletion) {
+      if (awaited === codexRequestIds.deletion) {
         if (error !== undefined) throw new Error(`codex did not delete the thread: ${error.message}`)
         return null
       }
       if (error !== undefined) return null
-      if (awaited === ids.item) return ask(ids.deletion, 'thread/delete', about)
+      if (awaited === codexRequestIds.item) return ask(codexRequestIds.deletion, 'thread/delete', about)
       about.threadId = threadResult.parse(result).thread.id
-      return ask(ids.item, 'thread/inject_items', { ...about, items: [item] })
+      return ask(codexRequestIds.item, 'thread/inject_items', { ...about, items: [item] })
     },
   }
 }

@@ -84,7 +84,7 @@ export function wordsOf(
 }
 
 /** Returns how a tool call ended. */
-export function resultOf(item: Item): { isError: boolean; output: string } {
+export function codexResultOf(item: Item): { isError: boolean; output: string } {
   const command = item.type === 'commandExecution' ? commandItem.safeParse(item) : null
   if (command?.success) {
     const { status, aggregatedOutput, exitCode } = command.data

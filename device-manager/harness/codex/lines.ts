@@ -3,7 +3,7 @@ import { jsonLine } from '../parts/json-lines.ts'
 import type { GivenSkill } from '../parts/skills.ts'
 
 /** The ids of our requests. What a person adds has ids from `firstInput` on; reasons of refusals count down from `firstReason`. */
-export const ids = {
+export const codexRequestIds = {
   initialize: 1,
   thread: 2,
   turn: 3,
@@ -18,21 +18,25 @@ export const ids = {
 
 export function initializeLines(): string {
   const clientInfo = { name: 'svc', title: 'svc', version: '1' }
-  const initialize = { id: ids.initialize, method: 'initialize', params: { clientInfo } }
+  const initialize = { id: codexRequestIds.initialize, method: 'initialize', params: { clientInfo } }
   return jsonLine(initialize) + jsonLine({ method: 'initialized' })
 }
 
 /** Has codex take these skills, too, each by its own folder: that is where it sends the model. */
 export const skillsLine = (skills: readonly GivenSkill[]): string =>
   jsonLine({
-    id: ids.skills,
+    id: codexRequestIds.skills,
     method: 'skills/extraRoots/set',
     params: { extraRoots: skills.map(({ folder }) => folder) },
   })
 
 /** Asks for the settings that hold in a folder. */
 export const settingsLine = (cwd: string | undefined): string =>
-  jsonLine({ id: ids.settings, method: 'config/read', params: { includeLayers: false, ...(cwd && { cwd }) } })
+  jsonLine({
+    id: codexRequestIds.settings,
+    method: 'config/read',
+    params: { includeLayers: false, ...(cwd && { cwd }) },
+  })
 
 /** Opens a new thread, or the one that the run goes on with, under the policy by which everything is asked. */
 export function threadLine(spec: RunSpec, config: Record<string, unknown>): string {
@@ -50,13 +54,13 @@ export function threadLine(spec: RunSpec, config: Record<string, unknown>): stri
     resumeSessionId === null
       ? { method: 'thread/start', params: thread }
       : { method: 'thread/resume', params: { threadId: resumeSessionId, excludeTurns: true, ...thread } }
-  return jsonLine({ id: ids.thread, ...open })
+  return jsonLine({ id: codexRequestIds.thread, ...open })
 }
 
 /** Starts the turn with the prompt and what a person has added to it. */
 export function turnLine({ reasoningEffort }: RunSpec, threadId: string, texts: readonly string[]): string {
   const params = { threadId, input: inputOf(texts), ...(reasoningEffort !== null && { effort: reasoningEffort }) }
-  return jsonLine({ id: ids.turn, method: 'turn/start', params })
+  return jsonLine({ id: codexRequestIds.turn, method: 'turn/start', params })
 }
 
 /** Adds a person's text to the turn that goes on. */
@@ -66,6 +70,6 @@ export function steerLine(id: number, turn: { threadId: string | null; turnId: s
 }
 
 export const interruptLine = (threadId: string, turnId: string): string =>
-  jsonLine({ id: ids.interrupt, method: 'turn/interrupt', params: { threadId, turnId } })
+  jsonLine({ id: codexRequestIds.interrupt, method: 'turn/interrupt', params: { threadId, turnId } })
 
 const inputOf = (texts: readonly string[]) => texts.map((text) => ({ type: 'text', text, text_elements: [] }))

@@ -11,7 +11,7 @@ export const noSkills = skillLeftOutEvent({
   why: 'this codex takes none by its protocol; update codex',
 })
 
-export const tooLate = inputTooLate('codex')
+export const codexInputTooLate = inputTooLate('codex')
 
 const maxWarnings = 100
 /** codex says these at the start of each run: of a model that its list does not have, and of what svc has it do. */

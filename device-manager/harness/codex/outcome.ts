@@ -3,7 +3,7 @@ import { failureEnding, type Ending } from '../parts/failure.ts'
 import { lastWords } from '../parts/left-early.ts'
 import { completed, failed, interruptedOutside, leftTurn, turnOutcome, turnsSpent } from '../parts/outcome.ts'
 import type { TurnFacts } from '../parts/turn.ts'
-import { signInHint, signInWith } from './detect.ts'
+import { codexSignInHint, codexSignInWith } from './detect.ts'
 import type { CodexTurn, LimitWindow, TurnError } from './wire.ts'
 
 /** The facts that codex's dialogue adds to those of every turn. */
@@ -60,8 +60,8 @@ function byError({ didWork, limits }: CodexFacts, error: TurnError | null): Endi
   if (error === null) return failed('codex failed without saying why.')
   const { message, codexErrorInfo: info } = error
   return failureEnding(
-    { message, httpStatus: httpStatusOf(info), kind: kinds[classOf(info)] ?? null },
-    { signInHint, signInWith, didWork, resetsAt: spentUntil(limits) },
+    { message, httpStatus: httpStatusOf(info), kind: kinds[codexErrorClassOf(info)] ?? null },
+    { signInHint: codexSignInHint, signInWith: codexSignInWith, didWork, resetsAt: spentUntil(limits) },
   )
 }
 
@@ -75,13 +75,13 @@ function spentUntil({ primary, secondary }: CodexFacts['limits']): number | null
 
 function withoutTurn(facts: CodexFacts, exit: ProcessExit): Ending {
   if (/not logged in|codex login/i.test(lastWords(facts.stderrTail)))
-    return { exitReason: 'harness_start_failed', message: signInHint, failure: 'unauthorised' }
+    return { exitReason: 'harness_start_failed', message: codexSignInHint, failure: 'unauthorised' }
   const hasBegun = facts.sessionId !== null || facts.didWork
   return leftTurn('codex', exit, { facts, when: 'in the middle of its turn', hasBegun })
 }
 
 /** The name of an error: `codexErrorInfo` is a name, or an object whose only key is one. */
-export function classOf(info: unknown): string {
+export function codexErrorClassOf(info: unknown): string {
   if (typeof info === 'string' && info !== '') return info.slice(0, 200)
   const [name] = typeof info === 'object' && info !== null ? Object.keys(info) : []
   return name?.slice(0, 200) ?? 'other'

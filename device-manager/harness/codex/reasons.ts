@@ -1,5 +1,5 @@
 import type { Told } from './approvals.ts'
-import { ids, steerLine } from './lines.ts'
+import { codexRequestIds, steerLine } from './lines.ts'
 
 /**
  * codex's protocol has no words for a refusal: its model is told that a user rejected the call. So the reason is added to the turn first,
@@ -15,7 +15,7 @@ export class Reasons {
   before(answer: string, told: Told): string {
     if (told === null || told.turnId === null) return answer
     const { threadId, turnId, reason } = told
-    const id = ids.firstReason - this.#count++
+    const id = codexRequestIds.firstReason - this.#count++
     this.#held.set(id, answer)
     return steerLine(id, { threadId, turnId, text: `From svc, about the call that was just rejected: ${reason}` })
   }

@@ -4,7 +4,7 @@ import type { Threads } from './threads.ts'
 import { tokenUsage } from './wire.ts'
 
 /** Adds up what a run and its subagents used, and counts the answers of its model. */
-export class UsageMeter {
+export class CodexUsageMeter {
   /** Of the run's own turn. */
   modelCalls = 0
   readonly #threads: Threads

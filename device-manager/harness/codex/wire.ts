@@ -8,7 +8,7 @@ import { resetTime } from '../parts/reset-time.ts'
 
 const id = z.string().min(1).max(500)
 
-export const reply = z.object({
+export const codexReply = z.object({
   id: z.number(),
   result: z.unknown().optional(),
   error: z.object({ message: z.string() }).optional(),
@@ -100,12 +100,12 @@ export const forScreens =
   /^(thread\/(started|status\/changed|name\/updated|goal\/.*|settings\/updated|environment\/.*|queue\/changed|closed)|app\/list\/updated|turn\/(started|diff\/updated|plan\/updated)|item\/.*([dD]elta|[pP]art[aA]dded|progress|terminalInteraction)|account\/.*|skills\/changed|serverRequest\/resolved|remoteControl\/.*|mcpServer\/startupStatus\/updated|deprecationNotice|hook\/.*)$/
 
 /** A request of codex, which must be answered or the turn hangs. */
-export const request = z.object({
+export const codexRequest = z.object({
   id: z.union([z.string(), z.number()]),
   method: z.string(),
   params: z.unknown().optional(),
 })
-export type RequestId = z.infer<typeof request>['id']
+export type CodexRequestId = z.infer<typeof codexRequest>['id']
 const turnId = id.nullish().catch(null)
 export const commandApproval = z.object({
   threadId: id,

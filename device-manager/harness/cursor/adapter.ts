@@ -2,11 +2,11 @@ import { acpDialogue } from '../acp/dialogue.ts'
 import type { AcpProgram } from '../acp/program.ts'
 import type { HarnessAdapter } from '../adapter.ts'
 import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
-import { detectCursor, signInHint, signInWith } from './detect.ts'
+import { detectCursor, cursorSignInHint, cursorSignInWith } from './detect.ts'
 import { cursorDialogue } from './dialogue.ts'
 import { cursorLaunch } from './launch.ts'
 
-const program: AcpProgram = { signInHint, signInWith, signInMethod: 'cursor_login' }
+const program: AcpProgram = { signInHint: cursorSignInHint, signInWith: cursorSignInWith, signInMethod: 'cursor_login' }
 
 /** Cursor: by ACP where the agent's lists have a say, since it asks nobody otherwise; else in print mode, by its stream of JSON. */
 export const cursorAdapter: HarnessAdapter = {

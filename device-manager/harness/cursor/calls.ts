@@ -24,7 +24,7 @@ const textOr = (value: unknown, otherwise: string): string =>
   typeof value === 'string' ? value.slice(0, 80) : otherwise
 
 /** The result of a call; `success` alone is none of its failures. */
-export function resultOf(result: unknown): { isError: boolean; output: string } {
+export function cursorResultOf(result: unknown): { isError: boolean; output: string } {
   const [kind, body] = Object.entries(typeof result === 'object' && result !== null ? result : {})[0] ?? ['', null]
   const fields = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>
   const texts = [fields['stdout'], fields['stderr'], fields['content'], fields['reason'], fields['message']]

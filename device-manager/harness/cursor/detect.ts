@@ -5,8 +5,8 @@ import { installed, notInstalled } from '../parts/readiness.ts'
 
 const probeMs = 10_000
 
-export const signInHint = 'Cursor is not signed in; run `cursor-agent login` once in a terminal.'
-export const signInWith = '`cursor-agent login`'
+export const cursorSignInHint = 'Cursor is not signed in; run `cursor-agent login` once in a terminal.'
+export const cursorSignInWith = '`cursor-agent login`'
 
 const status = z.object({ isAuthenticated: z.boolean() })
 
@@ -22,5 +22,5 @@ export async function detectCursor(probe: HarnessProbe): Promise<HarnessReadines
   ])
   const said = status.safeParse(jsonObject(Buffer.from(statusRun.stdout)))
   const signedIn = said.success ? said.data.isAuthenticated : null
-  return installed('cursor-agent', versionRun, { signedIn, signInHint, probeMs })
+  return installed('cursor-agent', versionRun, { signedIn, signInHint: cursorSignInHint, probeMs })
 }

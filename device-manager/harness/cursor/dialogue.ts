@@ -6,7 +6,7 @@ import { callEvent, resultEvent, wordEvents } from '../parts/event-pieces.ts'
 import { promptWithInstructions } from '../parts/instructions.ts'
 import { turnDialogue, type TurnRun } from '../parts/turn-dialogue.ts'
 import { Turn } from '../parts/turn.ts'
-import { resultOf, toolNameOf } from './calls.ts'
+import { cursorResultOf, toolNameOf } from './calls.ts'
 import { cursorOutcome, type CursorFacts, type OwnCursorFacts } from './outcome.ts'
 import * as wire from './wire.ts'
 
@@ -72,7 +72,7 @@ class CursorRun implements TurnRun {
   }
 
   #init(value: unknown): DialogueOutput | null {
-    const parsed = wire.initLine.safeParse(value)
+    const parsed = wire.cursorInitLine.safeParse(value)
     if (!parsed.success || this.facts.sessionId !== null) return null
     const { session_id: sessionId, model } = parsed.data
     return { events: [this.#turn.session(sessionId, { model })] }
@@ -90,7 +90,7 @@ class CursorRun implements TurnRun {
   }
 
   #words(value: unknown): DialogueOutput | null {
-    const parsed = wire.assistantLine.safeParse(value)
+    const parsed = wire.cursorAssistantLine.safeParse(value)
     if (!parsed.success) return null
     const stop = this.#modelActs()
     this.facts.didWork = true
@@ -118,11 +118,11 @@ class CursorRun implements TurnRun {
     if (!this.#calls.delete(toolCallId)) return null
     this.facts.openCalls = this.#calls.size
     this.#turn.modelIsAsked()
-    return { events: [resultEvent({ toolCallId, ...resultOf(result) }, this.#turn.redactText)] }
+    return { events: [resultEvent({ toolCallId, ...cursorResultOf(result) }, this.#turn.redactText)] }
   }
 
   #result(value: unknown): DialogueOutput | null {
-    const parsed = wire.resultLine.safeParse(value)
+    const parsed = wire.cursorResultLine.safeParse(value)
     if (!parsed.success) return null
     const { usage, result, is_error: isError } = parsed.data
     this.facts.result = { ...parsed.data, result: this.#turn.capped(result ?? '') }

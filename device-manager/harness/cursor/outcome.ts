@@ -3,12 +3,12 @@ import { failureEnding, failureKind, type Ending } from '../parts/failure.ts'
 import { lastWords } from '../parts/left-early.ts'
 import { completed, failed, leftTurn, turnOutcome, turnsSpent } from '../parts/outcome.ts'
 import type { TurnFacts } from '../parts/turn.ts'
-import { signInHint, signInWith } from './detect.ts'
-import type { ResultLine } from './wire.ts'
+import { cursorSignInHint, cursorSignInWith } from './detect.ts'
+import type { CursorResultLine } from './wire.ts'
 
 /** The facts that Cursor's dialogue adds to those of every turn. */
 export interface OwnCursorFacts {
-  result: ResultLine | null
+  result: CursorResultLine | null
   /** Calls that began and did not end. */
   openCalls: number
 }
@@ -42,5 +42,8 @@ function endingOf(facts: CursorFacts, { exit, said }: { exit: ProcessExit; said:
   if (result === null && (failure === 'other' || exit.signal !== null))
     return leftTurn('Cursor', exit, { facts, when: 'without a result', hasBegun: sessionId !== null })
   const message = told === '' ? `Cursor ended with ${result?.subtype ?? 'no result'}.` : told
-  return failureEnding({ message, kind: failure }, { signInHint, signInWith, didWork })
+  return failureEnding(
+    { message, kind: failure },
+    { signInHint: cursorSignInHint, signInWith: cursorSignInWith, didWork },
+  )
 }

@@ -4,13 +4,13 @@ import { z } from 'zod'
 
 const id = z.string().min(1).max(500)
 
-export const initLine = z.object({
+export const cursorInitLine = z.object({
   type: z.literal('system'),
   subtype: z.literal('init'),
   session_id: id.max(200),
   model: z.string().max(200).nullish(),
 })
-export const assistantLine = z.object({
+export const cursorAssistantLine = z.object({
   message: z.object({ content: z.array(z.looseObject({ type: z.string(), text: z.string().nullish() })) }),
 })
 export const thinkingLine = z.object({ subtype: z.string(), text: z.string().nullish() })
@@ -23,7 +23,7 @@ export const toolCallLine = z.object({
 export const toolCallBody = z.object({ args: z.unknown().optional(), result: z.unknown().optional() })
 
 const tokens = z.number().int().nonnegative().catch(0)
-export const resultLine = z.object({
+export const cursorResultLine = z.object({
   subtype: z.string().max(100),
   is_error: z.boolean(),
   result: z.string().nullish(),
@@ -32,4 +32,4 @@ export const resultLine = z.object({
     .nullish()
     .catch(null),
 })
-export type ResultLine = z.infer<typeof resultLine>
+export type CursorResultLine = z.infer<typeof cursorResultLine>

@@ -5,8 +5,9 @@ import { installed, notInstalled } from '../parts/readiness.ts'
 /** It takes more than a second, and much longer on a busy machine. */
 const probeMs = 15_000
 
-export const signInHint = 'opencode is not signed in to any provider; run `opencode auth login` once in a terminal.'
-export const signInWith = '`opencode auth login`'
+export const opencodeSignInHint =
+  'opencode is not signed in to any provider; run `opencode auth login` once in a terminal.'
+export const opencodeSignInWith = '`opencode auth login`'
 
 /** The variables by which the known providers take a key. */
 const keyVariables =
@@ -25,7 +26,7 @@ export async function detectOpencode(probe: HarnessProbe): Promise<HarnessReadin
     return notInstalled(message)
   }
   const [versionRun, signedIn] = await Promise.all([probe.run(file, ['--version'], probeMs), isSignedIn(probe)])
-  return installed('opencode', versionRun, { signedIn, signInHint, probeMs })
+  return installed('opencode', versionRun, { signedIn, signInHint: opencodeSignInHint, probeMs })
 }
 
 /** null: a provider of the person's own, of whose key nobody can tell. */

@@ -10,7 +10,7 @@ import { turnDialogue, type TurnRun } from '../parts/turn-dialogue.ts'
 import { Turn } from '../parts/turn.ts'
 import type { CallPlace } from './calls.ts'
 import { Gate } from './gate.ts'
-import { abortSession, ids, openSession, replyPermission, sendPrompt, stdinLine } from './orders.ts'
+import { abortSession, opencodeOrderIds, openSession, replyPermission, sendPrompt, stdinLine } from './orders.ts'
 import { opencodeOutcome, type Halt, type OpencodeFacts, type OwnOpencodeFacts } from './outcome.ts'
 import { SessionEvents } from './session-events.ts'
 import { Sessions } from './sessions.ts'
@@ -131,9 +131,9 @@ class OpencodeRun implements TurnRun {
 
   #answered({ id, status, body }: { id: number; status: number; body: unknown }): DialogueOutput | null {
     const isGood = status >= 200 && status < 300
-    if (id === ids.session) return isGood ? this.#opened(body) : this.#refused(status, body)
-    if (id === ids.prompt) return isGood ? { events: [] } : this.#refused(status, body)
-    if (id === ids.abort || id === ids.permission) return { events: [] }
+    if (id === opencodeOrderIds.session) return isGood ? this.#opened(body) : this.#refused(status, body)
+    if (id === opencodeOrderIds.prompt) return isGood ? { events: [] } : this.#refused(status, body)
+    if (id === opencodeOrderIds.abort || id === opencodeOrderIds.permission) return { events: [] }
     if (isGood) return { events: [] }
     this.#unheard = 0
     return joined([{ events: [tooLate] }, this.#isResting ? this.#rest() : { events: [] }])
@@ -152,14 +152,14 @@ class OpencodeRun implements TurnRun {
     const { id: sessionId } = found
     this.#turn.phase = 'working'
     this.#sessions.begin(sessionId)
-    const first = sendPrompt(this.#turn.spec, { id: ids.prompt, sessionId, text: prompt })
+    const first = sendPrompt(this.#turn.spec, { id: opencodeOrderIds.prompt, sessionId, text: prompt })
     const write = [first, ...this.#turn.takeEarly().map((text) => this.#add(sessionId, text))].join('')
     return { events: [this.#turn.session(sessionId, { model })], write }
   }
 
   #add(sessionId: string, text: string): string {
     this.#unheard++
-    return sendPrompt(this.#turn.spec, { id: ids.firstInput + this.#inputs++, sessionId, text })
+    return sendPrompt(this.#turn.spec, { id: opencodeOrderIds.firstInput + this.#inputs++, sessionId, text })
   }
 
   #refused(status: number, body: unknown): DialogueOutput {

@@ -7,7 +7,7 @@ import { stdinLine } from './orders.ts'
 import type { GateCall } from './wire.ts'
 
 /** A call as its session shows it. */
-export interface ShownCall {
+export interface OpencodeShownCall {
   sessionID: string
   callID: string
   tool: string
@@ -62,7 +62,7 @@ export class Gate {
 
   /** The part of a call has come; nothing where it is not held. */
   raise(
-    part: ShownCall,
+    part: OpencodeShownCall,
     { place, toolCallId }: { place: CallPlace; toolCallId: string },
   ): { asks?: ToolAsk[]; write?: string } {
     const key = keyOf(part)
@@ -97,7 +97,7 @@ export class Gate {
   }
 
   /** The call is over. Returns whether it was asked and, if it was made, allowed as it was made; null: it was never asked. */
-  ended(part: ShownCall, { isCompleted }: { isCompleted: boolean }): boolean | null {
+  ended(part: OpencodeShownCall, { isCompleted }: { isCompleted: boolean }): boolean | null {
     const key = keyOf(part)
     this.#held.delete(key)
     this.#known.delete(key)

@@ -3,7 +3,7 @@ import type { HttpOrder } from '../parts/http-lines.ts'
 import { jsonLine } from '../parts/json-lines.ts'
 
 /** The ids of our requests. What a person adds has ids from `firstInput` on. */
-export const ids = { session: 1, prompt: 2, abort: 3, permission: 4, firstInput: 10 } as const
+export const opencodeOrderIds = { session: 1, prompt: 2, abort: 3, permission: 4, firstInput: 10 } as const
 
 const order = (order: HttpOrder): string => jsonLine(order)
 
@@ -28,7 +28,8 @@ const maxSessions = 5_000
 
 export function openSession({ resumeSessionId, prompt }: RunSpec): string {
   // Among those of this folder: to ask for one of another folder would begin to work there.
-  if (resumeSessionId !== null) return order({ id: ids.session, method: 'GET', path: `/session?limit=${maxSessions}` })
+  if (resumeSessionId !== null)
+    return order({ id: opencodeOrderIds.session, method: 'GET', path: `/session?limit=${maxSessions}` })
   // With a title of its own, opencode asks no model for one.
   const title =
     prompt
@@ -36,7 +37,12 @@ export function openSession({ resumeSessionId, prompt }: RunSpec): string {
       .find((line) => line.trim() !== '')
       ?.trim()
       .slice(0, titleChars) ?? 'svc'
-  return order({ id: ids.session, method: 'POST', path: '/session', body: { title, permission: everythingAsked } })
+  return order({
+    id: opencodeOrderIds.session,
+    method: 'POST',
+    path: '/session',
+    body: { title, permission: everythingAsked },
+  })
 }
 
 export function sendPrompt(
@@ -55,13 +61,13 @@ export function sendPrompt(
 }
 
 export const abortSession = (sessionId: string): string =>
-  order({ id: ids.abort, method: 'POST', path: `${pathOf(sessionId)}/abort` })
+  order({ id: opencodeOrderIds.abort, method: 'POST', path: `${pathOf(sessionId)}/abort` })
 
 /** Never `always`: that would hold for later calls, too. */
 export function replyPermission(permissionId: string, isAllowed: boolean): string {
   const body = isAllowed ? { reply: 'once' } : { reply: 'reject', message: 'svc was not asked about this call.' }
   return order({
-    id: ids.permission,
+    id: opencodeOrderIds.permission,
     method: 'POST',
     path: `/permission/${inPath(permissionId)}/reply`,
     body,

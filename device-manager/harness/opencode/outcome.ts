@@ -3,7 +3,7 @@ import { unaskedMessage, type Unasked } from '../parts/asked-calls.ts'
 import { cutOff, failureEnding, failureKind, type Ending } from '../parts/failure.ts'
 import { completed, failed, interruptedOutside, leftTurn, turnOutcome, turnsSpent } from '../parts/outcome.ts'
 import type { TurnFacts } from '../parts/turn.ts'
-import { signInHint, signInWith } from './detect.ts'
+import { opencodeSignInHint, opencodeSignInWith } from './detect.ts'
 import type { HarnessError } from './wire.ts'
 
 /** Why svc ended the session's work; the first reason counts. */
@@ -76,7 +76,7 @@ function halted(halt: Exclude<Halt, { why: 'lost' }>, { didWork }: OpencodeFacts
     }
     case 'signed_out': {
       const exitReason = didWork ? 'error' : 'harness_start_failed'
-      return { exitReason, message: signInHint, failure: 'unauthorised' }
+      return { exitReason, message: opencodeSignInHint, failure: 'unauthorised' }
     }
     case 'long_wait': {
       const minutes = Math.ceil(halt.waitMs / 60_000)
@@ -99,7 +99,7 @@ function byError({ didWork }: OpencodeFacts, { name, data }: HarnessError): Endi
   if (name === 'MessageAbortedError') return interruptedOutside('opencode')
   const message = data.message === '' ? name : data.message
   const failure = { message, httpStatus: data.statusCode ?? null, kind: kinds[name] ?? null }
-  return failureEnding(failure, { signInHint, signInWith, didWork })
+  return failureEnding(failure, { signInHint: opencodeSignInHint, signInWith: opencodeSignInWith, didWork })
 }
 
 function leftInTheMiddle(facts: OpencodeFacts, exit: ProcessExit): Ending {

@@ -4,10 +4,10 @@ import { forgetOldest } from '../parts/asked-calls.ts'
 import { failedRequestEvent } from '../parts/error-event.ts'
 import { callEvent, cappedText, resultEvent, wordEvents } from '../parts/event-pieces.ts'
 import { noTool, shownCall, type CallPlace } from './calls.ts'
-import type { Gate, ShownCall } from './gate.ts'
+import type { Gate, OpencodeShownCall } from './gate.ts'
 import type { Halt, OpencodeFacts } from './outcome.ts'
 import type { Sessions } from './sessions.ts'
-import { Usage } from './usage.ts'
+import { OpencodeUsage } from './usage.ts'
 import {
   partUpdated,
   sessionError,
@@ -40,10 +40,10 @@ const maxOverflows = 3
 /** Reads the events of opencode's sessions: words, calls and their results, usage, errors. */
 export class SessionEvents {
   readonly #parts: SessionEventsParts
-  readonly #usage = new Usage()
+  readonly #usage = new OpencodeUsage()
   readonly #told = new Set<string>()
   /** Calls whose part has come before the question about them. */
-  readonly #early = new Map<string, ShownCall>()
+  readonly #early = new Map<string, OpencodeShownCall>()
   #overflows = 0
   model: string | null = null
   /** The text that the agent said last, in the session of the run. */
@@ -65,12 +65,12 @@ export class SessionEvents {
     return { events: [], ...(early && this.#raise(early)) }
   }
 
-  #raise(call: ShownCall): Pick<DialogueOutput, 'asks' | 'write'> {
+  #raise(call: OpencodeShownCall): Pick<DialogueOutput, 'asks' | 'write'> {
     const toolCallId = this.#callId(call.sessionID, call.callID)
     return this.#parts.gate.raise(call, { place: this.#parts.place(), toolCallId })
   }
 
-  #awaitQuestion(call: ShownCall): void {
+  #awaitQuestion(call: OpencodeShownCall): void {
     if (this.#parts.gate.knows(call)) return
     this.#early.set(`${call.sessionID}/${call.callID}`, call)
     forgetOldest(this.#early, maxEarly)

@@ -6,7 +6,7 @@ import type { stepFinish } from './wire.ts'
 const costDigits = 10
 
 /** Sums what the run used over the steps of all its sessions. */
-export class Usage {
+export class OpencodeUsage {
   readonly #sum = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
   #cost = 0
 
