@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { contract } from '../shared/api/index.ts'
+import { Services, type Service } from '../shared/lib/services.ts'
 import type { World } from '../shared/lib/world.ts'
 import { Blobs } from './blobs/blobs.ts'
 import { claimNowOrLater } from './blobs/claimed-place.ts'
@@ -12,7 +13,7 @@ import { CostlyPool } from './costly/pool.ts'
 import type { PoolLimits } from './process/worker-pool.ts'
 import { silentMsOf, type Database } from './db/open.ts'
 import { randomServerKey } from './db/server-keys.ts'
-import { writeStateOf, type WriteObserver } from './db/transaction.ts'
+import { WriteWatch } from './db/write-watch.ts'
 import { Dispatcher } from './run/offers/dispatcher.ts'
 import { RunStarter } from './run/offers/run-starter.ts'
 import type { WakeContext } from './run/wakes/wake.ts'
@@ -92,20 +93,15 @@ export class ControlPlane {
   private readonly starter: RunStarter
   private readonly requests: DeviceRequests
   private readonly linkServer: LinkServer
+  private readonly services: Services
   private readonly stopping = new AbortController()
   private isLeaving = false
-  private readonly observeWrites: WriteObserver = (happened, cause) => {
-    const { transactionsAgain, transactionsGivenUp } = this.metrics
-    ;(happened === 'again' ? transactionsAgain : transactionsGivenUp).inc({ cause })
-  }
-  private readonly stepFailed = (error: unknown) =>
-    // The change is committed and its outbox row tells of it; only the shortcut failed.
-    this.options.log.error({ err: error }, 'after-commit step failed')
   private readonly wakeContext: WakeContext
   private readonly http: Server
   private readonly cloud: Cloud
   private address: AddressInfo | null = null
-  private stopped: Promise<void> | null = null
+  /** Resolves when no connection is left. */
+  private closed: Promise<void> = Promise.resolve()
 
   static async create(options: ControlPlaneOptions): Promise<ControlPlane> {
     registerAllRunEffects()
@@ -138,8 +134,6 @@ export class ControlPlane {
     })
     this.idleMemory = new IdleMemory({ world })
     this.metrics = createMetrics({ defaults: options.ownsProcess })
-    writeStateOf(root).observers.add(this.observeWrites)
-    writeStateOf(root).onStepFailed.add(this.stepFailed)
     this.bus = createBus({ root, dialect, databaseUrl: config.databaseUrl, silentMs: silentMsOf(config), world, log })
     const common = { root, world, log, bus: this.bus, links: this.links, replicaId }
     this.dispatcher = new Dispatcher({ ...common, leaseMs: config.leaseMs, offerMs: config.offerMs })
@@ -156,6 +150,11 @@ export class ControlPlane {
       offers: this.dispatcher,
     }
     this.waker = new Waker({ ...common, context: this.wakeContext })
+    this.github = connectGithub(config.github, {
+      ...common,
+      everyMs: config.sweepMs,
+      wakeContext: this.wakeContext,
+    })
     this.advancer = new Advancer({
       ...common,
       engine: this.engine,
@@ -186,11 +185,6 @@ export class ControlPlane {
       trustedProxies: config.trustedProxies,
       session: { pingMs: config.pingMs, deadMs: config.deadMs },
     })
-    this.github = connectGithub(config.github, {
-      ...common,
-      everyMs: config.sweepMs,
-      wakeContext: this.wakeContext,
-    })
     this.embeddings = createEmbeddings(config.embeddings, { root, world, log })
     this.http = createHttpServer({
       takesUpgrade: isLinkRequest,
@@ -213,6 +207,44 @@ export class ControlPlane {
       filler: this.embeddings.filler,
       noticesSleep: options.ownsProcess,
     })
+    this.services = new Services(this.parts())
+  }
+
+  /** In the order in which they start. Each may use those before it until it has stopped. */
+  private parts(): Service[] {
+    const { costly, engine, idleMemory, options } = this
+    const { database, ownsProcess, workers } = options
+    // Workers that servers share outlive this one.
+    const own = (pool: Service): Service => (workers === undefined ? pool : {})
+    return [
+      new WriteWatch({ root: database.root, metrics: this.metrics, log: options.log }),
+      // With SQLite no other replica can hold a link, so returning devices need not wait for one to answer.
+      database.dialect === 'sqlite' ? { start: () => clearAllLinks(database.root) } : {},
+      this.bus,
+      this.dispatcher,
+      this.waker,
+      own(engine ?? {}),
+      this.advancer,
+      { start: () => this.starter.listen(), stop: () => this.starter.stop() },
+      this.requests,
+      { stop: () => this.ingest.idle() },
+      own(costly),
+      { stop: () => this.blobs.idle() },
+      this.shared.renewals,
+      { stop: () => this.untilAnswered() },
+      this.linkServer,
+      this.github,
+      { start: () => this.listen() },
+      { stop: () => this.embeddings.filler?.stop() },
+      this.sweeper,
+      this.cloud,
+      // The routes of the catalog tell what it cannot read now.
+      { start: async () => void (engine !== null && (await this.workflowCatalog.list().catch(() => undefined))) },
+      // Several servers in one process must not collect its memory.
+      ownsProcess ? idleMemory : {},
+      // Last, so that a stop begins with it.
+      { stop: () => this.close() },
+    ]
   }
 
   /** The address of this replica: the public one when set, else the one it listens on. */
@@ -226,24 +258,11 @@ export class ControlPlane {
   }
 
   async start(): Promise<void> {
-    if (this.address) return
-    const { root, dialect } = this.options.database
-    // With SQLite no other replica can hold a link, so returning devices need not wait for one to answer.
-    if (dialect === 'sqlite') await clearAllLinks(root)
-    await this.bus.start()
-    this.dispatcher.start()
-    this.waker.start()
-    this.advancer.start()
-    this.starter.listen()
-    this.requests.start()
-    this.linkServer.start()
+    if (this.address === null) await this.services.start()
+  }
+
+  private async listen(): Promise<void> {
     this.address = await listenOn(this.http, this.options.config)
-    this.sweeper.start()
-    await this.cloud.start()
-    // The routes of the catalog tell what it cannot read now.
-    if (this.engine !== null) await this.workflowCatalog.list().catch(() => undefined)
-    // Several servers in one process must not collect its memory.
-    if (this.options.ownsProcess) this.idleMemory.start()
   }
 
   /**
@@ -258,34 +277,18 @@ export class ControlPlane {
 
   /** Stops accepting, closes links so that devices go elsewhere, lets requests finish, then stops the parts behind. */
   stop(): Promise<void> {
-    this.stopped ??= this.drain()
-    return this.stopped
+    return this.services.stop()
   }
 
-  private async drain(): Promise<void> {
+  private close(): void {
     this.stopping.abort()
-    this.idleMemory.stop()
-    const closed = new Promise<void>((resolve) => this.http.close(() => resolve()))
-    await Promise.all([this.sweeper.stop(), this.embeddings.filler?.stop(), this.cloud.stop()])
-    await this.github.stop()
-    await this.linkServer.stop()
+    this.closed = new Promise((resolve) => this.http.close(() => resolve()))
+  }
+
+  private async untilAnswered(): Promise<void> {
     const cancel = this.options.world.after(drainMs, () => this.http.closeAllConnections())
-    await closed
+    await this.closed
     cancel()
-    await this.shared.renewals.stop()
-    await this.blobs.idle()
-    if (this.options.workers === undefined) await this.costly.stop()
-    await this.ingest.idle()
-    this.requests.stop()
-    this.starter.stop()
-    await this.advancer.stop()
-    if (this.options.workers === undefined) await this.engine?.stop()
-    await this.waker.stop()
-    await this.dispatcher.stop()
-    await this.bus.stop()
-    const writes = writeStateOf(this.options.database.root)
-    writes.observers.delete(this.observeWrites)
-    writes.onStepFailed.delete(this.stepFailed)
   }
 
   private async mount(runTokenKey: Uint8Array): Promise<void> {
