@@ -8,7 +8,7 @@ import type { World } from '../../shared/lib/world.ts'
  * goes on for minutes.
  */
 
-/** Of cgroups of version 2, and of version 1. */
+/** The files of cgroups of version 2, and those of version 1. */
 const places = [
   {
     kills: '/sys/fs/cgroup/memory.events',
@@ -30,7 +30,7 @@ const gib = 1024 ** 3
 export const inGib = (bytes: number): string => `${Number((bytes / gib).toFixed(2))} GiB`
 
 const sampleMs = 1_000
-/** So many samples in a row with this share held by programs, in each of which as many pages were read again, are thrashing. */
+/** A sandbox thrashes when in so many samples in a row programs hold this share of its memory, and this many pages were read again in each. */
 const thrashing = { samples: 5, share: 0.9, faults: 200 }
 /** A program that gives up by itself has a limit of its own below that of the sandbox: V8's is half of it. */
 const givesUp = { share: 0.4, withinMs: 10_000 }
@@ -46,18 +46,22 @@ export class MemoryWatch {
   readonly #world: World
   readonly #size: string
   readonly #onThrashing: (message: string) => void
-  readonly #killsBefore = killsNow()
-  readonly #limit = limitNow()
+  readonly #read: ReadFile
+  readonly #killsBefore: number
+  readonly #limit: number | null
   #cancel: (() => void) | null = null
   #faults = 0
   #inARow = 0
   #fullAt = Number.NEGATIVE_INFINITY
 
-  /** `size`: the name of the sandbox's. `onThrashing`: called once, with a sentence. */
-  constructor(world: World, size: string, onThrashing: (message: string) => void) {
+  /** `size`: the name of the sandbox's. `onThrashing`: called once, with a sentence. `read`: null where a file is not there. */
+  constructor(world: World, size: string, onThrashing: (message: string) => void, read: ReadFile = readText) {
     this.#world = world
     this.#size = size
     this.#onThrashing = onThrashing
+    this.#read = read
+    this.#killsBefore = killsNow(read)
+    this.#limit = limitNow(read)
     if (this.#limit !== null) this.#arm()
   }
 
@@ -68,7 +72,7 @@ export class MemoryWatch {
 
   /** What ended for want of memory since the run began, as a sentence; null: nothing. */
   exhausted({ exitCode, signal }: Exit): string | null {
-    if (killsNow() > this.#killsBefore) return this.#sentence('the kernel ended a process of the run')
+    if (killsNow(this.#read) > this.#killsBefore) return this.#sentence('the kernel ended a process of the run')
     const gaveUp = gaveUpBy.signals.includes(signal ?? '') || gaveUpBy.codes.includes(exitCode ?? 0)
     if (!gaveUp || this.#world.monotonic() - this.#fullAt > givesUp.withinMs) return null
     return this.#sentence('a program of the run gave up, as programs do that get no more')
@@ -84,7 +88,7 @@ export class MemoryWatch {
   }
 
   #sample(): void {
-    const { held, faults } = usageNow()
+    const { held, faults } = usageNow(this.#read)
     const share = held / this.#limit!
     if (share >= givesUp.share) this.#fullAt = this.#world.monotonic()
     const isThrashing = share >= thrashing.share && faults - this.#faults >= thrashing.faults
@@ -105,7 +109,7 @@ export function endFirst(pid: number, env: NodeJS.ProcessEnv = process.env): voi
   }
 }
 
-function killsNow(): number {
+function killsNow(read: ReadFile): number {
   for (const { kills } of places) {
     const found = /^oom_kill (\d+)$/m.exec(read(kills) ?? '')
     if (found !== null) return Number(found[1])
@@ -114,7 +118,7 @@ function killsNow(): number {
 }
 
 /** What programs hold, and the pages that were read again, since ever. */
-function usageNow(): { held: number; faults: number } {
+function usageNow(read: ReadFile): { held: number; faults: number } {
   for (const { stat, held, faults } of places) {
     const text = read(stat) ?? ''
     const found = held.exec(text)
@@ -123,7 +127,7 @@ function usageNow(): { held: number; faults: number } {
   return { held: 0, faults: 0 }
 }
 
-function limitNow(): number | null {
+function limitNow(read: ReadFile): number | null {
   for (const { limit } of places) {
     const bytes = Number(read(limit) ?? Number.NaN)
     // Version 1 writes a number beyond all memory where there is none.
@@ -132,7 +136,9 @@ function limitNow(): number | null {
   return null
 }
 
-function read(path: string): string | null {
+type ReadFile = (path: string) => string | null
+
+function readText(path: string): string | null {
   try {
     return readFileSync(path, 'utf8').trim()
   } catch {
