@@ -1,5 +1,15 @@
 import { idFrom, type SandboxId } from '../../../shared/lib/ids.ts'
-import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import type { Server } from 'node:http'
 import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -96,9 +106,9 @@ export class FolderBrokers implements BrokerPlaces {
     return join(this.folder, sandboxId)
   }
 
-  /** Replicas on one machine reach each other's folders; those in containers of their own do not. */
+  /** Replicas of one account on one machine reach each other's folders; those in containers of their own do not. */
   reachableFolderOf({ id, folder }: BrokerPlace): string {
-    return folder !== null && existsSync(dirname(folder)) ? folder : this.folderOf(id)
+    return folder !== null && isWritable(dirname(folder)) ? folder : this.folderOf(id)
   }
 
   async start(): Promise<void> {}
@@ -178,6 +188,15 @@ function makeFolder(folder: string): void {
   mkdirSync(dirname(folder), { recursive: true, mode: 0o700 })
   mkdirSync(folder, { recursive: true })
   chmodSync(folder, 0o755)
+}
+
+function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Writes a file by a rename: the sandbox never reads a part of it. */
