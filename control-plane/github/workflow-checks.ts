@@ -47,7 +47,7 @@ export function workflowChecksSweep(options: Omit<CheckReading, 'client'> & { cl
       for await (const page of inPages<WaitedBranch>(perPage, (next) => listWaitedBranches(root, next)))
         for (const branch of page) {
           const { workspaceId, repo, branch: name } = branch
-          // In lines of their own: a slow GitHub holds up no write of a workspace.
+          // In queues of their own: a slow GitHub holds up no write of a workspace.
           queue.add(`checks:${workspaceId}`, () => readChecks({ ...options, client }, branch), `${repo} ${name}`)
         }
     },

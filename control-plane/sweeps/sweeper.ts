@@ -24,7 +24,7 @@ export interface SweepContext {
   world: World
   log: Log
   /**
-   * Writes to a workspace go into its line, by a key of their own: work that still waits there since an earlier round
+   * Writes to a workspace go into its queue, by a key of their own: work that still waits there since an earlier round
    * is not added twice, and failed work comes again with the next round. Neither holds up other workspaces or other
    * sweeps.
    */

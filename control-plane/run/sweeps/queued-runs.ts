@@ -36,7 +36,7 @@ const offerGraceMs = 5_000
  * Catches runs that an event missed: offers whose time limit died with their replica, runs that nobody dispatched, and
  * runs that waited too long (`dispatch_timeout`: nothing gates the run and no device took it; `gate_timeout`: a gate
  * held it).
- * Each workspace is swept in its own line and to its end, since any number of its runs may wait for a day.
+ * Each workspace is swept in a queue of its own and to its end, since any number of its runs may wait for a day.
  */
 export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
   return {
