@@ -2,7 +2,7 @@ import type { HarnessSetting } from '../../shared/runs/harnesses.ts'
 import type { HarnessOutcome } from '../harness/adapter.ts'
 import { isProvidersFault } from '../harness/parts/failure.ts'
 
-/** What a person can do about an ending that the words of a provider tell, and these words do not say. */
+/** Advice for a person about endings that are recognised by the words of a provider, where these words give none. */
 const advice: readonly { isAbout: (ended: Ended, message: string) => boolean; say: string; orBackup?: string }[] = [
   {
     isAbout: (_, message) => /credit balance|insufficient[_ ](credit|fund|quota|balance)|billing/i.test(message),

@@ -8,12 +8,12 @@ import type { ProcessIdentity } from '../process/identity.ts'
 import { signalEach } from '../process/kill.ts'
 import { findProcessesOfRun } from '../process/orphans.ts'
 
-/** What of a run is ended, and what is not. */
+/** Facts by which the processes of a run are found, and those that are never ended. */
 interface Running {
   runId: RunId
   leader: ProcessIdentity
   cgroup: string | null
-  /** Never ended. */
+  /** Processes that are never ended. */
   exclude: readonly number[]
 }
 
@@ -21,7 +21,7 @@ export interface CallsOptions {
   world: World
   limits: Pick<RunSpec['limits'], 'toolCalls' | 'callMs' | 'warnAtCalls'>
   running: Running
-  /** Said to the agent. */
+  /** Tells the agent the text. */
   warn: (text: string) => void
   onCall: () => void
   tell: (event: RunEventBody) => void
@@ -38,7 +38,7 @@ const tickMs = 10
  */
 export class Calls {
   readonly #options: CallsOptions
-  /** By their ids, those that have no result yet, with what stops the time of each. */
+  /** Calls that have no result yet, by their ids, each with the function that stops its time. */
   readonly #open = new Map<string, () => void>()
   #made = 0
 
@@ -79,7 +79,7 @@ export class Calls {
     this.#open.delete(toolCallId)
   }
 
-  /** No call is ended any more. */
+  /** Ends no call from now on. */
   stop(): void {
     for (const stopTimer of this.#open.values()) stopTimer()
   }
@@ -112,5 +112,5 @@ export class Calls {
   }
 }
 
-/** Its processes cannot be found where no file is left: the limits of the run end them. */
+/** A call keeps its processes where no file is left to find them with: the limits of the run end them. */
 const leftToTheRun = () => {}

@@ -4,7 +4,7 @@ import { errorEvent } from '../harness/parts/error-event.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 
-/** What a run tells of work that is not on its branch. */
+/** Returns the events in which a run tells of work that is not on its branch. */
 export function deliveryEvents(delivered: Delivered | null): RunEventBody[] {
   const { rescued, lost } = delivered ?? { rescued: null, lost: null }
   return [

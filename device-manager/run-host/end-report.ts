@@ -15,9 +15,9 @@ export interface Reported {
   exitCode: number | null
   signal: string | null
   message: string | null
-  /** null although the events name one: it is not to be gone on with. */
+  /** The session with which a later run may go on; null, although events may name one: none may. */
   sessionId: string | null
-  /** One that the run was to go on with and that is gone. */
+  /** The session with which the run was to go on, and which is gone. */
   lostSessionId?: string | null
   forced: boolean
   /** See HarnessOutcome. */
@@ -26,7 +26,7 @@ export interface Reported {
   providerFailed?: boolean
   /** A process of the run was ended since the sandbox had no memory left. */
   outOfMemory?: boolean
-  /** What was tried of the wall; null: nothing. */
+  /** Acts by which the run tried its wall; null: none were tried. */
   wall?: readonly TriedAct[] | null
 }
 
@@ -34,19 +34,19 @@ const maxMessage = 4000
 
 interface HowItEnded {
   exit: Pick<Reported, 'exitCode' | 'signal'>
-  /** As the harness's own words say. */
+  /** The outcome as the harness's own words say it. */
   outcome: HarnessOutcome
-  /** What it was told to end as; null: it ended by itself. */
+  /** The ending that the run was told to have; null: it ended by itself. */
   stop: { exitReason: ExitReason; message: string | null; outOfMemory?: boolean } | null
-  /** Why nothing was done although it says that it is; null: something was. */
+  /** The reason why the agent was let do nothing, although its harness says that it is done; null: it was let do something. */
   nothingAllowed: string | null
-  /** What ended for want of memory; null: nothing. */
+  /** The sentence about a process that ended for want of memory; null: none did. */
   exhausted: string | null
   spec: RunSpec
   forced: boolean
 }
 
-/** What is told of the end of a run. */
+/** Returns what the device tells of the end of a run. */
 export function reportOn({ exit, outcome, stop, nothingAllowed, exhausted, spec, forced }: HowItEnded): Reported {
   const ended = stop ?? outcome
   const exitReason = nothingAllowed === null ? ended.exitReason : 'error'

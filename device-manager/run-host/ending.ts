@@ -29,14 +29,14 @@ export interface Tree {
   log: HostLog
 }
 
-/** Interrupt, terminate, kill. A harness that has given its result is not interrupted: it is past its work. */
+/** Interrupts, then terminates, then kills. A harness that has given its result is not interrupted: it is past its work. */
 export async function stopTree(tree: Tree, skipTo?: 'terminate'): Promise<void> {
   await end(tree, { ...(skipTo && { skipTo }) })
 }
 
 /**
- * From the leader's exit to the last byte: what runs in the background has a moment to finish what it writes, then all that is
- * left of the tree is ended. `stopping` is an escalation under way, which is waited for.
+ * Waits from the leader's exit to the last byte: processes in the background have a moment to finish what they write, then all that
+ * is left of the tree is ended. `stopping` is an escalation under way, which is waited for.
  */
 export async function drain(tree: Tree, stopping: () => Promise<void> | null): Promise<LeaderExit> {
   const { child, world } = tree
@@ -106,7 +106,7 @@ export async function changeSetOf({ assignment, base }: Prepared, world: World):
   return (await withTimeout(world, computed, changeSetMs)) ?? late
 }
 
-/** The value, or null when it is not there in time. */
+/** Resolves with the value, or with null when it is not there in time. */
 export async function withTimeout<Value>(world: World, value: Promise<Value>, ms: number): Promise<Value | null> {
   const timeout = new AbortController()
   const late = world.sleep(ms, timeout.signal).then(

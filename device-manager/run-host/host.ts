@@ -52,7 +52,7 @@ export interface HostOptions {
 const aloneMarginMs = 5 * 60_000
 
 /**
- * One run's host, from its assignment to its ending. One run per host, ever.
+ * The host of one run, from its assignment to its ending. A host never has a second run.
  *
  *     idle -- assign -> preparing -> prepared -- start -> running -- harness gone -> ending -> ended (leaves)
  *       \________________________________/ discard, or no daemon for `lonelyMs` (leaves, nothing is told)
@@ -70,7 +70,7 @@ export class RunHost {
   #start: StartRequest | null = null
   #earlyStop: { exitReason: ExitReason; message: string | null } | null = null
   #earlyInputs: { inputId: string; text: string }[] = []
-  /** Opened while nobody waits. */
+  /** The spool, opened while nobody waits. */
   #spoolAhead: Spool | null = null
   readonly #wall: StandingWall
   readonly #connections: Connections
@@ -139,7 +139,7 @@ export class RunHost {
 
   onRequest(request: HostRequest): void {
     switch (request.type) {
-      // Heard by the socket before all else.
+      // The socket has heard it before all else.
       case 'owner':
         return
       case 'stand_by':
@@ -175,13 +175,13 @@ export class RunHost {
     if (this.#phase === 'prepared') void this.#endWithoutHarness(this.#earlyStop.exitReason, this.#earlyStop.message)
   }
 
-  /** Nothing that the run does can be stored any more: the folder of the device is gone. */
+  /** Ends the run, since nothing that it does can be stored any more: the folder of the device is gone. */
   folderGone(): void {
     if (this.#start) this.stop('crashed', 'The folder of the device manager is gone.')
     else void this.#leave(nowhereToWrite)
   }
 
-  /** What it waits to write will never be written. */
+  /** Gives up waiting for the spool: it will never take what the writer holds. */
   giveUp(): void {
     this.#writer?.abandon()
   }
@@ -304,8 +304,8 @@ export class RunHost {
   }
 
   /**
-   * What others change in the folder meanwhile may hold the secrets of this run, too: another run of its agent is given the
-   * same. Before the start they are not known here, and nothing is told.
+   * Takes the secrets of this run out of what others changed in the folder meanwhile: another run of its agent is given the
+   * same ones. Before the start they are not known here, and no change-set is told.
    */
   async #changeSetWithoutHarness(prepared: Prepared): Promise<ChangeSetResult> {
     if (this.#start === null) return { ok: false, code: 'source_unknown', message: 'The run did not start.' }
@@ -337,7 +337,7 @@ export class RunHost {
       if (this.#prepared) await cleanUp(this.#prepared)
       else removeOwnFolders(this.#wall.own)
     } catch (error) {
-      // What is left the next daemon removes.
+      // The next daemon removes what is left.
       this.#options.log('clean_up_failed', { error: messageOf(error) })
     }
     this.#options.leave(exitCode, (this.#prepared?.lookup.hanging ?? 0) > 0)

@@ -18,7 +18,7 @@ export interface LaunchParts {
   onLaunched(harness: ProcessIdentity): void
 }
 
-/** What is known of a harness once it is launched. */
+/** A harness that was launched, and what its launch tells later. */
 export interface LaunchedRun {
   child: Launched
   harness: ProcessIdentity
@@ -45,7 +45,7 @@ export function launchFirst(parts: LaunchParts, on: Parameters<typeof launchHarn
   return { child, harness, cgroup, servers, leftOut }
 }
 
-/** It runs: what cannot be read of it now (no file is left) must not make this look like a launch that failed. */
+/** Identifies a harness that runs. A start time that cannot be read now (no file is left) must not look like a launch that failed. */
 function launchedAs(pid: number): ProcessIdentity {
   try {
     return identityOf(pid) ?? { pid, startTime: '' }
@@ -55,8 +55,8 @@ function launchedAs(pid: number): ProcessIdentity {
 }
 
 /**
- * Not awaited: the kernel takes ten milliseconds and more to move a process. What the harness starts before that is found
- * by its mark and its descent.
+ * Moves the process into its cgroup, for which nobody waits: the kernel takes ten milliseconds and more. Processes that the harness
+ * starts before that are found by their mark and their descent.
  */
 async function enterCgroup(cgroup: string, pid: number): Promise<void> {
   await writeFile(join(cgroup, 'cgroup.procs'), String(pid)).catch(() => {})

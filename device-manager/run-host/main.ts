@@ -125,7 +125,7 @@ async function main(): Promise<void> {
 
   if (dirname(paths.socket) !== paths.hosts) makeShortFolder(options['state-dir'])
   await socket.listen()
-  // Durable: a daemon that finds no record takes it that the host left in order.
+  // The record is durable: a daemon that finds none takes it that the host left in order.
   writeHostRecord(paths, own, { isDurable: true })
   // The daemon holds the other end: its death shows here even when it came before the daemon had connected.
   process.stdin

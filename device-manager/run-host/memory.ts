@@ -34,7 +34,7 @@ const sampleMs = 1_000
 const thrashing = { samples: 5, share: 0.9, faults: 200 }
 /** A program that gives up by itself has a limit of its own below that of the sandbox: V8's is half of it. */
 const givesUp = { share: 0.4, withinMs: 10_000 }
-/** How a program ends that gives up for want of memory, also where a shell tells it. */
+/** The signals and codes by which a program ends that gives up for want of memory, also where a shell tells it. */
 const gaveUpBy = { signals: ['SIGABRT', 'SIGSEGV'], codes: [134, 139] }
 
 interface Exit {
@@ -70,7 +70,7 @@ export class MemoryWatch {
     this.#cancel = null
   }
 
-  /** What ended for want of memory since the run began, as a sentence; null: nothing. */
+  /** Returns a sentence about a process that ended for want of memory since the run began; null: none did. */
   exhausted({ exitCode, signal }: Exit): string | null {
     if (killsNow(this.#read) > this.#killsBefore) return this.#sentence('the kernel ended a process of the run')
     const gaveUp = gaveUpBy.signals.includes(signal ?? '') || gaveUpBy.codes.includes(exitCode ?? 0)
@@ -99,13 +99,13 @@ export class MemoryWatch {
   }
 }
 
-/** Of what a sandbox runs, the kernel ends this process first, with all that it starts from now on. Raising it needs no right. */
+/** Has the kernel end this process, and all that it starts from now on, before others of its sandbox. Raising the score needs no right. */
 export function endFirst(pid: number, env: NodeJS.ProcessEnv = process.env): void {
   if (sandboxFactsIn(env) === null) return
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, '1000')
   } catch {
-    // It has ended already.
+    // The process has ended already.
   }
 }
 
@@ -117,7 +117,7 @@ function killsNow(read: ReadFile): number {
   return 0
 }
 
-/** What programs hold, and the pages that were read again, since ever. */
+/** Reads the bytes that programs hold now, and the count of pages that were read again since the sandbox began. */
 function usageNow(read: ReadFile): { held: number; faults: number } {
   for (const { stat, held, faults } of places) {
     const text = read(stat) ?? ''

@@ -62,26 +62,26 @@ export interface Prepared {
   /** Resolves the paths of calls, which are judged by it. */
   lookup: PathLookup
   place: JudgedPlace
-  /** null: the run is given none, and nothing was looked for. */
+  /** The skills of the run; null: it is given none, and none were looked for. */
   skills: SkillsRead | null
   /** MCP servers whose plugin's files are not there. */
   serversLeftOut: readonly ServerLeftOut[]
-  /** null: the run has none. */
+  /** The wall around the run; null: it has none. */
   wall: Wall | null | { problem: unknown }
-  /** What was tried of the walls of the sandbox; null: this is none. */
+  /** Acts by which the walls of the sandbox were tried; null: this is no sandbox. */
   sandboxActs: readonly TriedAct[] | null
-  /** To MCP servers that are given a credential. */
+  /** The proxies to MCP servers that are given a credential. */
   mcpProxies: McpProxies
-  /** Whose credentials the proxies add. */
+  /** The connections whose credentials the proxies add. */
   connections: Connections
   /** Copies of skills that were made before there was a run. */
   ahead: SkillsAhead
-  /** Made when the harness runs. */
+  /** The cgroup that is made when the harness runs. */
   cgroup: string | null
 }
 
 /**
- * The base of the run's change-set, and what is to be launched. Nothing that is wrong with the repository or the folder
+ * Records the base of the run's change-set, and plans the launch. Nothing that is wrong with the repository or the folder
  * fails here: it becomes the change-set's answer, and the launch tells of a folder that cannot be entered. A folder for the
  * run is made when something is to be put into it: the run waits for all that is done here.
  */
@@ -105,7 +105,7 @@ export async function prepare(
   const served = await withPluginFiles(spec.mcpServers, placeOfCopies(assigned, join(wall.own, 'plugins')))
   const opening = openMcpProxies(served.servers, { log, connections })
   const walling = wallOf(assigned, { root: paths.root, cwd, wall })
-  // While git is at work.
+  // The skills are read while git is at work.
   const skills = tellsSkills(spec) ? await skillsOf(assigned, { stateDir, runDir: wall.own, cwd, world, ahead }) : null
   const withThem = { ...spec, mcpServers: served.servers }
   const assignment = { ...assigned, spec: skills === null ? withThem : withTheseSkills(withThem, skills.told.digest) }
@@ -143,7 +143,7 @@ export async function prepare(
   }
 }
 
-/** Where files are copied from, and the folder of the run to which; null: nothing was brought. */
+/** Returns from where files are copied, and to which folder of the run; null: nothing was brought. */
 const placeOfCopies = ({ skills: brought }: Assignment, folder: string): CopyPlace | null =>
   brought === undefined ? null : { brought, folder }
 
@@ -168,7 +168,7 @@ async function skillsOf(
   return takesSvcSkill(spec) ? addSvcSkill(chosen, copiesIn(runDir)) : chosen
 }
 
-/** Where a run has its copies of skills of the workspace. */
+/** Returns the folder in which a run has its copies of skills of the workspace. */
 const copiesIn = (runDir: string): string => join(runDir, 'skills')
 
 const allOwnFolders = (stateDir: string, wall: Assignment['wall']): string[] => [
@@ -176,7 +176,7 @@ const allOwnFolders = (stateDir: string, wall: Assignment['wall']): string[] => 
   ...(wall?.hidden ?? []),
 ]
 
-/** A session that was begun with other skills than these is not gone on with. */
+/** Drops the session to go on with where it was begun with other skills than these. */
 function withTheseSkills(spec: RunSpec, digest: string): RunSpec {
   const { resumeSessionId, sessionSkills: before } = spec
   if (resumeSessionId === null || before == null || before.digest === digest) return spec
@@ -220,7 +220,7 @@ function recordBase(paths: RunPaths, { spec, fence }: Assignment, base: BaseResu
   writePrivateFile(paths.base, `${JSON.stringify({ runId: spec.runId, fence, folder, base })}\n`)
 }
 
-/** Made while git is at work, so that the start only enters it. What is wrong with it is a problem for the launch to tell. */
+/** Makes the wall while git is at work, so that the start only enters it. The launch tells what is wrong with it. */
 async function wallOf(
   { wall: spec }: Assignment,
   { root, cwd, wall }: { root: string; cwd: string; wall: StandingWall },
@@ -233,7 +233,7 @@ async function wallOf(
         `The folder ${cwd} lies in ${around}, which svc keeps for itself and hides from runs.`,
       )
     }
-    // For what the steps into it have to say.
+    // The steps into the wall write there what they have to say.
     makePrivateFolder(root)
     return await wall.make(specInFolder(spec, cwd))
   } catch (problem) {
@@ -241,7 +241,7 @@ async function wallOf(
   }
 }
 
-/** Plans the launch from the spec alone; a spec that does not say enough is a problem for the launch to tell. */
+/** Plans the launch from the spec alone. The launch tells where a spec does not say enough. */
 function planOf(
   { spec, env, loginShell, svcBinDir, harnessVersion }: Assignment,
   {
@@ -283,7 +283,7 @@ function firstStartOf(stateDir: string, { name, firstStart }: HarnessAdapter, ve
   return existsSync(folder) ? folder : null
 }
 
-/** Looked up while nobody waits; the launch tells what is wrong with it. */
+/** Looks the program up while nobody waits. The launch tells what is wrong with it. */
 function lookUpProgram(
   name: string,
   { path, cwd, world }: { path: string; cwd: string; world: World },
@@ -310,7 +310,7 @@ async function baseOf(
   }
 }
 
-/** The run is over, or was never wanted: nothing of it stays but what is in the spool. */
+/** Removes all of a run that is over, or was never wanted, but what is in the spool. */
 export async function cleanUp(prepared: Prepared): Promise<void> {
   prepared.mcpProxies.close()
   if (prepared.wall !== null && 'end' in prepared.wall) await prepared.wall.end()

@@ -37,7 +37,7 @@ import type { EventWriter } from './output/writer.ts'
 export interface RunParts extends LaunchParts {
   log: HostLog
   writer: EventWriter
-  /** What was tried of the wall is known. */
+  /** Hears by which acts the wall was tried, once that is known. */
   onTried(acts: readonly TriedAct[]): void
   /** A harness that has given its result has this long to exit by itself. */
   exitGraceMs: number
@@ -194,7 +194,7 @@ export class LiveRun {
     const { terminal } = this.#child
     if (terminal === undefined) return
     const { world, writer, quietTerminalMs: quietMs } = this.#parts
-    // Not by the pipeline: a note of ours is no progress of the harness.
+    // A note of ours does not go by the pipeline, since it is no progress of the harness.
     const tell = (event: RunEventBody) => writer.emit([event])
     this.#terminalWatch = new TerminalWatch({ world, quietMs, listReaders: () => terminalReaders(terminal), tell })
     this.#terminalWatch.start()
@@ -217,8 +217,8 @@ export class LiveRun {
   }
 
   /**
-   * A person is asked about a call. More calls of the same turn may come and be asked, too: so the harness, which has
-   * been told, may end by itself before it is interrupted.
+   * Stops the run, since a person is asked about a call. More calls of the same turn may come and be asked, too: so the harness,
+   * which has been told, may end by itself before it is interrupted.
    */
   #stopToAsk(summary: string): void {
     this.#stop ??= { exitReason: 'approval_requested', message: `Waits for a person's approval of ${summary}` }
@@ -228,7 +228,7 @@ export class LiveRun {
     })
   }
 
-  /** A person's text; one that was sent again is ignored. */
+  /** Sends a person's text to the harness, and ignores one that was sent again. */
   input(inputId: string, text: string): void {
     if (this.#seenInputs.has(inputId)) return
     this.#seenInputs.add(inputId)
@@ -303,7 +303,7 @@ export class LiveRun {
     })
   }
 
-  /** The dialogue says how it ended. */
+  /** Ends the harness without interrupting it: the dialogue says how it ended. */
   #endNow(): void {
     this.#watchdog.stop()
     this.#stopping ??= stopTree(this.#tree, 'terminate')

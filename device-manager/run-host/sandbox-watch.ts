@@ -4,9 +4,9 @@ import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { inGib, MemoryWatch } from './memory.ts'
 
-/** What ends a run in a sandbox before the sandbox is of no more use. */
+/** Watches that end a run in a sandbox before the sandbox is of no more use. */
 export interface SandboxWatch {
-  /** What ended for want of memory, as a sentence; null: nothing. */
+  /** Returns a sentence about a process that ended for want of memory; null: none did. */
   exhausted(exit: Parameters<MemoryWatch['exhausted']>[0]): string | null
   stop(): void
 }
@@ -16,7 +16,7 @@ export interface Exhaustion {
   outOfMemory: boolean
 }
 
-/** null: this is no sandbox. */
+/** Begins to watch; null: this is no sandbox. */
 export function watchSandbox(
   world: World,
   onExhausted: (exhaustion: Exhaustion) => void,
@@ -40,7 +40,7 @@ const restMs = 10_000
 const restTimes = 20
 const countMs = 120_000
 
-/** A volume has no limit of its own, so what is on it is counted again and again. Returns how to stop that. */
+/** Counts what is on the volume again and again, since it has no limit of its own. Returns the function that stops that. */
 function watchDisk(world: World, { size, diskBytes }: SandboxFacts, onFull: (message: string) => void): () => void {
   if (diskBytes === undefined) return () => undefined
   let isStopped = false

@@ -17,21 +17,21 @@ export class StandingWall {
   #acts: Promise<TriedAct[]> | null = null
   #ahead: { spec: WallSpec; wall: WallAhead } | null = null
 
-  /** `sandbox`: in which this host is; null: in none whose walls are to be tried. */
+  /** `sandbox`: that in which this host is; null: it is in none whose walls are to be tried. */
   constructor(own: string, world: World, sandbox: SandboxFacts | null) {
     this.own = own
     this.#world = world
     this.#sandbox = sandbox
   }
 
-  /** What was tried of the walls of the sandbox, once; null: this is none. */
+  /** Tries the walls of the sandbox, once, and returns the acts; null: this is no sandbox. */
   async tryActs(): Promise<TriedAct[] | null> {
     if (this.#sandbox === null) return null
     const { hostFolder = null, network } = this.#sandbox
     return (this.#acts ??= trySandboxActs({ work: sandboxPlaces.work, hostFolder, network }))
   }
 
-  /** What keeps it from being made, such as a full disk, a run will tell. */
+  /** Makes the wall ahead. A run will tell what keeps it from being made, such as a full disk. */
   standBy(spec: WallSpec): void {
     this.end()
     try {
@@ -42,7 +42,7 @@ export class StandingWall {
     this.#ahead = { spec, wall: beginWall(spec, [this.own], this.#world) }
   }
 
-  /** As `makeWall`. What was made ahead is taken when it is the same wall. */
+  /** Makes the wall as `makeWall` does, or takes the one that was made ahead when it is the same. */
   make(spec: WallSpec): Promise<Wall> {
     makePrivateFolder(this.own)
     const ahead = this.#ahead
@@ -51,7 +51,7 @@ export class StandingWall {
     return ahead.wall.take()
   }
 
-  /** What was made ahead is not wanted. */
+  /** Removes the wall that was made ahead and is not wanted. */
   end(): void {
     this.#ahead?.wall.end()
     this.#ahead = null

@@ -7,15 +7,15 @@ export interface StateFolderOptions {
   world: Pick<World, 'after'>
   /** A folder that is gone has this long to come back, as one that is moved does. */
   backMs: number
-  /** It is gone: nothing of what the run does can be stored. */
+  /** Hears that the folder is gone: nothing of what the run does can be stored. */
   onGone(): void
-  /** It did not come back. */
+  /** Hears that the folder did not come back. */
   onGivenUp(): void
 }
 
 /**
- * The folder of the device, as one of its run hosts sees it. A host works on without a daemon, but not without the folder: what it writes
- * goes into files that have no name any more, and nobody comes to read them.
+ * The folder of the device, as one of its run hosts sees it. A host works on without a daemon, but not without the folder: it would write
+ * into files that have no name any more, and nobody comes to read them.
  *
  *     there -- looked for, and not found --> gone (the run is ended) -- `backMs` later, or told to end --> given up
  */
@@ -38,7 +38,7 @@ export class StateFolder {
     })
   }
 
-  /** For a host that is told to end. False: the folder is there. */
+  /** Gives the folder up for a host that is told to end. False: the folder is there. */
   giveUpIfGone(): boolean {
     if (!this.#isMissing()) return false
     this.#lose()
@@ -72,7 +72,7 @@ export class StateFolder {
   }
 }
 
-/** null: nothing is there. Throws where the system cannot tell. */
+/** Returns the number of the file; null: nothing is there. Throws where the system cannot tell. */
 function inodeOf(path: string): string | null {
   try {
     const { dev, ino } = statSync(path)

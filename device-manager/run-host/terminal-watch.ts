@@ -7,12 +7,12 @@ export interface TerminalWatchOptions {
   world: World
   /** The terminal is looked at when nothing was printed for this long. */
   quietMs: number
-  /** As `terminalReaders` of the terminal. */
+  /** Lists those that read from the terminal, as `terminalReaders` does. */
   listReaders: () => TerminalReader[] | null
   tell: (event: RunEventBody) => void
 }
 
-/** A program that asks again and again is told so often. */
+/** The number of times that a run is said to wait: a program may ask again and again. */
 const maxTold = 20
 
 /**

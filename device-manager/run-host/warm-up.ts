@@ -90,7 +90,7 @@ function assignmentOf(runId: RunId, homeDir: string): Assignment {
       workspaceId: idFrom('none'),
       agent: { id: idFrom('none'), handle: '@none', name: 'none' },
       harness: plainHarness,
-      // Whatever repository the state folder may lie in is not touched.
+      // The repository in which the state folder may lie is not touched.
       folder: null,
       prompt: 'warm',
       agentMd: '',
@@ -108,7 +108,7 @@ function assignmentOf(runId: RunId, homeDir: string): Assignment {
   }
 }
 
-/** Its proxy is opened, and closed again. */
+/** A server whose proxy is opened and closed again. */
 const behindProxy = { type: 'http', url: 'http://127.0.0.1/', headers: { warm: '${WARM}' } } as const
 
 function makePipeline(world: World): Pipeline {

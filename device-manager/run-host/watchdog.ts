@@ -7,7 +7,7 @@ import { sinceBoot, type SinceBoot } from '../process/boot-clock.ts'
 export interface WatchLimits {
   runMs: number
   noProgressMs: number
-  /** null: a harness that may be silent at its start. */
+  /** The time until the first event; null: the harness may be silent at its start. */
   firstEventMs: number | null
   toolCalls: number
 }

@@ -23,7 +23,7 @@ interface Adoption {
 }
 
 /**
- * A daemon that starts finds what an earlier one left: for each run of the journal its run host, alive or not, and
+ * Adopts what an earlier daemon left: for each run of the journal its run host, alive or not, and
  * hosts that belong to no run. What the disk says is taken in before this returns, so that hello tells of it; all hosts that live
  * are asked at once, and the promise resolves when each has answered or was ended. The link need not wait for that: a host
  * that hangs is nobody else's matter. Throws SetupError when the hosts are another daemon's: the folder is a copy, and
@@ -34,7 +34,7 @@ export function adoptRuns(options: Adoption): Promise<void> {
   const records = pool.records.list()
   const survivors = records.filter((record) => pool.records.isAlive(record))
   for (const record of survivors) refuseCopy(record, options)
-  // Named before a new run can make any.
+  // The folders are listed before a new run can make any.
   const leftovers = listLeftovers(places)
   supervisor.adopt(states)
   const known = new Set(states.map((state) => state.runId))
@@ -74,13 +74,13 @@ function refuseCopy(record: HostRecord, { pool, places }: { pool: HostPool; plac
   )
 }
 
-/** A host without a run is not wanted; one whose run the journal does not know ends its harness and itself. Its run's id. */
+/** Sends away a host without a run, and has one whose run the journal does not know end its harness and itself. Returns the id of its run. */
 async function dismiss(record: HostRecord, options: Adoption): Promise<string | null> {
   const { pool, world } = options
   const isWanted = () => !pool.isStopped
   const reached = await reachHost(record, { pool, world, isWanted, patienceMs: pool.silentMs })
   const host = reached instanceof HostConnection ? reached : null
-  // Its record may be a step behind it.
+  // The record of a host may be a step behind it.
   const runId = host?.hello?.runId ?? record.runId
   options.log.warn({ hostId: record.hostId, runId }, 'a run host of an earlier daemon is dismissed')
   host?.attach({ reply: () => undefined, lost: () => undefined })
@@ -89,7 +89,7 @@ async function dismiss(record: HostRecord, options: Adoption): Promise<string | 
   return runId
 }
 
-/** Rows of runs that nobody remembers cannot be sent with a lease: the control plane has ended those runs. */
+/** Drops the rows of runs that nobody remembers. They cannot be sent with a lease: the control plane has ended those runs. */
 function forgetStrays(spool: DaemonSpool, known: ReadonlySet<string>, log: Log): void {
   try {
     for (const run of spool.runs()) {

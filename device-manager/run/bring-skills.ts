@@ -27,7 +27,7 @@ export async function bringSkills(
   return { bundles: bundles.folder, missed }
 }
 
-/** A run that has begun has its copies. */
+/** Returns the bundles that runs still wait for: a run that has begun has its copies. */
 export const wantedBundles = (runs: readonly RunState[]): Set<string> =>
   new Set(
     runs.flatMap(({ phase, spec }) =>

@@ -15,7 +15,7 @@ import { endHolder } from '../wall/wall.ts'
 import { readBase, removeRunFolder } from './leftovers.ts'
 import { stopWanted, type RunState, type Stop } from './machine.ts'
 
-/** Endings that the daemon writes because no run host is there to write them. */
+/** The means by which the daemon writes endings where no run host is there to write them. */
 export interface EndingContext {
   places: Places
   spool: DaemonSpool
@@ -25,7 +25,7 @@ export interface EndingContext {
   lost?: Stop
 }
 
-/** The run was never launched: one event and its ending. Repeating it changes nothing: the spool keeps the first ending. */
+/** Writes one event and the ending of a run that was never launched. Repeating it changes nothing: the spool keeps the first ending. */
 export function endWithoutHost(context: EndingContext, state: RunState, stop: Stop): void {
   writeEnding(context, state, { stop, changeSet: null })
 }
@@ -40,14 +40,14 @@ export interface LeftByHost {
 }
 
 /**
- * The run host died, or hung and was ended. Ends what is left of the harness, makes the change-set from the base the host recorded,
+ * Ends a run whose host died, or hung and was ended. Ends what is left of the harness, makes the change-set from the base the host recorded,
  * and writes the ending: what the run was told to end as, else `crashed`. May run again after a crash of its own.
  */
 export async function endCrashed(context: EndingContext, state: RunState, left: LeftByHost): Promise<void> {
   const { world, log, places } = context
   const { record, isOfEarlierBoot, start } = left
   const leader = record?.harness ?? null
-  // It ends with its host by itself, unless somebody inside keeps it from that.
+  // The holder ends with its host by itself, unless somebody inside keeps it from that.
   if (record?.wall) endHolder(record.wall)
   const cgroup = findRunCgroup(state.runId)
   const { survivors } = await endTree({
@@ -79,8 +79,8 @@ function messageOfCrash(state: RunState, isOfEarlierBoot: boolean): string {
 }
 
 /**
- * Files may hold what the harness was given. A daemon that was started since does not know the values and cannot take them
- * out: then the change-set is not told at all.
+ * Takes the values that the harness was given out of the change-set. A daemon that was started since does not know them: then
+ * the change-set is not told at all.
  */
 async function withoutSecrets(
   state: RunState,
@@ -92,7 +92,7 @@ async function withoutSecrets(
     return { ok: false, code: 'diff_unavailable', message }
   }
   const result = await changeSet()
-  // Loaded when it is needed, as in leftovers.ts.
+  // The module is loaded when it is needed, as in leftovers.ts.
   const { redactOfStart, redactWhole } = await import('../run-host/output/redaction.ts')
   return redactWhole(result, redactOfStart(start))
 }
@@ -105,7 +105,7 @@ async function changeSetOf(
   if (!state.spec.folder) return { ok: false, code: 'source_unknown', message: 'The run has no folder.' }
   if (!base) return { ok: false, code: 'source_unknown', message: 'No commit was recorded for the run to begin on.' }
   try {
-    // Loaded when it is needed, as in leftovers.ts.
+    // The module is loaded when it is needed, as in leftovers.ts.
     const { computeChangeSet } = await import('../change-set/diff.ts')
     return await computeChangeSet({
       base,
@@ -118,7 +118,7 @@ async function changeSetOf(
   }
 }
 
-/** It had asked a person, so its end was decided: how its host left in the moment after changes nothing of that. */
+/** The ending of a run that had asked a person: it was decided then, and how its host left in the moment after changes nothing. */
 const asked: Stop = {
   exitReason: 'approval_requested',
   message: "Waits for a person's approval. The process that held the run died while it ended the harness.",
@@ -133,7 +133,7 @@ function writeEnding(
   const key = { runId: state.runId, fence: state.fence }
   if (spool.ending(key)) return
   const stats = spool.stats(key)
-  // What the host held when it was ended nobody has seen.
+  // Nobody has seen what the host held when it was ended.
   const gap = state.hostHung ? { bytes: 1, reason: 'run_host_hung', unknown: true } : null
   const firstSeq = (stats?.lastSeq ?? 0) + 1
   const approvals = [...(stats?.approvals ?? [])]

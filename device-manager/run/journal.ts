@@ -41,7 +41,7 @@ export class Journal {
   private readonly put: Database.Statement<[string, number, string]>
   private readonly drop: Database.Statement<[string]>
   private readonly behind = new Map<RunId, RunState | null>()
-  /** A run could not be written, and nothing was since. */
+  /** A run could not be written, and nothing could since. */
   private isRefusing = false
   private why: 'disk_full' | 'spool_unavailable' | null = null
   private cancelRetry: (() => void) | null = null
@@ -57,7 +57,7 @@ export class Journal {
     this.reserve.ensure()
   }
 
-  /** A run that is not held. False when it cannot be written: then it is not taken. */
+  /** Takes a run that is not held yet. False when it cannot be written: then it is not taken. */
   take(state: RunState): boolean {
     if (this.trouble() !== null) return false
     try {
@@ -71,7 +71,7 @@ export class Journal {
     }
   }
 
-  /** A step of a run that was taken: on the disk when it returns true, else as soon as the disk takes it. */
+  /** Writes a step of a run that was taken: it is on the disk when this returns true, else as soon as the disk takes it. */
   write(runId: RunId, state: RunState | null): boolean {
     if (this.behind.size === 0) {
       try {
@@ -86,18 +86,18 @@ export class Journal {
     return false
   }
 
-  /** The run's state on the disk is not what it is. */
+  /** The disk does not have the newest state of the run. */
   isBehind(runId: RunId): boolean {
     return this.behind.has(runId)
   }
 
-  /** Why no run can be taken; null: all is well. */
+  /** Returns why no run can be taken; null: runs can. */
   trouble(): 'disk_full' | 'spool_unavailable' | null {
     if (this.behind.size > 0 || this.isRefusing) return this.why ?? 'spool_unavailable'
     return this.reserve.ensure() ? null : 'disk_full'
   }
 
-  /** Rows that cannot be read are dropped and named: the control plane ends their runs when the device says hello. */
+  /** Loads the states of all runs. Rows that cannot be read are dropped and named: the control plane ends their runs when the device says hello. */
   load(): { states: RunState[]; unreadable: RunId[] } {
     const states: RunState[] = []
     const unreadable: RunId[] = []
@@ -116,13 +116,13 @@ export class Journal {
     this.db.close()
   }
 
-  /** One synchronous transaction. */
+  /** Writes or removes the row of a run: one statement, which is a transaction of its own and on the disk when it returns. */
   private writeNow(runId: RunId, state: RunState | null): void {
     if (state === null) this.drop.run(runId)
     else this.put.run(runId, state.fence, JSON.stringify(state))
   }
 
-  /** A row that is gone when the transaction ends, but is written all the same. */
+  /** Writes a row and removes it in the same transaction, to learn whether the disk takes it. */
   private tryWrite(): void {
     this.put.run('', 0, '')
     this.drop.run('')
@@ -174,7 +174,7 @@ export class Journal {
 }
 
 /**
- * A file that is no database any more is set aside (`<path>.corrupt`, the last one): with it the daemon could never start
+ * Opens the journal. A file that is no database any more is set aside (`<path>.corrupt`, the last one): with it the daemon could never start
  * again. What it held is as lost as a row that cannot be read, and ends in the same way.
  */
 function openOrSetAside(path: string): Database.Database {

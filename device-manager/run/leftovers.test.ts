@@ -20,7 +20,7 @@ const log = { info: () => {} } as unknown as Parameters<typeof removeLeftovers>[
 test('folders of runs that are forgotten, and of hosts that have no record, go', async () => {
   const { places, left } = deviceWith({ runs: ['run_1', 'run_2'], hosts: ['h1', 'h2'] })
   const leftovers = listLeftovers(places)
-  // Those of a run that comes later are not looked at.
+  // Folders of a run that comes later are not looked at.
   mkdirSync(runPaths(places.stateDir, idFrom('run_3')).root)
   const isInUse = (runId: string) => runId === 'run_2'
   await removeLeftovers(leftovers, { places, log, isInUse, hasLeft: (hostId) => hostId !== 'h1' })

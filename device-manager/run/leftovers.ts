@@ -14,7 +14,7 @@ const baseFile = z.object({
   ]),
 })
 
-/** The base that a run's host recorded, or null when there was none or it cannot be read. */
+/** Reads the base that a run's host recorded, or null when there was none or it cannot be read. */
 export function readBase(places: Places, runId: RunId): BaseSnapshot | null {
   try {
     const parsed = baseFile.safeParse(JSON.parse(readFileSync(runPaths(places.stateDir, runId).base, 'utf8')))
@@ -27,7 +27,7 @@ export function readBase(places: Places, runId: RunId): BaseSnapshot | null {
 /** Removes a run's folders here and what its base keeps in the person's repository. `hostId`: of its host; null: it has none. */
 export async function removeRunFolder(places: Places, runId: RunId, hostId: string | null): Promise<void> {
   const base = readBase(places, runId)
-  // Loaded when it is needed, which is seldom: with the library it uses it would be a tenth of the idle daemon.
+  // The module is loaded when it is needed, which is seldom: with the library it uses it would be a tenth of the idle daemon.
   const { root, store } = runPaths(places.stateDir, runId)
   const release = (base !== null || existsSync(store)) && releaseOf(base, { runId, store })
   if (release) await release.catch(() => undefined)
@@ -35,7 +35,7 @@ export async function removeRunFolder(places: Places, runId: RunId, hostId: stri
   if (hostId !== null) removeOwnFolders(hostPaths(places.stateDir, hostId).own)
 }
 
-/** A host that died while it took the base has noted it in the private folder only. */
+/** Lets go what the base keeps in the repository. A host that died while it took the base has noted it in the private folder only. */
 async function releaseOf(base: BaseSnapshot | null, left: { runId: RunId; store: string }): Promise<void> {
   const { releaseBase } = await import('../change-set/release.ts')
   if (base !== null) return releaseBase(base)

@@ -29,7 +29,7 @@ import type { ExpectedRun } from '../spool/rows.ts'
 const stop = z.object({ exitReason: z.enum(exitReasonNames), message: z.string().nullable() })
 export type Stop = z.infer<typeof stop>
 
-/** As the journal keeps it; earlier releases leave out what has a default. */
+/** The state of a run as the journal keeps it; earlier releases leave out what has a default. */
 export const runState = z.object({
   runId: anyId<RunId>(),
   fence: z.number().int(),
@@ -46,7 +46,7 @@ export const runState = z.object({
   acceptedAt: z.number(),
   /** The run's host lived and did not answer any more, so the daemon ended it with what it held. */
   hostHung: z.boolean().default(false),
-  /** What the spool held of the run when it ended; null: not known. Where it is lost, so much is. */
+  /** The rows and bytes that the spool held of the run when it ended, by which a loss is counted; null: not known. */
   written: z.object({ lastSeq: z.number(), ackedSeq: z.number(), bytes: z.number() }).nullable().default(null),
   /** Names of the secrets the harness was given; their values are in the memory of the daemon that was told and of the host. */
   secretNames: z.array(z.string()).readonly().default([]),
@@ -94,7 +94,7 @@ export type Step = [RunState | null, RunEffect[]]
 const lostLease: Stop = { exitReason: 'runner_lost', message: 'The control plane gave the run up.' }
 const maxHostsLost = 3
 
-/** What the run was told to end as, whoever carries it out; null: nothing was said. */
+/** Returns the ending that the run was told to have, whoever carries it out; null: it was told nothing. */
 export function stopWanted(state: Pick<RunState, 'givenUp' | 'cancel'>): Stop | null {
   return state.givenUp ? lostLease : state.cancel
 }
@@ -159,14 +159,14 @@ function inAccepted(state: RunState, event: RunEvent): Step {
     case 'closed':
       return forgotten
     case 'host_started':
-      // Found running after a restart of the daemon whose journal is a step behind.
+      // The daemon was restarted with a journal that is a step behind, and finds the run at work.
       return [{ ...state, phase: 'live' }, [{ type: 'report_started' }]]
   }
 }
 
 const forgotten: Step = [null, [{ type: 'discard_host' }, { type: 'forget' }]]
 
-/** Nothing was launched: another host is given the run, unless it is not wanted any more or hosts do not stay. */
+/** Gives the run to another host, since nothing was launched, unless it is not wanted any more or hosts do not stay. */
 function prepareAgain(state: RunState, hostsLost: number): Step {
   const lost = { ...state, hostId: null, hostsLost }
   if (state.closed) return forgotten
@@ -212,7 +212,7 @@ function inHands(state: RunState, event: RunEvent): Step {
       return [{ ...state, givenUp: true, closed: true }, [{ type: 'stop_host', stop: lostLease }]]
     case 'prepare_failed':
       if (state.closed) return forgotten
-      // Fails before a host is taken, so nobody else would write the ending.
+      // The preparation failed before a host was taken, so nobody else would write the ending.
       return [{ ...state, phase: 'ended' }, [{ type: 'end_without_host', stop: event.stop }]]
   }
 }
@@ -234,7 +234,7 @@ export function helloState(state: RunState): 'accepted' | 'live' | 'ended' {
   return state.phase === 'starting' ? 'accepted' : state.phase
 }
 
-/** What the spool must hold of these runs. Of one that has not ended nobody but its host knows how much; before its start it is nothing. */
+/** Returns what the spool must hold of these runs. For a run that has not ended only its host knows how much that is. */
 export function expectedRows(states: readonly RunState[]): ExpectedRun[] {
   return states.flatMap(({ runId, fence, phase, written }) => {
     if (phase === 'ended' && written !== null) {

@@ -64,7 +64,7 @@ test('a run without variables of connections starts at once, one with them when 
   expect(start()).toMatchObject({ secrets: { A: 'a', B: 'of the secret', C: 'c' } })
   expect(start()).not.toHaveProperty('variablesMissed')
   expect(events).toEqual([{ type: 'start_received', secretNames: ['A', 'B', 'C'] }])
-  // Said again, it keeps what the harness has, and asks for nothing.
+  // A start that is said again keeps what the harness has, and asks for nothing.
   receive({ B: 'another' })
   expect([start()?.secrets, asked.length]).toEqual([{ A: 'a', B: 'another', C: 'c' }, 2])
 })

@@ -21,7 +21,7 @@ export interface RunStartsOptions {
 type StartMessage = ServerMessage & { type: 'run.start' }
 type Missed = NonNullable<Start['variablesMissed']>
 
-/** A run waits so long for its variables, and does then without. The link may be down for a moment, so it is asked again. */
+/** A run waits this long for its variables, and then does without. The link may be down for a moment, so they are asked for again. */
 const waitMs = 20_000
 const askAgainMs = 5_000
 
@@ -49,7 +49,7 @@ export class RunStarts {
     const wanted = state.spec.connectionVariables ?? []
     const known = hosts.startOf(runId)
     const isBegun = known !== null || (state.phase !== 'accepted' && state.phase !== 'starting')
-    // What a harness that runs already was given is not asked for anew: it may be another value by now.
+    // A harness that runs already keeps what it was given: the value may be another one by now.
     if (wanted.length === 0 || isBegun)
       return this.#start(message, known?.secrets ?? {}, known?.variablesMissed ?? undefined)
     const key = `${runId}:${fence}`
@@ -58,7 +58,7 @@ export class RunStarts {
     void this.#startWith(message, wanted).finally(() => this.#asking.delete(key))
   }
 
-  /** False: it was not asked for here. */
+  /** Takes an answer to a request. False: it was not asked for here. */
   answered({ requestId, answer }: Pick<ServerMessage & { type: 'credential' }, 'requestId' | 'answer'>): boolean {
     const settle = this.#waiting.get(requestId)
     settle?.(answer)
@@ -81,7 +81,7 @@ export class RunStarts {
     this.#start(message, values, missed.length === 0 ? undefined : missed)
   }
 
-  /** A secret of the agent wins over a connection. */
+  /** Sends the start. A secret of the agent wins over a connection. */
   #start(message: StartMessage, values: Readonly<Record<string, string>>, missed: Missed | undefined): void {
     const { find, handle, hosts, server } = this.#options
     const { runId, fence, token } = message

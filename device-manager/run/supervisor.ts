@@ -77,7 +77,7 @@ export class Supervisor {
     return [...this.states.values()]
   }
 
-  /** Runs that hold one of the device's places. */
+  /** Returns the runs that hold one of the device's places. */
   active(): RunState[] {
     return this.list().filter(holdsPlace)
   }
@@ -99,7 +99,7 @@ export class Supervisor {
   }
 
   /**
-   * A run that is not held; false when the journal does not take it. A host that stands by is taken in the same step of
+   * Takes a run that is not held yet; false when the journal does not take it. A host that stands by is taken in the same step of
    * the journal, which saves a write on the way to the start.
    */
   offer(offer: { spec: RunState['spec']; fence: number }): boolean {
@@ -119,7 +119,7 @@ export class Supervisor {
     return true
   }
 
-  /** The journal was behind these runs, and what was not begun for that is begun. */
+  /** Begins what was not begun for these runs while the journal was behind. */
   caughtUp(runIds: readonly RunId[]): void {
     for (const runId of runIds) {
       const state = this.states.get(runId)
@@ -212,20 +212,20 @@ export class Supervisor {
         this.hosts.release(runId)
         this.options.forgotten(runId)
         return this.untilDone(state, 'the rows of a finished run were not removed', () => {
-          // Taken anew meanwhile: then its rows are those of the new lease.
+          // The rows of a run that was taken anew meanwhile are those of the new lease.
           if (this.states.get(runId)?.fence !== state.fence) this.options.spool.remove(state)
         })
     }
   }
 
-  /** The daemon died between the journal's step to `ended` and the ending's row, or the spool lost it: it is written now. */
+  /** Writes an ending that is missing: the daemon died between the journal's step to `ended` and the ending's row, or the spool lost it. */
   ensureEnding(state: RunState): void {
     const cut: Stop = { exitReason: 'crashed', message: 'The device was interrupted while it recorded the ending.' }
     const stop = state.cancel ?? this.options.lost ?? cut
     this.untilDone(state, 'the ending was not written', () => endWithoutHost(this.options, state, stop))
   }
 
-  /** The spool was set right: the endings that it lost are written anew. */
+  /** Writes anew the endings that a spool lost which was set right. */
   ensureEndings(): void {
     for (const state of this.list()) {
       if (state.phase !== 'ended') continue
@@ -234,7 +234,7 @@ export class Supervisor {
     }
   }
 
-  /** A spool that is locked, full or damaged for a moment must not end the daemon: the work is done when it can be. */
+  /** Does the work when it can be done: a spool that is locked, full or damaged for a moment must not end the daemon. */
   private untilDone(state: RunState, trouble: string, work: () => void): void {
     try {
       work()
@@ -244,7 +244,7 @@ export class Supervisor {
     }
   }
 
-  /** null: it has nothing of the run, or cannot be asked now. */
+  /** Returns the counts of the run in the spool; null: it has nothing of the run, or cannot be asked now. */
   private statsOf(state: RunState): ReturnType<DaemonSpool['stats']> {
     try {
       return this.options.spool.stats(state)
@@ -277,7 +277,7 @@ export class Supervisor {
       case 'ended':
         this.options.pool.warm()
         return this.hostEnded(state)
-      // Said in place of a hello, so never over a connection that is held.
+      // A host says this in place of a hello, so never over a connection that is held.
       case 'refused':
         return
       case 'prepared':
@@ -309,7 +309,7 @@ export class Supervisor {
     else this.handle(runId, event === 'host_lost' ? { type: event, isHung } : { type: event })
   }
 
-  /** Its ending is in the spool. */
+  /** Hears that the ending of the run is in the spool. */
   private hostEnded(state: RunState): void {
     const stats = this.statsOf(state)
     const written = stats && { lastSeq: stats.lastSeq, ackedSeq: stats.ackedSeq, bytes: stats.pendingBytes }

@@ -4,7 +4,7 @@ import { markName } from '../../process/orphans.ts'
 import { unattendedEnv } from '../../process/unattended-env.ts'
 
 export interface HarnessEnvironment {
-  /** From `knownEnv`. */
+  /** The variables that `knownEnv` returned. */
   known: Readonly<Record<string, string>>
   secrets: Readonly<Record<string, string>>
   runId: RunId
@@ -14,7 +14,7 @@ export interface HarnessEnvironment {
   svcBinDir: string | null
 }
 
-/** The part that is known before the run's start: of the login shell, cut to the allow-list, what keeps it from asking, and what the adapter adds. */
+/** Returns the variables that are known before the run's start: those of the login shell that are on the allow-list, those that keep programs from asking, and those of the adapter. */
 export function knownEnv(
   base: Readonly<Record<string, string>>,
   ofHarness: Readonly<Record<string, string>>,
@@ -30,7 +30,7 @@ const foreign = (env: Readonly<Record<string, string>>) =>
 const passable = (entries: readonly [string, string][]) =>
   Object.fromEntries(entries.filter(([name, value]) => /^[^=\0]+$/.test(name) && !value.includes('\0')))
 
-/** The harness's PATH; `path`: that of its environment. */
+/** Returns the harness's PATH; `path`: that of its environment. */
 export function pathOf(path: string | undefined, svcBinDir: string | null): string {
   const own = path ?? '/usr/local/bin:/usr/bin:/bin'
   return svcBinDir === null ? own : `${svcBinDir}:${own}`

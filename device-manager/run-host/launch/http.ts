@@ -7,7 +7,7 @@ import { parseJson } from '../../harness/parts/json-lines.ts'
 import type { Child, ChildLaunch } from './child.ts'
 import { launchOnPipes } from './pipes.ts'
 
-/** Loaded by the first call: it takes megabytes, which a run host without such a harness does not need. */
+/** The module is loaded by the first call: it takes megabytes, which a run host without such a harness does not need. */
 const nodeHttp = () => process.getBuiltinModule('node:http')
 
 /** The bytes that are held of one line, one event and one answer; more of a line is dropped, of an event or answer it ends the run or the request. */
@@ -16,7 +16,7 @@ export const httpLimits = {
   answerBytes: 8 * 1024 * 1024,
   openRequests: 256,
   requestMs: 60_000,
-  /** From the launch to the open event stream. */
+  /** The time from the launch to the open event stream. */
   startMs: 120_000,
 }
 export type HttpLimits = typeof httpLimits
@@ -115,7 +115,7 @@ class HttpServer {
     else this.#refuse(order, 'too many requests')
   }
 
-  /** Its sockets end with it; what they still hold is read. */
+  /** Ends the sockets with the program, once what they still hold is read. */
   programLeft(): void {
     if (this.#events === null) this.stop()
   }
@@ -209,7 +209,7 @@ class HttpServer {
     return bytes === 0 ? null : jsonOr(Buffer.concat(chunks).toString('utf8'))
   }
 
-  /** Once for each order, whatever happens to its request after that. */
+  /** Answers an order once, whatever happens to its request after that. */
   #answer(sent: ClientRequest, answer: { id: number; status: number; body: unknown }): void {
     if (!this.#open.delete(sent) || this.#isOver) return
     this.#options.tell({ answer })

@@ -29,11 +29,11 @@ const freshMs = 1_000
 export interface Launched extends Child {
   /** Says why the wall was not passed, so that what exited is not the harness; null: the harness began. */
   launchTrouble(): string | null
-  /** What was tried of the wall before that; null: nothing, or not yet. */
+  /** Returns the acts by which the wall was tried before that; null: none were, or not yet. */
   actsTried(): readonly TriedAct[] | null
 }
 
-/** Launches it. Throws HarnessLaunchError when the program, the folder or the wall is not what it should be. */
+/** Launches the harness. Throws HarnessLaunchError when the program, the folder or the wall is not what it should be. */
 export function launchHarness(
   { prepared, plan, start, world }: { prepared: Prepared; plan: LaunchPlan; start: StartRequest; world: World },
   on: Pick<ChildLaunch, 'onOutput' | 'onStderr'>,
@@ -103,7 +103,7 @@ function enter(wall: Wall, entering: Parameters<Wall['enter']>[0]) {
   }
 }
 
-/** No wall, no run: never is one started without the wall that was chosen. */
+/** Makes a problem of the wall a launch that failed: a run is never started without the wall that was chosen. */
 function unwalled(problem: unknown): unknown {
   return problem instanceof WallError ? new HarnessLaunchError(problem.message) : problem
 }
@@ -121,10 +121,10 @@ export function layOut(
   for (const copy of copies ?? []) copyHarnessFiles(runDir, copy)
 }
 
-/** What cannot be copied, since it goes at this moment or the disk is full, is left to the program, which tells better. */
+/** Leaves a file that cannot be copied, since it goes at this moment or the disk is full, to the program: it tells better. */
 function copyHarnessFiles(runDir: string, { path, from }: NonNullable<HarnessLaunch['copies']>[number]): void {
   mkdirSync(placeInside(runDir, path), { recursive: true, mode: 0o700 })
-  // Never onto a link, which would lead to a file of the person's.
+  // A copy never overwrites what is there: it may be a link to a file of the person's.
   const mode = constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE
   for (const name of filesIn(from)) {
     try {
@@ -133,7 +133,7 @@ function copyHarnessFiles(runDir: string, { path, from }: NonNullable<HarnessLau
   }
 }
 
-/** Only plain files: a link leads elsewhere, and a pipe holds up its reader. */
+/** Lists the plain files of the folder: a link leads elsewhere, and a pipe holds up its reader. */
 function filesIn(folder: string): string[] {
   try {
     const entries = readdirSync(folder, { withFileTypes: true })
@@ -177,7 +177,7 @@ function withAddresses(spec: RunSpec, servers: McpServers): RunSpec {
   return { ...spec, mcpServers: { ...spec.mcpServers, ...Object.fromEntries(remote) } }
 }
 
-/** Throws what the adapter throws. What it adds to the environment does not depend on the servers. */
+/** Plans the launch with these servers, on which the environment does not depend. Throws what the adapter throws. */
 export function withServers(parts: { prepared: Prepared; plan: LaunchPlan; start: StartRequest }): ServedPlan {
   const { plan, prepared } = parts
   const { spec } = prepared.assignment

@@ -7,9 +7,9 @@ declare module 'node-pty' {
     readonly pid: number
     /** Path of the terminal's other end. */
     readonly ptsName: string
-    /** Bytes, since `encoding` is null. */
+    /** Chunks are bytes, since `encoding` is null. */
     onData(listener: (chunk: Uint8Array) => void): void
-    /** After the last byte. `signal` is a number; 0 or undefined: none. */
+    /** Calls the listener after the last byte. `signal` is a number; 0 or undefined: none. */
     onExit(listener: (exit: { exitCode: number; signal?: number }) => void): void
     write(text: string): void
   }

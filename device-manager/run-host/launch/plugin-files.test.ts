@@ -35,7 +35,7 @@ test('a program finds the files of its plugin in a folder of the run alone', asy
   expect(served).toEqual({ servers: { one: filled, two: filled, other }, leftOut: [] })
   const modes = ['.', 'bin', 'bin/server.sh', 'a'].map((path) => statSync(join(folder, path)).mode & 0o777)
   expect(modes).toEqual([0o700, 0o700, 0o700, 0o600])
-  // What a run does to its copy reaches nobody else's.
+  // A run changes its copy and nobody else's.
   writeFileSync(join(folder, 'bin/server.sh'), 'rm')
   await withPluginFiles({ one: program(hash) }, place())
   expect(readFileSync(join(folder, 'bin/server.sh'), 'utf8')).toBe('echo')

@@ -16,8 +16,8 @@ export interface CopyOfSkill {
 }
 
 /**
- * Many small files, of svc's own folder: waiting for each of them would take longer than reading and writing them at once. The
- * processor is given back after each skill.
+ * Copies a skill without waiting: its files are many and small and lie in svc's own folder, so waiting for each would take longer than
+ * reading and writing it at once. The processor is given back after each skill.
  */
 export function copySkill(
   { slug: name, description, bundleHash }: OfferedSkill,

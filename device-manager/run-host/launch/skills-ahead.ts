@@ -26,9 +26,9 @@ import { copySkill } from './skill-copy.ts'
 /** Skills that a run may be going to have, and the program that would load them. */
 export type LikelySkills = Extract<HostRequest, { type: 'skills.ahead' }>['sets'][number]
 
-/** What is made ahead for one run: more would wear the disk for nothing. */
+/** The files and bytes that are made ahead for one run: more would wear the disk for nothing. */
 const most = { files: 1_000, bytes: 16 * 1024 * 1024 } as const
-/** Longer than the times of files tell moments apart: what is changed later than that has another time. */
+/** The pause after the last write. It is longer than the times of files tell moments apart, so a later change shows by another time. */
 const settledMs = 50
 
 interface Kept {
@@ -144,7 +144,7 @@ type Facts = Pick<BigIntStats, 'ino' | 'ctimeNs' | 'size' | 'nlink'>
 const isSame = (a: Facts, b: Facts): boolean =>
   a.ino === b.ino && a.ctimeNs === b.ctimeNs && a.size === b.size && a.nlink === b.nlink
 
-/** null: there is something else than what was written. */
+/** Notes the copy as it lies there, with the facts of its files; null: something else lies there than was written. */
 function seen({ written, ...of }: Omit<Kept, 'files' | 'folders'> & { written: ReadonlyMap<string, string> }) {
   const kept: Kept = { ...of, files: new Map(), folders: new Map() }
   const left = [of.root]
@@ -175,7 +175,7 @@ function isUntouched({ folders, files }: Kept): boolean {
   return true
 }
 
-/** A plain file that has one name, without following a link. null: it is none. */
+/** Reads a plain file that has one name, without following a link. null: it is none. */
 function readPlain(path: string): { content: Uint8Array; facts: Facts } | null {
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {

@@ -9,7 +9,7 @@ import { runSkillLimits, type RunSkills } from '../../../shared/runs/skills.ts'
 import { readSkillFile, type SkillFile } from '../../harness/parts/skill-file.ts'
 import { skillLeftOutEvent, type GivenSkill, type SkillLeftOut } from '../../harness/parts/skills.ts'
 
-/** What was found in the folders of skills of a run. */
+/** The skills that were found in the folders of a run. */
 export interface SkillsRead {
   given: readonly GivenSkill[]
   told: RunSkills
@@ -19,7 +19,7 @@ export interface SkillsRead {
 export interface SkillsPlace {
   cwd: string
   homeDir: string
-  /** svc's own, from which no skills come. */
+  /** svc's own folders, from which no skills come. */
   ownFolders: readonly string[]
 }
 
@@ -63,7 +63,7 @@ class Reading {
     }
   }
 
-  /** What comes after this does not count: the reading was given up. */
+  /** Returns what was read so far. What the reading still brings does not count. */
   close(folders: readonly string[]): SkillsRead {
     this.#isClosed = true
     for (const path of folders.slice(this.#done))
@@ -139,7 +139,7 @@ class Reading {
 }
 
 async function readFileOf(file: string): Promise<{ bytes: Uint8Array; skill: SkillFile }> {
-  // Waits for nobody where it is a pipe, and opens no link that came meanwhile.
+  // The flags keep it from waiting at a pipe, and from following a link that came meanwhile.
   const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
   try {
     if (!(await handle.stat()).isFile()) throw new Flaw('SKILL.md is no plain file')
@@ -166,7 +166,7 @@ function textOf(bytes: Uint8Array): string {
   }
 }
 
-/** Names and sizes of all that lies in the folder of a skill, with the first thousand of them. Links are listed, not followed. */
+/** Lists the names and sizes of all that lies in the folder of a skill, with the first thousand of them. Links are listed, not followed. */
 async function listOf(folder: string): Promise<(string | number)[][]> {
   const listed: (string | number)[][] = []
   const left = [{ path: '', depth: 0 }]
@@ -194,7 +194,7 @@ async function namesIn(folder: string, most: number): Promise<string[]> {
   return names.toSorted()
 }
 
-/** null: there is nothing. */
+/** Returns the path without links; null: nothing is there. */
 async function realOf(path: string): Promise<string | null> {
   try {
     return await realpath(path)

@@ -52,7 +52,7 @@ test('a run has a copy for its user alone, with its name, its description and it
   expect(existsSync(join(folder, 'agents/openai.yaml'))).toBe(false)
   const modes = ['.', 'run.sh', 'SKILL.md', 'sub'].map((path) => statSync(join(folder, path)).mode & 0o777)
   expect(modes).toEqual([0o700, 0o700, 0o600, 0o700])
-  // What a run does to its copy reaches nobody else's.
+  // A run changes its copy and nobody else's.
   writeFileSync(join(folder, 'run.sh'), 'rm')
   await add(none, [skill])
   expect(read('run.sh')).toBe('echo')

@@ -76,7 +76,7 @@ export async function addSkills(
 
 export const versionChars = 12
 
-/** One event for each reason. */
+/** Returns an event for each reason for which skills were left out. */
 export function leftOutEvents({ told: { workspace } }: SkillsRead): RunEventBody[] {
   const byReason = Map.groupBy(workspace?.leftOut ?? [], ({ reason }) => reason)
   return [...byReason].map(([reason, skills]) =>
@@ -91,7 +91,7 @@ export function removed(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true })
   } catch {
-    // What is left of it is not told to the run.
+    // The rest of a copy may stay, since the run is told only of whole ones.
   }
 }
 

@@ -3,7 +3,7 @@ import { Transform } from 'node:stream'
 import type { Redactor } from '../../../shared/lib/redact.ts'
 import { ProxyError } from './credential.ts'
 
-/** So much of an answer is waited for. */
+/** An answer of at most this size is read whole before it is passed on. */
 const shortBytes = 64 * 1024
 
 /** Reads an answer to its end, or until it is no short one. Rejects with ProxyError when it breaks off. */
@@ -30,7 +30,7 @@ export function redactedWhole(of: Redactor, bytes: Buffer): Buffer {
   return Buffer.concat([redactor.push(bytes), redactor.flush()])
 }
 
-/** What is held back is let go when nothing more came for so long. */
+/** Bytes that are held back are let go when nothing more came for this long. */
 const releaseMs = 20
 
 /** Takes the values out of an answer that a server says back. */

@@ -8,7 +8,7 @@ import type { Upstream } from './upstream.ts'
 /** The proxy adds nothing. After a refusal that comes this far the broker has another credential. */
 export const brokerCredential: Credential = { headers: () => Promise.resolve({}), renew: () => Promise.resolve(true) }
 
-/** What the broker says in place of the server is told as the proxy's own words. */
+/** Tells as the proxy's own words what the broker answers in place of the server. */
 export const throughBroker = (upstream: Upstream): Upstream => ({
   async send(request) {
     const answer = await upstream.send(request)

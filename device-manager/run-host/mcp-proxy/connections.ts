@@ -13,21 +13,21 @@ export interface ConnectionsOptions {
   ask: (request: CredentialRequest) => void
 }
 
-/** The daemon or its link may have been away: it is asked again so often, and for so long. */
+/** A request is sent again at this interval, for this long: the daemon or its link may have been away. */
 const askAgainMs = 5_000
 const patienceMs = 65_000
-/** What could not be had is not asked for again at once. */
+/** A credential that could not be had is not asked for again within this time. */
 const failedMs = 2_000
 /** A credential that was renewed so lately is tried before another one is asked for: several requests are refused at once. */
 const renewedMs = 5_000
-/** One is asked for anew so long before the old one ends, or a quarter of its time. */
+/** A credential is asked for anew this long before the old one ends, or a quarter of its time. */
 const aheadMs = 30_000
 const shortestUseMs = 1_000
 
 interface Held {
   headers: Readonly<Record<string, string>>
   version: number
-  /** By the monotonic clock; null: it does not end. */
+  /** The time until which it is used, by the monotonic clock; null: it does not end. */
   usedUntil: number | null
 }
 
@@ -158,7 +158,7 @@ export class Connections {
     return { headers, version, usedUntil: this.#now() + Math.max(shortestUseMs, useMs) }
   }
 
-  /** Before any of them is sent, so that none comes back unseen. */
+  /** Teaches the redactors values before any of them is sent, so that none comes back unseen. */
   #learn(connectionId: ConnectionId, values: readonly string[]): void {
     const added = values.filter((value) => !this.#values.has(value))
     for (const value of added) this.#values.set(value, connectionId)
@@ -170,7 +170,7 @@ export class Connections {
   }
 }
 
-/** Headers have one name in whatever letters. */
+/** Merges headers, whose names are the same in upper and lower case. */
 function merged(
   own: Readonly<Record<string, string>>,
   ofConnection: Readonly<Record<string, string>>,

@@ -1,9 +1,9 @@
-/** What a server is sent beside what the harness sends it. Values are kept in memory only. */
+/** The headers that the proxy adds to the requests of the harness. Values are kept in memory only. */
 export interface Credential {
   /** Rejects with ProxyError where there is none to be had. */
   headers(): Promise<Readonly<Record<string, string>>>
   /**
-   * The server refused the last one: gets another one, which `headers` returns from then on. False: there is no other. Absent: the
+   * Gets another credential after the server refused the last one; `headers` returns it from then on. False: there is no other. Absent: the
    * credential is a secret, of which there is only one.
    */
   renew?(): Promise<boolean>

@@ -12,7 +12,7 @@ import { upstreamBy } from './upstream.ts'
 
 type RemoteServer = Extract<McpServer, { type: 'http' | 'sse' }>
 
-/** What the harness is to use, but not to have: it is added by the proxy, or in a sandbox by the broker. */
+/** The server takes a credential that the harness must not have: the proxy adds it, or in a sandbox the broker. */
 const holdsCredential = (server: McpServer): server is RemoteServer =>
   server.type !== 'stdio' &&
   (leadsToBroker(server.url) ||
@@ -32,7 +32,7 @@ export interface McpProxies {
   close(): void
 }
 
-/** They listen before the run starts, which then waits for nothing. */
+/** Opens the proxies before the run starts, which then waits for nothing. */
 export async function openMcpProxies(
   servers: McpServers,
   { log, connections }: { log: HostLog; connections: Connections },

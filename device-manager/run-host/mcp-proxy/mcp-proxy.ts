@@ -13,7 +13,7 @@ import { mostListBytes, skillEntryFilter, withoutSkillEntries } from './skill-en
 import type { Upstream } from './upstream.ts'
 
 export const proxyLimits = {
-  /** Of one message, and of all that are on their way. */
+  /** The bytes of one message, and of all messages that are on their way. */
   bodyBytes: 16 * 1024 * 1024,
   bodiesBytes: 32 * 1024 * 1024,
   openRequests: 100,
@@ -126,7 +126,7 @@ export class McpProxy {
     }
   }
 
-  /** The address that is asked for, or the status with which it is refused. */
+  /** Returns the address that is asked for, or the status with which the request is refused. */
   #urlFor({ method, url = '', headers }: IncomingMessage): URL | number {
     const [path = '', ...more] = (url.split('?')[0] ?? '').slice(1).split('/')
     if (!isSame(path, this.#path)) return 404
@@ -144,7 +144,7 @@ export class McpProxy {
     }
     const chunks: Buffer[] = []
     let bytes = 0
-    // What is left of a message that is too large is not read, and its sender hears why.
+    // The rest of a message that is too large is not read, and its sender hears why.
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       bytes += chunk.length
       this.#bodiesBytes += chunk.length
@@ -195,7 +195,7 @@ export class McpProxy {
     await promise
   }
 
-  /** Throws ProxyError. */
+  /** Asks the server, and where it refuses the credential once more with another one, if the request may be repeated. Throws ProxyError. */
   async #answerOf(target: ProxyTarget, asked: Asked, signal: AbortSignal): Promise<IncomingMessage> {
     const { request, url, body, message } = asked
     const { credential, upstream } = target
@@ -249,7 +249,7 @@ const noSkills =
   'svc gives no skills of this MCP server to agents: those of the workspace are set with `svc skill`, and an admin may trust the server (`svc mcp update --trust-skills true`).'
 
 /**
- * A request gets its answer as one, which every client shows; with a status of failure some would send a call of a tool again.
+ * Answers a request with an error of JSON-RPC, which every client shows; at a status of failure some would send a call of a tool again.
  */
 function answerError(
   response: ServerResponse,
@@ -261,7 +261,7 @@ function answerError(
   response.end(JSON.stringify({ jsonrpc: '2.0', id, error }))
 }
 
-/** Takes as long for any other path. */
+/** Compares paths, and takes as long for any other path. */
 function isSame(one: string, other: string): boolean {
   const [first, second] = [one, other].map((text) => createHash('sha256').update(text).digest())
   return timingSafeEqual(first!, second!)

@@ -1,9 +1,9 @@
 import { parseJsonText } from '../../../shared/lib/lines.ts'
 import { isSkillAddress } from './skill-entries.ts'
 
-/** What the proxy needs to know of a message of JSON-RPC that it passes on. */
+/** The parts of a message of JSON-RPC by which the proxy decides how it passes it on. */
 export interface ProxiedMessage {
-  /** null: it is no request, several in one, or nothing that is understood. */
+  /** The id of the request; null: the message is no request, several in one, or not understood. */
   id: string | number | null
   methods: readonly string[]
   /** Addresses of resources that it reads. */
@@ -11,7 +11,7 @@ export interface ProxiedMessage {
 }
 
 export function messageIn(body: Buffer | null): ProxiedMessage {
-  // What is no JSON is passed on: the server says what is wrong with it.
+  // A body that is no JSON is passed on: the server says what is wrong with it.
   const said = body === null ? null : parseJsonText(body.toString('utf8'))
   const all: unknown[] = Array.isArray(said) ? said : [said]
   const read = all.map(readMessage)
@@ -42,7 +42,7 @@ const repeatable =
 export const mayRepeat = ({ methods }: ProxiedMessage): boolean => methods.every((method) => repeatable.test(method))
 
 const lists: ReadonlySet<string> = new Set(['resources/list', 'resources/templates/list'])
-/** Of resources, among which may be skills. */
+/** The message asks for a list of resources, among which may be skills. */
 export const asksForList = ({ methods }: ProxiedMessage): boolean => methods.some((method) => lists.has(method))
 
 /**

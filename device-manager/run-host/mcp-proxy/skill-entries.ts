@@ -13,7 +13,7 @@ export const mostListBytes = 4 * 1024 * 1024
 
 export const isSkillAddress = (uri: unknown): boolean => typeof uri === 'string' && /^\s*skill:/i.test(uri)
 
-/** The bytes of an answer in JSON without the entries; as they came where there are none. */
+/** Returns the bytes of an answer in JSON without the entries of skills; as they came where there are none. */
 export function withoutSkillEntries(bytes: Buffer): Buffer {
   const text = bytes.toString('utf8')
   const kept = filtered(text)
@@ -23,12 +23,12 @@ export function withoutSkillEntries(bytes: Buffer): Buffer {
 function filtered(text: string): string {
   const said = parseJsonText(text)
   const messages: unknown[] = Array.isArray(said) ? said : [said]
-  // All of them: `some` would stop at the first.
+  // Each message is looked at: `some` would stop at the first that is changed.
   const changed = messages.map(takenOut).includes(true)
   return changed ? JSON.stringify(said) : text
 }
 
-/** Changes the message. */
+/** Takes the entries out of the message itself, and returns whether there were any. */
 function takenOut(message: unknown): boolean {
   const result = fieldsOf(fieldsOf(message)['result'])
   let isChanged = false
@@ -49,14 +49,14 @@ function takenOut(message: unknown): boolean {
 const fieldsOf = (value: unknown): Record<string, unknown> =>
   typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 
-/** The same for a stream of events, each of which is passed on when it is whole. */
+/** Takes the entries of skills out of a stream of events, and passes each event on when it is whole. */
 export function skillEntryFilter(): Transform {
   const decoder = new StringDecoder('utf8')
   const blank = /\r\n\r\n|\n\n|\r\r/g
   let held = ''
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
-      // What is held has no end of an event, but may have the beginning of one.
+      // The text before has no end of an event, but may have the beginning of one.
       blank.lastIndex = Math.max(0, held.length - 3)
       held += decoder.write(chunk)
       const out: string[] = []
@@ -76,7 +76,7 @@ export function skillEntryFilter(): Transform {
   })
 }
 
-/** Other events are passed on as they came. */
+/** Returns the event without entries of skills; others are returned as they came. */
 function rewritten(event: string): string {
   const lines = event.split(/\r\n|\n|\r/)
   const data = lines.flatMap((line) => /^data: ?(.*)$/s.exec(line)?.slice(1) ?? []).join('\n')

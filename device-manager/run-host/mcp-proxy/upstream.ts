@@ -1,7 +1,7 @@
 import type { Agent, ClientRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { ProxyError } from './credential.ts'
 
-/** Loaded when the first proxy is opened: they take megabytes, which a run host without one does not need. */
+/** The modules are loaded when the first proxy is opened: they take megabytes, which a run host without one does not need. */
 const nodeHttp = () => process.getBuiltinModule('node:http')
 const nodeHttps = () => process.getBuiltinModule('node:https')
 
@@ -12,12 +12,12 @@ export interface UpstreamRequest {
   body: Buffer | null
   /** A second sending of it does nothing. */
   mayRepeat: boolean
-  /** Aborted when the harness wants no answer any more. */
+  /** The signal is aborted when the harness wants no answer any more. */
   signal: AbortSignal
 }
 
 export interface Upstream {
-  /** Rejects with ProxyError. */
+  /** Sends the request. Rejects with ProxyError. */
   send(request: UpstreamRequest): Promise<IncomingMessage>
   close(): void
 }
@@ -105,7 +105,7 @@ function unreachable(error: unknown): ProxyError {
   return new ProxyError(`it could not be reached${code === undefined ? '' : ` (${code})`}`)
 }
 
-/** Where the request is to be sent instead; null: the answer is one. */
+/** Returns the address to which the answer redirects the request; null: it does not. */
 function redirectOf({ statusCode = 0, headers }: IncomingMessage, { url, method }: UpstreamRequest): URL | null {
   const { location } = headers
   if (statusCode < 300 || statusCode > 399 || statusCode === 304 || location === undefined) return null

@@ -8,7 +8,7 @@ import type { RunStats, SpoolRow } from '../../spool/spool.ts'
 export interface PendingEvent {
   at: number
   body: RunEventBody
-  /** Bytes of the harness's output that it stands for: what a gap in its place counts. */
+  /** Bytes of the harness's output that it stands for: a gap in its place counts them. */
   outputBytes: number
   /** The memory that it takes, about. */
   heldBytes: number
@@ -58,7 +58,7 @@ export function nothingWritten(): Written {
   return { lastSeq: 0, stats: noStats, hash: createHash('sha256') }
 }
 
-/** Rows for these events, and what will be known once they are written. `before` stays as it was. */
+/** Makes the rows of these events, and the counts that hold once they are written. `before` stays as it was. */
 export function toRows(before: Written, events: readonly PendingEvent[]): { rows: SpoolRow[]; after: Written } {
   const hash = before.hash.copy()
   let { lastSeq, stats } = before
@@ -92,7 +92,7 @@ function statsWith(stats: RunStats, body: RunEventBody): RunStats {
   }
 }
 
-/** A call that is asked twice is one approval. */
+/** Adds the call: one that is asked twice is one approval. */
 function withCall(calls: readonly AskedCall[], call: AskedCall | null): readonly AskedCall[] {
   if (!call || calls.length >= askedCallLimits.calls) return calls
   return calls.some(({ inputDigest }) => inputDigest === call.inputDigest) ? calls : [...calls, call]

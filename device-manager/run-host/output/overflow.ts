@@ -5,8 +5,8 @@ const lastWordsBytes = 16 * 1024
 export type GapReason = 'spool_full' | 'unsent_limit'
 
 /**
- * Takes output that cannot be kept: a ring of the last events, and a count of what fell out of it. What comes out is
- * a gap event with the count and then the tail.
+ * Takes output that cannot be kept: a ring of the last events, and a count of what fell out of it. It returns a gap event with
+ * the count and then the tail.
  */
 export class Overflow {
   readonly reason: GapReason
@@ -35,7 +35,7 @@ export class Overflow {
     }
   }
 
-  /** The gap, then the tail. */
+  /** Returns the gap, then the tail. */
   take(at: number): PendingEvent[] {
     const events = [...gapOf(at, this.#lost, this.reason), ...this.#kept()]
     this.#clear()
@@ -43,7 +43,7 @@ export class Overflow {
   }
 
   /**
-   * The gap, and the last words before something that must be kept, which comes next: often they are the answer. There are few
+   * Returns the gap, and the last words before something that must be kept, which comes next: often they are the answer. There are few
    * of them, so that what must be kept does not open the way for all the rest.
    */
   takeBefore(at: number): PendingEvent[] {

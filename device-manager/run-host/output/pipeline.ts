@@ -31,7 +31,7 @@ const pieceBytes = 16 * 1024
 /** The end of a prompt that looks like the beginning of a secret is shown when nothing more came for so long. */
 const silenceMs = 1_000
 
-/** Bytes of the harness -> redaction -> parser -> events, and the answers of parser and judge back to the harness. */
+/** Leads bytes of the harness -> redaction -> parser -> events, and the answers of parser and judge back to the harness. */
 export class Pipeline {
   readonly #options: PipelineOptions
   #chunks: Uint8Array[] = []
@@ -66,7 +66,7 @@ export class Pipeline {
     this.#cancelRelease = world.after(silenceMs, () => this.#apply(dialogue.silent!()))
   }
 
-  /** Runs as soon as a turn brought nothing more: a terminal hands over 4 KiB at a time, however much it has. */
+  /** Pushes as soon as a turn brought nothing more: a terminal hands over 4 KiB at a time, however much it has. */
   #pushSoon(): void {
     const { length } = this.#chunks
     this.#isScheduled = true
@@ -118,7 +118,7 @@ export class Pipeline {
     }
   }
 
-  /** An answer to a question may bring events and questions in turn; a loop, so that no harness can fill the stack. */
+  /** Applies an output. Its answers may bring events and questions in turn: a loop takes them, so that no harness can fill the stack. */
   #apply(first: DialogueOutput): void {
     const outputs = [first]
     for (let output = outputs.shift(); output; output = outputs.shift()) {

@@ -7,7 +7,7 @@ const nothing = new Uint8Array(0)
 /** Masks tokens of this service in bytes that come in any cuts; it holds back only what may be or become one. */
 export class OwnTokenMask {
   #held: Buffer = Buffer.alloc(0)
-  /** So many bytes of what is held were released. */
+  /** The number of held bytes that were released. */
   #shown = 0
 
   push(chunk: Uint8Array): Uint8Array {
@@ -40,7 +40,7 @@ export class OwnTokenMask {
     this.#shown -= shown.length
     this.#held = bytes.subarray(safe)
     const rest = masked(bytes.subarray(0, safe))
-    // Else what was shown became a token, whose name stands in its place.
+    // Else the released bytes became a token, whose name stands in their place.
     return rest.subarray(0, shown.length).equals(shown) ? rest.subarray(shown.length) : rest
   }
 }
@@ -52,7 +52,7 @@ function masked(bytes: Buffer): Buffer {
 const maxDepth = 100
 
 /**
- * Every string of an event, and every key, without secrets. A structured harness's events are redacted after they were
+ * Returns the event with every string and every key without secrets. A structured harness's events are redacted after they were
  * parsed and not as bytes before: a secret that holds a quote would break the line it is found in, and a tool's input
  * must go back to the harness as it was when the call is allowed.
  */
@@ -62,7 +62,7 @@ export function redactBody(body: RunEventBody, redact: Redact): RunEventBody {
     return { kind: body.kind, data: { ...body.data, base64: Buffer.from(bytes).toString('base64') } } as RunEventBody
   }
   if (body.kind === 'permission' && body.data.ask !== undefined) {
-    // Made without secrets (permission/call-judge.ts), and within limits: its digest must not be taken for one.
+    // The ask is made without secrets (permission/call-judge.ts) and within limits: its digest must not be taken for a secret.
     const { ask, ...rest } = body.data
     return { kind: body.kind, data: { ...(redactValue(rest, redact.text, 0) as typeof rest), ask } }
   }
@@ -75,7 +75,7 @@ export interface Redact {
   bytes: (bytes: Uint8Array) => Uint8Array
 }
 
-/** All that a start tells the run, whose values may not leave the machine. */
+/** Returns the redactor of all that a start tells the run, whose values may not leave the machine. */
 export function redactorOfStart(start: GivenToRun | null): Redactor {
   const given: Record<string, string> = start === null ? {} : { SVC_TOKEN: start.token, ...start.secrets }
   return new Redactor(Object.entries(given).map(([name, value]) => ({ name, value })))
@@ -86,10 +86,10 @@ interface GivenToRun {
   secrets: Readonly<Record<string, string>>
 }
 
-/** Redaction of whole values by a start; before one, of tokens of ours alone. */
+/** Redacts whole values by a start; before one, only tokens of ours. */
 export const redactOfStart = (start: GivenToRun | null): Redact => wholeValues(redactorOfStart(start))
 
-/** Redaction of whole values, beside the stream. */
+/** Redacts whole values, beside the stream. */
 export function wholeValues(redactor: Redactor): Redact {
   return {
     text: (text) => maskOwnTokens(redactor.redactText(text)),
@@ -109,7 +109,7 @@ export interface StreamRedactor {
   /** Returns what is still held back, at the end. */
   flush(): Uint8Array
 }
-/** `of`: its secrets, not its stream. */
+/** Redacts a stream by the secrets of `of`, whose own stream is not touched. */
 export function streamRedactor(of: Redactor): StreamRedactor {
   const redactor = of.another()
   const tokens = new OwnTokenMask()
@@ -123,7 +123,7 @@ export function streamRedactor(of: Redactor): StreamRedactor {
   }
 }
 
-/** The same for any value that is sent on: what a harness wrote into a file is in the change-set. */
+/** Redacts every string of any value that is sent on: a file that a harness wrote is in the change-set. */
 export function redactWhole<Value>(value: Value, redact: Redact): Value {
   return redactValue(value, redact.text, 0) as Value
 }
@@ -131,7 +131,7 @@ export function redactWhole<Value>(value: Value, redact: Redact): Value {
 function redactValue(value: unknown, redactText: (text: string) => string, depth: number): unknown {
   if (typeof value === 'string') return redactText(value)
   if (typeof value !== 'object' || value === null) return value
-  // JSON cannot be written that deep, and nobody reads it.
+  // A value that deep cannot be written as JSON, and nobody reads it.
   if (depth >= maxDepth) return '[nested too deep]'
   if (Array.isArray(value)) return value.map((item) => redactValue(item, redactText, depth + 1))
   return Object.fromEntries(

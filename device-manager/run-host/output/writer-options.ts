@@ -6,7 +6,7 @@ import type { HostLog } from '../../log/host-log.ts'
 export interface WriterOptions {
   world: World
   key: RunKey
-  /** Open already, for the first row to be quick. */
+  /** The spool, open already for the first row to be quick. */
   spool: Spool
   openSpool(): Spool
   log: HostLog
@@ -23,7 +23,7 @@ export interface WriterOptions {
 export interface WriterLimits {
   /** Bytes of this run in the spool without an acknowledgement, above which output is dropped. */
   unsentBytes: number
-  /** So much more of a run may wait in the spool when it is of events that must be kept. */
+  /** Bytes beyond `unsentBytes` that events which must be kept may take. */
   essentialBytes: number
   /** Bytes held in memory while the spool takes nothing. */
   heldBytes: number

@@ -24,7 +24,7 @@ const retryMaxMs = 5_000
 
 /**
  * Numbers events (their seq) and writes them to the spool: at once while there is little to write, in batches under load.
- * One owner, one thread; every call to the spool is synchronous, so nothing interleaves within a flush.
+ * The writer has one owner and one thread. Every call to the spool is synchronous, so nothing interleaves within a flush.
  *
  *     taking    -- more than `unsentBytes` unacknowledged -->  dropping (events go to the overflow)
  *     dropping  -- `essentialBytes` more of must-keep events    -->  dropping these, too, but for a few asked calls
@@ -74,7 +74,7 @@ export class EventWriter {
     this.#schedule()
   }
 
-  /** The output is at its end: the tail is kept, and from here on nothing is dropped. */
+  /** Keeps the tail, since the output is at its end; from here on nothing is dropped. */
   keepTail(): void {
     for (const event of this.#overflow?.take(this.#options.world.now()) ?? []) this.#enqueue(event)
     this.#overflow = null
@@ -97,7 +97,7 @@ export class EventWriter {
     }
   }
 
-  /** The spool will not come back: the ending is tried once more and not waited for. */
+  /** Tries the ending once more and does not wait for it: the spool will not come back. */
   abandon(): void {
     this.#abandoned.abort()
   }
@@ -212,7 +212,7 @@ export class EventWriter {
     for (const event of batch) this.#queueBytes -= event.heldBytes
   }
 
-  /** With half of the limit free again (so that it does not flap) the gap and the tail are written. */
+  /** Writes the gap and the tail once half of the limit is free again, so that it does not flap. */
   #resume(): void {
     if (!this.#overflow || this.#isBroken) return
     this.#onSpool((spool) => {

@@ -87,7 +87,7 @@ export class CallJudge {
     const { decision } = of
     if (decision.decision === 'ask') return this.#ask(ask, of)
     if (decision.decision === 'deny') return refused(ask, decision, { message: refusal(decision, ask) })
-    // What a harness does between the end that it was told and its exit, nobody wants any more.
+    // Nobody wants what a harness does between the end that it was told and its exit.
     const ending = this.#asked.size > 0 ? endingMessage : this.#options.mayAct() ? null : overMessage
     if (ending !== null) return refused(ask, { decision: 'deny', rule: null }, { message: ending, stop: true })
     return { event: permissionEvent(ask, decision), decision: { behavior: 'allow', rule: decision.rule } }
@@ -121,7 +121,7 @@ export class CallJudge {
   }
 }
 
-/** A message about all calls names so many of the rules that denied them. */
+/** The number of rules that a message names of those that denied calls. */
 const namedRules = 3
 
 const endingMessage =

@@ -3,7 +3,7 @@ import { mayCover } from '../../../shared/permissions/shell/covered.ts'
 import { askedCallLimits } from '../../../shared/runs/asked-call.ts'
 
 /**
- * A tool's input as a person may see it. Secrets that the run was given are taken out by `redactText`; what only looks
+ * Returns a tool's input as a person may see it. `redactText` takes out the secrets that the run was given; a text that only looks
  * like a secret is masked. A mask never covers a character that a shell gives a meaning to, so nothing that would be
  * executed can hide behind one.
  */
@@ -22,7 +22,7 @@ export function shownArgs(input: unknown, redactText: (text: string) => string):
 
 export interface ShownArgs {
   args: Record<string, unknown>
-  /** Not all of it is shown. */
+  /** A part of the input is not shown. */
   isCut: boolean
 }
 
@@ -34,12 +34,12 @@ interface View {
   room: Room
   redactText: (text: string) => string
   isCut: boolean
-  /** Written so far; once it is too much the rest is not looked at. */
+  /** Characters written so far; once they are too many the rest is not looked at. */
   chars: number
 }
 const isTooMuch = (view: View): boolean => view.chars > askedCallLimits.argsBytes
 
-/** A long text is redacted once, not for each room. */
+/** Remembers texts, so that a long one is redacted once and not for each room. */
 function remember(redactText: View['redactText']): View['redactText'] {
   const long = new Map<string, string>()
   return (text) => {
@@ -50,7 +50,7 @@ function remember(redactText: View['redactText']): View['redactText'] {
   }
 }
 
-/** Tried in this order until what is left fits. */
+/** The rooms for one text, tried in this order until the whole fits. */
 const rooms: readonly Room[] = [16_384, 8_192, 4_096, 1_024, 256, 64]
   .map((chars) => ({ chars, entries: 200 }))
   .concat({ chars: 64, entries: 20 }, { chars: 32, entries: 4 })
@@ -76,7 +76,7 @@ function shownValue(value: unknown, view: View, at: { depth: number; field: stri
     .map(([name, item]) => [shownText(name, view, ''), shownValue(item, view, { depth: at.depth + 1, field: name })])
   if (fields.length > entries) shown.push(['...', more(view, fields.length - entries, 'fields')])
   const whole = Object.fromEntries(shown)
-  // Two names of which the same is shown: one of them stands for both.
+  // One name stands for two that look the same once they are shown.
   if (Object.keys(whole).length < shown.length) view.isCut = true
   return whole
 }
@@ -84,13 +84,13 @@ function shownValue(value: unknown, view: View, at: { depth: number; field: stri
 function shownText(text: string, view: View, field: string): string {
   const { chars } = view.room
   if (isTooMuch(view)) return ''
-  // Redacted as a whole before it is cut: half a secret is not recognised.
+  // The text is redacted as a whole before it is cut: half a secret is not recognised.
   const redacted = view.redactText(text)
   const masked = maskText(redacted.slice(0, 4 * rooms[0]!.chars), field)
   const left = redacted.length - Math.min(redacted.length, 4 * rooms[0]!.chars)
   view.chars += Math.min(masked.length, chars)
   if (masked.length + left <= chars) return masked
-  // Not between the two halves of a character.
+  // The cut is not between the two halves of a character.
   const end = /[\ud800-\udbff]/.test(masked.charAt(chars - 1)) ? chars - 1 : chars
   return `${masked.slice(0, end)}${more(view, masked.length + left - end, 'characters')}`
 }
@@ -117,7 +117,7 @@ const named: readonly RegExp[] = [
 ]
 
 /**
- * `field`: the name under which the text stands. In a command a value with a blank before it (`x=token: value`) may be the
+ * Masks what looks like a secret. `field`: the name under which the text stands. In a command a value with a blank before it (`x=token: value`) may be the
  * program that is run, so there `mayCover` decides.
  */
 export function maskText(text: string, field = ''): string {

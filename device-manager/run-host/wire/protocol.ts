@@ -113,7 +113,7 @@ export const hostReply = z.discriminatedUnion('type', [
   z.object({ type: z.literal('prepared') }),
   /** `pid` is null for a harness that could not be launched; `ended` follows. */
   z.object({ type: z.literal('started'), pid: z.number().int().nullable(), at: z.number().int() }),
-  /** What was tried of the wall around the run. */
+  /** Acts by which the wall around the run was tried. */
   z.object({ type: z.literal('wall'), acts: triedActs }),
   z.object({ type: z.literal('spooled'), lastSeq: z.number().int().nonnegative() }),
   z.object({ type: z.literal('spool_damaged'), message: z.string() }),
@@ -129,7 +129,7 @@ export const hostReply = z.discriminatedUnion('type', [
 ])
 export type HostReply = z.infer<typeof hostReply>
 
-/** `<state>/hosts/<hostId>.json`: by which a later daemon finds the host and tells it from another process with its pid. */
+/** The file `<state>/hosts/<hostId>.json`, by which a later daemon finds the host and tells it from another process with its pid. */
 export const hostRecord = z.object({
   hostId: z.string(),
   pid: z.number().int().positive(),

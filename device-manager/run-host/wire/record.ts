@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { HostRecord } from './protocol.ts'
 
-/** Within the state folder: holds the folders of harnesses, by the ids of their hosts. */
+/** The folder within the state folder that holds the folders of harnesses, by the ids of their hosts. */
 export const ownFolderName = 'own'
 
 /** Returns where a host and its run keep things, under the state folder. All of it is this user's alone. */
@@ -18,7 +18,7 @@ export interface HostPaths {
   own: string
 }
 
-/** Beside the folder of a run to come, so that what is made ahead for it is moved there in one step. */
+/** Returns the place beside the folder of a run to come, from which what is made ahead for it is moved there in one step. */
 export const aheadOf = (own: string): string => `${own}${aheadEnding}`
 export const aheadEnding = '.ahead'
 
@@ -60,7 +60,7 @@ export function makeShortFolder(stateDir: string): string {
 
 export interface RunPaths {
   root: string
-  /** Needed by the daemon to make the change-set when this host dies. */
+  /** The base, from which the daemon makes the change-set when this host dies. */
   base: string
   /** The private git folder of the run's base (change-set/base-store.ts). */
   store: string
@@ -74,7 +74,7 @@ export function makePrivateFolder(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 })
 }
 
-/** Whole or not at all, also for a reader that comes in between. */
+/** Writes a file whole or not at all, also for a reader that comes in between. */
 export function writePrivateFile(path: string, content: string, { isDurable = false } = {}): void {
   const temporary = `${path}.${process.pid}.new`
   try {
@@ -87,7 +87,7 @@ export function writePrivateFile(path: string, content: string, { isDurable = fa
   }
 }
 
-/** A name in a folder outlives a power cut once the folder itself is on the disk. */
+/** Writes the folder itself to the disk: only then does a name in it outlive a power cut. */
 function syncFolder(path: string): void {
   const folder = openSync(path, 'r')
   try {
@@ -101,7 +101,7 @@ export function writeHostRecord(paths: HostPaths, record: HostRecord, options?: 
   writePrivateFile(paths.record, `${JSON.stringify(record)}\n`, options)
 }
 
-/** The host leaves: a daemon that finds no record knows that nothing of it is left. */
+/** Removes the record of a host that leaves: a daemon that finds none knows that nothing of the host is left. */
 export function removeHostFiles(paths: HostPaths): void {
   rmSync(paths.socket, { force: true })
   rmSync(paths.record, { force: true })

@@ -10,7 +10,7 @@ import { makePrivateFolder } from './record.ts'
 export interface HostSocketOptions {
   path: string
   log: HostLog
-  /** Told to a daemon at once when it connects. */
+  /** Returns what a daemon is told at once when it connects. */
   hello(): HostReply
   onConnect(): void
   onRequest(request: HostRequest): void
@@ -26,8 +26,8 @@ const maxQueuedBytes = 1024 * 1024
 
 /**
  * The host's side of the unix socket: one daemon at a time. While the process of the daemon that has this host lives, only
- * that one may connect again; else a newer connection takes the place of the one before. What it says is read line by line
- * and checked; a line that is no request is logged and ignored.
+ * that one may connect again; else a newer connection takes the place of the one before. The host reads line by line and
+ * checks each; a line that is no request is logged and ignored.
  */
 export class HostSocket {
   readonly #options: HostSocketOptions
@@ -57,7 +57,7 @@ export class HostSocket {
     this.#daemon?.write(jsonLine(message))
   }
 
-  /** Rows up to `lastSeq` are on disk. Only the newest number matters, so a flood of them becomes one notice per turn. */
+  /** Tells that rows up to `lastSeq` are on disk. Only the newest number matters, so a flood of them becomes one notice per turn. */
   spooled(lastSeq: number): void {
     this.#spooledSeq = lastSeq
     if (this.#isSpooledScheduled) return

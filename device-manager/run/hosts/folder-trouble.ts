@@ -10,7 +10,7 @@ export async function folderTrouble(path: string): Promise<string | null> {
   }
 }
 
-/** The same of the home folder. All that the daemon has lies in there, so it would not work either when this does not answer. */
+/** Says why a run cannot work in the home folder, without a limit of time: all that the daemon has lies in there, so it would not work either when the folder does not answer. */
 export function homeFolderTrouble(path: string): string | null {
   try {
     return troubleOf(path, statSync(path))

@@ -3,7 +3,7 @@ import type { RunState } from '../machine.ts'
 
 /** The base environment for harnesses of this machine, ready before a run needs it. */
 export interface HarnessSurroundings {
-  /** Returns it where it is at hand, or else a promise of it. */
+  /** Returns the environment where it is at hand, or else a promise of it. */
   env(): Record<string, string> | Promise<Record<string, string>>
   homeDir: string
   shell: string
@@ -16,15 +16,15 @@ export interface HarnessSurroundings {
 }
 
 /**
- * The control plane keeps such runs waiting. One that it gave before it was told, or without knowing of versions, ends with
- * the same sentence. A command step of a workflow starts no harness.
+ * Returns the ending of a run whose harness is too old. The control plane keeps such runs waiting, but may have given one before
+ * it was told, or without knowing of versions. A command step of a workflow starts no harness.
  */
 export function tooOldStop({ gate, harness }: RunState['spec'], surroundings: Pick<HarnessSurroundings, 'tooOld'>) {
   const message = gate == null ? surroundings.tooOld(harness) : null
   return message === null ? null : ({ exitReason: 'harness_start_failed', message } as const)
 }
 
-/** A text says why the run cannot be started: it never is without the wall that it should have. */
+/** Returns how the wall is made, or a text that says why the run cannot be started: it never is without the wall that it should have. */
 export function wallOrTrouble(
   surroundings: Pick<HarnessSurroundings, 'wall'>,
 ): (WallSpec | null | string) | Promise<WallSpec | null | string> {

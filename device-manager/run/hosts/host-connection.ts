@@ -9,7 +9,7 @@ export interface HostConnectionHandlers {
   lost(): void
 }
 
-/** The longest is a change-set: a full diff and all paths, of characters that JSON escapes. */
+/** The size of the longest reply, a change-set: a full diff and all paths, of characters that JSON escapes. */
 const maxReplyBytes = 128 * 1024 * 1024
 
 type HostHello = Extract<HostReply, { type: 'hello' }>
@@ -41,7 +41,7 @@ export class HostConnection {
     this.record = record
   }
 
-  /** Rejects when nobody listens there, it does not say hello in time, or another daemon has it (HostRefusedError). */
+  /** Connects to the host. Rejects when nobody listens there, it does not say hello in time, or another daemon has it (HostRefusedError). */
   static open(record: HostRecord, owner: ProcessIdentity, timeoutMs: number): Promise<HostConnection> {
     return new Promise((resolve, reject) => {
       const socket = connect(record.socket)

@@ -25,9 +25,9 @@ export interface HostPoolOptions {
   wall(): WallSpec | null | Promise<WallSpec | null>
 }
 
-/** From a harness's launch, or from the link of a daemon that starts: the next run host takes most of a processor for a second. */
+/** The time from a harness's launch, or from the link of a daemon that starts, until the next run host is started: that takes most of a processor for a second. */
 const warmAfterMs = { few: 2_500, many: 50 }
-/** Agents with other skills than these wait for their copies. */
+/** The number of sets that are copied ahead. Agents with other skills wait for their copies. */
 const likelySets = 3
 const startMs = 15_000
 const connectMs = 5_000
@@ -85,7 +85,7 @@ export class HostPool {
     this.cancelWarming = whenIdle(this.options.world, warmAfterMs, () => this.warm())
   }
 
-  /** Runs that come may have the skills of those before. */
+  /** Notes the skills of a run, since runs that come may have the same. */
   noteSkills(bundles: string, set: LikelySkills): void {
     const isOther = ({ harness, skills }: LikelySkills) =>
       harness !== set.harness || !isDeepStrictEqual(skills, set.skills)
@@ -101,7 +101,7 @@ export class HostPool {
     if (wall !== null && this.ready === host) host.send({ type: 'stand_by', wall })
   }
 
-  /** The spare if it can be had without waiting. */
+  /** Takes the spare if it can be had without waiting. */
   takeReady(): HostConnection | null {
     const host = this.ready
     if (!host?.isOpen) return null
@@ -123,7 +123,7 @@ export class HostPool {
     return this.startHost()
   }
 
-  /** Hosts that have no run leave; those that are still starting are ended, since nobody would hear of them. */
+  /** Has hosts that have no run leave, and ends those that are still starting, since nobody would hear of them. */
   async stop(): Promise<void> {
     this.stopped = true
     const { ready } = this
@@ -132,7 +132,7 @@ export class HostPool {
     await Promise.all([ready && this.dismiss(ready), ...[...this.starting].map((each) => this.end(...each))])
   }
 
-  /** Rejects with HostRefusedError when another daemon has it. */
+  /** Connects to a host. Rejects with HostRefusedError when another daemon has it. */
   connect(record: HostRecord, timeoutMs = connectMs): Promise<HostConnection> {
     return HostConnection.open(record, this.own, Math.min(timeoutMs, connectMs))
   }

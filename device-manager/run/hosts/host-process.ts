@@ -21,7 +21,7 @@ export async function startHostProcess(
   const limits = ['--spool-pages', String(spoolPages), '--unsent-bytes', String(unsentBytes)]
   const out = openHostLog(places.hostLog)
   try {
-    // A session of its own: the daemon's end, its terminal and its service's signals do not reach it.
+    // The host has a session of its own, so that the daemon's end, its terminal and its service's signals do not reach it.
     const child = spawn(process.execPath, [...hostNodeFlags, hostMain, ...flags, ...limits], {
       detached: true,
       // The pipe tells the host when this daemon is gone.
@@ -53,14 +53,14 @@ function hostEnvironment(): Record<string, string> {
     'TZ',
     'TMPDIR',
     'XDG_RUNTIME_DIR',
-    // They say where svc's own files lie: the rules of permission keep a run out of there.
+    // These variables say where svc's own files lie: the rules of permission keep a run out of there.
     'XDG_CONFIG_HOME',
     'XDG_DATA_HOME',
     'SVC_CONFIG_DIR',
     'SVC_DATA_DIR',
     'NODE_EXTRA_CA_CERTS',
     sandboxVariable,
-    // By what a sandbox in a cluster tries its wall.
+    // A sandbox in a cluster tries its wall by these.
     'KUBERNETES_SERVICE_HOST',
     'KUBERNETES_SERVICE_PORT',
   ]

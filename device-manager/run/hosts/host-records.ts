@@ -12,7 +12,7 @@ import { hostRecord, type HostRecord } from '../../run-host/wire/protocol.ts'
 export class HostRecords {
   private readonly folder: string
   private readonly stateDir: string
-  /** Read once: it stays while this process lives, and cannot be read when no file is left. */
+  /** The id of this boot, read once: it stays while this process lives, and cannot be read when no file is left. */
   private readonly boot = bootId()
 
   constructor({ hosts, stateDir }: Pick<Places, 'hosts' | 'stateDir'>) {
@@ -26,7 +26,7 @@ export class HostRecords {
     return names.flatMap((name) => this.find(name.slice(0, -'.json'.length)) ?? [])
   }
 
-  /** The last record, or null when there is none that can be read. */
+  /** Returns the last record of the host, or null when there is none that can be read. */
   find(hostId: string): HostRecord | null {
     try {
       const parsed = hostRecord.safeParse(JSON.parse(readFileSync(this.path(hostId), 'utf8')))
@@ -36,7 +36,7 @@ export class HostRecords {
     }
   }
 
-  /** Known for certain; a folder that cannot be looked into tells nothing. */
+  /** Returns true where that is certain; a folder that cannot be looked into tells nothing. */
   hasLeftInOrder(hostId: string): boolean {
     try {
       return statSync(this.path(hostId), { throwIfNoEntry: false }) === undefined && statSync(this.folder).isDirectory()
@@ -55,7 +55,7 @@ export class HostRecords {
     return record.bootId !== this.boot
   }
 
-  /** The folder whose host this is, when that is another one that exists: this one is a copy of it. */
+  /** Returns the folder whose host this is, when that is another one that exists: this one is a copy of it. */
   originalOf(record: HostRecord): string | null {
     const other = record.stateDir ?? dirname(dirname(record.socket))
     try {

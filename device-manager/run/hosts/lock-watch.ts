@@ -19,8 +19,8 @@ export interface LockWatchOptions {
 }
 
 /**
- * Looks in a row, `everyMs` apart, that find the lock held before hosts are asked: a spool under load is locked at many a look. More where
- * nobody knows who holds it, since then hosts are asked that have nothing to do with it.
+ * Looks in a row, `everyMs` apart, that find the lock held before hosts are asked: a spool under load is locked at many a look. There are
+ * more where nobody knows who holds it, since then hosts are asked that have nothing to do with it.
  */
 const suspicionsNeeded = { known: 2, unknown: 6 }
 
@@ -71,7 +71,7 @@ export class LockWatch {
     }
   }
 
-  /** null: the system does not tell. A lock that nobody is named for is held by somebody it does not show. */
+  /** Returns who holds the lock; null: the system does not tell. A lock that nobody is named for is held by somebody it does not show. */
   private holders(): number[] | null {
     const holders = writeLockHolders(this.options.places.spool)
     return holders?.length === 0 ? null : holders

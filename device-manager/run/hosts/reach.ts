@@ -9,7 +9,7 @@ export type Reached = HostConnection | 'dead' | 'hung' | 'refused' | 'unwanted'
 export interface ReachOptions {
   pool: Pick<HostPool, 'connect' | 'records' | 'silentMs'>
   world: Pick<World, 'monotonic' | 'sleep'>
-  /** How long it is asked, of the time in which this daemon runs. */
+  /** The time for which the host is asked, of that in which this daemon runs. */
   patienceMs: number
   /** Asked before each try. */
   isWanted: () => boolean
@@ -48,7 +48,7 @@ function signal(pool: Pick<HostPool, 'records'>, record: HostRecord, name: NodeJ
   try {
     if (pool.records.isAlive(record)) process.kill(record.pid, name)
   } catch {
-    // It ended just now, or no file is left to look with.
+    // The host ended just now, or no file is left to look with.
   }
 }
 

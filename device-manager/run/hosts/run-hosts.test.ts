@@ -72,7 +72,7 @@ test('a start that comes while a host that died is replaced goes to the new one'
     handle: (_: string, event: { type: string; hostId?: string }) => {
       if (event.type === 'host_taken') run.hostId = event.hostId as never
     },
-    // As the machine has it: nothing was launched, so another host is given the run.
+    // The machine gives the run to another host, since nothing was launched.
     lost: () => {
       run.hostId = null
       hosts.prepare(run as unknown as RunState)

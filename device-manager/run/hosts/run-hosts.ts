@@ -30,7 +30,7 @@ export interface RunHostsOptions {
   bringSkills(state: RunState): Promise<BroughtSkills>
 }
 
-/** The skills of a run, without those that it could not have. */
+/** Returns the skills of a run without those that it could not have. */
 function likelyOf({ harness, skills }: RunState['spec'], { missed }: BroughtSkills) {
   const isMissed = new Set(missed.map(({ bundleHash }) => bundleHash))
   return { harness, skills: (skills ?? []).filter(({ bundleHash }) => !isMissed.has(bundleHash)) }
@@ -104,18 +104,18 @@ export class RunHosts {
 
   /** Connects to the host that has the run, for as long as its process lives. Resolves when that is done or hopeless. */
   regain(runId: RunId, record: HostRecord): Promise<void> {
-    // Followed before it begins: it may find at once that the host is dead, and then another preparation is followed.
+    // The work is noted before it begins: it may find at once that the host is dead, and then another preparation is noted.
     const work = Promise.resolve().then(() => this.connectAgain(runId, record))
     this.follow(runId, work)
     return work
   }
 
-  /** False when the run has no host that takes it. */
+  /** Sends the request. False when the run has no host that takes it. */
   send(runId: RunId, request: HostRequest): boolean {
     return this.attached.get(runId)?.send(request) ?? false
   }
 
-  /** The host is not listened to any more, and the run's secrets are forgotten. */
+  /** Stops listening to the host, and forgets the run's secrets. */
   release(runId: RunId): void {
     this.starts.delete(runId)
     this.attached.get(runId)?.detach()
@@ -194,7 +194,7 @@ export class RunHosts {
     else void this.regain(runId, host.record)
   }
 
-  /** A host holds what all others need, such as the lock of the spool: it is ended when it hangs, whatever it is at. */
+  /** Asks a host that holds what all others need, such as the lock of the spool, and ends it when it hangs, whatever it is at. */
   async check(record: HostRecord, isWanted: () => boolean): Promise<void> {
     const { pool, log, runOf } = this.options
     const { hostId } = record
@@ -204,11 +204,11 @@ export class RunHosts {
       const runId = runOf(hostId)
       const host = runId === null ? undefined : this.attached.get(runId)
       if (runId !== null && host) return await this.verify(runId, host, isWanted)
-      // Its connection is being made anew.
+      // The connection of its run is being made anew.
       if (runId !== null && this.preparing.has(runId)) return
       const reached = await reachHost(record, { ...this.options, isWanted, patienceMs: pool.silentMs })
       if (reached instanceof HostConnection) {
-        // It had no run that anybody knows: one that has started nothing leaves now.
+        // The host has no run that anybody knows: it leaves now, unless it has started one.
         reached.send({ type: 'discard' })
         return reached.detach()
       }
@@ -222,7 +222,7 @@ export class RunHosts {
 
   private regained(runId: RunId, host: HostConnection): void {
     if (host.hello?.runId !== null) return this.attach(runId, host)
-    // It was taken for this run and never read so: nothing was launched.
+    // The host was taken for this run and never read its assignment: nothing was launched.
     host.send({ type: 'discard' })
     this.options.handle(runId, { type: 'host_returned' })
     this.options.handle(runId, { type: 'found_without_host' })
@@ -255,7 +255,7 @@ export class RunHosts {
       for (;;) {
         await world.sleep(pool.silentMs / 6)
         const host = this.attached.get(runId)
-        // One that is regained is told to stop again.
+        // A host that is regained is told to stop again.
         if (!host || pool.isStopped) return
         await this.verify(runId, host, () => true)
       }
@@ -264,7 +264,7 @@ export class RunHosts {
     }
   }
 
-  /** Why the run's clone cannot be had, for people; null: it is there, or the run has none. A run that is to stop waits for none. */
+  /** Returns why the run's clone cannot be had, for people; null: it is there, or the run has none. A run that is to stop waits for none. */
   private async bring({ runId, spec }: RunState): Promise<string | null> {
     if (spec.repo == null) return null
     const bringing = new AbortController()
@@ -276,7 +276,7 @@ export class RunHosts {
     }
   }
 
-  /** Waits for nothing where all is at hand: a host that stands by, the environment, and a run in no folder. */
+  /** Assigns the run to a host, without waiting where all is at hand: a host that stands by, the environment, and a run in no folder. */
   private async assign(state: RunState): Promise<void> {
     const { runId, fence, spec } = state
     const { options } = this
