@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { misformedRecord } from './adr-form.ts'
 import { askedPlace } from './asked-places.ts'
 import { castToId, castToTransaction } from './casts.ts'
+import { strayDocComment } from './stray-doc-comments.ts'
 import { waitBesideHandles } from './waits-beside-handles.ts'
 
 /**
@@ -77,6 +78,11 @@ const rules: Rule[] = [
     except: /\.test\.ts$|^control-plane\/db\/(?:one-trip|transaction)\.ts$/,
     pattern: waitBesideHandles,
     why: 'waits for promises together beside handles of the database; take inOneTrip',
+  },
+  {
+    files: /^(?:cli|device-manager|sandbox|shared)\/.*\.ts$/,
+    pattern: strayDocComment,
+    why: 'has a doc comment that stands on nothing; put it on what it describes, or at the head of the file in //',
   },
   {
     files: /^docs\/adr\/\d{4}-/,

@@ -1,7 +1,7 @@
 import type { Command } from './command.ts'
 import type { CommandFlag } from '../../shared/api/command.ts'
 
-/** Commands that are not routes of the API: the login, this machine's device, and svc itself. */
+// Commands that are not routes of the API: the login, this machine's device, and svc itself.
 
 const local = (command: Pick<Command, 'name' | 'summary' | 'example'> & Partial<Command>): Command => ({
   positionals: [],

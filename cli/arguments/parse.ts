@@ -2,11 +2,9 @@ import { globalFlags, type Command, type ParsedArguments } from './command.ts'
 import type { CommandFlag } from '../../shared/api/command.ts'
 import { usageError } from '../errors/cli-error.ts'
 
-/**
- * Command lines. Loading yargs takes longer than a whole call, so Node's own parser first reads every line that is
- * plainly well formed. yargs reads the rest and says what is wrong (docs/adr/0080). Both give the same result, which a test proves
- * for every command.
- */
+// Command lines. Loading yargs takes longer than a whole call, so Node's own parser first reads every line that is
+// plainly well formed. yargs reads the rest and says what is wrong (docs/adr/0080). Both give the same result, which a test proves
+// for every command.
 
 /** The command's own flags, and the global ones whose names it does not use. */
 export function flagsFor(command: Command): readonly CommandFlag[] {

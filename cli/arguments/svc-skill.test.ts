@@ -9,7 +9,7 @@ import { bindValues, matchCommand, parseQuickly } from './parse.ts'
 import { parseWithYargs } from './parse-with-yargs.ts'
 import { valuesOf } from './values.ts'
 
-/** The skill that tells agents how to use `svc`. */
+// The skill that tells agents how to use `svc`.
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-skill-'))
 // Stands for each file that a line names.

@@ -5,11 +5,9 @@ import { CliError } from '../errors/cli-error.ts'
 import { fieldAt, textAt } from '../replies/fields.ts'
 import type { DevicePlaces } from '../machine/paths.ts'
 
-/**
- * Asks the daemon of this machine over its control socket. The daemon is the same release, run by the same user, and
- * tests hold it to `shared/device/control.ts`. Its values are not parsed again, since loading the schemas would take
- * longer than everything else a command does.
- */
+// Asks the daemon of this machine over its control socket. The daemon is the same release, run by the same user, and
+// tests hold it to `shared/device/control.ts`. Its values are not parsed again, since loading the schemas would take
+// longer than everything else a command does.
 
 const answerMs = 60_000
 /** A copy of `controlLimits.replyBytes`, whose file would load the schemas. */

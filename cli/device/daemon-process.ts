@@ -10,7 +10,7 @@ import { readIfThere } from '../machine/files.ts'
 import { lastLines } from './log-lines.ts'
 import type { DevicePlaces } from '../machine/paths.ts'
 
-/** Starts the daemon of this machine in the background or in this terminal, and waits for it. */
+// Starts the daemon of this machine in the background or in this terminal, and waits for it.
 
 const startMs = 20_000
 const pollMs = 50

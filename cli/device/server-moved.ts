@@ -9,7 +9,7 @@ import type { DevicePlaces } from '../machine/paths.ts'
 import { writePrivately } from '../machine/private-file.ts'
 import { listAt } from '../replies/fields.ts'
 
-/** Follows the device's server to another address, once what answers there has proved to be that server. */
+// Follows the device's server to another address, once what answers there has proved to be that server.
 
 /**
  * Keeps the address of the login as that of the device's server. The device's token is not sent there before the proof, and the question is

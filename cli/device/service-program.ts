@@ -9,7 +9,7 @@ import { CliError } from '../errors/cli-error.ts'
 import { parseJsonText } from '../../shared/lib/lines.ts'
 import type { DevicePlaces } from '../machine/paths.ts'
 
-/** Asks `svc-device service` about the background service: only that program knows systemd and launchd. */
+// Asks `svc-device service` about the background service: only that program knows systemd and launchd.
 
 /** Generous, because the program waits for tools that have limits of their own. */
 const limitMs = 10 * 60_000

@@ -4,7 +4,7 @@ import type { Command } from '../arguments/command.ts'
 import type { Flow } from '../context/context.ts'
 import { usageError } from '../errors/cli-error.ts'
 
-/** Shell completion: three small scripts, each of which asks `svc complete-words` for the words that may follow. */
+// Shell completion: three small scripts, each of which asks `svc complete-words` for the words that may follow.
 
 const bash = `# svc completion for bash
 _svc() {

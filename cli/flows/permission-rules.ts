@@ -8,7 +8,7 @@ import type { PermissionList } from '../../shared/api/agent-config.ts'
 import { ruleText } from '../../shared/permissions/rule.ts'
 import type { ToolRule } from '../../shared/runs/spec.ts'
 
-/** The commands that show and change the permission rules of an agent, and say what a change has changed. */
+// The commands that show and change the permission rules of an agent, and say what a change has changed.
 
 /** In the order in which they decide. */
 const lists = ['deny', 'ask', 'allow'] as const satisfies readonly PermissionList[]

@@ -9,7 +9,7 @@ import type { ApiCall, ApiReply } from '../calls/api-call.ts'
 import type { Caller, Client } from '../calls/client.ts'
 import { checkStream, checkUsable, notOurServer } from '../replies/usable-reply.ts'
 
-/** Calls the API over HTTP with the caller's token, with retries that cannot repeat an effect. */
+// Calls the API over HTTP with the caller's token, with retries that cannot repeat an effect.
 
 /** After this long without a byte the connection counts as dead. */
 export const idleMs = 120_000

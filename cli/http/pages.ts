@@ -6,10 +6,8 @@ import { fieldAt, listAt, textAt } from '../replies/fields.ts'
 import type { ApiCall } from '../calls/api-call.ts'
 import type { Client } from '../calls/client.ts'
 
-/**
- * Reads the pages of a list one after the other. Lists differ in the query key that takes `nextCursor`; the contract's
- * commands say which one a list has.
- */
+// Reads the pages of a list one after the other. Lists differ in the query key that takes `nextCursor`; the contract's
+// commands say which one a list has.
 
 type CursorKey = 'after' | 'cursor' | 'startingAfter' | 'endingBefore'
 

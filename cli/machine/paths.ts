@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { appNames, configFiles, dataFiles, stateFiles } from '../../shared/lib/places.ts'
 import type { CliEnvironment } from './environment.ts'
 
-/** Paths on this machine. The platform's usual folders are looked up only when no variable names one. */
+// Paths on this machine. The platform's usual folders are looked up only when no variable names one.
 
 export async function loginPath(env: CliEnvironment): Promise<string> {
   return join(env.configDir ?? (await usual(appNames.svc)).config, configFiles.login)

@@ -6,7 +6,7 @@ import { isSourcePath, sourceKind } from '../../shared/lib/source-path.ts'
 import { maxPageBytes } from '../../shared/lib/wiki-limits.ts'
 import { CliError } from '../errors/cli-error.ts'
 
-/** The files of a directory that become pages of the wiki. */
+// The files of a directory that become pages of the wiki.
 
 export interface SourceFile {
   /** Relative to the directory, with slashes. */

@@ -1,7 +1,5 @@
-/**
- * Text of agents, harnesses and servers must not steer the terminal: it could write the clipboard, overwrite what is
- * shown, answer in the person's name, or turn the direction of writing. Only colours pass.
- */
+// Text of agents, harnesses and servers must not steer the terminal: it could write the clipboard, overwrite what is
+// shown, answer in the person's name, or turn the direction of writing. Only colours pass.
 
 const sequences = new RegExp(
   [

@@ -1,11 +1,9 @@
 import { CliError } from '../errors/cli-error.ts'
 import type { ApiCall, ApiReply } from '../calls/api-call.ts'
 
-/**
- * Tells answers of the server from others that a network puts in their place, such as the sign-in page of a hotel, or
- * the empty or cut answer of a proxy. Their status is 200, and trusting it would report a write as done that never
- * arrived.
- */
+// Tells answers of the server from others that a network puts in their place, such as the sign-in page of a hotel, or
+// the empty or cut answer of a proxy. Their status is 200, and trusting it would report a write as done that never
+// arrived.
 
 export const notOurServer = 'cli.not_our_server'
 

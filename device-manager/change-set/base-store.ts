@@ -32,22 +32,20 @@ import { carriedKeys, renderConfig } from './carried-settings.ts'
 import { ChangeSetFailure } from './failure.ts'
 import { gitFileTarget } from './git-file.ts'
 
-/**
- * Keeps a run's base: a private git folder in svc's own state folder, where nothing of the repository and no tool
- * of the run writes. git never looks at more of it than what is listed here: its common folder is fixed (git.ts).
- *
- *     config, HEAD          written by us; the repository's own config is never in force here
- *     index                 the working tree at the base: every tracked and untracked file with its stat data, so
- *                           that the end needs to read only what changed since
- *     upstream              a link to the repository's own object store
- *     objects/              what the base needs and no commit holds (dirty, untracked and staged files); its alternate
- *                           is `upstream`. git gc does not look in here. With nothing of that kind it is a link to
- *                           `upstream`, and nothing is ever written through it
- *     info                  a link to the repository's own, for its exclude and attributes files
- *     base.json             where the repository is, and the files known by size and time alone
- *
- * Nothing in the person's git folder is written but the ref that keeps the base commit.
- */
+// Keeps a run's base: a private git folder in svc's own state folder, where nothing of the repository and no tool
+// of the run writes. git never looks at more of it than what is listed here: its common folder is fixed (git.ts).
+//
+//     config, HEAD          written by us; the repository's own config is never in force here
+//     index                 the working tree at the base: every tracked and untracked file with its stat data, so
+//                           that the end needs to read only what changed since
+//     upstream              a link to the repository's own object store
+//     objects/              what the base needs and no commit holds (dirty, untracked and staged files); its alternate
+//                           is `upstream`. git gc does not look in here. With nothing of that kind it is a link to
+//                           `upstream`, and nothing is ever written through it
+//     info                  a link to the repository's own, for its exclude and attributes files
+//     base.json             where the repository is, and the files known by size and time alone
+//
+// Nothing in the person's git folder is written but the ref that keeps the base commit.
 
 const watchedFile = z.object({
   /** Bytes of the path as latin1 text, relative to the top level. */

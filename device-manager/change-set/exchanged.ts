@@ -7,13 +7,11 @@ import { type BaseRecord, momentIn } from './base-store.ts'
 import { ChangeSetFailure } from './failure.ts'
 import type { View } from './listing.ts'
 
-/**
- * The change-set is made outside of the wall around the run, and names files by their paths. A process of a run that exchanges
- * a folder or a file for a link to one of svc's, just after git looked at it, and puts it back before anybody notices,
- * would find svc's file in its diff. Whoever exchanges a name changes the folder that holds it, and a folder that is
- * renamed is changed itself; the time of that is set by the kernel alone. So what was read counts only where no folder
- * on the way to it has changed since before the reading began.
- */
+// The change-set is made outside of the wall around the run, and names files by their paths. A process of a run that exchanges
+// a folder or a file for a link to one of svc's, just after git looked at it, and puts it back before anybody notices,
+// would find svc's file in its diff. Whoever exchanges a name changes the folder that holds it, and a folder that is
+// renamed is changed itself; the time of that is set by the kernel alone. So what was read counts only where no folder
+// on the way to it has changed since before the reading began.
 
 /**
  * The time now in nanoseconds by the clock of the working tree's file system, which is mostly the repository's, too. Where that cannot

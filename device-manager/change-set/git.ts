@@ -65,13 +65,11 @@ function isChangeable(path: string): boolean {
   }
 }
 
-/**
- * The one place of the change-set that starts git. Repositories are not trusted: their config may name programs (hooks,
- * fsmonitor, external diffs, textconv, filters, ssh commands). The settings below switch off all of those that have a
- * switch. Filters, diff drivers and hooks of the config have none, so a command that reads the working tree or writes
- * anything never runs with the repository's own config at all, but with a private git folder (base-store.ts) whose config is
- * written by us. The types below keep to that.
- */
+// The one place of the change-set that starts git. Repositories are not trusted: their config may name programs (hooks,
+// fsmonitor, external diffs, textconv, filters, ssh commands). The settings below switch off all of those that have a
+// switch. Filters, diff drivers and hooks of the config have none, so a command that reads the working tree or writes
+// anything never runs with the repository's own config at all, but with a private git folder (base-store.ts) whose config is
+// written by us. The types below keep to that.
 
 interface AnyCall {
   cwd: string

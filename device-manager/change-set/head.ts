@@ -4,10 +4,8 @@ import { runGit } from './git.ts'
 import { readOpenFile, readRegularFile } from './regular-file.ts'
 import { hasReftable } from './plain-ref.ts'
 
-/**
- * Head and branch of a repository whose refs are files, read by us and not by git, which follows links: one that a run puts in the
- * place of a ref or of a folder above would lead to a file of svc's, whose text would be told as a commit.
- */
+// Head and branch of a repository whose refs are files, read by us and not by git, which follows links: one that a run puts in the
+// place of a ref or of a folder above would lead to a file of svc's, whose text would be told as a commit.
 
 export interface Head {
   commit: string | null

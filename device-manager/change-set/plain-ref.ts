@@ -7,11 +7,9 @@ import { renderConfig } from './carried-settings.ts'
 import { runGit, type GitOutcome } from './git.ts'
 import { defaultLimits } from './limits.ts'
 
-/**
- * The ref that keeps a base, written and removed as git does where refs are files. Not by git: it would run what the
- * repository's config names for changes of refs (`[hook "x"]` with `event = reference-transaction`, from git 2.54 on, which no
- * setting switches off). Names of refs are below `refs/svc`, and nobody else writes them.
- */
+// The ref that keeps a base, written and removed as git does where refs are files. Not by git: it would run what the
+// repository's config names for changes of refs (`[hook "x"]` with `event = reference-transaction`, from git 2.54 on, which no
+// setting switches off). Names of refs are below `refs/svc`, and nobody else writes them.
 
 /** A larger list of packed refs is not read: the ref stays in it, and keeps a commit that is in the history anyway. */
 const maxPackedBytes = 256 * 1024 * 1024

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What the program of this folder is asked to do, and what it answers: one line of JSON each. */
+// The job that the program of this folder is given, and its answer: one line of JSON each.
 
 const branch = z.string().min(1).max(255)
 const place = {

@@ -3,10 +3,8 @@ import { join } from 'node:path'
 import { simpleGit, type SimpleGit } from 'simple-git'
 import { systemPath } from '../wall/namespaces.ts'
 
-/**
- * git by simple-git, with settings of ours alone. What it lacks (a limit of time that ends git for sure, a bound for its output, a git that
- * cannot be started) is supplied by whoever starts this program (run-job.ts).
- */
+// git by simple-git, with settings of ours alone. What it lacks (a limit of time that ends git for sure, a bound for its output, a git that
+// cannot be started) is supplied by whoever starts this program (run-job.ts).
 
 /**
  * In place of a person's own settings. The clone is made under them, before anybody could write others to it; afterwards git works in a

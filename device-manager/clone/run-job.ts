@@ -7,10 +7,8 @@ import { spawnPiped } from '../process/program.ts'
 import { systemPath } from '../wall/namespaces.ts'
 import { cloneAnswer, type CloneAnswer, type CloneJob, type Delivered } from './job.ts'
 
-/**
- * Has git work for a run in a sandbox, in a process of its own (main.ts) that this one bounds: it ends by SIGKILL with all that it started
- * when its time is over, its output and its memory have a limit, and one that cannot be started is an answer like others.
- */
+// Has git work for a run in a sandbox, in a process of its own (main.ts) that this one bounds: it ends by SIGKILL with all that it started
+// when its time is over, its output and its memory have a limit, and one that cannot be started is an answer like others.
 
 export interface JobLimits {
   timeMs: number

@@ -14,7 +14,7 @@ import { merged, recording, specOf } from '../../test/kit/harness-recordings.ts'
 import type { HarnessOutcome, ProcessExit } from './adapter.ts'
 import { adapterOfRun } from './registry.ts'
 
-/** The same cases for all harnesses, as cases-real.test.ts recorded them from the real programs. */
+// The same cases for all harnesses, as cases-real.test.ts recorded them from the real programs.
 
 const drivenBy = {
   claude: { harness: 'claude' },

@@ -7,7 +7,7 @@ import { codexDialogue } from './codex/dialogue.ts'
 import { opencodeDialogue } from './opencode/dialogue.ts'
 import { maxCallsAtOnce } from './parts/asked-calls.ts'
 
-/** Harnesses that ask without an end, and wait for no answer, or that ask when nobody is there any more. */
+// Harnesses that ask without an end, and wait for no answer, or that ask when nobody is there any more.
 
 /** What harnesses ask, as if it were all that they do. */
 interface Asking {

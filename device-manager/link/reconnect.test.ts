@@ -3,7 +3,7 @@ import { linkLimits } from '../../shared/device/limits.ts'
 import { reconnectSpread } from '../../shared/device/reconnect.ts'
 import { delayWithRunsMs, linkStep, startState, type LinkEvent, type LinkState } from './machine.ts'
 
-/** The link machines of many devices against one server, on a clock of their own. */
+// The link machines of many devices against one server, on a clock of their own.
 
 const delays = { minMs: linkLimits.reconnectMinMs, maxMs: linkLimits.reconnectMaxMs }
 

@@ -4,10 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { decodeFrame } from '../../shared/device/frame.ts'
 import { deviceMessage, serverMessage } from '../../shared/device/protocol.ts'
 
-/**
- * The words of either end of a link in earlier versions must be read for ever: recordings in test/fixtures/link, one message a
- * line, binary frames in base64. A file is added when messages or fields are; none is ever changed.
- */
+// The words of either end of a link in earlier versions must be read for ever: recordings in test/fixtures/link, one message a
+// line, binary frames in base64. A file is added when messages or fields are; none is ever changed.
 
 const folder = join(import.meta.dirname, '../../test/fixtures/link')
 interface Line {

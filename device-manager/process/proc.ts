@@ -23,7 +23,7 @@ export function isStopped(state: string): boolean {
   return state === 'T' || state === 't'
 }
 
-/** The functions below read `/proc` of Linux. Each returns null for a process that ended meanwhile. */
+// The functions below read `/proc` of Linux. Each returns null for a process that ended meanwhile.
 
 /** `PF_KTHREAD` of the kernel: threads of its own, never a run's. */
 const kernelThread = 0x00200000

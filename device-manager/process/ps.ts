@@ -1,7 +1,7 @@
 import { execFileSync, type ExecFileSyncOptionsWithStringEncoding } from 'node:child_process'
 import type { ProcessRow } from './proc.ts'
 
-/** Reads processes on systems without /proc. */
+// Reads processes on systems without /proc.
 
 /** Dates from `ps` are local time in the user's language; a moved clock zone must not turn a process into another one. */
 const psEnv = { PATH: '/usr/bin:/bin:/usr/sbin:/sbin', LC_ALL: 'C', TZ: 'UTC' }

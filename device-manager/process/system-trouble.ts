@@ -1,4 +1,4 @@
-/** The system refuses something to a program that did nothing wrong: no room, no files, a disk that fails. It may pass. */
+// The system refuses something to a program that did nothing wrong: no room, no files, a disk that fails. It may pass.
 
 /** No room on the disk, or in the user's quota. */
 export function isDiskFull(error: unknown): boolean {

@@ -2,11 +2,9 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { sandboxFactsIn } from '../../shared/device/sandbox.ts'
 import type { World } from '../../shared/lib/world.ts'
 
-/**
- * The memory of a sandbox. Want of it shows in three ways: the kernel ends a process, and the harness is preferred to the runner, which then
- * says so; a program gives up by itself; or nothing is ended, and all that is done is to read programs again and again, which
- * goes on for minutes.
- */
+// The memory of a sandbox. Want of it shows in three ways: the kernel ends a process, and the harness is preferred to the runner, which then
+// says so; a program gives up by itself; or nothing is ended, and all that is done is to read programs again and again, which
+// goes on for minutes.
 
 /** The files of cgroups of version 2, and those of version 1. */
 const places = [

@@ -7,7 +7,7 @@ import type { Start } from './hosts/run-hosts.ts'
 import type { RunEvent, RunState } from './machine.ts'
 import { RunStarts } from './run-starts.ts'
 
-/** What a run is started with: when values of connections are asked for, and what it does without. */
+// The start of a run: when values of connections are asked for, and when the run does without them.
 
 const runId = 'run_0123456789abcdef'
 const connection = (number: number, ...names: string[]) => ({ connectionId: `conn_${number}`, names })

@@ -14,7 +14,7 @@ import type { World } from '../../shared/lib/world.ts'
 import { nodeFlags } from './definition.ts'
 import { ServiceError } from './service-error.ts'
 
-/** The daemon as the service's installer meets it: asks it over its control socket, ends it, starts it by hand. */
+// The daemon as the service's installer meets it: asks it over its control socket, ends it, starts it by hand.
 
 export interface DaemonPlaces {
   stateDir: string

@@ -1,6 +1,6 @@
 import { ServiceError } from './service-error.ts'
 
-/** The programs of the service managers: systemctl, loginctl, launchctl. */
+// The programs of the service managers: systemctl, loginctl, launchctl.
 
 export interface ToolResult {
   /** null: the program is not there, or did not end in time. */

@@ -5,10 +5,8 @@ import { identityOf, type ProcessIdentity } from '../process/identity.ts'
 import { quote } from './mount-entry.ts'
 import { isWithin } from './mounts.ts'
 
-/**
- * The forbidden acts of a run behind a device's wall. The shell that becomes the harness tries them as the last thing before that, with
- * its own commands: a program that started for them would cost more than all of them.
- */
+// The forbidden acts of a run behind a device's wall. The shell that becomes the harness tries them as the last thing before that, with
+// its own commands: a program that started for them would cost more than all of them.
 
 export interface DeviceActs {
   stateDir: string

@@ -3,10 +3,8 @@ import { isReplaceable, realPath } from './changeable.ts'
 import { isWithin } from './mounts.ts'
 import type { ExecutedPaths, WallSpec } from './spec.ts'
 
-/**
- * What svc executes outside of a wall is read-only inside: else a run that writes to a program of svc, or puts another one in
- * its place, is outside as soon as svc starts that program.
- */
+// What svc executes outside of a wall is read-only inside: else a run that writes to a program of svc, or puts another one in
+// its place, is outside as soon as svc starts that program.
 
 /**
  * The system's own folders. Only root changes them, and root owns the shell, the C library and git as well, so nothing is won by

@@ -8,10 +8,8 @@ import { tried, type TriedAct, type WallAct } from '../../shared/runs/wall-acts.
 import { listPids, readStat } from '../process/proc.ts'
 import { parseMounts } from './mounts.ts'
 
-/**
- * The forbidden acts of a sandbox. They are tried by the process that starts the harness, which has the account, the namespaces and the
- * limits of that. An act that is neither done nor refused in its time was not refused.
- */
+// The forbidden acts of a sandbox. They are tried by the process that starts the harness, which has the account, the namespaces and the
+// limits of that. An act that is neither done nor refused in its time was not refused.
 
 export interface ActPlaces {
   /** The volume of the sandbox. */

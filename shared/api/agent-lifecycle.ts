@@ -3,7 +3,7 @@ import { agent, agentName, agentParams, agentPositional, agentWithAudit, orAppro
 import { taskId } from './ids.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
-/** Deleting, restoring and copying agents, and giving them another owner. */
+// Deleting, restoring and copying agents, and giving them another owner.
 
 /** The most tasks that the answer to a deletion names. */
 export const mostUnassignedNamed = 1_000

@@ -17,7 +17,7 @@ import { idsParam, listOrBatchOf, pageParams } from './paging.ts'
 import { defineRoute, orPlatformChange } from './route.ts'
 import { fileFlag } from './command.ts'
 
-/** Agents: their identity. Settings are in agent-config.ts, starting runs is in agent-runs.ts. */
+// Agents: their identity. Settings are in agent-config.ts, starting runs is in agent-runs.ts.
 
 export const agentStatuses = ['active', 'idle', 'running', 'terminated', 'error'] as const
 export type AgentStatus = (typeof agentStatuses)[number]

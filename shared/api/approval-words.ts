@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Words of approvals and questions, apart from the routes so that stores need not load those. */
+// Words of approvals and questions, apart from the routes so that stores need not load those.
 
 /** Triggers whose name is that of the gated thing, too. */
 const sameKinds = ['connection_action', 'learning_review', 'instruction_publish', 'platform_change'] as const

@@ -27,7 +27,7 @@ import { listOf, includeParam } from './paging.ts'
 import { defineRoute } from './route.ts'
 import { workflowStepOfRun } from './workflow-fields.ts'
 
-/** Approvals: yes-or-no questions about one action, which hold it. */
+// Approvals: yes-or-no questions about one action, which hold it.
 
 const byPersonOrSystem = z.object({ type: z.enum(['user', 'system']), id: userPublicId.nullable() })
 

@@ -3,10 +3,8 @@ import { devicePublicId, loginTokenId, timestamp, userPublicId, workspaceUuid } 
 import { listOf, pageParams } from './paging.ts'
 import { adminsOnly, defineRoute, peopleOnly, roles } from './route.ts'
 
-/**
- * Signing in. `svc` and the server's own pages use these routes; they are not part of the public API, so the OpenAPI
- * document leaves them out. docs/sign-in.md describes them.
- */
+// Signing in. `svc` and the server's own pages use these routes; they are not part of the public API, so the OpenAPI
+// document leaves them out. docs/sign-in.md describes them.
 
 /** The two endpoints of RFC 8628. They use its formats: urlencoded requests and `{ "error": ... }` refusals. */
 export const deviceFlow = {

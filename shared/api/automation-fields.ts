@@ -3,7 +3,7 @@ import { runStatuses } from '../runs/exit-reasons.ts'
 import { environments } from './agents.ts'
 import { agentId, automationId, runId, timestamp, workflowRunId, workspaceUuid } from './ids.ts'
 
-/** The words of automations, and the records that clients read. */
+// The words of automations, and the records that clients read.
 
 export const automationStatuses = ['active', 'paused', 'archived'] as const
 export type AutomationStatus = (typeof automationStatuses)[number]

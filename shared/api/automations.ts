@@ -16,7 +16,7 @@ import { defineRoute, mebibyte, rawBody } from './route.ts'
 import { run } from './runs.ts'
 import { fileFlag } from './command.ts'
 
-/** Automations start runs by a schedule, by a git event or by a call from outside. */
+// Automations start runs by a schedule, by a git event or by a call from outside.
 
 /** `type` may be left out when the other keys determine it. */
 const triggerBody = z

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { connectionId, timestamp } from './ids.ts'
 
-/** What clients see of connections and of the services that there are. */
+// Connections and the services that there are, as clients see them.
 
 export const authKinds = ['none', 'api_key', 'oauth', 'mcp_oauth'] as const
 export const connectionSurfaces = ['mcp', 'native'] as const

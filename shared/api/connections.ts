@@ -13,7 +13,7 @@ import {
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute } from './route.ts'
 
-/** Connections: the sign-ins to outside services whose tools agents use without seeing the token. */
+// Connections: the sign-ins to outside services whose tools agents use without seeing the token.
 
 const connectionRef = z
   .string()

@@ -1,4 +1,4 @@
-/** Closed lists of conversations and messages, apart from the routes so that stores need not load those. */
+// Closed lists of conversations and messages, apart from the routes so that stores need not load those.
 
 export const conversationKinds = ['dm', 'channel'] as const
 

@@ -6,7 +6,7 @@ import { conversationId, messageId, taskId, timestamp, workspacePublicId } from 
 import { message, named } from './messages.ts'
 import { taskSummary } from './task-shapes.ts'
 
-/** Conversations as clients read them, and the ways to name their participants. */
+// Conversations as clients read them, and the ways to name their participants.
 
 export const participant = z.object({
   type: z.enum(['user', 'agent']),

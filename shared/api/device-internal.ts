@@ -4,10 +4,8 @@ import { nonceBytes } from '../device/server-proof.ts'
 import { devicePublicId, deviceUuid, workspaceUuid } from './ids.ts'
 import { defineRoute, peopleOnly, type BodyOf } from './route.ts'
 
-/**
- * Routes between `svc device` and the control plane. They are not part of the public API: the OpenAPI document and
- * `svc` leave them out. The link itself is a WebSocket (shared/device).
- */
+// Routes between `svc device` and the control plane. They are not part of the public API: the OpenAPI document and
+// `svc` leave them out. The link itself is a WebSocket (shared/device).
 
 export const deviceInternalRoutes = {
   enrol: defineRoute({

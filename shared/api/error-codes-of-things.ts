@@ -1,6 +1,6 @@
 import { entry } from './error-entry.ts'
 
-/** Codes of workflows, files, the wiki, learnings, skills and connections. */
+// Codes of workflows, files, the wiki, learnings, skills and connections.
 
 export const workflowErrors = {
   workflow_name_taken: entry(409, 'A workflow of this workspace has this name.', 'change_values'),

@@ -10,10 +10,8 @@ import {
   workflowErrors,
 } from './error-codes-of-things.ts'
 
-/**
- * The closed list of error codes. A code's type follows from its HTTP status (`errorTypeOf`), except for the four
- * idempotency codes.
- */
+// The closed list of error codes. A code's type follows from its HTTP status (`errorTypeOf`), except for the four
+// idempotency codes.
 
 /** Any route may answer these. A route lists only its other codes. */
 export const sharedErrors = {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { visibilities } from './agents.ts'
 import { fileId, fileRevisionId, timestamp, userPublicId, uuid } from './ids.ts'
 
-/** Files as clients read them. */
+// Files as clients read them.
 
 /** Bytes of one upload. */
 export const maxFileBytes = 52_428_800

@@ -5,7 +5,7 @@ import { fileId, uuid } from './ids.ts'
 import { limitParam, listOf, pageParams } from './paging.ts'
 import { defineRoute } from './route.ts'
 
-/** What files belong to: tasks, projects, runs, comments and conversations. */
+// The things that files belong to: tasks, projects, runs, comments and conversations.
 
 const params = z.object({ id: fileId })
 const one = { params: z.object({ id: fileId, relationId: uuid }), errors: ['relation_not_found'] } as const

@@ -17,7 +17,7 @@ import { idsParam, limitParam, listOf, listOrBatchOf, pageParams } from './pagin
 import { defineRoute, mebibyte } from './route.ts'
 import { storedContent } from './stored-content.ts'
 
-/** Files: bytes that a workspace keeps, with their versions. */
+// Files: bytes that a workspace keeps, with their versions.
 
 const params = z.object({ id: fileId })
 export const filePositionals = [{ name: 'file', target: 'params.id' }] as const

@@ -3,7 +3,7 @@ import { folderStates } from '../device/folder-check.ts'
 import { devicePublicId, deviceUuid, folderShortId, repoUuid, timestamp } from './ids.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
-/** Folders: directories on devices that runs work in. Only people call these routes. */
+// Folders: directories on devices that runs work in. Only people call these routes.
 
 export const folder = z
   .object({

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { fail } from './errors.ts'
 import { limitParam, type Page } from './paging.ts'
 
-/** Lists that page by the ids of their rows, in both directions. */
+// Lists that page by the ids of their rows, in both directions.
 
 export const idPageParams = {
   limit: limitParam({ max: 100, default: 25 }),

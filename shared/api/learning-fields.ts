@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { byteLength } from '../lib/byte-length.ts'
 import { agentId, approvalId, conversationId, learningId, runId, taskId, timestamp, userPublicId } from './ids.ts'
 
-/** Learnings as clients write and read them. */
+// Learnings as clients write and read them.
 
 export const learningStatuses = ['proposed', 'accepted', 'rejected'] as const
 export const learningLimits = {

@@ -6,7 +6,7 @@ import { entityKeys, learning, learningKeys, learningStatuses } from './learning
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
-/** Learnings: proposals for the wiki, with their sources, which a person accepts or rejects. */
+// Learnings: proposals for the wiki, with their sources, which a person accepts or rejects.
 
 const bulletFlags = {
   bullets: null,

@@ -5,7 +5,7 @@ import { agentId, agentRef, mcpServerId, timestamp, userPublicId } from './ids.t
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute, orPlatformChange } from './route.ts'
 
-/** MCP servers that svc gives to runs: those of the workspace, and those of one agent, which win by their name. */
+// MCP servers that svc gives to runs: those of the workspace, and those of one agent, which win by their name.
 
 export const mcpTransports = ['http', 'sse', 'stdio'] as const
 

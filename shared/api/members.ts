@@ -4,10 +4,8 @@ import { listOf } from './paging.ts'
 import { defineRoute, roles } from './route.ts'
 import { workspaceFlag, workspaceParams } from './workspaces.ts'
 
-/**
- * People of a workspace. These routes answer under `/workspaces` only. Inviting, changing a role, removing a member and
- * accepting an invite are not offered: the operator adds people.
- */
+// People of a workspace. These routes answer under `/workspaces` only. Inviting, changing a role, removing a member and
+// accepting an invite are not offered: the operator adds people.
 
 export const member = z
   .object({ userId: userPublicId, name: z.string(), email: z.string(), role: z.enum(roles) })

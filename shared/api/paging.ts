@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { decodeCursor, encodeCursor } from '../lib/cursor.ts'
 import { fail } from './errors.ts'
 
-/** Lists and batch reads. */
+// Lists and batch reads.
 
 export const limitParam = (options: { max: number; default: number }) =>
   z.number().int().min(1).max(options.max).default(options.default).describe(`Rows per page, at most ${options.max}.`)

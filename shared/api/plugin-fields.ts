@@ -3,7 +3,7 @@ import { bundleFile, skillId } from './skill-fields.ts'
 import { mcpServerId, timestamp, userPublicId } from './ids.ts'
 import { mcpTransports } from './mcp-servers.ts'
 
-/** Plugins as clients write and read them. */
+// Plugins as clients write and read them.
 
 export const pluginFormats = ['agent_plugins', 'claude_plugin'] as const
 export type PluginFormat = (typeof pluginFormats)[number]

@@ -4,7 +4,7 @@ import { listOf, pageParams } from './paging.ts'
 import { plugin, pluginRef, pluginSource, pluginSummary } from './plugin-fields.ts'
 import { adminsOrPlatformChange, defineRoute, mebibyte } from './route.ts'
 
-/** Plugins: skills and MCP servers that are installed, turned on and off, and removed together. */
+// Plugins: skills and MCP servers that are installed, turned on and off, and removed together.
 
 const params = z.object({ pluginId: pluginRef })
 const positionals = [{ name: 'plugin', target: 'params.pluginId' }] as const

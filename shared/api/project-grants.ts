@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { agentId, agentRef, projectUuid, timestamp } from './ids.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
-/** Agents that were let into a private project. */
+// Agents that were let into a private project.
 
 export const projectGrant = z
   .object({

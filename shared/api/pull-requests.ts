@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { taskRef, timestamp, workspaceUuid } from './ids.ts'
 import { defineRoute } from './route.ts'
 
-/** The pull request of a task, as the git host has it now. */
+// The pull request of a task, as the git host has it now.
 
 export const pullRequestStates = ['open', 'closed', 'merged'] as const
 export const checkStates = ['none', 'pending', 'passed', 'failed'] as const

@@ -23,7 +23,7 @@ import { defineRoute, peopleOnly } from './route.ts'
 import { secretFields } from './secrets.ts'
 import { workflowStepOfRun } from './workflow-fields.ts'
 
-/** Questions that agents ask people. */
+// Questions that agents ask people.
 
 export const question = z
   .object({

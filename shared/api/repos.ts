@@ -3,7 +3,7 @@ import { repoUuid, timestamp } from './ids.ts'
 import { listOf } from './paging.ts'
 import { defineRoute, peopleOnly, adminsOnly } from './route.ts'
 
-/** Repos of a workspace: the git repositories that `repoId` of tasks and folders names. */
+// Repos of a workspace: the git repositories that `repoId` of tasks and folders names.
 
 export const repo = z
   .object({

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { ErrorCode, PlainErrorId } from './error-codes.ts'
 import type { CommandSpec } from './command.ts'
 
-/** The vocabulary of the contract: one `Route` value says everything about a route. */
+// The vocabulary of the contract: one `Route` value says everything about a route.
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export const roles = ['owner', 'admin', 'member'] as const

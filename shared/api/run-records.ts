@@ -10,7 +10,7 @@ import { runId, timestamp } from './ids.ts'
 import { defineRoute } from './route.ts'
 import { runParams, runPositional } from './runs.ts'
 
-/** Records of a run: its prompt, its setup, its changes and its output. */
+// Records of a run: its prompt, its setup, its changes and its output.
 
 export const runContext = z.object({ prompt: z.string() }).meta({ id: 'RunContext' })
 

@@ -5,7 +5,7 @@ import { runId, sandboxId, timestamp } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
 import { adminsOnly, defineRoute } from './route.ts'
 
-/** The sandboxes in which runs of the cloud are executed, for admins. They are made and removed by the server alone. */
+// The sandboxes in which runs of the cloud are executed, for admins. They are made and removed by the server alone.
 
 const sandbox = z
   .object({

@@ -5,7 +5,7 @@ import { agentId, agentRef, secretId, timestamp, userPublicId, workspaceUuid } f
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute, peopleOnly, adminsOnly } from './route.ts'
 
-/** Secrets: values that are stored encrypted and given to agents as environment variables of their runs. */
+// Secrets: values that are stored encrypted and given to agents as environment variables of their runs.
 
 export const secretFields = {
   name: z.string().trim().min(1).max(100).describe('Name, unique in the workspace.'),

@@ -3,7 +3,7 @@ import { bundleLimits } from '../lib/bundle-path.ts'
 import { unavailableReasons } from '../runs/skills.ts'
 import { timestamp } from './ids.ts'
 
-/** Skills as clients write and read them. */
+// Skills as clients write and read them.
 
 export const skillSourceTypes = ['builtin', 'imported', 'shared', 'marketplace', 'plugin'] as const
 export type SkillSourceType = (typeof skillSourceTypes)[number]

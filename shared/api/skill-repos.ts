@@ -4,7 +4,7 @@ import { workspaceUuid } from './ids.ts'
 import { defineRoute, orPlatformChange } from './route.ts'
 import { repoInstall } from './skill-fields.ts'
 
-/** Skills out of git repositories. */
+// Skills out of git repositories.
 
 export const skillRepoRoutes = {
   install: defineRoute({

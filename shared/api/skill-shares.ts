@@ -6,7 +6,7 @@ import { defineRoute, orPlatformChange, peopleOnly } from './route.ts'
 import { newSkillShare, sharedSkill, skill, skillRef, skillShare, skillShareId } from './skill-fields.ts'
 import { exampleSkill, skillLookupErrors, skillParams, skillPositionals } from './skills.ts'
 
-/** Links by which people of other workspaces see a skill and copy it. */
+// Links by which people of other workspaces see a skill and copy it.
 
 const shared = z.object({ shareToken: z.string().min(1).max(200).describe('The token of the link.') })
 

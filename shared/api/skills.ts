@@ -15,7 +15,7 @@ import {
   skillSummary,
 } from './skill-fields.ts'
 
-/** Skills: bundles of files led by SKILL.md, which the runs of agents have that they are on for. */
+// Skills: bundles of files led by SKILL.md, which the runs of agents have that they are on for.
 
 export const skillParams = z.object({ skillId: skillRef })
 export const skillPositionals = [{ name: 'skill', target: 'params.skillId' }] as const

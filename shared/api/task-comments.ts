@@ -5,7 +5,7 @@ import { attachment, attachmentIds, named, parentMessageId, textFlags, textKeys,
 import { listOf, limitParam } from './paging.ts'
 import { defineRoute } from './route.ts'
 
-/** Comments of tasks: messages of the conversation of a task. */
+// Comments of tasks: messages of the conversation of a task.
 
 export const comment = z
   .object({

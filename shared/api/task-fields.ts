@@ -1,4 +1,4 @@
-/** Closed lists of tasks, apart from the routes so that stores need not load those. */
+// Closed lists of tasks, apart from the routes so that stores need not load those.
 
 export const taskStatuses = ['open', 'in_progress', 'in_review', 'done', 'cancelled'] as const
 export type TaskStatus = (typeof taskStatuses)[number]

@@ -6,7 +6,7 @@ import { environments, sandboxSizes } from './agents.ts'
 import { agentId, agentRef, repoUuid, taskId, taskRef, timestamp, timestampInput, workspaceUuid } from './ids.ts'
 import { taskPriorities, taskStatuses } from './task-fields.ts'
 
-/** Tasks as clients read them, and the fields that clients write. */
+// Tasks as clients read them, and the fields that clients write.
 
 export const actor = z.object({
   type: z.enum(['user', 'agent', 'system']),

@@ -4,7 +4,7 @@ import { asPageSlug, maxSlugLength } from '../lib/page-slug.ts'
 import { maxPageBytes } from '../lib/wiki-limits.ts'
 import { runId, taskId, timestamp, wikiPageId, wikiRevisionId } from './ids.ts'
 
-/** The wiki as clients read it. */
+// The wiki as clients read it.
 
 /** Links of one body that are stored; what is beyond them is no source and no backlink. */
 export const maxPageLinks = 1_000

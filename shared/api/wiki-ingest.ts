@@ -4,7 +4,7 @@ import { maxIngestBytes, maxIngestFiles } from '../lib/wiki-limits.ts'
 import { defineRoute, mebibyte, peopleOnly } from './route.ts'
 import { pageKeys, publishChecks } from './wiki-fields.ts'
 
-/** Pages that come from files: which of them the server lacks, and how they are brought. */
+// Pages that come from files: which of them the server lacks, and how they are brought.
 
 /** Texts of one request; each is published by itself. */
 export const maxIngestBodies = 500

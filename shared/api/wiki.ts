@@ -18,7 +18,7 @@ import {
   wikiSource,
 } from './wiki-fields.ts'
 
-/** The wiki: pages of a workspace with their revisions, and how they refer to one another. */
+// The wiki: pages of a workspace with their revisions, and how they refer to one another.
 
 const params = z.object({ id: pageRef })
 const ofPage = { params, errors: ['wiki_page_not_found'] } as const

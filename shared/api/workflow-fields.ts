@@ -13,7 +13,7 @@ import {
 } from './ids.ts'
 import { inputKinds, stepStates, toolModes, workflowRunStatuses } from './workflow-words.ts'
 
-/** The records of workflows that clients read. */
+// The records of workflows that clients read.
 
 const agentOf = z.object({ id: agentId, name: z.string(), handle: z.string() })
 

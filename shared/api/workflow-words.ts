@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The words of workflows that the contract, the checks of programs and their engine share. */
+// The words of workflows that the contract, the checks of programs and their engine share.
 
 export const inputKinds = ['text', 'number', 'boolean', 'task', 'agent'] as const
 

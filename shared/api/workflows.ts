@@ -6,7 +6,7 @@ import { defineRoute } from './route.ts'
 import { startedWorkflowRun, workflow, workflowProgram, workflowRow, workflowRun } from './workflow-fields.ts'
 import { flawCodes, maxSourceChars, toolModes, workflowRunStatuses } from './workflow-words.ts'
 
-/** Workflows: stored programs that lead agents, and their runs. */
+// Workflows: stored programs that lead agents, and their runs.
 
 const params = z.object({ name: z.string().min(1).max(200).describe('The name of the workflow.') })
 const positionals = [{ name: 'name', target: 'params.name' }] as const

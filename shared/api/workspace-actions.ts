@@ -3,7 +3,7 @@ import { toolPermissionModes } from '../runs/spec.ts'
 import { defineRoute, adminsOnly } from './route.ts'
 import { companyConfig, maxTurns, workspace, workspaceFlag, workspaceParams } from './workspaces.ts'
 
-/** Actions on a workspace as a whole, and its company. */
+// Actions on a workspace as a whole, and its company.
 
 const byAdmins = { callers: adminsOnly, params: workspaceParams } as const
 const ownersOnly = { person: 'owner', agent: { refused: 'http_exception' } } as const

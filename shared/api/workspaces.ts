@@ -8,7 +8,7 @@ import { timestamp, workspacePublicId, workspaceUuid } from './ids.ts'
 import { listOf } from './paging.ts'
 import { defineRoute, peopleOnly, roles, adminsOnly } from './route.ts'
 
-/** Workspaces. Actions on one as a whole are in workspace-actions.ts. */
+// Workspaces. Actions on one as a whole are in workspace-actions.ts.
 
 /** 2 to 63: lowercase letters, digits, hyphens, starting with a letter. */
 export const workspaceSlug = z.string().regex(/^[a-z][a-z0-9-]{1,62}$/)

@@ -2,10 +2,8 @@ import { z } from 'zod'
 import { isolationChoices, isolationState } from './isolation.ts'
 import { accountLimit, claimState, providerReadiness } from './protocol.ts'
 
-/**
- * The messages of `svc device ...` and the daemon over `<state>/daemon.sock`: one request as a line of JSON, one reply
- * as a line of JSON, then the daemon closes. Only the owner can open the socket (0600), so no other proof is needed.
- */
+// The messages of `svc device ...` and the daemon over `<state>/daemon.sock`: one request as a line of JSON, one reply
+// as a line of JSON, then the daemon closes. Only the owner can open the socket (0600), so no other proof is needed.
 
 /** The longest line of a request, and of a reply, in bytes. */
 export const controlLimits = { requestBytes: 16 * 1024, replyBytes: 16 * 1024 * 1024, replyMs: 10_000 } as const

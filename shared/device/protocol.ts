@@ -14,14 +14,12 @@ import { folderCheck, folderFacts, servedFolder, watchedFolders } from './folder
 import { isolationLevels } from './isolation.ts'
 import { linkLimits } from './limits.ts'
 
-/**
- * The messages of a link, one union per direction. Messages are added, never changed: recorded frames of each version
- * must parse for ever, and receivers ignore unknown fields. `docs/link-protocol.md` describes their order.
- *
- * State-carrying messages are repeated until the other end answers: `run.accepted` until `run.start` or
- * `run.withdrawn`, `run.ended` until `run.closed`, events until `ack`. `welcome` repeats after each reconnect what the
- * server must tell a device (start, cancel, give up).
- */
+// The messages of a link, one union per direction. Messages are added, never changed: recorded frames of each version
+// must parse for ever, and receivers ignore unknown fields. `docs/link-protocol.md` describes their order.
+//
+// State-carrying messages are repeated until the other end answers: `run.accepted` until `run.start` or
+// `run.withdrawn`, `run.ended` until `run.closed`, events until `ack`. `welcome` repeats after each reconnect what the
+// server must tell a device (start, cancel, give up).
 
 const runId = idIn<RunId>(z.string().regex(/^run_[0-9A-Za-z]{16}$/))
 const fence = z.number().int().positive()

@@ -1,7 +1,5 @@
-/**
- * A server proves that it knows a device's token without being sent it: it answers a number that is used once with an HMAC
- * (RFC 2104, SHA-256) under the SHA-256 hash of the token, which is all that a server keeps of a token.
- */
+// A server proves that it knows a device's token without being sent it: it answers a number that is used once with an HMAC
+// (RFC 2104, SHA-256) under the SHA-256 hash of the token, which is all that a server keeps of a token.
 
 /** Bytes of the number that a device draws for each question, written in hexadecimal. */
 export const nonceBytes = 32

@@ -1,10 +1,8 @@
 import { z } from 'zod'
 
-/**
- * The background service that keeps a device's daemon alive. `svc-device service ACTION` does the work and prints one
- * line of JSON, a `serviceReply`; commands such as `svc device install-service` start that program and pass on its
- * reply.
- */
+// The background service that keeps a device's daemon alive. `svc-device service ACTION` does the work and prints one
+// line of JSON, a `serviceReply`; commands such as `svc device install-service` start that program and pass on its
+// reply.
 
 export const serviceActions = ['install', 'uninstall', 'start', 'stop', 'restart', 'status'] as const
 export type ServiceAction = (typeof serviceActions)[number]

@@ -1,9 +1,8 @@
 import { byteLength } from './byte-length.ts'
 
-/**
- * Paths of the files of a bundle. Each names a file below the folder of its bundle, and no two name the same file, on any file system:
- * some ignore case, some the form of accents, Windows also dots and blanks at the end of a name.
- */
+// Paths of the files of a bundle. Each names a file below the folder of its bundle, and no two name the same file, on any file system:
+// some ignore case, some the form of accents, Windows also dots and blanks at the end of a name.
+
 /** What a bundle may hold; `totalBytes`: of all files together. */
 export const bundleLimits = { files: 200, totalBytes: 24 * 1024 * 1024 } as const
 export const pathLimits = { bytes: 240, segmentBytes: 120, depth: 8 } as const

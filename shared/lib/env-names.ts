@@ -1,7 +1,5 @@
-/**
- * Names of environment variables that steer programs. Whoever sets one of them decides what else a harness, its shell
- * or git loads and runs, or where their traffic goes.
- */
+// Names of environment variables that steer programs. Whoever sets one of them decides what else a harness, its shell
+// or git loads and runs, or where their traffic goes.
 
 const words = (text: string): string[] => text.split(/\s+/)
 

@@ -1,4 +1,4 @@
-/** What a request to an MCP server, and its answer, have of the other side's headers. */
+// The headers that a request to an MCP server, and its answer, take over from the other side.
 
 type Received = Readonly<Record<string, string | string[] | undefined>>
 type Passed = Record<string, string | string[] | number>

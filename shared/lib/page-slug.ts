@@ -1,4 +1,4 @@
-/** Slugs of wiki pages: letters, digits and marks of every script in lower case, `-` and `_`. */
+// Slugs of wiki pages: letters, digits and marks of every script in lower case, `-` and `_`.
 
 export const maxSlugLength = 200
 const notOfSlug = /[^\p{L}\p{M}\p{N}_-]/gu

@@ -1,4 +1,4 @@
-/** Names of files and environment variables by which the three programs find each other on one machine. */
+// Names of files and environment variables by which the three programs find each other on one machine.
 
 /**
  * The names of the applications in the platform's usual folders: one for the login and the server, one for the device.

@@ -1,9 +1,7 @@
 import { withoutSecrets } from './secret-shapes.ts'
 
-/**
- * Masks what looks like a secret by its form alone, where the values are not known. A mask never covers a character
- * with a meaning to a shell, so nothing that would be executed can hide behind one.
- */
+// Masks what looks like a secret by its form alone, where the values are not known. A mask never covers a character
+// with a meaning to a shell, so nothing that would be executed can hide behind one.
 
 // Every repetition is bounded, so that each text takes linear time at most.
 /** Matches the value after a name that says it is secret, in shell, JSON, YAML and headers. */

@@ -1,7 +1,5 @@
-/**
- * Recognises secrets by the shapes their issuers give them, so that nobody leaves one in a message by accident.
- * Ordinary text never has these shapes; merely looking random is no reason to refuse a text.
- */
+// Recognises secrets by the shapes their issuers give them, so that nobody leaves one in a message by accident.
+// Ordinary text never has these shapes; merely looking random is no reason to refuse a text.
 
 interface Shape {
   name: string

@@ -1,4 +1,4 @@
-/** Paths of ingested files, relative to their root, and roots, relative to nothing: `docs`, `guide/intro.md`. */
+// Paths of ingested files, relative to their root, and roots, relative to nothing: `docs`, `guide/intro.md`.
 
 export const maxSourcePath = 500
 

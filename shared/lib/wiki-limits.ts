@@ -1,4 +1,4 @@
-/** Limits of the wiki that both ends know; without schemas, which `svc` would load for them. */
+// Limits of the wiki that both ends know; without schemas, which `svc` would load for them.
 
 /** Bytes of a body in UTF-8. */
 export const maxPageBytes = 262_144

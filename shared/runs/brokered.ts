@@ -1,9 +1,7 @@
 import { z } from 'zod'
 
-/**
- * How a run in a sandbox reaches the provider of its model: by plain HTTP at a path of its broker, which adds the key outside. What the
- * run has in place of the key is no secret.
- */
+// How a run in a sandbox reaches the provider of its model: by plain HTTP at a path of its broker, which adds the key outside. What the
+// run has in place of the key is no secret.
 
 export const modelProviders = ['anthropic', 'openai'] as const
 export type ModelProvider = (typeof modelProviders)[number]

@@ -3,11 +3,9 @@ import { z } from 'zod'
 import { askDetails, askedCallLimits, type AskedCall } from './asked-call.ts'
 import { runSkills } from './skills.ts'
 
-/**
- * The events of a run, as the run host writes them to the spool and as clients read them. One event is one line of JSON
- * in a frame's body: `{"seq":1,"at":1767225600000,"kind":"text","data":{...}}`. `seq` starts at 1 and has no holes
- * within one (run, fence); `at` is the device's wall clock in milliseconds, for display only.
- */
+// The events of a run, as the run host writes them to the spool and as clients read them. One event is one line of JSON
+// in a frame's body: `{"seq":1,"at":1767225600000,"kind":"text","data":{...}}`. `seq` starts at 1 and has no holes
+// within one (run, fence); `at` is the device's wall clock in milliseconds, for display only.
 
 /** Output as text when it is valid UTF-8, else as base64, so that no byte is lost. */
 export const outputData = z.object({

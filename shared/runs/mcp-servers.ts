@@ -2,10 +2,8 @@ import type { ConnectionId } from '../lib/ids.ts'
 import { idIn } from '../lib/id-schema.ts'
 import { z } from 'zod'
 
-/**
- * MCP servers that a workspace gives to its runs. A workspace keeps whatever was sent to it; given-servers.ts says which of it
- * a run gets. Values may hold `${NAME}` and `${NAME:-otherwise}`, which the device fills in from the run's environment.
- */
+// MCP servers that a workspace gives to its runs. A workspace keeps whatever was sent to it; given-servers.ts says which of it
+// a run gets. Values may hold `${NAME}` and `${NAME:-otherwise}`, which the device fills in from the run's environment.
 
 export const mcpLimits = {
   servers: 50,

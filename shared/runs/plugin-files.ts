@@ -1,10 +1,8 @@
 import type { McpServer, McpServers } from './mcp-servers.ts'
 
-/**
- * Files of plugins in runs. A program of a plugin names the folder of its plugin by a variable that holds the hash of the plugin's files.
- * The device brings these files, gives the run a copy, and fills in its folder. A device that does not know of it goes without the
- * server, since no run has such a variable.
- */
+// Files of plugins in runs. A program of a plugin names the folder of its plugin by a variable that holds the hash of the plugin's files.
+// The device brings these files, gives the run a copy, and fills in its folder. A device that does not know of it goes without the
+// server, since no run has such a variable.
 
 const prefix = 'SVC_PLUGIN_'
 const variable = /\$\{SVC_PLUGIN_([0-9a-f]{64})\}/g

@@ -2,7 +2,7 @@ import { runVariables } from '../lib/places.ts'
 import { harnesses } from './harnesses.ts'
 import type { RunSpec } from './spec.ts'
 
-/** Names of the variables that svc sets in the environment of a run. */
+// Names of the variables that svc sets in the environment of a run.
 
 export const agentVariable = 'SVC_AGENT_ID'
 

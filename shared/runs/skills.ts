@@ -2,10 +2,8 @@ import type { PersonUuid } from '../lib/ids.ts'
 import { idIn } from '../lib/id-schema.ts'
 import { z } from 'zod'
 
-/**
- * Folders of skills in the open Agent Skills format (https://agentskills.io): `<folder>/<name>/SKILL.md`. The device reads them
- * when a run begins. A relative path is below the agent's folder, and `~/` is the home of the person whose device it is.
- */
+// Folders of skills in the open Agent Skills format (https://agentskills.io): `<folder>/<name>/SKILL.md`. The device reads them
+// when a run begins. A relative path is below the agent's folder, and `~/` is the home of the person whose device it is.
 
 export const runSkillLimits = {
   folders: 16,

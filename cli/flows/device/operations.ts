@@ -3,7 +3,7 @@ import { askDaemon } from '../../device/daemon-control.ts'
 import { usageError } from '../../errors/cli-error.ts'
 import { devicePlaces } from '../../machine/paths.ts'
 
-/** Commands that make one request to the daemon. */
+// Commands that make one request to the daemon.
 
 export const deviceRefresh: Flow = async ({ env, out }) => {
   const looked = await askDaemon(await devicePlaces(env), { op: 'refresh' })

@@ -3,7 +3,7 @@ import { usageError } from '../../errors/cli-error.ts'
 import { devicePlaces } from '../../machine/paths.ts'
 import { askService } from '../../device/service-program.ts'
 
-/** `device install-service` and `uninstall-service`, for a systemd user unit on Linux and a launchd agent on macOS. */
+// `device install-service` and `uninstall-service`, for a systemd user unit on Linux and a launchd agent on macOS.
 
 export const deviceInstallService: Flow = async (context) => {
   refuseInRun(context)

@@ -2,7 +2,7 @@ import type { Flow } from '../../context/context.ts'
 import { pathSegment } from '../../http/path-segment.ts'
 import { localText } from '../../arguments/values.ts'
 
-/** Login tokens and devices on the server (shared/api/auth-internal.ts). */
+// Login tokens and devices on the server (shared/api/auth-internal.ts).
 
 const path = '/api/auth/tokens'
 const devicesPath = '/api/auth/devices'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The lines of the Agent Client Protocol, version 1, as agents speak it. Only what is read is named; the rest is ignored. */
+// The lines of the Agent Client Protocol, version 1, as agents speak it. Only what is read is named; the rest is ignored.
 
 const id = z.string().min(1).max(500)
 

@@ -1,10 +1,8 @@
 import { z } from 'zod'
 import { resetTime } from '../parts/reset-time.ts'
 
-/**
- * The lines of `claude --output-format stream-json` that mean something here, as seen in 2.1.197 and 2.1.329. Only the
- * fields that are used are named; a line that does not fit is kept raw.
- */
+// The lines of `claude --output-format stream-json` that mean something here, as seen in 2.1.197 and 2.1.329. Only the
+// fields that are used are named; a line that does not fit is kept raw.
 
 const id = z.string().min(1).max(500)
 const count = z.number().int().nonnegative().catch(0)

@@ -1,10 +1,8 @@
 import { z } from 'zod'
 import { resetTime } from '../parts/reset-time.ts'
 
-/**
- * The lines of `codex app-server`: JSON-RPC without its version field, as 0.169.0 speaks it. Only what is read is named;
- * the rest of a line is ignored.
- */
+// The lines of `codex app-server`: JSON-RPC without its version field, as 0.169.0 speaks it. Only what is read is named;
+// the rest of a line is ignored.
 
 const id = z.string().min(1).max(500)
 

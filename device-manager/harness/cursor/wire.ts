@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The lines of `cursor-agent -p --output-format stream-json`, as its pages and recorded streams have them. Only what is read is named. */
+// The lines of `cursor-agent -p --output-format stream-json`, as its pages and recorded streams have them. Only what is read is named.
 
 const id = z.string().min(1).max(500)
 

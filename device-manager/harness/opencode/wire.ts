@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The events and answers of `opencode serve` and the lines of svc's plugin, as 1.18.33 has them. Only what is read is named. */
+// The events and answers of `opencode serve` and the lines of svc's plugin, as 1.18.33 has them. Only what is read is named.
 
 const id = z.string().min(1).max(500)
 

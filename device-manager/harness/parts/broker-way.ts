@@ -2,7 +2,7 @@ import { brokerPort } from '../../../shared/device/sandbox.ts'
 import { mcpPath, modelPath, placeholderKey, type ModelProvider } from '../../../shared/runs/brokered.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 
-/** The ways from a sandbox to the model of its run and to MCP servers: through the broker, which adds what they sign in with. */
+// The ways from a sandbox to the model of its run and to MCP servers: through the broker, which adds what they sign in with.
 
 const broker = `http://127.0.0.1:${brokerPort}`
 

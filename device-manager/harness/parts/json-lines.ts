@@ -1,7 +1,7 @@
 import { parseNested } from '../../../shared/lib/storable.ts'
 import type { DialogueOutput, ToolAsk } from '../adapter.ts'
 
-/** The parts that dialogues in lines of JSON share. */
+// The parts that dialogues in lines of JSON share.
 
 /** No harness nests what it says like this. */
 const maxDepth = 1_000

@@ -20,7 +20,7 @@ import type { OfferedSkill } from '../../../shared/runs/skills.ts'
 import { aheadOf } from '../wire/record.ts'
 import { SkillsAhead } from './skills-ahead.ts'
 
-/** Copies of skills that are made before there is a run: they are taken whole as they were made, or not at all. */
+// Copies of skills that are made before there is a run: they are taken whole as they were made, or not at all.
 
 let root = ''
 beforeEach(() => (root = mkdtempSync(join(tmpdir(), 'svc-ahead-'))))

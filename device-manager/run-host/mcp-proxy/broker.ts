@@ -3,7 +3,7 @@ import { beginOf } from './answer.ts'
 import { ProxyError, type Credential } from './credential.ts'
 import type { Upstream } from './upstream.ts'
 
-/** The proxy of a sandbox leads to the broker, which adds the credential outside and renews it there. */
+// The proxy of a sandbox leads to the broker, which adds the credential outside and renews it there.
 
 /** The proxy adds nothing. After a refusal that comes this far the broker has another credential. */
 export const brokerCredential: Credential = { headers: () => Promise.resolve({}), renew: () => Promise.resolve(true) }

@@ -3,10 +3,8 @@ import { Transform } from 'node:stream'
 import { parseJsonText } from '../../../shared/lib/lines.ts'
 import { ProxyError } from './credential.ts'
 
-/**
- * Entries of lists that name skills of a server are taken out, where the server is not trusted for skills: to read one is refused, so
- * that an agent which sees it would only try in vain.
- */
+// Entries of lists that name skills of a server are taken out, where the server is not trusted for skills: to read one is refused, so
+// that an agent which sees it would only try in vain.
 
 /** A list is held until it is whole, and so is an event of a stream. */
 export const mostListBytes = 4 * 1024 * 1024

@@ -12,32 +12,30 @@ import { runSpec, type RunSpec } from '../../../shared/runs/spec.ts'
 import { triedActs } from '../../../shared/runs/wall-acts.ts'
 import { wallSpec } from '../../wall/spec.ts'
 
-/**
- * The words of the daemon and a run host to each other: one JSON object per line over the host's unix socket
- * (`<state>/hosts/<hostId>.sock`, in a folder only its user may enter). The host listens; a daemon connects, also one
- * that was started after the host. A host belongs to the daemon that connected last until that one's process is gone; a
- * new connection of the same daemon, or of one that comes after it, replaces the one before.
- *
- *     daemon                                   run host
- *     owner (pid, start time)          ->      (first of all; a host that belongs to another daemon that lives answers
- *                                 refused  <-   and closes)
- *                                   hello  <-  (at once on each connection; says what it holds)
- *     stand_by (wall)                  ->      makes the wall of the run to come, as far as that goes without it
- *     skills.ahead (sets)              ->      copies them, before there is a run
- *     assign (spec, env)               ->      records the base of the change-set
- *                                prepared  <-
- *     start (token, secrets)           ->      launches the harness; a second start is ignored
- *                                    wall  <-  what was tried of the wall, when it is known
- *                                 started  <-
- *                                 spooled  <-  rows up to lastSeq are on disk (coalesced)
- *                           spool_damaged  <-  the daemon sets the file right, which only it may do
- *                              spool_gone  <-  another file or none is at its path; the daemon looks, and makes it anew
- *     stop / input / change_set.get    ->
- *                          credential.get  <-  a connection's, which the daemon has from the control plane
- *     credential                       ->      kept in memory alone
- *                                   ended  <-  the ending is in the spool; the host exits
- *     discard                          ->      not started and not wanted any more; the host exits
- */
+// The words of the daemon and a run host to each other: one JSON object per line over the host's unix socket
+// (`<state>/hosts/<hostId>.sock`, in a folder only its user may enter). The host listens; a daemon connects, also one
+// that was started after the host. A host belongs to the daemon that connected last until that one's process is gone; a
+// new connection of the same daemon, or of one that comes after it, replaces the one before.
+//
+//     daemon                                   run host
+//     owner (pid, start time)          ->      (first of all; a host that belongs to another daemon that lives answers
+//                                 refused  <-   and closes)
+//                                   hello  <-  (at once on each connection; says what it holds)
+//     stand_by (wall)                  ->      makes the wall of the run to come, as far as that goes without it
+//     skills.ahead (sets)              ->      copies them, before there is a run
+//     assign (spec, env)               ->      records the base of the change-set
+//                                prepared  <-
+//     start (token, secrets)           ->      launches the harness; a second start is ignored
+//                                    wall  <-  what was tried of the wall, when it is known
+//                                 started  <-
+//                                 spooled  <-  rows up to lastSeq are on disk (coalesced)
+//                           spool_damaged  <-  the daemon sets the file right, which only it may do
+//                              spool_gone  <-  another file or none is at its path; the daemon looks, and makes it anew
+//     stop / input / change_set.get    ->
+//                          credential.get  <-  a connection's, which the daemon has from the control plane
+//     credential                       ->      kept in memory alone
+//                                   ended  <-  the ending is in the spool; the host exits
+//     discard                          ->      not started and not wanted any more; the host exits
 
 export const hostRequest = z.discriminatedUnion('type', [
   /** Daemons of the first release do not say who they are. */

@@ -1,9 +1,7 @@
 import { lex } from './lexer.ts'
 
-/**
- * Commands of a shell that change what it runs afterwards or run what stands in a name, so that a rule which names them says nothing
- * about what comes of it.
- */
+// Commands of a shell that change what it runs afterwards or run what stands in a name, so that a rule which names them says nothing
+// about what comes of it.
 
 /** They set variables, options or meanings of names; `read` and others take the values from elsewhere. */
 const setting = new Set(
