@@ -1,5 +1,5 @@
 import type { World } from '../../shared/lib/world.ts'
-import { SseReader, type SseMessage } from '../replies/sse.ts'
+import type { SseMessage } from '../replies/sse.ts'
 import type { ApiCall } from '../calls/api-call.ts'
 import type { Client } from '../calls/client.ts'
 
@@ -26,6 +26,8 @@ export async function* streamMessages({ client, world, call, ...options }: Strea
   try {
     const response: AsyncIterable<Buffer> = await client.stream(call, signal)
     options.onOpen?.()
+    // Only what follows a stream loads the reader.
+    const { SseReader } = await import('../replies/sse.ts')
     const reader = new SseReader()
     for await (const chunk of response) {
       // While the caller works on the messages it is not the server that is slow.

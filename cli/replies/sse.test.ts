@@ -46,3 +46,43 @@ test('a message that never ends is refused, in whatever lines it comes', () => {
   }
   expect(readAll).toThrow('too long')
 })
+
+test('a character is whole, however its bytes are cut', () => {
+  const reader = new SseReader()
+  const bytes = Buffer.from('data: é🎉字\n\n')
+  expect([...bytes].flatMap((byte) => reader.push(Uint8Array.of(byte)))).toEqual([
+    { id: null, event: 'message', data: 'é🎉字' },
+  ])
+})
+
+test('a line that never ends is refused, whatever field it is of', () => {
+  for (const beginning of ['data: ', 'id: ', 'event: ', ': ', 'unknown: ', '']) {
+    const reader = new SseReader()
+    const piece = Buffer.alloc(1_048_576, 'x')
+    const readAll = () => {
+      for (let at = 0; at < 65; at++) reader.push(piece)
+    }
+    reader.push(Buffer.from(beginning))
+    expect(readAll, beginning).toThrow('A message of the stream is too long.')
+  }
+})
+
+test('a huge message that comes in one piece is refused, and what follows it is not read', () => {
+  const reader = new SseReader()
+  const piece = Buffer.from(`data: ${'x'.repeat(33_554_432)}\ndata: `)
+  expect(() => reader.push(piece)).toThrow('too long')
+  expect(() => reader.push(Buffer.from('\n\ndata: y\n\n'))).toThrow('terminated')
+})
+
+test('comments and messages without data may go on for ever: nothing of them is kept', () => {
+  const reader = new SseReader()
+  const piece = Buffer.from(`: ${'x'.repeat(1_048_576)}\n\nid: ${'y'.repeat(1_048_576)}\n\n`)
+  for (let at = 0; at < 40; at++) expect(reader.push(piece)).toEqual([])
+  expect(reader.push(Buffer.from('data: 1\n\n'))).toHaveLength(1)
+})
+
+test('unknown fields, fields without a value and a mark of byte order are ignored', () => {
+  const reader = new SseReader()
+  const text = '\ufefffoo: bar\nbaz\nretry: soon\nid: a\0b\nevent:\ndata:  two blanks\ndata\ndata:x:y\n\n'
+  expect(reader.push(Buffer.from(text))).toEqual([{ id: null, event: 'message', data: ' two blanks\n\nx:y' }])
+})

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
-import { refusal } from './api-server.ts'
+import { refusal, stream } from './api-server.ts'
 import { makeServedHome } from './served-home.ts'
 
-/** Commands that agents and people call all day load no schema library and no yargs: these cost more than the call. */
+// Commands that agents and people call all day load no schema library and no yargs: these cost more than the call. The parser of streams
+// is loaded by what follows one.
 
 /** Says at the end which of the large packages were loaded: what is bundled stands under a line that names its file. */
 const watch = `data:text/javascript,${encodeURIComponent(`
@@ -10,7 +11,7 @@ import { registerHooks } from 'node:module'
 const large = new Set()
 registerHooks({ load(url, context, next) {
   const loaded = next(url, context)
-  for (const [, name] of (loaded.source ?? '').toString().matchAll(/^\\/\\/ node_modules\\/(zod|yargs)\\//gm)) large.add(name)
+  for (const [, name] of (loaded.source ?? '').toString().matchAll(/^\\/\\/ node_modules\\/(zod|yargs|eventsource-parser)\\//gm)) large.add(name)
   return loaded
 } })
 process.on('exit', () => process.stderr.write('loaded: ' + [...large].join(' ') + '\\n'))
@@ -22,17 +23,21 @@ test.each([
   ['run', 'list', '--status', 'running'],
   ['run', 'output', '--data', '1'],
   ['agent', 'config', 'set', '--help'],
+  ['run', 'events', 'current'],
+  ['run', 'create', '--agent', '@b', '--prompt', 'x'],
 ])('svc %s %s', async (...line) => {
   expect(await packagesOf(line)).toBe('')
 })
 
 test('it would be seen', async () => {
   expect(await packagesOf(['run', 'list', '--no-such-flag'])).toContain('yargs')
+  const ended = stream([{ id: null, event: 'ended', data: '{}' }], 'end')
+  expect(await packagesOf(['run', 'events', 'current', '--follow'], ended)).toBe('eventsource-parser')
 })
 
-async function packagesOf(line: readonly string[]): Promise<string> {
+async function packagesOf(line: readonly string[], answer = refusal(404, 'resource_not_found')): Promise<string> {
   const home = makeServedHome()
-  const env = await home.inRun(() => refusal(404, 'resource_not_found'))
+  const env = await home.inRun(() => answer)
   const end = await home.svc(line, { env, nodeFlags: ['--import', watch] })
   await home.close()
   const said = end.stderr.split('\n').find((each) => each.startsWith('loaded: '))
