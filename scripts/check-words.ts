@@ -43,7 +43,7 @@ const rules: Rule[] = [
   {
     files: /^(?:control-plane|device-manager|shared)\/.*\.ts$/,
     // The plugin is the text of a program that runs elsewhere.
-    except: /\.test\.ts$|world\.ts$|opencode\/gate-plugin\.ts$/,
+    except: /\.test\.ts$|world\.ts$|opencode\/plugin\.ts$/,
     pattern: /\bDate\.now\(\)|\bnew Date\(\)|\bMath\.random\(\)/,
     why: 'reads the clock or chance directly; take World',
   },

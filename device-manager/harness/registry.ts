@@ -7,7 +7,7 @@ import { claudeAdapter } from './claude/adapter.ts'
 import { codexAdapter } from './codex/adapter.ts'
 import { commandAdapter } from './command/adapter.ts'
 import { cursorAdapter } from './cursor/adapter.ts'
-import { gateAdapter } from './gate/adapter.ts'
+import { commandStepAdapter } from './command-step/adapter.ts'
 import { opencodeAdapter } from './opencode/adapter.ts'
 
 const byName: Readonly<Record<HarnessName, HarnessAdapter>> = {
@@ -21,13 +21,13 @@ export const adapters: readonly HarnessAdapter[] = Object.values(byName)
 
 export const adapterNamed = (harness: HarnessName): HarnessAdapter => byName[harness]
 
-/** Returns the adapter that drives a run: an agent's own command may speak a protocol, and a gate of a workflow is judged first. */
+/** Returns the adapter that drives a run: an agent's own command may speak a protocol, and a command step of a workflow is judged first. */
 export function adapterOfRun({
   harness,
   protocol,
   gate,
 }: Pick<RunSpec, 'harness' | 'protocol' | 'gate'>): HarnessAdapter {
-  if (gate != null) return gateAdapter
+  if (gate != null) return commandStepAdapter
   return harnesses[harness].runsOwnCommand && protocol === 'acp' ? acpAdapter : byName[harness]
 }
 

@@ -16,7 +16,7 @@ import { follow } from './follow.ts'
 import { growth } from './growth.ts'
 import { harness } from './harness.ts'
 import { harnessFlood } from './harness-flood.ts'
-import { harnessGate } from './harness-gate.ts'
+import { callCheck } from './call-check.ts'
 import { harnessMemory } from './harness-memory.ts'
 import { heartbeats } from './heartbeats.ts'
 import { ingest } from './ingest.ts'
@@ -68,7 +68,7 @@ const benches: readonly Bench[] = [
   ptyCapture,
   harness,
   harnessMemory,
-  harnessGate,
+  callCheck,
   mcpDoor,
   harnessFlood,
   sandbox,

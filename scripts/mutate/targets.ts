@@ -22,17 +22,17 @@ export const targets: readonly Target[] = [
   {
     files: /^shared\/permissions\/shell\//,
     near: ['permissions/shell/commands.test.ts'],
-    far: ['test/process/run-host/gate-bash'],
+    far: ['test/process/run-host/call-check-bash'],
   },
   {
     files: /^shared\/permissions\//,
     near: ['call-inputs', 'decide', 'own-svc'].map((name) => `permissions/${name}.test.ts`),
-    far: ['test/process/run-host/gate-paths'],
+    far: ['test/process/run-host/call-check-paths'],
   },
   {
     files: /^device-manager\/run-host\/permission\//,
     near: ['call-judge', 'shown-args'].map((name) => `permission/${name}.test.ts`),
-    far: ['test/process/run-host/gate-paths'],
+    far: ['test/process/run-host/call-check-paths'],
   },
   { files: /^device-manager\/run\/machine\.ts$/, near: ['device-manager/run/machine.test.ts'] },
   {

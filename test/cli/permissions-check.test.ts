@@ -18,7 +18,7 @@ import { isLong } from '../kit/forms.ts'
 import { TestServer } from '../kit/server.ts'
 import { makeHome, type Home } from './run-svc.ts'
 
-/** `svc agent permissions check`, by the real program against a real server, beside the gate of a run. */
+/** `svc agent permissions check`, by the real program against a real server, beside the call check of a run. */
 
 let home: Home
 let server: TestServer
@@ -99,8 +99,8 @@ test.each<Why>([
   expect(await check(tool, input)).toMatchObject(shown)
 })
 
-/** The same calls, asked of `svc` and of the gate of a run with what the server gave the run. */
-describe('the check and the gate of a run agree', () => {
+/** The same calls, asked of `svc` and of the call check of a run with what the server gave the run. */
+describe('the command and the call check of a run agree', () => {
   type Call = [name: string, input: Record<string, string>]
   const bash = (command: string): Call => ['Bash', { command }]
   const read = (path: string): Call => ['Read', { file_path: path }]

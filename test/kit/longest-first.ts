@@ -12,7 +12,7 @@ const longest = [
   'test/fault/sleep.test.ts',
   'test/e2e/sign-in.test.ts',
   'test/fault/cuts.test.ts',
-  'test/e2e/workflow-gates.test.ts',
+  'test/e2e/workflow-command-steps.test.ts',
   'test/process/service/systemd.test.ts',
   'test/process/checkout/update.test.ts',
   'test/fault/automations-day.test.ts',

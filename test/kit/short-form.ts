@@ -3,8 +3,8 @@
 /** Files that run in the long form alone, and what shows the same in the short one. */
 export const longOnly: Readonly<Record<string, string>> = {
   'test/e2e/file-story.test.ts': 'fault/files-deaths has the story on a disk, and deaths of a server with a bucket',
-  'test/e2e/gate-paths.test.ts':
-    'process/run-host/gate-paths judges real links, and e2e/ask has calls judged by a real run',
+  'test/e2e/call-check-paths.test.ts':
+    'process/run-host/call-check-paths judges real links, and e2e/ask has calls judged by a real run',
   'test/e2e/harness-acp.test.ts': 'recordings, and e2e/harness-all; CONTRIBUTING.md says which case with which program',
   'test/e2e/harness-claude.test.ts': 'recordings, and e2e/harness-all',
   'test/e2e/harness-codex.test.ts': 'recordings, and e2e/harness-all',

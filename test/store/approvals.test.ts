@@ -33,7 +33,7 @@ import {
 import { findRun } from '../../control-plane/resources/runs/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
-import { approvalRow, digest, questionRow } from './gate-rows.ts'
+import { approvalRow, digest, questionRow } from './hold-rows.ts'
 import { at, seedAgent, seedPerson, seedRun, seedTask, seedWorkspace, wroteSecond } from './seed.ts'
 import { endRun } from '../kit/end-run.ts'
 
@@ -204,7 +204,7 @@ onBoth('what is due is found: by age, and by how long its run is over', async ({
   expect(await listOpenApprovals(root, { ...change, raisedBefore: at - 1 })).toEqual([])
 })
 
-onBoth('open gates of runs and tasks are those that hold them, oldest first', async ({ root }) => {
+onBoth('open approvals of runs and tasks are those that hold them, oldest first', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const approval = approvalRow(workspaceId, {
     runId: idFrom<RunId>('run_1'),

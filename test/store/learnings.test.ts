@@ -23,7 +23,7 @@ import {
 } from '../../control-plane/resources/learnings/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
-import { approvalRow } from './gate-rows.ts'
+import { approvalRow } from './hold-rows.ts'
 import { seedLearning } from './learning-rows.ts'
 import { at, seedAgent, seedPerson, seedWorkspace } from './seed.ts'
 

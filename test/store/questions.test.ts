@@ -22,7 +22,7 @@ import {
 } from '../../control-plane/resources/questions/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
-import { questionRow } from './gate-rows.ts'
+import { questionRow } from './hold-rows.ts'
 import { findUser } from '../../control-plane/resources/members/store.ts'
 import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 

@@ -3,7 +3,7 @@ import { findLeftByRun } from '../../control-plane/resources/approvals/run-ended
 import { insertApproval } from '../../control-plane/resources/approvals/store.ts'
 import { insertQuestion } from '../../control-plane/resources/questions/store.ts'
 import { onBoth } from '../kit/database.ts'
-import { approvalRow, questionRow } from './gate-rows.ts'
+import { approvalRow, questionRow } from './hold-rows.ts'
 import { seedAgent, seedRun, seedWorkspace } from './seed.ts'
 
 onBoth('what a run leaves open is known at its end: what it asked, and budgets', async ({ root }) => {

@@ -11,7 +11,7 @@ import { runningRunsSweep } from '../../control-plane/run/sweeps/running-runs.ts
 import type { Sweep } from '../../control-plane/sweeps/sweeper.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
-import { approvalRow } from './gate-rows.ts'
+import { approvalRow } from './hold-rows.ts'
 import { at, seedAgent, seedPerson, seedDevice, seedRun, seedWorkspace } from './seed.ts'
 
 /** What one workspace has of a thing, however much, keeps no sweep from what others have. */

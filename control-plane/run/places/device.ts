@@ -23,7 +23,7 @@ export const devicePlace: RunPlace = {
     keyId: keyOf(spec.harness, secretKeys),
     secretNames: { given: [...secretKeys.keys()], leftOut: [] },
   }),
-  variablesGiven: agentConnectionVariables,
+  connectionVariables: agentConnectionVariables,
   offeredSpec: (spec) => spec,
   secretsFor: (db, run, { vault }) => secretsForRun(db, run, vault),
   trusted: ({ runsBy, userId }, admins) => ({ isSandbox: false, runsBy, isOfAdmin: admins.has(userId) }),

@@ -52,7 +52,7 @@ export interface RunPlace {
   /** The spec with the way to its model. A refusal: it would have no key, or a secret cannot go there. */
   keyedSpec(spec: RunSpec, keys: Keys): KeyedSpec | KeyRefusal
   /** The variables that a run there gets of connections. */
-  variablesGiven: typeof agentConnectionVariables
+  connectionVariables: typeof agentConnectionVariables
 
   /** The spec as the runner there gets it. */
   offeredSpec(spec: RunSpec): RunSpec

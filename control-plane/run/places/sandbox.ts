@@ -36,7 +36,7 @@ export const sandboxPlace: RunPlace = {
   limited: withCallLimits,
   listGuardedSecrets: listCloudSecrets,
   keyedSpec: brokeredSpec,
-  variablesGiven: variablesInCloud,
+  connectionVariables: variablesInCloud,
   offeredSpec: specForSandbox,
   async secretsFor(db, run, { findSpec, ...opening }) {
     const spec = await findSpec()

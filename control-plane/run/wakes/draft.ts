@@ -242,7 +242,7 @@ function withVariables(
   { resolved: { connections }, place, secretKeys }: VariantInput,
   secretsLeftOut: readonly string[],
 ): Pick<RunVariant, 'spec' | 'variablesLeftOut'> {
-  const { variables, leftOut } = place.variablesGiven(connections, {
+  const { variables, leftOut } = place.connectionVariables(connections, {
     secrets: new Set(secretKeys.keys()),
     harnessKeys: keysOfHarness(spec),
   })

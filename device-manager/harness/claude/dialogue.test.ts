@@ -103,7 +103,7 @@ describe('usage', () => {
   })
 
   it('counts from the start of the process in versions that do so', () => {
-    expect(usageAfter('v197-gate')).toMatchObject({ inputTokens: 200, outputTokens: 40, costUsd: '0.002' })
+    expect(usageAfter('v197-call-check')).toMatchObject({ inputTokens: 200, outputTokens: 40, costUsd: '0.002' })
   })
 
   it('of a run killed in its turn is what went in, and claims nothing about the rest', () => {

@@ -102,7 +102,7 @@ class CodexRun implements TurnRun {
 
   #settings(result: unknown): DialogueOutput {
     if (this.#turn.phase !== 'opening' || this.#hasSettings) return { events: [] }
-    const made = threadConfig(result, { servers: this.#mcpServers, isGated: hasCallChecks(this.#turn.spec) })
+    const made = threadConfig(result, { servers: this.#mcpServers, checksCalls: hasCallChecks(this.#turn.spec) })
     if (made === null) return this.#turn.refuse('It does not say which MCP servers it has; update codex.')
     this.#hasSettings = true
     return { events: made.leftOut.map(leftOutEvent), write: threadLine(this.#turn.spec, made.config) }

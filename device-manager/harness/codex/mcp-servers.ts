@@ -18,7 +18,7 @@ const asked = { default_tools_approval_mode: 'prompt' } as const
  */
 export function threadConfig(
   read: unknown,
-  { servers, isGated }: { servers: McpServers; isGated: boolean },
+  { servers, checksCalls }: { servers: McpServers; checksCalls: boolean },
 ): { config: Record<string, unknown>; leftOut: ServerLeftOut[] } | null {
   const parsed = settingsRead.safeParse(read)
   if (!parsed.success) return null
@@ -27,7 +27,7 @@ export function threadConfig(
   const added = Object.entries(servers).filter(([name]) => !isTheirs(name))
   const tables = [
     ...added.map(([name, server]) => [name, tableOf(server)] as const),
-    ...(isGated ? Object.entries(theirs) : []).map(([name, { tools }]) => [name, askedAbout(tools ?? {})] as const),
+    ...(checksCalls ? Object.entries(theirs) : []).map(([name, { tools }]) => [name, askedAbout(tools ?? {})] as const),
   ]
   const why = 'the settings of the person for codex have one of this name'
   return {

@@ -7,7 +7,7 @@ import { opencodeDialogue } from './dialogue.ts'
 
 const left: ProcessExit = { exitCode: 0, signal: null, stoppedFor: null }
 const line = (value: object) => Buffer.from(`${JSON.stringify(value)}\n`)
-const gateSays = (value: object) => line({ stdout: JSON.stringify(value) })
+const pluginSays = (value: object) => line({ stdout: JSON.stringify(value) })
 const eventOf = (type: string, properties: object) => line({ event: { type, properties } })
 const newRun = (spec: Partial<RunSpec> = {}) => opencodeDialogue(specOf({ harness: 'opencode', ...spec }))
 
@@ -33,12 +33,12 @@ function feed(run: HarnessDialogue, ...lines: Uint8Array[]) {
 }
 const main = 'ses_main'
 const working = [
-  gateSays({ svc: 'ready', directory: '/w', servers: ['git'] }),
+  pluginSays({ svc: 'ready', directory: '/w', servers: ['git'] }),
   line({ answer: { id: 1, status: 200, body: { id: main, directory: '/w' } } }),
   line({ answer: { id: 2, status: 204, body: null } }),
 ]
 const call = (changes: object = {}) =>
-  gateSays({ svc: 'call', id: '1', tool: 'bash', sessionID: main, callID: 'c1', args: { command: 'ls' }, ...changes })
+  pluginSays({ svc: 'call', id: '1', tool: 'bash', sessionID: main, callID: 'c1', args: { command: 'ls' }, ...changes })
 const part = (status: string, changes: object = {}) =>
   eventOf('message.part.updated', {
     part: {
@@ -293,7 +293,7 @@ describe('a call', () => {
       isRetry: false,
       isPublic: false,
     }
-    const output = feed(run, gateSays(turn))
+    const output = feed(run, pluginSays(turn))
     expect(output.write).toContain('/abort')
     expect(stdinOf(output)).toEqual([])
   })
@@ -338,7 +338,7 @@ describe('in doubt', () => {
 
   it('a plugin that cannot be put in place ends the run', () => {
     const run = newRun()
-    const output = feed(run, gateSays({ svc: 'failed', message: 'Error: no such thing' }))
+    const output = feed(run, pluginSays({ svc: 'failed', message: 'Error: no such thing' }))
     expect(output).toMatchObject({ write: '', finished: true, closeInput: true })
     expect(run.outcome(left)).toMatchObject({
       exitReason: 'harness_start_failed',
@@ -380,7 +380,7 @@ describe('in doubt', () => {
     feed(run, ...working)
     expect(run.input('Wait!').write).toContain('Wait!')
     expect(feed(run, idle)).toMatchObject({ finished: false, closeInput: false })
-    expect(feed(run, gateSays(turn), idle)).toMatchObject({ finished: true, closeInput: true })
+    expect(feed(run, pluginSays(turn), idle)).toMatchObject({ finished: true, closeInput: true })
   })
 
   it('a text of a person that opencode does not take is told, and ends nothing but the wait for it', () => {

@@ -9,20 +9,20 @@ import { joined, jsonObject } from '../parts/json-lines.ts'
 import { turnDialogue, type TurnRun } from '../parts/turn-dialogue.ts'
 import { Turn } from '../parts/turn.ts'
 import type { CallPlace } from './calls.ts'
-import { Gate } from './gate.ts'
+import { WaitingCalls } from './waiting-calls.ts'
 import { abortSession, opencodeOrderIds, openSession, replyPermission, sendPrompt, stdinLine } from './orders.ts'
 import { opencodeOutcome, type Halt, type OpencodeFacts, type OwnOpencodeFacts } from './outcome.ts'
 import { SessionEvents } from './session-events.ts'
 import { Sessions } from './sessions.ts'
 import {
   event,
-  gateLine,
+  pluginLine,
   permissionAsked,
   sessionAnswer,
   sessionIdle,
-  type GateCall,
-  type GateRetry,
-  type GateTurn,
+  type PluginCall,
+  type PluginRetry,
+  type PluginTurn,
 } from './wire.ts'
 
 /** An event can hold the output of a tool; a line longer than this is kept raw and the next one read again. */
@@ -50,7 +50,7 @@ export function opencodeDialogue(spec: RunSpec, options: DialogueOptions = {}): 
 class OpencodeRun implements TurnRun {
   readonly facts: OpencodeFacts
   readonly #turn: Turn<OwnOpencodeFacts>
-  readonly #gate = new Gate()
+  readonly #waiting = new WaitingCalls()
   readonly #sessions = new Sessions()
   readonly #events: SessionEvents
   #place: CallPlace = { servers: [], directory: '' }
@@ -66,10 +66,10 @@ class OpencodeRun implements TurnRun {
     this.facts = this.#turn.facts
     this.#events = new SessionEvents({
       facts: this.facts,
-      gate: this.#gate,
+      waiting: this.#waiting,
       sessions: this.#sessions,
       place: () => this.#place,
-      isGated: hasCallChecks(spec),
+      checksCalls: hasCallChecks(spec),
       redactText: this.#turn.redactText,
     })
   }
@@ -86,7 +86,7 @@ class OpencodeRun implements TurnRun {
 
   answer(askId: string, decision: CallDecision): DialogueOutput {
     if (decision.behavior === 'deny' && decision.stop === true) this.facts.halt ??= { why: 'asked' }
-    const write = this.#gate.answer(askId, decision)
+    const write = this.#waiting.answer(askId, decision)
     return { events: [], ...(write !== null && { write }) }
   }
 
@@ -105,7 +105,7 @@ class OpencodeRun implements TurnRun {
 
   #printed(text: string): DialogueOutput {
     const bytes = Buffer.from(text)
-    const parsed = gateLine.safeParse(jsonObject(bytes))
+    const parsed = pluginLine.safeParse(jsonObject(bytes))
     if (!parsed.success) return { events: rawEvents(Buffer.from(`${text}\n`), 'stdout', this.#turn.redactText) }
     const line = parsed.data
     switch (line.svc) {
@@ -172,10 +172,10 @@ class OpencodeRun implements TurnRun {
     return this.#turn.refuse(message)
   }
 
-  #call(call: GateCall): DialogueOutput {
-    if (this.#turn.isFinished) return { events: [], write: Gate.refuse(call) }
+  #call(call: PluginCall): DialogueOutput {
+    if (this.#turn.isFinished) return { events: [], write: WaitingCalls.refuse(call) }
     // A session that nobody of this run began: whoever did that does not get svc's word for it.
-    const write = this.#gate.hold(call)
+    const write = this.#waiting.hold(call)
     this.facts.didWork = true
     this.#events.sawProgress()
     const seen = this.#events.raiseSeen(call)
@@ -183,7 +183,7 @@ class OpencodeRun implements TurnRun {
   }
 
   /** Before each request to the model: the run may be over. A request that is not answered is not made. */
-  #modelIsAsked(turn: GateTurn): DialogueOutput {
+  #modelIsAsked(turn: PluginTurn): DialogueOutput {
     const { maxTurns, model } = this.#turn.spec
     this.#events.model = turn.model
     if (this.facts.halt !== null) return this.#halt(this.facts.halt)
@@ -199,7 +199,7 @@ class OpencodeRun implements TurnRun {
     return { events: [], write: stdinLine({ id: turn.id }) }
   }
 
-  #retry({ message, until, waitMs }: GateRetry): DialogueOutput {
+  #retry({ message, until, waitMs }: PluginRetry): DialogueOutput {
     if (waitMs <= longestWaitMs) return { events: [] }
     const told = this.#turn.capped(message).slice(0, 1_000)
     return this.#halt({ why: 'long_wait', message: told, until, waitMs })
@@ -217,7 +217,7 @@ class OpencodeRun implements TurnRun {
     const parsed = permissionAsked.safeParse(properties)
     if (!parsed.success) return null
     const { id, sessionID, tool } = parsed.data
-    const isAllowed = tool != null && this.#gate.allowed({ sessionID, callID: tool.callID })
+    const isAllowed = tool != null && this.#waiting.allowed({ sessionID, callID: tool.callID })
     return { events: [], write: replyPermission(id, isAllowed) }
   }
 

@@ -57,19 +57,19 @@ it('serves on loopback, with a plugin of the run in which no secret stands', () 
   const { file, args, io, http, files, settings } = launch()
   expect([file, ...args]).toEqual(['opencode', 'serve', '--hostname', '127.0.0.1', '--port', '0'])
   expect([io, http?.passwordVariable]).toEqual(['http', 'OPENCODE_SERVER_PASSWORD'])
-  expect(files.map(({ path }) => path)).toEqual(['/run dir/svc-gate.mjs'])
-  expect(settings['plugin']).toEqual(['file:///run%20dir/svc-gate.mjs'])
+  expect(files.map(({ path }) => path)).toEqual(['/run dir/svc-plugin.mjs'])
+  expect(settings['plugin']).toEqual(['file:///run%20dir/svc-plugin.mjs'])
 })
 
 it.each([
   ['mode ask', {}, true],
   ['a deny list', { permissions: { ...full, deny: ['Bash'] } }, true],
   ['mode full', { permissions: full }, false],
-])('with %s, what a repository brings is kept out where lists have a say', (_, spec, isGated) => {
+])('with %s, what a repository brings is kept out where lists have a say', (_, spec, checksCalls) => {
   const { env, settings, files } = launch(spec)
-  expect(env['OPENCODE_DISABLE_PROJECT_CONFIG'] === '1').toBe(isGated)
-  expect('formatter' in settings && 'lsp' in settings).toBe(isGated)
-  expect(files[0]?.content).toContain(`"isGated":${isGated}`)
+  expect(env['OPENCODE_DISABLE_PROJECT_CONFIG'] === '1').toBe(checksCalls)
+  expect('formatter' in settings && 'lsp' in settings).toBe(checksCalls)
+  expect(files[0]?.content).toContain(`"checksCalls":${checksCalls}`)
 })
 
 it.each([

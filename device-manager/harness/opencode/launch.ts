@@ -7,7 +7,7 @@ import { HarnessLaunchError } from '../parts/adapter-errors.ts'
 import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
 import { versionedBase } from '../parts/broker-way.ts'
 import { jsonObject } from '../parts/json-lines.ts'
-import { gatePlugin } from './gate-plugin.ts'
+import { pluginText } from './plugin.ts'
 
 const passwordVariable = 'OPENCODE_SERVER_PASSWORD'
 
@@ -22,8 +22,8 @@ export function opencodeLaunch(spec: RunSpec, { env, runDir, cwd, mcpServers, sk
       `opencode names a model as provider/model, such as anthropic/claude-sonnet-4-5; "${spec.model}" has no provider.`,
     )
   }
-  const gated = hasCallChecks(spec)
-  const plugin = join(runDir, 'svc-gate.mjs')
+  const checksCalls = hasCallChecks(spec)
+  const plugin = join(runDir, 'svc-plugin.mjs')
   const privateVariables = [passwordVariable, ...Object.keys(installs)]
   return {
     file: 'opencode',
@@ -32,11 +32,11 @@ export function opencodeLaunch(spec: RunSpec, { env, runDir, cwd, mcpServers, sk
     env: {
       ...quiet,
       ...installs,
-      ...(gated && { OPENCODE_DISABLE_PROJECT_CONFIG: '1' }),
+      ...(checksCalls && { OPENCODE_DISABLE_PROJECT_CONFIG: '1' }),
       // It takes its folder from this before it asks the system.
       PWD: cwd,
       OPENCODE_CONFIG_CONTENT: JSON.stringify(
-        settingsOf(env, { gated, plugin: pathToFileURL(plugin).href, skills, spec }),
+        settingsOf(env, { checksCalls, plugin: pathToFileURL(plugin).href, skills, spec }),
       ),
     },
     io: 'http',
@@ -44,7 +44,7 @@ export function opencodeLaunch(spec: RunSpec, { env, runDir, cwd, mcpServers, sk
     files: [
       {
         path: plugin,
-        content: gatePlugin({ isGated: gated, runDir, privateVariables, mcpServers: settingsOfServers(mcpServers) }),
+        content: pluginText({ checksCalls, runDir, privateVariables, mcpServers: settingsOfServers(mcpServers) }),
       },
     ],
   }
@@ -86,11 +86,11 @@ const settingsOfServers = (servers: McpServers): Record<string, object> =>
 function settingsOf(
   env: Readonly<Record<string, string>>,
   {
-    gated,
+    checksCalls,
     plugin,
     skills,
     spec: { brokeredModel },
-  }: { gated: boolean; plugin: string; skills: LaunchFacts['skills']; spec: RunSpec },
+  }: { checksCalls: boolean; plugin: string; skills: LaunchFacts['skills']; spec: RunSpec },
 ) {
   const theirs = jsonObject(Buffer.from(env['OPENCODE_CONFIG_CONTENT'] ?? '{}')) ?? {}
   const plugins: unknown[] = Array.isArray(theirs['plugin']) ? theirs['plugin'] : []
@@ -105,7 +105,7 @@ function settingsOf(
     share: 'disabled',
     autoupdate: false,
     snapshot: false,
-    ...(gated && { formatter: false, lsp: false }),
+    ...(checksCalls && { formatter: false, lsp: false }),
   }
 }
 

@@ -4,7 +4,7 @@ import { forgetOldest } from '../parts/asked-calls.ts'
 import { failedRequestEvent } from '../parts/error-event.ts'
 import { callEvent, cappedText, resultEvent, wordEvents } from '../parts/event-pieces.ts'
 import { noTool, shownCall, type CallPlace } from './calls.ts'
-import type { Gate, OpencodeShownCall } from './gate.ts'
+import type { WaitingCalls, OpencodeShownCall } from './waiting-calls.ts'
 import type { Halt, OpencodeFacts } from './outcome.ts'
 import type { Sessions } from './sessions.ts'
 import { OpencodeUsage } from './usage.ts'
@@ -22,10 +22,10 @@ import {
 export interface SessionEventsParts {
   /** Written to as the session goes on. */
   facts: OpencodeFacts
-  gate: Gate
+  waiting: WaitingCalls
   sessions: Sessions
   place(): CallPlace
-  isGated: boolean
+  checksCalls: boolean
   redactText: RedactText
 }
 export type SessionOutput = DialogueOutput & { halt?: Halt }
@@ -67,11 +67,11 @@ export class SessionEvents {
 
   #raise(call: OpencodeShownCall): Pick<DialogueOutput, 'asks' | 'write'> {
     const toolCallId = this.#callId(call.sessionID, call.callID)
-    return this.#parts.gate.raise(call, { place: this.#parts.place(), toolCallId })
+    return this.#parts.waiting.raise(call, { place: this.#parts.place(), toolCallId })
   }
 
   #awaitQuestion(call: OpencodeShownCall): void {
-    if (this.#parts.gate.knows(call)) return
+    if (this.#parts.waiting.knows(call)) return
     this.#early.set(`${call.sessionID}/${call.callID}`, call)
     forgetOldest(this.#early, maxEarly)
   }
@@ -134,7 +134,7 @@ export class SessionEvents {
   }
 
   #tool(sessionID: string, part: ToolPart): SessionOutput {
-    const { sessions, gate, isGated, redactText } = this.#parts
+    const { sessions, waiting, checksCalls, redactText } = this.#parts
     const { callID, state } = part
     const of = { toolCallId: this.#callId(sessionID, callID), ...sessions.parentOf(sessionID) }
     const started = state.metadata?.sessionId
@@ -156,10 +156,10 @@ export class SessionEvents {
     const isCompleted = state.status === 'completed'
     const output = (isCompleted ? state.output : state.error) ?? ''
     events.push(resultEvent({ ...of, isError: !isCompleted || part.tool === noTool, output }, redactText))
-    const asked = gate.ended(call, { isCompleted })
+    const asked = waiting.ended(call, { isCompleted })
     const isTrouble = asked === false || (asked === null && isCompleted)
     // With the plugin in place this does not happen; if it does, nothing more may.
-    if (!isTrouble || !isGated) return { events }
+    if (!isTrouble || !checksCalls) return { events }
     return { events, halt: { why: 'unasked', name: part.tool, wasAsked: asked !== null } }
   }
 

@@ -4,7 +4,7 @@ import { z } from 'zod'
 
 const id = z.string().min(1).max(500)
 
-export const gateLine = z.discriminatedUnion('svc', [
+export const pluginLine = z.discriminatedUnion('svc', [
   z.object({ svc: z.literal('failed'), message: z.string() }),
   z.object({ svc: z.literal('ready'), directory: z.string().max(8_192), servers: z.array(z.string()).max(1_000) }),
   z.object({
@@ -31,9 +31,9 @@ export const gateLine = z.discriminatedUnion('svc', [
     waitMs: z.number().nonnegative(),
   }),
 ])
-export type GateCall = Extract<z.infer<typeof gateLine>, { svc: 'call' }>
-export type GateRetry = Extract<z.infer<typeof gateLine>, { svc: 'retry' }>
-export type GateTurn = Extract<z.infer<typeof gateLine>, { svc: 'turn' }>
+export type PluginCall = Extract<z.infer<typeof pluginLine>, { svc: 'call' }>
+export type PluginRetry = Extract<z.infer<typeof pluginLine>, { svc: 'retry' }>
+export type PluginTurn = Extract<z.infer<typeof pluginLine>, { svc: 'turn' }>
 
 const session = z.object({ id, directory: z.string() })
 /** One that was made, or those of a folder. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { raiseApproval } from '../../../control-plane/resources/approvals/steps/raise.ts'
 import type { Stage } from '../contract/stage.ts'
-import { asked, askedOf, askedTooLate, asker, idOf } from './kit/gates.ts'
+import { asked, askedOf, askedTooLate, asker, idOf } from './kit/holds.ts'
 import { nobody, on, plain, postKeyed, thing } from './kit/recipe.ts'
 import type { CodeRecipe, Placed, ResourceFacts } from './kit/resource-facts.ts'
 

@@ -1,6 +1,6 @@
 import { TestServer, type CallOptions } from '../../kit/server.ts'
 import { secretsKey, type Stage } from '../contract/stage.ts'
-import { asked, askedOf, askedTooLate, asker, idOf } from './kit/gates.ts'
+import { asked, askedOf, askedTooLate, asker, idOf } from './kit/holds.ts'
 import { on, plain, postKeyed, thing } from './kit/recipe.ts'
 import type { CodeRecipe, Placed, ResourceFacts } from './kit/resource-facts.ts'
 

@@ -6,7 +6,7 @@ import { findRun } from '../../../control-plane/resources/runs/store.ts'
 import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
 import { specOf } from '../../kit/rows.ts'
 import { outcomeOf } from '../../kit/server.ts'
-import { gateCalls, type GateScene } from './gates-kit.ts'
+import { agentCalls, type AgentScene } from './agent-calls-kit.ts'
 
 export const digestOf = (name: string, args: unknown) =>
   createHash('sha256')
@@ -14,8 +14,8 @@ export const digestOf = (name: string, args: unknown) =>
     .digest('hex')
 
 /** Returns what tests of approvals do beside what those of all gates do. */
-export function approvalCalls(scene: () => GateScene) {
-  const calls = gateCalls(scene)
+export function approvalCalls(scene: () => AgentScene) {
+  const calls = agentCalls(scene)
 
   const ask = async (token: string, body: Record<string, unknown> = {}) =>
     calls.post('/approvals', { prompt: 'Deploy build 17?', gatedThing: { name: 'deploy' }, ...body }, token)

@@ -5,7 +5,7 @@ import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 import { makePluginSkill } from '../facts/kit/plugins.ts'
 import { makeSkill, newBundle, newSlug } from '../facts/kit/skills.ts'
-import { gateCalls } from './gates-kit.ts'
+import { agentCalls } from './agent-calls-kit.ts'
 
 /** The skill `svc`, which every workspace has. */
 
@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-const { agentCaller } = gateCalls(() => ({ server, member }))
+const { agentCaller } = agentCalls(() => ({ server, member }))
 const call = (path: string, method: string, body?: unknown, token = member.token) =>
   server.call(path, { method, token, ...(body !== undefined && { body }) })
 const slugs = async (query = '', token = member.token) =>

@@ -8,7 +8,7 @@ import { serviceSettings, startKeyService, type KeyService } from '../../kit/ser
 import { secretsKey } from '../contract/stage.ts'
 import { newConnection } from '../facts/kit/connections.ts'
 import { newServer } from '../facts/kit/mcp-servers.ts'
-import { gateCalls } from './gates-kit.ts'
+import { agentCalls } from './agent-calls-kit.ts'
 
 /** What runs are given of connections by themselves: servers, and variables of the environment. */
 
@@ -38,7 +38,7 @@ beforeEach(async () => {
   await server.database.root('connections').delete()
 })
 
-const { agentCaller } = gateCalls(() => ({ server, member }))
+const { agentCaller } = agentCalls(() => ({ server, member }))
 const ofDefault = (of: FakeDevice) =>
   server.ok(`/devices/${of.identity.deviceId}`, {
     method: 'PATCH',

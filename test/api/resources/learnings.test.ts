@@ -3,7 +3,7 @@ import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type Reply, type TestServer } from '../../kit/server.ts'
 import { makeLearning, newLearning } from '../facts/kit/learnings.ts'
 import { makeTask } from '../facts/kit/tasks.ts'
-import { gateCalls } from './gates-kit.ts'
+import { agentCalls } from './agent-calls-kit.ts'
 
 let server: TestServer, admin: Person, member: Person, other: Person
 beforeAll(async () => {
@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-const { agentCaller, post } = gateCalls(() => ({ server, member }))
+const { agentCaller, post } = agentCalls(() => ({ server, member }))
 
 const file = (body: Record<string, unknown>, token = member.token): Promise<Reply> =>
   server.call('/learnings', { body: { ...newLearning, ...body }, token })

@@ -3,7 +3,7 @@ import { startWithPeople } from '../../kit/people.ts'
 import { specOf } from '../../kit/rows.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 import { makeServer, newServer } from '../facts/kit/mcp-servers.ts'
-import { gateCalls } from './gates-kit.ts'
+import { agentCalls } from './agent-calls-kit.ts'
 
 let server: TestServer, member: Person, other: Person
 beforeAll(async () => {
@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-const { agentCaller } = gateCalls(() => ({ server, member }))
+const { agentCaller } = agentCalls(() => ({ server, member }))
 const call = (path: string, method = 'GET', body?: unknown, token?: string) =>
   server.call(path, { method, ...(token !== undefined && { token }), ...(body !== undefined && { body }) })
 const namesOf = (reply: { data: { name: string }[] }) => reply.data.map(({ name }) => name)

@@ -2,7 +2,7 @@ import type { RunId } from '../../../shared/lib/ids.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
-import { gateCalls } from './gates-kit.ts'
+import { agentCalls } from './agent-calls-kit.ts'
 import { call, made, move } from './tasks-kit.ts'
 
 /** How an agent hears, after the run that asked, what became of a change of the platform. */
@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-const { agentCaller, post, wokenRun } = gateCalls(() => ({ server, member }))
+const { agentCaller, post, wokenRun } = agentCalls(() => ({ server, member }))
 
 const end = (runId: string) => server.ok(`/runs/${runId}/cancel`, { body: {} })
 const promptOf = async (runId: string) => (await server.ok(`/runs/${runId}/context`)).prompt as string

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type Reply, type TestServer } from '../../kit/server.ts'
-import { gateCalls } from './gates-kit.ts'
+import { agentCalls } from './agent-calls-kit.ts'
 
 /** Writes that agents ask for, from the 202 to what the approving person's yes has done. */
 
@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-const { agentCaller, post } = gateCalls(() => ({ server, member }))
+const { agentCaller, post } = agentCalls(() => ({ server, member }))
 
 const resolve = (id: string, verb: 'approve' | 'reject', person = member, body: unknown = {}): Promise<Reply> =>
   post(`/approvals/${id}/${verb}`, body, person.token)

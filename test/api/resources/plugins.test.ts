@@ -7,7 +7,7 @@ import { outcomeOf, type Person, type Reply, type TestServer } from '../../kit/s
 import { makeServer } from '../facts/kit/mcp-servers.ts'
 import { bundleOf, makePlugin, newPlugin, newPluginName, pluginFiles, tracker, treeOf } from '../facts/kit/plugins.ts'
 import { makeSkill, newSlug, skillMd } from '../facts/kit/skills.ts'
-import { gateCalls } from './gates-kit.ts'
+import { agentCalls } from './agent-calls-kit.ts'
 
 /** Plugins of a workspace: what they bring, who decides about them, and what a run has of them. */
 
@@ -22,7 +22,7 @@ afterAll(async () => {
   await git.close()
 })
 
-const { agentCaller } = gateCalls(() => ({ server, member }))
+const { agentCaller } = agentCalls(() => ({ server, member }))
 const ask = (path: string, method: string, body?: unknown, { token }: { token: string } = admin): Promise<Reply> =>
   server.call(path, {
     method,

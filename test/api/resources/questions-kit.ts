@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { outcomeOf } from '../../kit/server.ts'
-import { gateCalls, type GateScene } from './gates-kit.ts'
+import { agentCalls, type AgentScene } from './agent-calls-kit.ts'
 
 export const secretsKey = { SVC_SECRETS_KEY: 'ab'.repeat(32) }
 
@@ -17,8 +17,8 @@ export const secretRequest = () => ({
 })
 
 /** Returns what tests of questions do beside what those of all gates do. */
-export function questionCalls(scene: () => GateScene) {
-  const calls = gateCalls(scene)
+export function questionCalls(scene: () => AgentScene) {
+  const calls = agentCalls(scene)
 
   const ask = (token: string, body: Record<string, unknown> = {}) =>
     calls.post('/questions', { prompt: 'Which one?', ...body }, token)

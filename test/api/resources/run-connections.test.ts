@@ -10,7 +10,7 @@ import { serviceSettings, startKeyService, type KeyService } from '../../kit/ser
 import { secretsKey } from '../contract/stage.ts'
 import { makeConnection } from '../facts/kit/connections.ts'
 import { newServer } from '../facts/kit/mcp-servers.ts'
-import { gateCalls } from './gates-kit.ts'
+import { agentCalls } from './agent-calls-kit.ts'
 
 /** Connections of MCP servers: who may name which, and what a device is told of them for which run. */
 
@@ -32,7 +32,7 @@ afterAll(async () => {
   await service.stop()
 })
 
-const { agentCaller } = gateCalls(() => ({ server, member }))
+const { agentCaller } = agentCalls(() => ({ server, member }))
 /** A connection of the workspace, or of one person. */
 async function connect(owner: Person | null = null): Promise<string> {
   const id = await makeConnection({ server }, { integrationId: 'key-service', apiKeyFields: { apiKey: service.key } })

@@ -6,7 +6,7 @@ import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 import { makePluginSkill } from '../facts/kit/plugins.ts'
 import { makeSkill, newSlug, skillMd } from '../facts/kit/skills.ts'
-import { gateCalls } from './gates-kit.ts'
+import { agentCalls } from './agent-calls-kit.ts'
 
 let server: TestServer, member: Person, git: GitServer
 beforeAll(async () => {
@@ -19,7 +19,7 @@ afterAll(async () => {
   await git.close()
 })
 
-const { agentCaller } = gateCalls(() => ({ server, member }))
+const { agentCaller } = agentCalls(() => ({ server, member }))
 interface Asked {
   url: string
   ref?: string

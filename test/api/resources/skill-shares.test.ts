@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 import { makeShare, makeSkill, skillMd } from '../facts/kit/skills.ts'
-import { gateCalls } from './gates-kit.ts'
+import { agentCalls } from './agent-calls-kit.ts'
 
 let server: TestServer, member: Person, stranger: Person
 beforeAll(async () => {
@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-const { agentCaller } = gateCalls(() => ({ server, member }))
+const { agentCaller } = agentCalls(() => ({ server, member }))
 const preview = (token: string) => server.call(`/skills/shared/${token}`, { token: null })
 const install = (shareToken: string, { token, workspaceId }: { token: string; workspaceId: string }) =>
   server.call(`/skills/shared/${shareToken}/install`, { body: { targetCompanyId: workspaceId }, token })

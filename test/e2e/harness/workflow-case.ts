@@ -9,12 +9,12 @@ import { newAgent, says, withTools, type Stage } from './stage.ts'
 
 /**
  * A workflow whose steps the real Claude Code does; only its model is scripted, by what was said to it last. A call of a step's agent
- * that a person approves is in api/databases/workflow-gates.test.ts.
+ * that a person approves is in api/databases/workflow-command-steps.test.ts.
  */
 
 const shell = (command: string) => ({ kind: 'shell', command }) as const
 
-// In the short form workflow-gates.test.ts has a gate that may not.
+// In the short form workflow-command-steps.test.ts has a gate that may not.
 const denial = isLong
   ? "const denied = await gate(['rm', '-r', '.'], { label: 'remove', agent: '@coder' }).catch((error) => error.code)"
   : ''

@@ -64,7 +64,7 @@ export async function auditAgent(
   const connections = await connectionsOfAgent(db, agent, options)
   const mcpServers = await mcpServersOfAgent(db, agent, { workspace, connections: connections.given })
   const servers = mcpServersFor(mcpServers, { harness, protocol: agent.protocol, permissions })
-  const { leftOut: variablesLeftOut } = place.variablesGiven(connections.given, {
+  const { leftOut: variablesLeftOut } = place.connectionVariables(connections.given, {
     secrets: new Set(secretKeys.keys()),
     harnessKeys: harnesses[harness].keyNames,
   })

@@ -1,7 +1,7 @@
 /** The facts about the run that the plugin is told. */
-export interface GateSettings {
+export interface PluginSettings {
   /** The agent's lists have a say: code and settings that a repository brings do not count. */
-  isGated: boolean
+  checksCalls: boolean
   runDir: string
   /** Taken out of the environment once opencode has read them, so that no tool inherits them. */
   privateVariables: readonly string[]
@@ -28,7 +28,8 @@ export interface GateSettings {
  * a say, the plugin therefore refuses to load any module from a file that is neither svc's nor the person's: what lies in
  * opencode's own folder of settings, and the packages that their settings name.
  */
-export const gatePlugin = (settings: GateSettings): string => `const settings = ${JSON.stringify(settings)}\n${source}`
+export const pluginText = (settings: PluginSettings): string =>
+  `const settings = ${JSON.stringify(settings)}\n${source}`
 
 const source = String.raw`
 import { existsSync, realpathSync } from 'node:fs'
@@ -123,12 +124,12 @@ function instructionsAround(directory, worktree) {
   return []
 }
 
-export const SvcGate = async ({ client, directory, worktree }) => {
+export const Svc = async ({ client, directory, worktree }) => {
   const retried = new Set()
   return {
     async config(config) {
       try {
-        if (settings.isGated) {
+        if (settings.checksCalls) {
           refuseOtherModules(config)
           config.instructions = [...(config.instructions ?? []), ...instructionsAround(directory, worktree)]
         }

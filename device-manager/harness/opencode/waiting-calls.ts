@@ -4,7 +4,7 @@ import { AskedCalls, isSameText, maxCallsAtOnce, shownDigest } from '../parts/as
 import { OpenQuestions } from '../parts/open-questions.ts'
 import { callsOf, noTool, type CallPlace } from './calls.ts'
 import { stdinLine } from './orders.ts'
-import type { GateCall } from './wire.ts'
+import type { PluginCall } from './wire.ts'
 
 /** A call as its session shows it. */
 export interface OpencodeShownCall {
@@ -28,16 +28,16 @@ const nobodyThere =
  * The plugin tells with what input the tool is about to run, the part what the model asked for. They differ where a plugin of the
  * person's has changed the input, and then both are judged: nobody can say for certain which of them is run.
  */
-export class Gate {
-  readonly #held = new Map<string, GateCall>()
+export class WaitingCalls {
+  readonly #held = new Map<string, PluginCall>()
   /** Of a call there may be many questions; the calls are counted when they are held. */
-  readonly #open = new OpenQuestions<GateCall>(Infinity)
+  readonly #open = new OpenQuestions<PluginCall>(Infinity)
   /** Calls that svc was asked about and that have not ended, with the id under which the plugin waits; null: it has its answer. */
   readonly #known = new Map<string, string | null>()
   readonly #asked = new AskedCalls<string>(isSameText)
 
   /** Returns what is written where the call is refused at once. */
-  hold(call: GateCall): string | null {
+  hold(call: PluginCall): string | null {
     const key = keyOf(call)
     // Some models give each turn's calls the same ids: one that is over may come again, one that waits may not.
     if (this.#known.size >= maxCallsAtOnce || this.#known.has(key))
@@ -56,7 +56,7 @@ export class Gate {
   }
 
   /** The run has ended: nobody is asked any more. */
-  static refuse(call: GateCall): string {
+  static refuse(call: PluginCall): string {
     return answerLine(call.id, 'The run has ended. Make no further calls.')
   }
 
@@ -114,14 +114,14 @@ export class Gate {
     return this.#asked.isAllowed(keyOf(call))
   }
 
-  #allowAtOnce(call: GateCall): string {
+  #allowAtOnce(call: PluginCall): string {
     const askId = this.#open.nextAskId()
     this.#asked.note(keyOf(call), { askIds: [askId], shown: [digestOf({ tool: call.tool, input: call.args })] })
     this.#asked.answered(askId, true)
     return this.#answer(call, null)
   }
 
-  #answer(call: GateCall, refusal: string | null): string {
+  #answer(call: PluginCall, refusal: string | null): string {
     this.#known.set(keyOf(call), null)
     return answerLine(call.id, refusal)
   }

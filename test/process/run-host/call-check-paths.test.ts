@@ -19,7 +19,7 @@ let realCwd: string
 let outside: string
 
 beforeAll(() => {
-  root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-gate-')))
+  root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-call-check-')))
   home = join(root, 'home')
   realCwd = join(root, 'disk', 'work')
   outside = join(root, 'outside')

@@ -91,7 +91,7 @@ test('no command leaves the folder of its agent, whatever its path says', async 
 })
 
 // In the short form the next test has a gate that is denied, harness-all.test.ts one that a person approves, and
-// api/databases/workflow-gates.test.ts one that a person rejects.
+// api/databases/workflow-command-steps.test.ts one that a person rejects.
 if (isLong) {
   test('the lists and the mode of the agent decide before anything starts, and a person once', async () => {
     const tools = { allow: ['Bash(echo *)'], ask: ['Bash(touch *)'], deny: ['Bash(rm *)'] }

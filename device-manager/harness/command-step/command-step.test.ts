@@ -4,7 +4,7 @@ import type { StepCommand } from '../../../shared/runs/spec.ts'
 import { specOf } from '../../../test/kit/harness-recordings.ts'
 import type { CallDecision, DialogueOutput, ProcessExit } from '../adapter.ts'
 import { adapterOfRun } from '../registry.ts'
-import { gateAdapter } from './adapter.ts'
+import { commandStepAdapter } from './adapter.ts'
 
 const gateOf = (changes: Partial<StepCommand> = {}): StepCommand => ({
   argv: ['make', 'all things'],
@@ -12,7 +12,7 @@ const gateOf = (changes: Partial<StepCommand> = {}): StepCommand => ({
   needsRule: false,
   ...changes,
 })
-const dialogueOf = (gate = gateOf()) => gateAdapter.dialogue(specOf({ harness: 'command', command: null, gate }))
+const dialogueOf = (gate = gateOf()) => commandStepAdapter.dialogue(specOf({ harness: 'command', command: null, gate }))
 const exited = (exitCode: number | null, signal: string | null = null): ProcessExit => ({
   exitCode,
   signal,
@@ -27,8 +27,8 @@ const resultOf = ({ events }: DialogueOutput): Extract<RunEventBody, { kind: 're
   return last.data
 }
 
-it('drives every run with the command of a gate, whatever its agent is', () => {
-  expect(adapterOfRun(specOf({ harness: 'command', command: null, gate: gateOf() }))).toBe(gateAdapter)
+it('drives every run of a command step, whatever its agent is', () => {
+  expect(adapterOfRun(specOf({ harness: 'command', command: null, gate: gateOf() }))).toBe(commandStepAdapter)
 })
 
 describe('its command', () => {

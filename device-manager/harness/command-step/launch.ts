@@ -24,7 +24,7 @@ exec </dev/null 2>&1
 exec "$@"`
 
 /** Launches the shell that waits with the command. Without a terminal: nobody is there to answer what it may ask. */
-export function gateLaunch({ gate }: RunSpec): HarnessLaunch {
+export function commandStepLaunch({ gate }: RunSpec): HarnessLaunch {
   if (gate == null) throw new HarnessLaunchError('The run has no command of a gate.')
   const { argv, cwd } = gate
   const folder = cwd === null ? '.' : isAbsolute(cwd) ? cwd : `./${cwd}`

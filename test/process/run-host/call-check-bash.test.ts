@@ -8,9 +8,9 @@ import type { ToolPermissions } from '../../../shared/runs/spec.ts'
 import { decide } from '../../../shared/permissions/decide.ts'
 import { judgedPlace, plainReach } from '../../kit/judged-place.ts'
 
-/** More lines than in the whole suite: `SVC_GATE_LINES=50000 SVC_GATE_SEED=7`. */
-const lineCount = Number(process.env['SVC_GATE_LINES'] ?? 150)
-const seed = Number(process.env['SVC_GATE_SEED'] ?? 1)
+/** More lines than in the whole suite: `SVC_CALL_CHECK_LINES=50000 SVC_CALL_CHECK_SEED=7`. */
+const lineCount = Number(process.env['SVC_CALL_CHECK_LINES'] ?? 150)
+const seed = Number(process.env['SVC_CALL_CHECK_SEED'] ?? 1)
 
 const place = judgedPlace()
 function isForbidden(command: string): boolean {
@@ -212,7 +212,7 @@ const line = fc.oneof(
 
 let dir: string
 beforeAll(() => {
-  dir = mkdtempSync(join(tmpdir(), 'svc-gate-bash-'))
+  dir = mkdtempSync(join(tmpdir(), 'svc-call-check-bash-'))
 })
 afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
@@ -240,7 +240,7 @@ test('whatever bash runs is forbidden by the rule about it', { timeout: 120_000 
   const lines = fc.sample(line, { numRuns: lineCount, seed }).map((text) => text.replace(/\n+$/, ''))
   const ran = ranBy(lines)
   const missed = lines.filter((text, at) => ran[at] && !isForbidden(text))
-  if (process.env['SVC_GATE_LINES']) console.log(ran.filter(Boolean).length, 'of', lines.length, 'ran')
+  if (process.env['SVC_CALL_CHECK_LINES']) console.log(ran.filter(Boolean).length, 'of', lines.length, 'ran')
   expect(missed.toSorted((a, b) => a.length - b.length).slice(0, 20)).toEqual([])
   // Lines that bash refuses prove nothing.
   expect(ran.filter(Boolean).length).toBeGreaterThan(lines.length / 5)

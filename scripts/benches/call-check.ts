@@ -11,11 +11,11 @@ const allowedMs = 5
  * From the question about a tool call to the answer, as the harness sees it, through the real daemon and its run host. Every call is
  * allowed by a rule: of the shell, and in turn of files in a folder, for which links are looked up.
  */
-export const harnessGate: Bench = {
-  name: 'harness-gate',
-  about: 'time that the permission gate adds to a tool call which a rule allows',
+export const callCheck: Bench = {
+  name: 'call-check',
+  about: 'time that the check of a tool call adds to one which a rule allows',
   async run(context) {
-    const stack = await startStandInStack(context, { name: 'gate' })
+    const stack = await startStandInStack(context, { name: 'call-check' })
     try {
       mkdirSync(join(stack.home, 'notes'))
       for (let at = 0; at < calls; at++) writeFileSync(join(stack.home, 'notes', `${at}.txt`), 'note\n')

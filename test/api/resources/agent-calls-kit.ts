@@ -2,14 +2,14 @@ import { expect } from 'vitest'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import type { Person, Reply, TestServer } from '../../kit/server.ts'
 
-export interface GateScene {
+export interface AgentScene {
   server: TestServer
   /** Says whose agents ask, and who answers where nobody else is named. */
   member: Person
 }
 
 /** Returns what tests of approvals, questions and stored writes do over and over, on the server that the file has when they do it. */
-export function gateCalls(scene: () => GateScene) {
+export function agentCalls(scene: () => AgentScene) {
   const agentCaller = (
     body: Record<string, unknown> = {},
     { owner = scene().member, run = {} }: { owner?: Person; run?: Record<string, unknown> } = {},

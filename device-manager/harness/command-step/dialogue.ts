@@ -26,9 +26,9 @@ type Stage =
  *     starting -- told where it is --> asking -- allowed --> running
  *         \---- no such folder -----------\---- denied ----> refused
  */
-export function gateDialogue(spec: RunSpec): HarnessDialogue {
+export function commandStepDialogue(spec: RunSpec): HarnessDialogue {
   const { gate } = spec
-  if (gate == null) throw new Error('a run without a gate')
+  if (gate == null) throw new Error('a run without a command step')
   const command = commandDialogue()
   let stage: Stage = { kind: 'starting', head: Buffer.alloc(0) }
 
