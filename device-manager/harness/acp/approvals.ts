@@ -23,11 +23,15 @@ export interface AcpAnswered {
 export class AcpApprovals {
   readonly #open = new OpenQuestions<Pending>()
 
+  /** Forgets the question that is open under the id of a request that comes, and says whether there was one. */
+  forget(id: AcpRequestId): boolean {
+    return this.#open.forget(id)
+  }
+
   raise(
     id: AcpRequestId,
     { toolCall, options, mcpName }: Pick<PermissionRequest, 'toolCall' | 'options'> & { mcpName: string | null },
   ): { ask?: ToolAsk; write?: string } {
-    if (this.#open.forget(id)) return { write: cancelled(id) }
     const optionOf = (kind: string) => options.find((option) => option.kind === kind)?.optionId ?? null
     const [allow, reject] = [optionOf('allow_once'), optionOf('reject_once')]
     const call = namedCall(toolCall.kind, toolCall.rawInput, mcpName)

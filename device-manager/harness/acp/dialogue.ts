@@ -118,6 +118,7 @@ class AcpRun implements TurnRun {
     const parsed = wire.acpRequest.safeParse(value)
     if (!parsed.success) return null
     const { id, method, params } = parsed.data
+    const isTwin = this.#approvals.forget(id)
     const asRead = rawEvents(Buffer.from(JSON.stringify(value)), 'stdout', this.#turn.redactText)
     if (method !== 'session/request_permission') return { events: asRead, write: unknownMethodLine(id, method) }
     const wanted = wire.permissionRequest.safeParse(params)
@@ -137,7 +138,9 @@ class AcpRun implements TurnRun {
       this.#prompts.refused(tooLittle)
       return { events: [...events, unnamed(name)], write }
     }
-    const { ask, write } = this.#approvals.raise(id, { ...wanted.data, toolCall: { ...toolCall, kind }, mcpName })
+    const { ask, write } = isTwin
+      ? { write: cancelled(id) }
+      : this.#approvals.raise(id, { ...wanted.data, toolCall: { ...toolCall, kind }, mcpName })
     this.#calls.noteAsked(toolCall.toolCallId, { shown, ask })
     if (ask === undefined) this.#prompts.refused(tooLittle)
     return { events, ...(write !== undefined && { write }), ...(ask && { asks: [ask] }) }

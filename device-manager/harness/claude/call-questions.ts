@@ -46,6 +46,8 @@ export const initializeRequest = jsonLine({
   },
 })
 
+const twins = 'Two calls were asked about under one id, and one answer would be taken for both: they are denied.'
+
 /** A request that changes nothing, and that claude answers also while it works. */
 export const stateRequest = (requestId: string): string =>
   jsonLine({ type: 'control_request', request_id: requestId, request: { subtype: 'mcp_status' } })
@@ -67,11 +69,6 @@ export function callQuestions(): CallQuestions {
   let isEachKept = true
 
   const raise = (name: string, question: Question): QuestionStep => {
-    if (open.forget(question.id)) {
-      const message =
-        'Two calls were asked about under one id, and one answer would be taken for both: they are denied.'
-      return { write: answerTo(question, { behavior: 'deny', message }) }
-    }
     const [askId] = open.raise(question) ?? []
     if (askId === undefined) {
       return { write: answerTo(question, { behavior: 'deny', message: 'Too many calls are asked about at once.' }) }
@@ -111,6 +108,7 @@ export function callQuestions(): CallQuestions {
       const parsed = controlRequest.safeParse(value)
       if (!parsed.success) return null
       const { request_id: requestId, request } = parsed.data
+      if (open.forget(requestId)) return { write: refused(requestId, request.subtype, twins) }
       if (request.subtype === 'hook_callback') return onHook(requestId, request)
       if (request.subtype === 'can_use_tool') return onPermission(requestId, request)
       // Everything must be answered, or the turn hangs.
@@ -120,12 +118,8 @@ export function callQuestions(): CallQuestions {
       const parsed = controlRequest.safeParse(value)
       if (!parsed.success) return null
       const { request_id: requestId, request } = parsed.data
-      // One answer would be taken for both.
       open.forget(requestId)
-      const decision = { behavior: 'deny', message: why } as const
-      if (request.subtype === 'hook_callback') return hookAnswer(requestId, decision)
-      if (request.subtype === 'can_use_tool') return permissionAnswer(requestId, decision, null)
-      return controlError(requestId, why)
+      return refused(requestId, request.subtype, why)
     },
     cancel(value) {
       const parsed = controlCancel.safeParse(value)
@@ -147,6 +141,13 @@ export function callQuestions(): CallQuestions {
       return behavior === null && !isEachKept ? undefined : behavior
     },
   }
+}
+
+function refused(requestId: string, subtype: string, message: string): string {
+  const decision = { behavior: 'deny', message } as const
+  if (subtype === 'hook_callback') return hookAnswer(requestId, decision)
+  if (subtype === 'can_use_tool') return permissionAnswer(requestId, decision, null)
+  return controlError(requestId, message)
 }
 
 function answerTo({ id, kind, input }: Question, decision: CallDecision): string {

@@ -54,8 +54,8 @@ export class CodexApprovals {
     const parsed = codexRequest.safeParse(value)
     if (!parsed.success) return null
     const { id, method } = parsed.data
-    if (!/requestApproval$|elicitation\/request$/.test(method)) return { write: unanswered(id, method) }
-    return { write: decided(id, method.endsWith('requestApproval') ? 'approval' : 'elicitation', 'decline') }
+    this.#open.forget(id)
+    return { write: refused(id, method) }
   }
 
   /** null: not a request. `changesOf` knows the patch of an item, which the request for it does not repeat. */
@@ -66,6 +66,7 @@ export class CodexApprovals {
     const parsed = codexRequest.safeParse(value)
     if (!parsed.success) return null
     const { id, method, params } = parsed.data
+    if (this.#open.forget(id)) return { write: refused(id, method) }
     switch (method) {
       case 'item/commandExecution/requestApproval': {
         const wanted = commandApproval.safeParse(params)
@@ -141,7 +142,6 @@ export class CodexApprovals {
       of: { threadId: string; turnId?: string | null | undefined }
     },
   ): ApprovalStep {
-    if (this.#open.forget(id)) return { write: decided(id, kind, 'decline') }
     const askIds = this.#open.raise({ id, kind, threadId, turnId }, calls.length)
     if (askIds === null) return { write: decided(id, kind, 'decline') }
     const asks = askIds.map((askId, at): ToolAsk => {
@@ -164,6 +164,11 @@ function unjudgeable(
 
 const unanswered = (id: CodexRequestId, method: string): string =>
   jsonLine({ id, error: { code: -32601, message: `svc does not answer ${method}.` } })
+
+function refused(id: CodexRequestId, method: string): string {
+  if (!/requestApproval$|elicitation\/request$/.test(method)) return unanswered(id, method)
+  return decided(id, method.endsWith('requestApproval') ? 'approval' : 'elicitation', 'decline')
+}
 
 function decided(id: CodexRequestId, kind: Pending['kind'], decision: 'accept' | 'decline' | 'cancel'): string {
   if (kind === 'approval') return jsonLine({ id, result: { decision } })

@@ -173,7 +173,7 @@ class OpencodeRun implements TurnRun {
   }
 
   #call(call: PluginCall): DialogueOutput {
-    if (this.#turn.isFinished) return { events: [], write: WaitingCalls.refuse(call) }
+    if (this.#turn.isFinished) return { events: [], write: this.#waiting.refuse(call) }
     // A session that nobody of this run began: whoever did that does not get svc's word for it.
     const write = this.#waiting.hold(call)
     this.facts.didWork = true

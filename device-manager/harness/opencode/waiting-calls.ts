@@ -39,15 +39,11 @@ export class WaitingCalls {
   /** Returns what is written where the call is refused at once. */
   hold(call: PluginCall): string | null {
     const key = keyOf(call)
+    const isTwin = this.#forget(call.id)
     // Some models give each turn's calls the same ids: one that is over may come again, one that waits may not.
     if (this.#known.size >= maxCallsAtOnce || this.#known.has(key))
-      return answerLine(call.id, 'Too many calls at once.')
-    const [twin] = [...this.#known].find(([, id]) => id === call.id) ?? []
-    if (twin !== undefined) {
-      this.#known.set(key, null)
-      this.#drop(twin, call.id)
-      return answerLine(call.id, twins)
-    }
+      return answerLine(call.id, isTwin ? twins : 'Too many calls at once.')
+    if (isTwin) return this.#answer(call, twins)
     this.#known.set(key, call.id)
     if (call.tool === noTool) return this.#allowAtOnce(call)
     if (call.tool === 'question') return this.#answer(call, nobodyThere)
@@ -56,7 +52,8 @@ export class WaitingCalls {
   }
 
   /** The run has ended: nobody is asked any more. */
-  static refuse(call: PluginCall): string {
+  refuse(call: PluginCall): string {
+    this.#forget(call.id)
     return answerLine(call.id, 'The run has ended. Make no further calls.')
   }
 
@@ -126,11 +123,14 @@ export class WaitingCalls {
     return answerLine(call.id, refusal)
   }
 
-  /** Whatever is answered to the questions about it, the plugin is told nothing more. */
-  #drop(key: string, id: string): void {
+  /** Forgets the call that waits under this id, and says whether there was one: the plugin is told nothing more about it. */
+  #forget(id: string): boolean {
+    const [key] = [...this.#known].find(([, known]) => known === id) ?? []
+    if (key === undefined) return false
     this.#held.delete(key)
     this.#known.set(key, null)
     this.#open.forget(id)
+    return true
   }
 }
 

@@ -43,8 +43,9 @@ export class OpenQuestions<Question extends { id: unknown }> {
   }
 
   /**
-   * Whether a question with this id was open. The harness would take one answer for both, so neither call may run: whatever is
-   * answered to the one that was open, the harness is told nothing more.
+   * Forgets the question that is open under this id, and says whether there was one. An adapter asks this of each request that has an
+   * id before it looks at what the request is about, and refuses it where there was one: the harness would take one answer for both,
+   * so neither call may run. Whatever is answered to the forgotten one, the harness is told nothing more.
    */
   forget(id: Question['id']): boolean {
     const askIds = [...this.#open].filter(([, { question }]) => question.id === id).map(([askId]) => askId)
