@@ -14,10 +14,8 @@ import { unknownNamesIn } from './settings/unknown-names.ts'
 import { environment, variableNames, type Settings, type VariableName } from './settings/variables.ts'
 import type { OidcSettings } from './sign-in/oidc/client.ts'
 
-/**
- * The only reader of the environment: `settings/` says what each variable must be. Settings that cannot be used stop the start
- * with a sentence for each.
- */
+// The only reader of the environment: `settings/` says what each variable must be. Settings that cannot be used stop the start
+// with a sentence for each.
 
 export type ServerConfig = ReturnType<typeof readConfig>
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The answer of S3 to who asks for uploads that were begun, as the client reads XML: one upload is no list. */
+// The answer of S3 to who asks for uploads that were begun, as the client reads XML: one upload is no list.
 
 const upload = z.object({ Key: z.string(), UploadId: z.string() })
 const answer = z.object({

@@ -5,11 +5,9 @@ import { reasoningEfforts, speeds } from '../../shared/runs/spec.ts'
 import { ConfigError } from '../process/config-error.ts'
 import builtIn from './models.json' with { type: 'json' }
 
-/**
- * The catalog of models: the harness that runs one, the efforts it takes, the price of its tokens. `models.json` holds
- * list prices. `SVC_MODELS_FILE` names a file of the same form whose entries are added, or replace those with the same
- * id.
- */
+// The catalog of models: the harness that runs one, the efforts it takes, the price of its tokens. `models.json` holds
+// list prices. `SVC_MODELS_FILE` names a file of the same form whose entries are added, or replace those with the same
+// id.
 
 /** US dollars per million tokens, as a decimal. */
 const price = z.string().regex(/^\d{1,6}(\.\d{1,9})?$/)

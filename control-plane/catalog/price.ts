@@ -1,7 +1,7 @@
 import type { RunUsage } from '../../shared/runs/events.ts'
 import type { ModelCatalog, ModelPrice } from './catalog.ts'
 
-/** Money in billionths of a dollar (nano-dollars), as integers, so that sums are exact. */
+// Money in billionths of a dollar (nano-dollars), as integers, so that sums are exact.
 
 const nanoPerUsd = 1_000_000_000n
 const nanoPerCent = 10_000_000

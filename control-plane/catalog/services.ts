@@ -6,11 +6,9 @@ import { secretFields } from '../../shared/api/secrets.ts'
 import { ConfigError } from '../process/config-error.ts'
 import builtIn from './services.json' with { type: 'json' }
 
-/**
- * The catalog of outside services that a workspace can connect to. `services.json` holds those that come with the server.
- * `SVC_SERVICES_FILE` names a file of the same form, whose services are added, or replace those with the same id, and whose
- * `clients` are the OAuth clients of services that are there, and those for MCP servers whose people sign in at an issuer.
- */
+// The catalog of outside services that a workspace can connect to. `services.json` holds those that come with the server.
+// `SVC_SERVICES_FILE` names a file of the same form, whose services are added, or replace those with the same id, and whose
+// `clients` are the OAuth clients of services that are there, and those for MCP servers whose people sign in at an issuer.
 
 const label = z.string().min(1).max(200)
 const fieldName = z.string().regex(/^[A-Za-z]\w{0,63}$/)

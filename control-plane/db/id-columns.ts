@@ -1,7 +1,7 @@
 import { anyId } from '../../shared/lib/id-schema.ts'
 import type * as ids from '../../shared/lib/ids.ts'
 
-/** Columns of ids: texts of which the compiler knows whose they are. */
+// Columns of ids: texts of which the compiler knows whose they are.
 
 export const personUuid = anyId<ids.PersonUuid>()
 export const personRef = anyId<ids.PersonRef>()

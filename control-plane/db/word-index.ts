@@ -5,11 +5,9 @@ import { dialectOfDb } from './dialect.ts'
 import type { Db, Tx } from './handle.ts'
 import { query } from './statement.ts'
 
-/**
- * The index of words: FTS5 on SQLite, tsvector with GIN on PostgreSQL. Both get words that are made by us, of letters, digits
- * and marks alone, and neither splits or folds them again; so both find the same rows. A row has no text and no positions,
- * only which words stand in which part of it.
- */
+// The index of words: FTS5 on SQLite, tsvector with GIN on PostgreSQL. Both get words that are made by us, of letters, digits
+// and marks alone, and neither splits or folds them again; so both find the same rows. A row has no text and no positions,
+// only which words stand in which part of it.
 
 /** From the narrowest to the whole: each part has the words of those before it as well. */
 export const wordParts = ['title', 'heading', 'often', 'body'] as const

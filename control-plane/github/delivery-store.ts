@@ -4,7 +4,7 @@ import type { Db } from '../db/open.ts'
 import { table, type RowOf } from '../db/table.ts'
 import { happening } from './events.ts'
 
-/** Deliveries of GitHub. They are stored before they are answered, then processed by the replica that claims them. */
+// Deliveries of GitHub. They are stored before they are answered, then processed by the replica that claims them.
 
 const deliveries = table('github_deliveries', { id: text, happening: json(happening), attempts: int, dueAt: time })
 export type DeliveryRow = RowOf<typeof deliveries>

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { author, isFromOutside, side } from './team.ts'
 
-/** The events of GitHub, reduced to the facts that this server acts on. */
+// The events of GitHub, reduced to the facts that this server acts on.
 
 const sha = z.string().regex(/^[0-9a-f]{40,64}$/)
 const branch = z.string().min(1).max(255)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { author, isFromOutside, isReviewerOfTeam, side } from './team.ts'
 import { GithubTrouble, type GithubClient } from './client.ts'
 
-/** Reads from repositories, reduced to the fields that this server uses. */
+// Reads from repositories, reduced to the fields that this server uses.
 
 const nullableTime = z.iso.datetime().nullable()
 

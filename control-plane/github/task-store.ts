@@ -4,7 +4,7 @@ import type { Db } from '../db/open.ts'
 import { findOnlyWorkspace, listBoundWorkspaces } from '../resources/repos/binding-store.ts'
 import { readRemote } from '../resources/repos/rules.ts'
 
-/** The tasks that a pull request is about. */
+// The tasks that a pull request is about.
 
 export interface PullFacts {
   /** `host/owner/name`, lower-case. */

@@ -7,10 +7,8 @@ import type { World } from '../../shared/lib/world.ts'
 import type { BodyRoom, Release, RoomOwner } from './body-room.ts'
 import { jsonExcess } from './json-size.ts'
 
-/**
- * Reads request bodies: the limit counts bytes after inflating, what is not JSON we can store is refused, and a large body
- * is read only when there is room for it.
- */
+// Reads request bodies: the limit counts bytes after inflating, what is not JSON we can store is refused, and a large body
+// is read only when there is room for it.
 
 /** Deeper JSON is refused before recursive code sees it. */
 const maxDepth = 100

@@ -6,7 +6,7 @@ import type { Db } from '../db/open.ts'
 import { inKeptWorkspace } from '../db/removed.ts'
 import { command, query } from '../db/statement.ts'
 
-/** Reads who calls: one query for each kind of token. */
+// Reads who calls: one query for each kind of token.
 
 const person = {
   /** The id of the token or session. */

@@ -10,7 +10,7 @@ import type {
 import { fail } from '../../shared/api/errors.ts'
 import type { AnyRoute, CallerRefusal, Role } from '../../shared/api/route.ts'
 
-/** The caller: a person by login token or dashboard session, or an agent by the token of its run. */
+// The caller: a person by login token or dashboard session, or an agent by the token of its run.
 
 export interface PersonCaller {
   readonly kind: 'person'

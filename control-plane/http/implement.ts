@@ -114,8 +114,10 @@ export interface ImplementedRoute {
   staged?: z.ZodType
 }
 
-/** Joins routes with their handlers. Does not compile while one has none, or returns what its schema does not hold. */
-// The handlers have a type parameter of their own so that literals which an async one returns are not widened.
+/**
+ * Joins routes with their handlers. Does not compile while one has none, or returns what its schema does not hold. The handlers have a
+ * type parameter of their own so that literals which an async one returns are not widened.
+ */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
 export function implement<G extends Readonly<Record<string, AnyRoute>>, H extends Handlers<G>>(
   group: G,

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { World } from '../../shared/lib/world.ts'
 import type { Caller } from './callers.ts'
 
-/** Server-sent events with back-pressure: what the reader does not take is not read from the source either. */
+// Server-sent events with back-pressure: what the reader does not take is not read from the source either.
 
 export interface StreamMessage {
   /** Sent as `id:`; the reader comes back with it as Last-Event-ID. */

@@ -11,33 +11,31 @@ import { KeyedQueue } from '../process/keyed-queue.ts'
 import type { Log } from '../process/log.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 
-/**
- * Stores everything devices send about their runs: frames of events, final change-sets, endings. Each item is answered
- * after its commit, and not at all when the commit failed.
- *
- *   queue --all of one tick--> common batch --> stored and answered
- *                |                |-- the database is gone, again and again --> given up
- *                |                `-- a row is held, or something cannot be stored --.
- *                `-- of a run that decides, or that is in order already ------------> queue of its workspace
- *                                                                                     |--> stored and answered
- *                                                                                     `-- again and again in vain --> given up
- *
- * The common batch has events of all devices in order of arrival and waits for nobody. An ending or a raised approval is
- * a decision and waits for the lock of its workspace. So it goes into a queue that holds up no other workspace, together
- * with everything queued for its run, and with everything that arrives for that run until the queue has stored it. This
- * keeps the order within a run, since each item of the queue is stored before the next is taken. A workspace that cannot
- * get its lock holds up only its own devices.
- *
- * Decisions alone take the lock, for which all writes of the workspace wait. After a device went from one replica to
- * another, its frames wait for rows that the other one still writes, are compared with what is stored, and its logs are hashed anew:
- * all of that is done before.
- *
- * Giving up closes the links of the devices, which send again after their reconnect delay. If one item cannot be stored,
- * each run is stored by itself, and only the link of that run's device is closed.
- *
- * The fence is checked in the same transaction as the write. A second frame with the same numbers is compared with the
- * stored one and never replaces it.
- */
+// Stores everything devices send about their runs: frames of events, final change-sets, endings. Each item is answered
+// after its commit, and not at all when the commit failed.
+//
+//   queue --all of one tick--> common batch --> stored and answered
+//                |                |-- the database is gone, again and again --> given up
+//                |                `-- a row is held, or something cannot be stored --.
+//                `-- of a run that decides, or that is in order already ------------> queue of its workspace
+//                                                                                     |--> stored and answered
+//                                                                                     `-- again and again in vain --> given up
+//
+// The common batch has events of all devices in order of arrival and waits for nobody. An ending or a raised approval is
+// a decision and waits for the lock of its workspace. So it goes into a queue that holds up no other workspace, together
+// with everything queued for its run, and with everything that arrives for that run until the queue has stored it. This
+// keeps the order within a run, since each item of the queue is stored before the next is taken. A workspace that cannot
+// get its lock holds up only its own devices.
+//
+// Decisions alone take the lock, for which all writes of the workspace wait. After a device went from one replica to
+// another, its frames wait for rows that the other one still writes, are compared with what is stored, and its logs are hashed anew:
+// all of that is done before.
+//
+// Giving up closes the links of the devices, which send again after their reconnect delay. If one item cannot be stored,
+// each run is stored by itself, and only the link of that run's device is closed.
+//
+// The fence is checked in the same transaction as the write. A second frame with the same numbers is compared with the
+// stored one and never replaces it.
 
 export interface IngestOptions extends Omit<BatchOptions, 'hashes'> {
   root: Knex

@@ -4,7 +4,7 @@ import { mebibyte, type AnyRoute } from '../../shared/api/route.ts'
 import type { AskOwn, OwnAnswer } from '../http/own-requests.ts'
 import { callTool, findRoutes, findTool, keyArgument, toldOf, type RouteInput, type ToolSet } from './tools.ts'
 
-/** A call of a tool, which becomes one request to the API, and what its answer is for a model. */
+// A call of a tool, which becomes one request to the API, and what its answer is for a model.
 
 /** What a request to the endpoint says of its caller, which each of its calls says again. */
 export interface Calling {

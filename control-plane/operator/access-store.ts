@@ -6,7 +6,7 @@ import type { Db } from '../db/open.ts'
 import { inKeptWorkspace } from '../db/removed.ts'
 import { roles } from '../resources/members/store.ts'
 
-/** Everything that gives somebody access, over all workspaces, for the operator. */
+// Everything that gives somebody access, over all workspaces, for the operator.
 
 export interface AccessFilter {
   userId?: PersonUuid

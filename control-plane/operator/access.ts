@@ -23,10 +23,8 @@ import {
 } from './access-store.ts'
 import { OperatorError } from './people.ts'
 
-/**
- * The operator's view of who has access, and ways to end it. A running server notices within seconds, whatever ended
- * it.
- */
+// The operator's view of who has access, and ways to end it. A running server notices within seconds, whatever ended
+// it.
 
 export interface Removal {
   email: string

@@ -5,7 +5,7 @@ import type { OperatorConfig, ServerFlags } from '../config.ts'
 import { lockCompany, shownCompanies, unlockCompany } from './companies.ts'
 import { endSessions, listDevices, listSessions, listTokens, removeUser, revokeDevice, unlinkUser } from './access.ts'
 
-/** The operator's commands about who has access. Each works on the database and prints one line of JSON. */
+// The operator's commands about who has access. Each works on the database and prints one line of JSON.
 /** The command line with the options of all commands. */
 export type OperatorArgv = Argv<{ 'data-dir': string | undefined } & { 'database-url': string | undefined }>
 export type OnDatabase = (

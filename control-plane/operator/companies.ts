@@ -13,7 +13,7 @@ import {
 } from '../resources/workspaces/store.ts'
 import { OperatorError } from './people.ts'
 
-/** Companies whose agents do no work until the operator says otherwise. */
+// Companies whose agents do no work until the operator says otherwise.
 
 interface ShownCompany {
   id: CompanyUuid

@@ -12,7 +12,7 @@ import { paths } from '../sign-in/paths.ts'
 import { insertLink } from '../sign-in/store.ts'
 import { memberByEmail } from './people.ts'
 
-/** One-time links by which the operator signs a browser in as a member. */
+// Links for one use by which the operator signs a browser in as a member.
 
 const linkMs = 15 * 60_000
 

@@ -26,7 +26,7 @@ import {
   type WorkspaceRow,
 } from '../resources/workspaces/store.ts'
 
-/** The operator's actions on people and their login tokens, directly on the database. */
+// The operator's actions on people and their login tokens, directly on the database.
 
 /** An error with a sentence for the operator. */
 export class OperatorError extends Error {

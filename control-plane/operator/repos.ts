@@ -10,7 +10,7 @@ import {
 import { findWorkspaceBySlug } from '../resources/workspaces/store.ts'
 import { OperatorError } from './people.ts'
 
-/** Bindings of the GitHub connection's repositories to workspaces that may reach them. */
+// Bindings of the GitHub connection's repositories to workspaces that may reach them.
 
 interface Named {
   /** Slug. */

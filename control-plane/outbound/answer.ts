@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { outboundErrorOf } from './exchange.ts'
 import { OutboundError } from './outbound-error.ts'
 
-/** An answer as `fetch` gives it, whose body comes as it is read and ends at a limit. */
+// An answer as `fetch` gives it, whose body comes as it is read and ends at a limit.
 
 export interface AnswerOptions {
   url: URL

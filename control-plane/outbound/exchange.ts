@@ -5,7 +5,7 @@ import { pipeline, type Readable } from 'node:stream'
 import type { Destination } from './destination.ts'
 import { OutboundError } from './outbound-error.ts'
 
-/** One request and the head of its answer, over a connection of its own to an address that was checked. */
+// Sends a request and reads the head of its answer, over a connection of its own to an address that was checked.
 
 /** Of the head of an answer, and of what follows a body. */
 const headBytes = 32 * 1024

@@ -9,13 +9,11 @@ import { OutboundError } from './outbound-error.ts'
 import { placeNamedBy, sentNext } from './redirect.ts'
 import { resolveHost, type ResolveHost } from './resolve-host.ts'
 
-/**
- * The one client for requests outside: every request to an address that somebody other than the operator names. It asks over https only, at public
- * addresses only, of which it resolves the names once; it checks each redirect again, sends no credential to another origin, and
- * ends at limits of time and size. Hosts that the operator allows may be private and without TLS.
- *
- * Proxies that the environment names are not used: a proxy would resolve the name anew.
- */
+// The one client for requests outside: every request to an address that somebody other than the operator names. It asks over https only, at public
+// addresses only, of which it resolves the names once; it checks each redirect again, sends no credential to another origin, and
+// ends at limits of time and size. Hosts that the operator allows may be private and without TLS.
+//
+// Proxies that the environment names are not used: a proxy would resolve the name anew.
 
 export interface OutboundLimits {
   /** Of the body of the answer. */

@@ -1,9 +1,7 @@
 import { BlockList, isIP, isIPv4 } from 'node:net'
 
-/**
- * Which IP addresses belong to the public internet. What is not is refused: the registries of special addresses of IANA
- * (RFC 6890 and the pages that follow it), and the addresses at which clouds tell their machines secrets.
- */
+// Tells which IP addresses belong to the public internet, and refuses the others: the registries of special addresses of IANA
+// (RFC 6890 and the pages that follow it), and the addresses at which clouds tell their machines secrets.
 
 const special4: readonly (readonly [net: string, prefix: number])[] = [
   ['0.0.0.0', 8],

@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import { OutboundError } from './outbound-error.ts'
 import type { Sent as SentByExchange } from './exchange.ts'
 
-/** What is sent to the place that an answer names, as the Fetch standard has it, but with less trust. */
+// The request to the place that an answer names, as the Fetch standard has it, but with less trust.
 
 interface Sent extends SentByExchange {
   body: Buffer | null

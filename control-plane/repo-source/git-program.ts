@@ -1,11 +1,9 @@
 import { spawn } from 'node:child_process'
 import { delimiter, isAbsolute } from 'node:path'
 
-/**
- * Starts git for repositories of strangers, with an environment and settings of our own: it reads no configuration, credential, proxy
- * or key of this machine, runs no hook, filter or helper, asks nobody, and speaks https alone. What it may use of the machine is
- * limited by the system itself, for git and for the programs that git starts.
- */
+// Starts git for repositories of strangers, with an environment and settings of our own: it reads no configuration, credential, proxy
+// or key of this machine, runs no hook, filter or helper, asks nobody, and speaks https alone. What it may use of the machine is
+// limited by the system itself, for git and for the programs that git starts.
 
 export interface GitProgramLimits {
   timeMs: number

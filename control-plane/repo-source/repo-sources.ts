@@ -14,13 +14,11 @@ import type { RepoSource } from './source.ts'
 import { SourceError } from './source-error.ts'
 import { fetchFlaw, isRedirect, readObjects, readTree, type TreeEntry } from './tree.ts'
 
-/**
- * Reads files of git repositories that people and agents name. One commit is fetched into a folder of its own, without history and
- * without a checkout, and its files are read out of the pack. The folder is removed afterwards; those of a process that was
- * killed, at the next start.
- *
- * The address is resolved and checked by the outbound client, and git is told to connect there.
- */
+// Reads files of git repositories that people and agents name. One commit is fetched into a folder of its own, without history and
+// without a checkout, and its files are read out of the pack. The folder is removed afterwards; those of a process that was
+// killed, at the next start.
+//
+// The address is resolved and checked by the outbound client, and git is told to connect there.
 
 export interface FetchedRepo {
   /** The id of the commit. Fails with SourceError when none was named. */

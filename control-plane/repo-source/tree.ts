@@ -1,6 +1,6 @@
 import type { RepoSource } from './source.ts'
 
-/** What git prints of trees and objects, read. Pure. */
+// Reads what git prints of trees and objects. Pure.
 
 export interface TreeEntry {
   /** Below the root of the source. */

@@ -3,7 +3,7 @@ import type { RunUsage } from '../../shared/runs/events.ts'
 import type { EndedRunStatus, ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { HarnessName } from '../../shared/runs/harnesses.ts'
 
-/** The words of the machine: what of a row is its life, and every event that changes it. */
+// The words of the machine: what of a row is its life, and every event that changes it.
 
 export type Phase = 'waiting' | 'offered' | 'running' | 'stopping' | 'ended'
 

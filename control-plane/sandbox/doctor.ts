@@ -16,7 +16,7 @@ import {
   type Sizes,
 } from './engine.ts'
 
-/** Tries what cloud runs need, one after the other, and leaves nothing behind. */
+// Tries what cloud runs need, one after the other, and leaves nothing behind.
 
 export interface DoctorCheck {
   /** `engine`, `image`, `limits` or the walls' `trial` and acts. */

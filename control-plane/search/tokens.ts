@@ -1,13 +1,11 @@
 import { fold } from './fold.ts'
 
-/**
- * The one tokenizer: of what is indexed, and of what is searched for. Its words are of letters, digits and marks alone, so
- * each database finds the same ones, and none is an operator.
- *
- * Scripts without spaces are cut without a dictionary where that is possible: Chinese characters and kana into pairs, which
- * are the same in every sentence and with every version of Node. A dictionary cuts the same characters otherwise when others
- * stand beside them. Thai and its neighbours are cut by one, since pairs of their signs say too little.
- */
+// The one tokenizer: of what is indexed, and of what is searched for. Its words are of letters, digits and marks alone, so
+// each database finds the same ones, and none is an operator.
+//
+// Scripts without spaces are cut without a dictionary where that is possible: Chinese characters and kana into pairs, which
+// are the same in every sentence and with every version of Node. A dictionary cuts the same characters otherwise when others
+// stand beside them. Thai and its neighbours are cut by one, since pairs of their signs say too little.
 
 /** A word where it stands in the text. */
 export interface Token {

@@ -2,7 +2,7 @@ import { usedEveryMs } from '../http/auth.ts'
 import { runTokenMs } from '../http/run-token.ts'
 import type { Settings, VariableName } from './variables.ts'
 
-/** Settings that may each stand alone, but not together. */
+// Settings that may each stand alone, but not together.
 
 type Duration = Extract<VariableName, `${string}_MS`>
 

@@ -3,7 +3,7 @@ import { maskOwnTokens } from '../../shared/lib/own-tokens.ts'
 import type { Setting } from './kinds.ts'
 import { variables, type VariableName } from './variables.ts'
 
-/** Sentences about settings that cannot be used: the variable, what it must be, what it is, and an example. */
+// Sentences about settings that cannot be used: the variable, what it must be, what it is, and an example.
 
 type Value = string | number
 

@@ -16,7 +16,7 @@ import {
   type Setting,
 } from './kinds.ts'
 
-/** Every variable that `svc-server` reads. What each is for stands in docs/operations.md. */
+// Every variable that `svc-server` reads. What each is for stands in docs/operations.md.
 
 const databaseUrl = z
   .string()

@@ -10,7 +10,7 @@ import { queryOf, readOwnForm } from './request.ts'
 import { askToSignIn, clearSessionCookie, goTo, rememberNext, sessionOf } from './session.ts'
 import { revokeSession } from './store.ts'
 
-/** The pages where signing in begins and ends. */
+// The pages where signing in begins and ends.
 
 export async function showSignIn(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {
   const next = ownPath(queryOf(ctx, 'next') ?? '')

@@ -2,10 +2,8 @@ import type Koa from 'koa'
 import { limitHeaders } from '../http/limits.ts'
 import type { SignInDependencies } from './dependencies.ts'
 
-/**
- * Limits signing in by address. Failures are counted tightly, so that nobody guesses; the rest only so far that no address
- * fills the database: a whole office comes from one address, and signs in on a Monday morning.
- */
+// Limits signing in by address. Failures are counted tightly, so that nobody guesses; the rest only so far that no address
+// fills the database: a whole office comes from one address, and signs in on a Monday morning.
 
 const keyOf = (ctx: Koa.Context): string => `address:${ctx.ip}`
 

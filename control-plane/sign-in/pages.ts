@@ -3,7 +3,7 @@ import { deviceFlow } from '../../shared/api/auth-internal.ts'
 import { html, page, type Html } from './html.ts'
 import { paths } from './paths.ts'
 
-/** The pages of signing in, as pure functions of what they show. */
+// The pages of signing in, as pure functions of what they show.
 
 const csrfField = (csrf: string) => html`<input type="hidden" name="csrf" value="${csrf}" />`
 

@@ -10,7 +10,7 @@ import type { SessionLimits, SignInDependencies } from './dependencies.ts'
 import { ownPath, paths } from './paths.ts'
 import { findOpenSession, insertSession, revokeSession, type SessionRow } from './store.ts'
 
-/** Dashboard sessions: made by signing in, ended by signing out or by time. */
+// Dashboard sessions: made by signing in, ended by signing out or by time.
 
 const nextMs = 15 * 60_000
 

@@ -4,7 +4,7 @@ import { personUuid, workspaceUuid } from '../db/id-columns.ts'
 import type { Db } from '../db/open.ts'
 import { table, type RowOf } from '../db/table.ts'
 
-/** Dashboard sessions and one-time sign-in links. Cookies and links are stored only as hashes. */
+// Dashboard sessions and one-time sign-in links. Cookies and links are stored only as hashes.
 
 const sessions = table('dashboard_sessions', {
   id: text,

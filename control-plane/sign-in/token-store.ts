@@ -6,7 +6,7 @@ import { newestFirst, type OlderPage } from '../db/id-page.ts'
 import type { Db } from '../db/open.ts'
 import { loginTokens, type LoginToken } from '../resources/members/store.ts'
 
-/** Login tokens as people see them; only their holders know the tokens themselves. */
+// Login tokens as people see them; only their holders know the tokens themselves.
 
 const holder = z.object({ userPublicId: personRef, email: text })
 export type LoginTokenRow = LoginToken & z.infer<typeof holder>

@@ -10,7 +10,7 @@ import { removeEmptyCompany } from '../resources/workspaces/company-store.ts'
 import { claimRemoved } from '../resources/workspaces/store.ts'
 import type { World } from '../../shared/lib/world.ts'
 
-/** Rows that go, a bounded number at a time. No foreign key cascades, so what refers to a row goes before it. */
+// Rows that go, a bounded number at a time. No foreign key cascades, so what refers to a row goes before it.
 
 interface Dependent {
   table: string

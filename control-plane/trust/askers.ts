@@ -1,10 +1,8 @@
 import type { TriggerSource } from '../../shared/api/runs.ts'
 import { otherWords, type Person } from './rules.ts'
 
-/**
- * Whom each trigger source names as the person who asked for the work. Closing, moving or watching something asks for nothing of
- * what others wrote: what such an event sets going was asked for by whoever assigned it.
- */
+// The person whom each trigger source names as the one who asked for the work. Closing, moving or watching something asks for nothing of
+// what others wrote: what such an event sets going was asked for by whoever assigned it.
 
 /**
  * - `assigner`: who assigned the task that is worked on

@@ -1,10 +1,8 @@
 import type { ActorRef } from '../../shared/lib/ids.ts'
 
-/**
- * How the words of somebody else stand in a prompt. A text stands in a block each line of which begins with `> `, so that no text
- * can end its block; who wrote it, and whether it asks something of the agent, stands in a line of ours above. A name or a title
- * stands in quotation marks on a line of ours. `aboutSvc` (run/wakes/build-spec.ts) tells agents how to read this.
- */
+// Quotes the words of somebody else in a prompt. A text stands in a block each line of which begins with `> `, so that no text
+// can end its block; who wrote it, and whether it asks something of the agent, stands in a line of ours above. A name or a title
+// stands in quotation marks on a line of ours. `aboutSvc` (run/wakes/build-spec.ts) tells agents how to read this.
 
 /** Whoever wrote a text. */
 export interface Speaker {

@@ -1,11 +1,9 @@
 import type { PersonUuid } from '../../shared/lib/ids.ts'
 import type { RunsBy } from '../../shared/api/devices.ts'
 
-/**
- * The rule of docs/trust.md: whether a device may take a piece of work. It depends on three facts: who asked for the work and
- * whose words it follows, who decides the program that does it, and whose device it is. Placement asks it, and whatever locks
- * or waits because of a run asks it through placement.
- */
+// The rule of docs/trust.md: whether a device may take a piece of work. It depends on three facts: who asked for the work and
+// whose words it follows, who decides the program that does it, and whose device it is. Placement asks it, and whatever locks
+// or waits because of a run asks it through placement.
 
 /** UUID of a person. null: nobody is known, which no device takes unless it takes the work of all members. */
 export type Person = PersonUuid | null

@@ -5,7 +5,7 @@ import type { ToolRule } from '../../../shared/runs/spec.ts'
 import { nearest } from '../../../shared/lib/nearest.ts'
 import type { AgentRow } from './store.ts'
 
-/** Decisions about the lists of permission rules of an agent. */
+// Decisions about the lists of permission rules of an agent.
 
 type Lists = AgentRow['tools']
 

@@ -3,7 +3,7 @@ import { hashAgentMd } from './agent-md.ts'
 import { withConfig } from './rules.ts'
 import type { AgentRow } from './store.ts'
 
-/** Decisions about returning to earlier settings. */
+// Decisions about returning to earlier settings.
 
 /** Only the earlier values of settings and AGENT.md are kept. */
 export const isRevertible = (kind: HistoryKind): boolean => kind !== 'sessions'

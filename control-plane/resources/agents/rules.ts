@@ -6,7 +6,7 @@ import { harnessFactsOf } from '../../../shared/runs/harnesses.ts'
 import type { AgentRow } from './store.ts'
 import { withoutUndefined } from '../../../shared/lib/without-undefined.ts'
 
-/** Decisions about agents. */
+// Decisions about agents.
 
 /** The allowed changes of the status; all others are refused. */
 const transitions: Readonly<Record<AgentStatus, readonly AgentStatus[]>> = {

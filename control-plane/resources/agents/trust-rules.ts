@@ -4,7 +4,7 @@ import { hasRole, type Caller } from '../../http/callers.ts'
 import { ownsOrAdministersAgent } from './rules.ts'
 import type { AgentRow } from './store.ts'
 
-/** Rules about who may change an agent, depending on what the change lets run on somebody's machine (docs/trust.md). */
+// Rules about who may change an agent, depending on what the change lets run on somebody's machine (docs/trust.md).
 
 /**
  * Whoever decides which program an agent runs, and with which secrets, commands the account of its device. So only the

@@ -10,7 +10,7 @@ import type { ToolRule } from '../../../shared/runs/spec.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
 import type { ApprovalRow } from './store.ts'
 
-/** Decisions about approvals. */
+// Decisions about approvals.
 
 export const kindOfTrigger: Readonly<Record<ApprovalTrigger, GatedKind>> = {
   tool_permission: 'tool_call',

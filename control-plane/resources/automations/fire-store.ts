@@ -13,7 +13,7 @@ import { query } from '../../db/statement.ts'
 import { onlyOfStatuses } from '../runs/list-store.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-/** The result of each fire: a run (`triggered`), or none with the reason (`skipped`). */
+// The result of each fire: a run (`triggered`), or none with the reason (`skipped`).
 
 const fires = table('automation_fires', {
   id: text,

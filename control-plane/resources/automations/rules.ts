@@ -10,7 +10,7 @@ import { asStorable } from '../../../shared/lib/storable.ts'
 import { outsider, quoted } from '../../trust/quote.ts'
 import { scheduleFlaw } from './schedule.ts'
 
-/** Decisions about automations. */
+// Decisions about automations.
 
 const moves: Readonly<Record<'pause' | 'resume' | 'archive' | 'unarchive', Move>> = {
   pause: { to: 'paused', from: ['active'] },

@@ -4,10 +4,8 @@ import { workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-/**
- * This server's clients at issuers where people sign in to MCP servers, each bound to its issuer and workspace. A client is stored when a
- * first sign-in with it has succeeded, so that one which does not work is not used again.
- */
+// This server's clients at issuers where people sign in to MCP servers, each bound to its issuer and workspace. A client is stored when a
+// first sign-in with it has succeeded, so that one which does not work is not used again.
 
 const clients = table('connection_clients', {
   id: text,

@@ -7,7 +7,7 @@ import { connectionsOfAgent, agentConnectionVariables, type AgentConnection } fr
 import { variablesForRun, type SpecOwner } from './for-specs.ts'
 import type { RenewalDependencies } from './renewal.ts'
 
-/** Variables of connections in a sandbox: placeholders, which the broker replaces towards the hosts of their service. */
+// Variables of connections in a sandbox: placeholders, which the broker replaces towards the hosts of their service.
 
 /** Where the variables of a service may be sent, with a port where that is not 443. */
 export function hostsOf({ hosts, probe, mcp }: Pick<Service, 'hosts' | 'probe' | 'mcp'>): ReadonlySet<string> {

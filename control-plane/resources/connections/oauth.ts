@@ -5,10 +5,8 @@ import { OutboundError } from '../../outbound/outbound-error.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
 import type { OauthCredential, SignInAttempt } from './credential.ts'
 
-/**
- * OAuth with the provider of a service: the code flow with PKCE, renewal and revocation (RFC 6749, 7636, 7009, 9207), all through the
- * outbound client. The library is loaded when it is first needed.
- */
+// OAuth with the provider of a service: the code flow with PKCE, renewal and revocation (RFC 6749, 7636, 7009, 9207), all through the
+// outbound client. The library is loaded when it is first needed.
 
 /** The provider said no: asking again changes nothing. Its message may be shown. */
 export class ProviderRefusal extends Error {

@@ -1,7 +1,7 @@
 import type { ConnectionId } from '../../../shared/lib/ids.ts'
 import type { ConnectionSort } from '../../../shared/api/connection-fields.ts'
 
-/** The orders of lists of connections. */
+// The orders of lists of connections.
 
 interface Listed {
   id: ConnectionId

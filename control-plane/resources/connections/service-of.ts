@@ -5,7 +5,7 @@ import type { Db } from '../../db/open.ts'
 import { addressToSignInTo } from '../mcp-servers/rules.ts'
 import { findMcpServer, type McpServerRow } from '../mcp-servers/store.ts'
 
-/** A service that a connection is to: of the catalog, or an MCP server that people sign in to. */
+// A service that a connection is to: of the catalog, or an MCP server that people sign in to.
 
 /** The id of the MCP server that a connection is to; null: it is to a service of the catalog. */
 export const mcpServerIdOf = (serviceId: string): string | null =>

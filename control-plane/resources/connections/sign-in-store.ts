@@ -6,7 +6,7 @@ import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import type { OwnConnections } from './store.ts'
 
-/** Sign-ins at a provider that were begun, of which a connection has one at most. */
+// Sign-ins at a provider that were begun, of which a connection has one at most.
 
 const signIns = table('connection_sign_ins', {
   /** Of the state that the provider sends back, which works once. */

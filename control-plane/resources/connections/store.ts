@@ -16,7 +16,7 @@ import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { sortOrders } from './order.ts'
 
-/** Connections; their credentials are sealed (`credential.ts`). */
+// Connections; their credentials are sealed (`credential.ts`).
 
 const names = json(z.array(z.string()))
 

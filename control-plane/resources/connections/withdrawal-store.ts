@@ -6,7 +6,7 @@ import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import type { OwnConnections } from './store.ts'
 
-/** Credentials of connections that are gone, of which their providers are still to be told. */
+// Credentials of connections that are gone, of which their providers are still to be told.
 
 const sealed = z.instanceof(Uint8Array).transform((bytes): Buffer => Buffer.from(bytes))
 const goingRow = z.object({

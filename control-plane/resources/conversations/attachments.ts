@@ -7,7 +7,7 @@ import { listFilesByIds, type FileRow } from '../files/store.ts'
 import type { FileViewer } from '../files/visibility.ts'
 import type { MessageRow } from './message-store.ts'
 
-/** Files that messages name. Whoever does not see a file does not see that it is attached. */
+// Files that messages name. Whoever does not see a file does not see that it is attached.
 
 /** Fails with `resource_not_found` for an id that names no file which the viewer sees. */
 export async function checkAttachments(

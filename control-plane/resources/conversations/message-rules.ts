@@ -1,6 +1,6 @@
 import { slugOf } from '../agents/rules.ts'
 
-/** Decisions about messages. */
+// Decisions about messages.
 
 /** This many agent messages within the window, without a person's message between them, pause agent wakes. */
 export const burst = { messages: 20, windowMs: 60_000 } as const

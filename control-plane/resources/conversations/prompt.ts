@@ -5,7 +5,7 @@ import type { AuthorOf } from '../tasks/authors.ts'
 import type { TaskRow } from '../tasks/store.ts'
 import { taskPrompt } from '../tasks/present.ts'
 
-/** The prompt of an agent that a message wakes. */
+// The prompt of an agent that a message wakes.
 
 /** A message as agents are told it. */
 export interface TranscriptMessage {

@@ -3,7 +3,7 @@ import { hasRole, type Caller } from '../../http/callers.ts'
 import type { Participant } from './participant-store.ts'
 import type { ConversationRow } from './store.ts'
 
-/** Decisions about conversations. */
+// Decisions about conversations.
 
 export const triggerModeOf = ({ kind }: Pick<ConversationRow, 'kind'>) =>
   kind === 'dm' ? ('respond_to_all' as const) : ('mention_to_wake' as const)

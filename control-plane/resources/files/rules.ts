@@ -3,7 +3,7 @@ import { hasRole, type Caller } from '../../http/callers.ts'
 import type { FileRow } from './store.ts'
 import type { FileViewer } from './visibility.ts'
 
-/** Decisions about files. */
+// Decisions about files.
 
 type Seen = Pick<FileRow, 'visibility' | 'ownerUserId' | 'createdByType' | 'createdById'>
 

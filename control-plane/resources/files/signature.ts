@@ -2,7 +2,7 @@ import { idFrom, type FileId } from '../../../shared/lib/ids.ts'
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { fileUrlSeconds } from '../../../shared/api/file-fields.ts'
 
-/** URLs that give one version of a file to whoever has them, for a while. */
+// URLs that give one version of a file to whoever has them, for a while.
 
 /** Below the address of the server, beside the API. */
 export const filesPath = '/files'

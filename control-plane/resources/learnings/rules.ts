@@ -2,12 +2,10 @@ import type { Bullet, BulletInput, Entity } from '../../../shared/api/learning-f
 import { onOneLine, quotedLines } from '../../trust/quote.ts'
 import type { LearningRow } from './store.ts'
 
-/**
- * Decisions about learnings. The status of one follows its approval:
- *
- *   (none) --filed--> proposed --approved--> accepted
- *                              --rejected--> rejected
- */
+// Decisions about learnings. The status of one follows its approval:
+//
+//   (none) --filed--> proposed --approved--> accepted
+//                              --rejected--> rejected
 
 /** Whether it may still be edited. */
 export const isProposed = ({ status }: Pick<LearningRow, 'status'>): boolean => status === 'proposed'

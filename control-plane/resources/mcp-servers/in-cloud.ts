@@ -3,7 +3,7 @@ import type { McpServer } from '../../../shared/runs/mcp-servers.ts'
 import { hostWithPort } from '../../outbound/host-name.ts'
 import type { CloudSecret } from '../secrets/in-cloud.ts'
 
-/** MCP servers on the network in runs of the cloud, where a broker asks them for the run. */
+// MCP servers on the network in runs of the cloud, where a broker asks them for the run.
 
 export type RemoteServer = Extract<McpServer, { type: 'http' | 'sse' }>
 

@@ -6,7 +6,7 @@ import type { World } from '../../../shared/lib/world.ts'
 import { OutboundError } from '../../outbound/outbound-error.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
 
-/** Asks an MCP server on the network which tools it has, in either revision of the protocol, within limits of time, pages and bytes. */
+// Asks an MCP server on the network which tools it has, in either revision of the protocol, within limits of time, pages and bytes.
 
 export const toolListLimits = {
   totalMs: 20_000,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { pluginLimits, pluginName, type NotUsed, type PluginFormat } from '../../../shared/api/plugin-fields.ts'
 
-/** What the manifest of a plugin says. Pure: its text is read elsewhere, and nothing that it names is fetched. */
+// Reads what the manifest of a plugin says. Pure: its text is read elsewhere, and nothing that it names is fetched.
 
 /** Where the manifest of each form stands, and the file with its MCP servers. */
 export const manifestFiles = {

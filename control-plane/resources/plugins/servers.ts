@@ -6,7 +6,7 @@ import { mcpServer, type McpServer } from '../../../shared/runs/mcp-servers.ts'
 import { mapTexts, pluginFolder } from '../../../shared/runs/plugin-files.ts'
 import { notUsedOf } from './manifest.ts'
 
-/** The MCP servers that a plugin names, and which of them runs can have. Pure. */
+// The MCP servers that a plugin names, and which of them runs can have. Pure.
 
 export interface PluginServer {
   nameInPlugin: string

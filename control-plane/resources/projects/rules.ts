@@ -2,7 +2,7 @@ import { hasRole, type Caller } from '../../http/callers.ts'
 import type { ProjectViewer } from './visibility.ts'
 import type { ProjectRow } from './store.ts'
 
-/** Decisions about projects. */
+// Decisions about projects.
 
 /** Workspace admins see private projects, too. */
 export function projectViewerOf(caller: Caller): ProjectViewer {

@@ -5,10 +5,8 @@ import type { Caller } from '../../http/callers.ts'
 import { viewerOfAgents } from '../agents/rules.ts'
 import { onlyGranted, type GrantedAgent } from './visibility.ts'
 
-/**
- * Who sees the work of agents: runs, and what these ask and note. It is seen by those who see the agent and what it works
- * on: a private project's task, a dm, the private agent itself. Its agent, and that agent's owner, see all of its work.
- */
+// Rules of who sees the work of agents: runs, and what these ask and note. People see it who see the agent and what it works
+// on: a private project's task, a dm, the private agent itself. Its agent, and that agent's owner, see all of its work.
 
 /** A viewer who does not see everything; a person or an agent. */
 export type WorkViewer = { userId: PersonUuid; userPublicId: PersonRef } | GrantedAgent

@@ -4,7 +4,7 @@ import type { AnswerMode, QuestionAnswer, SecretRequest } from '../../../shared/
 import { inQuotes, nameOf, onOneLine, quoted, quotedLines, type Speaker } from '../../trust/quote.ts'
 import type { QuestionRow } from './store.ts'
 
-/** Decisions about questions. */
+// Decisions about questions.
 
 /** The reason why a question may not be asked like this; null: it may. */
 export function askRefusalOf(ask: {

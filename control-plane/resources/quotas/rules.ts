@@ -3,11 +3,9 @@ import type { ProviderReadiness } from '../../../shared/device/protocol.ts'
 import { providerOf } from '../../../shared/runs/harnesses.ts'
 import type { RunRow } from '../runs/store.ts'
 
-/**
- * Quotas: a provider's limit holds for an account, so while one run has reached it, others of that account would only
- * reach it as well. They wait until it resets, and then begin one after another, oldest first, since all at once could
- * use it up again at once.
- */
+// Quotas: a provider's limit holds for an account, so while one run has reached it, others of that account would only
+// reach it as well. They wait until it resets, and then begin one after another, oldest first, since all at once could
+// use it up again at once.
 
 /** Over this time after the reset all room of the account's devices is opened, step by step; the first place at once. */
 export const thawMs = 60_000
@@ -64,11 +62,9 @@ export function quotaAt(now: number, window: { resetsAt: number; capacity: numbe
   return { room: Math.max(0, open - live), opensAt: resetsAt + live * stepMs }
 }
 
-/**
- * Circuit breakers, one for each provider and device: after several failures of the provider in a row its runs there wait
- * for a while. Then one run is tried; while it does not fail, the others follow a minute later, and if it does, all wait
- * again, for twice as long.
- */
+// Circuit breakers, one for each provider and device: after several failures of the provider in a row its runs there wait
+// for a while. Then one run is tried; while it does not fail, the others follow a minute later, and if it does, all wait
+// again, for twice as long.
 
 const failuresToOpen = 3
 /** Failures that lie further apart say nothing of each other. */

@@ -6,11 +6,9 @@ import type { Db } from '../../db/open.ts'
 import { inKeptWorkspace } from '../../db/removed.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-/**
- * The repositories that a workspace may reach through the server's connection to its git host. The credentials are the
- * operator's, so only the operator binds (`svc-server repo bind`): anybody can make a workspace and be its admin. A
- * server's only workspace reaches them all.
- */
+// The repositories that a workspace may reach through the server's connection to its git host. The credentials are the
+// operator's, so only the operator binds (`svc-server repo bind`): anybody can make a workspace and be its admin. A
+// server's only workspace reaches them all.
 
 /** `owner/name`, `owner/*` or `*`; lower-case. */
 export const repositoryPattern = z

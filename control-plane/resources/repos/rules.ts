@@ -1,4 +1,4 @@
-/** A repository, read from the address of its git remote. */
+// A repository, read from the address of its git remote.
 
 export interface Remote {
   /** `host/owner/name`, lower-case. */

@@ -7,7 +7,7 @@ import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { readRemote } from './rules.ts'
 
-/** Git repositories of a workspace, which tasks, folders and pull requests are matched with. */
+// Git repositories of a workspace, which tasks, folders and pull requests are matched with.
 
 export const providers = ['github', 'gitlab', 'bitbucket', 'other'] as const
 

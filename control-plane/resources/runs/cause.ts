@@ -9,7 +9,7 @@ import { findUserByPublicId } from '../members/store.ts'
 import { listLiveOfAgent } from './live-store.ts'
 import { findRun, type RunRow } from './store.ts'
 
-/** Functions that return the UUID of the person at the root of a chain of wakes, and null when nobody is known. */
+// Functions that return the UUID of the person at the root of a chain of wakes, and null when nobody is known.
 
 /**
  * Returns the person behind a request of this run: the one whose wake it works from, if it runs on a device of theirs and follows

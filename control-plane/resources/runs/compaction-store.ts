@@ -3,7 +3,7 @@ import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { runs, type RunRow } from './store.ts'
 
-/** Runs that make idle sessions smaller, and the runs whose sessions they are. */
+// Runs that make idle sessions smaller, and the runs whose sessions they are.
 
 const idle = runs.query(
   `where workspace_id = ? and created_at > ? and ended_at between ? and ? and exit_reason = 'completed'

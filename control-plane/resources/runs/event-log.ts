@@ -8,7 +8,7 @@ import type { Db } from '../../db/open.ts'
 import { linesOf } from './log-lines.ts'
 import { findFrame, listFrames, listFramesBackward, mayBeMore, type Frame } from './log-store.ts'
 
-/** Single events, cut out of the frames in which devices sent them. */
+// Single events, cut out of the frames in which devices sent them.
 
 /** Frames read at once: a frame aims at 256 KiB. */
 const framesAtOnce = 8

@@ -1,10 +1,8 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { JsonSchemas } from '../../../shared/api/agent-runs.ts'
 
-/**
- * JSON Schemas (draft 2020-12) as callers write them. A pattern can be made to take for ever, so this runs in a worker only
- * (`control-plane/costly`). `$schema` is not looked up; formats are annotations.
- */
+// JSON Schemas (draft 2020-12) as callers write them. A pattern can be made to take for ever, so this runs in a worker only
+// (`control-plane/costly`). `$schema` is not looked up; formats are annotations.
 
 export interface Misfit {
   /** Dotted path of the value that does not fit, from `data`. */

@@ -5,7 +5,7 @@ import type { Db } from '../../db/open.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 import { runs, type RunRow } from './store.ts'
 
-/** Runs as people and agents list them, with those left out that they may not see. */
+// Runs as people and agents list them, with those left out that they may not see.
 
 export async function listRunsByIds(
   db: Db,

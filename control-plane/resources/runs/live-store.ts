@@ -15,7 +15,7 @@ import { query } from '../../db/statement.ts'
 import type { QuotaWindow } from '../quotas/store.ts'
 import { runs, type RunRow } from './store.ts'
 
-/** Runs that have not ended. They are few beside the others, and have indexes of their own. */
+// Runs that have not ended. They are few beside the others, and have indexes of their own.
 
 /**
  * A run's place among those that wait. In the order of this very expression SQLite takes the index of live runs, and not that of

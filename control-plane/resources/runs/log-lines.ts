@@ -1,7 +1,7 @@
 import { lineWithinBound } from '../../../shared/device/event-line.ts'
 import { linkLimits } from '../../../shared/device/limits.ts'
 
-/** Cuts of the opaque body of a frame: newline-separated events, cut without parsing them. */
+// Cuts of the opaque body of a frame: newline-separated events, cut without parsing them.
 
 const newline = 10
 

@@ -8,10 +8,8 @@ import { findDetails } from './details-store.ts'
 import type { Misfit } from './json-schemas.ts'
 import { findRun, type RunRow } from './store.ts'
 
-/**
- * The JSON Schemas that a run's typed output may name. Whoever starts a run gives them
- * with it; a run that continues another one knows that one's too. Schemas come from callers, so workers check them.
- */
+// The JSON Schemas that a run's typed output may name. Whoever starts a run gives them
+// with it; a run that continues another one knows that one's too. Schemas come from callers, so workers check them.
 
 /** Runs that continue one another, looked through for a schema. */
 const maxAncestors = 50

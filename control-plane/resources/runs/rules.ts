@@ -4,7 +4,7 @@ import { quoted, type Speaker } from '../../trust/quote.ts'
 import type { AgentRow } from '../agents/store.ts'
 import type { RunRow } from './store.ts'
 
-/** Decisions about runs. */
+// Decisions about runs.
 
 /**
  * A workspace admin any run; the owner of the run's agent, or of an agent above it (`managers`); an agent its own runs.

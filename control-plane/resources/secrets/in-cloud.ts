@@ -13,10 +13,8 @@ import { VaultError, type Vault } from '../../vault/vault.ts'
 import type { RunRow } from '../runs/store.ts'
 import { listSecretsOfAgent, type SecretRow } from './store.ts'
 
-/**
- * How a run in a sandbox gets the secrets of its agent. Only those that an admin marked as plain enter. In place of one that names hosts the
- * run has a placeholder, which its broker replaces towards these hosts.
- */
+// The secrets of an agent as a run in a sandbox gets them. Only those that an admin marked as plain enter. In place of one that names hosts the
+// run has a placeholder, which its broker replaces towards these hosts.
 
 export type CloudSecret = Pick<SecretRow, 'id' | 'name' | 'envVarName' | 'brokerHosts' | 'isCloudPlain'>
 

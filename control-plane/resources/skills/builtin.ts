@@ -9,7 +9,7 @@ import type { BuiltinFacts } from './builtin-store.ts'
 import { tokensOf } from './rules.ts'
 import type { SkillFilter, SkillRow } from './store.ts'
 
-/** The skill `svc` as a skill among others (pure): it has no row, and its files are those of this release. */
+// The skill `svc` as a skill among others (pure): it has no row, and its files are those of this release.
 
 /** The same in all workspaces; the least of all ids, so that it is the oldest of those of one moment. */
 export const builtinSkillId = '0000000000000svc'

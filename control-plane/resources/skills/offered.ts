@@ -9,7 +9,7 @@ import {
 import { canHaveSkills, type RunSpec } from '../../../shared/runs/spec.ts'
 import type { EffectiveSkill } from './effective-store.ts'
 
-/** What of the skills of an agent stands in the spec of a run (pure). */
+// The skills of an agent as they stand in the spec of a run (pure).
 
 type SkillsOfSpec = Required<Pick<RunSpec, 'skills' | 'skillsLeftOut' | 'hasSvcSkill'>>
 export const noSkills: SkillsOfSpec = { skills: null, skillsLeftOut: null, hasSvcSkill: null }

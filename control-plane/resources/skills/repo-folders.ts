@@ -1,7 +1,7 @@
 import { skillFile, skillLimits } from '../../../shared/api/skill-fields.ts'
 import type { TreeEntry } from '../../repo-source/tree.ts'
 
-/** Where skills lie in a repository, and what belongs to them. Pure. */
+// Finds where skills lie in a repository, and what belongs to them. Pure.
 
 /** The folders whose own folders are searched, beside the root. */
 export const searchedFolders = ['skills', '.agents/skills', '.claude/skills'] as const

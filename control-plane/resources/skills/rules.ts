@@ -3,7 +3,7 @@ import type { PluginRow } from './plugin-store.ts'
 import type { ShareRow } from './share-store.ts'
 import type { SkillRow } from './store.ts'
 
-/** Decisions about skills. */
+// Decisions about skills.
 
 interface Enabling {
   /** The agent's own; undefined: it has none. */

@@ -17,7 +17,7 @@ import {
 import { presentItem } from './present.ts'
 import { mostChecklistItems, newItem, type Actor } from './rules.ts'
 
-/** The task is locked while its checklist changes, so that positions stay without gaps. */
+// The task is locked while its checklist changes, so that positions stay without gaps.
 
 type Routes = typeof taskLinkRoutes
 

@@ -1,8 +1,6 @@
-/**
- * Decides whether two tasks look like the same work. Titles are compared by their words, without case, accents, punctuation, small
- * words and endings; words with digits must be the same, so that `Step 1` is not `Step 2`. Descriptions only help to
- * decide where the titles alone do not.
- */
+// Decides whether two tasks look like the same work. Titles are compared by their words, without case, accents, punctuation, small
+// words and endings; words with digits must be the same, so that `Step 1` is not `Step 2`. Descriptions only help to
+// decide where the titles alone do not.
 
 export interface Described {
   title: string

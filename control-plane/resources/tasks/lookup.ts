@@ -69,7 +69,7 @@ function unknownTask(reference: string): never {
   return fail('task_not_found', { param: 'id', ...(message === undefined ? {} : { message }) })
 }
 
-/** The functions below resolve the references in a request and check that they may be used together. Each failure has its documented code. */
+// The functions below resolve the references in a request and check that they may be used together. Each failure has its documented code.
 
 /** The project of a `prj_` id or UUID that the caller sees. */
 export async function projectOf(db: Db, caller: Caller, reference: string): Promise<ProjectRow> {

@@ -20,7 +20,7 @@ import { conditionsOf, type Condition } from './rules.ts'
 import { listBlockedTasks, type BriefTask, type TaskRow } from './store.ts'
 import type { WatcherRow } from './watcher-store.ts'
 
-/** Shows tasks to clients. Everything a page of tasks needs beside its rows is loaded once for all of them. */
+// Shows tasks to clients. Everything a page of tasks needs beside its rows is loaded once for all of them.
 
 /** The most items of a checklist in a response, and of all checklists of a page. */
 const mostItems = { ofEach: 200, inAll: 2_000 }

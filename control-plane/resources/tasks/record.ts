@@ -7,7 +7,7 @@ import { wakeAtOf, type Actor } from './rules.ts'
 import { replaceTask, type TaskRow } from './store.ts'
 import { insertWatcher, type WatcherRow } from './watcher-store.ts'
 
-/** Changes of a task from which nothing follows for its runs; the start of a run uses them, too. */
+// Changes of a task from which nothing follows for its runs; the start of a run uses them, too.
 
 /** Puts the task into the archive, or takes it out. */
 export async function setArchived(

@@ -4,7 +4,7 @@ import type { Person } from '../../trust/rules.ts'
 import type { ChecklistRow } from './checklist-store.ts'
 import type { TaskRow } from './store.ts'
 
-/** Decisions about tasks. */
+// Decisions about tasks.
 
 /**
  *   open -> in_progress, done, cancelled

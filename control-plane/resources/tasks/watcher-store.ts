@@ -6,7 +6,7 @@ import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-/** Watchers of tasks, and up to when each reader has read them. */
+// Watchers of tasks, and up to when each reader has read them.
 
 const watchers = table('task_watchers', {
   taskId: taskId,

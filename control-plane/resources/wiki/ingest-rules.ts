@@ -1,7 +1,7 @@
 import { sourceStem } from '../../../shared/lib/source-path.ts'
 import { asPageSlug, maxSlugLength, pageSlugOf } from '../../../shared/lib/page-slug.ts'
 
-/** Decisions about pages that come from files. */
+// Decisions about pages that come from files.
 
 export interface File {
   path: string

@@ -5,10 +5,8 @@ import { readForSearch, type Searchable } from '../../search/searchable.ts'
 import { findCsvFlaw } from './csv.ts'
 import { linkTargetOf, type LinkTarget } from './link-target.ts'
 
-/**
- * What is to be known of a body before it is published. What it costs goes by the text, so a worker reads it
- * (`control-plane/costly`).
- */
+// Reads what must be known of a body before it is published. The cost grows with the text, so a worker does it
+// (`control-plane/costly`).
 
 export interface PageLink {
   url: string

@@ -1,7 +1,7 @@
 import { publishChecks, type PublishCheck } from '../../../shared/api/wiki-fields.ts'
 import type { BodyFlaw } from './read-page.ts'
 
-/** Decisions about pages of the wiki. */
+// Decisions about pages of the wiki.
 
 /** About what reading a text costs a model. */
 export const tokenCountOf = (sizeBytes: number): number => Math.ceil(sizeBytes / 4)

@@ -4,7 +4,7 @@ import { isSourcePath, sourceKind } from '../../../shared/lib/source-path.ts'
 import { slugsOfFile } from './ingest-rules.ts'
 import type { PageLink } from './read-page.ts'
 
-/** Links in texts that come from files, as they lead from file to file: `guide.md`, `../a/b.md#part`, from the root `/top.md`. */
+// Links in texts that come from files, as they lead from file to file: `guide.md`, `../a/b.md#part`, from the root `/top.md`.
 
 /** The other files of its root to which the text of this file links. */
 export const linkedFiles = (links: readonly PageLink[], path: string): string[] => [

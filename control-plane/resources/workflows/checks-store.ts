@@ -4,7 +4,7 @@ import { int, text } from '../../db/columns.ts'
 import { workflowRunId, workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 
-/** Waits of workflows on the checks of a branch's pull request. */
+// Waits of workflows on the checks of a branch's pull request.
 
 const waitedBranch = z.object({
   workspaceId: workspaceUuid,

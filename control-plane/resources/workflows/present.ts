@@ -24,7 +24,7 @@ import { countRunsByWorkflow, listLastRuns, type WorkflowRunRow } from './run-st
 import { listRunsOfSteps } from './step-store.ts'
 import type { WorkflowRow } from './store.ts'
 
-/** Workflows and their runs as this caller reads them: private agents that they do not see stay unnamed. */
+// Workflows and their runs as this caller reads them: private agents that they do not see stay unnamed.
 
 type Agents = ReadonlyMap<AgentRef, { id: AgentRef; name: string; handle: string }>
 

@@ -7,7 +7,7 @@ import type { Role } from '../members/store.ts'
 import type { QuestionRow } from '../questions/store.ts'
 import type { WorkflowRunRow } from './run-store.ts'
 
-/** Decisions about workflows. */
+// Decisions about workflows.
 
 /** An agent changes and retires only what it wrote; people are trusted with all of their workspace. */
 export const mayChangeWorkflow = ({ authorAgentId }: { authorAgentId: AgentRef | null }, caller: Caller): boolean =>

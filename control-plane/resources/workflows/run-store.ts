@@ -19,7 +19,7 @@ import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { hiddenTask, type WorkViewer } from '../projects/work-visibility.ts'
 
-/** Runs of workflows, and the programs they were started with. */
+// Runs of workflows, and the programs they were started with.
 
 const programError = z.object({
   message: z.string(),

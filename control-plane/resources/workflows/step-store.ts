@@ -7,7 +7,7 @@ import { commandAtEnd, query } from '../../db/statement.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 import { runs, type RunRow } from '../runs/store.ts'
 
-/** The runs that do the steps of workflows. A step whose run stops to ask is gone on with by the run that is woken then. */
+// The runs that do the steps of workflows. A step whose run stops to ask is gone on with by the run that is woken then.
 
 /** The runs of these workflow runs' steps, oldest first. `visibleTo`: only those that this viewer sees. */
 export async function listRunsOfSteps(

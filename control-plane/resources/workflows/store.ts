@@ -8,7 +8,7 @@ import { countOf } from '../../db/reads.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-/** Stored programs. */
+// Stored programs.
 
 export const inputs = z.array(
   z.object({ key: z.string(), label: z.string(), kind: z.enum(inputKinds), required: z.boolean() }),

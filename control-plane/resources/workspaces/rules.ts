@@ -1,6 +1,6 @@
 import { slugOf } from '../agents/rules.ts'
 
-/** Decisions about workspaces. */
+// Decisions about workspaces.
 
 /** The name of the job that removes what a workspace leaves behind. */
 export const removalJob = 'remove_workspace'

@@ -4,10 +4,8 @@ import { workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-/**
- * Slugs that workspaces have or had. A row stays when its workspace is renamed or removed, so nobody else can get the
- * slug.
- */
+// Slugs that workspaces have or had. A row stays when its workspace is renamed or removed, so nobody else can get the
+// slug.
 
 const slugs = table(
   'workspace_slugs',

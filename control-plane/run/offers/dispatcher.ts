@@ -14,11 +14,9 @@ import { findWaiting, listWaiting, type WaitingRun } from '../placement/waiting-
 import { inTransaction } from '../../db/transaction.ts'
 import { offerQueued, type OfferedRun, type Offering } from './offer.ts'
 
-/**
- * Gives queued runs to devices, and tells devices of what is offered to them. It decides when a run is offered and when an
- * offer is taken back; the machine (`../machine.ts`) says what comes of each, and what may interleave. Each replica offers only to
- * devices that are linked to it. What offers runs of a workspace stands in a queue of its own, so that workspaces do not wait for each other.
- */
+// Gives queued runs to devices, and tells devices of what is offered to them. It decides when a run is offered and when an
+// offer is taken back; the machine (`../machine.ts`) says what comes of each, and what may interleave. Each replica offers only to
+// devices that are linked to it. What offers runs of a workspace stands in a queue of its own, so that workspaces do not wait for each other.
 
 /** The links of this replica, as far as dispatch needs them. */
 export interface OfferPort {

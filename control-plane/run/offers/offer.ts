@@ -15,11 +15,9 @@ import { leftOutOf } from '../../resources/skills/offered.ts'
 import { refusalOfSkill } from '../../trust/rules.ts'
 import { type Cancel, cancelRun } from '../endings/cancel-run.ts'
 
-/**
- * The step none -> offered of a lease, in the transaction of whoever offers: a new run by the wake that makes it, which
- * saves a commit on the way to its start, and a run that waits by the dispatcher. Both lock the placement of the workspace
- * first, so nobody else gives away the same room, and offer only to devices that are linked to this replica.
- */
+// The step none -> offered of a lease, in the transaction of whoever offers: a new run by the wake that makes it, which
+// saves a commit on the way to its start, and a run that waits by the dispatcher. Both lock the placement of the workspace
+// first, so nobody else gives away the same room, and offer only to devices that are linked to this replica.
 
 /** A run that was offered to a device, before the device is told. */
 export interface OfferedRun {

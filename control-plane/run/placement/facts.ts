@@ -33,7 +33,7 @@ export interface Moment {
   leaseMs: number
 }
 
-/** An agent leaves a provider alone for this long after it limited one of the agent's runs. */
+// An agent leaves a provider alone for this long after it limited one of the agent's runs.
 /** Stands for the device of a folder that is gone. */
 const noDevice = idFrom<DeviceRef>('')
 const rateLimitPauseMs = 60_000

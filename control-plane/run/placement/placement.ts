@@ -7,10 +7,8 @@ import { circuitFor, hasRoom, quotaFor } from '../places/device-rules.ts'
 import { gateFor, type Gate, type Placement, type PlacementFacts, type RunFacts } from '../places/place.ts'
 import { placeOfRun } from '../places/places.ts'
 
-/**
- * Decides from facts where a queued run may go. The same decision answers `gateReason` at read time and picks the
- * device at dispatch time, so what a person reads is what the dispatcher does.
- */
+// Decides from facts where a queued run may go. The same decision answers `gateReason` at read time and picks the
+// device at dispatch time, so what a person reads is what the dispatcher does.
 
 /** A run that would wait for its provider goes with its fallback harness, if it may begin with that at once. */
 export function placeRun(run: RunFacts, facts: PlacementFacts): Placement {

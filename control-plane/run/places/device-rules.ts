@@ -3,7 +3,7 @@ import { accountOf, circuitKey, type Quota } from '../../resources/quotas/rules.
 import { takesWork, type Work } from '../../trust/rules.ts'
 import { gateFor, type DeviceFacts, type Gate, type Placement, type PlacementFacts, type RunFacts } from './place.ts'
 
-/** Decides from facts which device a run goes to. */
+// Decides from facts which device a run goes to.
 
 /**
  * The folder's device, else the device that holds the session, the workspace's default device, then the owner's other

@@ -3,7 +3,7 @@ import { text } from '../../db/columns.ts'
 import { cellOf } from '../../db/reads.ts'
 import type { Db } from '../../db/open.ts'
 
-/** Keys of wakes (`idempotencyKey` of a start-run body) with the answer each got. */
+// Keys of wakes (`idempotencyKey` of a start-run body) with the answer each got.
 
 /**
  * Takes the key for this transaction. False when it is taken: on PostgreSQL a second wake with the same key waits here

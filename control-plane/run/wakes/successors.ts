@@ -18,7 +18,7 @@ import { withoutNews } from './decided-changes.ts'
 import { requestWake, type RequestedWake } from './wakes.ts'
 import type { ReadyWake } from './wake.ts'
 
-/** Runs that follow one which was stopped by its provider, and go on with its session, or whose session was gone. */
+// Runs that follow one which was stopped by its provider, and go on with its session, or whose session was gone.
 
 const goOn = 'Go on where you stopped, and do nothing twice.\n\nWhat you were asked:\n\n'
 /** What the next run is told before its prompt. One that finds no session is told so itself. */

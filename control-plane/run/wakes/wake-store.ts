@@ -8,7 +8,7 @@ import { deleteInBatches, lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-/** Wakes that wait to become runs (wakes.ts). */
+// Wakes that wait to become runs (wakes.ts).
 
 const wakes = table(
   'wakes',

@@ -7,7 +7,7 @@ import { OutboundError } from '../../outbound/outbound-error.ts'
 import type { Log } from '../../process/log.ts'
 import { Counted } from './counted.ts'
 
-/** One request of a sandbox, handed on to an address outside with headers of ours. */
+// Hands a request of a sandbox on to an address outside, with headers of ours.
 
 export interface ForwardLimits {
   /** Of one request, and of its answer. */

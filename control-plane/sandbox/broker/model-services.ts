@@ -1,10 +1,8 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import type { ModelProvider } from '../../../shared/runs/brokered.ts'
 
-/**
- * What a sandbox may ask of a provider of models: models, and nothing else that a key opens. With the operator's key the files, batches
- * and stored answers of others would lie open.
- */
+// The requests that a sandbox may make to a provider of models: for models, and nothing else that a key opens. With the operator's key the files, batches
+// and stored answers of others would lie open.
 
 type Endpoint = readonly [method: string, path: RegExp]
 

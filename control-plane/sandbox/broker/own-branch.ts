@@ -1,9 +1,7 @@
 import type { Readable } from 'node:stream'
 
-/**
- * Which branch a git host calls the repository's own, as the first ref tells that it advertises for fetches (gitprotocol-pack(5), "Reference
- * Discovery"; protocol 0).
- */
+// Tells which branch a git host calls the repository's own, as the first ref tells that it advertises for fetches (gitprotocol-pack(5), "Reference
+// Discovery"; protocol 0).
 
 /** The service, an empty line, and the first ref with the abilities of the host. */
 const mostBytes = 64 * 1024

@@ -1,11 +1,9 @@
 import { createHash } from 'node:crypto'
 import { inflateSync } from 'node:zlib'
 
-/**
- * Whether a push goes forward: commits of its pack lead from the new id back to the old one. Each is known by the hash of its own bytes, so
- * what is found is so, whoever made the pack; what is not found counts as no step forward. git puts commits before all else, and makes
- * them of nothing but each other, so only the beginning of the pack is read.
- */
+// Whether a push goes forward: commits of its pack lead from the new id back to the old one. Each is known by the hash of its own bytes, so
+// what is found is so, whoever made the pack; what is not found counts as no step forward. git puts commits before all else, and makes
+// them of nothing but each other, so only the beginning of the pack is read.
 
 export interface PackLimits {
   /** Of the pack, that are read and kept. */

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 
-/** Answers of the broker itself, in words for whoever looks at what a program in the sandbox got. */
+// Answers of the broker itself, in words for whoever looks at what a program in the sandbox got.
 
 export function refuseRequest(response: ServerResponse, status: number, message: string): 'refused' {
   endWith(response, status, message)

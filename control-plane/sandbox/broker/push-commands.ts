@@ -1,7 +1,5 @@
-/**
- * What a push begins with, before its pack (gitprotocol-pack(5), "Reference Update Request"): lines that each say their length, the first of
- * them with the abilities of the client, and an empty one at the end. What is not known here is refused: a git host may understand it.
- */
+// Reads the beginning of a push, before its pack (gitprotocol-pack(5), "Reference Update Request"): lines that each say their length, the first of
+// them with the abilities of the client, and an empty one at the end. A command that is not known here is refused: a git host may understand it.
 
 export interface PushCommand {
   oldId: string

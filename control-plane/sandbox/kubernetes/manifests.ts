@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { sandboxPlaces } from '../../../shared/runs/sandbox-places.ts'
 import type { ContainerSpec } from '../engine.ts'
 
-/** What stands for a sandbox in a cluster: a Job of one pod, the Secret that says who it is, and the claim of its volume. */
+// The objects that stand for a sandbox in a cluster: a Job of one pod, the Secret that says who it is, and the claim of its volume.
 
 export const labels = {
   server: 'svc-server',

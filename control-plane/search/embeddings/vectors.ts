@@ -1,7 +1,5 @@
-/**
- * Vectors of a model, of length one, and their sign codes: one bit for each dimension, set where it is positive. Vectors that
- * point to about the same place differ in few bits, so the nearest ones are found among codes and compared exactly after that.
- */
+// Vectors of a model, of length one, and their sign codes: one bit for each dimension, set where it is positive. Vectors that
+// point to about the same place differ in few bits, so the nearest ones are found among codes and compared exactly after that.
 
 /** Of length one; one of zeros stays as it is, and is near to nothing. */
 export function normalized(values: readonly number[]): Float32Array {

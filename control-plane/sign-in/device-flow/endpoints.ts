@@ -20,7 +20,7 @@ import { deviceFlowLimits, pollOutcome, showUserCode, userCodeBytes, userCodeFro
 import { claimGrantRedemption, findGrantToPoll, insertDeviceGrant, replaceGrantPoll, type GrantRow } from './store.ts'
 import { inTransaction } from '../../db/transaction.ts'
 
-/** The two endpoints that `svc` calls while a person signs it in (RFC 8628, sections 3.1 to 3.5). */
+// The two endpoints that `svc` calls while a person signs it in (RFC 8628, sections 3.1 to 3.5).
 
 class OauthRefusal extends Error {
   override name = 'OauthRefusal'

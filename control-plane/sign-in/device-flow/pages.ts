@@ -12,7 +12,7 @@ import { askToSignIn, sessionOf, type OpenSession } from '../session.ts'
 import { deviceFlowLimits, mayDecide, readUserCode, showUserCode } from './rules.ts'
 import { claimGrantDecision, claimGuess, findDeviceGrant, findGrantByUserCode, type GrantRow } from './store.ts'
 
-/** The person's half of the device flow: enter the code, see who asks, decide. */
+// The person's half of the device flow: enter the code, see who asks, decide.
 
 /** A code in the address only fills in the field. The person must send it, and so looks at it. */
 export async function showCodeForm(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {

@@ -7,7 +7,7 @@ import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { grantStates } from './rules.ts'
 
-/** Grants of the device flow. Both codes are stored only as hashes. */
+// Grants of the device flow. Both codes are stored only as hashes.
 
 const grants = table('device_grants', {
   id: text,

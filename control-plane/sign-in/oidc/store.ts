@@ -5,7 +5,7 @@ import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-/** Unfinished sign-ins at the issuer, and the identities of people there. */
+// Unfinished sign-ins at the issuer, and the identities of people there.
 
 const attempts = table('oidc_attempts', {
   stateHash: text,

@@ -11,7 +11,7 @@ import { askPerson, type WorkflowQuestion } from './ask.ts'
 import { refuseCall, rowOf, type NewCall, type Surroundings } from './new-call.ts'
 import { failed, type StepOutcome } from './outcome.ts'
 
-/** What a program waits for without a run: the answer of a person, and the checks of a pull request. */
+// The waits of a program that need no run: for the answer of a person, and for the checks of a pull request.
 
 export async function dispatchAsk(tx: Tx, call: NewCall, of: Surroundings): Promise<void> {
   const { seq, args: text } = call

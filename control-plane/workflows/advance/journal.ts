@@ -8,7 +8,7 @@ import type { HandedResult } from '../engine/words.ts'
 import type { HandedCalls } from './handed-calls.ts'
 import { agentOutcome, commandOutcome, type StepOutcome } from './outcome.ts'
 
-/** The journal that an advance replays: the calls of a run, and what came of them. */
+// The journal that an advance replays: the calls of a run, and what came of them.
 
 /**
  * Returns all calls, in their order, and keeps those that were handed over. `known`: those that were kept before; `others`: those

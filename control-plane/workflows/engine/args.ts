@@ -3,7 +3,7 @@ import { stepCommand, reasoningEfforts } from '../../../shared/runs/spec.ts'
 import { asStorable } from '../../../shared/lib/storable.ts'
 import type { CallKind } from './words.ts'
 
-/** The arguments that the calls of a program take. A call that does not fit rejects, and is not made. */
+// The arguments that the calls of a program take. A call that does not fit rejects, and is not made.
 
 /** Texts that come into the database or are looked up there: programs cut and build them out of anything. */
 const text = z.string().overwrite(asStorable)

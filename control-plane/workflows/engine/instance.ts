@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { Intrinsics, JSException, QuickJS, type JSValueHandle, type QuickJSOptions } from 'quickjs-wasi'
 import { engineLimits } from './words.ts'
 
-/** One fresh engine with its limits. After a replay, or anything it threw, it is thrown away. */
+// A fresh engine with its limits. It is thrown away after a replay, and after anything that it threw.
 
 /** Names that would be of no use, or tell one machine from another. */
 const intrinsics = (Intrinsics.ALL & ~(Intrinsics.WEAK_REF | Intrinsics.PERFORMANCE)) >>> 0

@@ -7,7 +7,7 @@ import { createInstance } from './instance.ts'
 import { replay } from './replay.ts'
 import type { HandedResult, ReplayInput } from './words.ts'
 
-/** A run that goes on from its journal is where it was, whatever the order in which its results came. */
+// A run that goes on from its journal is where it was, whatever the order in which its results came.
 
 const wasm = new WebAssembly.Module(readFileSync(assetUrl('quickjs.wasm')))
 const orders = repeats('WORKFLOW_ORDERS', { short: 8, long: 60 })

@@ -1,4 +1,4 @@
-/** A program as the engine evaluates it: the body of an async function, at the places where its author wrote it. */
+// A program as the engine evaluates it: the body of an async function, at the places where its author wrote it.
 
 export const programFile = 'workflow.js'
 const before = '(async function () {"use strict";'

@@ -1,7 +1,7 @@
 import type { RunId } from '../../../shared/lib/ids.ts'
 import type { ProgramFlaw } from '../program/flaw.ts'
 
-/** The values that go into the engine and come out. Texts are flat, since a copy of them between threads is cheap. */
+// The values that go into the engine and come out. Texts are flat, since a copy of them between threads is cheap.
 
 /** The functions of a program that ask for something to be done. */
 export const callKinds = ['agent', 'gate', 'ask', 'checks'] as const

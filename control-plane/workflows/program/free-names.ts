@@ -1,7 +1,7 @@
 import type { AnyNode, Identifier, Node, Pattern, Program } from 'acorn'
 import { ancestor, base as walkBase, simple } from 'acorn-walk'
 
-/** Finds names that a program uses and does not declare. */
+// Finds names that a program uses and does not declare.
 
 /** The first use of one of these names as a free variable; null when there is none. */
 export function firstFree(program: Program, names: ReadonlySet<string>): Identifier | null {

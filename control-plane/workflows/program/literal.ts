@@ -1,6 +1,6 @@
 import type { Expression, ObjectExpression, SpreadElement } from 'acorn'
 
-/** Values that a program writes out plainly: texts, numbers, true, false, null, lists and objects of them. */
+// Values that a program writes out plainly: texts, numbers, true, false, null, lists and objects of them.
 
 type Part = Expression | SpreadElement
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { isStorable } from '../../../shared/lib/storable.ts'
 import { inputKinds, toolModes, workflowName } from '../../../shared/api/workflow-words.ts'
 
-/** The facts that a program states about itself in `export const meta`. */
+// The facts that a program states about itself in `export const meta`.
 
 /** A program may write out what no body of a request holds. */
 const text = z.string().refine(isStorable, 'a zero byte or an unpaired surrogate')

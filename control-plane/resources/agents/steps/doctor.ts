@@ -15,7 +15,7 @@ import { isReady, repeatAdvice } from '../../devices/readiness.ts'
 import type { LivenessStatus } from '../../devices/rules.ts'
 import type { AgentRow } from '../store.ts'
 
-/** The agent doctor checks an agent's setup for what would keep its runs from working. It only warns. */
+// The agent doctor checks an agent's setup for what would keep its runs from working. It only warns.
 
 export type RefusedPart = 'program' | 'instructions' | 'confidential'
 

@@ -5,7 +5,7 @@ import type { ToolRule } from '../../../../shared/runs/spec.ts'
 import { namesKnownTool, permissionLists, probableTool } from '../permission-rules.ts'
 import type { AgentRow } from '../store.ts'
 
-/** Findings of the agent doctor about rules that do not do what they seem to say. */
+// Findings of the agent doctor about rules that do not do what they seem to say.
 
 interface RuleFacts {
   agent: Pick<AgentRow, 'tools' | 'protocol' | 'fallbackHarness'>

@@ -3,7 +3,7 @@ import { sayVariableLeftOut, type VariableLeftOut } from '../../../../shared/run
 import { sayLeftOut, type McpLeftOut } from '../../../../shared/runs/mcp-servers.ts'
 import { sayWhyLeftOut, type LeftOutSkill } from '../../../../shared/runs/skills.ts'
 
-/** Findings of the agent doctor about what the workspace gives to runs, and these ones do not get. */
+// Findings of the agent doctor about what the workspace gives to runs, and these ones do not get.
 
 export interface DoctorSkill extends LeftOutSkill {
   /** The device whose runs do not get it; null: none of its runs do. */

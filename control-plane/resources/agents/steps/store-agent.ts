@@ -35,7 +35,7 @@ import { findWorkspace, type WorkspaceRow } from '../../workspaces/store.ts'
 import { listHandlesLike, listManagers, replaceAgent, type AgentRow } from '../store.ts'
 import { lookUpAgent } from '../lookup.ts'
 
-/** Steps shared by all writes of an agent. */
+// Steps shared by all writes of an agent.
 
 export async function workspaceOf(db: Db, caller: Caller): Promise<WorkspaceRow> {
   return (await findWorkspace(db, caller.workspaceId)) ?? fail('resource_not_found', { param: 'workspaceId' })

@@ -6,7 +6,7 @@ import { cancelRuns } from '../../../run/endings/cancel-runs.ts'
 import { listLiveOfAgent } from '../../runs/live-store.ts'
 import type { AgentRow } from '../store.ts'
 
-/** Runs of an agent that no device has taken. Each keeps the program that it was created with. */
+// Runs of an agent that no device has taken. Each keeps the program that it was created with.
 
 /** Makes the dispatcher place them again. */
 export async function reconsiderWaiting(db: Db, agent: AgentRow, at: number): Promise<void> {

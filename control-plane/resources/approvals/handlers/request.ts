@@ -15,7 +15,7 @@ import { digestOf, ofRun, raiseApproval } from '../steps/raise.ts'
 import { kindOfTrigger } from '../rules.ts'
 import { askingRun, stopFailed, stopToAsk } from '../../../run/endings/stop-to-ask.ts'
 
-/** Approvals that an agent requests itself. */
+// Approvals that an agent requests itself.
 
 type Create = HandlerInput<typeof approvalRoutes.create>
 type Thing = NonNullable<Create['body']['gatedThing']>

@@ -10,11 +10,9 @@ import { closeByPlatform } from './close.ts'
 import { digestOf, raiseApproval } from './raise.ts'
 import { findApprovalByKey } from '../store.ts'
 
-/**
- * A `budget_breach` is open for as long as a monthly budget is spent: it is raised when the budget is reached, and the
- * platform approves it when the budget is raised or removed, or a new month begins. It belongs to no run, since the
- * budget must change, and no person resolves it.
- */
+// A `budget_breach` is open for as long as a monthly budget is spent: it is raised when the budget is reached, and the
+// platform approves it when the budget is raised or removed, or a new month begins. It belongs to no run, since the
+// budget must change, and no person resolves it.
 
 interface BudgetState {
   /** null: the workspace's. */

@@ -11,7 +11,7 @@ import { nextInstant } from '../schedule.ts'
 import type { AutomationRow } from '../store.ts'
 import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 
-/** Makes new and changed rows from the caller's input. */
+// Makes new and changed rows from the caller's input.
 
 /** A row, with the secret of its webhook if it was just made. */
 export interface Written {

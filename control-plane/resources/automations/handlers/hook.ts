@@ -16,10 +16,8 @@ import { inTransaction } from '../../../db/transaction.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'wakeContext'>
 
-/**
- * Handles a call of a webhook: counts it, compares it with the bodies of the last 24 hours, then fires. All of it is
- * one transaction, so of two equal calls at once the second one sees the run of the first.
- */
+// Handles a call of a webhook: counts it, compares it with the bodies of the last 24 hours, then fires. All of it is
+// one transaction, so of two equal calls at once the second one sees the run of the first.
 
 /** A body sent again within this time gets the run of the first call; calls without one are never the same (ADR 0046). */
 const rememberedMs = 24 * 3_600_000

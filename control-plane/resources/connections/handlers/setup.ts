@@ -18,7 +18,7 @@ import { needsFields, readKeyFields, type KeyFields } from '../rules.ts'
 import { begin, connect } from '../steps/change.ts'
 import type { ConnectionRow } from '../store.ts'
 
-/** What create and reauthorize have in common: what a service asks for, and what becomes of the connection then. */
+// The common part of create and reauthorize: what a service asks for, and what becomes of the connection then.
 
 export type SetupDependencies = Pick<ResourceDependencies, 'root' | 'vault' | 'services' | 'outbound' | 'publicUrl'>
 

@@ -20,7 +20,7 @@ import {
 } from '../store.ts'
 import { queueWithdrawals } from '../withdrawal-store.ts'
 
-/** What becomes of a connection, written. Each is one event of the machine. */
+// Writes what becomes of a connection. Each change is one event of the machine.
 
 interface Changing {
   tx: Tx

@@ -23,7 +23,7 @@ import { findConnectionById, type ConnectionRow } from '../store.ts'
 import { approve, withdraw } from './change.ts'
 import { attachSignIn, findServerOfSignIn } from './server-sign-in.ts'
 
-/** What happens when a browser comes back from the provider of a service. */
+// Finishes a sign-in when a browser comes back from the provider of a service.
 
 export interface FinishDependencies {
   root: Knex

@@ -9,7 +9,7 @@ import { listConnectionsOfService, type ConnectionRow } from '../store.ts'
 import { queueWithdrawals } from '../withdrawal-store.ts'
 import { withdraw } from './change.ts'
 
-/** What sign-ins and the MCP servers that they are to do to each other. */
+// The effects that sign-ins and the MCP servers that they are to have on each other.
 
 /**
  * The server that a connection is a sign-in to, as far as it is still what was signed in to: at the same address, and of who signed in.

@@ -10,7 +10,7 @@ import { deletionRefusal } from '../rules.ts'
 import { removeConversation } from '../store.ts'
 import { storeConversation } from '../store-conversation.ts'
 
-/** Actions on conversations that only workspace admins may take. */
+// Actions on conversations that only workspace admins may take.
 
 type Routes = typeof conversationRoutes
 

@@ -18,10 +18,8 @@ import { messagePrompt } from '../prompt.ts'
 import { loadTranscript, messagesTold } from '../transcript.ts'
 import type { ConversationRow } from '../store.ts'
 
-/**
- * Wakes the agents that a message concerns: in a dm its agent, on a task the assignee, elsewhere those who are
- * mentioned. Never its own author, and nobody while agents alone keep a conversation busy.
- */
+// Wakes the agents that a message concerns: in a dm its agent, on a task the assignee, elsewhere those who are
+// mentioned. Never its own author, and nobody while agents alone keep a conversation busy.
 
 export interface Posted {
   conversation: ConversationRow

@@ -13,7 +13,7 @@ import { visibleEntity } from '../steps/entities.ts'
 import { presentFile } from '../steps/present.ts'
 import { insertFile, replaceFile, type FileRow } from '../store.ts'
 
-/** The bytes are stored already; the transaction says whose they are. */
+// The bytes are stored already; the transaction says whose they are.
 
 export async function createFile(
   { db, caller, body, world }: HandlerInput<typeof fileRoutes.create>,

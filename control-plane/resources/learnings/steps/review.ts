@@ -8,10 +8,8 @@ import { systemActor } from '../../tasks/rules.ts'
 import { defaultRejection, isProposed, taskDescription, taskTitle } from '../rules.ts'
 import { findLearningOfApproval, replaceLearning, type LearningRow } from '../store.ts'
 
-/**
- * What resolving its approval does to a learning, in the transaction in which that is closed: as an approval is resolved once,
- * a learning is reviewed once, and becomes one task.
- */
+// Reviews a learning when its approval is resolved, in the transaction in which that is closed: as an approval is resolved once,
+// a learning is reviewed once, and becomes one task.
 
 interface Review {
   approvalId: ApprovalId

@@ -11,7 +11,7 @@ import type { FoundPlugin } from '../steps/place.ts'
 import { filesOf, takePlugin } from '../steps/take.ts'
 import type { InstalledPlugin } from '../store.ts'
 
-/** Finds the plugin that a request names, before its transaction: in the files that it sends, or in a repository. */
+// Finds the plugin that a request names, before its transaction: in the files that it sends, or in a repository.
 
 export type Dependencies = Pick<ResourceDependencies, 'blobs' | 'costly' | 'repoSources'>
 type Install = BeforeInput<typeof pluginRoutes.install>

@@ -36,7 +36,7 @@ import { nameOfServer } from '../servers.ts'
 import { removePlugin, type InstalledPlugin } from '../store.ts'
 import type { TakenPlugin } from './take.ts'
 
-/** Gives a workspace what a plugin brings, or takes it away: in the transaction of the caller. */
+// Gives a workspace what a plugin brings, or takes it away: in the transaction of the caller.
 
 /** What an agent's request keeps until it is approved: enough to install exactly that, without asking the repository again. */
 export const stagedPlugin = z.object({

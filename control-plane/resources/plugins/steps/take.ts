@@ -21,10 +21,8 @@ import {
 } from '../manifest.ts'
 import { needsRoot, readServers, withRoot, type PluginServer, type ServersReading } from '../servers.ts'
 
-/**
- * Takes a plugin out of its files, and stores the files of its skills: before the transaction. Only what is used is read: the manifest, the
- * file with its MCP servers, and its skills. Nothing of it is executed.
- */
+// Takes a plugin out of its files, and stores the files of its skills: before the transaction. Only what is used is read: the manifest, the
+// file with its MCP servers, and its skills. Nothing of it is executed.
 
 /** Files that were sent, or those of a repository that was fetched. */
 export type PluginFiles = Pick<FetchedRepo, 'list' | 'read'>

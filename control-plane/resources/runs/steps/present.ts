@@ -21,7 +21,7 @@ import { listDevicesByPublicId, type DeviceRow } from '../../devices/store.ts'
 import { type RunRow } from '../store.ts'
 import { listWorkflowSteps } from './workflow-step.ts'
 
-/** Shows runs to clients. Everything a page of runs needs beside its rows is loaded once for all of them. */
+// Shows runs to clients. Everything a page of runs needs beside its rows is loaded once for all of them.
 
 interface Surroundings extends Moment {
   agents: ReadonlyMap<string, AgentIdentity>

@@ -7,7 +7,7 @@ import { actorRef, runId, workflowRunId } from '../../../db/id-columns.ts'
 import type { Db } from '../../../db/open.ts'
 import { query } from '../../../db/statement.ts'
 
-/** The step of a workflow that a run does, as it is shown with the run, and with what is asked about it. */
+// The step of a workflow that a run does, as it is shown with the run, and with what is asked about it.
 
 const row = z.object({
   runId: runId,

@@ -7,7 +7,7 @@ import { builtinOf } from '../lookup.ts'
 import { listOverrides, putOverride, removeOverride } from '../override-store.ts'
 import { listSkills, type SkillFilter, type SkillRow } from '../store.ts'
 
-/** Skills whether they have rows or are built in. */
+// Skills whether they have rows or are built in.
 
 /** Like `listSkills`. */
 export async function listAllSkills(db: Db, filter: SkillFilter): Promise<SkillRow[]> {

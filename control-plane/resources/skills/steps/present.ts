@@ -8,7 +8,7 @@ import { listShares } from '../share-store.ts'
 import type { SkillRow } from '../store.ts'
 import { bundleOf, overridesOf } from './builtin.ts'
 
-/** Skills as clients read them. */
+// Skills as clients read them.
 
 export async function pluginOf(db: Db, { pluginId }: Pick<SkillRow, 'pluginId'>): Promise<PluginRow | null> {
   return pluginId === null ? null : ((await listPluginsByIds(db, [pluginId])).get(pluginId) ?? null)

@@ -25,7 +25,7 @@ import { listSkillsBySlug, type SkillRow } from '../store.ts'
 import { skillFile } from '../../../../shared/api/skill-fields.ts'
 import { storeDecoded, type NewBundle } from './bundle.ts'
 
-/** Takes the skills out of a repository that was fetched, and stores their files: before the transaction. */
+// Takes the skills out of a repository that was fetched, and stores their files: before the transaction.
 
 export interface RepoSkill {
   slug: string

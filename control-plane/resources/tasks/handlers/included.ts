@@ -18,7 +18,7 @@ import { listWatchers } from '../watcher-store.ts'
 import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 import { workViewerOf } from '../../projects/work-visibility.ts'
 
-/** Related records that GET /tasks/{id} puts into its answer when asked to. */
+// Related records that GET /tasks/{id} puts into its answer when asked to.
 
 const mostRuns = 25
 const mostComments = 25

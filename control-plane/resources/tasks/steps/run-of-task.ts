@@ -3,7 +3,7 @@ import { recordActivity } from '../record.ts'
 import { taskWithStatus } from '../rules.ts'
 import { replaceTask, findTaskById } from '../store.ts'
 
-/** The effects of a run's start and end on its task. */
+// The effects of a run's start and end on its task.
 
 type Happening = Parameters<RunEffect>
 

@@ -12,7 +12,7 @@ import { isFinished, nextTaskStatuses, transitionRefusal, taskWithStatus, type A
 import { replaceTask, findTaskById, lockClosing, type TaskRow } from '../store.ts'
 import { wakeForFanIn, wakeForResolvedDependency, wakeWatchers, type TaskRemark } from './wakes.ts'
 
-/** Status changes of tasks, which several parts make: routes of tasks and comments, pull requests, runs. */
+// Status changes of tasks, which several parts make: routes of tasks and comments, pull requests, runs.
 
 export interface Move {
   task: TaskRow

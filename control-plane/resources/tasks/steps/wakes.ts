@@ -23,10 +23,8 @@ import {
 } from '../store.ts'
 import { listWatchers } from '../watcher-store.ts'
 
-/**
- * Decides whom a change of a task wakes. The wakes are written in the transaction of the change. Who made the change is shown as
- * the one behind the wake; who asked for the work is whoever assigned it (trust/askers.ts).
- */
+// Decides whom a change of a task wakes. The wakes are written in the transaction of the change. Who made the change is shown as
+// the one behind the wake; who asked for the work is whoever assigned it (trust/askers.ts).
 
 export interface TaskWake {
   task: TaskRow

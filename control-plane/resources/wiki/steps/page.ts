@@ -11,12 +11,10 @@ import { removeSource } from '../source-store.ts'
 import { removePageRevisions } from '../revision-store.ts'
 import { findPageBySlug, insertPage, removePageRow, replacePage, type WikiPageRow } from '../store.ts'
 
-/**
- * The life of a page.
- *
- *   (none) --make--> live <--archive, unarchive--> archived
- *   live, archived --remove--> (none), its slug free
- */
+// The life of a page.
+//
+//   (none) --make--> live <--archive, unarchive--> archived
+//   live, archived --remove--> (none), its slug free
 
 /** Makes a live page without a revision. Fails with `wiki_page_slug_conflict`. */
 export async function makePage(

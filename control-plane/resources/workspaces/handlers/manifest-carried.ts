@@ -5,7 +5,7 @@ import type { PluginSummaryRow } from '../../plugins/store.ts'
 import type { SkillRow } from '../../skills/store.ts'
 import { section } from './manifest-text.ts'
 
-/** Sections of an export about what runs carry. */
+// Sections of an export about what runs carry.
 
 /** Their files are read one by one. */
 export function skillSection(skill: SkillRow): string[] {

@@ -1,4 +1,4 @@
-/** Texts of strangers as Markdown that no text can end. */
+// Texts of strangers as Markdown that no text can end.
 
 export function facts(values: Record<string, string | null>): string[] {
   return Object.entries(values).flatMap(([name, value]) => (value === null ? [] : [`- ${name}: ${span(value)}`]))

@@ -11,9 +11,7 @@ import type { WorkspaceRow } from '../store.ts'
 import { mcpServerSection } from './manifest-carried.ts'
 import { facts, fence, section, span } from './manifest-text.ts'
 
-/**
- * The Markdown of a workspace's export (pure). Text of people is put into code spans or fences, so that it stays text.
- */
+// The Markdown of a workspace's export (pure). Text of people is put into code spans or fences, so that it stays text.
 
 /** Beyond this many characters in total, instructions of agents are replaced by their hash. */
 export const longestInstructions = 16_000_000
