@@ -55,11 +55,11 @@ export async function createKernel(
     rooms: createBodyRooms(world),
     blobs,
     streamCheckMs: config.streamCheckMs,
-    async censor({ agentId }, body) {
-      const agent = await findAgent(root, agentId)
+    async censor({ agentRef }, body) {
+      const agent = await findAgent(root, agentRef)
       const others =
         agent === null ? [] : await agentConnectionValues(root, agent, { vault, services, now: world.now() })
-      return withoutSecrets(root, { run: { agentId }, body, vault, others })
+      return withoutSecrets(root, { run: { agentRef }, body, vault, others })
     },
     isChecking: config.checkReplies,
     isHttps: config.publicUrl?.startsWith('https:') ?? false,

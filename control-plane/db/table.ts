@@ -15,6 +15,8 @@ import { command, commandAtEnd, query, returning, Texts, type Query, type Value 
 interface Table<Shape extends Columns> {
   readonly name: string
   readonly columns: Shape
+  /** The columns that are not named as their fields are, for a table of some of the fields. */
+  readonly named: NonNullable<TableOptions<Shape>['columns']>
   /** `id, workspace_id as "workspaceId"`, for a statement's `select` or `returning`; with an alias, that table's columns. */
   select(alias?: string): string
   /** The fields with their columns, for a query that is built: `{ workspaceId: 'tasks.workspace_id' }`. */
@@ -155,6 +157,7 @@ export function table<Shape extends Columns>(
   return {
     name,
     columns: shape,
+    named,
     select,
     fields,
     read,

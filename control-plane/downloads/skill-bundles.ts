@@ -34,7 +34,7 @@ export function skillBundles({ root, blobs, world, log, rooms }: BundleDependenc
     if (ctx.method !== 'GET') throw new ApiError('route_not_found', { headers: { Allow: 'GET' } })
     const device = await deviceOfToken(root, bearerOf(headerOf(ctx, 'authorization') ?? ''), world.now())
     // The room is taken first: what is read of a skill stays in memory until its reader has it.
-    await takeRoom(ctx, rooms.downloads, { group: device.workspaceId, member: device.deviceId })
+    await takeRoom(ctx, rooms.downloads, { group: device.workspaceId, member: device.deviceUuid })
     const isKept = (await findWorkspace(root, device.workspaceId)) !== null
     const bundleHash = ctx.path.slice(bundlesPath.length + 1)
     const isHash = /^[0-9a-f]{64}$/.test(bundleHash)

@@ -219,7 +219,7 @@ async function fireOne(options: EffectOptions, { automation: seen, event, occasi
     const taskRef = await taskOf(tx, automation, { pull, host })
     const { number, url, title, branch, base, headSha } = pull
     const values = { repo: pull.repo, number, url, title, branch, base, headSha, taskRef }
-    const cause = { triggerSource: 'webhook', requestedBy: null, prompt, occasion, event: values } as const
+    const cause = { triggerSource: 'webhook', requestedByRef: null, prompt, occasion, event: values } as const
     return fire(tx, { automation, cause }, wakeContext)
   }
   const outcome = await inTransaction(root, fireIt, { locks: [seen.workspaceId] })

@@ -158,8 +158,8 @@ function finish(kernel: Kernel, ctx: Koa.Context, startedAt: number): void {
     caller === null
       ? {}
       : caller.kind === 'person'
-        ? { user: caller.userPublicId }
-        : { agent: caller.agentId, run: caller.runId }
+        ? { user: caller.personRef }
+        : { agent: caller.agentRef, run: caller.runId }
   kernel.log.info(
     {
       requestId,

@@ -131,8 +131,8 @@ function personOf(
   return {
     kind: 'person',
     via,
-    userId: row.user_id,
-    userPublicId: row.public_id,
+    personUuid: row.user_id,
+    personRef: row.public_id,
     name: row.name,
     email: row.email,
     workspaceId: row.workspace_id,
@@ -144,13 +144,13 @@ function personOf(
 async function callerOfRunToken({ db, readRunToken }: Lookup, token: string): Promise<AgentCaller> {
   const claims = await readRunToken(token)
   if (claims === null) return fail('auth_invalid')
-  const row = await findRunOfToken(db, claims.runId, claims.agentId)
+  const row = await findRunOfToken(db, claims.runId, claims.agentRef)
   if (row === null || row.uuid === null || row.workspace_id !== claims.workspaceId) return fail('auth_invalid')
   if (row.token_generation !== claims.tokenGeneration) fail('auth.agent_jwt_revoked')
   if (row.ended_at !== null || row.deleted_at !== null || row.fence !== claims.fence) fail('auth_revoked')
   return {
     kind: 'agent',
-    agentId: claims.agentId,
+    agentRef: claims.agentRef,
     agentUuid: row.uuid,
     workspaceId: row.workspace_id,
     runId: claims.runId,

@@ -81,8 +81,8 @@ const runOfToken = query(
 )
 
 /** `uuid` and what is the agent's beside it are null when the agent is gone. */
-export async function findRunOfToken(db: Db, runId: RunId, agentId: AgentRef): Promise<CallerRunRow | null> {
-  return runOfToken.first(db, [runId, agentId])
+export async function findRunOfToken(db: Db, runId: RunId, agentRef: AgentRef): Promise<CallerRunRow | null> {
+  return runOfToken.first(db, [runId, agentRef])
 }
 
 const noteUse = command('update login_tokens set last_used_at = ? where id = ?')

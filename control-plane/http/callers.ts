@@ -16,9 +16,9 @@ export interface PersonCaller {
   readonly kind: 'person'
   readonly via: 'login_token' | 'dashboard_session'
   /** UUID. */
-  readonly userId: PersonUuid
+  readonly personUuid: PersonUuid
   /** `usr_...` */
-  readonly userPublicId: PersonRef
+  readonly personRef: PersonRef
   readonly name: string
   readonly email: string
   readonly workspaceId: WorkspaceUuid
@@ -30,7 +30,7 @@ export interface PersonCaller {
 export interface AgentCaller {
   readonly kind: 'agent'
   /** `agt_...` */
-  readonly agentId: AgentRef
+  readonly agentRef: AgentRef
   readonly agentUuid: AgentUuid
   readonly workspaceId: WorkspaceUuid
   readonly runId: RunId
@@ -55,8 +55,7 @@ export function hasRole(caller: Caller, least: Role): boolean {
 }
 
 /** Public id of the person (`usr_`) or the agent (`agt_`) who calls. */
-export const publicIdOf = (caller: Caller): ActorRef =>
-  caller.kind === 'person' ? caller.userPublicId : caller.agentId
+export const publicIdOf = (caller: Caller): ActorRef => (caller.kind === 'person' ? caller.personRef : caller.agentRef)
 
 /** The caller as the author of what it does. */
 export const actorOf = (caller: Caller): { type: 'user' | 'agent'; id: ActorRef } => ({
@@ -66,7 +65,7 @@ export const actorOf = (caller: Caller): { type: 'user' | 'agent'; id: ActorRef 
 
 /** Names the caller in idempotency scopes and rate limits; an agent's runs share one. */
 export function callerKey(caller: Caller): string {
-  return caller.kind === 'person' ? `person:${caller.userId}` : `agent:${caller.agentId}`
+  return caller.kind === 'person' ? `person:${caller.personUuid}` : `agent:${caller.agentRef}`
 }
 
 /**

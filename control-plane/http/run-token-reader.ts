@@ -49,7 +49,7 @@ async function verify(token: string, key: Uint8Array, now: number) {
     const subject: RunTokenSubject = {
       runId: claims.run,
       fence: claims.fence,
-      agentId: claims.sub,
+      agentRef: claims.sub,
       workspaceId: claims.ws,
       tokenGeneration: claims.gen,
     }

@@ -9,7 +9,7 @@ export const runTokenMs = 24 * 3_600_000
 export interface RunTokenSubject {
   runId: RunId
   fence: number
-  agentId: AgentRef
+  agentRef: AgentRef
   workspaceId: WorkspaceUuid
   tokenGeneration: number
 }
@@ -25,7 +25,7 @@ export function mintRunToken(key: Uint8Array, subject: RunTokenSubject, now: num
     fence: subject.fence,
     ws: subject.workspaceId,
     gen: subject.tokenGeneration,
-    sub: subject.agentId,
+    sub: subject.agentRef,
     iss: runTokenClaims.issuer,
     aud: runTokenClaims.audience,
     iat: issuedAt,

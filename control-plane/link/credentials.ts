@@ -92,7 +92,7 @@ export class CredentialRequests {
     const { whyNoCredentials } = placeOfEnvironment(run.environmentType)
     if (whyNoCredentials !== null) return no(whyNoCredentials)
     const spec = (await listSpecs(root, [runId])).get(runId)
-    const agent = await findAgent(root, run.agentId)
+    const agent = await findAgent(root, run.agentRef)
     if (spec === undefined || agent === null) return no('The run was not given this connection.')
     const of = { spec, agent }
     const isKept = isForEnv === true ? await this.whyNoVariables(run, agent) : null
@@ -126,8 +126,8 @@ export class CredentialRequests {
   private async whyNoVariables({ workspaceId, device: publicId }: RunRow, agent: AgentRow): Promise<string | null> {
     const { root } = this.deps
     const device = publicId === null ? null : await findDeviceByPublicId(root, publicId)
-    const mayHave = new Set([agent.ownerUserId, ...(await listAdmins(root, workspaceId))])
-    if (device !== null && mayHave.has(device.userId)) return null
+    const mayHave = new Set([agent.ownerUuid, ...(await listAdmins(root, workspaceId))])
+    if (device !== null && mayHave.has(device.personUuid)) return null
     return "Variables of connections go to devices of the agent's owner and of workspace admins alone."
   }
 }

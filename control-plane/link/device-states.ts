@@ -31,7 +31,7 @@ export class DeviceStates {
   /** Records it, and looks again at runs that wait for a harness that can run now. */
   async readiness(link: Link, message: DeviceMessage & { type: 'readiness' }): Promise<void> {
     const { providerReadiness, capturedAt } = message
-    await recordReadiness(this.options.root, link.deviceId, providerReadiness, capturedAt)
+    await recordReadiness(this.options.root, link.deviceUuid, providerReadiness, capturedAt)
     const can = Object.entries(providerReadiness.harnesses).filter(([, state]) => isReady(state))
     // Another account has limits of its own.
     const ready = can.map(([name, { account = '' }]) => `${name}:${account}`).join(' ')
@@ -72,7 +72,7 @@ export class DeviceStates {
     // circles.
     const state = { ...link.claimState, accepting: false, message: message.message }
     await this.claimState(link, { ...state, reason: reasonOf(message.reason) })
-    await recordClaimState(root, link.deviceId, link.claimState)
+    await recordClaimState(root, link.deviceUuid, link.claimState)
     await dispatcher.withdraw(offer)
   }
 
@@ -85,7 +85,7 @@ export class DeviceStates {
 
   private async claimStateChanged(link: Link): Promise<void> {
     const state = link.claimState
-    await recordClaimState(this.options.root, link.deviceId, state)
+    await recordClaimState(this.options.root, link.deviceUuid, state)
     if (state.accepting) this.options.dispatcher.capacityChanged(link.workspaceId)
   }
 }

@@ -46,7 +46,7 @@ export class Heartbeats {
     const now = world.now()
     const silentMs = now - link.beatAt
     link.beatAt = now
-    this.beats.set(link.deviceId, now)
+    this.beats.set(link.deviceUuid, now)
     if (silentMs > Math.min(2 * heartbeatMs, leaseMs)) this.writeNow()
     else if (!this.stopped) this.cancel ??= world.after(1_000, () => this.writeNow())
     if (silentMs > leaseMs) this.after(async () => dispatcher.capacityChanged(link.workspaceId))
@@ -65,7 +65,7 @@ export class Heartbeats {
     if (this.beats.size === 0) return
     const latest = Math.max(...this.beats.values())
     // One time for all of them: they are at most a second apart, and a lease is ninety.
-    const beats = [...this.beats.keys()].map((deviceId) => ({ deviceId, at: latest }))
+    const beats = [...this.beats.keys()].map((deviceUuid) => ({ deviceUuid, at: latest }))
     this.beats = new Map()
     this.after(() => recordHeartbeats(this.options.root, beats))
   }

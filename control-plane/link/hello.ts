@@ -66,7 +66,7 @@ export async function admitDevice(
   const admit = async (tx: Tx): Promise<Admitted | null> => {
     const { replicaId, linkId } = input
     const { version, platform, hostname, claimState } = hello
-    const link = { deviceId: device.deviceId, replicaId, linkId, version, platform, hostname, claimState, at: now }
+    const link = { deviceUuid: device.deviceUuid, replicaId, linkId, version, platform, hostname, claimState, at: now }
     const linked = await markLinked(tx, link)
     if (!linked) return null
     const newToken = await rotate(tx, device, hashToken(hello.token), world)
@@ -81,7 +81,7 @@ export async function admitDevice(
       outcome,
       welcome: {
         type: 'welcome',
-        deviceId: device.deviceId,
+        deviceId: device.deviceUuid,
         displayName: device.displayName,
         heartbeatMs: input.heartbeatMs,
         leaseMs: input.leaseMs,
@@ -101,7 +101,7 @@ const leaseOf = ({ id, fence, leaseState }: RunRow) => `${id}/${fence}/${leaseSt
 /** The new token works beside the old one until it is used once, so a lost welcome costs nothing. */
 async function rotate(tx: Tx, device: DeviceRow, usedHash: string, world: World): Promise<string | null> {
   if (device.nextTokenHash === usedHash) {
-    await promoteToken(tx, device.deviceId, usedHash, world.now())
+    await promoteToken(tx, device.deviceUuid, usedHash, world.now())
     return null
   }
   if (placeOfDevice(device).exchangesFirstToken && device.tokenIssuedAt === device.createdAt) {
@@ -111,7 +111,7 @@ async function rotate(tx: Tx, device: DeviceRow, usedHash: string, world: World)
   }
   if (world.now() - device.tokenIssuedAt < linkLimits.tokenRotateMs) return null
   const token = newToken(world, 'svc_dev_')
-  await setNextToken(tx, device.deviceId, hashToken(token))
+  await setNextToken(tx, device.deviceUuid, hashToken(token))
   return token
 }
 

@@ -238,7 +238,7 @@ export class IngestBatch {
     if (report.wall !== undefined) await recordWall(this.tx, runId, report.wall)
     if (!finished) throw new RunChangedError('the run changed while its ending was stored')
     if (lostSessionId !== undefined)
-      await forgetHarnessSession(this.tx, { agentId: run.agentId, sessionId: lostSessionId })
+      await forgetHarnessSession(this.tx, { agentRef: run.agentRef, sessionId: lostSessionId })
     this.runs.set(runId, { ...run, endedAt: at, exitReason, providerFailed })
     this.ended.push(run)
     this.touched.add(runId)

@@ -5,7 +5,7 @@ import type { DeviceSettings } from './device-settings.ts'
 
 /** An open link: a device that said hello to this replica and was welcomed. */
 export interface Link {
-  readonly deviceId: DeviceUuid
+  readonly deviceUuid: DeviceUuid
   readonly publicId: DeviceRef
   readonly workspaceId: WorkspaceUuid
   /** Unique to this link. */

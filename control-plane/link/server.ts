@@ -174,7 +174,7 @@ export class LinkServer {
       return false
     }
     const link: Link = {
-      deviceId: device.deviceId,
+      deviceUuid: device.deviceUuid,
       publicId: device.publicId,
       workspaceId: device.workspaceId,
       linkId,
@@ -192,7 +192,7 @@ export class LinkServer {
     const { folders, limits } = settings
     if (!session.send({ ...admitted.welcome, folders, limits, ...spread })) {
       // The device is gone before its welcome. Without this it would count as linked until its lease ends.
-      await markUnlinked(root, { deviceId: device.deviceId, linkId })
+      await markUnlinked(root, { deviceUuid: device.deviceUuid, linkId })
       return false
     }
     this.bySession.set(session, link)
@@ -272,7 +272,7 @@ export class LinkServer {
 
   /** Tells the daemon at once that its settings changed or the device was removed. */
   private async deviceChanged(link: Link): Promise<void> {
-    const device = await findDevice(this.options.root, link.deviceId)
+    const device = await findDevice(this.options.root, link.deviceUuid)
     if (!device) return revokeLink(link)
     // Runs go to the link that the row names. With two links of one daemon the row may name the dead one, so the daemon
     // must say hello again.

@@ -20,12 +20,12 @@ export async function recordSkills(
   const { publicId, workspaceId } = link
   const run = await findRun(root, runId)
   if (run === null || run.device !== publicId || run.fence !== fence || run.endedAt !== null) return
-  const [agent, spec] = [await findAgent(root, run.agentId), (await listSpecs(root, [runId])).get(runId)]
+  const [agent, spec] = [await findAgent(root, run.agentRef), (await listSpecs(root, [runId])).get(runId)]
   if (agent === null || spec?.skills == null) return
-  const { ownerUserId, visibility } = agent
+  const { ownerUuid, visibility } = agent
   const { skills } = specFor(publicId, {
     spec,
-    run: { ownerUserId, isOfPrivateAgent: visibility === 'private', sessionDevice: publicId, cloud: null },
+    run: { ownerUuid, isOfPrivateAgent: visibility === 'private', sessionDevice: publicId, cloud: null },
     facts: await loadPlacementFacts(root, workspaceId, moment),
   })
   const offered = new Set(skills?.map(({ bundleHash }) => bundleHash))

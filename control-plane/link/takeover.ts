@@ -65,7 +65,7 @@ export class Takeover {
   private async endRevoked(device: DeviceRow): Promise<void> {
     const { root, links } = this.options
     const link = links.find(device.publicId)
-    if (!link || link.deviceId === device.deviceId || (await findDevice(root, link.deviceId))) return
+    if (!link || link.deviceUuid === device.deviceUuid || (await findDevice(root, link.deviceUuid))) return
     revokeLink(link)
     links.remove(link)
   }
@@ -87,26 +87,26 @@ export class Takeover {
     await publish(root, {
       topic: 'link.challenge',
       key: device.publicId,
-      payload: { replicaId: device.replicaId, instance, deviceId: device.deviceId },
+      payload: { replicaId: device.replicaId, instance, deviceId: device.deviceUuid },
       at: world.now(),
     })
     // The other replica clears the row when its link is dead, and updates the heartbeat when it is alive. If that
     // replica is dead itself nobody answers, and the device is admitted.
     for (let waited = 0; waited < challengeMs + 1_500; waited += lookEveryMs) {
       await world.sleep(lookEveryMs)
-      const now = await findDevice(root, device.deviceId)
+      const now = await findDevice(root, device.deviceUuid)
       if (!now || now.replicaId !== device.replicaId) return true
     }
-    const row = await findDevice(root, device.deviceId)
+    const row = await findDevice(root, device.deviceUuid)
     return row?.lastHeartbeatAt === device.lastHeartbeatAt
   }
 
-  private async answer(publicId: DeviceRef, deviceId: DeviceUuid, instance: string): Promise<void> {
+  private async answer(publicId: DeviceRef, deviceUuid: DeviceUuid, instance: string): Promise<void> {
     const { root, links, replicaId, world } = this.options
     const link = links.find(publicId)
     // Confirms a live link with a heartbeat, by which the asking replica sees that it is alive.
     if (link && !(await this.challengeLocal(publicId, instance)))
-      return recordHeartbeats(root, [{ deviceId: link.deviceId, at: world.now() }])
-    await clearLink(root, deviceId, replicaId)
+      return recordHeartbeats(root, [{ deviceUuid: link.deviceUuid, at: world.now() }])
+    await clearLink(root, deviceUuid, replicaId)
   }
 }

@@ -9,7 +9,7 @@ import { roles } from '../resources/members/store.ts'
 // Everything that gives somebody access, over all workspaces, for the operator.
 
 export interface AccessFilter {
-  userId?: PersonUuid
+  personUuid?: PersonUuid
   id?: string
   /** Only what was used, or made, after this. */
   usedSince?: number
@@ -21,12 +21,12 @@ export type OpenSessionRow = z.infer<typeof sessionRow>
 /** Sessions that are neither revoked nor over, newest first. */
 export async function listOpenSessions(
   db: Db,
-  { userId, id, usedSince = 0 }: AccessFilter,
+  { personUuid, id, usedSince = 0 }: AccessFilter,
   now: number,
 ): Promise<OpenSessionRow[]> {
   const rows: unknown[] = await db('dashboard_sessions as s')
     .join('users as u', 'u.id', 's.user_id')
-    .where({ ...(userId !== undefined && { 's.user_id': userId }), ...(id !== undefined && { 's.id': id }) })
+    .where({ ...(personUuid !== undefined && { 's.user_id': personUuid }), ...(id !== undefined && { 's.id': id }) })
     .whereNull('s.revoked_at')
     .where('s.expires_at', '>', now)
     .whereRaw('coalesce(s.last_used_at, s.created_at) > ?', [usedSince])
@@ -40,9 +40,9 @@ export async function listOpenSessions(
 }
 
 /** Returns the number of sessions that were open. */
-export async function revokeSessions(db: Db, { userId, id }: AccessFilter, now: number): Promise<number> {
+export async function revokeSessions(db: Db, { personUuid, id }: AccessFilter, now: number): Promise<number> {
   return db('dashboard_sessions')
-    .where({ ...(userId !== undefined && { user_id: userId }), ...(id !== undefined && { id }) })
+    .where({ ...(personUuid !== undefined && { user_id: personUuid }), ...(id !== undefined && { id }) })
     .whereNull('revoked_at')
     .where('expires_at', '>', now)
     .update({ revoked_at: now })
@@ -54,12 +54,12 @@ export type ValidTokenRow = z.infer<typeof tokenRow>
 /** Login tokens that still work, newest first. */
 export async function listValidTokens(
   db: Db,
-  { userId, usedSince = 0 }: AccessFilter,
+  { personUuid, usedSince = 0 }: AccessFilter,
   now: number,
 ): Promise<ValidTokenRow[]> {
   const rows: unknown[] = await db('login_tokens as t')
     .join('users as u', 'u.id', 't.user_id')
-    .where({ ...(userId !== undefined && { 't.user_id': userId }) })
+    .where({ ...(personUuid !== undefined && { 't.user_id': personUuid }) })
     .whereNull('t.revoked_at')
     .whereRaw(inKeptWorkspace('t'))
     .where((open) => void open.whereNull('t.expires_at').orWhere('t.expires_at', '>', now))
@@ -75,22 +75,22 @@ export async function listValidTokens(
 }
 
 /** Returns the number of tokens that still worked. */
-export async function revokeTokensOf(db: Db, userId: PersonUuid, now: number): Promise<number> {
+export async function revokeTokensOf(db: Db, personUuid: PersonUuid, now: number): Promise<number> {
   return db('login_tokens')
-    .where({ user_id: userId })
+    .where({ user_id: personUuid })
     .whereNull('revoked_at')
     .where((open) => void open.whereNull('expires_at').orWhere('expires_at', '>', now))
     .update({ revoked_at: now })
 }
 
 /** Removes one-time links and codes of svc that the person could still sign in with. */
-export async function removeSignInsOf(db: Db, userId: PersonUuid): Promise<void> {
-  await db('sign_in_links').where({ user_id: userId }).delete()
-  await db('device_grants').where({ user_id: userId }).delete()
+export async function removeSignInsOf(db: Db, personUuid: PersonUuid): Promise<void> {
+  await db('sign_in_links').where({ user_id: personUuid }).delete()
+  await db('device_grants').where({ user_id: personUuid }).delete()
 }
 
 const deviceRow = z.object({
-  deviceId: deviceUuid,
+  deviceUuid,
   publicId: deviceRef,
   name: text,
   email: text,
@@ -99,15 +99,15 @@ const deviceRow = z.object({
 export type KnownDeviceRow = z.infer<typeof deviceRow>
 
 /** Devices that were not removed, by name. */
-export async function listKnownDevices(db: Db, { userId }: AccessFilter): Promise<KnownDeviceRow[]> {
+export async function listKnownDevices(db: Db, { personUuid }: AccessFilter): Promise<KnownDeviceRow[]> {
   const rows: unknown[] = await db('devices as d')
     .join('users as u', 'u.id', 'd.user_id')
-    .where({ ...(userId !== undefined && { 'd.user_id': userId }) })
+    .where({ ...(personUuid !== undefined && { 'd.user_id': personUuid }) })
     .whereNull('d.removed_at')
     .whereRaw(inKeptWorkspace('d'))
     .orderBy(['d.display_name', 'd.device_id'])
     .select('u.email', {
-      deviceId: 'd.device_id',
+      deviceUuid: 'd.device_id',
       publicId: 'd.public_id',
       name: 'd.display_name',
       workspaceId: 'd.workspace_id',
@@ -118,20 +118,23 @@ export async function listKnownDevices(db: Db, { userId }: AccessFilter): Promis
 const ownerRow = z.object({ id: workspaceUuid, slug: text })
 
 /** Workspaces of which the person is the only owner. */
-export async function listSolelyOwned(db: Db, userId: PersonUuid): Promise<{ id: WorkspaceUuid; slug: string }[]> {
+export async function listSolelyOwned(db: Db, personUuid: PersonUuid): Promise<{ id: WorkspaceUuid; slug: string }[]> {
   const [owner] = roles
   const rows: unknown[] = await db('members as m')
     .join('workspaces as w', 'w.id', 'm.workspace_id')
-    .where({ 'm.user_id': userId, 'm.role': owner })
+    .where({ 'm.user_id': personUuid, 'm.role': owner })
     .whereNull('w.removed_at')
     .whereNotExists(
-      db('members as o').whereRaw('o.workspace_id = m.workspace_id and o.role = ? and o.user_id <> ?', [owner, userId]),
+      db('members as o').whereRaw('o.workspace_id = m.workspace_id and o.role = ? and o.user_id <> ?', [
+        owner,
+        personUuid,
+      ]),
     )
     .orderBy('w.slug')
     .select('w.id', 'w.slug')
   return rows.map((row) => ownerRow.parse(row))
 }
 
-export async function removeMemberships(db: Db, userId: PersonUuid): Promise<number> {
-  return db('members').where({ user_id: userId }).delete()
+export async function removeMemberships(db: Db, personUuid: PersonUuid): Promise<number> {
+  return db('members').where({ user_id: personUuid }).delete()
 }

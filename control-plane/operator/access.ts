@@ -48,15 +48,15 @@ export async function removeUser(db: Tx, world: World, { email, newOwner }: Remo
   }
   const at = world.now()
   if (heir !== null)
-    for (const { id } of owned) await replaceMember(db, { workspaceId: id, userId: heir.id, role: 'owner', at })
-  const devices = await listKnownDevices(db, { userId: user.id })
+    for (const { id } of owned) await replaceMember(db, { workspaceId: id, personUuid: heir.id, role: 'owner', at })
+  const devices = await listKnownDevices(db, { personUuid: user.id })
   let onDevices = 0
-  for (const { deviceId } of devices) onDevices += await endDevice(db, world, deviceId)
-  const { runs: caused, workflowRuns, automations } = await endCauses(db, { userId: user.id }, world)
+  for (const { deviceUuid } of devices) onDevices += await endDevice(db, world, deviceUuid)
+  const { runs: caused, workflowRuns, automations } = await endCauses(db, { personUuid: user.id }, world)
   const tokens = await revokeTokensOf(db, user.id, at)
-  const sessions = await revokeSessions(db, { userId: user.id }, at)
+  const sessions = await revokeSessions(db, { personUuid: user.id }, at)
   await removeSignInsOf(db, user.id)
-  await forgetConnectionsOf(db, { userId: user.id }, at)
+  await forgetConnectionsOf(db, { personUuid: user.id }, at)
   const identities = await removeIdentities(db, user.id, null)
   const workspaces = await removeMemberships(db, user.id)
   return {
@@ -117,20 +117,21 @@ export async function listTokens(db: Db, world: World, listed: Listed) {
 }
 
 export async function listDevices(db: Db, email: string | null) {
-  return { devices: await listKnownDevices(db, await filterBy(db, email)) }
+  const devices = await listKnownDevices(db, await filterBy(db, email))
+  return { devices: devices.map(({ deviceUuid, ...shown }) => ({ deviceId: deviceUuid, ...shown })) }
 }
 
 /** Revokes a device by either of its ids. Its runs end, and it is told. */
 export async function revokeDevice(db: Db, world: World, id: string) {
   const device = await findOwnedDevice(db, id)
   if (device === null) throw new OperatorError('No device has this id.')
-  await endDevice(db, world, device.deviceId)
-  return { deviceId: device.deviceId, publicId: device.publicId, revoked: true as const }
+  await endDevice(db, world, device.deviceUuid)
+  return { deviceId: device.deviceUuid, publicId: device.publicId, revoked: true as const }
 }
 
 /** Returns the number of runs that ended with it. */
-async function endDevice(db: Db, world: World, deviceId: DeviceUuid): Promise<number> {
-  const device = await findDevice(db, deviceId)
+async function endDevice(db: Db, world: World, deviceUuid: DeviceUuid): Promise<number> {
+  const device = await findDevice(db, deviceUuid)
   return device === null ? 0 : removeDevice(db, device, world)
 }
 
@@ -140,7 +141,8 @@ async function known(db: Db, email: string): Promise<UserRow> {
   return user
 }
 
-const filterBy = async (db: Db, email: string | null) => (email === null ? {} : { userId: (await known(db, email)).id })
+const filterBy = async (db: Db, email: string | null) =>
+  email === null ? {} : { personUuid: (await known(db, email)).id }
 
 const usedBy = async (db: Db, world: World, { email, idleMs }: Listed) => ({
   ...(await filterBy(db, email)),

@@ -16,6 +16,6 @@ export async function firstStart(db: Db, world: World): Promise<NewToken | null>
   if ((await countUsers(db)) > 0) return null
   const user = await makeUser(db, world, { name: 'Owner', email: 'owner@localhost' })
   const workspace = await makeNamedWorkspace(db, world, firstSlug)
-  await replaceMember(db, { workspaceId: workspace.id, userId: user.id, role: 'owner', at: world.now() })
+  await replaceMember(db, { workspaceId: workspace.id, personUuid: user.id, role: 'owner', at: world.now() })
   return issueToken(db, world, { user, workspaceId: workspace.id, name: 'first start' })
 }

@@ -17,7 +17,7 @@ import { memberByEmail } from './people.ts'
 const linkMs = 15 * 60_000
 
 export interface LoginLink {
-  userId: PersonRef
+  personRef: PersonRef
   workspaceId: WorkspaceUuid
   /** Works once. Whoever has it can act as the person. */
   url: string
@@ -37,13 +37,13 @@ export async function createLoginLink(
   await insertLink(db, {
     id: world.id('lnk_'),
     tokenHash: hashToken(token),
-    userId: user.id,
+    personUuid: user.id,
     workspaceId,
     createdAt: at,
     expiresAt,
   })
   return {
-    userId: user.publicId,
+    personRef: user.publicId,
     workspaceId,
     url: `${input.server}${paths.link}?token=${token}`,
     expiresAt: toTimestamp(expiresAt),

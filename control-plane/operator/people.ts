@@ -77,8 +77,8 @@ async function addMember(db: Db, world: World, input: NewUser) {
   // A person who is named again, for a new token, keeps their rights; and a new workspace needs an owner.
   const role = input.role ?? (await findRole(db, workspace.id, user.id)) ?? (known === null ? 'owner' : 'member')
   if (role !== 'owner') await refuseForOnlyOwner(db, user, workspace)
-  await replaceMember(db, { workspaceId: workspace.id, userId: user.id, role, at: world.now() })
-  if (role === 'member') await clearDefaultDeviceOf(db, { workspaceId: workspace.id, userId: user.id })
+  await replaceMember(db, { workspaceId: workspace.id, personUuid: user.id, role, at: world.now() })
+  if (role === 'member') await clearDefaultDeviceOf(db, { workspaceId: workspace.id, personUuid: user.id })
   return { user, workspace }
 }
 

@@ -18,10 +18,10 @@ import { changesBy, conditionsFor, madeWith, type ChangingEvent } from './machin
 const given = [
   'id',
   'workspaceId',
-  'agentId',
+  'agentRef',
   'triggerSource',
-  'requestedBy',
-  'causedByUserId',
+  'requestedByRef',
+  'causedByUuid',
   'wordsBy',
   'instructionsBy',
   'harness',
@@ -112,9 +112,9 @@ const claimedRow = z
   .transform((r): ClaimedRun => ({ run: runs.part(r), tokenGeneration: r.token_generation, hasSecrets: r.grants > 0 }))
 
 /** The session is gone or full: no later run of the agent goes on with it. */
-export async function forgetHarnessSession(db: Db, of: { agentId: AgentRef; sessionId: string }): Promise<void> {
+export async function forgetHarnessSession(db: Db, of: { agentRef: AgentRef; sessionId: string }): Promise<void> {
   const { sql, values } = updateFor({ type: 'session_forgotten', sessionId: of.sessionId }, 'agent_id = ?', [
-    of.agentId,
+    of.agentRef,
   ])
   await texts.change(db, sql, values)
 }

@@ -198,9 +198,9 @@ export class SandboxActs {
     const { root, brokers, sizes } = this.options
     const device = await findDeviceByPublicId(root, row.device)
     if (device === null) return null
-    const { publicId, deviceId, displayName } = device
+    const { publicId, deviceUuid, displayName } = device
     const facts = { size: row.size, diskBytes: sizes[row.size].diskBytes }
-    const identity = { publicId, deviceId, displayName, ...facts, ...its, ...(await brokers.routeOf(row)) }
+    const identity = { publicId, deviceId: deviceUuid, displayName, ...facts, ...its, ...(await brokers.routeOf(row)) }
     await brokers.open(row, identity)
     return identity
   }

@@ -120,10 +120,10 @@ async function write(
   const size = (before && nextSize(before.size)) ?? (await sizeOf(tx, run))
   const isWarm = madeOf !== null && before === null && size === warmSize
   const warm = isWarm ? await takeWarm(tx, { engineId, madeOf }) : null
-  const { id, device, deviceId } = warm ?? {
+  const { id, device, deviceUuid } = warm ?? {
     id: world.id('sbx_'),
     device: world.id('dvc_'),
-    deviceId: world.uuid(),
+    deviceUuid: world.uuid(),
   }
   const sandbox: SandboxRow = {
     id,
@@ -148,11 +148,11 @@ async function write(
   }
   await insertSandbox(tx, sandbox)
   await insertDevice(tx, {
-    deviceId,
+    deviceUuid,
     publicId: device,
     workspaceId,
     // A row needs somebody; what a sandbox may do never depends on who it is (causeThrough, trust).
-    userId: run.causedByUserId ?? (await anyPerson(tx, run)),
+    personUuid: run.causedByUuid ?? (await anyPerson(tx, run)),
     displayName: `Sandbox of ${run.id}`,
     hostname: null,
     isHostnameSet: true,
@@ -168,18 +168,18 @@ async function write(
   return warm !== null
 }
 
-async function anyPerson(tx: Tx, { agentId, workspaceId }: RunRow): Promise<PersonUuid> {
-  const owner = (await findAgent(tx, agentId))?.ownerUserId ?? null
+async function anyPerson(tx: Tx, { agentRef, workspaceId }: RunRow): Promise<PersonUuid> {
+  const owner = (await findAgent(tx, agentRef))?.ownerUuid ?? null
   const person = owner ?? (await listAdmins(tx, workspaceId))[0]
   if (person === undefined) throw new Error(`${workspaceId} has no admin`)
   return person
 }
 
 /** The task's, else the agent's, else the workspace's, else small. */
-async function sizeOf(tx: Tx, { taskId, agentId, workspaceId }: RunRow): Promise<SandboxSize> {
+async function sizeOf(tx: Tx, { taskId, agentRef, workspaceId }: RunRow): Promise<SandboxSize> {
   const task = taskId === null ? null : await findTaskById(tx, taskId)
   if (task?.sandboxSize) return task.sandboxSize
-  const agent = await findAgent(tx, agentId)
+  const agent = await findAgent(tx, agentRef)
   if (agent?.sandboxSize) return agent.sandboxSize
   return (await findWorkspace(tx, workspaceId))?.sandboxSize ?? 'small'
 }

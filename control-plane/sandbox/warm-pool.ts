@@ -142,7 +142,7 @@ export class WarmPool {
       id,
       engineId,
       device: world.id('dvc_'),
-      deviceId: world.uuid(),
+      deviceUuid: world.uuid(),
       madeOf: make.madeOf,
       image: make.image,
       folder: brokers.folderOf(id),
@@ -193,7 +193,7 @@ export class WarmPool {
     try {
       const { network, hostFolder } = await brokers.routeOf(row)
       const { diskBytes } = sizes[warmSize]
-      const own = { publicId: row.device, deviceId: row.deviceId, displayName: 'Sandbox' }
+      const own = { publicId: row.device, deviceId: row.deviceUuid, displayName: 'Sandbox' }
       const waiting: WaitingSandbox = { ...own, size: warmSize, diskBytes, network, ...(hostFolder && { hostFolder }) }
       if (row.folder !== brokers.folderOf(row.id) || (await findWarm(root, row.id))?.version !== row.version) return
       await brokers.standBy(row.id, waiting)

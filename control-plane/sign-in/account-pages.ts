@@ -22,7 +22,7 @@ export async function showSignIn(ctx: Koa.Context, deps: SignInDependencies): Pr
 export async function showAccount(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {
   const session = await sessionOf(ctx, deps)
   if (session === null) return askToSignIn(ctx)
-  const memberships = await listMemberships(deps.root, session.userId)
+  const memberships = await listMemberships(deps.root, session.personUuid)
   ctx.body = accountPage({
     csrf: csrfToken(session.cookie),
     name: session.name,
@@ -37,7 +37,7 @@ export async function signOut(ctx: Koa.Context, deps: SignInDependencies): Promi
   if (session !== null) {
     await readOwnForm(ctx, deps, session.cookie)
     await revokeSession(deps.root, hashToken(session.cookie), deps.world.now())
-    deps.log.info({ user: session.userId }, 'signed out')
+    deps.log.info({ user: session.personUuid }, 'signed out')
   }
   clearSessionCookie(ctx, deps)
   ctx.body = signedOutPage()

@@ -21,7 +21,7 @@ export async function finishConnection(ctx: Koa.Context, deps: SignInDependencie
   if (open === null) throw over()
   const session = await sessionOf(ctx, deps)
   if (session === null) return void (ctx.body = askPage(open, ctx.path + ctx.search))
-  const by = { userId: session.userId, search: ctx.search }
+  const by = { personUuid: session.personUuid, search: ctx.search }
   const end = await finishSignIn(deps, open, by)
   if (end.kind === 'over') throw over()
   if (end.kind === 'mismatch')

@@ -22,7 +22,7 @@ export async function issueToken(
   const tokenId = world.id('tok_')
   await insertLoginToken(db, {
     id: tokenId,
-    userId: grant.user.id,
+    personUuid: grant.user.id,
     workspaceId: grant.workspaceId,
     tokenHash: hashToken(token),
     name: grant.name,

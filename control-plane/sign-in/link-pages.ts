@@ -20,14 +20,14 @@ export async function openLink(ctx: Koa.Context, deps: SignInDependencies): Prom
   const link = await findOpenLink(deps.root, hashToken(token), deps.world.now())
   if (link === null) return refuse()
   const session = await sessionOf(ctx, deps)
-  const user = await findUser(deps.root, link.userId)
+  const user = await findUser(deps.root, link.personUuid)
   if (user === null) return refuse()
   const csrf = csrfToken(browserSecret(ctx, deps))
   ctx.body = linkPage({
     token,
     csrf,
     email: user.email,
-    now: session === null || session.userId === link.userId ? null : session.email,
+    now: session === null || session.personUuid === link.personUuid ? null : session.email,
   })
 }
 
@@ -46,17 +46,17 @@ async function signIn(
   const { root, world, log } = deps
   const cookie = await inTransaction(root, async (tx) => {
     if (!(await claimLink(tx, link.id, world.now()))) return null
-    if ((await listMemberships(tx, link.userId)).length === 0) return null
-    const { userId, workspaceId } = link
+    if ((await listMemberships(tx, link.personUuid)).length === 0) return null
+    const { personUuid, workspaceId } = link
     return openSession(tx, world, {
-      userId,
+      personUuid,
       workspaceId,
       cookieBefore: session?.cookie ?? null,
       sessions: deps.sessions,
     })
   })
   if (cookie === null) return refuse()
-  log.info({ user: link.userId }, 'signed in by a one-time link')
+  log.info({ user: link.personUuid }, 'signed in by a one-time link')
   welcome(ctx, deps, cookie)
 }
 

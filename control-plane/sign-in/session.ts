@@ -29,7 +29,7 @@ export async function sessionOf(ctx: Koa.Context, deps: SignInDependencies): Pro
 }
 
 export interface NewSignIn {
-  userId: PersonUuid
+  personUuid: PersonUuid
   /** The workspace to work in; null: the first joined. */
   workspaceId: WorkspaceUuid | null
 }
@@ -48,7 +48,7 @@ export async function openSession(
   const cookie = newToken(world, 'svc_dsh_')
   await insertSession(db, {
     id: world.id('ses_'),
-    userId: signIn.userId,
+    personUuid: signIn.personUuid,
     workspaceId: signIn.workspaceId,
     tokenHash: hashToken(cookie),
     createdAt: at,

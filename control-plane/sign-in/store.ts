@@ -6,15 +6,19 @@ import { table, type RowOf } from '../db/table.ts'
 
 // Dashboard sessions and one-time sign-in links. Cookies and links are stored only as hashes.
 
-const sessions = table('dashboard_sessions', {
-  id: text,
-  userId: personUuid,
-  workspaceId: workspaceUuid.nullable(),
-  tokenHash: text,
-  createdAt: time,
-  lastUsedAt: nullableTime,
-  expiresAt: time,
-})
+const sessions = table(
+  'dashboard_sessions',
+  {
+    id: text,
+    personUuid,
+    workspaceId: workspaceUuid.nullable(),
+    tokenHash: text,
+    createdAt: time,
+    lastUsedAt: nullableTime,
+    expiresAt: time,
+  },
+  { columns: { personUuid: 'user_id' } },
+)
 const person = z.object({ name: text, email: text })
 export type SessionRow = RowOf<typeof sessions> & z.infer<typeof person>
 
@@ -46,14 +50,18 @@ export async function revokeSession(db: Db, tokenHash: string, at: number): Prom
   return changed === 1
 }
 
-const links = table('sign_in_links', {
-  id: text,
-  tokenHash: text,
-  userId: personUuid,
-  workspaceId: workspaceUuid.nullable(),
-  createdAt: time,
-  expiresAt: time,
-})
+const links = table(
+  'sign_in_links',
+  {
+    id: text,
+    tokenHash: text,
+    personUuid,
+    workspaceId: workspaceUuid.nullable(),
+    createdAt: time,
+    expiresAt: time,
+  },
+  { columns: { personUuid: 'user_id' } },
+)
 export type LinkRow = RowOf<typeof links>
 
 export async function insertLink(db: Db, link: LinkRow): Promise<void> {

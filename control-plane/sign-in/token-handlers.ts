@@ -12,15 +12,15 @@ const cursorKey = timeAndId(loginTokenId)
 /** Who a person is, and their login tokens. A login token acts in one workspace, so each sees only those of its own workspace. */
 export function authHandlers(): ImplementedRoute[] {
   return implement(authInternalRoutes, {
-    me: ({ caller: { userPublicId: userId, name, email, workspaceId, role } }) =>
-      Promise.resolve({ userId, name, email, workspaceId, role }),
+    me: ({ caller: { personRef: personRef, name, email, workspaceId, role } }) =>
+      Promise.resolve({ userId: personRef, name, email, workspaceId, role }),
 
     async listTokens({ db, world, caller, query, bearer }) {
       if (query.all && !hasRole(caller, 'admin'))
         fail('http_exception', { message: 'Only a workspace admin may list the tokens of everybody.', param: 'all' })
       const rows = await listLoginTokens(db, {
         workspaceId: caller.workspaceId,
-        userId: query.all ? null : caller.userId,
+        personUuid: query.all ? null : caller.personUuid,
         now: world.now(),
         limit: query.limit,
         ...beforeOf(query, cursorKey),
@@ -30,8 +30,8 @@ export function authHandlers(): ImplementedRoute[] {
     },
 
     async revokeToken({ db, world, caller, params }) {
-      const userId = hasRole(caller, 'admin') ? null : caller.userId
-      const token = { id: params.id, userId, workspaceId: caller.workspaceId }
+      const personUuid = hasRole(caller, 'admin') ? null : caller.personUuid
+      const token = { id: params.id, personUuid, workspaceId: caller.workspaceId }
       if (!(await revokeTokenIn(db, token, world.now()))) fail('resource_not_found', { param: 'id' })
       return { id: params.id, revoked: true as const }
     },
@@ -42,7 +42,7 @@ function present(row: LoginTokenRow, ownHash: string | null): LoginTokenEntry {
   return {
     id: row.id,
     name: row.name,
-    userId: row.userPublicId,
+    userId: row.personRef,
     email: row.email,
     workspaceId: row.workspaceId,
     createdAt: toTimestamp(row.createdAt),

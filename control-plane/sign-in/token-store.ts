@@ -8,39 +8,39 @@ import { loginTokens, type LoginToken } from '../resources/members/store.ts'
 
 // Login tokens as people see them; only their holders know the tokens themselves.
 
-const holder = z.object({ userPublicId: personRef, email: text })
+const holder = z.object({ personRef, email: text })
 export type LoginTokenRow = LoginToken & z.infer<typeof holder>
 
 export interface LoginTokenFilter extends OlderPage {
   workspaceId: WorkspaceUuid
   /** null: of everybody. */
-  userId: PersonUuid | null
+  personUuid: PersonUuid | null
   now: number
 }
 
 /** Lists valid tokens, newest first; returns one more than `limit` when there are more. */
 export async function listLoginTokens(db: Db, filter: LoginTokenFilter): Promise<LoginTokenRow[]> {
-  const { workspaceId, userId, now } = filter
+  const { workspaceId, personUuid, now } = filter
   const query = db('login_tokens as t')
     .join('users as u', 'u.id', 't.user_id')
     .where('t.workspace_id', workspaceId)
     .whereNull('t.revoked_at')
     .where((open) => void open.whereNull('t.expires_at').orWhere('t.expires_at', '>', now))
-  if (userId !== null) void query.where('t.user_id', userId)
+  if (personUuid !== null) void query.where('t.user_id', personUuid)
   const found = newestFirst(query, filter, 't.')
-  const rows: unknown[] = await found.select(loginTokens.fields('t'), 'u.public_id as userPublicId', 'u.email')
+  const rows: unknown[] = await found.select(loginTokens.fields('t'), 'u.public_id as personRef', 'u.email')
   return rows.map((row) => ({ ...loginTokens.read(row), ...holder.parse(row) }))
 }
 
-/** Revokes a token; `userId` null: of anybody. Returns false when there is no such valid token in the workspace. */
+/** Revokes a token; `personUuid` null: of anybody. Returns false when there is no such valid token in the workspace. */
 export async function revokeTokenIn(
   db: Db,
-  token: { id: string; userId: PersonUuid | null; workspaceId: WorkspaceUuid },
+  token: { id: string; personUuid: PersonUuid | null; workspaceId: WorkspaceUuid },
   at: number,
 ): Promise<boolean> {
-  const { id, userId, workspaceId } = token
+  const { id, personUuid, workspaceId } = token
   const changed = await db('login_tokens')
-    .where({ id, workspace_id: workspaceId, ...(userId !== null && { user_id: userId }) })
+    .where({ id, workspace_id: workspaceId, ...(personUuid !== null && { user_id: personUuid }) })
     .whereNull('revoked_at')
     .where((open) => void open.whereNull('expires_at').orWhere('expires_at', '>', at))
     .update({ revoked_at: at })

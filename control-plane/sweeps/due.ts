@@ -106,7 +106,7 @@ async function fireAtInstant(
   if (instant === null) return null
   const cause = {
     triggerSource: 'cron',
-    requestedBy: null,
+    requestedByRef: null,
     prompt: automation.prompt,
     occasion: `schedule ${instant}`,
   } as const

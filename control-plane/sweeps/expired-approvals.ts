@@ -66,6 +66,6 @@ function expire({ root, world, log, queue }: SweepContext, due: DueApproval, rea
 
 function reviewBudget({ root, world, queue }: SweepContext, approval: DueApproval): void {
   const { id, workspaceId } = approval
-  const review = (tx: Tx) => reviewBudgets(tx, { workspaceId, agentId: agentOfBudget(approval) }, world)
+  const review = (tx: Tx) => reviewBudgets(tx, { workspaceId, agentRef: agentOfBudget(approval) }, world)
   queue.add(workspaceId, () => inTransaction(root, review, { locks: [workspaceId] }), id)
 }

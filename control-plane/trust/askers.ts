@@ -36,7 +36,7 @@ export const askers = {
 /** Why an agent is woken, who asked for it, and whose words the run follows beside theirs. */
 export interface WakeOrigin {
   triggerSource: TriggerSource
-  causedBy: Person
+  causedByUuid: Person
   wordsBy: readonly Person[]
 }
 
@@ -47,5 +47,5 @@ export function asked<Source extends TriggerSource>(
   wordsBy: readonly Person[] = [],
 ): WakeOrigin & { triggerSource: Source } {
   const [person = null] = Object.values(as as Record<string, Person>)
-  return { triggerSource, causedBy: person, wordsBy: otherWords(person, wordsBy) }
+  return { triggerSource, causedByUuid: person, wordsBy: otherWords(person, wordsBy) }
 }

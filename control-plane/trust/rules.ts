@@ -10,7 +10,7 @@ export type Person = PersonUuid | null
 
 export interface Work {
   /** Who asked for it. */
-  causedBy: Person
+  causedByUuid: Person
   /** Others whose words it follows: who wrote its task, the message or AGENT.md, or asked for the run that it goes on with. */
   wordsBy: readonly Person[]
   /** The owner of its agent, who decides which program runs. */
@@ -21,7 +21,7 @@ export interface Work {
 
 export interface Host {
   /** UUID of its owner. */
-  userId: PersonUuid
+  personUuid: PersonUuid
   runsBy: RunsBy
   /** Its owner is an owner or admin of the workspace. */
   isOfAdmin: boolean
@@ -29,14 +29,14 @@ export interface Host {
 
 /** `admins`: UUIDs of the workspace's owners and admins. */
 export function takesWork(host: Host, work: Work, admins: ReadonlySet<PersonUuid>): boolean {
-  if (work.isConfidential && !host.isOfAdmin && host.userId !== work.programBy) return false
-  return takesWordsOf(host, [work.causedBy, work.programBy, ...work.wordsBy], admins)
+  if (work.isConfidential && !host.isOfAdmin && host.personUuid !== work.programBy) return false
+  return takesWordsOf(host, [work.causedByUuid, work.programBy, ...work.wordsBy], admins)
 }
 
 function takesWordsOf(host: Host, people: readonly Person[], admins: ReadonlySet<PersonUuid>): boolean {
   if (host.runsBy === 'members') return true
   const mayCommand = (person: Person) =>
-    person !== null && (person === host.userId || (host.runsBy === 'admins' && admins.has(person)))
+    person !== null && (person === host.personUuid || (host.runsBy === 'admins' && admins.has(person)))
   return people.every(mayCommand)
 }
 
@@ -53,13 +53,13 @@ export function refusalOfSkill(
     host,
     agent,
     admins,
-  }: { host: Host | null; agent: { ownerUserId: Person; isPrivate: boolean }; admins: ReadonlySet<PersonUuid> },
+  }: { host: Host | null; agent: { ownerUuid: Person; isPrivate: boolean }; admins: ReadonlySet<PersonUuid> },
 ): SkillRefusal | null {
-  const isPersonal = (person: Person) => person !== null && (person === agent.ownerUserId || admins.has(person))
+  const isPersonal = (person: Person) => person !== null && (person === agent.ownerUuid || admins.has(person))
   if (agent.isPrivate && !writtenBy.every(isPersonal)) return 'private_agent'
   return host !== null && !takesWordsOf(host, writtenBy, admins) ? 'device_refuses_writer' : null
 }
 
 /** The distinct people whose words a run follows beside those of whoever asked for it. */
-export const otherWords = (causedBy: Person, words: readonly Person[]): Person[] =>
-  [...new Set(words)].filter((person) => person !== causedBy)
+export const otherWords = (causedByUuid: Person, words: readonly Person[]): Person[] =>
+  [...new Set(words)].filter((person) => person !== causedByUuid)

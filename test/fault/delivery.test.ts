@@ -240,7 +240,7 @@ for (const database of ['sqlite', 'postgres'] as const)
       const { gen } = JSON.parse(Buffer.from(run.token.split('.')[1]!, 'base64url').toString())
       const subject = {
         ...old,
-        agentId: idFrom<AgentRef>(agentId),
+        agentRef: idFrom<AgentRef>(agentId),
         workspaceId: server.owner.workspaceId,
         tokenGeneration: gen,
       }

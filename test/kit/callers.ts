@@ -6,8 +6,8 @@ import { idFrom } from '../../shared/lib/ids.ts'
 export const personCaller = (role: PersonCaller['role'], userId = 'me'): PersonCaller => ({
   kind: 'person',
   via: 'login_token',
-  userId: idFrom(userId),
-  userPublicId: idFrom('usr_1'),
+  personUuid: idFrom(userId),
+  personRef: idFrom('usr_1'),
   name: 'n',
   email: 'e',
   workspaceId: idFrom('w'),
@@ -16,7 +16,7 @@ export const personCaller = (role: PersonCaller['role'], userId = 'me'): PersonC
 
 export const agentCaller = (changes: Partial<AgentCaller> = {}): AgentCaller => ({
   kind: 'agent',
-  agentId: idFrom('agt_me'),
+  agentRef: idFrom('agt_me'),
   agentUuid: idFrom('u'),
   workspaceId: idFrom('w'),
   runId: idFrom('r'),

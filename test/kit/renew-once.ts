@@ -37,7 +37,7 @@ const deps = {
 try {
   const used = await useConnection(
     deps,
-    { workspaceId: idFrom(workspaceId), agentOwnerUserId: null },
+    { workspaceId: idFrom(workspaceId), agentOwnerUuid: null },
     { connectionId: idFrom(connectionId) },
   )
   process.stdout.write(String(used.credentialVersion))

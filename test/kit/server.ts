@@ -257,11 +257,11 @@ export class TestServer {
   async runToken(runId: RunId): Promise<string> {
     const { root } = this.database
     const run = await findRun(root, runId)
-    const agent = run && (await findAgent(root, run.agentId))
+    const agent = run && (await findAgent(root, run.agentRef))
     if (!run || !agent) throw new Error(`no run ${runId}`)
     const { value } = (await root('server_keys').where({ name: 'run_token' }).first('value')) as { value: string }
-    const { fence, agentId, workspaceId } = run
-    const subject = { runId, fence, agentId, workspaceId, tokenGeneration: agent.tokenGeneration }
+    const { fence, agentRef: agentId, workspaceId } = run
+    const subject = { runId, fence, agentRef: agentId, workspaceId, tokenGeneration: agent.tokenGeneration }
     return mintRunToken(Buffer.from(value, 'base64'), subject, this.world.now())
   }
 }

@@ -38,12 +38,12 @@ async function personWithAll(root: Db, email: string, workspace = 'main') {
   const added = await addUser(root, world, { name: 'Ada', email, role: 'owner', workspace })
   const { id: userId } = (await findUserByEmail(root, email))!
   const at = world.now()
-  const common = { userId, workspaceId: added.workspaceId, at }
+  const common = { personUuid: userId, workspaceId: added.workspaceId, at }
   const signIn = { ...common, tokenHash: email, createdAt: at, expiresAt: at + 60_000 }
   await insertSession(root, { ...signIn, id: world.id('ses_') })
   await insertLink(root, { ...signIn, id: world.id('lnk_') })
-  await insertIdentity(root, { issuer, subject: email, userId, at })
-  const device = { deviceId: idFrom<DeviceUuid>(world.uuid()), publicId: world.id('dvc_'), displayName: 'laptop' }
+  await insertIdentity(root, { issuer, subject: email, personUuid: userId, at })
+  const device = { deviceUuid: idFrom<DeviceUuid>(world.uuid()), publicId: world.id('dvc_'), displayName: 'laptop' }
   await insertDevice(root, {
     ...common,
     ...device,
@@ -56,7 +56,12 @@ async function personWithAll(root: Db, email: string, workspace = 'main') {
     remoteControlRevokedAt: null,
     tokenHash: device.publicId,
   })
-  return { ...added, userId, device, sessionOf: async () => (await listOpenSessions(root, { userId }, world.now()))[0] }
+  return {
+    ...added,
+    userId,
+    device,
+    sessionOf: async () => (await listOpenSessions(root, { personUuid: userId }, world.now()))[0],
+  }
 }
 
 onBoth('a person who is removed has nothing left, and may come again', async ({ root }) => {
@@ -131,11 +136,11 @@ onBoth('sessions, devices and identities are ended one by one', async ({ root })
   expect(await endSessions(root, world, { id, email: null })).toEqual({ ended: 1 })
   expect(await endSessions(root, world, { id: null, email: 'ada@example.com' })).toEqual({ ended: 0 })
   expect(await revokeDevice(root, world, ada.device.publicId)).toMatchObject({ revoked: true })
-  await expect(revokeDevice(root, world, ada.device.deviceId)).rejects.toThrow(/No device/)
-  expect(await hasIdentity(root, { issuer, userId: ada.userId })).toBe(true)
+  await expect(revokeDevice(root, world, ada.device.deviceUuid)).rejects.toThrow(/No device/)
+  expect(await hasIdentity(root, { issuer, personUuid: ada.userId })).toBe(true)
   await expect(unlinkUser(root, { email: 'ada@example.com', issuer: 'https://other' })).rejects.toThrow(/not signed in/)
   expect(await unlinkUser(root, { email: 'ada@example.com', issuer })).toMatchObject({ identities: 1 })
-  expect(await hasIdentity(root, { issuer, userId: ada.userId })).toBe(false)
+  expect(await hasIdentity(root, { issuer, personUuid: ada.userId })).toBe(false)
 })
 
 onBoth('of one person only', async ({ root }) => {
@@ -143,13 +148,15 @@ onBoth('of one person only', async ({ root }) => {
   const now = world.now()
   const { userId } = ada
   await root.transaction((tx) => lockUser(tx, userId))
-  expect([await revokeSessions(root, { userId }, now), await revokeTokensOf(root, userId, now)]).toEqual([1, 1])
+  expect([await revokeSessions(root, { personUuid: userId }, now), await revokeTokensOf(root, userId, now)]).toEqual([
+    1, 1,
+  ])
   expect([await removeMemberships(root, userId), await removeIdentities(root, userId, null)]).toEqual([1, 1])
   await removeSignInsOf(root, userId)
   expect(await root('sign_in_links')).toHaveLength(1)
-  expect(await listKnownDevices(root, { userId })).toMatchObject([{ publicId: ada.device.publicId }])
-  expect(await listValidTokens(root, { userId: bob.userId }, now)).toHaveLength(1)
-  expect(await listValidTokens(root, { userId }, now)).toEqual([])
+  expect(await listKnownDevices(root, { personUuid: userId })).toMatchObject([{ publicId: ada.device.publicId }])
+  expect(await listValidTokens(root, { personUuid: bob.userId }, now)).toHaveLength(1)
+  expect(await listValidTokens(root, { personUuid: userId }, now)).toEqual([])
 })
 
 onBoth('a token ends by itself when it was made so', async ({ root }) => {

@@ -53,8 +53,8 @@ onBoth(
       deletedAt: at + 1,
     })
     expect(await findAgent(root, agent.id)).toEqual(agent)
-    const { id, handle, name, visibility, ownerUserId, reportingTo, transferredAt } = agent
-    const identity = { id, handle, name, visibility, ownerUserId, reportingTo, transferredAt }
+    const { id, handle, name, visibility, ownerUuid, reportingToUuid, transferredAt } = agent
+    const identity = { id, handle, name, visibility, ownerUuid, reportingToUuid, transferredAt }
     expect(await findAgentIdentity(root, agent.id)).toEqual(identity)
     expect(await listAgentIdentities(root, [agent.id, idFrom('agt_0000000000000000')])).toEqual([identity])
     expect(await findAgent(root, idFrom('agt_0000000000000000'))).toBeNull()
@@ -116,8 +116,8 @@ onBoth('lists filter, hide what is private, and page without gaps among equal ti
     description: '100% sure. Über alles, Да',
     status: 'idle',
   })
-  const mine = await seedAgent(root, workspaceId, { visibility: 'private', ownerUserId: me, name: 'UPPER_case' })
-  const yours = await seedAgent(root, workspaceId, { visibility: 'private', ownerUserId: you })
+  const mine = await seedAgent(root, workspaceId, { visibility: 'private', ownerUuid: me, name: 'UPPER_case' })
+  const yours = await seedAgent(root, workspaceId, { visibility: 'private', ownerUuid: you })
   const deleted = await seedAgent(root, workspaceId, { deletedAt: at })
   const nobodys = await seedAgent(root, workspaceId, { visibility: 'private' })
   await seedAgent(root, await seedWorkspace(root))
@@ -125,8 +125,8 @@ onBoth('lists filter, hide what is private, and page without gaps among equal ti
     new Set((await listAgents(root, { workspaceId, limit: 50, ...filter })).map((agent) => agent.id))
   expect(await ids({})).toEqual(new Set([open.id, mine.id, yours.id, nobodys.id]))
   expect((await listAgents(root, { workspaceId, limit: 1 }))[0]).not.toHaveProperty('agentMd')
-  expect(await ids({ visibleTo: { userId: me, agentId: null } })).toEqual(new Set([open.id, mine.id]))
-  expect(await ids({ visibleTo: { userId: null, agentId: yours.id } })).toEqual(new Set([open.id, yours.id]))
+  expect(await ids({ visibleTo: { personUuid: me, agentRef: null } })).toEqual(new Set([open.id, mine.id]))
+  expect(await ids({ visibleTo: { personUuid: null, agentRef: yours.id } })).toEqual(new Set([open.id, yours.id]))
   expect(await ids({ withDeleted: true, statuses: [] })).toEqual(new Set([deleted.id]))
   expect(await ids({ withDeleted: true, statuses: ['idle'] })).toEqual(new Set([deleted.id, open.id]))
   expect(await ids({ role: 'dev' })).toEqual(new Set([open.id]))
@@ -149,9 +149,9 @@ onBoth('lists filter, hide what is private, and page without gaps among equal ti
 onBoth('managers are walked upwards, and a loop ends', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const top = await seedAgent(root, workspaceId)
-  const middle = await seedAgent(root, workspaceId, { reportingTo: top.uuid })
+  const middle = await seedAgent(root, workspaceId, { reportingToUuid: top.uuid })
   expect((await listManagers(root, workspaceId, middle.uuid)).map((agent) => agent.id)).toEqual([middle.id, top.id])
-  await replaceAgent(root, top, { ...top, reportingTo: middle.uuid })
+  await replaceAgent(root, top, { ...top, reportingToUuid: middle.uuid })
   expect(await listManagers(root, workspaceId, middle.uuid)).toHaveLength(2)
   expect(await listManagers(root, workspaceId, null)).toEqual([])
   expect(await listManagers(root, workspaceId, idFrom<AgentUuid>(crypto.randomUUID()))).toEqual([])
@@ -162,20 +162,20 @@ onBoth('revisions are kept for each agent, newest first', async ({ root }) => {
   const [agent, other] = [await seedAgent(root, workspaceId), await seedAgent(root, workspaceId)]
   const revision = (createdAt: number): RevisionRow => ({
     id: crypto.randomUUID(),
-    agentId: agent.id,
+    agentRef: agent.id,
     beforeConfig: { runtime: { model: null } },
     afterConfig: { runtime: { model: 'm' } },
     changedKeys: ['runtime.model'],
     changeDescription: 'Changed runtime.model.',
     source: 'patch',
-    changedBy: idFrom<ActorRef>('usr_0000000000000000'),
+    changedByRef: idFrom<ActorRef>('usr_0000000000000000'),
     createdAt,
   })
   const [first, second] = [revision(at), revision(at + 1)]
   await insertRevision(root, first)
   await insertRevision(root, second)
-  expect(await listRevisions(root, { agentId: agent.id, limit: 10 })).toEqual([second, first])
-  expect(await listRevisions(root, { agentId: agent.id, limit: 10, before: second })).toEqual([first])
+  expect(await listRevisions(root, { agentRef: agent.id, limit: 10 })).toEqual([second, first])
+  expect(await listRevisions(root, { agentRef: agent.id, limit: 10, before: second })).toEqual([first])
   expect(await findRevision(root, agent.id, first.id)).toEqual(first)
   expect(await findRevision(root, other.id, first.id)).toBeNull()
 })
@@ -206,23 +206,23 @@ onBoth('history is kept for each agent, newest first, and listed by kind', async
   const [agent, other] = [await seedAgent(root, workspaceId), await seedAgent(root, workspaceId)]
   const entry = (createdAt: number, changes: Partial<HistoryRow> = {}): HistoryRow => ({
     id: crypto.randomUUID(),
-    agentId: agent.id,
+    agentRef: agent.id,
     kind: 'config',
     changedKeys: ['runtime.model'],
     description: 'Changed runtime.model.',
-    changedBy: idFrom<ActorRef>('usr_0000000000000000'),
+    changedByRef: idFrom<ActorRef>('usr_0000000000000000'),
     reverts: null,
     createdAt,
     ...changes,
   })
   const first = entry(at)
-  const second = entry(at + 1, { kind: 'sessions', changedKeys: [], changedBy: null })
+  const second = entry(at + 1, { kind: 'sessions', changedKeys: [], changedByRef: null })
   const third = entry(at + 2, { reverts: first.id })
-  for (const each of [first, second, third, entry(at, { agentId: other.id })]) await insertHistory(root, each)
-  expect(await listHistory(root, { agentId: agent.id, limit: 10 })).toEqual([third, second, first])
-  expect(await listHistory(root, { agentId: agent.id, limit: 1, before: third })).toEqual([second, first])
-  expect(await listHistory(root, { agentId: agent.id, kinds: ['sessions'], limit: 10 })).toEqual([second])
-  expect(await listHistory(root, { agentId: agent.id, kinds: [], limit: 10 })).toEqual([])
+  for (const each of [first, second, third, entry(at, { agentRef: other.id })]) await insertHistory(root, each)
+  expect(await listHistory(root, { agentRef: agent.id, limit: 10 })).toEqual([third, second, first])
+  expect(await listHistory(root, { agentRef: agent.id, limit: 1, before: third })).toEqual([second, first])
+  expect(await listHistory(root, { agentRef: agent.id, kinds: ['sessions'], limit: 10 })).toEqual([second])
+  expect(await listHistory(root, { agentRef: agent.id, kinds: [], limit: 10 })).toEqual([])
   expect(await findHistory(root, third.id)).toEqual(third)
   expect(await findHistory(root, crypto.randomUUID())).toBeNull()
 })

@@ -44,32 +44,37 @@ onBoth(
   async ({ root }) => {
     const workspaceId = await seedWorkspace(root)
     const stored = approvalRow(workspaceId, {
-      agentId: id('agt_'),
+      agentRef: id('agt_'),
       runId: id('run_'),
       taskId: id('tsk_'),
       conversationId: id('cnv_'),
       sessionId: 'session',
       assignedType: 'user',
-      assignedId: idFrom<PersonRef>('usr_1'),
+      assignedRef: idFrom<PersonRef>('usr_1'),
     })
     expect(await insertApproval(root, stored)).toBe(stored.id)
     const before = (await findApproval(root, workspaceId, stored.id))!
     expect(before).toEqual({
       ...stored,
       status: 'open',
-      assignedBy: null,
+      assignedByRef: null,
       assignReason: null,
       outcome: null,
       reason: null,
       appliedScope: null,
       resolvedType: null,
-      resolvedId: null,
+      resolvedRef: null,
       resolvedAt: null,
       version: 1,
       updatedAt: at,
     })
     expect(await findApproval(root, await seedWorkspace(root), stored.id)).toBeNull()
-    const change = { userId: idFrom<PersonRef>('usr_2'), by: idFrom<PersonRef>('usr_3'), reason: 'on call', at: at + 1 }
+    const change = {
+      personRef: idFrom<PersonRef>('usr_2'),
+      by: idFrom<PersonRef>('usr_3'),
+      reason: 'on call',
+      at: at + 1,
+    }
     await replaceAssignee(root, before, change)
     await expect(replaceAssignee(root, before, change)).rejects.toMatchObject(wroteSecond)
     const resolution = {
@@ -81,7 +86,12 @@ onBoth(
     } as const
     expect(await resolveApproval(root, before, resolution)).toBe(false)
     const assigned = (await findApproval(root, workspaceId, stored.id))!
-    expect(assigned).toMatchObject({ assignedId: 'usr_2', assignedBy: 'usr_3', assignReason: 'on call', version: 2 })
+    expect(assigned).toMatchObject({
+      assignedRef: 'usr_2',
+      assignedByRef: 'usr_3',
+      assignReason: 'on call',
+      version: 2,
+    })
     expect(await resolveApproval(root, assigned, resolution)).toBe(true)
     expect(await resolveApproval(root, assigned, resolution)).toBe(false)
     expect(await findApproval(root, workspaceId, stored.id)).toMatchObject({
@@ -90,7 +100,7 @@ onBoth(
       reason: 'ok',
       appliedScope: 'always',
       resolvedType: 'user',
-      resolvedId: 'usr_2',
+      resolvedRef: 'usr_2',
       resolvedAt: at + 2,
     })
   },
@@ -129,14 +139,14 @@ onBoth('approvals are listed newest first, by each filter, and paged both ways',
     approvalRow(workspaceId, {
       createdAt: at + 1,
       runId: run.id,
-      agentId: agent.id,
+      agentRef: agent.id,
       conversationId: idFrom<ConversationId>('cnv_run'),
     }),
     approvalRow(workspaceId, { createdAt: at + 2, trigger: 'platform_change', taskId: idFrom<TaskId>('tsk_1') }),
     approvalRow(workspaceId, {
       createdAt: at + 3,
       assignedType: 'user',
-      assignedId: idFrom<PersonRef>('usr_1'),
+      assignedRef: idFrom<PersonRef>('usr_1'),
       conversationId: idFrom<ConversationId>('cnv_1'),
     }),
     approvalRow(workspaceId, { createdAt: at + 4, trigger: 'budget_breach', assignedType: 'system' }),
@@ -158,7 +168,7 @@ onBoth('approvals are listed newest first, by each filter, and paged both ways',
   expect(await listed({ triggers: ['budget_breach', 'platform_change'] })).toEqual([3, 1])
   expect(await listed({ taskId: idFrom('tsk_1') })).toEqual([1])
   expect(await listed({ runId: run.id })).toEqual([0])
-  expect(await listed({ assignedId: 'usr_1' })).toEqual([2])
+  expect(await listed({ assignedRef: 'usr_1' })).toEqual([2])
   expect(await listed({ conversation: { id: idFrom('cnv_1'), taskId: null } })).toEqual([2])
   expect(await listed({ conversation: { id: idFrom('cnv_run'), taskId: idFrom<TaskId>('tsk_1') } })).toEqual([1, 0])
 })
@@ -167,19 +177,22 @@ onBoth('what a private agent asks is listed for its owner, itself, and whom it i
   const workspaceId = await seedWorkspace(root)
   const owner = await seedPerson(root, workspaceId)
   const other = await seedPerson(root, workspaceId)
-  const agent = await seedAgent(root, workspaceId, { visibility: 'private', ownerUserId: owner })
+  const agent = await seedAgent(root, workspaceId, { visibility: 'private', ownerUuid: owner })
   const assignedId = (await findUser(root, other))!.publicId
-  await insertApproval(root, approvalRow(workspaceId, { agentId: agent.id, assignedType: 'user', assignedId }))
-  await insertQuestion(root, questionRow(workspaceId, { agentId: agent.id }))
+  await insertApproval(
+    root,
+    approvalRow(workspaceId, { agentRef: agent.id, assignedType: 'user', assignedRef: assignedId }),
+  )
+  await insertQuestion(root, questionRow(workspaceId, { agentRef: agent.id }))
   const counted = async (visibleTo: NonNullable<ApprovalFilter['visibleTo']>) => [
     (await listApprovals(root, { workspaceId, limit: 5, visibleTo })).length,
     (await listQuestions(root, { workspaceId, limit: 5, visibleTo })).length,
   ]
-  expect(await counted({ userId: owner, userPublicId: idFrom('usr_owner') })).toEqual([1, 1])
-  expect(await counted({ agentId: agent.id, agentUuid: agent.uuid })).toEqual([1, 1])
-  expect(await counted({ userId: other, userPublicId: assignedId })).toEqual([1, 0])
-  expect(await counted({ userId: other, userPublicId: idFrom('usr_x') })).toEqual([0, 0])
-  expect(await counted({ agentId: id('agt_'), agentUuid: idFrom(randomUUID()) })).toEqual([0, 0])
+  expect(await counted({ personUuid: owner, personRef: idFrom('usr_owner') })).toEqual([1, 1])
+  expect(await counted({ agentRef: agent.id, agentUuid: agent.uuid })).toEqual([1, 1])
+  expect(await counted({ personUuid: other, personRef: assignedId })).toEqual([1, 0])
+  expect(await counted({ personUuid: other, personRef: idFrom('usr_x') })).toEqual([0, 0])
+  expect(await counted({ agentRef: id('agt_'), agentUuid: idFrom(randomUUID()) })).toEqual([0, 0])
 })
 
 onBoth('what is due is found: by age, and by how long its run is over', async ({ root }) => {
@@ -261,12 +274,12 @@ onBoth(
     const workspaceId = await seedWorkspace(root)
     const userId = await seedPerson(root, workspaceId)
     const { publicId } = (await findUser(root, userId))!
-    const above = await seedAgent(root, workspaceId, { ownerUserId: userId })
+    const above = await seedAgent(root, workspaceId, { ownerUuid: userId })
     const middle = await seedAgent(root, workspaceId, {
-      reportingTo: above.uuid,
-      ownerUserId: idFrom<PersonUuid>(realWorld.uuid()),
+      reportingToUuid: above.uuid,
+      ownerUuid: idFrom<PersonUuid>(realWorld.uuid()),
     })
-    const agent = await seedAgent(root, workspaceId, { reportingTo: middle.uuid })
+    const agent = await seedAgent(root, workspaceId, { reportingToUuid: middle.uuid })
     const run = (await findRun(root, (await seedRun(root, agent)).id))!
     const call = {
       toolCallId: 'c1',
@@ -279,14 +292,14 @@ onBoth(
     const first = await raiseToolApproval(root, run, call, realWorld)
     expect(await raiseToolApproval(root, run, call, realWorld)).toBe(first)
     const approval = (await findApproval(root, workspaceId, first))!
-    expect(approval).toMatchObject({ assignedType: 'user', assignedId: publicId, runId: run.id, agentId: agent.id })
+    expect(approval).toMatchObject({ assignedType: 'user', assignedRef: publicId, runId: run.id, agentRef: agent.id })
     expect(JSON.stringify(approval)).not.toContain('abcdefgh123')
     expect(approval.gatedThing.toolArgs).toEqual({ command: 'API_TOKEN=[masked] make' })
     expect(await raiseToolApproval(root, run, { ...call, inputDigest: 'b'.repeat(64) }, realWorld)).not.toBe(first)
     const alone = await seedAgent(root, workspaceId)
     const other = (await findRun(root, (await seedRun(root, alone)).id))!
     const unowned = await raiseToolApproval(root, other, call, realWorld)
-    expect(await findApproval(root, workspaceId, unowned)).toMatchObject({ assignedType: null, assignedId: null })
+    expect(await findApproval(root, workspaceId, unowned)).toMatchObject({ assignedType: null, assignedRef: null })
   },
 )
 
@@ -294,7 +307,7 @@ onBoth('an agent has only held tasks when each open one waits for a person', asy
   const workspaceId = await seedWorkspace(root)
   const agent = await seedAgent(root, workspaceId)
   const seed = (changes: Parameters<typeof seedTask>[2] = {}) =>
-    seedTask(root, workspaceId, { assigneeAgentId: agent.id, ...changes })
+    seedTask(root, workspaceId, { assigneeAgentRef: agent.id, ...changes })
   expect(await hasOnlyHeldTasks(root, agent)).toBe(false)
   for (const changes of [{ status: 'done' }, { status: 'cancelled' }, { archivedAt: at }] as const) await seed(changes)
   expect(await hasOnlyHeldTasks(root, agent)).toBe(false)

@@ -38,7 +38,7 @@ import { automationRow } from './automations-rows.ts'
 import { at, seedAgent, seedPerson, seedRun, seedWorkspace, wroteSecond } from './seed.ts'
 import { endRun } from '../kit/end-run.ts'
 
-const everyone = { seesAll: true, userId: null, agentId: null }
+const everyone = { seesAll: true, personUuid: null, agentRef: null }
 
 async function seedAutomation(db: Db, changes: Partial<AutomationRow> = {}) {
   const agent = await seedAgent(db, await seedWorkspace(db))
@@ -87,7 +87,7 @@ onBoth(
       description: '# Größe',
       nextFireAt: at + 5,
       createdByType: 'user',
-      createdById: idFrom<ActorRef>('usr_0000000000000001'),
+      createdByRef: idFrom<ActorRef>('usr_0000000000000001'),
     })
     expect(await findAutomation(root, workspaceId, automation.id)).toEqual(automation)
     expect(await findAutomation(root, await seedWorkspace(root), automation.id)).toBeNull()
@@ -116,7 +116,7 @@ onBoth(
     expect(await listListening(root, { ...merged, event: 'pull_request.checks_passed' })).toEqual([])
     expect(await listListening(root, { ...merged, repo: 'acme/api' })).toEqual([])
     expect(await listListening(root, { ...merged, workspaceIds: [await seedWorkspace(root)] })).toEqual([])
-    expect(agent.id).toBe(changed.agentId)
+    expect(agent.id).toBe(changed.agentRef)
     await recordWorkflowRun(root, automation.id, { id: idFrom('flr_1'), at: at + 7 })
     expect(await findAutomation(root, workspaceId, automation.id)).toMatchObject({
       lastRunId: null,
@@ -185,7 +185,7 @@ onBoth('a list pages newest first and filters by status, agent and text', async 
   expect(await listed({ limit: 1 })).toEqual([2, 1])
   expect(await listed({ before: { createdAt: at + 1, id: rows[1]!.id } })).toEqual([0])
   expect(await listed({ statuses: ['paused', 'archived'] })).toEqual([1])
-  expect(await listed({ agentId: other.id })).toEqual([2])
+  expect(await listed({ agentRef: other.id })).toEqual([2])
   expect(await listed({ q: 'pulls' })).toEqual([2])
   expect(await listed({ q: '0% D' })).toEqual([1])
   expect(await listed({ q: '' })).toEqual([2, 1, 0])
@@ -194,7 +194,7 @@ onBoth('a list pages newest first and filters by status, agent and text', async 
 onBoth('automations and runs of a private agent are listed for whom it is', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const [owner, stranger] = [await seedPerson(root, workspaceId), await seedPerson(root, workspaceId)]
-  const agent = await seedAgent(root, workspaceId, { visibility: 'private', ownerUserId: owner })
+  const agent = await seedAgent(root, workspaceId, { visibility: 'private', ownerUuid: owner })
   const automation = automationRow(agent)
   await insertAutomation(root, automation)
   await insertFire(root, fireRow(automation, { runId: (await seedRun(root, agent)).id }))
@@ -204,10 +204,10 @@ onBoth('automations and runs of a private agent are listed for whom it is', asyn
     const fired = await listFiredRuns(root, { ...page, visibleTo })
     return [(await listAutomations(root, { ...page, viewer })).length, fired.length]
   }
-  expect(await sees({ userId: owner, userPublicId: idFrom('usr_1') })).toEqual([1, 1])
-  expect(await sees({ agentId: agent.id, agentUuid: agent.uuid })).toEqual([1, 1])
-  expect(await sees({ userId: stranger, userPublicId: idFrom('usr_2') })).toEqual([0, 0])
-  expect(await sees({ agentId: idFrom('agt_other'), agentUuid: idFrom(randomUUID()) })).toEqual([0, 0])
+  expect(await sees({ personUuid: owner, personRef: idFrom('usr_1') })).toEqual([1, 1])
+  expect(await sees({ agentRef: agent.id, agentUuid: agent.uuid })).toEqual([1, 1])
+  expect(await sees({ personUuid: stranger, personRef: idFrom('usr_2') })).toEqual([0, 0])
+  expect(await sees({ agentRef: idFrom('agt_other'), agentUuid: idFrom(randomUUID()) })).toEqual([0, 0])
 })
 
 onBoth('an occasion fires an automation once; others it fires too', async ({ root }) => {

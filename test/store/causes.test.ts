@@ -24,12 +24,12 @@ onBoth('a run in a sandbox acts for nobody but the owner of its agent', async ({
   const workspaceId = await seedWorkspace(root)
   const [ada, bob] = [await seedPerson(root, workspaceId), await seedPerson(root, workspaceId)]
   const [hers, nobodys] = [
-    await seedAgent(root, workspaceId, { ownerUserId: ada }),
-    await seedAgent(root, workspaceId, { ownerUserId: null }),
+    await seedAgent(root, workspaceId, { ownerUuid: ada }),
+    await seedAgent(root, workspaceId, { ownerUuid: null }),
   ]
   const causeOn = async (changes: { sandboxId: SandboxId | null }, agent: typeof hers, causedByUserId: PersonUuid) => {
-    const { publicId } = await seedDevice(root, { workspaceId, userId: causedByUserId }, changes)
-    const { id } = await seedRun(root, agent, { causedByUserId })
+    const { publicId } = await seedDevice(root, { workspaceId, personUuid: causedByUserId }, changes)
+    const { id } = await seedRun(root, agent, { causedByUuid: causedByUserId })
     await offerRuns(root, { runIds: [id], device: publicId, expiresAt: at })
     return causeThrough(root, (await findRun(root, id))!)
   }
@@ -45,30 +45,30 @@ onBoth('what goes on in the name of a person is found, in one workspace or in al
   const [here, there] = [await seedWorkspace(root), await seedWorkspace(root)]
   const [ada, bob] = [await seedPerson(root, here), await seedPerson(root, here)]
   const [agent, elsewhere] = [await seedAgent(root, here), await seedAgent(root, there)]
-  const mine = await seedRun(root, agent, { causedByUserId: ada })
-  const away = await seedRun(root, elsewhere, { causedByUserId: ada })
-  await seedRun(root, agent, { causedByUserId: bob })
-  const over = await seedRun(root, agent, { causedByUserId: ada })
+  const mine = await seedRun(root, agent, { causedByUuid: ada })
+  const away = await seedRun(root, elsewhere, { causedByUuid: ada })
+  await seedRun(root, agent, { causedByUuid: bob })
+  const over = await seedRun(root, agent, { causedByUuid: ada })
   await endRun(root, { runId: over.id, fence: null, exitReason: 'completed', errorMessage: null, at })
-  const countOf = (of: { userId: PersonUuid; workspaceId?: WorkspaceUuid }) => countLiveCausedBy(root, of)
-  expect(await countOf({ userId: ada })).toEqual(
+  const countOf = (of: { personUuid: PersonUuid; workspaceId?: WorkspaceUuid }) => countLiveCausedBy(root, of)
+  expect(await countOf({ personUuid: ada })).toEqual(
     new Map([
       [here, 1],
       [there, 1],
     ]),
   )
-  expect(await countOf({ userId: ada, workspaceId: here })).toEqual(new Map([[here, 1]]))
+  expect(await countOf({ personUuid: ada, workspaceId: here })).toEqual(new Map([[here, 1]]))
 
   const automations = [
-    automationRow(agent, { causedByUserId: ada }),
-    automationRow(agent, { causedByUserId: ada, status: 'archived' }),
-    automationRow(agent, { causedByUserId: bob }),
-    automationRow(elsewhere, { causedByUserId: ada }),
+    automationRow(agent, { causedByUuid: ada }),
+    automationRow(agent, { causedByUuid: ada, status: 'archived' }),
+    automationRow(agent, { causedByUuid: bob }),
+    automationRow(elsewhere, { causedByUuid: ada }),
   ]
   for (const row of automations) await insertAutomation(root, row)
   const statuses = () =>
     Promise.all(automations.map(async (row) => (await findAutomation(root, row.workspaceId, row.id))?.status))
-  expect(await pauseAutomationsOf(root, { userId: ada, workspaceId: here }, at + 1)).toBe(1)
+  expect(await pauseAutomationsOf(root, { personUuid: ada, workspaceId: here }, at + 1)).toBe(1)
   expect(await statuses()).toEqual(['paused', 'archived', 'active', 'active'])
 
   expect([await isMember(root, here, ada), await isMember(root, there, ada)]).toEqual([true, false])
@@ -79,22 +79,22 @@ onBoth('what goes on in the name of a person is found, in one workspace or in al
   expect(await statuses()).toEqual(['paused', 'archived', 'active', 'paused'])
   for (const run of [mine, away])
     expect(await findRun(root, run.id)).toMatchObject({ status: 'cancelled', exitReason: 'interrupted' })
-  expect(await countOf({ userId: bob })).toEqual(new Map([[here, 1]]))
+  expect(await countOf({ personUuid: bob })).toEqual(new Map([[here, 1]]))
 })
 
 onBoth('whoever is removed is told of all runs that ended: on their devices, and elsewhere', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const [ada, bob] = [await seedPerson(root, workspaceId), await seedPerson(root, workspaceId)]
   const agent = await seedAgent(root, workspaceId)
-  const { publicId: device } = await seedDevice(root, { workspaceId, userId: ada })
+  const { publicId: device } = await seedDevice(root, { workspaceId, personUuid: ada })
   const claimed = async (causedByUserId: string) => {
-    const run = await seedRun(root, agent, { causedByUserId: idFrom<PersonUuid>(causedByUserId) })
+    const run = await seedRun(root, agent, { causedByUuid: idFrom<PersonUuid>(causedByUserId) })
     await offerRuns(root, { runIds: [run.id], device, expiresAt: at + 1 })
     await claimRun(root, { runId: run.id, fence: 1, device, at })
     return run.id
   }
-  const ended = [await claimed(ada), await claimed(bob), (await seedRun(root, agent, { causedByUserId: ada })).id]
-  const goesOn = (await seedRun(root, agent, { causedByUserId: bob })).id
+  const ended = [await claimed(ada), await claimed(bob), (await seedRun(root, agent, { causedByUuid: ada })).id]
+  const goesOn = (await seedRun(root, agent, { causedByUuid: bob })).id
   const { email } = (await findUser(root, ada))!
   expect(await root.transaction((tx) => removeUser(tx, world, { email, newOwner: null }))).toMatchObject({
     devices: 1,

@@ -19,7 +19,7 @@ export async function seedConnection(
   changes: Partial<ConnectionRow> = {},
 ): Promise<ConnectionRow> {
   const id = realWorld.id('conn_')
-  const of = { id, workspaceId, accountLabel: id, createdByUserId: idFrom<PersonUuid>(realWorld.uuid()), now: at }
+  const of = { id, workspaceId, accountLabel: id, createdByUuid: idFrom<PersonUuid>(realWorld.uuid()), now: at }
   const blank = blankConnection({ ...service, surfaces: ['mcp'] }, of)
   const row: ConnectionRow = {
     ...blank,
@@ -40,7 +40,7 @@ export async function seedSignIn(
   const row: SignInRow = {
     stateHash: realWorld.uuid(),
     connectionId,
-    userId: realWorld.uuid(),
+    personUuid: realWorld.uuid(),
     attempt: Buffer.from('sealed'),
     claimedAt: null,
     expiresAt: at + 1,

@@ -61,14 +61,14 @@ onBoth('there is one connection to a service with the same owner and label', asy
   const workspaceId = await seedWorkspace(root)
   const own = await seedPerson(root, workspaceId)
   const row = await seedConnection(root, workspaceId, { accountLabel: 'team' })
-  const mine = await seedConnection(root, workspaceId, { accountLabel: 'team', ownerUserId: own })
+  const mine = await seedConnection(root, workspaceId, { accountLabel: 'team', ownerUuid: own })
   await expect(seedConnection(root, workspaceId, { accountLabel: 'team' })).rejects.toThrow(/unique/i)
-  await expect(seedConnection(root, workspaceId, { accountLabel: 'team', ownerUserId: own })).rejects.toThrow(/unique/i)
+  await expect(seedConnection(root, workspaceId, { accountLabel: 'team', ownerUuid: own })).rejects.toThrow(/unique/i)
   const { serviceId, accountLabel } = row
   const of = { workspaceId, serviceId, accountLabel }
-  expect(await findSameConnection(root, { ...of, ownerUserId: null })).toEqual(row)
-  expect(await findSameConnection(root, { ...of, ownerUserId: own })).toEqual(mine)
-  expect(await findSameConnection(root, { ...of, ownerUserId: null, accountLabel: '' })).toBeNull()
+  expect(await findSameConnection(root, { ...of, ownerUuid: null })).toEqual(row)
+  expect(await findSameConnection(root, { ...of, ownerUuid: own })).toEqual(mine)
+  expect(await findSameConnection(root, { ...of, ownerUuid: null, accountLabel: '' })).toBeNull()
   const other = await seedConnection(root, workspaceId, { accountLabel: 'b' })
   await seedConnection(root, workspaceId, { serviceId: 'other' })
   const all = await listConnectionsOfService(root, workspaceId, serviceId)
@@ -108,7 +108,7 @@ onBoth('lists have what the caller sees, by what it is by now', async ({ root })
       seedConnection(root, workspaceId, { sortLabel, createdAt: at + n, lastUsedAt: n * 3 }),
     ),
   )
-  const mine = await seedConnection(root, workspaceId, { ownerUserId: own, createdAt: at + 9, sortLabel: 'x' })
+  const mine = await seedConnection(root, workspaceId, { ownerUuid: own, createdAt: at + 9, sortLabel: 'x' })
   const lapsed = await seedConnection(root, workspaceId, {
     status: 'pending',
     lapsesAt: at + 10,
@@ -130,7 +130,7 @@ onBoth('lists have what the caller sees, by what it is by now', async ({ root })
   expect(await countConnections(root, { ...base, visibleTo: null })).toBe(4)
   const active = await listActiveConnections(root, { ...base, visibleTo: null })
   expect(active.map(({ id }) => id)).toEqual([a!.id, z!.id, u!.id])
-  const ofRun = await listConnectionsForRun(root, { workspaceId, agentOwnerUserId: own }, at + 10)
+  const ofRun = await listConnectionsForRun(root, { workspaceId, agentOwnerUuid: own }, at + 10)
   expect(ofRun.map(({ id }) => id)).toEqual([a!.id, mine.id, z!.id, u!.id])
   const due = (await listLapsedConnections(root, { before: at + 10, limit: 1_000 })).map(({ id }) => id)
   expect(due).toContain(lapsed.id)
@@ -182,14 +182,11 @@ onBoth('a connection has one sign-in, whose state is claimed once', async ({ roo
 onBoth("a person's own connections in a workspace are removed with their sign-ins", async ({ root }) => {
   const [workspaceId, elsewhere] = [await seedWorkspace(root), await seedWorkspace(root)]
   const userId = await seedPerson(root, workspaceId)
-  const mine = await seedConnection(root, workspaceId, { ownerUserId: userId })
+  const mine = await seedConnection(root, workspaceId, { ownerUuid: userId })
   const signIn = await seedSignIn(root, mine)
-  const others = [
-    await seedConnection(root, workspaceId),
-    await seedConnection(root, elsewhere, { ownerUserId: userId }),
-  ]
-  await removeSignInsOfUser(root, { workspaceId, userId })
-  await removeConnectionsOfUser(root, { workspaceId, userId })
+  const others = [await seedConnection(root, workspaceId), await seedConnection(root, elsewhere, { ownerUuid: userId })]
+  await removeSignInsOfUser(root, { workspaceId, personUuid: userId })
+  await removeConnectionsOfUser(root, { workspaceId, personUuid: userId })
   expect([await findSignIn(root, signIn.stateHash), await findConnectionById(root, mine.id)]).toEqual([null, null])
   for (const { id } of others) expect(await findConnectionById(root, id)).not.toBeNull()
 })
@@ -199,10 +196,10 @@ onBoth(
   async ({ root }) => {
     const workspaceId = await seedWorkspace(root)
     const own = await seedPerson(root, workspaceId)
-    const mine = await seedConnection(root, workspaceId, { ownerUserId: own })
-    const key = await seedConnection(root, workspaceId, { ownerUserId: own, authKind: 'api_key' })
+    const mine = await seedConnection(root, workspaceId, { ownerUuid: own })
+    const key = await seedConnection(root, workspaceId, { ownerUuid: own, authKind: 'api_key' })
     const shared = await seedConnection(root, workspaceId)
-    await queueWithdrawals(root, { userId: own }, at)
+    await queueWithdrawals(root, { personUuid: own }, at)
     expect((await findConnectionById(root, mine.id))!.credential).toBeNull()
     expect((await findConnectionById(root, key.id))!.credential).not.toBeNull()
     expect((await findConnectionById(root, shared.id))!.credential).not.toBeNull()

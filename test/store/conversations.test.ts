@@ -71,7 +71,7 @@ async function seedConversation(db: Db, workspaceId: WorkspaceUuid, changes: Par
     dmUser: null,
     dmAgent: null,
     createdByType: 'user',
-    createdById: ada,
+    createdByRef: ada,
     createdAt: at,
     ...changes,
   }
@@ -89,7 +89,7 @@ async function post(db: Db, conversationId: ConversationId, changes: Partial<Mes
     conversationId,
     seq: seq!,
     authorType: 'user',
-    authorId: ada,
+    authorRef: ada,
     body,
     source: 'in_app',
     externalRef: null,
@@ -164,7 +164,7 @@ onBoth('a task has one conversation, and an agent one dm with a person', async (
   const dm = await seedConversation(root, workspaceId, { kind: 'dm', dmUser: ada, dmAgent: bot })
   const again = async (changes: Partial<NewConversation>) => {
     const row = { id: realWorld.id('cnv_'), workspaceId, kind: 'dm' as const, title: null, taskId: null }
-    const made = { dmUser: null, dmAgent: null, createdByType: 'user' as const, createdById: ada, createdAt: at }
+    const made = { dmUser: null, dmAgent: null, createdByType: 'user' as const, createdByRef: ada, createdAt: at }
     return insertConversation(root, { ...row, ...made, ...changes })
   }
   expect(await again({ taskId: idFrom<TaskId>('tsk_1') })).toBe(false)
@@ -174,8 +174,8 @@ onBoth('a task has one conversation, and an agent one dm with a person', async (
   expect(await again({})).toBe(true)
   expect((await findConversationOfTask(root, idFrom('tsk_1')))?.id).toBe(ofTask)
   expect(await findConversationOfTask(root, idFrom('tsk_2'))).toBeNull()
-  expect((await findDm(root, { workspaceId, userId: ada, agentId: bot }))?.id).toBe(dm)
-  expect(await findDm(root, { workspaceId, userId: ada, agentId: other })).toBeNull()
+  expect((await findDm(root, { workspaceId, personRef: ada, agentRef: bot }))?.id).toBe(dm)
+  expect(await findDm(root, { workspaceId, personRef: ada, agentRef: other })).toBeNull()
 })
 
 onBoth('participants join once, leave, and are listed by conversation', async ({ root }) => {
@@ -226,11 +226,11 @@ onBoth('lists page both ways, and filter by task, participant, title, archive an
   expect(await listed({ withArchived: false })).toEqual([2, 1, 0])
   expect(await listed({ task: 'none' })).toEqual([3, 2, 0])
   expect(await listed({ task: { id: idFrom('tsk_1') } })).toEqual([1])
-  expect(await listed({ participantId: idFrom(bot) })).toEqual([0])
+  expect(await listed({ participantRef: idFrom(bot) })).toEqual([0])
   expect(await listed({ q: 'PLAN' })).toEqual([3, 0])
   expect(await listed({ q: '0%' })).toEqual([0])
-  expect(await listed({ visibleTo: { type: 'user', id: ada, userId: idFrom('a') } })).toEqual([3, 1, 0])
-  expect(await listed({ visibleTo: { type: 'user', id: ben, userId: idFrom('b') } })).toEqual([3, 2, 1, 0])
+  expect(await listed({ visibleTo: { type: 'user', id: ada, personUuid: idFrom('a') } })).toEqual([3, 1, 0])
+  expect(await listed({ visibleTo: { type: 'user', id: ben, personUuid: idFrom('b') } })).toEqual([3, 2, 1, 0])
   expect(await listed({ visibleTo: { type: 'agent', id: idFrom(bot) } })).toEqual([0])
 })
 
@@ -286,7 +286,7 @@ onBoth('posts number messages and keep the count and the last one', async ({ roo
     mentions: [{ type: 'agent', id: idFrom(bot) }],
     attachmentIds: [idFrom('file_1')],
   })
-  const second = await post(root, id, { authorType: 'system', authorId: null, body: 'two', createdAt: at + 1 })
+  const second = await post(root, id, { authorType: 'system', authorRef: null, body: 'two', createdAt: at + 1 })
   expect([first.seq, second.seq]).toEqual([1, 2])
   expect(await findMessage(root, first.id)).toEqual(first)
   expect(await findMessage(root, idFrom('msg_0'))).toBeNull()
@@ -324,7 +324,7 @@ onBoth('messages are listed from either side, deleted ones only when asked for',
     { type: 'user', at: at + 4 },
     { type: 'agent', at: at + 3 },
   ])
-  await post(root, id, { authorType: 'system', authorId: null })
+  await post(root, id, { authorType: 'system', authorRef: null })
   expect(await listLastAuthors(root, id, 1)).toEqual([{ type: 'user', at: at + 5 }])
 })
 
@@ -356,9 +356,9 @@ onBoth('a run has one reply, and a key one message of its author', async ({ root
   expect(await post(root, two, { replyOfRun: 'run_1' }).catch(databaseTroubleOf)).toBe('duplicate')
   const sent = await post(root, one, { sendKey: 'k' })
   await post(root, two, { sendKey: 'k' })
-  await post(root, one, { sendKey: 'k', authorId: ben })
+  await post(root, one, { sendKey: 'k', authorRef: ben })
   expect(await post(root, one, { sendKey: 'k' }).catch(databaseTroubleOf)).toBe('duplicate')
-  const key = { conversationId: one, authorId: ada, key: 'k' }
+  const key = { conversationId: one, authorRef: ada, key: 'k' }
   expect((await findSentMessage(root, key))?.id).toBe(sent.id)
   expect(await findSentMessage(root, { ...key, key: 'other' })).toBeNull()
   await replaceTurnRun(root, sent.id, idFrom('run_3'))
@@ -368,20 +368,20 @@ onBoth('a run has one reply, and a key one message of its author', async ({ root
 onBoth('unread are live messages of others after the mark, which never goes back', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const [one, two] = [await seedConversation(root, workspaceId), await seedConversation(root, workspaceId)]
-  await post(root, one, { authorId: ben })
-  await post(root, one, { authorId: ada })
-  await post(root, one, { authorType: 'system', authorId: null })
-  const last = await post(root, one, { authorType: 'agent', authorId: idFrom<ActorRef>(bot) })
-  await post(root, two, { authorId: ada })
+  await post(root, one, { authorRef: ben })
+  await post(root, one, { authorRef: ada })
+  await post(root, one, { authorType: 'system', authorRef: null })
+  const last = await post(root, one, { authorType: 'agent', authorRef: idFrom<ActorRef>(bot) })
+  await post(root, two, { authorRef: ada })
   const unread = () => countUnread(root, ada, [one, two])
   expect(await unread()).toEqual(new Map([[one, 3]]))
   await removeMessage(root, last.id, at)
   expect(await unread()).toEqual(new Map([[one, 2]]))
-  await recordRead(root, { conversationId: one, userId: ben, seq: 4, at })
-  await recordRead(root, { conversationId: one, userId: ada, seq: 1, at: at + 1 })
+  await recordRead(root, { conversationId: one, personRef: ben, seq: 4, at })
+  await recordRead(root, { conversationId: one, personRef: ada, seq: 1, at: at + 1 })
   expect(await unread()).toEqual(new Map([[one, 1]]))
-  await recordRead(root, { conversationId: one, userId: ada, seq: 4, at: at + 2 })
-  await recordRead(root, { conversationId: one, userId: ada, seq: 2, at: at + 3 })
+  await recordRead(root, { conversationId: one, personRef: ada, seq: 4, at: at + 2 })
+  await recordRead(root, { conversationId: one, personRef: ada, seq: 2, at: at + 3 })
   expect(await unread()).toEqual(new Map())
   expect(await listReads(root, ada, [one, two])).toEqual(new Map([[one, { seq: 4, at: at + 2 }]]))
   expect(await listReads(root, ada, [])).toEqual(new Map())
@@ -398,7 +398,7 @@ onBoth('a removed conversation takes all that is in it along, and nothing else',
   const [one, two] = [await seedConversation(root, workspaceId), await seedConversation(root, workspaceId)]
   for (const id of [one, two]) {
     await insertParticipants(root, id, { participants: [{ type: 'user', id: ada }], at })
-    await recordRead(root, { conversationId: id, userId: ada, seq: 0, at })
+    await recordRead(root, { conversationId: id, personRef: ada, seq: 0, at })
     const message = await post(root, id)
     await replaceBody(root, message, { body: 'b', mentions: [], at })
   }

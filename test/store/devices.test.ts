@@ -37,7 +37,7 @@ import { at, seedDevice, seedPerson, seedWorkspace, wroteSecond } from './seed.t
 
 async function seedOwner(db: Db) {
   const workspaceId = await seedWorkspace(db)
-  return { workspaceId, userId: await seedPerson(db, workspaceId) }
+  return { workspaceId, personUuid: await seedPerson(db, workspaceId) }
 }
 const claimState = { accepting: true, reason: null, message: null, activeRuns: 2 }
 
@@ -46,9 +46,9 @@ onBoth(
   async ({ root }) => {
     const owner = await seedOwner(root)
     const device = await seedDevice(root, owner)
-    const stored = await findDevice(root, device.deviceId)
+    const stored = await findDevice(root, device.deviceUuid)
     expect(stored).toMatchObject({
-      deviceId: device.deviceId,
+      deviceUuid: device.deviceUuid,
       publicId: device.publicId,
       ...owner,
       displayName: 'laptop',
@@ -62,17 +62,17 @@ onBoth(
     expect(await findDeviceByToken(root, device.tokenHash)).toEqual(stored)
     await replaceDevice(root, stored!, { removedAt: at + 1, at: at + 1 })
     await expect(replaceDevice(root, stored!, { displayName: 'late', at })).rejects.toMatchObject(wroteSecond)
-    expect(await findDevice(root, device.deviceId)).toBeNull()
+    expect(await findDevice(root, device.deviceUuid)).toBeNull()
     expect(await findDeviceByPublicId(root, device.publicId)).toBeNull()
     expect((await findDeviceEver(root, device.publicId))?.removedAt).toBe(at + 1)
     expect((await findDeviceByToken(root, device.tokenHash))?.removedAt).toBe(at + 1)
     // The durable id may be taken by a new connection, and then that one is meant.
     const next = await seedDevice(root, owner, { publicId: device.publicId })
-    expect((await findDeviceEver(root, device.publicId))?.deviceId).toBe(next.deviceId)
-    expect((await findDeviceByPublicId(root, device.publicId))?.deviceId).toBe(next.deviceId)
-    expect(await insertDevice(root, { ...next, deviceId: idFrom('x'), tokenHash: 'y' }).catch(databaseTroubleOf)).toBe(
-      'duplicate',
-    )
+    expect((await findDeviceEver(root, device.publicId))?.deviceUuid).toBe(next.deviceUuid)
+    expect((await findDeviceByPublicId(root, device.publicId))?.deviceUuid).toBe(next.deviceUuid)
+    expect(
+      await insertDevice(root, { ...next, deviceUuid: idFrom('x'), tokenHash: 'y' }).catch(databaseTroubleOf),
+    ).toBe('duplicate')
     expect(await findDeviceEver(root, idFrom('dvc_0000000000000000'))).toBeNull()
   },
 )
@@ -82,23 +82,23 @@ onBoth('lists: of a person, of a workspace, by durable ids', async ({ root }) =>
   const other = await seedPerson(root, owner.workspaceId)
   const a = await seedDevice(root, owner)
   const b = await seedDevice(root, owner, { at: at + 1 })
-  const c = await seedDevice(root, { ...owner, userId: other })
-  await seedDevice(root, { workspaceId: await seedWorkspace(root), userId: owner.userId })
-  const mine = await listDevicesOfUser(root, owner.workspaceId, owner.userId)
-  expect(mine.map((device) => device.deviceId)).toEqual([b.deviceId, a.deviceId])
+  const c = await seedDevice(root, { ...owner, personUuid: other })
+  await seedDevice(root, { workspaceId: await seedWorkspace(root), personUuid: owner.personUuid })
+  const mine = await listDevicesOfUser(root, owner.workspaceId, owner.personUuid)
+  expect(mine.map((device) => device.deviceUuid)).toEqual([b.deviceUuid, a.deviceUuid])
   const all = await listDevicesOfWorkspace(root, owner.workspaceId)
-  expect(new Set(all.map((device) => device.deviceId))).toEqual(new Set([a.deviceId, b.deviceId, c.deviceId]))
+  expect(new Set(all.map((device) => device.deviceUuid))).toEqual(new Set([a.deviceUuid, b.deviceUuid, c.deviceUuid]))
   const named = await listDevicesByPublicId(root, [a.publicId, c.publicId])
-  expect(new Set(named.map((device) => device.deviceId))).toEqual(new Set([a.deviceId, c.deviceId]))
+  expect(new Set(named.map((device) => device.deviceUuid))).toEqual(new Set([a.deviceUuid, c.deviceUuid]))
   expect(await listDevicesByPublicId(root, [])).toEqual([])
 })
 
 onBoth('a change is made from the row that was read', async ({ root }) => {
   const device = await seedDevice(root, await seedOwner(root))
-  const read = (await findDevice(root, device.deviceId))!
+  const read = (await findDevice(root, device.deviceUuid))!
   await replaceDevice(root, read, { displayName: 'A', maxConcurrent: 9, at: at + 1 })
   await expect(replaceDevice(root, read, { displayName: 'B', at: at + 2 })).rejects.toMatchObject(wroteSecond)
-  expect(await findDevice(root, device.deviceId)).toMatchObject({
+  expect(await findDevice(root, device.deviceUuid)).toMatchObject({
     displayName: 'A',
     maxConcurrent: 9,
     updatedAt: at + 1,
@@ -107,9 +107,9 @@ onBoth('a change is made from the row that was read', async ({ root }) => {
 
 onBoth('links, heartbeats and reports', async ({ root }) => {
   const device = await seedDevice(root, await seedOwner(root))
-  const { deviceId } = device
+  const { deviceUuid: deviceId } = device
   const link = {
-    deviceId,
+    deviceUuid: deviceId,
     replicaId: 'r1',
     linkId: 'i1',
     at: at + 1,
@@ -146,11 +146,11 @@ onBoth('links, heartbeats and reports', async ({ root }) => {
   expect((await findDevice(root, deviceId))?.replicaId).toBeNull()
   const second = await seedDevice(root, await seedOwner(root))
   await recordHeartbeats(root, [
-    { deviceId, at: at + 10 },
-    { deviceId: second.deviceId, at: at + 11 },
+    { deviceUuid: deviceId, at: at + 10 },
+    { deviceUuid: second.deviceUuid, at: at + 11 },
   ])
   expect((await findDevice(root, deviceId))?.lastHeartbeatAt).toBe(at + 10)
-  expect((await findDevice(root, second.deviceId))?.lastHeartbeatAt).toBe(at + 11)
+  expect((await findDevice(root, second.deviceUuid))?.lastHeartbeatAt).toBe(at + 11)
   const full = { ...claimState, accepting: false, reason: 'capacity' as const }
   await recordClaimState(root, deviceId, full)
   const readiness = { harnesses: { claude: { installed: true, version: '1', signedIn: null, message: null } } }
@@ -164,12 +164,12 @@ onBoth('links, heartbeats and reports', async ({ root }) => {
 
 onBoth('a new token works beside the old one until it was used', async ({ root }) => {
   const device = await seedDevice(root, await seedOwner(root))
-  await setNextToken(root, device.deviceId, 'next')
+  await setNextToken(root, device.deviceUuid, 'next')
   for (const hash of [device.tokenHash, 'next'])
-    expect((await findDeviceByToken(root, hash))?.deviceId).toBe(device.deviceId)
-  await promoteToken(root, device.deviceId, 'something else', at + 1)
-  expect((await findDeviceByToken(root, device.tokenHash))?.deviceId).toBe(device.deviceId)
-  await promoteToken(root, device.deviceId, 'next', at + 1)
+    expect((await findDeviceByToken(root, hash))?.deviceUuid).toBe(device.deviceUuid)
+  await promoteToken(root, device.deviceUuid, 'something else', at + 1)
+  expect((await findDeviceByToken(root, device.tokenHash))?.deviceUuid).toBe(device.deviceUuid)
+  await promoteToken(root, device.deviceUuid, 'next', at + 1)
   expect(await findDeviceByToken(root, device.tokenHash)).toBeNull()
   expect(await findDeviceByToken(root, 'next')).toMatchObject({ nextTokenHash: null, tokenIssuedAt: at + 1 })
 })
@@ -179,7 +179,7 @@ onBoth('folders: found until removed; one of a device holds a repo', async ({ ro
   const { publicId } = await seedDevice(root, owner)
   const make = async (shortId: FolderRef, createdAt: number, device = publicId) => {
     const place = { workspaceId: owner.workspaceId, device, displayName: shortId, rootPath: `/${shortId}` }
-    await insertFolder(root, { shortId, ...place, createdBy: owner.userId, createdAt })
+    await insertFolder(root, { shortId, ...place, createdByUuid: owner.personUuid, createdAt })
   }
   await make(idFrom('fs_a'), at)
   await make(idFrom('fs_b'), at + 1)
@@ -193,12 +193,12 @@ onBoth('folders: found until removed; one of a device holds a repo', async ({ ro
     rootPath: '/fs_a',
     repoId: null,
     bindingState: 'active',
-    createdBy: owner.userId,
+    createdByUuid: owner.personUuid,
     removedAt: null,
     createdAt: at,
   })
   expect(await findFolder(root, idFrom('elsewhere'), idFrom('fs_a'))).toBeNull()
-  const listed = await listFoldersOfUser(root, workspaceId, owner.userId)
+  const listed = await listFoldersOfUser(root, workspaceId, owner.personUuid)
   expect(listed.map((folder) => folder.shortId)).toEqual(['fs_c', 'fs_b', 'fs_a'])
   expect(await listFoldersOfUser(root, workspaceId, await seedPerson(root, workspaceId))).toEqual([])
   const onDevice = async (of = workspaceId) =>

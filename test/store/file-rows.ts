@@ -15,10 +15,10 @@ export function fileRow(workspaceId: WorkspaceUuid, changes: Partial<FileRow> = 
     contentType: 'text/plain',
     sizeBytes: 11,
     description: null,
-    ownerUserId: idFrom<PersonRef>('usr_owner'),
+    ownerRef: idFrom<PersonRef>('usr_owner'),
     visibility: 'company',
     createdByType: 'user',
-    createdById: idFrom('usr_owner'),
+    createdByRef: idFrom('usr_owner'),
     sha256: 'a'.repeat(64),
     textPreview: 'Some notes.',
     revisionCount: 1,
@@ -41,7 +41,7 @@ export function revisionRow(fileId: FileId, number: number): FileRevisionRow {
     contentType: 'text/plain',
     sha256: 'a'.repeat(64),
     authorType: 'user',
-    authorId: idFrom('usr_owner'),
+    authorRef: idFrom('usr_owner'),
     createdAt: at,
   }
 }

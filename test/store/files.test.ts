@@ -56,15 +56,15 @@ onBoth('files are listed newest first to whoever sees them', async ({ root }) =>
   const open = await seedFile(root, workspaceId, { name: 'Über_50%.txt' })
   const mine = await seedFile(root, workspaceId, {
     visibility: 'private',
-    ownerUserId: idFrom<PersonRef>('usr_me'),
+    ownerRef: idFrom<PersonRef>('usr_me'),
     createdAt: at + 1,
     description: 'My plan',
   })
   const ofAgent = await seedFile(root, workspaceId, {
     visibility: 'private',
-    ownerUserId: null,
+    ownerRef: null,
     createdByType: 'agent',
-    createdById: idFrom('agt_one'),
+    createdByRef: idFrom('agt_one'),
     createdAt: at + 2,
   })
   const gone = await seedFile(root, workspaceId, { deletedAt: at + 9, createdAt: at + 3 })

@@ -13,7 +13,7 @@ export const approvalRow = (workspaceId: WorkspaceUuid, changes: Partial<NewAppr
   id: id('apr_'),
   workspaceId,
   trigger: 'tool_permission',
-  agentId: null,
+  agentRef: null,
   runId: null,
   taskId: null,
   conversationId: null,
@@ -29,7 +29,7 @@ export const approvalRow = (workspaceId: WorkspaceUuid, changes: Partial<NewAppr
   },
   raiseKey: null,
   assignedType: null,
-  assignedId: null,
+  assignedRef: null,
   createdAt: at,
   ...changes,
 })
@@ -37,7 +37,7 @@ export const approvalRow = (workspaceId: WorkspaceUuid, changes: Partial<NewAppr
 export const questionRow = (workspaceId: WorkspaceUuid, changes: Partial<NewQuestion> = {}): NewQuestion => ({
   id: id('qst_'),
   workspaceId,
-  agentId: id('agt_'),
+  agentRef: id('agt_'),
   runId: id('run_'),
   taskId: null,
   conversationId: null,

@@ -18,7 +18,7 @@ export async function seedLearning(
     topic: 'Builds',
     status: 'proposed',
     bullets: [{ text: 'Run make clean.', sources: ['https://example.com/builds'] }],
-    agentId: null,
+    agentRef: null,
     runId: null,
     taskId: null,
     conversationId: null,

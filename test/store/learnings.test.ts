@@ -35,7 +35,7 @@ onBoth('a learning comes back as it was stored, and is changed by one writer at 
       { text: 'one', sources: ['https://a.example', 'pinework://task/WEB-1'] },
       { text: 'two', sources: ['https://b.example'] },
     ],
-    agentId: idFrom<AgentRef>('agt_1'),
+    agentRef: idFrom<AgentRef>('agt_1'),
     runId: idFrom<RunId>('run_1'),
     taskId: idFrom<TaskId>('tsk_1'),
     conversationId: idFrom<ConversationId>('cnv_1'),
@@ -88,11 +88,11 @@ onBoth('what learnings are about is kept in its order, and found by it', async (
 onBoth('learnings are listed newest first to whoever sees them', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const ownerUserId = await seedPerson(root, workspaceId)
-  const hidden = await seedAgent(root, workspaceId, { visibility: 'private', ownerUserId })
+  const hidden = await seedAgent(root, workspaceId, { visibility: 'private', ownerUuid: ownerUserId })
   const open = await seedLearning(root, workspaceId, { conversationId: idFrom<ConversationId>('cnv_1') })
-  const ofHidden = await seedLearning(root, workspaceId, { agentId: hidden.id, createdAt: at + 1 })
+  const ofHidden = await seedLearning(root, workspaceId, { agentRef: hidden.id, createdAt: at + 1 })
   const accepted = await seedLearning(root, workspaceId, {
-    agentId: hidden.id,
+    agentRef: hidden.id,
     status: 'accepted',
     createdAt: at + 2,
   })
@@ -113,14 +113,14 @@ onBoth('learnings are listed newest first to whoever sees them', async ({ root }
   const all = [accepted.id, ofHidden.id, open.id]
   expect(await seenBy(undefined)).toEqual(all)
   const person = (userId: PersonUuid, userPublicId = 'usr_1') => ({
-    userId,
-    userPublicId: idFrom<PersonRef>(userPublicId),
+    personUuid: userId,
+    personRef: idFrom<PersonRef>(userPublicId),
   })
   expect(await seenBy(person(ownerUserId))).toEqual(all)
   expect(await seenBy(person(idFrom('other')))).toEqual([accepted.id, open.id])
   expect(await seenBy(person(idFrom('other'), 'usr_reviewer'))).toEqual(all)
-  expect(await seenBy({ agentId: hidden.id, agentUuid: hidden.uuid })).toEqual(all)
-  expect(await seenBy({ agentId: idFrom('agt_other'), agentUuid: idFrom(randomUUID()) })).toEqual([
+  expect(await seenBy({ agentRef: hidden.id, agentUuid: hidden.uuid })).toEqual(all)
+  expect(await seenBy({ agentRef: idFrom('agt_other'), agentUuid: idFrom(randomUUID()) })).toEqual([
     accepted.id,
     open.id,
   ])

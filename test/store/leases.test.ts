@@ -61,11 +61,11 @@ onBoth('an agent has worked on a task once a harness of its began there', async 
   const { id } = await seedRun(root, agent, { taskId: task.id })
   await offer(root, id)
   await claim(root, id)
-  const of = { agentId: agent.id, taskId: task.id }
+  const of = { agentRef: agent.id, taskId: task.id }
   expect(await hasWorkedOn(root, of)).toBe(false)
   await changeRun(root, id, { type: 'harness_started', fence: 1, device, at: at + 6 })
   expect(await hasWorkedOn(root, of)).toBe(true)
-  expect(await hasWorkedOn(root, { ...of, agentId: other.id })).toBe(false)
+  expect(await hasWorkedOn(root, { ...of, agentRef: other.id })).toBe(false)
   expect(await hasWorkedOn(root, { ...of, taskId: idFrom('tsk_0000000000000000') })).toBe(false)
 })
 
@@ -101,12 +101,12 @@ onBoth('a run is claimed with what its start needs; alone only when it works on 
     brokerHosts: [],
     isCloudPlain: false,
   }
-  await insertSecret(root, { ...secret, createdBy: idFrom('usr_1'), createdAt: at })
+  await insertSecret(root, { ...secret, createdByRef: idFrom('usr_1'), createdAt: at })
   await insertSecretGrant(root, {
     secretId: idFrom('sec_1'),
-    agentId: agent.id,
+    agentRef: agent.id,
     workspaceId,
-    grantedBy: idFrom('usr_1'),
+    grantedByRef: idFrom('usr_1'),
     createdAt: at,
   })
   expect(await claimRun(root, { runId: ofTask.id, ...by })).toMatchObject({ hasSecrets: true })
@@ -144,13 +144,13 @@ onBoth('offers whose time is up are found, until they are taken or withdrawn', a
 onBoth('what waits is listed oldest first, page by page, with what its placement depends on', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const owner = await seedPerson(root, workspaceId)
-  const agent = await seedAgent(root, workspaceId, { ownerUserId: owner, transferredAt: at })
+  const agent = await seedAgent(root, workspaceId, { ownerUuid: owner, transferredAt: at })
   const [shortId, gone] = ['fs_1', 'fs_2']
   const folder = {
     workspaceId,
     device: idFrom<DeviceRef>('dvc_b'),
     displayName: 'site',
-    createdBy: owner,
+    createdByUuid: owner,
     createdAt: at,
   }
   await insertFolder(root, { ...folder, shortId: idFrom(shortId), rootPath: '/srv/site' })
@@ -160,7 +160,7 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
   const ending = { exitReason: 'completed', errorMessage: null, at, sessionId: 'ses' } as const
   await endRun(root, { runId: parent.id, fence: 1, ...ending })
 
-  const caused = { causedByUserId: owner }
+  const caused = { causedByUuid: owner }
   const plain = await seedRun(root, agent, { createdAt: at + 2, ...caused })
   // It has the place of a run that was created before.
   const inFolder = await seedRun(root, agent, {
@@ -189,10 +189,10 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
     idsOf([plain, inFolder]),
   )
   const placed = {
-    ownerUserId: owner,
+    ownerUuid: owner,
     isOwnerAsked: true,
     isCauseGone: false,
-    causedBy: owner,
+    causedByUuid: owner,
     wordsBy: [],
     isConfidential: false,
     isOfPrivateAgent: false,
@@ -202,7 +202,7 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
     cloud: null,
   }
   const facts = {
-    agentId: agent.id,
+    agentRef: agent.id,
     harness: plain.harness,
     keyId: null,
     provider: 'claude',
@@ -233,7 +233,7 @@ onBoth('a run waits for the others of its task that were first or are at work', 
   const first = await seedRun(root, agent, { taskId, createdAt: at })
   const second = await seedRun(root, agent, { taskId, createdAt: at + 1 })
   // Trust judges the two alike.
-  expect(await findOthersOfTask(root, taskId)).toMatchObject({ isTaken: false, ahead: [{ agentId: agent.id }] })
+  expect(await findOthersOfTask(root, taskId)).toMatchObject({ isTaken: false, ahead: [{ agentRef: agent.id }] })
   const third = await seedRun(root, agent, { taskId, createdAt: at + 2 })
   const other = await seedRun(root, agent, { taskId: (await seedTask(root, workspaceId)).id, createdAt: at + 3 })
   const locked = async () => {

@@ -52,9 +52,9 @@ onBoth(
     const agent = await seedAgent(root, workspaceId)
     const named = (change: Partial<McpServerRow>) => mcpServerRow(workspaceId, { name: 'My-Docs', ...change })
     await insertMcpServer(root, named({}))
-    await insertMcpServer(root, named({ agentId: agent.id }))
+    await insertMcpServer(root, named({ agentRef: agent.id }))
     for (const agentId of [null, agent.id]) {
-      const again = inTransaction(root, (tx) => insertMcpServer(tx, named({ agentId, name: 'my_docs' })))
+      const again = inTransaction(root, (tx) => insertMcpServer(tx, named({ agentRef: agentId, name: 'my_docs' })))
       await expect(again).rejects.toThrow(/unique/i)
     }
     await insertMcpServer(root, mcpServerRow(await seedWorkspace(root), { name: 'My-Docs' }))
@@ -69,16 +69,16 @@ onBoth('those of an agent are listed for whoever sees the agent, until it is del
   ]
   const [ofAll, ofOpen, ofHidden] = [
     await seed(root, workspaceId, { createdAt: 1 }),
-    await seed(root, workspaceId, { createdAt: 2, agentId: open.id }),
-    await seed(root, workspaceId, { createdAt: 3, agentId: hidden.id }),
+    await seed(root, workspaceId, { createdAt: 2, agentRef: open.id }),
+    await seed(root, workspaceId, { createdAt: 3, agentRef: hidden.id }),
   ]
   const ids = (rows: readonly McpServerRow[]) => rows.map(({ id }) => id)
   const listed = async (filter: object) => ids(await listMcpServers(root, { workspaceId, limit: 10, ...filter }))
   expect(await listed({})).toEqual([ofHidden.id, ofOpen.id, ofAll.id])
-  expect(await listed({ agentId: null })).toEqual([ofAll.id])
-  const stranger = { userId: null, agentId: open.id }
+  expect(await listed({ agentRef: null })).toEqual([ofAll.id])
+  const stranger = { personUuid: null, agentRef: open.id }
   expect(await listed({ visibleTo: stranger })).toEqual([ofOpen.id, ofAll.id])
-  expect(await listed({ visibleTo: stranger, agentId: hidden.id })).toEqual([])
+  expect(await listed({ visibleTo: stranger, agentRef: hidden.id })).toEqual([])
   expect(await listed({ limit: 1, before: ofHidden })).toEqual([ofOpen.id, ofAll.id])
   expect(await countMcpServers(root, { workspaceId, visibleTo: stranger })).toBe(2)
   expect(ids(await listMcpServersForAgent(root, workspaceId, open.id))).toEqual([ofAll.id, ofOpen.id])
@@ -92,21 +92,21 @@ onBoth(
     const workspaceId = await seedWorkspace(root)
     const owner = await seedPerson(root, workspaceId)
     const [admin, colleague] = [await seedPerson(root, workspaceId, 'admin'), await seedPerson(root, workspaceId)]
-    const agent = await seedAgent(root, workspaceId, { ownerUserId: owner })
+    const agent = await seedAgent(root, workspaceId, { ownerUuid: owner })
     const seedOf = (accountLabel: string, createdAt: number, changes: object) =>
       seedConnection(root, workspaceId, { serviceId: 'deepwiki', accountLabel, createdAt, ...changes })
     const [ofAdmin, ofOwner, own] = [
-      await seedOf('b', 1, { connectedByUserId: admin }),
-      await seedOf('a', 2, { connectedByUserId: owner }),
-      await seedOf('c', 3, { ownerUserId: owner, connectedByUserId: owner }),
+      await seedOf('b', 1, { connectedByUuid: admin }),
+      await seedOf('a', 2, { connectedByUuid: owner }),
+      await seedOf('c', 3, { ownerUuid: owner, connectedByUuid: owner }),
     ]
     const refused = [
-      await seedOf('d', 4, { connectedByUserId: colleague }),
-      await seedOf('e', 5, { connectedByUserId: null }),
+      await seedOf('d', 4, { connectedByUuid: colleague }),
+      await seedOf('e', 5, { connectedByUuid: null }),
     ]
-    await seedOf('f', 6, { connectedByUserId: admin, status: 'expired' })
-    await seedOf('g', 7, { ownerUserId: colleague, connectedByUserId: colleague })
-    await seedOf('h', 8, { connectedByUserId: admin, serviceId: 'left-the-catalog' })
+    await seedOf('f', 6, { connectedByUuid: admin, status: 'expired' })
+    await seedOf('g', 7, { ownerUuid: colleague, connectedByUuid: colleague })
+    await seedOf('h', 8, { connectedByUuid: admin, serviceId: 'left-the-catalog' })
     const found = await connectionsOfAgent(root, agent, { services: loadServices(null), now: 10 })
     const ids = (of: typeof found.given) => of.map(({ row }) => row.id)
     expect(ids(found.given)).toEqual([own.id, ofAdmin.id, ofOwner.id])
@@ -130,7 +130,7 @@ onBoth("an agent's own server wins over the workspace's, and that over the one i
   const workspaceId = await seedWorkspace(root)
   const agent = await seedAgent(root, workspaceId)
   const at = (url: string) => ({ server: { type: 'http' as const, url } })
-  await seed(root, workspaceId, { name: 'a-b', agentId: agent.id, ...at('https://own') })
+  await seed(root, workspaceId, { name: 'a-b', agentRef: agent.id, ...at('https://own') })
   await seed(root, workspaceId, { name: 'A_B', ...at('https://all') })
   await seed(root, workspaceId, { name: 'c', ...at('https://all') })
   const mcpServers = { a_b: { url: 'x' }, C: { url: 'x' }, d: { url: 'x' }, 'no name': 1 }
@@ -165,7 +165,7 @@ onBoth(
       ...at('https://a'),
     })
     await seed(root, workspaceId, { name: 'plugin-off', pluginId: off.id, nameInPlugin: 'off', ...at('https://off') })
-    await seed(root, workspaceId, { name: 'plugin_b', agentId: agent.id, ...at('https://own') })
+    await seed(root, workspaceId, { name: 'plugin_b', agentRef: agent.id, ...at('https://own') })
     const joined = (mcpServers: Record<string, unknown> | null) =>
       mcpServersOfAgent(root, agent, { workspace: { mcpServers }, connections: [] })
     expect(await joined({ 'Plugin-A': { url: 'x' } })).toEqual({

@@ -62,14 +62,14 @@ onBoth('people and their roles', async ({ root }) => {
   expect(await listUsersByIds(root, [idFrom('u9'), idFrom('u1')])).toEqual([user])
   expect(await listUsersByIds(root, [])).toEqual([])
   expect(await findRole(root, workspaceId, idFrom('u1'))).toBeNull()
-  await replaceMember(root, { workspaceId, userId: idFrom('u1'), role: 'member', at })
-  await replaceMember(root, { workspaceId, userId: idFrom('u1'), role: 'admin', at: at + 9 })
+  await replaceMember(root, { workspaceId, personUuid: idFrom('u1'), role: 'member', at })
+  await replaceMember(root, { workspaceId, personUuid: idFrom('u1'), role: 'admin', at: at + 9 })
   expect(await findRole(root, workspaceId, idFrom('u1'))).toBe('admin')
   const second = await seedPerson(root, workspaceId)
-  await replaceMember(root, { workspaceId, userId: second, role: 'owner', at: at + 1 })
+  await replaceMember(root, { workspaceId, personUuid: second, role: 'owner', at: at + 1 })
   expect((await listAdmins(root, workspaceId)).toSorted()).toEqual(['u1', second].toSorted())
   const another = await seedWorkspace(root)
-  await replaceMember(root, { workspaceId: another, userId: idFrom('u1'), role: 'member', at })
+  await replaceMember(root, { workspaceId: another, personUuid: idFrom('u1'), role: 'member', at })
   expect(await listAdmins(root, another)).toEqual([])
   const members = await listMembers(root, workspaceId)
   expect(members.map((member) => [member.id, member.role, member.joinedAt])).toEqual(
@@ -134,8 +134,8 @@ onBoth('workspaces with their defaults, memberships and default device', async (
 onBoth('login tokens, sessions and run tokens lead to their callers', async ({ root }) => {
   const [one, two] = [await seedWorkspace(root), await seedWorkspace(root)]
   const userId = await seedPerson(root, one, 'admin')
-  await insertLoginToken(root, { id: 'tok_1', userId, workspaceId: one, tokenHash: 'h1', name: 'x', at })
-  await insertLoginToken(root, { id: 'tok_2', userId, workspaceId: two, tokenHash: 'h2', name: 'x', at })
+  await insertLoginToken(root, { id: 'tok_1', personUuid: userId, workspaceId: one, tokenHash: 'h1', name: 'x', at })
+  await insertLoginToken(root, { id: 'tok_2', personUuid: userId, workspaceId: two, tokenHash: 'h2', name: 'x', at })
   expect(await findLogin(root, 'h1')).toMatchObject({
     id: 'tok_1',
     user_id: userId,

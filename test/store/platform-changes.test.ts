@@ -36,7 +36,7 @@ onBoth('a stored write keeps what came of it, and is closed once', async ({ root
   const change = {
     id: id('apr_'),
     workspaceId,
-    agentId: id('agt_'),
+    agentRef: id('agt_'),
     runId: id('run_'),
     routeId: 'agents.create',
     params: { agentId: 'x' },
@@ -135,7 +135,7 @@ async function approved(db: Db, change: { route: keyof typeof makes; body: z.inp
   const stored = {
     id: id('apr_'),
     workspaceId,
-    agentId: id('agt_'),
+    agentRef: id('agt_'),
     runId: id('run_'),
     params: {},
     source: 'api' as const,
@@ -145,8 +145,8 @@ async function approved(db: Db, change: { route: keyof typeof makes; body: z.inp
   const person: PersonCaller = {
     kind: 'person',
     via: 'login_token',
-    userId: realWorld.uuid(),
-    userPublicId: id('usr_'),
+    personUuid: realWorld.uuid(),
+    personRef: id('usr_'),
     name: 'Somebody',
     email: 'somebody@example.com',
     workspaceId,
@@ -210,7 +210,7 @@ onBoth(
     const agentId = id('agt_')
     const about = {
       workspaceId,
-      agentId,
+      agentRef: agentId,
       runId: id('run_'),
       routeId: 'agents.create',
       params: {},
@@ -220,13 +220,13 @@ onBoth(
     const asked = [0, 1, 2].map((nth) => ({ ...about, id: id('apr_'), createdAt: at + nth }))
     for (const change of asked) await insertPlatformChange(root, change)
     const [first, second, waiting] = asked.map((change) => change.id) as [ApprovalId, ApprovalId, ApprovalId]
-    const idsOf = async (limit = 5) => (await listUntold(root, { agentId, limit })).map((change) => change.id)
+    const idsOf = async (limit = 5) => (await listUntold(root, { agentRef: agentId, limit })).map((change) => change.id)
     expect(await idsOf()).toEqual([])
     await closePlatformChange(root, { id: second, status: 'expired', result: null })
     await closePlatformChange(root, { id: first, status: 'approved', result: { status: 201, body: {} } })
     expect(await idsOf()).toEqual([first, second])
     expect(await idsOf(1)).toEqual([first])
-    expect(await listUntold(root, { agentId: id('agt_'), limit: 5 })).toEqual([])
+    expect(await listUntold(root, { agentRef: id('agt_'), limit: 5 })).toEqual([])
     await setTold(root, { runId: idFrom('run_a'), ids: [first] })
     await setTold(root, { runId: idFrom('run_b'), ids: [second] })
     await setTold(root, { runId: idFrom('run_b'), ids: [] })

@@ -24,7 +24,7 @@ export async function seedPlugin(
     pluginHash: 'b'.repeat(64),
     bundleId: null,
     notUsed: [{ kind: 'part', name: 'hooks', reason: 'not_supported', message: 'No.' }],
-    installedBy: idFrom<PersonRef>('usr_0000000000000000'),
+    installedByRef: idFrom<PersonRef>('usr_0000000000000000'),
     version: 1,
     createdAt: at,
     updatedAt: at,

@@ -26,8 +26,8 @@ onBoth(
       name: 'Größe 测试',
       description: 'd\n"q"',
       prefix: 'WEB',
-      leadAgentId: idFrom<AgentUuid>(realWorld.uuid()),
-      ownerUserId: await seedPerson(root, workspaceId),
+      leadAgentUuid: idFrom<AgentUuid>(realWorld.uuid()),
+      ownerUuid: await seedPerson(root, workspaceId),
       visibility: 'private',
       repoUrl: 'https://example.com/x.git',
     })
@@ -38,7 +38,7 @@ onBoth(
       ...project,
       name: 'Other',
       status: 'completed',
-      leadAgentId: null,
+      leadAgentUuid: null,
       deletedAt: at + 5,
       updatedAt: at + 5,
     }
@@ -68,7 +68,7 @@ onBoth('lists page newest first and filter by status, lead and text', async ({ r
   const rows = [
     projectRow(workspaceId, { name: 'One%hundred', createdAt: at + 1 }),
     projectRow(workspaceId, { description: 'Sells Shoes', status: 'archived', createdAt: at + 2 }),
-    projectRow(workspaceId, { leadAgentId: lead, prefix: 'SHOP', createdAt: at + 3 }),
+    projectRow(workspaceId, { leadAgentUuid: lead, prefix: 'SHOP', createdAt: at + 3 }),
     projectRow(workspaceId, { deletedAt: at, createdAt: at + 4 }),
   ]
   for (const row of rows) await insertProject(root, row)
@@ -83,7 +83,7 @@ onBoth('lists page newest first and filter by status, lead and text', async ({ r
   expect(await listed({ withDeleted: true })).toEqual([3, 2, 1, 0])
   expect(await listed({ statuses: [], withDeleted: true })).toEqual([3])
   expect(await listed({ statuses: ['archived'] })).toEqual([1])
-  expect(await listed({ leadAgentId: lead })).toEqual([2])
+  expect(await listed({ leadAgentUuid: lead })).toEqual([2])
   expect(await listed({ q: 'E%H' })).toEqual([0])
   expect(await listed({ q: 'sh' })).toEqual([2, 1])
   expect(await listed({ q: 'nothing' })).toEqual([])
@@ -110,25 +110,25 @@ onBoth('a text is found whatever the case of its letters, on each database and i
 
 onBoth('a private project is listed and counted for whom it is', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
-  const owner = { userId: await seedPerson(root, workspaceId) }
-  const other = { userId: await seedPerson(root, workspaceId) }
+  const owner = { personUuid: await seedPerson(root, workspaceId) }
+  const other = { personUuid: await seedPerson(root, workspaceId) }
   const [lead, let_, stranger] = [
     await seedAgent(root, workspaceId),
     await seedAgent(root, workspaceId),
     await seedAgent(root, workspaceId),
-  ].map((agent) => ({ agentId: agent.id, agentUuid: agent.uuid }))
+  ].map((agent) => ({ agentRef: agent.id, agentUuid: agent.uuid }))
   const hidden = projectRow(workspaceId, {
     visibility: 'private',
-    ownerUserId: owner.userId,
-    leadAgentId: lead!.agentUuid,
+    ownerUuid: owner.personUuid,
+    leadAgentUuid: lead!.agentUuid,
   })
   await insertProject(root, hidden)
   await insertProject(root, projectRow(workspaceId))
-  await insertGrant(root, { projectId: hidden.id, agentId: let_!.agentId, createdAt: at })
-  await insertGrant(root, { projectId: hidden.id, agentId: let_!.agentId, createdAt: at + 1 })
-  expect(await hasGrant(root, hidden.id, let_!.agentId)).toBe(true)
-  expect(await hasGrant(root, hidden.id, lead!.agentId)).toBe(false)
-  expect(await listGrants(root, hidden.id)).toEqual([{ projectId: hidden.id, agentId: let_!.agentId, createdAt: at }])
+  await insertGrant(root, { projectId: hidden.id, agentRef: let_!.agentRef, createdAt: at })
+  await insertGrant(root, { projectId: hidden.id, agentRef: let_!.agentRef, createdAt: at + 1 })
+  expect(await hasGrant(root, hidden.id, let_!.agentRef)).toBe(true)
+  expect(await hasGrant(root, hidden.id, lead!.agentRef)).toBe(false)
+  expect(await listGrants(root, hidden.id)).toEqual([{ projectId: hidden.id, agentRef: let_!.agentRef, createdAt: at }])
   for (const viewer of [null, owner, lead!, let_!]) {
     expect(await countProjects(root, workspaceId, viewer)).toBe(2)
     expect(await listProjects(root, { workspaceId, visibleTo: viewer, limit: 5 })).toHaveLength(2)
@@ -140,7 +140,7 @@ onBoth('a private project is listed and counted for whom it is', async ({ root }
   for (const grantedTo of [lead!, let_!])
     expect(await listProjects(root, { workspaceId, grantedTo, limit: 5 })).toMatchObject([{ id: hidden.id }])
   expect(await listProjects(root, { workspaceId, grantedTo: stranger!, limit: 5 })).toEqual([])
-  expect(await removeGrant(root, hidden.id, let_!.agentId)).toBe(true)
-  expect(await removeGrant(root, hidden.id, let_!.agentId)).toBe(false)
+  expect(await removeGrant(root, hidden.id, let_!.agentRef)).toBe(true)
+  expect(await removeGrant(root, hidden.id, let_!.agentRef)).toBe(false)
   expect(await listGrants(root, hidden.id)).toEqual([])
 })

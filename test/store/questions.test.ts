@@ -40,7 +40,7 @@ onBoth(
     })
     await insertQuestion(root, stored)
     const before = (await findQuestion(root, workspaceId, stored.id))!
-    const open = { status: 'open', answer: null, answeredBy: null, answeredAt: null, version: 1, updatedAt: at }
+    const open = { status: 'open', answer: null, answeredByRef: null, answeredAt: null, version: 1, updatedAt: at }
     expect(before).toEqual({ ...stored, ...open, messageId: null })
     expect(await findQuestion(root, await seedWorkspace(root), stored.id)).toBeNull()
     await setQuestionMessage(root, {
@@ -50,14 +50,14 @@ onBoth(
     })
     expect(await findQuestionByMessage(root, idFrom('msg_1'))).toMatchObject({ id: stored.id, conversationId: 'cnv_1' })
     expect(await listOpenQuestions(root, 'run_id', [stored.runId])).toHaveLength(1)
-    expect(await listOpenQuestions(root, 'agent_id', [stored.agentId])).toHaveLength(1)
+    expect(await listOpenQuestions(root, 'agent_id', [stored.agentRef])).toHaveLength(1)
     const resolution = { answer: { text: null, selected: ['a'] }, by: idFrom<PersonRef>('usr_1'), at: at + 1 }
     expect(await resolveQuestion(root, before, resolution)).toBe(true)
     expect(await resolveQuestion(root, before, resolution)).toBe(false)
     expect(await findQuestion(root, workspaceId, stored.id)).toMatchObject({
       status: 'resolved',
       answer: { text: null, selected: ['a'] },
-      answeredBy: 'usr_1',
+      answeredByRef: 'usr_1',
       answeredAt: at + 1,
     })
     expect(await findQuestionByMessage(root, idFrom('msg_1'))).toBeNull()
@@ -121,7 +121,7 @@ onBoth('questions are listed by each filter', async ({ root }) => {
   expect(await listed({ conversationId: 'cnv_1' })).toEqual([0])
   expect(await listed({ sessionId: 'other' })).toEqual([1])
   expect(await listed({ runId: rows[0]!.runId })).toEqual([0])
-  expect(await listed({ agentId: rows[1]!.agentId })).toEqual([1])
+  expect(await listed({ agentRef: rows[1]!.agentRef })).toEqual([1])
   expect(await listed({ status: 'resolved' })).toEqual([])
 })
 
@@ -131,10 +131,10 @@ onBoth(
     const workspaceId = await seedWorkspace(root)
     const agent = await seedAgent(root, workspaceId)
     const run = await seedRun(root, agent)
-    const person = { userPublicId: idFrom<PersonRef>('usr_1'), name: 'Ada' }
+    const person = { personRef: idFrom<PersonRef>('usr_1'), name: 'Ada' }
     const say = (messageId: MessageId) =>
       answerFromReply(root, { threadStart: messageId, body: 'b', person, world: realWorld })
-    const ofRun = { agentId: agent.id, runId: run.id }
+    const ofRun = { agentRef: agent.id, runId: run.id }
     const text = questionRow(workspaceId, {
       ...ofRun,
       answerMode: 'single_select',
@@ -156,7 +156,7 @@ onBoth(
     expect(await say(idFrom('msg_unknown'))).toBe(false)
     expect(await findQuestion(root, workspaceId, text.id)).toMatchObject({
       answer: { text: 'b', selected: null },
-      answeredBy: 'usr_1',
+      answeredByRef: 'usr_1',
     })
     const wakes = (await root('wakes').where({ workspace_id: workspaceId })) as Record<string, unknown>[]
     expect(wakes).toMatchObject([{ agent_id: agent.id, trigger_source: 'approval_resolved', continues_run_id: run.id }])

@@ -25,7 +25,7 @@ async function send(db: Db, run: RunRow, event: Exclude<RunEvent, { type: 'made'
       return (await claimRun(db, { runId, ...event })) !== null
     case 'session_forgotten': {
       const before = await findRun(db, runId)
-      await forgetHarnessSession(db, { agentId: run.agentId, sessionId: event.sessionId })
+      await forgetHarnessSession(db, { agentRef: run.agentRef, sessionId: event.sessionId })
       return before?.sessionId === event.sessionId
     }
     default:

@@ -10,9 +10,9 @@ onBoth('what a run leaves open is known at its end: what it asked, and budgets',
   const workspaceId = await seedWorkspace(root)
   const agent = await seedAgent(root, workspaceId)
   const [asked, wondered, quiet] = [await seedRun(root, agent), await seedRun(root, agent), await seedRun(root, agent)]
-  const approval = approvalRow(workspaceId, { agentId: agent.id, runId: asked.id })
+  const approval = approvalRow(workspaceId, { agentRef: agent.id, runId: asked.id })
   await insertApproval(root, approval)
-  await insertQuestion(root, questionRow(workspaceId, { agentId: agent.id, runId: wondered.id }))
+  await insertQuestion(root, questionRow(workspaceId, { agentRef: agent.id, runId: wondered.id }))
   const open = { hasOpenHolds: true, hasBudgets: false }
   expect(await findLeftByRun(root, asked)).toEqual(open)
   expect(await findLeftByRun(root, wondered)).toEqual(open)

@@ -230,11 +230,11 @@ onBoth('details hold the prompt, the spec, and the last output, whatever JSON it
 })
 
 onBoth('a wake key is taken once until it expires', async ({ root }) => {
-  const wake = { agentId: idFrom<AgentRef>('agt_a'), key: 'k', now: at, expiresAt: at + 10 }
+  const wake = { agentRef: idFrom<AgentRef>('agt_a'), key: 'k', now: at, expiresAt: at + 10 }
   expect(await claimWakeKey(root, wake)).toBe(true)
   expect(await claimWakeKey(root, wake)).toBe(false)
-  expect(await claimWakeKey(root, { ...wake, agentId: idFrom('agt_b') })).toBe(true)
-  await replaceWakeAnswer(root, { agentId: idFrom('agt_a'), key: 'k', answer: '{"kind":"queued"}' })
+  expect(await claimWakeKey(root, { ...wake, agentRef: idFrom('agt_b') })).toBe(true)
+  await replaceWakeAnswer(root, { agentRef: idFrom('agt_a'), key: 'k', answer: '{"kind":"queued"}' })
   expect(await findWakeAnswer(root, idFrom('agt_a'), 'k')).toBe('{"kind":"queued"}')
   expect(await findWakeAnswer(root, idFrom('agt_a'), 'other')).toBeNull()
   expect(await claimWakeKey(root, { ...wake, now: at + 9 })).toBe(false)
@@ -247,7 +247,7 @@ onBoth('a platform change is found in its workspace', async ({ root }) => {
   const change = {
     id: idFrom<ApprovalId>('apr_0000000000000000'),
     workspaceId,
-    agentId: idFrom<AgentRef>('agt_a'),
+    agentRef: idFrom<AgentRef>('agt_a'),
     runId: idFrom<RunId>('run_a'),
     routeId: 'agents.update',
     params: { agentId: 'agt_b' },

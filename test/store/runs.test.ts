@@ -133,8 +133,8 @@ describe('lists', () => {
     expect(new Set(ids(await listLiveOfDevice(root, device)))).toEqual(new Set([offered.id, running.id]))
     const of = { workspaceId: agent.workspaceId, pausedSince: at, resetSince: at, triedSince: at }
     expect((await loadOccupancy(root, of)).live).toEqual([])
-    const owner = { workspaceId, userId: await seedPerson(root, workspaceId) }
-    const { deviceId } = await seedDevice(root, owner, { publicId: device })
+    const owner = { workspaceId, personUuid: await seedPerson(root, workspaceId) }
+    const { deviceUuid: deviceId } = await seedDevice(root, owner, { publicId: device })
     await seedDevice(root, owner, { publicId: idFrom('dvc_b') })
     expect(await loadOccupancy(root, of)).toEqual({
       live: [{ device, harness: running.harness, count: 2 }],
@@ -150,7 +150,7 @@ describe('lists', () => {
     const workspaceId = await seedWorkspace(root)
     const me = await seedPerson(root, workspaceId)
     const open = await seedAgent(root, workspaceId)
-    const mine = await seedAgent(root, workspaceId, { visibility: 'private', ownerUserId: me })
+    const mine = await seedAgent(root, workspaceId, { visibility: 'private', ownerUuid: me })
     const secret = await seedAgent(root, workspaceId, { visibility: 'private' })
     const a = await seedRun(root, open, { taskId: idFrom<TaskId>('tsk_1'), taskKey: 'ABC-1', createdAt: at + 1 })
     const b = await seedRun(root, mine, { triggerSource: 'cron', createdAt: at + 2 })
@@ -161,16 +161,16 @@ describe('lists', () => {
     const ids = async (filter: Partial<RunFilter>) =>
       (await listRuns(root, { workspaceId, limit: 50, ...filter })).map((run) => run.id)
     expect(await ids({})).toEqual([orphan.id, c.id, b.id, a.id])
-    expect(await ids({ visibleTo: { userId: me, userPublicId: idFrom('usr_me') } })).toEqual([orphan.id, b.id, a.id])
-    expect(await ids({ visibleTo: { agentId: secret.id, agentUuid: secret.uuid } })).toEqual([orphan.id, c.id, a.id])
-    expect(await ids({ agentId: open.id })).toEqual([a.id])
+    expect(await ids({ visibleTo: { personUuid: me, personRef: idFrom('usr_me') } })).toEqual([orphan.id, b.id, a.id])
+    expect(await ids({ visibleTo: { agentRef: secret.id, agentUuid: secret.uuid } })).toEqual([orphan.id, c.id, a.id])
+    expect(await ids({ agentRef: open.id })).toEqual([a.id])
     expect(await ids({ taskId: idFrom('tsk_1') })).toEqual([a.id])
     expect(await ids({ statuses: ['succeeded', 'failed'] })).toEqual([b.id])
     expect(await ids({ triggerSources: ['cron', 'webhook'] })).toEqual([b.id])
     expect(await ids({ since: at + 2, until: at + 4 })).toEqual([c.id, b.id])
     const named = await listRunsByIds(root, workspaceId, [a.id, c.id, idFrom('x')], {
-      userId: me,
-      userPublicId: idFrom('usr_me'),
+      personUuid: me,
+      personRef: idFrom('usr_me'),
     })
     expect(named.map((run) => run.id)).toEqual([a.id])
     expect(await listRunsByIds(root, workspaceId, [a.id, c.id])).toHaveLength(2)
@@ -184,17 +184,17 @@ describe('lists', () => {
       await seedPerson(root, workspaceId),
       await seedPerson(root, workspaceId),
     ]
-    const agent = await seedAgent(root, workspaceId, { ownerUserId: keeper })
+    const agent = await seedAgent(root, workspaceId, { ownerUuid: keeper })
     const lead = await seedAgent(root, workspaceId)
     const [assigned, stray] = [await seedAgent(root, workspaceId), await seedAgent(root, workspaceId)]
     const project = projectRow(workspaceId, {
       visibility: 'private',
-      ownerUserId: leader,
-      leadAgentId: lead.uuid,
+      ownerUuid: leader,
+      leadAgentUuid: lead.uuid,
     })
     const ownerless = projectRow(workspaceId, { visibility: 'private' })
     for (const row of [project, ownerless]) await insertProject(root, row)
-    const hidden = await seedTask(root, workspaceId, { projectId: project.id, assigneeAgentId: assigned.id })
+    const hidden = await seedTask(root, workspaceId, { projectId: project.id, assigneeAgentRef: assigned.id })
     const forgotten = await seedTask(root, workspaceId, { projectId: ownerless.id })
     const dm = {
       id: idFrom<ConversationId>('cnv_dm'),
@@ -207,7 +207,7 @@ describe('lists', () => {
     const made = {
       dmAgent: agent.id,
       createdByType: 'user' as const,
-      createdById: idFrom<ActorRef>('usr_leader'),
+      createdByRef: idFrom<ActorRef>('usr_leader'),
       createdAt: at,
     }
     await insertConversation(root, { ...dm, ...made })
@@ -230,10 +230,10 @@ describe('lists', () => {
       return Object.entries(runs).flatMap(([name, { id }]) => (ids.includes(id) ? [name] : []))
     }
     const asAgent = ({ id: agentId, uuid: agentUuid }: { id: string; uuid: string }) =>
-      seenBy({ agentId: idFrom(agentId), agentUuid: idFrom(agentUuid) })
-    expect(await seenBy({ userId: leader, userPublicId: idFrom('usr_leader') })).toEqual(['open', 'task', 'dm'])
-    expect(await seenBy({ userId: keeper, userPublicId: idFrom('usr_keeper') })).toEqual(Object.keys(runs))
-    expect(await seenBy({ userId: other, userPublicId: idFrom('usr_other') })).toEqual(['open'])
+      seenBy({ agentRef: idFrom(agentId), agentUuid: idFrom(agentUuid) })
+    expect(await seenBy({ personUuid: leader, personRef: idFrom('usr_leader') })).toEqual(['open', 'task', 'dm'])
+    expect(await seenBy({ personUuid: keeper, personRef: idFrom('usr_keeper') })).toEqual(Object.keys(runs))
+    expect(await seenBy({ personUuid: other, personRef: idFrom('usr_other') })).toEqual(['open'])
     expect(await asAgent(agent)).toEqual(Object.keys(runs))
     expect(await asAgent(lead)).toEqual(['open', 'task'])
     expect(await asAgent(assigned)).toEqual(['open', 'task'])

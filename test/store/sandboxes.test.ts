@@ -135,15 +135,15 @@ onBoth('only runs of the cloud that wait want a sandbox', async ({ root }) => {
 onBoth('a sandbox is a device to the link alone, and its first token is good for one link', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const userId = await seedPerson(root, workspaceId)
-  const laptop = await seedDevice(root, { workspaceId, userId })
+  const laptop = await seedDevice(root, { workspaceId, personUuid: userId })
   const sandbox = await seedDevice(
     root,
-    { workspaceId, userId },
+    { workspaceId, personUuid: userId },
     { sandboxId: idFrom<SandboxId>('sbx_1'), tokenHash: 'first' },
   )
-  const ids = (rows: readonly { deviceId: string }[]) => rows.map(({ deviceId }) => deviceId).toSorted()
-  expect(ids(await listDevicesOfWorkspace(root, workspaceId))).toEqual([laptop.deviceId])
-  expect(ids(await listDevicesOfUser(root, workspaceId, userId))).toEqual([laptop.deviceId])
+  const ids = (rows: readonly { deviceUuid: string }[]) => rows.map(({ deviceUuid }) => deviceUuid).toSorted()
+  expect(ids(await listDevicesOfWorkspace(root, workspaceId))).toEqual([laptop.deviceUuid])
+  expect(ids(await listDevicesOfUser(root, workspaceId, userId))).toEqual([laptop.deviceUuid])
   expect(ids(await listPlacesOfWorkspace(root, workspaceId))).toEqual(ids([laptop, sandbox]))
   const row = (await findDeviceByToken(root, 'first'))!
   await exchangeToken(root, row, { tokenHash: 'second', at })
@@ -153,9 +153,12 @@ onBoth('a sandbox is a device to the link alone, and its first token is good for
   expect(linked.tokenIssuedAt).toBeGreaterThan(linked.createdAt)
   await renewFirstToken(root, linked, 'third')
   expect(await findDeviceByToken(root, 'third')).toMatchObject({ tokenIssuedAt: linked.createdAt })
-  await deleteSandboxDevice(root, laptop.deviceId)
-  await deleteSandboxDevice(root, sandbox.deviceId)
-  expect([await findDevice(root, laptop.deviceId), await findDevice(root, sandbox.deviceId)]).toMatchObject([{}, null])
+  await deleteSandboxDevice(root, laptop.deviceUuid)
+  await deleteSandboxDevice(root, sandbox.deviceUuid)
+  expect([await findDevice(root, laptop.deviceUuid), await findDevice(root, sandbox.deviceUuid)]).toMatchObject([
+    {},
+    null,
+  ])
 })
 
 onBoth('a volume is left until another sandbox goes on with it', async ({ root }) => {
@@ -189,7 +192,7 @@ const warmRow = (changes: Partial<WarmRow> = {}): WarmRow => ({
   id: realWorld.id('sbx_'),
   engineId: 'engine',
   device: realWorld.id('dvc_'),
-  deviceId: idFrom(crypto.randomUUID()),
+  deviceUuid: idFrom(crypto.randomUUID()),
   madeOf: 'now',
   image: 'sha256:1',
   folder: '/x',

@@ -34,7 +34,7 @@ const secretRow = (workspaceId: WorkspaceUuid, name: string, changes: object = {
   sealed: Buffer.from([0, 255, 1]),
   brokerHosts: [],
   isCloudPlain: false,
-  createdBy: idFrom<PersonRef>('usr_1'),
+  createdByRef: idFrom<PersonRef>('usr_1'),
   createdAt: at,
   ...changes,
 })
@@ -52,7 +52,7 @@ onBoth(
     await insertSecret(root, second)
     expect(await findSecret(root, workspaceId, first.id)).toEqual({
       ...first,
-      lastRevealedBy: null,
+      lastRevealedByRef: null,
       lastRevealedAt: null,
     })
     expect(await findSecret(root, await seedWorkspace(root), first.id)).toBeNull()
@@ -65,7 +65,7 @@ onBoth(
     expect(await names({ before: { createdAt: at + 1, id: second.id } })).toEqual(['one'])
     await recordReveal(root, { secretId: first.id, by: idFrom('usr_2'), at: at + 5 })
     expect(await findSecret(root, workspaceId, first.id)).toMatchObject({
-      lastRevealedBy: 'usr_2',
+      lastRevealedByRef: 'usr_2',
       lastRevealedAt: at + 5,
     })
     await replaceCloudUse(root, first.id, { brokerHosts: ['api.example.com', 'x.test:8443'] })
@@ -76,9 +76,9 @@ onBoth(
     expect(await findSecret(root, workspaceId, second.id)).toMatchObject({ brokerHosts: [], isCloudPlain: false })
     const grant = {
       secretId: first.id,
-      agentId: agent.id,
+      agentRef: agent.id,
       workspaceId,
-      grantedBy: idFrom<PersonRef>('usr_1'),
+      grantedByRef: idFrom<PersonRef>('usr_1'),
       createdAt: at,
     }
     await insertSecretGrant(root, grant)
@@ -87,8 +87,8 @@ onBoth(
       [first.id, [agent.id]],
       [second.id, []],
     ])
-    expect(await countOtherSecrets(root, { agentId: agent.id, secretId: second.id })).toBe(1)
-    expect(await countOtherSecrets(root, { agentId: agent.id, secretId: first.id })).toBe(0)
+    expect(await countOtherSecrets(root, { agentRef: agent.id, secretId: second.id })).toBe(1)
+    expect(await countOtherSecrets(root, { agentRef: agent.id, secretId: first.id })).toBe(0)
     expect(await removeSecretGrant(root, first.id, agent.id)).toBe(true)
     expect(await removeSecretGrant(root, first.id, agent.id)).toBe(false)
     await insertSecretGrant(root, grant)
@@ -111,19 +111,19 @@ onBoth('a run gets the values that its agent was granted, and no others', async 
     await insertSecret(root, { ...secret, sealed: vault.seal(secret.id, `value of ${name} 🔑`) })
     await insertSecretGrant(root, {
       secretId: secret.id,
-      agentId,
+      agentRef: agentId,
       workspaceId,
-      grantedBy: idFrom('usr_1'),
+      grantedByRef: idFrom('usr_1'),
       createdAt: at,
     })
     ids.push(secret.id)
   }
   expect(await listSecretKeys(root, agent.id)).toEqual(new Map([['MINE', ids[0]]]))
-  expect(await secretsForRun(root, { agentId: agent.id }, vault)).toEqual({ MINE: 'value of mine 🔑' })
+  expect(await secretsForRun(root, { agentRef: agent.id }, vault)).toEqual({ MINE: 'value of mine 🔑' })
   const names = ['MINE', 'NONE']
   expect(await secretsOfWorkspace(root, { workspaceId, names }, vault)).toEqual({ MINE: 'value of mine 🔑' })
   const elsewhere = await seedWorkspace(root)
   expect(await secretsOfWorkspace(root, { workspaceId: elsewhere, names }, vault)).toEqual({})
   const stranger = createVault({ kind: 'given', text: '0'.repeat(64) }, realWorld)
-  await expect(secretsForRun(root, { agentId: agent.id }, stranger)).rejects.toThrow('another key')
+  await expect(secretsForRun(root, { agentRef: agent.id }, stranger)).rejects.toThrow('another key')
 })

@@ -37,7 +37,7 @@ export async function seedPerson(db: Db, workspaceId: WorkspaceUuid, role: Role 
   const userId = idFrom<PersonUuid>(uuid())
   const email = `${userId}@example.com`
   await insertUser(db, { id: userId, publicId: id('usr_'), name: 'Somebody', email, createdAt: at })
-  await replaceMember(db, { workspaceId, userId, role, at })
+  await replaceMember(db, { workspaceId, personUuid: userId, role, at })
   return userId
 }
 
@@ -65,9 +65,9 @@ export function agentRow(workspaceId: WorkspaceUuid, changes: Partial<AgentRow> 
     skillFolders: null,
     defaultFolderId: null,
     defaultRepoId: null,
-    ownerUserId: null,
+    ownerUuid: null,
     visibility: 'company',
-    reportingTo: null,
+    reportingToUuid: null,
     wakeOnAssignment: true,
     wakeOnHook: false,
     toolPermissionMode: null,
@@ -75,7 +75,7 @@ export function agentRow(workspaceId: WorkspaceUuid, changes: Partial<AgentRow> 
     capabilities: [],
     agentMd: '',
     agentMdHash: '',
-    agentMdByUserId: null,
+    agentMdByUuid: null,
     spentNanoUsd: 0,
     spentMonth: null,
     monthlyBudgetCents: null,
@@ -103,11 +103,11 @@ export async function seedAgent(
 
 export async function seedDevice(
   db: Db,
-  owner: { workspaceId: WorkspaceUuid; userId: PersonUuid },
+  owner: { workspaceId: WorkspaceUuid; personUuid: PersonUuid },
   changes: Partial<NewDevice> = {},
 ): Promise<NewDevice> {
   const device = {
-    deviceId: idFrom<DeviceUuid>(uuid()),
+    deviceUuid: idFrom<DeviceUuid>(uuid()),
     publicId: id('dvc_'),
     ...owner,
     displayName: 'laptop',
@@ -135,10 +135,10 @@ export async function seedRun(
   const run: NewRun = {
     id: id('run_'),
     workspaceId: agent.workspaceId,
-    agentId: agent.id,
+    agentRef: agent.id,
     triggerSource: 'manual',
-    requestedBy: idFrom<ActorRef>('usr_0000000000000000'),
-    causedByUserId: null,
+    requestedByRef: idFrom<ActorRef>('usr_0000000000000000'),
+    causedByUuid: null,
     wordsBy: [],
     instructionsBy: [],
     harness: 'claude',
@@ -184,10 +184,10 @@ export function taskRow(workspaceId: WorkspaceUuid, changes: Partial<TaskRow> = 
     title: 'Task',
     description: null,
     status: 'open',
-    assigneeAgentId: null,
-    assignedByUserId: null,
-    titleByUserId: null,
-    descriptionByUserId: null,
+    assigneeAgentRef: null,
+    assignedByUuid: null,
+    titleByUuid: null,
+    descriptionByUuid: null,
     priority: 'normal',
     dueAt: null,
     startAt: null,
@@ -202,7 +202,7 @@ export function taskRow(workspaceId: WorkspaceUuid, changes: Partial<TaskRow> = 
     reasoningEffort: null,
     sandboxSize: null,
     createdByType: 'system',
-    createdById: null,
+    createdByRef: null,
     startedAt: null,
     completedAt: null,
     cancelledAt: null,
@@ -228,8 +228,8 @@ export const projectRow = (workspaceId: WorkspaceUuid, changes: Partial<ProjectR
   description: '',
   status: 'active',
   prefix: null,
-  leadAgentId: null,
-  ownerUserId: null,
+  leadAgentUuid: null,
+  ownerUuid: null,
   visibility: 'company',
   repoUrl: null,
   deletedAt: null,

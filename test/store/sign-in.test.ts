@@ -61,7 +61,7 @@ onBoth('a grant of the device flow is found by its codes, polled, decided once a
     clientName: 'laptop',
     address: '10.0.0.1',
     status: 'pending',
-    userId: null,
+    personUuid: null,
     workspaceId: null,
     intervalMs: 5_000,
     lastPolledAt: null,
@@ -77,11 +77,11 @@ onBoth('a grant of the device flow is found by its codes, polled, decided once a
   })
   expect(await findDeviceGrant(root, 'g')).toMatchObject({ lastPolledAt: at + 5, intervalMs: 10_000 })
   expect(await claimGrantRedemption(root, 'g')).toBe(false)
-  const decision = { status: 'approved', userId: idFrom<PersonUuid>('u'), workspaceId: 'w' } as const
+  const decision = { status: 'approved', personUuid: idFrom<PersonUuid>('u'), workspaceId: 'w' } as const
   expect(await claimGrantDecision(root, 'g', { ...decision, at: at + 100 })).toBe(false)
   expect(await claimGrantDecision(root, 'g', { ...decision, at: at + 99 })).toBe(true)
   expect(await claimGrantDecision(root, 'g', { ...decision, status: 'denied', at: at + 99 })).toBe(false)
-  expect(await findDeviceGrant(root, 'g')).toMatchObject({ status: 'approved', userId: 'u', workspaceId: 'w' })
+  expect(await findDeviceGrant(root, 'g')).toMatchObject({ status: 'approved', personUuid: 'u', workspaceId: 'w' })
   const claims = await Promise.all(Array.from({ length: 5 }, () => claimGrantRedemption(root, 'g')))
   expect(claims.filter(Boolean)).toHaveLength(1)
   await removeOldGrants(root, at + 100)
@@ -91,7 +91,8 @@ onBoth('a grant of the device flow is found by its codes, polled, decided once a
 })
 
 onBoth('entered codes are counted per person and window, also when they come at once', async ({ root }) => {
-  const enter = (userId: string, when: number) => claimGuess(root, { userId: idFrom(userId), at: when, windowMs: 50 })
+  const enter = (userId: string, when: number) =>
+    claimGuess(root, { personUuid: idFrom(userId), at: when, windowMs: 50 })
   const counts = await Promise.all(Array.from({ length: 8 }, () => enter('u', at)))
   expect(Math.max(...counts)).toBe(8)
   expect(await enter('other', at)).toBe(1)
@@ -104,12 +105,12 @@ onBoth('entered codes are counted per person and window, also when they come at 
 
 onBoth('a session is open until it is revoked or over, and names the workspace it works in', async ({ root }) => {
   const { one, two, userId } = await personOfTwo(root)
-  const session = { id: 's', userId, workspaceId: two, tokenHash: 'sh', createdAt: at, expiresAt: at + 100 }
+  const session = { id: 's', personUuid: userId, workspaceId: two, tokenHash: 'sh', createdAt: at, expiresAt: at + 100 }
   const openAt = (hash: string, now: number, usedSince = 0) => findOpenSession(root, hash, { now, usedSince })
   await insertSession(root, session)
   expect(await openAt('sh', at + 99)).toMatchObject({
     id: 's',
-    userId,
+    personUuid: userId,
     workspaceId: two,
     name: 'Somebody',
   })
@@ -138,7 +139,7 @@ onBoth('a link is used once and in time', async ({ root }) => {
   const link = {
     id: 'l',
     tokenHash: 'lh',
-    userId: idFrom<PersonUuid>('u'),
+    personUuid: idFrom<PersonUuid>('u'),
     workspaceId: null,
     createdAt: at,
     expiresAt: at + 100,
@@ -164,8 +165,8 @@ onBoth('a sign-in at the issuer is given once; an identity stays the first perso
   expect(await claimAttempt(root, 'old')).toBeNull()
   const identity = { issuer: 'https://id.example.com', subject: '1' }
   expect(await findUserOfIdentity(root, identity)).toBeNull()
-  await insertIdentity(root, { ...identity, userId: idFrom('u'), at })
-  await insertIdentity(root, { ...identity, userId: idFrom('other'), at })
+  await insertIdentity(root, { ...identity, personUuid: idFrom('u'), at })
+  await insertIdentity(root, { ...identity, personUuid: idFrom('other'), at })
   expect(await findUserOfIdentity(root, identity)).toBe('u')
   expect(await findUserOfIdentity(root, { ...identity, issuer: 'https://other.example.com' })).toBeNull()
 })
@@ -174,12 +175,20 @@ onBoth('login tokens are listed newest first, without those of others or those o
   const { one, two, userId } = await personOfTwo(root)
   const other = await seedPerson(root, one)
   const insert = (id: string, changes: object = {}) =>
-    insertLoginToken(root, { id, userId, workspaceId: one, tokenHash: `${id}-hash`, name: id, at, ...changes })
+    insertLoginToken(root, {
+      id,
+      personUuid: userId,
+      workspaceId: one,
+      tokenHash: `${id}-hash`,
+      name: id,
+      at,
+      ...changes,
+    })
   await insert('a')
   await insert('b')
   await insert('c', { at: at + 1 })
   await insert('elsewhere', { workspaceId: two })
-  await insert('others', { userId: other })
+  await insert('others', { personUuid: other })
   await insert('revoked')
   await revokeLoginToken(root, { id: 'revoked' }, at)
   await insert('over')
@@ -187,16 +196,16 @@ onBoth('login tokens are listed newest first, without those of others or those o
     .where({ id: 'over' })
     .update({ expires_at: at + 10 })
   const list = async (changes: Partial<Parameters<typeof listLoginTokens>[1]> = {}) => {
-    const filter = { workspaceId: one, userId, now: at + 10, limit: 10, ...changes }
+    const filter = { workspaceId: one, personUuid: userId, now: at + 10, limit: 10, ...changes }
     return (await listLoginTokens(root, filter)).map(({ id }) => id)
   }
   expect(await list()).toEqual(['c', 'b', 'a'])
   expect(await list({ now: at + 9 })).toEqual(['c', 'over', 'b', 'a'])
-  expect(await list({ userId: null })).toEqual(['c', 'others', 'b', 'a'])
+  expect(await list({ personUuid: null })).toEqual(['c', 'others', 'b', 'a'])
   expect(await list({ limit: 1 })).toEqual(['c', 'b'])
   expect(await list({ before: { createdAt: at, id: 'b' } })).toEqual(['a'])
   const revoke = (id: string, changes: object = {}) =>
-    revokeTokenIn(root, { id, userId, workspaceId: one, ...changes }, at + 10)
+    revokeTokenIn(root, { id, personUuid: userId, workspaceId: one, ...changes }, at + 10)
   for (const id of ['others', 'elsewhere', 'over', 'revoked', 'unknown']) expect(await revoke(id)).toBe(false)
   expect(await revoke('a')).toBe(true)
   expect(await revoke('a')).toBe(false)
@@ -206,6 +215,6 @@ onBoth('login tokens are listed newest first, without those of others or those o
 async function personOfTwo(root: Db) {
   const [one, two] = [await seedWorkspace(root), await seedWorkspace(root)]
   const userId = await seedPerson(root, one)
-  await replaceMember(root, { workspaceId: two, userId, role: 'member', at: at + 1 })
+  await replaceMember(root, { workspaceId: two, personUuid: userId, role: 'member', at: at + 1 })
   return { one, two, userId }
 }

@@ -104,11 +104,11 @@ onBoth('skills are listed by each filter, page by page', async ({ root }) => {
 
 onBoth('an agent has what it was given last', async ({ root }) => {
   const skill = await seedSkill(root, await seedWorkspace(root))
-  const of = { skillId: skill.id, agentId: idFrom<AgentRef>('agt_1') }
+  const of = { skillId: skill.id, agentRef: idFrom<AgentRef>('agt_1') }
   await removeOverride(root, of)
   await putOverride(root, { ...of, enabled: true })
   await putOverride(root, { ...of, enabled: false })
-  await putOverride(root, { ...of, agentId: idFrom('agt_2'), enabled: true })
+  await putOverride(root, { ...of, agentRef: idFrom('agt_2'), enabled: true })
   expect(await listOverrides(root, idFrom('agt_1'), [skill.id, idFrom('x')])).toEqual(new Map([[skill.id, false]]))
   await removeOverride(root, of)
   expect(await listOverrides(root, idFrom('agt_1'), [skill.id])).toEqual(new Map())
@@ -120,19 +120,19 @@ onBoth(
   'of the skill that is built in is kept what was set last, for the workspace and for an agent',
   async ({ root }) => {
     const [workspaceId, other] = [await seedWorkspace(root), await seedWorkspace(root)]
-    const seen = async (of: { workspaceId: WorkspaceUuid; agentId?: AgentRef }) => {
+    const seen = async (of: { workspaceId: WorkspaceUuid; agentRef?: AgentRef }) => {
       const facts = await findBuiltin(root, of)
       return facts && [facts.enabled, facts.updatedAt, facts.override]
     }
-    const agent = { workspaceId, agentId: idFrom<AgentRef>('agt_1') }
+    const agent = { workspaceId, agentRef: idFrom<AgentRef>('agt_1') }
     expect(await seen(agent)).toEqual([null, null, null])
     await putBuiltinSetting(root, { ...agent, enabled: true, now: at })
     await putBuiltinSetting(root, { ...agent, enabled: false, now: at + 1 })
     expect(await seen(agent)).toEqual([null, null, false])
     await putBuiltinSetting(root, { workspaceId, enabled: false, now: at + 2 })
     expect(await seen(agent)).toEqual([false, at + 2, false])
-    expect(await seen({ workspaceId, agentId: idFrom('agt_2') })).toEqual([false, at + 2, null])
-    expect(await seen({ workspaceId: other, agentId: idFrom('agt_1') })).toEqual([null, null, null])
+    expect(await seen({ workspaceId, agentRef: idFrom('agt_2') })).toEqual([false, at + 2, null])
+    expect(await seen({ workspaceId: other, agentRef: idFrom('agt_1') })).toEqual([null, null, null])
     await removeBuiltinOverride(root, agent)
     await removeBuiltinOverride(root, agent)
     expect(await seen(agent)).toEqual([false, at + 2, null])
@@ -168,7 +168,7 @@ onBoth('a bundle goes when it is retired for long, or when its change is closed 
   const seedChange = async () => {
     const id = realWorld.id('apr_')
     const of = {
-      agentId: idFrom<AgentRef>('agt_1'),
+      agentRef: idFrom<AgentRef>('agt_1'),
       runId: idFrom<RunId>('run_1'),
       routeId: 'skills.replaceBundle',
       source: 'api',
@@ -205,7 +205,7 @@ onBoth('an agent has what is on for it: its own first, then what the workspace h
   const on = await seedPlugin(root, workspaceId)
   const off = await seedPlugin(root, workspaceId, { name: 'off', enabled: false })
   const seed = (slug: string, changes: object) => seedSkill(root, workspaceId, { slug, ...changes })
-  await seed('usual', { createdAt: at + 1, unavailableReason: 'not_materialized', writtenByUserId: 'u1' })
+  await seed('usual', { createdAt: at + 1, unavailableReason: 'not_materialized', writtenByUuid: 'u1' })
   await seed('first', {})
   const own = await seed('own', { createdAt: at + 2, enabledByDefault: false })
   const not = await seed('not', {})
@@ -214,19 +214,19 @@ onBoth('an agent has what is on for it: its own first, then what the workspace h
   const dead = await seed('of-dead-plugin', { pluginId: off.id })
   await seedSkill(root, await seedWorkspace(root))
   const put = (skillId: string, enabled: boolean, agentId = 'agt_1') =>
-    putOverride(root, { skillId: idFrom(skillId), agentId: idFrom(agentId), enabled })
+    putOverride(root, { skillId: idFrom(skillId), agentRef: idFrom(agentId), enabled })
   for (const skill of [own, dead]) await put(skill.id, true)
   await put(not.id, false)
   await put(not.id, true, 'agt_2')
-  const list = async (agentId: string, limit = 10) =>
-    (await listEffectiveSkills(root, { workspaceId, agentId: idFrom(agentId), limit })).map(({ slug }) => slug)
+  const list = async (agentRef: string, limit = 10) =>
+    (await listEffectiveSkills(root, { workspaceId, agentRef: idFrom(agentRef), limit })).map(({ slug }) => slug)
   expect(await list('agt_1')).toEqual(['own', 'first', 'usual', 'of-plugin'])
   expect(await list('agt_1', 2)).toEqual(['own', 'first'])
   expect(await list('agt_2')).toEqual(['not', 'first', 'usual', 'of-plugin'])
-  const [, , usual] = await listEffectiveSkills(root, { workspaceId, agentId: idFrom('agt_1'), limit: 10 })
+  const [, , usual] = await listEffectiveSkills(root, { workspaceId, agentRef: idFrom('agt_1'), limit: 10 })
   expect(usual).toMatchObject({
     unavailableReason: 'not_materialized',
-    writtenByUserId: 'u1',
+    writtenByUuid: 'u1',
     bundleHash: 'f'.repeat(64),
   })
   expect(usual?.frontMatter.allowedTools).toEqual(['Read'])

@@ -50,11 +50,11 @@ onBoth(
     const workspaceId = await seedWorkspace(root)
     const late = await seedRun(root, await seedAgent(root, workspaceId), { createdAt: at + hour + 1 })
     const userId = await seedPerson(root, workspaceId)
-    await seedDevice(root, { workspaceId, userId }, { maxConcurrent: 2, at: at + 2 * hour })
+    await seedDevice(root, { workspaceId, personUuid: userId }, { maxConcurrent: 2, at: at + 2 * hour })
     await root('devices')
       .where({ workspace_id: workspaceId })
       .update({ last_heartbeat_at: at + 2 * hour })
-    const mine = await seedAgent(root, workspaceId, { ownerUserId: userId })
+    const mine = await seedAgent(root, workspaceId, { ownerUuid: userId })
     // The room that the first page takes is not given again.
     await multiply(root, 'runs', { id: (await seedRun(root, mine, { createdAt: at + hour + 2 })).id })
     const dispatched: string[] = []
@@ -82,10 +82,10 @@ onBoth(
 onBoth('a run that is lost ends behind thousands of another workspace that go on', async ({ root }) => {
   const userId = await seedPerson(root, await seedWorkspace(root))
   const busy = await seedAgent(root, await seedWorkspace(root))
-  const device = await seedDevice(root, { workspaceId: busy.workspaceId, userId })
+  const device = await seedDevice(root, { workspaceId: busy.workspaceId, personUuid: userId })
   const one = await seedRun(root, busy)
   await root('devices')
-    .where({ device_id: device.deviceId })
+    .where({ device_id: device.deviceUuid })
     .update({ last_heartbeat_at: at + hour })
   await root('runs')
     .where({ id: one.id })

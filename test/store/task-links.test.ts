@@ -65,7 +65,7 @@ const item = (taskId: string, changes: Partial<ChecklistRow> = {}): ChecklistRow
   position: 0,
   completedAt: null,
   completedByType: null,
-  completedById: null,
+  completedByRef: null,
   archivedAt: null,
   createdAt: at,
   updatedAt: at,
@@ -76,7 +76,7 @@ onBoth('a deleted agent that is still on tasks is marked until it is off all of 
   const workspaceId = await seedWorkspace(root)
   const [first, second] = ['agt_1', 'agt_2']
     .map((one) => idFrom<AgentRef>(one))
-    .map((agentId, n) => ({ agentId, workspaceId, createdAt: at + n }))
+    .map((agentRef, n) => ({ agentRef, workspaceId, createdAt: at + n }))
   for (const each of [second!, first!]) await insertUnassignment(root, each)
   expect(await listUnassignments(root, 5)).toEqual(['agt_1', 'agt_2'])
   expect(await listUnassignments(root, 1)).toEqual(['agt_1'])
@@ -110,7 +110,7 @@ onBoth('checklist items keep their order and are counted without the archived on
     done: true,
     completedAt: at + 1,
     completedByType: 'agent',
-    completedById: idFrom<ActorRef>('agt_1'),
+    completedByRef: idFrom<ActorRef>('agt_1'),
     updatedAt: at + 1,
   }
   await replaceChecklistItem(root, done)
@@ -270,37 +270,37 @@ onBoth('watchers are kept once each, and read marks move', async ({ root }) => {
   const watcher = {
     taskId: task.id,
     subjectType: 'agent' as const,
-    subjectId: idFrom<ActorRef>('agt_1'),
+    subjectRef: idFrom<ActorRef>('agt_1'),
     addedBy: 'auto' as const,
     origin: null,
-    askedByUserId: null,
+    askedByUuid: null,
     createdAt: at,
   }
   expect(await insertWatcher(root, watcher)).toBe(true)
   expect(await insertWatcher(root, { ...watcher, origin: idFrom('tsk_1') })).toBe(false)
   expect(
-    await insertWatcher(root, { ...watcher, subjectType: 'user', subjectId: idFrom('usr_1'), createdAt: at + 1 }),
+    await insertWatcher(root, { ...watcher, subjectType: 'user', subjectRef: idFrom('usr_1'), createdAt: at + 1 }),
   ).toBe(true)
   expect(await findWatcher(root, watcher)).toEqual(watcher)
-  expect(await findWatcher(root, { ...watcher, subjectId: idFrom('agt_2') })).toBeNull()
+  expect(await findWatcher(root, { ...watcher, subjectRef: idFrom('agt_2') })).toBeNull()
   await replaceWatcher(root, {
     ...watcher,
     addedBy: 'manual',
     origin: idFrom('cnv_1'),
-    askedByUserId: idFrom<PersonUuid>('u'),
+    askedByUuid: idFrom<PersonUuid>('u'),
   })
   expect(await countWatchers(root, task.id)).toBe((await listWatchers(root, task.id)).length)
-  const kept = (await listWatchers(root, task.id)).map((row) => [row.subjectId, row.origin, row.askedByUserId])
+  const kept = (await listWatchers(root, task.id)).map((row) => [row.subjectRef, row.origin, row.askedByUuid])
   expect(kept).toEqual([
     ['agt_1', 'cnv_1', 'u'],
     ['usr_1', null, null],
   ])
   expect(await removeWatcher(root, watcher)).toBe(true)
   expect(await removeWatcher(root, watcher)).toBe(false)
-  const reader = { taskId: task.id, readerType: 'user' as const, readerId: idFrom<ActorRef>('usr_1') }
+  const reader = { taskId: task.id, readerType: 'user' as const, readerRef: idFrom<ActorRef>('usr_1') }
   await replaceReadMark(root, reader, at)
   await replaceReadMark(root, reader, at + 1)
-  const { taskId: task_id, readerType: reader_type, readerId: reader_id } = reader
+  const { taskId: task_id, readerType: reader_type, readerRef: reader_id } = reader
   expect(await root('task_reads')).toMatchObject([{ task_id, reader_type, reader_id, last_read_at: at + 1 }])
 })
 

@@ -57,7 +57,7 @@ onBoth('a task comes back as it was stored, and is replaced only from the versio
     title: 'Größe 测试',
     description: 'd\n"q"',
     status: 'in_review',
-    assigneeAgentId: idFrom<AgentRef>('agt_0000000000000000'),
+    assigneeAgentRef: idFrom<AgentRef>('agt_0000000000000000'),
     priority: 'urgent',
     dueAt: at + 1,
     startAt: at + 2,
@@ -72,7 +72,7 @@ onBoth('a task comes back as it was stored, and is replaced only from the versio
     reasoningEffort: 'high',
     sandboxSize: 'large',
     createdByType: 'agent',
-    createdById: idFrom<ActorRef>('agt_1'),
+    createdByRef: idFrom<ActorRef>('agt_1'),
     startedAt: at + 3,
     completedAt: at + 4,
     cancelledAt: at + 5,
@@ -85,7 +85,7 @@ onBoth('a task comes back as it was stored, and is replaced only from the versio
     expect(await findTask(root, workspaceId, reference)).toEqual(task)
   expect(await findTask(root, await seedWorkspace(root), task.id)).toBeNull()
   expect(await findTaskById(root, idFrom('tsk_0000000000000000'))).toBeNull()
-  const changed: TaskRow = { ...task, title: 'Other', status: 'done', assigneeAgentId: null, updatedAt: at + 9 }
+  const changed: TaskRow = { ...task, title: 'Other', status: 'done', assigneeAgentRef: null, updatedAt: at + 9 }
   await replaceTask(root, task, changed)
   await expect(replaceTask(root, task, { ...task })).rejects.toMatchObject(wroteSecond)
   await root.transaction(async (tx) => {
@@ -129,7 +129,7 @@ onBoth('lists page in both directions and filter', async ({ root }) => {
   const rows = [
     taskRow(workspaceId, { title: 'One%hundred', createdAt: at + 1, priority: 'low' }),
     taskRow(workspaceId, { description: 'Sells Shoes', status: 'done', createdAt: at + 2 }),
-    taskRow(workspaceId, { assigneeAgentId: idFrom<AgentRef>('agt_1'), key: 'SHOE-3', createdAt: at + 3, projectId }),
+    taskRow(workspaceId, { assigneeAgentRef: idFrom<AgentRef>('agt_1'), key: 'SHOE-3', createdAt: at + 3, projectId }),
     taskRow(workspaceId, { archivedAt: at, createdAt: at + 4 }),
   ]
   rows.push(taskRow(workspaceId, { parentTaskId: rows[0]!.id, createdAt: at + 5 }))
@@ -147,8 +147,8 @@ onBoth('lists page in both directions and filter', async ({ root }) => {
   expect(await listed(from(1, 'before'))).toEqual([2, 4])
   expect(await listed({ statuses: ['done'] })).toEqual([1])
   expect(await listed({ priorities: ['low', 'urgent'] })).toEqual([0])
-  expect(await listed({ assigneeAgentId: idFrom<AgentRef>('agt_1') })).toEqual([2])
-  expect(await listed({ assigneeAgentId: null })).toEqual([4, 1, 0])
+  expect(await listed({ assigneeAgentRef: idFrom<AgentRef>('agt_1') })).toEqual([2])
+  expect(await listed({ assigneeAgentRef: null })).toEqual([4, 1, 0])
   expect(await listed({ projectId })).toEqual([2])
   expect(await listed({ projectId: null })).toEqual([4, 1, 0])
   expect(await listed({ parentTaskId: rows[0]!.id })).toEqual([4])
@@ -163,11 +163,11 @@ onBoth('tasks of a private project are listed for whom it is, and an agent sees 
   const [lead, granted, assigned, stranger] = await Promise.all(
     Array.from({ length: 4 }, async () => {
       const agent = await seedAgent(root, workspaceId)
-      return { agentId: agent.id, agentUuid: agent.uuid }
+      return { agentRef: agent.id, agentUuid: agent.uuid }
     }),
   )
   const id = idFrom<ProjectUuid>(realWorld.uuid())
-  const owner = { userId: realWorld.uuid<PersonUuid>() }
+  const owner = { personUuid: realWorld.uuid<PersonUuid>() }
   await insertProject(root, {
     id,
     workspaceId,
@@ -175,8 +175,8 @@ onBoth('tasks of a private project are listed for whom it is, and an agent sees 
     description: '',
     status: 'active',
     prefix: null,
-    leadAgentId: lead!.agentUuid,
-    ownerUserId: owner.userId,
+    leadAgentUuid: lead!.agentUuid,
+    ownerUuid: owner.personUuid,
     visibility: 'private',
     repoUrl: null,
     deletedAt: null,
@@ -184,8 +184,8 @@ onBoth('tasks of a private project are listed for whom it is, and an agent sees 
     createdAt: at,
     updatedAt: at,
   })
-  await insertGrant(root, { projectId: id, agentId: granted!.agentId, createdAt: at })
-  const hidden = await seedTask(root, workspaceId, { projectId: id, assigneeAgentId: assigned!.agentId })
+  await insertGrant(root, { projectId: id, agentRef: granted!.agentRef, createdAt: at })
+  const hidden = await seedTask(root, workspaceId, { projectId: id, assigneeAgentRef: assigned!.agentRef })
   const open = await seedTask(root, workspaceId)
   const seen = async (visibleTo: Parameters<typeof listTasks>[1]['visibleTo']) =>
     (await listTasks(root, { workspaceId, limit: 5, visibleTo: visibleTo ?? null })).map((task) => task.id).toSorted()
@@ -196,7 +196,7 @@ onBoth('tasks of a private project are listed for whom it is, and an agent sees 
     expect(await countTasks(root, workspaceId, viewer)).toBe(2)
   }
   expect(await countTasks(root, workspaceId, stranger!)).toBe(1)
-  for (const viewer of [stranger!, { userId: realWorld.uuid<PersonUuid>() }])
+  for (const viewer of [stranger!, { personUuid: realWorld.uuid<PersonUuid>() }])
     expect(await seen(viewer)).toEqual([open.id])
 })
 
@@ -207,7 +207,7 @@ onBoth('tasks are read by ids, references, parent and assignee', async ({ root }
   const child = await seedTask(root, workspaceId, {
     key: 'ABC-2',
     parentTaskId: parent.id,
-    assigneeAgentId: idFrom<AgentRef>('agt_1'),
+    assigneeAgentRef: idFrom<AgentRef>('agt_1'),
     branchName: 'b',
     repoId,
     createdAt: at + 1,
@@ -215,7 +215,7 @@ onBoth('tasks are read by ids, references, parent and assignee', async ({ root }
   const done = await seedTask(root, workspaceId, {
     key: 'ABC-3',
     parentTaskId: parent.id,
-    assigneeAgentId: idFrom<AgentRef>('agt_1'),
+    assigneeAgentRef: idFrom<AgentRef>('agt_1'),
     status: 'done',
     branchName: 'b',
     createdAt: at + 2,
@@ -244,7 +244,7 @@ onBoth('tasks are read by ids, references, parent and assignee', async ({ root }
   expect(await listUnfinishedOf(root, idFrom('agt_1'), 0)).toEqual([])
   await removeAssignee(root, [id], at + 3)
   expect(await listUnfinishedOf(root, idFrom('agt_1'), 2)).toEqual([])
-  const free = { ...child, assigneeAgentId: null, version: child.version + 1, updatedAt: at + 3 }
+  const free = { ...child, assigneeAgentRef: null, version: child.version + 1, updatedAt: at + 3 }
   expect(await findTaskById(root, child.id)).toEqual(free)
   expect(await hasOpenSubtask(root, parent.id)).toBe(true)
   await replaceTask(root, free, { ...free, archivedAt: at })
@@ -319,10 +319,10 @@ onBoth('who inserts a row that refers to a locked one does not wait', async ({ r
   const task = await seedTask(root, workspaceId)
   const watcher = {
     subjectType: 'user',
-    subjectId: idFrom<ActorRef>('usr_1'),
+    subjectRef: idFrom<ActorRef>('usr_1'),
     addedBy: 'auto',
     origin: null,
-    askedByUserId: null,
+    askedByUuid: null,
     createdAt: at,
   } as const
   await root.transaction(async (tx) => {
@@ -343,7 +343,7 @@ onBoth('activity keeps its order, also within one moment', async ({ root }) => {
     source,
     kind,
     actorType: 'user' as const,
-    actorId: idFrom<ActorRef>('usr_1'),
+    actorRef: idFrom<ActorRef>('usr_1'),
     data: { n: 1, text: '"q"' },
     createdAt: at,
   })

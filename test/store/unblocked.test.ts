@@ -15,7 +15,7 @@ onBoth(
     const other = await seedTask(root, workspaceId)
     const waiting = []
     for (let n = 0; n < 450; n++)
-      waiting.push(await seedTask(root, workspaceId, { assigneeAgentId: agents[n % 2]!.id }))
+      waiting.push(await seedTask(root, workspaceId, { assigneeAgentRef: agents[n % 2]!.id }))
     const link = (taskId: string, on: string) => ({
       task_id: taskId,
       depends_on_task_id: on,
@@ -35,7 +35,7 @@ onBoth(
     expect(queries).toBeLessThan(200)
     const woken: { task_id: string; agent_id: string }[] = await root('wakes').select('task_id', 'agent_id')
     expect(new Set(woken.map((wake) => `${wake.task_id} ${wake.agent_id}`))).toEqual(
-      new Set(waiting.slice(1).map((task) => `${task.id} ${task.assigneeAgentId}`)),
+      new Set(waiting.slice(1).map((task) => `${task.id} ${task.assigneeAgentRef}`)),
     )
     expect(woken).toHaveLength(449)
     expect(await root('outbox').where({ topic: 'wake.requested' })).toHaveLength(449)

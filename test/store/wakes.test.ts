@@ -43,10 +43,10 @@ import { forgetHarnessSession } from '../../control-plane/run/change-store.ts'
 const wakeOf = (workspaceId: WorkspaceUuid, changes: Partial<NewWake> = {}): NewWake => ({
   id: realWorld.id('wak_'),
   workspaceId,
-  agentId: idFrom('agt_a'),
+  agentRef: idFrom('agt_a'),
   triggerSource: 'channel_message',
-  requestedBy: null,
-  causedByUserId: null,
+  requestedByRef: null,
+  causedByUuid: null,
   wordsBy: [],
   prompt: 'Hello.',
   taskId: null,
@@ -66,7 +66,7 @@ onBoth('a wake waits until it is answered, and is removed a while later', async 
   const wake = wakeOf(workspaceId, {
     allowCalls: [call],
     taskId: idFrom<TaskId>('tsk_1'),
-    requestedBy: idFrom<ActorRef>('usr_1'),
+    requestedByRef: idFrom<ActorRef>('usr_1'),
   })
   expect(await isInserted(root, wake)).toBe(true)
   const stored = { ...wake, seq: expect.any(Number) as number, state: 'waiting', answer: null, takenAt: null }
@@ -115,22 +115,22 @@ onBoth('what waits for an agent in a conversation is taken together, oldest firs
   const second = wakeOf(workspaceId, { conversationId, createdAt: at + 1 })
   const first = wakeOf(workspaceId, { conversationId })
   const others = [
-    wakeOf(workspaceId, { conversationId, agentId: idFrom('agt_b') }),
+    wakeOf(workspaceId, { conversationId, agentRef: idFrom('agt_b') }),
     wakeOf(workspaceId, { conversationId, taskId: idFrom<TaskId>('tsk_1') }),
     wakeOf(workspaceId, { conversationId: idFrom<ConversationId>('cnv_b') }),
   ]
   await insertWakes(root, [second, first, ...others])
   const claimed = await claimConversationWakes(root, {
-    agentId: idFrom('agt_a'),
+    agentRef: idFrom('agt_a'),
     conversationId,
     taskId: null,
     limit: 9,
   })
   expect(idsOf(claimed)).toEqual([first.id, second.id])
-  const one = await claimConversationWakes(root, { agentId: idFrom('agt_a'), conversationId, taskId: null, limit: 1 })
+  const one = await claimConversationWakes(root, { agentRef: idFrom('agt_a'), conversationId, taskId: null, limit: 1 })
   expect(idsOf(one)).toEqual([first.id])
   const ofTask = await claimConversationWakes(root, {
-    agentId: idFrom('agt_a'),
+    agentRef: idFrom('agt_a'),
     conversationId,
     taskId: idFrom<TaskId>('tsk_1'),
     limit: 9,
@@ -170,14 +170,14 @@ onBoth('live runs of tasks and conversations, and the last session to go on with
   expect(idsOf(await listLiveOfTask(root, idFrom(taskId)))).toEqual([first.id, second.id])
   expect(await listLiveOfTasks(root, [])).toEqual([])
   expect(
-    idsOf(await listLiveOfConversation(root, { conversationId: idFrom(conversationId), agentId: agent.id })),
+    idsOf(await listLiveOfConversation(root, { conversationId: idFrom(conversationId), agentRef: agent.id })),
   ).toEqual([talk.id])
   expect(
-    await listLiveOfConversation(root, { conversationId: idFrom(conversationId), agentId: idFrom('agt_other') }),
+    await listLiveOfConversation(root, { conversationId: idFrom(conversationId), agentRef: idFrom('agt_other') }),
   ).toEqual([])
 
   const last = (of: { taskId?: TaskId; conversationId?: ConversationId }) =>
-    findLastWithSession(root, { agentId: agent.id, taskId: null, conversationId: null, ...of })
+    findLastWithSession(root, { agentRef: agent.id, taskId: null, conversationId: null, ...of })
   expect(await last({ taskId: idFrom(taskId) })).toBeNull()
   await end(first.id, 'session-1')
   await end(second.id, null)
@@ -186,10 +186,10 @@ onBoth('live runs of tasks and conversations, and the last session to go on with
   expect((await last({ conversationId: idFrom(conversationId) }))?.id).toBe(talk.id)
   expect(await last({})).toBeNull()
 
-  await forgetHarnessSession(root, { agentId: idFrom('agt_other'), sessionId: 'session-1' })
-  await forgetHarnessSession(root, { agentId: agent.id, sessionId: 'session-3' })
+  await forgetHarnessSession(root, { agentRef: idFrom('agt_other'), sessionId: 'session-1' })
+  await forgetHarnessSession(root, { agentRef: agent.id, sessionId: 'session-3' })
   expect((await last({ taskId: idFrom(taskId) }))?.sessionId).toBe('session-1')
-  await forgetHarnessSession(root, { agentId: agent.id, sessionId: 'session-1' })
+  await forgetHarnessSession(root, { agentRef: agent.id, sessionId: 'session-1' })
   expect(await last({ taskId: idFrom(taskId) })).toBeNull()
   expect((await last({ conversationId: idFrom(conversationId) }))?.sessionId).toBe('session-2')
 })
@@ -217,7 +217,7 @@ onBoth('who was limited by a provider a moment ago', async ({ root }) => {
     return [found.paused, found.windows]
   }
   const window = { account: 'codex/dvc_a', resetsAt: at + 900 }
-  expect(await since(at)).toEqual([[{ agentId: agent.id, harness: 'claude' }], [window]])
+  expect(await since(at)).toEqual([[{ agentRef: agent.id, harness: 'claude' }], [window]])
   expect(await since(at + 5)).toEqual([[], [window]])
   expect(await since(at + 900)).toEqual([[], []])
   expect(await listQuotaWindows(root, workspaceId, at + 899)).toEqual([{ workspaceId, ...window }])
@@ -235,13 +235,13 @@ onBoth(
     const agent = await seedAgent(root, await seedWorkspace(root))
     const { workspaceId } = agent
     const [asked, next] = [await seedRun(root, agent), await seedRun(root, agent)]
-    const of = { agentId: agent.id, parentRunId: asked.id, taskId: idFrom<TaskId>('tsk_1') }
+    const of = { agentRef: agent.id, parentRunId: asked.id, taskId: idFrom<TaskId>('tsk_1') }
     const [first, second] = [wakeOf(workspaceId, of), wakeOf(workspaceId, of)]
     const others = [
       { taskId: null },
       { parentRunId: next.id },
       { conversationId: idFrom<ConversationId>('cnv_1') },
-      { agentId: idFrom<AgentRef>('agt_b') },
+      { agentRef: idFrom<AgentRef>('agt_b') },
     ]
     for (const wake of [first, second, ...others.map((changes) => wakeOf(workspaceId, { ...of, ...changes }))])
       await insertWakes(root, [wake])

@@ -40,7 +40,7 @@ export function wikiRevisionRow(
     baseRevisionId: null,
     sourceRef: null,
     authorType: 'user',
-    authorId: idFrom('usr_writer'),
+    authorRef: idFrom('usr_writer'),
     taskId: null,
     runId: null,
     sizeBytes: 11,

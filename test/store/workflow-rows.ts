@@ -20,9 +20,9 @@ export function workflowRow(workspaceId: string, changes: Partial<WorkflowRow> =
     source: 'return 1',
     version: 1,
     revision: 1,
-    authorAgentId: null,
-    writtenBy: null,
-    causedByUserId: null,
+    authorAgentRef: null,
+    writtenByRef: null,
+    causedByUuid: null,
     retiredAt: null,
     createdAt: at,
     updatedAt: at,
@@ -48,10 +48,10 @@ export async function seedFlow(
     error: null,
     log: ['one'],
     taskId: null,
-    agentId: null,
-    startedBy: null,
-    writtenBy: null,
-    causedByUserId: null,
+    agentRef: null,
+    startedByRef: null,
+    writtenByRef: null,
+    causedByUuid: null,
     replayedAt: null,
     retriedAt: null,
     stall: null,
@@ -74,5 +74,5 @@ export async function seedCall(
   agentId: string | null = null,
 ): Promise<void> {
   const call = { workflowRunId, seq, stepOrdinal: seq, kind: 'agent', args: '{}', digest: `d${seq}` } as const
-  await insertCall(db, { ...call, agentId: idFrom<AgentRef>(agentId), dispatchedAt: at + seq })
+  await insertCall(db, { ...call, agentRef: idFrom<AgentRef>(agentId), dispatchedAt: at + seq })
 }

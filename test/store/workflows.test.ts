@@ -111,13 +111,13 @@ onBoth('a run of a workflow on a hidden task is seen by who started it, and by w
   const workspaceId = await seedWorkspace(root)
   const userId = await seedPerson(root, workspaceId)
   const agent = await seedAgent(root, workspaceId)
-  const project = projectRow(workspaceId, { visibility: 'private', ownerUserId: userId })
+  const project = projectRow(workspaceId, { visibility: 'private', ownerUuid: userId })
   await insertProject(root, project)
   const { id: taskId } = await seedTask(root, workspaceId, { projectId: project.id })
   const open = await seedFlow(root, workspaceId, { createdAt: at })
   const hidden = await seedFlow(root, workspaceId, {
     taskId,
-    startedBy: idFrom<ActorRef>('usr_starter'),
+    startedByRef: idFrom<ActorRef>('usr_starter'),
     createdAt: at + 1,
   })
   const seenBy = async (visibleTo: WorkViewer) => {
@@ -127,12 +127,12 @@ onBoth('a run of a workflow on a hidden task is seen by who started it, and by w
       expect([id, await seesWorkflowRun(root, visibleTo, id)]).toEqual([id, listed.includes(id)])
     return listed
   }
-  const self = { agentId: agent.id, agentUuid: agent.uuid }
-  expect(await seenBy({ userId, userPublicId: idFrom('usr_owner') })).toEqual([hidden.id, open.id])
-  expect(await seenBy({ userId: idFrom('other'), userPublicId: idFrom('usr_starter') })).toEqual([hidden.id, open.id])
-  expect(await seenBy({ userId: idFrom('other'), userPublicId: idFrom('usr_other') })).toEqual([open.id])
+  const self = { agentRef: agent.id, agentUuid: agent.uuid }
+  expect(await seenBy({ personUuid: userId, personRef: idFrom('usr_owner') })).toEqual([hidden.id, open.id])
+  expect(await seenBy({ personUuid: idFrom('other'), personRef: idFrom('usr_starter') })).toEqual([hidden.id, open.id])
+  expect(await seenBy({ personUuid: idFrom('other'), personRef: idFrom('usr_other') })).toEqual([open.id])
   expect(await seenBy(self)).toEqual([open.id])
-  await insertGrant(root, { projectId: project.id, agentId: agent.id, createdAt: at })
+  await insertGrant(root, { projectId: project.id, agentRef: agent.id, createdAt: at })
   expect(await seenBy(self)).toEqual([hidden.id, open.id])
 })
 
@@ -231,10 +231,10 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
     {
       id: wake,
       workspaceId,
-      agentId: agent.id,
+      agentRef: agent.id,
       triggerSource: 'approval_resolved',
-      requestedBy: null,
-      causedByUserId: null,
+      requestedByRef: null,
+      causedByUuid: null,
       wordsBy: [],
       prompt: 'x',
       taskId: null,
@@ -254,7 +254,7 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
     [],
   ])
   expect((await listRunsOfSteps(root, [flow.id])).map(({ id }) => id)).toEqual([run.id])
-  const self = { agentId: agent.id, agentUuid: agent.uuid }
+  const self = { agentRef: agent.id, agentUuid: agent.uuid }
   expect((await listRunsOfSteps(root, [flow.id], self)).map(({ id }) => id)).toEqual([run.id])
   const open = async () => (await listOpenRunsOfSteps(root, flow.id)).map(({ id }) => id)
   expect(await open()).toEqual([])
@@ -345,21 +345,24 @@ onBoth(
     const open = await listOpenQuestions(root, 'workflow_run_id', [flow.id])
     expect(open.map(({ workflowCall }) => workflowCall)).toEqual([0, 1, 2])
     expect(await listOpenQuestions(root, 'run_id', [question.runId])).toEqual([])
-    expect(await listOpenQuestions(root, 'agent_id', [question.agentId])).toEqual([])
+    expect(await listOpenQuestions(root, 'agent_id', [question.agentRef])).toEqual([])
   },
 )
 
 onBoth('the open runs on the account of a person are found, in one workspace or in all', async ({ root }) => {
   const [one, two] = [await seedWorkspace(root), await seedWorkspace(root)]
   const userId = idFrom<PersonUuid>(realWorld.uuid())
-  const running = await seedFlow(root, one, { causedByUserId: userId })
-  await seedFlow(root, one, { causedByUserId: userId, status: 'completed', completedAt: at })
-  await seedFlow(root, one, { causedByUserId: idFrom<PersonUuid>(realWorld.uuid()) })
-  const stalled = await seedFlow(root, two, { causedByUserId: userId, status: 'stalled', createdAt: at + 1 })
+  const running = await seedFlow(root, one, { causedByUuid: userId })
+  await seedFlow(root, one, { causedByUuid: userId, status: 'completed', completedAt: at })
+  await seedFlow(root, one, { causedByUuid: idFrom<PersonUuid>(realWorld.uuid()) })
+  const stalled = await seedFlow(root, two, { causedByUuid: userId, status: 'stalled', createdAt: at + 1 })
   const found = async (workspaceId?: WorkspaceUuid) =>
-    (await listOpenWorkflowRunsCausedBy(root, { userId, ...(workspaceId !== undefined && { workspaceId }) })).map(
-      ({ id }) => id,
-    )
+    (
+      await listOpenWorkflowRunsCausedBy(root, {
+        personUuid: userId,
+        ...(workspaceId !== undefined && { workspaceId }),
+      })
+    ).map(({ id }) => id)
   expect(await found()).toEqual([running.id, stalled.id])
   expect(await found(two)).toEqual([stalled.id])
 })
@@ -374,7 +377,7 @@ onBoth('waits for checks are found by their branch and their deadline, until the
     kind: 'checks',
     args: '{}',
     digest: 'd',
-    agentId: null,
+    agentRef: null,
   } as const
   const insert = (seq: number, branch: string, deadlineAt: number) =>
     insertCall(root, { ...call, seq, dispatchedAt: at, repo, branch, deadlineAt })

@@ -112,12 +112,19 @@ async function furnished(db: Db) {
   const userId = await seedPerson(db, workspaceId)
   const agent = await seedAgent(db, workspaceId)
   const { id: runId } = await seedRun(db, agent)
-  const device = await seedDevice(db, { workspaceId, userId })
-  await insertLoginToken(db, { id: realWorld.uuid(), userId, workspaceId, tokenHash: realWorld.uuid(), name: 'x', at })
+  const device = await seedDevice(db, { workspaceId, personUuid: userId })
+  await insertLoginToken(db, {
+    id: realWorld.uuid(),
+    personUuid: userId,
+    workspaceId,
+    tokenHash: realWorld.uuid(),
+    name: 'x',
+    at,
+  })
   const project = projectRow(workspaceId)
   const projectId = project.id
   await insertProject(db, project)
-  await insertGrant(db, { projectId, agentId: agent.id, createdAt: at })
+  await insertGrant(db, { projectId, agentRef: agent.id, createdAt: at })
   await insertWorkflow(db, workflowRow(workspaceId))
   await insertProgram(db, { workspaceId, digest: 'd', source: 'x' })
   await seedCall(db, (await seedFlow(db, workspaceId)).id, 0)
@@ -134,8 +141,8 @@ async function furnished(db: Db) {
   const learning = await seedLearning(db, workspaceId)
   await replaceEntities(db, learning, [{ type: 'repo', name: 'web' }])
   const skill = await seedSkill(db, workspaceId)
-  await putOverride(db, { skillId: skill.id, agentId: agent.id, enabled: true })
-  await putBuiltinSetting(db, { workspaceId, agentId: agent.id, enabled: false, now: at })
+  await putOverride(db, { skillId: skill.id, agentRef: agent.id, enabled: true })
+  await putBuiltinSetting(db, { workspaceId, agentRef: agent.id, enabled: false, now: at })
   await seedShare(db, skill)
   const plugin = await seedPlugin(db, workspaceId)
   await seedSignIn(db, await seedConnection(db, workspaceId))

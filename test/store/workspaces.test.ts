@@ -127,30 +127,30 @@ onBoth('a member leaves with its login tokens of this workspace', async ({ root 
     ['a', here],
     ['b', there],
   ] as const)
-    await insertLoginToken(root, { id, userId, workspaceId, tokenHash: id, name: 'x', at })
-  await revokeLoginTokensOf(root, { workspaceId: here, userId }, at + 1)
+    await insertLoginToken(root, { id, personUuid: userId, workspaceId, tokenHash: id, name: 'x', at })
+  await revokeLoginTokensOf(root, { workspaceId: here, personUuid: userId }, at + 1)
   const tokens: unknown = await root('login_tokens').orderBy('id').select('id', 'revoked_at')
   expect(tokens).toEqual([
     { id: 'a', revoked_at: at + 1 },
     { id: 'b', revoked_at: null },
   ])
-  expect(await removeMember(root, { workspaceId: here, userId })).toBe(true)
-  expect(await removeMember(root, { workspaceId: here, userId })).toBe(false)
+  expect(await removeMember(root, { workspaceId: here, personUuid: userId })).toBe(true)
+  expect(await removeMember(root, { workspaceId: here, personUuid: userId })).toBe(false)
   expect(await findRole(root, here, userId)).toBeNull()
 })
 
 onBoth('live agents and runs of a workspace are counted and listed', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const userId = await seedPerson(root, workspaceId)
-  const agent = await seedAgent(root, workspaceId, { visibility: 'private', ownerUserId: userId })
+  const agent = await seedAgent(root, workspaceId, { visibility: 'private', ownerUuid: userId })
   await seedAgent(root, workspaceId)
   await seedAgent(root, workspaceId, { deletedAt: at })
   const count = (viewer: Partial<Parameters<typeof countAgents>[2]>) =>
-    countAgents(root, workspaceId, { seesAll: false, userId: null, agentId: null, ...viewer })
+    countAgents(root, workspaceId, { seesAll: false, personUuid: null, agentRef: null, ...viewer })
   expect(await count({ seesAll: true })).toBe(2)
-  expect(await count({ userId })).toBe(2)
-  expect(await count({ agentId: agent.id })).toBe(2)
-  expect(await count({ userId: idFrom<PersonUuid>('somebody') })).toBe(1)
+  expect(await count({ personUuid: userId })).toBe(2)
+  expect(await count({ agentRef: agent.id })).toBe(2)
+  expect(await count({ personUuid: idFrom<PersonUuid>('somebody') })).toBe(1)
   const [live, ended] = [await seedRun(root, agent), await seedRun(root, agent)]
   const ending = { fence: null, exitReason: 'completed', errorMessage: null, at } as const
   await endRun(root, { runId: ended.id, ...ending })

@@ -4,8 +4,12 @@ import { table, type RowOf } from '../../db/table.ts'
 import { agents } from './store.ts'
 
 /** The fields of agents that are read most often: their names, and who sees them. */
-const { id, handle, name, visibility, ownerUserId, reportingTo, transferredAt } = agents.columns
-const identities = table('agents', { id, handle, name, visibility, ownerUserId, reportingTo, transferredAt })
+const { id, handle, name, visibility, ownerUuid, reportingToUuid, transferredAt } = agents.columns
+const identities = table(
+  'agents',
+  { id, handle, name, visibility, ownerUuid, reportingToUuid, transferredAt },
+  { columns: agents.named },
+)
 export type AgentIdentity = RowOf<typeof identities>
 const identityById = identities.query('where id = ?')
 const identitiesByIds = identities.query('where id in ?')

@@ -9,7 +9,7 @@ import { findAgent, listAgentsByReferences, matchReference, type AgentRow, type 
 /** The agent that a reference names for this caller, deleted or not; null when there is nothing the caller may see. */
 export async function lookUpAgent(db: Db, caller: Caller, reference: string): Promise<AgentRow | null> {
   // Of one that is named by its id, nothing else needs to be read.
-  const id = reference === 'me' && caller.kind === 'agent' ? caller.agentId : reference
+  const id = reference === 'me' && caller.kind === 'agent' ? caller.agentRef : reference
   const named = hasPrefix(id, 'agt_') ? await findAgent(db, id) : null
   if (named?.workspaceId === caller.workspaceId) return isAgentVisible(named, viewerOfAgents(caller)) ? named : null
   const [found] = await lookUpAgents(db, caller, [reference])
@@ -17,8 +17,8 @@ export async function lookUpAgent(db: Db, caller: Caller, reference: string): Pr
 }
 
 /** Whether the caller sees an agent; one that is gone is seen by all. */
-export async function seesAgent(db: Db, caller: Caller, agentId: AgentRef | null): Promise<boolean> {
-  const agent = agentId === null ? null : await findAgentIdentity(db, agentId)
+export async function seesAgent(db: Db, caller: Caller, agentRef: AgentRef | null): Promise<boolean> {
+  const agent = agentRef === null ? null : await findAgentIdentity(db, agentRef)
   return agent === null || isAgentVisible(agent, viewerOfAgents(caller))
 }
 
@@ -35,7 +35,7 @@ export async function lookUpAgents(
   caller: Caller,
   references: readonly string[],
 ): Promise<(ListedAgent | null)[]> {
-  const own = caller.kind === 'agent' ? caller.agentId : null
+  const own = caller.kind === 'agent' ? caller.agentRef : null
   const asked = references.map((reference) => (reference === 'me' ? own : reference))
   const known = await listAgentsByReferences(
     db,
@@ -71,7 +71,7 @@ export async function changeableOwn(db: Db, caller: Caller, reference: string): 
 }
 
 function ownOnly(agent: AgentRow, caller: Caller): AgentRow {
-  const isOther = caller.kind === 'agent' && caller.agentId !== agent.id
+  const isOther = caller.kind === 'agent' && caller.agentRef !== agent.id
   return isOther ? fail('agent_self_only', { param: 'agentId' }) : agent
 }
 

@@ -39,9 +39,9 @@ export function presentAgent(agent: ListedAgent, view: AgentView): Agent {
     workspaceId: agent.workspaceId,
     defaultFolderId: agent.defaultFolderId,
     defaultRepoId: agent.defaultRepoId,
-    ownerUserId: agent.ownerUserId,
+    ownerUserId: agent.ownerUuid,
     visibility: agent.visibility,
-    reportingTo: agent.reportingTo,
+    reportingTo: agent.reportingToUuid,
     wakeOnAssignment: agent.wakeOnAssignment,
     wakeOnHook: agent.wakeOnHook,
     toolPermissionMode: agent.toolPermissionMode,
@@ -62,19 +62,19 @@ export function presentIdentity(agent: AgentRow, rules: string[]) {
 }
 
 export function presentRevision(revision: RevisionRow): ConfigRevision {
-  const { changedBy: _, ...shown } = revision
-  return { ...shown, createdAt: toTimestamp(revision.createdAt) }
+  const { changedByRef: _, agentRef, ...shown } = revision
+  return { ...shown, agentId: agentRef, createdAt: toTimestamp(revision.createdAt) }
 }
 
 export function presentHistory(entry: HistoryRow): AgentHistoryEntry {
   return {
     object: 'agent_history_entry',
     id: entry.id,
-    agentId: entry.agentId,
+    agentId: entry.agentRef,
     kind: entry.kind,
     changedKeys: entry.changedKeys,
     description: entry.description,
-    changedBy: entry.changedBy,
+    changedBy: entry.changedByRef,
     isRevertible: isRevertible(entry.kind),
     revisionId: isRevertible(entry.kind) ? entry.id : null,
     revertedEntryId: entry.reverts,

@@ -7,30 +7,34 @@ import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /** Revisions of agents' settings: one per config write, never changed. */
-const revisions = table('agent_revisions', {
-  id: text,
-  agentId: agentRef,
-  beforeConfig: json(z.record(z.string(), z.unknown())),
-  afterConfig: json(z.record(z.string(), z.unknown())),
-  changedKeys: json(z.array(z.string())),
-  changeDescription: nullableText.transform((value) => value ?? ''),
-  source: z.enum(['patch', 'rollback']),
-  /** Public id of the person (`usr_`) or agent (`agt_`) that wrote it. */
-  changedBy: actorRef.nullable(),
-  createdAt: time,
-})
+const revisions = table(
+  'agent_revisions',
+  {
+    id: text,
+    agentRef,
+    beforeConfig: json(z.record(z.string(), z.unknown())),
+    afterConfig: json(z.record(z.string(), z.unknown())),
+    changedKeys: json(z.array(z.string())),
+    changeDescription: nullableText.transform((value) => value ?? ''),
+    source: z.enum(['patch', 'rollback']),
+    /** Public id of the person (`usr_`) or agent (`agt_`) that wrote it. */
+    changedByRef: actorRef.nullable(),
+    createdAt: time,
+  },
+  { columns: { agentRef: 'agent_id', changedByRef: 'changed_by' } },
+)
 export type RevisionRow = RowOf<typeof revisions>
 
 export async function insertRevision(db: Db, revision: RevisionRow): Promise<void> {
   await revisions.insert(db, revision)
 }
 
-export async function findRevision(db: Db, agentId: AgentRef, id: string): Promise<RevisionRow | null> {
-  return revisions.find(db, { agentId, id })
+export async function findRevision(db: Db, agentRef: AgentRef, id: string): Promise<RevisionRow | null> {
+  return revisions.find(db, { agentRef, id })
 }
 
 /** Lists revisions newest first; returns one row more than `limit`. */
-export async function listRevisions(db: Db, filter: OlderPage & { agentId: AgentRef }): Promise<RevisionRow[]> {
-  const query = revisions.from(db).where({ agent_id: filter.agentId })
+export async function listRevisions(db: Db, filter: OlderPage & { agentRef: AgentRef }): Promise<RevisionRow[]> {
+  const query = revisions.from(db).where({ agent_id: filter.agentRef })
   return revisions.list(newestFirst(query, filter))
 }

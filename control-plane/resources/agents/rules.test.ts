@@ -45,9 +45,9 @@ const row: AgentRow = {
   command: null,
   defaultFolderId: null,
   defaultRepoId: null,
-  ownerUserId: idFrom<PersonUuid>('me'),
+  ownerUuid: idFrom<PersonUuid>('me'),
   visibility: 'private',
-  reportingTo: null,
+  reportingToUuid: null,
   wakeOnAssignment: true,
   wakeOnHook: true,
   toolPermissionMode: 'ask',
@@ -55,7 +55,7 @@ const row: AgentRow = {
   capabilities: [],
   agentMd: '',
   agentMdHash: '',
-  agentMdByUserId: null,
+  agentMdByUuid: null,
   spentNanoUsd: 0,
   spentMonth: null,
   monthlyBudgetCents: null,
@@ -117,7 +117,7 @@ describe('visibility and ownership', () => {
     expect(isAgentVisible(row, viewerOfAgents(personCaller('admin', 'you')))).toBe(true)
     expect(isAgentVisible(row, viewerOfAgents(agent))).toBe(false)
     expect(isAgentVisible({ ...row, id: idFrom('agt_me') }, viewerOfAgents(agent))).toBe(true)
-    expect(isAgentVisible({ ...row, ownerUserId: null }, viewerOfAgents(personCaller('member')))).toBe(false)
+    expect(isAgentVisible({ ...row, ownerUuid: null }, viewerOfAgents(personCaller('member')))).toBe(false)
     expect(isAgentVisible({ ...row, visibility: 'company' }, viewerOfAgents(agent))).toBe(true)
   })
 
@@ -125,7 +125,7 @@ describe('visibility and ownership', () => {
     expect(ownsOrAdministersAgent(row, agent)).toBe(false)
     const use = (caller: Caller, createdBy: PersonUuid, defaultDevice: string | null = null) =>
       mayUseFolder({
-        folder: { createdBy, device: idFrom('d') },
+        folder: { createdByUuid: createdBy, device: idFrom('d') },
         agent: row,
         caller,
         defaultDevice: idFrom<DeviceRef>(defaultDevice),

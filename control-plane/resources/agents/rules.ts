@@ -26,29 +26,29 @@ export const mayMove = (from: AgentStatus, to: AgentStatus): boolean => from ===
 export interface Viewer {
   /** Workspace admins see private agents, too. */
   seesAll: boolean
-  userId: PersonUuid | null
+  personUuid: PersonUuid | null
   /** The calling agent, which sees itself. */
-  agentId: ActorRef | null
+  agentRef: ActorRef | null
 }
 
 export function viewerOfAgents(caller: Caller): Viewer {
   return caller.kind === 'person'
-    ? { seesAll: hasRole(caller, 'admin'), userId: caller.userId, agentId: null }
-    : { seesAll: false, userId: null, agentId: caller.agentId }
+    ? { seesAll: hasRole(caller, 'admin'), personUuid: caller.personUuid, agentRef: null }
+    : { seesAll: false, personUuid: null, agentRef: caller.agentRef }
 }
 
-type Seen = Pick<AgentRow, 'id' | 'visibility' | 'ownerUserId'>
+type Seen = Pick<AgentRow, 'id' | 'visibility' | 'ownerUuid'>
 
 /** A private agent is visible to its owner, workspace admins and itself. */
 export function isAgentVisible(agent: Seen, viewer: Viewer): boolean {
   if (agent.visibility === 'company' || viewer.seesAll) return true
-  if (viewer.agentId !== null) return viewer.agentId === agent.id
-  return agent.ownerUserId !== null && agent.ownerUserId === viewer.userId
+  if (viewer.agentRef !== null) return viewer.agentRef === agent.id
+  return agent.ownerUuid !== null && agent.ownerUuid === viewer.personUuid
 }
 
 /** Only the agent's owner and workspace admins may set its default folder and repo. */
-export function ownsOrAdministersAgent(agent: Pick<AgentRow, 'ownerUserId'>, caller: Caller): boolean {
-  return caller.kind === 'person' && (hasRole(caller, 'admin') || agent.ownerUserId === caller.userId)
+export function ownsOrAdministersAgent(agent: Pick<AgentRow, 'ownerUuid'>, caller: Caller): boolean {
+  return caller.kind === 'person' && (hasRole(caller, 'admin') || agent.ownerUuid === caller.personUuid)
 }
 
 /**
@@ -56,15 +56,17 @@ export function ownsOrAdministersAgent(agent: Pick<AgentRow, 'ownerUserId'>, cal
  * use.
  */
 export function mayUseFolder(facts: {
-  folder: { createdBy: PersonUuid; device: DeviceRef }
-  agent: Pick<AgentRow, 'ownerUserId'>
+  folder: { createdByUuid: PersonUuid; device: DeviceRef }
+  agent: Pick<AgentRow, 'ownerUuid'>
   caller: Caller
   defaultDevice: DeviceRef | null
 }): boolean {
   const { folder, agent, caller } = facts
   if (!ownsOrAdministersAgent(agent, caller)) return false
   if (hasRole(caller, 'admin') || folder.device === facts.defaultDevice) return true
-  return folder.createdBy === agent.ownerUserId || (caller.kind === 'person' && folder.createdBy === caller.userId)
+  return (
+    folder.createdByUuid === agent.ownerUuid || (caller.kind === 'person' && folder.createdByUuid === caller.personUuid)
+  )
 }
 
 /** Words with a meaning as references, which cannot be handles. */
@@ -176,7 +178,7 @@ export function copyOf(
     id: AgentRef
     uuid: AgentUuid
     name: string
-    ownerUserId: PersonUuid
+    ownerUuid: PersonUuid
     keepsPermissions: boolean
     now: number
   },

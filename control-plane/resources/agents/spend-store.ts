@@ -2,11 +2,15 @@ import type { AgentRef, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Db } from '../../db/open.ts'
 
 /** Adds the cost of a run to the agent's spending in that month; a new month begins a new sum. */
-export async function recordSpend(db: Db, agentId: AgentRef, spend: { month: string; nanoUsd: number }): Promise<void> {
+export async function recordSpend(
+  db: Db,
+  agentRef: AgentRef,
+  spend: { month: string; nanoUsd: number },
+): Promise<void> {
   const { month, nanoUsd } = spend
   const isSame = 'spent_month is not null and spent_month >= ?'
   await db('agents')
-    .where({ id: agentId })
+    .where({ id: agentRef })
     .update({
       spent_nano_usd: db.raw(`case when ${isSame} then spent_nano_usd + ? else ? end`, [month, nanoUsd, nanoUsd]),
       // A clock that was set back adds to the later month.

@@ -27,64 +27,68 @@ const toolLists = z.object({
   deny: z.array(toolRule),
 })
 
-export const agents = table('agents', {
-  id: agentRef,
-  uuid: agentUuid,
-  workspaceId: workspaceUuid,
-  /** Without the `@`. */
-  handle: text,
-  name: text,
-  role: text,
-  description: nullableText,
-  status: z.enum(agentStatuses),
-  model: nullableText,
-  backupModel: nullableText,
-  reasoningEffort: z.enum(reasoningEfforts).nullable(),
-  sandboxSize: z.enum(['small', 'medium', 'large']).nullable(),
-  /** The override; null: derived from the model. */
-  harness: z.enum(harnessNames).nullable(),
-  fallbackHarness: z.enum(harnessNames).nullable(),
-  environment: z.enum(['device', 'cloud']),
-  maxTurns: nullableInt,
-  command: nullableJson(harnessCommand),
-  protocol: z.enum(commandProtocols).nullable(),
-  skillFolders: nullableJson(skillFolders),
-  defaultFolderId: folderRef.nullable(),
-  defaultRepoId: repoUuid.nullable(),
-  ownerUserId: personUuid.nullable(),
-  visibility: z.enum(['company', 'private']),
-  reportingTo: agentUuid.nullable(),
-  wakeOnAssignment: flag,
-  wakeOnHook: flag,
-  toolPermissionMode: z.enum(toolPermissionModes).nullable(),
-  tools: json(toolLists),
-  capabilities: json(z.array(z.string())),
-  agentMd: text,
-  agentMdHash: text,
-  /** UUID of the person who wrote it last; null: not known. */
-  agentMdByUserId: personUuid.nullable(),
-  /**
-   * The cost of its runs in `spentMonth` (`2026-03`), in billionths of a dollar; a sum of another month no longer
-   * counts.
-   */
-  spentNanoUsd: int,
-  spentMonth: nullableText,
-  monthlyBudgetCents: nullableInt,
-  /** When it was given to its present owner, who has not agreed yet; null: the owner agreed. */
-  transferredAt: nullableTime,
-  /** Harness sessions of runs made before this time are not continued. */
-  sessionsResetAt: nullableTime,
-  lastRunAt: nullableTime,
-  tokenGeneration: int,
-  deletedAt: nullableTime,
-  version: int,
-  createdAt: time,
-  updatedAt: time,
-})
+export const agents = table(
+  'agents',
+  {
+    id: agentRef,
+    uuid: agentUuid,
+    workspaceId: workspaceUuid,
+    /** Without the `@`. */
+    handle: text,
+    name: text,
+    role: text,
+    description: nullableText,
+    status: z.enum(agentStatuses),
+    model: nullableText,
+    backupModel: nullableText,
+    reasoningEffort: z.enum(reasoningEfforts).nullable(),
+    sandboxSize: z.enum(['small', 'medium', 'large']).nullable(),
+    /** The override; null: derived from the model. */
+    harness: z.enum(harnessNames).nullable(),
+    fallbackHarness: z.enum(harnessNames).nullable(),
+    environment: z.enum(['device', 'cloud']),
+    maxTurns: nullableInt,
+    command: nullableJson(harnessCommand),
+    protocol: z.enum(commandProtocols).nullable(),
+    skillFolders: nullableJson(skillFolders),
+    defaultFolderId: folderRef.nullable(),
+    defaultRepoId: repoUuid.nullable(),
+    ownerUuid: personUuid.nullable(),
+    visibility: z.enum(['company', 'private']),
+    reportingToUuid: agentUuid.nullable(),
+    wakeOnAssignment: flag,
+    wakeOnHook: flag,
+    toolPermissionMode: z.enum(toolPermissionModes).nullable(),
+    tools: json(toolLists),
+    capabilities: json(z.array(z.string())),
+    agentMd: text,
+    agentMdHash: text,
+    /** UUID of the person who wrote it last; null: not known. */
+    agentMdByUuid: personUuid.nullable(),
+    /**
+     * The cost of its runs in `spentMonth` (`2026-03`), in billionths of a dollar; a sum of another month no longer
+     * counts.
+     */
+    spentNanoUsd: int,
+    spentMonth: nullableText,
+    monthlyBudgetCents: nullableInt,
+    /** When it was given to its present owner, who has not agreed yet; null: the owner agreed. */
+    transferredAt: nullableTime,
+    /** Harness sessions of runs made before this time are not continued. */
+    sessionsResetAt: nullableTime,
+    lastRunAt: nullableTime,
+    tokenGeneration: int,
+    deletedAt: nullableTime,
+    version: int,
+    createdAt: time,
+    updatedAt: time,
+  },
+  { columns: { ownerUuid: 'owner_user_id', reportingToUuid: 'reporting_to', agentMdByUuid: 'agent_md_by_user_id' } },
+)
 export type AgentRow = RowOf<typeof agents>
 
 const { agentMd: _, ...listedColumns } = agents.columns
-const listedAgents = table('agents', listedColumns)
+const listedAgents = table('agents', listedColumns, { columns: agents.named })
 /** As agents are listed: a hundred AGENT.md would take a hundred megabytes. */
 export type ListedAgent = RowOf<typeof listedAgents>
 
@@ -161,7 +165,7 @@ export interface AgentFilter extends OlderPage {
   /** Matched case-insensitively against name, handle and description. */
   q?: string
   /** When set, private agents are listed only if this person owns them or this agent is one. */
-  visibleTo?: { userId: PersonUuid | null; agentId: ActorRef | null }
+  visibleTo?: { personUuid: PersonUuid | null; agentRef: ActorRef | null }
 }
 
 /** Lists agents newest first; returns one row more than `limit`. */
@@ -178,7 +182,7 @@ export async function listAgents(db: Db, filter: AgentFilter): Promise<ListedAge
 export async function countAgents(
   db: Db,
   workspaceId: WorkspaceUuid,
-  viewer: { seesAll: boolean; userId: PersonUuid | null; agentId: ActorRef | null },
+  viewer: { seesAll: boolean; personUuid: PersonUuid | null; agentRef: ActorRef | null },
 ): Promise<number> {
   const query = db('agents').where({ workspace_id: workspaceId }).whereNull('deleted_at')
   if (!viewer.seesAll) void query.where((any) => onlyVisibleAgents(any, viewer))
@@ -197,15 +201,15 @@ export async function listHandlesLike(db: Db, workspaceId: WorkspaceUuid, handle
 export async function listManagers(
   db: Db,
   workspaceId: WorkspaceUuid,
-  reportingTo: AgentUuid | null,
+  reportingToUuid: AgentUuid | null,
 ): Promise<ListedAgent[]> {
   const chain: ListedAgent[] = []
-  let next = reportingTo
+  let next = reportingToUuid
   while (next !== null && chain.length < 100 && !chain.some((agent) => agent.uuid === next)) {
     const found = await listedAgents.find(db, { workspaceId, uuid: next })
     if (found === null) break
     chain.push(found)
-    next = found.reportingTo
+    next = found.reportingToUuid
   }
   return chain
 }
@@ -217,8 +221,8 @@ const ranLast = command(
 /** Notes when the agent's last run ended, if this one ended at that time. */
 export async function recordLastRun(
   db: Db,
-  { id, agentId }: { id: RunId; agentId: AgentRef },
+  { id, agentRef }: { id: RunId; agentRef: AgentRef },
   at: number,
 ): Promise<void> {
-  await ranLast(db, [at, agentId, id, at])
+  await ranLast(db, [at, agentRef, id, at])
 }

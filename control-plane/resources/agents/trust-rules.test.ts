@@ -6,7 +6,7 @@ import { decidesWhatRuns, mayChangeItself, needsWordOf, settingsRefusalOf } from
 const agent = agentCaller()
 
 const change = (from: 'claude' | 'codex' | 'command' | null, to: typeof from, ...keys: string[]) => ({
-  before: { harness: from, ownerUserId: idFrom<PersonUuid>('me') },
+  before: { harness: from, ownerUuid: idFrom<PersonUuid>('me') },
   after: { harness: to },
   keys,
 })

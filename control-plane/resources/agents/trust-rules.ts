@@ -10,7 +10,7 @@ import type { AgentRow } from './store.ts'
  * Whoever decides which program an agent runs, and with which secrets, commands the account of its device. So only the
  * agent's owner and workspace admins may decide it. A new setting of that kind must be added to `decidesWhatRuns`.
  */
-export const mayDecideWhatRuns = (caller: Caller, agent: Pick<AgentRow, 'ownerUserId'>): boolean =>
+export const mayDecideWhatRuns = (caller: Caller, agent: Pick<AgentRow, 'ownerUuid'>): boolean =>
   ownsOrAdministersAgent(agent, caller)
 
 type Programs = Pick<AgentRow, 'harness'>
@@ -38,7 +38,7 @@ const touchesPermissions = ({ keys }: Change): boolean => keys.some((key) => key
 
 /** The reason why the caller may not write these settings; null: they may. */
 export function settingsRefusalOf(
-  change: Omit<Change, 'before'> & { before: Programs & Pick<AgentRow, 'ownerUserId'> },
+  change: Omit<Change, 'before'> & { before: Programs & Pick<AgentRow, 'ownerUuid'> },
   caller: Caller,
 ): { message: string; param: string } | null {
   if (touchesPermissions(change) && !hasRole(caller, 'admin'))
@@ -56,7 +56,7 @@ export function settingsRefusalOf(
  * A gift by an admin, or to oneself, does not wait.
  */
 export const needsWordOf = (owner: { id: PersonUuid }, caller: Caller): boolean =>
-  !hasRole(caller, 'admin') && !(caller.kind === 'person' && caller.userId === owner.id)
+  !hasRole(caller, 'admin') && !(caller.kind === 'person' && caller.personUuid === owner.id)
 
 /** The settings that an agent may change itself without an approval. */
 const ownKeys = new Set([

@@ -12,7 +12,7 @@ import { findApproval, type ApprovalRow } from './store.ts'
 export async function visibleApproval(db: Db, caller: Caller, id: ApprovalId): Promise<ApprovalRow> {
   const approval = await findApproval(db, caller.workspaceId, id)
   if (approval === null) return unknownApproval()
-  const isTheirs = caller.kind === 'person' && approval.assignedId === caller.userPublicId
+  const isTheirs = caller.kind === 'person' && approval.assignedRef === caller.personRef
   return isTheirs || (await seesWork(db, caller, { table: 'approvals', id })) ? approval : unknownApproval()
 }
 

@@ -101,18 +101,18 @@ test('a call that no rule can match exactly gets none', () => {
 const open = {
   status: 'open',
   assignedType: 'user',
-  assignedId: idFrom<PersonRef>('usr_1'),
+  assignedRef: idFrom<PersonRef>('usr_1'),
   trigger: 'tool_permission',
   createdAt: 0,
 } as const
-const by = (userPublicId: PersonRef) => ({ userPublicId })
+const by = (userPublicId: PersonRef) => ({ personRef: userPublicId })
 
 test('an open approval is resolved by its assignee, by anyone when it has none, and by nobody when it is the system’s', () => {
   expect(resolveRefusal(open, by(idFrom('usr_1')), 0)).toBeNull()
   expect(resolveRefusal(open, by(idFrom('usr_2')), 0)).toBe('approval_assignee_mismatch')
-  expect(resolveRefusal({ ...open, assignedType: null, assignedId: null }, by(idFrom('usr_2')), 0)).toBeNull()
+  expect(resolveRefusal({ ...open, assignedType: null, assignedRef: null }, by(idFrom('usr_2')), 0)).toBeNull()
   expect(resolveRefusal({ ...open, status: 'resolved' }, by(idFrom('usr_1')), 0)).toBe('approval_resolved')
-  const ofSystem = { ...open, assignedType: 'system', assignedId: null, trigger: 'budget_breach' } as const
+  const ofSystem = { ...open, assignedType: 'system', assignedRef: null, trigger: 'budget_breach' } as const
   expect(resolveRefusal(ofSystem, by(idFrom('usr_1')), 0)).toBe('user_cannot_resolve_system_approval')
   const change = { ...open, trigger: 'platform_change' } as const
   expect(resolveRefusal(change, by(idFrom('usr_1')), platformChangeMs - 1)).toBeNull()

@@ -36,8 +36,8 @@ const wakePrefix = 'approval:'
 export const rejectedWithRun = ['budget_breach', 'connection_action'] as const
 
 /** The agent that asks; null: the platform does. Of a spent budget the agent only says who sees it. */
-export const askerOf = ({ agentId, trigger }: Pick<ApprovalRow, 'agentId' | 'trigger'>): AgentRef | null =>
-  trigger === 'budget_breach' ? null : agentId
+export const askerOf = ({ agentRef, trigger }: Pick<ApprovalRow, 'agentRef' | 'trigger'>): AgentRef | null =>
+  trigger === 'budget_breach' ? null : agentRef
 
 const askingReasons = ['approval_requested', 'question_asked']
 /** Whether the run stopped to ask a person. */
@@ -55,15 +55,15 @@ export const expiresAt = (approval: Pick<ApprovalRow, 'trigger' | 'createdAt'>):
 
 /** The reason why this person may not resolve the approval; null: they may. Admins must reassign it first. */
 export function resolveRefusal(
-  approval: Pick<ApprovalRow, 'status' | 'assignedType' | 'assignedId' | 'trigger' | 'createdAt'>,
-  caller: { userPublicId: PersonRef },
+  approval: Pick<ApprovalRow, 'status' | 'assignedType' | 'assignedRef' | 'trigger' | 'createdAt'>,
+  caller: { personRef: PersonRef },
   now: number,
 ): ErrorCode | null {
   if (approval.status === 'resolved') return 'approval_resolved'
   if (approval.assignedType === 'system') return 'user_cannot_resolve_system_approval'
   const until = expiresAt(approval)
   if (until !== null && now >= until) return 'approval_resolved'
-  if (approval.assignedId === null || approval.assignedId === caller.userPublicId) return null
+  if (approval.assignedRef === null || approval.assignedRef === caller.personRef) return null
   return 'approval_assignee_mismatch'
 }
 

@@ -27,8 +27,8 @@ const left = query(
 
 export async function findLeftByRun(
   db: Db,
-  run: { id: RunId; agentId: AgentRef; workspaceId: WorkspaceUuid },
+  run: { id: RunId; agentRef: AgentRef; workspaceId: WorkspaceUuid },
 ): Promise<LeftByRun> {
-  const { id, agentId, workspaceId } = run
-  return (await left.first(db, [id, id, agentId, workspaceId, workspaceId]))!
+  const { id, agentRef, workspaceId } = run
+  return (await left.first(db, [id, id, agentRef, workspaceId, workspaceId]))!
 }

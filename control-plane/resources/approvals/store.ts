@@ -17,38 +17,49 @@ import { expectOnlyWriter, table, type RowOf } from '../../db/table.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 import { withoutUndefined } from '../../../shared/lib/without-undefined.ts'
 
-const approvals = table('approvals', {
-  id: approvalId,
-  workspaceId: workspaceUuid,
-  trigger: z.enum(approvalTriggers),
-  status: z.enum(holdStatuses),
-  /** The asking agent, or that of a spent budget; null: the platform asks, and about no agent. */
-  agentId: agentRef.nullable(),
-  runId: runId.nullable(),
-  /** `tsk_...` */
-  taskId: taskId.nullable(),
-  conversationId: conversationId.nullable(),
-  sessionId: nullableText,
-  prompt: text,
-  gatedThing: json(storedGatedThing),
-  /** Unique within the workspace. */
-  raiseKey: nullableText,
-  assignedType: z.enum(['user', 'system']).nullable(),
-  /** `usr_...` */
-  assignedId: personRef.nullable(),
-  /** The admin who assigned it to that person, and why; null while it has the default approver. */
-  assignedBy: personRef.nullable(),
-  assignReason: nullableText,
-  outcome: z.enum(approvalOutcomes).nullable(),
-  reason: nullableText,
-  appliedScope: z.enum(approvalScopes).nullable(),
-  resolvedType: z.enum(['user', 'system']).nullable(),
-  resolvedId: personRef.nullable(),
-  resolvedAt: nullableTime,
-  version: int,
-  createdAt: time,
-  updatedAt: time,
-})
+const approvals = table(
+  'approvals',
+  {
+    id: approvalId,
+    workspaceId: workspaceUuid,
+    trigger: z.enum(approvalTriggers),
+    status: z.enum(holdStatuses),
+    /** The asking agent, or that of a spent budget; null: the platform asks, and about no agent. */
+    agentRef: agentRef.nullable(),
+    runId: runId.nullable(),
+    /** `tsk_...` */
+    taskId: taskId.nullable(),
+    conversationId: conversationId.nullable(),
+    sessionId: nullableText,
+    prompt: text,
+    gatedThing: json(storedGatedThing),
+    /** Unique within the workspace. */
+    raiseKey: nullableText,
+    assignedType: z.enum(['user', 'system']).nullable(),
+    /** `usr_...` */
+    assignedRef: personRef.nullable(),
+    /** The admin who assigned it to that person, and why; null while it has the default approver. */
+    assignedByRef: personRef.nullable(),
+    assignReason: nullableText,
+    outcome: z.enum(approvalOutcomes).nullable(),
+    reason: nullableText,
+    appliedScope: z.enum(approvalScopes).nullable(),
+    resolvedType: z.enum(['user', 'system']).nullable(),
+    resolvedRef: personRef.nullable(),
+    resolvedAt: nullableTime,
+    version: int,
+    createdAt: time,
+    updatedAt: time,
+  },
+  {
+    columns: {
+      agentRef: 'agent_id',
+      assignedRef: 'assigned_id',
+      assignedByRef: 'assigned_by',
+      resolvedRef: 'resolved_id',
+    },
+  },
+)
 export type ApprovalRow = RowOf<typeof approvals>
 
 const { id, workspaceId, trigger, raiseKey, createdAt } = approvals.columns
@@ -61,7 +72,7 @@ export type NewApproval = Pick<
   | 'id'
   | 'workspaceId'
   | 'trigger'
-  | 'agentId'
+  | 'agentRef'
   | 'runId'
   | 'taskId'
   | 'conversationId'
@@ -70,7 +81,7 @@ export type NewApproval = Pick<
   | 'gatedThing'
   | 'raiseKey'
   | 'assignedType'
-  | 'assignedId'
+  | 'assignedRef'
   | 'createdAt'
 >
 
@@ -110,7 +121,7 @@ export async function resolveApproval(db: Db, approval: ApprovalRow, resolution:
     reason,
     appliedScope,
     resolvedType: by === null ? 'system' : 'user',
-    resolvedId: by,
+    resolvedRef: by,
     resolvedAt: at,
     updatedAt: at,
     // A call that is sent again late is still the same approval, but a budget may be spent again.
@@ -123,10 +134,16 @@ export async function resolveApproval(db: Db, approval: ApprovalRow, resolution:
 export async function replaceAssignee(
   db: Db,
   approval: ApprovalRow,
-  change: { userId: PersonRef; by: PersonRef; reason: string; at: number },
+  change: { personRef: PersonRef; by: PersonRef; reason: string; at: number },
 ): Promise<void> {
-  const { userId: assignedId, by: assignedBy, reason: assignReason, at: updatedAt } = change
-  const assigned = { assignedType: 'user', assignedId, assignedBy, assignReason, updatedAt } as const
+  const { personRef: assignedRef, by: assignedByRef, reason: assignReason, at: updatedAt } = change
+  const assigned = {
+    assignedType: 'user',
+    assignedRef,
+    assignedByRef,
+    assignReason,
+    updatedAt,
+  } as const
   expectOnlyWriter(await replaceOpen(db, approval, assigned))
 }
 
@@ -141,7 +158,7 @@ export interface ApprovalFilter extends IdPage {
   runId?: RunId
   /** Its own conversation, which is that of its run, or that of its task. */
   conversation?: { id: ConversationId; taskId: TaskId | null }
-  assignedId?: string
+  assignedRef?: string
   /** When set, only approvals that this viewer sees are listed. */
   visibleTo?: WorkViewer
 }
@@ -152,7 +169,7 @@ export async function listApprovals(db: Db, filter: ApprovalFilter): Promise<App
   const query = approvals.from(db).where(approvals.toColumns(withoutUndefined({ workspaceId, taskId, runId })))
   if (status !== undefined) void (status === 'open' ? query.whereRaw(isOpen) : query.where({ status }))
   if (filter.triggers !== undefined) void query.whereIn('trigger', [...filter.triggers])
-  if (filter.assignedId !== undefined) void query.where({ assigned_type: 'user', assigned_id: filter.assignedId })
+  if (filter.assignedRef !== undefined) void query.where({ assigned_type: 'user', assigned_id: filter.assignedRef })
   if (filter.conversation) {
     const { id, taskId } = filter.conversation
     void query.where((any) => {
@@ -167,7 +184,7 @@ export async function listApprovals(db: Db, filter: ApprovalFilter): Promise<App
 function onlyVisible(query: Knex.QueryBuilder, viewer: WorkViewer): void {
   void query.where((any) => {
     void any.where((seen) => onlyVisibleWork(seen, { viewer, table: 'approvals' }))
-    if ('userId' in viewer) void any.orWhere({ assigned_id: viewer.userPublicId })
+    if ('personUuid' in viewer) void any.orWhere({ assigned_id: viewer.personRef })
   })
 }
 

@@ -17,7 +17,7 @@ import { table, type RowOf } from '../../db/table.ts'
 
 const fires = table('automation_fires', {
   id: text,
-  automationId: automationId,
+  automationId,
   workspaceId: workspaceUuid,
   kind: z.enum(['triggered', 'skipped']),
   reason: z.enum(fireSkipReasons).nullable(),
@@ -98,7 +98,7 @@ export interface FiredRunFilter extends OlderPage {
   visibleTo?: WorkViewer
 }
 
-const fired = z.object({ runId: runId, id: text, createdAt: time })
+const fired = z.object({ runId, id: text, createdAt: time })
 
 /**
  * Lists runs that automations started, newest first; returns one more than `limit`. `id` and `createdAt` are those of

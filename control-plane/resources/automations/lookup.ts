@@ -11,7 +11,7 @@ import { findAutomation, lockAutomation, type AutomationRow } from './store.ts'
 export async function readableAutomation(db: Db, caller: Caller, id: AutomationId): Promise<AutomationRow> {
   const automation = await findAutomation(db, caller.workspaceId, id)
   if (automation === null) return unknownAutomation()
-  const agent = await findAgent(db, automation.agentId)
+  const agent = await findAgent(db, automation.agentRef)
   return agent !== null && isAgentVisible(agent, viewerOfAgents(caller)) ? automation : unknownAutomation()
 }
 

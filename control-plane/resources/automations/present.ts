@@ -61,11 +61,11 @@ function presentAutomation(automation: AutomationRow, lastRun: LastRun | null): 
     trigger: triggerOf(automation),
     prompt: automation.prompt,
     workflow: automation.workflow,
-    agentId: automation.agentId,
+    agentId: automation.agentRef,
     modelId: automation.modelId,
     environment: automation.environment,
     concurrencyPolicy: automation.concurrencyPolicy,
-    createdBy: { type: automation.createdByType, id: automation.createdById },
+    createdBy: { type: automation.createdByType, id: automation.createdByRef },
     lastRun: lastRun && {
       id: lastRun.id,
       status: lastRun.status,

@@ -36,46 +36,50 @@ import { inKeptWorkspace } from '../../db/removed.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import type { Viewer } from '../agents/rules.ts'
 
-const automations = table('automations', {
-  id: automationId,
-  workspaceId: workspaceUuid,
-  projectId: projectUuid.nullable(),
-  name: text,
-  description: nullableText,
-  status: z.enum(automationStatuses),
-  triggerType: z.enum(triggerTypes),
-  cron: nullableText,
-  timezone: nullableText,
-  event: z.enum(githubEvents).nullable(),
-  repo: nullableText,
-  /** SHA-256 of the secret in the webhook's URL. */
-  tokenHash: nullableText,
-  prompt: text,
-  workflow: nullableText,
-  agentId: agentRef,
-  modelId: nullableText,
-  environment: z.enum(environments).nullable(),
-  concurrencyPolicy: z.enum(concurrencyPolicies),
-  createdByType: z.enum(['user', 'agent', 'system']),
-  createdById: actorRef.nullable(),
-  /**
-   * UUID of the person who last changed what it starts: its trigger, prompt, agent, model or environment; null:
-   * unknown.
-   */
-  causedByUserId: personUuid.nullable(),
-  lastRunId: runId.nullable(),
-  /** The workflow run of the last fire, if that started one. */
-  lastWorkflowRunId: workflowRunId.nullable(),
-  lastFiredAt: nullableTime,
-  /** The next instant of the schedule, whatever the status: fires of a paused automation are recorded, too. */
-  nextFireAt: nullableTime,
-  callsSince: nullableTime,
-  calls: int,
-  archivedAt: nullableTime,
-  version: int,
-  createdAt: time,
-  updatedAt: time,
-})
+const automations = table(
+  'automations',
+  {
+    id: automationId,
+    workspaceId: workspaceUuid,
+    projectId: projectUuid.nullable(),
+    name: text,
+    description: nullableText,
+    status: z.enum(automationStatuses),
+    triggerType: z.enum(triggerTypes),
+    cron: nullableText,
+    timezone: nullableText,
+    event: z.enum(githubEvents).nullable(),
+    repo: nullableText,
+    /** SHA-256 of the secret in the webhook's URL. */
+    tokenHash: nullableText,
+    prompt: text,
+    workflow: nullableText,
+    agentRef,
+    modelId: nullableText,
+    environment: z.enum(environments).nullable(),
+    concurrencyPolicy: z.enum(concurrencyPolicies),
+    createdByType: z.enum(['user', 'agent', 'system']),
+    createdByRef: actorRef.nullable(),
+    /**
+     * UUID of the person who last changed what it starts: its trigger, prompt, agent, model or environment; null:
+     * unknown.
+     */
+    causedByUuid: personUuid.nullable(),
+    lastRunId: runId.nullable(),
+    /** The workflow run of the last fire, if that started one. */
+    lastWorkflowRunId: workflowRunId.nullable(),
+    lastFiredAt: nullableTime,
+    /** The next instant of the schedule, whatever the status: fires of a paused automation are recorded, too. */
+    nextFireAt: nullableTime,
+    callsSince: nullableTime,
+    calls: int,
+    archivedAt: nullableTime,
+    version: int,
+    createdAt: time,
+    updatedAt: time,
+  },
+  { columns: { agentRef: 'agent_id', createdByRef: 'created_by_id', causedByUuid: 'caused_by_user_id' } },
+)
 export type AutomationRow = RowOf<typeof automations>
 
 export async function insertAutomation(db: Db, automation: AutomationRow): Promise<void> {
@@ -147,13 +151,13 @@ export async function claimDue(db: Db, due: { id: AutomationId; at: number }): P
 /** Pauses active automations for which this person is responsible. Returns their number. */
 export async function pauseAutomationsOf(
   db: Db,
-  of: { userId: PersonUuid; workspaceId?: WorkspaceUuid },
+  of: { personUuid: PersonUuid; workspaceId?: WorkspaceUuid },
   at: number,
 ): Promise<number> {
   return db('automations')
     .where({
       status: 'active',
-      caused_by_user_id: of.userId,
+      caused_by_user_id: of.personUuid,
       ...(of.workspaceId !== undefined && { workspace_id: of.workspaceId }),
     })
     .update({ status: 'paused', updated_at: at, version: db.raw('version + 1') })
@@ -209,7 +213,7 @@ export async function listListening(
 export interface AutomationFilter extends OlderPage {
   workspaceId: WorkspaceUuid
   statuses?: readonly string[]
-  agentId?: AgentRef
+  agentRef?: AgentRef
   /** Matched case-insensitively against name and description. */
   q?: string
   viewer: Viewer
@@ -219,7 +223,7 @@ export interface AutomationFilter extends OlderPage {
 export async function listAutomations(db: Db, filter: AutomationFilter): Promise<AutomationRow[]> {
   const query = automations.from(db).where({ workspace_id: filter.workspaceId })
   if (filter.statuses) void query.whereIn('status', [...filter.statuses])
-  if (filter.agentId !== undefined) void query.where({ agent_id: filter.agentId })
+  if (filter.agentRef !== undefined) void query.where({ agent_id: filter.agentRef })
   onlyContaining(query, ['name', 'description'], filter.q)
   onlyOfVisibleAgents(query, filter.viewer)
   return automations.list(newestFirst(query, filter))

@@ -26,15 +26,15 @@ export interface AgentConnection {
   service: Service
 }
 
-type Owned = Pick<AgentRow, 'workspaceId' | 'ownerUserId'>
+type Owned = Pick<AgentRow, 'workspaceId' | 'ownerUuid'>
 
 /** Of the connections that an agent may use. */
 function isGivenTo(
-  { ownerUserId }: Pick<AgentRow, 'ownerUserId'>,
-  { ownerUserId: holder, connectedByUserId: by }: ConnectionRow,
+  { ownerUuid }: Pick<AgentRow, 'ownerUuid'>,
+  { ownerUuid: holder, connectedByUuid: by }: ConnectionRow,
   admins: ReadonlySet<PersonUuid>,
 ): boolean {
-  return holder !== null || (by !== null && (by === ownerUserId || admins.has(by)))
+  return holder !== null || (by !== null && (by === ownerUuid || admins.has(by)))
 }
 
 /** Lists the connections that runs of an agent are given, its owner's first, then the oldest first, and those that they are not. */
@@ -43,7 +43,7 @@ export async function connectionsOfAgent(
   agent: Owned,
   { services, now }: { services: ServiceCatalog; now: number },
 ): Promise<{ given: AgentConnection[]; refused: AgentConnection[] }> {
-  const run = { workspaceId: agent.workspaceId, agentOwnerUserId: agent.ownerUserId }
+  const run = { workspaceId: agent.workspaceId, agentOwnerUuid: agent.ownerUuid }
   const rows = await listConnectionsForRun(db, run, now)
   const known = rows.toSorted(inOrder).flatMap((row): AgentConnection[] => {
     const service = services.find(row.serviceId)
@@ -56,7 +56,7 @@ export async function connectionsOfAgent(
 }
 
 const inOrder = (a: ConnectionRow, b: ConnectionRow): number =>
-  Number(a.ownerUserId === null) - Number(b.ownerUserId === null) || a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1)
+  Number(a.ownerUuid === null) - Number(b.ownerUuid === null) || a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1)
 
 /** Their MCP servers, by name: the id of the service, and with the label of the account for all but the first of a service. */
 export function serversOf(given: readonly AgentConnection[]): Record<string, McpServer> {

@@ -15,11 +15,11 @@ import { findConnection, listActiveConnections, recordConnectionUse, type Connec
 export interface RunOwner {
   workspaceId: WorkspaceUuid
   /** UUID of the owner of the run's agent. */
-  agentOwnerUserId: PersonUuid | null
+  agentOwnerUuid: PersonUuid | null
 }
 
-export const listConnectionsForRun = async (db: Db, { workspaceId, agentOwnerUserId }: RunOwner, now: number) =>
-  listActiveConnections(db, { workspaceId, visibleTo: agentOwnerUserId, now })
+export const listConnectionsForRun = async (db: Db, { workspaceId, agentOwnerUuid }: RunOwner, now: number) =>
+  listActiveConnections(db, { workspaceId, visibleTo: agentOwnerUuid, now })
 
 export interface UsedConnection extends Delivered {
   connectionId: ConnectionId
@@ -91,11 +91,11 @@ export async function useConnection(
 /** Fails with ConnectionUnusable. */
 export async function findUsable(
   db: Db,
-  { workspaceId, agentOwnerUserId }: RunOwner,
+  { workspaceId, agentOwnerUuid }: RunOwner,
   { connectionId, now }: { connectionId: ConnectionId; now: number },
 ): Promise<ConnectionRow> {
   const row = await findConnection(db, workspaceId, connectionId)
-  if (row === null || (row.ownerUserId !== null && row.ownerUserId !== agentOwnerUserId))
+  if (row === null || (row.ownerUuid !== null && row.ownerUuid !== agentOwnerUuid))
     throw new ConnectionUnusable('not_found', 'There is no such connection that the agent may use.')
   const status = statusAt(row, now)
   if (status !== 'active')

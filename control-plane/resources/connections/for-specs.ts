@@ -13,12 +13,12 @@ import { findService } from './service-of.ts'
  */
 export interface SpecOwner {
   spec: RunSpec
-  agent: Pick<AgentRow, 'workspaceId' | 'ownerUserId'>
+  agent: Pick<AgentRow, 'workspaceId' | 'ownerUuid'>
 }
 
 const ownerOf = ({ agent }: SpecOwner) => ({
   workspaceId: agent.workspaceId,
-  agentOwnerUserId: agent.ownerUserId,
+  agentOwnerUuid: agent.ownerUuid,
 })
 
 const notGiven = () => new ConnectionUnusable('not_given', 'The run was not given this connection.')

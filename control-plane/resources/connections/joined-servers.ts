@@ -19,7 +19,10 @@ export async function mcpServersOfAgent(
 ): Promise<Readonly<Record<string, unknown>>> {
   const rows = await listMcpServersForAgent(db, workspaceId, id)
   const byName = (of: readonly McpServerRow[]) => Object.fromEntries(of.map(({ name, server }) => [name, server]))
-  const [own, all] = [rows.filter(({ agentId }) => agentId !== null), rows.filter(({ agentId }) => agentId === null)]
+  const [own, all] = [
+    rows.filter(({ agentRef }) => agentRef !== null),
+    rows.filter(({ agentRef }) => agentRef === null),
+  ]
   const brought = await listMcpServersOfPlugins(db, workspaceId)
   const named = new Set(
     [...rows, ...brought].flatMap(({ server }) => (server.type === 'stdio' ? [] : [server.connectionId])),

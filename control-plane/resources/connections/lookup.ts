@@ -10,12 +10,12 @@ import { findConnection, type ConnectionRow } from './store.ts'
 
 /** Whose own connections the caller sees beside those of the workspace. An agent sees the latter alone. */
 export const viewerOfConnections = (caller: Caller): PersonUuid | null =>
-  caller.kind === 'person' ? caller.userId : null
+  caller.kind === 'person' ? caller.personUuid : null
 
 /** Fails with `connection_not_found` when there is none that the caller sees. */
 export async function lookUpConnection(db: Db, caller: Caller, id: string): Promise<ConnectionRow> {
   const found = connectionId.safeParse(id).success ? await findConnection(db, caller.workspaceId, idFrom(id)) : null
-  const isSeen = found !== null && (found.ownerUserId === null || found.ownerUserId === viewerOfConnections(caller))
+  const isSeen = found !== null && (found.ownerUuid === null || found.ownerUuid === viewerOfConnections(caller))
   return isSeen ? found : fail('connection_not_found')
 }
 
@@ -23,10 +23,10 @@ export async function lookUpConnection(db: Db, caller: Caller, id: string): Prom
 export async function ownersOf(db: Db, rows: readonly ConnectionRow[]): Promise<(row: ConnectionRow) => Owner> {
   const [first] = rows
   const workspace = first === undefined ? null : await findWorkspace(db, first.workspaceId)
-  const users = await listUsersByIds(db, [...new Set(rows.flatMap(({ ownerUserId: id }) => (id === null ? [] : [id])))])
-  return ({ ownerUserId }) => {
-    if (ownerUserId === null) return { type: 'company', id: workspace?.slug ?? '', label: workspace?.name ?? '' }
-    const user = users.find(({ id }) => id === ownerUserId)
+  const users = await listUsersByIds(db, [...new Set(rows.flatMap(({ ownerUuid: id }) => (id === null ? [] : [id])))])
+  return ({ ownerUuid }) => {
+    if (ownerUuid === null) return { type: 'company', id: workspace?.slug ?? '', label: workspace?.name ?? '' }
+    const user = users.find(({ id }) => id === ownerUuid)
     return { type: 'user', id: user?.publicId ?? '', label: user?.name ?? '' }
   }
 }

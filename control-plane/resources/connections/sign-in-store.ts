@@ -8,18 +8,22 @@ import type { OwnConnections } from './store.ts'
 
 // Sign-ins at a provider that were begun, of which a connection has one at most.
 
-const signIns = table('connection_sign_ins', {
-  /** Of the state that the provider sends back, which works once. */
-  stateHash: text,
-  connectionId: connectionId,
-  /** UUID of who began it. */
-  userId: personUuid,
-  /** Sealed. */
-  attempt: z.instanceof(Uint8Array).transform((bytes): Buffer => Buffer.from(bytes)),
-  /** When somebody came back with the state: nobody does so again. */
-  claimedAt: nullableTime,
-  expiresAt: time,
-})
+const signIns = table(
+  'connection_sign_ins',
+  {
+    /** Of the state that the provider sends back, which works once. */
+    stateHash: text,
+    connectionId,
+    /** UUID of who began it. */
+    personUuid,
+    /** Sealed. */
+    attempt: z.instanceof(Uint8Array).transform((bytes): Buffer => Buffer.from(bytes)),
+    /** When somebody came back with the state: nobody does so again. */
+    claimedAt: nullableTime,
+    expiresAt: time,
+  },
+  { columns: { personUuid: 'user_id' } },
+)
 export type SignInRow = RowOf<typeof signIns>
 
 /** Puts it in place of the connection's sign-in before, whose state is void then. */
@@ -42,10 +46,10 @@ export async function removeSignIn(db: Db, connectionId: ConnectionId): Promise<
 }
 
 /** Removes those of a person's own connections. */
-export async function removeSignInsOfUser(db: Db, { workspaceId, userId }: OwnConnections): Promise<void> {
+export async function removeSignInsOfUser(db: Db, { workspaceId, personUuid }: OwnConnections): Promise<void> {
   const inWorkspace = workspaceId !== undefined && { workspace_id: workspaceId }
   const own = db('connections')
-    .where({ ...inWorkspace, owner_user_id: userId })
+    .where({ ...inWorkspace, owner_user_id: personUuid })
     .select('id')
   await db('connection_sign_ins').whereIn('connection_id', own).delete()
 }

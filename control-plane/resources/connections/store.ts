@@ -20,46 +20,56 @@ import { sortOrders } from './order.ts'
 
 const names = json(z.array(z.string()))
 
-const connections = table('connections', {
-  /** `conn_...` */
-  id: connectionId,
-  workspaceId: workspaceUuid,
-  serviceId: text,
-  /** As the catalog had them: a service may leave the catalog. */
-  serviceLabel: text,
-  authKind: z.enum(authKinds),
-  /** UUID; null: the workspace has it. */
-  ownerUserId: personUuid.nullable(),
-  accountLabel: text,
-  /** Both labels in small letters. */
-  sortLabel: text,
-  /** As it was written; `statusAt` says what it is by now. */
-  status: z.enum(connectionStatuses),
-  statusReason: nullableText,
-  grantedScopes: names,
-  fieldNames: names,
-  credential: z
-    .instanceof(Uint8Array)
-    .nullable()
-    .transform((bytes): Buffer | null => bytes && Buffer.from(bytes)),
-  /** One more with each credential. */
-  credentialVersion: int,
-  /** When the access token ends. */
-  expiresAt: nullableTime,
-  /** When it becomes `expired` unless something happens before: a sign-in that is open, a token that cannot be renewed. */
-  lapsesAt: nullableTime,
-  /** Who renews the token now, on any replica, and until when others leave it to them. */
-  renewedBy: nullableText,
-  renewedUntil: nullableTime,
-  /** 0: never. */
-  lastUsedAt: time,
-  createdByUserId: personUuid,
-  /** UUID of who signed in last; null: nobody is known. */
-  connectedByUserId: personUuid.nullable(),
-  version: int,
-  createdAt: time,
-  updatedAt: time,
-})
+const connections = table(
+  'connections',
+  {
+    /** `conn_...` */
+    id: connectionId,
+    workspaceId: workspaceUuid,
+    serviceId: text,
+    /** As the catalog had them: a service may leave the catalog. */
+    serviceLabel: text,
+    authKind: z.enum(authKinds),
+    /** UUID; null: the workspace has it. */
+    ownerUuid: personUuid.nullable(),
+    accountLabel: text,
+    /** Both labels in small letters. */
+    sortLabel: text,
+    /** As it was written; `statusAt` says what it is by now. */
+    status: z.enum(connectionStatuses),
+    statusReason: nullableText,
+    grantedScopes: names,
+    fieldNames: names,
+    credential: z
+      .instanceof(Uint8Array)
+      .nullable()
+      .transform((bytes): Buffer | null => bytes && Buffer.from(bytes)),
+    /** One more with each credential. */
+    credentialVersion: int,
+    /** When the access token ends. */
+    expiresAt: nullableTime,
+    /** When it becomes `expired` unless something happens before: a sign-in that is open, a token that cannot be renewed. */
+    lapsesAt: nullableTime,
+    /** Who renews the token now, on any replica, and until when others leave it to them. */
+    renewedBy: nullableText,
+    renewedUntil: nullableTime,
+    /** 0: never. */
+    lastUsedAt: time,
+    createdByUuid: personUuid,
+    /** UUID of who signed in last; null: nobody is known. */
+    connectedByUuid: personUuid.nullable(),
+    version: int,
+    createdAt: time,
+    updatedAt: time,
+  },
+  {
+    columns: {
+      ownerUuid: 'owner_user_id',
+      createdByUuid: 'created_by_user_id',
+      connectedByUuid: 'connected_by_user_id',
+    },
+  },
+)
 export type ConnectionRow = RowOf<typeof connections>
 
 /** Throws the database's unique violation when there is one to the same service with the same owner and label. */
@@ -88,10 +98,10 @@ export async function findConnectionById(db: Db, id: ConnectionId): Promise<Conn
 /** The one to a service with this owner and label. */
 export async function findSameConnection(
   db: Db,
-  of: Pick<ConnectionRow, 'workspaceId' | 'serviceId' | 'ownerUserId' | 'accountLabel'>,
+  of: Pick<ConnectionRow, 'workspaceId' | 'serviceId' | 'ownerUuid' | 'accountLabel'>,
 ): Promise<ConnectionRow | null> {
-  const { workspaceId, serviceId, ownerUserId, accountLabel } = of
-  return connections.find(db, { workspaceId, serviceId, ownerUserId, accountLabel })
+  const { workspaceId, serviceId, ownerUuid, accountLabel } = of
+  return connections.find(db, { workspaceId, serviceId, ownerUuid, accountLabel })
 }
 
 const ofService = connections.query('where workspace_id = ? and service_id = ? order by id limit 200')
@@ -108,10 +118,10 @@ export async function removeConnection(db: Db, id: ConnectionId): Promise<void> 
 }
 
 /** Removes a person's own connections, which have no sign-ins any more. */
-export async function removeConnectionsOfUser(db: Db, { workspaceId, userId }: OwnConnections): Promise<void> {
+export async function removeConnectionsOfUser(db: Db, { workspaceId, personUuid }: OwnConnections): Promise<void> {
   const inWorkspace = workspaceId !== undefined && { workspace_id: workspaceId }
   await db('connections')
-    .where({ ...inWorkspace, owner_user_id: userId })
+    .where({ ...inWorkspace, owner_user_id: personUuid })
     .delete()
 }
 /** Those that a person has. */
@@ -119,7 +129,7 @@ export interface OwnConnections {
   /** Left out: all workspaces. */
   workspaceId?: WorkspaceUuid
   /** UUID. */
-  userId: PersonUuid
+  personUuid: PersonUuid
 }
 
 export async function recordConnectionUse(db: Db, id: ConnectionId, at: number): Promise<void> {

@@ -10,7 +10,7 @@ import type { OwnConnections } from './store.ts'
 
 const sealed = z.instanceof(Uint8Array).transform((bytes): Buffer => Buffer.from(bytes))
 const goingRow = z.object({
-  connectionId: connectionId,
+  connectionId,
   workspaceId: workspaceUuid,
   serviceId: text,
   credential: sealed,
@@ -21,7 +21,7 @@ const withdrawals = table('connection_withdrawals', {
   /** The connection and the version of its credential. */
   id: text,
   /** For which the credential is sealed. */
-  connectionId: connectionId,
+  connectionId,
   workspaceId: workspaceUuid,
   serviceId: text,
   credential: sealed,
@@ -32,16 +32,16 @@ const withdrawals = table('connection_withdrawals', {
 export type WithdrawalRow = RowOf<typeof withdrawals>
 
 /** Which connections go: of a workspace, of a service in it, or of a person. */
-type Going = OwnConnections | { workspaceId: WorkspaceUuid; serviceId?: string; userId?: undefined }
+type Going = OwnConnections | { workspaceId: WorkspaceUuid; serviceId?: string; personUuid?: undefined }
 
 /** Takes the tokens out of connections that go; their providers are told later. */
 export async function queueWithdrawals(db: Db, of: Going, now: number): Promise<void> {
-  const { workspaceId, userId } = of
+  const { workspaceId, personUuid } = of
   const serviceId = 'serviceId' in of ? of.serviceId : undefined
   const going = {
     ...(workspaceId !== undefined && { workspace_id: workspaceId }),
     ...(serviceId !== undefined && { service_id: serviceId }),
-    ...(userId !== undefined && { owner_user_id: userId }),
+    ...(personUuid !== undefined && { owner_user_id: personUuid }),
   }
   for (let count = perInsert; count === perInsert;) {
     const found: unknown[] = await db('connections')

@@ -26,8 +26,8 @@ export async function isConversationVisible(db: Db, caller: Caller, conversation
 
 /** The viewer for lists; null sees all. */
 export function viewerOfConversations(caller: Caller): ConversationViewer {
-  if (caller.kind === 'agent') return { type: 'agent', id: caller.agentId }
-  return hasRole(caller, 'admin') ? null : { type: 'user', id: caller.userPublicId, userId: caller.userId }
+  if (caller.kind === 'agent') return { type: 'agent', id: caller.agentRef }
+  return hasRole(caller, 'admin') ? null : { type: 'user', id: caller.personRef, personUuid: caller.personUuid }
 }
 
 /** The conversation, if the caller sees it; null otherwise. */

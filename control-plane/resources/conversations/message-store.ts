@@ -10,31 +10,35 @@ import { expectOnlyWriter, table, type RowOf } from '../../db/table.ts'
 const mention = z.object({ type: z.enum(['user', 'agent']), id: actorRef })
 export type Mention = z.infer<typeof mention>
 
-const messages = table('messages', {
-  id: messageId,
-  conversationId: conversationId,
-  /** Its number in the conversation, from 1 without holes. */
-  seq: int,
-  authorType: z.enum(authorTypes),
-  /** `usr_` or `agt_` id; null for the system. */
-  authorId: actorRef.nullable(),
-  body: text,
-  source: z.enum(messageSources),
-  externalRef: nullableText,
-  automationId: automationId.nullable(),
-  mentions: json(z.array(mention)),
-  parentMessageId: messageId.nullable(),
-  attachmentIds: json(z.array(fileId)),
-  /** The run whose final text this is. */
-  replyOfRun: nullableText,
-  /** The run that `send` started for it. */
-  turnRun: runId.nullable(),
-  sendKey: nullableText,
-  editedAt: nullableTime,
-  deletedAt: nullableTime,
-  createdAt: time,
-  updatedAt: time,
-})
+const messages = table(
+  'messages',
+  {
+    id: messageId,
+    conversationId,
+    /** Its number in the conversation, from 1 without holes. */
+    seq: int,
+    authorType: z.enum(authorTypes),
+    /** `usr_` or `agt_` id; null for the system. */
+    authorRef: actorRef.nullable(),
+    body: text,
+    source: z.enum(messageSources),
+    externalRef: nullableText,
+    automationId: automationId.nullable(),
+    mentions: json(z.array(mention)),
+    parentMessageId: messageId.nullable(),
+    attachmentIds: json(z.array(fileId)),
+    /** The run whose final text this is. */
+    replyOfRun: nullableText,
+    /** The run that `send` started for it. */
+    turnRun: runId.nullable(),
+    sendKey: nullableText,
+    editedAt: nullableTime,
+    deletedAt: nullableTime,
+    createdAt: time,
+    updatedAt: time,
+  },
+  { columns: { authorRef: 'author_id' } },
+)
 export type MessageRow = RowOf<typeof messages>
 
 /** Throws the database's unique violation for a second reply of a run, or a second message sent with one key. */
@@ -78,9 +82,9 @@ export async function findReplyOfRun(db: Db, runId: RunId): Promise<MessageRow |
 
 export async function findSentMessage(
   db: Db,
-  sent: { conversationId: ConversationId; authorId: PersonRef; key: string },
+  sent: { conversationId: ConversationId; authorRef: PersonRef; key: string },
 ): Promise<MessageRow | null> {
-  return messages.find(db, { conversationId: sent.conversationId, authorId: sent.authorId, sendKey: sent.key })
+  return messages.find(db, { conversationId: sent.conversationId, authorRef: sent.authorRef, sendKey: sent.key })
 }
 
 export async function replaceTurnRun(db: Db, messageId: MessageId, runId: RunId): Promise<void> {
@@ -130,8 +134,8 @@ export async function listLastAuthors(
 
 /** The earlier texts of messages. */
 const edits = table('message_edits', {
-  messageId: messageId,
-  conversationId: conversationId,
+  messageId,
+  conversationId,
   edit: int,
   body: text,
   replacedAt: time,

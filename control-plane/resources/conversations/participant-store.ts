@@ -14,7 +14,7 @@ export interface Participant {
 
 const participants = table(
   'conversation_participants',
-  { conversationId: conversationId, type: z.enum(['user', 'agent']), id: actorRef, createdAt: time },
+  { conversationId, type: z.enum(['user', 'agent']), id: actorRef, createdAt: time },
   { columns: { id: 'subject_id' } },
 )
 
@@ -78,14 +78,14 @@ export interface ReadMark {
 
 const reads = table(
   'conversation_reads',
-  { conversationId: conversationId, userId: personRef, seq: int, at: time },
-  { columns: { seq: 'read_seq', at: 'read_at' } },
+  { conversationId, personRef, seq: int, at: time },
+  { columns: { personRef: 'user_id', seq: 'read_seq', at: 'read_at' } },
 )
 
 /** Records how far a person has read; a mark never goes back. */
 export async function recordRead(
   db: Db,
-  read: { conversationId: ConversationId; userId: PersonRef; seq: number; at: number },
+  read: { conversationId: ConversationId; personRef: PersonRef; seq: number; at: number },
 ): Promise<void> {
   await db('conversation_reads')
     .insert(reads.toColumns(read))
@@ -96,13 +96,13 @@ export async function recordRead(
 
 export async function listReads(
   db: Db,
-  userId: PersonRef,
+  personRef: PersonRef,
   conversationIds: readonly ConversationId[],
 ): Promise<Map<ConversationId, ReadMark>> {
   if (conversationIds.length === 0) return new Map()
   const marks = reads
     .from(db)
-    .where({ user_id: userId })
+    .where({ user_id: personRef })
     .whereIn('conversation_id', [...conversationIds])
   return new Map((await reads.list(marks)).map(({ conversationId, seq, at }) => [conversationId, { seq, at }]))
 }
@@ -133,10 +133,10 @@ const unread = query(
  */
 export async function countUnread(
   db: Db,
-  userId: PersonRef,
+  personRef: PersonRef,
   conversationIds: readonly ConversationId[],
 ): Promise<Map<string, number>> {
   if (conversationIds.length === 0) return new Map()
-  const counted = await unread.list(db, [userId, userId, conversationIds])
+  const counted = await unread.list(db, [personRef, personRef, conversationIds])
   return new Map(counted.filter(({ n }) => n > 0).map(({ value, n }) => [value, n]))
 }

@@ -22,7 +22,7 @@ export function presentMessage(
     id: message.id,
     conversationId: message.conversationId,
     taskId: conversation.taskId,
-    author: { type: message.authorType, id: message.authorId },
+    author: { type: message.authorType, id: message.authorRef },
     body: isDeleted ? '' : message.body,
     source: message.source,
     externalRef: message.externalRef,
@@ -56,7 +56,7 @@ export async function presentComments(
 ): Promise<Comment[]> {
   const viewing = { workspaceId: task.workspaceId, viewer: fileViewerOf(caller) }
   const attachmentsOf = await loadAttachments(db, viewing, messages)
-  const authors = messages.map((message) => ({ type: message.authorType, id: message.authorId }))
+  const authors = messages.map((message) => ({ type: message.authorType, id: message.authorRef }))
   const nameOf = await loadNames(db, task.workspaceId, authors)
   return messages.map((message, at) => ({
     id: message.id,

@@ -23,7 +23,7 @@ export async function presentConversations(
   const ids = conversations.map((conversation) => conversation.id)
   const { publicId, companyId } = await ownWorkspace(db, caller)
   const participants = await listParticipants(db, ids)
-  const own = caller.kind === 'person' ? caller.userPublicId : null
+  const own = caller.kind === 'person' ? caller.personRef : null
   const reads = own === null ? new Map<string, ReadMark>() : await listReads(db, own, ids)
   const unread = own === null ? new Map<string, number>() : await countUnread(db, own, ids)
   return conversations.map((conversation) => ({
@@ -63,7 +63,7 @@ function presentRow(
     lastMessagePreview: conversation.lastMessagePreview,
     lastActivityAt: toTimestamp(conversation.lastActivityAt),
     messageCount: conversation.messageCount,
-    createdBy: { type: conversation.createdByType, id: conversation.createdById },
+    createdBy: { type: conversation.createdByType, id: conversation.createdByRef },
     archivedAt: toTimestamp(conversation.archivedAt),
     createdAt: toTimestamp(conversation.createdAt),
     updatedAt: toTimestamp(conversation.updatedAt),

@@ -35,12 +35,12 @@ export function deletionRefusal(
 /** The two participants of a dm that belongs to no task. */
 export function dmOf(
   participants: readonly Participant[],
-): { userId: ActorRef; agentId: ActorRef } | 'dm_requires_one_agent' | 'dm_requires_one_user' {
+): { agentRef: ActorRef; personRef: ActorRef } | 'dm_requires_one_agent' | 'dm_requires_one_user' {
   const ids = (type: 'user' | 'agent') =>
     participants.filter((participant) => participant.type === type).map(({ id }) => id)
-  const [[agentId, ...otherAgents], [userId, ...otherUsers]] = [ids('agent'), ids('user')]
-  if (agentId === undefined || otherAgents.length > 0) return 'dm_requires_one_agent'
-  return userId === undefined || otherUsers.length > 0 ? 'dm_requires_one_user' : { userId, agentId }
+  const [[agentRef, ...otherAgents], [personRef, ...otherPersons]] = [ids('agent'), ids('user')]
+  if (agentRef === undefined || otherAgents.length > 0) return 'dm_requires_one_agent'
+  return personRef === undefined || otherPersons.length > 0 ? 'dm_requires_one_user' : { agentRef, personRef }
 }
 
 /** When somebody last posted, or the start of a conversation in which nobody did: lists are in this order. */

@@ -14,33 +14,37 @@ import { table, type RowOf } from '../../db/table.ts'
 import { publish } from '../../db/transaction.ts'
 import { hiddenTask } from '../projects/work-visibility.ts'
 
-const conversations = table('conversations', {
-  id: conversationId,
-  workspaceId: workspaceUuid,
-  kind: z.enum(conversationKinds),
-  title: nullableText,
-  taskId: taskId.nullable(),
-  /** The `usr_` and `agt_` ids of a dm that belongs to no task. */
-  dmUser: nullableText,
-  dmAgent: nullableText,
-  createdByType: z.enum(authorTypes),
-  createdById: actorRef.nullable(),
-  messageSeq: int,
-  messageCount: int,
-  lastMessageId: messageId.nullable(),
-  lastMessagePreview: nullableText,
-  lastActivityAt: nullableTime,
-  archivedAt: nullableTime,
-  /** Settings of its runs that replace those of the agent. */
-  modelId: nullableText,
-  harness: z.enum(harnessNames).nullable(),
-  reasoningEffort: z.enum(reasoningEfforts).nullable(),
-  speed: z.enum(speeds).nullable(),
-  runtimeChangedAt: nullableTime,
-  version: int,
-  createdAt: time,
-  updatedAt: time,
-})
+const conversations = table(
+  'conversations',
+  {
+    id: conversationId,
+    workspaceId: workspaceUuid,
+    kind: z.enum(conversationKinds),
+    title: nullableText,
+    taskId: taskId.nullable(),
+    /** The `usr_` and `agt_` ids of a dm that belongs to no task. */
+    dmUser: nullableText,
+    dmAgent: nullableText,
+    createdByType: z.enum(authorTypes),
+    createdByRef: actorRef.nullable(),
+    messageSeq: int,
+    messageCount: int,
+    lastMessageId: messageId.nullable(),
+    lastMessagePreview: nullableText,
+    lastActivityAt: nullableTime,
+    archivedAt: nullableTime,
+    /** Settings of its runs that replace those of the agent. */
+    modelId: nullableText,
+    harness: z.enum(harnessNames).nullable(),
+    reasoningEffort: z.enum(reasoningEfforts).nullable(),
+    speed: z.enum(speeds).nullable(),
+    runtimeChangedAt: nullableTime,
+    version: int,
+    createdAt: time,
+    updatedAt: time,
+  },
+  { columns: { createdByRef: 'created_by_id' } },
+)
 export type ConversationRow = RowOf<typeof conversations>
 
 export type NewConversation = Pick<
@@ -53,7 +57,7 @@ export type NewConversation = Pick<
   | 'dmUser'
   | 'dmAgent'
   | 'createdByType'
-  | 'createdById'
+  | 'createdByRef'
   | 'createdAt'
 >
 
@@ -84,9 +88,9 @@ export async function findConversationOfTask(db: Db, taskId: TaskId): Promise<Co
 
 export async function findDm(
   db: Db,
-  dm: { workspaceId: WorkspaceUuid; userId: string; agentId: string },
+  dm: { workspaceId: WorkspaceUuid; personRef: string; agentRef: string },
 ): Promise<ConversationRow | null> {
-  return conversations.find(db, { workspaceId: dm.workspaceId, dmUser: dm.userId, dmAgent: dm.agentId })
+  return conversations.find(db, { workspaceId: dm.workspaceId, dmUser: dm.personRef, dmAgent: dm.agentRef })
 }
 
 export async function listConversationsByIds(
@@ -106,10 +110,10 @@ export async function listConversationsByIds(
 
 /**
  * The viewer for whom a list is made; null sees all. A person sees channels, conversations of tasks they see, and their
- * own dms; an agent sees only those it takes part in. `id`: `usr_` or `agt_` id; `userId`: UUID.
+ * own dms; an agent sees only those it takes part in. `id`: `usr_` or `agt_` id; `personUuid`: UUID.
  */
 export type ConversationViewer =
-  | { type: 'user'; id: ActorRef; userId: PersonUuid }
+  | { type: 'user'; id: ActorRef; personUuid: PersonUuid }
   | { type: 'agent'; id: ActorRef }
   | null
 
@@ -119,7 +123,7 @@ export interface ConversationFilter extends TimePage {
   /** `none`: those without a task. */
   task?: { id: TaskId } | 'none'
   /** `usr_` or `agt_` id. */
-  participantId?: ActorRef
+  participantRef?: ActorRef
   withArchived: boolean
   /** Text in the title, whatever its case. */
   q?: string
@@ -137,7 +141,7 @@ export async function listConversations(db: Db, filter: ConversationFilter): Pro
   if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
   if (filter.task === 'none') void query.whereNull('task_id')
   else if (filter.task) void query.where({ task_id: filter.task.id })
-  if (filter.participantId !== undefined) onlyWith(query, filter.participantId)
+  if (filter.participantRef !== undefined) onlyWith(query, filter.participantRef)
   if (!filter.withArchived) void query.whereNull('archived_at')
   onlyContaining(query, ['title'], filter.q)
   const { from } = filter
@@ -163,19 +167,19 @@ function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ConversationV
 }
 
 /** Goes from the participant to the conversations, as there are many in which they are not. */
-function onlyWith(query: Knex.QueryBuilder, subjectId: ActorRef): void {
+function onlyWith(query: Knex.QueryBuilder, subjectRef: ActorRef): void {
   void query.whereIn(
     'id',
-    (own) => void own.from('conversation_participants').select('conversation_id').where({ subject_id: subjectId }),
+    (own) => void own.from('conversation_participants').select('conversation_id').where({ subject_id: subjectRef }),
   )
 }
 
-function participation(query: Knex.QueryBuilder, subjectId: ActorRef): void {
+function participation(query: Knex.QueryBuilder, subjectRef: ActorRef): void {
   void query
     .from('conversation_participants')
     .select('subject_id')
     .whereRaw('conversation_participants.conversation_id = conversations.id')
-    .where({ subject_id: subjectId })
+    .where({ subject_id: subjectRef })
 }
 
 /**

@@ -5,7 +5,7 @@ import { insertParticipants, type Participant } from './participant-store.ts'
 import { findConversationOfTask, insertConversation, type ConversationRow } from './store.ts'
 
 /** The fields of a task that its conversation needs. */
-export type DiscussedTask = Pick<TaskRow, 'id' | 'workspaceId' | 'assigneeAgentId' | 'createdByType' | 'createdById'>
+export type DiscussedTask = Pick<TaskRow, 'id' | 'workspaceId' | 'assigneeAgentRef' | 'createdByType' | 'createdByRef'>
 
 /** The conversation that holds a task's comments, made if it does not exist. */
 export async function ensureTaskConversation(
@@ -25,7 +25,7 @@ export async function ensureTaskConversation(
     dmUser: null,
     dmAgent: null,
     createdByType: task.createdByType,
-    createdById: task.createdById,
+    createdByRef: task.createdByRef,
     createdAt: at,
   })
   if (isNew) await insertParticipants(db, id, { participants: participantsOf(task), at })
@@ -36,8 +36,8 @@ export async function ensureTaskConversation(
 
 /** The task's creator and assignee. */
 export function participantsOf(task: DiscussedTask): Participant[] {
-  const { createdByType, createdById, assigneeAgentId } = task
-  const creator = createdByType === 'system' || createdById === null ? [] : [{ type: createdByType, id: createdById }]
-  const isAssigneeElse = assigneeAgentId !== null && assigneeAgentId !== createdById
-  return [...creator, ...(isAssigneeElse ? [{ type: 'agent' as const, id: assigneeAgentId }] : [])]
+  const { createdByType, createdByRef, assigneeAgentRef } = task
+  const creator = createdByType === 'system' || createdByRef === null ? [] : [{ type: createdByType, id: createdByRef }]
+  const isAssigneeElse = assigneeAgentRef !== null && assigneeAgentRef !== createdByRef
+  return [...creator, ...(isAssigneeElse ? [{ type: 'agent' as const, id: assigneeAgentRef }] : [])]
 }

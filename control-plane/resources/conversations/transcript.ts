@@ -16,7 +16,7 @@ export async function loadTranscript(
   return messages.map((message) => transcriptMessage(message, nameOf))
 }
 
-const authorOf = ({ authorType: type, authorId: id }: MessageRow) => ({ type, id })
+const authorOf = ({ authorType: type, authorRef: id }: MessageRow) => ({ type, id })
 
 function transcriptMessage(message: MessageRow, nameOf: NameOf): TranscriptMessage {
   const author = authorOf(message)
@@ -29,12 +29,12 @@ function transcriptMessage(message: MessageRow, nameOf: NameOf): TranscriptMessa
  */
 export async function transcriptBefore(
   db: Db,
-  of: { workspaceId: WorkspaceUuid; conversationId: ConversationId; agentId: AgentRef },
+  of: { workspaceId: WorkspaceUuid; conversationId: ConversationId; agentRef: AgentRef },
 ): Promise<string> {
-  const { workspaceId, conversationId, agentId } = of
+  const { workspaceId, conversationId, agentRef } = of
   const place = { direction: 'before' as const, seq: Number.MAX_SAFE_INTEGER }
   const newest = await listMessages(db, { conversationId, place, withDeleted: false, limit: 2 * messagesTold })
-  const own = newest.findIndex((each) => each.authorId === agentId)
+  const own = newest.findIndex((each) => each.authorRef === agentRef)
   if (own < 0) return ''
   return forgottenText(await loadTranscript(db, workspaceId, newest.slice(own, own + messagesTold).toReversed()))
 }

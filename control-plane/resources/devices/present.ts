@@ -16,7 +16,7 @@ export function presentDevice(device: DeviceRow, context: DeviceContext): Device
   const isPhone = isController(device.platform)
   const status = livenessOf(device, now, leaseMs)
   return {
-    deviceId: device.deviceId,
+    deviceId: device.deviceUuid,
     publicId: device.publicId,
     displayName: device.displayName,
     hostname: device.hostname,

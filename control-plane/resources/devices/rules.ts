@@ -10,8 +10,8 @@ export function isController(platform: string | null): boolean {
 }
 
 /** The person whose machine it is; null: it is a sandbox, and nobody's. */
-export const personOf = (device: { userId: PersonUuid; sandboxId: SandboxId | null }): PersonUuid | null =>
-  device.sandboxId === null ? device.userId : null
+export const personOf = (device: { personUuid: PersonUuid; sandboxId: SandboxId | null }): PersonUuid | null =>
+  device.sandboxId === null ? device.personUuid : null
 
 /** The liveness, computed from the last heartbeat and never stored. */
 export function livenessOf(

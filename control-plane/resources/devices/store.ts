@@ -18,10 +18,10 @@ import { personOf } from './rules.ts'
 const devices = table(
   'devices',
   {
-    deviceId: deviceUuid,
+    deviceUuid,
     publicId: deviceRef,
     workspaceId: workspaceUuid,
-    userId: personUuid,
+    personUuid,
     displayName: text,
     hostname: nullableText,
     /** A person set the host name; what the device calls itself does not replace it. */
@@ -48,7 +48,7 @@ const devices = table(
     createdAt: time,
     updatedAt: time,
   },
-  { columns: { linkId: 'link_instance' } },
+  { columns: { deviceUuid: 'device_id', personUuid: 'user_id', linkId: 'link_instance' } },
 )
 export type DeviceRow = RowOf<typeof devices>
 
@@ -59,7 +59,7 @@ const byToken = devices.query(`where (token_hash = ? or next_token_hash = ?) and
 const ofWorkspace = devices.query('where workspace_id = ? and removed_at is null')
 const isOfPerson = (device: DeviceRow) => personOf(device) !== null
 
-type IdentityFields = 'deviceId' | 'publicId' | 'workspaceId' | 'userId' | 'displayName' | 'tokenHash'
+type IdentityFields = 'deviceUuid' | 'publicId' | 'workspaceId' | 'personUuid' | 'displayName' | 'tokenHash'
 type HostFields = 'hostname' | 'platform' | 'version'
 type SettingFields = 'isHostnameSet' | 'maxConcurrent' | 'runsBy' | 'remoteControlRevokedAt'
 export type NewDevice = Pick<DeviceRow, IdentityFields | HostFields | SettingFields> &
@@ -71,8 +71,8 @@ export async function insertDevice(db: Db, device: NewDevice): Promise<void> {
 }
 
 /** A device that was not removed, by its connection id. */
-export async function findDevice(db: Db, deviceId: DeviceUuid): Promise<DeviceRow | null> {
-  return byDeviceId.first(db, [deviceId])
+export async function findDevice(db: Db, deviceUuid: DeviceUuid): Promise<DeviceRow | null> {
+  return byDeviceId.first(db, [deviceUuid])
 }
 
 /** A device that was not removed, by its durable id. */
@@ -91,11 +91,15 @@ export async function findDeviceByToken(db: Db, tokenHash: string): Promise<Devi
   return byToken.first(db, [tokenHash, tokenHash])
 }
 
-export async function listDevicesOfUser(db: Db, workspaceId: WorkspaceUuid, userId: PersonUuid): Promise<DeviceRow[]> {
+export async function listDevicesOfUser(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  personUuid: PersonUuid,
+): Promise<DeviceRow[]> {
   return devices.list(
     devices
       .from(db)
-      .where({ workspace_id: workspaceId, user_id: userId })
+      .where({ workspace_id: workspaceId, user_id: personUuid })
       .whereNull('removed_at')
       .whereNull('sandbox_id')
       .orderByRaw('created_at desc, device_id desc'),
@@ -115,7 +119,7 @@ export async function listDevicesOfWorkspace(db: Db, workspaceId: WorkspaceUuid)
 export async function listPlacesOfWorkspace(db: Db, workspaceId: WorkspaceUuid): Promise<DeviceRow[]> {
   const rows = await ofWorkspace.list(db, [workspaceId])
   // Sorting a few rows here is cheaper than planning it in the query.
-  return rows.toSorted((a, b) => (a.deviceId < b.deviceId ? -1 : 1))
+  return rows.toSorted((a, b) => (a.deviceUuid < b.deviceUuid ? -1 : 1))
 }
 
 /** Writes fields that a person or the device itself changes, by compare-and-set on the row's version. */
@@ -125,10 +129,10 @@ export async function replaceDevice(
   changes: Partial<Pick<DeviceRow, 'displayName' | 'removedAt' | HostFields | SettingFields>> & { at: number },
 ): Promise<void> {
   const { at, ...fields } = changes
-  const { deviceId, rowVersion } = device
+  const { deviceUuid, rowVersion } = device
   const changed = await devices.update(
     db,
-    { deviceId, rowVersion, removedAt: null },
+    { deviceUuid, rowVersion, removedAt: null },
     { ...fields, rowVersion: rowVersion + 1, updatedAt: at },
   )
   expectOnlyWriter(changed)
@@ -140,77 +144,80 @@ export async function replaceDevice(
  */
 export async function markLinked(
   db: Db,
-  link: Pick<DeviceRow, 'deviceId' | 'replicaId' | 'linkId' | 'claimState' | HostFields> & { at: number },
+  link: Pick<DeviceRow, 'deviceUuid' | 'replicaId' | 'linkId' | 'claimState' | HostFields> & { at: number },
 ): Promise<boolean> {
-  const { deviceId, at, hostname, ...fields } = link
+  const { deviceUuid, at, hostname, ...fields } = link
   const marked = await devices.update(
     db,
-    { deviceId, removedAt: null },
+    { deviceUuid, removedAt: null },
     { ...fields, lastHeartbeatAt: at, updatedAt: at },
   )
-  if (marked === 1) await devices.update(db, { deviceId, isHostnameSet: false }, { hostname })
+  if (marked === 1) await devices.update(db, { deviceUuid, isHostnameSet: false }, { hostname })
   return marked === 1
 }
 
 /** Records that the link is gone; another link of the same device is not touched. */
-export async function markUnlinked(db: Db, link: { deviceId: DeviceUuid; linkId: string }) {
-  await db('devices').where({ device_id: link.deviceId, link_instance: link.linkId }).update({ replica_id: null })
+export async function markUnlinked(db: Db, link: { deviceUuid: DeviceUuid; linkId: string }) {
+  await db('devices').where({ device_id: link.deviceUuid, link_instance: link.linkId }).update({ replica_id: null })
 }
 
 const beat = command('update devices set last_heartbeat_at = ? where device_id in ?')
 
-export async function recordHeartbeats(db: Db, beats: readonly { deviceId: DeviceUuid; at: number }[]): Promise<void> {
+export async function recordHeartbeats(
+  db: Db,
+  beats: readonly { deviceUuid: DeviceUuid; at: number }[],
+): Promise<void> {
   // Grouped by time, so that all heartbeats of one second take one statement.
   const byTime = Map.groupBy(beats, (each) => each.at)
   for (const [at, group] of byTime) {
-    const devices = group.map((each) => each.deviceId)
+    const devices = group.map((each) => each.deviceUuid)
     await beat(db, [at, devices])
   }
 }
 
-export async function recordClaimState(db: Db, deviceId: DeviceUuid, state: ClaimState): Promise<void> {
-  await devices.update(db, { deviceId }, { claimState: state })
+export async function recordClaimState(db: Db, deviceUuid: DeviceUuid, state: ClaimState): Promise<void> {
+  await devices.update(db, { deviceUuid }, { claimState: state })
 }
 
-export async function recordReadiness(db: Db, deviceId: DeviceUuid, readiness: ProviderReadiness, at: number) {
-  await devices.update(db, { deviceId }, { providerReadiness: readiness, providerReadinessAt: at })
+export async function recordReadiness(db: Db, deviceUuid: DeviceUuid, readiness: ProviderReadiness, at: number) {
+  await devices.update(db, { deviceUuid }, { providerReadiness: readiness, providerReadinessAt: at })
 }
 
 /** Stores a new token beside the old one; both work until the new one is used. */
-export async function setNextToken(db: Db, deviceId: DeviceUuid, nextTokenHash: string): Promise<void> {
-  await db('devices').where({ device_id: deviceId }).update({ next_token_hash: nextTokenHash })
+export async function setNextToken(db: Db, deviceUuid: DeviceUuid, nextTokenHash: string): Promise<void> {
+  await db('devices').where({ device_id: deviceUuid }).update({ next_token_hash: nextTokenHash })
 }
 
 /** Called when the device used its new token: the old one becomes invalid. */
-export async function promoteToken(db: Db, deviceId: DeviceUuid, tokenHash: string, at: number): Promise<void> {
+export async function promoteToken(db: Db, deviceUuid: DeviceUuid, tokenHash: string, at: number): Promise<void> {
   await db('devices')
-    .where({ device_id: deviceId, next_token_hash: tokenHash })
+    .where({ device_id: deviceUuid, next_token_hash: tokenHash })
     .update({ token_hash: tokenHash, next_token_hash: null, token_issued_at: at })
 }
 
 /** Gives a sandbox a token for one link again, in place of all that it had. */
-export async function renewFirstToken(db: Db, { deviceId, createdAt }: DeviceRow, tokenHash: string): Promise<void> {
-  await devices.update(db, { deviceId }, { tokenHash, nextTokenHash: null, tokenIssuedAt: createdAt })
+export async function renewFirstToken(db: Db, { deviceUuid, createdAt }: DeviceRow, tokenHash: string): Promise<void> {
+  await devices.update(db, { deviceUuid }, { tokenHash, nextTokenHash: null, tokenIssuedAt: createdAt })
 }
 
 /** Never a device of a person. */
-export async function deleteSandboxDevice(db: Db, deviceId: DeviceUuid): Promise<void> {
-  await db('devices').where({ device_id: deviceId }).whereNotNull('sandbox_id').delete()
+export async function deleteSandboxDevice(db: Db, deviceUuid: DeviceUuid): Promise<void> {
+  await db('devices').where({ device_id: deviceUuid }).whereNotNull('sandbox_id').delete()
 }
 
 /** Stores a new token in place of the one that was used, which is invalid at once. */
 export async function exchangeToken(
   db: Db,
-  { deviceId, createdAt }: DeviceRow,
+  { deviceUuid, createdAt }: DeviceRow,
   { tokenHash, at }: { tokenHash: string; at: number },
 ): Promise<void> {
   const tokenIssuedAt = Math.max(at, createdAt + 1)
-  await devices.update(db, { deviceId }, { tokenHash, nextTokenHash: null, tokenIssuedAt })
+  await devices.update(db, { deviceUuid }, { tokenHash, nextTokenHash: null, tokenIssuedAt })
 }
 
 /** Records that the replica no longer holds a link of the device. */
-export async function clearLink(db: Db, deviceId: DeviceUuid, replicaId: string): Promise<void> {
-  await db('devices').where({ device_id: deviceId, replica_id: replicaId }).update({ replica_id: null })
+export async function clearLink(db: Db, deviceUuid: DeviceUuid, replicaId: string): Promise<void> {
+  await db('devices').where({ device_id: deviceUuid, replica_id: replicaId }).update({ replica_id: null })
 }
 
 /** Forgets all links, at the start of a server that shares its database with no other. */

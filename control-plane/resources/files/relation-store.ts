@@ -9,7 +9,7 @@ import { table, type RowOf } from '../../db/table.ts'
 
 const relations = table('file_relations', {
   id: text,
-  fileId: fileId,
+  fileId,
   entityType: z.enum(entityTypes),
   /** UUID of a project; `tsk_`, `run_`, `msg_` or `cnv_` id of what else there is. */
   entityId: text,

@@ -5,20 +5,24 @@ import { actorRef, blobId, fileId } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-const revisions = table('file_revisions', {
-  id: text,
-  fileId: fileId,
-  /** From 1. */
-  number: int,
-  /** null once the bytes are removed. */
-  blobId: blobId.nullable(),
-  sizeBytes: int,
-  contentType: nullableText,
-  sha256: text,
-  authorType: z.enum(['user', 'agent']),
-  authorId: actorRef,
-  createdAt: time,
-})
+const revisions = table(
+  'file_revisions',
+  {
+    id: text,
+    fileId,
+    /** From 1. */
+    number: int,
+    /** null once the bytes are removed. */
+    blobId: blobId.nullable(),
+    sizeBytes: int,
+    contentType: nullableText,
+    sha256: text,
+    authorType: z.enum(['user', 'agent']),
+    authorRef: actorRef,
+    createdAt: time,
+  },
+  { columns: { authorRef: 'author_id' } },
+)
 export type FileRevisionRow = RowOf<typeof revisions>
 
 export async function insertFileRevision(db: Db, revision: FileRevisionRow): Promise<void> {

@@ -5,23 +5,23 @@ import type { FileViewer } from './visibility.ts'
 
 // Decisions about files.
 
-type Seen = Pick<FileRow, 'visibility' | 'ownerUserId' | 'createdByType' | 'createdById'>
+type Seen = Pick<FileRow, 'visibility' | 'ownerRef' | 'createdByType' | 'createdByRef'>
 
 export function fileViewerOf(caller: Caller): FileViewer {
-  if (caller.kind === 'agent') return { type: 'agent', id: caller.agentId }
-  return hasRole(caller, 'admin') ? null : { type: 'user', id: caller.userPublicId }
+  if (caller.kind === 'agent') return { type: 'agent', id: caller.agentRef }
+  return hasRole(caller, 'admin') ? null : { type: 'user', id: caller.personRef }
 }
 
 /** A private file is seen by its owner, by workspace admins, and by the agent that uploaded it. */
 export function isFileVisible(file: Seen, viewer: FileViewer): boolean {
   if (file.visibility === 'company' || viewer === null) return true
-  if (viewer.type === 'user') return file.ownerUserId === viewer.id
-  return file.createdByType === 'agent' && file.createdById === viewer.id
+  if (viewer.type === 'user') return file.ownerRef === viewer.id
+  return file.createdByType === 'agent' && file.createdByRef === viewer.id
 }
 
 /** Only the owner and workspace admins restore a file, give it away and say who sees it; an agent owns none. */
-export function ownsOrAdministersFile(file: Pick<FileRow, 'ownerUserId'>, caller: Caller): boolean {
-  return caller.kind === 'person' && (hasRole(caller, 'admin') || file.ownerUserId === caller.userPublicId)
+export function ownsOrAdministersFile(file: Pick<FileRow, 'ownerRef'>, caller: Caller): boolean {
+  return caller.kind === 'person' && (hasRole(caller, 'admin') || file.ownerRef === caller.personRef)
 }
 
 /** Bytes of text that an answer holds for this caller. */

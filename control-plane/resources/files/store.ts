@@ -10,30 +10,34 @@ import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { onlyVisibleFiles, type FileViewer } from './visibility.ts'
 
-const files = table('files', {
-  id: fileId,
-  workspaceId: workspaceUuid,
-  name: text,
-  contentType: nullableText,
-  sizeBytes: int,
-  description: nullableText,
-  /** `usr_` id. */
-  ownerUserId: personRef.nullable(),
-  visibility: z.enum(visibilities),
-  createdByType: z.enum(['user', 'agent']),
-  createdById: actorRef,
-  sha256: text,
-  /** null: not a text. */
-  textPreview: nullableText,
-  /** The number of the current version. */
-  revisionCount: int,
-  /** The bytes of the current version; null once they are removed. */
-  blobId: blobId.nullable(),
-  deletedAt: nullableTime,
-  version: int,
-  createdAt: time,
-  updatedAt: time,
-})
+const files = table(
+  'files',
+  {
+    id: fileId,
+    workspaceId: workspaceUuid,
+    name: text,
+    contentType: nullableText,
+    sizeBytes: int,
+    description: nullableText,
+    /** `usr_` id. */
+    ownerRef: personRef.nullable(),
+    visibility: z.enum(visibilities),
+    createdByType: z.enum(['user', 'agent']),
+    createdByRef: actorRef,
+    sha256: text,
+    /** null: not a text. */
+    textPreview: nullableText,
+    /** The number of the current version. */
+    revisionCount: int,
+    /** The bytes of the current version; null once they are removed. */
+    blobId: blobId.nullable(),
+    deletedAt: nullableTime,
+    version: int,
+    createdAt: time,
+    updatedAt: time,
+  },
+  { columns: { ownerRef: 'owner_user_id', createdByRef: 'created_by_id' } },
+)
 export type FileRow = RowOf<typeof files>
 
 export async function insertFile(db: Db, file: FileRow): Promise<void> {

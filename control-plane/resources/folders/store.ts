@@ -6,20 +6,24 @@ import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-const folders = table('folders', {
-  shortId: folderRef,
-  workspaceId: workspaceUuid,
-  /** The durable id (`dvc_...`) of its device. */
-  device: deviceRef,
-  displayName: text,
-  rootPath: text,
-  repoId: repoUuid.nullable(),
-  /** Always `active`: what is shown is derived. */
-  bindingState: z.enum(['active', 'manual_rebind_required']),
-  createdBy: personUuid,
-  removedAt: nullableTime,
-  createdAt: time,
-})
+const folders = table(
+  'folders',
+  {
+    shortId: folderRef,
+    workspaceId: workspaceUuid,
+    /** The durable id (`dvc_...`) of its device. */
+    device: deviceRef,
+    displayName: text,
+    rootPath: text,
+    repoId: repoUuid.nullable(),
+    /** Always `active`: what is shown is derived. */
+    bindingState: z.enum(['active', 'manual_rebind_required']),
+    createdByUuid: personUuid,
+    removedAt: nullableTime,
+    createdAt: time,
+  },
+  { columns: { createdByUuid: 'created_by' } },
+)
 export type FolderRow = RowOf<typeof folders>
 
 export async function insertFolder(
@@ -36,11 +40,15 @@ export async function findFolder(db: Db, workspaceId: WorkspaceUuid, shortId: Fo
 }
 
 /** The folders that a person added, newest first. */
-export async function listFoldersOfUser(db: Db, workspaceId: WorkspaceUuid, userId: PersonUuid): Promise<FolderRow[]> {
+export async function listFoldersOfUser(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  personUuid: PersonUuid,
+): Promise<FolderRow[]> {
   return folders.list(
     folders
       .from(db)
-      .where({ workspace_id: workspaceId, created_by: userId })
+      .where({ workspace_id: workspaceId, created_by: personUuid })
       .whereNull('removed_at')
       .orderByRaw('created_at desc, short_id desc'),
   )

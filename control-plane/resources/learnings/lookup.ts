@@ -12,7 +12,7 @@ export async function readableLearning(db: Db, caller: Caller, id: string): Prom
   if (learning === null) return unknownLearning()
   const isReviewer = async () => {
     if (caller.kind !== 'person') return false
-    return (await findApproval(db, caller.workspaceId, learning.approvalId))?.assignedId === caller.userPublicId
+    return (await findApproval(db, caller.workspaceId, learning.approvalId))?.assignedRef === caller.personRef
   }
   const isSeen = await seesWork(db, caller, { table: 'learnings', id })
   return mayRead(learning, { seesWork: isSeen, isReviewer: !isSeen && (await isReviewer()) })

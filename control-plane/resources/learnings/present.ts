@@ -9,7 +9,7 @@ export function presentLearning(
   learning: LearningRow,
   { entities, origin }: { entities: readonly Entity[]; origin: Origin },
 ): Learning {
-  const { id, topic, status, bullets, agentId, approvalId, rejectedReason, createdAt, updatedAt } = learning
+  const { id, topic, status, bullets, agentRef, approvalId, rejectedReason, createdAt, updatedAt } = learning
   return {
     object: 'learning',
     id,
@@ -22,7 +22,7 @@ export function presentLearning(
     })),
     entities: [...entities],
     ...origin,
-    createdByAgentId: agentId,
+    createdByAgentId: agentRef,
     createdByUserId: null,
     approvalId,
     rejectedReason,

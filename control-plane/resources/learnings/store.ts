@@ -11,24 +11,28 @@ import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 
-const learnings = table('learnings', {
-  id: text,
-  workspaceId: workspaceUuid,
-  topic: text,
-  status: z.enum(learningStatuses),
-  bullets: json(z.array(storedBullet)),
-  /** The agent that filed it; null: a person did. */
-  agentId: agentRef.nullable(),
-  runId: runId.nullable(),
-  /** The task on which it was learned. */
-  taskId: taskId.nullable(),
-  conversationId: conversationId.nullable(),
-  approvalId: approvalId,
-  rejectedReason: nullableText,
-  version: int,
-  createdAt: time,
-  updatedAt: time,
-})
+const learnings = table(
+  'learnings',
+  {
+    id: text,
+    workspaceId: workspaceUuid,
+    topic: text,
+    status: z.enum(learningStatuses),
+    bullets: json(z.array(storedBullet)),
+    /** The agent that filed it; null: a person did. */
+    agentRef: agentRef.nullable(),
+    runId: runId.nullable(),
+    /** The task on which it was learned. */
+    taskId: taskId.nullable(),
+    conversationId: conversationId.nullable(),
+    approvalId,
+    rejectedReason: nullableText,
+    version: int,
+    createdAt: time,
+    updatedAt: time,
+  },
+  { columns: { agentRef: 'agent_id' } },
+)
 export type LearningRow = RowOf<typeof learnings>
 
 const entities = table('learning_entities', {
@@ -122,8 +126,8 @@ function onlyVisible(query: Knex.QueryBuilder, viewer: WorkViewer): void {
   void query.where((any) => {
     void any.where({ status: 'accepted' })
     void any.orWhere((seen) => onlyVisibleWork(seen, { viewer, table: 'learnings' }))
-    if (!('userId' in viewer)) return
-    const theirs = { assigned_type: 'user', assigned_id: viewer.userPublicId }
+    if (!('personUuid' in viewer)) return
+    const theirs = { assigned_type: 'user', assigned_id: viewer.personRef }
     void any.orWhereIn('approval_id', (reviewed) => void reviewed.from('approvals').select('id').where(theirs))
   })
 }

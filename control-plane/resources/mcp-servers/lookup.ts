@@ -11,8 +11,8 @@ export async function lookUpMcpServer(
   id: string,
 ): Promise<{ row: McpServerRow; agent: AgentRow | null } | null> {
   const row = await findMcpServer(db, caller.workspaceId, id)
-  if (row === null || row.agentId === null) return row && { row, agent: null }
-  const agent = await findAgent(db, row.agentId)
+  if (row === null || row.agentRef === null) return row && { row, agent: null }
+  const agent = await findAgent(db, row.agentRef)
   if (agent === null || agent.deletedAt !== null || !isAgentVisible(agent, viewerOfAgents(caller))) return null
   return { row, agent }
 }

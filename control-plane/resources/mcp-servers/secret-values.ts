@@ -9,10 +9,10 @@ import type { McpServerRow } from './store.ts'
  */
 export async function secretValuesFor(
   db: Db,
-  { workspaceId, agentId }: Pick<McpServerRow, 'workspaceId' | 'agentId'>,
+  { workspaceId, agentRef }: Pick<McpServerRow, 'workspaceId' | 'agentRef'>,
   { names, vault }: { names: readonly string[]; vault: Pick<Vault, 'open'> },
 ): Promise<Record<string, string>> {
-  if (agentId === null) return secretsOfWorkspace(db, { workspaceId, names }, vault)
-  const granted = Object.entries(await secretsForRun(db, { agentId }, vault))
+  if (agentRef === null) return secretsOfWorkspace(db, { workspaceId, names }, vault)
+  const granted = Object.entries(await secretsForRun(db, { agentRef }, vault))
   return Object.fromEntries(granted.filter(([name]) => names.includes(name)))
 }

@@ -11,25 +11,29 @@ import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { onlyVisibleAgents } from '../agents/visibility.ts'
 
-const servers = table('mcp_servers', {
-  /** `mcp_...` */
-  id: text,
-  workspaceId: workspaceUuid,
-  /** null: all runs of the workspace have it. */
-  agentId: agentRef.nullable(),
-  name: text,
-  /** The name as rules know it (`ruleNameOf`), of which a workspace and each agent has one. */
-  ruleName: text,
-  server: json(mcpServer),
-  /** The plugin that brought it, and what that calls it. */
-  pluginId: pluginId.nullable(),
-  nameInPlugin: nullableText,
-  /** `usr_...` */
-  createdBy: personRef,
-  version: int,
-  createdAt: time,
-  updatedAt: time,
-})
+const servers = table(
+  'mcp_servers',
+  {
+    /** `mcp_...` */
+    id: text,
+    workspaceId: workspaceUuid,
+    /** null: all runs of the workspace have it. */
+    agentRef: agentRef.nullable(),
+    name: text,
+    /** The name as rules know it (`ruleNameOf`), of which a workspace and each agent has one. */
+    ruleName: text,
+    server: json(mcpServer),
+    /** The plugin that brought it, and what that calls it. */
+    pluginId: pluginId.nullable(),
+    nameInPlugin: nullableText,
+    /** `usr_...` */
+    createdByRef: personRef,
+    version: int,
+    createdAt: time,
+    updatedAt: time,
+  },
+  { columns: { agentRef: 'agent_id', createdByRef: 'created_by' } },
+)
 export type McpServerRow = RowOf<typeof servers>
 
 /** Throws the database's unique violation when the name is taken. */
@@ -56,10 +60,10 @@ export async function removeMcpServer(db: Db, id: string): Promise<void> {
 export interface McpServerFilter {
   workspaceId: WorkspaceUuid
   /** Of this agent; null: of the workspace. */
-  agentId?: AgentRef | null
+  agentRef?: AgentRef | null
   isOfPlugin?: boolean
   /** Left out: whoever sees all. */
-  visibleTo?: { userId: PersonUuid | null; agentId: ActorRef | null }
+  visibleTo?: { personUuid: PersonUuid | null; agentRef: ActorRef | null }
 }
 
 /** Lists servers newest first; returns one row more than `limit`. Those of deleted agents are left out. */
@@ -76,9 +80,9 @@ export async function countMcpServers(db: Db, filter: McpServerFilter): Promise<
   return countOf(db('mcp_servers').where((query) => onlyThese(query, filter)))
 }
 
-function onlyThese(query: Knex.QueryBuilder, { workspaceId, agentId, isOfPlugin, visibleTo }: McpServerFilter): void {
+function onlyThese(query: Knex.QueryBuilder, { workspaceId, agentRef, isOfPlugin, visibleTo }: McpServerFilter): void {
   void query.where({ workspace_id: workspaceId })
-  if (agentId !== undefined) void query.where({ agent_id: agentId })
+  if (agentRef !== undefined) void query.where({ agent_id: agentRef })
   if (isOfPlugin !== undefined) void (isOfPlugin ? query.whereNotNull('plugin_id') : query.whereNull('plugin_id'))
   void query.where((any) => {
     void any.whereNull('agent_id').orWhereIn('agent_id', (agents) => {
@@ -96,8 +100,8 @@ const ofAgent = servers.query(
 export const listMcpServersForAgent = (
   db: Db,
   workspaceId: WorkspaceUuid,
-  agentId: AgentRef,
-): Promise<McpServerRow[]> => ofAgent.list(db, [workspaceId, agentId])
+  agentRef: AgentRef,
+): Promise<McpServerRow[]> => ofAgent.list(db, [workspaceId, agentRef])
 
 const ofEnabledPlugins = servers.query(
   `where workspace_id = ? and plugin_id in [select id from plugins where workspace_id = ? and enabled = 1]

@@ -43,10 +43,10 @@ export async function countUsers(db: Db): Promise<number> {
 /** Makes a person a member; a present member keeps the row and gets the role. */
 export async function replaceMember(
   db: Db,
-  member: { workspaceId: WorkspaceUuid; userId: PersonUuid; role: Role; at: number },
+  member: { workspaceId: WorkspaceUuid; personUuid: PersonUuid; role: Role; at: number },
 ): Promise<void> {
   await db('members')
-    .insert({ workspace_id: member.workspaceId, user_id: member.userId, role: member.role, created_at: member.at })
+    .insert({ workspace_id: member.workspaceId, user_id: member.personUuid, role: member.role, created_at: member.at })
     .onConflict(['workspace_id', 'user_id'])
     .merge(['role'])
 }
@@ -64,8 +64,8 @@ export async function listMembers(db: Db, workspaceId: WorkspaceUuid): Promise<M
   return rows.map((value) => ({ ...users.read(value), ...joined.parse(value) }))
 }
 
-export async function findRole(db: Db, workspaceId: WorkspaceUuid, userId: PersonUuid): Promise<Role | null> {
-  return cellOf(db('members').where({ workspace_id: workspaceId, user_id: userId }), 'role', z.enum(roles))
+export async function findRole(db: Db, workspaceId: WorkspaceUuid, personUuid: PersonUuid): Promise<Role | null> {
+  return cellOf(db('members').where({ workspace_id: workspaceId, user_id: personUuid }), 'role', z.enum(roles))
 }
 
 const member = query(
@@ -73,25 +73,29 @@ const member = query(
   z.object({ user_id: personUuid }),
 )
 
-export const isMember = async (db: Db, workspaceId: WorkspaceUuid, userId: PersonUuid): Promise<boolean> =>
-  (await member.first(db, [workspaceId, userId])) !== null
+export const isMember = async (db: Db, workspaceId: WorkspaceUuid, personUuid: PersonUuid): Promise<boolean> =>
+  (await member.first(db, [workspaceId, personUuid])) !== null
 
 /** UUIDs of a workspace's owners and admins. */
 export async function listAdmins(db: Db, workspaceId: WorkspaceUuid): Promise<PersonUuid[]> {
   return db('members').where({ workspace_id: workspaceId }).whereIn('role', ['owner', 'admin']).pluck('user_id')
 }
 
-export const loginTokens = table('login_tokens', {
-  id: text,
-  name: text,
-  tokenHash: text,
-  userId: personUuid,
-  workspaceId: workspaceUuid,
-  createdAt: time,
-  lastUsedAt: nullableTime,
-  /** null: it never expires. */
-  expiresAt: nullableTime,
-})
+export const loginTokens = table(
+  'login_tokens',
+  {
+    id: text,
+    name: text,
+    tokenHash: text,
+    personUuid,
+    workspaceId: workspaceUuid,
+    createdAt: time,
+    lastUsedAt: nullableTime,
+    /** null: it never expires. */
+    expiresAt: nullableTime,
+  },
+  { columns: { personUuid: 'user_id' } },
+)
 export type LoginToken = RowOf<typeof loginTokens>
 
 export async function insertLoginToken(
@@ -136,19 +140,19 @@ export async function findMemberByReference(
 
 export async function removeMember(
   db: Db,
-  member: { workspaceId: WorkspaceUuid; userId: PersonUuid },
+  member: { workspaceId: WorkspaceUuid; personUuid: PersonUuid },
 ): Promise<boolean> {
-  return (await db('members').where({ workspace_id: member.workspaceId, user_id: member.userId }).delete()) === 1
+  return (await db('members').where({ workspace_id: member.workspaceId, user_id: member.personUuid }).delete()) === 1
 }
 
 /** Revokes all login tokens of a person in one workspace. */
 export async function revokeLoginTokensOf(
   db: Db,
-  member: { workspaceId: WorkspaceUuid; userId: PersonUuid },
+  member: { workspaceId: WorkspaceUuid; personUuid: PersonUuid },
   at: number,
 ): Promise<void> {
   await db('login_tokens')
-    .where({ workspace_id: member.workspaceId, user_id: member.userId })
+    .where({ workspace_id: member.workspaceId, user_id: member.personUuid })
     .whereNull('revoked_at')
     .update({ revoked_at: at })
 }

@@ -12,24 +12,28 @@ const result = z.object({ status: z.number().int(), body: z.unknown() })
 export type ChangeResult = z.infer<typeof result>
 
 /** Writes that an agent requested and a person must approve; the approval has the same id. */
-const changes = table('platform_changes', {
-  /** `apr_...` */
-  id: approvalId,
-  workspaceId: workspaceUuid,
-  agentId: agentRef,
-  runId: runId,
-  /** The contract's id of the route to call on approval. */
-  routeId: text,
-  params: json(z.record(z.string(), z.unknown())),
-  body: json(z.unknown()),
-  /** The kind of client that asked, by its own word. */
-  source: z.enum(clients),
-  status: z.enum(['pending', 'approved', 'rejected', 'expired']),
-  result: nullableJson(result),
-  /** The run whose prompt told the agent what became of it; null: none has. */
-  toldRunId: runId.nullable(),
-  createdAt: time,
-})
+const changes = table(
+  'platform_changes',
+  {
+    /** `apr_...` */
+    id: approvalId,
+    workspaceId: workspaceUuid,
+    agentRef,
+    runId,
+    /** The contract's id of the route to call on approval. */
+    routeId: text,
+    params: json(z.record(z.string(), z.unknown())),
+    body: json(z.unknown()),
+    /** The kind of client that asked, by its own word. */
+    source: z.enum(clients),
+    status: z.enum(['pending', 'approved', 'rejected', 'expired']),
+    result: nullableJson(result),
+    /** The run whose prompt told the agent what became of it; null: none has. */
+    toldRunId: runId.nullable(),
+    createdAt: time,
+  },
+  { columns: { agentRef: 'agent_id' } },
+)
 export type PlatformChangeRow = RowOf<typeof changes>
 
 export async function insertPlatformChange(
@@ -80,8 +84,8 @@ const untold = decided.query(
 )
 
 /** Resolved changes of an agent that no prompt has told it about, oldest first. */
-export const listUntold = (db: Db, of: { agentId: AgentRef; limit: number }): Promise<DecidedChange[]> =>
-  untold.list(db, [of.agentId, of.limit])
+export const listUntold = (db: Db, of: { agentRef: AgentRef; limit: number }): Promise<DecidedChange[]> =>
+  untold.list(db, [of.agentRef, of.limit])
 
 const markTold = command('update platform_changes set told_run_id = ? where id in ?')
 

@@ -5,7 +5,7 @@ import type { SkillRow } from '../skills/store.ts'
 import type { InstalledPlugin, PluginSummaryRow } from './store.ts'
 
 export function presentPluginSummary(plugin: PluginSummaryRow): PluginSummary {
-  const { id, name, pluginVersion, description, enabled, format, pluginHash, installedBy } = plugin
+  const { id, name, pluginVersion, description, enabled, format, pluginHash, installedByRef } = plugin
   return {
     object: 'plugin',
     id,
@@ -16,7 +16,7 @@ export function presentPluginSummary(plugin: PluginSummaryRow): PluginSummary {
     format,
     source: { url: plugin.repoUrl, ref: plugin.repoRef, subdir: plugin.repoPath, resolvedSha: plugin.repoSha },
     pluginHash,
-    installedBy: installedBy === null ? null : { type: 'user', id: installedBy },
+    installedBy: installedByRef === null ? null : { type: 'user', id: installedByRef },
     installedAt: toTimestamp(plugin.createdAt),
     updatedAt: toTimestamp(plugin.updatedAt),
   }

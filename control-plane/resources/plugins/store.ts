@@ -30,16 +30,17 @@ const summary = {
   /** Of all its files, where a server needs them. */
   bundleId: bundleId.nullable(),
   /** `usr_...` */
-  installedBy: personRef.nullable(),
+  installedByRef: personRef.nullable(),
   version: int,
   createdAt: time,
   updatedAt: time,
 } as const
 
-const summaries = table('plugins', summary)
+const columns = { installedByRef: 'installed_by' }
+const summaries = table('plugins', summary, { columns })
 export type PluginSummaryRow = RowOf<typeof summaries>
 
-const installed = table('plugins', { ...summary, notUsed: json(z.array(notUsed)) })
+const installed = table('plugins', { ...summary, notUsed: json(z.array(notUsed)) }, { columns })
 /** A plugin with what is not used of it. */
 export type InstalledPlugin = RowOf<typeof installed>
 

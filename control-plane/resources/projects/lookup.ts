@@ -9,7 +9,7 @@ import { findProject, hasGrant, type ProjectRow } from './store.ts'
 export async function lookUpProject(db: Db, caller: Caller, id: string): Promise<ProjectRow | null> {
   const project = await findProject(db, caller.workspaceId, idFrom(id))
   if (project === null) return null
-  const isGranted = caller.kind === 'agent' && (await hasGrant(db, project.id, caller.agentId))
+  const isGranted = caller.kind === 'agent' && (await hasGrant(db, project.id, caller.agentRef))
   return isProjectVisible(project, projectViewerOf(caller), isGranted) ? project : null
 }
 

@@ -4,12 +4,12 @@ import { previewOfDescription } from './rules.ts'
 import type { ProjectRow } from './store.ts'
 
 export function presentProject(project: ProjectRow): Project {
-  const { workspaceId, description, ownerUserId, visibility, repoUrl } = project
+  const { workspaceId, description, ownerUuid, visibility, repoUrl } = project
   return {
     ...presentProjectSummary(project),
     workspaceId,
     description,
-    ownerUserId,
+    ownerUserId: ownerUuid,
     visibility,
     repoUrl,
     deletedAt: toTimestamp(project.deletedAt),
@@ -24,12 +24,12 @@ export function presentProjectSummary(project: ProjectRow): ProjectSummary {
     descriptionPreview: previewOfDescription(project.description),
     status: project.status,
     prefix: project.prefix,
-    leadAgentId: project.leadAgentId,
+    leadAgentId: project.leadAgentUuid,
     createdAt: toTimestamp(project.createdAt),
     updatedAt: toTimestamp(project.updatedAt),
   }
 }
 
-export function presentConfig({ status, leadAgentId, repoUrl, prefix }: ProjectRow): ProjectConfig {
-  return { status, leadAgentId, repoUrl, prefix }
+export function presentConfig({ status, leadAgentUuid, repoUrl, prefix }: ProjectRow): ProjectConfig {
+  return { status, leadAgentId: leadAgentUuid, repoUrl, prefix }
 }

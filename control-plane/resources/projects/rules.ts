@@ -6,24 +6,24 @@ import type { ProjectRow } from './store.ts'
 
 /** Workspace admins see private projects, too. */
 export function projectViewerOf(caller: Caller): ProjectViewer {
-  if (caller.kind === 'agent') return { agentId: caller.agentId, agentUuid: caller.agentUuid }
-  return hasRole(caller, 'admin') ? null : { userId: caller.userId }
+  if (caller.kind === 'agent') return { agentRef: caller.agentRef, agentUuid: caller.agentUuid }
+  return hasRole(caller, 'admin') ? null : { personUuid: caller.personUuid }
 }
 
 /** A private project is visible to its owner, to workspace admins, and to agents that lead it or were let into it. */
 export function isProjectVisible(
-  project: Pick<ProjectRow, 'visibility' | 'ownerUserId' | 'leadAgentId'>,
+  project: Pick<ProjectRow, 'visibility' | 'ownerUuid' | 'leadAgentUuid'>,
   viewer: ProjectViewer,
   isGranted: boolean,
 ): boolean {
   if (project.visibility === 'company' || viewer === null) return true
-  if ('userId' in viewer) return project.ownerUserId === viewer.userId
-  return isGranted || project.leadAgentId === viewer.agentUuid
+  if ('personUuid' in viewer) return project.ownerUuid === viewer.personUuid
+  return isGranted || project.leadAgentUuid === viewer.agentUuid
 }
 
 /** Only the project's owner and workspace admins may restore it and give it away. */
-export function ownsOrAdministersProject(project: Pick<ProjectRow, 'ownerUserId'>, caller: Caller): boolean {
-  return caller.kind === 'person' && (hasRole(caller, 'admin') || project.ownerUserId === caller.userId)
+export function ownsOrAdministersProject(project: Pick<ProjectRow, 'ownerUuid'>, caller: Caller): boolean {
+  return caller.kind === 'person' && (hasRole(caller, 'admin') || project.ownerUuid === caller.personUuid)
 }
 
 /**
@@ -31,9 +31,9 @@ export function ownsOrAdministersProject(project: Pick<ProjectRow, 'ownerUserId'
  * an owner was made by an agent.
  */
 export function decidesWhoSees(before: ProjectRow, changes: Partial<ProjectRow>): boolean {
-  if (before.visibility !== 'private' || before.ownerUserId === null) return false
+  if (before.visibility !== 'private' || before.ownerUuid === null) return false
   const after = { ...before, ...changes }
-  return after.visibility !== before.visibility || after.leadAgentId !== before.leadAgentId
+  return after.visibility !== before.visibility || after.leadAgentUuid !== before.leadAgentUuid
 }
 
 const previewLength = 220

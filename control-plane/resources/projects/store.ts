@@ -10,24 +10,28 @@ import { onlyContaining, onlyLive } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-const projects = table('projects', {
-  id: projectUuid,
-  workspaceId: workspaceUuid,
-  name: text,
-  description: text,
-  status: z.enum(projectStatuses),
-  /** Fixed once the project is created. */
-  prefix: nullableText,
-  /** UUID of the agent. */
-  leadAgentId: agentUuid.nullable(),
-  ownerUserId: personUuid.nullable(),
-  visibility: z.enum(['company', 'private']),
-  repoUrl: nullableText,
-  deletedAt: nullableTime,
-  version: int,
-  createdAt: time,
-  updatedAt: time,
-})
+const projects = table(
+  'projects',
+  {
+    id: projectUuid,
+    workspaceId: workspaceUuid,
+    name: text,
+    description: text,
+    status: z.enum(projectStatuses),
+    /** Fixed once the project is created. */
+    prefix: nullableText,
+    /** UUID of the agent. */
+    leadAgentUuid: agentUuid.nullable(),
+    ownerUuid: personUuid.nullable(),
+    visibility: z.enum(['company', 'private']),
+    repoUrl: nullableText,
+    deletedAt: nullableTime,
+    version: int,
+    createdAt: time,
+    updatedAt: time,
+  },
+  { columns: { leadAgentUuid: 'lead_agent_id', ownerUuid: 'owner_user_id' } },
+)
 export type ProjectRow = RowOf<typeof projects>
 
 /** Throws the database's unique violation when another project of the workspace has the prefix. */
@@ -49,7 +53,11 @@ export async function isPrefixTaken(db: Db, workspaceId: WorkspaceUuid, prefix: 
   return (await db('projects').where({ workspace_id: workspaceId, prefix }).first('id')) !== undefined
 }
 
-const grants = table('project_grants', { projectId: projectUuid, agentId: agentRef, createdAt: time })
+const grants = table(
+  'project_grants',
+  { projectId: projectUuid, agentRef, createdAt: time },
+  { columns: { agentRef: 'agent_id' } },
+)
 export type ProjectGrantRow = RowOf<typeof grants>
 
 /** Lets an agent into a project; an existing grant stays as it is. */
@@ -62,12 +70,12 @@ export async function listGrants(db: Db, projectId: ProjectUuid): Promise<Projec
   return grants.list(grants.from(db).where({ project_id: projectId }).orderBy(['created_at', 'agent_id']))
 }
 
-export async function removeGrant(db: Db, projectId: ProjectUuid, agentId: AgentRef): Promise<boolean> {
-  return (await db('project_grants').where({ project_id: projectId, agent_id: agentId }).delete()) === 1
+export async function removeGrant(db: Db, projectId: ProjectUuid, agentRef: AgentRef): Promise<boolean> {
+  return (await db('project_grants').where({ project_id: projectId, agent_id: agentRef }).delete()) === 1
 }
 
-export async function hasGrant(db: Db, projectId: ProjectUuid, agentId: AgentRef): Promise<boolean> {
-  return (await grants.find(db, { projectId, agentId })) !== null
+export async function hasGrant(db: Db, projectId: ProjectUuid, agentRef: AgentRef): Promise<boolean> {
+  return (await grants.find(db, { projectId, agentRef })) !== null
 }
 
 export interface ProjectFilter extends OlderPage {
@@ -77,7 +85,7 @@ export interface ProjectFilter extends OlderPage {
   /** Deleted projects, too. */
   withDeleted?: boolean
   /** UUID of the agent. */
-  leadAgentId?: AgentUuid
+  leadAgentUuid?: AgentUuid
   /** Matched case-insensitively against name, description and prefix. */
   q?: string
   visibleTo?: ProjectViewer
@@ -89,7 +97,7 @@ export interface ProjectFilter extends OlderPage {
 export async function listProjects(db: Db, filter: ProjectFilter): Promise<ProjectRow[]> {
   const query = projects.from(db).where({ workspace_id: filter.workspaceId })
   onlyLive(query, filter)
-  if (filter.leadAgentId !== undefined) void query.where({ lead_agent_id: filter.leadAgentId })
+  if (filter.leadAgentUuid !== undefined) void query.where({ lead_agent_id: filter.leadAgentUuid })
   onlyContaining(query, ['name', 'description', 'prefix'], filter.q)
   if (filter.visibleTo) onlyVisibleProjects(query, filter.visibleTo)
   if (filter.grantedTo) void query.where((any) => onlyGranted(any, filter.grantedTo!))

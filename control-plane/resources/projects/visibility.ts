@@ -2,12 +2,12 @@ import type { AgentRef, AgentUuid, PersonUuid } from '../../../shared/lib/ids.ts
 import type { Knex } from 'knex'
 
 export interface GrantedAgent {
-  agentId: AgentRef
+  agentRef: AgentRef
   agentUuid: AgentUuid
 }
 
 /** The viewer for whom a list is made; null sees all. */
-export type ProjectViewer = { userId: PersonUuid } | GrantedAgent | null
+export type ProjectViewer = { personUuid: PersonUuid } | GrantedAgent | null
 
 /**
  * Keeps the projects that this viewer sees: those open to the company, their own, and those that an agent leads or was
@@ -16,7 +16,7 @@ export type ProjectViewer = { userId: PersonUuid } | GrantedAgent | null
 export function onlyVisibleProjects(query: Knex.QueryBuilder, viewer: NonNullable<ProjectViewer>): void {
   void query.where((any) => {
     void any.where({ visibility: 'company' })
-    if ('userId' in viewer) void any.orWhere({ owner_user_id: viewer.userId })
+    if ('personUuid' in viewer) void any.orWhere({ owner_user_id: viewer.personUuid })
     else void any.orWhere((own) => onlyGranted(own, viewer))
   })
 }
@@ -27,6 +27,6 @@ export function onlyGranted(any: Knex.QueryBuilder, agent: GrantedAgent): void {
     .where({ lead_agent_id: agent.agentUuid })
     .orWhereIn(
       'id',
-      (grants) => void grants.from('project_grants').select('project_id').where({ agent_id: agent.agentId }),
+      (grants) => void grants.from('project_grants').select('project_id').where({ agent_id: agent.agentRef }),
     )
 }

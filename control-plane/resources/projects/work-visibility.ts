@@ -9,15 +9,15 @@ import { onlyGranted, type GrantedAgent } from './visibility.ts'
 // on: a private project's task, a dm, the private agent itself. Its agent, and that agent's owner, see all of its work.
 
 /** A viewer who does not see everything; a person or an agent. */
-export type WorkViewer = { userId: PersonUuid; userPublicId: PersonRef } | GrantedAgent
+export type WorkViewer = { personUuid: PersonUuid; personRef: PersonRef } | GrantedAgent
 
 /** The tables of work; `r` is `runs` in a query that joins them. All have `agent_id`, `task_id` and `conversation_id`. */
 type WorkTable = 'runs' | 'r' | 'approvals' | 'questions' | 'learnings'
 
 /** The viewer for whom a list is made; undefined: they see everything. */
 export function workViewerOf(caller: Caller): WorkViewer | undefined {
-  if (caller.kind === 'agent') return { agentId: caller.agentId, agentUuid: caller.agentUuid }
-  return viewerOfAgents(caller).seesAll ? undefined : { userId: caller.userId, userPublicId: caller.userPublicId }
+  if (caller.kind === 'agent') return { agentRef: caller.agentRef, agentUuid: caller.agentUuid }
+  return viewerOfAgents(caller).seesAll ? undefined : { personUuid: caller.personUuid, personRef: caller.personRef }
 }
 
 /** Keeps the rows that are of work which this viewer sees. */
@@ -26,11 +26,11 @@ export function onlyVisibleWork(
   { viewer, table }: { viewer: WorkViewer; table: WorkTable },
 ): void {
   void query.where((any) => {
-    if ('agentId' in viewer) void any.where(`${table}.agent_id`, viewer.agentId)
+    if ('agentRef' in viewer) void any.where(`${table}.agent_id`, viewer.agentRef)
     else
       void any.whereIn(
         `${table}.agent_id`,
-        (own) => void own.from('agents').select('id').where({ owner_user_id: viewer.userId }),
+        (own) => void own.from('agents').select('id').where({ owner_user_id: viewer.personUuid }),
       )
     void any.orWhere((open) => {
       void open
@@ -68,7 +68,7 @@ export function hiddenTask(
   {
     viewer,
     table,
-  }: { viewer: { userId: string } | GrantedAgent; table: WorkTable | 'workflow_runs' | 'conversations' },
+  }: { viewer: { personUuid: PersonUuid } | GrantedAgent; table: WorkTable | 'workflow_runs' | 'conversations' },
 ): void {
   void query
     .from('tasks')
@@ -77,10 +77,10 @@ export function hiddenTask(
     .whereRaw(`tasks.id = ${table}.task_id`)
     .where('projects.visibility', 'private')
   lookedUpByRow(query, `${table}.task_id`)
-  if ('userId' in viewer) void query.where((other) => isNot(other, 'projects.owner_user_id', viewer.userId))
+  if ('personUuid' in viewer) void query.where((other) => isNot(other, 'projects.owner_user_id', viewer.personUuid))
   else
     void query
-      .where((other) => isNot(other, 'tasks.assignee_agent_id', viewer.agentId))
+      .where((other) => isNot(other, 'tasks.assignee_agent_id', viewer.agentRef))
       .whereNotIn('projects.id', (seen) => onlyGranted(seen.from('projects').select('id'), viewer))
 }
 
@@ -99,9 +99,9 @@ function isNot(query: Knex.QueryBuilder, column: string, value: string): void {
 /** Selects the conversation of a row if it is a dm, of no task, in which the viewer does not take part. */
 function hiddenDm(query: Knex.QueryBuilder, { viewer, table }: { viewer: WorkViewer; table: WorkTable }): void {
   const self =
-    'userId' in viewer
-      ? { type: 'user', subject_id: viewer.userPublicId }
-      : { type: 'agent', subject_id: viewer.agentId }
+    'personUuid' in viewer
+      ? { type: 'user', subject_id: viewer.personRef }
+      : { type: 'agent', subject_id: viewer.agentRef }
   void query
     .from('conversations')
     .select('conversations.id')

@@ -17,10 +17,10 @@ export function presentQuestion(question: QuestionRow): Omit<Question, 'workflow
     answerMode: question.answerMode,
     options: question.options,
     secretRequest: question.secretRequest,
-    askedBy: question.workflowRunId === null ? { type: 'agent', id: question.agentId } : { type: 'system', id: null },
+    askedBy: question.workflowRunId === null ? { type: 'agent', id: question.agentRef } : { type: 'system', id: null },
     // The answer of a `secret_input` is never shown.
     answer: question.answer && { ...question.answer, secretId: null },
-    answeredBy: question.answeredBy === null ? null : { type: 'user', id: question.answeredBy },
+    answeredBy: question.answeredByRef === null ? null : { type: 'user', id: question.answeredByRef },
     answeredAt: toTimestamp(question.answeredAt),
     waitUntil: toTimestamp(question.waitUntil),
     createdAt: toTimestamp(question.createdAt),

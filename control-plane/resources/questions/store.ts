@@ -34,42 +34,46 @@ import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { onlyVisibleWork, type WorkViewer } from '../projects/work-visibility.ts'
 
-const questions = table('questions', {
-  id: questionId,
-  workspaceId: workspaceUuid,
-  /** The asking agent. */
-  agentId: agentRef,
-  runId: runId,
-  /** `tsk_...` */
-  taskId: taskId.nullable(),
-  conversationId: conversationId.nullable(),
-  sessionId: text,
-  status: z.enum(holdStatuses),
-  prompt: text,
-  answerMode: z.enum(answerModes),
-  options: nullableJson(z.array(questionOption)),
-  secretRequest: nullableJson(secretRequest),
-  answer: nullableJson(questionAnswer),
-  /** `usr_...` */
-  answeredBy: personRef.nullable(),
-  answeredAt: nullableTime,
-  messageId: messageId.nullable(),
-  /** The workflow run (`flr_`) that asks; null: the agent does. */
-  workflowRunId: workflowRunId.nullable(),
-  /** The number of its call that asks; null: what to do about a stall. */
-  workflowCall: nullableInt,
-  /** The asking run waits for the answer until then, and reads it itself; null: it stops. */
-  waitUntil: nullableTime,
-  version: int,
-  createdAt: time,
-  updatedAt: time,
-})
+const questions = table(
+  'questions',
+  {
+    id: questionId,
+    workspaceId: workspaceUuid,
+    /** The asking agent. */
+    agentRef,
+    runId,
+    /** `tsk_...` */
+    taskId: taskId.nullable(),
+    conversationId: conversationId.nullable(),
+    sessionId: text,
+    status: z.enum(holdStatuses),
+    prompt: text,
+    answerMode: z.enum(answerModes),
+    options: nullableJson(z.array(questionOption)),
+    secretRequest: nullableJson(secretRequest),
+    answer: nullableJson(questionAnswer),
+    /** `usr_...` */
+    answeredByRef: personRef.nullable(),
+    answeredAt: nullableTime,
+    messageId: messageId.nullable(),
+    /** The workflow run (`flr_`) that asks; null: the agent does. */
+    workflowRunId: workflowRunId.nullable(),
+    /** The number of its call that asks; null: what to do about a stall. */
+    workflowCall: nullableInt,
+    /** The asking run waits for the answer until then, and reads it itself; null: it stops. */
+    waitUntil: nullableTime,
+    version: int,
+    createdAt: time,
+    updatedAt: time,
+  },
+  { columns: { agentRef: 'agent_id', answeredByRef: 'answered_by' } },
+)
 export type QuestionRow = RowOf<typeof questions>
 export type NewQuestion = Omit<
   QuestionRow,
   | 'status'
   | 'answer'
-  | 'answeredBy'
+  | 'answeredByRef'
   | 'answeredAt'
   | 'version'
   | 'updatedAt'
@@ -118,7 +122,7 @@ export async function resolveQuestion(
     {
       status: 'resolved',
       answer: resolution.answer,
-      answeredBy: resolution.by,
+      answeredByRef: resolution.by,
       answeredAt: resolution.by === null ? null : resolution.at,
       updatedAt: resolution.at,
       version: version + 1,
@@ -127,7 +131,7 @@ export async function resolveQuestion(
   return changed === 1
 }
 
-type SearchedFields = 'status' | 'taskId' | 'runId' | 'sessionId' | 'conversationId' | 'agentId'
+type SearchedFields = 'status' | 'taskId' | 'runId' | 'sessionId' | 'conversationId' | 'agentRef'
 export interface QuestionFilter extends IdPage, Partial<Pick<QuestionRow, SearchedFields>> {
   workspaceId: WorkspaceUuid
   /** When set, only questions that this viewer sees are listed. */
@@ -136,8 +140,8 @@ export interface QuestionFilter extends IdPage, Partial<Pick<QuestionRow, Search
 
 /** Lists questions newest first (upwards from a cursor that pages back); returns one row more than `limit`. */
 export async function listQuestions(db: Db, filter: QuestionFilter): Promise<QuestionRow[]> {
-  const { workspaceId, status, taskId, runId, sessionId, conversationId, agentId, visibleTo } = filter
-  const equal = withoutUndefined({ workspaceId, taskId, runId, sessionId, conversationId, agentId })
+  const { workspaceId, status, taskId, runId, sessionId, conversationId, agentRef, visibleTo } = filter
+  const equal = withoutUndefined({ workspaceId, taskId, runId, sessionId, conversationId, agentRef })
   const query = questions.from(db).where(questions.toColumns(equal))
   if (status !== undefined) void (status === 'open' ? query.whereRaw(isOpen) : query.where({ status }))
   if (visibleTo) onlyVisibleWork(query, { viewer: visibleTo, table: 'questions' })

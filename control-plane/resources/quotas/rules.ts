@@ -18,7 +18,7 @@ export const successorsInARow = 3
 
 export interface AccountHolder {
   publicId: DeviceRef
-  userId: PersonUuid
+  personUuid: PersonUuid
   /** Digests of the accounts, by harness, that the device reported. */
   accounts: Readonly<Partial<Record<string, string>>>
 }
@@ -30,9 +30,9 @@ export interface AccountHolder {
  * same, and a device that lies about its limit must stop none of them.
  */
 export function accountOf(device: AccountHolder, harness: string, keyId: SecretId | null = null): string {
-  if (keyId !== null) return `${harness}/${device.userId}/${keyId}`
+  if (keyId !== null) return `${harness}/${device.personUuid}/${keyId}`
   const digest = device.accounts[harness]
-  return digest === undefined ? `${harness}/${device.publicId}` : `${harness}/${device.userId}/${digest}`
+  return digest === undefined ? `${harness}/${device.publicId}` : `${harness}/${device.personUuid}/${digest}`
 }
 
 /** The digests that a device reported, by harness. */

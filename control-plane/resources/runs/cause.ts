@@ -18,12 +18,12 @@ import { findRun, type RunRow } from './store.ts'
  */
 export async function causeThrough(
   db: Db,
-  run: Pick<RunRow, 'causedByUserId' | 'wordsBy' | 'device' | 'agentId'>,
+  run: Pick<RunRow, 'causedByUuid' | 'wordsBy' | 'device' | 'agentRef'>,
 ): Promise<Person> {
-  if (run.causedByUserId === null || run.device === null || run.wordsBy.length > 0) return null
+  if (run.causedByUuid === null || run.device === null || run.wordsBy.length > 0) return null
   const device = await findDeviceByPublicId(db, run.device)
-  const holder = device && (personOf(device) ?? (await findAgent(db, run.agentId))?.ownerUserId)
-  return holder === run.causedByUserId ? run.causedByUserId : null
+  const holder = device && (personOf(device) ?? (await findAgent(db, run.agentRef))?.ownerUuid)
+  return holder === run.causedByUuid ? run.causedByUuid : null
 }
 
 /**
@@ -41,11 +41,11 @@ export async function causeOf(db: Db, publicId: ActorRef | null): Promise<Person
 
 /** The same for who calls a route. */
 export async function causeOfCaller(db: Db, caller: Caller): Promise<Person> {
-  if (caller.kind === 'person') return caller.userId
+  if (caller.kind === 'person') return caller.personUuid
   const run = await findRun(db, caller.runId)
   return run === null ? null : causeThrough(db, run)
 }
 
 /** The people whose words a run follows, whoever asked for it among them. */
-export const speakersOf = (run: Pick<RunRow, 'causedByUserId' | 'wordsBy'> | null): Person[] =>
-  run === null ? [null] : [run.causedByUserId, ...run.wordsBy]
+export const speakersOf = (run: Pick<RunRow, 'causedByUuid' | 'wordsBy'> | null): Person[] =>
+  run === null ? [null] : [run.causedByUuid, ...run.wordsBy]

@@ -49,7 +49,7 @@ export const listIdle = (
 const ofAgent = runs.query('where agent_id = ? and compacts = 1 and ended_at is null')
 
 /** Compactions of the agent that have not ended. */
-export const listCompacting = (db: Db, agentId: AgentRef): Promise<RunRow[]> => ofAgent.list(db, [agentId])
+export const listCompacting = (db: Db, agentRef: AgentRef): Promise<RunRow[]> => ofAgent.list(db, [agentRef])
 
 const late = runs.query(
   "where workspace_id = ? and compacts = 1 and ended_at is null and status = 'queued' and created_at < ?",

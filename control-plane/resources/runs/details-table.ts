@@ -7,7 +7,7 @@ import { table, type RowOf } from '../../db/table.ts'
 
 /** The instructions of a run, kept apart from its row because they are large and seldom read. */
 export const details = table('run_details', {
-  runId: runId,
+  runId,
   prompt: nullableText,
   spec: json(runSpec),
   fallbackSpec: nullableJson(runSpec),

@@ -24,7 +24,7 @@ export async function listRunsByIds(
 
 export interface RunFilter extends OlderPage {
   workspaceId: WorkspaceUuid
-  agentId?: AgentRef
+  agentRef?: AgentRef
   /** When set, only runs that this viewer sees are listed. */
   visibleTo?: WorkViewer
   taskId?: TaskId
@@ -37,7 +37,7 @@ export interface RunFilter extends OlderPage {
 /** Newest first; asks for one row more than `limit` so that the caller knows whether there is a next page. */
 export async function listRuns(db: Db, filter: RunFilter): Promise<RunRow[]> {
   const query = runs.from(db).where({ workspace_id: filter.workspaceId })
-  if (filter.agentId !== undefined) void query.where({ agent_id: filter.agentId })
+  if (filter.agentRef !== undefined) void query.where({ agent_id: filter.agentRef })
   if (filter.visibleTo) onlyVisibleWork(query, { viewer: filter.visibleTo, table: 'runs' })
   if (filter.taskId !== undefined) void query.where({ task_id: filter.taskId })
   if (filter.statuses) onlyOfStatuses(query, filter.statuses)

@@ -47,7 +47,7 @@ export interface Occupancy {
   /** Live runs that devices hold or are offered, by device and harness. */
   live: { device: DeviceRef; harness: string; count: number }[]
   /** Agents and harnesses whose run was ended after `pausedSince` by a rate limit of which nobody said when it is over. */
-  paused: { agentId: AgentRef; harness: string }[]
+  paused: { agentRef: AgentRef; harness: string }[]
   /** Accounts whose limit was reached and is not over, or has been only since `resetSince`. */
   windows: Pick<QuotaWindow, 'account' | 'resetsAt'>[]
   /** Breakers that are open, or have been after `triedSince`. */
@@ -64,7 +64,7 @@ export async function loadOccupancy(
   const ofKind = (kind: string) => rows.filter((row) => row.kind === kind)
   return {
     live: ofKind('run').map(({ one, other, amount }) => ({ device: idFrom(one), harness: other, count: amount })),
-    paused: ofKind('pause').map(({ one, other }) => ({ agentId: idFrom(one), harness: other })),
+    paused: ofKind('pause').map(({ one, other }) => ({ agentRef: idFrom(one), harness: other })),
     windows: ofKind('quota').map(({ one, amount }) => ({ account: one, resetsAt: amount })),
     circuits: ofKind('circuit').map(({ one, other, amount }) => ({
       device: idFrom(one),
@@ -91,11 +91,11 @@ export const listLiveOfWorkspace = (db: Db, workspaceId: WorkspaceUuid, limit: n
 /** Counts the live runs at whose root is this person, by workspace: in one of them, or in all. */
 export async function countLiveCausedBy(
   db: Db,
-  of: { userId: PersonUuid; workspaceId?: WorkspaceUuid },
+  of: { personUuid: PersonUuid; workspaceId?: WorkspaceUuid },
 ): Promise<Map<WorkspaceUuid, number>> {
   const live = db('runs')
     .whereNull('ended_at')
-    .where({ caused_by_user_id: of.userId, ...(of.workspaceId !== undefined && { workspace_id: of.workspaceId }) })
+    .where({ caused_by_user_id: of.personUuid, ...(of.workspaceId !== undefined && { workspace_id: of.workspaceId }) })
   return countBy(live, 'workspace_id')
 }
 
@@ -112,13 +112,13 @@ export async function listLiveOfTasks(db: Db, taskIds: readonly TaskId[]): Promi
 /** Live runs of a conversation, oldest first; of one agent when it is named. */
 export async function listLiveOfConversation(
   db: Db,
-  of: { conversationId: ConversationId; agentId?: AgentRef },
+  of: { conversationId: ConversationId; agentRef?: AgentRef },
 ): Promise<RunRow[]> {
   const query = runs.from(db).whereNull('ended_at').where({ conversation_id: of.conversationId })
-  if (of.agentId !== undefined) void query.where({ agent_id: of.agentId })
+  if (of.agentRef !== undefined) void query.where({ agent_id: of.agentRef })
   return runs.list(query.orderBy(['created_at', 'id']))
 }
 
-export async function listLiveOfAgent(db: Db, agentId: AgentRef): Promise<RunRow[]> {
-  return runs.list(runs.from(db).whereNull('ended_at').where({ agent_id: agentId }).orderBy('created_at'))
+export async function listLiveOfAgent(db: Db, agentRef: AgentRef): Promise<RunRow[]> {
+  return runs.list(runs.from(db).whereNull('ended_at').where({ agent_id: agentRef }).orderBy('created_at'))
 }

@@ -10,7 +10,7 @@ import { inserter } from '../../db/statement.ts'
 
 /** Frames of events as the device sent them: one row each, the body unread. */
 const frames = table('run_frames', {
-  runId: runId,
+  runId,
   fence: int,
   firstSeq: int,
   lastSeq: int,
@@ -118,7 +118,7 @@ const overlongMark = `"reason":"${overlongReason}"`
 
 const evidence = table('run_evidence', {
   id: text,
-  runId: runId,
+  runId,
   fence: int,
   firstSeq: nullableInt,
   lastSeq: nullableInt,
@@ -145,7 +145,7 @@ export async function measureEvidence(
 }
 
 const changeSets = table('run_change_sets', {
-  runId: runId,
+  runId,
   fence: int,
   result: json(changeSetResult),
   receivedAt: time,

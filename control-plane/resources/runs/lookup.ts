@@ -15,7 +15,7 @@ export async function lookUpRun(
   const id = reference === 'current' ? (caller.kind === 'agent' ? caller.runId : null) : reference
   const run = id === null ? null : await findRunInWorkspace(db, caller.workspaceId, id)
   if (run === null) return null
-  const agent = await findAgentIdentity(db, run.agentId)
+  const agent = await findAgentIdentity(db, run.agentRef)
   return { run, agent, isVisible: await isRunVisible(db, caller, { run, agent }) }
 }
 
@@ -24,7 +24,7 @@ async function isRunVisible(
   caller: Caller,
   { run, agent }: { run: RunRow; agent: AgentIdentity | null },
 ): Promise<boolean> {
-  if (caller.kind === 'agent' && caller.agentId === run.agentId) return true
+  if (caller.kind === 'agent' && caller.agentRef === run.agentRef) return true
   // What is about nothing but its agent needs no look at other tables.
   if (run.taskId === null && run.conversationId === null)
     return agent === null || isAgentVisible(agent, viewerOfAgents(caller))

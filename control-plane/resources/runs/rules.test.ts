@@ -3,13 +3,13 @@ import { describe, expect, it } from 'vitest'
 import { agentCaller, personCaller } from '../../../test/kit/callers.ts'
 import { isRetriable, mayCancelRun, retryPrompt } from './rules.ts'
 
-const agent = (agentId: AgentRef) => agentCaller({ agentId })
+const agent = (agentId: AgentRef) => agentCaller({ agentRef: agentId })
 
 describe('who cancels and retries', () => {
-  const run = { agentId: idFrom<AgentRef>('agt_1') }
+  const run = { agentRef: idFrom<AgentRef>('agt_1') }
   const owners = {
-    agent: { ownerUserId: idFrom<PersonUuid>('a') },
-    managers: [{ ownerUserId: null }, { ownerUserId: idFrom<PersonUuid>('c') }],
+    agent: { ownerUuid: idFrom<PersonUuid>('a') },
+    managers: [{ ownerUuid: null }, { ownerUuid: idFrom<PersonUuid>('c') }],
   }
 
   it('admins any run, owners theirs and those below, agents their own', () => {

@@ -11,13 +11,13 @@ import type { RunRow } from './store.ts'
  * `agent` is null when its row is gone: then only an admin may.
  */
 export function mayCancelRun(
-  run: Pick<RunRow, 'agentId'>,
+  run: Pick<RunRow, 'agentRef'>,
   caller: Caller,
-  owners: { agent: Pick<AgentRow, 'ownerUserId'> | null; managers: readonly Pick<AgentRow, 'ownerUserId'>[] },
+  owners: { agent: Pick<AgentRow, 'ownerUuid'> | null; managers: readonly Pick<AgentRow, 'ownerUuid'>[] },
 ): boolean {
-  if (caller.kind === 'agent') return run.agentId === caller.agentId
+  if (caller.kind === 'agent') return run.agentRef === caller.agentRef
   if (hasRole(caller, 'admin')) return true
-  return [owners.agent, ...owners.managers].some((agent) => agent?.ownerUserId === caller.userId)
+  return [owners.agent, ...owners.managers].some((agent) => agent?.ownerUuid === caller.personUuid)
 }
 
 export const isRetriable = (run: Pick<RunRow, 'status'>): boolean =>

@@ -33,77 +33,81 @@ import { table, type RowOf } from '../../db/table.ts'
 import { query } from '../../db/statement.ts'
 
 /** A row of `runs`. `leaseState`: none, offered (to `device` until `offerExpiresAt`), claimed (by `device`). */
-export const runs = table('runs', {
-  id: runId,
-  workspaceId: workspaceUuid,
-  agentId: agentRef,
-  status: z.enum(runStatuses),
-  triggerSource: text,
-  requestedBy: actorRef.nullable(),
-  /** UUID of the person at the root of its chain of wakes; null: not known. */
-  causedByUserId: personUuid.nullable(),
-  /** Others whose words it follows; null: of somebody who is not known. */
-  wordsBy: json(z.array(personUuid.nullable())),
-  /** Who wrote the AGENT.md that it follows; empty: it follows none. */
-  instructionsBy: json(z.array(personUuid.nullable())),
-  harness: z.enum(harnessNames),
-  environmentType: z.enum(['device', 'cloud']),
-  folderId: folderRef.nullable(),
-  /** Of a cloud run: the repository in its sandbox. */
-  repoId: repoUuid.nullable(),
-  taskId: taskId.nullable(),
-  taskKey: nullableText,
-  taskTitle: nullableText,
-  conversationId: conversationId.nullable(),
-  parentRunId: runId.nullable(),
-  successorRunId: runId.nullable(),
-  fence: int,
-  leaseState: z.enum(['none', 'offered', 'claimed']),
-  device: deviceRef.nullable(),
-  offerExpiresAt: nullableTime,
-  /** Its place among those that wait, where that is not `createdAt`: it goes on with the work of a run that was first. */
-  inLineSince: nullableTime,
-  ungatedSince: nullableTime,
-  cancelExitReason: nullableText,
-  cancelReason: nullableText,
-  cancelRequestedAt: nullableTime,
-  exitReason: nullableText,
-  errorCode: nullableText,
-  errorMessage: nullableText,
-  modelId: nullableText,
-  reasoningEffort: nullableText,
-  /** The agent's secret (`sec_`) that the harness takes as its key; null: the harness uses the device's own sign-in. */
-  providerKeyId: secretId.nullable(),
-  /** The harness on which the run goes while a provider's limit keeps it from its harness, with the agent's key for that one. */
-  fallbackHarness: z.enum(harnessNames).nullable(),
-  fallbackKeyId: secretId.nullable(),
-  fallbackModel: nullableText,
-  /** It makes the session of the run that it continues smaller, and does nothing else. */
-  compacts: nullableFlag,
-  /** The workflow run (`flr_`) of which it does a step, and the number of that call. */
-  workflowRunId: workflowRunId.nullable(),
-  workflowCall: nullableInt,
-  permissionMode: nullableText,
-  sessionId: nullableText,
-  usage: nullableJson(usageData),
-  costUsd: nullableText,
-  toolCallCount: nullableInt,
-  /** When the provider's limit, by which the run ended, is over; null: it did not end so, or nobody said when. */
-  limitResetsAt: nullableTime,
-  /** Its provider failed, which ended it; null: nobody said so. */
-  providerFailed: nullableFlag,
-  eventSeq: int,
-  eventBytes: int,
-  gapBytes: int,
-  logVerified: nullableFlag,
-  harnessStartedAt: nullableTime,
-  /** Of its harness's program, once it has ended; null: its device did not say. */
-  harnessVersion: nullableText,
-  createdAt: time,
-  startedAt: nullableTime,
-  endedAt: nullableTime,
-  version: int,
-})
+export const runs = table(
+  'runs',
+  {
+    id: runId,
+    workspaceId: workspaceUuid,
+    agentRef,
+    status: z.enum(runStatuses),
+    triggerSource: text,
+    requestedByRef: actorRef.nullable(),
+    /** UUID of the person at the root of its chain of wakes; null: not known. */
+    causedByUuid: personUuid.nullable(),
+    /** Others whose words it follows; null: of somebody who is not known. */
+    wordsBy: json(z.array(personUuid.nullable())),
+    /** Who wrote the AGENT.md that it follows; empty: it follows none. */
+    instructionsBy: json(z.array(personUuid.nullable())),
+    harness: z.enum(harnessNames),
+    environmentType: z.enum(['device', 'cloud']),
+    folderId: folderRef.nullable(),
+    /** Of a cloud run: the repository in its sandbox. */
+    repoId: repoUuid.nullable(),
+    taskId: taskId.nullable(),
+    taskKey: nullableText,
+    taskTitle: nullableText,
+    conversationId: conversationId.nullable(),
+    parentRunId: runId.nullable(),
+    successorRunId: runId.nullable(),
+    fence: int,
+    leaseState: z.enum(['none', 'offered', 'claimed']),
+    device: deviceRef.nullable(),
+    offerExpiresAt: nullableTime,
+    /** Its place among those that wait, where that is not `createdAt`: it goes on with the work of a run that was first. */
+    inLineSince: nullableTime,
+    ungatedSince: nullableTime,
+    cancelExitReason: nullableText,
+    cancelReason: nullableText,
+    cancelRequestedAt: nullableTime,
+    exitReason: nullableText,
+    errorCode: nullableText,
+    errorMessage: nullableText,
+    modelId: nullableText,
+    reasoningEffort: nullableText,
+    /** The agent's secret (`sec_`) that the harness takes as its key; null: the harness uses the device's own sign-in. */
+    providerKeyId: secretId.nullable(),
+    /** The harness on which the run goes while a provider's limit keeps it from its harness, with the agent's key for that one. */
+    fallbackHarness: z.enum(harnessNames).nullable(),
+    fallbackKeyId: secretId.nullable(),
+    fallbackModel: nullableText,
+    /** It makes the session of the run that it continues smaller, and does nothing else. */
+    compacts: nullableFlag,
+    /** The workflow run (`flr_`) of which it does a step, and the number of that call. */
+    workflowRunId: workflowRunId.nullable(),
+    workflowCall: nullableInt,
+    permissionMode: nullableText,
+    sessionId: nullableText,
+    usage: nullableJson(usageData),
+    costUsd: nullableText,
+    toolCallCount: nullableInt,
+    /** When the provider's limit, by which the run ended, is over; null: it did not end so, or nobody said when. */
+    limitResetsAt: nullableTime,
+    /** Its provider failed, which ended it; null: nobody said so. */
+    providerFailed: nullableFlag,
+    eventSeq: int,
+    eventBytes: int,
+    gapBytes: int,
+    logVerified: nullableFlag,
+    harnessStartedAt: nullableTime,
+    /** Of its harness's program, once it has ended; null: its device did not say. */
+    harnessVersion: nullableText,
+    createdAt: time,
+    startedAt: nullableTime,
+    endedAt: nullableTime,
+    version: int,
+  },
+  { columns: { agentRef: 'agent_id', requestedByRef: 'requested_by', causedByUuid: 'caused_by_user_id' } },
+)
 export type RunRow = RowOf<typeof runs>
 
 export interface RunStep {
@@ -132,10 +136,10 @@ export async function findRunInWorkspace(db: Db, workspaceId: WorkspaceUuid, id:
 /** The agent's last ended run of a task or conversation that has a harness session. */
 export async function findLastWithSession(
   db: Db,
-  of: { agentId: AgentRef; taskId: TaskId | null; conversationId: ConversationId | null },
+  of: { agentRef: AgentRef; taskId: TaskId | null; conversationId: ConversationId | null },
 ): Promise<RunRow | null> {
   if (of.taskId === null && of.conversationId === null) return null
-  const query = runs.from(db).where({ agent_id: of.agentId }).whereNotNull('ended_at').whereNotNull('session_id')
+  const query = runs.from(db).where({ agent_id: of.agentRef }).whereNotNull('ended_at').whereNotNull('session_id')
   if (of.taskId !== null) void query.where({ task_id: of.taskId })
   else void query.where({ conversation_id: of.conversationId }).whereNull('task_id')
   return runs.first(query.orderByRaw('created_at desc, id desc'))
@@ -149,6 +153,6 @@ const worked = query(
 )
 
 /** Whether a harness of the agent began to work on the task, among its last 200 runs. */
-export async function hasWorkedOn(db: Askable, of: { agentId: AgentRef; taskId: TaskId }): Promise<boolean> {
-  return (await worked.first(db, [of.taskId, of.agentId])) !== null
+export async function hasWorkedOn(db: Askable, of: { agentRef: AgentRef; taskId: TaskId }): Promise<boolean> {
+  return (await worked.first(db, [of.taskId, of.agentRef])) !== null
 }

@@ -8,7 +8,7 @@ import { command } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 const network = table('run_network', {
-  runId: runId,
+  runId,
   host: text,
   decision: z.enum(networkDecisions),
   requests: int,

@@ -14,7 +14,7 @@ const sandboxes = table('sandboxes', {
   /** `sbx_...` */
   id: sandboxId,
   workspaceId: workspaceUuid,
-  runId: runId,
+  runId,
   /** Of the offer that is made to it. */
   fence: int,
   engineId: text,

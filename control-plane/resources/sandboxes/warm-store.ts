@@ -7,26 +7,30 @@ import { table, type RowOf } from '../../db/table.ts'
 import { z } from 'zod'
 import { warmStates } from './machine.ts'
 
-const warm = table('warm_sandboxes', {
-  /** The id (`sbx_...`) of the sandbox that it will be. */
-  id: sandboxId,
-  engineId: text,
-  /** The durable id of the device that it will be to the link, and the id of its connection. */
-  device: deviceRef,
-  deviceId: deviceUuid,
-  /** Stands for the image, the limits and the place of its folder: a run gets a container that is made of what is set now. */
-  madeOf: text,
-  /** By the digest or id that the engine has of it. */
-  image: text,
-  /** The folder into which its identity will be written, and in which its broker will listen. */
-  folder: text,
-  state: z.enum(warmStates),
-  stateAt: time,
-  /** When a server that would make it again last saw it. */
-  keptAt: time,
-  version: int,
-  createdAt: time,
-})
+const warm = table(
+  'warm_sandboxes',
+  {
+    /** The id (`sbx_...`) of the sandbox that it will be. */
+    id: sandboxId,
+    engineId: text,
+    /** The durable id of the device that it will be to the link, and the id of its connection. */
+    device: deviceRef,
+    deviceUuid,
+    /** Stands for the image, the limits and the place of its folder: a run gets a container that is made of what is set now. */
+    madeOf: text,
+    /** By the digest or id that the engine has of it. */
+    image: text,
+    /** The folder into which its identity will be written, and in which its broker will listen. */
+    folder: text,
+    state: z.enum(warmStates),
+    stateAt: time,
+    /** When a server that would make it again last saw it. */
+    keptAt: time,
+    version: int,
+    createdAt: time,
+  },
+  { columns: { deviceUuid: 'device_id' } },
+)
 export type WarmRow = RowOf<typeof warm>
 
 export const insertWarm = (db: Db, row: WarmRow): Promise<void> => warm.insert(db, row)

@@ -28,15 +28,15 @@ export async function addSecret(
     envVarName: string
     value: string
     /** `agt_` id of an agent to grant it to. */
-    agentId: AgentRef | null
+    agentRef: AgentRef | null
     brokerHosts?: string[]
     isCloudPlain?: boolean
   },
 ): Promise<SecretRow> {
-  const { value, agentId, brokerHosts = [], isCloudPlain = false, ...fields } = given
+  const { value, agentRef, brokerHosts = [], isCloudPlain = false, ...fields } = given
   if (brokerHosts.length > 0) checkBrokered(value)
   const param = 'name'
-  const { workspaceId, userPublicId: by } = caller
+  const { workspaceId, personRef: by } = caller
   if (await isSecretNameTaken(db, workspaceId, fields.name)) fail('secret.duplicate_name', { param })
   const id = world.id('sec_')
   const at = world.now()
@@ -45,14 +45,23 @@ export async function addSecret(
   try {
     // In a savepoint: after a refused row PostgreSQL accepts no more statements in the transaction.
     await inSavepoint(db, async (tx) =>
-      insertSecret(tx, { id, workspaceId, ...fields, brokerHosts, isCloudPlain, sealed, createdBy: by, createdAt: at }),
+      insertSecret(tx, {
+        id,
+        workspaceId,
+        ...fields,
+        brokerHosts,
+        isCloudPlain,
+        sealed,
+        createdByRef: by,
+        createdAt: at,
+      }),
     )
   } catch (error) {
     // The name was free when it was looked up, so another write came in between.
     if (databaseTroubleOf(error) === 'duplicate') fail('secret.duplicate_name', { param, cause: error })
     throw error
   }
-  if (agentId !== null) await grantSecret(db, { secretId: id, agentId, workspaceId, grantedBy: by, createdAt: at })
+  if (agentRef !== null) await grantSecret(db, { secretId: id, agentRef, workspaceId, grantedByRef: by, createdAt: at })
   return (await findSecret(db, workspaceId, id)) ?? fail('secret_not_found')
 }
 

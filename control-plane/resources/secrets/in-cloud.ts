@@ -46,8 +46,8 @@ export function sandboxDelivery(secret: CloudSecret, spec: DeliverySpec): Sandbo
 }
 
 /** The secrets of an agent, one for each variable: of several the last one is given. */
-export async function listCloudSecrets(db: Db, agentId: AgentRef): Promise<SecretRow[]> {
-  const all = await listSecretsOfAgent(db, agentId)
+export async function listCloudSecrets(db: Db, agentRef: AgentRef): Promise<SecretRow[]> {
+  const all = await listSecretsOfAgent(db, agentRef)
   const usable = all.filter(({ envVarName }) => !steersPrograms(envVarName))
   return [...new Map(usable.map((secret) => [secret.envVarName, secret])).values()]
 }
@@ -85,7 +85,7 @@ const keyOfPlaceholders = (db: Db, world: Pick<World, 'bytes' | 'now'>) =>
   randomServerKey(db, 'secret_placeholders', world)
 
 interface CloudRun {
-  run: Pick<RunRow, 'id' | 'agentId'>
+  run: Pick<RunRow, 'id' | 'agentRef'>
   spec: DeliverySpec & Pick<RunSpec, 'connectionVariables'>
 }
 
@@ -102,7 +102,7 @@ export async function secretsForSandbox(
 ): Promise<Record<string, string>> {
   const names = connectionVariablesOf(spec)
   const ofConnections = Object.fromEntries(await placeholdersOfVariables(db, { run, names, world }))
-  const secrets = await listCloudSecrets(db, run.agentId)
+  const secrets = await listCloudSecrets(db, run.agentRef)
   if (secrets.length === 0) return ofConnections
   const key = await keyOfPlaceholders(db, world)
   const given = secrets.flatMap((secret) => {
@@ -131,7 +131,7 @@ export async function listBrokeredSecrets(
   { run, spec }: CloudRun,
   { vault, world }: Opening,
 ): Promise<BrokeredSecret[]> {
-  const secrets = await listCloudSecrets(db, run.agentId)
+  const secrets = await listCloudSecrets(db, run.agentRef)
   const brokered = secrets.filter((secret) => sandboxDelivery(secret, spec) === 'placeholder')
   if (brokered.length === 0) return []
   const key = await keyOfPlaceholders(db, world)

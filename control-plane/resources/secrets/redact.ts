@@ -19,7 +19,7 @@ export async function withoutSecrets(
     body,
     vault,
     others,
-  }: { run: Pick<RunRow, 'agentId'>; body: unknown; vault: Pick<Vault, 'open'>; others: readonly SecretValue[] },
+  }: { run: Pick<RunRow, 'agentRef'>; body: unknown; vault: Pick<Vault, 'open'>; others: readonly SecretValue[] },
 ): Promise<unknown> {
   const values = await secretsForRun(db, run, vault)
   const ofAgent = Object.entries(values).map(([name, value]) => ({ name, value }))

@@ -11,31 +11,35 @@ import { table, type RowOf } from '../../db/table.ts'
 import type { RunRow } from '../runs/store.ts'
 import type { Vault } from '../../vault/vault.ts'
 
-const secrets = table('secrets', {
-  /** `sec_...` */
-  id: secretId,
-  workspaceId: workspaceUuid,
-  name: text,
-  provider: nullableText,
-  /** The variable under which agents get it. */
-  envVarName: text,
-  sealed: z.instanceof(Uint8Array).transform((bytes): Buffer => Buffer.from(bytes)),
-  /** Towards them the broker of a sandbox puts the value in place of a placeholder. */
-  brokerHosts: json(z.array(z.string())),
-  /** Sandboxes get the value itself. */
-  isCloudPlain: flag,
-  /** `usr_...` */
-  createdBy: personRef,
-  lastRevealedBy: personRef.nullable(),
-  lastRevealedAt: nullableTime,
-  createdAt: time,
-})
+const secrets = table(
+  'secrets',
+  {
+    /** `sec_...` */
+    id: secretId,
+    workspaceId: workspaceUuid,
+    name: text,
+    provider: nullableText,
+    /** The variable under which agents get it. */
+    envVarName: text,
+    sealed: z.instanceof(Uint8Array).transform((bytes): Buffer => Buffer.from(bytes)),
+    /** Towards them the broker of a sandbox puts the value in place of a placeholder. */
+    brokerHosts: json(z.array(z.string())),
+    /** Sandboxes get the value itself. */
+    isCloudPlain: flag,
+    /** `usr_...` */
+    createdByRef: personRef,
+    lastRevealedByRef: personRef.nullable(),
+    lastRevealedAt: nullableTime,
+    createdAt: time,
+  },
+  { columns: { createdByRef: 'created_by', lastRevealedByRef: 'last_revealed_by' } },
+)
 export type SecretRow = RowOf<typeof secrets>
 
 /** Throws the database's unique violation when the name is taken in the workspace. */
 export async function insertSecret(
   db: Db,
-  secret: Omit<SecretRow, 'lastRevealedBy' | 'lastRevealedAt'>,
+  secret: Omit<SecretRow, 'lastRevealedByRef' | 'lastRevealedAt'>,
 ): Promise<void> {
   await secrets.insert(db, secret)
 }
@@ -54,7 +58,7 @@ export async function listSecrets(db: Db, filter: OlderPage & { workspaceId: Wor
 }
 
 export async function recordReveal(db: Db, reveal: { secretId: SecretId; by: PersonRef; at: number }): Promise<void> {
-  await secrets.update(db, { id: reveal.secretId }, { lastRevealedBy: reveal.by, lastRevealedAt: reveal.at })
+  await secrets.update(db, { id: reveal.secretId }, { lastRevealedByRef: reveal.by, lastRevealedAt: reveal.at })
 }
 
 /** Changes how sandboxes get it. */
@@ -72,13 +76,17 @@ export async function removeSecret(db: Db, secretId: SecretId): Promise<void> {
   await db('secrets').where({ id: secretId }).delete()
 }
 
-const grants = table('secret_grants', {
-  secretId: secretId,
-  agentId: agentRef,
-  workspaceId: workspaceUuid,
-  grantedBy: personRef,
-  createdAt: time,
-})
+const grants = table(
+  'secret_grants',
+  {
+    secretId,
+    agentRef,
+    workspaceId: workspaceUuid,
+    grantedByRef: personRef,
+    createdAt: time,
+  },
+  { columns: { agentRef: 'agent_id', grantedByRef: 'granted_by' } },
+)
 
 export type SecretGrantRow = RowOf<typeof grants>
 
@@ -87,8 +95,8 @@ export async function insertSecretGrant(db: Db, grant: RowOf<typeof grants>): Pr
   await db('secret_grants').insert(grants.toColumns(grant)).onConflict(['secret_id', 'agent_id']).ignore()
 }
 
-export async function removeSecretGrant(db: Db, secretId: SecretId, agentId: AgentRef): Promise<boolean> {
-  return (await db('secret_grants').where({ secret_id: secretId, agent_id: agentId }).delete()) === 1
+export async function removeSecretGrant(db: Db, secretId: SecretId, agentRef: AgentRef): Promise<boolean> {
+  return (await db('secret_grants').where({ secret_id: secretId, agent_id: agentRef }).delete()) === 1
 }
 
 const ofSecrets = grants.query('where secret_id in ? order by created_at, agent_id')
@@ -97,21 +105,21 @@ const ofSecrets = grants.query('where secret_id in ? order by created_at, agent_
 export async function listGranteesOf(db: Db, secretIds: readonly SecretId[]): Promise<Map<SecretId, AgentRef[]>> {
   const grantees = new Map<SecretId, AgentRef[]>(secretIds.map((id) => [id, []]))
   if (secretIds.length === 0) return grantees
-  for (const { secretId, agentId } of await ofSecrets.list(db, [secretIds])) grantees.get(secretId)?.push(agentId)
+  for (const { secretId, agentRef } of await ofSecrets.list(db, [secretIds])) grantees.get(secretId)?.push(agentRef)
   return grantees
 }
 
 /** The secrets of an agent beside this one. */
-export async function countOtherSecrets(db: Db, of: { agentId: AgentRef; secretId: SecretId }): Promise<number> {
-  return countOf(db('secret_grants').where({ agent_id: of.agentId }).whereNot({ secret_id: of.secretId }))
+export async function countOtherSecrets(db: Db, of: { agentRef: AgentRef; secretId: SecretId }): Promise<number> {
+  return countOf(db('secret_grants').where({ agent_id: of.agentRef }).whereNot({ secret_id: of.secretId }))
 }
 
 /** Lists the secrets of an agent, oldest first. */
-export async function listSecretsOfAgent(db: Db, agentId: AgentRef): Promise<SecretRow[]> {
+export async function listSecretsOfAgent(db: Db, agentRef: AgentRef): Promise<SecretRow[]> {
   return secrets.list(
     db('secrets')
       .join('secret_grants', 'secret_grants.secret_id', 'secrets.id')
-      .where({ 'secret_grants.agent_id': agentId })
+      .where({ 'secret_grants.agent_id': agentRef })
       .orderBy(['secrets.created_at', 'secrets.id'])
       .select(secrets.fields('secrets')),
   )
@@ -125,8 +133,8 @@ const keysOfAgent = query(
 )
 
 /** The variables of an agent's secrets, in the order of their names, with the ids (`sec_`) of the secrets that they hold. */
-export async function listSecretKeys(db: Db, agentId: AgentRef): Promise<Map<string, SecretId>> {
-  const keys = await keysOfAgent.list(db, [agentId])
+export async function listSecretKeys(db: Db, agentRef: AgentRef): Promise<Map<string, SecretId>> {
+  const keys = await keysOfAgent.list(db, [agentRef])
   // Of several with one name the last one is given, as in `secretsForRun`.
   return new Map(keys.filter((key) => !steersPrograms(key.env_var_name)).map((key) => [key.env_var_name, key.id]))
 }
@@ -153,10 +161,10 @@ export async function secretsOfWorkspace(
  */
 export async function secretsForRun(
   db: Db,
-  run: Pick<RunRow, 'agentId'>,
+  run: Pick<RunRow, 'agentRef'>,
   vault: Pick<Vault, 'open'>,
 ): Promise<Record<string, string>> {
-  const all = await listSecretsOfAgent(db, run.agentId)
+  const all = await listSecretsOfAgent(db, run.agentRef)
   // These were stored before such names were refused.
   const secrets = all.filter(({ envVarName }) => !steersPrograms(envVarName))
   return Object.fromEntries(secrets.map(({ id, envVarName, sealed }) => [envVarName, vault.open(id, sealed)]))

@@ -33,9 +33,9 @@ const nobody = '-'
 /** null: the workspace has a skill of its own with this slug, which it had before svc brought one. */
 export async function findBuiltin(
   db: Db,
-  { workspaceId, agentId }: { workspaceId: WorkspaceUuid; agentId?: AgentRef },
+  { workspaceId, agentRef }: { workspaceId: WorkspaceUuid; agentRef?: AgentRef },
 ): Promise<BuiltinFacts | null> {
-  return found.first(db, [slug, slug, agentId ?? nobody, workspaceId, slug])
+  return found.first(db, [slug, slug, agentRef ?? nobody, workspaceId, slug])
 }
 
 const put = command(`insert into builtin_skill_settings (workspace_id, slug, agent_id, enabled, updated_at)
@@ -45,20 +45,20 @@ const put = command(`insert into builtin_skill_settings (workspace_id, slug, age
 interface Of {
   workspaceId: WorkspaceUuid
   /** Left out: for all agents without a setting of their own. */
-  agentId?: AgentRef
+  agentRef?: AgentRef
 }
 
 export async function putBuiltinSetting(
   db: Db,
-  { workspaceId, agentId, enabled, now }: Of & { enabled: boolean; now: number },
+  { workspaceId, agentRef, enabled, now }: Of & { enabled: boolean; now: number },
 ): Promise<void> {
-  await put(db, [workspaceId, slug, agentId ?? '', enabled ? 1 : 0, now])
+  await put(db, [workspaceId, slug, agentRef ?? '', enabled ? 1 : 0, now])
 }
 
 /** Does nothing when there is none. */
 export async function removeBuiltinOverride(
   db: Db,
-  { workspaceId, agentId }: { workspaceId: WorkspaceUuid; agentId: AgentRef },
+  { workspaceId, agentRef }: { workspaceId: WorkspaceUuid; agentRef: AgentRef },
 ): Promise<void> {
-  await db('builtin_skill_settings').where({ workspace_id: workspaceId, slug, agent_id: agentId }).delete()
+  await db('builtin_skill_settings').where({ workspace_id: workspaceId, slug, agent_id: agentRef }).delete()
 }

@@ -33,7 +33,7 @@ export type FrontMatter = z.infer<typeof frontMatter>
 const bundles = table('skill_bundles', {
   id: bundleId,
   workspaceId: workspaceUuid,
-  blobId: blobId,
+  blobId,
   bundleHash: text,
   /** Sorted by path. */
   files: json(z.array(bundleFile)),
@@ -98,7 +98,7 @@ export async function retireBundle(db: Db, id: BundleId, now: number): Promise<v
   await retire(db, [now, id])
 }
 
-const goneTable = table('skill_bundles', { id: bundleId, workspaceId: workspaceUuid, blobId: blobId })
+const goneTable = table('skill_bundles', { id: bundleId, workspaceId: workspaceUuid, blobId })
 export type GoneBundle = RowOf<typeof goneTable>
 const retiredBefore = goneTable.query('where retired_at < ? order by retired_at, id limit ?')
 const staleStaged = goneTable.query(

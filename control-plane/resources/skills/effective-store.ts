@@ -19,15 +19,15 @@ const effective = z.object({
   fileCount: int,
   totalBytes: int,
   unavailableReason: z.enum(unavailableReasons).nullable(),
-  writtenByUserId: personUuid.nullable(),
-  describedByUserId: personUuid.nullable(),
+  writtenByUuid: personUuid.nullable(),
+  describedByUuid: personUuid.nullable(),
   bundleHash: text,
   frontMatter: json(frontMatter),
 })
 
 const columns = `s.slug, s.name, s.description, s.source_type as "sourceType", s.plugin_id as "pluginId",
   s.file_count as "fileCount", s.total_bytes as "totalBytes", s.unavailable_reason as "unavailableReason",
-  s.written_by_user_id as "writtenByUserId", s.described_by_user_id as "describedByUserId",
+  s.written_by_user_id as "writtenByUuid", s.described_by_user_id as "describedByUuid",
   b.bundle_hash as "bundleHash", b.front_matter as "frontMatter"`
 const ofPlugin = `(s.plugin_id is null or exists (select 1 from plugins p where p.id = s.plugin_id and p.enabled = 1))`
 
@@ -50,9 +50,9 @@ const ofAgent = query(
 /** Lists them, those that the agent has by an override of its own first. */
 export async function listEffectiveSkills(
   db: Db,
-  { workspaceId, agentId, limit }: { workspaceId: WorkspaceUuid; agentId: AgentRef; limit: number },
+  { workspaceId, agentRef, limit }: { workspaceId: WorkspaceUuid; agentRef: AgentRef; limit: number },
 ): Promise<EffectiveSkill[]> {
-  const found = await ofAgent.list(db, [agentId, workspaceId, limit, workspaceId, agentId, limit])
+  const found = await ofAgent.list(db, [agentRef, workspaceId, limit, workspaceId, agentRef, limit])
   return found.slice(0, limit)
 }
 

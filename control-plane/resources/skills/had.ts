@@ -8,10 +8,10 @@ import { listEffectiveSkills } from './effective-store.ts'
 import { mostSkills, type HadSkills } from './offered.ts'
 
 /** What a run of the agent is to have. */
-export async function skillsHadBy(db: Db, { id: agentId, workspaceId }: AgentRow): Promise<HadSkills> {
+export async function skillsHadBy(db: Db, { id: agentRef, workspaceId }: AgentRow): Promise<HadSkills> {
   const [skills, facts] = await inOneTrip(db, [
-    () => listEffectiveSkills(db, { workspaceId, agentId, limit: mostSkills }),
-    () => findBuiltin(db, { workspaceId, agentId }),
+    () => listEffectiveSkills(db, { workspaceId, agentRef, limit: mostSkills }),
+    () => findBuiltin(db, { workspaceId, agentRef }),
   ])
   // What somebody chose wins: a plugin may bring a skill of this slug.
   const isChosen = skills.some(({ slug }) => slug === svcSkill.slug)

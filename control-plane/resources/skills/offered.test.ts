@@ -12,8 +12,8 @@ const skill = (slug: string, more: Partial<EffectiveSkill> = {}): EffectiveSkill
   fileCount: 1,
   totalBytes: 1,
   unavailableReason: null,
-  writtenByUserId: idFrom<PersonUuid>('a'),
-  describedByUserId: idFrom<PersonUuid>('a'),
+  writtenByUuid: idFrom<PersonUuid>('a'),
+  describedByUuid: idFrom<PersonUuid>('a'),
   bundleHash: 'f'.repeat(64),
   frontMatter: { name: null, description: null, allowedTools: [] },
   ...more,
@@ -39,8 +39,8 @@ test('those beyond what a run takes are named, the last ones of the agent', () =
 
 test('who wrote it is told with it', () => {
   const writers = (one: EffectiveSkill) => ofSpec([one]).skills?.[0]?.writtenBy
-  expect(writers(skill('x', { describedByUserId: idFrom<PersonUuid>('b') }))).toEqual(['a', 'b'])
-  expect(writers(skill('x', { writtenByUserId: null, describedByUserId: null }))).toEqual([null])
+  expect(writers(skill('x', { describedByUuid: idFrom<PersonUuid>('b') }))).toEqual(['a', 'b'])
+  expect(writers(skill('x', { writtenByUuid: null, describedByUuid: null }))).toEqual([null])
 })
 
 test('a harness that takes none is told with those that somebody chose', () => {

@@ -80,6 +80,6 @@ function offered(skill: EffectiveSkill): OfferedSkill {
 }
 
 /** The people whose words it is. */
-export const writersOf = ({ writtenByUserId, describedByUserId }: EffectiveSkill): (PersonUuid | null)[] => [
-  ...new Set([writtenByUserId, describedByUserId]),
+export const writersOf = ({ writtenByUuid, describedByUuid }: EffectiveSkill): (PersonUuid | null)[] => [
+  ...new Set([writtenByUuid, describedByUuid]),
 ]

@@ -7,18 +7,22 @@ import { command } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /** Links by which skills are shared. */
-const shares = table('skill_shares', {
-  id: text,
-  workspaceId: workspaceUuid,
-  /** null: it is deleted. */
-  skillId: skillId.nullable(),
-  tokenHash: text,
-  createdByUserId: personUuid,
-  expiresAt: nullableTime,
-  revokedAt: nullableTime,
-  version: int,
-  createdAt: time,
-})
+const shares = table(
+  'skill_shares',
+  {
+    id: text,
+    workspaceId: workspaceUuid,
+    /** null: it is deleted. */
+    skillId: skillId.nullable(),
+    tokenHash: text,
+    createdByUuid: personUuid,
+    expiresAt: nullableTime,
+    revokedAt: nullableTime,
+    version: int,
+    createdAt: time,
+  },
+  { columns: { createdByUuid: 'created_by_user_id' } },
+)
 export type ShareRow = RowOf<typeof shares>
 
 export async function insertShare(db: Db, share: ShareRow): Promise<void> {

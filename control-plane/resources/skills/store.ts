@@ -12,35 +12,39 @@ import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-const skills = table('skills', {
-  id: skillId,
-  workspaceId: workspaceUuid,
-  slug: text,
-  name: text,
-  description: nullableText,
-  sourceType: z.enum(skillSourceTypes),
-  sourceLabel: nullableText,
-  /** Of one from a git repository: its address, the folder in it, and the commit. */
-  repoUrl: nullableText,
-  repoPath: nullableText,
-  repoSha: nullableText,
-  pluginId: pluginId.nullable(),
-  enabledByDefault: flag,
-  bundleId: bundleId,
-  /** From 1; one more with each bundle. */
-  bundleVersion: int,
-  fileCount: int,
-  totalBytes: int,
-  skillMdTokens: int,
-  unavailableReason: z.enum(unavailableReasons).nullable(),
-  /** UUID of who last wrote its files; null: nobody is known. */
-  writtenByUserId: personUuid.nullable(),
-  /** UUID of who last wrote its name or its description; null: nobody is known. */
-  describedByUserId: personUuid.nullable(),
-  version: int,
-  createdAt: time,
-  updatedAt: time,
-})
+const skills = table(
+  'skills',
+  {
+    id: skillId,
+    workspaceId: workspaceUuid,
+    slug: text,
+    name: text,
+    description: nullableText,
+    sourceType: z.enum(skillSourceTypes),
+    sourceLabel: nullableText,
+    /** Of one from a git repository: its address, the folder in it, and the commit. */
+    repoUrl: nullableText,
+    repoPath: nullableText,
+    repoSha: nullableText,
+    pluginId: pluginId.nullable(),
+    enabledByDefault: flag,
+    bundleId,
+    /** From 1; one more with each bundle. */
+    bundleVersion: int,
+    fileCount: int,
+    totalBytes: int,
+    skillMdTokens: int,
+    unavailableReason: z.enum(unavailableReasons).nullable(),
+    /** UUID of who last wrote its files; null: nobody is known. */
+    writtenByUuid: personUuid.nullable(),
+    /** UUID of who last wrote its name or its description; null: nobody is known. */
+    describedByUuid: personUuid.nullable(),
+    version: int,
+    createdAt: time,
+    updatedAt: time,
+  },
+  { columns: { writtenByUuid: 'written_by_user_id', describedByUuid: 'described_by_user_id' } },
+)
 export type SkillRow = RowOf<typeof skills>
 
 export async function insertSkill(db: Db, skill: SkillRow): Promise<void> {

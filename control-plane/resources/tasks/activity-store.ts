@@ -8,18 +8,22 @@ import { table, type RowOf } from '../../db/table.ts'
 /** The history of tasks. `source`: `activity`, or `git` for events of a git host. */
 export const activitySources = ['activity', 'git'] as const
 
-const activity = table('task_activity', {
-  /** Grows: the order in which things happened, also within one moment. */
-  seq: int,
-  id: text,
-  taskId: taskId,
-  source: z.enum(activitySources),
-  kind: text,
-  actorType: z.enum(['user', 'agent', 'system']),
-  actorId: actorRef.nullable(),
-  data: json(z.record(z.string(), z.unknown())),
-  createdAt: time,
-})
+const activity = table(
+  'task_activity',
+  {
+    /** Grows: the order in which things happened, also within one moment. */
+    seq: int,
+    id: text,
+    taskId,
+    source: z.enum(activitySources),
+    kind: text,
+    actorType: z.enum(['user', 'agent', 'system']),
+    actorRef: actorRef.nullable(),
+    data: json(z.record(z.string(), z.unknown())),
+    createdAt: time,
+  },
+  { columns: { actorRef: 'actor_id' } },
+)
 export type ActivityRow = RowOf<typeof activity>
 
 type Entry = Omit<ActivityRow, 'seq'>

@@ -6,20 +6,24 @@ import { actorRef, taskId } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-const items = table('task_checklist_items', {
-  id: text,
-  taskId: taskId,
-  text,
-  done: flag,
-  /** From 0, without gaps among the items that are not archived. */
-  position: int,
-  completedAt: nullableTime,
-  completedByType: z.enum(['user', 'agent']).nullable(),
-  completedById: actorRef.nullable(),
-  archivedAt: nullableTime,
-  createdAt: time,
-  updatedAt: time,
-})
+const items = table(
+  'task_checklist_items',
+  {
+    id: text,
+    taskId,
+    text,
+    done: flag,
+    /** From 0, without gaps among the items that are not archived. */
+    position: int,
+    completedAt: nullableTime,
+    completedByType: z.enum(['user', 'agent']).nullable(),
+    completedByRef: actorRef.nullable(),
+    archivedAt: nullableTime,
+    createdAt: time,
+    updatedAt: time,
+  },
+  { columns: { completedByRef: 'completed_by_id' } },
+)
 export type ChecklistRow = RowOf<typeof items>
 
 export async function insertChecklistItems(db: Db, added: readonly ChecklistRow[]): Promise<void> {

@@ -89,7 +89,7 @@ function withChanges(
           done: isDone,
           completedAt: isDone ? now : null,
           completedByType: isDone && actor.type !== 'system' ? actor.type : null,
-          completedById: isDone ? actor.id : null,
+          completedByRef: isDone ? actor.id : null,
         }
   const changes = {
     ...completion,

@@ -49,7 +49,7 @@ export async function createTask(
     throw error
   }
   await insertChecklist({ db, world }, task, body.checklist ?? [])
-  const data = { key: task.key, title: task.title, assigneeAgentId: task.assigneeAgentId }
+  const data = { key: task.key, title: task.title, assigneeAgentId: task.assigneeAgentRef }
   await recordActivity(db, { taskId: task.id, kind: 'task.created', actor: author, data, world })
   if (author.type !== 'system') await watchAsCreator({ db, caller, world }, task, parent)
   return task
@@ -91,7 +91,7 @@ async function newRow(
         : (await projectOf(db, caller, body.projectId)).id
   const reference = assigneeReference(body.assignee)
   const agent = reference === null ? null : await assigneeOf(db, caller, { reference, projectId })
-  const writtenBy = author.type === 'system' ? null : await causeOfCaller(db, caller)
+  const writtenByUuid = author.type === 'system' ? null : await causeOfCaller(db, caller)
   const task: TaskRow = {
     id: world.id('tsk_'),
     workspaceId: caller.workspaceId,
@@ -103,10 +103,10 @@ async function newRow(
     title: body.title,
     description: body.description ?? null,
     status: 'open',
-    assigneeAgentId: agent?.id ?? null,
-    assignedByUserId: agent === null ? null : writtenBy,
-    titleByUserId: writtenBy,
-    descriptionByUserId: body.description == null ? null : writtenBy,
+    assigneeAgentRef: agent?.id ?? null,
+    assignedByUuid: agent === null ? null : writtenByUuid,
+    titleByUuid: writtenByUuid,
+    descriptionByUuid: body.description == null ? null : writtenByUuid,
     priority: body.priority ?? 'normal',
     dueAt: body.dueAt == null ? null : Date.parse(body.dueAt),
     startAt: body.startAt == null ? null : Date.parse(body.startAt),
@@ -121,7 +121,7 @@ async function newRow(
     reasoningEffort: body.reasoningEffort ?? null,
     sandboxSize: body.sandboxSize ?? null,
     createdByType: author.type,
-    createdById: author.id,
+    createdByRef: author.id,
     startedAt: null,
     completedAt: null,
     cancelledAt: null,
@@ -188,13 +188,13 @@ async function watchAsCreator(
   parent: TaskRow | null,
 ): Promise<void> {
   if (caller.kind === 'person') {
-    const subject = { type: 'user', id: caller.userPublicId } as const
+    const subject = { type: 'user', id: caller.personRef } as const
     return watchTask(db, { taskId: task.id, subject, addedBy: 'auto', origin: null, world })
   }
   const run = await findRun(db, caller.runId)
-  const isPartOfOwn = parent !== null && parent.assigneeAgentId === caller.agentId
-  const isOwn = task.assigneeAgentId === caller.agentId
+  const isPartOfOwn = parent !== null && parent.assigneeAgentRef === caller.agentRef
+  const isOwn = task.assigneeAgentRef === caller.agentRef
   const origin = isPartOfOwn || isOwn ? null : (run?.conversationId ?? run?.taskId ?? null)
-  const subject = { type: 'agent', id: caller.agentId } as const
-  await watchTask(db, { taskId: task.id, subject, addedBy: 'auto', origin, askedBy: task.titleByUserId, world })
+  const subject = { type: 'agent', id: caller.agentRef } as const
+  await watchTask(db, { taskId: task.id, subject, addedBy: 'auto', origin, askedBy: task.titleByUuid, world })
 }

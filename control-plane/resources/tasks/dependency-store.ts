@@ -12,7 +12,7 @@ import { briefTasks, type BriefTask } from './store.ts'
 export const dependencyTypes = ['blocks', 'related'] as const
 
 const dependencies = table('task_dependencies', {
-  taskId: taskId,
+  taskId,
   dependsOnTaskId: taskId,
   type: z.enum(dependencyTypes),
   createdAt: time,

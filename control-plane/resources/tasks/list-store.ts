@@ -17,7 +17,7 @@ export interface TaskFilter extends IdPage {
   statuses?: readonly string[]
   priorities?: readonly string[]
   /** `agt_` id; null: those of nobody. */
-  assigneeAgentId?: AgentRef | null
+  assigneeAgentRef?: AgentRef | null
   /** UUID; null: those of no project. */
   projectId?: ProjectUuid | null
   /** `tsk_` id; null: root tasks. */
@@ -35,7 +35,7 @@ export async function listTasks(db: Db, filter: TaskFilter): Promise<TaskRow[]> 
   if (filter.withArchived !== true) void query.whereNull('archived_at')
   if (filter.statuses) void query.whereIn('status', [...filter.statuses])
   if (filter.priorities) void query.whereIn('priority', [...filter.priorities])
-  if (filter.assigneeAgentId !== undefined) void query.where({ assignee_agent_id: filter.assigneeAgentId })
+  if (filter.assigneeAgentRef !== undefined) void query.where({ assignee_agent_id: filter.assigneeAgentRef })
   if (filter.projectId !== undefined) void query.where({ project_id: filter.projectId })
   if (filter.parentTaskId !== undefined) void query.where({ parent_task_id: filter.parentTaskId })
   onlyContaining(query, ['title', 'key', 'description'], filter.q)
@@ -56,7 +56,7 @@ function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ProjectViewer
     void any.whereNull('project_id').orWhereIn('project_id', (projects) => {
       onlyVisibleProjects(projects.from('projects').select('id'), viewer)
     })
-    if ('agentId' in viewer) void any.orWhere({ assignee_agent_id: viewer.agentId })
+    if ('agentRef' in viewer) void any.orWhere({ assignee_agent_id: viewer.agentRef })
   })
 }
 

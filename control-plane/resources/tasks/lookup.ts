@@ -30,23 +30,23 @@ async function named(db: Db, caller: Caller, reference: string): Promise<TaskRow
   return run?.taskId == null ? null : findTaskById(db, run.taskId)
 }
 
-type Seen = Pick<TaskRow, 'projectId' | 'assigneeAgentId' | 'workspaceId'>
+type Seen = Pick<TaskRow, 'projectId' | 'assigneeAgentRef' | 'workspaceId'>
 
 /** A task is seen by who sees its project; one without a project by all; and by the agent it is assigned to. */
 export async function isTaskVisible(db: Db, caller: Caller, task: Seen): Promise<boolean> {
-  if (caller.kind === 'agent' && task.assigneeAgentId === caller.agentId) return true
+  if (caller.kind === 'agent' && task.assigneeAgentRef === caller.agentRef) return true
   if (task.projectId === null) return true
   const project = await findProject(db, task.workspaceId, task.projectId)
   if (project === null) return true
   const isGranted =
-    caller.kind === 'agent' && project.visibility === 'private' && (await hasGrant(db, project.id, caller.agentId))
+    caller.kind === 'agent' && project.visibility === 'private' && (await hasGrant(db, project.id, caller.agentRef))
   return isProjectVisible(project, projectViewerOf(caller), isGranted)
 }
 
 /** Returns the tasks that the caller may see, in their order. A project is looked up once for all of its tasks. */
 export async function visibleTasks<Task extends Seen>(db: Db, caller: Caller, tasks: readonly Task[]): Promise<Task[]> {
   const ofProjects = new Map<string | null, boolean>()
-  const isOwn = (task: Seen) => caller.kind === 'agent' && task.assigneeAgentId === caller.agentId
+  const isOwn = (task: Seen) => caller.kind === 'agent' && task.assigneeAgentRef === caller.agentRef
   for (const task of tasks)
     if (!isOwn(task) && !ofProjects.has(task.projectId))
       ofProjects.set(task.projectId, await isTaskVisible(db, caller, task))
@@ -95,8 +95,11 @@ export async function assigneeOf(
 }
 
 /** The agent a task has may work on it in this project, too. */
-export async function checkAssigneeAccess(db: Db, task: Pick<TaskRow, 'assigneeAgentId' | 'projectId'>): Promise<void> {
-  const agent = task.assigneeAgentId === null ? null : await findAgent(db, task.assigneeAgentId)
+export async function checkAssigneeAccess(
+  db: Db,
+  task: Pick<TaskRow, 'assigneeAgentRef' | 'projectId'>,
+): Promise<void> {
+  const agent = task.assigneeAgentRef === null ? null : await findAgent(db, task.assigneeAgentRef)
   if (agent !== null && !(await seesProject(db, agent, task.projectId)))
     fail('assignee_lacks_access', { param: 'projectId' })
 }
@@ -105,7 +108,7 @@ export async function checkAssigneeAccess(db: Db, task: Pick<TaskRow, 'assigneeA
 export async function seesProject(db: Db, agent: AgentRow, projectId: ProjectUuid | null): Promise<boolean> {
   const project = projectId === null ? null : await findProject(db, agent.workspaceId, projectId)
   if (project === null || project.visibility === 'company') return true
-  const viewer = { agentId: agent.id, agentUuid: agent.uuid }
+  const viewer = { agentRef: agent.id, agentUuid: agent.uuid }
   return isProjectVisible(project, viewer, await hasGrant(db, project.id, agent.id))
 }
 

@@ -85,7 +85,7 @@ function presentOne(task: TaskRow, around: Surroundings): Task {
     conditions: conditionsOf(task, facts).map(presentCondition),
     assignee: assigneeOf(task),
     priority: task.priority,
-    createdBy: { type: task.createdByType, id: task.createdById },
+    createdBy: { type: task.createdByType, id: task.createdByRef },
     ...timesOf(task),
     branchName: task.branchName,
     repoId: task.repoId,
@@ -110,19 +110,19 @@ const timesOf = (task: TaskRow) => ({
   updatedAt: toTimestamp(task.updatedAt),
 })
 
-const assigneeOf = ({ assigneeAgentId: id }: BriefTask) => (id === null ? null : { type: 'agent' as const, id })
+const assigneeOf = ({ assigneeAgentRef: id }: BriefTask) => (id === null ? null : { type: 'agent' as const, id })
 
 const presentCondition = (condition: Condition) =>
   condition.type === 'scheduled' ? { ...condition, startAt: toTimestamp(condition.startAt) } : condition
 
 export function presentItem(item: ChecklistRow): ChecklistItem {
-  const { completedByType: type, completedById } = item
+  const { completedByType: type, completedByRef } = item
   return {
     id: item.id,
     text: item.text,
     done: item.done,
     completedAt: toTimestamp(item.completedAt),
-    completedBy: type === null ? null : { type, id: completedById ?? '' },
+    completedBy: type === null ? null : { type, id: completedByRef ?? '' },
   }
 }
 
@@ -153,7 +153,7 @@ export function presentDependencies(
 }
 
 export const presentWatcher = (watcher: WatcherRow): TaskWatcher => ({
-  subject: { type: watcher.subjectType, id: watcher.subjectId },
+  subject: { type: watcher.subjectType, id: watcher.subjectRef },
   addedBy: watcher.addedBy,
   origin: watcher.origin,
   createdAt: toTimestamp(watcher.createdAt),
@@ -175,7 +175,7 @@ export interface TaskPrompt {
 
 /** The prompt of an agent that is woken for a task. */
 export function taskPrompt(task: TaskRow, { reason, extra = '', stepOf, ...about }: TaskPrompt): string {
-  const { titleByUserId: titleBy, descriptionByUserId: by, description } = task
+  const { titleByUuid: titleBy, descriptionByUuid: by, description } = task
   const facts = [
     `Title by: ${nameOf(about.authorOf(titleBy))}`,
     `Status: ${task.status}`,
@@ -214,9 +214,9 @@ const ofStep = ({ key }: TaskRow, workflow: string) => [
 
 /** Words are a request where whoever asked for the work wrote them. */
 function askedAs(
-  { assignedByUserId, descriptionByUserId: by }: TaskRow,
+  { assignedByUuid, descriptionByUuid: by }: TaskRow,
   { askedBy = null, isWatched = false }: Pick<TaskPrompt, 'askedBy' | 'isWatched'>,
 ): Quoted['as'] {
   if (isWatched) return 'information'
-  return by !== null && (by === assignedByUserId || by === askedBy) ? 'request' : 'work'
+  return by !== null && (by === assignedByUuid || by === askedBy) ? 'request' : 'work'
 }

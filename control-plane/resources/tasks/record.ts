@@ -46,7 +46,7 @@ const entryOf = ({ taskId, kind, actor, data, world }: Activity) => ({
   source: kind.startsWith('git.') ? ('git' as const) : ('activity' as const),
   kind,
   actorType: actor.type,
-  actorId: actor.id,
+  actorRef: actor.id,
   data,
   createdAt: world.now(),
 })
@@ -68,10 +68,10 @@ export async function watchTask(
   await insertWatcher(tx, {
     taskId: watch.taskId,
     subjectType: watch.subject.type,
-    subjectId: watch.subject.id,
+    subjectRef: watch.subject.id,
     addedBy: watch.addedBy,
     origin: watch.origin,
-    askedByUserId: watch.askedBy ?? null,
+    askedByUuid: watch.askedBy ?? null,
     createdAt: watch.world.now(),
   })
 }

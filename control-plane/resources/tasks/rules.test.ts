@@ -43,13 +43,13 @@ test('a parent is neither the task, nor below it, nor too deep', () => {
 
 test('a start is waited for only while somebody is to begin', () => {
   const waiting = {
-    assigneeAgentId: idFrom<AgentRef>('agt_1'),
+    assigneeAgentRef: idFrom<AgentRef>('agt_1'),
     startAt: now + 1,
     status: 'open',
     archivedAt: null,
   } as const
   expect(wakeAtOf(waiting, now)).toBe(now + 1)
-  for (const other of [{ assigneeAgentId: null }, { startAt: null }, { startAt: now }, { archivedAt: 1 }])
+  for (const other of [{ assigneeAgentRef: null }, { startAt: null }, { startAt: now }, { archivedAt: 1 }])
     expect(wakeAtOf({ ...waiting, ...other }, now)).toBeNull()
   expect(wakeAtOf({ ...waiting, status: 'in_progress' }, now)).toBeNull()
 })
@@ -58,7 +58,7 @@ test('conditions are named once each', () => {
   const facts = { hasOpenBlocker: false, openHolds: [], isRunning: false, now }
   expect(conditionsOf(task, facts)).toEqual([])
   const holds = (['question', 'approval', 'question'] as const).map((kind) => ({ kind }))
-  const scheduled = { ...task, assigneeAgentId: idFrom<AgentRef>('agt_1'), startAt: now + 1 }
+  const scheduled = { ...task, assigneeAgentRef: idFrom<AgentRef>('agt_1'), startAt: now + 1 }
   expect(conditionsOf(scheduled, { hasOpenBlocker: true, openHolds: holds, isRunning: true, now })).toEqual([
     { type: 'blocked', reason: 'dependency' },
     { type: 'blocked', reason: 'approval' },
@@ -67,6 +67,6 @@ test('conditions are named once each', () => {
     { type: 'scheduled', startAt: now + 1 },
   ])
   expect(conditionsOf({ ...scheduled, status: 'done' }, facts)).toEqual([])
-  expect(conditionsOf({ ...scheduled, assigneeAgentId: null }, facts)).toEqual([])
+  expect(conditionsOf({ ...scheduled, assigneeAgentRef: null }, facts)).toEqual([])
   expect(conditionsOf({ ...scheduled, archivedAt: 1 }, facts)).toEqual([])
 })

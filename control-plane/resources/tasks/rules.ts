@@ -65,7 +65,7 @@ export const mostLevels = 4
 
 /** An item of a checklist that nobody has done. */
 export function newItem({ at, ...item }: Pick<ChecklistRow, 'id' | 'taskId' | 'text' | 'position'> & { at: number }) {
-  const completion = { done: false, completedAt: null, completedByType: null, completedById: null }
+  const completion = { done: false, completedAt: null, completedByType: null, completedByRef: null }
   return { ...item, ...completion, archivedAt: null, createdAt: at, updatedAt: at } satisfies ChecklistRow
 }
 
@@ -96,10 +96,10 @@ export const startsLater = (task: Pick<TaskRow, 'startAt' | 'status'>, now: numb
 
 /** The time at which the sweep wakes the assignee: a start that lies ahead. */
 export function wakeAtOf(
-  task: Pick<TaskRow, 'assigneeAgentId' | 'startAt' | 'status' | 'archivedAt'>,
+  task: Pick<TaskRow, 'assigneeAgentRef' | 'startAt' | 'status' | 'archivedAt'>,
   now: number,
 ): number | null {
-  const isWaiting = task.assigneeAgentId !== null && task.archivedAt === null && startsLater(task, now)
+  const isWaiting = task.assigneeAgentRef !== null && task.archivedAt === null && startsLater(task, now)
   return isWaiting ? task.startAt : null
 }
 
@@ -117,7 +117,7 @@ export interface ConditionFacts {
 
 /** Derived whenever a task is read; never stored. */
 export function conditionsOf(
-  task: Pick<TaskRow, 'assigneeAgentId' | 'startAt' | 'status' | 'archivedAt'>,
+  task: Pick<TaskRow, 'assigneeAgentRef' | 'startAt' | 'status' | 'archivedAt'>,
   facts: ConditionFacts,
 ): Condition[] {
   const conditions: Condition[] = []
@@ -131,5 +131,5 @@ export function conditionsOf(
 }
 
 /** The people whose words its prompt says. */
-export const authorsOf = ({ titleByUserId, description, descriptionByUserId }: TaskRow): Person[] =>
-  description === null || description.trim() === '' ? [titleByUserId] : [titleByUserId, descriptionByUserId]
+export const authorsOf = ({ titleByUuid, description, descriptionByUuid }: TaskRow): Person[] =>
+  description === null || description.trim() === '' ? [titleByUuid] : [titleByUuid, descriptionByUuid]

@@ -15,57 +15,73 @@ import { sortedTitleWords } from './duplicates.ts'
 
 export const pullRequest = z.object({ number: z.number().int(), url: z.string() })
 
-export const tasks = table('tasks', {
-  id: taskId,
-  workspaceId: workspaceUuid,
-  key: text,
-  /** UUID. */
-  projectId: projectUuid.nullable(),
-  parentTaskId: taskId.nullable(),
-  goalId: nullableText,
-  workflowRef: nullableText,
-  title: text,
-  description: nullableText,
-  status: z.enum(taskStatuses),
-  /** `agt_` id. */
-  assigneeAgentId: agentRef.nullable(),
-  /** UUIDs of the people behind its assignment, its title and its description; null: not known. */
-  assignedByUserId: personUuid.nullable(),
-  titleByUserId: personUuid.nullable(),
-  descriptionByUserId: personUuid.nullable(),
-  priority: z.enum(taskPriorities),
-  dueAt: nullableTime,
-  startAt: nullableTime,
-  /** The time at which the sweep wakes the assignee for a scheduled start; null: none is scheduled. */
-  wakeAt: nullableTime,
-  branchName: nullableText,
-  repoId: repoUuid.nullable(),
-  baseBranch: nullableText,
-  pullRequest: nullableJson(pullRequest),
-  environment: z.enum(['device', 'cloud']).nullable(),
-  harness: z.enum(harnessNames).nullable(),
-  modelId: nullableText,
-  reasoningEffort: z.enum(reasoningEfforts).nullable(),
-  sandboxSize: z.enum(['small', 'medium', 'large']).nullable(),
-  createdByType: z.enum(['user', 'agent', 'system']),
-  /** `usr_` or `agt_` id; null for the system. */
-  createdById: actorRef.nullable(),
-  startedAt: nullableTime,
-  completedAt: nullableTime,
-  cancelledAt: nullableTime,
-  archivedAt: nullableTime,
-  version: int,
-  createdAt: time,
-  updatedAt: time,
-})
+export const tasks = table(
+  'tasks',
+  {
+    id: taskId,
+    workspaceId: workspaceUuid,
+    key: text,
+    /** UUID. */
+    projectId: projectUuid.nullable(),
+    parentTaskId: taskId.nullable(),
+    goalId: nullableText,
+    workflowRef: nullableText,
+    title: text,
+    description: nullableText,
+    status: z.enum(taskStatuses),
+    /** `agt_` id. */
+    assigneeAgentRef: agentRef.nullable(),
+    /** UUIDs of the people behind its assignment, its title and its description; null: not known. */
+    assignedByUuid: personUuid.nullable(),
+    titleByUuid: personUuid.nullable(),
+    descriptionByUuid: personUuid.nullable(),
+    priority: z.enum(taskPriorities),
+    dueAt: nullableTime,
+    startAt: nullableTime,
+    /** The time at which the sweep wakes the assignee for a scheduled start; null: none is scheduled. */
+    wakeAt: nullableTime,
+    branchName: nullableText,
+    repoId: repoUuid.nullable(),
+    baseBranch: nullableText,
+    pullRequest: nullableJson(pullRequest),
+    environment: z.enum(['device', 'cloud']).nullable(),
+    harness: z.enum(harnessNames).nullable(),
+    modelId: nullableText,
+    reasoningEffort: z.enum(reasoningEfforts).nullable(),
+    sandboxSize: z.enum(['small', 'medium', 'large']).nullable(),
+    createdByType: z.enum(['user', 'agent', 'system']),
+    /** `usr_` or `agt_` id; null for the system. */
+    createdByRef: actorRef.nullable(),
+    startedAt: nullableTime,
+    completedAt: nullableTime,
+    cancelledAt: nullableTime,
+    archivedAt: nullableTime,
+    version: int,
+    createdAt: time,
+    updatedAt: time,
+  },
+  {
+    columns: {
+      assigneeAgentRef: 'assignee_agent_id',
+      assignedByUuid: 'assigned_by_user_id',
+      titleByUuid: 'title_by_user_id',
+      descriptionByUuid: 'description_by_user_id',
+      createdByRef: 'created_by_id',
+    },
+  },
+)
 export type TaskRow = RowOf<typeof tasks>
 
-const { id, workspaceId, projectId, key, title, status, assigneeAgentId, priority } = tasks.columns
+const { id, workspaceId, projectId, key, title, status, assigneeAgentRef, priority } = tasks.columns
 /**
  * The fields of tasks that are listed beside another one. There may be thousands of them, whose descriptions together would
  * not fit into memory.
  */
-export const briefTasks = table('tasks', { id, workspaceId, projectId, key, title, status, assigneeAgentId, priority })
+export const briefTasks = table(
+  'tasks',
+  { id, workspaceId, projectId, key, title, status, assigneeAgentRef, priority },
+  { columns: tasks.named },
+)
 export type BriefTask = RowOf<typeof briefTasks>
 
 const finished = ['done', 'cancelled']
@@ -175,8 +191,8 @@ export async function hasOpenSubtask(db: Db, parentTaskId: TaskId): Promise<bool
 export type NamedTask = Pick<TaskRow, 'id' | 'key' | 'title'>
 
 /** Lists tasks of an agent that are not finished, archived ones too, oldest first; of more than `limit` any of them. */
-export async function listUnfinishedOf(db: Db, agentId: AgentRef, limit: number): Promise<NamedTask[]> {
-  const some = db('tasks').where({ assignee_agent_id: agentId }).whereIn('status', unfinished).limit(limit)
+export async function listUnfinishedOf(db: Db, agentRef: AgentRef, limit: number): Promise<NamedTask[]> {
+  const some = db('tasks').where({ assignee_agent_id: agentRef }).whereIn('status', unfinished).limit(limit)
   const query = briefTasks.from(db).whereIn('id', some.select('id')).orderBy(['created_at', 'id'])
   return (await briefTasks.list(query)).map(({ id, key, title }) => ({ id, key, title }))
 }

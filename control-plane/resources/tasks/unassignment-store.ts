@@ -6,7 +6,11 @@ import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /** Deleted agents that have not been taken off all of their open tasks yet. None of these is restored meanwhile. */
-const unassignments = table('unassignments', { agentId: agentRef, workspaceId: workspaceUuid, createdAt: time })
+const unassignments = table(
+  'unassignments',
+  { agentRef, workspaceId: workspaceUuid, createdAt: time },
+  { columns: { agentRef: 'agent_id' } },
+)
 export type Unassignment = RowOf<typeof unassignments>
 
 export async function insertUnassignment(db: Db, unassignment: Unassignment): Promise<void> {
@@ -14,17 +18,17 @@ export async function insertUnassignment(db: Db, unassignment: Unassignment): Pr
 }
 
 /** Finds and locks it until the transaction ends; null when it is done, or somebody else has it. */
-export async function claimUnassignment(db: Db, agentId: AgentRef): Promise<Unassignment | null> {
-  return unassignments.first(lockRows(unassignments.from(db).where({ agent_id: agentId }), true))
+export async function claimUnassignment(db: Db, agentRef: AgentRef): Promise<Unassignment | null> {
+  return unassignments.first(lockRows(unassignments.from(db).where({ agent_id: agentRef }), true))
 }
 
 /** Whether the agent is still on tasks of which its deletion takes it off. */
-export async function isBeingUnassigned(db: Db, agentId: AgentRef): Promise<boolean> {
-  return (await unassignments.find(db, { agentId })) !== null
+export async function isBeingUnassigned(db: Db, agentRef: AgentRef): Promise<boolean> {
+  return (await unassignments.find(db, { agentRef })) !== null
 }
 
-export async function removeUnassignment(db: Db, agentId: AgentRef): Promise<void> {
-  await db('unassignments').where({ agent_id: agentId }).delete()
+export async function removeUnassignment(db: Db, agentRef: AgentRef): Promise<void> {
+  await db('unassignments').where({ agent_id: agentRef }).delete()
 }
 
 /** Lists the agents that are left, longest deleted first. */

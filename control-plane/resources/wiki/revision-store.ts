@@ -7,23 +7,27 @@ import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /** Without the body, which only single reads need. */
-const revisions = table('wiki_revisions', {
-  id: text,
-  pageId: wikiPageId,
-  /** From 1. */
-  number: int,
-  title: text,
-  baseRevisionId: nullableText,
-  sourceRef: nullableText,
-  authorType: z.enum(['user', 'agent']),
-  authorId: actorRef,
-  taskId: taskId.nullable(),
-  runId: runId.nullable(),
-  sizeBytes: int,
-  /** Empty: it was published. */
-  failedChecks: json(z.array(z.enum(publishChecks))),
-  createdAt: time,
-})
+const revisions = table(
+  'wiki_revisions',
+  {
+    id: text,
+    pageId: wikiPageId,
+    /** From 1. */
+    number: int,
+    title: text,
+    baseRevisionId: nullableText,
+    sourceRef: nullableText,
+    authorType: z.enum(['user', 'agent']),
+    authorRef: actorRef,
+    taskId: taskId.nullable(),
+    runId: runId.nullable(),
+    sizeBytes: int,
+    /** Empty: it was published. */
+    failedChecks: json(z.array(z.enum(publishChecks))),
+    createdAt: time,
+  },
+  { columns: { authorRef: 'author_id' } },
+)
 export type WikiRevisionRow = RowOf<typeof revisions>
 
 export async function insertPageRevision(db: Db, revision: WikiRevisionRow, body: string): Promise<void> {

@@ -34,33 +34,37 @@ const checkRow = z.object({
 })
 export type CheckRow = z.output<typeof checkRow>
 
-const calls = table('workflow_calls', {
-  workflowRunId: workflowRunId,
-  seq: int,
-  /** The number among agent and command steps; null for the other calls. */
-  stepOrdinal: nullableInt,
-  kind: z.enum(storedCallKinds),
-  /** JSON. */
-  args: text,
-  digest: text,
-  agentId: agentRef.nullable(),
-  dispatchedAt: time,
-  endedAt: nullableTime,
-  isValue: nullableFlag,
-  /** JSON of the value, or of the failure; null: it is read from the run. */
-  result: nullableText,
-  handedOrder: nullableInt,
-  resumeAttempts: int,
-  resumedAt: nullableTime,
-  advancedAt: nullableTime,
-  /** Of a command step: the folder in which its command ran. */
-  ranIn: nullableText,
-  questionId: questionId.nullable(),
-  branch: nullableText,
-  repo: nullableText,
-  deadlineAt: nullableTime,
-  checks: nullableJson(z.array(checkRow)),
-})
+const calls = table(
+  'workflow_calls',
+  {
+    workflowRunId,
+    seq: int,
+    /** The number among agent and command steps; null for the other calls. */
+    stepOrdinal: nullableInt,
+    kind: z.enum(storedCallKinds),
+    /** JSON. */
+    args: text,
+    digest: text,
+    agentRef: agentRef.nullable(),
+    dispatchedAt: time,
+    endedAt: nullableTime,
+    isValue: nullableFlag,
+    /** JSON of the value, or of the failure; null: it is read from the run. */
+    result: nullableText,
+    handedOrder: nullableInt,
+    resumeAttempts: int,
+    resumedAt: nullableTime,
+    advancedAt: nullableTime,
+    /** Of a command step: the folder in which its command ran. */
+    ranIn: nullableText,
+    questionId: questionId.nullable(),
+    branch: nullableText,
+    repo: nullableText,
+    deadlineAt: nullableTime,
+    checks: nullableJson(z.array(checkRow)),
+  },
+  { columns: { agentRef: 'agent_id' } },
+)
 export type CallRow = RowOf<typeof calls>
 
 export type CallKey = Pick<CallRow, 'workflowRunId' | 'seq'>
@@ -71,7 +75,7 @@ export async function insertCall(
   db: Db,
   call: Pick<
     CallRow,
-    'workflowRunId' | 'seq' | 'stepOrdinal' | 'kind' | 'args' | 'digest' | 'agentId' | 'dispatchedAt'
+    'workflowRunId' | 'seq' | 'stepOrdinal' | 'kind' | 'args' | 'digest' | 'agentRef' | 'dispatchedAt'
   > &
     Partial<Pick<CallRow, 'questionId' | 'branch' | 'repo' | 'deadlineAt'>>,
 ): Promise<void> {

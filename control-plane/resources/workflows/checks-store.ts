@@ -16,7 +16,7 @@ const branchColumns = ['f.workspace_id as workspaceId', 'c.repo', 'c.branch']
 /** A branch on which running workflow runs of a workspace wait. */
 export type WaitedBranch = z.output<typeof waitedBranch>
 
-const openChecks = waitedBranch.extend({ workflowRunId: workflowRunId, seq: int, deadlineAt: int })
+const openChecks = waitedBranch.extend({ workflowRunId, seq: int, deadlineAt: int })
 export type OpenChecks = z.output<typeof openChecks>
 
 /** Waits that have not ended, of workflow runs that have not either. */

@@ -39,7 +39,7 @@ async function visibleAgents(db: Db, caller: Caller, ids: readonly (AgentRef | n
 }
 
 export async function presentWorkflow(db: Db, caller: Caller, row: WorkflowRow): Promise<Workflow> {
-  return toWorkflow(row, await visibleAgents(db, caller, [row.authorAgentId]))
+  return toWorkflow(row, await visibleAgents(db, caller, [row.authorAgentRef]))
 }
 
 /** With their last runs; all are of the caller's workspace. */
@@ -49,7 +49,7 @@ export async function presentWorkflows(db: Db, caller: Caller, rows: readonly Wo
   const agents = await visibleAgents(
     db,
     caller,
-    rows.map(({ authorAgentId }) => authorAgentId),
+    rows.map(({ authorAgentRef }) => authorAgentRef),
   )
   return rows.map((row) => ({ ...toWorkflow(row, agents), ...activity(row.name) }))
 }
@@ -83,7 +83,7 @@ function toWorkflow(row: WorkflowRow, agents: Agents): Workflow {
     toolPermissionMode,
     source,
     version,
-    author: (row.authorAgentId === null ? null : agents.get(row.authorAgentId)) ?? null,
+    author: (row.authorAgentRef === null ? null : agents.get(row.authorAgentRef)) ?? null,
     retiredAt: toTimestamp(row.retiredAt),
     createdAt: toTimestamp(row.createdAt),
     updatedAt: toTimestamp(row.updatedAt),
@@ -145,7 +145,7 @@ export async function presentWorkflowRuns(
   const agents = await visibleAgents(
     db,
     caller,
-    [...calls, ...questions].map(({ agentId }) => agentId),
+    [...calls, ...questions].map(({ agentRef }) => agentRef),
   )
   const taskIds = [...new Set(rows.flatMap(({ taskId }) => taskId ?? []))]
   const tasks = await visibleTasks(db, caller, await listTasksByIds(db, caller.workspaceId, taskIds))
@@ -158,7 +158,7 @@ export async function presentWorkflowRuns(
       // The oldest that the caller sees.
       ...runFields(
         row,
-        questions.find(({ workflowRunId, agentId }) => workflowRunId === row.id && agents.has(agentId)),
+        questions.find(({ workflowRunId, agentRef }) => workflowRunId === row.id && agents.has(agentRef)),
         row.completedAt === null ? callsOf.get(row.id)?.find(isOpenChecks) : undefined,
       ),
       task: row.taskId === null || title === undefined ? null : { id: row.taskId, title },
@@ -186,7 +186,7 @@ function toStep(
     approvals: readonly ApprovalRow[]
   },
 ): WorkflowStep {
-  const agent = (call.agentId === null ? null : agents.get(call.agentId)) ?? null
+  const agent = (call.agentRef === null ? null : agents.get(call.agentRef)) ?? null
   // Whoever does not see the agent or its task sees none of these runs, nor what they ask and did.
   const isSeen = agent !== null && runs.every(({ id }) => seen.has(id))
   const run = isSeen ? runs.at(-1) : undefined
@@ -199,7 +199,7 @@ function toStep(
     phase,
     run: run === undefined ? null : toStepRun(run),
     // Of a step without an agent nothing private is told.
-    error: isSeen || call.agentId === null ? errorOf(call) : null,
+    error: isSeen || call.agentRef === null ? errorOf(call) : null,
     agent,
     resumeAttempts: call.resumeAttempts,
     pendingApproval: pending === undefined ? null : { id: pending.id, prompt: pending.prompt },

@@ -13,8 +13,8 @@ import {
   valueOfAnswer,
 } from './rules.ts'
 
-const person = (role: 'member' | 'admin') => ({ kind: 'person', userPublicId: 'usr_1', role }) as unknown as Caller
-const agent = { kind: 'agent', agentId: 'agt_1' } as unknown as Caller
+const person = (role: 'member' | 'admin') => ({ kind: 'person', personRef: 'usr_1', role }) as unknown as Caller
+const agent = { kind: 'agent', agentRef: 'agt_1' } as unknown as Caller
 
 it('a page shows as many runs as it is cheap to read: few of large journals or of many calls, and always one', () => {
   const fits = (runs: readonly { chars: number; calls: number }[]) => {
@@ -32,7 +32,7 @@ it('a page shows as many runs as it is cheap to read: few of large journals or o
 it('an agent changes what it wrote, a person all', () => {
   const may = (authorAgentId: string | null) =>
     [person('member'), agent].map((caller) =>
-      mayChangeWorkflow({ authorAgentId: idFrom<AgentRef>(authorAgentId) }, caller),
+      mayChangeWorkflow({ authorAgentRef: idFrom<AgentRef>(authorAgentId) }, caller),
     )
   expect([may('agt_1'), may('agt_2'), may(null)]).toEqual([
     [true, true],
@@ -44,7 +44,7 @@ it('an agent changes what it wrote, a person all', () => {
 it('whoever started a run cancels it, and admins do', () => {
   const may = (startedBy: string) =>
     [person('member'), person('admin'), agent].map((one) =>
-      mayCancelWorkflowRun({ startedBy: idFrom<ActorRef>(startedBy) }, one),
+      mayCancelWorkflowRun({ startedByRef: idFrom<ActorRef>(startedBy) }, one),
     )
   expect([may('usr_1'), may('agt_1'), may('usr_2')]).toEqual([
     [true, true, false],

@@ -10,21 +10,19 @@ import type { WorkflowRunRow } from './run-store.ts'
 // Decisions about workflows.
 
 /** An agent changes and retires only what it wrote; people are trusted with all of their workspace. */
-export const mayChangeWorkflow = ({ authorAgentId }: { authorAgentId: AgentRef | null }, caller: Caller): boolean =>
-  caller.kind === 'person' || caller.agentId === authorAgentId
+export const mayChangeWorkflow = ({ authorAgentRef }: { authorAgentRef: AgentRef | null }, caller: Caller): boolean =>
+  caller.kind === 'person' || caller.agentRef === authorAgentRef
 
 /** A member of the workspace who says what a command step runs; null: an agent, or somebody who left. */
-export type CommandAuthor = { userId: PersonUuid; role: Role } | null
+export type CommandAuthor = { personUuid: PersonUuid; role: Role } | null
 
 /** The owner of the agent and workspace admins decide which programs it runs. */
-export const mayDecideProgram = (
-  speaker: CommandAuthor,
-  { ownerUserId }: { ownerUserId: PersonUuid | null },
-): boolean => speaker !== null && (speaker.role !== 'member' || speaker.userId === ownerUserId)
+export const mayDecideProgram = (speaker: CommandAuthor, { ownerUuid }: { ownerUuid: PersonUuid | null }): boolean =>
+  speaker !== null && (speaker.role !== 'member' || speaker.personUuid === ownerUuid)
 
 /** Whoever started it may, and workspace admins. */
-export function mayCancelWorkflowRun(run: Pick<WorkflowRunRow, 'startedBy'>, caller: Caller): boolean {
-  return hasRole(caller, 'admin') || run.startedBy === publicIdOf(caller)
+export function mayCancelWorkflowRun(run: Pick<WorkflowRunRow, 'startedByRef'>, caller: Caller): boolean {
+  return hasRole(caller, 'admin') || run.startedByRef === publicIdOf(caller)
 }
 
 /** Journals of one page of runs together. */

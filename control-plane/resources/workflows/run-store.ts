@@ -37,45 +37,56 @@ const stall = z.object({
 })
 export type Stall = z.output<typeof stall>
 
-const runs = table('workflow_runs', {
-  id: workflowRunId,
-  workspaceId: workspaceUuid,
-  /** The name of the workflow. */
-  workflow: text,
-  /** null: a built-in one. */
-  workflowId: workflowId.nullable(),
-  programDigest: text,
-  input: json(z.record(z.string(), z.unknown())),
-  toolPermissionMode: z.enum(toolModes),
-  status: z.enum(workflowRunStatuses),
-  summary: nullableText,
-  error: nullableJson(programError),
-  /** The last lines that the program logged. */
-  log: json(z.array(z.string())),
-  taskId: taskId.nullable(),
-  /** `agt_` id of the agent that does steps which name none; null: the task's assignee. */
-  agentId: agentRef.nullable(),
-  /** Public id of the person (`usr_`) or agent (`agt_`) who started it. */
-  startedBy: actorRef.nullable(),
-  /** The same of who last changed its program; null: a built-in one. */
-  writtenBy: actorRef.nullable(),
-  /** UUID of the person who both wrote the program and started it; null: not one, or not known. */
-  causedByUserId: personUuid.nullable(),
-  /** When its program first ran; null: not yet. */
-  replayedAt: nullableTime,
-  /** When a person last let it try again. */
-  retriedAt: nullableTime,
-  stall: nullableJson(stall),
-  /** The size of its calls and results, in UTF-16 units. */
-  journalBytes: int,
-  /** A person answered the question about its stall so, or the one on whose account it goes has left the workspace. */
-  cancelRequestedAt: nullableTime,
-  version: int,
-  createdAt: time,
-  /** When something of it last began, ended or moved. */
-  changedAt: time,
-  completedAt: nullableTime,
-})
+const runs = table(
+  'workflow_runs',
+  {
+    id: workflowRunId,
+    workspaceId: workspaceUuid,
+    /** The name of the workflow. */
+    workflow: text,
+    /** null: a built-in one. */
+    workflowId: workflowId.nullable(),
+    programDigest: text,
+    input: json(z.record(z.string(), z.unknown())),
+    toolPermissionMode: z.enum(toolModes),
+    status: z.enum(workflowRunStatuses),
+    summary: nullableText,
+    error: nullableJson(programError),
+    /** The last lines that the program logged. */
+    log: json(z.array(z.string())),
+    taskId: taskId.nullable(),
+    /** `agt_` id of the agent that does steps which name none; null: the task's assignee. */
+    agentRef: agentRef.nullable(),
+    /** Public id of the person (`usr_`) or agent (`agt_`) who started it. */
+    startedByRef: actorRef.nullable(),
+    /** The same of who last changed its program; null: a built-in one. */
+    writtenByRef: actorRef.nullable(),
+    /** UUID of the person who both wrote the program and started it; null: not one, or not known. */
+    causedByUuid: personUuid.nullable(),
+    /** When its program first ran; null: not yet. */
+    replayedAt: nullableTime,
+    /** When a person last let it try again. */
+    retriedAt: nullableTime,
+    stall: nullableJson(stall),
+    /** The size of its calls and results, in UTF-16 units. */
+    journalBytes: int,
+    /** A person answered the question about its stall so, or the one on whose account it goes has left the workspace. */
+    cancelRequestedAt: nullableTime,
+    version: int,
+    createdAt: time,
+    /** When something of it last began, ended or moved. */
+    changedAt: time,
+    completedAt: nullableTime,
+  },
+  {
+    columns: {
+      agentRef: 'agent_id',
+      startedByRef: 'started_by',
+      writtenByRef: 'written_by',
+      causedByUuid: 'caused_by_user_id',
+    },
+  },
+)
 export type WorkflowRunRow = RowOf<typeof runs>
 
 export async function insertWorkflowRun(db: Db, run: Omit<WorkflowRunRow, 'version'>): Promise<void> {
@@ -130,8 +141,8 @@ export async function seesWorkflowRun(db: Db, viewer: WorkViewer, id: WorkflowRu
 function onlyVisible(query: Knex.QueryBuilder, viewer: WorkViewer): void {
   void query.where((any) => {
     void any.whereNotExists((hidden) => hiddenTask(hidden, { viewer, table: 'workflow_runs' }))
-    if ('userId' in viewer) void any.orWhere({ started_by: viewer.userPublicId })
-    else void any.orWhere({ started_by: viewer.agentId }).orWhere({ agent_id: viewer.agentId })
+    if ('personUuid' in viewer) void any.orWhere({ started_by: viewer.personRef })
+    else void any.orWhere({ started_by: viewer.agentRef }).orWhere({ agent_id: viewer.agentRef })
   })
 }
 
@@ -284,12 +295,12 @@ export async function listCancelled(
 /** Runs on the account of this person that have not ended, oldest first. */
 export async function listOpenWorkflowRunsCausedBy(
   db: Db,
-  { userId, workspaceId }: { userId: PersonUuid; workspaceId?: WorkspaceUuid },
+  { personUuid, workspaceId }: { personUuid: PersonUuid; workspaceId?: WorkspaceUuid },
 ): Promise<WorkflowRunRow[]> {
   const open = runs
     .from(db)
     .whereNull('completed_at')
-    .where({ caused_by_user_id: userId, ...(workspaceId !== undefined && { workspace_id: workspaceId }) })
+    .where({ caused_by_user_id: personUuid, ...(workspaceId !== undefined && { workspace_id: workspaceId }) })
   return runs.list(open.orderBy('created_at'))
 }
 

@@ -115,7 +115,7 @@ export async function listWakesOfSteps(db: Db, workflowRunId: WorkflowRunId): Pr
   return (await waitingOf.list(db, [workflowRunId])).map(({ id }) => id)
 }
 
-const left = z.object({ workflowRunId: workflowRunId, seq: int, workspaceId: workspaceUuid })
+const left = z.object({ workflowRunId, seq: int, workspaceId: workspaceUuid })
 
 /** Steps that nothing goes on with any more, though nobody noted their end: what they waited for was closed. */
 export async function listLeftSteps(db: Db, limit: number): Promise<z.output<typeof left>[]> {

@@ -30,16 +30,19 @@ const workflows = table(
     version: int,
     revision: int,
     /** `agt_` id of the agent that created it; null: a person did. */
-    authorAgentId: agentRef.nullable(),
+    authorAgentRef: agentRef.nullable(),
     /** Public id of the person (`usr_`) or agent (`agt_`) who last changed the program. */
-    writtenBy: actorRef.nullable(),
+    writtenByRef: actorRef.nullable(),
     /** UUID of the person who last changed the program; null: not known. */
-    causedByUserId: personUuid.nullable(),
+    causedByUuid: personUuid.nullable(),
     retiredAt: nullableTime,
     createdAt: time,
     updatedAt: time,
   },
-  { version: 'revision' },
+  {
+    columns: { authorAgentRef: 'author_agent_id', writtenByRef: 'written_by', causedByUuid: 'caused_by_user_id' },
+    version: 'revision',
+  },
 )
 export type WorkflowRow = RowOf<typeof workflows>
 

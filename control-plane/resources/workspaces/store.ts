@@ -147,11 +147,11 @@ export async function clearDefaultDevice(db: Db, workspaceId: WorkspaceUuid, dev
 /** Called when a person loses the right to have one: their device is the default one no longer. */
 export async function clearDefaultDeviceOf(
   db: Db,
-  of: { workspaceId: WorkspaceUuid; userId: PersonUuid },
+  of: { workspaceId: WorkspaceUuid; personUuid: PersonUuid },
 ): Promise<void> {
   await db('workspaces')
     .where({ id: of.workspaceId })
-    .whereIn('default_device', db('devices').where({ user_id: of.userId }).select('public_id'))
+    .whereIn('default_device', db('devices').where({ user_id: of.personUuid }).select('public_id'))
     .update({ default_device: null })
 }
 
@@ -159,11 +159,11 @@ const membership = z.object({ companyName: text, role: z.enum(['owner', 'admin',
 export type Membership = z.infer<typeof membership> & { workspace: WorkspaceRow }
 
 /** Lists the workspaces of a person, first joined first. */
-export async function listMemberships(db: Db, userId: PersonUuid): Promise<Membership[]> {
+export async function listMemberships(db: Db, personUuid: PersonUuid): Promise<Membership[]> {
   const rows: unknown[] = await db('members')
     .join('workspaces', 'workspaces.id', 'members.workspace_id')
     .join('companies', 'companies.id', 'workspaces.company_id')
-    .where({ user_id: userId })
+    .where({ user_id: personUuid })
     .whereNull('workspaces.removed_at')
     .orderBy(['members.created_at', 'workspaces.id'])
     .select(workspaces.fields('workspaces'), 'members.role', 'companies.name as companyName')

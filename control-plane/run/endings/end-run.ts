@@ -47,7 +47,7 @@ export async function finishRun(
   ])
   if (!isEnded) return false
   const costUsd = ending.usage === undefined ? run.costUsd : (ending.usage?.costUsd ?? null)
-  if (costUsd !== null) await recordSpend(db, run.agentId, { month: monthOf(at), nanoUsd: nanoOf(costUsd) })
+  if (costUsd !== null) await recordSpend(db, run.agentRef, { month: monthOf(at), nanoUsd: nanoOf(costUsd) })
   await publish(db, {
     topic: 'run.ended',
     key: run.id,

@@ -112,7 +112,7 @@ export function specFor(
   return { ...offered, resumeSessionId: null, prompt: `${sessionElsewhere}${offered.prompt}` }
 }
 
-type SkillReader = Pick<RunFacts, 'ownerUserId' | 'isOfPrivateAgent'>
+type SkillReader = Pick<RunFacts, 'ownerUuid' | 'isOfPrivateAgent'>
 type Trusting = Pick<Room['facts'], 'devices' | 'admins'>
 
 /** Who wrote them is nothing that a device needs to know. */
@@ -121,11 +121,11 @@ function skillsFor(
   { spec, run, facts: { devices, admins } }: { spec: RunSpec; run: SkillReader; facts: Trusting },
 ): Pick<RunSpec, 'skills' | 'skillsLeftOut'> {
   const host = devices.find(({ publicId }) => publicId === device) ?? null
-  const agent = { ownerUserId: run.ownerUserId, isPrivate: run.isOfPrivateAgent }
-  const judged = (spec.skills ?? []).map(({ writtenBy = [null], ...skill }) => ({
+  const agent = { ownerUuid: run.ownerUuid, isPrivate: run.isOfPrivateAgent }
+  const judged = (spec.skills ?? []).map(({ writtenBy: writers = [null], ...skill }) => ({
     skill,
     // A device that is not of the workspace any more takes nothing.
-    reason: host === null ? ('device_refuses_writer' as const) : refusalOfSkill(writtenBy, { host, agent, admins }),
+    reason: host === null ? ('device_refuses_writer' as const) : refusalOfSkill(writers, { host, agent, admins }),
   }))
   const skills = judged.flatMap(({ skill, reason }) => (reason === null ? [skill] : []))
   const refused = judged.flatMap(({ skill: { slug }, reason }) => (reason === null ? [] : [{ slug, reason }]))

@@ -88,7 +88,7 @@ export class RunStarter {
 
   async start(link: Link, run: RunRow): Promise<void> {
     const { root } = this.options
-    const agent = await findAgent(root, run.agentId)
+    const agent = await findAgent(root, run.agentRef)
     const secrets = await this.secretsOf(root, run)
     this.sendStart(link, run, { tokenGeneration: agent?.tokenGeneration ?? 0, secrets })
   }
@@ -112,8 +112,8 @@ export class RunStarter {
     { tokenGeneration, secrets }: { tokenGeneration: number; secrets: Record<string, string> },
   ): void {
     const { runTokenKey, world } = this.options
-    const { id: runId, fence, agentId, workspaceId } = run
-    const token = mintRunToken(runTokenKey, { runId, fence, agentId, workspaceId, tokenGeneration }, world.now())
+    const { id: runId, fence, agentRef, workspaceId } = run
+    const token = mintRunToken(runTokenKey, { runId, fence, agentRef, workspaceId, tokenGeneration }, world.now())
     link.send({ type: 'run.start', runId, fence, apiUrl: this.options.apiUrl(), token, secrets })
   }
 

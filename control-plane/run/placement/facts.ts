@@ -79,7 +79,7 @@ async function load(db: Db, workspaceId: WorkspaceUuid, options: Moment & { lock
   ])
   const used = (publicId: DeviceRef) => sum(live.filter(({ device }) => device === publicId).map(({ count }) => count))
   const facts: PlacementFacts = {
-    rateLimited: new Set(paused.map((run) => `${run.agentId}/${run.harness}`)),
+    rateLimited: new Set(paused.map((run) => `${run.agentRef}/${run.harness}`)),
     circuits: new Map(
       circuits.map((circuit) => [
         circuitKey(circuit),
@@ -93,7 +93,7 @@ async function load(db: Db, workspaceId: WorkspaceUuid, options: Moment & { lock
     devices: devices.map((device) => ({
       publicId: device.publicId,
       displayName: device.displayName,
-      userId: device.userId,
+      personUuid: device.personUuid,
       liveness: livenessOf(device, options.now, options.leaseMs),
       isLinked: device.replicaId !== null,
       isController: isController(device.platform),
@@ -149,11 +149,11 @@ type FallbackOfRun = 'fallbackHarness' | 'fallbackKeyId' | 'fallbackModel'
 export function toRunFacts(
   run: Pick<
     RunRow,
-    | 'agentId'
+    | 'agentRef'
     | 'harness'
     | 'environmentType'
     | 'folderId'
-    | 'causedByUserId'
+    | 'causedByUuid'
     | 'wordsBy'
     | 'instructionsBy'
     | 'providerKeyId'
@@ -162,7 +162,7 @@ export function toRunFacts(
     | FallbackOfRun
   >,
   rows: {
-    agent: Pick<AgentRow, 'ownerUserId' | 'transferredAt' | 'visibility'> | null
+    agent: Pick<AgentRow, 'ownerUuid' | 'transferredAt' | 'visibility'> | null
     folder: Pick<FolderRow, 'device'> | null
     parent: Pick<RunRow, 'sessionId' | 'device'> | null
     isConfidential: boolean
@@ -175,7 +175,7 @@ export function toRunFacts(
 ): RunFacts {
   return {
     cloud: placeOfEnvironment(run.environmentType).madeForRun(rows.sandbox),
-    agentId: run.agentId,
+    agentRef: run.agentRef,
     harness: run.harness,
     keyId: run.providerKeyId,
     isForSession: run.compacts === true,
@@ -184,11 +184,11 @@ export function toRunFacts(
     // A folder that was removed while the run waited names no device, so the run waits until its time is up.
     folderDevice: run.folderId === null ? null : (rows.folder?.device ?? noDevice),
     sessionDevice: rows.parent?.sessionId ? rows.parent.device : null,
-    ownerUserId: rows.agent?.ownerUserId ?? null,
+    ownerUuid: rows.agent?.ownerUuid ?? null,
     isOwnerAsked: (rows.agent?.transferredAt ?? null) !== null,
     isOfPrivateAgent: rows.agent?.visibility === 'private',
     isConfidential: rows.isConfidential,
-    causedBy: run.causedByUserId,
+    causedByUuid: run.causedByUuid,
     wordsBy: [...run.wordsBy, ...run.instructionsBy],
     isCauseGone: rows.isCauseGone,
     waitsForOtherRun: rows.waitsForOtherRun,

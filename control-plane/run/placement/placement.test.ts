@@ -7,7 +7,7 @@ import { describeGate, placeAll, placeRun } from './placement.ts'
 const device = (publicId: DeviceRef, changes: Partial<DeviceFacts> = {}): DeviceFacts => ({
   publicId,
   displayName: `machine ${publicId}`,
-  userId: idFrom('me'),
+  personUuid: idFrom('me'),
   liveness: 'connected',
   isLinked: true,
   isController: false,
@@ -23,7 +23,7 @@ const device = (publicId: DeviceRef, changes: Partial<DeviceFacts> = {}): Device
   ...changes,
 })
 const run = (changes: Partial<RunFacts> = {}): RunFacts => ({
-  agentId: idFrom('agt_1'),
+  agentRef: idFrom('agt_1'),
   cloud: null,
   harness: 'claude',
   keyId: null,
@@ -32,14 +32,14 @@ const run = (changes: Partial<RunFacts> = {}): RunFacts => ({
   folderDevice: null,
   sessionDevice: null,
   isForSession: false,
-  ownerUserId: idFrom<PersonUuid>('me'),
+  ownerUuid: idFrom<PersonUuid>('me'),
   waitsForOtherRun: false,
   ahead: [],
   isOfPrivateAgent: false,
   isConfidential: false,
   wordsBy: [],
   isOwnerAsked: false,
-  causedBy: idFrom<PersonUuid>('me'),
+  causedByUuid: idFrom<PersonUuid>('me'),
   isCauseGone: false,
   ...changes,
 })
@@ -61,7 +61,7 @@ describe('which device a run goes to', () => {
     const devices = [
       device(idFrom('a'), { used: 2, isOfAdmin: true }),
       device(idFrom('b')),
-      device(idFrom('c'), { userId: idFrom('you') }),
+      device(idFrom('c'), { personUuid: idFrom('you') }),
     ]
     expect(place(run(), devices)).toEqual(on('b'))
     expect(place(run(), devices, idFrom<DeviceRef>('a'))).toEqual(on('a'))
@@ -78,7 +78,7 @@ describe('which device a run goes to', () => {
     expect(place(forSession, devices, idFrom<DeviceRef>('a'))).toEqual(on('b'))
     expect(place(forSession, devices.slice(0, 1))).toEqual(gate('no_device'))
     expect(place({ ...forSession, folderDevice: idFrom<DeviceRef>('a') }, devices)).toEqual(gate('no_device'))
-    expect(place(forSession, [device(idFrom('b'), { userId: idFrom('you') })])).toEqual(gate('no_device'))
+    expect(place(forSession, [device(idFrom('b'), { personUuid: idFrom('you') })])).toEqual(gate('no_device'))
   })
 
   it('skips a device that lost its link, but waits for the one with the session', () => {
@@ -90,23 +90,23 @@ describe('which device a run goes to', () => {
   })
 
   it('takes a default device of somebody else, but no other device of theirs', () => {
-    expect(place(run(), [device(idFrom('c'), { userId: idFrom('you') })])).toEqual(gate('no_device'))
+    expect(place(run(), [device(idFrom('c'), { personUuid: idFrom('you') })])).toEqual(gate('no_device'))
     expect(
-      place(run(), [device(idFrom('c'), { userId: idFrom('you'), isOfAdmin: true })], idFrom<DeviceRef>('c')),
+      place(run(), [device(idFrom('c'), { personUuid: idFrom('you'), isOfAdmin: true })], idFrom<DeviceRef>('c')),
     ).toEqual(on('c'))
     // Its owner is no admin any more.
-    expect(place(run(), [device(idFrom('c'), { userId: idFrom('you') })], idFrom<DeviceRef>('c'))).toEqual(
+    expect(place(run(), [device(idFrom('c'), { personUuid: idFrom('you') })], idFrom<DeviceRef>('c'))).toEqual(
       gate('no_device'),
     )
   })
 
   it('brings what is private or given secrets to devices of the owner and of admins alone', () => {
     const secret = run({ isConfidential: true, folderDevice: idFrom<DeviceRef>('c') })
-    expect(place(secret, [device(idFrom('c'), { userId: idFrom('you') })])).toEqual(gate('governance_refused'))
-    expect(place({ ...secret, isConfidential: false }, [device(idFrom('c'), { userId: idFrom('you') })])).toEqual(
+    expect(place(secret, [device(idFrom('c'), { personUuid: idFrom('you') })])).toEqual(gate('governance_refused'))
+    expect(place({ ...secret, isConfidential: false }, [device(idFrom('c'), { personUuid: idFrom('you') })])).toEqual(
       on('c'),
     )
-    expect(place(secret, [device(idFrom('c'), { userId: idFrom('you'), isOfAdmin: true })])).toEqual(on('c'))
+    expect(place(secret, [device(idFrom('c'), { personUuid: idFrom('you'), isOfAdmin: true })])).toEqual(on('c'))
     expect(place(secret, [device(idFrom('c'))])).toEqual(on('c'))
   })
 
@@ -134,7 +134,7 @@ describe('which device a run goes to', () => {
     it('with the sentence of the device', () => {
       const devices = [
         device(idFrom('a'), without('claude', old)),
-        device(idFrom('b'), { ...without('claude', old), userId: idFrom('you') }),
+        device(idFrom('b'), { ...without('claude', old), personUuid: idFrom('you') }),
       ]
       expect(told(devices)).toContain(`machine a: ${old}`)
       expect(told(devices, { folderDevice: idFrom<DeviceRef>('b') })).toMatch(
@@ -171,7 +171,7 @@ describe('which device a run goes to', () => {
     }
     expect(placeRun(run(), facts)).toEqual(gate('rate_limit'))
     expect(placeRun(run({ harness: 'codex' }), facts)).toEqual(on('a'))
-    expect(placeRun(run({ agentId: idFrom('agt_2') }), facts)).toEqual(on('a'))
+    expect(placeRun(run({ agentRef: idFrom('agt_2') }), facts)).toEqual(on('a'))
   })
 
   it('goes on its fallback harness where a limit keeps it from its own, and only if it may begin at once', () => {
@@ -232,24 +232,24 @@ describe('which device a run goes to', () => {
     const ofOwner = [device(idFrom('a'), { runsBy: 'owner' })]
     const ofAdmins = [device(idFrom('a'), { runsBy: 'admins' })]
     const refused = gate('governance_refused')
-    for (const causedBy of ['me', 'boss', 'you', null]) {
-      expect(place(run({ causedBy: idFrom<PersonUuid>(causedBy) }), [device(idFrom('a'))])).toEqual(on('a'))
-      expect([causedBy, place(run({ causedBy: idFrom<PersonUuid>(causedBy) }), ofOwner)]).toEqual([
-        causedBy,
-        causedBy === 'me' ? on('a') : refused,
+    for (const causedByUuid of ['me', 'boss', 'you', null]) {
+      expect(place(run({ causedByUuid: idFrom<PersonUuid>(causedByUuid) }), [device(idFrom('a'))])).toEqual(on('a'))
+      expect([causedByUuid, place(run({ causedByUuid: idFrom<PersonUuid>(causedByUuid) }), ofOwner)]).toEqual([
+        causedByUuid,
+        causedByUuid === 'me' ? on('a') : refused,
       ])
-      const isTaken = causedBy === 'me' || causedBy === 'boss'
-      expect([causedBy, place(run({ causedBy: idFrom<PersonUuid>(causedBy) }), ofAdmins)]).toEqual([
-        causedBy,
+      const isTaken = causedByUuid === 'me' || causedByUuid === 'boss'
+      expect([causedByUuid, place(run({ causedByUuid: idFrom<PersonUuid>(causedByUuid) }), ofAdmins)]).toEqual([
+        causedByUuid,
         isTaken ? on('a') : refused,
       ])
     }
     // Another device that takes it is as good; the one of the folder has no other.
     const devices = [device(idFrom('a'), { runsBy: 'owner' }), device(idFrom('b'), { used: 2 })]
-    expect(place(run({ causedBy: idFrom<PersonUuid>('you') }), devices)).toEqual(on('b'))
-    expect(place(run({ causedBy: idFrom<PersonUuid>('you'), folderDevice: idFrom<DeviceRef>('a') }), devices)).toEqual(
-      refused,
-    )
+    expect(place(run({ causedByUuid: idFrom<PersonUuid>('you') }), devices)).toEqual(on('b'))
+    expect(
+      place(run({ causedByUuid: idFrom<PersonUuid>('you'), folderDevice: idFrom<DeviceRef>('a') }), devices),
+    ).toEqual(refused)
   })
 
   it('goes only where the device takes the words that it follows and the program that it runs', () => {
@@ -267,14 +267,14 @@ describe('which device a run goes to', () => {
     for (const ownerUserId of ['you', null])
       for (const runsBy of ['owner', 'admins'] as const)
         expect(
-          place({ ...inFolder, ownerUserId: idFrom<PersonUuid>(ownerUserId) }, [device(idFrom('a'), { runsBy })]),
+          place({ ...inFolder, ownerUuid: idFrom<PersonUuid>(ownerUserId) }, [device(idFrom('a'), { runsBy })]),
         ).toEqual(refused)
-    expect(place({ ...inFolder, ownerUserId: idFrom<PersonUuid>('boss') }, ofAdmins)).toEqual(on('a'))
+    expect(place({ ...inFolder, ownerUuid: idFrom<PersonUuid>('boss') }, ofAdmins)).toEqual(on('a'))
   })
 
   it('is held up by what waits before it on its task, but not by what no device may take', () => {
     const devices = [device(idFrom('a'), { runsBy: 'owner' })]
-    const refused = run({ causedBy: idFrom<PersonUuid>('you') })
+    const refused = run({ causedByUuid: idFrom<PersonUuid>('you') })
     expect(place(run({ ahead: [refused, refused] }), devices)).toEqual(on('a'))
     expect(place(run({ ahead: [refused, run()] }), devices)).toEqual(gate('task_locked'))
     // What waits for a device to come back may go first when it does.
@@ -291,7 +291,7 @@ describe('which device a run goes to', () => {
     expect(
       place(
         asked,
-        [device(idFrom('a')), device(idFrom('c'), { userId: idFrom('you'), isOfAdmin: true })],
+        [device(idFrom('a')), device(idFrom('c'), { personUuid: idFrom('you'), isOfAdmin: true })],
         idFrom<DeviceRef>('c'),
       ),
     ).toEqual(on('c'))
@@ -364,7 +364,7 @@ describe('an account that opens again', () => {
     expect(placed.map(({ run: each }) => each.facts.harness)).toEqual(['claude', 'codex'])
     expect(facts.quotas.get('claude/me/d')?.room).toBe(1)
     // The same account as somebody else's device reports it.
-    const others = [device(idFrom('a'), { userId: idFrom('you'), accounts })]
+    const others = [device(idFrom('a'), { personUuid: idFrom('you'), accounts })]
     expect(placeRun(run({ folderDevice: idFrom<DeviceRef>('a') }), { ...facts, devices: others })).toEqual(on('a'))
     // Nor does an agent wait that brings its own key, but for that.
     const keys = new Map([...facts.quotas, ['claude/me/sec_2', { room: 0, opensAt: 9 }] as const])

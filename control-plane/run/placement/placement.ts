@@ -25,7 +25,7 @@ const onFallback = (run: RunFacts): RunFacts => ({ ...run, ...run.fallback, fall
 
 function placeOnOwn(run: RunFacts, facts: PlacementFacts): Placement {
   if (run.waitsForOtherRun || run.ahead.some((other) => !isRefused(other, facts))) return gateFor('task_locked')
-  if (facts.rateLimited.has(`${run.agentId}/${run.harness}`)) return gateFor('rate_limit')
+  if (facts.rateLimited.has(`${run.agentRef}/${run.harness}`)) return gateFor('rate_limit')
   return placeOfRun(run).placeRun(run, facts)
 }
 

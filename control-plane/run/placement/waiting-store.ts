@@ -75,11 +75,11 @@ const row = z
     isBehind: r.is_behind === 1,
     facts: toRunFacts(
       {
-        agentId: r.agent_id,
+        agentRef: r.agent_id,
         harness: r.harness,
         environmentType: r.environment_type,
         folderId: r.folder_id,
-        causedByUserId: r.caused_by_user_id,
+        causedByUuid: r.caused_by_user_id,
         wordsBy: r.words_by,
         instructionsBy: r.instructions_by,
         providerKeyId: r.provider_key_id,
@@ -91,7 +91,7 @@ const row = z
       },
       {
         agent: r.agent_visibility && {
-          ownerUserId: r.owner_user_id,
+          ownerUuid: r.owner_user_id,
           transferredAt: r.transferred_at,
           visibility: r.agent_visibility,
         },
@@ -208,8 +208,18 @@ async function withAhead(db: Db, runs: readonly (WaitingRun & { isBehind: boolea
 function distinct(ahead: readonly RunFacts[]): RunFacts[] {
   const kinds = new Map<string, RunFacts>()
   for (const run of ahead) {
-    const { agentId, causedBy, wordsBy, isConfidential, isCauseGone, folderDevice, sessionDevice, isForSession } = run
-    const kind = [agentId, causedBy, wordsBy, isConfidential, isCauseGone, folderDevice, sessionDevice, isForSession]
+    const { agentRef, causedByUuid, wordsBy, isConfidential, isCauseGone, folderDevice, sessionDevice, isForSession } =
+      run
+    const kind = [
+      agentRef,
+      causedByUuid,
+      wordsBy,
+      isConfidential,
+      isCauseGone,
+      folderDevice,
+      sessionDevice,
+      isForSession,
+    ]
     kinds.set(JSON.stringify(kind), run)
   }
   return [...kinds.values()]

@@ -57,10 +57,12 @@ const isAble = (device: DeviceFacts): boolean =>
   device.liveness === 'connected' && !device.isController && !device.remoteControlRevoked
 
 const isAllowed = (run: RunFacts, device: DeviceFacts, { admins }: PlacementFacts): boolean =>
-  !run.isCauseGone && !(run.isOwnerAsked && device.userId === run.ownerUserId) && takesWork(device, workOf(run), admins)
+  !run.isCauseGone &&
+  !(run.isOwnerAsked && device.personUuid === run.ownerUuid) &&
+  takesWork(device, workOf(run), admins)
 
-const workOf = ({ causedBy, wordsBy, isConfidential, ownerUserId: programBy }: RunFacts): Work => ({
-  causedBy,
+const workOf = ({ causedByUuid, wordsBy, isConfidential, ownerUuid: programBy }: RunFacts): Work => ({
+  causedByUuid,
   wordsBy,
   programBy,
   isConfidential,
@@ -79,7 +81,7 @@ function mayTake(run: RunFacts, facts: PlacementFacts): DeviceFacts[] {
   const byId = (publicId: DeviceRef | null) => facts.devices.filter((device) => device.publicId === publicId)
   if (run.folderDevice !== null) return byId(run.folderDevice)
   const owned = facts.devices
-    .filter((device) => device.userId === run.ownerUserId && !device.isSandbox)
+    .filter((device) => device.personUuid === run.ownerUuid && !device.isSandbox)
     .toSorted((a, b) => b.capacity - b.used - (a.capacity - a.used) || (a.publicId < b.publicId ? -1 : 1))
   // It is one no longer once its owner is no admin.
   const common = byId(facts.defaultDevice).filter((device) => device.isOfAdmin)

@@ -26,6 +26,6 @@ export const devicePlace: RunPlace = {
   connectionVariables: agentConnectionVariables,
   offeredSpec: (spec) => spec,
   secretsFor: (db, run, { vault }) => secretsForRun(db, run, vault),
-  trusted: ({ runsBy, userId }, admins) => ({ isSandbox: false, runsBy, isOfAdmin: admins.has(userId) }),
+  trusted: ({ runsBy, personUuid }, admins) => ({ isSandbox: false, runsBy, isOfAdmin: admins.has(personUuid) }),
   howLost: async () => ({ exitReason: 'runner_lost', errorMessage: 'The device came back without this run.' }),
 }

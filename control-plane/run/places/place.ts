@@ -48,7 +48,7 @@ export interface RunPlace {
   /** The spec with the limits that it has there. */
   limited(spec: RunSpec): RunSpec
   /** The secrets of an agent that only enter as far as they say how; null: all of them go there as they are. */
-  listGuardedSecrets(db: Db, agentId: AgentRef): Promise<readonly CloudSecret[] | null>
+  listGuardedSecrets(db: Db, agentRef: AgentRef): Promise<readonly CloudSecret[] | null>
   /** The spec with the way to its model. A refusal: it would have no key, or a secret cannot go there. */
   keyedSpec(spec: RunSpec, keys: Keys): KeyedSpec | KeyRefusal
   /** The variables that a run there gets of connections. */
@@ -145,7 +145,7 @@ export interface PlacementFacts {
 }
 
 export interface RunFacts {
-  agentId: AgentRef
+  agentRef: AgentRef
   harness: HarnessName
   /** The agent's own key for the harness's provider; null: the device's sign-in is used. */
   keyId: SecretId | null
@@ -161,7 +161,7 @@ export interface RunFacts {
   sessionDevice: DeviceRef | null
   /** It is of use only on the device with the session. */
   isForSession: boolean
-  ownerUserId: PersonUuid | null
+  ownerUuid: PersonUuid | null
   /** The agent was given to its owner, who has not agreed yet: it runs on none of their devices. */
   isOwnerAsked: boolean
   /** Its agent is private. */
@@ -169,7 +169,7 @@ export interface RunFacts {
   /** It belongs to a private agent, a private project or a dm, or is given secrets. */
   isConfidential: boolean
   /** The person at the root of its chain of wakes. */
-  causedBy: Person
+  causedByUuid: Person
   /** Others whose words it follows, and who wrote its AGENT.md. */
   wordsBy: readonly Person[]
   /** The person is no longer a member of the workspace. */

@@ -63,16 +63,16 @@ async function compact(run: RunRow, { root, now, log }: SweepContext, context: W
   const answer = await inTransaction(
     root,
     async (tx) => {
-      const agent = await findAgent(tx, run.agentId)
+      const agent = await findAgent(tx, run.agentRef)
       if (agent === null || agent.status !== 'active' || !(await isStillIdle(tx, run))) return null
       const { harness, modelId: model } = run
       const reasoningEffort = reasoningEfforts.find((effort) => effort === run.reasoningEffort) ?? null
       return startRun(
         tx,
         {
-          ...asked('cron', { setter: run.causedByUserId }, run.wordsBy),
+          ...asked('cron', { setter: run.causedByUuid }, run.wordsBy),
           agent,
-          requestedBy: null,
+          requestedByRef: null,
           prompt: harnesses[harness].compactCommand,
           parent: run,
           compacts: true,

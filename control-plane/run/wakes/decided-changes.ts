@@ -20,7 +20,7 @@ const mostTold = 10
  * resolved them: a run follows those of whoever asked for it. What the wake says itself is not said twice.
  */
 export async function decidedChangesFor(db: Db, { agent, tells = [] }: ReadyWake): Promise<DecidedChanges> {
-  const changes = await listUntold(db, { agentId: agent.id, limit: mostTold })
+  const changes = await listUntold(db, { agentRef: agent.id, limit: mostTold })
   const news = changes.filter(({ id }) => !tells.includes(id))
   const lines = news.map((change) => `- ${change.id}, ${outcomeText(change)}`)
   return {

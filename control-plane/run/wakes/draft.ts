@@ -101,12 +101,12 @@ export async function draftRun(
   const next = { ...unresumed, resumeSessionId, prompt }
   // What makes a session smaller has no skills, and is of use in that session alone.
   const spec = wake.compacts ? next : await resumedSpec(tx, parent, next, newSessionPrompt)
-  const { causedBy } = wake
+  const { causedByUuid } = wake
   const { workspaceId } = wake.agent
   const [room, isCauseGone, ofTask, isPrivate] = await inOneTrip(tx, [
     // First: whether another run works on the task is read once nobody else places any.
     () => (isPlaced ? lockRoom(tx, workspaceId, context.offers) : null),
-    async () => causedBy !== null && !(await isMember(tx, workspaceId, causedBy)),
+    async () => causedByUuid !== null && !(await isMember(tx, workspaceId, causedByUuid)),
     () => (task === null ? noOthers : findOthersOfTask(tx, task.id)),
     () => isWorkPrivate(tx, wake),
   ])
@@ -192,11 +192,11 @@ async function hasItsInstructions(tx: Tx, run: RunRow, spec: RunSpec): Promise<b
  */
 async function endCompactions(
   tx: Tx,
-  { run: { agentId, sessionId } }: Parent,
+  { run: { agentRef, sessionId } }: Parent,
   { world, offers: { leaseMs } }: WakeContext,
 ): Promise<boolean> {
   let haveEnded = true
-  for (const compaction of await listCompacting(tx, agentId)) {
+  for (const compaction of await listCompacting(tx, agentRef)) {
     const of = compaction.parentRunId === null ? null : await findRun(tx, compaction.parentRunId)
     if (of?.sessionId !== sessionId) continue
     await cancelRun(tx, compaction, { exitReason: 'duplicate_trigger', reason: null, world, leaseMs })
@@ -215,10 +215,10 @@ async function promptForNewSession(
   { spec, prompt, hasParent }: { spec: RunSpec; prompt: string; hasParent: boolean },
 ): Promise<string> {
   if (commandStep !== null || !harnessFactsOf(spec).keepsSessions) return prompt
-  const { id: agentId, workspaceId } = agent
+  const { id: agentRef, workspaceId } = agent
   const [said, hasWorked] = await inOneTrip(tx, [
-    () => (conversationId === null ? '' : transcriptBefore(tx, { workspaceId, conversationId, agentId })),
-    () => hasParent || (task != null && hasWorkedOn(tx, { agentId, taskId: task.id })),
+    () => (conversationId === null ? '' : transcriptBefore(tx, { workspaceId, conversationId, agentRef })),
+    () => hasParent || (task != null && hasWorkedOn(tx, { agentRef, taskId: task.id })),
   ])
   return [hasWorked ? workedBefore : '', said, prompt].filter(Boolean).join('\n\n')
 }
@@ -258,14 +258,14 @@ function factsOf(
     Pick<RunFacts, 'waitsForOtherRun' | 'ahead' | 'isConfidential' | 'isCauseGone'>,
 ): RunFacts {
   const { own, fallback, parent, ...around } = run
-  const { agent, compacts, causedBy, wordsBy } = wake
+  const { agent, compacts, causedByUuid, wordsBy } = wake
   return toRunFacts(
     {
-      agentId: agent.id,
+      agentRef: agent.id,
       harness: own.spec.harness,
       environmentType: environment,
       folderId: folder?.shortId ?? null,
-      causedByUserId: causedBy,
+      causedByUuid,
       wordsBy: [...wordsBy],
       instructionsBy: instructionsBy(wake),
       providerKeyId: own.keyId,
@@ -312,7 +312,7 @@ interface SessionPlace {
  * reset since.
  */
 function isResumable(parent: RunRow, { agent, harness, folderId, freshSince }: SessionPlace): boolean {
-  if (!parent.sessionId || parent.agentId !== agent.id) return false
+  if (!parent.sessionId || parent.agentRef !== agent.id) return false
   if (parent.createdAt <= Math.max(agent.sessionsResetAt ?? -1, freshSince ?? -1)) return false
   return parent.harness === harness && parent.folderId === folderId
 }
@@ -323,6 +323,6 @@ async function findParent(
   of: { taskId: TaskId | null; conversationId: ConversationId | null },
   place: SessionPlace,
 ): Promise<RunRow | null> {
-  const last = await findLastWithSession(db, { agentId: place.agent.id, ...of })
+  const last = await findLastWithSession(db, { agentRef: place.agent.id, ...of })
   return last !== null && isResumable(last, place) ? last : null
 }

@@ -11,9 +11,9 @@ import type { Db } from '../../db/open.ts'
  */
 export async function claimWakeKey(
   db: Db,
-  wake: { agentId: AgentRef; key: string; now: number; expiresAt: number },
+  wake: { agentRef: AgentRef; key: string; now: number; expiresAt: number },
 ): Promise<boolean> {
-  const key = { agent_id: wake.agentId, wake_key: wake.key }
+  const key = { agent_id: wake.agentRef, wake_key: wake.key }
   await db('wake_keys').where(key).where('expires_at', '<=', wake.now).delete()
   const inserted: unknown[] = await db('wake_keys')
     .insert({ ...key, answer: '', expires_at: wake.expiresAt })
@@ -24,13 +24,13 @@ export async function claimWakeKey(
 }
 
 /** The answer the key's wake got, as JSON text; null when there is no such key. */
-export async function findWakeAnswer(db: Db, agentId: AgentRef, key: string): Promise<string | null> {
-  return cellOf(db('wake_keys').where({ agent_id: agentId, wake_key: key }), 'answer', text)
+export async function findWakeAnswer(db: Db, agentRef: AgentRef, key: string): Promise<string | null> {
+  return cellOf(db('wake_keys').where({ agent_id: agentRef, wake_key: key }), 'answer', text)
 }
 
 export async function replaceWakeAnswer(
   db: Db,
-  wake: { agentId: AgentRef; key: string; answer: string },
+  wake: { agentRef: AgentRef; key: string; answer: string },
 ): Promise<void> {
-  await db('wake_keys').where({ agent_id: wake.agentId, wake_key: wake.key }).update({ answer: wake.answer })
+  await db('wake_keys').where({ agent_id: wake.agentRef, wake_key: wake.key }).update({ answer: wake.answer })
 }

@@ -114,7 +114,7 @@ async function findSameQueued(tx: Tx, wake: ReadyWake): Promise<RunRow | null> {
     if (run.status !== 'queued' || run.triggerSource !== wake.triggerSource || run.taskId !== taskId) continue
     if (run.conversationId !== (wake.conversationId ?? null)) continue
     // A run that no device may take must not take in what somebody else asks for, or what follows other words.
-    if (run.causedByUserId !== wake.causedBy || !isSame(run.wordsBy, wake.wordsBy)) continue
+    if (run.causedByUuid !== wake.causedByUuid || !isSame(run.wordsBy, wake.wordsBy)) continue
     if (!isSame(run.instructionsBy, instructionsBy(wake))) continue
     const details = await findDetails(tx, run.id)
     const prompt = details?.prompt ?? null
@@ -126,7 +126,7 @@ async function findSameQueued(tx: Tx, wake: ReadyWake): Promise<RunRow | null> {
 
 /** Who wrote the AGENT.md that the run follows. A command of a workflow follows none. */
 export const instructionsBy = ({ agent, commandStep = null }: ReadyWake): Person[] =>
-  commandStep !== null || agent.agentMd.trim() === '' ? [] : [agent.agentMdByUserId]
+  commandStep !== null || agent.agentMd.trim() === '' ? [] : [agent.agentMdByUuid]
 
 const isSame = (a: readonly Person[], b: readonly Person[]): boolean =>
   a.length === b.length && a.every((person) => b.includes(person))
@@ -157,6 +157,6 @@ async function loadTaskFacts(
     startsLater: startsLater(task, wake.now),
     hasOpenBlocker: await hasOpenBlocker(db, task.id),
     openHold: gate === undefined ? null : { kind: gate.kind, id: gate.id },
-    isOthers: wake.triggerSource === 'assignment' && task.assigneeAgentId !== wake.agent.id,
+    isOthers: wake.triggerSource === 'assignment' && task.assigneeAgentRef !== wake.agent.id,
   }
 }

@@ -84,10 +84,10 @@ async function store(
   const run: NewRun = {
     id: runId,
     workspaceId: agent.workspaceId,
-    agentId: agent.id,
+    agentRef: agent.id,
     triggerSource: wake.triggerSource,
-    requestedBy: wake.requestedBy,
-    causedByUserId: wake.causedBy,
+    requestedByRef: wake.requestedByRef,
+    causedByUuid: wake.causedByUuid,
     wordsBy: [...wake.wordsBy],
     instructionsBy: instructionsBy(wake),
     harness: spec.harness,

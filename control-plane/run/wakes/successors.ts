@@ -47,10 +47,10 @@ export async function requestSuccessor(
     db,
     {
       workspaceId: run.workspaceId,
-      agentId: run.agentId,
+      agentRef: run.agentRef,
       // The work is that of the person who caused it, whosever device reported the stop.
-      ...asked('manual', { stopped: run.causedByUserId }, run.wordsBy),
-      requestedBy: run.requestedBy,
+      ...asked('manual', { stopped: run.causedByUuid }, run.wordsBy),
+      requestedByRef: run.requestedByRef,
       prompt: `${stopped[stop]}${prompt ?? ''}`,
       taskId: run.taskId,
       conversationId: run.conversationId,
@@ -148,11 +148,11 @@ export const followLostSession: RunEffect = async (db, run, { world, sessionLost
  * Only the device says that nothing was done. One of somebody else's could lie, and have a call that a person allowed once made a
  * second time, elsewhere; then the person is asked again.
  */
-async function isOnOwnersDevice(db: Db, { agentId, device: publicId }: RunRow): Promise<boolean> {
+async function isOnOwnersDevice(db: Db, { agentRef, device: publicId }: RunRow): Promise<boolean> {
   const device = publicId === null ? null : await findDeviceByPublicId(db, publicId)
-  const agent = await findAgent(db, agentId)
+  const agent = await findAgent(db, agentRef)
   // What runs in a sandbox could speak for its runner.
-  return device !== null && personOf(device) !== null && personOf(device) === agent?.ownerUserId
+  return device !== null && personOf(device) !== null && personOf(device) === agent?.ownerUuid
 }
 
 /** Closes the account with which the run worked, and tells its devices. */

@@ -17,10 +17,10 @@ const wakes = table(
     seq: int,
     id: text,
     workspaceId: workspaceUuid,
-    agentId: agentRef,
+    agentRef,
     triggerSource: z.enum(triggerSources),
-    requestedBy: actorRef.nullable(),
-    causedByUserId: personUuid.nullable(),
+    requestedByRef: actorRef.nullable(),
+    causedByUuid: personUuid.nullable(),
     wordsBy: json(z.array(personUuid.nullable())),
     prompt: text,
     taskId: taskId.nullable(),
@@ -34,7 +34,15 @@ const wakes = table(
     createdAt: time,
     takenAt: nullableTime,
   },
-  { columns: { key: 'wake_key', parentRunId: 'continues_run_id' } },
+  {
+    columns: {
+      agentRef: 'agent_id',
+      requestedByRef: 'requested_by',
+      causedByUuid: 'caused_by_user_id',
+      key: 'wake_key',
+      parentRunId: 'continues_run_id',
+    },
+  },
 )
 export type WakeRow = RowOf<typeof wakes>
 export type NewWake = Omit<WakeRow, 'seq' | 'state' | 'answer' | 'takenAt'>
@@ -67,11 +75,11 @@ export async function claimWake(db: Db, id: string): Promise<WakeRow | null> {
 /** What waits for one agent in one conversation, oldest first, `limit` at most, locked until the transaction ends. */
 export async function claimConversationWakes(
   db: Db,
-  of: { agentId: AgentRef; conversationId: ConversationId; taskId: TaskId | null; limit: number },
+  of: { agentRef: AgentRef; conversationId: ConversationId; taskId: TaskId | null; limit: number },
 ): Promise<WakeRow[]> {
   const rowsOf = wakes
     .from(db)
-    .where({ agent_id: of.agentId, conversation_id: of.conversationId, task_id: of.taskId })
+    .where({ agent_id: of.agentRef, conversation_id: of.conversationId, task_id: of.taskId })
     .whereRaw(waiting)
     .orderBy(['created_at', 'seq'])
     .limit(of.limit)
@@ -81,11 +89,11 @@ export async function claimConversationWakes(
 /** All that waits to go on with one run outside of a conversation, oldest first, locked until the transaction ends. */
 export async function claimWakesOfRun(
   db: Db,
-  of: { agentId: AgentRef; parentRunId: RunId; taskId: TaskId | null },
+  of: { agentRef: AgentRef; parentRunId: RunId; taskId: TaskId | null },
 ): Promise<WakeRow[]> {
   const rowsOf = wakes
     .from(db)
-    .where({ agent_id: of.agentId, continues_run_id: of.parentRunId, task_id: of.taskId })
+    .where({ agent_id: of.agentRef, continues_run_id: of.parentRunId, task_id: of.taskId })
     .whereRaw(waiting)
     .whereNull('conversation_id')
     .orderBy(['created_at', 'seq'])

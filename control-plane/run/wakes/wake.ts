@@ -23,7 +23,7 @@ export type WakeTask = Pick<
   | 'key'
   | 'title'
   | 'status'
-  | 'assigneeAgentId'
+  | 'assigneeAgentRef'
   | 'completedAt'
   | 'cancelledAt'
   | 'archivedAt'
@@ -44,7 +44,7 @@ export type WakeTask = Pick<
  */
 export interface Wake extends WakeOrigin {
   /** Public id of the person (`usr_`) or agent (`agt_`) behind the wake. */
-  requestedBy: ActorRef | null
+  requestedByRef: ActorRef | null
   prompt: string | null
   /** The conversation the run answers in. Runs of one agent in one conversation follow one another. */
   conversationId?: ConversationId | null

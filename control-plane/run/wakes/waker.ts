@@ -144,7 +144,7 @@ export class Waker {
     const claimed = await claimWake(tx, id)
     if (claimed === null) return null
     if (ownParent !== null && (await isAtWork(tx, ownParent))) return null
-    const agent = await findAgent(tx, claimed.agentId)
+    const agent = await findAgent(tx, claimed.agentRef)
     const wakes = await this.claimMerged(tx, claimed)
     if (wakes === null) return null
     // Where many wait, it is not among those whose turn it is.
@@ -160,7 +160,7 @@ export class Waker {
             {
               agent,
               triggerSource: first.triggerSource,
-              requestedBy: first.requestedBy,
+              requestedByRef: first.requestedByRef,
               ...askedByAll(wakes),
               prompt: wakes.map((wake) => wake.prompt).join(separator),
               parent,
@@ -183,17 +183,17 @@ export class Waker {
 
   /** The wakes that become one run with this one; null: a run of the agent in the conversation is still at work. */
   private async claimMerged(tx: Tx, wake: WakeRow): Promise<WakeRow[] | null> {
-    const { agentId, conversationId, taskId, parentRunId } = wake
+    const { agentRef, conversationId, taskId, parentRunId } = wake
     if (conversationId === null)
-      return parentRunId === null ? [wake] : claimWakesOfRun(tx, { agentId, taskId, parentRunId })
+      return parentRunId === null ? [wake] : claimWakesOfRun(tx, { agentRef, taskId, parentRunId })
     const { world, offers } = this.options.context
     const isAtWork = async () => {
-      const live = await listLiveOfConversation(tx, { agentId, conversationId })
+      const live = await listLiveOfConversation(tx, { agentRef, conversationId })
       return (await listHolding(tx, live, { now: world.now(), leaseMs: offers.leaseMs })).length > 0
     }
     // While it works, each new one would read all that wait.
     if (await isAtWork()) return null
-    const waiting = await claimConversationWakes(tx, { agentId, conversationId, taskId, limit: mostMerged })
+    const waiting = await claimConversationWakes(tx, { agentRef, conversationId, taskId, limit: mostMerged })
     // Looked at after the wakes are locked, or two replicas could each start one.
     return (await isAtWork()) ? null : fitting(waiting)
   }
@@ -223,14 +223,14 @@ async function commandStepOf(tx: Tx, { id, workflowRunId }: RunRow): Promise<Com
 }
 
 /** One person, or nobody: what several people said together is no single one's wake. It follows the words of all of them. */
-function askedByAll(wakes: readonly WakeRow[]): Pick<WakeOrigin, 'causedBy' | 'wordsBy'> {
-  const causes = new Set(wakes.map((wake) => wake.causedByUserId))
-  const causedBy = causes.size === 1 ? [...causes][0]! : null
+function askedByAll(wakes: readonly WakeRow[]): Pick<WakeOrigin, 'causedByUuid' | 'wordsBy'> {
+  const causes = new Set(wakes.map((wake) => wake.causedByUuid))
+  const causedByUuid = causes.size === 1 ? [...causes][0]! : null
   return {
-    causedBy,
+    causedByUuid,
     wordsBy: otherWords(
-      causedBy,
-      wakes.flatMap((wake) => [wake.causedByUserId, ...wake.wordsBy]),
+      causedByUuid,
+      wakes.flatMap((wake) => [wake.causedByUuid, ...wake.wordsBy]),
     ),
   }
 }
@@ -250,7 +250,7 @@ function fitting(wakes: readonly WakeRow[]): WakeRow[] {
  */
 async function isAtWork(tx: Tx, run: RunRow): Promise<boolean> {
   if (run.endedAt === null) return true
-  for (const live of await listLiveOfAgent(tx, run.agentId)) {
+  for (const live of await listLiveOfAgent(tx, run.agentRef)) {
     // The run that is started ends it.
     if (live.compacts) continue
     if (live.parentRunId === run.id) return true

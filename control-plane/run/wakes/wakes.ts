@@ -8,7 +8,7 @@ import { insertWakes, type NewWake } from './wake-store.ts'
 /** A wake as it is asked for, and waits to become a run. */
 export interface RequestedWake extends Wake {
   workspaceId: WorkspaceUuid
-  agentId: AgentRef
+  agentRef: AgentRef
   prompt: string
   /** `tsk_` id of the task the run is to work on. */
   taskId?: TaskId | null
@@ -33,10 +33,10 @@ export async function requestWakes(db: Db, requests: readonly RequestedWake[], w
     rows.push({
       id: world.id('wak_'),
       workspaceId: request.workspaceId,
-      agentId: request.agentId,
+      agentRef: request.agentRef,
       triggerSource: request.triggerSource,
-      requestedBy: request.requestedBy,
-      causedByUserId: request.causedBy,
+      requestedByRef: request.requestedByRef,
+      causedByUuid: request.causedByUuid,
       wordsBy: [...request.wordsBy],
       prompt: request.prompt,
       taskId: request.taskId ?? null,

@@ -54,7 +54,7 @@ export async function findPermit(sources: PermitSources, sandboxId: SandboxId): 
   if (run.endedAt !== null) return repo && { model: null, egress: new Set(), repo, secrets: [], servers: [] }
   const workspace = await findWorkspace(root, run.workspaceId)
   const hosts = (workspace?.sandboxEgress ?? []).map(readHost).filter((host) => host !== null)
-  const agent = await findAgent(root, run.agentId)
+  const agent = await findAgent(root, run.agentRef)
   const added = spec === undefined || agent === null ? noneAdded : await addedFor(sources, { run, spec, agent })
   return { egress: new Set(hosts), model: await modelOf(sources, run, spec), repo, ...added }
 }
@@ -82,7 +82,7 @@ async function keyOf(sources: PermitSources, run: RunRow, provider: ModelProvide
     const value = sources.models[provider].key
     return value === null ? null : { value, header: brokeredKeys[usualKey[provider]]!.header }
   }
-  const secret = (await listSecretsOfAgent(sources.root, run.agentId)).find(({ id }) => id === providerKeyId)
+  const secret = (await listSecretsOfAgent(sources.root, run.agentRef)).find(({ id }) => id === providerKeyId)
   const known = secret === undefined ? undefined : brokeredKeys[secret.envVarName]
   if (secret === undefined || known?.provider !== provider) return null
   const value = opened(sources, run, secret)
@@ -90,7 +90,7 @@ async function keyOf(sources: PermitSources, run: RunRow, provider: ModelProvide
 }
 
 async function secretNamed(sources: PermitSources, run: RunRow, names: readonly string[]): Promise<string | null> {
-  const secrets = await listSecretsOfAgent(sources.root, run.agentId)
+  const secrets = await listSecretsOfAgent(sources.root, run.agentRef)
   const found = names
     .map((name) => secrets.find(({ envVarName }) => envVarName === name))
     .find((one) => one !== undefined)

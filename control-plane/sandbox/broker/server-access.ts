@@ -134,7 +134,7 @@ async function filled(
   { name, server, run, variables }: Of,
 ): Promise<Omit<SentToServer, 'version'>> {
   const names = new Set(serverVariables(server))
-  const all = names.size === 0 ? [] : await listCloudSecrets(deps.root, run.agentId)
+  const all = names.size === 0 ? [] : await listCloudSecrets(deps.root, run.agentRef)
   const own = all.filter(({ envVarName }) => names.has(envVarName))
   const why = whyNotInCloud(server, own)
   if (why !== null) throw new ServerUnusable(why)

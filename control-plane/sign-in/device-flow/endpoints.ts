@@ -136,11 +136,11 @@ async function poll(tx: Tx, { world }: SignInDependencies, deviceCodeHash: strin
 }
 
 async function redeem(tx: Tx, world: SignInDependencies['world'], grant: GrantRow) {
-  const { userId, workspaceId } = grant
-  if (userId === null || workspaceId === null || !(await claimGrantRedemption(tx, grant.id))) return 'invalid_grant'
-  const user = await findUser(tx, userId)
+  const { personUuid, workspaceId } = grant
+  if (personUuid === null || workspaceId === null || !(await claimGrantRedemption(tx, grant.id))) return 'invalid_grant'
+  const user = await findUser(tx, personUuid)
   // The person may have left meanwhile.
-  if (user === null || (await findRole(tx, workspaceId, userId)) === null) return 'access_denied'
+  if (user === null || (await findRole(tx, workspaceId, personUuid)) === null) return 'access_denied'
   return issueToken(tx, world, { user, workspaceId, name: `svc login on ${grant.clientName}` })
 }
 

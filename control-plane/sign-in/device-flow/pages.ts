@@ -30,7 +30,7 @@ export async function enterCode(ctx: Koa.Context, deps: SignInDependencies): Pro
   const at = world.now()
   // Counted before the code is checked, so that guesses sent at once all count.
   const { guesses, guessWindowMs } = deviceFlowLimits
-  const count = await claimGuess(root, { userId: session.userId, at, windowMs: guessWindowMs })
+  const count = await claimGuess(root, { personUuid: session.personUuid, at, windowMs: guessWindowMs })
   if (count > guesses) {
     ctx.set('Retry-After', String(guessWindowMs / 1000))
     throw new PageRefusal(429, 'Too many codes', 'You entered many codes. Wait ten minutes, then type svc login again.')
@@ -51,7 +51,7 @@ async function confirmationOf(
   { root }: SignInDependencies,
   { session, grant, code }: { session: OpenSession; grant: GrantRow; code: string },
 ): Promise<string> {
-  const memberships = await listMemberships(root, session.userId)
+  const memberships = await listMemberships(root, session.personUuid)
   if (memberships.length === 0) throw new PageRefusal(403, 'No workspace', 'You belong to no workspace any more.')
   return confirmPage({
     ...formOf(session),
@@ -84,15 +84,15 @@ export async function decide(ctx: Koa.Context, deps: SignInDependencies): Promis
   const { grant: grantId, workspace: workspaceId, decision } = form.data
   const isApproved = decision === 'approve'
   const isDecided = await inTransaction(root, async (tx) => {
-    const own = await listMemberships(tx, session.userId)
+    const own = await listMemberships(tx, session.personUuid)
     if (!own.some(({ workspace }) => workspace.id === workspaceId))
       throw new PageRefusal(403, 'Refused', 'You are not a member of this workspace.')
     if ((await findDeviceGrant(tx, grantId)) === null) return false
     const status = isApproved ? 'approved' : 'denied'
-    return claimGrantDecision(tx, grantId, { status, userId: session.userId, workspaceId, at: world.now() })
+    return claimGrantDecision(tx, grantId, { status, personUuid: session.personUuid, workspaceId, at: world.now() })
   })
   if (!isDecided) throw new PageRefusal(410, 'Too late', 'This was decided before, or is older than ten minutes.')
-  log.info({ user: session.userId, workspaceId, isApproved }, 'a login of svc was decided')
+  log.info({ user: session.personUuid, workspaceId, isApproved }, 'a login of svc was decided')
   ctx.body = decidedPage(isApproved)
 }
 

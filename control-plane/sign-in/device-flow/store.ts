@@ -9,20 +9,24 @@ import { grantStates } from './rules.ts'
 
 // Grants of the device flow. Both codes are stored only as hashes.
 
-const grants = table('device_grants', {
-  id: text,
-  deviceCodeHash: text,
-  userCodeHash: text,
-  clientName: text,
-  address: text,
-  status: z.enum(grantStates),
-  userId: personUuid.nullable(),
-  workspaceId: workspaceUuid.nullable(),
-  intervalMs: time,
-  lastPolledAt: nullableTime,
-  createdAt: time,
-  expiresAt: time,
-})
+const grants = table(
+  'device_grants',
+  {
+    id: text,
+    deviceCodeHash: text,
+    userCodeHash: text,
+    clientName: text,
+    address: text,
+    status: z.enum(grantStates),
+    personUuid: personUuid.nullable(),
+    workspaceId: workspaceUuid.nullable(),
+    intervalMs: time,
+    lastPolledAt: nullableTime,
+    createdAt: time,
+    expiresAt: time,
+  },
+  { columns: { personUuid: 'user_id' } },
+)
 export type GrantRow = RowOf<typeof grants>
 
 export type NewGrant = Pick<
@@ -56,13 +60,13 @@ export async function replaceGrantPoll(db: Db, id: string, poll: { at: number; i
 export async function claimGrantDecision(
   db: Db,
   id: string,
-  decision: { status: 'approved' | 'denied'; userId: PersonUuid; workspaceId: string | null; at: number },
+  decision: { status: 'approved' | 'denied'; personUuid: PersonUuid; workspaceId: string | null; at: number },
 ): Promise<boolean> {
-  const { status, userId, workspaceId, at } = decision
+  const { status, personUuid, workspaceId, at } = decision
   const changed = await db('device_grants')
     .where({ id, status: 'pending' })
     .where('expires_at', '>', at)
-    .update({ status, user_id: userId, workspace_id: workspaceId })
+    .update({ status, user_id: personUuid, workspace_id: workspaceId })
   return changed === 1
 }
 
@@ -72,17 +76,20 @@ export async function claimGrantRedemption(db: Db, id: string): Promise<boolean>
 }
 
 /** Counts one more entered code and returns the count in the window, including this one. */
-export async function claimGuess(db: Db, guess: { userId: PersonUuid; at: number; windowMs: number }): Promise<number> {
-  const { userId, at, windowMs } = guess
+export async function claimGuess(
+  db: Db,
+  guess: { personUuid: PersonUuid; at: number; windowMs: number },
+): Promise<number> {
+  const { personUuid, at, windowMs } = guess
   const isOver = 'code_guesses.since <= ?'
   await db('code_guesses')
-    .insert({ user_id: userId, count: 1, since: at })
+    .insert({ user_id: personUuid, count: 1, since: at })
     .onConflict('user_id')
     .merge({
       count: db.raw(`case when ${isOver} then 1 else code_guesses.count + 1 end`, [at - windowMs]),
       since: db.raw(`case when ${isOver} then ? else code_guesses.since end`, [at - windowMs, at]),
     })
-  const row: unknown = await db('code_guesses').where({ user_id: userId }).first('count')
+  const row: unknown = await db('code_guesses').where({ user_id: personUuid }).first('count')
   return z.object({ count: time }).parse(row).count
 }
 

@@ -46,13 +46,13 @@ export async function finishOidc(ctx: Koa.Context, deps: SignInDependencies): Pr
   const signedIn = await inTransaction(root, async (tx) => {
     const found = await findPerson(tx, { oidc, person, at: world.now() })
     if ('refusal' in found) return found
-    const { userId } = found
-    if ((await listMemberships(tx, userId)).length === 0) return { refusal: notKnown(person) }
-    const session = { userId, workspaceId: null, cookieBefore: before?.cookie ?? null, sessions: deps.sessions }
-    return { userId, cookie: await openSession(tx, world, session) }
+    const { personUuid } = found
+    if ((await listMemberships(tx, personUuid)).length === 0) return { refusal: notKnown(person) }
+    const session = { personUuid, workspaceId: null, cookieBefore: before?.cookie ?? null, sessions: deps.sessions }
+    return { personUuid, cookie: await openSession(tx, world, session) }
   })
   if ('refusal' in signedIn) throw new PageRefusal(403, 'Not known here', signedIn.refusal)
-  log.info({ user: signedIn.userId }, 'signed in at the issuer')
+  log.info({ user: signedIn.personUuid }, 'signed in at the issuer')
   welcome(ctx, deps, signedIn.cookie)
 }
 
@@ -72,17 +72,18 @@ const knownAsOther = (email: string): string =>
 async function findPerson(
   tx: Tx,
   { oidc, person, at }: { oidc: OidcClient; person: OidcPerson; at: number },
-): Promise<{ userId: PersonUuid } | { refusal: string }> {
+): Promise<{ personUuid: PersonUuid } | { refusal: string }> {
   const identity = { issuer: oidc.issuer, subject: person.subject }
   const known = await findUserOfIdentity(tx, identity)
-  if (known !== null) return { userId: known }
+  if (known !== null) return { personUuid: known }
   const user = person.verifiedEmail === null ? null : await findUserByEmail(tx, person.verifiedEmail)
   if (user === null) return { refusal: notKnown(person) }
   // The address may belong to somebody else at the issuer now. Of two who come at once the second sees the first.
   await lockUser(tx, user.id)
-  if (await hasIdentity(tx, { issuer: identity.issuer, userId: user.id })) return { refusal: knownAsOther(user.email) }
-  await insertIdentity(tx, { ...identity, userId: user.id, at })
-  return { userId: user.id }
+  if (await hasIdentity(tx, { issuer: identity.issuer, personUuid: user.id }))
+    return { refusal: knownAsOther(user.email) }
+  await insertIdentity(tx, { ...identity, personUuid: user.id, at })
+  return { personUuid: user.id }
 }
 
 function oidcOf({ oidc }: SignInDependencies): OidcClient {

@@ -29,36 +29,36 @@ export async function claimAttempt(db: Db, stateHash: string): Promise<AttemptRo
 
 const identities = table(
   'oidc_identities',
-  { issuer: text, subject: text, userId: personUuid, at: time },
-  { columns: { at: 'created_at' } },
+  { issuer: text, subject: text, personUuid, at: time },
+  { columns: { personUuid: 'user_id', at: 'created_at' } },
 )
 type IdentityRow = RowOf<typeof identities>
 export type Identity = Pick<IdentityRow, 'issuer' | 'subject'>
 
 export async function findUserOfIdentity(db: Db, { issuer, subject }: Identity): Promise<PersonUuid | null> {
-  return (await identities.find(db, { issuer, subject }))?.userId ?? null
+  return (await identities.find(db, { issuer, subject }))?.personUuid ?? null
 }
 
 /** Whether the person has an identity at the issuer already, under any subject. */
 export async function hasIdentity(
   db: Db,
-  { issuer, userId }: { issuer: string; userId: PersonUuid },
+  { issuer, personUuid }: { issuer: string; personUuid: PersonUuid },
 ): Promise<boolean> {
-  return (await db('oidc_identities').where({ issuer, user_id: userId }).first('subject')) !== undefined
+  return (await db('oidc_identities').where({ issuer, user_id: personUuid }).first('subject')) !== undefined
 }
 
 /** Locks the user: others that do the same wait until this transaction ends. */
-export async function lockUser(db: Db, userId: PersonUuid): Promise<void> {
-  await lockRows(db('users').where({ id: userId })).first('id')
+export async function lockUser(db: Db, personUuid: PersonUuid): Promise<void> {
+  await lockRows(db('users').where({ id: personUuid })).first('id')
 }
 
 /**
  * Removes identities, so that the person may sign in as another subject; with `issuer` only those at that issuer.
  * Returns their number.
  */
-export async function removeIdentities(db: Db, userId: PersonUuid, issuer: string | null): Promise<number> {
+export async function removeIdentities(db: Db, personUuid: PersonUuid, issuer: string | null): Promise<number> {
   return db('oidc_identities')
-    .where({ user_id: userId, ...(issuer !== null && { issuer }) })
+    .where({ user_id: personUuid, ...(issuer !== null && { issuer }) })
     .delete()
 }
 

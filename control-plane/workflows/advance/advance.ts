@@ -112,9 +112,9 @@ export async function advance(id: WorkflowRunId, deps: AdvanceDependencies): Pro
 
 /** A person answered so when they were asked about its stall, or the person on whose account it goes has left. */
 async function cancel(run: WorkflowRunRow, deps: AdvanceDependencies): Promise<Advanced> {
-  const { workspaceId, causedByUserId } = run
+  const { workspaceId, causedByUuid } = run
   return store(run, deps, async (tx, locked) => {
-    const isOfMember = causedByUserId === null || (await isMember(tx, workspaceId, causedByUserId))
+    const isOfMember = causedByUuid === null || (await isMember(tx, workspaceId, causedByUuid))
     const why = isOfMember ? 'The run was cancelled.' : 'The person who started the workflow has left the workspace.'
     await finishWorkflowRun(tx, locked, failureOf(why), finishOf(deps))
   })
@@ -261,9 +261,12 @@ async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, d
     if (!isTaken) throw new Undo('somebody else was first')
     return 'moved'
   }
-  const agentId = made[0] === undefined ? null : agentIdOf(run, made[0])
+  const agentRef = made[0] === undefined ? null : agentIdOf(run, made[0])
   const ahead = (db: Askable) =>
-    inOneTrip(db, [() => findWorkspace(db, run.workspaceId), () => (agentId === null ? null : findAgent(db, agentId))])
+    inOneTrip(db, [
+      () => findWorkspace(db, run.workspaceId),
+      () => (agentRef === null ? null : findAgent(db, agentRef)),
+    ])
   try {
     return await inTransaction(root, move, { locks: [run.workspaceId], ahead })
   } catch (error) {

@@ -32,7 +32,7 @@ export async function askPerson(
   const question: NewQuestion = {
     id: world.id('qst_'),
     workspaceId: run.workspaceId,
-    agentId: about.agentId,
+    agentRef: about.agentRef,
     runId: about.id,
     taskId: run.taskId,
     conversationId: null,

@@ -12,5 +12,5 @@ export async function askedByStep(tx: Tx, { run, task, calls }: StartedStep) {
   const hasAsked = calls.some(({ kind }) => kind === 'ask')
   const answerers = hasAsked ? await listAnswerers(tx, run.id) : []
   const words = [...(task === null ? [] : authorsOf(task)), ...answerers]
-  return asked('workflow_step', { starter: run.causedByUserId }, words)
+  return asked('workflow_step', { starter: run.causedByUuid }, words)
 }

@@ -33,7 +33,7 @@ async function dispatchStep(
   }
   // The call is asked for first, since a run that is declined ends the call.
   const [, refusal] = await inOneTrip(tx, [
-    () => insertCall(tx, rowOf(call, run, { agentId: agent?.id ?? null, at: now })),
+    () => insertCall(tx, rowOf(call, run, { agentRef: agent?.id ?? null, at: now })),
     () => call.refusal ?? start(),
   ])
   if (refusal !== null) await refuseCall(tx, run, { seq, at: now, refusal })

@@ -19,7 +19,7 @@ export async function dispatchAsk(tx: Tx, call: NewCall, of: Surroundings): Prom
   const { world } = context
   const now = world.now()
   const about = await findLastRunOfSteps(tx, run.id)
-  const row = rowOf(call, run, { agentId: null, at: now })
+  const row = rowOf(call, run, { agentRef: null, at: now })
   if (about === null) {
     await insertCall(tx, row)
     const message = 'A workflow asks after its first step: a question is about a run.'
@@ -48,7 +48,7 @@ export async function dispatchChecks(tx: Tx, call: NewCall, of: Surroundings): P
   const { run, context, readsChecks } = of
   const now = context.world.now()
   const args = callArgs.checks.parse(JSON.parse(text))
-  const row = rowOf(call, run, { agentId: null, at: now })
+  const row = rowOf(call, run, { agentRef: null, at: now })
   const place = readsChecks
     ? await placeOfChecks(tx, run, args)
     : failed({ code: 'github_not_installed', message: 'This server is not connected to GitHub.' })

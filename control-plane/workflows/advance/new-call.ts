@@ -42,8 +42,8 @@ export interface StartedStep extends Omit<Surroundings, 'readsChecks' | 'subject
 export const rowOf = (
   { seq, stepOrdinal, kind, args, digest }: NewCall,
   { id: workflowRunId }: WorkflowRunRow,
-  { agentId, at: dispatchedAt }: { agentId: AgentRef | null; at: number },
-) => ({ workflowRunId, seq, stepOrdinal, kind, args, digest, agentId, dispatchedAt })
+  { agentRef, at: dispatchedAt }: { agentRef: AgentRef | null; at: number },
+) => ({ workflowRunId, seq, stepOrdinal, kind, args, digest, agentRef, dispatchedAt })
 
 /** The call, which is written down, has failed at once. */
 export async function refuseCall(

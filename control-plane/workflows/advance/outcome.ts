@@ -115,19 +115,22 @@ const commandRefusalCodes = {
   cwd_missing: 'gate_cwd_missing',
 } as const
 
-async function whyUnapproved(db: Db, { id, workspaceId, agentId }: RunRow): Promise<{ code: string; message: string }> {
+async function whyUnapproved(
+  db: Db,
+  { id, workspaceId, agentRef }: RunRow,
+): Promise<{ code: string; message: string }> {
   const [approval] = await listApprovals(db, { workspaceId, runId: id, triggers: ['tool_permission'], limit: 1 })
   const by = approval?.reason == null ? '' : ` They said: ${approval.reason}`
   if (approval?.outcome === 'reject' && approval.resolvedType === 'user')
     return { code: 'gate_rejected', message: `A person rejected the command.${by}` }
   const expired = { code: 'gate_expired', message: 'Nobody approved the command in time.' }
-  return (await whyNotGoneOn(db, { id, workspaceId, agentId })) ?? expired
+  return (await whyNotGoneOn(db, { id, workspaceId, agentRef })) ?? expired
 }
 
 /** Why nothing went on with a run that stopped to ask, where that is not for want of an answer; else null. */
 async function whyNotGoneOn(
   db: Db,
-  { id: runId, workspaceId, agentId }: Pick<RunRow, 'id' | 'workspaceId' | 'agentId'>,
+  { id: runId, workspaceId, agentRef }: Pick<RunRow, 'id' | 'workspaceId' | 'agentRef'>,
 ): Promise<{ code: string; message: string } | null> {
   const about = { workspaceId, runId, limit: mostAsked }
   const [approvals, questions] = await inOneTrip(db, [() => listApprovals(db, about), () => listQuestions(db, about)])
@@ -135,7 +138,7 @@ async function whyNotGoneOn(
   const refused = await findRefusedWake(db, { workspaceId, keys })
   if (refused !== null)
     return { code: refused.reason, message: `The step was answered, and could not go on: ${refused.message}` }
-  if ((await findAgent(db, agentId))?.deletedAt === null) return null
+  if ((await findAgent(db, agentRef))?.deletedAt === null) return null
   return { code: 'agent_tombstoned', message: 'The agent of this step was deleted while it waited for a person.' }
 }
 

@@ -31,10 +31,10 @@ export async function startAgentStep(tx: Tx, args: AgentArgs, step: StartedStep)
     ...asked,
     agent,
     workspace,
-    requestedBy: run.startedBy,
+    requestedByRef: run.startedByRef,
     prompt: promptOf(
       args,
-      task && { task, authorOf: await loadAuthors(tx, [task]), askedBy: asked.causedBy, stepOf: run.workflow },
+      task && { task, authorOf: await loadAuthors(tx, [task]), askedBy: asked.causedByUuid, stepOf: run.workflow },
     ),
     parent,
     task,

@@ -28,7 +28,7 @@ export async function startCommandStep(tx: Tx, args: CommandStepArgs, step: Star
       ...(await askedByStep(tx, step)),
       agent,
       workspace,
-      requestedBy: run.startedBy,
+      requestedByRef: run.startedByRef,
       prompt: null,
       parent: null,
       task,
@@ -49,7 +49,7 @@ const notTheirs = (handle: string) =>
 
 /** Those whose word a command step of this run is. A program that comes with the server is nobody's. */
 async function speakersOf(tx: Tx, run: WorkflowRunRow): Promise<CommandAuthor[]> {
-  const words = run.workflowId === null ? [run.startedBy] : [run.writtenBy, run.startedBy]
+  const words = run.workflowId === null ? [run.startedByRef] : [run.writtenByRef, run.startedByRef]
   const speakers: CommandAuthor[] = []
   for (const word of words) speakers.push(await speakerOf(tx, run.workspaceId, word))
   return speakers
@@ -59,5 +59,5 @@ async function speakersOf(tx: Tx, run: WorkflowRunRow): Promise<CommandAuthor[]>
 async function speakerOf(tx: Tx, workspaceId: WorkspaceUuid, publicId: ActorRef | null): Promise<CommandAuthor> {
   const user = publicId === null || !hasPrefix(publicId, 'usr_') ? null : await findUserByPublicId(tx, publicId)
   const role = user === null ? null : await findRole(tx, workspaceId, user.id)
-  return user === null || role === null ? null : { userId: user.id, role }
+  return user === null || role === null ? null : { personUuid: user.id, role }
 }

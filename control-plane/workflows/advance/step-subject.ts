@@ -19,10 +19,10 @@ export interface Subject {
 type Call = Pick<ProgramCall, 'kind' | 'args'>
 
 /** Returns the id of the agent that does a step; null where only a read can tell, and for a call that is no step. */
-export function agentIdOf({ agentId }: WorkflowRunRow, { kind, args }: Call): AgentRef | null {
+export function agentIdOf({ agentRef }: WorkflowRunRow, { kind, args }: Call): AgentRef | null {
   if (!isStep(kind)) return null
   const { agent: named } = callArgs[kind].parse(JSON.parse(args))
-  if (named == null || named === 'me') return agentId
+  if (named == null || named === 'me') return agentRef
   return hasPrefix(named, 'agt_') ? named : null
 }
 
@@ -54,7 +54,7 @@ async function agentFor(
     find,
   }: { named: string | null; task: TaskRow | null; find: (id: AgentRef) => Promise<AgentRow | null> },
 ): Promise<AgentRow | null> {
-  const own = run.agentId ?? task?.assigneeAgentId ?? null
+  const own = run.agentRef ?? task?.assigneeAgentRef ?? null
   if (named === null || named === 'me') return own === null ? null : find(own)
   // Of one that is named by its id, nothing else needs to be read.
   const exact = hasPrefix(named, 'agt_') ? await find(named) : null
@@ -66,11 +66,13 @@ async function agentFor(
 
 /** Private agents are those of the person behind it, the one that started it, and its own. */
 function sees(
-  { agentId, startedBy, causedByUserId: userId }: WorkflowRunRow,
-  agent: Pick<AgentRow, 'id' | 'visibility' | 'ownerUserId'>,
+  { agentRef, startedByRef, causedByUuid: personUuid }: WorkflowRunRow,
+  agent: Pick<AgentRow, 'id' | 'visibility' | 'ownerUuid'>,
 ): boolean {
-  const starter = startedBy?.startsWith('agt_') === true ? startedBy : null
+  const starter = startedByRef?.startsWith('agt_') === true ? startedByRef : null
   return (
-    agent.id === agentId || agent.id === starter || isAgentVisible(agent, { seesAll: false, userId, agentId: null })
+    agent.id === agentRef ||
+    agent.id === starter ||
+    isAgentVisible(agent, { seesAll: false, personUuid, agentRef: null })
   )
 }

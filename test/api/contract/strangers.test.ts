@@ -31,7 +31,7 @@ beforeAll(async () => {
   foreign = { ...(await makeThings(keeper)), ...unheard }
   const { root } = server.database
   const signIn = {
-    userId: server.owner.uuid,
+    personUuid: server.owner.uuid,
     workspaceId: server.owner.workspaceId,
     cookieBefore: null,
     sessions: { totalMs: 3_600_000, idleMs: 3_600_000 },

@@ -76,7 +76,7 @@ describe.each(databases)('on %s', (database) => {
     provider.asked.length = 0
     return connection.id as string
   }
-  const run = () => ({ workspaceId: server.owner.workspaceId, agentOwnerUserId: null })
+  const run = () => ({ workspaceId: server.owner.workspaceId, agentOwnerUuid: null })
   const useBy = (deps: RenewalDependencies, connectionId: ConnectionId, refused?: number): Promise<UsedConnection> =>
     useConnection(deps, run(), { connectionId, ...(refused !== undefined && { refused }) })
   /** So many runs at once, on both replicas. */
@@ -115,9 +115,9 @@ describe.each(databases)('on %s', (database) => {
     const { root } = server.database
     await root('connections').where({ id: connection.id }).update({ owner_user_id: server.owner.uuid })
     await expect(useBy(replicas[0]!, connection.id)).rejects.toMatchObject({ reason: 'not_found' })
-    const asOwner = { ...run(), agentOwnerUserId: server.owner.uuid }
+    const asOwner = { ...run(), agentOwnerUuid: server.owner.uuid }
     expect(await useConnection(replicas[0]!, asOwner, { connectionId: connection.id })).toMatchObject({ headers: {} })
-    const elsewhere = { workspaceId: idFrom<WorkspaceUuid>(realWorld.uuid()), agentOwnerUserId: server.owner.uuid }
+    const elsewhere = { workspaceId: idFrom<WorkspaceUuid>(realWorld.uuid()), agentOwnerUuid: server.owner.uuid }
     await expect(useConnection(replicas[0]!, elsewhere, { connectionId: connection.id })).rejects.toMatchObject({
       reason: 'not_found',
     })

@@ -83,7 +83,7 @@ describe.each(databases)('on %s', (database) => {
       outbound: createOutbound({ allowHosts: ['127.0.0.1'], world: realWorld }),
       renewals: new Renewals(),
     }
-    const run = { workspaceId: server.owner.workspaceId, agentOwnerUserId }
+    const run = { workspaceId: server.owner.workspaceId, agentOwnerUuid: agentOwnerUserId }
     return useConnection(deps, run, { connectionId: idFrom(connectionId), ...(refused !== undefined && { refused }) })
   }
 

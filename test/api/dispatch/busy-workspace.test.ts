@@ -170,12 +170,12 @@ describe.skipIf(!hasPostgres())('while the turn of a workspace is not to be had,
     const [held, free] = [await FakeDevice.connect(server, { token: busy.token }), await FakeDevice.connect(server)]
     const wake = async (agentId: AgentRef, workspaceId: WorkspaceUuid) => {
       const asked = {
-        agentId,
+        agentRef: agentId,
         workspaceId,
         triggerSource: 'channel_message',
-        causedBy: null,
+        causedByUuid: null,
         wordsBy: [],
-        requestedBy: null,
+        requestedByRef: null,
       } as const
       const { root } = server.database
       await root.transaction((tx) => requestWake(tx, { ...asked, prompt: 'Hello.' }, server.world))

@@ -128,7 +128,7 @@ async function signIn(age = 60_000): Promise<string> {
   const { world, owner } = server
   const [id, now] = [world.id('conn_'), world.now()]
   const entry = sharedOf(server).services.find('renewing')!
-  const of = { id, workspaceId: owner.workspaceId, accountLabel: id, createdByUserId: owner.uuid, now }
+  const of = { id, workspaceId: owner.workspaceId, accountLabel: id, createdByUuid: owner.uuid, now }
   const { issuer, tokenUrl } = entry.oauth!
   const credential = sealCredential(sharedOf(server).vault, id, {
     kind: 'oauth',
@@ -143,7 +143,7 @@ async function signIn(age = 60_000): Promise<string> {
   const row = { ...blankConnection(entry, of), status: 'active' as const, credential, credentialVersion: 1 }
   await insertConnection(root, {
     ...row,
-    connectedByUserId: owner.uuid,
+    connectedByUuid: owner.uuid,
     expiresAt: now + 3_600_000,
     fieldNames: ['accessToken'],
   })
@@ -171,7 +171,7 @@ async function runOf(agentId: AgentRef) {
     outbound: { allowHosts: ['127.0.0.1', 'a.test'], ca: tls.cert, resolveHost: () => Promise.resolve(['127.0.0.1']) },
   })
   const spec = await specOf(server, runId)
-  const inside = await secretsForSandbox(root, { run: { id: idFrom(runId), agentId }, spec }, sources)
+  const inside = await secretsForSandbox(root, { run: { id: idFrom(runId), agentRef: agentId }, spec }, sources)
   const ask = (name: string) => broker.say(post(`/mcp/${name}`, '{"jsonrpc":"2.0","id":1,"method":"ping"}'))
   return { runId, spec, inside, ...broker, ask }
 }

@@ -40,7 +40,11 @@ const runOf = async (agentId: string) => (await wake(agentId)).body.runPublicId 
 async function insideOf(agentId: AgentRef, runId: RunId) {
   const { root } = server.database
   const spec = (await listSpecs(root, [runId])).get(runId)!
-  return secretsForSandbox(root, { run: { id: runId, agentId }, spec }, { ...sharedOf(server), world: server.world })
+  return secretsForSandbox(
+    root,
+    { run: { id: runId, agentRef: agentId }, spec },
+    { ...sharedOf(server), world: server.world },
+  )
 }
 
 async function permitOf(runId: string) {

@@ -136,11 +136,11 @@ test('an answer that wakes the run itself does not wait for it either', async ()
   await pass(56)
   const compaction = await device.take()
   const wake = {
-    agentId: idFrom<AgentRef>(agentId),
+    agentRef: idFrom<AgentRef>(agentId),
     triggerSource: 'approval_resolved' as const,
-    causedBy: null,
+    causedByUuid: null,
     wordsBy: [],
-    requestedBy: null,
+    requestedByRef: null,
     prompt: 'Approved.',
     parentRunId: run.runId,
   }

@@ -27,11 +27,11 @@ async function request(changes: Partial<RequestedWake>): Promise<void> {
       tx,
       {
         workspaceId: server.owner.workspaceId,
-        agentId: agent.id,
+        agentRef: agent.id,
         triggerSource: 'channel_message',
-        causedBy: null,
+        causedByUuid: null,
         wordsBy: [],
-        requestedBy: server.owner.userId,
+        requestedByRef: server.owner.userId,
         prompt: 'Hello.',
         ...changes,
       },
@@ -79,9 +79,9 @@ test('more than a prompt holds becomes several runs, and nothing of it is lost',
   await server.database.root.transaction(async (tx) => {
     for (const prompt of prompts) {
       const { workspaceId, userId: requestedBy } = server.owner
-      const said = { triggerSource: 'channel_message' as const, causedBy: null, wordsBy: [] }
-      const talk = { ...said, workspaceId, agentId: agent.id, conversationId }
-      await requestWake(tx, { ...talk, requestedBy, prompt }, server.world)
+      const said = { triggerSource: 'channel_message' as const, causedByUuid: null, wordsBy: [] }
+      const talk = { ...said, workspaceId, agentRef: agent.id, conversationId }
+      await requestWake(tx, { ...talk, requestedByRef: requestedBy, prompt }, server.world)
       server.world.advance(1)
     }
   })
@@ -108,7 +108,16 @@ test('a wake that fails holds up none of the others', async () => {
     for (const [key, agentId] of [['failing', ill.id] as const, ['sound', agent.id] as const])
       await requestWake(
         tx,
-        { workspaceId, agentId, triggerSource: 'cron', causedBy: null, wordsBy: [], requestedBy, prompt: key, key },
+        {
+          workspaceId,
+          agentRef: agentId,
+          triggerSource: 'cron',
+          causedByUuid: null,
+          wordsBy: [],
+          requestedByRef: requestedBy,
+          prompt: key,
+          key,
+        },
         server.world,
       )
     // Nobody hears of the two but the sweep.
@@ -125,7 +134,7 @@ test('a wake that fails holds up none of the others', async () => {
 test('a wake that admission refuses makes no run and does not come again', async () => {
   const idle = await server.createAgent()
   await server.ok(`/agents/${idle.id}`, { method: 'DELETE' })
-  await request({ agentId: idle.id, key: 'refused' })
+  await request({ agentRef: idle.id, key: 'refused' })
   const rowOf = () => server.database.root('wakes').where({ wake_key: 'refused' }).first()
   await waitFor(async () => (await rowOf()).state === 'done', 'the wake is answered')
   expect(JSON.parse((await rowOf()).answer)).toMatchObject({ kind: 'not_dispatched', reason: 'agent_tombstoned' })

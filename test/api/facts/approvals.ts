@@ -21,7 +21,7 @@ async function aBreach({ server, owner }: Stage): Promise<string> {
     safeSummary: 'Spent',
     scope: 'once',
   } as const
-  const of = { agentId: null, runId: null, taskId: null, conversationId: null, sessionId: null }
+  const of = { agentRef: null, runId: null, taskId: null, conversationId: null, sessionId: null }
   const raised = {
     ...of,
     workspaceId: owner.workspaceId,

@@ -170,7 +170,7 @@ test('an agent token that we did not sign, of another kind, or past its time is 
   const subject = {
     runId: idFrom<RunId>(runId),
     fence: 1,
-    agentId: idFrom<AgentRef>(agentId),
+    agentRef: idFrom<AgentRef>(agentId),
     workspaceId: idFrom<WorkspaceUuid>(workspaceId),
     tokenGeneration: 1,
   }
@@ -196,7 +196,7 @@ test('a token that was good expires', async () => {
   const { runId, agentId, workspaceId } = server.seed
   const token = mintRunToken(
     runTokenKey,
-    { runId: idFrom(runId), fence: 1, agentId: idFrom(agentId), workspaceId: idFrom(workspaceId), tokenGeneration: 1 },
+    { runId: idFrom(runId), fence: 1, agentRef: idFrom(agentId), workspaceId: idFrom(workspaceId), tokenGeneration: 1 },
     server.world.now() - 1000,
   )
   expect((await call(server, '/me', { token })).status).toBe(200)

@@ -67,7 +67,7 @@ test('what takes longer than its worker has is refused', async () => {
   const costly = new CostlyPool({ world: realWorld, log: silentLog, limits: { jobMs: 1 } })
   const caller = {
     kind: 'agent',
-    agentId: idFrom<AgentRef>('agt_0000000000000000'),
+    agentRef: idFrom<AgentRef>('agt_0000000000000000'),
     agentUuid: realWorld.uuid<AgentUuid>(),
     workspaceId: realWorld.uuid<WorkspaceUuid>(),
     runId: idFrom<RunId>('run_0000000000000000'),

@@ -135,6 +135,12 @@ async function addAgentWithRun({ db, world, workspaceId }: Place) {
     fence: 1,
     created_at: now,
   })
-  const subject = { runId, fence: 1, agentId, workspaceId: idFrom<WorkspaceUuid>(workspaceId), tokenGeneration: 1 }
+  const subject = {
+    runId,
+    fence: 1,
+    agentRef: agentId,
+    workspaceId: idFrom<WorkspaceUuid>(workspaceId),
+    tokenGeneration: 1,
+  }
   return { agentId, runId, agentToken: mintRunToken(runTokenKey, subject, now) }
 }

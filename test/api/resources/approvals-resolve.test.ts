@@ -256,7 +256,7 @@ describe('by time and by the ending of the run', () => {
       resolvedBy: { type: 'system', id: null },
     })
     expect((await server.ok(`/approvals/${tool}`)).status).toBe('open')
-    expect((await server.ok(`/runs?agent=${run.agentId}&triggerSource=approval_resolved`)).data).toEqual([])
+    expect((await server.ok(`/runs?agent=${run.agentRef}&triggerSource=approval_resolved`)).data).toEqual([])
     await device.disconnect()
   })
 

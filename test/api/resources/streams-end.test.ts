@@ -59,7 +59,7 @@ test('a session that ended', async () => {
   const member = await server.addPerson('member')
   const cookie = `svc_dsh_${'a'.repeat(40)}`
   const at = server.world.now()
-  const session = { userId: member.uuid, workspaceId: member.workspaceId, tokenHash: hashToken(cookie) }
+  const session = { personUuid: member.uuid, workspaceId: member.workspaceId, tokenHash: hashToken(cookie) }
   await insertSession(root(), { id: 'ses_0000000000000000', ...session, createdAt: at, expiresAt: at + 3_600_000 })
   const stream = await readStream(`${server.nextUrl()}/api/v1/runs/${run.runId}/events`, {
     headers: { accept: 'text/event-stream', cookie: `${sessionCookie}=${cookie}` },

@@ -12,7 +12,7 @@ const subject = {
   fence: 1,
   workspaceId: idFrom<WorkspaceUuid>('w'),
   tokenGeneration: 1,
-  agentId: idFrom<AgentRef>('agt_1'),
+  agentRef: idFrom<AgentRef>('agt_1'),
 }
 const made = {
   '[redacted:svc_pat]': newToken(realWorld, 'svc_pat_'),

@@ -80,7 +80,7 @@ async function create(input: HandlerInput<typeof agentRoutes.create>, deps: Depe
   const workspace = await workspaceOf(db, caller)
   const agent = newAgent(body, caller, world)
   agent.handle = await chooseHandle(db, agent)
-  agent.reportingTo = await checkManager(db, caller, { agentUuid: agent.uuid, reference: body.reportingTo ?? null })
+  agent.reportingToUuid = await checkManager(db, caller, { agentUuid: agent.uuid, reference: body.reportingTo ?? null })
   if (agent.defaultFolderId !== null)
     await checkFolder(db, caller, { agent, folderId: agent.defaultFolderId, workspace })
   if (agent.defaultRepoId !== null) await checkDefaultRepo(db, caller, { agent, repoId: agent.defaultRepoId })
@@ -114,9 +114,9 @@ function newAgent(body: BodyOf<typeof agentRoutes.create>, caller: PersonCaller,
     skillFolders: body.skillFolders ?? null,
     defaultFolderId: body.defaultFolderId ?? null,
     defaultRepoId: body.defaultRepoId ?? null,
-    ownerUserId: caller.userId,
+    ownerUuid: caller.personUuid,
     visibility: body.visibility,
-    reportingTo: null,
+    reportingToUuid: null,
     wakeOnAssignment: body.wakeOnAssignment,
     wakeOnHook: body.wakeOnHook,
     toolPermissionMode: body.toolPermissionMode ?? null,
@@ -124,7 +124,7 @@ function newAgent(body: BodyOf<typeof agentRoutes.create>, caller: PersonCaller,
     capabilities: [],
     agentMd,
     agentMdHash: hashAgentMd(agentMd),
-    agentMdByUserId: caller.userId,
+    agentMdByUuid: caller.personUuid,
     monthlyBudgetCents: body.monthlyBudgetCents ?? null,
     ...newAgentState,
     createdAt: now,
@@ -165,7 +165,7 @@ async function withAudit({ db, caller, world }: Update, agent: AgentRow, deps: D
 async function changesNothing({ db, caller, body }: Pick<Update, 'db' | 'caller' | 'body'>, before: AgentRow) {
   const { reportingTo, identityMd: _, ...plain } = withoutUndefined(body)
   const manager = reportingTo == null ? null : await lookUpAgent(db, caller, reportingTo)
-  const changes = { ...plain, ...(reportingTo !== undefined && { reportingTo: manager?.uuid ?? null }) }
+  const changes = { ...plain, ...(reportingTo !== undefined && { reportingToUuid: manager?.uuid ?? null }) }
   return changedRow(before, changes, before.updatedAt) === before
 }
 
@@ -197,7 +197,7 @@ async function changesOf(
     if (!keeps) changes.handle = await chooseHandle(db, { ...before, name })
   }
   if (reportingTo !== undefined)
-    changes.reportingTo = await checkManager(db, caller, { agentUuid: before.uuid, reference: reportingTo })
+    changes.reportingToUuid = await checkManager(db, caller, { agentUuid: before.uuid, reference: reportingTo })
   if (identityMd !== undefined) {
     changes.agentMd = identityMd
     changes.agentMdHash = hashAgentMd(identityMd)

@@ -24,7 +24,7 @@ export function agentHistoryHandlers(): ImplementedRoute[] {
   return implement(agentHistoryRoutes, {
     async revisionsList({ db, caller, params, query }) {
       const agent = await readableOwn(db, caller, params.agentId)
-      const rows = await listRevisions(db, { agentId: agent.id, limit: query.limit, ...beforeOf(query, cursorKey) })
+      const rows = await listRevisions(db, { agentRef: agent.id, limit: query.limit, ...beforeOf(query, cursorKey) })
       return pageByTime(rows, query.limit, presentRevision)
     },
 
@@ -39,7 +39,7 @@ export function agentHistoryHandlers(): ImplementedRoute[] {
       const agent = await readableOwn(db, caller, params.agentId)
       const { kind: kinds, limit } = query
       const rows = await listHistory(db, {
-        agentId: agent.id,
+        agentRef: agent.id,
         ...withoutUndefined({ kinds }),
         limit,
         ...beforeOf(query, cursorKey),
@@ -95,11 +95,11 @@ async function revert(input: HandlerInput<Routes['historyRevert']>) {
 async function entryToRevert({ db, caller, params }: HandlerInput<Routes['historyRevert']>) {
   const entry = await findHistory(db, params.entryId)
   if (params.agentId === 'me' && caller.kind === 'person') {
-    const agent = entry && (await lookUpAgent(db, caller, entry.agentId))
+    const agent = entry && (await lookUpAgent(db, caller, entry.agentRef))
     return agent && agent.deletedAt === null ? { agent, entry } : unknownEntry()
   }
   const agent = await changeableOwn(db, caller, params.agentId)
-  return entry?.agentId === agent.id ? { agent, entry } : unknownEntry()
+  return entry?.agentRef === agent.id ? { agent, entry } : unknownEntry()
 }
 
 const unknownEntry = (): never =>

@@ -61,11 +61,11 @@ export function agentLifecycleHandlers(deps: Dependencies, unassignTasks: Unassi
       const param = 'newOwnerId'
       const owner = await findMemberByReference(db, caller.workspaceId, body.newOwnerId)
       if (owner === null) return fail('owner_transfer.user_not_found', { param })
-      if (owner.id === before.ownerUserId) fail('owner_transfer.same_owner', { param })
+      if (owner.id === before.ownerUuid) fail('owner_transfer.same_owner', { param })
       const now = world.now()
       const after: AgentRow = {
         ...before,
-        ownerUserId: owner.id,
+        ownerUuid: owner.id,
         transferredAt: needsWordOf(owner, caller) ? now : null,
         defaultFolderId: await folderOfNewOwner(db, before, { owner, caller }),
         // Its sessions are on devices of the old owner.
@@ -78,7 +78,7 @@ export function agentLifecycleHandlers(deps: Dependencies, unassignTasks: Unassi
 
     async accept({ db, caller, params, world }) {
       const before = await changeableAgent(db, caller, params.agentId)
-      if (before.ownerUserId !== caller.userId)
+      if (before.ownerUuid !== caller.personUuid)
         fail('http_exception', { message: 'Only the owner of an agent agrees to have it.', param: 'agentId' })
       const agent = await acceptAgent(db, before, { caller, world })
       return shownAgent(agent, { db, caller, world, catalog: deps.catalog })
@@ -95,7 +95,7 @@ async function folderOfNewOwner(
   if (agent.defaultFolderId === null) return null
   const folder = await findFolder(db, agent.workspaceId, agent.defaultFolderId)
   const { defaultDevice } = await workspaceOf(db, caller)
-  return folder?.createdBy === owner.id || folder?.device === defaultDevice ? agent.defaultFolderId : null
+  return folder?.createdByUuid === owner.id || folder?.device === defaultDevice ? agent.defaultFolderId : null
 }
 
 /**
@@ -135,7 +135,7 @@ async function clone(input: HandlerInput<Routes['clone']>, deps: Dependencies) {
     id: world.id('agt_'),
     uuid: world.uuid(),
     name: body.name,
-    ownerUserId: caller.userId,
+    ownerUuid: caller.personUuid,
     keepsPermissions: hasRole(caller, 'admin'),
     now: world.now(),
   })

@@ -51,13 +51,13 @@ async function start(input: Start, deps: Dependencies): Promise<StartRunReply> {
   const key = body.idempotencyKey
   if (key === undefined) return wake(input, { agent, task, deps })
   const now = world.now()
-  if (!(await claimWakeKey(db, { agentId: agent.id, key, now, expiresAt: now + keptMs }))) {
+  if (!(await claimWakeKey(db, { agentRef: agent.id, key, now, expiresAt: now + keptMs }))) {
     const first = await findWakeAnswer(db, agent.id, key)
     // Taken by a transaction that was rolled back since: the caller's next try gets it.
     return first === null || first === '' ? fail('transient_conflict') : startRunReply.parse(JSON.parse(first))
   }
   const reply = await wake(input, { agent, task, deps })
-  await replaceWakeAnswer(db, { agentId: agent.id, key, answer: JSON.stringify(reply) })
+  await replaceWakeAnswer(db, { agentRef: agent.id, key, answer: JSON.stringify(reply) })
   return reply
 }
 
@@ -78,7 +78,7 @@ async function wake(
         task === null ? [] : authorsOf(task),
       ),
       agent,
-      requestedBy: publicIdOf(caller),
+      requestedByRef: publicIdOf(caller),
       prompt: await promptOf(db, { task, prompt: body.prompt, askedBy }),
       task,
       parent: null,

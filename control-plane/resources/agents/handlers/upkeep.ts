@@ -39,11 +39,11 @@ async function resetSessions(input: HandlerInput<typeof agentUpkeepRoutes.sessio
   const { agent } = await storeAgent(db, { before, after, caller, world })
   await insertHistory(db, {
     id: world.uuid(),
-    agentId: agent.id,
+    agentRef: agent.id,
     kind: 'sessions',
     changedKeys: [],
     description: 'Reset the sessions and tokens.',
-    changedBy: authorRefOf(caller),
+    changedByRef: authorRefOf(caller),
     reverts: null,
     createdAt: now,
   })

@@ -28,4 +28,4 @@ export const isWordOfOwner = (agent: AgentRow, caller: Caller): boolean =>
   agent.transferredAt !== null &&
   caller.kind === 'person' &&
   caller.onBehalfOf === undefined &&
-  caller.userId === agent.ownerUserId
+  caller.personUuid === agent.ownerUuid

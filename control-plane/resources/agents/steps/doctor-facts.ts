@@ -49,7 +49,7 @@ export async function auditAgent(
   const folder = agent.defaultFolderId === null ? null : await findFolder(db, agent.workspaceId, agent.defaultFolderId)
   const devices = await listDevicesOfWorkspace(db, agent.workspaceId)
   const manager =
-    agent.reportingTo === null ? null : await findAgentByReference(db, agent.workspaceId, agent.reportingTo)
+    agent.reportingToUuid === null ? null : await findAgentByReference(db, agent.workspaceId, agent.reportingToUuid)
   const harness = chooseHarness(agent.harness, model, options.catalog)
   const secretKeys = await listSecretKeys(db, agent.id)
   const place = placeOfEnvironment(agent.environment)
@@ -84,7 +84,8 @@ export async function auditAgent(
     }),
     folder: agent.defaultFolderId === null ? null : (folder ?? 'missing'),
     devices: mayRun.map((device) => ({ ...toDoctorDevice(device, options), refuses: refusedBy(device, work) })),
-    manager: agent.reportingTo === null ? null : manager === null || manager.deletedAt !== null ? 'missing' : 'present',
+    manager:
+      agent.reportingToUuid === null ? null : manager === null || manager.deletedAt !== null ? 'missing' : 'present',
     permissionMode: permissions.defaultMode,
     mcpLeftOut: servers.leftOut,
     mcpInVain: await inVain(db, {
@@ -164,7 +165,7 @@ async function inVain(
     if (id === undefined || works.has(id)) continue
     const row = await findConnection(db, agent.workspaceId, id)
     if (row === null) found.push({ name, why: 'its connection is gone' })
-    else if (row.ownerUserId !== null && row.ownerUserId !== agent.ownerUserId)
+    else if (row.ownerUuid !== null && row.ownerUuid !== agent.ownerUuid)
       found.push({ name, why: "its connection is a person's own, who does not own the agent; connect the workspace" })
     else if (statusAt(row, now) !== 'active')
       found.push({
@@ -185,14 +186,14 @@ async function skillsLeftOut(
     admins,
   }: { agent: AgentRow; harness: HarnessName; devices: readonly DeviceRow[]; admins: ReadonlySet<PersonUuid> },
 ): Promise<DoctorSkill[]> {
-  const { ownerUserId, protocol } = agent
+  const { ownerUuid, protocol } = agent
   const found = await skillsHadBy(db, agent)
   const { skills, skillsLeftOut: leftOut } = skillsOfSpec(found, { harness, protocol })
   const missed = new Map(found.skills.map(({ slug, unavailableReason }) => [slug, unavailableReason]))
-  const reader = { agent: { ownerUserId, isPrivate: agent.visibility === 'private' }, admins }
-  const judged = (skills ?? []).flatMap(({ slug, writtenBy = [] }): DoctorSkill[] => {
+  const reader = { agent: { ownerUuid, isPrivate: agent.visibility === 'private' }, admins }
+  const judged = (skills ?? []).flatMap(({ slug, writtenBy: writers = [] }): DoctorSkill[] => {
     const refused = (host: DeviceRow | null) =>
-      refusalOfSkill(writtenBy, { host: host && { ...host, isOfAdmin: admins.has(host.userId) }, ...reader })
+      refusalOfSkill(writers, { host: host && { ...host, isOfAdmin: admins.has(host.personUuid) }, ...reader })
     const everywhere = refused(null) ?? missed.get(slug) ?? null
     if (everywhere !== null) return [{ slug, reason: everywhere, device: null }]
     return devices.flatMap((device) => {
@@ -209,21 +210,21 @@ function mayTake(
 ): boolean {
   if (folder !== null) return device.publicId === folder.device
   if (isController(device.platform)) return false
-  return device.publicId === workspace.defaultDevice || device.userId === agent.ownerUserId
+  return device.publicId === workspace.defaultDevice || device.personUuid === agent.ownerUuid
 }
 
 /** What keeps all runs of the agent from the device, whoever asks for them. */
 function refusedBy(
-  { userId, runsBy }: DeviceRow,
+  { personUuid, runsBy }: DeviceRow,
   { agent, isConfidential, admins }: { agent: AgentRow; isConfidential: boolean; admins: ReadonlySet<PersonUuid> },
 ): RefusedPart[] {
-  const host = { userId, runsBy, isOfAdmin: admins.has(userId) }
-  const own: Work = { causedBy: userId, wordsBy: [], programBy: userId, isConfidential: false }
+  const host = { personUuid, runsBy, isOfAdmin: admins.has(personUuid) }
+  const own: Work = { causedByUuid: personUuid, wordsBy: [], programBy: personUuid, isConfidential: false }
   const isTaken = (work: Partial<Work>) => takesWork(host, { ...own, ...work }, admins)
-  const instructions = agent.agentMd.trim() === '' ? [] : [agent.agentMdByUserId]
-  const isKept = isConfidential && !host.isOfAdmin && userId !== agent.ownerUserId
+  const instructions = agent.agentMd.trim() === '' ? [] : [agent.agentMdByUuid]
+  const isKept = isConfidential && !host.isOfAdmin && personUuid !== agent.ownerUuid
   return [
-    ...(isTaken({ programBy: agent.ownerUserId }) ? [] : (['program'] as const)),
+    ...(isTaken({ programBy: agent.ownerUuid }) ? [] : (['program'] as const)),
     ...(isTaken({ wordsBy: instructions }) ? [] : (['instructions'] as const)),
     ...(isKept ? (['confidential'] as const) : []),
   ]

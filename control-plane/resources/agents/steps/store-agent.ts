@@ -137,7 +137,7 @@ export function checkRules(before: AgentRow, after: AgentRow): void {
 
 /** The id under which a change is recorded. */
 export const authorRefOf = (caller: Caller): ActorRef =>
-  caller.kind === 'person' ? (caller.onBehalfOf ?? caller.userPublicId) : caller.agentId
+  caller.kind === 'person' ? (caller.onBehalfOf ?? caller.personRef) : caller.agentRef
 
 export interface AgentWrite {
   before: AgentRow
@@ -165,13 +165,13 @@ export async function storeAgent(
   const { before, caller, world } = write
   const now = world.now()
   // Giving the agent on is no agreement to own it.
-  const isAccepted = isWordOfOwner(before, caller) && write.after.ownerUserId === before.ownerUserId
+  const isAccepted = isWordOfOwner(before, caller) && write.after.ownerUuid === before.ownerUuid
   const keys = changedKeys(before, write.after)
   const changes = {
     ...write.after,
     ...(isAccepted && { transferredAt: null }),
     ...(endsSessions(write.after, keys) && { sessionsResetAt: now }),
-    ...(keys.includes('agentMd') && { agentMdByUserId: await causeOfCaller(db, caller) }),
+    ...(keys.includes('agentMd') && { agentMdByUuid: await causeOfCaller(db, caller) }),
   }
   const after = changedRow(before, changes, now)
   if (keys.length > 0) checkSettings(write, keys)
@@ -188,23 +188,23 @@ export async function storeAgent(
   if (keys.length === 0) return { agent: after, revision: null, entry: null }
   const revision: RevisionRow = {
     id: world.uuid(),
-    agentId: after.id,
+    agentRef: after.id,
     beforeConfig: revisedOf(before),
     afterConfig: revisedOf(after),
     changedKeys: keys,
     changeDescription: write.description ?? describeChange(keys),
     source: write.source ?? 'patch',
-    changedBy: authorRefOf(caller),
+    changedByRef: authorRefOf(caller),
     createdAt: now,
   }
-  const { id, agentId, changedBy, changeDescription: description } = revision
+  const { id, agentRef, changedByRef, changeDescription: description } = revision
   const entry: HistoryRow = {
     id,
-    agentId,
+    agentRef,
     kind: kindOfChange(keys),
     changedKeys: keys,
     description,
-    changedBy,
+    changedByRef,
     reverts: write.reverts ?? null,
     createdAt: now,
   }

@@ -85,7 +85,7 @@ export function approvalHandlers(deps: Dependencies, routes: () => readonly Impl
           param: 'assignedTo.id',
           message: 'There is no such person in this workspace.',
         })
-      const change = { userId: member.publicId, by: caller.userPublicId, reason: body.reason, at: world.now() }
+      const change = { personRef: member.publicId, by: caller.personRef, reason: body.reason, at: world.now() }
       await replaceAssignee(db, approval, change)
       return shown(db, (await findApproval(db, caller.workspaceId, approval.id)) ?? approval)
     },
@@ -127,7 +127,7 @@ async function filterOf({ db, caller, query }: List): Promise<Omit<ApprovalFilte
       taskId: task?.id,
       runId: run,
       conversation: found && { id: found.id, taskId: found.taskId },
-      assignedId: assignedToUserId,
+      assignedRef: assignedToUserId,
     }),
   }
 }
@@ -153,7 +153,7 @@ async function resolve(input: ResolveInput, { outcome, appliedScope, ...acting }
   const reason = body.reason?.trim() ? body.reason : null
   // The scope has no meaning for other triggers.
   const scope = approval.trigger === 'tool_permission' ? appliedScope : null
-  const resolution = { outcome, reason, appliedScope: scope, by: caller.userPublicId, at: world.now() }
+  const resolution = { outcome, reason, appliedScope: scope, by: caller.personRef, at: world.now() }
   if (!(await resolveApproval(db, approval, resolution))) {
     const now = await findApproval(db, caller.workspaceId, approval.id)
     return fail(now?.status === 'resolved' ? 'approval_resolved' : 'transient_conflict')
@@ -164,6 +164,6 @@ async function resolve(input: ResolveInput, { outcome, appliedScope, ...acting }
   await (outcome === 'approve' ? effect?.onApprove?.(resolved) : effect?.onReject?.(resolved))
   const isRejectedGate = outcome === 'reject' && (await endRejectedCommand(db, approval.runId, world.now()))
   if (!isRejectedGate)
-    await wakeAsker(db, approval, { outcome, reason, by: { id: caller.userPublicId, name: caller.name }, world })
+    await wakeAsker(db, approval, { outcome, reason, by: { id: caller.personRef, name: caller.name }, world })
   return shown(db, (await findApproval(db, caller.workspaceId, approval.id)) ?? approval)
 }

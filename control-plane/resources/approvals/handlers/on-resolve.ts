@@ -51,8 +51,8 @@ export const approvalEffects: Readonly<Partial<Record<ApprovalTrigger, ApprovalE
 
 /** `always`: a rule allows the call from now on, written like any change of the agent's settings. */
 async function allowFromNowOn({ approval, person, scope, request }: ResolvedApproval): Promise<void> {
-  if (scope !== 'always' || approval.agentId === null) return
-  const before = await findAgent(request.db, approval.agentId)
+  if (scope !== 'always' || approval.agentRef === null) return
+  const before = await findAgent(request.db, approval.agentRef)
   if (before === null || before.deletedAt !== null) return
   const rules = allowRulesOf(approval.gatedThing)
   if (rules === null)
@@ -81,7 +81,7 @@ async function publishInstructions({ approval, person, request }: ResolvedApprov
     fail('agent_md_stale', {
       message: 'AGENT.md was changed since this was asked for. Reject it, and let it be asked anew.',
     })
-  const caller = approval.agentId === null ? person : { ...person, onBehalfOf: approval.agentId }
+  const caller = approval.agentRef === null ? person : { ...person, onBehalfOf: approval.agentRef }
   const after = { ...before, agentMd, agentMdHash: hashAgentMd(agentMd) }
   const { db, world } = request
   await storeAgent(db, { before, after, caller, world, description: `Published by approving ${approval.id}.` })

@@ -73,7 +73,7 @@ function checkKind({ trigger, gatedThing: { kind, toolArgs, instructions } }: Bo
 async function checkAuthor(db: Db, caller: AgentCaller, author: Body['requestedBy']): Promise<void> {
   if (author === undefined) return
   const named = author.type === 'agent' && author.id != null ? await lookUpAgent(db, caller, author.id) : null
-  const isSelf = author.type === 'agent' && (author.id == null || named?.id === caller.agentId)
+  const isSelf = author.type === 'agent' && (author.id == null || named?.id === caller.agentRef)
   if (!isSelf) fail('author_must_be_self', { param: 'requestedBy' })
 }
 

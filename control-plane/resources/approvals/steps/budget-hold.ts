@@ -16,7 +16,7 @@ import { findApprovalByKey } from '../store.ts'
 
 interface BudgetState {
   /** null: the workspace's. */
-  agentId: AgentRef | null
+  agentRef: AgentRef | null
   key: string
   name: string
   owner: string
@@ -31,7 +31,7 @@ export async function reviewAgentBudget(tx: Db, agent: AgentRow, world: World): 
   await review(tx, agent.workspaceId, {
     world,
     state: {
-      agentId: agent.id,
+      agentRef: agent.id,
       key: agentBudgetKey(agent.id),
       name: `agent:@${agent.handle}`,
       owner: agent.name,
@@ -49,7 +49,7 @@ export async function reviewWorkspaceBudget(tx: Db, workspace: WorkspaceRow, wor
   await review(tx, workspace.id, {
     world,
     state: {
-      agentId: null,
+      agentRef: null,
       key: workspaceBudgetKey,
       name: 'workspace',
       owner: 'the workspace',
@@ -60,7 +60,7 @@ export async function reviewWorkspaceBudget(tx: Db, workspace: WorkspaceRow, wor
   })
 }
 
-const agentBudgetKey = (agentId: AgentRef) => `budget:${agentId}`
+const agentBudgetKey = (agentRef: AgentRef) => `budget:${agentRef}`
 const workspaceBudgetKey = 'budget:workspace'
 
 /** The id of the agent whose budget an approval is about; null: the workspace's, or that of one run. */
@@ -72,10 +72,10 @@ export const agentOfBudget = ({ raiseKey }: { raiseKey: string | null }): AgentR
  */
 export async function reviewBudgets(
   tx: Db,
-  of: { workspaceId: WorkspaceUuid; agentId: AgentRef | null },
+  of: { workspaceId: WorkspaceUuid; agentRef: AgentRef | null },
   world: World,
 ): Promise<void> {
-  const agent = of.agentId === null ? null : await findAgent(tx, of.agentId)
+  const agent = of.agentRef === null ? null : await findAgent(tx, of.agentRef)
   if (agent !== null) await reviewAgentBudget(tx, agent, world)
   const workspace = await findWorkspace(tx, of.workspaceId)
   if (workspace !== null) await reviewWorkspaceBudget(tx, workspace, world)
@@ -92,7 +92,7 @@ async function review(
       tx,
       {
         workspaceId,
-        agentId: state.agentId,
+        agentRef: state.agentRef,
         runId: null,
         taskId: null,
         conversationId: null,

@@ -55,7 +55,7 @@ export async function wakeAsker(
   approval: ApprovalRow,
   resolved: { outcome: 'approve' | 'reject'; reason: string | null; by: { id: PersonRef; name: string }; world: World },
 ): Promise<void> {
-  if (approval.agentId === null || approval.runId === null) return
+  if (approval.agentRef === null || approval.runId === null) return
   const run = await findRun(tx, approval.runId)
   if (!holdsItsRun(approval.trigger) && !(await isWokenByChange(tx, approval, run))) return
   const { world, by, outcome } = resolved
@@ -66,8 +66,8 @@ export async function wakeAsker(
       // It goes on with that run, and so with the words that this one follows.
       ...asked('approval_resolved', { answerer: await causeOf(tx, by.id) }, speakersOf(run)),
       workspaceId: approval.workspaceId,
-      agentId: approval.agentId,
-      requestedBy: by.id,
+      agentRef: approval.agentRef,
+      requestedByRef: by.id,
       prompt: resolvedPrompt(approval, { ...resolved, result }),
       taskId: approval.taskId,
       conversationId: approval.conversationId,
@@ -84,8 +84,8 @@ export async function wakeAsker(
  * whoever asked for that run. The program of a workflow says itself what follows a step that nobody answered.
  */
 export async function wakeUnanswered(tx: Db, approval: ApprovalRow, world: World): Promise<void> {
-  const { id, agentId, runId, taskId, trigger } = approval
-  if (agentId === null || runId === null) return
+  const { id, agentRef, runId, taskId, trigger } = approval
+  if (agentRef === null || runId === null) return
   const run = await findRun(tx, runId)
   if (run === null || run.workflowRunId !== null) return
   if (holdsItsRun(trigger) && !isAsking(run.exitReason)) return
@@ -96,10 +96,10 @@ export async function wakeUnanswered(tx: Db, approval: ApprovalRow, world: World
     quotedLines(approval.prompt),
     'It was not done. Nobody refused it. Go on without it; where you cannot, say what you need and from whom, and end.',
   ].join('\n\n')
-  const asking = asked('approval_resolved', { stopped: run.causedByUserId }, run.wordsBy)
+  const asking = asked('approval_resolved', { stopped: run.causedByUuid }, run.wordsBy)
   const { workspaceId, conversationId } = approval
-  const of = { workspaceId, agentId, taskId, conversationId, parentRunId: runId }
-  await requestWake(tx, { ...asking, ...of, requestedBy: null, prompt, key: approvalWakeKey(id) }, world)
+  const of = { workspaceId, agentRef, taskId, conversationId, parentRunId: runId }
+  await requestWake(tx, { ...asking, ...of, requestedByRef: null, prompt, key: approvalWakeKey(id) }, world)
 }
 
 /**
@@ -116,7 +116,7 @@ async function isWokenByChange(tx: Db, { trigger, taskId }: ApprovalRow, run: Ru
 async function wouldGoOn(tx: Db, taskId: TaskId, run: RunRow): Promise<boolean> {
   const task = await findTaskById(tx, taskId)
   if (task === null || isFinished(task) || task.archivedAt !== null) return false
-  if (task.assigneeAgentId !== null && task.assigneeAgentId !== run.agentId) return false
+  if (task.assigneeAgentRef !== null && task.assigneeAgentRef !== run.agentRef) return false
   if ((await listLiveOfTask(tx, taskId)).some(({ compacts }) => !compacts)) return false
   return !(await openHoldsOfTasks(tx, [taskId])).has(taskId)
 }

@@ -36,11 +36,11 @@ export async function raiseToolApproval(tx: Db, run: RunRow, call: AskedCall, wo
 
 /** The fields that an approval takes from the run that raises it. */
 export function ofRun(run: RunRow) {
-  const { workspaceId, agentId, taskId, conversationId, sessionId } = run
-  return { workspaceId, agentId, runId: run.id, taskId, conversationId, sessionId }
+  const { workspaceId, agentRef, taskId, conversationId, sessionId } = run
+  return { workspaceId, agentRef, runId: run.id, taskId, conversationId, sessionId }
 }
 
-export type RaisedApproval = Omit<NewApproval, 'id' | 'assignedType' | 'assignedId' | 'createdAt' | 'raiseKey'> & {
+export type RaisedApproval = Omit<NewApproval, 'id' | 'assignedType' | 'assignedRef' | 'createdAt' | 'raiseKey'> & {
   /** A second approval of the workspace with the same key is the same approval as the first. */
   raiseKey?: string
   /** Default: made by `world`. */
@@ -99,16 +99,16 @@ const maskArgument = (text: string, field: string): string =>
  */
 async function defaultAssignee(
   tx: Db,
-  raised: Pick<RaisedApproval, 'trigger' | 'agentId' | 'workspaceId'>,
-): Promise<Pick<NewApproval, 'assignedType' | 'assignedId'>> {
-  if (raised.trigger === 'budget_breach') return { assignedType: 'system', assignedId: null }
-  const agent = raised.agentId === null ? null : await findAgent(tx, raised.agentId)
-  const managers = await listManagers(tx, raised.workspaceId, agent?.reportingTo ?? null)
-  for (const owner of [agent, ...managers].map((one) => one?.ownerUserId ?? null)) {
+  raised: Pick<RaisedApproval, 'trigger' | 'agentRef' | 'workspaceId'>,
+): Promise<Pick<NewApproval, 'assignedType' | 'assignedRef'>> {
+  if (raised.trigger === 'budget_breach') return { assignedType: 'system', assignedRef: null }
+  const agent = raised.agentRef === null ? null : await findAgent(tx, raised.agentRef)
+  const managers = await listManagers(tx, raised.workspaceId, agent?.reportingToUuid ?? null)
+  for (const owner of [agent, ...managers].map((one) => one?.ownerUuid ?? null)) {
     const member = owner === null ? null : await findMemberByReference(tx, raised.workspaceId, owner)
-    if (member !== null) return { assignedType: 'user', assignedId: member.publicId }
+    if (member !== null) return { assignedType: 'user', assignedRef: member.publicId }
   }
-  return { assignedType: null, assignedId: null }
+  return { assignedType: null, assignedRef: null }
 }
 
 /** The fingerprint of the content of an approval that an agent raised itself. */

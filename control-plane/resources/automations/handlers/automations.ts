@@ -34,10 +34,10 @@ type Dependencies = Pick<
 export function automationHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(automationRoutes, {
     async create({ db, caller, body, world }) {
-      const agentId = await agentToWake(db, caller, body.agentId)
+      const agentRef = await agentToWake(db, caller, body.agentId)
       const isGithubInstalled = await isReachable(deps, caller, { db, body })
-      const causedBy = await causeOfCaller(db, caller)
-      const written = newAutomation(body, { caller, world, agentId, isGithubInstalled, causedBy })
+      const causedByUuid = await causeOfCaller(db, caller)
+      const written = newAutomation(body, { caller, world, agentRef, isGithubInstalled, causedByUuid })
       await insertAutomation(db, written.row)
       return answer(201, await presentWritten(db, written, deps))
     },
@@ -52,10 +52,16 @@ export function automationHandlers(deps: Dependencies): ImplementedRoute[] {
 
     async update({ db, caller, params, body, world }) {
       const before = await lockedAutomation(db, caller, params.automationId)
-      const agentId = body.agentId === undefined ? before.agentId : await agentToWake(db, caller, body.agentId)
+      const agentRef = body.agentId === undefined ? before.agentRef : await agentToWake(db, caller, body.agentId)
       const isGithubInstalled = await isReachable(deps, caller, { db, body })
-      const causedBy = await causeOfCaller(db, caller)
-      const written = changedAutomation(before, body, { caller, world, agentId, isGithubInstalled, causedBy })
+      const causedByUuid = await causeOfCaller(db, caller)
+      const written = changedAutomation(before, body, {
+        caller,
+        world,
+        agentRef,
+        isGithubInstalled,
+        causedByUuid,
+      })
       const row = await takenOver(db, caller, { before, after: written.row })
       const { updatedAt, ...changes } = row
       const after = changedRow(before, changes, updatedAt)
@@ -73,8 +79,8 @@ export function automationHandlers(deps: Dependencies): ImplementedRoute[] {
       if (before.triggerType !== 'webhook') fail('not_a_webhook_trigger')
       const { token, tokenHash } = newHookToken(world)
       // Whoever has the new address decides when it fires, and with what.
-      const causedByUserId = await causeOfCaller(db, caller)
-      const row = { ...before, tokenHash, causedByUserId, updatedAt: world.now() }
+      const causedByUuid = await causeOfCaller(db, caller)
+      const row = { ...before, tokenHash, causedByUuid, updatedAt: world.now() }
       await replaceAutomation(db, before, row)
       return presentWritten(db, { row, token }, deps)
     },
@@ -117,7 +123,7 @@ async function list({ db, caller, query }: HandlerInput<typeof automationRoutes.
       : await listAutomations(db, {
           workspaceId: caller.workspaceId,
           viewer: viewerOfAgents(caller),
-          ...withoutUndefined({ statuses: query.status, agentId: agent?.id, q: query.q }),
+          ...withoutUndefined({ statuses: query.status, agentRef: agent?.id, q: query.q }),
           ...place,
           limit: query.limit,
         })
@@ -147,17 +153,17 @@ async function takenOver(
   caller: Caller,
   { before, after }: { before: AutomationRow; after: AutomationRow },
 ): Promise<AutomationRow> {
-  const { workspaceId, causedByUserId } = after
-  if (before.status === 'active' || after.status !== 'active' || causedByUserId === null) return after
-  if (await isMember(db, workspaceId, causedByUserId)) return after
-  return { ...after, causedByUserId: await causeOfCaller(db, caller) }
+  const { workspaceId, causedByUuid } = after
+  if (before.status === 'active' || after.status !== 'active' || causedByUuid === null) return after
+  if (await isMember(db, workspaceId, causedByUuid)) return after
+  return { ...after, causedByUuid: await causeOfCaller(db, caller) }
 }
 
 async function runByHand({ db, caller, params }: HandlerInput<typeof automationRoutes.run>, deps: Dependencies) {
   const automation = await lockedAutomation(db, caller, params.automationId)
   if (automation.workflow !== null) fail('workflow_needs_github_event')
-  const requestedBy = publicIdOf(caller)
-  const cause = { triggerSource: 'manual', requestedBy, prompt: automation.prompt } as const
+  const requestedByRef = publicIdOf(caller)
+  const cause = { triggerSource: 'manual', requestedByRef, prompt: automation.prompt } as const
   const outcome = await fire(db, { automation, cause }, deps.wakeContext)
   if (outcome.kind === 'repeated') throw new Error('a fire by hand has no occasion')
   return presentFire(outcome)

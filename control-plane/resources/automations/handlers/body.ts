@@ -51,14 +51,14 @@ interface Circumstances {
   caller: Caller
   world: World
   /** `agt_` id. */
-  agentId: AgentRef
+  agentRef: AgentRef
   isGithubInstalled: boolean
   /** UUID of the person who is responsible for this change; null: unknown. */
-  causedBy: PersonUuid | null
+  causedByUuid: PersonUuid | null
 }
 
 export function newAutomation(body: BodyOf<typeof automationRoutes.create>, around: Circumstances): Written {
-  const { caller, world, agentId } = around
+  const { caller, world, agentRef } = around
   const trigger = checkedTrigger(body.trigger, world, around.isGithubInstalled)
   checkWorkflow(body.workflow ?? null, trigger.type)
   const secret = trigger.type === 'webhook' ? newHookToken(world) : null
@@ -74,13 +74,13 @@ export function newAutomation(body: BodyOf<typeof automationRoutes.create>, arou
     tokenHash: secret?.tokenHash ?? null,
     prompt: body.prompt,
     workflow: body.workflow ?? null,
-    agentId,
+    agentRef,
     modelId: body.modelId ?? null,
     environment: body.environment ?? null,
     concurrencyPolicy: body.concurrencyPolicy ?? defaultPolicy(trigger.type),
     createdByType: caller.kind === 'person' ? 'user' : 'agent',
-    createdById: publicIdOf(caller),
-    causedByUserId: around.causedBy,
+    createdByRef: publicIdOf(caller),
+    causedByUuid: around.causedByUuid,
     lastRunId: null,
     lastWorkflowRunId: null,
     lastFiredAt: null,
@@ -105,8 +105,13 @@ export function changedAutomation(
 ): Written {
   const { world } = around
   const { trigger: sent, status, agentId: _, ...plain } = body
-  const row: AutomationRow = { ...before, ...withoutUndefined(plain), agentId: around.agentId, updatedAt: world.now() }
-  if (whatItStarts.some((key) => body[key] !== undefined)) row.causedByUserId = around.causedBy
+  const row: AutomationRow = {
+    ...before,
+    ...withoutUndefined(plain),
+    agentRef: around.agentRef,
+    updatedAt: world.now(),
+  }
+  if (whatItStarts.some((key) => body[key] !== undefined)) row.causedByUuid = around.causedByUuid
   let token: string | null = null
   if (sent !== undefined) {
     const trigger = checkedTrigger(sent, world, around.isGithubInstalled)

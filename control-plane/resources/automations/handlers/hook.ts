@@ -68,7 +68,12 @@ async function takeCall(
   const first = bodyHash === null ? null : await findRunOfBody(tx, { ...of, bodyHash })
   if (first !== null) return { kind: 'answered', reply: { object: 'automation_fire', kind: 'triggered', runId: first } }
   const prompt = promptWithBody(automation.prompt, body, contentType)
-  const cause = { triggerSource: 'webhook', requestedBy: null, prompt, ...(bodyHash !== null && { bodyHash }) } as const
+  const cause = {
+    triggerSource: 'webhook',
+    requestedByRef: null,
+    prompt,
+    ...(bodyHash !== null && { bodyHash }),
+  } as const
   const outcome = await fire(tx, { automation, cause }, deps.wakeContext)
   if (outcome.kind === 'repeated') throw new Error('a call of a webhook has no occasion')
   return { kind: 'answered', reply: presentFire(outcome) }

@@ -51,9 +51,9 @@ export async function fireWorkflow(
     input: read.input,
     taskId: task?.id ?? null,
     toolPermissionMode: null,
-    startedBy: automation.agentId,
+    startedByRef: automation.agentRef,
     // When it fires by itself nobody asks, so whoever set what it starts is responsible.
-    causedBy: automation.causedByUserId,
+    causedByUuid: automation.causedByUuid,
   }
   return { kind: 'started', workflowRunId: (await beginWorkflowRun(tx, begin, world)).id }
 }

@@ -20,7 +20,7 @@ import { fireWorkflow, type EventInputs } from './fire-workflow.ts'
  */
 export interface Cause {
   triggerSource: 'cron' | 'webhook' | 'manual'
-  requestedBy: ActorRef | null
+  requestedByRef: ActorRef | null
   prompt: string
   /** An occasion fires the automation only once. */
   occasion?: string
@@ -81,10 +81,10 @@ export async function fire(
 /** A workflow is started in the name of the agent, so whatever keeps the agent from being woken keeps it, too. */
 async function workflowRefusal(
   tx: Tx,
-  { agentId }: AutomationRow,
+  { agentRef }: AutomationRow,
   { cause, now }: { cause: Cause; now: number },
 ): Promise<(WakeAnswer & { kind: 'not_dispatched' }) | null> {
-  const agent = await findAgent(tx, agentId)
+  const agent = await findAgent(tx, agentRef)
   const workspace = agent && (await findWorkspace(tx, agent.workspaceId))
   if (agent === null || workspace === null) return agentGone
   const isUnwantedHook = cause.triggerSource === 'webhook' && !agent.wakeOnHook
@@ -103,17 +103,17 @@ async function wake(
   { automation, cause }: { automation: AutomationRow; cause: Cause },
   context: WakeContext,
 ): Promise<WakeAnswer> {
-  const agent = await findAgent(tx, automation.agentId)
+  const agent = await findAgent(tx, automation.agentRef)
   if (agent === null) return agentGone
-  const { triggerSource, requestedBy, prompt } = cause
+  const { triggerSource, requestedByRef, prompt } = cause
   const overrides = { model: automation.modelId, environment: automation.environment }
-  const setter = automation.causedByUserId
+  const setter = automation.causedByUuid
   // When it fires by itself nobody asks, so whoever set what it starts is responsible.
   const by =
     triggerSource === 'manual'
-      ? asked(triggerSource, { caller: await causeOf(tx, requestedBy) }, [setter])
+      ? asked(triggerSource, { caller: await causeOf(tx, requestedByRef) }, [setter])
       : asked(triggerSource, { setter })
-  return startRun(tx, { ...by, agent, requestedBy, prompt, parent: null, overrides }, context)
+  return startRun(tx, { ...by, agent, requestedByRef, prompt, parent: null, overrides }, context)
 }
 
 /** Records a fire that started no run for a reason outside of the automation. */

@@ -95,8 +95,8 @@ type Creating = BeforeInput<Routes['create']>
 const targetOf = async ({ db, caller, body: { integrationId, integration } }: Creating, { services }: Dependencies) =>
   (await findTarget({ db, caller, services }, integrationId ?? integration!)) ?? fail('integration_not_found')
 
-const sameAs = ({ db, caller: { workspaceId }, body: { accountLabel } }: Creating, { service, ownerUserId }: Target) =>
-  findSameConnection(db, { workspaceId, serviceId: service.id, ownerUserId, accountLabel })
+const sameAs = ({ db, caller: { workspaceId }, body: { accountLabel } }: Creating, { service, ownerUuid }: Target) =>
+  findSameConnection(db, { workspaceId, serviceId: service.id, ownerUuid, accountLabel })
 
 /** null: there is an active one, which is answered as it is. */
 async function prepareCreate(input: Creating, deps: Dependencies): Promise<Step | null> {
@@ -109,7 +109,7 @@ async function prepareCreate(input: Creating, deps: Dependencies): Promise<Step 
 async function create(input: HandlerInput<Routes['create']>, step: Step | null, deps: Dependencies) {
   const { db, caller, body, world } = input
   const target = await targetOf(input, deps)
-  const { service, ownerUserId } = target
+  const { service, ownerUuid } = target
   const before = await sameAs(input, target)
   const isActive = before !== null && statusAt(before, world.now()) === 'active'
   if (isActive) {
@@ -118,9 +118,9 @@ async function create(input: HandlerInput<Routes['create']>, step: Step | null, 
   }
   // It was active when it was looked at, and is not any more.
   if (step === null) return fail('transient_conflict')
-  const { workspaceId, userId: createdByUserId } = caller
+  const { workspaceId, personUuid: createdByUuid } = caller
   const { accountLabel } = body
-  const of = { id: world.id('conn_'), workspaceId, ownerUserId, accountLabel, createdByUserId, now: world.now() }
+  const of = { id: world.id('conn_'), workspaceId, ownerUuid, accountLabel, createdByUuid, now: world.now() }
   return takeStep(input, { step, before, blank: blankConnection(service, of) }, deps)
 }
 
@@ -130,7 +130,7 @@ type Reauthorizing = BeforeInput<Routes['reauthorize']>
 async function reauthorizable({ db, caller, params, world }: Reauthorizing, { services }: Dependencies) {
   const row = await lookUpConnection(db, caller, params.id)
   const target = await findTarget({ db, caller, services }, row.serviceId)
-  if (target === null || target.service.authKind !== row.authKind || target.ownerUserId !== row.ownerUserId)
+  if (target === null || target.service.authKind !== row.authKind || target.ownerUuid !== row.ownerUuid)
     return fail('unsupported_auth_kind', { message: 'There is no such service any more as it was connected to.' })
   const { service } = target
   const status = statusAt(row, world.now())

@@ -129,17 +129,20 @@ export async function takeStep(
   { vault }: Pick<SetupDependencies, 'vault'>,
 ): Promise<ConnectionSetup> {
   const changing = { tx: db, world, vault }
-  const userId = caller.userId
+  const personUuid = caller.personUuid
   if (step.kind === 'ask') return shownSetup({ db, world }, { row: before, nextStep: step.nextStep })
   const told = (row: ConnectionRow) =>
-    log.info({ connectionId: row.id, service: row.serviceId, status: row.status, user: userId }, 'connection set up')
+    log.info(
+      { connectionId: row.id, service: row.serviceId, status: row.status, user: personUuid },
+      'connection set up',
+    )
   if (step.kind === 'begin') {
-    const row = await begin(changing, { before, blank, attempt: step.attempt, userId })
+    const row = await begin(changing, { before, blank, attempt: step.attempt, personUuid })
     told(row)
     return shownSetup({ db, world }, { row, nextStep: { kind: 'oauth_redirect', authorizeUrl: step.authorizeUrl } })
   }
   const held = step.values && ({ kind: 'fields', values: { ...step.values } } as const)
-  const row = await connect(changing, { before, blank, held, userId })
+  const row = await connect(changing, { before, blank, held, personUuid })
   told(row)
   return shownSetup({ db, world }, { row, nextStep: { kind: 'none' } })
 }

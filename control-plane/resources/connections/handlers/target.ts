@@ -11,7 +11,7 @@ import { mcpServerIdOf, serviceOfServer } from '../service-of.ts'
 export interface Target {
   service: Service
   /** UUID; null: the workspace has it. */
-  ownerUserId: PersonUuid | null
+  ownerUuid: PersonUuid | null
 }
 
 interface Setting {
@@ -30,7 +30,7 @@ export async function findTarget({ db, caller, services }: Setting, serviceId: s
     const service = services.find(serviceId)
     if (service?.adminOnly === true && !hasRole(caller, 'admin'))
       fail('connection_owner_mismatch', { message: `Only a workspace admin connects to ${service.label}.` })
-    return service && { service, ownerUserId: null }
+    return service && { service, ownerUuid: null }
   }
   const seen = await lookUpMcpServer(db, caller, serverId)
   if (seen === null) return null
@@ -41,13 +41,13 @@ export async function findTarget({ db, caller, services }: Setting, serviceId: s
       message:
         'People sign in to servers with the transport http, whose address holds no variables and which have no header Host.',
     })
-  return { service, ownerUserId: seen.agent?.ownerUserId ?? null }
+  return { service, ownerUuid: seen.agent?.ownerUuid ?? null }
 }
 
 /** Its runs get the account of who signs in. Nobody lends theirs to another person's agent by it, nor gives an agent another account. */
 function expectMaySignIn(caller: PersonCaller, agent: AgentRow | null): void {
-  const isOwn = agent !== null && agent.ownerUserId !== null
-  if (isOwn ? agent.ownerUserId === caller.userId : hasRole(caller, 'admin')) return
+  const isOwn = agent !== null && agent.ownerUuid !== null
+  if (isOwn ? agent.ownerUuid === caller.personUuid : hasRole(caller, 'admin')) return
   const who = isOwn ? "Only the agent's owner signs in to its" : 'Only a workspace admin signs in to these'
   fail('connection_owner_mismatch', { message: `${who} MCP servers.` })
 }

@@ -35,20 +35,20 @@ export function blankConnection(
     id: ConnectionId
     workspaceId: WorkspaceUuid
     accountLabel: string
-    createdByUserId: PersonUuid
+    createdByUuid: PersonUuid
     /** UUID; left out: the workspace has it. */
-    ownerUserId?: PersonUuid | null
+    ownerUuid?: PersonUuid | null
     now: number
   },
 ): ConnectionRow {
-  const { now, ownerUserId = null, ...given } = of
+  const { now, ownerUuid = null, ...given } = of
   return {
     ...given,
-    ownerUserId,
+    ownerUuid,
     serviceId: service.id,
     serviceLabel: service.label,
     authKind: service.authKind,
-    connectedByUserId: of.createdByUserId,
+    connectedByUuid: of.createdByUuid,
     sortLabel: `${service.label} ${of.accountLabel}`.toLowerCase(),
     status: 'pending',
     statusReason: null,
@@ -89,12 +89,12 @@ interface Connecting {
   /** null: a service without a credential. */
   held: Credential | null
   /** Who connects the workspace. */
-  userId: PersonUuid
+  personUuid: PersonUuid
 }
 
 export async function connect(
   { tx, world, vault }: Changing,
-  { before, blank, held, userId }: Connecting,
+  { before, blank, held, personUuid }: Connecting,
 ): Promise<ConnectionRow> {
   const now = world.now()
   const row = before ?? blank
@@ -108,7 +108,7 @@ export async function connect(
       ...row,
       ...unowned,
       ...sealed,
-      connectedByUserId: userId,
+      connectedByUuid: personUuid,
       status,
       statusReason: null,
       grantedScopes: [],
@@ -128,19 +128,19 @@ const credentialOf = (vault: Pick<Vault, 'seal'>, row: ConnectionRow, held: Cred
 /** Opens a sign-in; the one before, if there is one, is void. */
 export async function begin(
   { tx, world, vault }: Changing,
-  { before, blank, attempt, userId }: Beginning,
+  { before, blank, attempt, personUuid }: Beginning,
 ): Promise<ConnectionRow> {
   const now = world.now()
   const row = before ?? blank
   const status = after(before, 'begin', now) as 'pending'
   const expiresAt = now + connectionLimits.signInMs
-  const signingIn = { connectedByUserId: userId, status, statusReason: null, lapsesAt: expiresAt, updatedAt: now }
+  const signingIn = { connectedByUuid: personUuid, status, statusReason: null, lapsesAt: expiresAt, updatedAt: now }
   const pending = { ...row, ...unowned, ...signingIn }
   const stored = await write(tx, { before, after: pending })
   const sealed = sealAttempt(vault, row.id, attempt)
   await claimSecretsKey(tx, vault, now)
   const stateHash = hashToken(attempt.state)
-  await putSignIn(tx, { stateHash, connectionId: row.id, userId, attempt: sealed, claimedAt: null, expiresAt })
+  await putSignIn(tx, { stateHash, connectionId: row.id, personUuid, attempt: sealed, claimedAt: null, expiresAt })
   return stored
 }
 interface Beginning {
@@ -148,7 +148,7 @@ interface Beginning {
   blank: ConnectionRow
   attempt: SignInAttempt
   /** Who must come back. */
-  userId: PersonUuid
+  personUuid: PersonUuid
 }
 
 /** Takes the tokens that the provider gave. */

@@ -48,7 +48,7 @@ export async function findOpenSignIn(db: Db, state: string, now: number): Promis
   if (signIn === null || signIn.claimedAt !== null || signIn.expiresAt <= now) return null
   const row = await findConnectionById(db, signIn.connectionId)
   if (row === null || statusAt(row, now) !== 'pending') return null
-  const [person, workspace] = [await findUser(db, signIn.userId), await findWorkspace(db, row.workspaceId)]
+  const [person, workspace] = [await findUser(db, signIn.personUuid), await findWorkspace(db, row.workspaceId)]
   return person && workspace && { signIn, row, personName: person.name, workspaceName: workspace.name }
 }
 
@@ -64,11 +64,11 @@ export type SignInOutcome =
 export async function finishSignIn(
   deps: FinishDependencies,
   { signIn, row }: OpenSignIn,
-  { userId, search }: { userId: PersonUuid; search: string },
+  { personUuid, search }: { personUuid: PersonUuid; search: string },
 ): Promise<SignInOutcome> {
   const { root, world, log } = deps
-  const told = { connectionId: row.id, service: row.serviceId, user: userId }
-  if (!(await isSamePerson(root, { signIn, row, userId }))) {
+  const told = { connectionId: row.id, service: row.serviceId, user: personUuid }
+  if (!(await isSamePerson(root, { signIn, row, personUuid }))) {
     await inTransaction(root, (tx) => revokeMismatch(tx, signIn, world))
     log.warn(told, 'somebody else came back from the provider: the connection is revoked')
     return { kind: 'mismatch' }
@@ -107,10 +107,10 @@ export async function finishSignIn(
 /** Who began it, and is a member of the workspace yet. */
 async function isSamePerson(
   db: Db,
-  { signIn, row, userId }: { signIn: SignInRow; row: ConnectionRow; userId: PersonUuid },
+  { signIn, row, personUuid }: { signIn: SignInRow; row: ConnectionRow; personUuid: PersonUuid },
 ): Promise<boolean> {
-  if (signIn.userId !== userId) return false
-  return (await listMemberships(db, userId)).some(({ workspace }) => workspace.id === row.workspaceId)
+  if (signIn.personUuid !== personUuid) return false
+  return (await listMemberships(db, personUuid)).some(({ workspace }) => workspace.id === row.workspaceId)
 }
 
 async function revokeMismatch(tx: Tx, { stateHash, connectionId }: SignInRow, world: World): Promise<void> {

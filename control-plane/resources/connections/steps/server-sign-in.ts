@@ -17,14 +17,14 @@ import { withdraw } from './change.ts'
  */
 export async function findServerOfSignIn(
   tx: Tx,
-  { workspaceId, ownerUserId }: ConnectionRow,
+  { workspaceId, ownerUuid }: ConnectionRow,
   { serverId, serverUrl }: { serverId: string; serverUrl: string },
 ): Promise<McpServerRow | null> {
   const row = await findMcpServer(tx, workspaceId, serverId)
   const url = row && serviceOfServer(row)?.mcp?.url
   if (row === null || url == null || !isSameServer(url, serverUrl)) return null
-  const agent = row.agentId === null ? null : await findAgent(tx, row.agentId)
-  return (agent?.ownerUserId ?? null) === ownerUserId ? row : null
+  const agent = row.agentRef === null ? null : await findAgent(tx, row.agentRef)
+  return (agent?.ownerUuid ?? null) === ownerUuid ? row : null
 }
 
 /** Has the runs of the server use the sign-in. */

@@ -61,10 +61,10 @@ export function conversationHandlers(deps: Dependencies): ImplementedRoute[] {
       const at = world.now()
       // Nothing is counted for an agent: its wake tells it what is new.
       if (caller.kind === 'agent') return { lastReadAt: toTimestamp(at) }
-      const userId = caller.userPublicId
+      const personRef = caller.personRef
       const conversation = await heldConversation(db, id)
-      await markRead(db, conversation, { userId, at })
-      const mark = (await listReads(db, userId, [conversation.id])).get(conversation.id)
+      await markRead(db, conversation, { personRef, at })
+      const mark = (await listReads(db, personRef, [conversation.id])).get(conversation.id)
       return { lastReadAt: toTimestamp(mark?.at ?? at) }
     },
 
@@ -121,7 +121,7 @@ async function filterOf({ db, caller, query }: Pick<List, 'db' | 'caller' | 'que
   if (query.participantId !== undefined) {
     const participant = await lookUpParticipant(db, caller, query.participantId)
     if (participant === null) return null
-    filter.participantId = participant.id
+    filter.participantRef = participant.id
   }
   return filter
 }

@@ -40,10 +40,10 @@ export async function createConversation(input: Create) {
     kind,
     title: body.title ?? null,
     taskId: task?.id ?? null,
-    dmUser: dm?.userId ?? null,
-    dmAgent: dm?.agentId ?? null,
+    dmUser: dm?.personRef ?? null,
+    dmAgent: dm?.agentRef ?? null,
     createdByType: author.type,
-    createdById: author.id,
+    createdByRef: author.id,
     createdAt: world.now(),
   }
   if (!(await insertConversation(db, row))) return refuseSecond(db, row)
@@ -76,7 +76,7 @@ async function refuseSecond(db: Db, row: NewConversation): Promise<never> {
     const conversationId = (await findConversationOfTask(db, row.taskId))?.id
     fail('task_already_has_conversation', { param: 'taskId', details: { conversationId } })
   }
-  const dm = { workspaceId: row.workspaceId, userId: row.dmUser ?? '', agentId: row.dmAgent ?? '' }
+  const dm = { workspaceId: row.workspaceId, personRef: row.dmUser ?? '', agentRef: row.dmAgent ?? '' }
   const conversationId = (await findDm(db, dm))?.id
   return fail('dm_already_exists', { param: 'participants', details: { conversationId } })
 }

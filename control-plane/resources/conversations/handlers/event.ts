@@ -79,7 +79,7 @@ async function onlyVisible(db: Db, caller: Caller, runs: readonly RunRow[]): Pro
   const hidden = await listHiddenAgents(
     db,
     caller,
-    runs.map((run) => run.agentId),
+    runs.map((run) => run.agentRef),
   )
-  return runs.filter((run) => !hidden.has(run.agentId))
+  return runs.filter((run) => !hidden.has(run.agentRef))
 }

@@ -54,7 +54,7 @@ export function messageHandlers(): ImplementedRoute[] {
     async delete(input) {
       const { db, caller, params, world } = input
       const { message, conversation } = await changeableMessage(db, caller, params.id)
-      if (message.authorId !== actorOf(caller).id && !hasRole(caller, 'admin'))
+      if (message.authorRef !== actorOf(caller).id && !hasRole(caller, 'admin'))
         fail('not_authorized', { message: 'Only who wrote it, or a workspace admin, deletes a message.' })
       const at = world.now()
       if (!(await removeMessage(db, message.id, at))) fail('message_deleted')
@@ -148,7 +148,7 @@ async function get({ db, caller, params, query }: HandlerInput<typeof messageRou
 
 async function edit({ db, caller, params, body, world }: HandlerInput<typeof messageRoutes.edit>) {
   const { message, conversation } = await changeableMessage(db, caller, params.id)
-  if (message.authorId !== actorOf(caller).id)
+  if (message.authorRef !== actorOf(caller).id)
     fail('not_authorized', { message: 'Only who wrote it changes a message.' })
   if (message.deletedAt !== null) fail('message_deleted')
   const text = requiredText(sentText(body))

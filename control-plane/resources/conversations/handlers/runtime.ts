@@ -43,8 +43,8 @@ export async function updateRuntime(
 /** The models of the conversation's agents when nothing is chosen. */
 async function agentModels(db: Db, { id, workspaceId }: ConversationRow): Promise<string[]> {
   const participants = (await listParticipants(db, [id])).get(id) ?? []
-  const agentIds = participants.flatMap(({ id: one }) => (hasPrefix(one, 'agt_') ? [one] : []))
+  const agentRefs = participants.flatMap(({ id: one }) => (hasPrefix(one, 'agt_') ? [one] : []))
   const workspace = await findWorkspace(db, workspaceId)
-  const models = (await listAgentsByIds(db, agentIds)).map((agent) => agent.model ?? workspace?.defaultModel ?? null)
+  const models = (await listAgentsByIds(db, agentRefs)).map((agent) => agent.model ?? workspace?.defaultModel ?? null)
   return [...new Set(models)].filter((model) => model !== null)
 }

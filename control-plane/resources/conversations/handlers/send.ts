@@ -78,7 +78,7 @@ async function turnOf(input: Send, lastEventId: string): Promise<Turn> {
   const conversation = await conversationOf(input, db)
   const key = decodeCursor(lastEventId, placeKey)
   const message = key === null ? null : await findMessage(db, key[0])
-  const isOwn = message?.conversationId === conversation.id && message.authorId === caller.userPublicId
+  const isOwn = message?.conversationId === conversation.id && message.authorRef === caller.personRef
   if (key === null || message === null || !isOwn || message.turnRun === null)
     return fail('invalid_cursor', { param: 'Last-Event-ID' })
   return { conversation, message, runId: message.turnRun, place: key[1] }
@@ -98,14 +98,14 @@ async function begin(input: Send, deps: Dependencies): Promise<Turn> {
 /** The agent that answers: the named one, else the only one in the conversation. */
 async function targetOf(db: Db, { caller, body }: Send, conversation: ConversationRow): Promise<AgentRow> {
   const participants = (await listParticipants(db, [conversation.id])).get(conversation.id) ?? []
-  const agentIds = participants.flatMap(({ id }) => (hasPrefix(id, 'agt_') ? [id] : []))
+  const agentRefs = participants.flatMap(({ id }) => (hasPrefix(id, 'agt_') ? [id] : []))
   if (body.agentId == null) {
-    if (agentIds.length > 1) fail('send_target_required', { param: 'agentId', allowedValues: agentIds })
-    const only = agentIds[0] === undefined ? null : await findAgent(db, agentIds[0])
+    if (agentRefs.length > 1) fail('send_target_required', { param: 'agentId', allowedValues: agentRefs })
+    const only = agentRefs[0] === undefined ? null : await findAgent(db, agentRefs[0])
     return only ?? fail('participant_not_found', { message: 'No agent is in this conversation.' })
   }
   const agent = await lookUpAgent(db, caller, body.agentId)
-  const isIn = agent !== null && agentIds.includes(agent.id)
+  const isIn = agent !== null && agentRefs.includes(agent.id)
   return isIn ? agent : fail('participant_not_found', { param: 'agentId' })
 }
 
@@ -122,28 +122,28 @@ async function beginIn(tx: Tx, { input, conversation: { id }, target, body, deps
   const key = input.idempotencyKey ?? null
   // Turns of one conversation begin one after another.
   const conversation = (await claimConversation(tx, id)) ?? fail('conversation_not_found', { param: 'id' })
-  const author = { type: 'user' as const, id: caller.userPublicId }
-  const sent = key === null ? null : await findSentMessage(tx, { conversationId: id, authorId: author.id, key })
+  const author = { type: 'user' as const, id: caller.personRef }
+  const sent = key === null ? null : await findSentMessage(tx, { conversationId: id, authorRef: author.id, key })
   if (sent !== null) {
     if (sent.turnRun === null || sent.body !== body) fail('idempotency_key_reused', { param: 'Idempotency-Key' })
     return { conversation, message: sent, runId: sent.turnRun, place: 'start', isReplay: true }
   }
-  const ofAgent = await listLiveOfConversation(tx, { conversationId: id, agentId: target.id })
+  const ofAgent = await listLiveOfConversation(tx, { conversationId: id, agentRef: target.id })
   const { leaseMs } = deps.wakeContext.offers
   const [live] = await listHolding(tx, ofAgent, { now: world.now(), leaseMs })
   if (live !== undefined) {
     const message = `${target.name} is still at work in this conversation. Send it again later, or post a message (\`svc conversation message post\`), which becomes its next run.`
     return refuseTurn(message, { reason: 'agent_busy', runId: live.id }, { 'Retry-After': '5' })
   }
-  const posted = { conversation, author, body, caller, world, sendKey: key, exceptAgentId: target.id }
+  const posted = { conversation, author, body, caller, world, sendKey: key, exceptAgentRef: target.id }
   const message = await postMessage(tx, posted)
   const ofTask = conversation.taskId === null ? null : await findTaskById(tx, conversation.taskId)
-  const task = ofTask?.assigneeAgentId === target.id ? ofTask : null
-  const prompt = await promptFor(tx, { conversation, message, agentId: target.id, task, askedBy: caller.userId })
+  const task = ofTask?.assigneeAgentRef === target.id ? ofTask : null
+  const prompt = await promptFor(tx, { conversation, message, agentRef: target.id, task, askedBy: caller.personUuid })
   const wake = {
-    ...asked('channel_message', { author: caller.userId }, task === null ? [] : authorsOf(task)),
+    ...asked('channel_message', { author: caller.personUuid }, task === null ? [] : authorsOf(task)),
     agent: target,
-    requestedBy: author.id,
+    requestedByRef: author.id,
     prompt,
     parent: null,
     task,

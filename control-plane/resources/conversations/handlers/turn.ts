@@ -63,7 +63,7 @@ async function shown({ db, caller, conversation }: TurnOptions, message: Message
 
 async function runFacts(db: Db, runId: RunId) {
   const run = await findRun(db, runId)
-  return { runId, status: run?.status ?? null, agentId: run?.agentId ?? null }
+  return { runId, status: run?.status ?? null, agentId: run?.agentRef ?? null }
 }
 
 /** Output that is not text, with unreadable bytes replaced. */

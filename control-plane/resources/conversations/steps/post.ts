@@ -43,11 +43,11 @@ export interface Post {
   /** The run whose final text this is. */
   replyOfRun?: RunId
   /** UUID of the responsible person, if the author does not determine it. */
-  causedBy?: PersonUuid | null
+  causedByUuid?: PersonUuid | null
   /** The idempotency key with which `send` sent it. */
   sendKey?: string | null
   /** This agent gets its turn in another way than by a wake from this message. */
-  exceptAgentId?: AgentRef
+  exceptAgentRef?: AgentRef
 }
 
 /**
@@ -70,7 +70,7 @@ export async function postMessage(tx: Db, post: Post): Promise<MessageRow> {
     conversationId: conversation.id,
     seq,
     authorType: author.type,
-    authorId: author.id,
+    authorRef: author.id,
     body: post.body,
     source: post.source ?? 'in_app',
     externalRef: post.externalRef ?? null,
@@ -91,8 +91,11 @@ export async function postMessage(tx: Db, post: Post): Promise<MessageRow> {
   if (conversation.taskId !== null && author.type !== 'system' && author.id !== null)
     await insertParticipants(tx, conversation.id, { participants: [{ type: author.type, id: author.id }], at: now })
   const isAnswer = await answersQuestion(tx, message, post)
-  const { exceptAgentId, causedBy } = post
-  const more = { ...(exceptAgentId !== undefined && { exceptAgentId }), ...(causedBy !== undefined && { causedBy }) }
+  const { exceptAgentRef, causedByUuid } = post
+  const more = {
+    ...(exceptAgentRef !== undefined && { exceptAgentRef }),
+    ...(causedByUuid !== undefined && { causedByUuid }),
+  }
   await wakeForMessage(tx, { conversation, message, world, isAnswer, ...more })
   return message
 }
@@ -105,12 +108,12 @@ async function automationOf(tx: Db, { author, caller, replyOfRun }: Post): Promi
 
 /** A person's reply in the thread of an open question's message answers it, whichever message of the thread it replies to. */
 async function answersQuestion(tx: Db, message: MessageRow, { conversation, world }: Post): Promise<boolean> {
-  const { parentMessageId, authorType, authorId, body } = message
-  if (parentMessageId === null || authorType !== 'user' || authorId === null) return false
-  const person = await findMemberByReference(tx, conversation.workspaceId, authorId)
+  const { parentMessageId, authorType, authorRef, body } = message
+  if (parentMessageId === null || authorType !== 'user' || authorRef === null) return false
+  const person = await findMemberByReference(tx, conversation.workspaceId, authorRef)
   const threadStart = await findThreadStart(tx, parentMessageId)
   if (person === null || threadStart === null) return false
-  const answerer = { userPublicId: person.publicId, name: person.name }
+  const answerer = { personRef: person.publicId, name: person.name }
   return answerFromReply(tx, { threadStart, body, person: answerer, world })
 }
 
@@ -141,5 +144,5 @@ async function checkParent(tx: Db, { conversation, parentMessageId }: Post): Pro
 
 export function writerOf({ author, caller }: Pick<Post, 'author' | 'caller'>): Viewer | null {
   if (caller) return viewerOfAgents(caller)
-  return author.type === 'agent' ? { seesAll: false, userId: null, agentId: author.id } : null
+  return author.type === 'agent' ? { seesAll: false, personUuid: null, agentRef: author.id } : null
 }

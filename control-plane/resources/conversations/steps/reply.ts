@@ -35,11 +35,11 @@ export async function postReply(
   const isSecret = secretIn(body) !== null
   await postMessage(tx, {
     conversation,
-    author: isSecret ? { type: 'system', id: null } : { type: 'agent', id: run.agentId },
+    author: isSecret ? { type: 'system', id: null } : { type: 'agent', id: run.agentRef },
     body: isSecret ? secretNote(run.id) : body.length > maxChars ? `${body.slice(0, maxChars - 1)}…` : body,
     replyOfRun: run.id,
     // The run has ended, so its agent's other runs do not show who is responsible.
-    causedBy: await causeThrough(tx, run),
+    causedByUuid: await causeThrough(tx, run),
     world: happening.world,
   })
 }

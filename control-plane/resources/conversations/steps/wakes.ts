@@ -26,42 +26,42 @@ export interface Posted {
   message: MessageRow
   world: World
   /** This agent gets its turn in another way. */
-  exceptAgentId?: AgentRef
+  exceptAgentRef?: AgentRef
   /** The person behind the author, where the author does not determine them. */
-  causedBy?: Person
+  causedByUuid?: Person
   /** The message answered a question, and the answer wakes the agent that asked. */
   isAnswer?: boolean
 }
 
 export async function wakeForMessage(tx: Db, posted: Posted): Promise<void> {
   const { conversation, message, world } = posted
-  const author = { type: message.authorType, id: message.authorId }
+  const author = { type: message.authorType, id: message.authorRef }
   if (author.type === 'system') return
   if (author.type === 'agent') {
     const last = await listLastAuthors(tx, conversation.id, burst.messages)
     if (isBursting(last, world.now())) return
   }
   const task = conversation.taskId === null ? null : await findTaskById(tx, conversation.taskId)
-  const causedBy = posted.causedBy === undefined ? await causeOf(tx, author.id) : posted.causedBy
-  for (const [agentId, triggerSource] of await targetsOf(tx, posted, task)) {
-    const isAssignee = task !== null && task.assigneeAgentId === agentId
+  const causedByUuid = posted.causedByUuid === undefined ? await causeOf(tx, author.id) : posted.causedByUuid
+  for (const [agentRef, triggerSource] of await targetsOf(tx, posted, task)) {
+    const isAssignee = task !== null && task.assigneeAgentRef === agentRef
     await requestWake(
       tx,
       {
-        ...asked(triggerSource, { author: causedBy }, isAssignee ? authorsOf(task) : []),
+        ...asked(triggerSource, { author: causedByUuid }, isAssignee ? authorsOf(task) : []),
         workspaceId: conversation.workspaceId,
-        agentId,
-        requestedBy: author.id,
+        agentRef,
+        requestedByRef: author.id,
         prompt: await promptFor(tx, {
           conversation,
           message,
-          agentId,
+          agentRef,
           task: isAssignee ? task : null,
-          askedBy: causedBy,
+          askedBy: causedByUuid,
         }),
         conversationId: conversation.id,
         taskId: isAssignee ? task.id : null,
-        key: `message:${message.id}:${agentId}`,
+        key: `message:${message.id}:${agentRef}`,
       },
       world,
     )
@@ -69,7 +69,7 @@ export async function wakeForMessage(tx: Db, posted: Posted): Promise<void> {
   if (task === null) return
   const [said] = await loadTranscript(tx, conversation.workspaceId, [message])
   const text = message.body.slice(0, watchedChars)
-  const comment = { what: `comment ${message.id}`, by: said!.by, text, asker: causedBy }
+  const comment = { what: `comment ${message.id}`, by: said!.by, text, asker: causedByUuid }
   await wakeWatchers(tx, { task, what: `${nameOf(said!.by)} commented on it.`, said: comment, actor: author, world })
 }
 
@@ -83,8 +83,8 @@ async function targetsOf(
   const participants = (await listParticipants(tx, [conversation.id])).get(conversation.id) ?? []
   if (conversation.kind === 'dm' && posted.isAnswer !== true) {
     if (conversation.taskId !== null) {
-      if (task?.assigneeAgentId != null && task.archivedAt === null)
-        targets.set(task.assigneeAgentId, 'channel_message')
+      if (task?.assigneeAgentRef != null && task.archivedAt === null)
+        targets.set(task.assigneeAgentRef, 'channel_message')
     } else
       for (const participant of participants)
         if (hasPrefix(participant.id, 'agt_')) targets.set(participant.id, 'channel_message')
@@ -96,7 +96,8 @@ async function targetsOf(
     if (!isIn && conversation.taskId === null) continue
     targets.set(mention.id, 'mention')
   }
-  for (const id of [message.authorId, posted.exceptAgentId]) if (id != null && hasPrefix(id, 'agt_')) targets.delete(id)
+  for (const id of [message.authorRef, posted.exceptAgentRef])
+    if (id != null && hasPrefix(id, 'agt_')) targets.delete(id)
   if (conversation.taskId !== null) {
     const joining = [...targets.keys()].map((id) => ({ type: 'agent' as const, id }))
     await insertParticipants(tx, conversation.id, { participants: joining, at: world.now() })
@@ -113,20 +114,20 @@ export async function promptFor(
   wake: {
     conversation: ConversationRow
     message: MessageRow
-    agentId: AgentRef
+    agentRef: AgentRef
     task: TaskRow | null
     askedBy: Person
   },
 ): Promise<string> {
-  const { conversation, message, agentId, task, askedBy } = wake
+  const { conversation, message, agentRef, task, askedBy } = wake
   const place = { direction: 'before' as const, seq: message.seq }
   const range = { conversationId: conversation.id, place, withDeleted: false, limit: messagesTold }
   const before = (await listMessages(tx, range)).slice(0, messagesTold)
-  const own = before.findIndex((each) => each.authorId === agentId)
+  const own = before.findIndex((each) => each.authorRef === agentRef)
   // Older messages are told at the start of a run that begins a new session (`transcriptBefore`).
   const unseen = (own < 0 ? before : before.slice(0, own)).toReversed()
   const told = await loadTranscript(tx, conversation.workspaceId, [...unseen, message])
-  const viewing = { workspaceId: conversation.workspaceId, viewer: { type: 'agent' as const, id: agentId } }
+  const viewing = { workspaceId: conversation.workspaceId, viewer: { type: 'agent' as const, id: agentRef } }
   const attachmentsOf = await loadAttachments(tx, viewing, [message])
   const attachments = toldAttachments(attachmentsOf(message))
   const work = task === null ? null : { task, authorOf: await loadAuthors(tx, [task]), askedBy }

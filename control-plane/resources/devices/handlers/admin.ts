@@ -14,8 +14,8 @@ export function deviceAdminHandlers(): ImplementedRoute[] {
       const people = new Map((await listMembers(db, caller.workspaceId)).map((member) => [member.id, member]))
       const devices = await listDevicesOfWorkspace(db, caller.workspaceId)
       return {
-        devices: devices.flatMap(({ publicId: id, displayName: name, userId, lastHeartbeatAt }) => {
-          const person = people.get(userId)
+        devices: devices.flatMap(({ publicId: id, displayName: name, personUuid, lastHeartbeatAt }) => {
+          const person = people.get(personUuid)
           if (person === undefined) return []
           return [{ id, name, userId: person.publicId, email: person.email, lastSeenAt: toTimestamp(lastHeartbeatAt) }]
         }),

@@ -19,7 +19,7 @@ export function deviceHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(deviceRoutes, {
     async list({ db, caller, world }) {
       const context = await contextOf(db, caller, { now: world.now(), leaseMs: deps.leaseMs })
-      const devices = await listDevicesOfUser(db, caller.workspaceId, caller.userId)
+      const devices = await listDevicesOfUser(db, caller.workspaceId, caller.personUuid)
       return { devices: devices.map((device) => presentDevice(device, context)) }
     },
 
@@ -28,7 +28,7 @@ export function deviceHandlers(deps: Dependencies): ImplementedRoute[] {
     async delete({ db, caller, params, world }) {
       const device = await findInWorkspace(db, caller, params.id)
       if (device === null) failPlain('plain.device_not_found')
-      if (device.userId !== caller.userId) failPlain('plain.device_not_owned')
+      if (device.personUuid !== caller.personUuid) failPlain('plain.device_not_owned')
       await removeDevice(db, device, world)
     },
   })
@@ -42,7 +42,7 @@ async function update(input: HandlerInput<typeof deviceRoutes.update>, deps: Dep
   const at = world.now()
   await changeDevice(db, device, { body, at })
   const context = await contextOf(db, caller, { now: at, leaseMs: deps.leaseMs })
-  return presentDevice((await findDevice(db, device.deviceId)) ?? device, context)
+  return presentDevice((await findDevice(db, device.deviceUuid)) ?? device, context)
 }
 
 /** The device to change. Changes of the control over it are refused with codes, other changes with plain strings. */
@@ -55,7 +55,7 @@ async function ownDevice(db: Db, caller: PersonCaller, change: { id: DeviceUuid;
     const onlyDefault = isWorkspaceDefault === true && remoteControlRevoked === undefined && runsBy === undefined
     return fail(onlyDefault ? 'resource_not_found' : 'device_not_found', { param: 'id' })
   }
-  if (device.userId !== caller.userId)
+  if (device.personUuid !== caller.personUuid)
     return isControl ? fail('remote_access_forbidden') : failPlain('plain.device_not_owned')
   if (isWorkspaceDefault === true && !hasRole(caller, 'admin'))
     fail('http_exception', {
@@ -65,8 +65,8 @@ async function ownDevice(db: Db, caller: PersonCaller, change: { id: DeviceUuid;
   return device
 }
 
-async function findInWorkspace(db: Db, caller: PersonCaller, deviceId: DeviceUuid): Promise<DeviceRow | null> {
-  const device = await findOwnedDevice(db, deviceId)
+async function findInWorkspace(db: Db, caller: PersonCaller, deviceUuid: DeviceUuid): Promise<DeviceRow | null> {
+  const device = await findOwnedDevice(db, deviceUuid)
   return device?.workspaceId === caller.workspaceId ? device : null
 }
 

@@ -47,7 +47,7 @@ export function deviceInternalHandlers(deps: Dependencies): ImplementedRoute[] {
       const folders = await listFoldersOfDevice(db, device.workspaceId, device.publicId)
       return {
         publicId: device.publicId,
-        deviceId: device.deviceId,
+        deviceId: device.deviceUuid,
         workspaceId: device.workspaceId,
         displayName: device.displayName,
         maxConcurrent: device.maxConcurrent,
@@ -72,10 +72,10 @@ async function enrol(input: Enrol, deps: Dependencies) {
   if (before?.removedAt === null) await revokeConnection(db, before, at)
   const token = newToken(world, 'svc_dev_')
   const device = {
-    deviceId: world.uuid<DeviceUuid>(),
+    deviceUuid: world.uuid<DeviceUuid>(),
     publicId: before?.publicId ?? world.id('dvc_'),
     workspaceId: caller.workspaceId,
-    userId: caller.userId,
+    personUuid: caller.personUuid,
     displayName: body.displayName ?? before?.displayName ?? body.hostname.slice(0, 100),
     hostname: before?.isHostnameSet === true ? before.hostname : body.hostname,
     isHostnameSet: before?.isHostnameSet ?? false,
@@ -90,18 +90,18 @@ async function enrol(input: Enrol, deps: Dependencies) {
     at,
   }
   await insertDevice(db, device)
-  const { publicId, deviceId, displayName } = device
-  return { publicId, deviceId, token, displayName, server: deps.publicUrl() }
+  const { publicId, deviceUuid, displayName } = device
+  return { publicId, deviceId: deviceUuid, token, displayName, server: deps.publicUrl() }
 }
 
 /** A device of somebody else, or of another workspace, looks like an unknown one. */
 async function ownDeviceEver(
   db: Db,
-  caller: { userId: PersonUuid | null; workspaceId: WorkspaceUuid },
+  caller: { personUuid: PersonUuid | null; workspaceId: WorkspaceUuid },
   publicId: DeviceRef,
 ): Promise<DeviceRow> {
   const known = await findDeviceEver(db, publicId)
-  if (known === null || known.userId !== caller.userId || known.workspaceId !== caller.workspaceId)
+  if (known === null || known.personUuid !== caller.personUuid || known.workspaceId !== caller.workspaceId)
     return fail('resource_not_found', { param: 'publicId', message: 'You have no such device here.' })
   return known
 }

@@ -42,13 +42,13 @@ export async function revokeConnection(db: Db, device: DeviceRow, at: number): P
 
 /** The device that a sandbox was: nothing is to be read of it later. */
 export async function removeSandboxDevice(db: Db, device: DeviceRow, at: number): Promise<void> {
-  await deleteSandboxDevice(db, device.deviceId)
+  await deleteSandboxDevice(db, device.deviceUuid)
   await publishRevoked(db, device, at)
 }
 
 /** Tells the replica that holds the device's link to end it. */
 export async function publishRevoked(db: Db, device: DeviceRow, at: number): Promise<void> {
-  const { workspaceId, deviceId, publicId } = device
-  const payload = { workspaceId, deviceId, revoked: true }
+  const { workspaceId, deviceUuid, publicId } = device
+  const payload = { workspaceId, deviceId: deviceUuid, revoked: true }
   await publish(db, { topic: 'device.changed', key: publicId, payload, at })
 }

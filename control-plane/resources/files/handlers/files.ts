@@ -81,8 +81,8 @@ export function fileHandlers(deps: Dependencies): ImplementedRoute[] {
       const param = 'newOwnerId'
       const owner = await findMemberByReference(db, caller.workspaceId, body.newOwnerId)
       if (owner === null) return fail('owner_transfer.user_not_found', { param })
-      if (owner.publicId === before.ownerUserId) fail('owner_transfer.same_owner', { param })
-      return changed({ db, world }, before, { ownerUserId: owner.publicId })
+      if (owner.publicId === before.ownerRef) fail('owner_transfer.same_owner', { param })
+      return changed({ db, world }, before, { ownerRef: owner.publicId })
     },
 
     async bulkDelete({ db, caller, body, world }) {

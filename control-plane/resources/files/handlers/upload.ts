@@ -32,10 +32,10 @@ export async function createFile(
     contentType,
     sizeBytes,
     description: body.description ?? null,
-    ownerUserId: caller.kind === 'person' ? caller.userPublicId : null,
+    ownerRef: caller.kind === 'person' ? caller.personRef : null,
     visibility: body.visibility,
     createdByType: by.type,
-    createdById: by.id,
+    createdByRef: by.id,
     sha256,
     textPreview,
     revisionCount: 1,
@@ -88,7 +88,7 @@ async function addRevision({ db, world, caller }: By, file: FileRow, content: St
     contentType: file.contentType,
     sha256,
     authorType: type,
-    authorId: id,
+    authorRef: id,
     createdAt: now,
   })
 }

@@ -10,12 +10,12 @@ import type { FileRevisionRow } from '../revision-store.ts'
 import type { FileRow } from '../store.ts'
 
 export async function presentFile(db: Db, file: FileRow): Promise<File> {
-  const by = { type: file.createdByType, id: file.createdById }
+  const by = { type: file.createdByType, id: file.createdByRef }
   const nameOf = await loadNames(db, file.workspaceId, [by])
-  const { ownerUserId, visibility, deletedAt, sha256, textPreview, revisionCount } = file
+  const { ownerRef, visibility, deletedAt, sha256, textPreview, revisionCount } = file
   return {
     ...presentFileSummary(file),
-    ownerUserId,
+    ownerUserId: ownerRef,
     visibility,
     deletedAt: toTimestamp(deletedAt),
     createdBy: { ...by, name: nameOf(by).name },
@@ -30,7 +30,7 @@ export async function presentFileRevisions(
   workspaceId: WorkspaceUuid,
   revisions: readonly FileRevisionRow[],
 ): Promise<FileRevision[]> {
-  const authorOf = ({ authorType, authorId }: FileRevisionRow) => ({ type: authorType, id: authorId })
+  const authorOf = ({ authorType, authorRef }: FileRevisionRow) => ({ type: authorType, id: authorRef })
   const nameOf = await loadNames(db, workspaceId, revisions.map(authorOf))
   return revisions.map((revision) => {
     const { id, fileId, number, sizeBytes, contentType, sha256, createdAt } = revision

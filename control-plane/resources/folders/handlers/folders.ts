@@ -34,7 +34,7 @@ const mostFolders = 1_000
 export function folderHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(folderRoutes, {
     async list({ db, caller, world }) {
-      const folders = await listFoldersOfUser(db, caller.workspaceId, caller.userId)
+      const folders = await listFoldersOfUser(db, caller.workspaceId, caller.personUuid)
       const devices = await listDevicesByPublicId(db, [...new Set(folders.map((folder) => folder.device))])
       const live = new Map(
         devices.filter((device) => device.removedAt === null).map((device) => [device.publicId, device]),
@@ -66,7 +66,7 @@ async function create(input: HandlerInput<typeof folderRoutes.create>, deps: Dep
   const { db, caller, body, world } = input
   const device = await findOwnedDevice(db, body.deviceId)
   if (device === null || device.workspaceId !== caller.workspaceId) return failPlain('plain.device_not_found')
-  if (device.userId !== caller.userId) return failPlain('plain.device_not_owned')
+  if (device.personUuid !== caller.personUuid) return failPlain('plain.device_not_owned')
   if ((await countFoldersOfDevice(db, device.publicId)) >= mostFolders)
     failField('deviceId', `A device has at most ${mostFolders} folders.`)
   const now = world.now()
@@ -76,7 +76,7 @@ async function create(input: HandlerInput<typeof folderRoutes.create>, deps: Dep
     device: device.publicId,
     displayName: body.displayName,
     rootPath: body.rootPath,
-    createdBy: caller.userId,
+    createdByUuid: caller.personUuid,
     createdAt: now,
   }
   await insertFolder(db, folder)
@@ -110,7 +110,7 @@ function mapped(holder: FolderRow): never {
 /** Folders of other people look like unknown ones. */
 async function ownFolder(db: Db, caller: PersonCaller, shortId: FolderRef): Promise<FolderRow> {
   const folder = await findFolder(db, caller.workspaceId, shortId)
-  return folder?.createdBy === caller.userId ? folder : unknownFolder()
+  return folder?.createdByUuid === caller.personUuid ? folder : unknownFolder()
 }
 
 function unknownFolder(): never {

@@ -83,7 +83,7 @@ async function create({ db, caller, body, world }: HandlerInput<Routes['create']
     topic: body.topic,
     status: 'proposed',
     bullets: bulletsOf(body.bullets),
-    agentId: caller.kind === 'agent' ? caller.agentId : null,
+    agentRef: caller.kind === 'agent' ? caller.agentRef : null,
     ...origin,
     approvalId: world.id('apr_'),
     rejectedReason: null,
@@ -91,13 +91,13 @@ async function create({ db, caller, body, world }: HandlerInput<Routes['create']
     createdAt: now,
     updatedAt: now,
   }
-  const { id, topic, bullets, agentId, taskId, conversationId } = learning
+  const { id, topic, bullets, agentRef, taskId, conversationId } = learning
   await raiseApproval(
     db,
     {
       id: learning.approvalId,
       workspaceId: caller.workspaceId,
-      agentId,
+      agentRef,
       runId: null,
       taskId,
       conversationId,

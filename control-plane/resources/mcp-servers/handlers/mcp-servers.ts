@@ -63,7 +63,7 @@ async function list({ db, caller, query }: HandlerInput<Routes['list']>) {
   const viewer = viewerOfAgents(caller)
   const rows = await listMcpServers(db, {
     workspaceId: caller.workspaceId,
-    ...(agent !== undefined && { agentId: agent.id }),
+    ...(agent !== undefined && { agentRef: agent.id }),
     ...(!viewer.seesAll && { visibleTo: viewer }),
     limit,
     ...beforeOf(query, listCursor),
@@ -75,7 +75,7 @@ async function create(input: HandlerInput<Routes['create']>, services: ServiceCa
   const { db, caller, body, world } = input
   const { name, agentId: reference, ...fields } = body
   const agent = reference === undefined ? null : await agentOf(db, caller, reference)
-  if (caller.kind === 'agent' && agent !== null && agent.id !== caller.agentId)
+  if (caller.kind === 'agent' && agent !== null && agent.id !== caller.agentRef)
     fail('agent_self_only', { param: 'agentId' })
   const server = readServer(fields)
   await checkConnection({ db, caller, services }, { server, before: null })
@@ -86,21 +86,21 @@ async function create(input: HandlerInput<Routes['create']>, services: ServiceCa
     )
   mustDecide(caller, agent)
   if (isTrusted(server)) mustBeTrusting(caller)
-  const { workspaceId, userPublicId: createdBy } = caller
-  const agentId = agent?.id ?? null
-  if ((await countMcpServers(db, { workspaceId, agentId, isOfPlugin: false })) >= mostServers)
+  const { workspaceId, personRef: createdByRef } = caller
+  const agentRef = agent?.id ?? null
+  if ((await countMcpServers(db, { workspaceId, agentRef, isOfPlugin: false })) >= mostServers)
     failField(agent === null ? 'name' : 'agentId', `There are at most ${mostServers}.`)
   const at = world.now()
   const row: McpServerRow = {
     id: world.id('mcp_'),
     workspaceId,
-    agentId,
+    agentRef,
     name,
     ruleName: ruleNameOf(name),
     server,
     pluginId: null,
     nameInPlugin: null,
-    createdBy,
+    createdByRef,
     version: 1,
     createdAt: at,
     updatedAt: at,
@@ -222,7 +222,16 @@ async function orTaken(db: Tx, write: (tx: Tx) => Promise<void>): Promise<void> 
   }
 }
 
-function shown({ id, agentId, pluginId, name, server, createdBy, createdAt, updatedAt }: McpServerRow): McpServerShown {
+function shown({
+  id,
+  agentRef,
+  pluginId,
+  name,
+  server,
+  createdByRef,
+  createdAt,
+  updatedAt,
+}: McpServerRow): McpServerShown {
   const {
     transport,
     url = null,
@@ -236,7 +245,7 @@ function shown({ id, agentId, pluginId, name, server, createdBy, createdAt, upda
   return {
     object: 'mcp_server',
     id,
-    agentId,
+    agentId: agentRef,
     pluginId,
     name,
     transport,
@@ -247,7 +256,7 @@ function shown({ id, agentId, pluginId, name, server, createdBy, createdAt, upda
     command,
     args,
     env,
-    createdBy: { type: 'user', id: createdBy },
+    createdBy: { type: 'user', id: createdByRef },
     createdAt: toTimestamp(createdAt),
     updatedAt: toTimestamp(updatedAt),
   }

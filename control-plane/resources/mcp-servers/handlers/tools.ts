@@ -84,7 +84,7 @@ async function credentialOf(
   const { workspaceId, server } = row
   if (server.type !== 'http' || server.connectionId === undefined) return null
   const { connectionId, url } = server
-  const owner = { workspaceId, agentOwnerUserId: viewerOfConnections(caller) }
+  const owner = { workspaceId, agentOwnerUuid: viewerOfConnections(caller) }
   try {
     const used = await useConnection({ ...deps, world, log }, owner, { connectionId, refused })
     const service = await findService({ db, services: deps.services }, { workspaceId, serviceId: used.serviceId })

@@ -38,8 +38,8 @@ function presentMember({ publicId, name, email, role }: MemberRow): Member {
 async function leave({ db, caller, params, world }: HandlerInput<typeof memberRoutes.leave>) {
   const workspace = await namedWorkspace(db, caller, params.workspaceId)
   if (caller.role === 'owner') fail('http_exception', { message: 'The owner cannot leave the workspace.' })
-  const member = { workspaceId: workspace.id, userId: caller.userId }
-  for (const device of await listDevicesOfUser(db, member.workspaceId, member.userId))
+  const member = { workspaceId: workspace.id, personUuid: caller.personUuid }
+  for (const device of await listDevicesOfUser(db, member.workspaceId, member.personUuid))
     await removeDevice(db, device, world)
   await endCauses(db, member, world)
   await forgetConnectionsOf(db, member, world.now())

@@ -10,7 +10,7 @@ import { listOpenWorkflowRunsCausedBy } from '../../workflows/run-store.ts'
 
 /** A person whose runs and automations end. */
 export interface CausedBy {
-  userId: PersonUuid
+  personUuid: PersonUuid
   /** Left out: all workspaces. */
   workspaceId?: WorkspaceUuid
 }
@@ -27,7 +27,13 @@ export async function endCauses(
 ): Promise<{ runs: number; workflowRuns: number; automations: number }> {
   const workflowRuns = await cancelWorkflowsOf(db, of, world.now())
   const reason = 'The person who caused this run has left the workspace.'
-  const runs = { subject: 'person', subjectId: of.userId, extent: 'live', exitReason: 'interrupted', reason } as const
+  const runs = {
+    subject: 'person',
+    subjectId: of.personUuid,
+    extent: 'live',
+    exitReason: 'interrupted',
+    reason,
+  } as const
   const live = await countLiveCausedBy(db, of)
   for (const workspaceId of live.keys())
     await cancelRuns(db, { ...runs, workspaceId }, { world, leaseMs: linkLimits.leaseMs })

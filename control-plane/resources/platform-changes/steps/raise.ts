@@ -26,7 +26,7 @@ export async function raisePlatformChange(
   await insertPlatformChange(db, {
     id,
     workspaceId: caller.workspaceId,
-    agentId: caller.agentId,
+    agentRef: caller.agentRef,
     runId: caller.runId,
     routeId,
     params,
@@ -36,7 +36,7 @@ export async function raisePlatformChange(
   })
   const { method, path } = shownChange({ routeId, params, body, result: null, source: input.client })
   const summary = routeOf(routeId)?.summary ?? routeId
-  const agent = await findAgent(db, caller.agentId)
+  const agent = await findAgent(db, caller.agentRef)
   await raiseApproval(
     db,
     {

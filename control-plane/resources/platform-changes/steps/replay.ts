@@ -44,7 +44,7 @@ async function replayChange(
   const implemented = routes.find(({ route }) => route.id === change.routeId)
   try {
     if (implemented === undefined) throw new ApiError('route_not_found')
-    const caller: PersonCaller = { ...person, onBehalfOf: change.agentId }
+    const caller: PersonCaller = { ...person, onBehalfOf: change.agentRef }
     checkRole(implemented.route, caller)
     const { staged } = implemented
     const prepared = staged?.parse(change.body)

@@ -109,7 +109,7 @@ async function install(input: HandlerInput<Routes['install']>, found: FoundInsta
     enabled,
     ...factsOf(found),
     bundleId: await placeRoot({ db, world }, { workspaceId, bundleId: null }, found),
-    installedBy: caller.userPublicId,
+    installedByRef: caller.personRef,
     version: 1,
     createdAt: at,
     updatedAt: at,

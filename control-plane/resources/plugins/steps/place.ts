@@ -120,7 +120,7 @@ async function placeSkills(
     workspaceId,
     [...old.values()].map(({ bundleId }) => bundleId),
   )
-  const writtenByUserId = await causeOfCaller(db, caller)
+  const writtenByUuid = await causeOfCaller(db, caller)
   for (const skill of skills) {
     const { slug, name, description } = skill
     const before = old.get(slug)
@@ -129,10 +129,14 @@ async function placeSkills(
     const bundle = isSame ? null : await ownedBundle({ db, world, workspaceId }, skill)
     if (before === undefined) {
       const named = { slug, name, description, sourceType: 'plugin', sourceLabel: plugin.name } as const
-      const row = newSkill({ caller, world }, bundle!, { ...named, enabledByDefault: true, writtenByUserId })
+      const row = newSkill({ caller, world }, bundle!, {
+        ...named,
+        enabledByDefault: true,
+        writtenByUuid,
+      })
       await insertSkill(db, { ...row, pluginId: plugin.id })
     } else {
-      const writers = { writtenByUserId, describedByUserId: writtenByUserId }
+      const writers = { writtenByUuid, describedByUuid: writtenByUuid }
       const bundleVersion = before.bundleVersion + 1
       const changes = bundle && { ...bundleFacts(bundle), ...writers, bundleVersion, unavailableReason: null }
       await replaceSkill(db, before, changedRow(before, { name, description, ...changes }, world.now()))
@@ -185,13 +189,13 @@ async function placeServers(
     const row: McpServerRow = {
       id: world.id('mcp_'),
       workspaceId,
-      agentId: null,
+      agentRef: null,
       name,
       ruleName,
       server,
       pluginId,
       nameInPlugin,
-      createdBy: caller.userPublicId,
+      createdByRef: caller.personRef,
       version: 1,
       createdAt: now,
       updatedAt: now,

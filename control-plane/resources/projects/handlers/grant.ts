@@ -23,7 +23,7 @@ export function projectGrantHandlers(): ImplementedRoute[] {
       const project = await ownProject(db, caller, params.projectId)
       const agent = await lookUpAgent(db, caller, body.agentId)
       if (agent === null || agent.deletedAt !== null) return fail('agent_not_found', { param: 'agentId' })
-      await insertGrant(db, { projectId: project.id, agentId: agent.id, createdAt: world.now() })
+      await insertGrant(db, { projectId: project.id, agentRef: agent.id, createdAt: world.now() })
       return shown(db, caller, project)
     },
 
@@ -49,13 +49,13 @@ async function shown(db: Db, caller: PersonCaller, project: ProjectRow) {
   const granted = await listGrants(db, project.id)
   const agents = await listAgentsByIds(
     db,
-    granted.map((grant) => grant.agentId),
+    granted.map((grant) => grant.agentRef),
   )
   const byId = new Map(
     agents.filter((agent) => isAgentVisible(agent, viewerOfAgents(caller))).map((agent) => [agent.id, agent]),
   )
-  const data = granted.flatMap(({ agentId, createdAt }) => {
-    const agent = byId.get(agentId)
+  const data = granted.flatMap(({ agentRef, createdAt }) => {
+    const agent = byId.get(agentRef)
     if (agent === undefined) return []
     const { id, name } = agent
     const named = { id, handle: handleText(agent), name }

@@ -68,7 +68,7 @@ export function projectHandlers(): ImplementedRoute[] {
       const { status, leadAgentId, repoUrl } = body
       const changes = {
         ...withoutUndefined({ status, repoUrl }),
-        ...(leadAgentId === undefined ? {} : { leadAgentId: await leadOf(db, caller, leadAgentId) }),
+        ...(leadAgentId === undefined ? {} : { leadAgentUuid: await leadOf(db, caller, leadAgentId) }),
       }
       return presentConfig(await change(input, { before, changes }))
     },
@@ -92,7 +92,7 @@ async function list({ db, caller, query }: HandlerInput<typeof projectRoutes.lis
       workspaceId: caller.workspaceId,
       withDeleted,
       visibleTo: projectViewerOf(caller),
-      ...withoutUndefined({ statuses, leadAgentId: lead?.uuid, q: query.q }),
+      ...withoutUndefined({ statuses, leadAgentUuid: lead?.uuid, q: query.q }),
       ...page,
     }),
   )
@@ -104,7 +104,7 @@ async function ofAgent({ db, caller, params, query }: HandlerInput<typeof projec
     listProjects(db, {
       workspaceId: caller.workspaceId,
       visibleTo: projectViewerOf(caller),
-      grantedTo: { agentId: agent.id, agentUuid: agent.uuid },
+      grantedTo: { agentRef: agent.id, agentUuid: agent.uuid },
       ...page,
     }),
   )
@@ -121,7 +121,7 @@ async function pageFor(
 
 async function create({ db, caller, world, body }: HandlerInput<typeof projectRoutes.create>) {
   if (body.prefix != null) await checkPrefix(db, caller, body.prefix)
-  const project = newProject(body, { caller, world, leadAgentId: await leadOf(db, caller, body.leadAgentId ?? null) })
+  const project = newProject(body, { caller, world, leadAgentUuid: await leadOf(db, caller, body.leadAgentId ?? null) })
   try {
     await insertProject(db, project)
   } catch (error) {
@@ -131,7 +131,7 @@ async function create({ db, caller, world, body }: HandlerInput<typeof projectRo
   }
   // An agent keeps seeing the projects it created.
   if (caller.kind === 'agent')
-    await insertGrant(db, { projectId: project.id, agentId: caller.agentId, createdAt: project.createdAt })
+    await insertGrant(db, { projectId: project.id, agentRef: caller.agentRef, createdAt: project.createdAt })
   return answer(201, presentProject(project))
 }
 
@@ -151,7 +151,7 @@ async function leadOf(db: Db, caller: Caller, reference: string | null): Promise
 
 function newProject(
   body: BodyOf<typeof projectRoutes.create>,
-  made: { caller: Caller; world: World; leadAgentId: AgentUuid | null },
+  made: { caller: Caller; world: World; leadAgentUuid: AgentUuid | null },
 ): ProjectRow {
   const { caller, world } = made
   const now = world.now()
@@ -162,8 +162,8 @@ function newProject(
     description: body.description ?? '',
     status: 'active',
     prefix: body.prefix ?? null,
-    leadAgentId: made.leadAgentId,
-    ownerUserId: caller.kind === 'person' ? caller.userId : null,
+    leadAgentUuid: made.leadAgentUuid,
+    ownerUuid: caller.kind === 'person' ? caller.personUuid : null,
     visibility: body.visibility,
     repoUrl: body.repoUrl ?? null,
     deletedAt: null,
@@ -200,6 +200,6 @@ async function transferOwner({ db, caller, params, body, world }: HandlerInput<t
   const param = 'newOwnerId'
   const owner = await findMemberByReference(db, caller.workspaceId, body.newOwnerId)
   if (owner === null) return fail('owner_transfer.user_not_found', { param })
-  if (owner.id === before.ownerUserId) fail('owner_transfer.same_owner', { param })
-  return presentProject(await store(db, world, { before, changes: { ownerUserId: owner.id } }))
+  if (owner.id === before.ownerUuid) fail('owner_transfer.same_owner', { param })
+  return presentProject(await store(db, world, { before, changes: { ownerUuid: owner.id } }))
 }

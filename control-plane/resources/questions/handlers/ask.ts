@@ -54,7 +54,7 @@ export async function ask(
   const asked: NewQuestion = {
     id: world.id('qst_'),
     workspaceId: caller.workspaceId,
-    agentId: caller.agentId,
+    agentRef: caller.agentRef,
     runId: run.id,
     taskId: task?.id ?? null,
     conversationId: conversation?.id ?? null,
@@ -71,7 +71,7 @@ export async function ask(
   await recordHold(tx, {
     taskId: asked.taskId,
     kind: 'question.asked',
-    actor: { type: 'agent', id: caller.agentId },
+    actor: { type: 'agent', id: caller.agentRef },
     data: { questionId: asked.id, runId: run.id, prompt: asked.prompt },
     world,
   })
@@ -83,11 +83,11 @@ export async function ask(
   return question === null ? fail('question_not_found') : { question, isAsked }
 }
 
-function checkAuthor({ agentId }: AgentCaller, { askedBy, answerMode }: Body): void {
+function checkAuthor({ agentRef }: AgentCaller, { askedBy, answerMode }: Body): void {
   if (askedBy === undefined) return
   if (askedBy.type === 'system' && answerMode === 'secret_input')
     fail('secret_input_requires_agent', { param: 'askedBy' })
-  const isSelf = askedBy.type === 'agent' && (askedBy.id == null || askedBy.id === 'me' || askedBy.id === agentId)
+  const isSelf = askedBy.type === 'agent' && (askedBy.id == null || askedBy.id === 'me' || askedBy.id === agentRef)
   if (!isSelf) fail('validation_error', { param: 'askedBy', message: 'An agent asks in its own name only.' })
 }
 
@@ -150,7 +150,7 @@ async function conversationOf(
   if (id === undefined || wanted === run.conversationId) return conversation
   const isTheirs =
     conversation?.workspaceId === caller.workspaceId &&
-    (await isParticipant(tx, conversation.id, { type: 'agent', id: caller.agentId }))
+    (await isParticipant(tx, conversation.id, { type: 'agent', id: caller.agentRef }))
   return isTheirs ? conversation : fail('conversation_not_found', { param: 'conversationId' })
 }
 
@@ -165,11 +165,11 @@ async function show(
   if (conversation.archivedAt !== null) return
   const message = await postMessage(tx, {
     conversation,
-    author: { type: 'agent', id: caller.agentId },
+    author: { type: 'agent', id: caller.agentRef },
     body: messageOf(question),
     caller,
     world,
-    exceptAgentId: caller.agentId,
+    exceptAgentRef: caller.agentRef,
   })
   await setQuestionMessage(tx, { questionId: question.id, messageId: message.id, conversationId: conversation.id })
 }

@@ -123,7 +123,7 @@ async function filterOf({ db, caller, query }: List): Promise<Omit<QuestionFilte
       status: status === 'all' ? undefined : status,
       taskId: task?.id,
       runId: run,
-      agentId: agent?.id,
+      agentRef: agent?.id,
       sessionId,
       conversationId,
     }),
@@ -163,7 +163,7 @@ async function closed(
 async function secret(input: HandlerInput<typeof questionRoutes.secret>, deps: Dependencies) {
   const { db, caller, params, body } = input
   const asked = await visibleQuestion(db, caller, params.id)
-  const agent = await findAgent(db, asked.agentId)
+  const agent = await findAgent(db, asked.agentRef)
   // Its questions were closed with it; what is in the way is that the agent is gone.
   if (asked.answerMode === 'secret_input' && (agent === null || agent.deletedAt !== null))
     return fail('secret_input_requires_agent', { status: 409, message: 'The agent that asked is deleted.' })
@@ -177,6 +177,6 @@ async function secret(input: HandlerInput<typeof questionRoutes.secret>, deps: D
       message: `Only the owner of the agent and workspace admins set ${envVarName} for it: the name is not that of a token, key, secret or password.`,
     })
   if (deps.secretProviders !== null && !deps.secretProviders.includes(provider)) fail('secret_provider_unbrokerable')
-  await addSecret(input, deps, { name, provider, envVarName, value: body.value, agentId: agent.id })
+  await addSecret(input, deps, { name, provider, envVarName, value: body.value, agentRef: agent.id })
   return closed(input, deps, { question, answer: null })
 }

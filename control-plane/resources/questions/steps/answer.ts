@@ -14,7 +14,7 @@ import { findQuestionByMessage, resolveQuestion, type QuestionRow } from '../sto
 /** The person who answers. */
 export interface Answerer {
   /** `usr_...` */
-  userPublicId: PersonRef
+  personRef: PersonRef
   name: string
 }
 
@@ -45,12 +45,12 @@ export async function closeAnswered(
   given: { answer: QuestionAnswer | null; person: Answerer; world: World },
 ): Promise<boolean> {
   const { answer, person, world } = given
-  const resolution = { answer, by: person.userPublicId, at: world.now() }
+  const resolution = { answer, by: person.personRef, at: world.now() }
   if (!(await resolveQuestion(tx, question, resolution))) return false
   await recordHold(tx, {
     taskId: question.taskId,
     kind: 'question.answered',
-    actor: { type: 'user', id: person.userPublicId },
+    actor: { type: 'user', id: person.personRef },
     // An answer never holds a secret.
     data: { questionId: question.id, answer },
     world,
@@ -66,11 +66,11 @@ export async function closeAnswered(
     tx,
     {
       // It goes on with that run, and so with the words that this one follows.
-      ...asked('approval_resolved', { answerer: await causeOf(tx, person.userPublicId) }, speakersOf(run)),
+      ...asked('approval_resolved', { answerer: await causeOf(tx, person.personRef) }, speakersOf(run)),
       workspaceId: question.workspaceId,
-      agentId: question.agentId,
-      requestedBy: person.userPublicId,
-      prompt: answeredPrompt(question, { answer, by: { id: person.userPublicId, name: person.name } }),
+      agentRef: question.agentRef,
+      requestedByRef: person.personRef,
+      prompt: answeredPrompt(question, { answer, by: { id: person.personRef, name: person.name } }),
       taskId: question.taskId,
       conversationId: question.conversationId,
       parentRunId: question.runId,

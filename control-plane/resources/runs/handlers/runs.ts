@@ -80,7 +80,7 @@ async function list({ db, caller, query, world }: HandlerInput<typeof runRoutes.
   const filter: RunFilter = {
     workspaceId: caller.workspaceId,
     ...(visibleTo === undefined ? {} : { visibleTo }),
-    ...(agent == null ? {} : { agentId: agent.id }),
+    ...(agent == null ? {} : { agentRef: agent.id }),
     ...(taskId == null ? {} : { taskId }),
     ...(query.status === undefined ? {} : { statuses: query.status }),
     ...(query.triggerSource === undefined ? {} : { triggerSources: query.triggerSource }),
@@ -145,7 +145,7 @@ const mostAsked = 20
 async function cancellableRun(db: Db, caller: Caller, reference: string) {
   const found = await lookUpRun(db, caller, reference)
   if (found === null) return unknownRun(reference)
-  const managers = await listManagers(db, caller.workspaceId, found.agent?.reportingTo ?? null)
+  const managers = await listManagers(db, caller.workspaceId, found.agent?.reportingToUuid ?? null)
   if (mayCancelRun(found.run, caller, { agent: found.agent, managers })) return found
   return found.isVisible ? fail('run.cancel_forbidden') : unknownRun(reference)
 }
@@ -154,14 +154,14 @@ async function retry({ db, caller, params, body }: HandlerInput<typeof runRoutes
   const { run } = await cancellableRun(db, caller, params.runId)
   if (!isRetriable(run))
     fail('run.not_retriable', { message: `The run is ${run.status}; only a failed or cancelled one can be retried.` })
-  const agent = await findAgent(db, run.agentId)
+  const agent = await findAgent(db, run.agentRef)
   if (agent === null) return notDispatched('The agent of this run is gone.')
   const details = await findDetails(db, run.id)
   if (details?.spec.gate != null)
     fail('run.not_retriable', {
       message: 'The run does a gate of a workflow, whose program decides what is done next.',
     })
-  const requestedBy = publicIdOf(caller)
+  const requestedByRef = publicIdOf(caller)
   const by = await loadSpeaker(db, caller.workspaceId, actorOf(caller))
   // On the same task, whose lock lets one run at a time work on it.
   const task = run.taskId === null ? null : await findTaskById(db, run.taskId)
@@ -170,7 +170,7 @@ async function retry({ db, caller, params, body }: HandlerInput<typeof runRoutes
     {
       ...asked('manual', { caller: await causeOfCaller(db, caller) }, speakersOf(run)),
       agent,
-      requestedBy,
+      requestedByRef,
       prompt: retryPrompt(details?.prompt ?? null, { runId: run.id, reason: body.reason, by }),
       parent: run,
       task,

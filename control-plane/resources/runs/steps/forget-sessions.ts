@@ -4,9 +4,9 @@ import { findDetails, replaceSpec } from '../details-store.ts'
 import { takeBackOffer } from '../../../run/offers/lease.ts'
 import { listLiveOfAgent } from '../live-store.ts'
 
-/** Runs of the agent that no device executes yet begin a session of their own. `agentId`: `agt_...` */
-export async function forgetSessions(db: Db, agentId: AgentRef, now: number): Promise<void> {
-  for (const run of await listLiveOfAgent(db, agentId)) {
+/** Runs of the agent that no device executes yet begin a session of their own. */
+export async function forgetSessions(db: Db, agentRef: AgentRef, now: number): Promise<void> {
+  for (const run of await listLiveOfAgent(db, agentRef)) {
     if (run.leaseState === 'claimed') continue
     const details = await findDetails(db, run.id)
     if (!details || details.spec.resumeSessionId === null) continue

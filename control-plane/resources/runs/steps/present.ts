@@ -70,7 +70,7 @@ async function load(
     agents ??
     (await listAgentIdentities(
       db,
-      unique(runs, (run) => run.agentId),
+      unique(runs, (run) => run.agentRef),
     ))
   const devices = unique(runs, executedOn)
   const askers = idsOf(runs.filter(mayAsk))
@@ -118,7 +118,7 @@ const executedOn = (run: RunRow): DeviceRef | null =>
   run.startedAt === null || run.environmentType === 'cloud' ? null : run.device
 
 function presentRun(run: RunRow, around: Surroundings): Run {
-  const agent = around.agents.get(run.agentId) ?? null
+  const agent = around.agents.get(run.agentRef) ?? null
   const gate = gateOf(run, around)
   return {
     object: 'run',
@@ -158,7 +158,7 @@ function environmentOf(run: RunRow, around: Surroundings): Run['environment'] {
     type,
     cwd: cwdOf(run),
     deviceName: device?.displayName ?? null,
-    deviceId: device?.deviceId ?? null,
+    deviceId: device?.deviceUuid ?? null,
     deviceLiveness: device && livenessOf(device, around.now, around.leaseMs),
   }
 }

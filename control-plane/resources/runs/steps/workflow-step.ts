@@ -10,19 +10,19 @@ import { query } from '../../../db/statement.ts'
 // The step of a workflow that a run does, as it is shown with the run, and with what is asked about it.
 
 const row = z.object({
-  runId: runId,
-  workflowRunId: workflowRunId,
+  runId,
+  workflowRunId,
   workflow: text,
   step: nullableInt,
   args: nullableText,
-  writtenBy: actorRef.nullable(),
+  writtenByRef: actorRef.nullable(),
 })
 
 /** Private agents stay unnamed: who reads a run need not see whoever wrote the program. */
 const steps = query(
   `select runs.id as "runId", flows.id as "workflowRunId", flows.workflow, calls.step_ordinal as step,
      case when length(calls.args) <= ? then calls.args end as args,
-     case when author.visibility = 'private' then null else flows.written_by end as "writtenBy"
+     case when author.visibility = 'private' then null else flows.written_by end as "writtenByRef"
    from runs
    join workflow_runs flows on flows.id = runs.workflow_run_id
    left join workflow_calls calls on calls.workflow_run_id = flows.id and calls.seq = runs.workflow_call
@@ -48,9 +48,9 @@ export async function listWorkflowSteps(
   return new Map(found.map((each) => [each.runId, toStep(each)]))
 }
 
-function toStep({ workflowRunId, workflow, step, args, writtenBy }: z.output<typeof row>): WorkflowStepOfRun {
+function toStep({ workflowRunId, workflow, step, args, writtenByRef }: z.output<typeof row>): WorkflowStepOfRun {
   const { label = null, phase = null } = args === null ? {} : shownArgs.parse(JSON.parse(args))
-  const author = writtenBy === null ? null : { type: typeOf(writtenBy), id: writtenBy }
+  const author = writtenByRef === null ? null : { type: typeOf(writtenByRef), id: writtenByRef }
   return { workflowRunId, workflow, step, label, phase, writtenBy: author }
 }
 

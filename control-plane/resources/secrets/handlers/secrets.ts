@@ -40,9 +40,9 @@ export function secretHandlers(deps: Dependencies): ImplementedRoute[] {
           param: 'envVarName',
           message: `${envVarName} says where the traffic of programs goes; a workspace admin stores such a secret.`,
         })
-      const agentId = agent?.id ?? null
+      const agentRef = agent?.id ?? null
       const use = { brokerHosts, isCloudPlain: cloudPlain ?? false }
-      const secret = await addSecret(input, deps, { name, value, provider, envVarName, agentId, ...use })
+      const secret = await addSecret(input, deps, { name, value, provider, envVarName, agentRef, ...use })
       return answer(201, await shown(db, caller, secret))
     },
 
@@ -55,7 +55,7 @@ export function secretHandlers(deps: Dependencies): ImplementedRoute[] {
         ...(brokerHosts !== undefined && { brokerHosts }),
         ...(cloudPlain !== undefined && { isCloudPlain: cloudPlain }),
       })
-      const by = { secretId: secret.id, user: caller.userPublicId }
+      const by = { secretId: secret.id, user: caller.personRef }
       log.info({ ...by, brokerHosts, cloudPlain }, 'how sandboxes get a secret was changed')
       return shown(db, caller, await knownSecret(db, caller, secret.id))
     },
@@ -63,20 +63,20 @@ export function secretHandlers(deps: Dependencies): ImplementedRoute[] {
     async reveal({ db, caller, params, world, log }) {
       const secret = await knownSecret(db, caller, params.secretId)
       const value = deps.vault.open(secret.id, secret.sealed)
-      await recordReveal(db, { secretId: secret.id, by: caller.userPublicId, at: world.now() })
-      log.warn({ secretId: secret.id, user: caller.userPublicId }, 'a secret was revealed')
+      await recordReveal(db, { secretId: secret.id, by: caller.personRef, at: world.now() })
+      log.warn({ secretId: secret.id, user: caller.personRef }, 'a secret was revealed')
       return { object: 'secret_value' as const, id: secret.id, name: secret.name, value }
     },
 
     async grant({ db, caller, params, body, world }) {
       const secret = await ownSecret(db, caller, params.secretId)
       const agent = await grantee(db, caller, body.agentId)
-      const { workspaceId, userPublicId: by } = caller
+      const { workspaceId, personRef: by } = caller
       await grantSecret(db, {
         secretId: secret.id,
-        agentId: agent.id,
+        agentRef: agent.id,
         workspaceId,
-        grantedBy: by,
+        grantedByRef: by,
         createdAt: world.now(),
       })
       return shown(db, caller, secret)
@@ -112,7 +112,7 @@ async function knownSecret(db: Db, caller: PersonCaller, id: SecretId): Promise<
 /** A secret to change, grant, revoke or delete, which only the person who stored it and workspace admins may do. */
 async function ownSecret(db: Db, caller: PersonCaller, id: SecretId): Promise<SecretRow> {
   const secret = await knownSecret(db, caller, id)
-  if (secret.createdBy !== caller.userPublicId && !hasRole(caller, 'admin'))
+  if (secret.createdByRef !== caller.personRef && !hasRole(caller, 'admin'))
     fail('http_exception', { message: 'Only who stored the secret and workspace admins do this.' })
   return secret
 }
@@ -157,10 +157,10 @@ function presentSecret(secret: SecretRow, grantedTo: readonly AgentRef[]): Secre
     provider: secret.provider,
     envVarName: secret.envVarName,
     grantedTo: grantedTo.map((id) => ({ type: 'agent', id })),
-    createdBy: { type: 'user', id: secret.createdBy },
+    createdBy: { type: 'user', id: secret.createdByRef },
     brokerHosts: secret.brokerHosts,
     cloudPlain: secret.isCloudPlain,
-    lastRevealedBy: secret.lastRevealedBy === null ? null : { type: 'user', id: secret.lastRevealedBy },
+    lastRevealedBy: secret.lastRevealedByRef === null ? null : { type: 'user', id: secret.lastRevealedByRef },
     lastRevealedAt: toTimestamp(secret.lastRevealedAt),
     createdAt: toTimestamp(secret.createdAt),
   }

@@ -52,10 +52,10 @@ export async function createSkill(input: Create, stored: NewBundle) {
     sourceType: source?.type ?? 'imported',
     sourceLabel: source?.label ?? null,
     enabledByDefault: body.enabledByDefault ?? caller.kind === 'person',
-    writtenByUserId: await causeOfCaller(db, caller),
+    writtenByUuid: await causeOfCaller(db, caller),
   })
   await insertSkill(db, skill)
-  if (caller.kind === 'agent') await putOverride(db, { skillId: skill.id, agentId: caller.agentId, enabled: true })
+  if (caller.kind === 'agent') await putOverride(db, { skillId: skill.id, agentRef: caller.agentRef, enabled: true })
   return answer(201, await shownSkill(db, skill))
 }
 
@@ -95,7 +95,7 @@ export async function replaceBundle(input: Replace, made: Replacement) {
     ...bundleFacts(bundle),
     bundleVersion: before.bundleVersion + 1,
     unavailableReason: null,
-    writtenByUserId: await causeOfCaller(db, caller),
+    writtenByUuid: await causeOfCaller(db, caller),
     updatedAt: now,
   }
   await replaceSkill(db, before, after)

@@ -137,21 +137,28 @@ async function place(
     'blobId' in skill
       ? await keepBundle({ db, world, workspaceId }, skill)
       : await takeStaged({ db, workspaceId }, skill.bundle.bundleId)
-  const writtenByUserId = await causeOfCaller(db, caller)
+  const writtenByUuid = await causeOfCaller(db, caller)
   if (before !== null) {
     const bundleVersion = before.bundleVersion + 1
     const facts = { ...bundleFacts(bundle), bundleVersion, unavailableReason: null }
-    const after = { ...before, ...from, ...facts, writtenByUserId, updatedAt: now }
+    const after = { ...before, ...from, ...facts, writtenByUuid, updatedAt: now }
     await replaceSkill(db, before, after)
     await retireBundle(db, before.bundleId, now)
     return after
   }
   // What an agent asked for is on for that agent alone, like what it adds by itself.
-  const agentId = caller.kind === 'person' ? caller.onBehalfOf : undefined
+  const agentRef = caller.kind === 'person' ? caller.onBehalfOf : undefined
   const source = { sourceType: 'imported', sourceLabel: null } as const
-  const named = { slug, name, description, ...source, enabledByDefault: agentId === undefined, writtenByUserId }
+  const named = {
+    slug,
+    name,
+    description,
+    ...source,
+    enabledByDefault: agentRef === undefined,
+    writtenByUuid,
+  }
   const row = { ...newSkill({ caller, world }, bundle, named), ...from }
   await insertSkill(db, row)
-  if (agentId !== undefined) await putOverride(db, { skillId: row.id, agentId, enabled: true })
+  if (agentRef !== undefined) await putOverride(db, { skillId: row.id, agentRef, enabled: true })
   return row
 }

@@ -48,7 +48,7 @@ export function skillShareHandlers({ blobs, publicUrl }: Dependencies): Implemen
         workspaceId: skill.workspaceId,
         skillId: skill.id,
         tokenHash: hashToken(token),
-        createdByUserId: caller.userId,
+        createdByUuid: caller.personUuid,
         expiresAt,
         revokedAt: null,
         version: 1,
@@ -158,18 +158,18 @@ async function install(input: HandlerInput<Routes['install']>, made: Copy) {
       ? await keepBundle({ db, world, workspaceId }, made)
       : await takeStaged({ db, workspaceId }, made.bundle.bundleId)
   // What an agent asked for is on for that agent alone, like what it adds by itself.
-  const agentId = caller.onBehalfOf
+  const agentRef = caller.onBehalfOf
   const skill = newSkill({ caller, world }, bundle, {
     slug: await freeSlug(db, workspaceId, slug),
     name,
     description,
     sourceType: 'shared',
     sourceLabel: null,
-    enabledByDefault: agentId === undefined,
-    writtenByUserId: await causeOfCaller(db, caller),
+    enabledByDefault: agentRef === undefined,
+    writtenByUuid: await causeOfCaller(db, caller),
   })
   await insertSkill(db, skill)
-  if (agentId !== undefined) await putOverride(db, { skillId: skill.id, agentId, enabled: true })
+  if (agentRef !== undefined) await putOverride(db, { skillId: skill.id, agentRef, enabled: true })
   return answer(201, await shownSkill(db, skill))
 }
 

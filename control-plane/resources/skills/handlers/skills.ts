@@ -56,21 +56,21 @@ export function skillHandlers(deps: Dependencies): ImplementedRoute[] {
     content: (input) => content(input, deps),
 
     async overrides({ db, caller, params, query }) {
-      const { id: agentId } = await agentOfSkills(db, caller, params.agentId)
+      const { id: agentRef } = await agentOfSkills(db, caller, params.agentId)
       const { limit } = query
       const { workspaceId } = caller
       const rows = await listAllSkills(db, { workspaceId, ...beforeOf(query, listCursor), limit })
-      const shown = await shownOverrides(db, agentId, rows)
+      const shown = await shownOverrides(db, agentRef, rows)
       const bySkill = new Map(shown.map((one) => [one.skillId, one]))
       return pageByTime(rows, limit, ({ id }) => bySkill.get(id)!)
     },
 
     async setOverride({ db, caller, params, body: { enabled }, world }) {
-      const { skill, agentId } = await ownOverride({ db, caller, params })
+      const { skill, agentRef } = await ownOverride({ db, caller, params })
       const plugin = await pluginOf(db, skill)
       if (enabled && plugin !== null && !plugin.enabled) fail('skill_plugin_disabled', { param: 'enabled' })
-      await setOverride(db, { skill, agentId, enabled, now: world.now() })
-      return (await shownOverrides(db, agentId, [skill]))[0]!
+      await setOverride(db, { skill, agentRef, enabled, now: world.now() })
+      return (await shownOverrides(db, agentRef, [skill]))[0]!
     },
 
     async clearOverride({ db, caller, params }) {
@@ -114,7 +114,7 @@ async function update(input: HandlerInput<Routes['update']>) {
   if (isBuiltin(before)) return turn(input, before)
   const told = changedRow(before, withoutUndefined({ name, description }), world.now())
   // Agents read the name and the description of a skill.
-  const written = told === before ? before : { ...told, describedByUserId: await causeOfCaller(db, caller) }
+  const written = told === before ? before : { ...told, describedByUuid: await causeOfCaller(db, caller) }
   const after = changedRow(written, withoutUndefined({ enabledByDefault }), world.now())
   await replaceSkill(db, before, after)
   return shownSkill(db, after)
@@ -151,8 +151,8 @@ async function ownOverride({
   params,
 }: Pick<HandlerInput<Routes['setOverride']>, 'db' | 'caller' | 'params'>) {
   const agent = await agentOfSkills(db, caller, params.agentId)
-  if (caller.kind === 'agent' && caller.agentId !== agent.id) fail('agent_self_only', { param: 'agentId' })
-  return { skill: await lookUpSkill(db, caller, params.skillId), agentId: agent.id }
+  if (caller.kind === 'agent' && caller.agentRef !== agent.id) fail('agent_self_only', { param: 'agentId' })
+  return { skill: await lookUpSkill(db, caller, params.skillId), agentRef: agent.id }
 }
 
 async function content(

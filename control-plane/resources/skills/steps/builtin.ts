@@ -25,37 +25,37 @@ export async function bundleOf(
 
 interface OfAgent {
   skill: SkillRow
-  agentId: AgentRef
+  agentRef: AgentRef
 }
 
 export async function setOverride(
   db: Db,
-  { skill, agentId, enabled, now }: OfAgent & { enabled: boolean; now: number },
+  { skill, agentRef, enabled, now }: OfAgent & { enabled: boolean; now: number },
 ): Promise<void> {
   const { workspaceId } = skill
-  if (isBuiltin(skill)) await putBuiltinSetting(db, { workspaceId, agentId, enabled, now })
-  else await putOverride(db, { skillId: skill.id, agentId, enabled })
+  if (isBuiltin(skill)) await putBuiltinSetting(db, { workspaceId, agentRef, enabled, now })
+  else await putOverride(db, { skillId: skill.id, agentRef, enabled })
 }
 
-export async function clearOverride(db: Db, { skill, agentId }: OfAgent): Promise<void> {
+export async function clearOverride(db: Db, { skill, agentRef }: OfAgent): Promise<void> {
   const { workspaceId } = skill
-  if (isBuiltin(skill)) await removeBuiltinOverride(db, { workspaceId, agentId })
-  else await removeOverride(db, { skillId: skill.id, agentId })
+  if (isBuiltin(skill)) await removeBuiltinOverride(db, { workspaceId, agentRef })
+  else await removeOverride(db, { skillId: skill.id, agentRef })
 }
 
 /** The overrides of an agent for these skills of one workspace, by their ids. */
 export async function overridesOf(
   db: Db,
-  agentId: AgentRef,
+  agentRef: AgentRef,
   skills: readonly SkillRow[],
 ): Promise<Map<SkillId, boolean>> {
   const overrides = await listOverrides(
     db,
-    agentId,
+    agentRef,
     skills.map(({ id }) => id),
   )
   const builtin = skills.find(isBuiltin)
-  const facts = builtin && (await findBuiltin(db, { workspaceId: builtin.workspaceId, agentId }))
+  const facts = builtin && (await findBuiltin(db, { workspaceId: builtin.workspaceId, agentRef }))
   if (builtin && facts?.override != null) overrides.set(builtin.id, facts.override)
   return overrides
 }

@@ -146,7 +146,7 @@ export function bundleFacts({ id: bundleId, files }: Pick<BundleRow, 'id' | 'fil
 
 type Named = Pick<
   SkillRow,
-  'slug' | 'name' | 'description' | 'sourceType' | 'sourceLabel' | 'enabledByDefault' | 'writtenByUserId'
+  'slug' | 'name' | 'description' | 'sourceType' | 'sourceLabel' | 'enabledByDefault' | 'writtenByUuid'
 >
 
 /** The row of a new skill of the caller's workspace, of no plugin and no repository. */
@@ -160,7 +160,7 @@ export function newSkill(
     id: idFrom(world.id('')),
     workspaceId,
     ...named,
-    describedByUserId: named.writtenByUserId,
+    describedByUuid: named.writtenByUuid,
     repoUrl: null,
     repoPath: null,
     repoSha: null,

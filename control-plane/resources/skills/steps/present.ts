@@ -35,8 +35,12 @@ export async function shownSummaries(db: Db, skills: readonly SkillRow[]): Promi
 }
 
 /** What one agent has of these skills, in their order. */
-export async function shownOverrides(db: Db, agentId: AgentRef, skills: readonly SkillRow[]): Promise<SkillOverride[]> {
+export async function shownOverrides(
+  db: Db,
+  agentRef: AgentRef,
+  skills: readonly SkillRow[],
+): Promise<SkillOverride[]> {
   const ofSkill = await pluginsOf(db, skills)
-  const own = await overridesOf(db, agentId, skills)
+  const own = await overridesOf(db, agentRef, skills)
   return skills.map((skill) => presentOverride(skill, { override: own.get(skill.id), plugin: ofSkill(skill) }))
 }

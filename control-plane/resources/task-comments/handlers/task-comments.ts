@@ -92,7 +92,7 @@ async function interrupt(
   const { caller, leaseMs, world } = by
   for (const run of await listLiveOfTask(db, task.id)) {
     const isOwn = caller.kind === 'agent' && caller.runId === run.id
-    if (run.agentId !== task.assigneeAgentId || isOwn) continue
+    if (run.agentRef !== task.assigneeAgentRef || isOwn) continue
     await cancelRun(db, run, { exitReason: 'interrupted', reason: 'Interrupted by a comment.', leaseMs, world })
   }
 }

@@ -69,7 +69,7 @@ const presentActivity = (entry: ActivityRow) => ({
   id: entry.id,
   kind: entry.kind,
   createdAt: toTimestamp(entry.createdAt),
-  actor: { type: entry.actorType, id: entry.actorId },
+  actor: { type: entry.actorType, id: entry.actorRef },
   data: entry.data,
 })
 
@@ -80,10 +80,10 @@ const entryOfRun = (run: RunRow, workflowStep: WorkflowStepOfRun | undefined): T
   source: 'run',
   kind: `run.${run.status}`,
   createdAt: toTimestamp(run.createdAt),
-  actor: { type: 'agent', id: run.agentId },
+  actor: { type: 'agent', id: run.agentRef },
   data: {
     triggerSource: run.triggerSource,
-    requestedBy: run.requestedBy,
+    requestedBy: run.requestedByRef,
     exitReason: run.exitReason,
     startedAt: toTimestamp(run.startedAt),
     completedAt: toTimestamp(run.endedAt),
@@ -102,7 +102,7 @@ async function commentsOf(db: Db, task: TaskRow, limit: number): Promise<TaskHis
     source: 'comment',
     kind: 'comment.posted',
     createdAt: toTimestamp(message.createdAt),
-    actor: { type: message.authorType, id: message.authorId },
+    actor: { type: message.authorType, id: message.authorRef },
     data: { body: message.body, parentMessageId: message.parentMessageId, editedAt: toTimestamp(message.editedAt) },
   }))
 }

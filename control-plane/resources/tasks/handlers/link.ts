@@ -111,15 +111,15 @@ function unknownDependency(): never {
 async function addWatcher({ db, caller, params, body, world }: HandlerInput<Routes['addWatcher']>) {
   const task = await changeableTask(db, caller, params.id)
   const subject = await subjectOf(db, caller, body)
-  const key = { taskId: task.id, subjectType: subject.type, subjectId: subject.id }
+  const key = { taskId: task.id, subjectType: subject.type, subjectRef: subject.id }
   const before = await findWatcher(db, key)
   if (before?.addedBy === 'manual') return answer(200, presentWatcher(before))
   if (before === null)
     refuseBeyond(mostWatchers, { count: (await countWatchers(db, task.id)) + 1, param: 'id', of: 'watchers' })
-  const origin = subject.type === 'agent' ? await originOf(db, caller, { agentId: subject.id, task }) : null
-  const askedByUserId = subject.type === 'agent' ? await causeOfCaller(db, caller) : null
+  const origin = subject.type === 'agent' ? await originOf(db, caller, { agentRef: subject.id, task }) : null
+  const askedByUuid = subject.type === 'agent' ? await causeOfCaller(db, caller) : null
   const createdAt = before?.createdAt ?? world.now()
-  const watcher = { ...key, addedBy: 'manual' as const, origin, askedByUserId, createdAt }
+  const watcher = { ...key, addedBy: 'manual' as const, origin, askedByUuid, createdAt }
   if (before === null) await insertWatcher(db, watcher)
   else await replaceWatcher(db, watcher)
   const data = { subject }
@@ -130,7 +130,7 @@ async function addWatcher({ db, caller, params, body, world }: HandlerInput<Rout
 async function unwatch({ db, caller, params, body, world }: HandlerInput<Routes['removeWatcher']>) {
   const task = await changeableTask(db, caller, params.id)
   const subject = await subjectOf(db, caller, body)
-  const key = { taskId: task.id, subjectType: subject.type, subjectId: subject.id }
+  const key = { taskId: task.id, subjectType: subject.type, subjectRef: subject.id }
   const watcher = (await findWatcher(db, key)) ?? unknownWatcher()
   await removeWatcher(db, key)
   const data = { subject }
@@ -144,7 +144,7 @@ async function subjectOf(db: Db, caller: Caller, { type, id }: { type: 'user' | 
     const agent = await lookUpAgent(db, caller, id)
     return agent === null ? unknownWatcher() : { type, id: agent.id }
   }
-  if (id === 'me') return caller.kind === 'person' ? { type, id: caller.userPublicId } : unknownWatcher()
+  if (id === 'me') return caller.kind === 'person' ? { type, id: caller.personRef } : unknownWatcher()
   const person = await findMemberByReference(db, caller.workspaceId, id)
   return person === null ? unknownWatcher() : { type, id: person.publicId }
 }
@@ -160,9 +160,9 @@ function unknownWatcher(): never {
 async function originOf(
   db: Db,
   caller: Caller,
-  { agentId, task }: { agentId: AgentRef; task: TaskRow },
+  { agentRef, task }: { agentRef: AgentRef; task: TaskRow },
 ): Promise<ConversationId | TaskId> {
-  if (caller.kind !== 'agent' || caller.agentId !== agentId) return task.id
+  if (caller.kind !== 'agent' || caller.agentRef !== agentRef) return task.id
   const run = await findRun(db, caller.runId)
   return run?.conversationId ?? run?.taskId ?? task.id
 }

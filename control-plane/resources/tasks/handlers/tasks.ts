@@ -80,11 +80,11 @@ export function taskHandlers(deps: Dependencies): ImplementedRoute[] {
 async function read({ db, caller, params, world }: HandlerInput<Routes['read']>) {
   const task = await readableTask(db, caller, params.id)
   const at = world.now()
-  const { type: readerType, id: readerId } = actorOf(caller)
-  await replaceReadMark(db, { taskId: task.id, readerType, readerId }, at)
+  const { type: readerType, id: readerRef } = actorOf(caller)
+  await replaceReadMark(db, { taskId: task.id, readerType, readerRef }, at)
   const conversation = caller.kind === 'person' ? await findConversationOfTask(db, task.id) : null
   if (caller.kind === 'person' && conversation !== null)
-    await markRead(db, conversation, { userId: caller.userPublicId, at })
+    await markRead(db, conversation, { personRef: caller.personRef, at })
   return { lastReadAt: toTimestamp(at) }
 }
 
@@ -141,7 +141,7 @@ async function filterOf(
   if (query.assignee !== undefined) {
     const agent = query.assignee === 'none' ? null : await lookUpAgent(db, caller, query.assignee)
     if (agent === null && query.assignee !== 'none') return null
-    filter.assigneeAgentId = agent?.id ?? null
+    filter.assigneeAgentRef = agent?.id ?? null
   }
   if (query.projectId !== undefined) {
     const id = query.projectId === 'none' ? null : projectUuidOf(query.projectId)

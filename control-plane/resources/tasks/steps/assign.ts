@@ -32,7 +32,7 @@ export interface Assignment {
 export async function assignTask(tx: Tx, assignment: Assignment): Promise<TaskRow> {
   const { task, agent, byRunId, world } = assignment
   if (task.archivedAt !== null && agent !== null) fail('task_archived')
-  if (task.assigneeAgentId === (agent?.id ?? null)) return task
+  if (task.assigneeAgentRef === (agent?.id ?? null)) return task
   const live = await listLiveOfTask(tx, task.id)
   const active = live.find((run) => run.status === 'running' && run.id !== byRunId)
   if (active !== undefined) fail('task_has_active_run', { details: { runId: active.id } })
@@ -43,11 +43,11 @@ export async function assignTask(tx: Tx, assignment: Assignment): Promise<TaskRo
 
 async function giveTo(tx: Db, { task, agent, actor, world }: Omit<Assignment, 'byRunId'>): Promise<TaskRow> {
   const now = world.now()
-  const assignedByUserId = agent === null ? null : await causeOf(tx, actor.id)
-  const changed = { ...task, assigneeAgentId: agent?.id ?? null, assignedByUserId, updatedAt: now }
+  const assignedByUuid = agent === null ? null : await causeOf(tx, actor.id)
+  const changed = { ...task, assigneeAgentRef: agent?.id ?? null, assignedByUuid, updatedAt: now }
   const given = await replaceTask(tx, task, { ...changed, wakeAt: wakeAtOf(changed, now) })
   const kind = agent === null ? 'task.unassigned' : 'task.assigned'
-  const data = { from: task.assigneeAgentId, to: given.assigneeAgentId }
+  const data = { from: task.assigneeAgentRef, to: given.assigneeAgentRef }
   await recordActivity(tx, { taskId: task.id, kind, actor, data, world })
   await wakeForAssignment(tx, { task: given, actor, world })
   return given
@@ -67,37 +67,37 @@ export async function unassignTasks(
   tx: Tx,
   { agent, world }: { agent: AgentRow; world: World },
 ): Promise<{ tasks: NamedTask[]; hasMore: boolean }> {
-  const { id: agentId, workspaceId } = agent
-  const tasks = await listUnfinishedOf(tx, agentId, mostUnassignedNamed + 1)
-  await takeOff(tx, tasks.slice(0, atOnce), { agentId, world })
+  const { id: agentRef, workspaceId } = agent
+  const tasks = await listUnfinishedOf(tx, agentRef, mostUnassignedNamed + 1)
+  await takeOff(tx, tasks.slice(0, atOnce), { agentRef, world })
   if (tasks.length > atOnce) {
     const at = world.now()
-    await insertUnassignment(tx, { agentId, workspaceId, createdAt: at })
+    await insertUnassignment(tx, { agentRef, workspaceId, createdAt: at })
     const payload = { job: unassignmentJob, workspaceId }
-    await publish(tx, { topic: 'job.requested', key: agentId, payload, at })
+    await publish(tx, { topic: 'job.requested', key: agentRef, payload, at })
   }
   return { tasks: tasks.slice(0, mostUnassignedNamed), hasMore: tasks.length > mostUnassignedNamed }
 }
 
 /** Takes a deleted agent off some more of its tasks. `taken`: it is done already, or somebody else is at it. */
-export async function goOnUnassigning(tx: Tx, agentId: AgentRef, world: World): Promise<'more' | 'done' | 'taken'> {
-  if ((await claimUnassignment(tx, agentId)) === null) return 'taken'
-  const tasks = await listUnfinishedOf(tx, agentId, atOnce + 1)
-  await takeOff(tx, tasks.slice(0, atOnce), { agentId, world })
+export async function goOnUnassigning(tx: Tx, agentRef: AgentRef, world: World): Promise<'more' | 'done' | 'taken'> {
+  if ((await claimUnassignment(tx, agentRef)) === null) return 'taken'
+  const tasks = await listUnfinishedOf(tx, agentRef, atOnce + 1)
+  await takeOff(tx, tasks.slice(0, atOnce), { agentRef, world })
   if (tasks.length > atOnce) return 'more'
-  await removeUnassignment(tx, agentId)
+  await removeUnassignment(tx, agentRef)
   return 'done'
 }
 
 async function takeOff(
   tx: Tx,
   tasks: readonly NamedTask[],
-  { agentId, world }: { agentId: AgentRef; world: World },
+  { agentRef, world }: { agentRef: AgentRef; world: World },
 ): Promise<void> {
   if (tasks.length === 0) return
   const ids = tasks.map(({ id }) => id)
   await removeAssignee(tx, ids, world.now())
-  const off = { kind: 'task.unassigned', actor: systemActor, data: { from: agentId, to: null }, world } as const
+  const off = { kind: 'task.unassigned', actor: systemActor, data: { from: agentRef, to: null }, world } as const
   await recordOfAll(
     tx,
     ids.map((taskId) => ({ ...off, taskId })),

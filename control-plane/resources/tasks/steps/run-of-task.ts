@@ -14,10 +14,10 @@ const onlookers: readonly string[] = ['mention', 'task_watched', 'channel_messag
 export async function moveStartedTask(...[tx, run, { world }]: Happening): Promise<void> {
   const task = run.taskId === null ? null : await findTaskById(tx, run.taskId, true)
   if (task === null) return
-  const of = { taskId: task.id, actor: { type: 'agent', id: run.agentId }, world } as const
+  const of = { taskId: task.id, actor: { type: 'agent', id: run.agentRef }, world } as const
   const { triggerSource } = run
   await recordActivity(tx, { ...of, kind: 'run.started', data: { runId: run.id, triggerSource } })
-  const isOthers = task.assigneeAgentId !== null && task.assigneeAgentId !== run.agentId
+  const isOthers = task.assigneeAgentRef !== null && task.assigneeAgentRef !== run.agentRef
   if (task.status !== 'open' || task.archivedAt !== null || isOthers || onlookers.includes(triggerSource)) return
   await replaceTask(tx, task, taskWithStatus(task, 'in_progress', world.now()))
   const data = { from: task.status, to: 'in_progress', runId: run.id }
@@ -26,6 +26,6 @@ export async function moveStartedTask(...[tx, run, { world }]: Happening): Promi
 
 export async function recordRunEnd(...[tx, run, { world, exitReason }]: Happening): Promise<void> {
   if (run.taskId === null || (await findTaskById(tx, run.taskId)) === null) return
-  const actor = { type: 'agent', id: run.agentId } as const
+  const actor = { type: 'agent', id: run.agentRef } as const
   await recordActivity(tx, { taskId: run.taskId, kind: 'run.ended', actor, data: { runId: run.id, exitReason }, world })
 }

@@ -52,15 +52,15 @@ async function authorsOf(tx: Db, { body: { title, description }, caller }: Updat
   if (title === undefined && description === undefined) return {}
   const by = await causeOfCaller(tx, caller)
   return {
-    ...(title !== undefined && { titleByUserId: by }),
-    ...(description !== undefined && { descriptionByUserId: description === null ? null : by }),
+    ...(title !== undefined && { titleByUuid: by }),
+    ...(description !== undefined && { descriptionByUuid: description === null ? null : by }),
   }
 }
 
 /** Of whom a text is belongs to the field of the text. */
 const shownAs: Partial<Record<keyof TaskRow, keyof TaskRow>> = {
-  titleByUserId: 'title',
-  descriptionByUserId: 'description',
+  titleByUuid: 'title',
+  descriptionByUuid: 'description',
 }
 
 async function fieldsOf(tx: Db, { body, caller }: Update): Promise<Fields> {

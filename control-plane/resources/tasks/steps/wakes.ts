@@ -56,16 +56,16 @@ export async function wakeAssignee(tx: Db, wake: TaskWake): Promise<void> {
 
 /** One, or none. */
 function assigneeWakes({ task, world, ...wake }: TaskWake, authorOf: AuthorOf): RequestedWake[] {
-  if (task.assigneeAgentId === null || isFinished(task) || task.archivedAt !== null) return []
+  if (task.assigneeAgentRef === null || isFinished(task) || task.archivedAt !== null) return []
   if (task.startAt !== null && task.startAt > world.now()) return []
-  const { workspaceId, id: taskId, assigneeAgentId: agentId } = task
+  const { workspaceId, id: taskId, assigneeAgentRef: agentRef } = task
   const { triggerSource, key, said, reason } = wake
   const extra = said === undefined ? '' : quoted({ as: 'request', ...said })
   const prompt = taskPrompt(task, { reason, extra, authorOf })
-  const requestedBy = wake.actor.id
+  const requestedByRef = wake.actor.id
   const words = [...authorsOf(task), ...(said === undefined ? [] : [said.asker])]
-  const by = asked(triggerSource, { assigner: task.assignedByUserId }, words)
-  return [{ ...by, workspaceId, agentId, requestedBy, prompt, taskId, ...(key === undefined ? {} : { key }) }]
+  const by = asked(triggerSource, { assigner: task.assignedByUuid }, words)
+  return [{ ...by, workspaceId, agentRef, requestedByRef, prompt, taskId, ...(key === undefined ? {} : { key }) }]
 }
 
 /** An assignment wakes the agent, if it is set to be woken so and did not give itself the task it works on. */
@@ -74,7 +74,7 @@ export async function wakeForAssignment(
   wake: Omit<TaskWake, 'triggerSource' | 'reason'> & { reason?: string },
 ): Promise<void> {
   const { task, actor } = wake
-  const agent = task.assigneeAgentId === null ? null : await findAgent(tx, task.assigneeAgentId)
+  const agent = task.assigneeAgentRef === null ? null : await findAgent(tx, task.assigneeAgentRef)
   if (agent === null || agent.deletedAt !== null || !agent.wakeOnAssignment) return
   if (actor.id === agent.id && (await worksOn(tx, agent.id, task.id))) return
   await wakeAssignee(tx, {
@@ -84,17 +84,17 @@ export async function wakeForAssignment(
   })
 }
 
-const worksOn = async (tx: Db, agentId: AgentRef, taskId: TaskId): Promise<boolean> =>
-  (await listLiveOfAgent(tx, agentId)).some((run) => run.taskId === taskId && run.status === 'running')
+const worksOn = async (tx: Db, agentRef: AgentRef, taskId: TaskId): Promise<boolean> =>
+  (await listLiveOfAgent(tx, agentRef)).some((run) => run.taskId === taskId && run.status === 'running')
 
 /** The last open subtask was finished: whoever has the parent is woken. */
 export async function wakeForFanIn(tx: Db, closing: { task: TaskRow; actor: Actor; world: World }): Promise<void> {
   const { task, actor } = closing
   if (task.parentTaskId === null || (await hasOpenSubtask(tx, task.parentTaskId))) return
   const parent = await findTaskById(tx, task.parentTaskId)
-  if (parent === null || parent.assigneeAgentId === null) return
+  if (parent === null || parent.assigneeAgentRef === null) return
   // Whoever closes it while working on the parent knows.
-  if (actor.id === parent.assigneeAgentId && (await worksOn(tx, parent.assigneeAgentId, parent.id))) return
+  if (actor.id === parent.assigneeAgentRef && (await worksOn(tx, parent.assigneeAgentRef, parent.id))) return
   await wakeAssignee(tx, {
     ...closing,
     task: parent,
@@ -135,7 +135,7 @@ export async function wakeUnblocked(
 ): Promise<void> {
   const { blocker, actor, world, keyOf } = unblocked
   const names = new Map<string, string>()
-  const open = unblocked.tasks.filter((task) => !isFinished(task) && task.assigneeAgentId !== null)
+  const open = unblocked.tasks.filter((task) => !isFinished(task) && task.assigneeAgentRef !== null)
   for (let at = 0; at < open.length; at += wokenAtOnce) {
     const ids = open.slice(at, at + wokenAtOnce).map(({ id }) => id)
     const blocked = await listBlockedTasks(tx, ids)
@@ -144,7 +144,7 @@ export async function wakeUnblocked(
     const wakes: RequestedWake[] = []
     const authorOf = await loadAuthors(tx, [...read.values()])
     for (const task of free.map((id) => read.get(id)).filter((found) => found !== undefined)) {
-      const reader = `${task.assigneeAgentId} ${task.assignedByUserId}`
+      const reader = `${task.assigneeAgentRef} ${task.assignedByUuid}`
       const name = names.get(reader) ?? (await nameFor(tx, task, blocker))
       names.set(reader, name)
       const triggerSource = 'dependency_resolved'
@@ -160,11 +160,12 @@ export async function wakeUnblocked(
  * The name of a task as the assignee of another one is told it. A task in a project that is closed to them is not named. A title
  * that somebody else wrote is left out, so that it needs no trust to be told that their work is done.
  */
-async function nameFor(tx: Db, { assigneeAgentId, assignedByUserId }: TaskRow, other: TaskRow): Promise<string> {
-  const agent = assigneeAgentId === null ? null : await findAgent(tx, assigneeAgentId)
-  const isSeen = other.assigneeAgentId === assigneeAgentId || (agent && (await seesProject(tx, agent, other.projectId)))
+async function nameFor(tx: Db, { assigneeAgentRef, assignedByUuid }: TaskRow, other: TaskRow): Promise<string> {
+  const agent = assigneeAgentRef === null ? null : await findAgent(tx, assigneeAgentRef)
+  const isSeen =
+    other.assigneeAgentRef === assigneeAgentRef || (agent && (await seesProject(tx, agent, other.projectId)))
   if (!isSeen) return 'a task that you cannot see.'
-  return other.titleByUserId === assignedByUserId && assignedByUserId !== null
+  return other.titleByUuid === assignedByUuid && assignedByUuid !== null
     ? `${other.key}: ${inQuotes(other.title)}`
     : `${other.key}.`
 }
@@ -190,17 +191,17 @@ export async function wakeWatchers(
   const authorOf = await loadAuthors(tx, watchers.length === 0 ? [] : [task])
   for (const watcher of watchers) {
     if (watcher.origin === null) continue
-    if (watcher.subjectId === actor?.id || watcher.subjectId === task.assigneeAgentId) continue
-    if (!hasPrefix(watcher.subjectId, 'agt_')) continue
-    const agent = await findAgent(tx, watcher.subjectId)
+    if (watcher.subjectRef === actor?.id || watcher.subjectRef === task.assigneeAgentRef) continue
+    if (!hasPrefix(watcher.subjectRef, 'agt_')) continue
+    const agent = await findAgent(tx, watcher.subjectRef)
     if (agent === null || !(await seesProject(tx, agent, task.projectId))) continue
     await requestWake(
       tx,
       {
-        ...asked('task_watched', { watcher: watcher.askedByUserId }, words),
+        ...asked('task_watched', { watcher: watcher.askedByUuid }, words),
         workspaceId: task.workspaceId,
-        agentId: agent.id,
-        requestedBy: actor?.id ?? null,
+        agentRef: agent.id,
+        requestedByRef: actor?.id ?? null,
         prompt: taskPrompt(task, {
           reason: `A task you watch changed. ${change.what}`,
           extra,

@@ -17,7 +17,7 @@ export async function presentWikiRevisions(
   caller: Caller,
   revisions: readonly WikiRevisionRow[],
 ): Promise<WikiRevision[]> {
-  const authorOf = ({ authorType, authorId }: WikiRevisionRow) => ({ type: authorType, id: authorId })
+  const authorOf = ({ authorType, authorRef }: WikiRevisionRow) => ({ type: authorType, id: authorRef })
   const nameOf = await loadNames(db, caller.workspaceId, revisions.map(authorOf))
   const origins = revisions.flatMap((revision) =>
     keys.flatMap((key) => {

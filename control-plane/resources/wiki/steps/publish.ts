@@ -47,7 +47,7 @@ export async function addRevision(
     baseRevisionId: page.currentRevisionId,
     sourceRef,
     authorType: author.type,
-    authorId: author.id,
+    authorRef: author.id,
     taskId,
     runId,
     sizeBytes,

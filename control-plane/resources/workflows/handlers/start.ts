@@ -32,8 +32,8 @@ export async function startWorkflow(
     input,
     taskId: task?.id ?? null,
     toolPermissionMode: body.toolPermissionMode ?? null,
-    startedBy: publicIdOf(caller),
-    causedBy: await causeOfCaller(db, caller),
+    startedByRef: publicIdOf(caller),
+    causedByUuid: await causeOfCaller(db, caller),
   }
   return answer(201, presentStarted(await beginWorkflowRun(db, begin, world)))
 }

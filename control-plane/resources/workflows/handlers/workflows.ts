@@ -129,8 +129,8 @@ function changeable(row: WorkflowRow | null, caller: Caller): WorkflowRow {
 }
 
 /** The author does the steps that name no agent: who may not wake it gives it no prompts in this way either. */
-async function checkSeesAuthor(db: Db, caller: Caller, { authorAgentId }: WorkflowRow): Promise<void> {
-  if (!(await seesAgent(db, caller, authorAgentId)))
+async function checkSeesAuthor(db: Db, caller: Caller, { authorAgentRef }: WorkflowRow): Promise<void> {
+  if (!(await seesAgent(db, caller, authorAgentRef)))
     fail('not_permitted', {
       param: 'name',
       message: 'An agent that you do not see wrote this workflow, and does its steps.',
@@ -160,9 +160,9 @@ async function create({ db, caller, body, world }: HandlerInput<Routes['create']
     source: body.source,
     version: 1,
     revision: 1,
-    authorAgentId: caller.kind === 'agent' ? caller.agentId : null,
-    writtenBy: publicIdOf(caller),
-    causedByUserId: await causeOfCaller(db, caller),
+    authorAgentRef: caller.kind === 'agent' ? caller.agentRef : null,
+    writtenByRef: publicIdOf(caller),
+    causedByUuid: await causeOfCaller(db, caller),
     retiredAt: null,
     createdAt: now,
     updatedAt: now,
@@ -186,8 +186,8 @@ async function update({ db, caller, params, body, world }: HandlerInput<Routes['
   const { title, description, inputs, toolPermissionMode } = meta
   const written = {
     source: body.source,
-    writtenBy: publicIdOf(caller),
-    causedByUserId: await causeOfCaller(db, caller),
+    writtenByRef: publicIdOf(caller),
+    causedByUuid: await causeOfCaller(db, caller),
   }
   const changed = changedRow(before, { title, description, inputs, toolPermissionMode, ...written }, world.now())
   if (changed === before) return presentWorkflow(db, caller, before)

@@ -24,9 +24,9 @@ export type StartedProgram = Pick<
   | 'inputs'
   | 'source'
   | 'toolPermissionMode'
-  | 'authorAgentId'
-  | 'writtenBy'
-  | 'causedByUserId'
+  | 'authorAgentRef'
+  | 'writtenByRef'
+  | 'causedByUuid'
   | 'retiredAt'
 > & { id: WorkflowId | null }
 
@@ -40,9 +40,9 @@ export const programOf = (
   inputs: meta.inputs,
   toolPermissionMode: meta.toolPermissionMode,
   source,
-  authorAgentId: null,
-  writtenBy: null,
-  causedByUserId: null,
+  authorAgentRef: null,
+  writtenByRef: null,
+  causedByUuid: null,
   retiredAt: null,
 })
 
@@ -54,14 +54,14 @@ export interface Begin {
   /** null: the workflow's own. */
   toolPermissionMode: ToolMode | null
   /** Public id of the person (`usr_`) or agent (`agt_`) who starts it. An agent does the steps of a person's workflow. */
-  startedBy: ActorRef
+  startedByRef: ActorRef
   /** UUID of the person who starts it. */
-  causedBy: PersonUuid | null
+  causedByUuid: PersonUuid | null
 }
 
 /** Writes a workflow run, in the caller's transaction: its program runs once that is committed. */
 export async function beginWorkflowRun(db: Db, begin: Begin, world: World): Promise<WorkflowRunRow> {
-  const { workflow, input, taskId, startedBy } = begin
+  const { workflow, input, taskId, startedByRef } = begin
   const { workspaceId, source } = workflow
   const now = world.now()
   const programDigest = createHash('sha256').update(source).digest('base64url')
@@ -78,10 +78,10 @@ export async function beginWorkflowRun(db: Db, begin: Begin, world: World): Prom
     error: null,
     log: [],
     taskId,
-    agentId: workflow.authorAgentId ?? (hasPrefix(startedBy, 'agt_') ? startedBy : null),
-    startedBy,
-    writtenBy: workflow.writtenBy,
-    causedByUserId: causeOfRun(begin.causedBy, workflow.causedByUserId, workflow.id === null),
+    agentRef: workflow.authorAgentRef ?? (hasPrefix(startedByRef, 'agt_') ? startedByRef : null),
+    startedByRef,
+    writtenByRef: workflow.writtenByRef,
+    causedByUuid: causeOfRun(begin.causedByUuid, workflow.causedByUuid, workflow.id === null),
     replayedAt: null,
     retriedAt: null,
     stall: null,

@@ -67,7 +67,7 @@ function tooMany(): never {
 async function* linesOf(db: Db, workspaceId: WorkspaceUuid, now: number): AsyncGenerator<string[]> {
   const workspace = (await findWorkspace(db, workspaceId)) ?? fail('resource_not_found', { param: 'workspaceId' })
   const filter = { workspaceId, limit: pageSize }
-  const seesAll = { seesAll: true, userId: null, agentId: null }
+  const seesAll = { seesAll: true, personUuid: null, agentRef: null }
   const agents = () => oldestFirst((after) => listAgents(db, { ...filter, after }))
   const projects = () => oldestFirst((after) => listProjects(db, { ...filter, after }))
   const sections = new Sections(await namesOf(agents(), projects()))

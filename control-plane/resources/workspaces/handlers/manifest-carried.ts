@@ -36,14 +36,14 @@ export function pluginSection(plugin: PluginSummaryRow): string[] {
 
 /** Without its credential, which no export has. */
 export function connectionSection(connection: ConnectionRow, now: number): string[] {
-  const { id, serviceId, serviceLabel, authKind, accountLabel, ownerUserId, grantedScopes } = connection
+  const { id, serviceId, serviceLabel, authKind, accountLabel, ownerUuid, grantedScopes } = connection
   return section(serviceLabel, {
     Id: id,
     Service: serviceId,
     Account: accountLabel === '' ? null : accountLabel,
     Kind: authKind,
     Status: statusAt(connection, now),
-    Owner: ownerUserId === null ? 'the workspace' : 'a person',
+    Owner: ownerUuid === null ? 'the workspace' : 'a person',
     Scopes: grantedScopes.length === 0 ? null : grantedScopes.join(' '),
   })
 }

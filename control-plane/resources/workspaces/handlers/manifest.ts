@@ -80,7 +80,7 @@ export class Sections {
   }
 
   mcpServer(server: McpServerRow): string[] {
-    return mcpServerSection(server, server.agentId && (this.names.agents.get(server.agentId) ?? server.agentId))
+    return mcpServerSection(server, server.agentRef && (this.names.agents.get(server.agentRef) ?? server.agentRef))
   }
 
   project(project: ProjectRow): string[] {
@@ -127,7 +127,7 @@ function agentSection(agent: ExportedAgent, agents: Agents, isWhole: boolean): s
       Harness: agent.harness,
       Environment: agent.environment,
       Visibility: agent.visibility,
-      'Reports to': nameOf(agent.reportingTo, agents),
+      'Reports to': nameOf(agent.reportingToUuid, agents),
     }),
     ...(agent.agentMd === '' ? [] : instructions),
   ]
@@ -199,7 +199,7 @@ function projectSection(project: ProjectRow, agents: Agents): string[] {
       Id: project.id,
       Status: project.status,
       Prefix: project.prefix,
-      Lead: nameOf(project.leadAgentId, agents),
+      Lead: nameOf(project.leadAgentUuid, agents),
       Visibility: project.visibility,
       Repository: project.repoUrl,
     }),
@@ -220,7 +220,7 @@ function taskSection(
       Id: task.id,
       Status: task.status,
       Priority: task.priority,
-      Assignee: nameOf(task.assigneeAgentId, names.agents),
+      Assignee: nameOf(task.assigneeAgentRef, names.agents),
       Parent: parent,
       Project: nameOf(task.projectId, names.projects),
       Branch: task.branchName,

@@ -65,7 +65,7 @@ export function workspaceHandlers(deps: Dependencies): ImplementedRoute[] {
     },
 
     async userList({ db, caller }) {
-      return wholeList((await listMemberships(db, caller.userId)).map(presentMembership))
+      return wholeList((await listMemberships(db, caller.personUuid)).map(presentMembership))
     },
   })
 }
@@ -74,7 +74,7 @@ async function create({ db, caller, world, body }: HandlerInput<typeof workspace
   const { name, slug: wanted, issuePrefix, ...settings } = body
   const slug = wanted ?? (await freeSlug(db, name))
   const { id } = await refusingTakenSlug(() =>
-    makeWorkspace(db, world, { name, slug, issuePrefix, ownerUserId: caller.userId }),
+    makeWorkspace(db, world, { name, slug, issuePrefix, ownerUuid: caller.personUuid }),
   )
   const made = (await findWorkspace(db, id)) ?? fail('transient_conflict')
   const workspace = { ...made, ...changesOf(made, settings) }
@@ -114,7 +114,7 @@ async function bySlug({ db, caller, params, path }: HandlerInput<typeof workspac
 
 async function belongsTo(db: Db, caller: Caller, workspace: WorkspaceRow): Promise<boolean> {
   if (workspace.id === caller.workspaceId) return true
-  return caller.kind === 'person' && (await findRole(db, workspace.id, caller.userId)) !== null
+  return caller.kind === 'person' && (await findRole(db, workspace.id, caller.personUuid)) !== null
 }
 
 async function update(

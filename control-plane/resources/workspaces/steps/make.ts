@@ -18,7 +18,7 @@ export async function makeWorkspace(
     slug: string
     issuePrefix?: string | undefined
     /** UUID of the person who becomes its owner; default: nobody yet. */
-    ownerUserId?: PersonUuid
+    ownerUuid?: PersonUuid
   },
 ): Promise<{ id: WorkspaceUuid; slug: string }> {
   const at = world.now()
@@ -31,7 +31,7 @@ export async function makeWorkspace(
   await insertCompany(db, { id: companyId, name, at })
   const id = world.uuid<WorkspaceUuid>()
   await insertWorkspace(db, { id, publicId: world.id('ws_'), companyId, name, slug, issuePrefix, at })
-  const { ownerUserId: userId } = workspace
-  if (userId !== undefined) await replaceMember(db, { workspaceId: id, userId, role: 'owner', at })
+  const { ownerUuid: personUuid } = workspace
+  if (personUuid !== undefined) await replaceMember(db, { workspaceId: id, personUuid, role: 'owner', at })
   return { id, slug }
 }

@@ -90,7 +90,7 @@ export async function makeSignedIn(server: TestServer): Promise<string> {
     obtainedAt: now,
     expiresAt: now + 3_600_000,
   }
-  const of = { id, workspaceId: owner.workspaceId, accountLabel: id, createdByUserId: owner.uuid, now }
+  const of = { id, workspaceId: owner.workspaceId, accountLabel: id, createdByUuid: owner.uuid, now }
   const row: ConnectionRow = {
     ...blankConnection({ ...service, surfaces: ['mcp'] }, of),
     status: 'active',
