@@ -12,7 +12,7 @@ const cursorKey = timeAndId(loginTokenId)
 /** Who a person is, and their login tokens. A login token acts in one workspace, so each sees only those of its own workspace. */
 export function authHandlers(): ImplementedRoute[] {
   return implement(authInternalRoutes, {
-    me: ({ caller: { personRef: personRef, name, email, workspaceId, role } }) =>
+    me: ({ caller: { personRef, name, email, workspaceId, role } }) =>
       Promise.resolve({ userId: personRef, name, email, workspaceId, role }),
 
     async listTokens({ db, world, caller, query, bearer }) {
