@@ -100,7 +100,7 @@ onBoth('learnings are listed newest first to whoever sees them', async ({ root }
   const assigned = {
     id: ofHidden.approvalId,
     assignedType: 'user',
-    assignedId: idFrom<PersonRef>('usr_reviewer'),
+    assignedRef: idFrom<PersonRef>('usr_reviewer'),
   } as const
   await insertApproval(root, approvalRow(workspaceId, assigned))
   const seenBy = async (visibleTo: LearningFilter['visibleTo'], more: Partial<LearningFilter> = {}) => {

@@ -75,7 +75,12 @@ function permitOf(deps: RenewalDependencies, of: Of): ServerPermit {
     isSse: server.type === 'sse',
     hasConnection: server.connectionId !== undefined,
     sent: (refused = null) => sentOnce(refused),
-    whyNot: () => whyNot(deps, of),
+    async whyNot() {
+      const why = await whyNot(deps, of)
+      // What was looked up before is not sent any more, either.
+      if (why !== null) looked.clear()
+      return why
+    },
   }
 }
 

@@ -105,7 +105,7 @@ describe('create', () => {
       status: 'pending',
     })
     const stored = await findPlatformChange(server.database.root, server.owner.workspaceId, reply.body.approvalId)
-    expect(stored).toMatchObject({ routeId: 'agents.create', agentId: agent.id, runId, status: 'pending' })
+    expect(stored).toMatchObject({ routeId: 'agents.create', agentRef: agent.id, runId, status: 'pending' })
     expect(stored?.body).toMatchObject({ name: 'Child', role: 'helper' })
     expect((await server.ok('/agents?q=Child')).data).toEqual([])
   })
