@@ -71,7 +71,7 @@ export async function insertRun(
 
 /** Returns whether the event changed the run; without effect where the machine refuses it. */
 export async function changeRun(db: Db, id: RunId, event: SingleEvent): Promise<boolean> {
-  // Nothing would be written.
+  // The event has nothing to write.
   if (event.type === 'progress_told' && !event.usage && !event.sessionId) return false
   const { sql, values } = updateFor(event, 'id = ?', [id])
   return (await texts.change(db, sql, values)) === 1

@@ -7,22 +7,22 @@ import type { RunRow } from '../resources/runs/store.ts'
 /** A further change that the start or the end of a run makes, in the same transaction. */
 export type RunEffect = (
   db: Db,
-  /** As it was before its ending; with a start, as it is now. */
+  /** The run as it was before its ending, or as it is after its start. */
   run: RunRow,
   happening: {
     at: number
     world: World
-    /** null: the run starts. */
+    /** The reason of the ending; null: the run starts. */
     exitReason: ExitReason | null
-    /** With `rate_limited`: when the limit is over (ms), where the harness says. */
+    /** The time (ms) at which the limit is over, with `rate_limited` and where the harness says it. */
     limitResetsAt?: number | null
-    /** A failure of its provider ended it. */
+    /** The run ended by a failure of its provider. */
     providerFailed?: boolean
-    /** Its sandbox had no memory left. */
+    /** The run's sandbox had no memory left. */
     outOfMemory?: boolean
     /** The session that it was to go on with is gone. */
     sessionLost?: boolean
-    /** What the run may leave to close; null: the run starts. */
+    /** Rows that the run may leave to close; null: the run starts. */
     left: LeftByRun | null
   },
 ) => Promise<void>

@@ -96,9 +96,9 @@ type GivenColumn =
 export type RunEvent =
   | Made
   | ({ type: 'offered' } & Offer)
-  /** It was offered to run on its fallback harness. */
+  /** The run was offered to run on its fallback harness. */
   | { type: 'fallback_taken'; reasoningEffort: string | null }
-  /** Declined, not answered in time, or its device is gone. With `device` only an offer to that one. */
+  /** The offer was declined, was not answered in time, or its device is gone. With `device`, only an offer to that device is withdrawn. */
   | { type: 'offer_withdrawn'; fence: number; device?: DeviceRef }
   /** `isLone`: only a run that works on no task. */
   | { type: 'claimed'; fence: number; device: DeviceRef; at: number; isLone?: boolean }
@@ -106,7 +106,7 @@ export type RunEvent =
   /** A sweep found that nothing holds the run, or that something does again. */
   | { type: 'gate_opened'; at: number }
   | { type: 'gate_closed' }
-  /** Its device is within reach and is told to end it. */
+  /** The run's device is within reach and is told to end it. */
   | { type: 'cancel_asked'; exitReason: ExitReason; reason: string | null; at: number }
   | { type: 'events_stored'; fence: number; fromSeq: number; toSeq: number; bytes: number }
   | { type: 'progress_told'; usage: RunUsage | undefined; sessionId: string | undefined }
@@ -125,13 +125,13 @@ export type RunEvent =
   | { type: 'message_added'; sentence: string }
   /** The session is gone or full: no later run goes on with it. */
   | { type: 'session_forgotten'; sessionId: string }
-  /** Its row goes with its workspace. */
+  /** The run's row goes with its workspace. */
   | { type: 'removed' }
 export type RunEventType = RunEvent['type']
 
-/** What whoever changed the row has to do besides, in the same transaction or after its commit. */
+/** A further act of the caller that changed the row, in the same transaction or after its commit. */
 export type Effect =
-  /** Looks for a device that may take it. */
+  /** Looks for a device that may take the run. */
   | 'find_place'
   /** Tells the device that it is offered. */
   | 'push_offer'

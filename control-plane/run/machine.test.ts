@@ -12,7 +12,7 @@ const offered: RunEvent = { type: 'offered', device, expiresAt: 10 }
 const claimed: RunEvent = { type: 'claimed', fence: 1, device, at: 2 }
 const ending = { exitReason: 'completed', errorMessage: null, endedAt: 9 } as const
 
-/** What comes of these events; each of them must be taken. */
+/** Plays the events, each of which must be taken, and returns what comes of them. */
 function play(...events: RunEvent[]): { life: RunLife; effects: string[] } {
   let life: RunLife | null = null
   const effects: string[] = []
@@ -118,7 +118,7 @@ describe('a random walk', () => {
   })
 })
 
-/** What is counted of one history. */
+/** Counts of one history. */
 interface Tally {
   starts: number
   ends: number

@@ -89,9 +89,9 @@ export interface Changes {
 
 export interface Rule<Event extends RunEvent> {
   from: Stage
-  /** null: it stays in its phase. */
+  /** The phase after the event; null: the run stays in its phase. */
   to: Phase | 'nothing' | null
-  /** What must be true besides. */
+  /** Further conditions on the row. */
   holds?: (event: Event) => Conditions
   changes: (event: Event) => Changes
   effects?: readonly Effect[]
@@ -229,7 +229,7 @@ const ruleOf = ({ type }: { type: AfterMaking }) => rules[type] as unknown as Ru
 
 export type ChangingEvent = OfType<AfterMaking>
 
-/** What must be true of the row for the event to change it. */
+/** Returns what must be true of the row for the event to change it. */
 export function conditionsFor(event: ChangingEvent): Conditions {
   const { from, holds } = ruleOf(event)
   const [stage, besides] = [stages[from], holds?.(event)]
@@ -238,7 +238,7 @@ export function conditionsFor(event: ChangingEvent): Conditions {
 
 export const changesBy = (event: ChangingEvent): Changes => ruleOf(event).changes(event)
 
-/** What is to be done besides, once the event has changed a run that was in this phase. A device that has nothing of it is told nothing. */
+/** Returns the effects of an event that has changed a run which was in this phase. A device that has nothing of the run is told nothing. */
 export function effectsOf(type: AfterMaking, phase: Phase): readonly Effect[] {
   const { effects = [] } = ruleOf({ type })
   return phase === 'waiting' ? effects.filter((effect) => effect !== 'tell_device') : effects
@@ -274,7 +274,7 @@ function missing(life: RunLife, { is, set = [] }: Conditions): keyof RunLife | n
   return columns.find((column) => life[column] !== is[column]) ?? set.find((column) => life[column] === null) ?? null
 }
 
-/** Why a live run is refused that is in no phase of the stage. */
+/** The refusals of events for live runs that are in no phase of the stage. */
 const outside: Readonly<Record<Stage, RunRefusal>> = {
   waiting: 'not_waiting',
   offered: 'not_offered',

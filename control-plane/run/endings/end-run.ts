@@ -19,11 +19,11 @@ type Without<Event, Key extends string> = Event extends unknown ? Omit<Event, Ke
 /** An ending event of the machine, with what is told of it besides. */
 export type Ending = Without<EndingEvent, 'endedAt'> & {
   world: World
-  /** When the control plane ends it. */
+  /** The time at which the control plane ends the run. */
   at: number
-  /** The time since the run ended on its device, as that says. */
+  /** The time since the run ended on its device, by the device's own report. */
   endedAgoMs?: number | undefined
-  /** Its sandbox had no memory left, as the runner in it says. */
+  /** The run's sandbox had no memory left, by the report of the runner in it. */
   outOfMemory?: boolean
   /** The session that it was to go on with is gone, so nothing was done. */
   sessionLost?: boolean

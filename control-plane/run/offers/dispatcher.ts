@@ -99,7 +99,7 @@ export class Dispatcher implements Offering {
     this.work.add('queued', () => this.findQueued(), 'queued')
   }
 
-  /** This replica ended the run, whose device has room. The outbox says so, too, before or after. */
+  /** Looks for runs for the room that this run left on its device: this replica ended it. The outbox says so, too, before or after. */
   runEnded({ id, workspaceId }: { id: RunId; workspaceId: WorkspaceUuid }): void {
     if (!this.work.isStopped) this.lookOnce(id, workspaceId)
   }
@@ -107,7 +107,7 @@ export class Dispatcher implements Offering {
   /** Looks when it hears of the run's end for the first time. */
   private lookOnce(runId: RunId, workspaceId: WorkspaceUuid): void {
     if (this.ended.delete(runId)) return
-    // Of most others only the outbox tells. Forgetting one costs another look.
+    // The ends of most other runs only the outbox tells. A forgotten id costs another look.
     if (this.ended.size >= mostEnded) this.ended.clear()
     this.ended.add(runId)
     this.capacityChanged(workspaceId)
@@ -173,7 +173,7 @@ export class Dispatcher implements Offering {
     for (let at = 0; at < runIds.length; at += batch) await this.offer(workspaceId, runIds.slice(at, at + batch))
   }
 
-  /** All that waits is looked at, since what is held by a gate may stand before what is not. */
+  /** Looks at every run that waits, since a run that is held by a gate may stand before one that is not. */
   private async offerWaiting(workspaceId: WorkspaceUuid): Promise<void> {
     const { root, world, leaseMs } = this.options
     let page = await listWaiting(root, { workspaceId, after: null, limit: batch })
@@ -194,7 +194,7 @@ export class Dispatcher implements Offering {
       await this.offerTogether(workspaceId, runIds)
     } catch (error) {
       if (runIds.length === 1) throw error
-      // One that cannot be offered holds up none of the others.
+      // A run that cannot be offered holds up none of the others.
       this.options.log.warn({ err: error, runs: runIds.length }, 'runs were not offered together; each is by itself')
       for (const runId of runIds) this.work.add(workspaceId, () => this.offerTogether(workspaceId, [runId]))
     }

@@ -63,7 +63,7 @@ export async function offerQueued(
 ): Promise<OfferedRun[]> {
   const { world, leaseMs, offerMs, isLinked } = offering
   const { facts, refusalOf } = await lockRoom(tx, workspaceId, offering)
-  // Read once nobody else places runs of the workspace: another one of the same task may just have been offered.
+  // The runs are read once nobody else places runs of the workspace: another run of the same task may just have been offered.
   const waiting: WaitingRun[] = []
   for (const run of await findWaiting(tx, runIds)) {
     const exitReason = refusalOf(placeOfRun(run.facts))
@@ -115,7 +115,7 @@ export function specFor(
 type SkillReader = Pick<RunFacts, 'ownerUuid' | 'isOfPrivateAgent'>
 type Trusting = Pick<Room['facts'], 'devices' | 'admins'>
 
-/** Who wrote them is nothing that a device needs to know. */
+/** Leaves out who wrote the skills, which no device needs to know. */
 function skillsFor(
   device: DeviceRef,
   { spec, run, facts: { devices, admins } }: { spec: RunSpec; run: SkillReader; facts: Trusting },

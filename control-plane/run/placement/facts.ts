@@ -43,13 +43,13 @@ export async function loadPlacementFacts(db: Db, workspaceId: WorkspaceUuid, mom
   return (await load(db, workspaceId, { ...moment, lock: false })).facts
 }
 
-/** Why a run may not start in the workspace now; it ends with this. null: it may. */
+/** Returns the reason for which a run may not start in the workspace now, and with which it ends; null: it may start. */
 type RefusalOf = (place: Pick<RunPlace, 'whyClosed'>) => 'billing_locked' | 'company_paused' | 'cloud_disabled' | null
 
 /**
- * The same with the workspace locked: until the transaction ends nobody else gives away room on its devices, and nobody
- * halts it without seeing what is queued in the transaction. One row for all of them, so the devices' own rows, which
- * heartbeats write, are not held up.
+ * Locks the workspace and returns the same facts: until the transaction ends nobody else gives away room on its devices, and nobody halts
+ * it without seeing what is queued in the transaction. The lock is on one row for all of them, so the devices' own rows, which heartbeats
+ * write, are not held up.
  */
 export async function lockPlacement(
   tx: Tx,

@@ -94,7 +94,7 @@ describe('which device a run goes to', () => {
     expect(
       place(run(), [device(idFrom('c'), { personUuid: idFrom('you'), isOfAdmin: true })], idFrom<DeviceRef>('c')),
     ).toEqual(on('c'))
-    // Its owner is no admin any more.
+    // The device's owner is no admin any more.
     expect(place(run(), [device(idFrom('c'), { personUuid: idFrom('you') })], idFrom<DeviceRef>('c'))).toEqual(
       gate('no_device'),
     )
@@ -187,13 +187,13 @@ describe('which device a run goes to', () => {
     expect(placeRun(withFallback, { ...nothing, defaultDevice: null, devices, quotas })).toMatchObject({
       onFallback: true,
     })
-    // What keeps it from both is told of its own.
+    // A run that is kept from both is told what keeps it from its own.
     const unready = devices.map((each) => ({ ...each, ...without('codex') }))
     expect(placeRun(withFallback, { ...limited, devices: unready })).toEqual(gate('rate_limit'))
     const spent = new Map([...quotas, ['codex/a', { room: 0, opensAt: 9 }], ['codex/b', { room: 0, opensAt: 9 }]])
     const held = { ...gate('rate_limit'), opensAt: 5 }
     expect(placeRun(withFallback, { ...nothing, defaultDevice: null, devices, quotas: spent })).toEqual(held)
-    // No other gate sends it there.
+    // Other gates do not send the run to its fallback.
     const absent = devices.map((each) => ({ ...each, ...without('claude') }))
     expect(place(withFallback, absent)).toMatchObject(gate('no_ready_route'))
   })
@@ -244,7 +244,7 @@ describe('which device a run goes to', () => {
         isTaken ? on('a') : refused,
       ])
     }
-    // Another device that takes it is as good; the one of the folder has no other.
+    // A run goes as well to another device that takes it; a run of the folder has no other.
     const devices = [device(idFrom('a'), { runsBy: 'owner' }), device(idFrom('b'), { used: 2 })]
     expect(place(run({ causedByUuid: idFrom<PersonUuid>('you') }), devices)).toEqual(on('b'))
     expect(
@@ -277,7 +277,7 @@ describe('which device a run goes to', () => {
     const refused = run({ causedByUuid: idFrom<PersonUuid>('you') })
     expect(place(run({ ahead: [refused, refused] }), devices)).toEqual(on('a'))
     expect(place(run({ ahead: [refused, run()] }), devices)).toEqual(gate('task_locked'))
-    // What waits for a device to come back may go first when it does.
+    // A run that waits for a device to come back may go first when it does.
     const pinned = run({ folderDevice: idFrom<DeviceRef>('gone') })
     expect(place(run({ ahead: [pinned] }), devices)).toEqual(gate('task_locked'))
   })
@@ -321,7 +321,7 @@ describe('which device a run goes to', () => {
       ...gate('rate_limit'),
       opensAt: 5,
     })
-    // One that is away meanwhile is waited for no shorter.
+    // A device that is away meanwhile does not make the wait shorter.
     devices[0]!.liveness = 'disconnected'
     expect(placeRun(run({ folderDevice: idFrom<DeviceRef>('a') }), facts(both))).toEqual({
       ...gate('no_device'),
@@ -363,7 +363,7 @@ describe('an account that opens again', () => {
     const { placed } = placeAll([{ facts: run() }, { facts: run() }, { facts: run({ harness: 'codex' }) }], facts)
     expect(placed.map(({ run: each }) => each.facts.harness)).toEqual(['claude', 'codex'])
     expect(facts.quotas.get('claude/me/d')?.room).toBe(1)
-    // The same account as somebody else's device reports it.
+    // Somebody else's device reports the same account.
     const others = [device(idFrom('a'), { personUuid: idFrom('you'), accounts })]
     expect(placeRun(run({ folderDevice: idFrom<DeviceRef>('a') }), { ...facts, devices: others })).toEqual(on('a'))
     // Nor does an agent wait that brings its own key, but for that.

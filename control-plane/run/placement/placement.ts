@@ -59,7 +59,7 @@ export function placeAll<Run extends { facts: RunFacts }>(
     }
     const { kind: _, ...place } = placement
     const device = devices.find(({ publicId }) => publicId === place.publicId)
-    // Its own place was lost a moment ago.
+    // The run's own place was lost a moment ago.
     if (device === undefined) continue
     placed.push({ run, ...place })
     device.used++
@@ -72,7 +72,9 @@ export function placeAll<Run extends { facts: RunFacts }>(
 
 const hasCloudRoom = ({ cloudRoom }: PlacementFacts) => (cloudRoom ?? 0) > 0
 
-/** Its places are there, and none may take it. Whoever wakes an agent in vain must not hold up the work of others. */
+/**
+ * Tells whether the run's places are there and none may take it. A person who wakes an agent in vain must not hold up the work of others.
+ */
 export const isRefused = (run: RunFacts, facts: PlacementFacts): boolean => placeOfRun(run).isRefused(run, facts)
 
 const notReady = (who: string, { harness, advice, where }: { harness: string; advice: string; where: string }) =>
@@ -94,7 +96,7 @@ const descriptions: Record<GateReason, string | ((harness: string, advice: strin
     'The provider failed several runs in a row. This one starts by itself when one of them has got through.',
   capacity: 'Every device that may take this run is busy. It starts when a run there ends.',
 }
-/** For people. `harness`: the run's. */
+/** Describes the gate for people. `harness`: the run's. */
 export function describeGate({ reason, opensAt, advice = [], message }: Gate, harness: HarnessName): string {
   if (message !== undefined) return message
   const description = descriptions[reason]

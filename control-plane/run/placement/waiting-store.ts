@@ -25,9 +25,9 @@ export interface WaitingRun {
   workspaceId: WorkspaceUuid
   taskId: TaskId | null
   createdAt: number
-  /** Its place in the line. */
+  /** The time by which the run is ordered among those that wait (ms). */
   inLineSince: number
-  /** Since when a sweep found nothing in its way. */
+  /** The time since which sweeps found nothing in its way (ms). */
   ungatedSince: number | null
   facts: RunFacts
 }
@@ -106,7 +106,7 @@ const row = z
     ),
   }))
 
-/** What `isWorkPrivate` says of a wake, and that secrets are given. */
+/** Tells in SQL what `isWorkPrivate` says of a wake, and whether secrets are given. */
 const isConfidential = `(
   agents.visibility = 'private'
   or exists (select 1 from secret_grants where secret_grants.agent_id = runs.agent_id)
@@ -173,12 +173,12 @@ const mostAhead = 5_000
 export interface OthersOfTask {
   /** A device has one of its runs. */
   isTaken: boolean
-  /** Those that wait, of which the ones that a device may take are done first. */
+  /** Runs of the task that wait. Those that a device may take are done first. */
   ahead: readonly RunFacts[]
 }
 export const noOthers: OthersOfTask = { isTaken: false, ahead: [] }
 
-/** What may hold up a new run of the task: each live run of the task was made before it. */
+/** Returns the runs that may hold up a new run of the task: each live run of the task was made before it. */
 export async function findOthersOfTask(db: Db, taskId: TaskId): Promise<OthersOfTask> {
   const live = await listLiveOfTask(db, taskId)
   if (live.length === 0) return noOthers
@@ -204,7 +204,7 @@ async function withAhead(db: Db, runs: readonly (WaitingRun & { isBehind: boolea
   })
 }
 
-/** One of all that trust judges alike, since anybody may wake an agent for a task as often as they like. */
+/** Keeps one of all runs that trust judges alike, since anybody may wake an agent for a task as often as they like. */
 function distinct(ahead: readonly RunFacts[]): RunFacts[] {
   const kinds = new Map<string, RunFacts>()
   for (const run of ahead) {

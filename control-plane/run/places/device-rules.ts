@@ -41,7 +41,7 @@ export const quotaFor = (run: RunFacts, device: DeviceFacts, { quotas }: Placeme
 export const circuitFor = (run: RunFacts, { publicId }: DeviceFacts, { circuits }: PlacementFacts): Quota | undefined =>
   circuits.get(circuitKey({ device: publicId, provider: run.provider }))
 
-/** When the first of the devices' accounts opens; empty where one is open. */
+/** Returns when the first of the devices' accounts opens; empty where one is open. */
 const opening = (run: RunFacts, devices: readonly DeviceFacts[], facts: PlacementFacts): Pick<Gate, 'opensAt'> =>
   firstOf(devices.map((device) => quotaFor(run, device, facts)))
 
@@ -83,7 +83,7 @@ function mayTake(run: RunFacts, facts: PlacementFacts): DeviceFacts[] {
   const owned = facts.devices
     .filter((device) => device.personUuid === run.ownerUuid && !device.isSandbox)
     .toSorted((a, b) => b.capacity - b.used - (a.capacity - a.used) || (a.publicId < b.publicId ? -1 : 1))
-  // It is one no longer once its owner is no admin.
+  // The default device counts only while its owner is an admin.
   const common = byId(facts.defaultDevice).filter((device) => device.isOfAdmin)
   // The device that has the session may belong to somebody else by now.
   const withSession = byId(run.sessionDevice).filter((device) => owned.includes(device) || common.includes(device))

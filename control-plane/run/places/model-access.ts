@@ -6,11 +6,11 @@ import { troubleInSandbox, sandboxDelivery } from '../../resources/secrets/in-cl
 import type { KeyedSpec, KeyRefusal, Keys } from './place.ts'
 
 /**
- * With which key a run in a sandbox reaches its model. A key of the agent's own comes before the operator's, which pays for some
+ * The key with which a run in a sandbox reaches its model. A key of the agent's own comes before the operator's, which pays for some
  * harnesses alone; neither enters the sandbox.
  */
 export type ModelAccess =
-  /** It asks no model by svc. */
+  /** The run asks no model by svc. */
   | { kind: 'none' }
   /** `keyId`: of the agent's secret; null: the operator's key. */
   | { kind: 'brokered'; model: BrokeredModel; keyId: SecretId | null }

@@ -31,18 +31,18 @@ export interface RunPlace {
   readonly canGrow: boolean
   /** The first token of its runner is good for its first link alone. */
   readonly exchangesFirstToken: boolean
-  /** Why a run there is given no credentials over the link; null: it is. */
+  /** The reason for which a run there is given no credentials over the link; null: it is given them. */
   readonly whyNoCredentials: string | null
 
-  /** What the facts of a run say of a place that is made for it alone. `device`: its durable id, once it is there. */
+  /** Returns what the facts of a run say of a place that is made for it alone. `device`: its durable id, once it is there. */
   madeForRun(device: DeviceRef | null): RunFacts['cloud']
-  /** Where the run may go now, or what holds it. What holds it wherever it would go was asked before. */
+  /** Returns where the run may go now, or what holds it. Gates that would hold it wherever it went were asked before. */
   placeRun(run: RunFacts, facts: PlacementFacts): Placement
-  /** Its places are there, and none may take it. */
+  /** Tells whether the run's places are there and none may take it. */
   isRefused(run: RunFacts, facts: PlacementFacts): boolean
-  /** The run's place is being made, and how long that may take is known there. */
+  /** Tells whether the run's place is being made: the place then bounds that time. */
   isBeingMade(run: RunFacts): boolean
-  /** Why no run may go there; null: it may. */
+  /** Returns why no run may go there; null: runs may. */
   whyClosed(allowed: { onServer: boolean; inWorkspace: boolean }): Closed | null
 
   /** The spec with the limits that it has there. */
@@ -56,12 +56,12 @@ export interface RunPlace {
 
   /** The spec as the runner there gets it. */
   offeredSpec(spec: RunSpec): RunSpec
-  /** What the run has in its environment, by variables. Throws `VaultError` where a secret cannot be opened. */
+  /** Returns what the run has in its environment, by variables. Throws `VaultError` where a secret cannot be opened. */
   secretsFor(db: Db, run: RunRow, opening: Opening): Promise<Record<string, string>>
 
-  /** Whose work it takes, as far as its row does not say it. */
+  /** Returns whose work the device takes, as far as its row does not say it. */
   trusted(device: DeviceRow, admins: ReadonlySet<PersonUuid>): Pick<DeviceFacts, 'isSandbox' | 'runsBy' | 'isOfAdmin'>
-  /** How a run ended with which the place did not come back. */
+  /** Returns how a run ended with which the place did not come back. */
   howLost(db: Db, device: DeviceRow): Promise<{ exitReason: ExitReason; errorMessage: string }>
 }
 
@@ -73,7 +73,7 @@ export interface Closed {
 export interface Opening {
   vault: Pick<Vault, 'open'>
   world: Pick<World, 'bytes' | 'now'>
-  /** null: the run has none any more. */
+  /** Finds the spec of the run; null: the run has none any more. */
   findSpec: () => Promise<RunSpec | null>
 }
 
@@ -112,12 +112,12 @@ export interface DeviceFacts extends AccountHolder {
   /** A replica holds its link now. A device counts as connected for a while after its link was lost. */
   isLinked: boolean
   isController: boolean
-  /** It was made for one run of the cloud, and takes no other. */
+  /** The device was made for one run of the cloud, and takes no other. */
   isSandbox: boolean
   remoteControlRevoked: boolean
   /** The people whose wakes its owner lets it take. */
   runsBy: RunsBy
-  /** Its owner is an owner or admin of the workspace. */
+  /** The device's owner is an owner or admin of the workspace. */
   isOfAdmin: boolean
   /** The last report of the device; true before its first one. */
   accepting: boolean
@@ -130,13 +130,13 @@ export interface DeviceFacts extends AccountHolder {
 
 export interface PlacementFacts {
   devices: readonly DeviceFacts[]
-  /** How many more sandboxes the workspace may have; null: no engine for them is ready. */
+  /** The number of sandboxes that the workspace may have besides; null: no engine for them is ready. */
   cloudRoom: number | null
   /** Durable id of the workspace's default device. */
   defaultDevice: DeviceRef | null
   /** Agent and harness (`agt_.../claude`) whose provider refused a run a moment ago. */
   rateLimited: ReadonlySet<string>
-  /** Of accounts whose limit was reached and is not long over; all others are open. */
+  /** Quotas of accounts whose limit was reached and is not long over; all others are open. */
   quotas: ReadonlyMap<string, Quota>
   /** Breakers by `circuitKey` that are or were just open; all others are closed, which lets everything through. */
   circuits: ReadonlyMap<string, Quota>
@@ -153,24 +153,24 @@ export interface RunFacts {
   provider: string
   /** The harness on which it goes while its provider keeps it from its harness. */
   fallback: Pick<RunFacts, 'harness' | 'keyId' | 'provider'> | null
-  /** It goes to a sandbox and to no device: that of its own, once there is one. null: it goes to devices. */
+  /** Set: the run goes to a sandbox and to no device, namely to that of its own, once there is one. null: it goes to devices. */
   cloud: { device: DeviceRef | null } | null
   /** Device of the folder the run starts in; null when it starts in the home folder. */
   folderDevice: DeviceRef | null
   /** Device whose harness session the run goes on with. */
   sessionDevice: DeviceRef | null
-  /** It is of use only on the device with the session. */
+  /** The run is of use only on the device with the session. */
   isForSession: boolean
   ownerUuid: PersonUuid | null
   /** The agent was given to its owner, who has not agreed yet: it runs on none of their devices. */
   isOwnerAsked: boolean
-  /** Its agent is private. */
+  /** The run's agent is private. */
   isOfPrivateAgent: boolean
-  /** It belongs to a private agent, a private project or a dm, or is given secrets. */
+  /** The run belongs to a private agent, a private project or a dm, or is given secrets. */
   isConfidential: boolean
   /** The person at the root of its chain of wakes. */
   causedByUuid: Person
-  /** Others whose words it follows, and who wrote its AGENT.md. */
+  /** Others whose words the run follows, and who wrote its AGENT.md. */
   wordsBy: readonly Person[]
   /** The person is no longer a member of the workspace. */
   isCauseGone: boolean
@@ -183,11 +183,11 @@ export interface RunFacts {
 export interface Gate {
   kind: 'gate'
   reason: GateReason
-  /** When it opens by itself, where that is known (ms). */
+  /** The time at which the gate opens by itself, where that is known (ms). */
   opensAt?: number
-  /** What the devices say that are not ready for its harness. */
+  /** Reports of the devices that are not ready for the run's harness. */
   advice?: readonly Advice[]
-  /** For people, where the place says it in words of its own. */
+  /** The sentence for people, where the place says it in words of its own. */
   message?: string
 }
 /** `onFallback`: with its fallback harness. `to_make`: its place is to be made. */

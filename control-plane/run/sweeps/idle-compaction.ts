@@ -23,7 +23,7 @@ const cacheMs = 60 * 60_000
 const latestMs = cacheMs - 30_000
 /** A session is idle within a day, or the run that left it was a very long one. */
 const longestRunMs = 25 * 60 * 60_000
-/** One that found no place so soon would come too late. */
+/** A compaction that found no place after this time would come too late. */
 const waitMs = 30_000
 const pageSize = 200
 
@@ -46,7 +46,7 @@ export function idleCompactionSweep(options: { everyMs: number; context: WakeCon
         if (isHalted(workspace)) continue
         const to = now - idleCompaction.afterMinutes * 60_000
         const window = { from: now - latestMs, to, createdSince: now - longestRunMs }
-        // Each page is judged, since any number of small sessions may stand before a large one.
+        // The sweep judges every page, since any number of small sessions may stand before a large one.
         const idle = { workspaceId, ...window, harnesses: compacting }
         for await (const page of inPages<RunRow>(pageSize, (next) => listIdle(root, { after: null, ...idle, ...next })))
           for (const run of page)
@@ -86,7 +86,7 @@ async function compact(run: RunRow, { root, now, log }: SweepContext, context: W
   if (answer !== null) log.info({ runId: run.id, answer: answer.kind }, 'idle session')
 }
 
-/** At another speed the provider would not know the session. */
+/** Returns the speed of the conversation: at another speed the provider would not know the session. */
 const speedOf = async (db: Db, { conversationId }: RunRow) =>
   conversationId === null ? null : ((await findConversation(db, conversationId))?.speed ?? null)
 

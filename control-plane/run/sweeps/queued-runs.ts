@@ -66,7 +66,7 @@ async function sweepWorkspace(
     const placement = placeRun(run.facts, facts)
     return placement.kind === 'gate' ? (placement.opensAt ?? null) : null
   }
-  // What the runs of one page would take is taken for those of the next.
+  // The room that the runs of one page would take is taken for those of the next.
   let room = facts
   let isAnyUngated = false
   const waiting = inPages<WaitingRun>(pageSize, (next) => listWaiting(root, { workspaceId, after: null, ...next }))
@@ -86,7 +86,7 @@ async function sweepWorkspace(
 
 type Due = 'gated' | 'ungated' | 'gate_timeout' | 'dispatch_timeout'
 
-/** null: the run goes on waiting as it does. */
+/** Returns what is due for the run; null: it goes on waiting as it does. */
 function dueOf(
   run: WaitingRun,
   { gate, now, options }: { gate: { opensAt: number | null } | null; now: number; options: QueuedRunsOptions },

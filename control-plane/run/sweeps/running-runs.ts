@@ -36,7 +36,7 @@ export function runningRunsSweep(options: RunningRunsOptions): Sweep {
   }
 }
 
-/** Without a transaction at first, since nearly all runs go on. */
+/** Judges without a transaction at first, since nearly all runs go on. */
 async function look(context: SweepContext, run: RunRow, options: RunningRunsOptions): Promise<void> {
   const now = context.world.now()
   if (await judge(context.root, run, { now, awakeSince: context.awakeSince(), options }))

@@ -116,7 +116,7 @@ it('derives the harness from the model when none is set', () => {
   expect(chooseHarness(null, 'gpt-5.1-codex', catalog)).toBe('codex')
   expect(chooseHarness(null, 'composer-1', catalog)).toBe('cursor')
   expect(chooseHarness(null, 'mistral/large', catalog)).toBe('opencode')
-  // Unlike what its name says, when the catalog knows better.
+  // The catalog knows better than the model's name.
   const house = createCatalog([{ id: 'gpt-house', aliases: [], harness: 'opencode', efforts: [], price: null }])
   expect(chooseHarness(null, 'gpt-house', house)).toBe('opencode')
   expect(chooseHarness(null, 'gpt-house', catalog)).toBe('codex')

@@ -17,9 +17,9 @@ export interface Refusal {
   kind: 'not_dispatched'
   reason: NotDispatchedReason
   message: string
-  /** With `task_hitl_open`: what waits for a person. */
+  /** The approval or question that waits for a person, with `task_hitl_open`. */
   blockedBy?: { kind: 'approval' | 'question'; id: ApprovalId | QuestionId }
-  /** Why its harness has no key in the cloud, as the routes that start a run say it. */
+  /** The code of the reason why its harness has no key in the cloud, as the routes that start a run give it. */
   code?: 'credits_harness_unsupported' | 'credential_unbrokerable'
 }
 
@@ -41,9 +41,9 @@ export type NotDispatchedReason =
 /** The facts of the task that a wake is for. */
 export interface TaskFacts {
   key: string
-  /** Or it is in the archive, and the wake is not of a step that works on it all the same. */
+  /** The task is finished, or is in the archive and the wake is not of a step that works on it all the same. */
   isFinished: boolean
-  /** It is set to begin later. */
+  /** The task is set to begin later. */
   startsLater: boolean
   hasOpenBlocker: boolean
   openHold: { kind: 'approval' | 'question'; id: ApprovalId | QuestionId } | null
@@ -56,7 +56,7 @@ export interface WakeFacts {
   environment: 'device' | 'cloud'
   task: TaskFacts | null
   workspace: Pick<WorkspaceRow, 'agentsPaused' | 'status' | 'cloudEnabled' | 'isBillingLocked'>
-  /** null: the agent has no default folder. */
+  /** Whether the agent's default folder can be used; null: it has none. */
   folder: 'bound' | 'missing' | null
   cloudEnabled: boolean
   /** A timer wakes the agent, and all the work it has waits for people. */
@@ -131,13 +131,13 @@ const decline = (exitReason: Decline['exitReason'], message: string): Decline =>
 
 const refuse = (reason: NotDispatchedReason, message: string): Refusal => ({ kind: 'not_dispatched', reason, message })
 
-/** Who finished a task, as a workflow sees it: `platform` is a merge of its pull request. */
+/** The one that finished a task, as a workflow sees it: `platform` is a merge of its pull request. */
 export type FinishedBy = 'own_step' | 'platform' | 'somebody'
 
 /**
- * Whether a step works on the task of its workflow run though that is finished or in the archive. A workflow that was started on
- * such a task is about it as it is, and one whose own step or pull request finished it goes on to its end. Whoever else
- * finishes or archives it meanwhile stops the work. Nothing of this reopens the task.
+ * Tells whether a step works on the task of its workflow run though the task is finished or in the archive. A workflow that was started on
+ * such a task is about it as it is, and one whose own step or pull request finished it goes on to its end. Whoever else finishes or
+ * archives it meanwhile stops the work. Nothing of this reopens the task.
  */
 export function stepWorksOn(
   { completedAt, cancelledAt, archivedAt }: { [at in 'completedAt' | 'cancelledAt' | 'archivedAt']: number | null },

@@ -44,7 +44,7 @@ export interface SpecInput {
   runId: RunId
   agent: AgentRow
   workspace: WorkspaceRow
-  /** Of the agent and of the workspace. */
+  /** The servers of the agent and of the workspace. */
   mcpServers: Readonly<Record<string, unknown>>
   instructions: readonly Instructions[]
   folder: FolderRow | null
@@ -56,11 +56,11 @@ export interface SpecInput {
   catalog: ModelCatalog
   limits?: Partial<RunSpec['limits']>
   commandStep?: CommandStep | null
-  /** Those that the agent has. */
+  /** The skills that the agent has. */
   skills?: HadSkills
 }
 
-/** All a device needs to execute the run, with the workspace's defaults filled in. */
+/** Builds all that a device needs to execute the run, with the workspace's defaults filled in. */
 export function buildSpec(input: SpecInput): RunSpec {
   const spec = agentSpec(input)
   return input.commandStep == null ? spec : commandStepSpec(spec, input.commandStep)
@@ -84,7 +84,7 @@ function commandStepSpec(spec: RunSpec, { command, timeoutMs }: CommandStep): Ru
     mcpServers: {},
     skillFolders: null,
     ...noSkills,
-    // It may be silent for as long as it may take.
+    // The command may be silent for as long as it may take.
     limits: { ...spec.limits, runMs: timeoutMs, noProgressMs: timeoutMs + commandStepSlackMs },
   }
 }
@@ -130,7 +130,7 @@ function agentSpec(input: SpecInput): RunSpec {
   }
 }
 
-/** As a folder has it, though nobody named it. */
+/** The folder of the clone, in the form of a folder that somebody named. */
 const clone = { shortId: 'repo', rootPath: cloneFolder }
 
 /** The modes are listed from the strictest on. */
@@ -190,7 +190,7 @@ export function instructionsFor(
   return texts.filter(([, text]) => text.trim() !== '').map(([name, text]) => ({ name, text }))
 }
 
-/** One text for the harness. */
+/** Joins the instructions to one text for the harness. */
 export const joinedInstructions = (instructions: readonly Instructions[]): string =>
   instructions.map(({ text }) => text).join('\n\n')
 

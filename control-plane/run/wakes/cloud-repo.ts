@@ -9,7 +9,7 @@ import type { TaskRow } from '../../resources/tasks/store.ts'
 /** The repository that a cloud run works on: the task's, else the agent's own. */
 export interface CloudRepo {
   id: RepoUuid
-  /** null: it was removed from the workspace. */
+  /** The row of the repository; null: it was removed from the workspace. */
   row: RepoRow | null
   task: Pick<TaskRow, 'key' | 'branchName' | 'baseBranch'> | null
 }

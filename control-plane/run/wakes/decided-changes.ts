@@ -3,7 +3,7 @@ import { outcomeText } from '../../resources/platform-changes/present.ts'
 import { listUntold } from '../../resources/platform-changes/store.ts'
 import type { ReadyWake } from './wake.ts'
 
-/** What a run is told of the changes that its agent had asked for, and which of them it is told. */
+/** The text that tells a run of the changes that its agent had asked for, and the ids of those of which it tells. */
 export interface DecidedChanges {
   /** `''`: there is no news. */
   text: string

@@ -32,15 +32,15 @@ export interface RunDraft {
   runId: RunId
   instructions: readonly Instructions[]
   own: RunVariant
-  /** On the agent's fallback harness. */
+  /** The run as it would be on the agent's fallback harness; null: it has none. */
   fallback: RunVariant | null
   /** The run that it continues. */
   parent: RunRow | null
   /** The names of variables of secrets that the run is given, and of those that it does without. */
   secretNames: SecretNames
-  /** By them it is placed. */
+  /** Facts by which the run is placed. */
   facts: RunFacts
-  /** null: it is not to be placed. */
+  /** The room that is left; null: the run is not to be placed. */
   room: Room | null
   /** The changes of which its prompt says what became. */
   told: readonly string[]
@@ -99,7 +99,7 @@ export async function draftRun(
   })
   const resumeSessionId = parent?.sessionId ?? null
   const next = { ...unresumed, resumeSessionId, prompt }
-  // What makes a session smaller has no skills, and is of use in that session alone.
+  // A compaction has no skills, and is of use in its session alone.
   const spec = wake.compacts ? next : await resumedSpec(tx, parent, next, newSessionPrompt)
   const { causedByUuid } = wake
   const { workspaceId } = wake.agent
@@ -187,8 +187,8 @@ async function hasItsInstructions(tx: Tx, run: RunRow, spec: RunSpec): Promise<b
 }
 
 /**
- * Nobody's work waits until a session is smaller. False while a process that does it has yet to leave: two that write one
- * session would forget what one of them did.
+ * Ends the compactions of the session, since nobody's work waits until a session is smaller. False while a process that does it has yet to
+ * leave: two that write one session would forget what one of them did.
  */
 async function endCompactions(
   tx: Tx,

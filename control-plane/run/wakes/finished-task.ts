@@ -8,8 +8,8 @@ import { stepWorksOn, type FinishedBy } from './admission.ts'
 import type { WakeTask } from './wake.ts'
 
 /**
- * Whether a wake finds its task finished or in the archive, so that there is nothing to do. A step of a workflow may work on
- * such a task (`stepWorksOn`).
+ * Tells whether a wake finds its task finished or in the archive, so that there is nothing to do. A step of a workflow may work on such a
+ * task (`stepWorksOn`).
  */
 export async function isOver(db: Db, task: WakeTask, step: RunStep | null): Promise<boolean> {
   if (!isFinished(task) && task.archivedAt === null) return false
@@ -19,7 +19,7 @@ export async function isOver(db: Db, task: WakeTask, step: RunStep | null): Prom
   return !stepWorksOn(task, { beganAt: run.createdAt, finishedBy })
 }
 
-/** By what stands in the history of the task. */
+/** Finds who finished the task, by the last change of its status in the task's history. */
 async function whoFinished(db: Db, taskId: TaskId, workflowRunId: WorkflowRunId): Promise<FinishedBy> {
   const moved = await findLastActivity(db, { taskId, kind: 'task.status_changed' })
   if (moved?.actorType === 'system') return 'platform'

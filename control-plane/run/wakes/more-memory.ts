@@ -7,7 +7,7 @@ import { findSandboxOfRun, replaceSandbox } from '../../resources/sandboxes/stor
 import { findWorkspace } from '../../resources/workspaces/store.ts'
 import { requestSuccessor } from './successors.ts'
 
-/** What may be the end of a run whose sandbox had no memory left. One that somebody cancelled is not gone on with. */
+/** The exit reasons of a run whose sandbox had no memory left and that is followed. A run that somebody cancelled is followed by none. */
 const endsOf = ['error', 'sandbox_lost']
 
 /**

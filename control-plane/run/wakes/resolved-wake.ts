@@ -28,21 +28,21 @@ export interface ResolvedWake {
   wake: ReadyWake
   workspace: WorkspaceRow
   task: WakeTask | null
-  /** Those of the wake before those of the task. */
+  /** The wake's settings, before those of the task. */
   overrides: RunOverrides
   environment: 'device' | 'cloud'
   folder: FolderRow | null
-  /** What a cloud run works on; null: it has no repository, or is none of the cloud. */
+  /** The repository that a cloud run works on; null: it has none, or is no run of the cloud. */
   repo: CloudRepo | null
   /** MCP servers of the agent, of the workspace and of connections. */
   mcpServers: Readonly<Record<string, unknown>>
-  /** Of which runs of the agent get variables. */
+  /** Connections from which runs of the agent get variables. */
   connections: readonly AgentConnection[]
-  /** Of the wake. */
+  /** The time of the wake (ms). */
   at: number
 }
 
-/** null: the workspace is gone. */
+/** Resolves what the wake is about; null: the workspace is gone. */
 export async function resolveWake(
   tx: Tx,
   wake: ReadyWake,
@@ -124,14 +124,14 @@ async function findSameQueued(tx: Tx, wake: ReadyWake): Promise<RunRow | null> {
   return null
 }
 
-/** Who wrote the AGENT.md that the run follows. A command of a workflow follows none. */
+/** Returns who wrote the AGENT.md that the run follows. A command of a workflow follows none. */
 export const instructionsBy = ({ agent, commandStep = null }: ReadyWake): Person[] =>
   commandStep !== null || agent.agentMd.trim() === '' ? [] : [agent.agentMdByUuid]
 
 const isSame = (a: readonly Person[], b: readonly Person[]): boolean =>
   a.length === b.length && a.every((person) => b.includes(person))
 
-/** Without what is null: that leaves the task's or the agent's own. */
+/** Leaves out settings that are null: the task's or the agent's own stay. */
 const withoutNulls = (overrides: RunOverrides): RunOverrides =>
   Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== null))
 

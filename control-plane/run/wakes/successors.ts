@@ -21,7 +21,7 @@ import type { ReadyWake } from './wake.ts'
 // Runs that follow one which was stopped by its provider, and go on with its session, or whose session was gone.
 
 const goOn = 'Go on where you stopped, and do nothing twice.\n\nWhat you were asked:\n\n'
-/** What the next run is told before its prompt. One that finds no session is told so itself. */
+/** The texts that stand before the prompt of the next run. A run that finds no session is told so itself. */
 const stopped = {
   limit: `The limit of a provider stopped you in this work. ${goOn}`,
   failure: `The provider of your model failed in the middle of this work. ${goOn}`,
@@ -62,11 +62,14 @@ export async function requestSuccessor(
   )
 }
 
-/** Whether a wake is that of a run which follows one that was stopped. */
+/** Tells whether a wake is that of a run which follows one that was stopped. */
 export const isSuccessorWake = ({ key, parentRunId: id }: Pick<WakeRow, 'key' | 'parentRunId'>): boolean =>
   id !== null && (Object.keys(stopped) as Stop[]).some((stop) => key === keyOf(stop, id))
 
-/** How a run works that follows one which was stopped so: as that one did, in its place in the line. null: it follows none. */
+/**
+ * Returns the run that was stopped, with its settings and its place in the queue, which its successor takes over; null: the wake follows
+ * none that was stopped so.
+ */
 function asStopped(stop: Stop, key: string | null, run: RunRow | null) {
   if (run === null || key !== keyOf(stop, run.id)) return null
   const { environmentType: environment, inLineSince, createdAt } = run
@@ -102,7 +105,7 @@ export async function afterFailure(
   return { overrides: { ...failed.overrides, ...instead }, inLineSince: failed.inLineSince }
 }
 
-/** null: there is nothing else to run it on. */
+/** Returns the harness and model on which the failed run's successor runs; null: there is nothing else to run it on. */
 function insteadOf(of: {
   spec: RunSpec
   fallbackSpec: RunSpec | null
@@ -145,13 +148,13 @@ export const followLostSession: RunEffect = async (db, run, { world, sessionLost
 }
 
 /**
- * Only the device says that nothing was done. One of somebody else's could lie, and have a call that a person allowed once made a
- * second time, elsewhere; then the person is asked again.
+ * Tells whether the run was on a device of the agent's owner. Only the device says that nothing was done: a device of somebody else's
+ * could lie, and have a call that a person allowed once made a second time, elsewhere; then the person is asked again.
  */
 async function isOnOwnersDevice(db: Db, { agentRef, device: publicId }: RunRow): Promise<boolean> {
   const device = publicId === null ? null : await findDeviceByPublicId(db, publicId)
   const agent = await findAgent(db, agentRef)
-  // What runs in a sandbox could speak for its runner.
+  // A program that runs in a sandbox could speak for its runner.
   return device !== null && personOf(device) !== null && personOf(device) === agent?.ownerUuid
 }
 
@@ -192,7 +195,7 @@ export function asBefore(
   return { overrides, inLineSince: before.inLineSince }
 }
 
-/** Not by one that would find the same limit, nor without end. */
+/** Tells whether a run follows this one: not one that would find the same limit, nor runs without end. */
 async function mayBeFollowed(db: Db, run: RunRow, limitResetsAt: number): Promise<boolean> {
   let before = await parentOf(db, run)
   const isSame = before?.limitResetsAt != null && before.device === run.device

@@ -72,7 +72,7 @@ export async function claimWake(db: Db, id: string): Promise<WakeRow | null> {
   return wakes.first(lockRows(wakes.from(db).where({ id }).whereRaw(waiting), true))
 }
 
-/** What waits for one agent in one conversation, oldest first, `limit` at most, locked until the transaction ends. */
+/** Lists the wakes that wait for one agent in one conversation, oldest first, `limit` at most, locked until the transaction ends. */
 export async function claimConversationWakes(
   db: Db,
   of: { agentRef: AgentRef; conversationId: ConversationId; taskId: TaskId | null; limit: number },
@@ -86,7 +86,7 @@ export async function claimConversationWakes(
   return wakes.list(lockRows(rowsOf))
 }
 
-/** All that waits to go on with one run outside of a conversation, oldest first, locked until the transaction ends. */
+/** Lists all wakes that wait to go on with one run outside of a conversation, oldest first, locked until the transaction ends. */
 export async function claimWakesOfRun(
   db: Db,
   of: { agentRef: AgentRef; parentRunId: RunId; taskId: TaskId | null },
@@ -101,7 +101,7 @@ export async function claimWakesOfRun(
 }
 
 const { seq, id, workspaceId, createdAt } = wakes.columns
-/** To find them: their prompts together would not fit into memory. */
+/** The columns by which wakes are found: their prompts together would not fit into memory. */
 const listed = table('wakes', { seq, id, workspaceId, createdAt })
 export type ListedWake = RowOf<typeof listed>
 
@@ -131,7 +131,7 @@ export async function listWaitingWakes(
   const from = [after?.createdAt ?? -1, after?.seq ?? -1]
   if (ended === undefined) return allWaiting.list(db, [...from, limit])
   const { runId, conversationId } = ended
-  // No conversation is called so.
+  // An empty id matches no conversation.
   return waitingFor.list(db, [...from, runId, runId, conversationId ?? '', limit])
 }
 
@@ -146,7 +146,7 @@ export async function answerWakes(
 
 const refusal = z.object({ kind: z.literal('not_dispatched'), reason: text, message: text })
 
-/** Why the last of these wakes was not let through, by their keys; null: it was, or there is none. */
+/** Returns why the last of these wakes, given by their keys, was not let through; null: it was, or there is none. */
 export async function findRefusedWake(
   db: Db,
   { workspaceId, keys }: { workspaceId: WorkspaceUuid; keys: readonly string[] },

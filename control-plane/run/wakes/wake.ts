@@ -65,9 +65,9 @@ export interface ReadyWake extends Wake {
   overrides?: RunOverrides
   /** The place of the run among those that wait; default: behind all of them. */
   inLineSince?: number
-  /** It makes the session of `parent` smaller, where that lies, and does nothing else. Without that session it is none. */
+  /** The run makes the session of `parent` smaller, where that lies, and does nothing else. Without that session there is no run. */
   compacts?: true
-  /** Sessions begun before it are not gone on with. */
+  /** Sessions that were begun before this time (ms) are not gone on with. */
   freshSince?: number | null
   /** A command that a workflow gave: the run does this and nothing else, by the rules of its agent. */
   commandStep?: CommandStep | null
@@ -88,12 +88,12 @@ export interface WakeContext {
   cloudEnabled: boolean
   /** The providers of models for which the operator pays in the cloud. */
   operatorKeys: readonly ModelProvider[]
-  /** Whether this server runs the programs of workflows, and those that come with it. */
+  /** Whether this server runs the programs of workflows, and the workflows that come with it. */
   runsWorkflows: boolean
   builtInWorkflows: () => readonly Pick<BuiltIn, 'meta' | 'source'>[]
   limits: Partial<RunSpec['limits']>
   catalog: ModelCatalog
-  /** Whose tools and variables runs get of connections. */
+  /** Services of whose connections runs get tools and variables. */
   services: ServiceCatalog
   offers: DirectOffers
 }

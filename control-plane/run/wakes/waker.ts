@@ -94,7 +94,7 @@ export class Waker {
     this.work.add(finderKey, () => this.takeWaiting({}), 'all')
   }
 
-  /** The same, done. */
+  /** Queues what events missed, and resolves when it is done. */
   async sweep(): Promise<void> {
     this.queueWaiting()
     await this.work.idle()
@@ -114,7 +114,7 @@ export class Waker {
     this.work.add(workspaceId, () => this.wake(id, workspaceId), id)
   }
 
-  /** All that wait are looked at: those that wait on, and those that fail, hold up none of the others. */
+  /** Queues all wakes that wait: those that wait on, and those that fail, hold up none of the others. */
   private async takeWaiting(filter: Pick<Parameters<typeof listWaitingWakes>[1], 'ended'>): Promise<void> {
     const { root } = this.options
     for await (const page of inPages<ListedWake>(batch, (next) => listWaitingWakes(root, { ...filter, ...next }))) {
@@ -130,7 +130,7 @@ export class Waker {
     log.info({ wake: id, ...('runId' in answer && { runId: answer.runId }), kind: answer.kind }, 'wake answered')
   }
 
-  /** null: it waits on, or is no longer there to be taken. */
+  /** Makes the run of a wake; null: the wake waits on, or is no longer there to be taken. */
   private async makeRun(tx: Tx, id: string): Promise<WakeAnswer | null> {
     const asked = await findWake(tx, id)
     const conversationId = asked?.conversationId ?? null
@@ -147,7 +147,7 @@ export class Waker {
     const agent = await findAgent(tx, claimed.agentRef)
     const wakes = await this.claimMerged(tx, claimed)
     if (wakes === null) return null
-    // Where many wait, it is not among those whose turn it is.
+    // The wake itself may be missing among many, of which only the first ones are taken.
     const first = wakes.find((wake) => wake.id === id) ?? wakes[0] ?? claimed
     const leading = leadingOf(wakes, first)
     const parent = leading.id === id ? ownParent : await parentOf(tx, leading)
@@ -191,7 +191,7 @@ export class Waker {
       const live = await listLiveOfConversation(tx, { agentRef, conversationId })
       return (await listHolding(tx, live, { now: world.now(), leaseMs: offers.leaseMs })).length > 0
     }
-    // While it works, each new one would read all that wait.
+    // The agent is asked about before the wakes are read: while it works, each new wake would read all that wait.
     if (await isAtWork()) return null
     const waiting = await claimConversationWakes(tx, { agentRef, conversationId, taskId, limit: mostMerged })
     // Looked at after the wakes are locked, or two replicas could each start one.
@@ -222,7 +222,10 @@ async function commandStepOf(tx: Tx, { id, workflowRunId }: RunRow): Promise<Com
   return gate === null || limits === undefined ? null : { command: gate, timeoutMs: limits.runMs }
 }
 
-/** One person, or nobody: what several people said together is no single one's wake. It follows the words of all of them. */
+/**
+ * Returns the one person who asked for all of the wakes, or nobody: words of several people are no single one's wake. The run follows the
+ * words of all of them.
+ */
 function askedByAll(wakes: readonly WakeRow[]): Pick<WakeOrigin, 'causedByUuid' | 'wordsBy'> {
   const causes = new Set(wakes.map((wake) => wake.causedByUuid))
   const causedByUuid = causes.size === 1 ? [...causes][0]! : null
@@ -235,7 +238,7 @@ function askedByAll(wakes: readonly WakeRow[]): Pick<WakeOrigin, 'causedByUuid' 
   }
 }
 
-/** As many of the first as one prompt holds. */
+/** Returns as many of the first wakes as one prompt holds. */
 function fitting(wakes: readonly WakeRow[]): WakeRow[] {
   let chars = 0
   return wakes.filter(({ prompt }, at) => {

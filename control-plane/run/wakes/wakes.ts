@@ -25,7 +25,7 @@ export interface RequestedWake extends Wake {
 export const requestWake = (db: Db, request: RequestedWake, world: World): Promise<void> =>
   requestWakes(db, [request], world)
 
-/** The same for many, written together. */
+/** Asks for several runs like `requestWake`, and writes their wakes together. */
 export async function requestWakes(db: Db, requests: readonly RequestedWake[], world: World): Promise<void> {
   const at = world.now()
   const rows: NewWake[] = []
