@@ -15,7 +15,7 @@ import type { Link } from './registry.ts'
 export const credentialLimits = {
   /** Requests of one device that are being answered. */
   open: 200,
-  /** In a minute, of one run and of all runs of one device. */
+  /** Requests in a minute of one run, and of all runs of one device. */
   ofRun: 120,
   ofDevice: 1_200,
 } as const
@@ -47,7 +47,7 @@ export class CredentialRequests {
   receive(link: Asker, request: Request): void {
     const { requestId, runId, fence } = request
     const asked = this.countOf(link)
-    // It asks again while it waits.
+    // The device asks again while it waits.
     if (asked.open.has(requestId)) return
     const answer = (said: CredentialAnswer) =>
       void link.send({ type: 'credential', requestId, runId, fence, answer: said })
@@ -120,8 +120,8 @@ export class CredentialRequests {
   }
 
   /**
-   * Where secrets may not go, neither do these: to devices of others than the agent's owner and workspace admins. Unlike with secrets,
-   * which somebody granted to this agent, the run goes there and does without.
+   * Returns why the run gets no variables of connections; null: it gets them. They go where secrets may go: to devices of the agent's
+   * owner and of workspace admins. Unlike with secrets, which somebody granted to this agent, a run goes elsewhere, too, and does without.
    */
   private async whyNoVariables({ workspaceId, device: publicId }: RunRow, agent: AgentRow): Promise<string | null> {
     const { root } = this.deps

@@ -6,7 +6,7 @@ import { accountOf, accountsOf, harnessOfAccount } from '../resources/quotas/rul
 import { listQuotaWindows } from '../resources/quotas/store.ts'
 import { listFoldersOfDevice } from '../resources/folders/store.ts'
 
-/** All that a device is told of itself, in `welcome` and again when something of it changed. */
+/** The settings that a device is told of itself, in `welcome` and again when one of them changed. */
 export type DeviceSettings = Required<Omit<ServerMessage & { type: 'config.changed' }, 'type'>>
 
 export async function settingsOf(root: Knex, device: DeviceRow, now: number): Promise<DeviceSettings> {

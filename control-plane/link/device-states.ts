@@ -20,7 +20,7 @@ export interface DeviceStatesOptions {
   dispatcher: Dispatcher
 }
 
-/** What linked devices say of themselves: what they can run, whether they take runs, and which offer they do not take. */
+/** Records what linked devices say of themselves: what they can run, whether they take runs, and which offer they do not take. */
 export class DeviceStates {
   private readonly options: DeviceStatesOptions
 
@@ -33,14 +33,14 @@ export class DeviceStates {
     const { providerReadiness, capturedAt } = message
     await recordReadiness(this.options.root, link.deviceUuid, providerReadiness, capturedAt)
     const can = Object.entries(providerReadiness.harnesses).filter(([, state]) => isReady(state))
-    // Another account has limits of its own.
+    // The account belongs to the state, since another account has limits of its own.
     const ready = can.map(([name, { account = '' }]) => `${name}:${account}`).join(' ')
     if (ready === link.ready) return
     link.ready = ready
     this.options.dispatcher.capacityChanged(link.workspaceId)
   }
 
-  /** Without effect when another device says so. */
+  /** Records the start; without effect when another device says so. */
   async started(link: Link, message: DeviceMessage & { type: 'run.started' }): Promise<void> {
     const { runId, fence, harnessStartedAt: at } = message
     await changeRun(this.options.root, runId, { type: 'harness_started', fence, device: link.publicId, at })

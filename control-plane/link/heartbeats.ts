@@ -64,7 +64,7 @@ export class Heartbeats {
     this.cancel = null
     if (this.beats.size === 0) return
     const latest = Math.max(...this.beats.values())
-    // One time for all of them: they are at most a second apart, and a lease is ninety.
+    // All beats get the same time: they are at most a second apart, and a lease is ninety.
     const beats = [...this.beats.keys()].map((deviceUuid) => ({ deviceUuid, at: latest }))
     this.beats = new Map()
     this.after(() => recordHeartbeats(this.options.root, beats))

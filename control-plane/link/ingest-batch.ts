@@ -43,7 +43,7 @@ const evidenceLimits = {
   device: { count: 2_000, bytes: 256 * 1024 * 1024 },
 } as const
 
-/** Another writer was first. Repeated, the work finds the run as it is now. */
+/** Another writer changed the run first. Work that is repeated finds the run as it is now. */
 export class RunChangedError extends Error {
   override readonly name = 'RunChangedError'
 }
@@ -94,7 +94,7 @@ export class IngestBatch {
       this.alarm(header.runId, 'a frame does not have the hash its header says')
       return this.acknowledge(item, run?.eventSeq ?? 0)
     }
-    // From here on it is as if the device had declared what is too long.
+    // The text is cut before anything else is done with it, as if the device had declared what is too long.
     const body = withinBounds(sent, header)
     const verdict = placeFrame(run, header, item.device)
     if (verdict.kind === 'refused') return this.refuse(item, { body, reason: verdict.reason })
@@ -259,12 +259,12 @@ export class IngestBatch {
     }
   }
 
-  /** Whether the stored log has the hash that the device reported; null when the device, or the server, could not compute it. */
+  /** Tells whether the stored log has the hash that the device reported; null when the device, or the server, could not compute it. */
   private async verify(run: RunRow, report: EndReport): Promise<boolean | null> {
     if (report.logHash === '') return null
     const log = { runId: run.id, fence: run.fence, seq: run.eventSeq }
     const verified = (await this.options.hashes.of(this.tx, log)) === report.logHash
-    // What a device of an earlier release sent too long is not there to be hashed.
+    // A text that a device of an earlier release sent too long was cut, so it cannot be hashed.
     if (!verified && (await hasOverlong(this.tx, log))) return null
     if (!verified) this.alarm(run.id, 'the stored log does not have the hash its device reported')
     return verified

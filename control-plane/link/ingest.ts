@@ -51,9 +51,9 @@ const batchBytes = 16 * 1024 * 1024
 const attempts = 4
 /** Another transaction may hold a row of a run for as long as a write may take. */
 const common: TransactionOptions = { below: 'run events', lockMs: 1_000 }
-/** In the queue of a workspace, events wait for a row as long as a write may take, and nobody but that queue waits for them. */
+/** Events in the queue of a workspace wait for a row as long as a write may take, and nobody but that queue waits for them. */
 const patient: TransactionOptions = { below: 'run events' }
-/** While a decision waits for a row, all writes of its workspace wait for the lock. */
+/** The time is short, since all writes of its workspace wait for the lock while a decision waits for a row. */
 const decisionLockMs = 2_000
 
 export class Ingest {
@@ -63,7 +63,7 @@ export class Ingest {
   private readonly hashes = new LogHashes()
   /** Items that wait for the lock of their workspace, by workspace. */
   private readonly inOrder = new Map<string, Waiting[]>()
-  /** By run: how many of its items are in a queue or being stored from one. */
+  /** The number of items that are in a queue or being stored from one, by run. */
   private readonly countInOrder = new Map<string, number>()
   private readonly keyedQueue: KeyedQueue
 
@@ -137,7 +137,7 @@ export class Ingest {
     else this.keyedQueue.add(workspaceId, () => this.storeInOrder(workspaceId), workspaceId)
     try {
       const { events = [], decisions = [] } = byNeedOfLock(items)
-      // Each run by itself: who waits for the row of one holds no other.
+      // Runs are stored one by one, so that a wait for the row of one holds up no other.
       for (const ofRun of Map.groupBy(events, runIdOf).values()) await this.store(ofRun, patient)
       if (decisions.length > 0) await this.store(decisions, { locks: [workspaceId], lockMs: decisionLockMs })
     } finally {

@@ -26,7 +26,7 @@ export class LogHashes {
 
   add(frame: Frame): void {
     const state = this.states.get(frame.runId)
-    // Set anew, it is the last one in their order.
+    // A state that is removed and set anew is the last one in their order.
     this.states.delete(frame.runId)
     const { runId, fence, lastSeq: seq, body } = frame
     if (frame.firstSeq === 1) this.keep({ runId, fence, seq }, createHash('sha256').update(body))
@@ -68,7 +68,7 @@ export class LogHashes {
   }
 }
 
-/** What a device says of a run that ends. */
+/** The run, fence, device and count of events that a device names when a run ends. */
 interface LogEnding {
   runId: RunId
   fence: number

@@ -8,9 +8,9 @@ import type { RunRow } from '../resources/runs/store.ts'
  */
 export type FrameVerdict =
   | { kind: 'store'; from: number }
-  /** Everything is stored already: compare, acknowledge, store nothing. */
+  /** The whole frame is stored already: compare, acknowledge, store nothing. */
   | { kind: 'duplicate' }
-  /** It begins after the next number: acknowledge the stored events and wait. */
+  /** The frame begins after the next number: acknowledge the stored events and wait. */
   | { kind: 'gap' }
   | { kind: 'refused'; reason: 'stale_fence' | 'run_ended' | 'run_unknown' }
 

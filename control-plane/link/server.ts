@@ -47,7 +47,7 @@ export interface LinkServerOptions {
   dispatcher: Dispatcher
   starter: RunStarter
   requests: DeviceRequests
-  /** To answer devices that ask for the credentials of connections. */
+  /** Dependencies of the answers to devices that ask for the credentials of connections. */
   connections: RenewalDependencies
   replicaId: string
   heartbeatMs: number
@@ -256,7 +256,7 @@ export class LinkServer {
     if (!link) return
     if (header.type === 'run.events')
       return this.options.ingest.push({ kind: 'events', header, body, ...this.from(session, link) })
-    // What nobody asked for is not even parsed: a device that lies could have any size of it read.
+    // A body that nobody asked for is not even parsed: a device that lies could have any size of it read.
     if (header.requestId !== null && !this.options.requests.isAsked(link.publicId, header.requestId)) return
     const result = parseChangeSet(body)
     if (!result) return session.close('malformed_frame')

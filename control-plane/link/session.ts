@@ -144,7 +144,7 @@ export class Session {
       else if (bytes > linkLimits.helloBytes + overheadBytes) {
         wire.off('data', onData)
         this.close('frame_too_large')
-        // Nothing more is read, not even the peer's answer to the close: it is cut off a moment later.
+        // The socket reads nothing more, not even the peer's answer to the close: it is cut off a moment later.
         socket.pause()
       }
     }
@@ -255,7 +255,7 @@ export class Session {
     const limitMs = silenceLimitMs({ pingMs, deadMs: this.options.deadMs ?? linkLimits.deadMs })
     const tick = () => {
       if (this.state === 'closed') return
-      // While nothing is read, silence means nothing.
+      // Silence means nothing while nothing is read.
       if (socket.isPaused) this.lastHeardAt = world.monotonic()
       const silentMs = world.monotonic() - this.lastHeardAt
       if (silentMs >= limitMs) {
