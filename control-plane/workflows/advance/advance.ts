@@ -39,18 +39,18 @@ import { failed, sizeOfResult, type StepOutcome } from './outcome.ts'
  *
  *     read the journal -> run the program with what came since -> write down what it did, in one transaction
  *
- * Nothing is held meanwhile. The transaction begins with the version of the run that was read; when another replica was
+ * No lock and no connection is held meanwhile. The transaction begins with the version of the run that was read; when another replica was
  * first, all of it is discarded. So each call is written down, and its run started, exactly once, whoever dies when.
  */
 export interface AdvanceDependencies {
   root: Knex
   log: Log
-  /** null: the operator turned it off, so that only cancels are done. */
+  /** Runs programs; null: the operator turned it off, so that only cancels are done. */
   engine: Pick<EnginePool, 'run'> | null
   /** Checks schemas in a worker: the flaw of the text, or null. */
   findSchemaFlaw: (schemas: string, owner: JobOwner) => Promise<JobAnswer<{ message: string } | null>>
   context: WakeContext
-  /** Whether the checks of pull requests can be read. */
+  /** Tells whether the checks of pull requests can be read. */
   readsChecks: () => boolean
   leaseMs: number
   handedCalls: HandedCalls
@@ -78,7 +78,7 @@ export async function advance(id: WorkflowRunId, deps: AdvanceDependencies): Pro
   if (run !== null && run.cancelRequestedAt !== null && run.completedAt === null) return cancel(run, deps)
   if (run?.status !== 'running') handedCalls.forget(id)
   if (found === null || run?.status !== 'running' || engine === null) return 'nothing to do'
-  // Its steps would be refused; the program goes on when the agents of the workspace are resumed.
+  // The program's steps would be refused; it goes on when the agents of the workspace are resumed.
   if (isHalted(found.workspace)) return 'nothing to do'
   const calls = journalCalls(id, { known, others }, handedCalls)
   const waiting = calls
@@ -230,7 +230,7 @@ async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, d
   const { root, context, readsChecks } = deps
   const all: Pick<CallRow, 'seq' | 'kind' | 'args'>[] = [...calls, ...made]
   const move = async (tx: Tx, [workspace, named]: [WorkspaceRow | null, AgentRow | null]): Promise<Advanced> => {
-    // They were paused while the program ran: its steps would be refused, and it would find them failed.
+    // The agents were paused while the program ran: its steps would be refused, and it would find them failed.
     if (workspace === null || isHalted(workspace)) throw new Undo('nothing to do')
     const now = context.world.now()
     const changes = {
@@ -243,7 +243,7 @@ async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, d
     let taking = Promise.resolve(false)
     const dispatch = async () => {
       await handOver(tx, run, { calls, results, at: now })
-      // One at a time: a program can make a thousand, each of another agent with long instructions.
+      // Subjects are read one at a time: a program can make a thousand calls, each of another agent with long instructions.
       for (const [at, call] of made.entries()) {
         const subject = await subjectOf(tx, run, { ...call, known: at === 0 ? named : null })
         await dispatchCall(tx, call, { run, workspace, calls: all, subject, context, readsChecks: readsChecks() })
@@ -254,7 +254,7 @@ async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, d
       () => (taking = takeWorkflowRun(tx, run, changes)),
       () =>
         dispatch().catch(async (error: unknown) => {
-          // Whatever came of it, it was for nothing when the run was not taken.
+          // A failure counts only when the run was taken: otherwise the work was for nothing.
           if (await taking) throw error
         }),
     ])

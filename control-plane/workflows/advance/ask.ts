@@ -64,7 +64,7 @@ async function show(tx: Tx, { id, prompt, options, taskId }: NewQuestion, world:
   const lines = (options ?? []).map(({ key, label }) => `- \`${key}\`: ${label}`)
   const body = lines.length === 0 ? prompt : `${prompt}\n\n${lines.join('\n')}`
   const conversation = await ensureTaskConversation(tx, { task, world })
-  // Such a text is refused as a message; the question is there all the same.
+  // A text that would be refused as a message is not posted; the question is there all the same.
   if (conversation.archivedAt !== null || body.trim() === '' || secretIn(body) !== null) return
   const message = await postMessage(tx, { conversation, author: { type: 'system', id: null }, body, world })
   await setQuestionMessage(tx, { questionId: id, messageId: message.id, conversationId: conversation.id })

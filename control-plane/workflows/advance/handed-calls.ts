@@ -1,9 +1,9 @@
 import type { WorkflowRunId } from '../../../shared/lib/ids.ts'
 import type { CallRow } from '../../resources/workflows/call-store.ts'
 
-/** Of all workflow runs together. */
+/** The size of the calls of all workflow runs together. */
 const keptBytes = 32 * 1024 * 1024
-/** About what a call takes beside its text. */
+/** The approximate size of a call beside its text. */
 const bytesPerCall = 1_024
 
 /**
@@ -20,7 +20,7 @@ export class HandedCalls {
     this.limit = limit
   }
 
-  /** In no order; their `handedOrder` is 0 and up without a gap. */
+  /** Returns the run's calls in no order; their `handedOrder` is 0 and up without a gap. */
   of(workflowRunId: WorkflowRunId): readonly CallRow[] {
     return this.kept.get(workflowRunId)?.calls ?? []
   }

@@ -53,7 +53,7 @@ export async function outcomesOf(
   return results
 }
 
-/** All results, in the order in which they are handed over, and the size of the whole. */
+/** The results of a run, in the order in which they are handed over, and the size of the whole. */
 export interface Journal {
   results: readonly HandedResult[]
   bytes: number

@@ -14,9 +14,9 @@ import type { Subject } from './step-subject.ts'
 /** A call that the program made just now, with its number, and the number of the step that it is. */
 export interface NewCall extends ProgramCall {
   seq: number
-  /** null: it is no step. */
+  /** The number of the step; null: the call is no step. */
   stepOrdinal: number | null
-  /** Why it cannot be done, if that is known already. */
+  /** The reason for which the call cannot be done, if that is known already. */
   refusal: StepOutcome | null
 }
 
@@ -25,7 +25,7 @@ export interface Surroundings {
   workspace: WorkspaceRow
   /** The calls before it. */
   calls: readonly Pick<CallRow, 'seq' | 'kind' | 'args'>[]
-  /** null: the call is no step. */
+  /** The task and the agent of the step; null: the call is no step. */
   subject: Subject | null
   context: WakeContext
   readsChecks: boolean

@@ -19,7 +19,7 @@ import type { StepFailure } from '../engine/words.ts'
 export interface StepOutcome {
   isValue: boolean
   text: string
-  /** Of a command step: the folder in which its command ran. */
+  /** The folder in which the command of a command step ran. */
   ranIn?: string | null
 }
 
@@ -58,7 +58,7 @@ export async function agentOutcome(db: Db, steps: readonly EndedStep[], args: Ag
   return failed({ code: 'output_missing', message, exitReason, runId })
 }
 
-/** What a command step gives to its program. */
+/** The value that a command step gives to its program. */
 export interface CommandValue {
   exitCode: number | null
   output: string
@@ -97,7 +97,7 @@ export async function commandOutcome(
 const finalAnswer = async (db: Db, { run, lastFrame }: EndedStep): Promise<FinalAnswer | null> =>
   (lastFrame === null ? null : resultIn(lastFrame)) ?? (await findFinalAnswer(db, run.id))
 
-/** As a device that works well cuts it. */
+/** The limit to which a device that works well cuts the output. */
 const outputBytes = 64 * 1024
 
 /** The end of a text, without a character that was cut in two. */
@@ -127,7 +127,7 @@ async function whyUnapproved(
   return (await whyNotGoneOn(db, { id, workspaceId, agentRef })) ?? expired
 }
 
-/** Why nothing went on with a run that stopped to ask, where that is not for want of an answer; else null. */
+/** Returns why nothing went on with a run that stopped to ask, where that is not for want of an answer; else null. */
 async function whyNotGoneOn(
   db: Db,
   { id: runId, workspaceId, agentRef }: Pick<RunRow, 'id' | 'workspaceId' | 'agentRef'>,

@@ -47,7 +47,7 @@ const hasNoRules = ({ harness, protocol }: AgentRow) =>
 const notTheirs = (handle: string) =>
   `Only the owner of @${handle} and workspace admins decide what it runs, and it has no rules that could allow a command: both the author of the workflow and whoever started it must be one of them.`
 
-/** Those whose word a command step of this run is. A program that comes with the server is nobody's. */
+/** Returns the people by whose word the run's command steps are started. A program that comes with the server is nobody's. */
 async function speakersOf(tx: Tx, run: WorkflowRunRow): Promise<CommandAuthor[]> {
   const words = run.workflowId === null ? [run.startedByRef] : [run.writtenByRef, run.startedByRef]
   const speakers: CommandAuthor[] = []

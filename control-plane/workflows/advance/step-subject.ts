@@ -7,10 +7,10 @@ import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
 import { callArgs } from '../engine/args.ts'
 import { isStep, type ProgramCall } from '../engine/words.ts'
 
-/** What a step is about, and who does it. */
+/** The task that a step is about, and the agent that does it. */
 export interface Subject {
   task: TaskRow | null
-  /** null: there is none that may do it. */
+  /** The agent that does the step; null: there is none that may do it. */
   agent: AgentRow | null
   /** The agent that the program names. */
   named: string | null
@@ -26,7 +26,7 @@ export function agentIdOf({ agentRef }: WorkflowRunRow, { kind, args }: Call): A
   return hasPrefix(named, 'agt_') ? named : null
 }
 
-/** null: the call is no step. `known`: an agent that was read in this transaction. */
+/** Finds the task and the agent of a call; null: the call is no step. `known`: an agent that was read in this transaction. */
 export async function subjectOf(
   tx: Tx,
   run: WorkflowRunRow,
@@ -56,7 +56,7 @@ async function agentFor(
 ): Promise<AgentRow | null> {
   const own = run.agentRef ?? task?.assigneeAgentRef ?? null
   if (named === null || named === 'me') return own === null ? null : find(own)
-  // Of one that is named by its id, nothing else needs to be read.
+  // An agent that is named by its id is the only one to be read.
   const exact = hasPrefix(named, 'agt_') ? await find(named) : null
   if (exact?.workspaceId === run.workspaceId) return sees(run, exact) ? exact : null
   const known = (await listAgentsByReferences(tx, run.workspaceId, [named])).filter((agent) => sees(run, agent))

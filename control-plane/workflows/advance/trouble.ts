@@ -9,7 +9,7 @@ const limits = {
   crash: 'The program cannot be run.',
 } as const
 
-/** Why a program did not go on, as its run shows it: a limit of the engine, or a call that differs from the journal. */
+/** Tells why a program did not go on, as its run shows it: a limit of the engine, or a call that differs from the journal. */
 export function stallOf(answer: JobAnswer<Replayed>, calls: readonly CallRow[]): Stall {
   const nothing = { seq: null, recorded: null, made: null }
   if (answer.kind === 'gave_up') return { ...nothing, message: limits[answer.why] }

@@ -12,7 +12,7 @@ import { implementAndReview } from './implement-and-review.ts'
 export interface BuiltIn {
   meta: ProgramMeta
   source: string
-  /** Since when it is as it is (ms UTC). */
+  /** The time since which the program is as it is (ms UTC). */
   at: number
 }
 
@@ -42,7 +42,7 @@ export class WorkflowCatalog {
     this.options = options
   }
 
-  /** By name. Fails with a CatalogError. */
+  /** Lists the programs by name. Fails with a CatalogError. */
   async list(): Promise<readonly BuiltIn[]> {
     const found = new Map<string, BuiltIn>()
     for (const { source, at } of own) {

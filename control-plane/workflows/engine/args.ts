@@ -85,7 +85,7 @@ export type ChecksArgs = z.output<typeof checks>
 
 export const callArgs = { agent, gate: command, ask, checks } as const satisfies Record<CallKind, z.ZodType>
 
-/** Why these arguments are none of this call; null when they are. */
+/** Returns why these arguments are none of this call; null when they are. */
 export function misfitOfCall(kind: CallKind, args: unknown): string | null {
   const parsed = callArgs[kind].safeParse(args)
   if (parsed.success) return null

@@ -2,7 +2,7 @@ import { programFlaw, type ProgramFlaw } from '../program/flaw.ts'
 import { asGuestError, type Instance } from './instance.ts'
 import { positionIn, programFile, wrapped } from './source.ts'
 
-/** Why the engine cannot run the program, though it parses elsewhere; null when it can. */
+/** Returns why the engine cannot run the program, though it parses elsewhere; null when it can. */
 export function compileProgram(instance: Instance, source: string): ProgramFlaw | null {
   instance.begin(0)
   const { vm } = instance

@@ -9,7 +9,7 @@ const intrinsics = (Intrinsics.ALL & ~(Intrinsics.WEAK_REF | Intrinsics.PERFORMA
 
 export interface Instance {
   vm: QuickJS
-  /** Set once the processor time was over. */
+  /** True once the processor time is over. */
   readonly isOutOfTime: boolean
   /** Processor time counts from here, and the program sees this time, in ms UTC. */
   begin(startedAt: number, replayMs?: number): void

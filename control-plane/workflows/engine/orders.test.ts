@@ -79,7 +79,7 @@ it(
         })
         expect(live.state.end).toMatchObject({ kind: 'returned' })
         const known = live.calls.map(({ digest }) => digest)
-        // From the beginning, by an engine that knows the calls, and by one that is told nothing.
+        // The program is replayed from the beginning, by an engine that knows the calls, and by one that is told nothing.
         const again = await play({ known, results: live.results })
         expect({ log: again.log, end: again.end, calls: again.calls }).toEqual({
           log: live.state.log,
@@ -110,7 +110,7 @@ describe('a journal that was kept', () => {
     expect(replay(await createInstance(wasm), input)).toEqual({ kind: 'replayed', calls: [], log, end })
     const [last] = input.results.slice(-1)
     expect(last).toBeDefined()
-    // One result before its end it waits for that one.
+    // The program waits for the last result where it is not there.
     expect(replay(await createInstance(wasm), { ...input, results: input.results.slice(0, -1) })).toMatchObject({
       kind: 'replayed',
       end: null,

@@ -201,7 +201,7 @@ describe('a replay', () => {
     const played = await playOn(body, (prompt) => prompt.toUpperCase(), order)
     const summary = order([0, 1]).at(0) === 0 ? 'aA,bB,cCD' : 'cC,bB,aAE'
     expect(played.replayed).toMatchObject({ end: { kind: 'returned', summary } })
-    // All at once again.
+    // The whole is replayed at once.
     const { known, results } = played
     expect(await play(body, { known, results })).toEqual(played.replayed)
   })

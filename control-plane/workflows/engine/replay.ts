@@ -99,7 +99,7 @@ class Replay {
   private drain({ vm, unhandled }: Instance, describe: JSValueHandle): void {
     vm.executePendingJobs()
     const hasReturned = this.end?.kind === 'returned'
-    // What is rejected after the return is cut off by it, and none of the program's failures.
+    // A promise that is rejected after the return is cut off by it, and is none of the program's failures.
     const id = hasReturned ? this.lost.find((each) => unhandled.has(each)) : [...unhandled.keys()][0]
     const rejection = id === undefined ? undefined : unhandled.get(id)
     if (rejection === undefined || this.end?.kind === 'failed') return

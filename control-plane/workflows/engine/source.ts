@@ -2,7 +2,7 @@
 
 export const programFile = 'workflow.js'
 const before = '(async function () {"use strict";'
-/** Only blanks and comments come before `export const meta`, which the checks saw to. */
+/** The program up to its `export`. The checks saw to it that only blanks and comments come before `export const meta`. */
 const untilExport = /^((?:\s|\/\/[^\n\r\u2028\u2029]*|\/\*[\s\S]*?\*\/)*)export\b/
 
 /** `export` is blanked out, so that all places but those of the first line stay as they are. */

@@ -1,4 +1,4 @@
-/** As much of the standard as the engine uses; Node's types leave it to those of browsers. */
+/** The part of the standard that the engine uses; Node's types leave it to those of browsers. */
 declare namespace WebAssembly {
   interface Module {
     readonly [Symbol.toStringTag]: string

@@ -6,7 +6,7 @@ import type { ProgramFlaw } from '../program/flaw.ts'
 /** The functions of a program that ask for something to be done. */
 export const callKinds = ['agent', 'gate', 'ask', 'checks'] as const
 export type CallKind = (typeof callKinds)[number]
-/** Those that a run does, which are numbered as steps. */
+/** Tells whether a run does the call; such calls are numbered as steps. */
 export const isStep = (kind: CallKind): kind is 'agent' | 'gate' => kind === 'agent' || kind === 'gate'
 
 /** A call that a program made. `args` is JSON; `digest` tells two calls apart. */
@@ -46,9 +46,9 @@ export interface ReplayInput {
   known: readonly string[]
   /** The size of the journal so far. */
   journalBytes: number
-  /** In the order in which they are handed over. */
+  /** Results in the order in which they are handed over. */
   results: readonly HandedResult[]
-  /** Whether the log tells of each call that failed, also where the program passes over it. */
+  /** True: the log tells of each call that failed, also where the program ignores the failure. */
   logsFailures?: boolean
   /** Processor time; default: that of `engineLimits`. */
   replayMs?: number
@@ -65,12 +65,12 @@ export type Replayed =
       calls: readonly ProgramCall[]
       /** The last lines. */
       log: readonly string[]
-      /** null: it waits. */
+      /** The end of the program; null: it waits. */
       end: ProgramEnd | null
     }
-  /** Another call than the known one of this number was made, or none. */
+  /** The program made another call than the known one of this number, or none. */
   | { kind: 'differs'; seq: number; made: ProgramCall | null }
-  /** A limit of the engine, not the program, was its end. */
+  /** The program ended by a limit of the engine, not by itself. */
   | { kind: 'beyond'; limit: EngineLimit }
 export type EngineLimit = 'time' | 'memory' | 'crash'
 

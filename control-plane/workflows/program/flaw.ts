@@ -7,7 +7,7 @@ export interface SourcePosition {
   column: number | null
 }
 
-/** Why a program is refused. */
+/** The place and the reason for which a program is refused. */
 export interface ProgramFlaw extends SourcePosition {
   code: FlawCode
   message: string
