@@ -80,7 +80,7 @@ export class BackgroundJobs {
     const end = await job.runBatch(root, id)
     if (end === 'done') log.info({ job: job.name, id }, 'background job done')
     if (end !== 'more') return
-    // Whoever waits for the database or the processor has a turn between two batches.
+    // Other work that waits for the database or the processor has a turn between two batches.
     await nextTurn()
     this.add(job, id)
   }

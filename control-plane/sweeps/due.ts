@@ -86,7 +86,7 @@ async function fireOne(
       return automation && (await fireAtInstant(tx, { automation, now }, options.context))
     })
   } catch (error) {
-    // It stays due and is tried again in the next pass; the others must not wait for it.
+    // The automation stays due and is tried again in the next pass; the others must not wait for it.
     log.error({ err: error, automationId: due.id }, 'an automation could not be fired')
     return
   }

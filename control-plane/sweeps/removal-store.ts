@@ -23,9 +23,9 @@ interface Dependent {
 /** A table whose rows belong to a workspace, and the tables whose rows belong to those. */
 interface Group {
   table: string
-  /** By which its dependents name a row; left out: it has none. */
+  /** The column by which dependents name a row; left out: the table has none. */
   key?: string
-  /** Of a table without dependents: names a blob that nobody needs any more once the row is gone. */
+  /** The column of a table without dependents that names a blob which nobody needs any more once the row is gone. */
   blob?: string
   dependents?: readonly Dependent[]
 }
@@ -33,8 +33,8 @@ interface Group {
 const of = (column: string, ...tables: readonly string[]): Dependent[] => tables.map((table) => ({ table, column }))
 
 /**
- * In the order in which they go: what acts by itself first, and rows that refer to others before those. A test fails until
- * each table of a new migration is here or among those that stay.
+ * Groups in the order in which their rows go: rows that act by themselves go first, and rows that refer to others go before those. A test
+ * fails until each table of a new migration is here or among those that stay.
  */
 const groups: readonly Group[] = [
   { table: 'automations', key: 'id', dependents: of('automation_id', 'automation_fires') },
@@ -114,7 +114,10 @@ export const ownedTables: readonly string[] = [
 /** A transaction begins no further statement after so long, or so many rows. A SQLite database does nothing else meanwhile. */
 const mostMs = 20
 const mostRows = 2_000
-/** So many rows in any case: on a machine where each statement takes long, a batch of a few rows would never come to an end of them all. */
+/**
+ * The rows that a batch removes in any case: where each statement takes long, batches of a few rows would never come to an end of them
+ * all.
+ */
 const leastRows = 64
 /** A statement begins with few rows, since some are large, and takes more for as long as it is quick. */
 const fewest = 4
@@ -233,7 +236,7 @@ type Rows = ReturnType<Db>
 
 const released = z.object({ id: text, blob: blobId.nullable() })
 
-/** Also releases the blobs that they name, whose bytes are then removed by the sweep of blobs. */
+/** Deletes rows, and releases the blobs that they name, whose bytes are then removed by the sweep of blobs. */
 async function deleteWithBlobs(
   tx: Tx,
   table: string,

@@ -23,7 +23,7 @@ const perRound = 100
 const runsAtOnce = 8
 const devicesAtOnce = 50
 
-/** Everything that goes on in batches after the request that asked for it. */
+/** Returns the jobs that go on in batches after the requests that asked for them. */
 export function removalJobs({ world, leaseMs }: { world: World; leaseMs: number }): BackgroundJob[] {
   return [
     {

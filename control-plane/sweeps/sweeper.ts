@@ -86,7 +86,7 @@ export class Sweeper {
     this.queue.start()
   }
 
-  /** What goes on in batches after the requests that asked for it. */
+  /** Jobs that go on in batches after the requests that asked for them. */
   get jobs(): Jobs | undefined {
     return this.options.jobs
   }

@@ -33,7 +33,7 @@ export function workflowsSweep({
 }: {
   everyMs: number
   leaseMs: number
-  /** Without an engine, runs that were never begun fail, too. */
+  /** False: runs that were never begun fail, too, since there is no engine. */
   runsPrograms: boolean
   advanceSoon: (run: { id: WorkflowRunId; workspaceId: WorkspaceUuid }) => void
   idle: () => Promise<void>
@@ -49,7 +49,7 @@ export function workflowsSweep({
       }
       for (const { id, workspaceId, version } of await listUnchanged(root, {
         changedBefore: now - idleMs,
-        // One that has yet to begin is begun below, however long that was not possible.
+        // A run that has yet to begin is begun below, however long that was not possible.
         onlyReplayed: runsPrograms,
         limit: perRound,
       })) {
@@ -84,7 +84,7 @@ async function failIdle(
   const run = await lockWorkflowRun(tx, seen.id)
   if (run === null || run.status !== 'running' || run.version !== seen.version) return
   const workspace = await findWorkspace(tx, run.workspaceId)
-  // It waits for the agents of the workspace to be resumed.
+  // The program waits for the agents of the workspace to be resumed.
   if (workspace === null || isHalted(workspace)) return
   const message = 'The program waits for nothing: no step, question or check of it is open.'
   await finishWorkflowRun(tx, run, failureOf(message), context)
