@@ -50,14 +50,16 @@ const stopGraceMs = 10_000
 const logLines = 100
 /** A replica that made a container ahead tells it of its run within this time, or is gone. */
 const admitMs = 10_000
-/** After an event the engine's list is as that says within this time. */
+/** The engine's list is as an event says within this time after it. */
 export const settledMs = 500
 
-/** What is done with a sandbox, on the engine and in the database. Each act may be done again after a server died in it. */
+/** Does each act on a sandbox, on the engine and in the database. An act may be done again after a server died in it. */
 export class SandboxActs {
-  /** Those that this server has begun to create. */
+  /** Sandboxes that this server has begun to create. */
   readonly begun = new Set<string>()
-  /** How often this server had a container tell what a run left. The next one begins anew, within the time that is left. */
+  /**
+   * The number of times that this server had a container tell what a run left. The next server begins anew, within the time that is left.
+   */
   private readonly salvages = new Map<string, number>()
   private readonly options: ActOptions
 
@@ -118,7 +120,8 @@ export class SandboxActs {
         throw new EngineError(message, { isRefusal: true })
       }
       const folder = brokers.reachableFolderOf(row)
-      // Before the engine is asked: its answer may be lost, and a second container is to be of the same image.
+      // The folder and the image are noted before the engine is asked: its answer may be lost, and a second container is to be of the same
+      // image.
       const isNoted = row.folder === folder && row.image === image
       if (!isNoted && !(await replaceSandbox(root, row, { folder, image }))) return
       const resumes = takesOverVolume(row)
@@ -217,7 +220,7 @@ export class SandboxActs {
       this.options.reconcileSoon()
   }
 
-  /** Whether another container may tell what is left: the last one was killed, or did not say that there is nothing. */
+  /** Tells whether another container may tell what is left: the last one was killed, or did not say that there is nothing. */
   async maySalvageAgain({ id }: SandboxRow, container: Container | null): Promise<boolean> {
     if ((this.salvages.get(id) ?? 0) >= mostSalvages) return false
     const ending = container === null ? null : await this.options.engine.ending(container.id)
@@ -250,7 +253,7 @@ export class SandboxActs {
     if (await replaceSandbox(root, row, { state: 'salvaging', stateAt })) this.options.reconcileSoon()
   }
 
-  /** Its container has a folder that this server does not reach, so the next one is made with another folder. Its volume stays. */
+  /** Removes a container whose folder this server does not reach, so that the next one is made with another folder. The volume stays. */
   private async moveTo(row: SandboxRow, folder: string): Promise<void> {
     const { root, engine } = this.options
     await engine.remove(engineNameOf(row), null)
@@ -295,10 +298,10 @@ export class SandboxActs {
     await inTransaction(root, gone, { locks: [row.workspaceId] })
     this.begun.delete(row.id)
     this.salvages.delete(row.id)
-    // Its place is free.
+    // The sandbox leaves room for another one.
     this.options.reconcileSoon()
   }
 }
 
-/** How the runner ends when V8 gets no more memory. */
+/** The exit codes of a runner whose V8 gets no more memory. */
 const gaveUpForMemory = [134, 139]

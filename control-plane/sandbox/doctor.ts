@@ -96,7 +96,7 @@ function specOf(
   return {
     name,
     image,
-    // It belongs to no server: only the next doctor takes it away.
+    // The trial belongs to no server: only the next doctor takes it away.
     serverId: trials,
     sandboxId: world.id('sbx_'),
     of: { workspaceId: idFrom('trial'), runId: idFrom(name) },
@@ -150,7 +150,7 @@ function actsIn(log: string, exitCode: number): TriedAct[] {
   throw new EngineError(`The container ended with status ${exitCode} and told nothing of its walls. It said:\n${log}`)
 }
 
-/** For people, a line for each. */
+/** Describes the checks for people, a line for each. */
 export const describeChecks = (checks: readonly DoctorCheck[]): string =>
   checks
     .map(({ what, isGood, said: words }) => `${isGood ? 'ok    ' : 'FAILED'}  ${what.padEnd(22)} ${words}\n`)

@@ -4,9 +4,9 @@ import type { z } from 'zod'
 import { EngineError } from './engine.ts'
 
 export interface EngineClientOptions {
-  /** For people: where it is. */
+  /** The place of the engine, as people are told it. */
   name: string
-  /** How it is connected to, looked at anew for each call: tokens are rotated. */
+  /** Returns how the engine is connected to, looked at anew for each call: tokens are rotated. */
   connection: () => Omit<RequestOptions, 'headers'> & {
     isEncrypted?: boolean
     ca?: string
@@ -21,7 +21,7 @@ export interface EngineCall {
   path: string
   query?: Readonly<Record<string, string>>
   body?: unknown
-  /** Of the body. */
+  /** The media type of the body. */
   type?: string
   timeoutMs?: number
 }
@@ -31,7 +31,7 @@ export interface EngineReply {
   body: Buffer
 }
 
-/** More of an answer is not read. */
+/** The bytes that are read of an answer at most. */
 const mostBytes = 16 * 1024 * 1024
 
 /** Asks what runs containers, by HTTP and JSON. */
@@ -98,14 +98,14 @@ export class EngineClient {
     }
   }
 
-  /** In the engine's own words, as far as they are words. */
+  /** Makes an error of a refusal, in the engine's own words, as far as they are words. */
   refusal({ method, path }: EngineCall, { status, body }: EngineReply): EngineError {
     const said = jsonOrUndefined(body) as { message?: unknown } | undefined
     const words = typeof said?.message === 'string' ? said.message.slice(0, 500) : `status ${status}`
     return new EngineError(`The engine refused ${method} ${path}: ${words}`, { isRefusal: this.isFinal(status, words) })
   }
 
-  /** Whether asking again does not help. */
+  /** Tells whether asking again does not help. */
   protected isFinal(status: number, _words: string): boolean {
     return status >= 400 && status < 500
   }
@@ -137,7 +137,7 @@ export class EngineClient {
   }
 }
 
-/** undefined: it is none. */
+/** Parses JSON; undefined: the body is none. */
 export function jsonOrUndefined(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'))

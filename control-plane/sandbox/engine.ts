@@ -3,8 +3,8 @@ import type { SandboxIdentity } from '../../shared/device/sandbox.ts'
 import type { SandboxSize } from '../../shared/api/agents.ts'
 
 /**
- * What runs containers, behind one small interface. Every call has a time limit, and may be made again: a container that is there
- * already is taken over by its name, and one that is gone counts as removed.
+ * Runs containers, behind one small interface. Every call has a time limit, and may be made again: a container that is there already is
+ * taken over by its name, and one that is gone counts as removed.
  */
 export interface SandboxEngine {
   readonly kind: 'docker' | 'kubernetes'
@@ -12,23 +12,23 @@ export interface SandboxEngine {
   identify(): Promise<EngineFacts>
   /** The image as it is now, by its id; null: the engine has none of this name. */
   findImage(name: string): Promise<string | null>
-  /** What it cannot hold a container to, in sentences. Nothing is made. */
+  /** Resolves with what the engine cannot hold a container to, in sentences. Nothing is made. */
   findTroubles(spec: ContainerSpec): Promise<string[]>
   /** Resolves with the id of the container, which is not started. */
   create(spec: ContainerSpec): Promise<string>
-  /** The same with the volume of one that has ended, which may be there (`ended`: its id) or gone. */
+  /** Creates a container with the volume of one that has ended, which may be there (`ended`: its id) or gone. Resolves like `create`. */
   createAgain(spec: ContainerSpec, ended: string | null): Promise<string>
   start(id: string): Promise<void>
   /** Ends it with SIGTERM, and after `graceMs` with SIGKILL. */
   stop(id: string, graceMs: number): Promise<void>
   /** The last lines of its output, at most `lines`. */
   logs(id: string, lines: number): Promise<string>
-  /** By their names; null: there is no volume that is to go. */
+  /** Removes a container and a volume by their names; null: there is no volume that is to go. */
   remove(container: string, volume: string | null): Promise<void>
   removeVolume(name: string): Promise<void>
-  /** How it ended; null: it is gone, or has not ended. */
+  /** Resolves with how the container ended; null: it is gone, or has not ended. */
   ending(id: string): Promise<ContainerEnding | null>
-  /** Those of this server, whatever their state. */
+  /** Lists the containers of this server, whatever their state. */
   list(serverId: string): Promise<Container[]>
   /** The names of the volumes of this server. */
   listVolumes(serverId: string): Promise<string[]>
@@ -45,20 +45,20 @@ export interface EngineFacts {
 export interface ContainerSpec {
   /** Unique on the engine; the same for one run and fence. */
   name: string
-  /** By its id. */
+  /** The id of the image. */
   image: string
   serverId: string
   sandboxId: SandboxId
-  /** null: it is made ahead, and has no run yet. */
+  /** The run of the container; null: it is made ahead, and has no run yet. */
   of: { workspaceId: WorkspaceUuid; runId: RunId } | null
   size: SizeLimits
-  /** Its name. It is made where there is none. */
+  /** The name of the volume, which is made where there is none. */
   volume: string
   /** A folder of this machine that it reads: its token, and the socket of its broker. */
   brokerFolder: string
-  /** What the container reads of itself; null: it waits in its folder to be told. */
+  /** The identity that the container reads; null: it waits in its folder to be told. */
   identity: SandboxIdentity | null
-  /** Of the engine, such as gVisor's; null: its usual one. */
+  /** The runtime of the engine, such as gVisor's; null: its usual one. */
   runtime: string | null
 }
 
@@ -92,7 +92,7 @@ export const within = (size: SizeLimits, { cpus }: EngineFacts): SizeLimits => (
   cpus: Math.min(size.cpus, cpus),
 })
 
-/** For people: `small, 2 GiB`. */
+/** Describes a size for people: `small, 2 GiB`. */
 export const describeSize = (size: SandboxSize, { memoryBytes }: SizeLimits): string =>
   `${size}, ${Number((memoryBytes / 1024 ** 3).toFixed(2))} GiB`
 

@@ -16,9 +16,9 @@ export type EngineSettings =
       tokenFile: string
       caFile: string
       namespace: string
-      /** null: the cluster's usual one. */
+      /** The storage class of the volumes; null: the cluster's usual one. */
       storageClass: string | null
-      /** Where sandboxes find their brokers. */
+      /** The address at which sandboxes find their brokers. */
       broker: { host: string; port: number }
     }
 

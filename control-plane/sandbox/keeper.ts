@@ -31,15 +31,15 @@ export interface KeeperOptions extends Omit<ActOptions, 'reconcileSoon'> {
 }
 
 const watchAgainMs = 5_000
-/** Between the beginnings of two looks. */
+/** The time between the beginnings of two looks. */
 const restMs = 100
-/** What the engine says of itself is asked for, and written down, this often. */
+/** The keeper asks this often what the engine says of itself, and writes it down. */
 const factsMs = 20_000
 /** Volumes that nobody knows are looked for this often. */
 const volumesMs = 60_000
 /** A run that goes on with a volume is made within this time. */
 const heirMs = 10 * 60_000
-/** Whoever begins to create a sandbox has it created within this time, or is gone. */
+/** A server that begins to create a sandbox has it created within this time, or is gone. */
 const creatingMs = 60_000
 
 /**
@@ -140,7 +140,7 @@ export class SandboxKeeper {
     }
     for (const { id, act } of pool.plan(warm, { facts, containers, sandboxes: rows.length }))
       this.queue.add(id, act, 'reconcile')
-    // Whoever creates one has begun to listen for it.
+    // The creator of a sandbox has begun to listen for it, so those that are being created are left out.
     await brokers.keep(rows.filter(({ state }) => state !== 'wanted' && state !== 'creating' && state !== 'ended'))
     const known = new Set([...rows, ...warm].map(({ id }) => id))
     for (const container of containers)
@@ -160,7 +160,7 @@ export class SandboxKeeper {
     return new Set(waiting.slice(0, Math.max(0, places)).map(({ id }) => id))
   }
 
-  /** No sandbox will go on with its volume where the run that was to have it has ended, or none was made. */
+  /** Removes a volume that is kept for a run where that run has ended, or none was made: no sandbox will go on with it. */
   private async reconcileLeftVolume(row: SandboxRow): Promise<void> {
     const { root, world, engine } = this.options
     const heirId = (await findRun(root, row.runId))?.successorRunId ?? null
@@ -192,7 +192,7 @@ export class SandboxKeeper {
     return row === null || row.removedAt !== null
   }
 
-  /** null: it is out of reach. */
+  /** Resolves with the facts of the engine; null: it is out of reach. */
   private async findEngine(): Promise<EngineFacts | null> {
     const { root, world, engine, log, most, mostOfWorkspace } = this.options
     if (this.known !== null && world.monotonic() - this.known.at < factsMs) return this.known.facts

@@ -2,13 +2,13 @@ import type { SandboxId } from '../../shared/lib/ids.ts'
 import { createHmac } from 'node:crypto'
 import { base62 } from '../../shared/lib/world.ts'
 
-/** What the sandboxes of a server are told by, made of a key that all its replicas have. */
+/** Secrets by which the sandboxes of a server are told apart, made of a key that all its replicas have. */
 export interface SandboxKeys {
   /** The label of this server's containers: two servers on one engine leave each other's alone. */
   serverId: string
   /** The token with which a sandbox says its first hello. Whoever creates it again gives it the same. */
   tokenOf: (sandboxId: SandboxId, nth?: 'once more') => string
-  /** What it shows to its broker at a port. */
+  /** Returns the key that a sandbox shows to its broker at a port. */
   brokerKeyOf: (sandboxId: SandboxId) => string
 }
 

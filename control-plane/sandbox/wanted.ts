@@ -34,13 +34,13 @@ export interface WantingContext {
   leaseMs: number
   engineId: string
   tokenOf: (sandboxId: SandboxId) => string
-  /** What a container that was made ahead must be made of to be given to a run; null: none is given. */
+  /** The digest of what a container that was made ahead must be made of to be given to a run; null: none is given. */
   madeOf: string | null
-  /** A run has been given one. */
+  /** Called when a run has been given such a container. */
   taken: () => void
 }
 
-/** Of one workspace, looked at at once. */
+/** The runs of one workspace that are looked at at once. */
 const perWorkspace = 200
 const pageSize = 500
 
@@ -93,7 +93,7 @@ async function wantOne(context: WantingContext, runId: RunId): Promise<'made' | 
     const run = placement.kind === 'to_make' ? await findRun(tx, runId) : null
     if (run === null) return 'none'
     const before = await findBefore(tx, run)
-    // Its volume is on that engine, and still in use until it is removed.
+    // The volume is on that engine, and still in use until it is removed.
     if (before !== null && (before.removedAt === null || before.engineId !== context.engineId)) return 'none'
     const isWarm = await write(tx, run, { ...context, before })
     if (before !== null) await replaceSandbox(tx, before, { leavesVolume: false })

@@ -58,7 +58,7 @@ export class WarmPool {
     this.options = options
   }
 
-  /** What a container must be made of to be given to a run; null: none is given. */
+  /** Tells what a container must be made of to be given to a run; null: none is given. */
   get madeOf(): string | null {
     return this.isStopping ? null : (this.make?.madeOf ?? null)
   }

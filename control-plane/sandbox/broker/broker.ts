@@ -25,10 +25,10 @@ export interface BrokerOptions {
   world: World
   log: Log
   outbound: Pick<Outbound, 'send' | 'connect'>
-  /** What its run may reach; null: nothing any more. */
+  /** Finds what the sandbox's run may reach; null: nothing any more. */
   permit(): Promise<Permit | null>
   record: LedgerOptions['record']
-  /** For tests. */
+  /** Limits that tests set. */
   limits?: {
     headerMs?: number
     models?: Partial<ModelLimits>
@@ -39,10 +39,10 @@ export interface BrokerOptions {
   }
 }
 
-/** Of one sandbox, at once. */
+/** The connections of one sandbox that may be open at once. */
 const mostConnections = 256
 const headerMs = 20_000
-/** What a run may reach is asked for this often at most. */
+/** The broker asks at most this often what a run may reach. */
 const permitMs = 1_000
 
 /**
@@ -62,9 +62,9 @@ export class Broker {
   private readonly tunnels: Tunnels
   /** Reads what comes through connections to hosts that secrets name, in place of these hosts. */
   private readonly inner: Server
-  /** Their addresses. */
+  /** The addresses to which these connections lead. */
   private readonly leading = new WeakMap<Socket, URL>()
-  /** All connections: the HTTP server forgets those that became a link or a tunnel, and waits for them when it closes. */
+  /** Every open connection: the HTTP server forgets those that became a link or a tunnel, and waits for them when it closes. */
   private readonly sockets = new Set<Socket>()
   private readonly watched = new Set<Server>()
   private permitted: { at: number; permit: Promise<Permit | null> } | null = null
@@ -102,7 +102,7 @@ export class Broker {
   private reader(headersTimeout: number): Server {
     const server = createServer({
       headersTimeout,
-      // Each kind of request has a limit of time of its own: a push may take longer than Node's five minutes.
+      // The server has no limit, since each kind of request has one of its own: a push may take longer than Node's five minutes.
       requestTimeout: 0,
       connectionsCheckingInterval: Math.min(headersTimeout, 5_000),
       requireHostHeader: false,
@@ -155,7 +155,7 @@ export class Broker {
     this.run(this.ask({ request, response }), response)
   }
 
-  /** Of a request for one of the broker's own paths. */
+  /** Answers a request for one of the broker's own paths. */
   private async ask(asked: BrokerRequest): Promise<void> {
     const { request, response } = asked
     const { url = '' } = request
@@ -208,7 +208,7 @@ export class Broker {
     this.ledger.count(hostOf(new URL(repo.url)), decision, { socket })
   }
 
-  /** Of a request in the absolute form, which programs send to a proxy, or of one in a connection that leads to a host. */
+  /** Answers a request in the absolute form, which programs send to a proxy, or one in a connection that leads to a host. */
   private async askHost({ request, response }: BrokerRequest): Promise<void> {
     const { socket } = request
     const leading = this.leading.get(socket)
@@ -250,7 +250,10 @@ export class Broker {
     }
   }
 
-  /** Some programs ask a proxy for a connection also where they speak plain HTTP in it, such as `fetch` of Node. */
+  /**
+   * Opens a connection in which plain HTTP is spoken. Some programs, such as `fetch` of Node, ask a proxy for a connection in that case,
+   * too.
+   */
   private lead({ socket, head }: { socket: Socket; head: Buffer }, address: URL): void {
     this.leading.set(socket, address)
     socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
@@ -281,13 +284,13 @@ const nothing: Pick<Permit, 'egress' | 'secrets'> = { egress: new Set(), secrets
 
 const isAbsolute = (target = ''): boolean => /^https?:/i.test(target)
 
-/** Where a connection leads in which plain HTTP may be spoken; null: it is for TLS, or for nothing. */
+/** Returns the address to which a connection leads in which plain HTTP may be spoken; null: it is for TLS, or for nothing. */
 function plainAddress(authority = ''): URL | null {
   const url = /^[\w.-]{1,253}:\d{1,5}$/.test(authority) ? URL.parse(`http://${authority}`) : null
   return url === null || url.port === '443' ? null : url
 }
 
-/** Only this server, and nothing that a browser or a proxy would say of itself. */
+/** Tells whether the request is for this server's API, and removes headers that a browser or a proxy would add. */
 function mayPass(request: IncomingMessage): boolean {
   for (const name of ['x-forwarded-for', 'x-forwarded-proto', 'forwarded', 'cookie']) delete request.headers[name]
   return request.url?.startsWith('/api/') === true

@@ -22,7 +22,7 @@ export interface BrokersOptions extends Pick<BrokerOptions, 'world' | 'outbound'
   /** The server to whose API sandboxes come. */
   http: Server
   log: Log
-  /** What the run of a sandbox may reach; null: nothing any more. */
+  /** Finds what the run of a sandbox may reach; null: nothing any more. */
   permitOf(sandboxId: SandboxId): ReturnType<BrokerOptions['permit']>
   /** Writes down what a sandbox asked for. */
   recordOf(sandboxId: SandboxId, counted: Parameters<BrokerOptions['record']>[0]): Promise<void>
@@ -45,17 +45,17 @@ export interface KnownPlace extends BrokerPlace {
 
 export type BrokerRoute = Pick<SandboxIdentity, 'network' | 'hostFolder' | 'broker'>
 
-/** Where the sandboxes of a server find their brokers. */
+/** The places at which the sandboxes of a server find their brokers. */
 export interface BrokerPlaces {
   /** The folder of all places. */
   readonly folder: string
-  /** What names the place of a sandbox's broker for all replicas, where this one makes it. */
+  /** Names the place of a sandbox's broker for all replicas, where this one makes it. */
   folderOf(sandboxId: SandboxId): string
   /** The folder that is noted for a sandbox, as another replica may have made it, where this server reaches it; else `folderOf`. */
   reachableFolderOf(place: BrokerPlace): string
-  /** What a sandbox must know of the way to its broker. */
+  /** Returns what a sandbox must know of the way to its broker. */
   routeOf(place: KnownPlace): Promise<BrokerRoute>
-  /** Once, before all else. */
+  /** Starts the places. Called once, before all else. */
   start(): Promise<void>
   /** Makes the place of a sandbox that waits for its run. No broker listens there yet. */
   standBy(sandboxId: SandboxId, waiting: WaitingSandbox): Promise<void>
@@ -95,7 +95,7 @@ export class FolderBrokers implements BrokerPlaces {
     this.folder = options.folder
   }
 
-  /** Why no broker could listen in a folder below this one; null: one can. */
+  /** Returns why no broker could listen in a folder below this one; null: one can. */
   static troubleOf(folder: string): string | null {
     const bytes = Buffer.byteLength(join(folder, 'sbx_0123456789abcdef', sandboxPlaces.socket))
     if (bytes <= longestPath) return null
@@ -113,7 +113,7 @@ export class FolderBrokers implements BrokerPlaces {
 
   async start(): Promise<void> {}
 
-  /** At its socket. */
+  /** Leads the sandbox to the broker's socket. */
   async routeOf({ folder }: KnownPlace): Promise<BrokerRoute> {
     return { network: 'none', hostFolder: folder }
   }
@@ -208,7 +208,7 @@ function write(folder: string, name: string, content: object): void {
   renameSync(`${file}${unfinished}`, file)
 }
 
-/** Whether somebody listens there. */
+/** Tells whether somebody listens at the socket. */
 function isHeard(socket: string): Promise<boolean> {
   return new Promise((resolve) => {
     const asked = connect(socket)

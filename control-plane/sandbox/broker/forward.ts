@@ -10,10 +10,10 @@ import { Counted } from './counted.ts'
 // Hands a request of a sandbox on to an address outside, with headers of ours.
 
 export interface ForwardLimits {
-  /** Of one request, and of its answer. */
+  /** The bytes of one request, and of its answer (`answerBytes`). */
   sentBytes: number
   answerBytes: number
-  /** From a request to the end of its answer. */
+  /** The time from a request to the end of its answer. */
   timeMs: number
   /** The time within which the host must be reached. */
   connectMs: number
@@ -35,7 +35,7 @@ export interface Forwarded {
   url: URL
   headers: OutgoingHttpHeaders
   hasBody: boolean
-  /** As sentences name it: `the model`. */
+  /** The name of the host in sentences: `the model`. */
   whom: string
   /** The head that the sandbox gets, or a sentence that says why it gets nothing. */
   headOf: (answer: IncomingMessage) => OutgoingHttpHeaders | string
@@ -49,7 +49,7 @@ export interface Forwarded {
   end: (response: ServerResponse, status: number, message: string) => void
 }
 
-/** Why a request goes no further, in a sentence for the sandbox. */
+/** The reason for which a request goes no further, in a sentence for the sandbox. */
 export class ForwardRefusal extends Error {
   override name = 'ForwardRefusal'
 }
@@ -91,7 +91,7 @@ export async function forward(
     }
     response.writeHead(answer.statusCode ?? 502, head)
     return await new Promise<NetworkDecision>((resolve) => {
-      // Each event is there at once.
+      // Flushed headers let each event arrive at once.
       response.flushHeaders()
       pipeline([answer, ...guards, response], (error) => {
         if (error) log.debug({ err: error, host: url.host }, 'an answer to a sandbox broke off')

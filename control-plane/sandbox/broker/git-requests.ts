@@ -14,20 +14,20 @@ import { readPush } from './read-push.ts'
 import type { RepoCredential, RepoPermit } from './repo-access.ts'
 
 export interface GitRequestLimits {
-  /** Of a push, of what else is asked, and of an answer. */
+  /** The bytes of a push, of any other request (`askedBytes`) and of an answer (`answerBytes`). */
   pushBytes: number
   askedBytes: number
   answerBytes: number
-  /** From a request to the end of its answer. */
+  /** The time from a request to the end of its answer. */
   timeMs: number
-  /** Of one sandbox, at once and in all. */
+  /** The requests of one sandbox at once, and in all (`requests`). */
   open: number
-  /** Of these, pushes: the beginning of each is kept while it is read. */
+  /** The pushes among the open requests: the beginning of each is kept while it is read. */
   openPushes: number
   requests: number
   allPushBytes: number
   allAnswerBytes: number
-  /** Read of a push that is refused, so that its client hears why. */
+  /** The bytes that are read of a push that is refused, so that its client hears why. */
   drainedBytes: number
 }
 
@@ -63,13 +63,13 @@ interface GitEndpoint {
   method: 'GET' | 'POST'
 }
 
-/** All that git asks by smart HTTP (gitprotocol-http(5)), letter by letter. */
+/** Every request of git by smart HTTP (gitprotocol-http(5)), letter by letter. */
 const gitEndpoints: readonly GitEndpoint[] = (['git-upload-pack', 'git-receive-pack'] as const).flatMap((service) => [
   { path: `/info/refs?service=${service}`, service, method: 'GET' as const },
   { path: `/${service}`, service, method: 'POST' as const },
 ])
 
-/** Why something is not let through, with the status of the answer. */
+/** The reason for which a request is not let through, with the status of the answer. */
 class Refusal extends Error {
   override name = 'GitRefusal'
   readonly status: number
@@ -89,7 +89,7 @@ export class GitRequests {
   private open = 0
   private openPushes = 0
   private requests = 0
-  /** What git hosts call their own branch, by the address of the repository. */
+  /** The branches that git hosts call their own, by the address of the repository. */
   private readonly ownBranches = new Map<string, string | null>()
   private pushLeft: number
   private answerLeft: number
@@ -157,7 +157,7 @@ export class GitRequests {
     if (!isPush) return request.pipe(new Counted(most))
     const head = await readPush(request, repo, () => this.ownBranch(repo, signal))
     const counted = new Counted(most, (bytes) => (this.pushLeft -= bytes))
-    // What breaks off shows at the answer.
+    // A request that breaks off shows at the answer.
     pipeline(Readable.from(joined(head, request), { objectMode: false }), counted, () => undefined)
     return counted
   }
@@ -220,7 +220,7 @@ export class GitRequests {
     }
   }
 
-  /** In the words of a git host where the client takes them, so that it says why. */
+  /** Refuses a push in the words of a git host where the client takes them, so that it says why. */
   private async refusePush({ request, response }: GitRequest, { message, head }: PushRefused): Promise<'refused'> {
     const report = refusedPushReport(head, message)
     let left = this.options.limits.drainedBytes
@@ -245,7 +245,7 @@ async function* joined(head: Buffer, rest: IncomingMessage): AsyncGenerator<Buff
   for await (const chunk of rest) yield chunk as Buffer
 }
 
-/** As it is sent. */
+/** Encodes the credential as the header has it. */
 const packed = ({ user, secret }: RepoCredential): string => Buffer.from(`${user}:${secret}`).toString('base64')
 
 function headersTo(

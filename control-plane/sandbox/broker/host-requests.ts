@@ -12,13 +12,16 @@ import { ValueGuard } from './value-guard.ts'
 export type HostLimits = ModelLimits
 export const hostLimits: HostLimits = modelLimits
 
-/** Of all values of a run: to make the tables by which longer ones are found takes longer than a server may stand still. */
+/**
+ * The most characters of all values of a run together: the tables by which longer ones are found take longer to make than a server may
+ * stand still.
+ */
 const mostChars = 32 * 1024
 
 /** A token may be renewed while an answer to the one before still comes. */
 const mostKept = 3
 
-/** Why something is not let through. */
+/** The reason for which a request is not let through. */
 class Refusal extends Error {
   override name = 'HostRefusal'
 }
@@ -95,7 +98,7 @@ export class HostRequests {
     )
   }
 
-  /** Of all values of the run: what one host was told another might repeat. */
+  /** Returns a redactor of all values of the run: a host might repeat what another one was told. */
   private redactorOf(secrets: readonly BrokeredSecret[]): Redactor {
     const values = [
       ...secrets.flatMap(({ name, value, renewed }) =>
@@ -111,7 +114,7 @@ export class HostRequests {
   }
 }
 
-/** Whether one of the secrets names the host. */
+/** Tells whether one of the secrets names the host. */
 export const isNamed = (place: string, secrets: readonly BrokeredSecret[]): boolean =>
   secrets.some(({ hosts }) => hosts.has(place))
 
@@ -122,10 +125,10 @@ function addressOf(target: string): URL | null {
   return URL.parse(`https://${url.port === '' ? url.hostname : url.host}${url.pathname}${url.search}`)
 }
 
-/** What is between the sandbox and its broker. */
+/** Headers between the sandbox and its broker, which no host gets. */
 const ofConnection =
   /^(?:host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|content-length|accept-encoding|x-forwarded-.*|x-real-ip|forwarded|via)$/
-/** What hosts are wont to write down and to show. */
+/** Headers that hosts are wont to write down and to show. */
 const shown = /^(?:user-agent|referer|origin|from|content-.*|accept.*)$/
 
 function headersTo(

@@ -27,7 +27,7 @@ export class KeyGuard extends Transform {
     done(null, this.held)
   }
 
-  /** Where the end of these bytes may be the beginning of the key. */
+  /** Returns the place from which the end of these bytes may be the beginning of the key. */
   private beginning(bytes: Buffer): number {
     for (let at = Math.max(0, bytes.length - this.key.length + 1); at < bytes.length; at++)
       if (this.key.subarray(0, bytes.length - at).equals(bytes.subarray(at))) return at

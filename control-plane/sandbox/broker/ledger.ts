@@ -27,7 +27,7 @@ export class Ledger {
     this.options = options
   }
 
-  /** One request, with what went through its connection since the last one of it. */
+  /** Counts a request, with the bytes that went through its connection since the last one of it. */
   count(
     said: string,
     decision: NetworkDecision,

@@ -5,7 +5,7 @@ const mostAddresses = 100
 /** The most characters that are looked for in answers: the search tables of more would take longer than a server may stand still. */
 const mostChars = 32 * 1024
 
-/** What a broker remembers of one MCP server. */
+/** Remembers what a broker knows of one MCP server. */
 export class ServerMemory {
   /** Requests that are open. */
   readonly open = new Set<AbortController>()

@@ -12,7 +12,7 @@ import { ServerUnusable, type SentToServer, type ServerPermit } from './server-a
 export interface McpLimits extends ForwardLimits {
   /** The requests that a sandbox may have open at once. A server has a stream that stays open beside its calls. */
   open: number
-  /** While requests are open, it is asked this often whether their servers may still be asked. */
+  /** The broker asks this often whether the servers of open requests may still be asked. */
   watchMs: number
 }
 
@@ -159,7 +159,7 @@ export class McpRequests {
       const next = await server.sent(sent.version)
       if (next.version === sent.version)
         return failed('it refused the credential of its connection (401). A person signs in anew (svc connection list)')
-      // There is another credential now. The proxy in the sandbox knows whether the request may be made again.
+      // The connection has another credential now. The proxy in the sandbox knows whether the request may be made again.
       response.writeHead(401, { 'content-length': 0 }).end()
       return 'failed'
     }

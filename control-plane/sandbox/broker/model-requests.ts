@@ -6,7 +6,7 @@ import { addressOf, headersFrom, headersTo } from './model-services.ts'
 import type { Permit } from './permits.ts'
 
 export interface ModelLimits extends ForwardLimits {
-  /** Of one sandbox at once. */
+  /** The requests of one sandbox that may be open at once. */
   open: number
 }
 
@@ -79,7 +79,7 @@ function refuse(response: ServerResponse, status: number, message: string): 'ref
   return 'refused'
 }
 
-/** As both providers tell errors, so that a harness shows the words. */
+/** Answers in the form in which both providers tell errors, so that a harness shows the words. */
 function end(response: ServerResponse, status: number, message: string): void {
   if (response.headersSent) return void response.destroy()
   const body = JSON.stringify({ type: 'error', error: { type: 'broker_error', code: 'broker_error', message } })

@@ -32,7 +32,10 @@ export function addressOf(
   return url
 }
 
-/** What says how to read a request. All else, above all what names a key, an account or a connection, is the sandbox's own affair. */
+/**
+ * Headers that say how to read a request. All others, above all those that name a key, an account or a connection, are the sandbox's own
+ * affair.
+ */
 const passed =
   /^(?:accept|content-type|content-encoding|user-agent|anthropic-(?:version|beta)|openai-beta|originator|version|session[_-]id|conversation_id|x-app|x-(?:stainless|codex)-[a-z-]{1,60})$/
 

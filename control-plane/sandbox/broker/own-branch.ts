@@ -18,7 +18,7 @@ export async function readOwnBranch(answer: Readable): Promise<string | null> {
   throw new Error('the git host did not say what it has')
 }
 
-/** undefined: not all of the line is there. */
+/** Returns the host's own branch; null: an empty repository has none; undefined: not all of the line is there. */
 function ownBranchIn(bytes: Buffer): string | null | undefined {
   // An empty repository has no ref: the second empty line is the end.
   for (let at = 0, ends = 0; bytes.length >= at + 4;) {

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import { inflateSync } from 'node:zlib'
 
-// Whether a push goes forward: commits of its pack lead from the new id back to the old one. Each is known by the hash of its own bytes, so
-// what is found is so, whoever made the pack; what is not found counts as no step forward. git puts commits before all else, and makes
-// them of nothing but each other, so only the beginning of the pack is read.
+// Tells whether a push goes forward: commits of its pack lead from the new id back to the old one. Each is known by the hash of its own
+// bytes, so what is found is so, whoever made the pack; what is not found counts as no step forward. git puts commits before all else, and
+// makes them of nothing but each other, so only the beginning of the pack is read.
 
 export interface PackLimits {
-  /** Of the pack, that are read and kept. */
+  /** The bytes of the pack that are read and kept. */
   bytes: number
-  /** Of the commits, once they are unpacked. */
+  /** The bytes of the commits, once they are unpacked. */
   unpackedBytes: number
   commits: number
 }
@@ -20,7 +20,7 @@ const tagType = 4
 const offsetDelta = 6
 const refDelta = 7
 const mostOfOne = 1024 * 1024
-/** Read in one go: other requests are not to wait long. */
+/** The commits that are read in one go: other requests are not to wait long. */
 const perTurn = 100
 
 /** `more`: the bytes end before it can be said. */
@@ -35,7 +35,7 @@ export class PackCommits {
   private readonly limits: PackLimits
   private readonly hash: 'sha1' | 'sha256'
   private readonly parents = new Map<string, string[]>()
-  /** All parents. */
+  /** The parents of all commits. */
   private readonly named = new Set<string>()
   private readonly byOffset = new Map<number, Content>()
   private readonly byId = new Map<string, Content>()
@@ -99,7 +99,7 @@ export class PackCommits {
       next += bytes
     }
     const isDelta = type === offsetDelta || type === refDelta
-    // From here on there are trees and files.
+    // The rest of the pack are trees and files.
     if ((isDelta ? base === undefined : type !== commitType && type !== tagType) || size > mostOfOne) {
       this.isOver = true
       return true

@@ -21,9 +21,9 @@ export interface Permit {
   model: { provider: ModelProvider; url: string; key: ModelKey | null } | null
   /** Hosts, as `readHost` gives them. */
   egress: ReadonlySet<string>
-  /** null: it has none, or that is not in the workspace any more. */
+  /** The run's repository; null: it has none, or that is not in the workspace any more. */
   repo: RepoPermit | null
-  /** For which the run has placeholders. */
+  /** Secrets for which the run has placeholders. */
   secrets: readonly BrokeredSecret[]
   /** MCP servers on the network. */
   servers: readonly ServerPermit[]
@@ -39,8 +39,8 @@ export interface PermitSources extends RenewalDependencies, Pick<RepoSourcesOfKe
 }
 
 /**
- * By what is stored now: a secret that is taken from the agent is of no use from then on. null: the run is over, and its sandbox has nothing
- * to rescue.
+ * Finds what the run may reach by what is stored now: a secret that is taken from the agent is of no use from then on. null: the run is
+ * over, and its sandbox has nothing to rescue.
  */
 export async function findPermit(sources: PermitSources, sandboxId: SandboxId): Promise<Permit | null> {
   const { root } = sources
@@ -97,7 +97,7 @@ async function secretNamed(sources: PermitSources, run: RunRow, names: readonly 
   return found === undefined ? null : opened(sources, run, found)
 }
 
-/** null: it cannot be opened, or is no value of a header. */
+/** Opens the secret; null: it cannot be opened, or is no value of a header. */
 function opened(
   { vault, log }: PermitSources,
   { id: runId }: RunRow,

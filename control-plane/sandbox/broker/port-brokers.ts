@@ -10,7 +10,7 @@ export interface PortBrokersOptions extends BrokersOptions {
   /** The address at which sandboxes find this port, or that of another replica: the name of a Service. */
   host: string
   port: number
-  /** What a sandbox shows for a key. */
+  /** Returns the key that a sandbox shows. */
   keyOf: (sandboxId: SandboxId) => string
 }
 
@@ -125,7 +125,7 @@ export class PortBrokers implements BrokerPlaces {
     socket.once('close', leave)
   }
 
-  /** null: it does not show the key of the sandbox that it names. */
+  /** Finds the sandbox that the line names; null: it does not show that one's key. */
   private sandboxOf(line: string): SandboxId | null {
     const [, id, key] = /^svc-broker (sbx_[0-9A-Za-z]{16}) ([0-9A-Za-z]{1,100})$/.exec(line) ?? []
     if (id === undefined || key === undefined) return null

@@ -10,14 +10,14 @@ export interface PushCommand {
 export interface PushHead {
   commands: PushCommand[]
   abilities: ReadonlySet<string>
-  /** In bytes, with the empty line. */
+  /** The length in bytes, with the empty line. */
   length: number
 }
 
-/** For people. */
+/** The push is refused. The message is for people. */
 export class PushRefused extends Error {
   override name = 'PushRefused'
-  /** What the client has said until then, to answer in its words. */
+  /** The head that the client has sent until then, to answer in its words. */
   readonly head: Pick<PushHead, 'commands' | 'abilities'>
 
   constructor(message: string, head: Pick<PushHead, 'commands' | 'abilities'>) {
@@ -29,7 +29,7 @@ export class PushRefused extends Error {
 /** A result branch, a rescue branch, and what is refused anyway. */
 const mostBytes = 16 * 1024
 
-/** Those that change nothing but how it is answered and packed. */
+/** Abilities that change nothing but how the push is answered and packed. */
 const known =
   /^(?:report-status(?:-v2)?|side-band-64k|quiet|atomic|ofs-delta|object-format=sha(?:1|256)|agent=[\x21-\x7e]{1,200}|session-id=[\x21-\x7e]{1,200})$/
 const command = /^([0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f]{40}|[0-9a-f]{64}) ([^\0\n]+)$/
@@ -71,7 +71,7 @@ function lengthAt(bytes: Buffer, at: number): number | null {
   return /^[0-9a-f]{4}$/i.test(digits) ? Number.parseInt(digits, 16) : null
 }
 
-/** null: it is no text. */
+/** Decodes UTF-8; null: the bytes are no text. */
 function textOf(bytes: Buffer): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
@@ -88,7 +88,7 @@ export interface PushBranches {
   rescue: string
 }
 
-/** Whether a push asks to move this branch. */
+/** Tells whether a push asks to move this branch. */
 export const namesBranch = ({ commands }: Pick<PushHead, 'commands'>, branch: string | null): boolean =>
   commands.some(({ ref }) => ref === `refs/heads/${branch}`)
 

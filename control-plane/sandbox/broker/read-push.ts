@@ -40,7 +40,7 @@ async function readFrom(
   while (head === null && (await readTo(read.length + 1))) head = readPushHead(read)
   const nothing = { commands: [], abilities: new Set<string>() }
   if (head === null) throw new PushRefused('The push ends too early.', nothing)
-  // By it a client finds out whether it is let in.
+  // A client finds out by a push without commands whether it is let in.
   if (head.commands.length === 0) {
     await readTo(head.length + 1)
     if (read.length > head.length) throw new PushRefused('The push is not of a form that git sends.', nothing)
@@ -56,11 +56,11 @@ async function readFrom(
           `${ref.slice('refs/heads/'.length)} only moves forward: nothing in the push leads from what is there to the new commit.`,
           head,
         )
-      // At least twice as much as before, so that no byte is looked at too often.
+      // The reader asks for at least twice as much as before, so that no byte is looked at too often.
       await readTo(Math.min(Math.max(64 * 1024, read.length * 2), packLimits.bytes + head.length))
     }
   }
-  // This is looked at last, since the git host is asked for it.
+  // The own branch is looked at last, since the git host is asked for it.
   if (branch !== null && namesBranch(head, branch) && (await findOwn()) === branch)
     throw new PushRefused(
       `${branch} is what the git host calls the branch of the repository itself: no run pushes to it.`,

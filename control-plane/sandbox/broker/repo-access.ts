@@ -7,14 +7,17 @@ import { isBranchName, type RunRepo } from '../../../shared/runs/repo.ts'
 import type { RunRow } from '../../resources/runs/store.ts'
 import type { Knex } from 'knex'
 
-/** What a run may reach of its repository. */
+/** The branches of its repository that a run may reach, and the way there. */
 export interface RepoPermit {
   id: RepoUuid
   url: string
-  /** null: it may push no more, but for what is to be rescued. */
+  /** The branch to which the run pushes; null: it may push no more, but for what is to be rescued. */
   branch: string | null
   rescueBranch: string
-  /** Of the account as which git is asked; null: it is asked as nobody. Looked up when it is needed: it may be asked for elsewhere. */
+  /**
+   * Looks up the credential of the account as which git is asked, when it is needed: it may be asked for elsewhere. null: git is asked as
+   * nobody.
+   */
   credential(): Promise<RepoCredential | null>
 }
 
@@ -27,7 +30,7 @@ export interface RepoSourcesOfKeys {
   root: Knex
   /** The value of a secret of the agent, by the first of these names of variables that it has; null: it has none that can be used. */
   secretOf: (run: RunRow, names: readonly string[]) => Promise<string | null>
-  /** Of the server's own connection to a git host; `tokenFor` answers null for a repository that it does not reach. */
+  /** The server's own connection to a git host; `tokenFor` answers null for a repository that it does not reach. */
   gitHost: { host: string; tokenFor: (repository: string) => Promise<string | null> } | null
 }
 

@@ -24,9 +24,11 @@ export interface ServerPermit {
   host: string | null
   isSse: boolean
   hasConnection: boolean
-  /** What the server is sent now. `refused`: the version of the credential that it did not take. Fails with ServerUnusable. */
+  /**
+   * Resolves with what the server is sent now. `refused`: the version of the credential that it did not take. Fails with ServerUnusable.
+   */
   sent(refused?: number | null): Promise<SentToServer>
-  /** Why it may not be asked any more; null: it may. Nothing is renewed for that. */
+  /** Resolves with the reason for which the server may not be asked any more; null: it may. Nothing is renewed for that. */
   whyNot(): Promise<string | null>
 }
 
@@ -65,7 +67,7 @@ function permitOf(deps: RenewalDependencies, of: Of): ServerPermit {
     if (known !== undefined) return known
     const looking = lookUp(deps, of, refused)
     looked.set(refused, looking)
-    // Other requests are sent what came after the refusal, too.
+    // The result of the refusal is sent with other requests, too.
     looked.set(null, looking)
     return looking
   }
@@ -77,7 +79,7 @@ function permitOf(deps: RenewalDependencies, of: Of): ServerPermit {
     sent: (refused = null) => sentOnce(refused),
     async whyNot() {
       const why = await whyNot(deps, of)
-      // What was looked up before is not sent any more, either.
+      // A credential that was looked up before is not sent any more, either.
       if (why !== null) looked.clear()
       return why
     },
@@ -133,7 +135,10 @@ async function told<T>(asking: () => Promise<T>, sentence: (error: ConnectionUnu
   }
 }
 
-/** Its address and its own headers, with the agent's secrets of now, and with values of connections that the run has. */
+/**
+ * Resolves with the server's address and its own headers, with the agent's secrets of now, and with values of connections that the run
+ * has.
+ */
 async function filled(
   deps: Pick<RenewalDependencies, 'root' | 'vault'>,
   { name, server, run, variables }: Of,

@@ -9,12 +9,12 @@ import { isNamed } from './host-requests.ts'
 import type { Permit } from './permits.ts'
 
 export interface TunnelLimits {
-  /** Of one sandbox at once. */
+  /** The tunnels of one sandbox that may be open at once. */
   open: number
-  /** In both directions, of one tunnel and of all of a sandbox. */
+  /** The bytes in both directions, of one tunnel and of all of a sandbox (`allBytes`). */
   bytes: number
   allBytes: number
-  /** Without a byte, and in all. */
+  /** The time without a byte, and in all (`timeMs`). */
   idleMs: number
   timeMs: number
 }
@@ -31,7 +31,7 @@ export const tunnelLimits: TunnelLimits = {
 export interface TunnelRequest {
   request: IncomingMessage
   socket: Socket
-  /** What came behind the request. */
+  /** The bytes that came behind the request. */
   head: Buffer
 }
 
@@ -114,7 +114,7 @@ export class Tunnels {
       one.setTimeout(limits.idleMs, cut)
       one.on('data', count)
       one.on('error', end)
-      // What was written is sent before.
+      // The other end sends what was written before it closes.
       one.on('close', () => {
         other.destroySoon()
         if (other.destroyed) ended.resolve()

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { EngineError } from '../engine.ts'
 import { EngineClient, type EngineCall } from '../engine-client.ts'
 
-/** Where the engine listens: the path of a unix socket. */
+/** The place where the engine listens: the path of a unix socket. */
 export interface DockerClientOptions {
   socket: string
   /** A call that takes longer is given up. */

@@ -179,7 +179,7 @@ export class DockerEngine implements SandboxEngine {
 
 const isAlive = (state: string) => ['running', 'paused', 'restarting', 'removing'].includes(state)
 
-/** What a sandbox may do stands here, and nowhere else. */
+/** Describes the container. This function alone says what a sandbox may do. */
 function containerOf(spec: ContainerSpec): Record<string, unknown> {
   const { size } = spec
   return {
@@ -205,7 +205,7 @@ function containerOf(spec: ContainerSpec): Record<string, unknown> {
       SecurityOpt: ['no-new-privileges'],
       Privileged: false,
       Memory: size.memoryBytes,
-      // The same: no swap.
+      // The equal limit leaves no swap.
       MemorySwap: size.memoryBytes,
       NanoCpus: Math.round(size.cpus * 1e9),
       PidsLimit: size.pids,

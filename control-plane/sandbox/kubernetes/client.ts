@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs'
 import { EngineClient, type EngineCall } from '../engine-client.ts'
 import { EngineError } from '../engine.ts'
 
-/** Where the API of a cluster is, and who asks. */
+/** The place of the API of a cluster, and the files with which it is asked. */
 export interface KubernetesClientOptions {
   /** `https://10.0.0.1:443`. */
   url: URL
   /** A file that the cluster writes anew now and then. */
   tokenFile: string
-  /** null: what Node trusts. */
+  /** The file of the authority that the API's certificate is checked with; null: those that Node trusts. */
   caFile: string | null
   timeoutMs: number
 }
@@ -30,8 +30,8 @@ export class KubernetesClient extends EngineClient {
   }
 
   /**
-   * Also of a token that just ended, whose file has the next one soon, and of a quota that has no room now: the time that a
-   * sandbox has in its state limits how often these are asked again.
+   * A refusal is not final, either, where a token just ended, whose file has the next one soon, or a quota has no room now: the time that
+   * a sandbox has in its state limits how often these are asked again.
    */
   protected override isFinal(status: number, words: string): boolean {
     if (status === 401 || status === 408 || status === 409 || status === 410 || status === 429) return false

@@ -7,7 +7,7 @@ import { claimOf, jobOf, labels, nameAnnotation, objectName, secretOf } from './
 
 export interface KubernetesOptions extends KubernetesClientOptions {
   namespace: string
-  /** null: the cluster's usual one. */
+  /** The storage class of the volumes; null: the cluster's usual one. */
   storageClass: string | null
 }
 
@@ -49,7 +49,7 @@ const pageSize = 500
 /** The server ends a watch by itself, and it is begun anew. */
 const watchSeconds = 300
 const logBytes = 64 * 1024
-/** In a cluster what there is belongs to all; the scheduler finds a place for what a sandbox asks for. */
+/** The processors of a cluster: they belong to all, and the scheduler finds a place for what a sandbox asks for. */
 const cpusOfCluster = 1_000
 
 /** A namespace of a cluster. A container stands here for a Job with its one pod. */
@@ -121,7 +121,7 @@ export class KubernetesEngine implements SandboxEngine {
       await this.client.does({ method: 'DELETE', path: this.core('pods', of.name), query }, [200, 202, 404])
   }
 
-  /** What the pod wrote, or why there is none that could. */
+  /** Resolves with what the pod wrote, or with the reason why none could write. */
   async logs(id: string, lines: number): Promise<string> {
     const last = (await this.podsOf(objectName(id))).at(-1)
     if (last === undefined) return ''
@@ -220,14 +220,14 @@ function stateOf({ spec, status }: Job, pods: readonly Pod[]): Container['state'
   return pods.some(({ status: { phase } }) => phase === 'Running' || phase === 'Unknown') ? 'running' : 'waiting'
 }
 
-/** null: it has not. A node that is lost, or that evicts its pods, says nothing of their status. */
+/** Returns how a pod ended; null: it has not. A node that is lost, or that evicts its pods, says nothing of their status. */
 function endedIn({ status: { phase, containerStatuses } }: Pod): z.infer<typeof terminated> | null {
   const ended = (containerStatuses ?? []).find(({ state }) => state.terminated !== undefined)?.state.terminated
   if (ended !== undefined) return ended
   return phase === 'Failed' ? { exitCode: 137 } : phase === 'Succeeded' ? { exitCode: 0 } : null
 }
 
-/** In the cluster's words: no node has room, or the image cannot be had. */
+/** Tells in the cluster's words why the pod does not run: no node has room, or the image cannot be had. */
 function troubleOf({ status }: Pod): string {
   const unscheduled = (status.conditions ?? []).find(
     ({ status: is, message }) => is === 'False' && message !== undefined,

@@ -32,7 +32,7 @@ const labelsOf = (spec: ContainerSpec) => ({
   ...(spec.of !== null && { [labels.workspace]: spec.of.workspaceId, [labels.run]: spec.of.runId }),
 })
 
-/** By which the server knows it. */
+/** The annotation with the name by which the server knows an object. */
 export const nameAnnotation = 'svc-name'
 
 const metadataOf = (spec: ContainerSpec, name = spec.name) => ({
@@ -65,7 +65,7 @@ export function claimOf(spec: ContainerSpec, { storageClass }: { storageClass: s
   }
 }
 
-/** What a sandbox may do stands here, and in the policy of the network. It is suspended until it is started. */
+/** Describes the job. This function and the policy of the network say what a sandbox may do. The job is suspended until it is started. */
 export function jobOf(spec: ContainerSpec) {
   const name = objectName(spec.name)
   const limits = { memory: String(spec.size.memoryBytes), cpu: String(spec.size.cpus) }
@@ -91,7 +91,7 @@ export function jobOf(spec: ContainerSpec) {
           hostPID: false,
           hostIPC: false,
           shareProcessNamespace: false,
-          // It has nobody to ask: the broker looks names up.
+          // The pod has nobody to ask: the broker looks names up.
           dnsPolicy: 'None',
           dnsConfig: { nameservers: ['127.0.0.1'] },
           terminationGracePeriodSeconds: 30,
