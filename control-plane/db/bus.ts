@@ -43,7 +43,7 @@ export interface BusOptions {
   world: World
   log: { warn(fields: object, message: string): void }
   tickMs?: number
-  /** As for the pool; see `DatabaseOptions`. */
+  /** The limit of silence, as for the pool; see `DatabaseOptions`. */
   silentMs: number
 }
 
@@ -52,7 +52,7 @@ const signalChannel = 'svc_signal'
 const mostAttempts = 5
 /** Failures that are kept to be tried again. Beyond this number the oldest are given up. */
 const mostFailed = 1_000
-/** How long a stop waits for a database that does not answer. */
+/** The time that a stop waits for a database that does not answer. */
 const lastWordsMs = 1_000
 const notify = 'select pg_notify(channel, key) from unnest($1::text[], $2::text[]) as told (channel, key)'
 
@@ -80,11 +80,11 @@ class OutboxBus implements Bus {
   private listener: pg.Client | null = null
   private isConnecting = false
   private pendingSignals = new Set<string>()
-  /** Something was committed of which the others were not told. */
+  /** True: something was committed of which the others were not told. */
   private hasNews = false
-  /** Ends when the others were told of all of it. */
+  /** Resolves when the others were told of everything. */
   private telling: Promise<void> | null = null
-  /** What handlers threw at, to be tried again. */
+  /** Entries at which handlers threw, to be tried again. */
   private failed: Failed[] = []
   /** The numbers of entries that were given out as they were committed, and that were not read from the outbox yet. */
   private readonly givenOut = new Set<number>()
@@ -194,7 +194,7 @@ class OutboxBus implements Bus {
     this.hasNews = false
   }
 
-  /** What this process published itself, which saves a query on the way to whoever acts on it. */
+  /** Gives out what this process published itself, which saves a query on the way to the handlers. */
   private giveOut(written: readonly WrittenEntry[]): void {
     const { from, given } = this.cursor
     for (const { seq, xid, topic, key, payload = {} } of written) {
@@ -205,7 +205,7 @@ class OutboxBus implements Bus {
     }
   }
 
-  /** Each handler is guarded: who fails keeps no other handler, and no entry that follows, from being acted on. */
+  /** Gives the entry to each handler by itself: a handler that fails keeps no other one, and no entry that follows, from being acted on. */
   private give(row: OutboxRow): void {
     for (const handler of this.topics.listeners(row.topic))
       this.tryOnce({ row, handler: handler as Handler, attempts: 1 })
@@ -265,7 +265,7 @@ class OutboxBus implements Bus {
       if (this.listener === client) this.listener = null
     })
     client.on('notification', (message) => {
-      // What this process itself tells the others it has given out already.
+      // This process has given out already what it tells the others itself.
       if (message.processId === (client as pg.Client & { processID: number }).processID) return
       if (message.channel === channel) return this.poke()
       if (message.payload) this.signals.emit(message.payload)

@@ -6,7 +6,7 @@ export interface CopiedInto {
   table: string
   columns: Readonly<Record<string, CopiedType>>
 }
-/** In the order of the columns. */
+/** The values of a row in the order of the columns. */
 export type CopiedRow = readonly (string | number | Uint8Array)[]
 
 /**

@@ -8,7 +8,7 @@ const toleranceMs = 1_000
 /** The operator is told of a difference from this on. */
 const warnMs = 5_000
 const everyMs = 30_000
-/** How often the database is asked for its time. The answer that came fastest counts. */
+/** The number of times that the database is asked for its time. The answer that came fastest counts. */
 const samples = 3
 
 /**
@@ -35,7 +35,7 @@ export class DatabaseClock {
     this.world = { ...world, now: () => world.now() + this.offset }
   }
 
-  /** By how much the database's clock is ahead of this machine's, in milliseconds. */
+  /** The milliseconds by which the database's clock is ahead of this machine's. */
   get offsetMs(): number {
     return this.offset
   }

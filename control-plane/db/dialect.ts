@@ -26,7 +26,10 @@ export function lockRows<T extends Knex.QueryBuilder>(query: T, skipLocked = fal
   return (skipLocked ? locked.skipLocked() : locked) as T
 }
 
-/** Other transactions that take the same lock wait until this one ended. SQLite has one writer, so there is nothing to lock. */
+/**
+ * Locks the table: other transactions that take the same lock wait until this one ended. SQLite has one writer, so there is nothing to
+ * lock.
+ */
 export async function lockTable(db: Db, table: 'users'): Promise<void> {
   if (dialectOfDb(db) === 'postgres') await db.raw('lock table ?? in share row exclusive mode', [table])
 }
@@ -52,7 +55,7 @@ export async function tryLockName(db: Db, name: string): Promise<boolean> {
   return asked.rows[0]?.taken === true
 }
 
-/** So many rows go in one statement, while a SQLite database does nothing else. */
+/** The rows that go in one statement, while a SQLite database does nothing else. */
 const rowsAtOnce = 500
 
 /** Deletes all rows of the table that a query finds, by short statements that each are committed by themselves. Returns their number. */
@@ -71,7 +74,7 @@ export async function deleteSome(
   { rows, limit }: { rows: Knex.QueryBuilder; limit: number },
 ): Promise<number> {
   const isSqlite = dialectOfDb(db) === 'sqlite'
-  // Where a row lies. PostgreSQL would compare each row of the table with a plain list of these.
+  // The address tells where a row lies. PostgreSQL would compare each row of the table with a plain list of these.
   const [address, isOne] = isSqlite ? ['rowid', 'rowid in ?'] : ['ctid', 'ctid = any(array ?)']
   return db(table)
     .whereRaw(isOne, [rows.clone().limit(limit).select(db.raw(address))])
@@ -86,10 +89,10 @@ export async function databaseNow(db: Db): Promise<number | null> {
   return rows[0]?.now ?? null
 }
 
-/** On PostgreSQL: all transactions below it have ended. */
+/** The number below which all transactions have ended (PostgreSQL). */
 export const oldestOpen = 'pg_snapshot_xmin(pg_current_snapshot())::text::bigint'
 
-/** All transactions below it have ended. 0 on SQLite, which has one writer. */
+/** Returns the number below which all transactions have ended. 0 on SQLite, which has one writer. */
 export async function oldestOpenTransaction(db: Db): Promise<number> {
   if (dialectOfDb(db) === 'sqlite') return 0
   const result: { rows: { xmin: number }[] } = await db.raw(`select ${oldestOpen} as xmin`)
@@ -164,9 +167,9 @@ const byBeginning: readonly [RegExp, DatabaseTrouble][] = [
 export type Undone = 'conflict' | 'deadlock' | 'duplicate'
 
 /**
- * Why the database did not let a transaction be, when that was for another one: no order of the two gives what both did,
- * each waited for the other, or the other one had inserted the same key. null: for no such reason. A transaction on SQLite has the
- * lock of the writer from its beginning, so nobody is preferred to it.
+ * Returns why the database undid a transaction for the sake of another one: no order of the two gives what both did, each waited for the
+ * other, or the other one had inserted the same key. null: it did so for no such reason. A transaction on SQLite has the lock of the
+ * writer from its beginning, so nobody is preferred to it.
  */
 export function undoneFor(error: unknown): Undone | null {
   const code = (error as { code?: unknown } | null | undefined)?.code

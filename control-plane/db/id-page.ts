@@ -17,7 +17,7 @@ export interface TimePage {
   from?: { at: number; id: string; direction: 'after' | 'before' }
 }
 
-/** Like `pageById`, for a list whose order is that of another time: a column, or an expression that is indexed as it stands. */
+/** Orders like `pageById`, for a list whose order is that of another time: a column, or an expression that is indexed as it stands. */
 export function pageByTime(
   query: Knex.QueryBuilder,
   time: string,

@@ -35,7 +35,10 @@ export async function migrate(
   return applied
 }
 
-/** Read without a lock, so that whoever has nothing to apply, as an operator's command beside a busy server, waits for nobody. */
+/**
+ * Reads the versions without a lock, so that a caller with nothing to apply, such as an operator's command beside a busy server, waits for
+ * nobody.
+ */
 async function versionsOf(root: Knex): Promise<Set<number>> {
   if (!(await root.schema.hasTable('schema_migrations'))) return new Set()
   return new Set((await root('schema_migrations').pluck('version')) as number[])

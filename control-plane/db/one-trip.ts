@@ -1,7 +1,7 @@
 import { isOfFailedTransaction } from './dialect.ts'
 import type { Askable } from './handle.ts'
 
-/** What is asked: a statement, or a function that begins with one. null stands for nothing. */
+/** An ask is a statement, or a function that begins with one. null stands for no ask. */
 type Ask<Handle> = (db: Handle) => unknown
 
 type Answers<Asks extends readonly Ask<never>[]> = { -readonly [At in keyof Asks]: Awaited<ReturnType<Asks[At]>> }

@@ -32,8 +32,8 @@ export interface DatabaseOptions {
   /** A PostgreSQL that says nothing for so long while a statement is under way counts as gone. Default: 10 s above the limits. */
   silentMs?: number
   /**
-   * Whoever waits longer for a connection fails; a request is then answered 503 `database_unavailable`. Default: 5 s longer than anything
-   * may take that holds one. On a machine without a free processor a shorter time is over before anything was done.
+   * The time after which a wait for a connection fails; a request is then answered 503 `database_unavailable`. Default: 5 s longer than
+   * anything may take that holds one. On a machine without a free processor a shorter time is over before anything was done.
    */
   acquireMs?: number
   /** Bytes of a serialized database to open instead of a file (tests). */
@@ -98,7 +98,7 @@ function openSqlite(options: DatabaseOptions): Knex {
           raw.pragma('checkpoint_fullfsync = 1')
         }
         equip(raw)
-        // Whoever finds the file busy waits without blocking the event loop (sqlite-client.ts); the lines above cannot.
+        // Statements that find the file busy wait without blocking the event loop (sqlite-client.ts); the lines above cannot.
         raw.pragma('busy_timeout = 0')
         done(null)
       },

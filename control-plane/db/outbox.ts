@@ -10,7 +10,7 @@ import { query, command, sending } from './statement.ts'
  */
 export type Topic = keyof Keys
 
-/** What the key of a topic's entries is. */
+/** The type of the key of each topic's entries. */
 interface Keys {
   'wake.requested': string
   'run.queued': RunId
@@ -60,7 +60,9 @@ interface SendOptions {
   notifies: boolean
 }
 
-/** In this order. Returns them as they were written, on PostgreSQL; there a reader finds out by them what it was given. */
+/**
+ * Writes the entries in this order. Returns them as they were written, on PostgreSQL; there a reader finds out by them what it was given.
+ */
 export async function writeEntries(
   db: Db,
   entries: readonly OutboxEntry[],

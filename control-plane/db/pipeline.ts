@@ -7,9 +7,9 @@ import type { Client } from 'pg'
  */
 export const pipelined = { pipeline: true } as const
 
-/** What pg keeps to itself, or lets only be read. */
+/** Members that pg keeps to itself, or lets only be read. */
 interface Insides {
-  /** Whether no statement is under way. */
+  /** True while no statement is under way. */
   readyForQuery: boolean
   pipeline: boolean
 }

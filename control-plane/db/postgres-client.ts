@@ -37,13 +37,13 @@ export class PostgresClient extends Client implements StatementClient {
   }
 
   override transaction(container: unknown, config?: BeginConfig, outer?: unknown): Knex.Transaction {
-    // As knex makes its own ones, whose type does not say that they are promises of the transaction's result.
+    // The cast is that of knex's own transactions, whose type does not say that they are promises of the transaction's result.
     return new WriteTransaction(this, container, config, outer) as unknown as Knex.Transaction
   }
 
   /**
-   * One connection for as long as `use` takes, whose transactions wait for locks (`acquireAdvisoryLocks`): these are released with the commit
-   * of one, or when it fails.
+   * Keeps one connection for as long as `use` takes, whose transactions wait for locks (`acquireAdvisoryLocks`): these are released with
+   * the commit of one, or when it fails.
    */
   async withLockHolder<Result>(use: (connection: Connection) => Promise<Result>): Promise<Result> {
     const connection = await this.acquireConnection()
@@ -52,7 +52,7 @@ export class PostgresClient extends Client implements StatementClient {
       this.giveBack(connection)
       return result
     } catch (error) {
-      // Whoever waits for the failure need not wait for this.
+      // The caller waits for the failure, and need not wait for the release.
       void this.releaseLocks(connection)
       throw error
     }
@@ -60,7 +60,7 @@ export class PostgresClient extends Client implements StatementClient {
 
   private async releaseLocks(connection: Connection): Promise<void> {
     try {
-      // Nothing is open, but when the locks were waited for in vain.
+      // A transaction is open only when the locks were waited for in vain.
       await connection.query(`rollback; ${releaseAdvisoryLocks}`)
     } catch (error) {
       // The pool must not give out a connection that may still hold a lock; without it the lock is released.
@@ -132,7 +132,7 @@ export class PostgresClient extends Client implements StatementClient {
     const answered = async () => {
       try {
         const { response } = await asked
-        // As knex tells of its own queries.
+        // The event is that of knex's own queries.
         this.emit('query-response', response, { sql: postgres })
         return response
       } finally {
@@ -154,10 +154,10 @@ function dropWhenEnded(connection: Connection): void {
   })
 }
 
-/** What a transaction is begun with; knex hands it on. */
+/** The beginning of a transaction; knex hands it on. */
 export interface BeginConfig {
   begin?: string
-  /** Its locks are released with its commit. */
+  /** The transaction's locks are released with its commit. */
   releasesLocks?: boolean
   /** The time (monotonic) by which it must be over. */
   until?: number

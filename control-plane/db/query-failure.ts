@@ -1,12 +1,12 @@
 import type { World } from '../../shared/lib/world.ts'
 import { isFull } from './dialect.ts'
 
-/** What the clients of both databases go by and note. */
+/** The state by which the clients of both databases go, and in which they note failures. */
 export interface QueryState {
   world: Pick<World, 'monotonic' | 'random' | 'sleep' | 'after'>
   /** A transaction, the wait for its locks and all its attempts included, takes no longer. */
   writeMs: number
-  /** When a query last failed since the disk of the database is full (monotonic); null: none did. */
+  /** The time (monotonic) at which a query last failed since the disk of the database is full; null: none did. */
   fullAt: number | null
 }
 

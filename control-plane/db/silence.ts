@@ -4,10 +4,10 @@ import type { Client } from 'pg'
 /** Probes of the system for a connection on which nothing is under way; ten more, a second apart, and it counts as dead. */
 export const keepAlive = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 } as const
 
-/** What pg keeps to itself, or has no types for. */
+/** Members that pg keeps to itself, or has no types for. */
 interface Insides {
   connection: { stream: Socket }
-  /** Whether no statement is under way. */
+  /** True while no statement is under way. */
   readyForQuery: boolean
 }
 
@@ -20,7 +20,8 @@ export function endWhenSilent(client: Client, silentMs: number, isPatient: () =>
   const insides = client as unknown as Insides
   const { stream } = insides.connection
   stream.setTimeout(silentMs)
-  // Each time: a function that is given to `setTimeout` is called once, and the connection may only have rested then.
+  // The listener stays for every timeout: a function that is given to `setTimeout` is called once, and the connection may only have rested
+  // then.
   stream.on('timeout', () => {
     if (insides.readyForQuery || isPatient()) return
     const message = `The database did not answer within ${Math.round(silentMs / 1_000)} s.`

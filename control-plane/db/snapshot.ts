@@ -18,7 +18,7 @@ export async function openSnapshot(root: Knex): Promise<Snapshot> {
   const own = await openBeside(root)
   try {
     const isSqlite = dialectOfDb(root) === 'sqlite'
-    // On SQLite each transaction sees one moment, from its first statement on.
+    // A transaction on SQLite sees one moment, from its first statement on.
     const db = await own.transaction({ readOnly: true, ...(!isSqlite && { isolationLevel: 'repeatable read' }) })
     return {
       db,

@@ -38,7 +38,7 @@ export class SqliteClient extends Client implements StatementClient {
     return { answer: Promise.resolve((await this.ask(sqlite, values)) as unknown[]) }
   }
 
-  /** In turn by one prepared statement: better than many rows in one, which is another text for each count. */
+  /** Inserts the rows in turn by one prepared statement: better than many rows in one, which is another text for each count. */
   async insertRows({ table, columns }: CopiedInto, rows: readonly CopiedRow[]): Promise<void> {
     const names = Object.keys(columns)
     const marks = names.map(() => '?')
@@ -55,7 +55,7 @@ export class SqliteClient extends Client implements StatementClient {
     const connection = await this.acquireConnection()
     try {
       const { response } = await this.query(connection, { sql, bindings: bindingsOf(values) })
-      // As knex tells of its own queries.
+      // The event is that of knex's own queries.
       this.emit('query-response', response, { sql })
       return response
     } finally {
@@ -90,7 +90,7 @@ export class SqliteClient extends Client implements StatementClient {
   }
 
   override transaction(container: unknown, config?: object, outer?: unknown): Knex.Transaction {
-    // As knex makes its own ones, whose type does not say that they are promises of the transaction's result.
+    // The cast is that of knex's own transactions, whose type does not say that they are promises of the transaction's result.
     return new WriterTransaction(this, container, config, outer) as unknown as Knex.Transaction
   }
 
@@ -140,7 +140,7 @@ class WriterTransaction extends Transaction {
     this.until = config?.until
   }
 
-  /** Asked of the client itself: by `query` of its own class knex does the work of a transaction that did not begin. */
+  /** Asks the client itself: by `query` of its own class knex does the work of a transaction that did not begin. */
   override begin(connection: BetterSqlite3.Database): Promise<unknown> {
     setDeadline(connection, this.until, queryStateOf(this.client).world.monotonic())
     return this.trxClient.query(connection, this.readOnly === true ? 'begin' : 'begin immediate')
@@ -204,7 +204,7 @@ const key = Symbol('loop turns')
  * loop no turn by itself: nobody else would be served until it is done. Asked before each statement.
  */
 class LoopTurns {
-  /** When the first statement of this turn of the loop was asked. */
+  /** The time at which the first statement of this turn of the loop was asked. */
   private startedAt: number | null = null
 
   /** The turns of a connection; all statements on it count together. */
@@ -213,7 +213,7 @@ class LoopTurns {
     return (known[key] ??= new LoopTurns())
   }
 
-  /** null: go on. Otherwise to be awaited first: what waits meanwhile is served before it resolves. */
+  /** Returns null to go on, else a promise to be awaited first: work that waits meanwhile is served before it resolves. */
   next(): Promise<void> | null {
     if (this.startedAt === null) {
       this.startedAt = performance.now()

@@ -26,15 +26,15 @@ export interface StatementText {
   /** Lists are bound as JSON. */
   sqlite: string
   postgres: string
-  /** Unlike that of any other text; null: it is not prepared. */
+  /** The name, unlike that of any other text; null: the statement is not prepared. */
   name: string | null
 }
 
 /** The methods of both databases' clients that knex does not have. */
 export interface StatementClient {
-  /** On the root handle what is committed is read, in a transaction what it sees. */
+  /** Reads what is committed on the root handle, and in a transaction what that sees. */
   readRows(text: StatementText, values: readonly Value[]): Promise<unknown[]> | unknown[]
-  /** The rows that it changed. */
+  /** Resolves with the number of rows that the statement changed. */
   change(text: StatementText, values: readonly Value[]): Promise<number>
   /** Inserts rows of which values are large. */
   insertRows(into: CopiedInto, rows: readonly CopiedRow[]): Promise<void>
@@ -185,14 +185,14 @@ export function collectAnswers(tx: Db): readonly Promise<unknown>[] {
 }
 
 /**
- * For a statement that is sent, on whose answer nothing in the transaction depends: `inTransaction` looks at it once the commit is sent
- * behind it. PostgreSQL commits nothing when the statement failed, and the transaction ends with that failure, or is done again
- * for it. Everywhere else, in a savepoint too, it resolves when the answer is there.
+ * Waits for the answer of a statement that is sent and on which nothing in the transaction depends: `inTransaction` looks at it once the
+ * commit is sent behind it. PostgreSQL commits nothing when the statement failed, and the transaction ends with that failure, or is done
+ * again for it. Everywhere else, in a savepoint too, it resolves when the answer is there.
  */
 export async function awaitedAtEnd(db: Db, answer: Promise<unknown>): Promise<void> {
   const answers = answersOf.get(db)
   if (answers === undefined) return void (await answer)
-  // Until it is looked at.
+  // The failure is handled until `inTransaction` looks at it.
   answer.catch(() => undefined)
   answers.push(answer)
 }

@@ -43,7 +43,7 @@ onBoth('a table that is described once is written and read by its fields', async
   expect(await things.list(things.from(root).orderBy('id'))).toEqual([one, two])
   expect(await things.find(root, { linkId: 'l1', ownerName: 'Ada' })).toEqual(two)
   expect(await things.find(root, { id: 'three' })).toBeNull()
-  // Not by the first row that the rest of the conditions find.
+  // The rest of the conditions would find a row that was not asked for.
   for (const by of [
     { id: 'one', linkId: undefined },
     { id: 'one', owner: 'Bob' },

@@ -7,10 +7,9 @@ import type { Db } from './handle.ts'
 import { command, commandAtEnd, query, returning, Texts, type Query, type Value } from './statement.ts'
 
 /**
- * One description of a table, from which come the type of its rows, what selects them, and what inserts and updates them. A
- * field is written as code has it (`workspaceId`); its column is the same in snake case (`workspace_id`) unless another one
- * is named. Rows are selected under the names of their fields, so that reading one renames nothing. A store adds what is
- * particular to it: its queries.
+ * Describes a table once. From the description come the type of its rows, what selects them, and what inserts and updates them. A field is
+ * written as code has it (`workspaceId`); its column is the same in snake case (`workspace_id`) unless another one is named. Rows are
+ * selected under the names of their fields, so that reading one renames nothing. A store adds what is particular to it: its queries.
  */
 interface Table<Shape extends Columns> {
   readonly name: string
@@ -41,7 +40,7 @@ interface Table<Shape extends Columns> {
    * for one value of a field alone is a query of its own, with that value written out.
    */
   find(db: Db, by: Fields<Shape>): Promise<Row<Shape> | null>
-  /** These fields as columns with the values that the database keeps; a field that is undefined is left out. */
+  /** Returns the fields as columns with the values that the database keeps; a field that is undefined is left out. */
   toColumns(fields: Changes<Shape>): Record<string, Knex.Value>
   /**
    * Writes these fields of the rows that have those of `by`, where null is a value like any other. Returns how many rows had
@@ -168,7 +167,7 @@ export function table<Shape extends Columns>(
     async find(db, by) {
       const all = conditions(by)
       const id = columnOf.get(key)!
-      // By its id alone where that is given: planned for any values, PostgreSQL may walk all rows that share the other field.
+      // The id is searched alone where it is given: planned for any values, PostgreSQL may walk all rows that share the other field.
       const where = whereOf(all[id] == null ? all : { [id]: all[id] })
       const found = await texts.first(db, `${selected} where ${where.sql}`, where.values)
       if (found === undefined) return null

@@ -39,14 +39,14 @@ export interface ReadAhead<Read> {
   ahead?: (db: Askable) => Promise<Read>
 }
 
-/** What a process keeps of its writes to a database; docs/operations.md tells how long they may take. */
+/** The state that a process keeps of its writes to a database; docs/operations.md tells how long they may take. */
 export interface WriteState extends QueryState {
   localLocks: LocalLocks
-  /** Told of each transaction that is done again or given up. */
+  /** Observers are told of each transaction that is done again or given up. */
   readonly observers: Set<WriteObserver>
   /** Called after each commit that published to the outbox, on PostgreSQL with what it published. */
   readonly onPublished: Set<(written: readonly WrittenEntry[]) => void>
-  /** Told of each `afterCommit` step that threw. The change is committed all the same. */
+  /** Functions that are told of each `afterCommit` step that threw. The change is committed all the same. */
   readonly onStepFailed: Set<(error: unknown) => void>
 }
 
@@ -54,7 +54,7 @@ type Step = () => void
 
 /** Steps to be done once these transactions are committed. */
 const steps = new WeakMap<object, Step[]>()
-/** What transactions publish, written in one statement before they are committed. */
+/** Entries that transactions publish, written in one statement before they are committed. */
 const entries = new WeakMap<object, OutboxEntry[]>()
 
 /** Runs the step once the transaction is committed, never when it is undone. It may not wait for anything. */
@@ -64,18 +64,21 @@ export function afterCommit(tx: Tx, step: Step): void {
   else before.push(step)
 }
 
-/** In the order of the calls, and told to `onPublished` once it is committed. In a transaction it is written at the end. */
+/**
+ * Publishes entries in the order of the calls, and tells `onPublished` once they are committed. In a transaction they are written at the
+ * end.
+ */
 export async function publish(db: Db, entry: OutboxEntry): Promise<void> {
   const before = entries.get(db)
   if (before !== undefined) return void before.push(entry)
   const state = writeStateOf(db)
-  // Nobody here learns of the commit of a transaction that `inTransaction` did not begin.
+  // A transaction that `inTransaction` did not begin ends without this process learning of its commit.
   const isForeign = db.isTransaction === true
   const written = await writeEntries(db, [entry], { notifies: isForeign || isAlone(state) })
   if (!isForeign) tellPublished(state, written)
 }
 
-/** Without anybody who is told of what was published, nobody tells the other processes either. */
+/** Tells whether nobody is told of what was published, so that nobody tells the other processes either. */
 const isAlone = ({ onPublished }: WriteState) => onPublished.size === 0
 
 function tellPublished({ onPublished }: WriteState, written: readonly WrittenEntry[]): void {
@@ -124,7 +127,7 @@ export async function inTransaction<Result, Read>(
       if (sent !== null) await awaitedAtEnd(tx, sent.written)
       return { result, sent, answers, toDo: steps.get(tx) ?? [] }
     } catch (error) {
-      // All that is asked behind a statement that failed is refused; the first failure says why.
+      // Statements behind one that failed are refused; the first failure says why.
       await Promise.all(answers)
       throw error
     }
@@ -139,7 +142,7 @@ export async function inTransaction<Result, Read>(
   }
 }
 
-/** What a transaction comes to. */
+/** The result of a transaction, with what is done after its commit. */
 interface Ended<Result> {
   result: Result
   sent: { written: Promise<readonly WrittenEntry[]> } | null
@@ -187,7 +190,7 @@ async function underLocks<Result, Read>(
   const release = await state.localLocks.acquire(locks, state.writeMs)
   try {
     const client = root.client as PostgresClient
-    // In the round trip of the beginning.
+    // The locks are taken in the round trip of the beginning.
     const takeLocks = () => `begin; set local statement_timeout = ${leftMs()}; ${acquireAdvisoryLocks(locks)} commit; `
     return await client.withLockHolder((connection) => repeat(state, until, () => attempt(takeLocks(), connection)))
   } finally {
@@ -231,7 +234,7 @@ async function repeat<Result>(state: WriteState, until: number, attempt: () => P
   }
 }
 
-/** Why the work may end otherwise when it is done again; null: it would end as it did. */
+/** Returns why the work may end otherwise when it is done again; null: it would end as it did. */
 function causeOf(error: unknown): Undone | null {
   if (!(error instanceof ApiError)) return undoneFor(error)
   // A row was not as it had been read; or a refusal of ours that says what the database refused.

@@ -9,11 +9,11 @@ import { query } from './statement.ts'
 // and marks alone, and neither splits or folds them again; so both find the same rows. A row has no text and no positions,
 // only which words stand in which part of it.
 
-/** From the narrowest to the whole: each part has the words of those before it as well. */
+/** The parts of a row from the narrowest to the whole: each part has the words of those before it as well. */
 export const wordParts = ['title', 'heading', 'often', 'body'] as const
 export type WordPart = (typeof wordParts)[number]
 
-/** All items must be found; of an item one alternative, with all of its words. */
+/** The items must all be found; of an item one alternative, with all of its words. */
 export type WordExpression = readonly (readonly (readonly SearchedWord[])[])[]
 
 export interface SearchedWord {
@@ -22,7 +22,7 @@ export interface SearchedWord {
   isPrefix: boolean
 }
 
-/** For the migration. */
+/** Creates the index. Called by the migration. */
 export async function createWordIndex(tx: Tx): Promise<void> {
   if (dialectOfDb(tx) === 'sqlite') {
     // `ascii` splits at nothing but the blanks between our words: `unicode61` would split at marks of Thai or Hindi.
@@ -37,7 +37,7 @@ export async function createWordIndex(tx: Tx): Promise<void> {
     t.bigint('rowid').primary()
     for (const part of wordParts) t.specificType(part, 'tsvector').notNullable()
   })
-  // What waits to be put into the index would be read by each search.
+  // Entries that wait to be put into the index would be read by each search.
   await tx.raw(`create index search_index_words on search_index using gin (${wordParts.join(', ')})
     with (fastupdate = off)`)
 }

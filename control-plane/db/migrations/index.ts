@@ -53,7 +53,7 @@ import { cloudAndBilling } from './054-cloud-and-billing.ts'
 import { secretsInSandboxes } from './055-secrets-in-sandboxes.ts'
 import { warmSandboxes } from './056-warm-sandboxes.ts'
 
-/** In the order of their numbers; a released one is never changed. */
+/** The migrations in the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
   foundation,
   platformChanges,
