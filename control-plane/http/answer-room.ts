@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/api/errors.ts'
 import type { BodyRoom, Release, RoomOwner } from './body-room.ts'
 
-/** What is smaller takes no room: most answers are. */
+/** An answer that is smaller takes no room: most answers are. */
 const smallBytes = 64 * 1024
 const nothing: Release = () => undefined
 
@@ -28,7 +28,7 @@ export class AnswerRoom {
     const release = await this.room.take(bytes, this.owner, gone)
     if (gone.aborted) return release()
     gone.addEventListener('abort', release, { once: true })
-    // What is read may take long to parse and to write: others come in between.
+    // The rows that are read may take long to parse and to write, so other requests come in between.
     await this.room.yieldToLoop()
   }
 

@@ -123,7 +123,7 @@ function safeHeaders(isHttps: boolean): Record<string, string> {
       useDefaults: false,
       directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
     },
-    // Not for sub-domains: other servers than this one answer there.
+    // Sub-domains are left out: other servers than this one answer there.
     strictTransportSecurity: isHttps && { includeSubDomains: false },
     originAgentCluster: false,
     xDnsPrefetchControl: false,
@@ -188,9 +188,9 @@ interface FoundRoute {
 }
 
 /**
- * One router for each first word and length of a path, so that a request is matched against a few routes and not against
- * all of the contract. The routers only find: what they find is called at once, since each route is one function and
- * composing a chain of it for each request costs several times what finding it does.
+ * Makes a router for each first word and length of a path, so that a request is matched against a few routes and not against all of the
+ * contract. The routers only find: the function that they find is called at once, since each route is one function and composing a chain
+ * of it for each request costs several times what finding it does.
  */
 export function createRouteTable(implemented: readonly ImplementedRoute[], kernel: Kernel): RouteTable {
   const routers = new Map<string, Router>()

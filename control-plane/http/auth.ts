@@ -22,7 +22,7 @@ import { createRunTokenReader, type RunTokenReader } from './run-token-reader.ts
  * holds from the next request on; only the signature of an agent's token, which cannot change, is remembered.
  */
 export interface CallerLookup {
-  /** As `db` sees it: a transaction, or what is committed. Fails with 401 or 403. */
+  /** Finds the caller as `db` sees it: a transaction, or what is committed. Fails with 401 or 403. */
   callerOf(request: IncomingMessage, db?: Db): Promise<Caller>
 }
 
@@ -31,7 +31,7 @@ export const loginTokenPrefix = 'svc_pat_'
 /** A use of a login token or session is noted at most this often. */
 export const usedEveryMs = 60_000
 
-/** After so long without a use it ends; null: never. */
+/** The time without a use after which a session or token ends; null: never. */
 export interface IdleLimits {
   sessionMs: number | null
   tokenMs: number | null

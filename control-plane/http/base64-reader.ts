@@ -3,7 +3,7 @@
  * takes the alphabet of RFC 4648, section 4, with padding, and nothing else.
  */
 export class Base64Reader {
-  /** Too little to be decoded yet: less than four characters, or the beginning of an escape. */
+  /** Characters that are too few to be decoded yet: less than four, or the beginning of an escape. */
   private left = ''
   private isPadded = false
 

@@ -22,7 +22,7 @@ export interface RoomLimits {
 }
 
 export interface RoomOwner {
-  /** For example a workspace; owners of one group share its turn and its part of the room. */
+  /** The group, for example a workspace; owners of one group share its turn and its part of the room. */
   group: string
   member: string
 }
@@ -107,8 +107,7 @@ export class BodyRoom {
 
   private next(): void {
     for (;;) {
-      // Once a body waits for room, or for that of its group, those behind it wait, too: else a large one would never find
-      // enough.
+      // A body that waits for room, or for that of its group, holds up those behind it: else a large one would never find enough.
       let isFull = false
       const fullGroups = new Set<string>()
       const waiting = this.queue.take((one) => {
@@ -135,7 +134,7 @@ export class BodyRoom {
   }
 }
 
-/** Whoever holds nothing may have one body that is larger than the share. */
+/** Tells whether the owner would hold more than its share. An owner that holds nothing may have one body that is larger. */
 const isOver = (held = 0, { bytes }: Waiting, share: number): boolean => held > 0 && held + bytes > share
 
 function addTo(held: Map<string, number>, key: string, bytes: number): void {
@@ -161,7 +160,7 @@ export interface BodyRooms {
   /** Bodies of known callers that are stored as they come: what is in memory of each, however large it is. */
   streamed: BodyRoom
   strangers: BodyRoom
-  /** What was read for answers and for streams and is not sent yet. */
+  /** Bytes that were read for answers and for streams and are not sent yet. */
   answers: BodyRoom
   /** Bytes of files and of skills on their way to readers that may be slow. */
   downloads: BodyRoom
@@ -177,7 +176,7 @@ export function createBodyRooms(world: World): BodyRooms {
     messages: new BodyRoom(world, { bytes: 48 * mebibyte, places: 4, waitingPerOwner: 20, waitMs: 60_000 }),
     streamed: new BodyRoom(world, { bytes: 32 * mebibyte, waitingPerOwner: 100, waitMs: 60_000 }),
     answers: new BodyRoom(world, { bytes: 32 * mebibyte, waitingPerOwner: 200, waitMs: 60_000 }),
-    // There are 64 downloads at once at most, of which a device has 32.
+    // The server lets at most 64 downloads run at once, of which a device has 32.
     downloads: new BodyRoom(world, { bytes: 16 * mebibyte, waitingPerOwner: 20, waitMs: 10_000 }),
     strangers: new BodyRoom(world, { bytes: 4 * mebibyte, waitingPerOwner: 20, waitMs: 10_000 }),
   }

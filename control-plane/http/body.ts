@@ -12,20 +12,20 @@ import { jsonExcess } from './json-size.ts'
 
 /** Deeper JSON is refused before recursive code sees it. */
 const maxDepth = 100
-/** More values are refused before they are parsed: what they cost the event loop goes by their number. */
+/** The most values of a body. A body with more is refused before it is parsed: the cost for the event loop goes by their number. */
 const maxValues = 50_000
 const maxKeys = 5_000
 
 /** A larger body takes room; one that is not larger is read at once. */
 export const smallBytes = 64 * 1024
 
-/** Others wait for the room that a body has, so it gets less time before it must arrive. */
+/** The time before a body must arrive. It is shorter for a body that has room, since others wait for that. */
 const graceMs = 15_000
 const graceWithRoomMs = 5_000
 
 interface BodyReading {
   limit: number
-  /** For a body that does not say how long it is; default `limit`. */
+  /** The limit of a body that does not say how long it is; default `limit`. */
   limitWithoutLength?: number
   /** A body has no more time than this; default: as much as its bytes give it. */
   mostMs?: number
@@ -40,7 +40,7 @@ interface BodyReading {
 
 interface ReadBody {
   bytes: Buffer
-  /** To be called once the bytes, and what was made of them, are of no more use. */
+  /** Called once the bytes, and what was made of them, are of no more use. */
   release: Release
 }
 
@@ -120,7 +120,7 @@ async function collect(
 class TooSlow extends Error {}
 class TooLarge extends Error {}
 
-/** All bytes of the body; settles whatever becomes of the connection, which may be gone before this is called. */
+/** Reads all bytes of the body; settles whatever becomes of the connection, which may be gone before this is called. */
 function gather(
   request: IncomingMessage,
   inflate: Inflater,
@@ -228,7 +228,7 @@ function refuseFlaw(flaw: { path: string; message: string }): never {
 }
 
 interface Flaw {
-  /** From the flaw outwards: it is put together only when there is one. */
+  /** The path from the flaw outwards: it is put together only when there is one. */
   path: (string | number)[]
   message: string
 }
@@ -267,13 +267,13 @@ function textFlaw(text: string): Flaw | null {
  * length, or none, and then sends nothing is noticed after the grace.
  */
 interface Pace {
-  /** Nothing needs to arrive within this time. */
+  /** The time (ms) within which nothing needs to arrive. */
   graceMs: number
   /** The body has no more time than this, however steadily it comes; default: as its bytes give it. */
   mostMs?: number | undefined
 }
 
-/** After the grace, so much must have come for each second. */
+/** The bytes that must have come for each second after the grace. */
 export const slowestBytesPerS = 64 * 1024
 
 /** Calls `tooSlow` once, when a body falls behind before all of it is here. Returns a function that ends the watch. */

@@ -62,7 +62,10 @@ const session = query(
 )
 const sessionIn = query(`select ${sessionColumns} and m.workspace_id = ? where s.token_hash = ?`, sessionRow)
 
-/** With `workspaceId` the membership there (nulls when there is none), else the session's own one, else the first joined. */
+/**
+ * Finds the session with the membership in `workspaceId` (nulls when there is none), else in the session's own workspace, else in the one
+ * joined first.
+ */
 export async function findSession(
   db: Db,
   { tokenHash, workspaceId }: { tokenHash: string; workspaceId: string | null },

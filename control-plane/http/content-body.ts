@@ -30,16 +30,16 @@ export interface ContentReading {
 export interface ContentBody {
   /** JSON, with a 0 in the place of the content. */
   rest: Buffer
-  /** null: there is no such text. */
+  /** The content that is stored; null: the body has no such text. */
   content: StoredContent | null
   release: Release
 }
 
-/** What one such body takes of the memory for them: what is on its way to a bucket. */
+/** The memory that one such body takes of the room for them: the part that is on its way to a bucket. */
 const streamBytes = 2 * mebibyte
-/** All but the content. */
+/** The most bytes of the body without the content. */
 const restLimit = mebibyte
-/** After this many others have their turn: of a connection with much to read, node would read two megabytes in one turn. */
+/** The bytes after which many others have their turn: of a connection with much to read, node would read two megabytes in one turn. */
 const turnBytes = 64 * 1024
 /** The sender has this time for nothing, and more with each byte. */
 const graceMs = 15_000

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ContentSplitter, SplitError } from './content-splitter.ts'
 
-/** What is left of the body, and the content, when it comes in these pieces. */
+/** Splits these pieces, and returns the rest of the body and the content. */
 function splitOf(pieces: readonly Buffer[], restLimit = 10_000): { rest: unknown; content: string | null } {
   const splitter = new ContentSplitter('contentBase64', restLimit)
   let content: string | null = null
@@ -25,7 +25,7 @@ function splitEachWay(text: string) {
 }
 
 const base64 = (text: string) => Buffer.from(text, 'latin1').toString('base64')
-/** All bytes there are; its base64 has all characters of the alphabet. */
+/** The bytes from 0 to 255; their base64 has all characters of the alphabet. */
 const allBytes = Array.from({ length: 256 }, (_, code) => String.fromCharCode(code)).join('')
 
 test.each([

@@ -32,11 +32,11 @@ export class ContentSplitter {
   private depth = 0
   private isText = false
   private isEscaped = false
-  /** At the place of a key of the outermost object. */
+  /** True at the place of a key of the outermost object. */
   private expectsKey = false
   /** The key that is being read; null: another text. */
   private keyBytes: number[] | null = null
-  /** After the key in question: its value begins. */
+  /** True after the key in question: its value begins. */
   private expectsContent = false
   private lastKeyMatches = false
   private hasKey = false
@@ -72,7 +72,7 @@ export class ContentSplitter {
     }
   }
 
-  /** All but the content, once everything was pushed. Content without an end is no text. */
+  /** Returns the body without the content, once everything was pushed. Content without an end is no text. */
   end(): Buffer {
     if (this.reader !== null) throw new SplitError('base64')
     return Buffer.concat(this.rest, this.restLength)
@@ -113,7 +113,7 @@ export class ContentSplitter {
     if (byte === space || byte === tab || byte === lineFeed || byte === carriageReturn) return
     this.expectsContent = byte === colon && this.depth === 1 && this.lastKeyMatches
     this.lastKeyMatches = false
-    // Whatever its values are: a reader of the whole would take the last one.
+    // The key is refused a second time whatever its values are: a reader of the whole would take the last one.
     if (this.expectsContent && this.hasKey) throw new SplitError('twice')
     this.hasKey ||= this.expectsContent
     const wasKey = this.expectsKey
@@ -132,7 +132,7 @@ export class ContentSplitter {
 const [quote, backslash, colon, comma] = [0x22, 0x5c, 0x3a, 0x2c]
 const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d]
 const [space, tab, lineFeed, carriageReturn] = [0x20, 0x09, 0x0a, 0x0d]
-/** With a blank, so that what follows the text is no part of the number. */
+/** The blank keeps the text that follows from being part of the number. */
 const placeholder = Buffer.from('0 ')
 
 /** The text of a key, with its escapes read; null when it is none. */

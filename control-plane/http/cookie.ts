@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 
 /**
- * Over https a cookie has the prefix `__Host-`, with which browsers take it from this very host only (RFC 6265bis, section
- * 4.1.3.2): no other host of the domain can plant one.
+ * Returns the name of the cookie. Over https it has the prefix `__Host-`, with which browsers take it from this very host only (RFC
+ * 6265bis, section 4.1.3.2): no other host of the domain can plant one.
  */
 export const cookieName = (name: string, isHttps: boolean): string => (isHttps ? `__Host-${name}` : name)
 

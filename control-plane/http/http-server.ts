@@ -10,7 +10,10 @@ import { ApiError } from '../../shared/api/errors.ts'
  */
 const keepAliveMs = 72_000
 
-/** Other upgrade requests than these are ignored, which is allowed: clients that speak HTTP/2 send one with each request. */
+/**
+ * Creates the server. It ignores other upgrade requests than these, which is allowed: clients that speak HTTP/2 send one with each
+ * request.
+ */
 export function createHttpServer({
   takesUpgrade,
   world,
@@ -30,7 +33,7 @@ export function createHttpServer({
     // Node would answer without an envelope and a Request-Id; `refuseUnserved` refuses it instead.
     requireHostHeader: false,
   })
-  // So would it here.
+  // Node would answer an unknown `Expect` without an envelope, too.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   answerUnreadable(server, world)
   endWhenAnswered(server, { stopping, isLeaving })
@@ -38,9 +41,9 @@ export function createHttpServer({
 }
 
 /**
- * From the abort on, a connection ends as soon as no answer is under way on it. Node's own way keeps one open for
- * `keepAliveMs` that was not idle when the server began to stop, as that of a stream which is ended then, and cuts off an
- * answer that is written but not yet taken.
+ * Ends a connection, from the abort on, as soon as no answer is under way on it. Node's own way keeps one open for `keepAliveMs` that was
+ * not idle when the server began to stop, as that of a stream which is ended then, and cuts off an answer that is written but not yet
+ * taken.
  */
 function endWhenAnswered(
   server: Server,

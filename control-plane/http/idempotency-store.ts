@@ -61,7 +61,7 @@ export async function removeExpiredKey(db: Db, scopeHash: string, now: number): 
   await db('idempotency').where({ scope_hash: scopeHash }).where('expires_at', '<=', now).delete()
 }
 
-/** For the sweep. Returns how many were removed. */
+/** Removes keys that have expired. Returns their number. */
 export async function pruneKeys(db: Db, now: number): Promise<number> {
   return deleteInBatches(db, 'idempotency', db('idempotency').where('expires_at', '<=', now))
 }

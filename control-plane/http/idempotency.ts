@@ -23,8 +23,8 @@ export interface Idempotency {
   /** Stores the answer within the transaction of the effect; encrypted when it holds a secret. */
   complete(tx: Db, claim: KeyClaim, answer: StoredAnswer, isSecret: boolean): Promise<void>
   /**
-   * After a failure: `nothing` was done, so the key is free again, or it is not known what was. Fails when that could not be
-   * written at once; it is then tried again for a while.
+   * Gives up the claim after a failure: `nothing` was done, so the key is free again, or it is not known what was. Fails when that could
+   * not be written at once; it is then tried again for a while.
    */
   release(claim: KeyClaim, effect: 'nothing' | 'unknown'): Promise<void>
 }
@@ -75,7 +75,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
   const state = `running:${options.instance}`
   return {
     async begin(request) {
-      // With the key, which is kept nowhere: a short secret in the body cannot be guessed from its hash.
+      // The hash covers the key, which is kept nowhere: a short secret in the body cannot be guessed from its hash.
       const requestHash = hash([request.key, request.search, request.body])
       const hashes = { scopeHash: scopeOf(request), requestHash }
       const now = options.world.now()
@@ -129,7 +129,7 @@ function settle(
   return fail(isAbandoned ? 'idempotency_effect_unknown' : 'idempotency_request_in_progress', { param })
 }
 
-/** No JSON begins so. */
+/** The mark of a sealed body: no JSON begins so. */
 const sealMark = 'sealed:'
 
 const sealed = (vault: Pick<Vault, 'seal'>, scopeHash: string, body: string): string =>
@@ -141,7 +141,7 @@ function opened(vault: Pick<Vault, 'open'>, scopeHash: string, answer: StoredAns
     return { ...answer, body: vault.open(scopeHash, Buffer.from(answer.body.slice(sealMark.length), 'base64')) }
   } catch (error) {
     if (!(error instanceof VaultError)) throw error
-    // Another replica's key, or one from before: the secret is not known here.
+    // The answer was sealed with another replica's key, or with one from before, so the secret is not known here.
     return fail('idempotency_effect_unknown', { param: 'Idempotency-Key', cause: error })
   }
 }

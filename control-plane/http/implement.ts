@@ -26,7 +26,7 @@ export interface HandlerInput<R extends AnyRoute> {
   world: World
   log: Log
   requestId: string
-  /** As it was called, an alias perhaps; without the query. */
+  /** The path as it was called, an alias perhaps; without the query. */
   path: string
   /** Aborted when the client is gone or the server stops. */
   signal: AbortSignal
@@ -95,8 +95,8 @@ export interface CheckedHandler<R extends AnyRoute, Prepared = unknown> {
   /** Gives up what was prepared and nobody came to own. Called after the transaction, however it ended; never fails. */
   giveUp?(prepared: Prepared): Promise<void>
   /**
-   * On a route of which an agent's request waits for approval: what was prepared then, and stored as the body of the change. Once it is
-   * approved, `handle` gets it as prepared in place of what `before` returns, and no body.
+   * The schema of what was prepared, on a route of which an agent's request waits for approval: it is stored as the body of the change.
+   * Once that is approved, `handle` gets it as prepared in place of what `before` returns, and no body.
    */
   staged?: z.ZodType<Prepared>
 }
@@ -124,7 +124,7 @@ export function implement<G extends Readonly<Record<string, AnyRoute>>, H extend
   handlers: H,
 ): ImplementedRoute[] {
   return Object.entries(group).map(([name, route]) => {
-    // Each handler takes the input that its own route's schemas have parsed; the list forgets which.
+    // A handler takes the input that its own route's schemas have parsed; the list forgets which.
     const handler = handlers[name] as unknown as ImplementedRoute['handler'] | ErasedChecked
     if (typeof handler !== 'object') return { route, handler }
     const { handle, ...around } = handler

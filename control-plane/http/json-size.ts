@@ -12,7 +12,7 @@ export interface JsonLimits {
 /** Null when it is within the limits. Text that is no JSON may pass: the parser refuses it. */
 export function jsonExcess(bytes: Uint8Array, limits: JsonLimits): 'values' | 'depth' | 'keys' | null {
   let values = 0
-  /** By depth: names of the object that is open there. */
+  /** The number of names of the object that is open at each depth. */
   const keys = [0]
   let depth = 0
   for (let at = 0; at < bytes.length; at++) {

@@ -20,13 +20,13 @@ export interface Kernel {
   streams: OpenStreams
   idempotency: Idempotency
   rooms: BodyRooms
-  /** Where the content of bodies is stored that is not kept in memory. */
+  /** The store for the content of bodies that is not kept in memory. */
   blobs: Pick<Blobs, 'put' | 'giveUp'>
   /** Returns an agent's body without the values of the secrets that it was given, so that nothing it stores holds them. */
   censor?(caller: AgentCaller, body: unknown): Promise<unknown>
   /**
-   * In tests and development: replies are parsed by their schemas, and a reply that does not fit or a code that the route
-   * does not declare is a failure (500 and an error in the log).
+   * True in tests and development: replies are parsed by their schemas, and a reply that does not fit or a code that the route does not
+   * declare is a failure (500 and an error in the log).
    */
   isChecking: boolean
   /** True when the server is reached by HTTPS only (Strict-Transport-Security is sent). */

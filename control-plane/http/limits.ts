@@ -31,10 +31,10 @@ export interface RateRule {
   points: number
   windowS: number
 }
-/** null: no limit. */
+/** The rule of each class; null: no limit. */
 export type RateRules = Readonly<Record<Exclude<RateClass, 'none'>, RateRule | null>>
 
-/** Only the written limits (webhook, share preview) are tight; the rest keeps a runaway client from taking the whole server. */
+/** The written limits (webhook, share preview) are tight; the others only keep a runaway client from taking the whole server. */
 export const defaultRateRules: RateRules = {
   general: { points: 600_000, windowS: 60 },
   /** Failures (sign-in/limit.ts). */
@@ -56,7 +56,7 @@ export interface LimiterOptions {
   shared: Knex | null
 }
 
-/** With `shared`, makes its table when it is not there. */
+/** Creates a limiter. With `shared`, it makes its table when that is not there. */
 export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
   const windows = new Map<RateClass, Window>()
   for (const [name, rule] of Object.entries(options.rules) as [Exclude<RateClass, 'none'>, RateRule | null][]) {

@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 
 /**
- * What is wrong with a field, in words that follow its name: zod's own name schemas and types. Given to a parse, so that a schema
- * which says it better in a message of its own keeps that.
+ * Says what is wrong with a field, in words that follow its name: zod's own name schemas and types. It is given to a parse, so that a
+ * schema which says it better in a message of its own keeps that.
  */
 export const inWords = { error: issueText }
 

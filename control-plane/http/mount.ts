@@ -70,7 +70,7 @@ function checkVersion(ctx: Koa.Context): void {
   fail('unsupported_api_version', { param: 'Svc-Version', allowedValues: [apiVersion] })
 }
 
-/** Most of the time nothing is waited for. */
+/** Takes a point of the caller's limit, most of the time without waiting. */
 function takeFromLimit({ route, kernel }: Mounted, ctx: Koa.Context, caller: Caller | null): Promise<void> | void {
   if (route.rate === 'none') return
   const isByAddress = caller === null || route.rate === 'sign_in'
@@ -153,7 +153,7 @@ type Reading = Input & { releaseBody?: Release }
 async function answerRead(mounted: Mounted, ctx: Koa.Context, input: Reading): Promise<void> {
   const { caller, stream } = input as { caller: Caller | null; stream: unknown }
   if (stream === null || caller === null) return readAndSend(mounted, ctx, input)
-  // Before the handler, which may do something.
+  // The stream is counted before the handler, which may do something.
   const leave = mounted.kernel.streams.take(caller)
   try {
     await readAndSend(mounted, ctx, input)

@@ -1,7 +1,7 @@
 import { fail } from '../../shared/api/errors.ts'
 import { callerKey, type Caller } from './callers.ts'
 
-/** Each open stream looks into the database every few seconds. */
+/** The streams of a caller are bounded, since each looks into the database every few seconds. */
 export const streamsPerCaller = 100
 /** Streams last long, so a place gets free at no time that could be told. */
 const retryAfterS = 10

@@ -16,7 +16,7 @@ export interface OperationsOptions {
   callers: CallerLookup
   /** Reads the metrics from anywhere; null: there is none. */
   metricsToken: string | null
-  /** Whether admins of this workspace stand for the whole server: it has no other. */
+  /** Tells whether admins of this workspace stand for the whole server: it has no other. */
   isOnlyWorkspace: (workspaceId: WorkspaceUuid) => Promise<boolean>
   isDraining(): boolean
 }

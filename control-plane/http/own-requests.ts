@@ -61,7 +61,7 @@ export function ownRequests(server: Server): AskOwn {
     })
 }
 
-/** null: there is more. */
+/** Reads the answer; null: it is longer. */
 async function gather(answer: IncomingMessage, mostBytes: number): Promise<string | null> {
   const chunks: Buffer[] = []
   let size = 0

@@ -57,7 +57,7 @@ function send(
   }
   const length = Buffer.byteLength(body)
   headers.push('Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(length))
-  // As many bytes as characters: it is ASCII, which is written as it is.
+  // A body of as many bytes as characters is ASCII, which is written as it is.
   const encoding = length === body.length ? 'latin1' : 'utf8'
   res.writeHead(status, headers)
   if (!mustLinger(ctx.req, res)) return void res.end(body, encoding)
@@ -87,7 +87,7 @@ export function sendRefusal(ctx: Koa.Context, refusal: ApiError | PlainApiError)
   send(ctx, { status, body: JSON.stringify(refusal.toEnvelope(requestId)) }, headers)
 }
 
-/** How much of a body that nobody wants is read and thrown away, and for how long. */
+/** The bytes of a body that nobody wants that are read and thrown away, and the time (ms) for that. */
 const lingerBytes = 64 * 1024 * 1024
 const lingerMs = 10_000
 

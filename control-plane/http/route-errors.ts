@@ -2,7 +2,7 @@ import { errorCodes, plainErrors, type ErrorCode } from '../../shared/api/error-
 import type { ErrorEntry } from '../../shared/api/error-entry.ts'
 import { declaredCodes, type AnyRoute } from '../../shared/api/route.ts'
 
-/** Everything a route may refuse with, by HTTP status; the OpenAPI document and the generated tests read it. */
+/** The errors with which a route may refuse, by HTTP status; the OpenAPI document and the generated tests read them. */
 export interface RouteErrors {
   codes: ErrorCode[]
   /** Messages of plain `{ "error": ... }` answers with this status. */

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 
 export const runTokenClaims = { issuer: 'svc', audience: 'svc-api', type: 'svc-run+jwt', algorithm: 'HS256' } as const
 
-/** After so long a run's token ends, whether the run has ended or not. */
+/** The time after which a run's token ends, whether the run has ended or not. */
 export const runTokenMs = 24 * 3_600_000
 
 export interface RunTokenSubject {

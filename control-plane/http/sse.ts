@@ -30,7 +30,7 @@ export interface StreamLimits {
   /** A reader with more than this waiting for it gets `stallMs` to take it, then is cut off. */
   bufferedBytes: number
   stallMs: number
-  /** So often it is asked whether the reader may still read. */
+  /** The time between two looks whether the reader may still read. */
   checkMs: number
 }
 export const streamLimits: StreamLimits = {
@@ -90,7 +90,7 @@ export async function sendStream(response: ServerResponse, options: StreamOption
     // An answer cut off in the middle tells the reader to come back; a clean end would say that there is no more.
     if (isFailed) response.destroy()
     else response.end()
-    // Not awaited: a source that waits for its next event ends when it is told, which may be later.
+    // The return is not awaited: a source that waits for its next event ends when it is told, which may be later.
     iterator.return?.().catch(() => undefined)
   }
 }

@@ -44,7 +44,7 @@ export async function takeBody(served: ServedRoute, ctx: Koa.Context, caller: Ca
     if (route.softLimit !== null && bytes.length > route.softLimit.bytes)
       fail(route.softLimit.code, { message: `The body has more than ${route.softLimit.bytes} bytes.` })
     const body = parseJsonBody(bytes, headerOf(ctx, 'content-type'))
-    // Others have their turn before all that is done with a large one.
+    // Other requests have their turn before the work on a large body.
     if (bytes.length > mebibyte) await room.yieldToLoop()
     return { body: await censored(kernel, caller, body), release }
   } catch (error) {
@@ -87,7 +87,7 @@ function withContent(body: unknown, key: string, content: StoredContent | null):
   return content === null ? body : { ...body, [key]: content }
 }
 
-/** Who the room for a request counts for. */
+/** Returns the owner for whom the room of a request counts. */
 export const ownerOf = (ctx: Koa.Context, caller: Caller | null): RoomOwner =>
   caller === null
     ? { group: `address:${ctx.ip}`, member: `address:${ctx.ip}` }

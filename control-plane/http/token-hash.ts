@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { type World, base62 } from '../../shared/lib/world.ts'
 
-/** As tokens are stored. */
+/** Returns the form in which a token is stored. */
 export const hashToken = (token: string): string => hash('sha256', token)
 
 /** 43 base62 characters: 256 bits. Tokens are kept as SHA-256 hashes; being random they need no slow hash. */
