@@ -67,7 +67,7 @@ function permitOf(deps: RenewalDependencies, of: Of): ServerPermit {
     if (known !== undefined) return known
     const looking = lookUp(deps, of, refused)
     looked.set(refused, looking)
-    // The result of the refusal is sent with other requests, too.
+    // The credential that was looked up after the refusal is sent with other requests, too.
     looked.set(null, looking)
     return looking
   }
